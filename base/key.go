@@ -1,0 +1,180 @@
+package base
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// Key is a user key in the layout of the package comment.
+type Key []byte
+
+// TableID numbers a table; its low [TableRegionBits] bits are the region that
+// owns its first gaps.
+type TableID uint64
+
+// IndexID numbers an index within its table; 0 is the primary key.
+type IndexID uint32
+
+const (
+	// TableRegionBits is the width of the region inside a table id.
+	TableRegionBits = 4
+	// ByHome marks an index whose entries are keyed by home region.
+	ByHome IndexID = 1 << 31
+	// ShardPrefixLen is the length of the shard part of a key; what follows
+	// orders the rows of a table across shards.
+	ShardPrefixLen = 2
+	// IndexPrefixLen is the length of shard, table and index.
+	IndexPrefixLen = 2 + 8 + 4
+)
+
+// MakeTableID composes a table id from a sequence number and the region that
+// owns its first gaps.
+func MakeTableID(seq uint64, r RegionID) TableID {
+	return TableID(seq<<TableRegionBits | uint64(r)&(1<<TableRegionBits-1))
+}
+
+// Region is the default owner of the table's gaps.
+func (t TableID) Region() RegionID { return RegionID(t & (1<<TableRegionBits - 1)) }
+
+// IndexPrefix is the key prefix of one index of a table within a shard. home
+// is used only for [ByHome] indexes.
+func IndexPrefix(s ShardID, t TableID, i IndexID, home RegionID) Key {
+	k := make(Key, 0, IndexPrefixLen+16)
+	k = binary.BigEndian.AppendUint16(k, uint16(s))
+	k = binary.BigEndian.AppendUint64(k, uint64(t))
+	k = binary.BigEndian.AppendUint32(k, uint32(i))
+	if i&ByHome != 0 {
+		k = append(k, byte(home))
+	}
+	return k
+}
+
+// Shard is the shard of a key; a key too short to name one is in the meta shard.
+func (k Key) Shard() ShardID {
+	if len(k) < 2 {
+		return MetaShard
+	}
+	return ShardID(binary.BigEndian.Uint16(k))
+}
+
+// Table is the table of a key.
+func (k Key) Table() TableID {
+	if len(k) < 10 {
+		return 0
+	}
+	return TableID(binary.BigEndian.Uint64(k[2:]))
+}
+
+// Index is the index of a key.
+func (k Key) Index() IndexID {
+	if len(k) < IndexPrefixLen {
+		return 0
+	}
+	return IndexID(binary.BigEndian.Uint32(k[10:]))
+}
+
+// Section is the part of the key space within which a label covers the gap
+// after its key: one index of one table in one shard (and, for [ByHome]
+// indexes, of one home). Gaps never reach across sections.
+func (k Key) Section() Key {
+	n := IndexPrefixLen
+	if k.Index()&ByHome != 0 {
+		n++
+	}
+	if len(k) < n {
+		return k
+	}
+	return k[:n]
+}
+
+// DefaultOwner is the group that owns the gap before the first key of k's
+// section: where no label says otherwise, it is the owner.
+func (k Key) DefaultOwner() GroupID {
+	s := k.Shard()
+	if s == MetaShard {
+		return MetaGroup
+	}
+	if k.Index()&ByHome != 0 && len(k) > IndexPrefixLen {
+		return DataGroup(s, RegionID(k[IndexPrefixLen]))
+	}
+	return DataGroup(s, k.Table().Region())
+}
+
+// Next is the smallest key above k.
+func (k Key) Next() Key { return append(bytes.Clone(k), 0) }
+
+// PrefixEnd is the smallest key above every key with prefix k; nil if none.
+func (k Key) PrefixEnd() Key {
+	e := bytes.Clone(k)
+	for i := len(e) - 1; i >= 0; i-- {
+		if e[i]++; e[i] != 0 {
+			return e[:i+1]
+		}
+	}
+	return nil
+}
+
+// Compare orders keys.
+func (k Key) Compare(o Key) int { return bytes.Compare(k, o) }
+
+// Clone returns a copy that shares no memory with k.
+func (k Key) Clone() Key { return bytes.Clone(k) }
+
+func (k Key) String() string {
+	if len(k) < IndexPrefixLen {
+		return fmt.Sprintf("/%x", []byte(k))
+	}
+	return fmt.Sprintf("/s%d/t%d/i%d/%x", k.Shard(), k.Table(), k.Index(), []byte(k[IndexPrefixLen:]))
+}
+
+// Span is the half-open range [Start, End) of keys; a nil End is the single
+// key Start.
+type Span struct {
+	Start, End Key
+}
+
+// PointSpan is the span of one key.
+func PointSpan(k Key) Span { return Span{Start: k} }
+
+// IsPoint reports whether the span is a single key.
+func (s Span) IsPoint() bool { return s.End == nil }
+
+// Limit is the exclusive end, also for a point.
+func (s Span) Limit() Key {
+	if s.End == nil {
+		return s.Start.Next()
+	}
+	return s.End
+}
+
+// Contains reports whether k lies in the span.
+func (s Span) Contains(k Key) bool {
+	if s.End == nil {
+		return bytes.Equal(s.Start, k)
+	}
+	return bytes.Compare(s.Start, k) <= 0 && bytes.Compare(k, s.End) < 0
+}
+
+// Overlaps reports whether the spans share a key.
+func (s Span) Overlaps(o Span) bool {
+	switch {
+	case s.End == nil:
+		return o.Contains(s.Start)
+	case o.End == nil:
+		return s.Contains(o.Start)
+	}
+	return bytes.Compare(s.Start, o.End) < 0 && bytes.Compare(o.Start, s.End) < 0
+}
+
+func (s Span) String() string {
+	if s.End == nil {
+		return s.Start.String()
+	}
+	return fmt.Sprintf("[%s,%s)", s.Start, s.End)
+}
+
+func putUint64(b []byte, v uint64) { binary.BigEndian.PutUint64(b, v) }
+func putUint32(b []byte, v uint32) { binary.BigEndian.PutUint32(b, v) }
+func getUint64(b []byte) uint64    { return binary.BigEndian.Uint64(b) }
+func getUint32(b []byte) uint32    { return binary.BigEndian.Uint32(b) }

@@ -1,0 +1,126 @@
+package base
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Region is a place; the unit of WAN distance.
+type Region struct {
+	ID   RegionID `json:"id"`
+	Name string   `json:"name"`
+}
+
+// Node is one process of the cluster.
+type Node struct {
+	ID     NodeID   `json:"id"`
+	Region RegionID `json:"region"`
+	Addr   string   `json:"addr"`     // cluster transport, host:port
+	SQL    string   `json:"sql_addr"` // MySQL protocol, host:port
+	HTTP   string   `json:"http_addr"`
+	// Gone marks a node that was removed for good; its id is never reused.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// Topology is an immutable snapshot of who is where. Version grows with every
+// change; the meta shard holds the newest one.
+type Topology struct {
+	Version   uint64   `json:"version"`
+	ClusterID string   `json:"cluster_id"`
+	Shards    int      `json:"shards"` // data shards, 1..Shards; fixed when the cluster is made
+	Regions   []Region `json:"regions"`
+	Nodes     []Node   `json:"nodes"`
+	// Replicas[s] are the nodes that hold data shard s+1, hence a replica of
+	// each of its groups.
+	Replicas [][]NodeID `json:"replicas"`
+}
+
+// Node returns the node with an id, nil if unknown.
+func (t *Topology) Node(id NodeID) *Node {
+	for i := range t.Nodes {
+		if t.Nodes[i].ID == id {
+			return &t.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// RegionOf is the region of a node; 0 if unknown.
+func (t *Topology) RegionOf(id NodeID) RegionID {
+	if n := t.Node(id); n != nil {
+		return n.Region
+	}
+	return 0
+}
+
+// RegionByName finds a region; 0 if there is none of that name.
+func (t *Topology) RegionByName(name string) RegionID {
+	for _, r := range t.Regions {
+		if r.Name == name {
+			return r.ID
+		}
+	}
+	return 0
+}
+
+// RegionName is the name of a region, or "r<id>" if unknown.
+func (t *Topology) RegionName(id RegionID) string {
+	for _, r := range t.Regions {
+		if r.ID == id {
+			return r.Name
+		}
+	}
+	return fmt.Sprintf("r%d", id)
+}
+
+// ShardReplicas are the nodes that hold a shard; every live node for the meta shard.
+func (t *Topology) ShardReplicas(s ShardID) []NodeID {
+	if s == MetaShard {
+		ids := make([]NodeID, 0, len(t.Nodes))
+		for _, n := range t.Nodes {
+			if !n.Gone {
+				ids = append(ids, n.ID)
+			}
+		}
+		return ids
+	}
+	if int(s) > len(t.Replicas) {
+		return nil
+	}
+	return t.Replicas[s-1]
+}
+
+// Groups are all groups: the meta group, then every shard's group of every region.
+func (t *Topology) Groups() []GroupID {
+	gs := []GroupID{MetaGroup}
+	for s := 1; s <= t.Shards; s++ {
+		for _, r := range t.Regions {
+			gs = append(gs, DataGroup(ShardID(s), r.ID))
+		}
+	}
+	return gs
+}
+
+// Validate reports what makes the topology unusable.
+func (t *Topology) Validate() error {
+	if len(t.Regions) == 0 || len(t.Regions) > MaxRegions {
+		return Errorf(CodeInvalid, "a cluster has 1 to %d regions, not %d", MaxRegions, len(t.Regions))
+	}
+	if t.Shards < 1 || t.Shards > 1<<12 {
+		return Errorf(CodeInvalid, "a cluster has 1 to 4096 shards, not %d", t.Shards)
+	}
+	if len(t.Replicas) != t.Shards {
+		return Errorf(CodeInvalid, "%d shards but %d replica sets", t.Shards, len(t.Replicas))
+	}
+	for s, set := range t.Replicas {
+		if len(set) == 0 {
+			return Errorf(CodeInvalid, "shard %d has no replica", s+1)
+		}
+		for i, id := range set {
+			if t.Node(id) == nil || slices.Contains(set[:i], id) {
+				return Errorf(CodeInvalid, "shard %d: replica on node %d is unknown or listed twice", s+1, id)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+// Package kv is the contract between those who run transactions (the SQL
+// layer, the embedded API, workloads in Go) and those who make them true
+// (package txn). It holds types and interfaces only.
+//
+// A transaction is strictly serializable: strict two-phase locking at the
+// owners of the rows, writes buffered here until Commit. Reads of a
+// transaction see its own buffered writes.
+//
+// # Which reads lock
+//
+//   - [LockNone]: a read at one snapshot, no locks. The snapshot timestamp is
+//     chosen at the first such read and is at or above every commit that was
+//     acknowledged anywhere before Begin. Use it for autocommit SELECT and
+//     READ ONLY transactions. A transaction that wrote or locked anything must not
+//     rely on LockNone reads for what it writes.
+//   - [LockShared], [LockExclusive]: the row and, for scans, every gap of the
+//     span are locked at their owners until the transaction ends.
+//   - keys of the meta shard: LockNone and LockShared read the local replica
+//     at a timestamp and are validated at commit (no lock, no round trip);
+//     LockExclusive locks at the meta leader.
+//
+// # Errors
+//
+// Errors carry a [base.Code]. After [base.CodeAborted], [base.CodeLockTimeout],
+// [base.CodeUnavailable] or [base.CodeSchemaChanged] from any method the transaction is over (its locks
+// are released in the background) and every later call returns the same error;
+// Run retries such errors. [base.CodeExists] from Commit also ends it.
+package kv
+
+import (
+	"context"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/obs"
+)
+
+// LockMode is what a read holds until the transaction ends.
+type LockMode uint8
+
+// The lock modes, weakest first.
+const (
+	LockNone LockMode = iota
+	LockShared
+	LockExclusive
+)
+
+// Policy says what a transaction does that meets a lock held by another one.
+type Policy uint8
+
+const (
+	// WaitDie: an older transaction waits for a younger one, a younger one aborts.
+	WaitDie Policy = iota
+	// NoWait: abort at once.
+	NoWait
+)
+
+// Options of one transaction; the zero value is an ordinary read-write one.
+type Options struct {
+	// ReadOnly transactions may use only LockNone and never write.
+	ReadOnly bool
+	// ReadTS fixes the snapshot of LockNone reads (AS OF); 0 lets the system choose.
+	ReadTS base.Timestamp
+	// Policy of lock conflicts.
+	Policy Policy
+	// Age is the priority for WAIT_DIE, smaller is older. A retry passes the
+	// Age of its first attempt so that it cannot starve. 0 is now.
+	Age base.Timestamp
+	// LockTimeout bounds each wait for a lock; 0 is the cluster default (10 s... see txn.Config).
+	LockTimeout time.Duration
+	// Trace collects round trips and bytes of the transaction; may be nil.
+	Trace *obs.Trace
+}
+
+// Row is one key with its value. Value is nil if the key is absent (only in
+// answers of Get).
+type Row struct {
+	Key   base.Key
+	Value []byte
+	TS    base.Timestamp // commit timestamp of the version; 0 for own buffered writes
+	Home  base.RegionID  // home region of the row; 0 in the meta shard
+}
+
+// ScanRequest asks for the rows of several spans.
+type ScanRequest struct {
+	// Spans to read, each within one section ([base.Key.Section]). With Merge they
+	// are the same range in different shards (or homes) and rows come back in the order of
+	// Suffix; otherwise span by span in the order given.
+	Spans []base.Span
+	Merge bool
+	// Suffix is the number of leading key bytes that Merge ignores when it orders rows of different
+	// spans; 0 is base.ShardPrefixLen. (An index by home uses base.IndexPrefixLen+1.)
+	Suffix  int
+	Reverse bool
+	Lock    LockMode
+	// Limit is the most rows returned by this call; 0 is no limit but MaxBytes.
+	Limit int
+	// MaxBytes bounds the answer; 0 is 1 MiB. At least one row is returned.
+	MaxBytes int
+}
+
+// ScanResult is one batch. If More, call again with the same request and Resume.
+type ScanResult struct {
+	Rows []Row
+	// Next is the request that continues the scan; nil when it is complete.
+	Next *ScanRequest
+}
+
+// Txn is one attempt of a transaction. Not safe for concurrent use.
+type Txn interface {
+	ID() base.TxnID
+	// Get returns one Row per key, in order; Value is nil where the key is absent.
+	// An absent key is locked as well (its gap point).
+	Get(ctx context.Context, keys []base.Key, lock LockMode) ([]Row, error)
+	// Scan returns the next batch of rows of the spans.
+	Scan(ctx context.Context, req ScanRequest) (ScanResult, error)
+	// Put buffers a blind write; a new row gets the home given (0: the
+	// gateway's region), an existing row keeps its home.
+	Put(key base.Key, value []byte, home base.RegionID)
+	// Insert buffers a write of a key that must be absent when the transaction commits. It is
+	// checked at Commit (CodeExists), or here at once if the transaction has read
+	// the key under a lock or written it: then a present key gives CodeExists and leaves the transaction usable.
+	Insert(key base.Key, value []byte, home base.RegionID) error
+	// Delete buffers a delete; deleting an absent key is no error.
+	Delete(key base.Key)
+	// Pin makes Commit fail with CodeSchemaChanged if one of the meta-shard keys has
+	// changed after ts. It is how a statement's schema is held (see Catalog).
+	Pin(ts base.Timestamp, keys ...base.Key)
+	// Savepoint marks the buffered writes; RollbackTo drops those made since
+	// (locks stay). Savepoints are numbered and nest; RollbackTo keeps its savepoint.
+	Savepoint() int
+	RollbackTo(savepoint int)
+	// Commit makes the writes durable and visible and returns the commit timestamp.
+	Commit(ctx context.Context) (base.Timestamp, error)
+	// Rollback releases everything; it is safe to call after Commit or an error.
+	Rollback(ctx context.Context)
+	// ReadTimestamp is the snapshot of LockNone reads, 0 if none was made yet.
+	ReadTimestamp() base.Timestamp
+	// Wrote reports whether any write is buffered.
+	Wrote() bool
+}
+
+// DB runs transactions from one gateway node.
+type DB interface {
+	Begin(opts Options) Txn
+	// Topology is the newest one this node knows.
+	Topology() *base.Topology
+	// Region and Node are where the gateway is.
+	Region() base.RegionID
+	Node() base.NodeID
+	// Clock returns a timestamp at or above every commit acknowledged anywhere before the call.
+	Clock() base.Timestamp
+	// MetaVersion is the commit timestamp of the newest change applied by the local meta replica within the
+	// span of keys, and the timestamp up to which that replica is complete (safe to read at).
+	MetaVersion(span base.Span) (changed, complete base.Timestamp)
+	// MetaChanged returns a channel that is closed at the next change within the meta shard.
+	MetaChanged() <-chan struct{}
+}
+
+// Run begins a transaction, calls fn and commits, and runs it again from the
+// start while the error is retryable, with jittered back-off, until ctx ends.
+// fn must not keep effects of its own across attempts.
+func Run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Timestamp, error) {
+	return run(ctx, db, opts, fn)
+}

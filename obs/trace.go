@@ -1,0 +1,111 @@
+// Package obs is how Godwit sees itself: traces that count WAN round trips,
+// metrics, events of automatic decisions, structured logs.
+package obs
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Trace counts what one statement or transaction cost on the WAN. Hops are
+// one-way crossings between regions on the critical path: a round trip is two.
+// Steps one after the other add; of steps in parallel the longest counts (use
+// [Trace.Parallel]). A nil *Trace counts nothing.
+type Trace struct {
+	hops  atomic.Int64
+	bytes atomic.Int64
+	msgs  atomic.Int64
+}
+
+// AddHops adds one-way WAN crossings that the statement waited for.
+func (t *Trace) AddHops(n int) {
+	if t != nil && n != 0 {
+		t.hops.Add(int64(n))
+	}
+}
+
+// AddBytes adds WAN bytes and messages caused, waited for or not.
+func (t *Trace) AddBytes(msgs, bytes int) {
+	if t != nil {
+		t.msgs.Add(int64(msgs))
+		t.bytes.Add(int64(bytes))
+	}
+}
+
+// Hops is the number of one-way WAN crossings waited for so far.
+func (t *Trace) Hops() int {
+	if t == nil {
+		return 0
+	}
+	return int(t.hops.Load())
+}
+
+// RTTs is the number of WAN round trips waited for so far.
+func (t *Trace) RTTs() float64 { return float64(t.Hops()) / 2 }
+
+// Bytes is the number of WAN bytes caused so far.
+func (t *Trace) Bytes() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.bytes.Load()
+}
+
+// Messages is the number of WAN messages caused so far.
+func (t *Trace) Messages() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.msgs.Load()
+}
+
+// Parallel gives one trace a branch; [Join] adds the longest branch to t.
+func (t *Trace) Parallel(n int) []*Trace {
+	out := make([]*Trace, n)
+	if t == nil {
+		return out
+	}
+	for i := range out {
+		out[i] = new(Trace)
+	}
+	return out
+}
+
+// Join adds the branches to t: the most hops, and all bytes.
+func (t *Trace) Join(branches []*Trace) {
+	if t == nil {
+		return
+	}
+	longest := 0
+	for _, b := range branches {
+		longest = max(longest, b.Hops())
+		t.AddBytes(int(b.Messages()), int(b.Bytes()))
+	}
+	t.AddHops(longest)
+}
+
+// Reset sets all counts to zero.
+func (t *Trace) Reset() {
+	if t != nil {
+		t.hops.Store(0)
+		t.bytes.Store(0)
+		t.msgs.Store(0)
+	}
+}
+
+type traceKey struct{}
+
+// WithTrace attaches t to ctx; the transport and the consensus groups count
+// into the trace they find there.
+func WithTrace(ctx context.Context, t *Trace) context.Context {
+	if t == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, traceKey{}, t)
+}
+
+// TraceOf is the trace attached to ctx; nil if none.
+func TraceOf(ctx context.Context) *Trace {
+	t, _ := ctx.Value(traceKey{}).(*Trace)
+	return t
+}
