@@ -1,0 +1,73 @@
+package clock
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+func TestNowIsUniqueAndGrows(t *testing.T) {
+	c := New(NewWall(0))
+	var mu sync.Mutex
+	seen := map[base.Timestamp]bool{}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			last := base.Timestamp(0)
+			for range 1000 {
+				ts := c.Now()
+				if ts <= last {
+					t.Errorf("%s after %s", ts, last)
+				}
+				last = ts
+				mu.Lock()
+				if seen[ts] {
+					t.Errorf("%s twice", ts)
+				}
+				seen[ts] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestObserve(t *testing.T) {
+	c := New(NewWall(time.Millisecond))
+	ahead := c.Now().Add(time.Second)
+	if err := c.Observe(ahead); err != nil {
+		t.Fatal(err)
+	}
+	if ts := c.Now(); ts <= ahead {
+		t.Fatalf("%s is not above the observed %s", ts, ahead)
+	}
+	if err := c.Observe(c.Latest().Add(time.Hour)); base.CodeOf(err) != base.CodeInvalid {
+		t.Fatalf("an hour ahead: %v", err)
+	}
+}
+
+// TestWaitPast is I3: two clocks at opposite ends of their bounds.
+func TestWaitPast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bound := 3 * time.Millisecond
+		fast := New(skewed{bound, bound})
+		slow := New(skewed{-bound, bound})
+		ts := fast.Now()
+		if err := fast.WaitPast(context.Background(), ts); err != nil {
+			t.Fatal(err)
+		}
+		if got := slow.Now(); got <= ts {
+			t.Fatalf("slow clock hands out %s after commit wait on %s", got, ts)
+		}
+	})
+}
+
+type skewed struct{ off, bound time.Duration }
+
+func (s skewed) Read() (base.Timestamp, time.Duration) {
+	return base.FromTime(time.Now()).Add(s.off), s.bound
+}

@@ -1,0 +1,31 @@
+// Package wire is the vocabulary of the network and of the consensus logs:
+// protobuf messages (wire.proto; regenerate with `make proto`) and the kinds
+// under which the transport carries them.
+package wire
+
+// Kind names a message on the transport.
+type Kind uint8
+
+// The kinds. Numbers are never reused.
+const (
+	KindRaft Kind = 1 + iota
+	KindPulse
+	KindRead
+	KindCommit
+	KindFinish
+	KindResolve
+	KindTxnHeartbeat
+	KindSnapshot
+	KindAsk
+	// KindMax bounds the kinds.
+	KindMax
+)
+
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "unknown"
+}
