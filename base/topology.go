@@ -15,9 +15,10 @@ type Region struct {
 type Node struct {
 	ID     NodeID   `json:"id"`
 	Region RegionID `json:"region"`
-	Addr   string   `json:"addr"`     // cluster transport, host:port
+	Addr   string   `json:"addr"`     // cluster transport and HTTP, host:port
 	SQL    string   `json:"sql_addr"` // MySQL protocol, host:port
-	HTTP   string   `json:"http_addr"`
+	// UUID is what the process called itself before it had an id.
+	UUID string `json:"uuid,omitempty"`
 	// Gone marks a node that was removed for good; its id is never reused.
 	Gone bool `json:"gone,omitempty"`
 }
@@ -30,6 +31,8 @@ type Topology struct {
 	Shards    int      `json:"shards"` // data shards, 1..Shards; fixed when the cluster is made
 	Regions   []Region `json:"regions"`
 	Nodes     []Node   `json:"nodes"`
+	// MetaVoters vote in the meta group; every other live node learns it.
+	MetaVoters []NodeID `json:"meta_voters"`
 	// Replicas[s] are the nodes that hold data shard s+1, hence a replica of
 	// each of its groups.
 	Replicas [][]NodeID `json:"replicas"`

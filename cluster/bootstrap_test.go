@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+type proc struct {
+	b     *Bootstrap
+	addr  string
+	saved *Identity
+}
+
+func startProc(t *testing.T, region string, join ...string) *proc {
+	t.Helper()
+	mux := http.NewServeMux()
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	p := &proc{addr: strings.TrimPrefix(srv.URL, "http://")}
+	self := Joiner{UUID: NewUUID(), Region: region, Addr: p.addr, SQL: "sql-" + p.addr}
+	var mu sync.Mutex
+	p.b = NewBootstrap(self, join, nil, srv.Client(), slog.New(slog.DiscardHandler), func(id *Identity) error {
+		mu.Lock()
+		defer mu.Unlock()
+		p.saved = id
+		return nil
+	})
+	p.b.Register(mux)
+	return p
+}
+
+func TestBootstrapMakesOneCluster(t *testing.T) {
+	a := startProc(t, "eu")
+	b := startProc(t, "us", a.addr)
+	c := startProc(t, "asia", b.addr) // knows a only through b
+	type answer struct {
+		id  *Identity
+		err error
+	}
+	ids := make(chan answer, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, p := range []*proc{a, b, c} {
+		go func() {
+			id, err := p.b.Run(ctx)
+			ids <- answer{id, err}
+		}()
+	}
+	var made InitReply
+	for made.ClusterID == "" { // c has to find its way to a first
+		made = InitReply{}
+		if err := post(ctx, http.DefaultClient, a.addr, PathInit, InitRequest{Shards: 3, Expect: 3}, &made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[base.NodeID]bool{}
+	for range 3 {
+		r := <-ids
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		if r.id.ClusterID != made.ClusterID || !r.id.Founding || seen[r.id.Node] {
+			t.Fatalf("identity %+v in cluster %s", r.id, made.ClusterID)
+		}
+		seen[r.id.Node] = true
+	}
+	for _, p := range []*proc{a, b, c} {
+		if p.saved == nil || p.saved.First.Node(p.saved.Node).UUID != p.b.self.UUID {
+			t.Errorf("%s stored %+v", p.b.self.Region, p.saved)
+		}
+	}
+	var again InitReply
+	if err := post(ctx, http.DefaultClient, b.addr, PathInit, InitRequest{}, &again); err != nil || !strings.Contains(again.Error, "already belongs") {
+		t.Errorf("a second init: %+v, %v", again, err)
+	}
+}
+
+func TestBootstrapRefusesNonsense(t *testing.T) {
+	a := startProc(t, "eu")
+	var r joinReply
+	if err := post(t.Context(), http.DefaultClient, a.addr, PathJoin, Joiner{UUID: "x"}, &r); err != nil || !r.Final || !strings.Contains(r.Error, "--region") {
+		t.Errorf("joiner without region: %+v, %v", r, err)
+	}
+	if _, err := a.b.Init(InitRequest{Expect: 2}); err == nil || !strings.Contains(err.Error(), "1 of the expected 2") {
+		t.Errorf("init before the others: %v", err)
+	}
+	if _, err := Found([]Joiner{{UUID: "1", Region: "r", Addr: "h:1"}, {UUID: "2", Region: "r", Addr: "h:1"}}, 0); err == nil {
+		t.Error("two nodes with one address were accepted")
+	}
+	eight := make([]Joiner, 8)
+	for i := range eight {
+		eight[i] = Joiner{UUID: string(rune('a' + i)), Region: "r" + string(rune('a'+i)), Addr: "h:" + string(rune('1'+i))}
+	}
+	if _, err := Found(eight, 0); err == nil || !strings.Contains(err.Error(), "1 to 7 regions") {
+		t.Errorf("eight regions: %v", err)
+	}
+}

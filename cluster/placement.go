@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// replicasPerRegion says how many nodes of a region hold each shard, so that the
+// voters of a synchronous group survive a region where there are three or more
+// of them, and a node where there are fewer: one per region from three regions
+// on; three in a single region; two and one in two regions, which is the best
+// majority two regions can have.
+func replicasPerRegion(regions, index, nodes int) int {
+	want := 1
+	switch {
+	case regions == 1 && nodes >= 3:
+		want = 3 // two would stall with either of them
+	case regions == 2 && index == 0:
+		want = 2
+	}
+	return min(want, nodes)
+}
+
+// Place returns t with the replica sets and meta voters that the placement
+// rule wants, changing as little as possible: a replica moves only off a node
+// that is gone or in order to even out a region by more than one shard.
+func Place(t base.Topology) base.Topology {
+	out := t
+	out.Replicas = make([][]base.NodeID, t.Shards)
+	for i := range t.Regions {
+		placeRegion(&t, &out, i)
+	}
+	out.MetaVoters = metaVoters(&t)
+	return out
+}
+
+func placeRegion(old, out *base.Topology, index int) {
+	nodes := liveNodes(old, old.Regions[index].ID)
+	want := replicasPerRegion(len(old.Regions), index, len(nodes))
+	if want == 0 {
+		return
+	}
+	load := map[base.NodeID]int{}
+	for _, n := range nodes {
+		load[n] = 0
+	}
+	sets := make([][]base.NodeID, old.Shards)
+	for s := range sets {
+		if s < len(old.Replicas) {
+			for _, n := range old.Replicas[s] {
+				if slices.Contains(nodes, n) && len(sets[s]) < want {
+					sets[s] = append(sets[s], n)
+					load[n]++
+				}
+			}
+		}
+	}
+	for s := range sets {
+		for len(sets[s]) < want {
+			n := lightest(nodes, load, sets[s])
+			sets[s] = append(sets[s], n)
+			load[n]++
+		}
+	}
+	balance(nodes, load, sets)
+	for s := range sets {
+		out.Replicas[s] = append(out.Replicas[s], sets[s]...)
+	}
+}
+
+// balance moves one replica at a time from the fullest node to the emptiest
+// that can take it, until no move evens out more than it disturbs.
+func balance(nodes []base.NodeID, load map[base.NodeID]int, sets [][]base.NodeID) {
+	for range len(sets) * len(nodes) {
+		moved := false
+		for s := range sets {
+			for i, from := range sets[s] {
+				to := lightest(nodes, load, sets[s])
+				if to != 0 && load[from]-load[to] > 1 && load[from] == heaviest(load) {
+					sets[s][i] = to
+					load[from]--
+					load[to]++
+					moved = true
+					break
+				}
+			}
+		}
+		if !moved {
+			return
+		}
+	}
+}
+
+func lightest(nodes []base.NodeID, load map[base.NodeID]int, not []base.NodeID) base.NodeID {
+	best := base.NodeID(0)
+	for _, n := range nodes {
+		if !slices.Contains(not, n) && (best == 0 || load[n] < load[best]) {
+			best = n
+		}
+	}
+	return best
+}
+
+func heaviest(load map[base.NodeID]int) int {
+	m := 0
+	for _, l := range load {
+		m = max(m, l)
+	}
+	return m
+}
+
+func liveNodes(t *base.Topology, r base.RegionID) []base.NodeID {
+	var ids []base.NodeID
+	for _, n := range t.Nodes {
+		if n.Region == r && !n.Gone {
+			ids = append(ids, n.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// metaVoters picks the voters of the meta group: those it has, as far as they
+// live, and the lowest node ids otherwise.
+func metaVoters(t *base.Topology) []base.NodeID {
+	var out []base.NodeID
+	for i, r := range t.Regions {
+		nodes := liveNodes(t, r.ID)
+		want := replicasPerRegion(len(t.Regions), i, len(nodes))
+		var mine []base.NodeID
+		for _, n := range t.MetaVoters {
+			if slices.Contains(nodes, n) && len(mine) < want {
+				mine = append(mine, n)
+			}
+		}
+		for _, n := range nodes {
+			if len(mine) < want && !slices.Contains(mine, n) {
+				mine = append(mine, n)
+			}
+		}
+		out = append(out, mine...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Members are the voters and learners that a group should have.
+func Members(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) {
+	if g != base.MetaGroup {
+		return slices.Clone(t.ShardReplicas(g.Shard())), nil
+	}
+	for _, n := range t.Nodes {
+		switch {
+		case n.Gone:
+		case slices.Contains(t.MetaVoters, n.ID):
+			voters = append(voters, n.ID)
+		default:
+			learners = append(learners, n.ID)
+		}
+	}
+	return voters, learners
+}
+
+// Preferred is the node that should lead a group: the home region's replica
+// (with several, spread over them by shard); for the meta group the first
+// voter. 0 leaves the choice to the election.
+func Preferred(t *base.Topology, g base.GroupID) base.NodeID {
+	if g == base.MetaGroup {
+		if len(t.MetaVoters) > 0 {
+			return t.MetaVoters[0]
+		}
+		return 0
+	}
+	var home []base.NodeID
+	for _, n := range t.ShardReplicas(g.Shard()) {
+		if t.RegionOf(n) == g.Region() {
+			home = append(home, n)
+		}
+	}
+	if len(home) == 0 {
+		return 0
+	}
+	return home[int(g.Shard())%len(home)]
+}

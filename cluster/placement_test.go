@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// topo makes a topology with the given number of nodes in each region.
+func topo(shards int, perRegion ...int) base.Topology {
+	t := base.Topology{Version: 1, Shards: shards}
+	id := base.NodeID(1)
+	for i, n := range perRegion {
+		r := base.RegionID(i + 1)
+		t.Regions = append(t.Regions, base.Region{ID: r, Name: fmt.Sprintf("region-%d", r)})
+		for range n {
+			t.Nodes = append(t.Nodes, base.Node{ID: id, Region: r})
+			id++
+		}
+	}
+	return t
+}
+
+func shardsOf(t *base.Topology) map[base.NodeID]int {
+	m := map[base.NodeID]int{}
+	for _, set := range t.Replicas {
+		for _, n := range set {
+			m[n]++
+		}
+	}
+	return m
+}
+
+func TestPlaceCountsAndBalance(t *testing.T) {
+	for _, c := range []struct {
+		regions  []int
+		replicas int
+	}{
+		{[]int{1}, 1}, {[]int{2}, 1}, {[]int{3}, 3}, {[]int{5}, 3}, {[]int{1, 1}, 2}, {[]int{2, 1}, 3},
+		{[]int{1, 1, 1}, 3}, {[]int{2, 2, 2}, 3}, {[]int{3, 1, 2, 1, 1}, 5},
+	} {
+		p := Place(topo(8, c.regions...))
+		if err := p.Validate(); err != nil {
+			t.Fatalf("%v: %v", c.regions, err)
+		}
+		for s, set := range p.Replicas {
+			if len(set) != c.replicas {
+				t.Errorf("%v: shard %d has replicas %v, want %d", c.regions, s+1, set, c.replicas)
+			}
+		}
+		load := shardsOf(&p)
+		for _, r := range p.Regions {
+			lo, hi := 1<<30, 0
+			for _, n := range liveNodes(&p, r.ID) {
+				lo, hi = min(lo, load[n]), max(hi, load[n])
+			}
+			if hi-lo > 1 {
+				t.Errorf("%v: region %d is uneven: %v", c.regions, r.ID, load)
+			}
+		}
+	}
+}
+
+func TestPlaceMovesLittle(t *testing.T) {
+	old := Place(topo(8, 1, 1, 1))
+	grown := old
+	grown.Nodes = append(grown.Nodes, base.Node{ID: 9, Region: 2})
+	next := Place(grown)
+	moved := 0
+	for s := range next.Replicas {
+		for i, n := range next.Replicas[s] {
+			if n != old.Replicas[s][i] {
+				moved++
+				if n != 9 {
+					t.Errorf("shard %d moved to node %d, not to the new node", s+1, n)
+				}
+			}
+		}
+	}
+	if moved != 4 {
+		t.Errorf("%d replicas moved, want half of eight", moved)
+	}
+	if again := Place(next); fmt.Sprint(again.Replicas) != fmt.Sprint(next.Replicas) {
+		t.Errorf("placement is not stable: %v then %v", next.Replicas, again.Replicas)
+	}
+}
+
+func TestPlaceReplacesGone(t *testing.T) {
+	old := Place(topo(4, 2, 1, 1))
+	old.Nodes[0].Gone = true
+	next := Place(old)
+	for s, set := range next.Replicas {
+		for _, n := range set {
+			if n == 1 {
+				t.Errorf("shard %d is still on the node that is gone", s+1)
+			}
+		}
+	}
+	for _, n := range next.MetaVoters {
+		if n == 1 {
+			t.Error("the node that is gone still votes in the meta group")
+		}
+	}
+}
+
+func TestPreferredIsAtHome(t *testing.T) {
+	p := Place(topo(4, 1, 2, 1))
+	for _, g := range p.Groups() {
+		if g == base.MetaGroup {
+			continue
+		}
+		if got := p.RegionOf(Preferred(&p, g)); got != g.Region() {
+			t.Errorf("%s prefers region %d", g, got)
+		}
+	}
+}
