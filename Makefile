@@ -1,0 +1,41 @@
+# gms_pure_go: go-mysql-server without its C library.
+TAGS  := gms_pure_go
+GO    := go
+BIN   := bin/godwit
+SEEDS ?= 100
+
+.PHONY: build demo test race lint fmt soak bench proto clean
+
+build: ## the one binary
+	$(GO) build -tags $(TAGS) -o $(BIN) ./cmd/godwit
+
+demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a terminal, else one minute
+	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi
+
+test: ## everything but the long soaks
+	$(GO) test -tags $(TAGS) ./...
+
+race: ## the core packages under the race detector
+	$(GO) test -race -tags $(TAGS) ./base ./clock ./lock ./wan ./store ./group ./owner ./txn ./cluster ./kv/... ./history
+
+lint: ## format, vet, staticcheck, import table
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || (echo "run make fmt"; exit 1)
+	$(GO) vet -tags $(TAGS) ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags $(TAGS) ./...
+	$(GO) test ./layers
+
+fmt:
+	gofmt -w .
+
+soak: ## many seeds of the simulation: make soak SEEDS=1000
+	$(GO) test -tags $(TAGS) ./sim -run TestSoak -count=1 -timeout 0 -args -seeds $(SEEDS)
+
+bench: build ## the figures of docs/
+	$(BIN) bench list
+
+proto: ## regenerate wire/*.pb.go; needs protoc, protoc-gen-go and protoc-gen-go-vtproto
+	protoc --go_out=. --go_opt=paths=source_relative --go-vtproto_out=. \
+	  --go-vtproto_opt=features=marshal+unmarshal+size,paths=source_relative wire/wire.proto
+
+clean:
+	rm -rf bin
