@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// Status is what `godwit status` shows: one node's view of the cluster,
+// completed by asking every node for the groups it holds. Served as JSON at
+// [PathStatus] on the cluster port.
+type Status struct {
+	ClusterID string        `json:"cluster_id"`
+	Asked     base.NodeID   `json:"asked_node"`
+	Topology  base.Topology `json:"topology"`
+	Nodes     []NodeStatus  `json:"nodes"`
+	Groups    []GroupStatus `json:"groups"`
+	RTT       []RegionRTT   `json:"rtt"`
+	Problems  []string      `json:"problems,omitempty"` // what an operator should look at, in words
+	Took      time.Duration `json:"took_ns"`
+}
+
+// PathStatus serves [Status].
+const PathStatus = "/cluster/status"
+
+// NodeStatus is one process.
+type NodeStatus struct {
+	ID         base.NodeID   `json:"id"`
+	Region     string        `json:"region"`
+	Addr       string        `json:"addr"`
+	SQL        string        `json:"sql_addr"`
+	Live       bool          `json:"live"`
+	LastHeard  time.Duration `json:"last_heard_ns"` // since the asked node heard of it
+	RTT        time.Duration `json:"rtt_ns"`        // from the asked node, smoothed
+	Leads      int           `json:"leads"`         // groups
+	Replicas   int           `json:"replicas"`      // groups
+	Statements int64         `json:"statements"`    // since start
+	DiskBytes  int64         `json:"disk_bytes"`
+	Uptime     time.Duration `json:"uptime_ns"`
+}
+
+// GroupStatus is one consensus group as its leader sees it.
+type GroupStatus struct {
+	ID        base.GroupID  `json:"id"`
+	Name      string        `json:"name"`
+	Home      string        `json:"home"` // region; empty for the meta group
+	Leader    base.NodeID   `json:"leader"`
+	Term      uint64        `json:"term"`
+	Voters    []base.NodeID `json:"voters"`
+	Learners  []base.NodeID `json:"learners,omitempty"`
+	Committed uint64        `json:"committed"`
+	Lag       []ReplicaLag  `json:"lag"`
+	ClosedLag time.Duration `json:"closed_lag_ns"` // now minus the closed timestamp
+	Lease     time.Duration `json:"lease_left_ns"`
+	Locks     int           `json:"locks"`
+	Prepared  int           `json:"prepared"`
+}
+
+// ReplicaLag is how far a replica is behind the leader's log.
+type ReplicaLag struct {
+	Node    base.NodeID `json:"node"`
+	Entries uint64      `json:"entries"`
+}
+
+// RegionRTT is a smoothed round-trip time between two regions.
+type RegionRTT struct {
+	From string        `json:"from"`
+	To   string        `json:"to"`
+	RTT  time.Duration `json:"rtt_ns"`
+}
