@@ -1,0 +1,25 @@
+// Package lock is the lock table of one owner: who may read and who may write
+// which keys and gaps until its transaction ends. It is a pure data structure:
+// no goroutine, no clock, no randomness; the same calls give the same answers.
+//
+// A lock covers a [base.Span]: one key (present or absent), or a half-open
+// range with every gap in it. Locks are shared or exclusive; locks of one
+// transaction never conflict with each other.
+//
+// # Who waits for whom
+//
+// A request that conflicts with nothing is granted. Otherwise, under WAIT_DIE,
+// it waits if its transaction is older (smaller Age, then smaller id) than every one
+// it would wait for, else it dies; under NO_WAIT it dies at once. A dead
+// request changes nothing; its transaction is expected to abort.
+//
+// Invariants:
+//
+//	L1 No two granted locks of different transactions overlap unless both are shared.
+//	L2 First come, first served: a request waits for every earlier waiting request that it conflicts with, so
+//	   a stream of readers cannot starve a writer. The only exception are upgrades: a request whose span the
+//	   transaction already holds shared goes before all requests that are no upgrades.
+//	L3 Every transaction waits only for younger ones, so there is no deadlock. An upgrade that goes before
+//	   a younger conflicting waiter kills that waiter (it is reported in Events.Died).
+//	L4 A waiting request is granted as soon as nothing it waits for is left.
+package lock

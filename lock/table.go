@@ -1,0 +1,451 @@
+package lock
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// Mode is the strength of a lock.
+type Mode uint8
+
+// The modes, weakest first.
+const (
+	Shared Mode = 1 + iota
+	Exclusive
+)
+
+func (m Mode) String() string {
+	if m == Exclusive {
+		return "X"
+	}
+	return "S"
+}
+
+// Limits bound a table. Zero fields take defaults.
+type Limits struct {
+	PerTxn  int // locks of one transaction; default 200,000
+	Total   int // locks of all transactions; default 2,000,000
+	Waiting int // waiting requests; default 20,000
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.PerTxn <= 0 {
+		l.PerTxn = 200_000
+	}
+	if l.Total <= 0 {
+		l.Total = 2_000_000
+	}
+	if l.Waiting <= 0 {
+		l.Waiting = 20_000
+	}
+	return l
+}
+
+// Request asks for one lock.
+type Request struct {
+	Txn    base.TxnID
+	Age    base.Timestamp // priority, smaller is older; fixed by the first request of a transaction
+	Span   base.Span      // its memory belongs to the table from now on
+	Mode   Mode
+	NoWait bool // die instead of waiting
+	Data   any  // handed back in Waiter.Data
+}
+
+// Outcome of a request.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Granted Outcome = iota
+	Waiting
+	Died
+)
+
+func (o Outcome) String() string { return [...]string{"granted", "waiting", "died"}[o] }
+
+// Waiter is a request that waits, or did.
+type Waiter struct {
+	Data any
+
+	txn    *txn
+	node   *node
+	mode   Mode
+	jump   bool
+	seq    uint64
+	queued bool
+}
+
+// Txn is the waiting transaction.
+func (w *Waiter) Txn() base.TxnID { return w.txn.id }
+
+// before is the order of service (L2).
+func (w *Waiter) before(o *Waiter) bool {
+	if w.jump != o.jump {
+		return w.jump
+	}
+	return w.seq < o.seq
+}
+
+// Events are the changes of other requests that a call caused.
+type Events struct {
+	Granted []*Waiter
+	Died    []*Waiter
+}
+
+// Row is one granted or waiting lock, for people to look at.
+type Row struct {
+	Span    base.Span
+	Txn     base.TxnID
+	Age     base.Timestamp
+	Mode    Mode
+	Waiting bool
+}
+
+type grant struct {
+	txn  *txn
+	mode Mode
+}
+
+// txn is a transaction that holds or waits for something.
+type txn struct {
+	id      base.TxnID
+	age     base.Timestamp
+	held    []*node   // nodes with a grant of this transaction
+	ranges  []*node   // those of held that are no points
+	waiting []*Waiter // queued requests
+}
+
+// older reports whether a goes before b under WAIT_DIE.
+func (a *txn) older(b *txn) bool {
+	if a.age != b.age {
+		return a.age < b.age
+	}
+	return bytes.Compare(a.id[:], b.id[:]) < 0
+}
+
+// Table is the lock table. Not safe for concurrent use.
+type Table struct {
+	limits  Limits
+	tree    tree
+	points  map[string]*node
+	ranges  int // range nodes in the tree
+	txns    map[base.TxnID]*txn
+	locks   int
+	waiters int
+	seq     uint64
+}
+
+// New makes an empty table.
+func New(limits Limits) *Table {
+	return &Table{limits: limits.withDefaults(), points: map[string]*node{}, txns: map[base.TxnID]*txn{}}
+}
+
+// Acquire asks for a lock. If it has to wait, the Waiter is reported by a later
+// call's Events, exactly once, unless it is cancelled or its transaction is
+// released. Errors are limits: base.CodeInvalid if the transaction holds too
+// many locks, base.CodeOverloaded if the table is full.
+func (t *Table) Acquire(r Request) (Outcome, *Waiter, Events, error) {
+	x := t.txns[r.Txn]
+	if x != nil && t.covered(x, r.Span, r.Mode) {
+		return Granted, nil, Events{}, nil
+	}
+	if x != nil && len(x.held)+len(x.waiting) >= t.limits.PerTxn {
+		return Died, nil, Events{}, base.Errorf(base.CodeInvalid,
+			"transaction %v holds %d locks, the most allowed: use fewer rows per transaction", r.Txn, len(x.held))
+	}
+	if t.locks >= t.limits.Total {
+		return Died, nil, Events{}, base.Errorf(base.CodeOverloaded, "the lock table is full (%d locks): retry later", t.locks)
+	}
+	fresh := x == nil
+	if fresh {
+		x = &txn{id: r.Txn, age: r.Age}
+	}
+	jump := r.Mode == Exclusive && !fresh && t.covered(x, r.Span, Shared)
+	// n is the node of exactly this span, if there is one.
+	n := t.find(r.Span)
+	w := Waiter{txn: x, mode: r.Mode, jump: jump, seq: t.seq + 1}
+	conflict, dies := false, false
+	t.overlapping(r.Span, n, func(o *node) bool {
+		t.blockers(o, &w, func(b *txn) bool {
+			conflict = true
+			dies = dies || !x.older(b)
+			return !dies && !r.NoWait
+		})
+		return !conflict || !dies && !r.NoWait
+	})
+	if conflict && (dies || r.NoWait) {
+		return Died, nil, Events{}, nil
+	}
+	if conflict && t.waiters >= t.limits.Waiting {
+		return Died, nil, Events{}, base.Errorf(base.CodeOverloaded, "%d requests wait for locks already: retry later", t.waiters)
+	}
+	if fresh {
+		t.txns[r.Txn] = x
+	}
+	if n == nil {
+		n = t.insert(r.Span)
+	}
+	t.seq++
+	var ev Events
+	var killed []*Waiter
+	if jump && t.waiters > 0 {
+		t.overlapping(r.Span, n, func(o *node) bool {
+			for _, v := range o.queue {
+				if v.txn != x && (v.mode == Exclusive || r.Mode == Exclusive) && w.before(v) && !v.txn.older(x) {
+					killed = append(killed, v)
+				}
+			}
+			return true
+		})
+	}
+	out := Granted
+	var res *Waiter
+	if conflict {
+		res = &Waiter{Data: r.Data, txn: x, node: n, mode: r.Mode, jump: jump, seq: t.seq, queued: true}
+		n.queue = append(n.queue, res)
+		x.waiting = append(x.waiting, res)
+		t.waiters++
+		out = Waiting
+	} else {
+		t.grant(n, x, r.Mode)
+	}
+	if len(killed) > 0 {
+		spans := make([]base.Span, 0, len(killed))
+		for _, v := range killed {
+			spans = append(spans, v.node.span)
+			t.unqueue(v)
+		}
+		ev.Died = killed
+		t.wake(spans, &ev)
+	}
+	return out, res, ev, nil
+}
+
+// blockers calls fn for each transaction in node o that w has to wait for,
+// until fn returns false. It does not test whether the spans overlap.
+func (t *Table) blockers(o *node, w *Waiter, fn func(*txn) bool) {
+	for _, g := range o.grants {
+		if g.txn != w.txn && (g.mode == Exclusive || w.mode == Exclusive) && !fn(g.txn) {
+			return
+		}
+	}
+	for _, v := range o.queue {
+		if v.txn != w.txn && v.before(w) && (v.mode == Exclusive || w.mode == Exclusive) && !fn(v.txn) {
+			return
+		}
+	}
+}
+
+// covered reports whether x holds at least mode on all of span, by one lock.
+func (t *Table) covered(x *txn, span base.Span, mode Mode) bool {
+	has := func(n *node) bool {
+		for _, g := range n.grants {
+			if g.txn == x {
+				return g.mode >= mode
+			}
+		}
+		return false
+	}
+	if span.IsPoint() {
+		if n := t.points[string(span.Start)]; n != nil && has(n) {
+			return true
+		}
+	}
+	for _, n := range x.ranges {
+		if contains(n.span, span) && has(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// Holds reports whether txn holds at least mode on all of span, by one lock.
+func (t *Table) Holds(id base.TxnID, span base.Span, mode Mode) bool {
+	x := t.txns[id]
+	return x != nil && t.covered(x, span, mode)
+}
+
+// contains reports whether range a holds all of b.
+func contains(a, b base.Span) bool {
+	if b.IsPoint() {
+		return a.Contains(b.Start)
+	}
+	return !a.IsPoint() && bytes.Compare(a.Start, b.Start) <= 0 && bytes.Compare(b.End, a.End) <= 0
+}
+
+func (t *Table) grant(n *node, x *txn, mode Mode) {
+	for i := range n.grants {
+		if n.grants[i].txn == x {
+			n.grants[i].mode = max(n.grants[i].mode, mode)
+			return
+		}
+	}
+	n.grants = append(n.grants, grant{x, mode})
+	x.held = append(x.held, n)
+	if !n.span.IsPoint() {
+		x.ranges = append(x.ranges, n)
+	}
+	t.locks++
+}
+
+// unqueue takes a waiter out of its queue without waking anybody.
+func (t *Table) unqueue(w *Waiter) {
+	w.queued = false
+	t.waiters--
+	w.node.queue = remove(w.node.queue, w)
+	w.txn.waiting = remove(w.txn.waiting, w)
+	t.drop(w.node)
+	if len(w.txn.held) == 0 && len(w.txn.waiting) == 0 {
+		delete(t.txns, w.txn.id)
+	}
+}
+
+func remove[T comparable](s []T, v T) []T {
+	if i := slices.Index(s, v); i >= 0 {
+		return slices.Delete(s, i, i+1)
+	}
+	return s
+}
+
+// Cancel ends a waiting request; the transaction keeps what it holds. Nothing
+// happens if the request waits no longer.
+func (t *Table) Cancel(w *Waiter) Events {
+	var ev Events
+	if w.queued {
+		span := w.node.span
+		t.unqueue(w)
+		t.wake([]base.Span{span}, &ev)
+	}
+	return ev
+}
+
+// Release ends a transaction: all its locks and waiting requests (which are not
+// reported) are gone.
+func (t *Table) Release(id base.TxnID) Events {
+	var ev Events
+	x := t.txns[id]
+	if x == nil {
+		return ev
+	}
+	var spans []base.Span
+	collect := t.waiters > len(x.waiting)
+	for _, w := range slices.Clone(x.waiting) {
+		if collect {
+			spans = append(spans, w.node.span)
+		}
+		t.unqueue(w)
+	}
+	for _, n := range x.held {
+		for i := range n.grants {
+			if n.grants[i].txn == x {
+				n.grants = slices.Delete(n.grants, i, i+1)
+				break
+			}
+		}
+		t.locks--
+		if collect {
+			spans = append(spans, n.span)
+		}
+		t.drop(n)
+	}
+	delete(t.txns, id)
+	if collect {
+		t.wake(spans, &ev)
+	}
+	return ev
+}
+
+// wake grants what can be granted among the waiters that overlap spans.
+func (t *Table) wake(spans []base.Span, ev *Events) {
+	if t.waiters == 0 {
+		return
+	}
+	var cand []*Waiter
+	for _, s := range spans {
+		t.overlapping(s, nil, func(o *node) bool {
+			cand = append(cand, o.queue...)
+			return true
+		})
+	}
+	slices.SortFunc(cand, func(a, b *Waiter) int {
+		if a == b {
+			return 0
+		} else if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	for _, w := range slices.Compact(cand) {
+		blocked := false
+		t.overlapping(w.node.span, w.node, func(o *node) bool {
+			t.blockers(o, w, func(*txn) bool { blocked = true; return false })
+			return !blocked
+		})
+		if blocked {
+			continue
+		}
+		n := w.node
+		w.queued = false
+		t.waiters--
+		n.queue = remove(n.queue, w)
+		w.txn.waiting = remove(w.txn.waiting, w)
+		t.grant(n, w.txn, w.mode)
+		ev.Granted = append(ev.Granted, w)
+	}
+}
+
+// Blockers returns the transactions that a waiting request waits for.
+func (t *Table) Blockers(w *Waiter) []base.TxnID {
+	var ids []base.TxnID
+	if !w.queued {
+		return nil
+	}
+	t.overlapping(w.node.span, w.node, func(o *node) bool {
+		t.blockers(o, w, func(b *txn) bool {
+			if !slices.Contains(ids, b.id) {
+				ids = append(ids, b.id)
+			}
+			return true
+		})
+		return true
+	})
+	return ids
+}
+
+// Counts are the numbers of granted locks, waiting requests and transactions.
+func (t *Table) Counts() (locks, waiting, txns int) { return t.locks, t.waiters, len(t.txns) }
+
+// Count is the number of locks the transaction holds.
+func (t *Table) Count(id base.TxnID) int {
+	if x := t.txns[id]; x != nil {
+		return len(x.held)
+	}
+	return 0
+}
+
+// Rows lists locks in the order of their spans, granted before waiting, at most limit (0: all).
+func (t *Table) Rows(limit int) []Row {
+	var rows []Row
+	t.tree.all(func(n *node) bool {
+		for _, g := range n.grants {
+			rows = append(rows, Row{n.span, g.txn.id, g.txn.age, g.mode, false})
+		}
+		q := slices.Clone(n.queue)
+		slices.SortFunc(q, func(a, b *Waiter) int {
+			if a.before(b) {
+				return -1
+			}
+			return 1
+		})
+		for _, w := range q {
+			rows = append(rows, Row{n.span, w.txn.id, w.txn.age, w.mode, true})
+		}
+		return limit <= 0 || len(rows) < limit
+	})
+	if limit > 0 && len(rows) > limit {
+		rows = rows[:limit]
+	}
+	return rows
+}
