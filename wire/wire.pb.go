@@ -755,11 +755,14 @@ func (x *ReadResponse) GetHops() uint32 {
 }
 
 type Write struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          WriteKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=godwit.wire.WriteKind" json:"kind,omitempty"`
-	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	Value         []byte                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
-	Home          uint32                 `protobuf:"varint,4,opt,name=home,proto3" json:"home,omitempty"` // home region of a new row; 0: the gateway's
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  WriteKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=godwit.wire.WriteKind" json:"kind,omitempty"`
+	Key   []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Value []byte                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	Home  uint32                 `protobuf:"varint,4,opt,name=home,proto3" json:"home,omitempty"` // home region of a new row; 0: the gateway's
+	// label is set by the owner when it logs the write: home and number of home changes of the row's
+	// next version, so that applying needs no look at the present state (which other groups' logs change).
+	Label         uint64 `protobuf:"varint,5,opt,name=label,proto3" json:"label,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -818,6 +821,13 @@ func (x *Write) GetValue() []byte {
 func (x *Write) GetHome() uint32 {
 	if x != nil {
 		return x.Home
+	}
+	return 0
+}
+
+func (x *Write) GetLabel() uint64 {
+	if x != nil {
+		return x.Label
 	}
 	return 0
 }
@@ -1802,12 +1812,15 @@ func (x *Command) GetProposal() uint64 {
 // GroupLead is one leader's word on one group: its lease, and that nothing will
 // commit at or below closed that is not at or before index (PROTOCOLS A3).
 type GroupLead struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
-	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
-	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
-	Closed        uint64                 `protobuf:"varint,4,opt,name=closed,proto3" json:"closed,omitempty"`
-	LeaseEnd      uint64                 `protobuf:"varint,5,opt,name=lease_end,json=leaseEnd,proto3" json:"lease_end,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Group    uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Term     uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Index    uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	Closed   uint64                 `protobuf:"varint,4,opt,name=closed,proto3" json:"closed,omitempty"`
+	LeaseEnd uint64                 `protobuf:"varint,5,opt,name=lease_end,json=leaseEnd,proto3" json:"lease_end,omitempty"`
+	// settled: every transaction that began before it is decided in this group for good, so
+	// other groups may forget the outcomes of such (owner/doc.go).
+	Settled       uint64 `protobuf:"varint,6,opt,name=settled,proto3" json:"settled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1873,6 +1886,13 @@ func (x *GroupLead) GetClosed() uint64 {
 func (x *GroupLead) GetLeaseEnd() uint64 {
 	if x != nil {
 		return x.LeaseEnd
+	}
+	return 0
+}
+
+func (x *GroupLead) GetSettled() uint64 {
+	if x != nil {
+		return x.Settled
 	}
 	return 0
 }
@@ -2378,12 +2398,13 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x15\n" +
 	"\x06max_ts\x18\a \x01(\x04R\x05maxTs\x12\x10\n" +
 	"\x03now\x18\b \x01(\x04R\x03now\x12\x12\n" +
-	"\x04hops\x18\t \x01(\rR\x04hops\"o\n" +
+	"\x04hops\x18\t \x01(\rR\x04hops\"\x85\x01\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\fR\x05value\x12\x12\n" +
-	"\x04home\x18\x04 \x01(\rR\x04home\"\xaf\x02\n" +
+	"\x04home\x18\x04 \x01(\rR\x04home\x12\x14\n" +
+	"\x05label\x18\x05 \x01(\x04R\x05label\"\xaf\x02\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -2456,13 +2477,14 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06refuse\x18\b \x01(\fR\x06refuse\x12.\n" +
 	"\acollect\x18\t \x01(\v2\x14.godwit.wire.CollectR\acollect\x12\x1a\n" +
 	"\bproposal\x18\n" +
-	" \x01(\x04R\bproposal\"\x80\x01\n" +
+	" \x01(\x04R\bproposal\"\x9a\x01\n" +
 	"\tGroupLead\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
-	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\"\x99\x02\n" +
+	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
+	"\asettled\x18\x06 \x01(\x04R\asettled\"\x99\x02\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +

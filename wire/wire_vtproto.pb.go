@@ -598,6 +598,11 @@ func (m *Write) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Label != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Label))
+		i--
+		dAtA[i] = 0x28
+	}
 	if m.Home != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Home))
 		i--
@@ -1584,6 +1589,11 @@ func (m *GroupLead) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Settled != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Settled))
+		i--
+		dAtA[i] = 0x30
+	}
 	if m.LeaseEnd != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.LeaseEnd))
 		i--
@@ -2259,6 +2269,9 @@ func (m *Write) SizeVT() (n int) {
 	if m.Home != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Home))
 	}
+	if m.Label != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Label))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2649,6 +2662,9 @@ func (m *GroupLead) SizeVT() (n int) {
 	}
 	if m.LeaseEnd != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.LeaseEnd))
+	}
+	if m.Settled != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Settled))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4403,6 +4419,25 @@ func (m *Write) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Home |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Label", wireType)
+			}
+			m.Label = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Label |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -6916,6 +6951,25 @@ func (m *GroupLead) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.LeaseEnd |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Settled", wireType)
+			}
+			m.Settled = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Settled |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -1,0 +1,391 @@
+package owner
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Commit serves a one-round commit or a Prepare. The request belongs to the
+// replica from now on, unless the answer is an error of which nothing was proposed.
+//
+// Codes: CodeTooLate: nothing was done, the locks are kept, try again with another bound. CodeWrongOwner: other groups own
+// the keys in Foreign; nothing was done, locks are kept. CodeExists, CodeAborted: the
+// transaction is over here. CodeNotLeader, CodeUnavailable, CodeOverloaded: nothing was done.
+// CodeAmbiguous, CodeCanceled: ask Resolve.
+func (r *Replica) Commit(ctx context.Context, q *wire.CommitRequest) *wire.CommitResponse {
+	resp := &wire.CommitResponse{}
+	err := r.commit(ctx, q, resp)
+	if err != nil {
+		r.stats.Errors.Add(1)
+		resp.Ts, resp.Hi = 0, 0
+		resp.Status = statusOf(err)
+	} else if q.Prepare {
+		r.stats.Prepares.Add(1)
+	} else {
+		r.stats.Commits.Add(1)
+	}
+	resp.Now = uint64(r.clock.Latest())
+	return resp
+}
+
+func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.CommitResponse) error {
+	if err := r.checkWrites(q); err != nil {
+		return err
+	}
+	if q.MinTs != 0 {
+		if err := r.clock.Observe(base.Timestamp(q.MinTs)); err != nil {
+			return err
+		}
+	}
+	if len(q.Need) > 0 {
+		if err := r.waitVector(ctx, q.Need); err != nil {
+			return err
+		}
+	}
+	if err := r.enter(ctx, q.Prepare, 0); err != nil {
+		return err
+	}
+	term := r.lead.term
+	x, err := r.admit(q.Txn, q.LockTerm)
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	ev := evaluation{r: r, q: q}
+	err = ev.run(ctx, x, term)
+	var done chan proposed
+	if err == nil {
+		done, err = r.propose(x, term, &ev)
+	}
+	if err != nil {
+		r.mu.Lock()
+		r.leave(x)
+		switch base.CodeOf(err) {
+		case base.CodeExists, base.CodeAborted, base.CodeInvalid:
+			if x.phase == active {
+				r.release(x, true)
+			}
+		case base.CodeWrongOwner:
+			resp.Foreign = ev.foreign
+		}
+		r.mu.Unlock()
+		return err
+	}
+	select {
+	case p := <-done:
+		return r.complete(x, &ev, p, resp)
+	case <-ctx.Done():
+		go func() { _ = r.complete(x, &ev, <-done, &wire.CommitResponse{}) }()
+		return base.Errorf(base.CodeAmbiguous, "group %v: %v while transaction %v was being logged; it may still commit", r.id, context.Cause(ctx), x.id)
+	}
+}
+
+func (r *Replica) checkWrites(q *wire.CommitRequest) error {
+	if len(q.Writes) > r.cfg.MaxWrites {
+		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys of one group, not %d: commit in smaller pieces", r.cfg.MaxWrites, len(q.Writes))
+	}
+	if len(q.Writes) == 0 && !q.Prepare {
+		return base.Errorf(base.CodeInvalid, "a one-round commit needs a write; use Finish to release locks")
+	}
+	if q.Prepare && !slices.Contains(q.Participants, uint32(r.id)) {
+		return base.Errorf(base.CodeInvalid, "group %v is not among the participants of the transaction it shall prepare", r.id)
+	}
+	for _, w := range q.Writes {
+		if k := base.Key(w.Key); len(k) < base.ShardPrefixLen || k.Shard() != r.shard {
+			return base.Errorf(base.CodeInvalid, "key %v is not in the shard of group %v", k, r.id)
+		}
+		if w.Home > 15 {
+			return base.Errorf(base.CodeInvalid, "home region %d is not one of 1 to %d", w.Home, base.MaxRegions)
+		}
+	}
+	slices.SortFunc(q.Writes, func(a, b *wire.Write) int { return base.Key(a.Key).Compare(b.Key) })
+	for i := 1; i < len(q.Writes); i++ {
+		if string(q.Writes[i].Key) == string(q.Writes[i-1].Key) {
+			return base.Errorf(base.CodeInvalid, "key %v is written twice in one transaction", base.Key(q.Writes[i].Key))
+		}
+	}
+	return nil
+}
+
+// evaluation is what the owner finds out about the writes of a commit, under
+// their locks: who owns them, whether inserted keys are absent, and the labels to log.
+type evaluation struct {
+	r        *Replica
+	q        *wire.CommitRequest
+	writes   []*wire.Write // those to be logged: deletes of absent keys are dropped
+	handover []base.Span
+	since    base.Timestamp // commit above this (C2)
+	foreign  []*wire.Foreign
+
+	ts, hi base.Timestamp
+}
+
+func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
+	if len(e.q.Writes) == 0 {
+		return nil
+	}
+	spans := make([]base.Span, len(e.q.Writes))
+	for i, w := range e.q.Writes {
+		spans[i] = base.Span{Start: w.Key}
+	}
+	if _, err := e.r.lock(ctx, x, term, lock.Exclusive, spans...); err != nil {
+		return err
+	}
+	for {
+		// The view is newer than every lock held, so what it says stays true until they are released.
+		gaps, err := e.look(x)
+		if err != nil {
+			return err
+		}
+		if len(gaps) == 0 {
+			return nil
+		}
+		if _, err := e.r.lock(ctx, x, term, lock.Exclusive, gaps...); err != nil {
+			return err
+		}
+	}
+}
+
+// look evaluates all writes on one view; gaps are locks that are missing.
+func (e *evaluation) look(x *txnState) (gaps []base.Span, err error) {
+	r := e.r
+	rd := r.store.NewReader()
+	defer rd.Close()
+	e.writes, e.foreign, e.handover, e.since = e.q.Writes[:0:0], nil, nil, 0
+	var exists base.Key
+	for _, w := range e.q.Writes {
+		p, err := locate(rd, w.Key)
+		if err != nil {
+			return nil, err
+		}
+		if p.owner != r.id {
+			e.foreign = append(e.foreign, p.foreign(w.Key))
+			continue
+		}
+		e.since = max(e.since, p.since)
+		there := p.found && !p.v.Tombstone
+		if w.Kind == wire.WriteKind_INSERT && there && exists == nil {
+			exists = w.Key
+		}
+		if w.Kind == wire.WriteKind_DELETE && !there {
+			continue
+		}
+		w.Label = uint64(e.label(w, &p, there))
+		e.writes = append(e.writes, w)
+		s, err := r.writeSpans(rd, w)
+		if err != nil {
+			return nil, err
+		}
+		if !s.IsPoint() {
+			e.handover = append(e.handover, s)
+		}
+	}
+	if len(e.foreign) > 0 {
+		return nil, base.Errorf(base.CodeWrongOwner, "group %v does not own %d of the keys", r.id, len(e.foreign))
+	}
+	if exists != nil {
+		err := base.Errorf(base.CodeExists, "key %v exists", exists)
+		err.Key = exists.Clone()
+		return nil, err
+	}
+	if len(e.handover) > 0 {
+		r.mu.Lock()
+		for _, s := range e.handover {
+			if !r.locks.Holds(x.id, s, lock.Exclusive) {
+				gaps = append(gaps, s)
+			}
+		}
+		r.mu.Unlock()
+	}
+	return gaps, nil
+}
+
+// label is the home label of the row's next version, without its writer. A row
+// keeps its home; a new row, also one in the place of a tombstone, gets that of the write.
+func (e *evaluation) label(w *wire.Write, p *place, there bool) base.Label {
+	if e.r.shard == base.MetaShard {
+		return 0
+	}
+	old := p.v.Label.WithWriter(0, 0).WithInTransit(false)
+	if there {
+		return old
+	}
+	home := base.RegionID(w.Home)
+	if home == 0 {
+		home = base.RegionID(e.q.Txn.GatewayRegion)
+	}
+	if home == 0 {
+		home = e.r.region
+	}
+	switch {
+	case !p.found:
+		return base.MakeLabel(home, 0, 0)
+	case home != old.Home():
+		return old.WithHome(home)
+	}
+	return old
+}
+
+// proposed is what became of a command.
+type proposed struct {
+	out outcome
+	err error
+}
+
+// propose assigns the timestamp and hands the command to the group, in one
+// order (I2): what is assigned later is higher and lies behind it in the log.
+func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan proposed, error) {
+	q := e.q
+	r.propMu.Lock()
+	defer r.propMu.Unlock()
+	r.mu.Lock()
+	if !r.current(x, term) {
+		r.mu.Unlock()
+		return nil, r.lost(x)
+	}
+	l := &r.lead
+	if len(e.writes) > 0 || !q.Prepare {
+		now := r.clock.Now()
+		if r.cfg.QuorumDelay != nil {
+			now = now.Add(r.cfg.QuorumDelay(r.id))
+		}
+		e.ts = max(now, l.floor.Next(), r.rep.lastTS.Next(), base.Timestamp(q.MinTs).Next(), e.since.Next())
+	} else {
+		// Only read here: the locks make the reads true at any time above what was read (B7).
+		e.ts = base.Timestamp(q.MinTs).Next()
+	}
+	e.hi = base.Timestamp(q.MaxTs)
+	if q.Prepare && (e.hi == 0 || e.hi > l.leaseEnd) {
+		e.hi = l.leaseEnd
+	}
+	if e.hi != 0 && e.ts >= e.hi {
+		r.mu.Unlock()
+		return nil, base.Errorf(base.CodeTooLate, "group %v: transaction %v must commit below %s, the clock is at %s", r.id, x.id, e.hi, e.ts)
+	}
+	x.ts, x.handover = e.ts, e.handover
+	x.keys = make([]base.Key, len(e.writes))
+	for i, w := range e.writes {
+		x.keys[i] = w.Key
+	}
+	var cmd *wire.Command
+	if q.Prepare {
+		x.phase = preparing
+		if len(x.keys) > 0 {
+			l.floor = e.ts
+			r.pending[x] = struct{}{}
+		}
+		cmd = r.command(0)
+		cmd.Prepare = &wire.Vote{Txn: x.id[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Participants: q.Participants,
+			Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion}
+	} else {
+		x.phase = committing
+		l.floor = e.ts
+		r.pending[x] = struct{}{}
+		cmd = r.command(e.ts)
+		cmd.Commit = &wire.TxnCommit{Txn: x.id[:], Writes: e.writes}
+	}
+	leased := r.addLease(cmd)
+	r.mu.Unlock()
+	// Without commit wait (a lone node) this is what makes later readings of the clock higher.
+	_ = r.clock.Observe(e.ts)
+	done := make(chan proposed, 1)
+	r.group.ProposeAsync(cmd, term, func(res any, _ uint64, err error) {
+		p := proposed{err: err}
+		if err == nil {
+			p.out, _ = res.(outcome)
+		} else if leased || len(cmd.Vector) > 0 {
+			r.leaseFailed(term, err)
+		}
+		done <- p
+	})
+	return done, nil
+}
+
+// complete ends a proposal: it releases a committed transaction once true time
+// has passed its timestamp (commit wait, I5), and keeps a prepared one.
+func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.CommitResponse) error {
+	switch {
+	case p.err != nil && base.CodeOf(p.err) == base.CodeAmbiguous:
+		// The leadership is lost, and with it all that is known of x here.
+		return p.err
+	case p.err != nil:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if x.phase != prepared {
+			r.unpend(x)
+		}
+		r.leave(x)
+		return p.err
+	case p.out.state == wire.TxnState_ABORTED:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.release(x, true)
+		return base.Errorf(base.CodeAborted, "transaction %v was refused in group %v: it took too long and was resolved by others, or is older than %s", x.id, r.id, RecordAge)
+	case e.q.Prepare:
+		r.mu.Lock()
+		if x.phase == preparing {
+			x.phase, x.since = prepared, time.Now()
+		}
+		r.leave(x)
+		r.mu.Unlock()
+	default:
+		if err := r.waitPast(context.Background(), e.ts); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.release(x, false)
+		r.mu.Unlock()
+	}
+	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
+	resp.Hops = uint32(r.group.Hops())
+	return nil
+}
+
+// unpend takes back that x was proposed, because it certainly was not; mu is held.
+func (r *Replica) unpend(x *txnState) {
+	x.phase, x.keys, x.handover, x.ts = active, nil, nil, 0
+	delete(r.pending, x)
+	if x.gone != nil && !x.ended {
+		close(x.gone)
+		x.gone = nil
+	}
+	if r.waiting > 0 {
+		r.wake()
+	}
+}
+
+// proposeCommand logs a command that assigns no timestamp and waits until it is applied.
+func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wire.Command)) (outcome, error) {
+	r.propMu.Lock()
+	r.mu.Lock()
+	if r.lead.term != term || !r.lead.serving {
+		err := r.notLeader()
+		r.mu.Unlock()
+		r.propMu.Unlock()
+		return outcome{}, err
+	}
+	cmd := r.command(0)
+	fill(cmd)
+	r.addLease(cmd)
+	r.mu.Unlock()
+	done := make(chan proposed, 1)
+	r.group.ProposeAsync(cmd, term, func(res any, _ uint64, err error) {
+		p := proposed{err: err}
+		p.out, _ = res.(outcome)
+		r.leaseFailed(term, err)
+		done <- p
+	})
+	r.propMu.Unlock()
+	select {
+	case p := <-done:
+		return p.out, p.err
+	case <-ctx.Done():
+		return outcome{}, base.Errorf(base.CodeAmbiguous, "group %v: %v while a command was being logged", r.id, context.Cause(ctx))
+	}
+}
+

@@ -1,0 +1,128 @@
+package owner
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// RecordAge is how far an attempt may lie in the past of a group's log before
+// the group refuses it for good and may forget outcomes. It is part of the
+// replicated state machine, hence a constant: every replica must agree.
+// A transaction cannot live longer than this.
+const RecordAge = 10 * time.Minute
+
+// Directory says where groups are; package cluster knows it from pulses.
+type Directory interface {
+	// Leader is the node believed to lead a group; 0 if unknown.
+	Leader(g base.GroupID) base.NodeID
+	// Replicas are the nodes that hold a replica of the group.
+	Replicas(g base.GroupID) []base.NodeID
+}
+
+// Consensus is what a Replica needs of its group; *group.Group satisfies it.
+type Consensus interface {
+	Propose(ctx context.Context, cmd *wire.Command, term uint64) (result any, index uint64, err error)
+	ProposeAsync(cmd *wire.Command, term uint64, done func(result any, index uint64, err error))
+	Leader() (base.NodeID, uint64)
+	// Hops is the number of one-way WAN crossings a proposal waits for.
+	Hops() int
+}
+
+// Transport is what a Set needs of the WAN; package wan's transports satisfy it.
+type Transport interface {
+	Handle(kind wire.Kind, h wan.Handler)
+	Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, resp wan.Msg) error
+}
+
+// Config of all replicas of one node. The first block is required; zero fields
+// of the rest take the defaults given.
+type Config struct {
+	Self      base.NodeID
+	Store     *store.Store
+	Clock     *clock.Clock
+	Transport Transport
+	Directory Directory
+
+	Logger *slog.Logger // nil discards
+	// Alone reports that the cluster has no other node: then nobody else can
+	// read a clock and commit wait is skipped. Nil is never.
+	Alone func() bool
+	// Ahead is how far ahead of now the meta group closes timestamps, so that every node can
+	// validate catalog reads locally: twice the largest one-way delay, the pulse interval, and
+	// slack. Nil is 500 ms.
+	Ahead func() time.Duration
+	// QuorumDelay is added to a commit timestamp (PROTOCOLS A4). Nil is 0.
+	QuorumDelay func(base.GroupID) time.Duration
+	// Settled are the groups whose word is needed before outcomes are forgotten: all of the cluster. Nil: never forget.
+	Groups func() []base.GroupID
+
+	Lease        time.Duration // length of a lease; default 3 s
+	LeaseRenew   time.Duration // age at which it is renewed; default 1 s
+	TxnIdle      time.Duration // silence after which an unprepared transaction is aborted; default 10 s
+	ResolveAfter time.Duration // age at which a prepared transaction is resolved by the owner; default 2 s
+	LockTimeout  time.Duration // longest wait for one lock if the transaction names none; default 10 s
+	EnterTimeout time.Duration // longest wait for a lease or a vector; default 5 s
+	GCAge        time.Duration // age at which old versions and tombstones are collected; default 10 min
+	GCInterval   time.Duration // pause between collections; default 15 s; negative: only by Set.Collect
+
+	Limits     lock.Limits
+	MaxTxns    int // active transactions per replica; default 50,000
+	MaxWaiting int // requests waiting for a lease, a vector or an undecided commit, per replica; default 10,000
+	MaxSpans   int // spans of one read; default 100,000
+	MaxWrites  int // writes of one commit in one group; default 200,000
+	MaxBytes   int // bytes of rows in one answer; default 4 MiB
+}
+
+// Defaults of bounds that are not worth a knob.
+const (
+	defaultAhead   = 500 * time.Millisecond
+	maxAhead       = 5 * time.Second // most that EnsureClosed promises ahead of now
+	maxForeign     = 4096            // foreign parts in one answer
+	maxScanned     = 200_000         // keys, tombstones included, looked at for one answer
+	maxFinished    = 100_000         // transactions remembered as finished
+	finishedMemory = 30 * time.Second
+	tickInterval   = 200 * time.Millisecond
+)
+
+func (c *Config) fill() {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	num := func(n *int, v int) {
+		if *n <= 0 {
+			*n = v
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Alone == nil {
+		c.Alone = func() bool { return false }
+	}
+	if c.Ahead == nil {
+		c.Ahead = func() time.Duration { return defaultAhead }
+	}
+	def(&c.Lease, 3*time.Second)
+	def(&c.LeaseRenew, c.Lease/3)
+	def(&c.TxnIdle, 10*time.Second)
+	def(&c.ResolveAfter, 2*time.Second)
+	def(&c.LockTimeout, 10*time.Second)
+	def(&c.EnterTimeout, 5*time.Second)
+	def(&c.GCAge, 10*time.Minute)
+	def(&c.GCInterval, 15*time.Second)
+	num(&c.MaxTxns, 50_000)
+	num(&c.MaxWaiting, 10_000)
+	num(&c.MaxSpans, 100_000)
+	num(&c.MaxWrites, 200_000)
+	num(&c.MaxBytes, 4<<20)
+}

@@ -1,0 +1,219 @@
+package owner
+
+import (
+	"context"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Finish ends a transaction here: it decides a prepared one, or releases the
+// locks of one that never prepared. The answer to a release is CodeAborted if the transaction did not hold its
+// locks until now, which tells a transaction that only read under locks that its reads do not stand.
+func (r *Replica) Finish(ctx context.Context, q *wire.FinishRequest) *wire.FinishResponse {
+	resp := &wire.FinishResponse{}
+	if err := r.finish(ctx, q, resp); err != nil {
+		resp.Status = statusOf(err)
+	}
+	return resp
+}
+
+func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.FinishResponse) error {
+	id, ok := txnID(q.Txn)
+	if !ok {
+		return base.Errorf(base.CodeInvalid, "malformed transaction id %x", q.Txn)
+	}
+	// Releasing confirms that the locks held until now, which only a valid lease can tell.
+	if err := r.enter(ctx, !q.Prepared, 0); err != nil {
+		return err
+	}
+	term := r.lead.term
+	x := r.txns[id]
+	if !q.Prepared {
+		defer r.mu.Unlock()
+		if x == nil {
+			if len(r.finished) < maxFinished {
+				r.finished[id] = r.clock.Latest()
+			}
+			return base.Errorf(base.CodeAborted, "transaction %v holds no locks in group %v any more", id, r.id)
+		}
+		if x.phase != active {
+			return base.Errorf(base.CodeAborted, "transaction %v is %v in group %v already", id, x.phase, r.id)
+		}
+		r.release(x, true)
+		return nil
+	}
+	v := r.rep.prepared[id]
+	switch {
+	case v == nil && !q.Commit && (x == nil || x.phase == active):
+		// Never came to a vote.
+		if x != nil {
+			r.release(x, true)
+		} else if len(r.finished) < maxFinished {
+			r.finished[id] = r.clock.Latest()
+		}
+		r.mu.Unlock()
+		return nil
+	case v != nil && q.Commit && (q.Ts < v.Lo || q.Ts >= v.Hi):
+		r.mu.Unlock()
+		return base.Errorf(base.CodeInvalid, "transaction %v cannot commit at %d: group %v voted for [%d,%d)", id, q.Ts, r.id, v.Lo, v.Hi)
+	}
+	r.mu.Unlock()
+	out, err := r.decide(ctx, id, term, q.Commit, base.Timestamp(q.Ts))
+	if err != nil {
+		return err
+	}
+	if q.Commit != (out.state == wire.TxnState_COMMITTED) {
+		return base.Errorf(base.CodeInvalid, "transaction %v is %v in group %v", id, out.state, r.id)
+	}
+	resp.Hops = uint32(r.group.Hops())
+	return nil
+}
+
+// decide logs the outcome of a prepared transaction and ends it here.
+func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit bool, ts base.Timestamp) (outcome, error) {
+	if commit {
+		_ = r.clock.Observe(ts)
+	}
+	out, err := r.proposeCommand(ctx, term, func(c *wire.Command) {
+		c.Decide = &wire.Decide{Txn: id[:], Commit: commit, Ts: uint64(ts)}
+	})
+	if err != nil {
+		return out, err
+	}
+	if out.state == wire.TxnState_COMMITTED {
+		if err := r.waitPast(context.Background(), out.ts); err != nil {
+			return out, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lead.term == term {
+		r.lead.floor = max(r.lead.floor, out.ts)
+		if x := r.txns[id]; x != nil {
+			r.release(x, true)
+		}
+	}
+	return out, nil
+}
+
+// Resolve tells how a transaction stands here. If it neither prepared nor
+// ended, it never will: the refusal is logged first (PROTOCOLS B5).
+func (r *Replica) Resolve(ctx context.Context, q *wire.ResolveRequest) *wire.ResolveResponse {
+	resp := &wire.ResolveResponse{}
+	r.stats.Resolves.Add(1)
+	if err := r.resolve(ctx, q, resp); err != nil {
+		resp.Status = statusOf(err)
+	}
+	return resp
+}
+
+func (r *Replica) resolve(ctx context.Context, q *wire.ResolveRequest, resp *wire.ResolveResponse) error {
+	id, ok := txnID(q.Txn)
+	if !ok {
+		return base.Errorf(base.CodeInvalid, "malformed transaction id %x", q.Txn)
+	}
+	if err := r.enter(ctx, false, 0); err != nil {
+		return err
+	}
+	term := r.lead.term
+	out := outcome{}
+	known := false
+	if v := r.rep.prepared[id]; v != nil {
+		out, known = outcome{state: wire.TxnState_PREPARED, ts: base.Timestamp(v.Lo), vote: v}, true
+	} else if rec, ok, err := r.store.GetTxn(r.id, id); err != nil {
+		r.mu.Unlock()
+		return err
+	} else if ok {
+		st, ts, _, err := r.parseRecord(id, rec)
+		if err != nil {
+			r.mu.Unlock()
+			return err
+		}
+		// The record of a vote may be older than what Apply knows by now.
+		if st != wire.TxnState_PREPARED {
+			out, known = outcome{state: st, ts: ts}, true
+		}
+	}
+	r.mu.Unlock()
+	if !known {
+		// Whatever was proposed before lies before the refusal in the log.
+		var err error
+		out, err = r.proposeCommand(ctx, term, func(c *wire.Command) { c.Refuse = id[:] })
+		if err != nil {
+			return err
+		}
+		resp.Hops = uint32(r.group.Hops())
+		r.mu.Lock()
+		if x := r.txns[id]; x != nil && x.phase == active && r.lead.term == term {
+			r.release(x, true)
+		}
+		r.mu.Unlock()
+	}
+	resp.State, resp.Ts = out.state, uint64(out.ts)
+	if out.vote != nil {
+		resp.Hi, resp.Participants = out.vote.Hi, out.vote.Participants
+	}
+	return nil
+}
+
+// Heartbeat says that transactions of a gateway are alive.
+func (r *Replica) Heartbeat(ids []base.TxnID) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.txns) == 0 {
+		return
+	}
+	for _, id := range ids {
+		if x := r.txns[id]; x != nil {
+			x.last = now
+		}
+	}
+}
+
+// expire aborts unprepared transactions that gave no sign of life, and
+// returns prepared ones that are due to be resolved.
+func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.lead.serving {
+		return nil, 0
+	}
+	for id, x := range r.txns {
+		switch {
+		case x.phase == active && x.calls == 0 && now.Sub(x.last) > r.cfg.TxnIdle:
+			r.stats.Expired.Add(1)
+			r.release(x, true)
+		case x.phase == prepared && !x.deciding && now.Sub(x.since) > r.cfg.ResolveAfter:
+			if v := r.rep.prepared[id]; v != nil {
+				x.deciding = true
+				stale = append(stale, v)
+			}
+		}
+	}
+	horizon := r.clock.Latest().Add(-finishedMemory)
+	for id, at := range r.finished {
+		if at < horizon {
+			delete(r.finished, id)
+		}
+	}
+	old := r.rep.horizon()
+	for id := range r.rep.aborted {
+		if id.Start() < old {
+			delete(r.rep.aborted, id)
+		}
+	}
+	return stale, r.lead.term
+}
+
+// notDeciding lets a prepared transaction be picked up again.
+func (r *Replica) notDeciding(id base.TxnID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if x := r.txns[id]; x != nil {
+		x.deciding = false
+		x.since = time.Now()
+	}
+}

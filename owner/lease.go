@@ -1,0 +1,408 @@
+package owner
+
+import (
+	"context"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// pulse is a closed timestamp that was told outside the log (PROTOCOLS A3).
+type pulse struct {
+	index  uint64
+	closed base.Timestamp
+}
+
+const maxPulses = 16
+
+// Leading implements group.StateMachine.
+func (r *Replica) Leading(term uint64, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first || r.lead.term != term {
+		r.stopLocked(r.notLeader())
+		r.lead = leadership{term: term}
+	} else {
+		r.lead.next, r.lead.asked, r.lead.leaseEnd = 0, 0, 0
+	}
+	go r.takeOver(term)
+}
+
+// takeOver brings a new leader into service (I1, I2, I3): it outlives its
+// predecessors' leases, catches up with what its log relies on, and takes the locks of prepared transactions again.
+func (r *Replica) takeOver(term uint64) {
+	select {
+	case <-r.attached:
+	case <-r.closing:
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		// Losing the term or closing ends the waits below.
+		select {
+		case <-r.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	r.mu.Lock()
+	var others, all base.Timestamp
+	for n, l := range r.rep.leases {
+		all = max(all, l.end)
+		if n != r.cfg.Self && !l.revoked {
+			others = max(others, l.end)
+		}
+	}
+	join := r.rep.join
+	r.mu.Unlock()
+	if err := r.clock.Observe(all); err != nil {
+		r.cfg.Logger.Warn("a lease in the log lies far in the future", "group", r.id, "err", err)
+	}
+	if err := r.clock.WaitPast(ctx, others); err != nil {
+		return
+	}
+	for {
+		var need []*wire.GroupIndex
+		for i, v := range join {
+			if v > 0 && base.RegionID(i) != r.region {
+				need = append(need, &wire.GroupIndex{Region: uint32(i), Index: v})
+			}
+		}
+		err := r.waitVector(ctx, need)
+		if err == nil {
+			break
+		}
+		if !r.leads(term) {
+			return
+		}
+		r.cfg.Logger.Warn("a new leader waits for other groups of its shard", "group", r.id, "err", err)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+	}
+	for {
+		r.propMu.Lock()
+		r.mu.Lock()
+		if r.lead.term != term || r.lead.next != 0 {
+			r.mu.Unlock()
+			r.propMu.Unlock()
+			return
+		}
+		cmd := r.command(0)
+		r.addLease(cmd)
+		r.mu.Unlock()
+		done := make(chan error, 1)
+		r.group.ProposeAsync(cmd, term, func(_ any, _ uint64, err error) { done <- err })
+		r.propMu.Unlock()
+		err := <-done
+		if err == nil {
+			break
+		}
+		r.leaseFailed(term, err)
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := &r.lead
+	if l.term != term || l.next != 0 || l.serving {
+		return
+	}
+	l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
+	l.told = max(l.told, r.rep.closed, base.Timestamp(r.closed.Load()))
+	if err := r.lockPrepared(); err != nil {
+		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
+		return
+	}
+	l.serving = true
+	r.wake()
+	r.cfg.Logger.Debug("owner serves", "group", r.id, "term", term, "prepared", len(r.rep.prepared))
+}
+
+func (r *Replica) leads(term uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lead.term == term
+}
+
+// lockPrepared takes the write locks of all prepared transactions that have
+// none here: those of earlier terms. Their read locks are gone; that is what the upper bound of a vote is for.
+func (r *Replica) lockPrepared() error {
+	rd := r.store.NewReader()
+	defer rd.Close()
+	for id, v := range r.rep.prepared {
+		if r.txns[id] != nil {
+			continue
+		}
+		x := &txnState{id: id, age: id.Start(), phase: prepared, ts: base.Timestamp(v.Lo), since: time.Now(), last: time.Now()}
+		for _, w := range v.Writes {
+			spans, err := r.writeSpans(rd, w)
+			if err != nil {
+				return err
+			}
+			x.keys = append(x.keys, w.Key)
+			if !spans.IsPoint() {
+				x.handover = append(x.handover, spans)
+			}
+			// They cannot conflict: votes were cast under these locks.
+			if _, _, _, err := r.locks.Acquire(lock.Request{Txn: id, Age: x.age, Span: spans, Mode: lock.Exclusive}); err != nil {
+				return err
+			}
+		}
+		x.sortKeys()
+		r.txns[id] = x
+		if len(x.keys) > 0 {
+			r.pending[x] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// Revoking implements group.StateMachine: it stops serving and logs the end of
+// the lease, so that the next leader need not wait for it.
+func (r *Replica) Revoking(term uint64, to base.NodeID, done func(error)) {
+	r.propMu.Lock()
+	defer r.propMu.Unlock()
+	r.mu.Lock()
+	l := &r.lead
+	if l.term != term || !l.serving {
+		r.mu.Unlock()
+		go done(base.Errorf(base.CodeNotLeader, "group %v: the owner does not serve in term %d", r.id, term))
+		return
+	}
+	l.serving = false
+	l.next = to
+	// Every promise this owner made lies below (I1, I2).
+	end := min(max(l.floor, l.told), l.leaseEnd.Prev())
+	if l.leaseEnd == 0 {
+		end = max(l.floor, l.told)
+	}
+	cmd := r.command(0)
+	cmd.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end)}
+	r.failWaits(r.notLeader())
+	r.wake()
+	r.mu.Unlock()
+	r.group.ProposeAsync(cmd, term, func(_ any, _ uint64, err error) { done(err) })
+}
+
+// Stopped implements group.StateMachine.
+func (r *Replica) Stopped(term uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lead.term == term {
+		r.lead = leadership{}
+		r.stopLocked(r.notLeader())
+	}
+}
+
+// stopLocked drops everything that lives only as long as the leadership. What is prepared is in rep.
+func (r *Replica) stopLocked(err error) {
+	r.failWaits(err)
+	for _, x := range r.txns {
+		r.end(x)
+	}
+	r.forget()
+	r.lead.serving = false
+	r.wake()
+}
+
+func (r *Replica) failWaits(err error) {
+	for _, x := range r.txns {
+		for _, w := range x.waits {
+			w.finish(err)
+		}
+		x.waits = nil
+	}
+}
+
+func (r *Replica) forget() {
+	r.locks = lock.New(r.cfg.Limits)
+	r.txns = map[base.TxnID]*txnState{}
+	r.pending = map[*txnState]struct{}{}
+	r.finished = map[base.TxnID]base.Timestamp{}
+}
+
+// command starts a log entry: with the closed timestamp and what the proposer
+// has applied of the other groups. ts is the commit timestamp that the entry
+// assigns, or 0. propMu and mu are held; the command must be proposed before propMu is released.
+func (r *Replica) command(ts base.Timestamp) *wire.Command {
+	c := &wire.Command{Ts: uint64(ts)}
+	l := &r.lead
+	// Commits in flight lie before this entry in the log, so only undecided votes hold the closed
+	// timestamp back (I6).
+	closed := max(ts, l.floor)
+	for x := range r.pending {
+		if x.phase >= preparing {
+			closed = min(closed, x.ts.Prev())
+		}
+	}
+	if l.leaseEnd == 0 || !l.serving {
+		closed = l.told
+	} else {
+		closed = min(closed, l.leaseEnd.Prev())
+	}
+	l.told = max(l.told, closed)
+	c.Closed = uint64(max(l.told, r.rep.closed))
+	for i, sib := range r.set.siblings(r.shard) {
+		if sib != nil && sib != r {
+			if v := sib.applied.Load(); v > l.vector[i] {
+				l.vector[i] = v
+				c.Vector = append(c.Vector, &wire.GroupIndex{Region: uint32(i), Index: v})
+			}
+		}
+	}
+	return c
+}
+
+// addLease puts a lease into a command if it is time for a new one.
+func (r *Replica) addLease(c *wire.Command) bool {
+	l := &r.lead
+	end := max(r.clock.Latest().Add(r.cfg.Lease), r.rep.leases[r.cfg.Self].end)
+	if l.next != 0 || end.Sub(l.asked) < r.cfg.LeaseRenew {
+		return false
+	}
+	l.asked = end
+	c.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end)}
+	return true
+}
+
+// renew proposes a lease if it is due and no commit carried one.
+func (r *Replica) renew() {
+	r.propMu.Lock()
+	defer r.propMu.Unlock()
+	r.mu.Lock()
+	l := &r.lead
+	if !l.serving {
+		r.mu.Unlock()
+		return
+	}
+	c := r.command(0)
+	if !r.addLease(c) {
+		// Nothing was proposed: the vector is not in the log.
+		for _, v := range c.Vector {
+			l.vector[v.Region] = 0
+		}
+		r.mu.Unlock()
+		return
+	}
+	term := l.term
+	r.mu.Unlock()
+	r.group.ProposeAsync(c, term, func(_ any, _ uint64, err error) { r.leaseFailed(term, err) })
+}
+
+// leaseFailed lets the next tick try again, if a command with a lease may have been dropped.
+func (r *Replica) leaseFailed(term uint64, err error) {
+	if err == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lead.term == term {
+		r.lead.asked = 0
+		r.lead.vector = [16]uint64{}
+	}
+}
+
+// promise raises the closed timestamp to at most want and returns what is
+// promised now: nothing undecided or in flight lies at or below it. mu is held.
+func (r *Replica) promise(want base.Timestamp) base.Timestamp {
+	l := &r.lead
+	want = min(want, l.leaseEnd.Prev())
+	l.floor = max(l.floor, want)
+	for x := range r.pending {
+		want = min(want, x.ts.Prev())
+	}
+	l.told = max(l.told, want)
+	if c := uint64(l.told); c > r.closed.Load() {
+		r.closed.Store(c)
+		if r.waiting > 0 {
+			r.wake()
+		}
+	}
+	return l.told
+}
+
+// Lead is this leader's word for the pulses; nil if it does not serve under a valid lease.
+func (r *Replica) Lead() *wire.GroupLead {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ready(true, 0) {
+		return nil
+	}
+	now := r.clock.Latest()
+	if r.id == base.MetaGroup {
+		now = now.Add(r.cfg.Ahead())
+	}
+	closed := r.promise(now)
+	return &wire.GroupLead{
+		Group: uint32(r.id), Term: r.lead.term, Index: r.applied.Load(),
+		Closed: uint64(closed), LeaseEnd: uint64(r.lead.leaseEnd), Settled: uint64(r.settled()),
+	}
+}
+
+// settled: every attempt that began before it is decided here for good: it is
+// neither prepared, nor can it still be (RecordAge).
+func (r *Replica) settled() base.Timestamp {
+	t := r.rep.horizon()
+	for id := range r.rep.prepared {
+		t = min(t, id.Start())
+	}
+	return t
+}
+
+// OnLead takes a leader's word that came by pulse.
+func (r *Replica) OnLead(l *wire.GroupLead) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := base.Timestamp(l.Closed)
+	if uint64(c) <= r.closed.Load() {
+		return
+	}
+	if l.Index <= r.applied.Load() {
+		r.closed.Store(uint64(c))
+		if r.waiting > 0 {
+			r.wake()
+		}
+		return
+	}
+	if len(r.pulses) == maxPulses {
+		r.pulses = append(r.pulses[:maxPulses/2], r.pulses[maxPulses/2+1:]...)
+	}
+	r.pulses = append(r.pulses, pulse{l.Index, c})
+}
+
+// Closed is the timestamp at or below which this replica will see no further
+// commit of its group: reads at it can be served here.
+func (r *Replica) Closed() base.Timestamp { return base.Timestamp(r.closed.Load()) }
+
+// EnsureClosed waits until Closed is at least ts. The leader promises it at
+// once, as far as its lease reaches; another replica waits for its leader's word.
+func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
+	if r.Closed() >= ts {
+		return nil
+	}
+	if r.clock.Latest().Add(maxAhead) < ts {
+		return base.Errorf(base.CodeInvalid, "timestamp %s is too far in the future", ts)
+	}
+	return r.await(ctx, r.cfg.EnterTimeout, func() bool {
+		if r.ready(true, ts) {
+			r.promise(ts)
+		}
+		return r.Closed() >= ts
+	}, "group %v: nothing heard in time that closes %s at node %d", r.id, ts, r.cfg.Self)
+}
+
+// Serving reports whether this replica is the owner now, and its term.
+func (r *Replica) Serving() (term uint64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lead.term, r.ready(true, 0)
+}

@@ -1,0 +1,313 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Replica is one group at one node: the state machine that its log drives and,
+// while the node leads the group under a lease, the owner of its rows.
+type Replica struct {
+	id     base.GroupID
+	shard  base.ShardID
+	region base.RegionID
+	cfg    *Config
+	set    *Set
+	store  *store.Store
+	clock  *clock.Clock
+
+	attached chan struct{} // closed once group is set
+	group    Consensus
+	closing  chan struct{}
+	close1   sync.Once
+
+	applied atomic.Uint64 // visible in the store
+	closed  atomic.Uint64 // nothing more commits here at or below it (I6)
+	changes atomic.Uint64 // batches with new versions that became visible
+
+	// propMu makes the order of timestamps that of the log: it is held while a
+	// timestamp is assigned and its command handed to the group. Before mu.
+	propMu sync.Mutex
+	mu     sync.Mutex
+
+	lead leadership
+	rep  replicated
+
+	locks    *lock.Table
+	txns     map[base.TxnID]*txnState
+	pending  map[*txnState]struct{} // with writes, proposed or prepared, not yet released
+	finished map[base.TxnID]base.Timestamp
+	waiting  int // requests in a bounded wait
+
+	pulses  []pulse // closed timestamps to count when their index is applied
+	changed chan struct{}
+	stats   Stats
+}
+
+// leadership is what an owner keeps in memory only; guarded by mu.
+type leadership struct {
+	term     uint64 // the term this node leads in; 0 if it does not
+	serving  bool
+	leaseEnd base.Timestamp // of a lease of this node applied in term (I1)
+	asked    base.Timestamp // end of the newest lease proposed in term
+	floor    base.Timestamp // every timestamp assigned from now on is above (I2)
+	told     base.Timestamp // highest closed timestamp told to anyone
+	next     base.NodeID    // while revoking: who gets the lead
+	vector   [16]uint64     // siblings' applied indexes already in the log of this term
+}
+
+// txnState is a transaction at its owner.
+type txnState struct {
+	id       base.TxnID
+	age      base.Timestamp
+	noWait   bool
+	timeout  time.Duration
+	last     time.Time // last sign of life
+	calls    int       // requests being served; guarded by mu as all below
+	phase    phase
+	ts       base.Timestamp // assigned commit timestamp, or lo of the vote
+	since    time.Time      // when prepared
+	keys     []base.Key     // of its writes, sorted; set with phase
+	handover []base.Span    // gaps that its commit gives to other groups
+	waits    []*lockWait
+	gone     chan struct{} // closed when it has ended here; made on demand
+	ended    bool
+	deciding bool
+}
+
+type phase uint8
+
+const (
+	active     phase = iota
+	committing       // one-round commit proposed
+	preparing        // vote proposed
+	prepared         // vote applied
+)
+
+func (p phase) String() string {
+	return [...]string{"active", "committing", "preparing", "prepared"}[p]
+}
+
+func newReplica(s *Set, g base.GroupID) (*Replica, error) {
+	r := &Replica{
+		id: g, shard: g.Shard(), region: g.Region(), cfg: &s.cfg, set: s, store: s.cfg.Store, clock: s.cfg.Clock,
+		attached: make(chan struct{}), closing: make(chan struct{}), changed: make(chan struct{}),
+	}
+	r.forget()
+	if err := r.load(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// ID is the group's name.
+func (r *Replica) ID() base.GroupID { return r.id }
+
+// Attach gives the replica its group, once, after group.Host.Open.
+func (r *Replica) Attach(g Consensus) {
+	r.group = g
+	close(r.attached)
+}
+
+// Close ends the replica's background work; requests get CodeUnavailable.
+func (r *Replica) Close() {
+	r.close1.Do(func() { close(r.closing) })
+	r.mu.Lock()
+	r.stopLocked(base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", r.id))
+	r.mu.Unlock()
+}
+
+// Applied is the log index up to which this replica's state is visible.
+func (r *Replica) Applied() uint64 { return r.applied.Load() }
+
+// wake tells all who wait for any change of this replica's state.
+func (r *Replica) wake() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// notLeader is the answer of a replica that cannot serve; mu is held.
+func (r *Replica) notLeader() *base.Error {
+	e := base.Errorf(base.CodeNotLeader, "node %d does not lead group %v", r.cfg.Self, r.id)
+	if r.lead.term != 0 {
+		e.Node = r.lead.next
+	} else if r.group != nil {
+		e.Node, _ = r.group.Leader()
+	}
+	if e.Node == r.cfg.Self {
+		e.Node = 0
+	}
+	return e
+}
+
+// enter waits until this replica may serve and returns with mu held. lease
+// asks for a valid lease that ends after ts. The wait is bounded: a new leader
+// queues requests while it waits out its predecessor's lease.
+func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) error {
+	r.mu.Lock()
+	if r.ready(lease, ts) {
+		return nil
+	}
+	var timer *time.Timer
+	for {
+		select {
+		case <-r.attached:
+		default:
+			r.mu.Unlock()
+			return base.Errorf(base.CodeUnavailable, "group %v is starting", r.id)
+		}
+		if r.lead.term == 0 {
+			err := r.notLeader()
+			r.mu.Unlock()
+			return err
+		}
+		if r.waiting >= r.cfg.MaxWaiting {
+			r.mu.Unlock()
+			return base.Errorf(base.CodeOverloaded, "group %v: %d requests wait already; retry later", r.id, r.waiting)
+		}
+		ch := r.changed
+		r.waiting++
+		r.mu.Unlock()
+		if timer == nil {
+			timer = time.NewTimer(r.cfg.EnterTimeout)
+			defer timer.Stop()
+		}
+		var err error
+		select {
+		case <-ch:
+		case <-timer.C:
+			err = base.Errorf(base.CodeUnavailable, "group %v has no valid lease: is a majority of its replicas reachable?", r.id)
+		case <-ctx.Done():
+			err = canceled(ctx)
+		case <-r.closing:
+			err = base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", r.id)
+		}
+		r.mu.Lock()
+		r.waiting--
+		if err != nil {
+			r.mu.Unlock()
+			return err
+		}
+		if r.ready(lease, ts) {
+			return nil
+		}
+	}
+}
+
+func (r *Replica) ready(lease bool, ts base.Timestamp) bool {
+	l := &r.lead
+	return l.serving && (!lease || l.leaseEnd > ts && l.leaseEnd > r.clock.Latest())
+}
+
+// waitVector waits until the siblings of this replica have applied what need names.
+func (r *Replica) waitVector(ctx context.Context, need []*wire.GroupIndex) error {
+	for _, n := range need {
+		g := base.DataGroup(r.shard, base.RegionID(n.Region))
+		sib := r
+		if g != r.id {
+			if sib = r.set.Replica(g); sib == nil {
+				return base.Errorf(base.CodeUnavailable, "group %v has no replica on node %d, which holds its shard: it is being set up", g, r.cfg.Self)
+			}
+		}
+		if err := sib.WaitApplied(ctx, n.Index, r.cfg.EnterTimeout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WaitApplied waits until everything up to index is visible here.
+func (r *Replica) WaitApplied(ctx context.Context, index uint64, atMost time.Duration) error {
+	if r.applied.Load() >= index {
+		return nil
+	}
+	return r.await(ctx, atMost, func() bool { return r.applied.Load() >= index },
+		"group %v: node %d has not applied index %d in time", r.id, r.cfg.Self, index)
+}
+
+// await waits until cond, which is called with mu held, holds. It is told of
+// changes by wake.
+func (r *Replica) await(ctx context.Context, atMost time.Duration, cond func() bool, msg string, args ...any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cond() {
+		return nil
+	}
+	if r.waiting >= r.cfg.MaxWaiting {
+		return base.Errorf(base.CodeOverloaded, "group %v: %d requests wait already; retry later", r.id, r.waiting)
+	}
+	r.waiting++
+	defer func() { r.waiting-- }()
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	for !cond() {
+		ch := r.changed
+		r.mu.Unlock()
+		var err error
+		select {
+		case <-ch:
+		case <-timer.C:
+			err = base.Errorf(base.CodeUnavailable, msg, args...)
+		case <-ctx.Done():
+			err = canceled(ctx)
+		case <-r.closing:
+			err = base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", r.id)
+		}
+		r.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitPast is commit wait: it returns once true time has passed ts everywhere.
+func (r *Replica) waitPast(ctx context.Context, ts base.Timestamp) error {
+	if ts < r.clock.Earliest() || r.cfg.Alone() {
+		return nil
+	}
+	if err := r.clock.WaitPast(ctx, ts); err != nil {
+		return canceled(ctx)
+	}
+	return nil
+}
+
+func canceled(ctx context.Context) *base.Error {
+	return base.Errorf(base.CodeCanceled, "request ended: %v", context.Cause(ctx))
+}
+
+// statusOf is err as it travels; nil for nil.
+func statusOf(err error) *wire.Status {
+	if err == nil {
+		return nil
+	}
+	var e *base.Error
+	if !errors.As(err, &e) {
+		return &wire.Status{Code: uint32(base.CodeOther), Msg: err.Error()}
+	}
+	return &wire.Status{Code: uint32(e.Code), Msg: e.Msg, Node: uint32(e.Node), Key: e.Key}
+}
+
+// ErrorOf is the error that a status carries; nil if it says that all is well.
+func ErrorOf(s *wire.Status) error {
+	if s == nil || s.Code == 0 && s.Msg == "" {
+		return nil
+	}
+	return &base.Error{Code: base.Code(s.Code), Msg: s.Msg, Node: base.NodeID(s.Node), Key: s.Key}
+}
+
+func txnID(b []byte) (id base.TxnID, ok bool) {
+	if len(b) != len(id) {
+		return id, false
+	}
+	return base.TxnID(b), true
+}

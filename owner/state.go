@@ -1,0 +1,155 @@
+package owner
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// replicated is the part of the state that is a function of the log; guarded
+// by mu, changed by Apply only.
+type replicated struct {
+	leases   map[base.NodeID]lease
+	join     [16]uint64 // join of all vectors in the log (C3), by region
+	closed   base.Timestamp
+	lastTS   base.Timestamp // largest commit timestamp
+	prepared map[base.TxnID]*wire.Vote
+	// aborted are transactions that were refused or aborted here and are young enough to matter.
+	aborted map[base.TxnID]struct{}
+	// fresh are outcomes that may not be visible in the store yet.
+	fresh map[base.TxnID]base.Timestamp
+}
+
+// lease is the newest one of a holder. revoked: its holder has ended it
+// before its time and serves no more, so nobody need wait for end.
+type lease struct {
+	end     base.Timestamp
+	revoked bool
+}
+
+// horizon: attempts that began before it are refused (RecordAge).
+func (s *replicated) horizon() base.Timestamp { return s.closed.Add(-RecordAge) }
+
+const stateName = "owner"
+
+// encode: version 1: closed, lastTS, join (16), then per lease: holder, end, revoked; all uvarints.
+func (s *replicated) encode() []byte {
+	b := make([]byte, 0, 64)
+	b = append(b, 1)
+	b = binary.AppendUvarint(b, uint64(s.closed))
+	b = binary.AppendUvarint(b, uint64(s.lastTS))
+	for _, v := range s.join {
+		b = binary.AppendUvarint(b, v)
+	}
+	for _, n := range slices.Sorted(maps.Keys(s.leases)) {
+		l := s.leases[n]
+		b = binary.AppendUvarint(b, uint64(n))
+		b = binary.AppendUvarint(b, uint64(l.end))
+		rev := uint64(0)
+		if l.revoked {
+			rev = 1
+		}
+		b = binary.AppendUvarint(b, rev)
+	}
+	return b
+}
+
+func (s *replicated) decode(b []byte) bool {
+	if len(b) == 0 || b[0] != 1 {
+		return false
+	}
+	b = b[1:]
+	ok := true
+	next := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			ok = false
+			b = nil
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	s.closed, s.lastTS = base.Timestamp(next()), base.Timestamp(next())
+	for i := range s.join {
+		s.join[i] = next()
+	}
+	for ok && len(b) > 0 {
+		n := base.NodeID(next())
+		s.leases[n] = lease{end: base.Timestamp(next()), revoked: next() == 1}
+	}
+	return ok
+}
+
+// A transaction record is its state and, by state, the vote or the commit timestamp.
+func preparedRecord(v *wire.Vote) ([]byte, error) {
+	b := make([]byte, 1+v.SizeVT())
+	b[0] = byte(wire.TxnState_PREPARED)
+	_, err := v.MarshalToSizedBufferVT(b[1:])
+	return b, err
+}
+
+func committedRecord(ts base.Timestamp) []byte {
+	b := make([]byte, 0, 9)
+	return binary.BigEndian.AppendUint64(append(b, byte(wire.TxnState_COMMITTED)), uint64(ts))
+}
+
+var abortedRecord = []byte{byte(wire.TxnState_ABORTED)}
+
+func (r *Replica) parseRecord(id base.TxnID, b []byte) (st wire.TxnState, ts base.Timestamp, v *wire.Vote, err error) {
+	switch {
+	case len(b) == 9 && b[0] == byte(wire.TxnState_COMMITTED):
+		return wire.TxnState_COMMITTED, base.Timestamp(binary.BigEndian.Uint64(b[1:])), nil, nil
+	case len(b) == 1 && b[0] == byte(wire.TxnState_ABORTED):
+		return wire.TxnState_ABORTED, 0, nil, nil
+	case len(b) > 1 && b[0] == byte(wire.TxnState_PREPARED):
+		v = new(wire.Vote)
+		if err = v.UnmarshalVT(b[1:]); err == nil {
+			return wire.TxnState_PREPARED, base.Timestamp(v.Lo), v, nil
+		}
+	}
+	return 0, 0, nil, base.Errorf(base.CodeCorrupt, "group %v: the record of transaction %v is damaged: restore this replica from the others (remove its store and let it join again)", r.id, id)
+}
+
+// load fills the replicated state from the store.
+func (r *Replica) load() error {
+	s := replicated{leases: map[base.NodeID]lease{}, prepared: map[base.TxnID]*wire.Vote{},
+		aborted: map[base.TxnID]struct{}{}, fresh: map[base.TxnID]base.Timestamp{}}
+	b, ok, err := r.store.GetState(r.id, stateName)
+	if err != nil {
+		return err
+	}
+	if ok && !s.decode(b) {
+		return base.Errorf(base.CodeCorrupt, "group %v: the owner's record is damaged or of a newer version: restore this replica from the others, or start a newer godwit", r.id)
+	}
+	err = r.store.ScanTxns(r.id, base.TxnID{}, base.TxnID{}, func(id base.TxnID, rec []byte) error {
+		st, _, v, err := r.parseRecord(id, rec)
+		if err != nil {
+			return err
+		}
+		switch st {
+		case wire.TxnState_PREPARED:
+			s.prepared[id] = v
+		case wire.TxnState_ABORTED:
+			s.aborted[id] = struct{}{}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	index, err := r.store.Applied(r.id)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.rep = s
+	r.applied.Store(max(index, r.applied.Load()))
+	r.closed.Store(max(uint64(s.closed), r.closed.Load()))
+	r.wake()
+	r.mu.Unlock()
+	return nil
+}
