@@ -5,10 +5,14 @@ import "fmt"
 // explain turns a cycle of the graph into a Violation: edges through auxiliary nodes are joined, each gets its reason,
 // and the cycle its name.
 func (x *index) explain(g *graph, cycle []edge) *Violation {
-	// Begin at an edge that leaves a transaction.
-	for g.txn(cycle[0].from) == none {
-		cycle = append(cycle[1:], cycle[0])
+	// Begin with the transaction that comes first in the history.
+	first := 0
+	for i, e := range cycle {
+		if t, best := g.txn(e.from), g.txn(cycle[first].from); t != none && (best == none || t < best) {
+			first = i
+		}
 	}
+	cycle = append(append([]edge(nil), cycle[first:]...), cycle[:first]...)
 	v := &Violation{}
 	count := map[edgeKind]int{}
 	for i := 0; i < len(cycle); {

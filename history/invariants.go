@@ -59,7 +59,7 @@ func NoLostWrites(h *History) *Violation {
 	// The final state must not count as a source of the version order that it is compared with. It does count as a
 	// witness for transactions of unknown outcome, hence the reader at the end of time.
 	probe := &History{Txns: append([]Txn(nil), h.Txns...), Init: h.Init}
-	reader := Txn{Outcome: Committed}
+	reader := Txn{Outcome: Committed, Snapshot: endOfTime}
 	for i := range h.Txns {
 		t := &h.Txns[i]
 		reader.ID = max(reader.ID, t.ID+1)

@@ -1,6 +1,9 @@
 package history
 
-import "sort"
+import (
+	"math"
+	"sort"
+)
 
 // orderVersions finds what is known of the order in which versions replaced each other, per key, and gives it as succ
 // edges. Sources, best first: timestamps (own or inferred), list reads, read-modify-write chains, the initial and the
@@ -22,6 +25,9 @@ func (x *index) orderVersions() *Violation {
 	return nil
 }
 
+// endOfTime is the snapshot of the reader that NoLostWrites adds: it sees the newest versions, and proves no order.
+const endOfTime = math.MaxUint64
+
 // inferTimestamps bounds the timestamps of versions that have none by those of their readers: a version seen at S is
 // the newest one at or below S, so it comes after every other version at or below S and before all above.
 func (x *index) inferTimestamps() {
@@ -31,7 +37,7 @@ func (x *index) inferTimestamps() {
 		}
 		v := &x.vers[r.ver]
 		at := x.h.Txns[r.txn].readTS()
-		if v.txn == none || at == 0 || v.ts != 0 && !v.inferred {
+		if v.txn == none || at == 0 || at == endOfTime || v.ts != 0 && !v.inferred {
 			continue
 		}
 		if v.ts == 0 || at < v.ts {
