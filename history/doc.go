@@ -13,7 +13,8 @@
 //   - An outcome that the client does not know is [Unknown]. Such a transaction counts as committed iff a
 //     committed transaction, or the final state, shows one of its writes. It never precedes anything in real time.
 //   - If the database reports commit timestamps, record them: they give the order of the versions of a key, without
-//     which blind writes stay partly unordered and some anomalies cannot be proved.
+//     which blind writes stay partly unordered and some anomalies cannot be proved. They are believed: a database that
+//     reports wrong timestamps is rejected although some other order might explain its answers.
 //
 // # Judging
 //

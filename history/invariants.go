@@ -48,8 +48,8 @@ func BankTotal(h *History, start, end string, total int64, decode func(value str
 	return nil
 }
 
-// NoLostWrites checks that every acknowledged write is in the final state or was replaced by a later version. Without
-// timestamps later is known from read-modify-write chains and real time; where nothing tells, the write passes.
+// NoLostWrites checks that every write of an effective transaction (acknowledged, or of unknown outcome and seen in part) is
+// in the final state or was replaced by a later version. Without timestamps later is known from read-modify-write chains and real time; where nothing tells, the write passes.
 func NoLostWrites(h *History) *Violation {
 	const level = "durability of acknowledged writes"
 	if h.Final == nil {
@@ -121,7 +121,7 @@ func (x *index) lostWrite(r access) *Violation {
 	}
 	for _, id := range info.vers[1:] {
 		w := &x.vers[id]
-		if id == r.ver || x.h.Txns[w.txn].Outcome != Committed {
+		if id == r.ver {
 			continue
 		}
 		later := after[id]
@@ -147,7 +147,7 @@ func (x *index) lostWrite(r access) *Violation {
 			if r.ver != none {
 				txns = append(txns, x.vers[r.ver].txn)
 			}
-			return complain(x.h, KindLostWrite, txns, "%s=%s was acknowledged to %s and never replaced, but the final state has %s=%s",
+			return complain(x.h, KindLostWrite, txns, "%s=%s was left by %s and not replaced since, but the final state has %s=%s",
 				info.name, orAbsent(w.value), x.txnName(w.txn), info.name, seen)
 		}
 	}

@@ -15,7 +15,9 @@ import (
 func parseScenario(text string) (*History, error) {
 	h := &History{Init: map[string]string{}}
 	for _, l := range strings.Split(text, "\n") {
-		l, _, _ = strings.Cut(l, "#")
+		if strings.HasPrefix(l, "#") {
+			continue
+		}
 		f := strings.Fields(l)
 		if len(f) == 0 {
 			continue

@@ -198,8 +198,7 @@ func (x *index) orderKey(info *keyInfo) *Violation {
 		x.chain(info.vers[0], kept)
 		return nil
 	}
-	x.orderPartly(info, kept)
-	return nil
+	return x.orderPartly(info, kept)
 }
 
 func (x *index) chain(first int32, rest []int32) {
@@ -212,7 +211,7 @@ func (x *index) chain(first int32, rest []int32) {
 // orderPartly orders a key of which not all timestamps are known. A read-modify-write chain is tight: no other version
 // lies inside it. So all others come after the chain that starts with the initial version, and before the one that ends
 // with the final version.
-func (x *index) orderPartly(info *keyInfo, timed []int32) {
+func (x *index) orderPartly(info *keyInfo, timed []int32) *Violation {
 	hasPred := make(map[int32]bool, len(info.vers))
 	link := func(a, b int32) {
 		x.vers[a].succ = append(x.vers[a].succ, b)
@@ -252,7 +251,7 @@ func (x *index) orderPartly(info *keyInfo, timed []int32) {
 		}
 	}
 	if info.final == none {
-		return
+		return nil
 	}
 	head := info.final
 	for back := map[int32]bool{head: true}; ; back[head] = true {
@@ -263,11 +262,18 @@ func (x *index) orderPartly(info *keyInfo, timed []int32) {
 		head = prev
 	}
 	for _, id := range info.vers {
-		if id != info.final && id != head && len(x.vers[id].succ) == 0 {
-			link(id, head)
+		if id == info.final || id == head || len(x.vers[id].succ) != 0 {
+			continue
 		}
+		if head == init {
+			return complain(x.h, KindLostWrite, []int32{x.vers[id].txn, x.vers[info.final].txn},
+				"the final state has %s=%s, and nothing lies between the initial version and that one, so %s by %s was lost",
+				info.name, orAbsent(x.vers[info.final].value), x.left(x.vers[id].txn, x.vers[id].key), x.txnName(x.vers[id].txn))
+		}
+		link(id, head)
 	}
 	info.total = x.isChain(info)
+	return nil
 }
 
 // isChain reports whether succ leads from the initial version through all others.

@@ -1,0 +1,66 @@
+package history
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// benchHistory has n transactions of 4 operations on n/10 keys, about 50 of them concurrent.
+func benchHistory(n int, timestamps bool) *History {
+	rng := rand.New(rand.NewPCG(1, 5))
+	keys := max(n/10, 1)
+	state := make([]string, keys)
+	names := make([]string, keys)
+	h := &History{Init: map[string]string{}}
+	for i := range state {
+		names[i], state[i] = fmt.Sprintf("key%06d", i), "init"
+		h.Init[names[i]] = "init"
+	}
+	for i := range n {
+		at := int64(i+1) * 100
+		t := Txn{ID: int64(i + 1), Client: i % 50, Region: string(rune('A' + i%5)), Outcome: Committed,
+			Invoke: at - rng.Int64N(2500), Return: at + rng.Int64N(2500)}
+		if timestamps {
+			t.Timestamp = uint64(at)
+		}
+		k := rng.IntN(keys)
+		for j := range 4 {
+			k = (k + 1 + j) % keys
+			t.Ops = append(t.Ops, Op{Kind: OpRead, Key: names[k], Value: state[k]})
+			if j < 2 {
+				state[k] = fmt.Sprintf("%d.%d", i, j)
+				t.Ops = append(t.Ops, Op{Kind: OpWrite, Key: names[k], Value: state[k]})
+			}
+		}
+		h.Txns = append(h.Txns, t)
+	}
+	return h
+}
+
+func BenchmarkCheck100k(b *testing.B) {
+	for _, ts := range []bool{true, false} {
+		h := benchHistory(100_000, ts)
+		for l := LevelSnapshotIsolation; l <= LevelStrictSerializable; l++ {
+			b.Run(fmt.Sprintf("timestamps=%t/%s", ts, l), func(b *testing.B) {
+				b.ReportAllocs()
+				for range b.N {
+					if v, _ := Check(h, l); v != nil {
+						b.Fatal(v)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A bad history must come to its end as quickly as a good one, though all levels of edges are searched.
+func BenchmarkViolation100k(b *testing.B) {
+	h := benchHistory(100_000, true)
+	h.Txns[70_000].Ops[4].Value, h.Txns[40_000].Ops[4].Value = "init", "init"
+	for range b.N {
+		if v, _ := Check(h, LevelStrictSerializable); v == nil {
+			b.Fatal("accepted")
+		}
+	}
+}
