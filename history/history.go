@@ -202,7 +202,7 @@ type History struct {
 	// Init is the state before the first transaction; a key that is not in it is absent.
 	Init map[string]string
 	// Final is the state after the last one, read when everything had settled; nil if it was not read. For keys
-	// written by OpAppend it holds the last element.
+	// written by OpAppend it holds the last element. All checkers take it as what a last reader saw.
 	Final map[string]string
 }
 

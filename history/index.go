@@ -73,15 +73,17 @@ type index struct {
 	own       []map[int32]int32 // by transaction, key to its version; nil for readers
 	reads     []access
 	ambiguous int
+	// realTime: the level keeps the operations on one key in real time, which helps to tell tombstones apart.
+	realTime bool
 }
 
 // newIndex digests h. It reports what is wrong with single reads (dirty, intermediate, garbage, internal) and returns
 // the first such violation, in order of transactions.
-func newIndex(h *History) (*index, *Violation) {
+func newIndex(h *History, realTime bool) (*index, *Violation) {
 	if err := h.Validate(); err != nil {
 		return nil, &Violation{Kind: KindMalformed, Detail: strings.TrimPrefix(err.Error(), "history: ")}
 	}
-	x := &index{h: h, keyID: map[string]int32{}, writes: make(map[valueID]writeRef, 2*len(h.Txns))}
+	x := &index{h: h, realTime: realTime, keyID: map[string]int32{}, writes: make(map[valueID]writeRef, 2*len(h.Txns))}
 	if v := x.collectWrites(); v != nil {
 		return nil, v
 	}

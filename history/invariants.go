@@ -10,7 +10,7 @@ import (
 // Transactions that wrote into the span before they read it are included: they see their own writes.
 func BankTotal(h *History, start, end string, total int64, decode func(value string) (int64, error)) *Violation {
 	const level = "bank invariant"
-	x, v := newIndex(h)
+	x, v := newIndex(h, false)
 	if v != nil {
 		v.Level = level
 		return v
@@ -89,7 +89,7 @@ func NoLostWrites(h *History) *Violation {
 		reader.Ops = append(reader.Ops, Op{Kind: OpRead, Key: k, Value: final[k]})
 	}
 	probe.Txns = append(probe.Txns, reader)
-	x, v := newIndex(probe)
+	x, v := newIndex(probe, true)
 	if v != nil {
 		v.Level = level
 		return v
@@ -178,7 +178,7 @@ func MonotoneSnapshots(h *History) *Violation {
 // same transaction's: a snapshot shows all or none of it. Every level here implies it; its explanation is shorter.
 func NoTornReads(h *History) *Violation {
 	const level = "atomic visibility"
-	x, v := newIndex(h)
+	x, v := newIndex(h, false)
 	if v != nil {
 		v.Level = level
 		return v
@@ -243,7 +243,7 @@ func (x *index) laterVersions(id int32) []int32 {
 // a timestamp, and keys of which a writer has none, are skipped.
 func CommitOrder(h *History) *Violation {
 	const level = "timestamp order"
-	x, v := newIndex(h)
+	x, v := newIndex(h, false)
 	if v != nil {
 		v.Level = level
 		return v

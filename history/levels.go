@@ -65,7 +65,7 @@ func StrictSerializable(h *History) *Violation { v, _ := Check(h, LevelStrictSer
 // O(n log n) in the number of operations, where a range read counts once for every key of the history in its span.
 func Check(h *History, level Level) (*Violation, Stats) {
 	st := Stats{Txns: len(h.Txns)}
-	x, v := newIndex(h)
+	x, v := newIndex(h, level == LevelRelay || level == LevelStrictSerializable)
 	if v != nil {
 		v.Level = level.String()
 		return v, st

@@ -53,7 +53,7 @@ func registerModel(initial string) porcupine.Model {
 // verdict is Undecided. The keys are judged in order of name.
 func Linearizable(h *History, limit time.Duration) (Verdict, *Violation) {
 	const level = "single-key linearizability"
-	x, v := newIndex(h)
+	x, v := newIndex(h, false)
 	if v != nil {
 		v.Level = level
 		return Illegal, v

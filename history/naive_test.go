@@ -97,7 +97,7 @@ func (b *bruteForce) place(done []bool, state map[string]string) bool {
 	for i := range b.h.Txns {
 		finished = finished && (done[i] || b.h.Txns[i].Outcome != Committed)
 	}
-	if finished && (b.h.Final == nil || maps.Equal(state, b.h.Final)) {
+	if finished && (b.h.Final == nil || maps.Equal(lastElems(state), b.h.Final)) {
 		return true
 	}
 next:
@@ -133,6 +133,12 @@ func run(t *Txn, state map[string]string) (map[string]string, bool) {
 			if s[o.Key] != o.Value {
 				return nil, false
 			}
+		case OpReadList:
+			if !slices.Equal(elems(s[o.Key]), o.List) {
+				return nil, false
+			}
+		case OpAppend:
+			s[o.Key] += "," + o.Value
 		case OpScan:
 			n := 0
 			for k := range s {
@@ -214,7 +220,7 @@ func TestAgainstClosure(t *testing.T) {
 		for n := rng.IntN(4); n > 0; n-- {
 			mutate(rng, h)
 		}
-		x, v := newIndex(h)
+		x, v := newIndex(h, false)
 		if v != nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -14,11 +15,12 @@ type mix struct {
 	deletes, scans  bool
 	timestamps      bool
 	unknown         bool // some transactions abort or have an unknown outcome
+	lists           bool // appends to and reads of lists
 	slack           int64
 }
 
 func (m mix) String() string {
-	return fmt.Sprintf("rmw=%t,deletes=%t,scans=%t,ts=%t,unknown=%t,slack=%d", m.rmw, m.deletes, m.scans, m.timestamps, m.unknown, m.slack)
+	return fmt.Sprintf("lists=%t,rmw=%t,deletes=%t,scans=%t,ts=%t,unknown=%t,slack=%d", m.lists, m.rmw, m.deletes, m.scans, m.timestamps, m.unknown, m.slack)
 }
 
 // serialHistory runs transactions one by one on a map and gives each an interval around its commit point. So it is
@@ -44,6 +46,15 @@ func serialHistory(rng *rand.Rand, m mix) *History {
 			k := name(rng.IntN(m.keys))
 			read := Op{Kind: OpRead, Key: k, Value: mine[k]}
 			switch p := rng.IntN(10); {
+			case p >= 6 && m.lists:
+				fresh++
+				k = "list" + k
+				v := fmt.Sprintf("e%d", fresh)
+				t.Ops = append(t.Ops, Op{Kind: OpAppend, Key: k, Value: v})
+				mine[k] += "," + v
+			case p >= 3 && m.lists:
+				k = "list" + k
+				t.Ops = append(t.Ops, Op{Kind: OpReadList, Key: k, List: elems(mine[k])})
 			case p < 4:
 				t.Ops = append(t.Ops, read)
 			case p == 4 && m.scans:
@@ -91,9 +102,24 @@ func serialHistory(rng *rand.Rand, m mix) *History {
 		}
 		h.Txns = append(h.Txns, t)
 	}
-	h.Final = state
+	h.Final = lastElems(state)
 	rng.Shuffle(len(h.Txns), func(i, j int) { h.Txns[i], h.Txns[j] = h.Txns[j], h.Txns[i] })
 	return h
+}
+
+func elems(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+}
+
+// lastElems replaces lists by their last elements, as in History.Final.
+func lastElems(state map[string]string) map[string]string {
+	s := maps.Clone(state)
+	for k, v := range s {
+		if e := elems(v); len(e) > 0 {
+			s[k] = e[len(e)-1]
+		}
+	}
+	return s
 }
 
 // mutate makes one read of an effective transaction show another value that the key had.
@@ -115,6 +141,10 @@ func mutate(rng *rand.Rand, h *History) bool {
 			continue
 		}
 		o := &t.Ops[rng.IntN(len(t.Ops))]
+		if o.Kind == OpReadList && len(o.List) > 0 {
+			o.List = o.List[:rng.IntN(len(o.List))]
+			return true
+		}
 		if o.Kind != OpRead {
 			continue
 		}
@@ -140,6 +170,9 @@ var mixes = []mix{
 	{timestamps: true, scans: true, unknown: true, slack: 40},
 	{timestamps: true, scans: true, deletes: true, unknown: true, slack: 25},
 	{slack: 0},
+	{lists: true, slack: 25},
+	{lists: true, timestamps: true, unknown: true, slack: 40},
+	{rmw: true, deletes: true, slack: 5},
 }
 
 // TestSerialAccepted: what ran serially is accepted by every checker, whatever the overlap.
@@ -168,7 +201,7 @@ func TestSerialAccepted(t *testing.T) {
 // TestMutationRejected: with one read changed and the version order known, the strict check rejects unless the brute
 // force of TestAgainstBruteForce could explain it; here the intervals do not overlap, so every change matters.
 func TestMutationRejected(t *testing.T) {
-	for _, m := range []mix{{rmw: true, scans: true}, {timestamps: true, scans: true}, {scans: true}, {rmw: true, unknown: true}} {
+	for _, m := range []mix{{rmw: true, scans: true}, {timestamps: true, scans: true}, {scans: true}, {rmw: true, unknown: true}, {rmw: true, deletes: true}, {lists: true}} {
 		t.Run(m.String(), func(t *testing.T) {
 			n := 0
 			for seed := uint64(0); seed < 200; seed++ {

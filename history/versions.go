@@ -1,7 +1,9 @@
 package history
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -10,7 +12,9 @@ import (
 // final state. Real time is left to the levels that have it.
 func (x *index) orderVersions() *Violation {
 	x.inferTimestamps()
-	x.resolveAbsent()
+	if v := x.resolveAbsent(); v != nil {
+		return v
+	}
 	if v := x.checkAbsent(); v != nil {
 		return v
 	}
@@ -47,8 +51,9 @@ func (x *index) inferTimestamps() {
 }
 
 // resolveAbsent finds the version behind each read of an absent key: the initial one or a tombstone. If several are
-// possible and no timestamp tells, the read stays open and is counted as ambiguous.
-func (x *index) resolveAbsent() {
+// possible and neither timestamps nor real time tell, the read stays open and is counted as ambiguous.
+func (x *index) resolveAbsent() *Violation {
+	times := map[int32]*keyTimes{}
 	for i := range x.reads {
 		r := &x.reads[i]
 		if r.ver != none {
@@ -71,10 +76,92 @@ func (x *index) resolveAbsent() {
 		if candidates > 0 {
 			r.ver = x.absentAt(info, r)
 		}
+		if r.ver == none && candidates > 0 && x.realTime && !info.maybeDeleted {
+			kt := times[r.key]
+			if kt == nil {
+				kt = x.newKeyTimes(info)
+				times[r.key] = kt
+			}
+			n, ver := x.absentByTime(info, kt, r)
+			if n == 0 {
+				return complain(x.h, KindLostRow, []int32{r.txn}, "%s found no %s, but each time that it was absent had ended before, or began after",
+					x.txnName(r.txn), info.name)
+			}
+			if n == 1 {
+				r.ver = ver
+			}
+		}
 		if r.ver == none {
 			x.ambiguous++
 		}
 	}
+	return nil
+}
+
+// keyTimes are the writers of a key in real time.
+type keyTimes struct {
+	returned []int64 // instants at which acknowledged writers returned, sorted
+	newest   []int64 // newest[i]: the latest invocation among the writers of returned[:i+1]
+	deletes  []int32 // tombstones by invocation of their writers
+	// lastEnd[i] is the latest return among the writers of deletes[:i+1].
+	lastEnd []int64
+}
+
+// end is when t is known to have taken effect.
+func (x *index) end(t int32) int64 {
+	if x.h.Txns[t].Outcome != Committed {
+		return math.MaxInt64
+	}
+	return x.h.Txns[t].Return
+}
+
+func (x *index) newKeyTimes(info *keyInfo) *keyTimes {
+	h, kt := x.h, &keyTimes{deletes: slices.Clone(info.deletes)}
+	var writers []int32
+	for _, id := range info.vers[1:] {
+		if t := x.vers[id].txn; h.Txns[t].Outcome == Committed {
+			writers = append(writers, t)
+		}
+	}
+	slices.SortFunc(writers, func(a, b int32) int { return cmp.Compare(h.Txns[a].Return, h.Txns[b].Return) })
+	newest := int64(math.MinInt64)
+	for _, t := range writers {
+		newest = max(newest, h.Txns[t].Invoke)
+		kt.returned, kt.newest = append(kt.returned, h.Txns[t].Return), append(kt.newest, newest)
+	}
+	slices.SortFunc(kt.deletes, func(a, b int32) int {
+		return cmp.Compare(h.Txns[x.vers[a].txn].Invoke, h.Txns[x.vers[b].txn].Invoke)
+	})
+	last := int64(math.MinInt64)
+	for _, d := range kt.deletes {
+		last = max(last, x.end(x.vers[d].txn))
+		kt.lastEnd = append(kt.lastEnd, last)
+	}
+	return kt
+}
+
+// absentByTime counts the versions that an absent key can be: not one that had surely been replaced before the reader
+// began (some writer was invoked after it was complete and returned before the reader was invoked), and none that was
+// invoked after the reader had returned. It stops at two.
+func (x *index) absentByTime(info *keyInfo, kt *keyTimes, r *access) (n int, ver int32) {
+	reader := &x.h.Txns[r.txn]
+	since := int64(math.MinInt64) // a version complete before this instant had been replaced
+	if i := sort.Search(len(kt.returned), func(i int) bool { return kt.returned[i] >= reader.Invoke }); i > 0 && !reader.Stale {
+		since = kt.newest[i-1]
+	}
+	ver = none
+	if init := info.vers[0]; x.vers[init].value == "" && since == math.MinInt64 {
+		n, ver = 1, init
+	}
+	readerEnd := x.end(r.txn)
+	last := sort.Search(len(kt.deletes), func(i int) bool { return x.h.Txns[x.vers[kt.deletes[i]].txn].Invoke > readerEnd })
+	for i := last - 1; i >= 0 && n < 2 && kt.lastEnd[i] >= since; i-- {
+		d := kt.deletes[i]
+		if t := x.vers[d].txn; t != r.txn && x.end(t) >= since {
+			n, ver = n+1, d
+		}
+	}
+	return n, ver
 }
 
 // absentAt uses timestamps: the version that the reader should have seen, or, if that one is not absent, the newest
@@ -196,6 +283,11 @@ func (x *index) orderKey(info *keyInfo) *Violation {
 	if len(kept) == len(info.vers)-1 {
 		info.total = true
 		x.chain(info.vers[0], kept)
+		if last := kept[len(kept)-1]; info.final != none && info.final != last {
+			return complain(x.h, KindLostWrite, []int32{x.vers[last].txn, x.vers[info.final].txn},
+				"%s by %s is the newest version, but the final state has %s=%s",
+				x.left(x.vers[last].txn, x.vers[last].key), x.txnName(x.vers[last].txn), info.name, orAbsent(x.vers[info.final].value))
+		}
 		return nil
 	}
 	return x.orderPartly(info, kept)
