@@ -64,3 +64,18 @@ func BenchmarkViolation100k(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkInvariants100k(b *testing.B) {
+	h := benchHistory(100_000, true)
+	for name, check := range map[string]func(*History) *Violation{
+		"torn": NoTornReads, "order": CommitOrder, "monotone": MonotoneSnapshots,
+	} {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				if v := check(h); v != nil {
+					b.Fatal(v)
+				}
+			}
+		})
+	}
+}

@@ -148,15 +148,6 @@ func (t *Txn) readTS() uint64 {
 	return t.Timestamp
 }
 
-func (t *Txn) readOnly() bool {
-	for i := range t.Ops {
-		if t.Ops[i].writes() {
-			return false
-		}
-	}
-	return true
-}
-
 // Name is how explanations call it.
 func (t *Txn) Name() string { return fmt.Sprintf("T%d", t.ID) }
 

@@ -370,9 +370,9 @@ func (x *index) orderPartly(info *keyInfo, timed []int32) *Violation {
 
 // isChain reports whether succ leads from the initial version through all others.
 func (x *index) isChain(info *keyInfo) bool {
-	n := 1
-	for id := info.vers[0]; len(x.vers[id].succ) == 1 && n <= len(info.vers); n++ {
+	n, id := 1, info.vers[0]
+	for ; len(x.vers[id].succ) == 1 && n < len(info.vers); n++ {
 		id = x.vers[id].succ[0]
 	}
-	return n == len(info.vers)
+	return n == len(info.vers) && len(x.vers[id].succ) == 0
 }
