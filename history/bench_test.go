@@ -79,3 +79,42 @@ func BenchmarkInvariants100k(b *testing.B) {
 		})
 	}
 }
+
+// A broken history: one read in fifty is of the initial state.
+func BenchmarkBroken100k(b *testing.B) {
+	for _, ts := range []bool{true, false} {
+		h := benchHistory(100_000, ts)
+		for i := range h.Txns {
+			if i%50 == 0 && i > 5000 {
+				h.Txns[i].Ops[4].Value = "init"
+			}
+		}
+		b.Run(fmt.Sprintf("timestamps=%t", ts), func(b *testing.B) {
+			for range b.N {
+				if v, _ := Check(h, LevelStrictSerializable); v == nil {
+					b.Fatal("accepted")
+				}
+			}
+		})
+	}
+}
+
+// A few hot keys: long version chains, all transactions conflict.
+func BenchmarkHot100k(b *testing.B) {
+	h := benchHistory(100_000, false)
+	for i := range h.Txns {
+		h.Txns[i].Ops = h.Txns[i].Ops[:0]
+		k := fmt.Sprintf("hot%d", i%3)
+		if i >= 3 {
+			h.Txns[i].Ops = append(h.Txns[i].Ops, Op{Kind: OpRead, Key: k, Value: fmt.Sprint(i - 3)})
+		}
+		// Blind writes elsewhere leave a key that only real time orders.
+		h.Txns[i].Ops = append(h.Txns[i].Ops, Op{Kind: OpWrite, Key: k, Value: fmt.Sprint(i)},
+			Op{Kind: OpWrite, Key: "blind", Value: fmt.Sprint(i)})
+	}
+	for range b.N {
+		if v, _ := Check(h, LevelStrictSerializable); v != nil {
+			b.Fatal(v)
+		}
+	}
+}
