@@ -12,7 +12,7 @@ type bank struct {
 	seed uint64
 
 	keys  keyRanges
-	total int64
+	total whole
 }
 
 const (
@@ -56,7 +56,7 @@ func (b *bank) open(ctx context.Context, s *session, regions int) error {
 	if err := s.row(ctx, []any{&total}, "SELECT SUM(opened) FROM accounts"); err != nil {
 		return err
 	}
-	b.total = int64(total) / 100
+	b.total = total
 	b.keys, err = newKeyRanges(n, regions, b.opts.Theta)
 	return err
 }
@@ -127,8 +127,8 @@ func (b *bank) audit(ctx context.Context, s *session) error {
 	if err := s.row(ctx, []any{&total}, "SELECT SUM(balance) FROM accounts"); err != nil {
 		return err
 	}
-	if int64(total) != b.total {
-		return fmt.Errorf("the audit found a total of %d instead of %d", int64(total), b.total)
+	if total != b.total {
+		return fmt.Errorf("the audit found a total of %d instead of %d", total, b.total)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type loader struct {
 	seed    uint64
 	tasks   [][]func(ctx context.Context, b *batch) error // by region
 	rows    atomic.Int64
-	total   int64 // expected rows
+	total   int64 // expected rows; an estimate where the number is random
 }
 
 // add queues work for a region's connections; rows is what it will insert.
@@ -128,7 +128,7 @@ func (w *runner) Init(ctx context.Context, targets []Target) error {
 	if t, ok := w.scenario.(*tpcc); ok && t.opts.Warehouses < len(targets) {
 		return fmt.Errorf("%d regions need at least as many warehouses, not %d", len(targets), t.opts.Warehouses)
 	}
-	pools, err := openTargets(targets, w.opts)
+	pools, err := w.dial(targets, w.opts)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,10 @@ func (w *runner) Init(ctx context.Context, targets []Target) error {
 	if err := createDatabase(ctx, targets[0].URLs[0]); err != nil {
 		return err
 	}
-	s := pools[0].session(0)
+	s, err := pools[0].connected(ctx)
+	if err != nil {
+		return err
+	}
 	defer s.reset()
 	if w.opts.Drop {
 		for _, t := range w.scenario.tables() {
@@ -213,7 +216,7 @@ func (l *loader) progress(out io.Writer, d time.Duration, verb string) {
 	n := l.rows.Load()
 	// A progress line that cannot be written is no reason to stop loading.
 	_, _ = fmt.Fprintf(out, "%s: %d of %d rows (%.0f%%) in %s, %.0f rows/s\n", verb, n, l.total,
-		100*float64(n)/float64(max(l.total, 1)), d.Round(time.Second/10), float64(n)/max(d.Seconds(), 1e-9))
+		min(100, 100*float64(n)/float64(max(l.total, 1))), d.Round(time.Second/10), float64(n)/max(d.Seconds(), 1e-9))
 }
 
 // createDatabase makes the URL's database unless it exists.

@@ -30,6 +30,8 @@ type runner struct {
 	name     string
 	opts     Options
 	scenario scenario
+	// dial is openTargets except in tests.
+	dial func([]Target, Options) ([]*pool, error)
 }
 
 func (w *runner) Name() string    { return w.name }
@@ -53,7 +55,7 @@ func (w *runner) Run(ctx context.Context, targets []Target, opts RunOptions) (*R
 		return nil, err
 	}
 	opts = opts.withDefaults()
-	pools, err := openTargets(targets, w.opts)
+	pools, err := w.dial(targets, w.opts)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +116,10 @@ func (w *runner) Run(ctx context.Context, targets []Target, opts RunOptions) (*R
 
 // open lets the scenario read the tables and asks the server what it is.
 func (w *runner) open(ctx context.Context, pools []*pool) (string, error) {
-	s := pools[0].session(0)
+	s, err := pools[0].connected(ctx)
+	if err != nil {
+		return "", err
+	}
 	defer s.reset()
 	server, err := serverName(ctx, s)
 	if err != nil {
@@ -249,12 +254,15 @@ func (r *run) attempt(region int, t txn, s *session, rng *rand.Rand) error {
 
 // Check implements Workload.
 func (w *runner) Check(ctx context.Context, target Target) ([]CheckResult, error) {
-	pools, err := openTargets([]Target{target}, w.opts)
+	pools, err := w.dial([]Target{target}, w.opts)
 	if err != nil {
 		return nil, err
 	}
 	defer closePools(pools)
-	s := pools[0].session(0)
+	s, err := pools[0].connected(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer s.reset()
 	res, err := w.scenario.check(ctx, s)
 	if isUnknownTable(err) {

@@ -23,6 +23,18 @@ func (p *pool) session(i int) *session {
 	return &session{pool: p, next: i % len(p.dbs)}
 }
 
+// connected returns a session with a connection to the first of the region's servers that accepts one.
+func (p *pool) connected(ctx context.Context) (*session, error) {
+	s := p.session(0)
+	var err error
+	for range p.dbs {
+		if err = s.connect(ctx); err == nil {
+			return s, nil
+		}
+	}
+	return nil, err
+}
+
 // connect makes the connection unless there is one. After a failure the next call tries the region's next server.
 func (s *session) connect(ctx context.Context) error {
 	if s.conn != nil {

@@ -69,7 +69,7 @@ func New(name string, opts Options) (Workload, error) {
 	if err := opts.validate(name); err != nil {
 		return nil, err
 	}
-	w := &runner{name: name, opts: opts}
+	w := &runner{name: name, opts: opts, dial: openTargets}
 	switch name {
 	case "tpcc":
 		w.scenario = &tpcc{opts: opts.TPCC, seed: opts.Seed}
