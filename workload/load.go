@@ -20,17 +20,20 @@ const (
 	batchBytes = 64 << 10
 )
 
+// loadTask writes a share of the rows through one connection.
+type loadTask func(ctx context.Context, b *batch) error
+
 // loader collects the loading work of a scenario and carries it out.
 type loader struct {
 	regions int
 	seed    uint64
-	tasks   [][]func(ctx context.Context, b *batch) error // by region
+	tasks   [][]loadTask // by region
 	rows    atomic.Int64
 	total   int64 // expected rows; an estimate where the number is random
 }
 
 // add queues work for a region's connections; rows is what it will insert.
-func (l *loader) add(region, rows int, task func(ctx context.Context, b *batch) error) {
+func (l *loader) add(region, rows int, task loadTask) {
 	l.tasks[region] = append(l.tasks[region], task)
 	l.total += int64(rows)
 }
@@ -155,7 +158,7 @@ func (w *runner) Init(ctx context.Context, targets []Target) error {
 		}
 		return err
 	}
-	l := &loader{regions: len(pools), seed: w.opts.Seed, tasks: make([][]func(context.Context, *batch) error, len(pools))}
+	l := &loader{regions: len(pools), seed: w.opts.Seed, tasks: make([][]loadTask, len(pools))}
 	w.scenario.load(l)
 	return l.run(ctx, pools, w.opts)
 }
