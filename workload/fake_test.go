@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// fakeServer is a database/sql driver that answers statements with a function. Every statement takes a millisecond.
+// fakeServer is a database/sql driver that answers statements with a function.
 type fakeServer struct {
+	delay  time.Duration // each statement takes
 	answer func(query string, args []driver.NamedValue) (*fakeRows, error)
 
 	mu         sync.Mutex
@@ -49,7 +50,7 @@ func (f *fakeServer) count(prefix string) int {
 type fakeConn struct{ *fakeServer }
 
 func (c *fakeConn) run(ctx context.Context, query string, args []driver.NamedValue) (*fakeRows, error) {
-	if !sleep(ctx, time.Millisecond) {
+	if !sleep(ctx, c.delay) {
 		return nil, ctx.Err()
 	}
 	c.mu.Lock()

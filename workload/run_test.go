@@ -36,7 +36,8 @@ func (s *scripted) next() txn {
 	}}
 }
 
-// runScripted runs a scenario against fake servers, one a region, inside a synctest bubble.
+// runScripted runs a scenario against fake servers, one a region, inside a synctest bubble. Each statement takes a
+// millisecond.
 func runScripted(t *testing.T, ctx context.Context, sc scenario, servers []*fakeServer, opts RunOptions) (*Report, error) {
 	t.Helper()
 	w := &runner{name: "scripted", scenario: sc}
@@ -44,6 +45,7 @@ func runScripted(t *testing.T, ctx context.Context, sc scenario, servers []*fake
 	w.dial = func([]Target, Options) ([]*pool, error) {
 		var pools []*pool
 		for i, f := range servers {
+			f.delay = time.Millisecond
 			pools = append(pools, f.pool(string(rune('a'+i))))
 		}
 		return pools, nil

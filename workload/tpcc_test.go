@@ -165,6 +165,26 @@ func TestTPCCLoad(t *testing.T) {
 	}
 }
 
+// TestTPCCItemLocality checks that only Godwit is told to keep item everywhere.
+func TestTPCCItemLocality(t *testing.T) {
+	for version, want := range map[string]int{"8.0.33-Godwit": 1, "10.11.19-MariaDB": 0} {
+		f := &fakeServer{answer: func(q string, _ []driver.NamedValue) (*fakeRows, error) {
+			if q == "SELECT VERSION()" {
+				return rowsOf([]driver.Value{version}), nil
+			}
+			return nil, nil
+		}}
+		p := f.pool("a")
+		s := p.session(0)
+		err := newTPCC(1, 1).create(t.Context(), s)
+		if n := f.count("ALTER TABLE item SET LOCALITY GLOBAL"); err != nil || n != want || f.count("CREATE TABLE") != 9 {
+			t.Errorf("%s: %d statements about locality, %v", version, n, err)
+		}
+		s.reset()
+		closePools([]*pool{p})
+	}
+}
+
 // tinyTPCC answers the queries of check with one warehouse: in each district three customers and three orders, the last
 // one undelivered. change may alter an answer.
 func tinyTPCC(change func(query string, district int64, rows [][]driver.Value)) *fakeServer {

@@ -68,8 +68,8 @@ func (k keyRanges) drawOther(rng *rand.Rand, region int, used []int) int {
 	return key
 }
 
-// newRunTag is the beginning of a client's unique values: no other client or run of the last and next decades has it.
-// The low 24 bits are the client's to count with.
+// newRunTag is the beginning of a client's unique values: no other client has it, nor one of a run that started in
+// another second. The low 24 bits are the client's to count with.
 func newRunTag(client int) uint64 {
 	run := uint64(time.Since(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).Seconds())
 	return (run&(1<<29-1)<<10 | uint64(client)&(1<<10-1)) << 24
