@@ -340,6 +340,9 @@ const readBuffer = 64 << 10
 
 // tuneConn sets what every connection wants: no Nagle delay, and death noticed within dead.
 func tuneConn(conn net.Conn, dead time.Duration) {
+	if u, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = u.NetConn()
+	}
 	tc, ok := conn.(*net.TCPConn)
 	if !ok {
 		return
