@@ -126,8 +126,8 @@ func (r *Replica) Close() {
 	r.mu.Unlock()
 }
 
-// Applied is the log index up to which this replica's state is visible.
-func (r *Replica) Applied() uint64 { return r.applied.Load() }
+// AppliedIndex is the log index up to which this replica's state is visible.
+func (r *Replica) AppliedIndex() uint64 { return r.applied.Load() }
 
 // wake tells all who wait for any change of this replica's state.
 func (r *Replica) wake() {

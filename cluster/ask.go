@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// PathDecommission takes a node out: POST {"node": 3}.
+const PathDecommission = "/cluster/decommission"
+
+const (
+	askStatus  = "status"
+	askTimeout = 2 * time.Second
+)
+
+// part is what one node contributes to a status.
+type part struct {
+	Node   NodeStatus    `json:"node"`
+	Groups []GroupStatus `json:"groups"` // led there
+	RTT    []RegionRTT   `json:"rtt"`
+}
+
+func (c *Cluster) onAsk(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
+	var q wire.AskRequest
+	if err := q.UnmarshalVT(body); err != nil {
+		return nil, base.Errorf(base.CodeInvalid, "malformed request from node %d: %v", from, err)
+	}
+	switch q.Name {
+	case askStatus:
+		b, err := json.Marshal(c.part())
+		if err != nil {
+			return nil, err
+		}
+		return &wire.AskResponse{Body: b}, nil
+	}
+	return nil, base.Errorf(base.CodeInvalid, "node %d asks for %q, which this version does not know", from, q.Name)
+}
+
+// part describes this node and the groups it leads.
+func (c *Cluster) part() *part {
+	t := c.Topology()
+	p := &part{}
+	if n := t.Node(c.o.Self); n != nil {
+		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Live: true}
+	}
+	if c.o.Local != nil {
+		c.o.Local(&p.Node)
+	}
+	for _, id := range t.Groups() {
+		g := c.o.Replicas.Group(id)
+		if g == nil {
+			continue
+		}
+		p.Node.Replicas++
+		st := g.Status()
+		if !st.IsLeader {
+			continue
+		}
+		p.Node.Leads++
+		gs := GroupStatus{ID: id, Name: id.String(), Leader: c.o.Self, Term: st.Term, Voters: st.Voters, Learners: st.Learners, Committed: st.Commit}
+		if id != base.MetaGroup {
+			gs.Home = t.RegionName(id.Region())
+		}
+		for n, pr := range st.Progress {
+			if n != c.o.Self {
+				gs.Lag = append(gs.Lag, ReplicaLag{Node: n, Entries: st.Last - min(st.Last, pr.Match)})
+			}
+		}
+		slices.SortFunc(gs.Lag, func(a, b ReplicaLag) int { return cmp.Compare(a.Node, b.Node) })
+		c.o.Replicas.Describe(id, &gs)
+		p.Groups = append(p.Groups, gs)
+	}
+	p.RTT = c.regionRTT(t)
+	return p
+}
+
+// regionRTT is the shortest smoothed round trip from here to each other region.
+func (c *Cluster) regionRTT(t *base.Topology) []RegionRTT {
+	self := t.RegionOf(c.o.Self)
+	best := map[base.RegionID]time.Duration{}
+	for _, n := range t.Nodes {
+		if d, ok := c.peers.rtt(n.ID); ok && n.Region != self && !n.Gone && (best[n.Region] == 0 || d < best[n.Region]) {
+			best[n.Region] = d
+		}
+	}
+	var out []RegionRTT
+	for _, r := range t.Regions {
+		if d := best[r.ID]; d != 0 {
+			out = append(out, RegionRTT{From: t.RegionName(self), To: r.Name, RTT: d})
+		}
+	}
+	return out
+}
+
+// Status asks every node and puts the answers together.
+func (c *Cluster) Status(ctx context.Context) *Status {
+	begin := time.Now()
+	t := c.Topology()
+	s := &Status{ClusterID: t.ClusterID, Asked: c.o.Self, Topology: *t}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	parts := make([]*part, len(t.Nodes))
+	var wg sync.WaitGroup
+	for i, n := range t.Nodes {
+		if n.Gone {
+			continue
+		}
+		wg.Go(func() { parts[i] = c.ask(ctx, n.ID) })
+	}
+	wg.Wait()
+	seen := map[base.GroupID]*GroupStatus{}
+	rtts := map[[2]string]time.Duration{}
+	for i, n := range t.Nodes {
+		if n.Gone {
+			continue
+		}
+		ns := NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL}
+		if p := parts[i]; p != nil {
+			ns = p.Node
+			ns.Live = true
+			for _, g := range p.Groups {
+				if old := seen[g.ID]; old == nil || old.Term < g.Term {
+					seen[g.ID] = &g
+				}
+			}
+			for _, r := range p.RTT {
+				k := [2]string{r.From, r.To}
+				if rtts[k] == 0 || r.RTT < rtts[k] {
+					rtts[k] = r.RTT
+				}
+			}
+		} else {
+			s.Problems = append(s.Problems, fmt.Sprintf("node %d (%s, %s) does not answer", n.ID, ns.Region, n.Addr))
+		}
+		if n.ID != c.o.Self {
+			ns.LastHeard = c.peers.silence(n.ID)
+			ns.RTT = c.RTT(n.ID)
+		}
+		s.Nodes = append(s.Nodes, ns)
+	}
+	for _, id := range t.Groups() {
+		g := seen[id]
+		if g == nil {
+			s.Problems = append(s.Problems, fmt.Sprintf("group %s has no leader that answers: its rows cannot be read or written now", id))
+			continue
+		}
+		s.Groups = append(s.Groups, *g)
+		voters, learners := Members(t, id)
+		if !sameNodes(g.Voters, voters) || !sameNodes(g.Learners, learners) {
+			s.Problems = append(s.Problems, fmt.Sprintf("group %s is moving from nodes %v to %v", id, g.Voters, voters))
+		}
+		if home := Preferred(t, id); g.Home != "" && home != 0 && t.RegionName(t.RegionOf(g.Leader)) != g.Home {
+			s.Problems = append(s.Problems, fmt.Sprintf("group %s is led by stand-in node %d outside its home %s", id, g.Leader, g.Home))
+		}
+	}
+	for _, a := range t.Regions {
+		for _, b := range t.Regions {
+			if d := rtts[[2]string{a.Name, b.Name}]; d != 0 {
+				s.RTT = append(s.RTT, RegionRTT{a.Name, b.Name, d})
+			}
+		}
+	}
+	s.Took = time.Since(begin)
+	return s
+}
+
+func (c *Cluster) ask(ctx context.Context, n base.NodeID) *part {
+	if n == c.o.Self {
+		return c.part()
+	}
+	var res wire.AskResponse
+	if err := c.o.Transport.Call(ctx, n, wire.KindAsk, &wire.AskRequest{Name: askStatus}, &res); err != nil {
+		return nil
+	}
+	p := new(part)
+	if err := json.Unmarshal(res.Body, p); err != nil {
+		c.o.Logger.Warn("malformed status", "from", n, "err", err)
+		return nil
+	}
+	return p
+}
+
+// Register adds the handlers of a running node.
+func (c *Cluster) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+PathStatus, func(w http.ResponseWriter, r *http.Request) {
+		reply(w, http.StatusOK, c.Status(r.Context()))
+	})
+	mux.HandleFunc("POST "+PathDecommission, func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Node base.NodeID `json:"node"`
+		}
+		if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&q); err != nil {
+			reply(w, http.StatusBadRequest, InitReply{Error: "malformed request: " + err.Error()})
+			return
+		}
+		t, err := c.Decommission(r.Context(), q.Node)
+		if err != nil {
+			reply(w, http.StatusConflict, InitReply{Error: err.Error()})
+			return
+		}
+		reply(w, http.StatusOK, InitReply{ClusterID: t.ClusterID, Topology: *t})
+	})
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// deadAfter is the silence after which a node is shown as dead. Nothing
+// depends on it but what people see and where new work is placed.
+const deadAfter = 3 * time.Second
+
+// peers is what this node knows of the others from their pulses.
+type peers struct {
+	start time.Time
+	now   func() time.Time
+
+	mu  sync.Mutex
+	seq uint64
+	all map[base.NodeID]*peer
+}
+
+type peer struct {
+	rtt      wan.RTT
+	heard    time.Time
+	lastSent uint64 // newest sent_ns received from the peer
+	sentAt   time.Time
+	load     uint32
+}
+
+func newPeers(now func() time.Time) *peers {
+	return &peers{start: now(), now: now, all: map[base.NodeID]*peer{}}
+}
+
+func (p *peers) get(id base.NodeID) *peer {
+	x := p.all[id]
+	if x == nil {
+		x = new(peer)
+		p.all[id] = x
+	}
+	return x
+}
+
+// mono is the process's monotonic clock since start, never zero.
+func (p *peers) mono() time.Duration { return p.now().Sub(p.start) + 1 }
+
+// probe fills the probe fields of a pulse to one peer.
+func (p *peers) probe(to base.NodeID, m *wire.Pulse) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seq++
+	m.Seq = p.seq
+	m.SentNs = uint64(p.mono())
+	m.EchoNs, m.EchoDelayNs = 0, 0
+	if x := p.get(to); x.lastSent != 0 {
+		m.EchoNs = x.lastSent
+		m.EchoDelayNs = uint64(p.now().Sub(x.sentAt))
+	}
+}
+
+// heard takes a pulse.
+func (p *peers) heard(m *wire.Pulse) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.get(base.NodeID(m.Node))
+	now := p.now()
+	x.heard = now
+	x.load = m.Load
+	if m.SentNs > x.lastSent || m.Seq == 1 { // a restarted peer begins anew
+		x.lastSent, x.sentAt = m.SentNs, now
+	}
+	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
+}
+
+// rtt is the smoothed round trip to a peer; false if there was no sample.
+func (p *peers) rtt(id base.NodeID) (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.all[id]
+	if x == nil || !x.rtt.Known() {
+		return 0, false
+	}
+	return x.rtt.SRTT, true
+}
+
+// silence is the time since a peer was heard of; since the start if never.
+func (p *peers) silence(id base.NodeID) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x := p.all[id]; x != nil && !x.heard.IsZero() {
+		return p.now().Sub(x.heard)
+	}
+	return p.now().Sub(p.start)
+}
+
+// longest is the longest smoothed round trip to any peer heard of lately.
+func (p *peers) longest() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := time.Duration(0)
+	for _, x := range p.all {
+		if x.rtt.Known() && p.now().Sub(x.heard) < deadAfter {
+			d = max(d, x.rtt.SRTT)
+		}
+	}
+	return d
+}

@@ -1,0 +1,107 @@
+// Package node wires one process together: disk, clock, transport, consensus,
+// transactions, SQL. It holds no logic of its own. [Start] makes a real node;
+// [StartLocal] makes all nodes of all regions in one process over emulated
+// oceans (`godwit demo`, tests).
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/godwitdb/godwit/matrix"
+)
+
+// Config of a real node. The yaml names are those of the --flags.
+type Config struct {
+	Region        string        `yaml:"region"`          // name of the place this node is in
+	Store         string        `yaml:"store"`           // directory of its data
+	Listen        string        `yaml:"listen"`          // cluster transport and HTTP (status, metrics, pprof)
+	Advertise     string        `yaml:"advertise"`       // how others reach Listen; default Listen
+	SQLListen     string        `yaml:"sql-listen"`      // MySQL protocol
+	SQLAdvertise  string        `yaml:"sql-advertise"`   // default SQLListen
+	Join          []string      `yaml:"join"`            // cluster addresses of some other nodes
+	MaxClockError time.Duration `yaml:"max-clock-error"` // bound on how far this machine's clock is off true time
+	CacheMB       int           `yaml:"cache-mb"`        // block cache
+	GCAge         time.Duration `yaml:"gc-age"`          // how long old row versions can be read by AS OF
+	LogLevel      string        `yaml:"log-level"`       // debug, info, warn, error
+}
+
+// Defaults of a real node.
+const (
+	DefaultListen    = "127.0.0.1:7400"
+	DefaultSQLListen = "127.0.0.1:7306"
+	DefaultStore     = "godwit-data"
+)
+
+// Fill sets what is not set to its default.
+func (c *Config) Fill() {
+	def := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	def(&c.Store, DefaultStore)
+	def(&c.Listen, DefaultListen)
+	def(&c.Advertise, c.Listen)
+	def(&c.SQLListen, DefaultSQLListen)
+	def(&c.SQLAdvertise, c.SQLListen)
+	def(&c.LogLevel, "info")
+	if c.MaxClockError == 0 {
+		c.MaxClockError = time.Millisecond
+	}
+	if c.CacheMB == 0 {
+		c.CacheMB = 256
+	}
+	if c.GCAge == 0 {
+		c.GCAge = 10 * time.Minute
+	}
+}
+
+// Validate reports every bad option together.
+func (c *Config) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.Region == "" {
+		bad("region: name the place this node is in (--region eu-west)")
+	}
+	for _, a := range []struct{ name, addr string }{{"listen", c.Listen}, {"advertise", c.Advertise}, {"sql-listen", c.SQLListen}, {"sql-advertise", c.SQLAdvertise}} {
+		if _, _, err := net.SplitHostPort(a.addr); err != nil {
+			bad("%s: %q is not HOST:PORT (%v)", a.name, a.addr, err)
+		}
+	}
+	if host, _, err := net.SplitHostPort(c.Advertise); err == nil && (host == "" || host == "0.0.0.0" || host == "::") {
+		bad("advertise: %q is no address that other nodes can dial; set --advertise to this machine's name or address", c.Advertise)
+	}
+	if c.MaxClockError < 0 || c.MaxClockError > 10*time.Second {
+		bad("max-clock-error: %s is outside 0 to 10s", c.MaxClockError)
+	}
+	if c.CacheMB < 8 {
+		bad("cache-mb: %d is below 8", c.CacheMB)
+	}
+	if c.GCAge < 10*time.Second {
+		bad("gc-age: %s is below 10s; running snapshot reads need that much", c.GCAge)
+	}
+	switch c.LogLevel {
+	case "debug", "info", "warn", "error":
+	default:
+		bad("log-level: %q is none of debug, info, warn, error", c.LogLevel)
+	}
+	return errors.Join(errs...)
+}
+
+// LocalConfig of a cluster in one process.
+type LocalConfig struct {
+	Matrix         *matrix.Matrix // regions and round trips; nil is the embedded default of five regions
+	NodesPerRegion int            // default 1
+	Shards         int            // default max(2, NodesPerRegion)
+	Dir            string         // node i keeps its data in Dir/node-i; required
+	SQLBasePort    int            // region i's first node listens on SQLBasePort+i on loopback; 0 picks free ports
+	HTTPListen     string         // status, metrics and pprof of the whole process; empty is none
+	MaxClockError  time.Duration  // default 100 µs: the nodes share one clock
+	CacheMB        int            // of the whole process, default 256
+	GCAge          time.Duration
+	LogLevel       string // default warn
+	Seed           uint64 // of jitter; 0 is random
+}

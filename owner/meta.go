@@ -1,0 +1,104 @@
+package owner
+
+import (
+	"sync"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/store"
+)
+
+// metaWatch tells of changes of the meta shard and remembers how new its parts are.
+type metaWatch struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	at      uint64 // count of changes for which newest holds
+	newest  map[string]base.Timestamp
+}
+
+// versionsChanged is told by a replica after new versions became visible.
+func (s *Set) versionsChanged(r *Replica) {
+	if r.id != base.MetaGroup {
+		return
+	}
+	s.meta.mu.Lock()
+	close(s.meta.changed)
+	s.meta.changed = make(chan struct{})
+	s.meta.mu.Unlock()
+}
+
+// MetaChanged is closed at the next change of the meta shard at this node.
+func (s *Set) MetaChanged() <-chan struct{} {
+	s.meta.mu.Lock()
+	defer s.meta.mu.Unlock()
+	return s.meta.changed
+}
+
+// MetaVersion is the commit timestamp of the newest change within a span of the
+// meta shard at this node, and the timestamp up to which the node knows all of them.
+// Answers are kept until the meta shard changes.
+func (s *Set) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
+	r := s.Replica(base.MetaGroup)
+	if r == nil {
+		return 0, 0
+	}
+	complete = r.Closed() // before looking: what is closed is visible
+	n := r.changes.Load()
+	name := string(span.Start) + "\x00" + string(span.End)
+	s.meta.mu.Lock()
+	if s.meta.at != n || s.meta.newest == nil || len(s.meta.newest) > 4096 {
+		s.meta.at, s.meta.newest = n, map[string]base.Timestamp{}
+	}
+	ts, ok := s.meta.newest[name]
+	s.meta.mu.Unlock()
+	if ok {
+		return ts, complete
+	}
+	ts, err := s.newestIn(span)
+	if err != nil {
+		return 0, 0
+	}
+	s.meta.mu.Lock()
+	if s.meta.at == n {
+		s.meta.newest[name] = ts
+	}
+	s.meta.mu.Unlock()
+	return ts, complete
+}
+
+// newestIn is the largest commit timestamp of the newest versions within a span.
+func (s *Set) newestIn(span base.Span) (ts base.Timestamp, err error) {
+	rd := s.cfg.Store.NewReader()
+	defer rd.Close()
+	if span.IsPoint() {
+		v, _, err := rd.Newest(span.Start)
+		return v.TS, err
+	}
+	it := rd.Iter(span, base.MaxTimestamp, store.IterOptions{KeysOnly: true})
+	defer it.Close()
+	for it.Next() {
+		ts = max(ts, it.Version().TS)
+	}
+	return ts, it.Err()
+}
+
+// ChangedWithin reports whether a key of the span of the meta shard has, at
+// this node, a version above from and at or below upTo.
+func (s *Set) ChangedWithin(span base.Span, from, upTo base.Timestamp) (bool, error) {
+	rd := s.cfg.Store.NewReader()
+	defer rd.Close()
+	if span.IsPoint() {
+		v, ok, err := rd.Newest(span.Start)
+		if err == nil && ok && v.TS > upTo {
+			v, ok, err = rd.Get(span.Start, upTo)
+		}
+		return ok && v.TS > from, err
+	}
+	it := rd.Iter(span, upTo, store.IterOptions{KeysOnly: true})
+	defer it.Close()
+	for it.Next() {
+		if it.Version().TS > from {
+			return true, nil
+		}
+	}
+	return false, it.Err()
+}

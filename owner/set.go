@@ -1,0 +1,423 @@
+package owner
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Set is all replicas of one node: it serves the network's requests, and does
+// in the background what time demands: leases, abandoned and undecided transactions, collection.
+type Set struct {
+	cfg    Config
+	router *Router
+
+	mu       sync.Mutex // guards changes of the maps
+	replicas atomic.Pointer[map[base.GroupID]*Replica]
+	shards   atomic.Pointer[map[base.ShardID]*[16]*Replica]
+
+	settledMu sync.Mutex
+	settledAt map[base.GroupID]base.Timestamp // newest word of each group of the cluster
+	forgotten base.Timestamp
+
+	meta metaWatch
+	gc   gcState
+
+	stopc   chan struct{}
+	stop1   sync.Once
+	wg      sync.WaitGroup
+	recover chan struct{} // bounds resolutions under way
+}
+
+// NewSet makes the set and registers its handlers; the transport must not have been started.
+func NewSet(cfg Config) *Set {
+	cfg.fill()
+	s := &Set{cfg: cfg, stopc: make(chan struct{}), settledAt: map[base.GroupID]base.Timestamp{}, recover: make(chan struct{}, 64)}
+	s.replicas.Store(&map[base.GroupID]*Replica{})
+	s.shards.Store(&map[base.ShardID]*[16]*Replica{})
+	s.router = &Router{set: s, cfg: &s.cfg}
+	s.meta.changed = make(chan struct{})
+	t := cfg.Transport
+	t.Handle(wire.KindRead, s.handleRead)
+	t.Handle(wire.KindCommit, s.handleCommit)
+	t.Handle(wire.KindFinish, s.handleFinish)
+	t.Handle(wire.KindResolve, s.handleResolve)
+	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
+	return s
+}
+
+// Add makes the replica of a group: the state machine for group.Host.Open,
+// after which Replica.Attach must be called.
+func (s *Set) Add(g base.GroupID) (*Replica, error) {
+	r, err := newReplica(s, g)
+	if err != nil {
+		return nil, err
+	}
+	s.change(g, r)
+	return r, nil
+}
+
+// Remove takes a replica out of service, for one that leaves this node.
+func (s *Set) Remove(g base.GroupID) {
+	if r := s.Replica(g); r != nil {
+		s.change(g, nil)
+		r.Close()
+	}
+}
+
+func (s *Set) change(g base.GroupID, r *Replica) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	groups := map[base.GroupID]*Replica{}
+	shards := map[base.ShardID]*[16]*Replica{}
+	for id, o := range *s.replicas.Load() {
+		groups[id] = o
+	}
+	if delete(groups, g); r != nil {
+		groups[g] = r
+	}
+	for id, o := range groups {
+		if shards[id.Shard()] == nil {
+			shards[id.Shard()] = new([16]*Replica)
+		}
+		shards[id.Shard()][id.Region()] = o
+	}
+	s.replicas.Store(&groups)
+	s.shards.Store(&shards)
+}
+
+// Replica is this node's replica of a group; nil if it has none.
+func (s *Set) Replica(g base.GroupID) *Replica { return (*s.replicas.Load())[g] }
+
+// Replicas are all of this node, by group.
+func (s *Set) Replicas() []*Replica {
+	m := *s.replicas.Load()
+	out := make([]*Replica, 0, len(m))
+	for _, r := range m {
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b *Replica) int { return int(a.id) - int(b.id) })
+	return out
+}
+
+var noSiblings [16]*Replica
+
+// siblings are this node's replicas of a shard's groups, by region.
+func (s *Set) siblings(shard base.ShardID) *[16]*Replica {
+	if a := (*s.shards.Load())[shard]; a != nil {
+		return a
+	}
+	return &noSiblings
+}
+
+// Holds reports whether this node holds replicas of a shard.
+func (s *Set) Holds(shard base.ShardID) bool { return (*s.shards.Load())[shard] != nil }
+
+// Closed is the consistency point of a shard here: the smallest closed timestamp of its groups; 0 if none is held.
+func (s *Set) Closed(shard base.ShardID) base.Timestamp {
+	c := base.Timestamp(0)
+	for _, r := range s.siblings(shard) {
+		if r != nil && (c == 0 || r.Closed() < c) {
+			if c = r.Closed(); c == 0 {
+				return 0
+			}
+		}
+	}
+	return c
+}
+
+// EnsureClosed waits until Closed(shard) is at least ts.
+func (s *Set) EnsureClosed(ctx context.Context, shard base.ShardID, ts base.Timestamp) error {
+	for _, r := range s.siblings(shard) {
+		if r != nil {
+			if err := r.EnsureClosed(ctx, ts); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Router routes requests to the owners.
+func (s *Set) Router() *Router { return s.router }
+
+// Leads are the words of this node's leaders, for the pulses. It also counts them here.
+func (s *Set) Leads() []*wire.GroupLead {
+	var out []*wire.GroupLead
+	for _, r := range s.Replicas() {
+		if l := r.Lead(); l != nil {
+			out = append(out, l)
+		}
+	}
+	s.noteSettled(out)
+	return out
+}
+
+// OnLeads takes the words of another node's leaders, also of groups that have no replica here.
+func (s *Set) OnLeads(leads []*wire.GroupLead) {
+	for _, l := range leads {
+		if r := s.Replica(base.GroupID(l.Group)); r != nil {
+			r.OnLead(l)
+		}
+	}
+	s.noteSettled(leads)
+}
+
+func (s *Set) noteSettled(leads []*wire.GroupLead) {
+	s.settledMu.Lock()
+	defer s.settledMu.Unlock()
+	for _, l := range leads {
+		g := base.GroupID(l.Group)
+		s.settledAt[g] = max(s.settledAt[g], base.Timestamp(l.Settled))
+	}
+}
+
+// ForgetOutcomes removes the records of transactions that began before every
+// group of the cluster said that all such are decided. It runs by itself once a minute.
+func (s *Set) ForgetOutcomes() error {
+	if s.cfg.Groups == nil {
+		return nil
+	}
+	s.settledMu.Lock()
+	t := base.MaxTimestamp
+	for _, g := range s.cfg.Groups() {
+		t = min(t, s.settledAt[g])
+	}
+	if t == base.MaxTimestamp || t <= s.forgotten {
+		s.settledMu.Unlock()
+		return nil
+	}
+	s.forgotten = t
+	s.settledMu.Unlock()
+	b := s.cfg.Store.NewBatch()
+	defer b.Close()
+	for _, r := range s.Replicas() {
+		b.DelTxnRange(r.id, base.MakeTxnID(t, 0, 0))
+	}
+	return b.Commit(false)
+}
+
+// Start begins the background work.
+func (s *Set) Start() { s.wg.Go(s.run) }
+
+// Close ends the background work and all replicas.
+func (s *Set) Close() {
+	s.stop1.Do(func() { close(s.stopc) })
+	for _, r := range s.Replicas() {
+		r.Close()
+	}
+	s.wg.Wait()
+}
+
+func (s *Set) run() {
+	tick := time.NewTicker(tickInterval)
+	defer tick.Stop()
+	var lastForget, lastGC = time.Now(), time.Now()
+	for {
+		select {
+		case <-s.stopc:
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		for _, r := range s.Replicas() {
+			r.renew()
+			stale, term := r.expire(now)
+			for _, v := range stale {
+				s.resolveStale(r, term, v)
+			}
+		}
+		if now.Sub(lastForget) > time.Minute {
+			lastForget = now
+			if err := s.ForgetOutcomes(); err != nil {
+				s.cfg.Logger.Warn("old transaction records stay", "err", err)
+			}
+		}
+		if s.cfg.GCInterval > 0 && now.Sub(lastGC) > s.cfg.GCInterval && s.gc.running.CompareAndSwap(false, true) {
+			lastGC = now
+			s.wg.Go(func() {
+				defer s.gc.running.Store(false)
+				ctx, cancel := s.background()
+				defer cancel()
+				if err := s.Collect(ctx); err != nil && ctx.Err() == nil {
+					s.cfg.Logger.Warn("collection of old versions stopped early", "err", err)
+				}
+			})
+		}
+	}
+}
+
+// background is a context that ends with the set.
+func (s *Set) background() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := make(chan struct{})
+	go func() {
+		select {
+		case <-s.stopc:
+			cancel()
+		case <-stop:
+		}
+	}()
+	return ctx, func() { close(stop); cancel() }
+}
+
+// resolveStale finds out, in the background, what became of a transaction that
+// has been prepared here for long: its coordinator may be dead.
+func (s *Set) resolveStale(r *Replica, term uint64, v *wire.Vote) {
+	id, _ := txnID(v.Txn)
+	select {
+	case s.recover <- struct{}{}:
+	default:
+		r.notDeciding(id)
+		return
+	}
+	s.wg.Go(func() {
+		defer func() { <-s.recover }()
+		defer r.notDeciding(id)
+		ctx, cancel := s.background()
+		defer cancel()
+		ctx, cancel2 := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel2()
+		ts, commit, err := s.router.Outcome(ctx, id, groupsOf(v.Participants))
+		if err == nil {
+			_, err = r.decide(ctx, id, term, commit, ts)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Logger.Info("a prepared transaction stays undecided", "group", r.id, "txn", id, "err", err)
+		}
+	})
+}
+
+func groupsOf(ids []uint32) []base.GroupID {
+	gs := make([]base.GroupID, len(ids))
+	for i, g := range ids {
+		gs[i] = base.GroupID(g)
+	}
+	return gs
+}
+
+// notHere is the error of a request for a group without a replica here.
+func (s *Set) notHere(g base.GroupID) *wire.Status {
+	return statusOf(base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v", s.cfg.Self, g))
+}
+
+// serve decodes a request, finds its replica and answers.
+func serve[Q any, PQ interface {
+	*Q
+	wan.Msg
+	GetGroup() uint32
+}, A wan.Msg](s *Set, body []byte, none func(*wire.Status) A, do func(*Replica, PQ) A) (wan.Msg, error) {
+	q := PQ(new(Q))
+	if err := q.UnmarshalVT(body); err != nil {
+		return nil, base.Errorf(base.CodeInvalid, "malformed request: %v", err)
+	}
+	g := base.GroupID(q.GetGroup())
+	r := s.Replica(g)
+	if r == nil {
+		return none(s.notHere(g)), nil
+	}
+	return do(r, q), nil
+}
+
+func (s *Set) handleRead(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+	return serve(s, body, func(st *wire.Status) *wire.ReadResponse { return &wire.ReadResponse{Status: st} },
+		func(r *Replica, q *wire.ReadRequest) *wire.ReadResponse { return r.Read(ctx, q) })
+}
+
+func (s *Set) handleCommit(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+	return serve(s, body, func(st *wire.Status) *wire.CommitResponse { return &wire.CommitResponse{Status: st} },
+		func(r *Replica, q *wire.CommitRequest) *wire.CommitResponse { return r.Commit(ctx, q) })
+}
+
+func (s *Set) handleFinish(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+	return serve(s, body, func(st *wire.Status) *wire.FinishResponse { return &wire.FinishResponse{Status: st} },
+		func(r *Replica, q *wire.FinishRequest) *wire.FinishResponse { return r.Finish(ctx, q) })
+}
+
+func (s *Set) handleResolve(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+	return serve(s, body, func(st *wire.Status) *wire.ResolveResponse { return &wire.ResolveResponse{Status: st} },
+		func(r *Replica, q *wire.ResolveRequest) *wire.ResolveResponse { return r.Resolve(ctx, q) })
+}
+
+func (s *Set) handleHeartbeat(_ context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+	var q wire.TxnHeartbeatRequest
+	if err := q.UnmarshalVT(body); err != nil {
+		return nil, base.Errorf(base.CodeInvalid, "malformed heartbeat: %v", err)
+	}
+	s.Heartbeat(&q)
+	return &wire.TxnHeartbeatResponse{}, nil
+}
+
+// Heartbeat keeps transactions alive in all groups led here.
+func (s *Set) Heartbeat(q *wire.TxnHeartbeatRequest) {
+	ids := make([]base.TxnID, 0, len(q.Txns))
+	for _, b := range q.Txns {
+		if id, ok := txnID(b); ok {
+			ids = append(ids, id)
+		}
+	}
+	for _, r := range s.Replicas() {
+		r.Heartbeat(ids)
+	}
+}
+
+// Segment is a part of a span and the group that owns it, as far as this node knows.
+type Segment struct {
+	Span  base.Span
+	Owner base.GroupID
+}
+
+// Locate guesses the owner of a key from the local replica; ok is false if the shard is not held here.
+func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
+	shard := key.Shard()
+	if shard == base.MetaShard {
+		return base.MetaGroup, true
+	}
+	if !s.Holds(shard) {
+		return 0, false
+	}
+	rd := s.cfg.Store.NewReader()
+	defer rd.Close()
+	p, err := locate(rd, key)
+	return p.owner, err == nil
+}
+
+// Segments guesses who owns the parts of a range, from the local replica, in
+// key order and up to most parts; more parts than that are reported as not ok.
+func (s *Set) Segments(span base.Span, most int) (out []Segment, ok bool) {
+	if span.Start.Shard() == base.MetaShard {
+		return []Segment{{span, base.MetaGroup}}, true
+	}
+	if !s.Holds(span.Start.Shard()) {
+		return nil, false
+	}
+	rd := s.cfg.Store.NewReader()
+	defer rd.Close()
+	it := rd.Iter(span, base.MaxTimestamp, store.IterOptions{KeysOnly: true})
+	defer it.Close()
+	seg := segmenter{rd: rd, span: span, emit: func(g segment) { out = append(out, Segment{g.span, g.owner}) }}
+	for n := 0; it.Next(); n++ {
+		v := it.Version()
+		if n >= maxScanned/20 || len(out) >= most {
+			return nil, false
+		}
+		if seg.started && homeGroup(v.Key, v.Label) == seg.cur.owner {
+			continue
+		}
+		v.Key = v.Key.Clone()
+		if err := seg.add(&v); err != nil {
+			return nil, false
+		}
+	}
+	if it.Err() != nil || seg.finish(false, span.End) != nil {
+		return nil, false
+	}
+	return out, true
+}

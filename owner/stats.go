@@ -1,0 +1,57 @@
+package owner
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/lock"
+)
+
+// Stats count what a replica did as an owner, since the process began.
+type Stats struct {
+	Reads, Commits, Prepares, Resolves, Errors atomic.Int64
+	LockWaits, LockWaitNanos, LockTimeouts     atomic.Int64
+	Died                                       atomic.Int64 // requests that lost a conflict
+	UndecidedWaits                             atomic.Int64 // reads that waited for an undecided commit
+	Expired                                    atomic.Int64 // transactions aborted for silence
+	Collected                                  atomic.Int64 // tombstones
+}
+
+// Stats are the replica's counters, to be read.
+func (r *Replica) Stats() *Stats { return &r.stats }
+
+// TxnRow is one transaction at its owner, for people to look at.
+type TxnRow struct {
+	ID       base.TxnID
+	Age      base.Timestamp
+	Phase    string
+	Locks    int
+	Waiting  int
+	Idle     time.Duration
+	TS       base.Timestamp // assigned or voted, else 0
+	Prepared time.Duration  // how long ago
+}
+
+// Locks lists the locks of this owner, at most limit (0: all).
+func (r *Replica) Locks(limit int) []lock.Row {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.locks.Rows(limit)
+}
+
+// Txns lists the transactions of this owner.
+func (r *Replica) Txns() []TxnRow {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	rows := make([]TxnRow, 0, len(r.txns))
+	for id, x := range r.txns {
+		row := TxnRow{ID: id, Age: x.age, Phase: x.phase.String(), Locks: r.locks.Count(id), Waiting: len(x.waits), Idle: now.Sub(x.last), TS: x.ts}
+		if x.phase == prepared {
+			row.Prepared = now.Sub(x.since)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
