@@ -102,11 +102,23 @@ func (t *sqlTable) BuildIndex(ctx *sql.Context, def sql.IndexDef) (sql.RowInsert
 	}
 	for _, x := range cur.indexes {
 		if lowerEq(x.desc.Name, def.Name) {
+			if !t.g.indexesVirtual(cur.desc, x.desc) {
+				return nothing{}, nil // CreateIndex has built it; the engine asks for every unique index
+			}
 			return &indexFiller{editor: newSQLTable(t.g, cur).editor(ctx), x: x}, nil
 		}
 	}
 	return nil, sql.ErrIndexNotFound.New(def.Name)
 }
+
+// nothing takes rows and does nothing.
+type nothing struct{}
+
+func (nothing) StatementBegin(*sql.Context)              {}
+func (nothing) DiscardChanges(*sql.Context, error) error { return nil }
+func (nothing) StatementComplete(*sql.Context) error     { return nil }
+func (nothing) Insert(*sql.Context, sql.Row) error       { return nil }
+func (nothing) Close(*sql.Context) error                 { return nil }
 
 // indexFiller writes the entries of one index for rows that the engine passes.
 type indexFiller struct {
@@ -243,4 +255,14 @@ func (t *sqlTable) fulltextEditor(ctx *sql.Context, e sql.TableEditor) (sql.Tabl
 		return nil, err
 	}
 	return fulltext.CreateMultiTableEditor(ctx, e, fe)
+}
+
+// CreatePrimaryKey implements sql.PrimaryKeyAlterableTable; the engine rewrites the table instead.
+func (t *sqlTable) CreatePrimaryKey(*sql.Context, []sql.IndexColumn) error {
+	return base.Errorf(base.CodeInvalid, "a primary key is made by rewriting the table")
+}
+
+// DropPrimaryKey implements sql.PrimaryKeyAlterableTable; the engine rewrites the table instead.
+func (t *sqlTable) DropPrimaryKey(*sql.Context) error {
+	return base.Errorf(base.CodeInvalid, "a primary key is dropped by rewriting the table")
 }

@@ -45,7 +45,7 @@ type gateway struct {
 func newGateway(cfg Config) *gateway {
 	g := &gateway{
 		db: cfg.DB, log: cfg.Logger, cluster: cfg.Cluster, catalog: &catalog{db: cfg.DB}, counters: newCounters(cfg.DB),
-		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: &tableStats{}, onStmt: cfg.OnStatement,
+		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement,
 		past: map[base.Timestamp]*snapshot{},
 	}
 	g.gc = newCollector(g)
@@ -56,26 +56,6 @@ func newGateway(cfg Config) *gateway {
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a}, overrides)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
 	return g
-}
-
-// tableStats are rough row counts for the planner: what this gateway has
-// inserted since it started, at least a default.
-type tableStats struct{ m sync.Map }
-
-const defaultRows = 1000
-
-func (s *tableStats) rows(id base.TableID) uint64 {
-	if v, ok := s.m.Load(id); ok {
-		return max(defaultRows, v.(uint64))
-	}
-	return defaultRows
-}
-
-func (s *tableStats) add(id base.TableID, n int) {
-	if n > 0 {
-		v, _ := s.m.LoadOrStore(id, uint64(0))
-		s.m.Store(id, v.(uint64)+uint64(n))
-	}
 }
 
 // asOfTime reads the operand of AS OF: a time, a date string, seconds since the

@@ -153,7 +153,7 @@ func (t *indexedTable) WithProjections(ctx *sql.Context, names []string) (sql.Ta
 
 // RowCount implements sql.StatisticsTable with an estimate.
 func (t *sqlTable) RowCount(*sql.Context) (uint64, bool, error) {
-	return t.g.stats.rows(t.t.desc.ID), false, nil
+	return t.g.stats.rows(t.t), false, nil
 }
 
 // DataLength implements sql.StatisticsTable with an estimate.
