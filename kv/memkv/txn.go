@@ -1,0 +1,374 @@
+package memkv
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+type write struct {
+	key    string
+	value  []byte // nil deletes
+	home   base.RegionID
+	insert bool
+}
+
+type lockedSpan struct {
+	span base.Span
+	mode kv.LockMode
+}
+
+type metaRead struct {
+	span base.Span
+	ts   base.Timestamp
+	pin  bool
+}
+
+type txn struct {
+	db     *DB
+	opts   kv.Options
+	id     base.TxnID
+	readTS base.Timestamp
+	log    []write        // buffered writes in order
+	writes map[string]int // key -> newest position in log
+	saves  []int
+	points map[string]kv.LockMode
+	spans  []lockedSpan
+	meta   []metaRead
+	err    error
+	done   bool
+}
+
+func (t *txn) ID() base.TxnID                { return t.id }
+func (t *txn) ReadTimestamp() base.Timestamp { return t.readTS }
+func (t *txn) Wrote() bool                   { return len(t.writes) > 0 }
+
+var errDone = base.Errorf(base.CodeInvalid, "the transaction has ended")
+
+// begin checks that the transaction is usable and takes the store's mutex.
+func (t *txn) begin() error {
+	t.db.calls.Add(1)
+	t.db.mu.Lock()
+	if t.done && t.err == nil {
+		t.err = errDone
+	}
+	if t.err != nil {
+		t.db.mu.Unlock()
+	}
+	return t.err
+}
+
+// end finishes the transaction; the mutex is held.
+func (t *txn) end(err error) {
+	t.done = true
+	if t.err == nil {
+		t.err = err
+	}
+	if _, ok := t.db.txns[t]; ok {
+		delete(t.db.txns, t)
+		close(t.db.released)
+		t.db.released = make(chan struct{})
+	}
+}
+
+func (t *txn) conflicts(span base.Span, mode kv.LockMode) (holders []*txn) {
+	for o := range t.db.txns {
+		if o != t && o.holds(span, mode) {
+			holders = append(holders, o)
+		}
+	}
+	return holders
+}
+
+// holds reports whether o has a lock that excludes mode on the span.
+func (t *txn) holds(span base.Span, mode kv.LockMode) bool {
+	excl := func(m kv.LockMode) bool { return m == kv.LockExclusive || mode == kv.LockExclusive }
+	if span.IsPoint() {
+		if m, ok := t.points[string(span.Start)]; ok && excl(m) {
+			return true
+		}
+	} else {
+		for k, m := range t.points {
+			if excl(m) && span.Contains(base.Key(k)) {
+				return true
+			}
+		}
+	}
+	for _, l := range t.spans {
+		if excl(l.mode) && l.span.Overlaps(span) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *txn) covered(span base.Span, mode kv.LockMode) bool {
+	if span.IsPoint() && t.points[string(span.Start)] >= mode {
+		return true
+	}
+	for _, l := range t.spans {
+		if l.mode >= mode && bytes.Compare(l.span.Start, span.Start) <= 0 && bytes.Compare(span.Limit(), l.span.Limit()) <= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lock waits for a lock; the mutex is held on entry and on return.
+func (t *txn) lock(ctx context.Context, span base.Span, mode kv.LockMode) error {
+	if t.covered(span, mode) {
+		return nil
+	}
+	deadline := time.NewTimer(t.opts.LockTimeout)
+	defer deadline.Stop()
+	for {
+		holders := t.conflicts(span, mode)
+		if len(holders) == 0 {
+			break
+		}
+		for _, h := range holders {
+			if t.opts.Policy == kv.NoWait || t.opts.Age > h.opts.Age || t.opts.Age == h.opts.Age && bytes.Compare(t.id[:], h.id[:]) > 0 {
+				err := base.Errorf(base.CodeAborted, "lost a lock conflict with transaction %s on %s", h.id, span)
+				t.end(err)
+				return err
+			}
+		}
+		wait := t.db.released
+		t.db.mu.Unlock()
+		var err error
+		select {
+		case <-wait:
+		case <-deadline.C:
+			err = base.Errorf(base.CodeLockTimeout, "a lock on %s was not granted within %v", span, t.opts.LockTimeout)
+		case <-ctx.Done():
+			err = base.Errorf(base.CodeCanceled, "canceled while waiting for a lock: %v", context.Cause(ctx))
+		}
+		t.db.mu.Lock()
+		if err != nil {
+			t.end(err)
+			return err
+		}
+	}
+	t.db.txns[t] = struct{}{}
+	if span.IsPoint() {
+		t.points[string(span.Start)] = max(mode, t.points[string(span.Start)])
+	} else {
+		t.spans = append(t.spans, lockedSpan{span, mode})
+	}
+	return nil
+}
+
+// protect locks what is read, or notes it for validation, and returns the
+// timestamp to read at.
+func (t *txn) protect(ctx context.Context, spans []base.Span, mode kv.LockMode) (base.Timestamp, error) {
+	if t.opts.ReadOnly && mode != kv.LockNone {
+		return 0, base.Errorf(base.CodeInvalid, "a read-only transaction cannot lock")
+	}
+	if mode == kv.LockNone {
+		if t.readTS == 0 {
+			t.readTS = t.db.last
+			if t.readTS == 0 {
+				t.readTS = t.db.now()
+			}
+		}
+		if !t.opts.ReadOnly {
+			for _, s := range spans {
+				if s.Start.Shard() == base.MetaShard {
+					t.meta = append(t.meta, metaRead{span: s, ts: t.readTS})
+				}
+			}
+		}
+		return t.readTS, nil
+	}
+	for _, s := range spans {
+		if s.Start.Shard() == base.MetaShard && mode == kv.LockShared {
+			t.meta = append(t.meta, metaRead{span: s, ts: t.db.last})
+			continue
+		}
+		if err := t.lock(ctx, s, mode); err != nil {
+			return 0, err
+		}
+	}
+	return base.MaxTimestamp, nil
+}
+
+func (t *txn) Get(ctx context.Context, keys []base.Key, mode kv.LockMode) ([]kv.Row, error) {
+	if err := t.begin(); err != nil {
+		return nil, err
+	}
+	defer t.db.mu.Unlock()
+	spans := make([]base.Span, len(keys))
+	for i, k := range keys {
+		spans[i] = base.PointSpan(k)
+	}
+	ts, err := t.protect(ctx, spans, mode)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]kv.Row, len(keys))
+	for i, k := range keys {
+		rows[i], _ = t.read(string(k), ts)
+		rows[i].Key = k
+	}
+	return rows, nil
+}
+
+// read returns the row of a key as the transaction sees it.
+func (t *txn) read(k string, ts base.Timestamp) (kv.Row, bool) {
+	v := at(t.db.versions[k], ts)
+	r := kv.Row{Key: base.Key(k), Value: v.value, TS: v.ts, Home: v.home}
+	if i, ok := t.writes[k]; ok {
+		w := t.log[i]
+		r.Value, r.TS = w.value, 0
+		if v.value == nil {
+			r.Home = w.home
+		}
+	}
+	if r.Value == nil {
+		r.TS, r.Home = 0, 0
+	}
+	return r, r.Value != nil
+}
+
+func (t *txn) Put(key base.Key, value []byte, home base.RegionID) {
+	t.write(write{key: string(key), value: nonNil(value), home: home})
+}
+
+func (t *txn) Insert(key base.Key, value []byte, home base.RegionID) error {
+	_, own := t.writes[string(key)]
+	t.db.mu.Lock()
+	var found bool
+	known := own || t.covered(base.PointSpan(key), kv.LockShared)
+	if known {
+		_, found = t.read(string(key), base.MaxTimestamp)
+	}
+	t.db.mu.Unlock()
+	if found {
+		e := base.Errorf(base.CodeExists, "key %s exists", key)
+		e.Key = key.Clone()
+		return e
+	}
+	// After an own delete of a present key the insert is an overwrite.
+	t.write(write{key: string(key), value: nonNil(value), home: home, insert: !own || t.log[t.writes[string(key)]].insert})
+	return nil
+}
+
+func (t *txn) Delete(key base.Key) { t.write(write{key: string(key)}) }
+
+func nonNil(v []byte) []byte {
+	if v == nil {
+		return []byte{}
+	}
+	return bytes.Clone(v)
+}
+
+func (t *txn) write(w write) {
+	if t.opts.ReadOnly {
+		panic("memkv: write in a read-only transaction")
+	}
+	if w.home == 0 && base.Key(w.key).Shard() != base.MetaShard {
+		w.home = t.db.region
+	}
+	if i, ok := t.writes[w.key]; ok && t.log[i].insert && w.value == nil {
+		w.insert = false // insert then delete: still nothing there before
+	}
+	t.log = append(t.log, w)
+	t.writes[w.key] = len(t.log) - 1
+}
+
+func (t *txn) Pin(ts base.Timestamp, keys ...base.Key) {
+	for _, k := range keys {
+		t.meta = append(t.meta, metaRead{span: base.PointSpan(k), ts: ts, pin: true})
+	}
+}
+
+func (t *txn) Savepoint() int {
+	t.saves = append(t.saves, len(t.log))
+	return len(t.saves) - 1
+}
+
+func (t *txn) RollbackTo(sp int) {
+	t.log = t.log[:t.saves[sp]]
+	t.saves = t.saves[:sp+1]
+	clear(t.writes)
+	for i, w := range t.log {
+		t.writes[w.key] = i
+	}
+}
+
+func (t *txn) Commit(ctx context.Context) (base.Timestamp, error) {
+	if err := t.begin(); err != nil {
+		return 0, err
+	}
+	defer t.db.mu.Unlock()
+	keys := make([]string, 0, len(t.writes))
+	for k := range t.writes {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		if err := t.lock(ctx, base.PointSpan(base.Key(k)), kv.LockExclusive); err != nil {
+			return 0, err
+		}
+	}
+	limit := base.MaxTimestamp
+	if len(keys) == 0 && t.readTS != 0 && len(t.points)+len(t.spans) == 0 {
+		limit = t.readTS
+	}
+	for _, r := range t.meta {
+		if !t.db.changedAfter(r.span, r.ts, limit) {
+			continue
+		}
+		err := base.Errorf(base.CodeAborted, "%s changed since it was read", r.span)
+		if r.pin {
+			err = base.Errorf(base.CodeSchemaChanged, "the schema changed during the transaction")
+		}
+		t.end(err)
+		return 0, err
+	}
+	for _, k := range keys {
+		if t.mustBeAbsent(k) && newest(t.db.versions[k]).value != nil {
+			err := base.Errorf(base.CodeExists, "key %s exists", base.Key(k))
+			err.Key = base.Key(k)
+			t.end(err)
+			return 0, err
+		}
+	}
+	ts := t.db.now()
+	meta := false
+	for _, k := range keys {
+		w := t.log[t.writes[k]]
+		old := newest(t.db.versions[k])
+		if w.value == nil && old.value == nil {
+			continue
+		}
+		if old.value != nil {
+			w.home = old.home
+		}
+		t.db.apply(k, version{ts, w.value, w.home})
+		meta = meta || base.Key(k).Shard() == base.MetaShard
+	}
+	if meta {
+		close(t.db.metaCh)
+		t.db.metaCh = make(chan struct{})
+	}
+	t.end(nil)
+	return ts, nil
+}
+
+// mustBeAbsent reports whether the first write of the key asked for its absence.
+func (t *txn) mustBeAbsent(k string) bool {
+	i := slices.IndexFunc(t.log, func(w write) bool { return w.key == k })
+	return i >= 0 && t.log[i].insert
+}
+
+func (t *txn) Rollback(context.Context) {
+	t.db.mu.Lock()
+	defer t.db.mu.Unlock()
+	t.end(nil)
+}

@@ -1,0 +1,259 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/matrix"
+	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wan"
+)
+
+// lanDelay is the one-way delay between nodes of one region of a local cluster.
+const lanDelay = 250 * time.Microsecond
+
+// readyTimeout is how long a local cluster may take to elect its leaders.
+const readyTimeout = 60 * time.Second
+
+// Local is a cluster whose nodes share one process and an emulated network.
+type Local struct {
+	cfg   LocalConfig
+	net   *wan.Network
+	nodes []*Node
+	http  *http.Server
+	addr  string
+}
+
+// StartLocal starts all nodes of all regions and returns when every one serves SQL.
+func StartLocal(ctx context.Context, cfg LocalConfig, log *slog.Logger) (*Local, error) {
+	cfg.fill()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	l := &Local{cfg: cfg}
+	l.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: lanDelay}, Precise: true, Logger: log})
+	l.net.SetOneWay(cfg.Matrix.OneWays())
+	ident := LocalIdentity(cfg.Matrix.Names, cfg.NodesPerRegion, cfg.Shards)
+	if err := l.start(ctx, ident, log); err != nil {
+		return nil, errors.Join(err, l.Close(context.Background()))
+	}
+	return l, nil
+}
+
+// LocalIdentity is the first topology of a cluster in one process: node ids
+// count through the regions in order.
+func LocalIdentity(regions []string, perRegion, shards int) *cluster.Identity {
+	t := base.Topology{Version: 1, ClusterID: "local", Shards: shards}
+	for i, name := range regions {
+		t.Regions = append(t.Regions, base.Region{ID: base.RegionID(i + 1), Name: name})
+		for range perRegion {
+			id := base.NodeID(len(t.Nodes) + 1)
+			t.Nodes = append(t.Nodes, base.Node{ID: id, Region: base.RegionID(i + 1), Addr: fmt.Sprintf("local:%d", id), UUID: fmt.Sprint(id)})
+		}
+	}
+	return &cluster.Identity{ClusterID: t.ClusterID, Founding: true, First: cluster.Place(t)}
+}
+
+func (l *Local) start(ctx context.Context, ident *cluster.Identity, log *slog.Logger) error {
+	for i, nd := range ident.First.Nodes {
+		st, err := store.Open(store.Options{Dir: filepath.Join(l.cfg.Dir, fmt.Sprintf("node-%d", nd.ID)), CacheMB: max(8, l.cfg.CacheMB/len(ident.First.Nodes)), Logger: log})
+		if err != nil {
+			return err
+		}
+		id := *ident
+		id.Node = nd.ID
+		if ok, err := loadJSON(st, recIdentity, &id); err != nil || !ok {
+			if err = errors.Join(err, saveJSON(st, recIdentity, &id)); err != nil {
+				return errors.Join(err, st.Close())
+			}
+		} else if len(id.First.Nodes) != len(ident.First.Nodes) || id.First.Shards != ident.First.Shards || id.First.Regions[len(id.First.Regions)-1] != ident.First.Regions[len(ident.First.Regions)-1] {
+			return errors.Join(st.Close(), base.Errorf(base.CodeInvalid, "the store in %s was made with %d nodes in %d regions and %d shards; start it with the same, or name an empty directory",
+				l.cfg.Dir, len(id.First.Nodes), len(id.First.Regions), id.First.Shards))
+		}
+		port := 0
+		if l.cfg.SQLBasePort != 0 {
+			port = l.cfg.SQLBasePort + i
+		}
+		n, err := Assemble(Parts{Store: st, Identity: &id, Transport: l.net.Join(nd.ID, nd.Region), Source: clock.NewWall(l.cfg.MaxClockError),
+			Log: log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, SQLListen: fmt.Sprintf("127.0.0.1:%d", port)})
+		if err != nil {
+			return err
+		}
+		l.nodes = append(l.nodes, n)
+	}
+	timeout := time.NewTimer(readyTimeout)
+	defer timeout.Stop()
+	for _, n := range l.nodes {
+		select {
+		case <-n.Ready():
+		case err := <-n.Failed():
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timeout.C:
+			return base.Errorf(base.CodeUnavailable, "node %d was not ready within %s", n.ID(), readyTimeout)
+		}
+	}
+	if l.cfg.HTTPListen != "" {
+		return l.serveHTTP()
+	}
+	return nil
+}
+
+func (l *Local) serveHTTP() error {
+	mux := http.NewServeMux()
+	l.nodes[0].Register(mux)
+	ln, err := net.Listen("tcp", l.cfg.HTTPListen)
+	if err != nil {
+		return fmt.Errorf("serve status and metrics: %w", err)
+	}
+	l.addr = ln.Addr().String()
+	l.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go l.http.Serve(ln)
+	return nil
+}
+
+// HTTPAddr is where status and metrics are served; empty if they are not.
+func (l *Local) HTTPAddr() string { return l.addr }
+
+// Regions are the names, in the order of the matrix.
+func (l *Local) Regions() []string { return l.cfg.Matrix.Names }
+
+// Nodes are all nodes, region by region.
+func (l *Local) Nodes() []*Node { return l.nodes }
+
+// Network is the emulated network, to be disturbed.
+func (l *Local) Network() *wan.Network { return l.net }
+
+// SQLAddrs are where MySQL clients of a region connect.
+func (l *Local) SQLAddrs(region string) []string {
+	var out []string
+	for i, n := range l.nodes {
+		if l.Regions()[i/l.cfg.NodesPerRegion] == region {
+			out = append(out, n.SQLAddr())
+		}
+	}
+	return out
+}
+
+// Status is that of the whole cluster.
+func (l *Local) Status(ctx context.Context) (*cluster.Status, error) {
+	return l.nodes[0].cluster.Status(ctx), nil
+}
+
+// Stats are cumulative counts by region.
+type Stats struct{ Regions map[string]RegionStats }
+
+// RegionStats are the counts of a region's gateways since they started.
+type RegionStats struct {
+	Kinds        map[string]KindStats
+	Transactions int64
+	WANHops      int64
+	WANBytes     int64
+	WANMessages  int64
+}
+
+// KindStats are the counts of one kind of statement.
+type KindStats struct {
+	Latency *obs.Snapshot
+	Errors  int64
+}
+
+// Stats copies the counts of all gateways.
+func (l *Local) Stats() Stats {
+	s := Stats{Regions: map[string]RegionStats{}}
+	for i, n := range l.nodes {
+		name := l.Regions()[i/l.cfg.NodesPerRegion]
+		r := s.Regions[name]
+		if r.Kinds == nil {
+			r.Kinds = map[string]KindStats{}
+		}
+		for kind, snap := range n.stats.Kinds() {
+			k := r.Kinds[kind]
+			if k.Latency == nil {
+				k.Latency = &obs.Snapshot{}
+			}
+			k.Latency.Merge(snap)
+			k.Errors += n.stats.Kind(kind).Errors.Load()
+			r.Kinds[kind] = k
+		}
+		r.Transactions += n.stats.Transactions.Load()
+		r.WANHops += n.stats.WANHops.Load()
+		r.WANBytes += n.stats.WANBytes.Load()
+		r.WANMessages += n.stats.WANMessages.Load()
+		s.Regions[name] = r
+	}
+	return s
+}
+
+// Close stops all nodes, those that serve clients first.
+func (l *Local) Close(ctx context.Context) error {
+	var errs []error
+	if l.http != nil {
+		errs = append(errs, l.http.Close())
+	}
+	for _, n := range l.nodes {
+		if n.sql != nil {
+			errs = append(errs, n.sql.Close())
+		}
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for _, n := range l.nodes {
+		wg.Go(func() {
+			err := n.Close(ctx)
+			mu.Lock()
+			errs = append(errs, err)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	errs = append(errs, l.net.Close())
+	return errors.Join(errs...)
+}
+
+func (c *LocalConfig) fill() {
+	if c.Matrix == nil {
+		c.Matrix, _ = matrix.Default(5) // the embedded one is always valid
+	}
+	if c.NodesPerRegion == 0 {
+		c.NodesPerRegion = 1
+	}
+	if c.Shards == 0 {
+		c.Shards = max(2, c.NodesPerRegion)
+	}
+	if c.MaxClockError == 0 {
+		c.MaxClockError = 100 * time.Microsecond
+	}
+	if c.CacheMB == 0 {
+		c.CacheMB = 256
+	}
+	if c.GCAge == 0 {
+		c.GCAge = 10 * time.Minute
+	}
+}
+
+func (c *LocalConfig) validate() error {
+	var errs []error
+	if n := c.Matrix.Len(); n < 1 || n > base.MaxRegions {
+		errs = append(errs, base.Errorf(base.CodeInvalid, "a cluster has 1 to %d regions, the matrix has %d: pick some (--regions)", base.MaxRegions, n))
+	}
+	if c.NodesPerRegion < 1 || c.NodesPerRegion > 9 {
+		errs = append(errs, base.Errorf(base.CodeInvalid, "nodes per region: %d is outside 1 to 9", c.NodesPerRegion))
+	}
+	if c.Dir == "" {
+		errs = append(errs, base.Errorf(base.CodeInvalid, "a directory for the data must be named"))
+	}
+	return errors.Join(errs...)
+}

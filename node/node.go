@@ -1,0 +1,341 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/sqlfront"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/txn"
+	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Names of this node's own records in its store.
+const (
+	recIdentity = "identity"
+	recTopology = "topology"
+	recUUID     = "uuid"
+)
+
+// Node is one running process of a cluster, or one of several in a [Local].
+type Node struct {
+	log     *slog.Logger
+	store   *store.Store
+	ident   *cluster.Identity
+	clock   *clock.Clock
+	trans   wan.Transport
+	host    *group.Host
+	owners  *owner.Set
+	db      *txn.DB
+	cluster *cluster.Cluster
+	sql     *sqlfront.Server
+	stats   *obs.Statements
+	began   time.Time
+
+	sqlAddr string
+	addr    string
+	ready   chan struct{}
+	fatal   chan error
+	close1  sync.Once
+	closers []func() error // in the order of closing
+}
+
+// Parts are what differs between a real node, one of a local cluster and one
+// of the simulation.
+type Parts struct {
+	Store     *store.Store
+	Identity  *cluster.Identity
+	Transport wan.Transport
+	Source    clock.Source
+	Log       *slog.Logger
+	GCAge     time.Duration
+	Seed      uint64
+	// SQLListen is where MySQL clients connect; empty serves no SQL.
+	SQLListen string
+	// SQLListener is used instead of SQLListen if set.
+	SQLListener net.Listener
+	// Tune changes the options of the parts before they are made; may be nil.
+	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
+}
+
+// Assemble wires and starts a node. It owns the store and the transport from
+// now on, also if it fails.
+func Assemble(p Parts) (n *Node, err error) {
+	n = &Node{log: p.Log, store: p.Store, ident: p.Identity, trans: p.Transport, clock: clock.New(p.Source), stats: obs.NewStatements(),
+		began: time.Now(), ready: make(chan struct{}), fatal: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			_ = n.Close(context.Background())
+		}
+	}()
+	n.closeLast(p.Store.Close)
+	n.closeLast(p.Transport.Close)
+	stored, err := storedTopology(p.Store)
+	if err != nil {
+		return nil, err
+	}
+	dir := &directory{}
+	ho := group.HostOptions{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Logger: p.Log, Seed: p.Seed,
+		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) }}
+	oc := owner.Config{Self: p.Identity.Node, Store: p.Store, Clock: n.clock, Transport: p.Transport, Directory: dir, Logger: p.Log,
+		Alone:  func() bool { return dir.Alone() },
+		Ahead:  func() time.Duration { return dir.MetaLead() },
+		Groups: func() []base.GroupID { return dir.Topology().Groups() },
+		GCAge:  p.GCAge}
+	tc := txn.Config{Self: p.Identity.Node, Transport: p.Transport, Clock: n.clock, Directory: dir, Logger: p.Log,
+		Alone:    func() bool { return dir.Alone() },
+		Topology: func() *base.Topology { return dir.Topology() }}
+	if p.Tune != nil {
+		p.Tune(&ho, &oc, &tc)
+	}
+	if n.host, err = group.NewHost(ho); err != nil {
+		return nil, err
+	}
+	n.owners = owner.NewSet(oc)
+	reps := &replicas{set: n.owners, host: n.host, dir: dir}
+	n.cluster = cluster.New(cluster.Options{
+		Self: p.Identity.Node, Identity: p.Identity, Transport: p.Transport, Clock: n.clock, Replicas: reps, Logger: p.Log, Stored: stored,
+		SaveTopology: func(t *base.Topology) error { return saveJSON(p.Store, recTopology, t) },
+		Local:        n.describe,
+	})
+	dir.Cluster = n.cluster
+	n.closeFirst(func() error { n.owners.Close(); return nil }, n.host.Close)
+	if err = n.cluster.OpenReplicas(); err != nil {
+		return nil, err
+	}
+	if err = p.Transport.Start(); err != nil {
+		return nil, err
+	}
+	if err = n.host.Start(); err != nil {
+		return nil, err
+	}
+	n.owners.Start()
+	tc.Owners = n.owners
+	tc.Region = n.cluster.Topology().RegionOf(p.Identity.Node)
+	n.db = txn.New(tc)
+	n.closeFirst(func() error { n.db.Close(); return nil })
+	n.cluster.Start(n.db)
+	n.closeFirst(func() error { n.cluster.Close(); return nil })
+	if p.SQLListen == "" && p.SQLListener == nil {
+		close(n.ready)
+		return n, nil
+	}
+	go n.serveSQL(p)
+	return n, nil
+}
+
+// serveSQL opens the MySQL port once the catalog can be read.
+func (n *Node) serveSQL(p Parts) {
+	srv, err := sqlfront.New(sqlfront.Config{DB: n.db, Listen: p.SQLListen, Logger: n.log,
+		OnStatement: func(kind string, d time.Duration, hops int, err error) { n.stats.Done(kind, d, err != nil) }})
+	if err != nil {
+		n.fail(fmt.Errorf("serve SQL: %w", err))
+		return
+	}
+	n.sql = srv
+	n.sqlAddr = srv.Addr().String()
+	close(n.ready)
+	if err := srv.Serve(); err != nil {
+		n.fail(fmt.Errorf("serve SQL: %w", err))
+	}
+}
+
+// closeLast adds to the end of what Close does, closeFirst to its beginning.
+func (n *Node) closeLast(f ...func() error)  { n.closers = append(n.closers, f...) }
+func (n *Node) closeFirst(f ...func() error) { n.closers = append(f, n.closers...) }
+
+func (n *Node) fail(err error) {
+	n.log.Error("node stops", "err", err)
+	select {
+	case n.fatal <- err:
+	default:
+	}
+}
+
+// Ready is closed when the node serves SQL (or, without SQL, transactions).
+func (n *Node) Ready() <-chan struct{} { return n.ready }
+
+// Failed delivers the error that makes the node useless.
+func (n *Node) Failed() <-chan error { return n.fatal }
+
+// SQLAddr is the address for MySQL clients, once Ready.
+func (n *Node) SQLAddr() string { return n.sqlAddr }
+
+// Addr is the cluster address that the node listens on.
+func (n *Node) Addr() string { return n.addr }
+
+// ID is the node's id.
+func (n *Node) ID() base.NodeID { return n.ident.Node }
+
+// DB runs transactions through this node as the gateway.
+func (n *Node) DB() kv.DB { return n.db }
+
+// Cluster is the node's part in the cluster's own affairs.
+func (n *Node) Cluster() *cluster.Cluster { return n.cluster }
+
+// Owners are the replicas of this node.
+func (n *Node) Owners() *owner.Set { return n.owners }
+
+// Statements are the counts of this gateway.
+func (n *Node) Statements() *obs.Statements { return n.stats }
+
+// Close drains SQL connections and stops the node.
+func (n *Node) Close(context.Context) error {
+	var errs []error
+	n.close1.Do(func() {
+		select {
+		case <-n.ready:
+			if n.sql != nil {
+				errs = append(errs, n.sql.Close())
+			}
+		default:
+		}
+		for _, f := range n.closers {
+			errs = append(errs, f())
+		}
+	})
+	return errors.Join(errs...)
+}
+
+func (n *Node) describe(s *cluster.NodeStatus) {
+	s.Statements = n.stats.Count()
+	s.Uptime = time.Since(n.began)
+}
+
+// Register adds the node's HTTP interface: status, metrics, profiles, health.
+func (n *Node) Register(mux *http.ServeMux) {
+	n.cluster.Register(mux)
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(n.stats, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	registerPprof(mux)
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case <-n.ready:
+			fmt.Fprintln(w, "ready")
+		default:
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+		}
+	})
+}
+
+func registerPprof(mux *http.ServeMux) {
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+}
+
+// directory is the cluster, which is made after those who need it.
+type directory struct{ *cluster.Cluster }
+
+// replicas opens groups on this node.
+type replicas struct {
+	set  *owner.Set
+	host *group.Host
+	dir  *directory
+	mu   sync.Mutex
+}
+
+// removable takes a replica out of service when its group has left the node.
+type removable struct {
+	*owner.Replica
+	set *owner.Set
+}
+
+// Removed implements group.Remover.
+func (r removable) Removed() { r.set.Remove(r.ID()) }
+
+func (r *replicas) Open(g base.GroupID, members group.Conf, founding bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.set.Replica(g) != nil {
+		return nil
+	}
+	rep, err := r.set.Add(g)
+	if err != nil {
+		return err
+	}
+	if !founding {
+		members = group.Conf{}
+	}
+	grp, err := r.host.Open(g, members, removable{rep, r.set}, func() base.NodeID {
+		if r.dir.Cluster == nil {
+			return 0
+		}
+		return cluster.Preferred(r.dir.Topology(), g)
+	})
+	if err != nil {
+		r.set.Remove(g)
+		return err
+	}
+	rep.Attach(grp)
+	return nil
+}
+
+func (r *replicas) Leads() []*wire.GroupLead          { return r.set.Leads() }
+func (r *replicas) OnLeads(l []*wire.GroupLead)       { r.set.OnLeads(l) }
+func (r *replicas) Group(g base.GroupID) *group.Group { return r.host.Group(g) }
+
+func (r *replicas) Describe(g base.GroupID, s *cluster.GroupStatus) {
+	rep := r.set.Replica(g)
+	if rep == nil {
+		return
+	}
+	s.ClosedLag = time.Since(rep.Closed().Time())
+	for _, t := range rep.Txns() {
+		s.Locks += t.Locks
+		if t.Phase == "prepared" {
+			s.Prepared++
+		}
+	}
+}
+
+func storedTopology(s *store.Store) (*base.Topology, error) {
+	t := new(base.Topology)
+	ok, err := loadJSON(s, recTopology, t)
+	if !ok || err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func loadJSON(s *store.Store, name string, v any) (bool, error) {
+	b, ok, err := s.GetLocal(name)
+	if err != nil || !ok {
+		return false, err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return false, base.Errorf(base.CodeCorrupt, "the record %q of the store cannot be read: %v", name, err)
+	}
+	return true, nil
+}
+
+func saveJSON(s *store.Store, name string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return s.SetLocal(name, b, true)
+}

@@ -1,0 +1,197 @@
+package sqlfront
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+)
+
+// handler stands between the protocol and the engine: it retries autocommit
+// statements, ends transactions that were lost, and measures.
+type handler struct {
+	mysql.Handler
+	g  *gateway
+	sm *server.SessionManager
+}
+
+const (
+	retryFor   = 10 * time.Second
+	retryFirst = 2 * time.Millisecond
+	retryMax   = 250 * time.Millisecond
+)
+
+func (h *handler) session(c *mysql.Conn) *Session {
+	v, _ := h.g.sessions.Load(c.ConnectionID)
+	s, _ := v.(*Session)
+	return s
+}
+
+// ComQuery implements mysql.Handler.
+func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
+	return h.run(ctx, c, query, func(sent *bool) error {
+		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
+			*sent = true
+			return cb(r, more)
+		})
+	})
+}
+
+// ComMultiQuery implements mysql.Handler.
+func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) (string, error) {
+	var rest string
+	err := h.run(ctx, c, query, func(sent *bool) (err error) {
+		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
+			*sent = true
+			return cb(r, more)
+		})
+		return err
+	})
+	return rest, err
+}
+
+// ComStmtExecute implements mysql.Handler.
+func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData, cb func(*sqltypes.Result) error) error {
+	return h.run(ctx, c, p.PrepareStmt, func(sent *bool) error {
+		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
+			*sent = true
+			return cb(r)
+		})
+	})
+}
+
+// ComPrepare implements mysql.Handler.
+func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
+	f, err := h.Handler.ComPrepare(ctx, c, query, p)
+	if s := h.session(c); s != nil {
+		if t := s.txn(); t != nil && t.kv == nil && !s.GetIgnoreAutoCommit() {
+			s.SetTransaction(nil) // preparing began a transaction that nothing used
+		}
+	}
+	return f, err
+}
+
+// ConnectionClosed implements mysql.Handler.
+func (h *handler) ConnectionClosed(c *mysql.Conn) {
+	s := h.session(c)
+	h.Handler.ConnectionClosed(c)
+	if s != nil {
+		s.SessionEnd()
+	}
+}
+
+// run executes a statement, again while it is an autocommit statement that lost
+// a conflict and nothing was sent to the client.
+func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec func(sent *bool) error) error {
+	s := h.session(c)
+	if s == nil {
+		var sent bool
+		return exec(&sent)
+	}
+	start := time.Now()
+	hops, bytes, msgs := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages()
+	wait := retryFirst
+	var err error
+	for {
+		sent := false
+		s.aborted = false
+		explicit := s.GetIgnoreAutoCommit()
+		err = exec(&sent)
+		if err == nil {
+			break
+		}
+		lost := s.aborted
+		h.cleanUp(s, lost)
+		if !lost || explicit || sent || !s.autocommit() || time.Since(start) > retryFor || ctx.Err() != nil {
+			break
+		}
+		s.retrying = true
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, retryMax)
+	}
+	s.retrying = false
+	if s.txn() == nil {
+		s.age = 0
+	}
+	kind := statementKind(query)
+	cost := statementCost{
+		Hops: s.trace.Hops() - hops, Bytes: s.trace.Bytes() - bytes, Messages: s.trace.Messages() - msgs,
+		Elapsed: time.Since(start), Kind: kind,
+	}
+	if !strings.HasPrefix(kind, "show") && !costQuery(query) {
+		s.noteCost(cost)
+	}
+	if h.g.onStmt != nil {
+		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
+	}
+	return h.wording(s, err)
+}
+
+// cleanUp ends the transaction of a failed statement where it must not go on: lost ones, and those of autocommit statements.
+func (h *handler) cleanUp(s *Session, lost bool) {
+	t := s.txn()
+	if t == nil {
+		if lost {
+			s.SetIgnoreAutoCommit(false)
+		}
+		return
+	}
+	if lost || t.over || !s.GetIgnoreAutoCommit() && s.autocommit() {
+		t.rollback()
+		s.SetTransaction(nil)
+		s.SetIgnoreAutoCommit(false)
+	}
+}
+
+// autocommit is the variable of the session.
+func (s *Session) autocommit() bool {
+	ctx := sql.NewContext(context.Background(), sql.WithSession(s))
+	v, err := s.GetSessionVariable(ctx, sql.AutoCommitSessionVar)
+	if err != nil {
+		return true
+	}
+	on, err := sql.ConvertToBool(ctx, v)
+	return err != nil || on
+}
+
+// wording gives duplicate-key errors the text of MySQL, which clients parse.
+func (h *handler) wording(s *Session, err error) error {
+	var me *mysql.SQLError
+	if errors.As(err, &me) && me.Num == erDupEntry && s.dup != "" {
+		return mysql.NewSQLError(erDupEntry, "23000", "%s", s.dup)
+	}
+	return err
+}
+
+// statementKind is the first word of a statement, in lower case.
+func statementKind(q string) string {
+	q = strings.TrimLeft(q, " \t\r\n(")
+	for strings.HasPrefix(q, "/*") {
+		i := strings.Index(q, "*/")
+		if i < 0 {
+			break
+		}
+		q = strings.TrimLeft(q[i+2:], " \t\r\n(")
+	}
+	i := strings.IndexFunc(q, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == ';' || r == '(' })
+	if i >= 0 {
+		q = q[:i]
+	}
+	if len(q) > 16 {
+		q = q[:16]
+	}
+	return strings.ToLower(q)
+}
+
+// costQuery reports whether a statement asks for the cost of the one before it.
+func costQuery(q string) bool { return strings.Contains(strings.ToLower(q), "@@last_statement_") }

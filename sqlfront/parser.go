@@ -1,0 +1,59 @@
+package sqlfront
+
+import (
+	"context"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// parser wraps MySQL's: it notes in the session what only the syntax tree tells, and adds
+// the region-aware statements.
+type parser struct {
+	sql.Parser
+	g *gateway
+}
+
+func (p *parser) note(ctx context.Context, stmt sqlparser.Statement, err error) {
+	if sc, ok := ctx.(*sql.Context); ok && err == nil {
+		if s := sessionOf(sc); s != nil {
+			s.note(stmt)
+		}
+	}
+}
+
+// ParseSimple implements sql.Parser.
+func (p *parser) ParseSimple(query string) (sqlparser.Statement, error) {
+	if stmt := p.own(query); stmt != nil {
+		return stmt, nil
+	}
+	return p.Parser.ParseSimple(query)
+}
+
+// Parse implements sql.Parser.
+func (p *parser) Parse(ctx *sql.Context, query string, multi bool) (sqlparser.Statement, string, string, error) {
+	return p.ParseWithOptions(ctx, query, ';', multi, sql.LoadSqlMode(ctx).ParserOptions())
+}
+
+// ParseWithOptions implements sql.Parser.
+func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune, multi bool, o sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
+	if stmt := p.own(query); stmt != nil {
+		return stmt, query, "", nil
+	}
+	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, query, delim, multi, o)
+	p.note(ctx, stmt, err)
+	return stmt, q, rest, err
+}
+
+// ParseOneWithOptions implements sql.Parser.
+func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
+	if stmt := p.own(query); stmt != nil {
+		return stmt, len(query), nil
+	}
+	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, query, o)
+	p.note(ctx, stmt, err)
+	return stmt, n, err
+}
+
+// own parses the statements that are not MySQL's; nil if it is none of them.
+func (p *parser) own(string) sqlparser.Statement { return nil }

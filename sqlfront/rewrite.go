@@ -1,0 +1,223 @@
+package sqlfront
+
+import (
+	"slices"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+// ShouldRewriteTable implements sql.RewritableTable: dropped, moved and renamed columns are a
+// matter of the descriptor; another type or another primary key is not.
+func (t *sqlTable) ShouldRewriteTable(_ *sql.Context, o, n sql.PrimaryKeySchema, oc, nc *sql.Column) bool {
+	if len(o.PkOrdinals) != len(n.PkOrdinals) {
+		return true
+	}
+	for i, p := range o.PkOrdinals {
+		was, is := o.Schema[p], n.Schema[n.PkOrdinals[i]]
+		if !lowerEq(was.Name, is.Name) && !(oc != nil && nc != nil && lowerEq(was.Name, oc.Name) && lowerEq(is.Name, nc.Name)) {
+			return true
+		}
+	}
+	if oc == nil || nc == nil {
+		return false
+	}
+	return !isWidening(oc.Type, nc.Type) || oc.Virtual != nc.Virtual
+}
+
+// rewriter writes the rows of a table again under a new table id that nobody knows until
+// the descriptor is committed. The transaction holds shared locks on all old rows and
+// gaps meanwhile, so writers wait and readers go on. The new rows go in by
+// transactions of their own, of bounded size.
+type rewriter struct {
+	t     *sqlTable
+	m     *mutation
+	nt    *table
+	desc  *tableDesc
+	batch []rewritten
+	err   error
+}
+
+// rewriteRows is the size of a batch; below flushRows, so that the editor keeps a batch together.
+const rewriteRows = flushRows / 2
+
+type rewritten struct {
+	row  sql.Row
+	home base.RegionID
+}
+
+// RewriteInserter implements sql.RewritableTable.
+func (t *sqlTable) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, oc, nc *sql.Column, idxCols []sql.IndexColumn) (sql.RowInserter, error) {
+	if len(o.PkOrdinals) > 0 && len(n.PkOrdinals) == 0 {
+		if err := sql.ValidatePrimaryKeyDrop(ctx, t, o); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range idxCols {
+		i := n.Schema.IndexOfColName(c.Name)
+		if i < 0 {
+			return nil, sql.ErrColumnNotFound.New(c.Name)
+		}
+		if col := n.Schema[i]; col.PrimaryKey && c.Length > 0 && types.IsText(col.Type) {
+			return nil, sql.ErrUnsupportedIndexPrefix.New(col.Name)
+		}
+	}
+	m, old, err := t.change(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.acc.lock = kv.LockShared
+	t.acc.target = false
+	d := old.clone()
+	d.Cols, d.PK, d.Dropped = nil, nil, nil
+	for _, c := range n.Schema {
+		was := c.Name
+		if nc != nil && oc != nil && lowerEq(c.Name, nc.Name) {
+			was = oc.Name
+		}
+		var cd columnDesc
+		if i := old.colByName(was); i >= 0 {
+			cd = old.Cols[i]
+			cd.Missing = nil
+		} else {
+			d.NextCol++
+			cd.ID = d.NextCol
+		}
+		if i := old.colByName(was); i >= 0 && !(nc != nil && lowerEq(c.Name, nc.Name)) {
+			cd.Nullable = c.Nullable && !c.PrimaryKey
+		} else if err := cd.redefine(c); err != nil {
+			return nil, err
+		}
+		d.Cols = append(d.Cols, cd)
+	}
+	for _, p := range n.PkOrdinals {
+		d.Cols[p].Nullable = false
+		d.PK = append(d.PK, d.Cols[p].ID)
+	}
+	return t.rewrite(ctx, m, d)
+}
+
+// rewrite prepares the new table; indexes over columns that are gone go too, the classes of the others are decided anew.
+func (t *sqlTable) rewrite(ctx *sql.Context, m *mutation, d *tableDesc) (*rewriter, error) {
+	var err error
+	region := t.t.desc.ID.Region()
+	if d.Locality.Kind == byTable {
+		region = d.Locality.Region
+	}
+	if d.ID, err = m.newTableID(ctx, region); err != nil {
+		return nil, err
+	}
+	d.Shards = t.g.db.Topology().Shards
+	d.Indexes = slices.DeleteFunc(slices.Clone(d.Indexes), func(x indexDesc) bool {
+		return slices.ContainsFunc(x.Cols, func(c indexCol) bool { return d.col(c.Col) < 0 })
+	})
+	for i := range d.Indexes {
+		d.Indexes[i].Class = d.classFor(d.Indexes[i].Cols, d.Indexes[i].Constraint)
+	}
+	nt, err := newTable(d)
+	if err != nil {
+		return nil, err
+	}
+	// If this node dies now, what it has written is found and removed.
+	if err := t.g.noteGarbage(ctx, nt); err != nil {
+		return nil, m.txn.fail(err)
+	}
+	return &rewriter{t: t, m: m, nt: nt, desc: d}, nil
+}
+
+func (r *rewriter) StatementBegin(*sql.Context)                  {}
+func (r *rewriter) DiscardChanges(_ *sql.Context, e error) error { r.err = e; return nil }
+func (r *rewriter) StatementComplete(*sql.Context) error         { return nil }
+
+// Insert implements sql.RowInserter.
+func (r *rewriter) Insert(ctx *sql.Context, row sql.Row) error {
+	home := base.RegionID(0)
+	if r.t.t.byHome() && len(r.t.t.pk) == len(r.nt.pk) && len(r.nt.pk) > 0 {
+		if ref, err := r.nt.refOf(ctx, row); err == nil {
+			home = r.m.txn.homes[string(r.t.t.rowKey(ref))]
+		}
+	}
+	r.batch = append(r.batch, rewritten{row.Copy(), home})
+	if len(r.batch) >= rewriteRows {
+		return r.flush(ctx)
+	}
+	return nil
+}
+
+// flush writes a batch in a transaction of its own.
+func (r *rewriter) flush(ctx *sql.Context) error {
+	rows := r.batch
+	r.batch = nil
+	if len(rows) == 0 {
+		return nil
+	}
+	s := sessionOf(ctx)
+	var clash error
+	_, err := kv.Run(s.kvctx(ctx), r.t.g.db, kv.Options{Trace: s.trace}, func(k kv.Txn) error {
+		clash = nil
+		side := &Txn{s: s, kv: k}
+		e := &editor{sqlTable: newSQLTable(r.t.g, r.nt), tx: side, kv: k}
+		for _, row := range rows {
+			if err := e.Insert(ctx, row.row); err != nil {
+				return err
+			}
+			if row.home != 0 {
+				e.ops[len(e.ops)-1].setHome(e, row.home)
+			}
+		}
+		blind, per := s.blind, s.perRow
+		s.blind, s.perRow = false, false
+		defer func() { s.blind, s.perRow = blind, per }()
+		if clash = e.flush(ctx); clash != nil && side.raw != nil {
+			clash = nil
+			return side.raw
+		}
+		return clash
+	})
+	if clash != nil {
+		return clash
+	}
+	return clientError(err)
+}
+
+// setHome gives a new row the home its old version has.
+func (c *change) setHome(e *editor, home base.RegionID) {
+	for i := range c.ins {
+		c.ins[i].home = home
+	}
+	for i := range c.puts {
+		c.puts[i].home = home
+	}
+	for _, x := range e.t.indexes {
+		if x.desc.Class != classByHome || !x.desc.stored() {
+			continue
+		}
+		for i := range c.puts {
+			if c.puts[i].key.Index() == x.desc.key() {
+				c.puts[i].key[base.IndexPrefixLen] = byte(home)
+			}
+		}
+	}
+}
+
+// Close implements sql.Closer: the new table takes the place of the old one when the transaction commits.
+func (r *rewriter) Close(ctx *sql.Context) error {
+	if r.err != nil {
+		return nil
+	}
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
+	old := r.t.t
+	nt, err := r.m.putTable(r.desc)
+	if err != nil {
+		return err
+	}
+	r.m.keepNew(r.desc.ID)
+	r.m.discard(old)
+	r.t.t, r.t.full = nt, nt.schema()
+	return nil
+}

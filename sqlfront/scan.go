@@ -1,0 +1,415 @@
+package sqlfront
+
+import (
+	"bytes"
+	"io"
+	"slices"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/iters"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+const (
+	firstBatch = 128 // rows of the first batch of a scan; it grows fourfold
+	maxBatch   = 1 << 15
+	batchBytes = 4 << 20
+	getBatch   = 512 // keys of one Get
+)
+
+// rowSource yields the rows of a table that a read asks for, batch by batch.
+type rowSource struct {
+	st   *sqlTable
+	tx   *Txn
+	kv   kv.Txn
+	lock kv.LockMode
+	x    *index // nil: keys and rows are those of the primary key
+
+	keys  []base.Key // point reads left
+	req   *kv.ScanRequest
+	limit int
+
+	check  sql.Expression // over full rows; may be nil
+	buf    []sql.Row
+	exists bool // only whether there is a row matters; values are not decoded
+	whole  bool // read to the end at the first Next
+}
+
+// open prepares a read of the table: transaction, pin, lock.
+func (t *sqlTable) open(ctx *sql.Context) (*rowSource, error) {
+	s := sessionOf(ctx)
+	if s == nil {
+		return nil, base.Errorf(base.CodeInvalid, "reading table %s needs a session", t.Name())
+	}
+	tx := s.txn()
+	if tx == nil {
+		// The engine reads outside of a transaction in a few places (SHOW, checks of DDL).
+		nt, err := s.StartTransaction(ctx, sql.ReadWrite)
+		if err != nil {
+			return nil, err
+		}
+		ctx.SetTransaction(nt)
+		tx = nt.(*Txn)
+	}
+	src := &rowSource{st: t, tx: tx, limit: firstBatch, whole: t.acc.target}
+	if t.acc.asOf != 0 {
+		src.kv = tx.at(t.acc.asOf)
+		return src, nil
+	}
+	k, err := tx.begun(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := tx.flush(ctx, &t.t.desc.ID); err != nil {
+		return nil, err
+	}
+	snap, err := s.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tx.pin(snap, t.t)
+	src.kv, src.lock = k, tx.lockFor(t.acc)
+	return src, nil
+}
+
+// scanAll reads the whole table, in the order of the primary key.
+func (t *sqlTable) scanAll(ctx *sql.Context) (sql.RowIter, error) {
+	src, err := t.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var spans []base.Span
+	for _, s := range t.t.shards() {
+		p := base.IndexPrefix(s, t.t.desc.ID, 0, 0)
+		spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
+	}
+	src.scan(spans, true, false)
+	return src, nil
+}
+
+func (r *rowSource) scan(spans []base.Span, merge, reverse bool) {
+	r.req = &kv.ScanRequest{Spans: spans, Merge: merge, Reverse: reverse, Lock: r.lock, MaxBytes: batchBytes}
+	if merge {
+		r.req.Suffix = r.x.prefixLen()
+		if r.x == nil || r.x.desc.Class != classByHome {
+			r.req.Suffix = base.ShardPrefixLen
+		}
+	}
+}
+
+// scanLookup reads what an index lookup asks for.
+func (t *sqlTable) scanLookup(ctx *sql.Context, l sql.IndexLookup) (sql.RowIter, error) {
+	i, ok := l.Index.(*sqlIndex)
+	if !ok || i.x != nil && !i.x.desc.stored() {
+		return t.scanSpecial(ctx, l)
+	}
+	// The index may come from a table object of another statement phase; its
+	// positions are those of the same descriptor.
+	ranges, ok := l.Ranges.(sql.MySQLRangeCollection)
+	if !ok {
+		return nil, base.Errorf(base.CodeInvalid, "unexpected range type %T", l.Ranges)
+	}
+	src, err := t.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	src.x = i.x
+	krs := make([]keyRange, 0, len(ranges))
+	points, loose := true, false
+	for _, r := range ranges {
+		k, err := i.keyRangeOf(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if k.empty {
+			continue
+		}
+		krs = append(krs, k)
+		points = points && k.point && i.IsUnique()
+		loose = loose || k.loose
+	}
+	if loose && !t.t.virtual {
+		if src.check, err = expression.NewRangeFilterExpr(ctx, i.fields(), ranges); err != nil {
+			return nil, err
+		}
+	}
+	if len(krs) == 0 {
+		return src, nil
+	}
+	// The ranges come in no order, but the index promises one.
+	slices.SortFunc(krs, func(a, b keyRange) int { return bytes.Compare(a.lo, b.lo) })
+	if points {
+		for _, k := range krs {
+			src.keys = append(src.keys, i.pointKey(k))
+		}
+		if l.IsReverse {
+			slices.Reverse(src.keys)
+		}
+		return src, nil
+	}
+	var spans []base.Span
+	single := true
+	for _, k := range krs {
+		s := i.spans(t.g.db.Topology().Regions, k)
+		single = single && len(s) == 1
+		spans = append(spans, s...)
+	}
+	if single && l.IsReverse {
+		slices.Reverse(spans)
+	}
+	src.scan(spans, !single, l.IsReverse)
+	return src, nil
+}
+
+// pointKey is the key of a point in a unique index or the primary key.
+func (i *sqlIndex) pointKey(k keyRange) base.Key {
+	if i.x == nil {
+		return append(base.IndexPrefix(i.t.shardOf(k.first), i.t.desc.ID, 0, 0), k.lo...)
+	}
+	return append(base.IndexPrefix(i.t.shardOf(k.first), i.t.desc.ID, i.x.desc.key(), 0), k.lo...)
+}
+
+// Next implements sql.RowIter.
+func (r *rowSource) Next(ctx *sql.Context) (sql.Row, error) {
+	for len(r.buf) == 0 {
+		if len(r.keys) == 0 && r.req == nil {
+			return nil, io.EOF
+		}
+		if err := r.fill(ctx); err != nil {
+			return nil, err
+		}
+	}
+	row := r.buf[0]
+	r.buf[0] = nil
+	r.buf = r.buf[1:]
+	return row, nil
+}
+
+// Close implements sql.RowIter.
+func (r *rowSource) Close(*sql.Context) error {
+	r.buf, r.keys, r.req = nil, nil, nil
+	return nil
+}
+
+// fill reads a batch, or everything if the statement changes the table.
+func (r *rowSource) fill(ctx *sql.Context) error {
+	for {
+		rows, err := r.batch(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.decode(ctx, rows); err != nil {
+			return err
+		}
+		if !r.whole || len(r.keys) == 0 && r.req == nil {
+			return nil
+		}
+	}
+}
+
+// batch reads the kv rows of the next batch.
+func (r *rowSource) batch(ctx *sql.Context) ([]kv.Row, error) {
+	var entries []kv.Row
+	var err error
+	if len(r.keys) > 0 {
+		n := min(len(r.keys), getBatch)
+		if entries, err = r.get(ctx, r.keys[:n]); err != nil {
+			return nil, err
+		}
+		r.keys = r.keys[n:]
+	} else {
+		r.req.Limit = r.limit
+		r.limit = min(4*r.limit, maxBatch)
+		res, err := r.kv.Scan(r.tx.s.kvctx(ctx), *r.req)
+		if err != nil {
+			return nil, r.tx.fail(err)
+		}
+		entries, r.req = res.Rows, res.Next
+	}
+	if r.x == nil {
+		return entries, nil
+	}
+	rows := make([]kv.Row, 0, len(entries))
+	keys := make([]base.Key, 0, min(len(entries), getBatch))
+	for i, e := range entries {
+		if e.Value != nil {
+			ref, err := r.x.entryRef(e.Key, e.Value)
+			if err != nil {
+				return nil, clientError(err)
+			}
+			keys = append(keys, r.st.t.rowKey(ref))
+		}
+		if len(keys) == getBatch || i == len(entries)-1 && len(keys) > 0 {
+			got, err := r.get(ctx, keys)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, got...)
+			keys = keys[:0:0]
+		}
+	}
+	return rows, nil
+}
+
+func (r *rowSource) get(ctx *sql.Context, keys []base.Key) ([]kv.Row, error) {
+	rows, err := r.kv.Get(r.tx.s.kvctx(ctx), keys, r.lock)
+	if err != nil {
+		return nil, r.tx.fail(err)
+	}
+	return rows, nil
+}
+
+// decode turns kv rows into rows of the table and appends them to the buffer.
+func (r *rowSource) decode(ctx *sql.Context, rows []kv.Row) error {
+	t := r.st
+	width := len(t.t.cols)
+	for _, kr := range rows {
+		if kr.Value == nil {
+			continue
+		}
+		row := make(sql.Row, width)
+		if r.exists && r.check == nil {
+			r.buf = append(r.buf, row)
+			continue
+		}
+		if err := t.t.decodeRow(ctx, kr.Value, row); err != nil {
+			return clientError(err)
+		}
+		if r.check != nil {
+			ok, err := r.check.Eval(ctx, row)
+			if err != nil {
+				return err
+			}
+			if !sql.IsTrue(ok) {
+				continue
+			}
+		}
+		if r.lock == kv.LockExclusive {
+			r.remember(ctx, kr, row)
+		}
+		if t.cols != nil {
+			p := make(sql.Row, len(t.cols))
+			for i, c := range t.cols {
+				p[i] = row[c]
+			}
+			row = p
+		}
+		r.buf = append(r.buf, row)
+	}
+	return nil
+}
+
+// remember keeps what a later change of the row needs and the row does not say.
+func (r *rowSource) remember(ctx *sql.Context, kr kv.Row, row sql.Row) {
+	if r.st.t.byHome() {
+		r.tx.noteHome(kr.Key, kr.Home)
+	}
+	if len(r.st.t.pk) == 0 {
+		if enc, err := r.st.t.appendRow(ctx, nil, row); err == nil {
+			r.tx.noteHidden(r.st.t, enc, refOfKey(kr.Key))
+		}
+	}
+}
+
+// byHome reports whether an index of the table is keyed by home.
+func (t *table) byHome() bool {
+	for _, x := range t.indexes {
+		if x.desc.Class == classByHome && x.desc.stored() {
+			return true
+		}
+	}
+	return false
+}
+
+// SetReferenceCheck implements sql.ReferenceChecker: a foreign key asks whether a parent exists.
+func (t *indexedTable) SetReferenceCheck() error {
+	acc := *t.acc
+	acc.lock, acc.target = kv.LockShared, false
+	t.acc = &acc
+	return nil
+}
+
+// scanSpecial answers spatial and vector indexes by reading the table.
+func (t *sqlTable) scanSpecial(ctx *sql.Context, l sql.IndexLookup) (sql.RowIter, error) {
+	all := *t
+	all.cols = nil
+	it, err := all.scanAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o := l.VectorOrderAndLimit; o.OrderBy != nil {
+		sf := sql.SortFields{{Column: o.OrderBy, Order: sql.Ascending}}
+		if o.Limit == nil {
+			return iters.NewSortIter(sf, it), nil
+		}
+		n, err := iters.GetInt64Value(ctx, o.Limit)
+		if err != nil {
+			return nil, err
+		}
+		return iters.NewTopRowsIter(sf, n, o.CalcFoundRows, it, 0), nil
+	}
+	ranges, ok := l.Ranges.(sql.MySQLRangeCollection)
+	i, iok := l.Index.(*sqlIndex)
+	if !ok || !iok || len(ranges) == 0 {
+		return t.project(it), nil
+	}
+	lo, lok := sql.GetMySQLRangeCutKey(ranges[0][0].LowerBound).(types.Point)
+	hi, hok := sql.GetMySQLRangeCutKey(ranges[0][0].UpperBound).(types.Point)
+	if !lok || !hok {
+		return nil, sql.ErrInvalidGISData.New()
+	}
+	return t.project(&boxIter{RowIter: it, pos: i.pos[0], lo: lo, hi: hi}), nil
+}
+
+// project applies the projection of the table to full rows.
+func (t *sqlTable) project(it sql.RowIter) sql.RowIter {
+	if t.cols == nil {
+		return it
+	}
+	return &projectIter{it, t.cols}
+}
+
+type projectIter struct {
+	sql.RowIter
+	cols []int
+}
+
+func (p *projectIter) Next(ctx *sql.Context) (sql.Row, error) {
+	row, err := p.RowIter.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(sql.Row, len(p.cols))
+	for i, c := range p.cols {
+		out[i] = row[c]
+	}
+	return out, nil
+}
+
+// boxIter keeps rows whose geometry may meet a box.
+type boxIter struct {
+	sql.RowIter
+	pos    int
+	lo, hi types.Point
+}
+
+func (b *boxIter) Next(ctx *sql.Context) (sql.Row, error) {
+	for {
+		row, err := b.RowIter.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		g, err := types.UnwrapGeometry(ctx, row[b.pos])
+		if err != nil {
+			return nil, sql.ErrInvalidGISData.New()
+		}
+		minX, minY, maxX, maxY := g.BBox()
+		if minX <= b.hi.X && b.lo.X <= maxX && minY <= b.hi.Y && b.lo.Y <= maxY {
+			return row, nil
+		}
+	}
+}

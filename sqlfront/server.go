@@ -1,0 +1,158 @@
+package sqlfront
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/sirupsen/logrus"
+
+	sqle "github.com/dolthub/go-mysql-server"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+// Config of a [Server].
+type Config struct {
+	// DB runs the transactions. Required.
+	DB kv.DB
+	// Listen is the TCP address of the MySQL protocol, host:port; port 0 picks one.
+	Listen string
+	// Cluster answers SHOW REGIONS and SHOW GODWIT statements; nil shows the topology only.
+	Cluster Cluster
+	// Logger gets structured logs; nil is slog.Default().
+	Logger *slog.Logger
+	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
+	// duration, the one-way WAN crossings it waited for, and its error. It must not block.
+	OnStatement func(kind string, d time.Duration, hops int, err error)
+	// Drain is how long Close lets running connections finish; 0 is 5 s.
+	Drain time.Duration
+}
+
+// Cluster tells about the cluster beyond its topology.
+type Cluster interface {
+	// Status returns the rows of a SHOW GODWIT statement (for example "nodes", "groups"): the
+	// names of the columns, then the rows. ok is false for topics it does not know.
+	Status(ctx context.Context, topic string) (columns []string, rows [][]string, ok bool)
+}
+
+// Server speaks the MySQL protocol for one gateway.
+type Server struct {
+	g     *gateway
+	srv   *server.Server
+	ln    net.Listener
+	drain time.Duration
+	close sync.Once
+	conns sync.WaitGroup
+}
+
+// New makes a server and its listener; Serve accepts connections. On a fresh cluster it
+// creates the user root without password, once.
+func New(cfg Config) (*Server, error) {
+	if cfg.DB == nil {
+		return nil, errors.New("sqlfront: Config.DB is required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Drain == 0 {
+		cfg.Drain = 5 * time.Second
+	}
+	logrus.SetOutput(io.Discard) // the engine's own log; ours is structured
+	logrus.SetLevel(logrus.PanicLevel)
+	g := newGateway(cfg)
+	if err := g.loadUsers(context.Background()); err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{g: g, ln: ln, drain: cfg.Drain}
+	scfg := server.Config{
+		Protocol: "tcp", Address: ln.Addr().String(), Listener: ln, Version: serverVersion,
+		Options: []server.Option{func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (*sqle.Engine, *server.SessionManager, mysql.Handler) {
+			return e, sm, &handler{Handler: h, g: g, sm: sm}
+		}},
+	}
+	s.srv, err = server.NewServer(scfg, g.engine, sql.NewContext, g.buildSession, nil)
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// serverVersion is what clients see in the handshake; the digits are MySQL's.
+const serverVersion = "8.0.33-Godwit"
+
+// buildSession makes the session of a new connection.
+func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (sql.Session, error) {
+	client := sql.Client{Capabilities: c.Capabilities}
+	if u, ok := c.UserData.(sql.MysqlConnectionUser); ok {
+		client.Address, client.User = u.Host, u.User
+	}
+	s := newSession(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), g)
+	s.initVariables()
+	g.sessions.Store(c.ConnectionID, s)
+	return s, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+
+// Serve accepts connections until Close.
+func (s *Server) Serve() error {
+	s.g.gc.start()
+	return s.srv.Start()
+}
+
+// Close stops accepting, lets connections finish for a while, then ends them.
+func (s *Server) Close() error {
+	var err error
+	s.close.Do(func() {
+		err = s.srv.Close()
+		done := make(chan struct{})
+		go func() {
+			s.srv.SessionManager().WaitForClosedConnections()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(s.g.drainFor(s.drain)):
+		}
+		s.g.sessions.Range(func(_, v any) bool {
+			_ = s.srv.SessionManager().KillConnection(v.(*Session).ID())
+			return true
+		})
+		s.g.gc.stop()
+		err = errors.Join(err, s.g.engine.Close())
+	})
+	return err
+}
+
+// drainFor is how long to wait: idle connections are not waited for.
+func (g *gateway) drainFor(d time.Duration) time.Duration {
+	busy := false
+	g.sessions.Range(func(_, v any) bool {
+		busy = busy || v.(*Session).BaseSession.GetTransaction() != nil
+		return !busy
+	})
+	if !busy {
+		return 0
+	}
+	return d
+}
+
+// regionName names the region of this gateway.
+func (g *gateway) regionName() string { return g.db.Topology().RegionName(g.db.Region()) }
+
+var _ = base.MetaShard

@@ -1,0 +1,265 @@
+package sqlfront
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/obs"
+)
+
+// Session is one client connection.
+type Session struct {
+	*sql.BaseSession
+	g     *gateway
+	trace *obs.Trace
+	dup   string // MySQL's wording of the last duplicate-key error
+
+	// State of the statement; reset by beginStatement.
+	snap     *snapshot
+	built    bool // the root of the plan was seen
+	writes   bool // the plan changes data or schema
+	astLock  kv.LockMode
+	blind    bool // a plain INSERT whose duplicates Commit may find
+	perRow   bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
+	truncate bool // the statement is TRUNCATE
+	retrying bool
+	missed   bool // the catalog was refreshed for a name that was not found
+	age      base.Timestamp
+	aborted  bool // the last statement lost its transaction
+	hops0    int
+	bytes0   int64
+	lastCost statementCost
+	prepared map[string]sqlparser.Statement
+}
+
+// statementCost is what the last statement cost on the WAN.
+type statementCost struct {
+	Hops     int
+	Bytes    int64
+	Messages int64
+	Elapsed  time.Duration
+	Kind     string
+}
+
+var (
+	_ sql.TransactionSession    = (*Session)(nil)
+	_ sql.LifecycleAwareSession = (*Session)(nil)
+)
+
+func newSession(b *sql.BaseSession, g *gateway) *Session {
+	return &Session{BaseSession: b, g: g, trace: new(obs.Trace), prepared: map[string]sqlparser.Statement{}}
+}
+
+// sessionOf is the session of ctx; nil for contexts the engine makes for itself.
+func sessionOf(ctx *sql.Context) *Session {
+	if ctx == nil {
+		return nil
+	}
+	s, _ := ctx.Session.(*Session)
+	return s
+}
+
+// kvctx is the context for calls of kv: it counts into the session's trace.
+func (s *Session) kvctx(ctx *sql.Context) context.Context {
+	return obs.WithTrace(ctx, s.trace)
+}
+
+// CommandBegin implements sql.LifecycleAwareSession.
+func (s *Session) CommandBegin() error {
+	s.note(nil)
+	s.beginStatement()
+	return nil
+}
+
+// CommandEnd implements sql.LifecycleAwareSession.
+func (s *Session) CommandEnd() {}
+
+// SessionEnd implements sql.LifecycleAwareSession: the client is gone.
+func (s *Session) SessionEnd() {
+	if t, ok := s.BaseSession.GetTransaction().(*Txn); ok {
+		t.rollback()
+		s.BaseSession.SetTransaction(nil)
+	}
+	s.g.sessions.Delete(s.ID())
+}
+
+func (s *Session) beginStatement() {
+	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
+}
+
+// ValidateSession is called by the engine before it plans a statement.
+func (s *Session) ValidateSession(ctx *sql.Context) error {
+	s.beginStatement()
+	if t, _ := s.GetTransaction().(*Txn); t == nil && !s.retrying {
+		s.age = 0
+	}
+	return s.BaseSession.ValidateSession(ctx)
+}
+
+// snapshot is the catalog as this statement sees it: with the changes of its own transaction.
+func (s *Session) snapshot(ctx *sql.Context) (*snapshot, error) {
+	if t := s.txn(); t != nil && t.snap != nil {
+		return t.snap, nil
+	}
+	if s.snap == nil {
+		snap, err := s.g.catalog.current(s.kvctx(ctx))
+		if err != nil {
+			return nil, clientError(err)
+		}
+		s.snap = snap
+	}
+	return s.snap, nil
+}
+
+// refresh asks once per statement for the catalog as of now, before a name is said not to exist.
+func (s *Session) refresh(ctx *sql.Context) (*snapshot, error) {
+	if t := s.txn(); s.missed || t != nil && t.snap != nil {
+		return s.snapshot(ctx)
+	}
+	s.missed = true
+	snap, err := s.g.catalog.fresh(s.kvctx(ctx))
+	if err != nil {
+		return nil, clientError(err)
+	}
+	s.snap = snap
+	return snap, nil
+}
+
+// txn is the transaction of the session, nil if none.
+func (s *Session) txn() *Txn {
+	t, _ := s.BaseSession.GetTransaction().(*Txn)
+	return t
+}
+
+// GetTransaction hides a transaction that is over, so that the engine begins a new one.
+func (s *Session) GetTransaction() sql.Transaction {
+	t := s.txn()
+	if t == nil {
+		return nil
+	}
+	if (t.over || t.discarded) && !s.GetIgnoreAutoCommit() {
+		t.rollback()
+		s.BaseSession.SetTransaction(nil)
+		return nil
+	}
+	return t
+}
+
+// StartTransaction implements sql.TransactionSession. The kv transaction begins with its first use.
+func (s *Session) StartTransaction(ctx *sql.Context, c sql.TransactionCharacteristic) (sql.Transaction, error) {
+	return &Txn{s: s, readOnly: c == sql.ReadOnly}, nil
+}
+
+// CommitTransaction implements sql.TransactionSession. After a failure the
+// session is out of the transaction, as after MySQL's 1213; the engine alone
+// would stay in it and leave later autocommit writes uncommitted.
+func (s *Session) CommitTransaction(ctx *sql.Context, tx sql.Transaction) error {
+	t, ok := tx.(*Txn)
+	if !ok {
+		return nil
+	}
+	err := t.commit(ctx)
+	if err != nil {
+		s.leave(ctx)
+	}
+	return err
+}
+
+// leave ends the transaction of the session, whatever its state.
+func (s *Session) leave(ctx *sql.Context) {
+	if t := s.txn(); t != nil {
+		t.rollback()
+	}
+	ctx.SetTransaction(nil)
+	ctx.SetIgnoreAutoCommit(false)
+}
+
+// Rollback implements sql.TransactionSession.
+func (s *Session) Rollback(ctx *sql.Context, tx sql.Transaction) error {
+	if t, ok := tx.(*Txn); ok {
+		t.rollback()
+	}
+	return nil
+}
+
+// CreateSavepoint implements sql.TransactionSession.
+func (s *Session) CreateSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
+	return tx.(*Txn).createSavepoint(ctx, name)
+}
+
+// RollbackToSavepoint implements sql.TransactionSession.
+func (s *Session) RollbackToSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
+	return tx.(*Txn).rollbackTo(name)
+}
+
+// ReleaseSavepoint implements sql.TransactionSession.
+func (s *Session) ReleaseSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
+	return tx.(*Txn).release(name)
+}
+
+// PrepareQuery implements sql.Session; unlike the base session it can forget (see UnprepareQuery).
+func (s *Session) PrepareQuery(query string, stmt sqlparser.Statement) { s.prepared[query] = stmt }
+
+// UnprepareQuery implements sql.Session.
+func (s *Session) UnprepareQuery(query string) { delete(s.prepared, query) }
+
+// GetPreparedQuery implements sql.Session. The engine asks before it runs a
+// statement, which is when the lock clause of a prepared one is noted.
+func (s *Session) GetPreparedQuery(query string) (sqlparser.Statement, bool) {
+	stmt, ok := s.prepared[query]
+	if ok {
+		s.note(stmt)
+	}
+	return stmt, ok
+}
+
+// note keeps what only the syntax tree of a statement tells.
+func (s *Session) note(stmt sqlparser.Statement) {
+	s.astLock = lockClause(stmt)
+	d, ok := stmt.(*sqlparser.DDL)
+	s.truncate = ok && strings.EqualFold(d.Action, sqlparser.TruncateStr)
+}
+
+// explicit reports whether the client has opened the transaction itself.
+func (s *Session) explicit(ctx *sql.Context) bool {
+	if s.GetIgnoreAutoCommit() {
+		return true
+	}
+	auto, err := plan.IsSessionAutocommit(ctx)
+	return err == nil && !auto
+}
+
+// lockClause is the lock that the FOR UPDATE or FOR SHARE clause of a statement asks for.
+func lockClause(stmt sqlparser.Statement) kv.LockMode {
+	switch s := stmt.(type) {
+	case *sqlparser.Select:
+		if s.Lock != nil {
+			return lockOfText(s.Lock.Type)
+		}
+	case *sqlparser.SetOp:
+		if s.Lock != nil {
+			return lockOfText(s.Lock.Type)
+		}
+	case *sqlparser.ParenSelect:
+		return lockClause(s.Select)
+	}
+	return kv.LockNone
+}
+
+func lockOfText(t string) kv.LockMode {
+	t = strings.ToLower(t)
+	switch {
+	case strings.Contains(t, "update"):
+		return kv.LockExclusive
+	case strings.Contains(t, "share"):
+		return kv.LockShared
+	}
+	return kv.LockNone
+}

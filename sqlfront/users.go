@@ -1,0 +1,88 @@
+package sqlfront
+
+import (
+	"context"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+// Users and grants are one blob of the engine's making in the meta shard.
+
+var usersKey = base.AppendBytes(base.IndexPrefix(base.MetaShard, tabPrivileges, 0, 0), []byte("users"))
+
+// Persist implements mysql_db.MySQLDbPersistence.
+func (g *gateway) Persist(ctx *sql.Context, data []byte) error {
+	ts, err := kv.Run(ctx, g.db, kv.Options{}, func(t kv.Txn) error {
+		if _, err := t.Get(ctx, []base.Key{usersKey}, kv.LockExclusive); err != nil {
+			return err
+		}
+		t.Put(usersKey, data, 0)
+		return nil
+	})
+	if err == nil {
+		g.usersTS.Store(uint64(ts))
+	}
+	return clientError(err)
+}
+
+// loadUsers reads the blob, or makes root on a fresh cluster, and follows changes.
+func (g *gateway) loadUsers(ctx context.Context) error {
+	db := g.engine.Analyzer.Catalog.MySQLDb
+	db.SetPersister(g)
+	db.SetEnabled(true)
+	data, ts, err := g.readUsers(ctx)
+	if err != nil {
+		return err
+	}
+	if data == nil {
+		ed := db.Editor()
+		db.AddSuperUser(ed, "root", "%", "")
+		sctx := sql.NewContext(ctx)
+		err := db.Persist(sctx, ed)
+		ed.Close()
+		return err
+	}
+	return g.applyUsers(data, ts)
+}
+
+func (g *gateway) readUsers(ctx context.Context) ([]byte, base.Timestamp, error) {
+	t := g.db.Begin(kv.Options{ReadOnly: true})
+	defer t.Rollback(ctx)
+	rows, err := t.Get(ctx, []base.Key{usersKey}, kv.LockNone)
+	if err != nil {
+		return nil, 0, err
+	}
+	return rows[0].Value, rows[0].TS, nil
+}
+
+func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
+	db := g.engine.Analyzer.Catalog.MySQLDb
+	ed := db.Editor()
+	defer ed.Close()
+	if err := db.OverwriteUsersAndGrantData(sql.NewEmptyContext(), ed, data); err != nil {
+		return err
+	}
+	g.usersTS.Store(uint64(ts))
+	return nil
+}
+
+// refreshUsers takes over grants that another gateway has changed.
+func (g *gateway) refreshUsers(ctx context.Context) error {
+	changed, _ := g.db.MetaVersion(base.PointSpan(usersKey))
+	if uint64(changed) <= g.usersTS.Load() {
+		return nil
+	}
+	g.usersMu.Lock()
+	defer g.usersMu.Unlock()
+	if uint64(changed) <= g.usersTS.Load() {
+		return nil
+	}
+	data, ts, err := g.readUsers(ctx)
+	if err != nil || data == nil {
+		return err
+	}
+	return g.applyUsers(data, ts)
+}
