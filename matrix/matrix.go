@@ -37,7 +37,7 @@ const unmeasured time.Duration = -1
 // Parse reads CSV. name is for error messages, which are of CodeInvalid.
 func Parse(r io.Reader, name string) (*Matrix, error) {
 	fail := func(format string, args ...any) error {
-		return base.Errorf(base.CodeInvalid, "latency matrix "+name+": "+format, args...)
+		return base.Errorf(base.CodeInvalid, "latency matrix "+strings.ReplaceAll(name, "%", "%%")+": "+format, args...)
 	}
 	cr := csv.NewReader(r)
 	cr.FieldsPerRecord = -1
