@@ -2,7 +2,9 @@ package wan
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -111,4 +113,9 @@ func rawListener(t testing.TB) net.Listener {
 	}
 	t.Cleanup(func() { ln.Close() })
 	return ln
+}
+
+// putHeaderCRC makes the checksum of a tampered frame right.
+func putHeaderCRC(b []byte) {
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[8:], castagnoli))
 }
