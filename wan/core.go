@@ -26,6 +26,7 @@ type core struct {
 	started  atomic.Bool
 	closed   atomic.Bool
 
+	free    callPool
 	nextID  atomic.Uint64
 	inbound atomic.Int64 // bytes of requests admitted and not yet answered
 
@@ -226,7 +227,7 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 			break
 		}
 		gone := withdraw()
-		callPool.Put(cl)
+		c.free.put(cl)
 		err := ctx.Err()
 		if gone {
 			return unsent(base.CodeCanceled, err, "%s request to node %d was not sent in time: %v", kind, p.peer, err)
@@ -234,7 +235,7 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 		return unanswered(base.CodeCanceled, err, "no answer to %s from node %d in time: %v", kind, p.peer, err)
 	}
 	f, err := cl.f, cl.err
-	callPool.Put(cl)
+	c.free.put(cl)
 	if err != nil {
 		return err
 	}

@@ -346,7 +346,7 @@ func (v *netNode) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req,
 	if err != nil {
 		return unsent(base.CodeInvalid, err, "%s to node %d: %v", kind, to, err)
 	}
-	cl := newCall()
+	cl := v.free.get()
 	switch c.calls.add(id, cl, v.lim.Pending) {
 	case tableFull:
 		c.count.overloaded.Add(1)
@@ -358,7 +358,7 @@ func (v *netNode) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req,
 		if c.calls.take(id) == nil {
 			<-cl.done
 		}
-		callPool.Put(cl)
+		v.free.put(cl)
 		return c.notTaken(err)
 	}
 	c.count.sent(kind, len(buf))

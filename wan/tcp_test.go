@@ -273,7 +273,7 @@ func TestWithdrawnRequestsAreNotSent(t *testing.T) {
 	var ids []uint64
 	calls := make([]*call, 3)
 	for i := range calls {
-		calls[i] = newCall()
+		calls[i] = new(callPool).get()
 		if _, err := o.put(typeRequest, wire.KindRead, 0, uint64(i+1), kv(1, make([]byte, 10*i)), calls[i], false); err != nil {
 			t.Fatal(err)
 		}
