@@ -55,6 +55,9 @@ func (b *Batch) CommitAsync(sync bool) error {
 		return base.Errorf(base.CodeInvalid, "a batch was committed twice")
 	}
 	if sync && !b.s.opts.NoSync && !b.b.Empty() {
+		if err := b.markSynced(); err != nil {
+			return b.s.wrap(err)
+		}
 		if err := b.s.db.ApplyNoSyncWait(b.b, pebble.Sync); err != nil {
 			return b.s.wrap(err)
 		}
@@ -76,7 +79,11 @@ func (b *Batch) Wait() error {
 		return nil
 	}
 	b.waiting = false
-	return b.s.wrap(b.b.SyncWait())
+	if err := b.b.SyncWait(); err != nil {
+		return b.s.wrap(err)
+	}
+	b.s.noteSynced(b.b)
+	return nil
 }
 
 // Close frees the batch. What was not committed is dropped; raft logs that were

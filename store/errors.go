@@ -108,8 +108,9 @@ func (s *Store) listener() *pebble.EventListener {
 			s.opts.Logger.Warn("store: writes stalled", "reason", i.Reason)
 		},
 		// Idle iterators must not keep obsolete files and memtables alive.
-		FlushEnd:      func(pebble.FlushInfo) { s.idle.expire() },
-		CompactionEnd: func(pebble.CompactionInfo) { s.idle.expire() },
+		FlushEnd:      func(pebble.FlushInfo) { s.idle.expire(); s.guard.note(false) },
+		CompactionEnd: func(pebble.CompactionInfo) { s.idle.expire(); s.guard.note(false) },
+		WALCreated:    s.guard.walCreated,
 	}
 }
 

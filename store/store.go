@@ -70,6 +70,8 @@ type Store struct {
 	stalls     atomic.Int64
 	idle       idlePool
 	shards     shardTable
+	guard      guard
+	synced     atomic.Uint64 // sequence numbers below it are on disk
 
 	mu   sync.Mutex
 	logs map[base.GroupID]*Log
@@ -83,6 +85,10 @@ func Open(opts Options) (*Store, error) {
 	opts.fill()
 	s := &Store{opts: opts, logs: map[base.GroupID]*Log{}}
 	s.shards.init(s)
+	s.guard.s = s
+	if err := s.guard.check(); err != nil {
+		return nil, err
+	}
 	po := s.pebbleOptions()
 	db, err := pebble.Open(opts.Dir, po)
 	po.Cache.Unref()
@@ -95,6 +101,7 @@ func Open(opts Options) (*Store, error) {
 		_ = db.Close()
 		return nil, err
 	}
+	s.guard.note(true)
 	return s, nil
 }
 
@@ -171,12 +178,16 @@ func (s *Store) checkFresh() error {
 // batches and imports must have been closed. Unsynced commits are synced.
 func (s *Store) Close() error {
 	s.idle.close()
-	return s.db.Close()
+	if err := s.db.Close(); err != nil {
+		return s.wrap(err)
+	}
+	s.guard.note(true)
+	return nil
 }
 
 // Sync makes everything committed so far durable.
 func (s *Store) Sync() error {
-	return s.wrap(s.db.LogData(nil, pebble.Sync))
+	return s.wrap(s.db.LogData(syncData(s.synced.Load()), pebble.Sync))
 }
 
 // Flush writes memtables to tables; for tests and before a copy of the files.

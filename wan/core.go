@@ -218,7 +218,9 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 	if r := p.region.Load(); r != uint32(c.region) && r != 0 {
 		tr = obs.TraceOf(ctx)
 	}
-	tr.AddBytes(1, sent)
+	if sent > 0 {
+		tr.AddBytes(1, sent)
+	}
 	select {
 	case <-cl.done:
 	case <-ctx.Done():

@@ -528,7 +528,7 @@ func TestNetStorm(t *testing.T) {
 						}
 						to := base.NodeID(1 + rr.IntN(nodes))
 						size := rr.IntN(3000)
-						nap := time.Duration(rr.IntN(int(ms)))
+						nap := time.Duration(rr.IntN(4 * int(ms)))
 						mu.Lock()
 						v := live[id+1]
 						mu.Unlock()
@@ -587,4 +587,26 @@ func TestNetStorm(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNetCloseFailsWhatIsPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewNetwork(NetOptions{WAN: LinkSpec{Delay: time.Hour}})
+		a, b := n.Join(1, 1), n.Join(2, 2)
+		b.Handle(wire.KindRead, echo)
+		start(t, a, b)
+		n.Join(3, 3) // known, but not there
+		res := make(chan error)
+		for _, to := range []base.NodeID{2, 3} {
+			go func() { _, err := ask(t, a, to); res <- err }()
+		}
+		pass(time.Minute)
+		n.Close()
+		for range 2 {
+			wantCode(t, <-res, base.CodeUnavailable)
+		}
+		if n.Close() != nil || a.Send(2, wire.KindRaft, kv(0, nil)) == nil {
+			t.Error("closed")
+		}
+	})
 }
