@@ -114,6 +114,7 @@ func (l *Local) start(ctx context.Context, ident *cluster.Identity, log *slog.Lo
 func (l *Local) serveHTTP() error {
 	mux := http.NewServeMux()
 	l.nodes[0].Register(mux)
+	l.nodes[0].registerHealth(mux)
 	ln, err := net.Listen("tcp", l.cfg.HTTPListen)
 	if err != nil {
 		return fmt.Errorf("serve status and metrics: %w", err)

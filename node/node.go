@@ -57,7 +57,9 @@ type Node struct {
 	ready   chan struct{}
 	fatal   chan error
 	close1  sync.Once
+	mu      sync.Mutex
 	closers []func() error // in the order of closing
+	closed  bool
 }
 
 // Parts are what differs between a real node, one of a local cluster and one
@@ -80,19 +82,25 @@ type Parts struct {
 
 // Assemble wires and starts a node. It owns the store and the transport from
 // now on, also if it fails.
-func Assemble(p Parts) (n *Node, err error) {
-	n = &Node{log: p.Log, store: p.Store, ident: p.Identity, trans: p.Transport, clock: clock.New(p.Source), stats: obs.NewStatements(),
-		began: time.Now(), ready: make(chan struct{}), fatal: make(chan error, 1)}
-	defer func() {
-		if err != nil {
-			_ = n.Close(context.Background())
-		}
-	}()
+func Assemble(p Parts) (*Node, error) {
+	n := newNode(p.Log)
 	n.closeLast(p.Store.Close)
-	n.closeLast(p.Transport.Close)
+	if err := n.assemble(p); err != nil {
+		return nil, errors.Join(err, n.Close(context.Background()))
+	}
+	return n, nil
+}
+
+func newNode(log *slog.Logger) *Node {
+	return &Node{log: log, stats: obs.NewStatements(), began: time.Now(), ready: make(chan struct{}), fatal: make(chan error, 1)}
+}
+
+func (n *Node) assemble(p Parts) (err error) {
+	n.store, n.ident, n.trans, n.clock = p.Store, p.Identity, p.Transport, clock.New(p.Source)
+	n.closeFirst(p.Transport.Close)
 	stored, err := storedTopology(p.Store)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	dir := &directory{}
 	ho := group.HostOptions{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Logger: p.Log, Seed: p.Seed,
@@ -109,7 +117,7 @@ func Assemble(p Parts) (n *Node, err error) {
 		p.Tune(&ho, &oc, &tc)
 	}
 	if n.host, err = group.NewHost(ho); err != nil {
-		return nil, err
+		return err
 	}
 	n.owners = owner.NewSet(oc)
 	reps := &replicas{set: n.owners, host: n.host, dir: dir}
@@ -121,13 +129,13 @@ func Assemble(p Parts) (n *Node, err error) {
 	dir.Cluster = n.cluster
 	n.closeFirst(func() error { n.owners.Close(); return nil }, n.host.Close)
 	if err = n.cluster.OpenReplicas(); err != nil {
-		return nil, err
+		return err
 	}
 	if err = p.Transport.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	if err = n.host.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	n.owners.Start()
 	tc.Owners = n.owners
@@ -138,10 +146,10 @@ func Assemble(p Parts) (n *Node, err error) {
 	n.closeFirst(func() error { n.cluster.Close(); return nil })
 	if p.SQLListen == "" && p.SQLListener == nil {
 		close(n.ready)
-		return n, nil
+		return nil
 	}
 	go n.serveSQL(p)
-	return n, nil
+	return nil
 }
 
 // serveSQL opens the MySQL port once the catalog can be read.
@@ -161,8 +169,27 @@ func (n *Node) serveSQL(p Parts) {
 }
 
 // closeLast adds to the end of what Close does, closeFirst to its beginning.
-func (n *Node) closeLast(f ...func() error)  { n.closers = append(n.closers, f...) }
-func (n *Node) closeFirst(f ...func() error) { n.closers = append(f, n.closers...) }
+func (n *Node) closeLast(f ...func() error) {
+	n.onClose(f, func(old []func() error) []func() error { return append(old, f...) })
+}
+func (n *Node) closeFirst(f ...func() error) {
+	n.onClose(f, func(old []func() error) []func() error { return append(f, old...) })
+}
+
+// onClose changes what Close does; once closed, it is done at once.
+func (n *Node) onClose(f []func() error, add func([]func() error) []func() error) {
+	n.mu.Lock()
+	closed := n.closed
+	if !closed {
+		n.closers = add(n.closers)
+	}
+	n.mu.Unlock()
+	if closed {
+		for _, fn := range f {
+			_ = fn()
+		}
+	}
+}
 
 func (n *Node) fail(err error) {
 	n.log.Error("node stops", "err", err)
@@ -174,6 +201,15 @@ func (n *Node) fail(err error) {
 
 // Ready is closed when the node serves SQL (or, without SQL, transactions).
 func (n *Node) Ready() <-chan struct{} { return n.ready }
+
+// Wait returns the error that made the node useless, or nil once it is closed.
+func (n *Node) Wait() error {
+	err, ok := <-n.fatal
+	if !ok {
+		return nil
+	}
+	return err
+}
 
 // Failed delivers the error that makes the node useless.
 func (n *Node) Failed() <-chan error { return n.fatal }
@@ -210,8 +246,14 @@ func (n *Node) Close(context.Context) error {
 			}
 		default:
 		}
-		for _, f := range n.closers {
-			errs = append(errs, f())
+		n.mu.Lock()
+		closers := n.closers
+		n.closers, n.closed = nil, true
+		n.mu.Unlock()
+		for _, f := range closers {
+			if err := f(); err != nil && !errors.Is(err, net.ErrClosed) { // listeners are closed by their servers too
+				errs = append(errs, err)
+			}
 		}
 	})
 	return errors.Join(errs...)
@@ -229,6 +271,10 @@ func (n *Node) Register(mux *http.ServeMux) {
 	reg.MustRegister(n.stats, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)
+}
+
+// registerHealth adds what load balancers ask.
+func (n *Node) registerHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
 		select {
 		case <-n.ready:

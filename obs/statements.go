@@ -86,8 +86,8 @@ var (
 	descStatements = prometheus.NewDesc("godwit_statement_seconds", "Statement latency as the client's gateway saw it.", []string{"kind"}, nil)
 	descErrors     = prometheus.NewDesc("godwit_statement_errors_total", "Statements that failed.", []string{"kind"}, nil)
 	descTxns       = prometheus.NewDesc("godwit_transactions_total", "Finished transactions, autocommit statements included.", nil, nil)
-	descHops       = prometheus.NewDesc("godwit_wan_hops_total", "One-way WAN crossings on the critical path of transactions (two are a round trip).", nil, nil)
-	descBytes      = prometheus.NewDesc("godwit_wan_bytes_total", "WAN bytes caused by transactions, replication aside.", nil, nil)
+	descHops       = prometheus.NewDesc("godwit_transaction_wan_hops_total", "One-way WAN crossings on the critical path of transactions (two are a round trip).", nil, nil)
+	descBytes      = prometheus.NewDesc("godwit_transaction_wan_bytes_total", "WAN bytes caused by transactions, replication aside.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -1,0 +1,153 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wan"
+)
+
+// Start runs a real node: disk, TCP, HTTP, MySQL protocol. It returns once it
+// listens; Ready tells when it serves SQL, which may need `godwit init` first.
+// ctx bounds only the start.
+func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
+	cfg.Fill()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	st, err := store.Open(store.Options{Dir: cfg.Store, CacheMB: cfg.CacheMB, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	n := newNode(log)
+	n.closeLast(st.Close)
+	if err := n.start(cfg, st); err != nil {
+		_ = n.Close(ctx)
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Node) start(cfg Config, st *store.Store) error {
+	var uuid string
+	if ok, err := loadJSON(st, recUUID, &uuid); err != nil {
+		return err
+	} else if !ok {
+		uuid = cluster.NewUUID()
+		if err := saveJSON(st, recUUID, uuid); err != nil {
+			return err
+		}
+	}
+	var stored *cluster.Identity
+	ident := new(cluster.Identity)
+	if ok, err := loadJSON(st, recIdentity, ident); err != nil {
+		return err
+	} else if ok {
+		stored = ident
+		if t, err := storedTopology(st); err == nil && t != nil {
+			ident = &cluster.Identity{Node: ident.Node, First: *t}
+		}
+		if have := ident.First.RegionName(ident.First.RegionOf(ident.Node)); have != cfg.Region {
+			return base.Errorf(base.CodeInvalid, "the store %s belongs to node %d in region %s, not %s: start it with --region %s or name an empty store", cfg.Store, ident.Node, have, cfg.Region, have)
+		}
+	}
+	ln, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for other nodes: %w", err)
+	}
+	sqlLn, err := net.Listen("tcp", cfg.SQLListen)
+	if err != nil {
+		return fmt.Errorf("listen for MySQL clients: %w (%v)", err, ln.Close())
+	}
+	// The engine makes its own listener; holding the port until then tells a second process early.
+	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
+	cfg.adopt(n.addr, n.sqlAddr)
+	frames, web := wan.SplitHTTP(ln)
+	mux := http.NewServeMux()
+	self := cluster.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise}
+	boot := cluster.NewBootstrap(self, cfg.Join, stored, &http.Client{}, n.log, func(id *cluster.Identity) error { return saveJSON(st, recIdentity, id) })
+	boot.Register(mux)
+	n.registerHealth(mux)
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go srv.Serve(web)
+	ctx, cancel := context.WithCancel(context.Background())
+	running := make(chan struct{})
+	n.closeFirst(func() error {
+		cancel()
+		<-running
+		return srv.Close()
+	}, frames.Close, sqlLn.Close)
+	go func() {
+		defer close(running)
+		if err := n.join(ctx, cfg, st, boot, self, frames, sqlLn, mux); err != nil && ctx.Err() == nil {
+			n.fail(err)
+		}
+	}()
+	return nil
+}
+
+// join waits until the node belongs to a cluster and then runs it.
+func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *cluster.Bootstrap, self cluster.Joiner, frames, sqlLn net.Listener, mux *http.ServeMux) error {
+	id, err := boot.Run(ctx)
+	if err != nil {
+		return err
+	}
+	n.log.Info("node belongs to a cluster", "cluster", id.ClusterID, "node", id.Node)
+	tr, err := wan.NewTCP(wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID, Listener: frames, Logger: n.log})
+	if err != nil {
+		return err
+	}
+	if err := sqlLn.Close(); err != nil {
+		return err
+	}
+	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: clock.NewWall(cfg.MaxClockError), Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr}); err != nil {
+		return err
+	}
+	boot.Serve(n.cluster.Admit)
+	n.Register(mux)
+	return n.moved(ctx, self)
+}
+
+// moved tells the cluster where this node is now, if that has changed.
+func (n *Node) moved(ctx context.Context, self cluster.Joiner) error {
+	for {
+		t := n.cluster.Topology()
+		me := t.Node(n.ident.Node)
+		if me == nil || me.Gone {
+			return base.Errorf(base.CodeInvalid, "node %d was decommissioned; start with an empty store to join as a new node", n.ident.Node)
+		}
+		if me.Addr == self.Addr && me.SQL == self.SQL {
+			return nil
+		}
+		if _, err := n.cluster.Admit(ctx, self); err != nil {
+			n.log.Warn("the cluster does not know this node's new address yet", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// adopt fills in ports that the system chose.
+func (c *Config) adopt(addr, sqlAddr string) {
+	for _, p := range []struct {
+		adv    *string
+		actual string
+	}{{&c.Advertise, addr}, {&c.SQLAdvertise, sqlAddr}} {
+		host, port, _ := net.SplitHostPort(*p.adv)
+		if port == "0" {
+			_, port, _ = net.SplitHostPort(p.actual)
+			*p.adv = net.JoinHostPort(host, port)
+		}
+	}
+}
