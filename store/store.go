@@ -29,7 +29,7 @@ type Options struct {
 	Dir string
 	// FS is the file system; nil is the disk.
 	FS vfs.FS
-	// CacheMB is the size of the block cache; 0 is 128 (4 in simulation).
+	// CacheMB is the size of the block cache, without memtables; 0 is 128 (4 in simulation).
 	CacheMB int
 	// MemTableMB is when a memtable is flushed; 0 is 64 (4 in simulation).
 	MemTableMB int
@@ -107,8 +107,9 @@ func Open(opts Options) (*Store, error) {
 
 func (s *Store) pebbleOptions() *pebble.Options {
 	o := &pebble.Options{
-		FS:                          s.opts.FS,
-		Cache:                       pebble.NewCache(int64(s.opts.CacheMB) << 20),
+		FS: s.opts.FS,
+		// Pebble takes the memory of memtables out of the cache: one filling, one being flushed.
+		Cache:                       pebble.NewCache(int64(s.opts.CacheMB+2*s.opts.MemTableMB) << 20),
 		Comparer:                    &cockroachkvs.Comparer,
 		KeySchema:                   cockroachkvs.KeySchema.Name,
 		KeySchemas:                  sstable.MakeKeySchemas(&cockroachkvs.KeySchema),
@@ -128,7 +129,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 	for i := range o.Levels {
 		l := &o.Levels[i]
 		l.BlockSize = 16 << 10
-		l.IndexBlockSize = 64 << 10
+		l.IndexBlockSize = 256 << 10
 		l.FilterPolicy = bloom.FilterPolicy(10)
 		l.Compression = func() *block.CompressionProfile { return block.FastestCompression }
 	}
