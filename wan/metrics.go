@@ -1,0 +1,62 @@
+package wan
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Collector exposes the counters of a transport to Prometheus; register it.
+// constant labels (for instance node) tell several transports of one process apart.
+func Collector(t Transport, constant prometheus.Labels) prometheus.Collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("godwit_wan_"+name, help, labels, constant)
+	}
+	return &collector{
+		t:          t,
+		msgs:       desc("messages_total", "Messages exchanged with a peer.", "peer", "region", "kind", "direction"),
+		bytes:      desc("bytes_total", "Bytes of frames exchanged with a peer.", "peer", "region", "kind", "direction"),
+		overloaded: desc("overloaded_total", "Messages refused because a queue was full.", "peer", "region"),
+		dropped:    desc("dropped_total", "One-way messages lost.", "peer", "region"),
+		connects:   desc("connects_total", "Streams opened to a peer.", "peer", "region"),
+		connected:  desc("connected", "1 if a stream to the peer is open.", "peer", "region"),
+		queueMsgs:  desc("queue_messages", "Messages waiting to be sent.", "peer", "region"),
+		queueBytes: desc("queue_bytes", "Bytes waiting to be sent.", "peer", "region"),
+	}
+}
+
+type collector struct {
+	t                                                                            Transport
+	msgs, bytes, overloaded, dropped, connects, connected, queueMsgs, queueBytes *prometheus.Desc
+}
+
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.msgs, c.bytes, c.overloaded, c.dropped, c.connects, c.connected, c.queueMsgs, c.queueBytes} {
+		ch <- d
+	}
+}
+
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	for _, s := range c.t.Stats() {
+		peer, region := strconv.Itoa(int(s.Peer)), strconv.Itoa(int(s.Region))
+		put := func(d *prometheus.Desc, typ prometheus.ValueType, v float64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(d, typ, v, append([]string{peer, region}, labels...)...)
+		}
+		for _, k := range s.Kinds {
+			put(c.msgs, prometheus.CounterValue, float64(k.SentMsgs), k.Kind.String(), "sent")
+			put(c.msgs, prometheus.CounterValue, float64(k.RecvMsgs), k.Kind.String(), "received")
+			put(c.bytes, prometheus.CounterValue, float64(k.SentBytes), k.Kind.String(), "sent")
+			put(c.bytes, prometheus.CounterValue, float64(k.RecvBytes), k.Kind.String(), "received")
+		}
+		put(c.overloaded, prometheus.CounterValue, float64(s.Overloaded))
+		put(c.dropped, prometheus.CounterValue, float64(s.Dropped))
+		put(c.connects, prometheus.CounterValue, float64(s.Connects))
+		up := 0.0
+		if s.Connected {
+			up = 1
+		}
+		put(c.connected, prometheus.GaugeValue, up)
+		put(c.queueMsgs, prometheus.GaugeValue, float64(s.QueuedMsgs))
+		put(c.queueBytes, prometheus.GaugeValue, float64(s.QueuedBytes))
+	}
+}

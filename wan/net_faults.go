@@ -1,0 +1,152 @@
+package wan
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// cutSet says which paths are cut.
+type cutSet struct {
+	regions  map[regionPair]struct{}
+	nodes    map[nodePair]struct{}
+	isolated map[base.NodeID]struct{}
+}
+
+func (c *cutSet) any() bool { return len(c.regions)+len(c.nodes)+len(c.isolated) > 0 }
+
+func set[K comparable](m *map[K]struct{}, k K, on bool) {
+	if !on {
+		delete(*m, k)
+		return
+	}
+	if *m == nil {
+		*m = map[K]struct{}{}
+	}
+	(*m)[k] = struct{}{}
+}
+
+// Cut cuts the paths between two regions, or between all pairs of nodes of one
+// region if a == b. One-way messages that meet a cut are lost; requests and
+// answers wait for it to heal, NetOptions.StallAfter at most.
+func (n *Network) Cut(a, b base.RegionID) { n.CutOneWay(a, b); n.CutOneWay(b, a) }
+
+// CutOneWay cuts one direction.
+func (n *Network) CutOneWay(from, to base.RegionID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	set(&n.cuts.regions, regionPair{from, to}, true)
+}
+
+// Heal undoes Cut and CutOneWay.
+func (n *Network) Heal(a, b base.RegionID) {
+	n.change(func() {
+		set(&n.cuts.regions, regionPair{a, b}, false)
+		set(&n.cuts.regions, regionPair{b, a}, false)
+	})
+}
+
+// CutNodes cuts the path between two nodes, both ways.
+func (n *Network) CutNodes(a, b base.NodeID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	set(&n.cuts.nodes, nodePair{a, b}, true)
+	set(&n.cuts.nodes, nodePair{b, a}, true)
+}
+
+// HealNodes undoes CutNodes.
+func (n *Network) HealNodes(a, b base.NodeID) {
+	n.change(func() {
+		set(&n.cuts.nodes, nodePair{a, b}, false)
+		set(&n.cuts.nodes, nodePair{b, a}, false)
+	})
+}
+
+// Isolate cuts a node off from all others.
+func (n *Network) Isolate(id base.NodeID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	set(&n.cuts.isolated, id, true)
+}
+
+// Rejoin undoes Isolate.
+func (n *Network) Rejoin(id base.NodeID) {
+	n.change(func() { set(&n.cuts.isolated, id, false) })
+}
+
+// HealAll undoes all cuts and isolations.
+func (n *Network) HealAll() { n.change(func() { n.cuts = cutSet{} }) }
+
+// change heals something, and sends on what waited for it: the sender's next
+// retransmission comes one timeout later.
+func (n *Network) change(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f()
+	// In a fixed order, so that a seed repeats.
+	pipes := make([]*pipe, 0, len(n.held))
+	for p := range n.held {
+		pipes = append(pipes, p)
+	}
+	slices.SortFunc(pipes, func(a, b *pipe) int { return a.compare(b) })
+	now := n.now()
+	for _, p := range pipes {
+		if n.isCut(p.from, p.to) {
+			continue
+		}
+		delete(n.held, p)
+		held := p.held
+		p.held = nil
+		for _, h := range held {
+			n.depart(p, h, now, n.rto(p.path, p.back))
+		}
+	}
+}
+
+// isCut reports whether nothing passes from one node to the other.
+func (n *Network) isCut(from, to *netEnd) bool {
+	if !n.cuts.any() {
+		return false
+	}
+	c := &n.cuts
+	if _, ok := c.isolated[from.id]; ok {
+		return true
+	}
+	if _, ok := c.isolated[to.id]; ok {
+		return true
+	}
+	if _, ok := c.nodes[nodePair{from.id, to.id}]; ok {
+		return true
+	}
+	_, ok := c.regions[regionPair{from.region, to.region}]
+	return ok
+}
+
+// Crash ends a node at once, as kill -9 does: everything in flight from and to
+// it is lost, its transport fails, and peers whose Calls it has not answered
+// learn that one one-way delay later (unless cut off from it: then when the
+// call has waited StallAfter). The id can Join again.
+func (n *Network) Crash(id base.NodeID) {
+	n.mu.Lock()
+	v := n.nodes[id]
+	n.mu.Unlock()
+	if v != nil && !v.closed.Swap(true) {
+		v.leave(errCrashed)
+		for _, p := range v.pools {
+			p.close()
+		}
+	}
+}
+
+var (
+	errCrashed = errors.New("connection reset by peer")
+	errRefused = errors.New("connection refused")
+	errStalled = errors.New("connection timed out")
+)
+
+// rto is TCP's retransmission timeout on a path.
+func (n *Network) rto(there, back *path) time.Duration {
+	return there.spec.Delay + back.spec.Delay + n.opt.MinRTO
+}

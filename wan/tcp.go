@@ -1,0 +1,398 @@
+package wan
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// TCPOptions configure one node's transport over TCP.
+type TCPOptions struct {
+	Self   base.NodeID // 0: this node has no identity yet; it can only be asked (wire.KindAsk)
+	Region base.RegionID
+	// ClusterID must be the same on both ends; "" accepts only those who ask.
+	ClusterID string
+	// Listen is the address to listen on, host:port. Listener is used instead if
+	// not nil. With neither, the node only dials.
+	Listen   string
+	Listener net.Listener
+	// TLSServer and TLSClient turn TLS on; both or none. The client's ServerName
+	// is the host of the peer's address unless set.
+	TLSServer, TLSClient *tls.Config
+	// Dial replaces the dialler, for tests and proxies.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+	// DialTimeout bounds connecting and handshake. Default 3 s.
+	DialTimeout time.Duration
+	// DeadAfter is how long unacknowledged bytes or a silent connection are
+	// taken before the connection counts as broken. Default 10 s.
+	DeadAfter time.Duration
+	// RetryMin and RetryMax bound the pause after failed dials: messages in it
+	// fail at once, the first one after it dials again. Defaults 50 ms and 1 s.
+	RetryMin, RetryMax time.Duration
+	// MaxConns bounds accepted connections. Default 1024.
+	MaxConns int
+	Limits   Limits
+	Logger   *slog.Logger
+}
+
+func (o *TCPOptions) setDefaults() {
+	set := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	set(&o.DialTimeout, 3*time.Second)
+	set(&o.DeadAfter, 10*time.Second)
+	set(&o.RetryMin, 50*time.Millisecond)
+	set(&o.RetryMax, time.Second)
+	o.RetryMax = max(o.RetryMax, o.RetryMin)
+	if o.MaxConns <= 0 {
+		o.MaxConns = 1024
+	}
+}
+
+// TCP is the Transport over TCP.
+type TCP struct {
+	core
+	opt    TCPOptions
+	ln     net.Listener
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // connection goroutines
+
+	pmu   sync.RWMutex
+	links map[base.NodeID]*tcpPeer
+
+	smu   sync.Mutex
+	conns map[*serverConn]struct{} // accepted
+	slots map[slotKey]*serverConn  // the current one of each peer and class
+}
+
+type slotKey struct {
+	node  base.NodeID
+	class class
+}
+
+// tcpPeer is what SetPeer said, and the streams to there.
+type tcpPeer struct {
+	id    base.NodeID
+	count *counters
+	mu    sync.Mutex
+	addr  string
+	links [numClasses]tcpLink
+}
+
+// NewTCP makes the transport and binds its listener, so that the address can
+// be told to others; Start begins to accept.
+func NewTCP(opt TCPOptions) (*TCP, error) {
+	opt.setDefaults()
+	if (opt.TLSServer == nil) != (opt.TLSClient == nil) {
+		return nil, base.Errorf(base.CodeInvalid, "TLS needs both a server and a client configuration")
+	}
+	if opt.Self != 0 && opt.ClusterID == "" {
+		return nil, base.Errorf(base.CodeInvalid, "node %d has no cluster id", opt.Self)
+	}
+	t := &TCP{opt: opt, ln: opt.Listener, links: map[base.NodeID]*tcpPeer{}, conns: map[*serverConn]struct{}{}, slots: map[slotKey]*serverConn{}}
+	t.init(opt.Self, opt.Region, opt.Limits, opt.Logger)
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	if t.ln == nil && opt.Listen != "" {
+		ln, err := net.Listen("tcp", opt.Listen)
+		if err != nil {
+			t.cancel()
+			return nil, base.Errorf(base.CodeInvalid, "listen on %s: %v (is the port taken by another node?)", opt.Listen, err)
+		}
+		t.ln = ln
+	}
+	return t, nil
+}
+
+// Addr is the address listened on; nil without a listener.
+func (t *TCP) Addr() net.Addr {
+	if t.ln == nil {
+		return nil
+	}
+	return t.ln.Addr()
+}
+
+// Start implements [Transport].
+func (t *TCP) Start() error {
+	if t.closed.Load() || t.started.Swap(true) {
+		return base.Errorf(base.CodeInvalid, "transport of node %d was started already, or is closed", t.self)
+	}
+	if t.ln != nil {
+		t.wg.Add(1)
+		go t.accept()
+	}
+	return nil
+}
+
+// Close implements [Transport].
+func (t *TCP) Close() error {
+	if t.closed.Swap(true) {
+		return nil
+	}
+	t.cancel()
+	if t.ln != nil {
+		t.ln.Close()
+	}
+	t.pmu.RLock()
+	for _, p := range t.links {
+		p.drop(errClosed)
+	}
+	t.pmu.RUnlock()
+	t.smu.Lock()
+	for c := range t.conns {
+		c.close()
+	}
+	t.smu.Unlock()
+	t.closePools(&t.wg)
+	return nil
+}
+
+var errClosed = errors.New("the transport is closed")
+
+// SetPeer implements [Transport].
+func (t *TCP) SetPeer(id base.NodeID, addr string, region base.RegionID) {
+	c := t.counters(id)
+	c.region.Store(uint32(region))
+	t.pmu.Lock()
+	p := t.links[id]
+	if p == nil {
+		p = &tcpPeer{id: id, count: c, addr: addr}
+		for i := range p.links {
+			p.links[i] = tcpLink{t: t, p: p, class: class(i)}
+		}
+		t.links[id] = p
+	}
+	t.pmu.Unlock()
+	p.mu.Lock()
+	moved := p.addr != addr
+	p.addr = addr
+	p.mu.Unlock()
+	if moved {
+		p.drop(fmt.Errorf("it moved to %s", addr))
+	}
+}
+
+// Region implements [Transport].
+func (t *TCP) Region(id base.NodeID) base.RegionID {
+	if id == t.self {
+		return t.region
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if c := t.peers[id]; c != nil {
+		return base.RegionID(c.region.Load())
+	}
+	return 0
+}
+
+// Stats implements [Transport].
+func (t *TCP) Stats() []LinkStats {
+	return t.allStats(func(s *LinkStats) {
+		p := t.peer(s.Peer)
+		if p == nil {
+			return
+		}
+		for i := range p.links {
+			m, b, up := p.links[i].queued()
+			s.QueuedMsgs += m
+			s.QueuedBytes += b
+			s.Connected = s.Connected || up
+		}
+	})
+}
+
+func (t *TCP) peer(id base.NodeID) *tcpPeer {
+	t.pmu.RLock()
+	defer t.pmu.RUnlock()
+	return t.links[id]
+}
+
+func (t *TCP) link(to base.NodeID, kind wire.Kind) (*tcpLink, error) {
+	if t.closed.Load() {
+		return nil, unsent(base.CodeUnavailable, errClosed, "node %d is shutting down", t.self)
+	}
+	if p := t.peer(to); p != nil {
+		return &p.links[classOf(kind)], nil
+	}
+	return nil, unsent(base.CodeUnavailable, nil, "node %d has no known address", to)
+}
+
+// Send implements [Transport].
+func (t *TCP) Send(to base.NodeID, kind wire.Kind, m Msg) error {
+	if to == t.self {
+		return base.Errorf(base.CodeInvalid, "node %d sends %s to itself", to, kind)
+	}
+	l, err := t.link(to, kind)
+	if err != nil {
+		return err
+	}
+	s, err := l.stream(t)
+	if err != nil {
+		l.p.count.dropped.Add(1)
+		return err
+	}
+	n, err := s.out.put(typeSend, kind, 0, 0, m, nil, false)
+	if err != nil {
+		return l.putError(s, kind, err)
+	}
+	l.p.count.sent(kind, n)
+	return nil
+}
+
+// Call implements [Transport].
+func (t *TCP) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, resp Msg) error {
+	if to == t.self {
+		return t.callSelf(ctx, kind, req, resp)
+	}
+	if err := ctx.Err(); err != nil {
+		return unsent(base.CodeCanceled, err, "%s request to node %d was not sent: %v", kind, to, err)
+	}
+	l, err := t.link(to, kind)
+	if err != nil {
+		return err
+	}
+	s, err := l.stream(t)
+	if err != nil {
+		return err
+	}
+	id, cl := t.nextID.Add(1), newCall()
+	switch s.calls.add(id, cl, t.lim.Pending) {
+	case tableFull:
+		l.p.count.overloaded.Add(1)
+		return unsent(base.CodeOverloaded, nil, "%d calls to node %d are unanswered: retry later", t.lim.Pending, to)
+	case tableClosed:
+		return s.failure(false)
+	}
+	n, err := s.out.put(typeRequest, kind, timeoutOf(ctx), id, req, cl, false)
+	if err != nil {
+		if s.calls.take(id) == nil {
+			<-cl.done
+		}
+		callPool.Put(cl)
+		return l.putError(s, kind, err)
+	}
+	l.p.count.sent(kind, n)
+	return t.await(ctx, &s.calls, id, cl, l.p.count, kind, n, resp, func() bool {
+		if s.out.withdraw(cl) {
+			return true
+		}
+		s.out.put(typeCancel, kind, 0, id, nil, nil, false)
+		return false
+	})
+}
+
+// connect dials, encrypts and shakes hands.
+func (o *TCPOptions) connect(ctx context.Context, addr string, h hello) (net.Conn, *bufio.Reader, welcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.DialTimeout)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	var conn net.Conn
+	var err error
+	if o.Dial != nil {
+		conn, err = o.Dial(ctx, addr)
+	} else {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	}
+	if err != nil {
+		return nil, nil, welcome{}, err
+	}
+	tuneConn(conn, o.DeadAfter)
+	// An end of ctx (Close) must also end a handshake under way.
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if o.TLSClient != nil {
+		cfg := o.TLSClient.Clone()
+		if cfg.ServerName == "" && !cfg.InsecureSkipVerify {
+			cfg.ServerName, _, _ = net.SplitHostPort(addr)
+		}
+		tc := tls.Client(conn, cfg)
+		if err := tc.HandshakeContext(ctx); err != nil {
+			conn.Close()
+			return nil, nil, welcome{}, fmt.Errorf("TLS: %w", err)
+		}
+		conn = tc
+	}
+	r := bufio.NewReaderSize(conn, readBuffer)
+	w, err := greet(conn, r, h, deadline)
+	if err == nil && !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, nil, w, err
+	}
+	return conn, r, w, nil
+}
+
+// readBuffer is the size of one read from the socket.
+const readBuffer = 64 << 10
+
+// tuneConn sets what every connection wants: no Nagle delay, and death noticed within dead.
+func tuneConn(conn net.Conn, dead time.Duration) {
+	if u, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = u.NetConn()
+	}
+	tc, ok := conn.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	tc.SetNoDelay(true)
+	tc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: dead / 2, Interval: max(dead/6, time.Second), Count: 3})
+	setUserTimeout(tc, dead)
+}
+
+// Ask sends one request to an address, as nobody in particular, and waits for
+// the answer: a new node asks for its cluster like this before it has an
+// identity. opt gives TLS and timeouts; the listener must serve wire.KindAsk.
+func Ask(ctx context.Context, opt TCPOptions, addr string, req, resp Msg) error {
+	opt.setDefaults()
+	lim := opt.Limits.withDefaults()
+	conn, r, w, err := opt.connect(ctx, addr, hello{version: protocolVersion, class: classRPC})
+	if err != nil {
+		return dialError(0, addr, err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
+	b, err := appendFrame(nil, typeRequest, wire.KindAsk, timeoutOf(ctx), 1, req, lim.MaxFrame)
+	if err != nil {
+		return unsent(base.CodeInvalid, err, "%v", err)
+	}
+	var f frame
+	if _, err = conn.Write(b); err == nil {
+		f, err = readFrame(r, lim.MaxFrame)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return unanswered(base.CodeCanceled, ctx.Err(), "no answer from %s in time: %v", addr, ctx.Err())
+		}
+		return unanswered(base.CodeUnavailable, err, "%s did not answer: %v", addr, err)
+	}
+	var c core
+	cl := newCall()
+	cl.f = f
+	cl.done <- struct{}{}
+	return c.await(context.Background(), nil, 1, cl, &counters{peer: w.node}, wire.KindAsk, len(b), resp, nil)
+}
+
+func dialError(node base.NodeID, addr string, err error) error {
+	who := fmt.Sprintf("node %d at %s", node, addr)
+	if node == 0 {
+		who = addr
+	}
+	var e *base.Error
+	if errors.As(err, &e) {
+		return unsent(e.Code, err, "%s: %s", who, e.Msg)
+	}
+	return unsent(base.CodeUnavailable, err, "%s cannot be reached: %v", who, err)
+}
