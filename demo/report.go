@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -31,6 +32,25 @@ type Report struct {
 	// OK is false if a check failed or a client saw an error; Failures says why.
 	OK       bool     `json:"ok"`
 	Failures []string `json:"failures"`
+}
+
+// MarshalJSON writes empty lists, never null, for what did not occur.
+func (r *Report) MarshalJSON() ([]byte, error) {
+	type plain Report // without this method
+	c := plain(*r)
+	if c.Regions == nil {
+		c.Regions = []Figures{}
+	}
+	if c.All.Kinds == nil {
+		c.All.Kinds = []KindFigures{}
+	}
+	if c.Checks == nil {
+		c.Checks = []workload.CheckResult{}
+	}
+	if c.Failures == nil {
+		c.Failures = []string{}
+	}
+	return json.Marshal(c)
 }
 
 func (r *Report) fail(format string, args ...any) {
