@@ -66,7 +66,7 @@ type Options struct {
 	// Age is the priority for WAIT_DIE, smaller is older. A retry passes the
 	// Age of its first attempt so that it cannot starve. 0 is now.
 	Age base.Timestamp
-	// LockTimeout bounds each wait for a lock; 0 is the cluster default (10 s... see txn.Config).
+	// LockTimeout bounds each wait for a lock; 0 is the cluster's default, 10 s.
 	LockTimeout time.Duration
 	// Trace collects round trips and bytes of the transaction; may be nil.
 	Trace *obs.Trace
@@ -97,6 +97,10 @@ type ScanRequest struct {
 	Limit int
 	// MaxBytes bounds the answer; 0 is 1 MiB. At least one row is returned.
 	MaxBytes int
+	// State belongs to the implementation; set only in ScanResult.Next. A scan
+	// sees the transaction's own writes as of its first batch, so a statement
+	// that writes what it scans never meets its own rows.
+	State any
 }
 
 // ScanResult is one batch. If More, call again with the same request and Resume.

@@ -15,13 +15,20 @@ type call struct {
 	start uint64
 }
 
-var callPool = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
+// callPool reuses calls. Each transport has its own: a channel of one synctest
+// bubble must not appear in another.
+type callPool struct{ p sync.Pool }
 
-func newCall() *call {
-	c := callPool.Get().(*call)
+func (p *callPool) get() *call {
+	c, _ := p.p.Get().(*call)
+	if c == nil {
+		c = &call{done: make(chan struct{}, 1)}
+	}
 	c.f, c.err, c.start = frame{}, nil, math.MaxUint64
 	return c
 }
+
+func (p *callPool) put(c *call) { p.p.Put(c) }
 
 // callTable holds the unanswered calls of one stream. Who takes a call out of
 // it is the only one to complete it, once.

@@ -26,6 +26,7 @@ type core struct {
 	started  atomic.Bool
 	closed   atomic.Bool
 
+	free    callPool
 	nextID  atomic.Uint64
 	inbound atomic.Int64 // bytes of requests admitted and not yet answered
 
@@ -217,7 +218,9 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 	if r := p.region.Load(); r != uint32(c.region) && r != 0 {
 		tr = obs.TraceOf(ctx)
 	}
-	tr.AddBytes(1, sent)
+	if sent > 0 {
+		tr.AddBytes(1, sent)
+	}
 	select {
 	case <-cl.done:
 	case <-ctx.Done():
@@ -226,7 +229,7 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 			break
 		}
 		gone := withdraw()
-		callPool.Put(cl)
+		c.free.put(cl)
 		err := ctx.Err()
 		if gone {
 			return unsent(base.CodeCanceled, err, "%s request to node %d was not sent in time: %v", kind, p.peer, err)
@@ -234,7 +237,7 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 		return unanswered(base.CodeCanceled, err, "no answer to %s from node %d in time: %v", kind, p.peer, err)
 	}
 	f, err := cl.f, cl.err
-	callPool.Put(cl)
+	c.free.put(cl)
 	if err != nil {
 		return err
 	}

@@ -134,14 +134,20 @@ func parseFrame(b []byte) (frame, error) {
 		body:    b[headerLen:len(b):len(b)],
 		size:    len(b),
 	}
+	return f, checkHeader(b)
+}
+
+// checkHeader judges what need not wait for the body.
+func checkHeader(b []byte) error {
+	typ := frameType(b[10])
+	if typ == 0 || typ >= typeMax || b[11] != 0 {
+		return fmt.Errorf("malformed frame: type %d, flags %#x", typ, b[11])
+	}
 	// The version of a hello is judged by the handshake, which can answer it.
-	if b[8] != frameVersion && f.typ != typeHello && f.typ != typeWelcome {
-		return frame{}, fmt.Errorf("frame version %d, this node speaks %d", b[8], frameVersion)
+	if b[8] != frameVersion && typ != typeHello && typ != typeWelcome {
+		return fmt.Errorf("frame version %d, this node speaks %d", b[8], frameVersion)
 	}
-	if f.typ == 0 || f.typ >= typeMax || b[11] != 0 {
-		return frame{}, fmt.Errorf("malformed frame: type %d, flags %#x", b[10], b[11])
-	}
-	return f, nil
+	return nil
 }
 
 // firstRead bounds what a length field alone can make a reader allocate.
@@ -157,6 +163,15 @@ func readFrame(r *bufio.Reader, maxFrame int) (frame, error) {
 		return frame{}, err
 	}
 	n, err := frameLen(head, maxFrame)
+	if err != nil {
+		return frame{}, err
+	}
+	// Nonsense is noticed here rather than when as much of it has come as its length says.
+	if head, err = r.Peek(headerLen); err == nil {
+		err = checkHeader(head)
+	} else if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return frame{}, err
 	}

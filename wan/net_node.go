@@ -30,13 +30,16 @@ type netNode struct {
 	wg   sync.WaitGroup // goroutines that run ordered handlers
 
 	cmu   sync.RWMutex
-	conns map[connKey]*netConn // dialled from here
+	conns map[connKey]*netConn  // dialled from here
+	dying map[*netConn]struct{} // their peer is gone, and the reset is on its way here
+
+	nobody callTable // calls to nodes that are not there
 }
 
 // netConn is one stream: requests and one-way messages go forth, answers come back.
 type netConn struct {
 	net      *Network
-	from, to *netNode // to is the life that was there when the stream was opened; nil: nobody
+	from, to *netNode // to is the life that was there when the stream was opened; nil: nobody, and nothing enters
 	class    class
 	peer     netEnd
 	fwd, rev pipe
@@ -173,6 +176,10 @@ func (v *netNode) leave(why error) {
 		mine = append(mine, c)
 		delete(v.conns, k)
 	}
+	for c := range v.dying {
+		mine = append(mine, c)
+	}
+	v.dying = nil
 	v.cmu.Unlock()
 	for _, o := range n.nodes {
 		o.cmu.Lock()
@@ -181,12 +188,19 @@ func (v *netNode) leave(why error) {
 				c.kill()
 				theirs = append(theirs, c)
 				delete(o.conns, k)
+				if o.dying == nil {
+					o.dying = map[*netConn]struct{}{}
+				}
+				o.dying[c] = struct{}{}
 			}
 		}
 		o.cmu.Unlock()
 	}
 	for _, c := range theirs {
 		reset := func() {
+			c.from.cmu.Lock()
+			delete(c.from.dying, c)
+			c.from.cmu.Unlock()
 			c.calls.drain(true, func(*call) error {
 				return unanswered(base.CodeUnavailable, why, "connection to node %d broke before the answer: %v", v.self, why)
 			})
@@ -208,6 +222,9 @@ func (v *netNode) leave(why error) {
 			return unanswered(base.CodeUnavailable, errClosed, "node %d is shutting down", v.self)
 		})
 	}
+	v.nobody.drain(true, func(*call) error {
+		return unsent(base.CodeUnavailable, errClosed, "node %d is shutting down", v.self)
+	})
 }
 
 // kill loses everything in flight on the stream; Network.mu is held.
@@ -307,6 +324,10 @@ func (v *netNode) Send(to base.NodeID, kind wire.Kind, m Msg) error {
 	if err != nil {
 		return err
 	}
+	if c.to == nil {
+		c.count.dropped.Add(1)
+		return nil // as on TCP, where the dial fails later
+	}
 	buf, err := appendFrame(nil, typeSend, kind, 0, 0, m, v.lim.MaxFrame)
 	if err != nil {
 		return unsent(base.CodeInvalid, err, "%s to node %d: %v", kind, to, err)
@@ -341,12 +362,15 @@ func (v *netNode) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req,
 	if err != nil {
 		return err
 	}
+	if c.to == nil {
+		return v.callNobody(ctx, c, kind)
+	}
 	id := v.nextID.Add(1)
 	buf, err := appendFrame(nil, typeRequest, kind, timeoutOf(ctx), id, req, v.lim.MaxFrame)
 	if err != nil {
 		return unsent(base.CodeInvalid, err, "%s to node %d: %v", kind, to, err)
 	}
-	cl := newCall()
+	cl := v.free.get()
 	switch c.calls.add(id, cl, v.lim.Pending) {
 	case tableFull:
 		c.count.overloaded.Add(1)
@@ -358,7 +382,7 @@ func (v *netNode) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req,
 		if c.calls.take(id) == nil {
 			<-cl.done
 		}
-		callPool.Put(cl)
+		v.free.put(cl)
 		return c.notTaken(err)
 	}
 	c.count.sent(kind, len(buf))
@@ -430,11 +454,6 @@ func (c *netConn) arrive(p *pipe, pc parcel) {
 		c.calls.answer(f)
 		return
 	}
-	if c.to == nil {
-		c.refused(f)
-		p.lose(pc)
-		return
-	}
 	if f.typ != typeSend {
 		c.fwdLoad.release(f.size)
 		if err := c.to.receive(&c.s, f); err != nil {
@@ -476,17 +495,27 @@ func (c *netConn) drain() {
 	}
 }
 
-// refused answers a request that found nobody.
-func (c *netConn) refused(f frame) {
-	if f.typ != typeRequest {
-		return
+// callNobody is a call to a node that is known and not there: refused after a
+// round trip, or, if cut off from it, when connecting has taken too long.
+func (v *netNode) callNobody(ctx context.Context, c *netConn, kind wire.Kind) error {
+	id, cl := v.nextID.Add(1), v.free.get()
+	switch v.nobody.add(id, cl, v.lim.Pending) {
+	case tableFull:
+		return unsent(base.CodeOverloaded, nil, "%d calls are waiting for nodes that are down: retry later", v.lim.Pending)
+	case tableClosed:
+		return unsent(base.CodeUnavailable, errClosed, "node %d is shutting down", v.self)
 	}
-	n := c.net
+	n := v.net
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.after(c.rev.path.spec.Delay, func() {
-		c.calls.fail(f.id, unsent(base.CodeUnavailable, errRefused, "node %d cannot be reached: %v", c.peer.id, errRefused))
+	d, why := c.fwd.path.spec.Delay+c.rev.path.spec.Delay, errRefused
+	if n.isCut(c.fwd.from, c.fwd.to) || n.isCut(c.rev.from, c.rev.to) {
+		d, why = n.opt.StallAfter, errStalled
+	}
+	n.after(d, func() {
+		v.nobody.fail(id, unsent(base.CodeUnavailable, why, "node %d cannot be reached: %v", c.peer.id, why))
 	})
+	n.mu.Unlock()
+	return v.await(ctx, &v.nobody, id, cl, c.count, kind, 0, nil, func() bool { return true })
 }
 
 // reply sends an answer back; while the stream is full it waits, and with it the handler.

@@ -266,7 +266,7 @@ func (t *TCP) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, res
 	if err != nil {
 		return err
 	}
-	id, cl := t.nextID.Add(1), newCall()
+	id, cl := t.nextID.Add(1), t.free.get()
 	switch s.calls.add(id, cl, t.lim.Pending) {
 	case tableFull:
 		l.p.count.overloaded.Add(1)
@@ -279,7 +279,7 @@ func (t *TCP) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, res
 		if s.calls.take(id) == nil {
 			<-cl.done
 		}
-		callPool.Put(cl)
+		t.free.put(cl)
 		return l.putError(s, kind, err)
 	}
 	l.p.count.sent(kind, n)
@@ -379,7 +379,7 @@ func Ask(ctx context.Context, opt TCPOptions, addr string, req, resp Msg) error 
 		return unanswered(base.CodeUnavailable, err, "%s did not answer: %v", addr, err)
 	}
 	var c core
-	cl := newCall()
+	cl := c.free.get()
 	cl.f = f
 	cl.done <- struct{}{}
 	return c.await(context.Background(), nil, 1, cl, &counters{peer: w.node}, wire.KindAsk, len(b), resp, nil)

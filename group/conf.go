@@ -1,0 +1,190 @@
+package group
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+func (g *Group) applyConf(e *pb.Entry) error {
+	cc := new(pb.ConfChangeV2)
+	if e.GetType() == pb.EntryConfChange {
+		v1 := new(pb.ConfChange)
+		if err := proto.Unmarshal(e.GetData(), v1); err != nil {
+			return base.Errorf(base.CodeCorrupt, "group %v: membership change at %d cannot be decoded: %v", g.id, e.GetIndex(), err)
+		}
+		cc = v1.AsV2()
+	} else if err := proto.Unmarshal(e.GetData(), cc); err != nil {
+		return base.Errorf(base.CodeCorrupt, "group %v: membership change at %d cannot be decoded: %v", g.id, e.GetIndex(), err)
+	}
+	was := g.member()
+	g.setConf(g.rn.ApplyConfChange(cc))
+	g.confApplied = e.GetIndex()
+	g.host.opts.Logger.Info("group membership changed", "group", g.id.String(), "conf", raft.DescribeConfState(g.conf))
+	if was && !g.member() {
+		g.removed = true
+	}
+	return nil
+}
+
+func (g *Group) setConf(cs *pb.ConfState) {
+	self := uint64(g.host.opts.Self)
+	g.conf = cs
+	g.voter = slices.Contains(cs.Voters, self) || slices.Contains(cs.VotersOutgoing, self)
+	g.sole = g.voter && len(cs.Voters) == 1 && len(cs.VotersOutgoing) == 0
+}
+
+func (g *Group) member() bool {
+	self := uint64(g.host.opts.Self)
+	return g.voter || slices.Contains(g.conf.Learners, self) || slices.Contains(g.conf.LearnersNext, self)
+}
+
+// peer is a leader's view of another member.
+type peer struct {
+	id      uint64
+	match   uint64
+	live    bool // heard of within an election timeout
+	snap    bool // is being sent a snapshot
+	caught  bool // receives the log as it comes, and has all that was committed but a little
+	learner bool
+}
+
+// caughtLag is how many entries a learner may be behind when it becomes a voter.
+const caughtLag = 64
+
+func (g *Group) eachPeer(f func(peer)) {
+	self := uint64(g.host.opts.Self)
+	applied := g.applied.Load()
+	g.rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+		if id != self {
+			f(peer{id, pr.Match, pr.RecentActive, pr.State == tracker.StateSnapshot, pr.State == tracker.StateReplicate && pr.Match+caughtLag >= applied, pr.IsLearner})
+		}
+	})
+}
+
+// ChangeMembers makes voters and learners the members of the group, through
+// joint consensus, and waits until it is so. New voters first join as
+// learners and catch up. It must be called on the leader; a leader that is not
+// among the new voters first hands its lead to one of them and answers
+// CodeNotLeader: call again there. A call that was cut short may be repeated,
+// also with other members.
+//
+// A replica that learns of its own removal destroys its raft state; one that
+// does not (it was down) is removed with Host.Remove.
+func (g *Group) ChangeMembers(ctx context.Context, voters, learners []base.NodeID) error {
+	want := Conf{Voters: voters, Learners: learners}
+	if err := checkConf(g.id, want); err != nil {
+		return err
+	}
+	retry := time.NewTicker(g.host.opts.TickInterval)
+	defer retry.Stop()
+	for {
+		changed := g.change()
+		var done bool
+		var err error
+		if e := g.do(ctx, func() { done, err = g.stepMembers(want) }); e != nil {
+			return e
+		}
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-retry.C: // followers catch up, changes get lost
+		case <-g.done:
+			return g.gone()
+		case <-ctx.Done():
+			return base.Errorf(base.CodeCanceled, "group %v: %v while its members were being changed; repeat the change", g.id, ctx.Err())
+		}
+	}
+}
+
+// stepMembers takes the next step towards a membership, if nothing is under way.
+func (g *Group) stepMembers(want Conf) (done bool, err error) {
+	if g.state != raft.StateLeader {
+		return false, g.notLeader(g.lead)
+	}
+	if len(g.conf.VotersOutgoing) > 0 || !g.serving {
+		return false, nil // raft leaves a joint configuration by itself
+	}
+	self := uint64(g.host.opts.Self)
+	voters, learners := raftIDs(want.Voters), raftIDs(want.Learners)
+	if sameIDs(g.conf.Voters, voters) && sameIDs(g.conf.Learners, learners) {
+		return true, nil
+	}
+	if !slices.Contains(voters, self) {
+		for _, id := range voters {
+			if slices.Contains(g.conf.Voters, id) {
+				if g.xfer == nil {
+					_ = g.beginHandover(id)
+				}
+				return false, nil // ends with notLeader
+			}
+		}
+	}
+	var cc pb.ConfChangeV2
+	change := func(t pb.ConfChangeType, id uint64) {
+		cc.Changes = append(cc.Changes, &pb.ConfChangeSingle{Type: t.Enum(), NodeId: new(id)})
+	}
+	for _, id := range slices.Concat(voters, learners) {
+		if !slices.Contains(g.conf.Voters, id) && !slices.Contains(g.conf.Learners, id) {
+			change(pb.ConfChangeType_ConfChangeAddLearnerNode, id)
+		}
+	}
+	if len(cc.Changes) == 0 {
+		ready := make(map[uint64]bool)
+		g.eachPeer(func(p peer) { ready[p.id] = p.caught })
+		for _, id := range voters {
+			if !slices.Contains(g.conf.Voters, id) {
+				if !ready[id] {
+					return false, nil
+				}
+				change(pb.ConfChangeType_ConfChangeAddNode, id)
+			}
+		}
+		for _, id := range learners {
+			if slices.Contains(g.conf.Voters, id) {
+				change(pb.ConfChangeType_ConfChangeAddLearnerNode, id)
+			}
+		}
+		for _, id := range slices.Concat(g.conf.Voters, g.conf.Learners) {
+			if !slices.Contains(voters, id) && !slices.Contains(learners, id) {
+				change(pb.ConfChangeType_ConfChangeRemoveNode, id)
+			}
+		}
+	}
+	// Dropped or refused while another change is pending: the next step tries again.
+	if g.applied.Load() >= g.confIndex {
+		if err := g.rn.ProposeConfChange(&cc); err == nil {
+			last, _ := g.lastIndex()
+			g.confIndex = last
+		}
+	}
+	return false, nil
+}
+
+// lastIndex is that of raft, unstable entries included.
+func (g *Group) lastIndex() (uint64, bool) {
+	var last uint64
+	self := uint64(g.host.opts.Self)
+	g.rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+		if id == self {
+			last = pr.Next - 1
+		}
+	})
+	return last, last > 0
+}
+
+func sameIDs(a, b []uint64) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}

@@ -1,0 +1,353 @@
+package group
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Entry is a committed command.
+type Entry struct {
+	Index, Term uint64
+	// Cmd is the proposer's own object where it was proposed, else decoded; read only.
+	Cmd *wire.Command
+}
+
+// StateMachine is what a group replicates. All methods run in the group's
+// goroutine, in log order, and hold up the group while they run. They may begin
+// before Host.Open has returned.
+type StateMachine interface {
+	// Apply writes committed commands into b, which also gets the applied
+	// index. Entries of raft itself (a term's first entry, membership changes)
+	// are not shown, so indexes have gaps. results[i] goes to the proposer of
+	// ents[i]; a nil slice is nil for all. An error stops the replica for good.
+	Apply(b *store.Batch, ents []Entry) (results []any, err error)
+	// Applied tells that everything up to index is visible in the store; also
+	// for entries that Apply was not shown.
+	Applied(index uint64)
+	// Leading tells that this replica leads in term and has applied the term's
+	// own first entry, hence everything committed before it. first is false
+	// when it follows Revoking because the hand-over was given up: the owner
+	// may serve on in the same term.
+	Leading(term uint64, first bool)
+	// Revoking asks the owner to stop serving, because the lead is about to be
+	// handed to another node. The owner calls done, once, from any goroutine,
+	// when the end of its lease is logged and applied; an error there gives the
+	// hand-over up. Proposals are accepted until then.
+	Revoking(term uint64, to base.NodeID, done func(error))
+	// Stopped tells that the lead told of by Leading in that term is lost.
+	Stopped(term uint64)
+	// SnapshotInstalled tells that the replica's state was replaced by a
+	// snapshot that includes everything up to index: reload from the store.
+	SnapshotInstalled(index uint64)
+}
+
+// Remover is implemented by state machines that want to know that the replica
+// was removed from its group and its raft state destroyed.
+type Remover interface{ Removed() }
+
+// word is what a group publishes of itself after every change.
+type word struct {
+	term     uint64
+	lead     base.NodeID
+	leads    bool // this replica is raft's leader
+	serving  bool // and has told its state machine so
+	conf     *pb.ConfState
+	voters   []base.NodeID // incoming and, during a joint change, outgoing
+	outgoing []base.NodeID
+	learners []base.NodeID
+	err      error
+}
+
+// Group is this node's replica of one consensus group.
+type Group struct {
+	host      *Host
+	id        base.GroupID
+	sm        StateMachine
+	preferred func() base.NodeID
+	mb        *mailbox
+
+	word         atomic.Pointer[word]
+	applied      atomic.Uint64
+	pendingN     atomic.Int64
+	pendingBytes atomic.Int64
+
+	ticks  atomic.Int32 // host ticks not yet given to raft
+	beats  atomic.Int32 // heartbeat ticks of the host not yet seen
+	wakeAt atomic.Int32 // wake the goroutine when ticks reaches this; 0: on aligned ticks (leaders); <0 never
+
+	waitMu  sync.Mutex
+	waiters map[chan struct{}]uint64
+	nWait   atomic.Int32
+	changed chan struct{} // closed and replaced at each change of word; guarded by waitMu
+
+	stopc chan struct{} // closed by stop
+	stop1 sync.Once
+	done  chan struct{} // closed when the goroutine has ended
+
+	loop // owned by the group's goroutine
+}
+
+// loop is the state that only the group's goroutine touches.
+type loop struct {
+	rn   *raft.RawNode
+	log  *store.Log
+	disk *storage
+	conf *pb.ConfState
+	// confApplied is the index of the last membership change applied since the
+	// start; confIndex is where this leader proposed its last one.
+	confApplied, confIndex uint64
+	rng                    *rand.Rand
+
+	term  uint64
+	lead  uint64
+	state raft.StateType
+	sole  bool // the only voter is this node
+	voter bool // this node votes
+
+	serving  bool   // Leading(term) was told
+	now      uint64 // ticks seen
+	elapsed  int    // ticks given to raft since the leader was last heard
+	campaign int    // ticks until an early campaign; 0 none
+	xfer     *handover
+	nextPref uint64 // tick before which no hand-over to the preferred leader begins
+	prefWait uint64 // present back-off of those, ticks
+	leadTick uint64 // tick at which the lead was won
+
+	pend    pending
+	hard    *pb.HardState   // newest
+	saved   pb.HardState    // term and vote that are durable or under way
+	appends []*pb.Message   // MsgStorageAppend in order, not started
+	flights [][]*pb.Message // those written and being synced, in order
+	commitc chan<- *store.Batch
+	staged  *stagedSnapshot // stepped into raft, not installed yet
+	parked  bool            // the snapshot is being installed: the log is not ours
+	applies []*pb.Message   // MsgStorageApply in order
+	lazy    bool            // heartbeats are queued that no flush has taken
+	touched map[base.NodeID]*outbox
+	removed bool
+	failed  error
+	props   []*proposal // of a sole voter, waiting for the disk
+
+	ents     []Entry // buffers of apply
+	verdicts []verdict
+
+	truncateCheck uint64 // applied index at which to look at the log's size again
+}
+
+// ID is the group's name.
+func (g *Group) ID() base.GroupID { return g.id }
+
+// Leader is the leader and term as far as this replica knows; 0 if unknown.
+func (g *Group) Leader() (base.NodeID, uint64) {
+	w := g.word.Load()
+	return w.lead, w.term
+}
+
+// Leads reports whether this replica leads and has told its state machine so, and the term.
+func (g *Group) Leads() (term uint64, ok bool) {
+	w := g.word.Load()
+	return w.term, w.serving
+}
+
+// Applied is the index up to which entries are applied and visible in the store.
+func (g *Group) Applied() uint64 { return g.applied.Load() }
+
+// Hops is the number of one-way WAN crossings a proposal here waits for: 0 if
+// the voters of the leader's region are a quorum, else 2.
+func (g *Group) Hops() int {
+	w := g.word.Load()
+	t := g.host.opts.Transport
+	mine := t.Region(g.host.opts.Self)
+	cross := func(voters []base.NodeID) bool {
+		near := 0
+		for _, id := range voters {
+			if id == g.host.opts.Self || t.Region(id) == mine {
+				near++
+			}
+		}
+		return near < len(voters)/2+1
+	}
+	if cross(w.voters) || len(w.outgoing) > 0 && cross(w.outgoing) {
+		return 2
+	}
+	return 0
+}
+
+// farCopies is how many members lie in other regions.
+func (g *Group) farCopies() int {
+	w := g.word.Load()
+	t := g.host.opts.Transport
+	mine := t.Region(g.host.opts.Self)
+	n := 0
+	for _, ids := range [][]base.NodeID{w.voters, w.learners} {
+		for _, id := range ids {
+			if id != g.host.opts.Self && t.Region(id) != mine {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Propose appends cmd in the given term (0: whichever) and waits until it is
+// applied here. cmd must not change afterwards. The WAN hops and bytes that
+// the proposal costs are counted into the trace of ctx.
+//
+// Errors: CodeNotLeader (with a hint), CodeAborted (another term, or the entry
+// was certainly overwritten), CodeOverloaded, CodeCanceled, CodeInvalid,
+// CodeUnavailable: it has not and will not commit. CodeAmbiguous: it may have
+// committed or may still.
+func (g *Group) Propose(ctx context.Context, cmd *wire.Command, term uint64) (any, uint64, error) {
+	type outcome struct {
+		result any
+		index  uint64
+		err    error
+	}
+	ch := make(chan outcome, 1)
+	p := g.propose(cmd, term, func(result any, index uint64, err error) { ch <- outcome{result, index, err} })
+	var o outcome
+	select {
+	case o = <-ch:
+	case <-ctx.Done():
+		if p.state.CompareAndSwap(propQueued, propWithdrawn) {
+			return nil, 0, base.Errorf(base.CodeCanceled, "group %v: %v before the command was proposed", g.id, ctx.Err())
+		}
+		select {
+		case o = <-ch: // it was being answered
+		default:
+			return nil, 0, base.Errorf(base.CodeAmbiguous, "group %v: %v while the command was being replicated; it may still commit", g.id, ctx.Err())
+		}
+	}
+	if t := obs.TraceOf(ctx); t != nil && o.index != 0 {
+		t.AddHops(g.Hops())
+		far := g.farCopies()
+		t.AddBytes(far, far*len(p.data))
+	}
+	return o.result, o.index, o.err
+}
+
+// ProposeAsync is Propose without a goroutine that waits: done runs once, in
+// the group's goroutine, and must be quick; it may propose. Commands proposed
+// one after the other are appended in that order.
+func (g *Group) ProposeAsync(cmd *wire.Command, term uint64, done func(result any, index uint64, err error)) {
+	g.propose(cmd, term, done)
+}
+
+func (g *Group) propose(cmd *wire.Command, term uint64, done func(any, uint64, error)) *proposal {
+	h := g.host
+	if cmd.Proposal == 0 {
+		cmd.Proposal = h.nextProposal()
+	}
+	p := &proposal{cmd: cmd, want: term, done: done}
+	if size := cmd.SizeVT(); size > h.opts.MaxCommandBytes {
+		p.err = base.Errorf(base.CodeInvalid, "group %v: a command of %d bytes exceeds the limit of %d; split the transaction", g.id, size, h.opts.MaxCommandBytes)
+	} else if data, err := cmd.MarshalVT(); err != nil {
+		p.err = base.Errorf(base.CodeInvalid, "group %v: command cannot be encoded: %v", g.id, err)
+	} else {
+		p.data = data
+	}
+	n, bytes := g.pendingN.Add(1), g.pendingBytes.Add(int64(len(p.data)))
+	if p.err == nil && (n > int64(h.opts.MaxPending) || bytes > h.opts.MaxPendingBytes && n > 1) {
+		p.err = base.Errorf(base.CodeOverloaded, "group %v: %d proposals of %d bytes wait already; retry later", g.id, n-1, bytes-int64(len(p.data)))
+	}
+	if !g.mb.put(func(in *mail) { in.props = append(in.props, p) }) {
+		p.state.Store(propTaken)
+		go g.answer(p, nil, 0, g.gone())
+	}
+	return p
+}
+
+// gone is why a group that has ended takes nothing any more.
+func (g *Group) gone() error {
+	if w := g.word.Load(); w.err != nil {
+		return w.err
+	}
+	return base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", g.id)
+}
+
+// WaitApplied waits until Applied() is at least index.
+func (g *Group) WaitApplied(ctx context.Context, index uint64) error {
+	if g.applied.Load() >= index {
+		return nil
+	}
+	ch := make(chan struct{})
+	g.waitMu.Lock()
+	g.waiters[ch] = index
+	g.nWait.Store(int32(len(g.waiters)))
+	g.waitMu.Unlock()
+	defer func() {
+		g.waitMu.Lock()
+		delete(g.waiters, ch)
+		g.nWait.Store(int32(len(g.waiters)))
+		g.waitMu.Unlock()
+	}()
+	if g.applied.Load() >= index {
+		return nil
+	}
+	select {
+	case <-ch:
+		return nil
+	case <-ctx.Done():
+		return base.Errorf(base.CodeCanceled, "group %v: %v while waiting for index %d to be applied (now %d)", g.id, ctx.Err(), index, g.applied.Load())
+	case <-g.done:
+		return g.gone()
+	}
+}
+
+// setApplied publishes an applied index and wakes who waits for it.
+func (g *Group) setApplied(index uint64) {
+	g.applied.Store(index)
+	if g.nWait.Load() == 0 {
+		return
+	}
+	g.waitMu.Lock()
+	for ch, want := range g.waiters {
+		if want <= index {
+			close(ch)
+			delete(g.waiters, ch)
+		}
+	}
+	g.nWait.Store(int32(len(g.waiters)))
+	g.waitMu.Unlock()
+}
+
+// change is closed at the next change of leader, term or membership.
+func (g *Group) change() <-chan struct{} {
+	g.waitMu.Lock()
+	defer g.waitMu.Unlock()
+	return g.changed
+}
+
+// do runs f in the group's goroutine and waits for it.
+func (g *Group) do(ctx context.Context, f func()) error {
+	ran := make(chan struct{})
+	if !g.mb.put(func(in *mail) { in.ctl = append(in.ctl, func() { f(); close(ran) }) }) {
+		return g.gone()
+	}
+	select {
+	case <-ran:
+		return nil
+	case <-ctx.Done():
+		return base.Errorf(base.CodeCanceled, "group %v: %v", g.id, ctx.Err())
+	case <-g.done:
+		return g.gone()
+	}
+}
+
+// later runs f in the group's goroutine, if the group still lives.
+func (g *Group) later(f func()) {
+	g.mb.put(func(in *mail) { in.ctl = append(in.ctl, f) })
+}
+
+// Campaign makes this replica stand for election now, if it votes and does not lead.
+func (g *Group) Campaign() { g.later(func() { _ = g.rn.Campaign() }) }

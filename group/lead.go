@@ -1,0 +1,280 @@
+package group
+
+import (
+	"context"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// handover is the lead being given to another node: first the owner revokes
+// its lease (PROTOCOLS A1, A6), then raft moves the lead.
+type handover struct {
+	to       uint64
+	moving   bool   // raft has been told
+	deadline uint64 // tick
+}
+
+// begin starts the replica's life.
+func (g *Group) begin() {
+	g.truncateCheck = g.applied.Load()
+	if g.sole && g.voter {
+		_ = g.rn.Campaign() // nobody else can be the leader
+	} else if g.voter && g.prefers(g.host.opts.Self) {
+		g.campaign = 2 // if nobody speaks up; a live leader's followers refuse their votes
+	}
+	g.drain()
+	g.flushLazy(false)
+	g.publish()
+}
+
+func (g *Group) prefers(n base.NodeID) bool { return g.preferred != nil && g.preferred() == n }
+
+// tick gives raft the host ticks that have passed.
+//
+// Leaders get theirs in whole heartbeat intervals, at ticks that are the same for all groups of the
+// host, so that the heartbeats of all groups leave together. Followers are not
+// even woken until their election timeout is near; a word from the leader makes
+// the ticks before it irrelevant.
+func (g *Group) tick(msgs []*pb.Message) {
+	n := int(g.ticks.Swap(0))
+	beats := int(g.beats.Swap(0))
+	g.now += uint64(n)
+	if g.state == raft.StateLeader {
+		if beats > 0 {
+			for range g.host.opts.HeartbeatTicks {
+				g.rn.Tick()
+			}
+			g.watchHandover()
+			g.handToPreferred()
+		}
+		return
+	}
+	heard := false
+	for _, m := range msgs {
+		switch m.GetType() {
+		case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
+			heard = heard || m.GetTerm() >= g.term
+		}
+	}
+	if heard {
+		g.elapsed = 0
+	} else if n > 0 {
+		// A goroutine that was held up must not take its own delay for the leader's.
+		n = min(n, g.host.opts.HeartbeatTicks)
+		for range n {
+			g.rn.Tick()
+		}
+		g.elapsed += n
+		if g.campaign > 0 {
+			if g.campaign -= n; g.campaign <= 0 {
+				g.campaign = 0
+				if g.lead == 0 {
+					_ = g.rn.Campaign()
+				}
+			}
+		}
+	}
+	if g.pend.nLost > 0 {
+		for _, p := range g.pend.takeIf(func(p *proposal) bool { return g.now >= p.deadline }) {
+			g.answer(p, nil, 0, ambiguous(g, p, "the lead was lost"))
+		}
+	}
+}
+
+// nextWake is after how many more ticks the goroutine must look at the time;
+// 0: a leader's, at the host's heartbeat ticks; -1: never.
+func (g *Group) nextWake() int32 {
+	if g.state == raft.StateLeader {
+		return 0
+	}
+	w := -1
+	at := func(n int) {
+		if n = max(n, 1); w < 0 || n < w {
+			w = n
+		}
+	}
+	if g.voter {
+		at(g.host.opts.ElectionTicks - g.elapsed)
+		if g.state != raft.StateFollower || g.lead == 0 {
+			at(1)
+		}
+	}
+	if g.campaign > 0 {
+		at(g.campaign)
+	}
+	if g.pend.nLost > 0 {
+		at(1)
+	}
+	return int32(w)
+}
+
+// noteReady follows raft's leader and term.
+func (g *Group) noteReady(rd raft.Ready) {
+	term, lead, state := g.term, g.lead, g.state
+	if !raft.IsEmptyHardState(rd.HardState) {
+		term = rd.HardState.GetTerm()
+	}
+	if rd.SoftState != nil {
+		lead, state = rd.Lead, rd.RaftState
+	}
+	if term == g.term && lead == g.lead && state == g.state {
+		return
+	}
+	if g.state == raft.StateLeader && (state != raft.StateLeader || term != g.term) {
+		g.loseLead()
+	}
+	won := state == raft.StateLeader && (g.state != raft.StateLeader || term != g.term)
+	if lead != g.lead && lead != 0 {
+		g.host.opts.Logger.Info("group has a leader", "group", g.id.String(), "leader", lead, "term", term)
+	}
+	g.term, g.lead, g.state = term, lead, state
+	if lead != 0 {
+		g.campaign = 0
+	}
+	if won {
+		g.beats.Store(0)
+		g.leadTick = g.now
+		g.nextPref = g.now + uint64(g.host.opts.HeartbeatTicks)
+		g.prefWait = 0
+	}
+}
+
+func (g *Group) loseLead() {
+	g.xfer = nil
+	g.elapsed = 0
+	if g.serving {
+		g.serving = false
+		g.sm.Stopped(g.term)
+	}
+	g.pend.loseAll(g.now + uint64(g.host.opts.AmbiguousTicks))
+}
+
+// Transfer begins to hand the lead to another voter. The owner is asked to
+// revoke first. nil means that it has begun; whether it succeeds shows in
+// Leader. CodeNotLeader, CodeInvalid (no voter), CodeUnavailable (another
+// hand-over is under way, or the target does not keep up).
+func (g *Group) Transfer(to base.NodeID) error {
+	var err error
+	if e := g.do(context.Background(), func() { err = g.beginHandover(uint64(to)) }); e != nil {
+		return e
+	}
+	return err
+}
+
+func (g *Group) beginHandover(to uint64) error {
+	if g.state != raft.StateLeader {
+		return g.notLeader(g.lead)
+	}
+	if to == uint64(g.host.opts.Self) {
+		return nil
+	}
+	if !g.serving || g.xfer != nil {
+		return base.Errorf(base.CodeUnavailable, "group %v: the lead is on the move already; retry later", g.id)
+	}
+	pr, ok := g.progress(to)
+	switch {
+	case !ok || pr.IsLearner:
+		return base.Errorf(base.CodeInvalid, "group %v: node %d does not vote in it and cannot lead", g.id, to)
+	case !pr.RecentActive || pr.State == tracker.StateSnapshot:
+		return base.Errorf(base.CodeUnavailable, "group %v: node %d is not up to date or not alive; retry later", g.id, to)
+	}
+	x := &handover{to: to, deadline: g.now + uint64(2*g.host.opts.ElectionTicks)}
+	g.xfer = x
+	g.sm.Revoking(g.term, base.NodeID(to), func(err error) { g.later(func() { g.revoked(x, err) }) })
+	return nil
+}
+
+// revoked goes on when the owner has logged the end of its lease.
+func (g *Group) revoked(x *handover, err error) {
+	if g.xfer != x || x.moving {
+		return
+	}
+	if err != nil {
+		g.host.opts.Logger.Info("hand-over given up by the owner", "group", g.id.String(), "to", x.to, "err", err)
+		g.resume()
+		return
+	}
+	x.moving = true
+	x.deadline = g.now + uint64(g.host.opts.ElectionTicks+2*g.host.opts.HeartbeatTicks)
+	g.rn.TransferLeader(x.to)
+}
+
+// watchHandover gives up a hand-over that does not come about.
+func (g *Group) watchHandover() {
+	switch x := g.xfer; {
+	case x == nil:
+	case !x.moving && g.now >= x.deadline:
+		g.host.opts.Logger.Info("hand-over given up: the owner did not revoke in time", "group", g.id.String(), "to", x.to)
+		g.resume()
+	case x.moving && g.rn.BasicStatus().LeadTransferee == raft.None:
+		g.host.opts.Logger.Info("hand-over given up: the target did not take over", "group", g.id.String(), "to", x.to)
+		g.resume()
+	}
+}
+
+func (g *Group) resume() {
+	g.xfer = nil
+	g.sm.Leading(g.term, false)
+}
+
+// handToPreferred hands the lead to the preferred leader when it is alive and
+// up to date. Attempts that fail are repeated ever more seldom.
+func (g *Group) handToPreferred() {
+	if g.preferred == nil || !g.serving || g.xfer != nil || g.now < g.nextPref {
+		return
+	}
+	to := uint64(g.preferred())
+	if to == 0 || to == uint64(g.host.opts.Self) {
+		g.prefWait = 0
+		return
+	}
+	pr, ok := g.progress(to)
+	if !ok || pr.IsLearner || !pr.RecentActive || pr.State != tracker.StateReplicate {
+		return
+	}
+	if last, err := g.log.LastIndex(); err != nil || pr.Match+preferredLag < last {
+		return
+	}
+	interval := max(1, uint64(g.host.opts.PreferredInterval/g.host.opts.TickInterval))
+	g.prefWait = min(max(interval, 2*g.prefWait), 20*interval)
+	g.nextPref = g.now + g.prefWait
+	_ = g.beginHandover(to)
+}
+
+// preferredLag is how many entries the preferred leader may be behind; the
+// hand-over waits for them with proposals shut out.
+const preferredLag = 256
+
+func (g *Group) progress(id uint64) (tracker.Progress, bool) {
+	var out tracker.Progress
+	found := false
+	g.rn.WithProgress(func(n uint64, _ raft.ProgressType, pr tracker.Progress) {
+		if n == id {
+			out, found = pr, true
+		}
+	})
+	return out, found
+}
+
+// peerDown reacts to the death of a peer. If it led, its followers forget it, so
+// that they may vote at once, and stand for election: the preferred leader
+// first, the others a little later, each after a time of its own.
+func (g *Group) peerDown(node uint64) {
+	if g.state == raft.StateLeader {
+		g.rn.ReportUnreachable(node)
+		return
+	}
+	if g.lead != node || !g.voter {
+		return
+	}
+	_ = g.rn.ForgetLeader()
+	if g.prefers(g.host.opts.Self) {
+		g.campaign = 1
+	} else {
+		g.campaign = 2 + g.rng.IntN(max(1, g.host.opts.ElectionTicks/2))
+	}
+}
