@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/demo"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/node"
@@ -73,7 +74,7 @@ ycsb-t (several rows a transaction), bank (transfers; the total must not change)
 
 func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.matrix, "matrix", "", "CSV file of round trips in ms: a header with the regions' names, then a row a region (default: five AWS regions)")
-	fs.IntVar(&f.regions, "regions", 0, "take the first N regions of the matrix; 0 takes all, at most 7")
+	fs.IntVar(&f.regions, "regions", 0, "number of regions, 1 to 7: the first N of the matrix (default 5, or all of --matrix)")
 	fs.IntVar(&f.cfg.NodesPerRegion, "nodes-per-region", 1, "nodes in each region")
 	fs.IntVar(&f.cfg.Shards, "shards", 0, "number of shards; 0 takes one for each node of a region, at least two")
 	fs.StringVar(&f.workload, "workload", "tpcc", strings.Join(workload.Names(), ", ")+" or none")
@@ -104,22 +105,14 @@ const demoScale = 0.02
 
 // validate completes the flags and reports bad values.
 func (f *demoFlags) validate() error {
-	m, err := matrix.Default(), error(nil)
-	if f.matrix != "" {
-		if m, err = matrix.Load(f.matrix); err != nil {
-			return usageError{err}
-		}
-	}
-	if f.regions < 0 || f.regions > len(m.Regions) {
-		return usagef("--regions: the matrix has %d, not %d", len(m.Regions), f.regions)
-	}
-	if f.regions > 0 {
-		m = m.First(f.regions)
+	m, err := f.openMatrix()
+	if err != nil {
+		return usageError{plain(err)}
 	}
 	f.cfg.Matrix = m
-	switch n := len(m.Regions); {
-	case n > 7:
-		return usagef("the matrix has %d regions; a cluster has 7 at most: take the first ones with --regions 7", n)
+	switch n := m.Len(); {
+	case n > base.MaxRegions:
+		return usagef("--matrix: %s has %d regions and a cluster %d at most; take the first ones with --regions %[3]d", f.matrix, n, base.MaxRegions)
 	case f.cfg.NodesPerRegion < 1 || f.cfg.NodesPerRegion > 16:
 		return usagef("--nodes-per-region: %d is outside 1 to 16", f.cfg.NodesPerRegion)
 	case f.cfg.Shards < 0 || f.cfg.Shards > 256:
@@ -139,7 +132,7 @@ func (f *demoFlags) validate() error {
 		}
 	}
 	if f.opts.TPCC.Warehouses == 0 {
-		f.opts.TPCC.Warehouses = len(m.Regions)
+		f.opts.TPCC.Warehouses = m.Len()
 	}
 	f.opts.YCSBT.Records, f.opts.YCSBT.Cross = f.opts.YCSB.Records, f.opts.Bank.Cross
 	f.opts.YCSB.Mix = strings.ToUpper(f.opts.YCSB.Mix)
@@ -151,10 +144,42 @@ func (f *demoFlags) validate() error {
 	return nil
 }
 
+// openMatrix reads the matrix that the flags name and cuts it.
+func (f *demoFlags) openMatrix() (*matrix.Matrix, error) {
+	if f.regions < 0 {
+		return nil, fmt.Errorf("--regions: %d is negative", f.regions)
+	}
+	if f.matrix == "" {
+		n := f.regions
+		if n == 0 {
+			n = matrix.DefaultRegions
+		}
+		m, err := matrix.Default(n)
+		if err != nil {
+			return nil, fmt.Errorf("--regions: %w", plain(err))
+		}
+		return m, nil
+	}
+	file, err := os.Open(f.matrix)
+	if err != nil {
+		return nil, fmt.Errorf("--matrix: %w", err)
+	}
+	defer file.Close()
+	m, err := matrix.Parse(file, f.matrix)
+	if err != nil {
+		return nil, err
+	}
+	n := f.regions
+	if n == 0 {
+		n = m.Len()
+	}
+	return m.First(n)
+}
+
 // freePorts gives up default ports that are taken; those that were asked for stay, and fail with a reason.
 func (f *demoFlags) freePorts(given func(string) bool, note io.Writer) {
 	if f.cfg.SQLBasePort != 0 && !given("sql-port") {
-		for i := range len(f.cfg.Matrix.Regions) * f.cfg.NodesPerRegion {
+		for i := range f.cfg.Matrix.Len() * f.cfg.NodesPerRegion {
 			if !free("127.0.0.1:" + strconv.Itoa(f.cfg.SQLBasePort+i)) {
 				fmt.Fprintf(note, "port %d is taken: using free ports for SQL\n", f.cfg.SQLBasePort+i)
 				f.cfg.SQLBasePort = 0
@@ -214,7 +239,7 @@ func runDemo(c *cobra.Command, f *demoFlags) (err error) {
 
 	ctx := c.Context()
 	begin := time.Now()
-	fmt.Fprintf(out, "starting %d regions with %d node(s) each, data in %s\n", len(f.cfg.Matrix.Regions), f.cfg.NodesPerRegion, f.cfg.Dir)
+	fmt.Fprintf(out, "starting %d regions with %d node(s) each, data in %s\n", f.cfg.Matrix.Len(), f.cfg.NodesPerRegion, f.cfg.Dir)
 	local, err := node.StartLocal(ctx, f.cfg, log)
 	if err != nil {
 		return orInterrupted(ctx, err)

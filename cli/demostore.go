@@ -38,7 +38,7 @@ type demoState struct {
 
 // openState reads demo.json and refuses flags that contradict it, or makes it.
 func openState(f *demoFlags) (*demoState, error) {
-	want := &demoState{path: filepath.Join(f.cfg.Dir, "demo.json"), Regions: f.cfg.Matrix.Regions,
+	want := &demoState{path: filepath.Join(f.cfg.Dir, "demo.json"), Regions: f.cfg.Matrix.Names,
 		NodesPerRegion: f.cfg.NodesPerRegion, Shards: f.cfg.Shards}
 	body, err := os.ReadFile(want.path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/workload"
 )
 
@@ -59,13 +60,22 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintln(stderr, "godwit: interrupted")
 		return exitInterrupt
 	}
-	fmt.Fprintf(stderr, "godwit: %s\n", indent(err.Error()))
+	fmt.Fprintf(stderr, "godwit: %s\n", indent(plain(err).Error()))
 	var usage usageError
 	if !understood || errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "Run '%s --help' for what it takes.\n", cmd.CommandPath())
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// plain is an error without the name of its kind, where the kind says nothing to a user.
+func plain(err error) error {
+	var e *base.Error
+	if errors.As(err, &e) && e.Code == base.CodeInvalid {
+		return errors.New(strings.ReplaceAll(err.Error(), e.Error(), e.Msg))
+	}
+	return err
 }
 
 // indent sets the further lines of a message apart from what follows it.
