@@ -47,7 +47,9 @@ var allowed = map[string][]string{
 	"sim":        {"*"},
 	"bench":      {"*"},
 	"demo":       {"*"},
-	"cmd/godwit": {"*"},
+	"cli":        {"*"},
+	"cmd/godwit": {"cli"},
+	"e2e":        {"*"},
 	"layers":     nil,
 }
 
@@ -59,7 +61,7 @@ var onlyIn = map[string]struct {
 	"github.com/cockroachdb/pebble":      {[]string{"store"}, "one package knows how bytes lie on disk"},
 	"go.etcd.io/raft":                    {[]string{"group", "store"}, "consensus is one mechanism; store implements its log"},
 	"github.com/dolthub/go-mysql-server": {[]string{"sqlfront"}, "its API moves; one package follows it"},
-	"net/http":                           {[]string{"cluster", "node", "demo", "cmd/godwit", "workload", "obs", "wan", "bench", "sim"}, "policies and state machines do no I/O"},
+	"net/http":                           {[]string{"cluster", "node", "cli", "e2e", "workload", "obs", "wan", "bench", "sim"}, "policies and state machines do no I/O"},
 }
 
 // pure packages own no goroutine, socket or clock; they may not even import these.

@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Params is what a benchmark is run with.
+type Params struct {
+	// Quick asks for a run within a minute on two cores, with fewer points or shorter measurements.
+	Quick bool
+	// Dir is an empty directory for the data of the run; the caller removes it.
+	Dir string
+	// Log takes progress for a person to read.
+	Log io.Writer
+	// Emit takes each result as soon as it is known.
+	Emit func(Line) error
+}
+
+// Bench regenerates the figures and tables of one paper.
+type Bench struct {
+	// Name is what `godwit bench` calls it, in lower case ("relay").
+	Name string
+	// Title is one line on what it shows.
+	Title string
+	// Figures are those it regenerates ("6a", "table 3").
+	Figures []string
+	Run     func(ctx context.Context, p Params) error
+}
+
+var registry []Bench
+
+// Register adds a benchmark; call it from an init function. A name that is
+// empty or taken is a mistake of the program and panics.
+func Register(b Bench) {
+	if b.Name == "" || b.Run == nil {
+		panic("bench: a benchmark needs a name and a Run function")
+	}
+	if _, err := Find(b.Name); err == nil {
+		panic("bench: two benchmarks are called " + b.Name)
+	}
+	registry = append(registry, b)
+}
+
+// All returns the registered benchmarks by name.
+func All() []Bench {
+	all := slices.Clone(registry)
+	slices.SortFunc(all, func(a, b Bench) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Find returns the benchmark of that name; the error lists those that exist.
+func Find(name string) (Bench, error) {
+	var names []string
+	for _, b := range All() {
+		if b.Name == name {
+			return b, nil
+		}
+		names = append(names, b.Name)
+	}
+	if len(names) == 0 {
+		return Bench{}, fmt.Errorf("there is no benchmark %q: this build has none", name)
+	}
+	return Bench{}, fmt.Errorf("there is no benchmark %q: this build has %s", name, strings.Join(names, ", "))
+}

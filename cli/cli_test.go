@@ -1,0 +1,305 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
+)
+
+// godwit runs a command line and returns its status and what it wrote.
+func godwit(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = run(t.Context(), args, strings.NewReader(""), &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+func TestExitStatus(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		status int
+		says   string // on standard error; on standard output if the status is 0
+	}{
+		{"", 0, "godwit init --addr"},
+		{"--help", 0, "godwit demo"},
+		{"statos", 2, "did you mean status?"},
+		{"status --nonsense", 2, "unknown flag: --nonsense"},
+		{"status extra", 2, `unknown command "extra"`},
+		{"status --timeout soon", 2, "invalid argument \"soon\""},
+		{"status --timeout 0s", 2, "--timeout: 0s is not positive"},
+		{"status --addr here", 2, "not HOST:PORT"},
+		{"init --shards 5000", 2, "outside 1 to 4096"},
+		{"node", 0, "decommission"},
+		{"node remove", 2, `no command "godwit node remove"`},
+		{"node decommission", 2, "the id of one node"},
+		{"node decommission zero", 2, "is no node id"},
+		{"workload rnu", 2, "did you mean run?"},
+		{"workload run tpcc --clients many", 2, "invalid argument"},
+		{"bench list", 0, ""},
+		{"bench nonesuch", 2, "there is no benchmark"},
+		{"version", 0, "godwit "},
+	} {
+		status, stdout, stderr := godwit(t, strings.Fields(c.args)...)
+		text := stderr
+		if c.status == 0 {
+			text = stdout
+		}
+		if status != c.status || !strings.Contains(text, c.says) {
+			t.Errorf("godwit %s: status %d, want %d with %q in\n%s", c.args, status, c.status, c.says, text)
+		}
+		if status == 2 && !strings.Contains(stderr, "--help' for what it takes") {
+			t.Errorf("godwit %s does not point at the help:\n%s", c.args, stderr)
+		}
+	}
+}
+
+// TestEveryCommandExplainsItself: an engineer works from --help alone.
+func TestEveryCommandExplainsItself(t *testing.T) {
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.Short == "" {
+			t.Errorf("%s has no description", c.CommandPath())
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if len(f.Usage) < 8 {
+				t.Errorf("%s --%s is not explained", c.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot())
+}
+
+func sampleStatus() *cluster.Status {
+	return &cluster.Status{
+		ClusterID: "c1", Asked: 1,
+		Topology: base.Topology{Version: 3, Shards: 2, Regions: []base.Region{{ID: 1, Name: "eu"}, {ID: 2, Name: "us"}},
+			Nodes: []base.Node{{ID: 1, Region: 1}, {ID: 2, Region: 2}, {ID: 3, Region: 2, Gone: true}}},
+		Nodes: []cluster.NodeStatus{
+			{ID: 1, Region: "eu", Addr: "a:1", SQL: "a:2", Live: true, Leads: 3, Replicas: 5, DiskBytes: 3 << 20, Uptime: time.Hour},
+			{ID: 2, Region: "us", Addr: "b:1", SQL: "b:2", RTT: 81 * time.Millisecond, LastHeard: 12 * time.Second},
+			{ID: 3, Region: "us", Addr: "c:1"}},
+		Groups: []cluster.GroupStatus{
+			{ID: 1, Name: "meta", Leader: 1, Term: 4, Voters: []base.NodeID{1, 2}, Lag: []cluster.ReplicaLag{{Node: 1}, {Node: 2, Entries: 70}}},
+			{ID: 2, Name: "shard 1 eu", Home: "eu", Learners: []base.NodeID{2}, ClosedLag: 1500 * time.Microsecond}},
+		RTT:      []cluster.RegionRTT{{From: "eu", To: "us", RTT: 81 * time.Millisecond}, {From: "us", To: "eu", RTT: 80 * time.Millisecond}},
+		Problems: []string{"node 2 (us) has not been heard of for 12 s"},
+	}
+}
+
+func TestStatusTables(t *testing.T) {
+	text := strings.Join(statusLines(sampleStatus()), "\n")
+	for _, want := range []string{
+		"cluster c1: 2 regions, 1 of 3 nodes live, 2 shards, topology version 3",
+		"PROBLEM  node 2 (us) has not been heard of for 12 s",
+		"1     eu      live   a:1",
+		"2     us      DOWN   b:1      b:2  12.0s  81.0ms",
+		"3     us      gone",
+		"meta        -     1       4     1,2",
+		"2:70",
+		"shard 1 eu  eu    NONE",
+		"1.5ms",
+		"rtt from \\ to  eu      us",
+		"eu                     81.0ms",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if strings.Contains(strings.Join(statusLines(&cluster.Status{}), "\n"), "rtt from") {
+		t.Error("an empty matrix is shown")
+	}
+}
+
+// node answers like a node's cluster port.
+func fakeNode(t *testing.T, handlers map[string]http.HandlerFunc) string {
+	mux := http.NewServeMux()
+	for pattern, h := range handlers {
+		mux.HandleFunc(pattern, h)
+	}
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+func answer(code int, v any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(v)
+	}
+}
+
+func TestStatusCommand(t *testing.T) {
+	addr := fakeNode(t, map[string]http.HandlerFunc{"GET " + cluster.PathStatus: answer(200, sampleStatus())})
+	if status, out, _ := godwit(t, "status", "--addr", addr); status != 0 || !strings.Contains(out, "PROBLEM") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	var s cluster.Status
+	if status, out, _ := godwit(t, "status", "--addr", addr, "--json"); status != 0 || json.Unmarshal([]byte(out), &s) != nil || len(s.Nodes) != 3 {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	if status, out, _ := godwit(t, "node", "list", "--addr", addr); status != 0 || !strings.Contains(out, "DOWN") || strings.Contains(out, "meta") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+}
+
+func TestWatchEndsCleanlyWhenInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	addr := fakeNode(t, map[string]http.HandlerFunc{"GET " + cluster.PathStatus: func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked == 3 {
+			cancel()
+		}
+		answer(200, sampleStatus())(w, r)
+	}})
+	var out bytes.Buffer
+	if status := run(ctx, []string{"status", "--watch", "--every", "1ms", "--addr", addr}, nil, &out, io.Discard); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	if n := strings.Count(out.String(), "cluster c1"); n < 2 {
+		t.Errorf("%d looks, want at least 2", n)
+	}
+}
+
+func TestInitCommand(t *testing.T) {
+	var got cluster.InitRequest
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathInit: func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewDecoder(r.Body).Decode(&got)
+		if got.Expect > 2 {
+			answer(409, cluster.InitReply{Error: "2 of the expected 3 nodes have asked"})(w, r)
+			return
+		}
+		answer(200, cluster.InitReply{ClusterID: "c1", Topology: sampleStatus().Topology})(w, r)
+	}})
+	status, out, _ := godwit(t, "init", "--addr", addr, "--shards", "2", "--expect", "2")
+	if status != 0 || got.Shards != 2 || !strings.Contains(out, "cluster c1: 3 nodes in 2 regions, 2 shards\nnodes by region: eu (1), us (2)") {
+		t.Errorf("status %d, asked %+v:\n%s", status, got, out)
+	}
+	if status, _, errs := godwit(t, "init", "--addr", addr, "--expect", "3"); status != 1 || !strings.Contains(errs, "refuses: 2 of the expected 3") {
+		t.Errorf("status %d:\n%s", status, errs)
+	}
+}
+
+func TestDecommissionCommand(t *testing.T) {
+	body := ""
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + pathDecommission: func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		body = string(b)
+		answer(200, struct{}{})(w, r)
+	}})
+	if status, _, errs := godwit(t, "node", "decommission", "7", "--addr", addr); status != 0 || body != `{"node":7}` {
+		t.Errorf("status %d, sent %s:\n%s", status, body, errs)
+	}
+}
+
+// TestWhatIsWrongWithTheNode: each way in which a node fails to answer says what to do.
+func TestWhatIsWrongWithTheNode(t *testing.T) {
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	chatty, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer chatty.Close()
+	go func() {
+		for {
+			c, err := chatty.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("J\x00\x00\x00\n5.7.9-godwit\x00 a MySQL greeting\r\n\r\n"))
+			_ = c.Close()
+		}
+	}()
+	for addr, want := range map[string]string{
+		mute.Addr().String():   "did not answer within",
+		chatty.Addr().String(): "not its SQL port",
+		fakeNode(t, nil):       "belongs to no cluster yet",
+		fakeNode(t, map[string]http.HandlerFunc{"/": answer(500, map[string]string{"error": "meta group has no leader"})}): "refuses: meta group has no leader",
+		fakeNode(t, map[string]http.HandlerFunc{"/": answer(200, "hello")}):                                                "is not a Godwit node",
+	} {
+		status, _, errs := godwit(t, "status", "--addr", addr, "--timeout", "300ms")
+		if status != 1 || !strings.Contains(errs, want) {
+			t.Errorf("status %d, want 1 with %q:\n%s", status, want, errs)
+		}
+	}
+}
+
+// fileConfig stands for a command's configuration.
+type fileConfig struct {
+	Region string        `yaml:"region"`
+	Join   []string      `yaml:"join"`
+	Age    time.Duration `yaml:"gc-age"`
+	Cache  int           `yaml:"cache-mb"`
+}
+
+func parse(t *testing.T, file string, args ...string) (*fileConfig, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "godwit.yaml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var cfg fileConfig
+	f := pflag.NewFlagSet("x", pflag.ContinueOnError)
+	f.StringVar(&cfg.Region, "region", "", "")
+	f.StringSliceVar(&cfg.Join, "join", nil, "")
+	f.DurationVar(&cfg.Age, "gc-age", time.Hour, "")
+	f.IntVar(&cfg.Cache, "cache-mb", 64, "")
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return &cfg, fileUnderFlags(path, &cfg, f)
+}
+
+func TestFlagsWinOverTheFile(t *testing.T) {
+	cfg, err := parse(t, "region: eu\njoin: [a:1, b:1]\ngc-age: 5m\n", "--region", "us", "--join", "c:1,d:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Region != "us" || strings.Join(cfg.Join, " ") != "c:1 d:1" || cfg.Age != 5*time.Minute || cfg.Cache != 64 {
+		t.Errorf("got %+v", cfg)
+	}
+	if cfg, err = parse(t, "", "--region", "us"); err != nil || cfg.Region != "us" {
+		t.Errorf("an empty file: %+v, %v", cfg, err)
+	}
+}
+
+func TestBadFilesNameTheLine(t *testing.T) {
+	for file, want := range map[string]string{
+		"region: eu\nregoin: us\n":   `line 2: unknown key "regoin"`,
+		"cache-mb: lots\n":           `line 1: expected a whole number, not "lots"`,
+		"gc-age: 5\n":                `line 1: expected a duration such as 500us or 10m, not "5"`,
+		"region: [eu\n":              "line 1",
+		"region: eu\nregion: us\n":   "line 2",
+		"region: eu\n---\nx: 1\n":    "second YAML document",
+		"join: {a: 1}\nregion: eu\n": "line 1: expected a list of texts, not a map",
+	} {
+		_, err := parse(t, file)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "godwit.yaml") {
+			t.Errorf("%q: got %v, want %q", file, err, want)
+		}
+	}
+	if err := readYAML(filepath.Join(t.TempDir(), "none.yaml"), &fileConfig{}); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwitdb/godwit/cluster"
+)
+
+func initCommand() *cobra.Command {
+	var e endpoint
+	var q cluster.InitRequest
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Make a cluster of the nodes that were started",
+		Long: `Make a cluster of the nodes that were started. Run it once, against one node, when all nodes of the new cluster
+run and name that node (or each other) in --join. Nodes that are started later join by themselves.
+
+The number of shards is fixed from then on: a table's rows are spread over them, and every region holds all of them,
+spread over its nodes.`,
+		Example: `  godwit init --addr 127.0.0.1:7400 --expect 3
+  godwit init --addr db1.example:7400 --expect 9 --shards 12`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := e.validate(); err != nil {
+				return err
+			}
+			if q.Shards < 0 || q.Shards > 4096 {
+				return usagef("--shards: %d is outside 1 to 4096 (0 chooses)", q.Shards)
+			}
+			if q.Expect < 0 {
+				return usagef("--expect: %d is negative", q.Expect)
+			}
+			var made cluster.InitReply
+			if err := e.call(c.Context(), cluster.PathInit, q, &made); err != nil {
+				return err
+			}
+			t := &made.Topology
+			var regions []string
+			for _, r := range t.Regions {
+				n := 0
+				for _, node := range t.Nodes {
+					if node.Region == r.ID {
+						n++
+					}
+				}
+				regions = append(regions, fmt.Sprintf("%s (%d)", r.Name, n))
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "cluster %s: %d nodes in %d regions, %d shards\nnodes by region: %s\n",
+				made.ClusterID, len(t.Nodes), len(t.Regions), t.Shards, strings.Join(regions, ", "))
+			return err
+		},
+	}
+	e.flags(c.Flags())
+	c.Flags().IntVar(&q.Shards, "shards", 0, "number of shards, 1 to 4096; 0 takes one for each node of the largest region, at least two")
+	c.Flags().IntVar(&q.Expect, "expect", 0, "refuse unless this many nodes have joined; 0 takes those that have")
+	return c
+}

@@ -1,0 +1,131 @@
+//go:build ignore
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/godwitdb/godwit/node"
+)
+
+func startCommand() *cobra.Command {
+	var cfg node.Config
+	var file string
+	var drain time.Duration
+	c := &cobra.Command{
+		Use:   "start",
+		Short: "Run a node until it is interrupted",
+		Long: `Run a node until it is interrupted.
+
+A node belongs to a region and keeps its data in --store. A new node asks the addresses in --join for the cluster: it
+joins one that runs, or waits until 'godwit init' makes one of all nodes that have asked. From then on its store knows
+the cluster; start it again with the same --store and it continues.
+
+--listen takes the cluster's traffic and HTTP: /cluster/status, /metrics (Prometheus), /debug/pprof. --sql-listen takes
+MySQL clients. Both default to the loopback interface; for other machines listen on an address they reach, or on
+0.0.0.0 and name that address in --advertise.
+
+One line on standard output says that the node listens, another that it serves SQL; logs go to standard error.
+SIGINT or SIGTERM drains the node: it hands its groups over, lets running statements finish and exits with 0. A second
+signal ends it at once; nothing acknowledged is lost either way.
+
+A --config file is YAML with the flags' names as keys; flags win over it:
+  region: eu-west
+  store: /var/lib/godwit
+  listen: 0.0.0.0:7400
+  advertise: db1.example:7400
+  join: [db1.example:7400, db2.example:7400]`,
+		Example: `  godwit start --region eu --store eu.d --listen 127.0.0.1:7401 --sql-listen 127.0.0.1:7501 --join 127.0.0.1:7401
+  godwit start --config godwit.yaml --log-level debug`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if file != "" {
+				if err := fileUnderFlags(file, &cfg, c.Flags()); err != nil {
+					return err
+				}
+			}
+			cfg.Fill()
+			if err := cfg.Validate(); err != nil {
+				return usageError{err}
+			}
+			if drain <= 0 {
+				return usagef("--drain-timeout: %s is not positive", drain)
+			}
+			return serve(c, cfg, drain)
+		},
+	}
+	startFlags(c.Flags(), &cfg)
+	c.Flags().StringVar(&file, "config", "", "YAML file with these flags' names as keys; flags win over it")
+	c.Flags().DurationVar(&drain, "drain-timeout", 15*time.Second, "how long running statements may take to finish once the node is told to end")
+	return c
+}
+
+func startFlags(f *pflag.FlagSet, cfg *node.Config) {
+	var def node.Config
+	def.Fill()
+	f.StringVar(&cfg.Region, "region", "", "name of the place this node is in; nodes of one name are close to each other (required)")
+	f.StringVar(&cfg.Store, "store", def.Store, "directory of the node's data; made if it does not exist")
+	f.StringVar(&cfg.Listen, "listen", def.Listen, "HOST:PORT for the cluster's traffic and HTTP")
+	f.StringVar(&cfg.Advertise, "advertise", "", "HOST:PORT at which other nodes reach --listen (default --listen)")
+	f.StringVar(&cfg.SQLListen, "sql-listen", def.SQLListen, "HOST:PORT for MySQL clients")
+	f.StringVar(&cfg.SQLAdvertise, "sql-advertise", "", "HOST:PORT at which clients reach --sql-listen, shown by status (default --sql-listen)")
+	f.StringSliceVar(&cfg.Join, "join", nil, "addresses of some other nodes (their --advertise), comma-separated or repeated; may name this node too")
+	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError, "bound on how far this machine's clock is off true time; commits wait it out")
+	f.IntVar(&cfg.CacheMB, "cache-mb", def.CacheMB, "block cache in MiB")
+	f.DurationVar(&cfg.GCAge, "gc-age", def.GCAge, "how long old row versions can be read with AS OF")
+	f.StringVar(&cfg.LogLevel, "log-level", def.LogLevel, "debug, info, warn or error")
+}
+
+// serve runs a node until the command's context is cancelled or the node fails.
+func serve(c *cobra.Command, cfg node.Config, drain time.Duration) error {
+	log, err := logger(c.ErrOrStderr(), cfg.LogLevel)
+	if err != nil {
+		return err
+	}
+	ctx := c.Context()
+	n, err := node.Start(ctx, cfg, log)
+	if err != nil {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		return err
+	}
+	out := c.OutOrStdout()
+	fmt.Fprintf(out, "godwit: node of region %s listens at %s, store %s\n", cfg.Region, n.Addr(), cfg.Store)
+	failed := make(chan error, 1)
+	go func() { failed <- n.Wait() }()
+	ready := n.Ready()
+	for {
+		select {
+		case <-ready:
+			ready = nil
+			host, port, err := net.SplitHostPort(n.SQLAddr())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "godwit: node %d serves SQL at %s: mysql -h %s -P %s -u root\n", n.ID(), n.SQLAddr(), host, port)
+		case err := <-failed:
+			return errors.Join(err, closeWithin(n.Close, drain))
+		case <-ctx.Done():
+			if err := closeWithin(n.Close, drain); err != nil {
+				return err
+			}
+			fmt.Fprintln(out, "godwit: ended")
+			return nil
+		}
+	}
+}
+
+// closeWithin bounds a clean end.
+func closeWithin(end func(context.Context) error, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return end(ctx)
+}

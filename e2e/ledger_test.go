@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// ledger records what clients were told. In every region a writer runs
+// transactions that insert a row with a number of their own and count up a row
+// of the region; a transaction that was acknowledged must be there at the end,
+// one that failed may be, nothing else is, and each is there as a whole.
+type ledger struct {
+	c    *processes
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu    sync.Mutex
+	acked map[int64]bool // by number; false is unknown
+	done  []int          // acknowledged transactions by region
+}
+
+// openLedger makes the tables in database db, one row homed in each region, and starts the writers.
+func openLedger(t *testing.T, c *processes, db string) *ledger {
+	t.Helper()
+	first := c.nodes[0].open(t, "")
+	exec1(t, first, "CREATE DATABASE IF NOT EXISTS "+db)
+	first = c.nodes[0].open(t, db)
+	exec1(t, first, "CREATE TABLE ledger (n BIGINT PRIMARY KEY, region INT NOT NULL, value BIGINT NOT NULL)")
+	exec1(t, first, "CREATE TABLE counter (region INT PRIMARY KEY, n BIGINT NOT NULL, probe BIGINT NOT NULL)")
+	ctx, stop := context.WithCancel(context.Background())
+	l := &ledger{c: c, stop: stop, acked: map[int64]bool{}, done: make([]int, len(c.regions))}
+	for r, name := range c.regions {
+		exec1(t, c.of(name)[0].open(t, db), "INSERT INTO counter VALUES (?, 0, 0)", r)
+		var pools []*sql.DB
+		for _, n := range c.of(name) {
+			pools = append(pools, n.open(t, db))
+		}
+		l.wg.Go(func() { l.write(ctx, r, pools) })
+	}
+	t.Cleanup(l.close)
+	return l
+}
+
+func (l *ledger) close() {
+	l.stop()
+	l.wg.Wait()
+}
+
+// write runs transactions until ctx is done, through the region's nodes in turn.
+func (l *ledger) write(ctx context.Context, region int, pools []*sql.DB) {
+	for i := int64(0); ctx.Err() == nil; i++ {
+		n := i*int64(len(l.c.regions)) + int64(region)
+		l.mu.Lock()
+		l.acked[n] = false
+		l.mu.Unlock()
+		if err := post(ctx, pools[i%int64(len(pools))], region, n); err != nil {
+			pause(ctx, 20*time.Millisecond)
+			continue
+		}
+		l.mu.Lock()
+		l.acked[n] = true
+		l.done[region]++
+		l.mu.Unlock()
+	}
+}
+
+func post(ctx context.Context, db *sql.DB, region int, n int64) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit there is nothing to roll back
+	if _, err := tx.ExecContext(ctx, "INSERT INTO ledger VALUES (?, ?, ?)", n, region, value(n)); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE counter SET n = n + 1 WHERE region = ?", region); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// value of a row follows from its number, so that a mixed-up row shows.
+func value(n int64) int64 { return n*1_000_003 + 17 }
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// acknowledged is the number of transactions so far, by region.
+func (l *ledger) acknowledged() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]int(nil), l.done...)
+}
+
+// compare stops the writers and reads the ledger through every region.
+func (l *ledger) compare(t *testing.T, db string) {
+	t.Helper()
+	l.close()
+	for r, name := range l.c.regions {
+		if err := l.compareAt(l.c.of(name)[0].open(t, db)); err != nil {
+			t.Errorf("read through %s: %v", name, err)
+		}
+		if l.done[r] == 0 {
+			t.Errorf("no transaction of %s was ever acknowledged", name)
+		}
+	}
+	unknown := 0
+	for _, ok := range l.acked {
+		if !ok {
+			unknown++
+		}
+	}
+	t.Logf("ledger: %v transactions acknowledged by region, %d with an unknown outcome", l.done, unknown)
+}
+
+func (l *ledger) compareAt(db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // it only reads
+	rows, err := tx.QueryContext(ctx, "SELECT n, region, value FROM ledger")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	seen := map[int64]bool{}
+	perRegion := make([]int64, len(l.c.regions))
+	for rows.Next() {
+		var n, region, v int64
+		if err := rows.Scan(&n, &region, &v); err != nil {
+			return err
+		}
+		if _, sent := l.acked[n]; !sent || v != value(n) || region != n%int64(len(l.c.regions)) || seen[n] {
+			return fmt.Errorf("row %d (region %d, value %d) was never written like this", n, region, v)
+		}
+		seen[n] = true
+		perRegion[region]++
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	lost := 0
+	for n, ok := range l.acked {
+		if ok && !seen[n] {
+			lost++
+		}
+	}
+	if lost > 0 {
+		return fmt.Errorf("%d of %d acknowledged transactions are lost", lost, len(l.acked))
+	}
+	for r, want := range perRegion {
+		var n int64
+		if err := tx.QueryRowContext(ctx, "SELECT n FROM counter WHERE region = ?", r).Scan(&n); err != nil {
+			return err
+		}
+		if n != want {
+			return fmt.Errorf("region %d has %d rows but counted %d: half a transaction is there", r, want, n)
+		}
+	}
+	return nil
+}
+
+// serves waits until a write to a row of the region goes through the node, and returns how long that took.
+func (l *ledger) serves(t *testing.T, db string, through *node, region int) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	pool := through.open(t, db)
+	defer pool.Close()
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_, err := pool.ExecContext(ctx, "UPDATE counter SET probe = probe + 1 WHERE region = ?", region)
+		cancel()
+		took := time.Since(begin)
+		if err == nil {
+			return took
+		}
+		if took > patience {
+			t.Fatalf("rows of %s cannot be written through the node of %s within %s: %v\n%s", l.c.regions[region], through.region, patience, err, l.c.status(t))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
