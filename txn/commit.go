@@ -215,7 +215,7 @@ func (t *Txn) commitOne(ctx context.Context, g base.GroupID, writes []*wire.Writ
 		}
 		switch base.CodeOf(err) {
 		case base.CodeTooLate:
-			if try < maxTooLate {
+			if t.db.horizon.tooShort(); try < maxTooLate {
 				continue
 			}
 			return 0, base.Errorf(base.CodeUnavailable, "the catalog's closed timestamp stays behind the present: is the meta group's leader reachable? (%v)", err)
@@ -360,6 +360,12 @@ func (t *Txn) commitMany(ctx context.Context, groups []base.GroupID, writes map[
 	t.mu.Unlock()
 	t.db.unregister(t)
 	commit := err == nil
+	if commit {
+		t.db.horizon.longEnough()
+	} else if base.CodeOf(err) == base.CodeTooLate {
+		t.db.horizon.tooShort()
+	}
+	err = translate(err)
 	if commit && !t.db.cfg.Alone() {
 		if err := t.db.cfg.Clock.WaitPast(context.WithoutCancel(ctx), ts); err != nil {
 			return 0, err
@@ -383,20 +389,23 @@ func decide(votes []vote) (base.Timestamp, error) {
 		case base.CodeOf(v.err) == base.CodeAmbiguous:
 			ambiguous = v.err
 		default:
-			return 0, translate(v.err)
+			return 0, v.err
 		}
 	}
 	if ambiguous != nil {
 		return 0, ambiguous
 	}
 	if lo >= hi {
-		return 0, base.Errorf(base.CodeAborted, "the participants' votes have no timestamp in common (a lease or the schema horizon ended too early); run the transaction again")
+		return 0, base.Errorf(base.CodeTooLate, "the participants' votes have no timestamp in common (a lease or the schema horizon ended too early)")
 	}
 	return lo, nil
 }
 
 // translate turns codes that are no business of clients into retryable ones.
 func translate(err error) error {
+	if err == nil {
+		return nil
+	}
 	switch base.CodeOf(err) {
 	case base.CodeTooLate, base.CodeWrongOwner, base.CodeNotLeader:
 		return base.Errorf(base.CodeAborted, "%v; run the transaction again", err)

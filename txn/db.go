@@ -82,6 +82,8 @@ type DB struct {
 	live map[base.TxnID]*Txn // with locks somewhere: they need heartbeats
 	open atomic.Int64
 
+	horizon horizon
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	bg     sync.WaitGroup

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -9,9 +10,31 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// schemaSlack is how far above now a commit on the meta leader's own node
-// bounds its timestamp: the time it may take to get one assigned.
-const schemaSlack = 2 * time.Millisecond
+// The schema horizon is how far above now a commit bounds its timestamp, at
+// least: the time it may take until all participants have assigned theirs. It
+// is learnt: doubled when it was too short, shrunk slowly when it was not. A
+// schema change waits for it, so it should not be longer than needed.
+const (
+	horizonMin = 2 * time.Millisecond
+	horizonMax = 500 * time.Millisecond
+	perWrite   = 20 * time.Microsecond
+)
+
+type horizon struct{ d atomic.Int64 }
+
+func (h *horizon) get(writes int) time.Duration {
+	return max(time.Duration(h.d.Load()), horizonMin) + time.Duration(writes)*perWrite
+}
+
+func (h *horizon) tooShort() {
+	h.d.Store(int64(min(max(2*time.Duration(h.d.Load()), 2*horizonMin), horizonMax)))
+}
+
+func (h *horizon) longEnough() {
+	if d := h.d.Load(); d > int64(horizonMin) {
+		h.d.Store(d - d/64)
+	}
+}
 
 // Pin implements kv.Txn.
 func (t *Txn) Pin(ts base.Timestamp, keys ...base.Key) {
@@ -123,7 +146,7 @@ func (t *Txn) checkPins(ctx context.Context) (base.Timestamp, error) {
 	if len(t.pins) == 0 {
 		return 0, nil
 	}
-	closed, err := t.db.metaClosed(ctx, t.db.cfg.Clock.Latest().Add(schemaSlack))
+	closed, err := t.db.metaClosed(ctx, t.db.cfg.Clock.Latest().Add(t.db.horizon.get(t.buf.seq)))
 	if err != nil {
 		return 0, err
 	}
