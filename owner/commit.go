@@ -291,8 +291,10 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 	}
 	leased := r.addLease(cmd)
 	r.mu.Unlock()
-	// Without commit wait (a lone node) this is what makes later readings of the clock higher.
-	_ = r.clock.Observe(e.ts)
+	if r.cfg.Alone() {
+		// Without commit wait this is what makes later readings of the clock higher.
+		_ = r.clock.Observe(e.ts)
+	}
 	done := make(chan proposed, 1)
 	r.group.ProposeAsync(cmd, term, func(res any, _ uint64, err error) {
 		p := proposed{err: err}
