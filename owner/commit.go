@@ -390,4 +390,3 @@ func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wi
 		return outcome{}, base.Errorf(base.CodeAmbiguous, "group %v: %v while a command was being logged", r.id, context.Cause(ctx))
 	}
 }
-
