@@ -207,10 +207,28 @@ func (e *editor) AcquireAutoIncrementLock(*sql.Context) (func(), error) { return
 
 // largestAutoInc is the largest value of the AUTO_INCREMENT column, 0 if none.
 func (t *sqlTable) largestAutoInc(ctx *sql.Context) (uint64, error) {
-	p := t.t.desc.autoIncCol()
-	if p < 0 {
-		return 0, nil
+	if p := t.t.desc.autoIncCol(); p >= 0 {
+		return t.largest(ctx, p)
 	}
+	return 0, nil
+}
+
+// startCounter begins to count above the values of a column that becomes AUTO_INCREMENT.
+func (t *sqlTable) startCounter(ctx *sql.Context, m *mutation, d *tableDesc, col int) error {
+	largest, err := t.largest(ctx, col)
+	if err != nil {
+		return err
+	}
+	d.AutoEpoch++
+	m.put(counterKey(d.AutoKey), base.AppendUint64(nil, largest+1))
+	return nil
+}
+
+// largest is the largest value of an integer column, 0 if there is none.
+func (t *sqlTable) largest(ctx *sql.Context, p int) (uint64, error) {
+	full := *t
+	full.cols, full.names, full.sch = nil, nil, nil
+	t = &full
 	it, err := t.scanAll(ctx)
 	if err != nil {
 		return 0, err

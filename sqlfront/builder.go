@@ -4,6 +4,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
@@ -31,11 +32,16 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.InsertInto:
 		b.insert(ctx, s, n)
 	case *plan.Update:
+		s.perRow = n.Ignore
 		markTargets(ctx, n.Child, nil)
 	case *plan.DeleteFrom:
 		markTargets(ctx, n.Child, nil)
 	case *plan.AddColumn:
 		return b.addColumn(ctx, n)
+	case *plan.AlterIndex:
+		b.resolveVirtual(ctx, n.Table)
+	case *plan.Truncate:
+		return b.truncate(ctx, n, row)
 	}
 	return nil, nil
 }
@@ -109,6 +115,28 @@ func (b *builder) insert(ctx *sql.Context, s *Session, n *plan.InsertInto) {
 		}
 		return true
 	})
+}
+
+// resolveVirtual gives the virtual columns of a table their expressions: the engine
+// evaluates them while it builds an index over one.
+func (b *builder) resolveVirtual(ctx *sql.Context, n sql.Node) {
+	tn, ok := n.(sql.TableNode)
+	if !ok {
+		return
+	}
+	if t := tableOf(tn.UnderlyingTable()); t != nil && t.t.virtual {
+		r := planbuilder.NewBuilderForColumnDefaultResolution(ctx, b.base.Overrides)
+		t.full = r.ResolveSchemaDefaults(t.t.desc.DB, t.Name(), t.full)
+	}
+}
+
+// truncate is DELETE without WHERE in a stored procedure, where it cannot be
+// told from TRUNCATE: it must not commit.
+func (b *builder) truncate(ctx *sql.Context, n *plan.Truncate, row sql.Row) (sql.RowIter, error) {
+	if !ctx.IsInterpreted() || n.Child.Schema(ctx).HasAutoIncrement() {
+		return nil, nil // DELETE of such a table is never made a TRUNCATE
+	}
+	return b.base.ExecBuilder.Build(ctx, plan.NewDeleteFrom(n.Child, nil, false), row)
 }
 
 // addColumn adds a column with a constant default by the descriptor alone; the engine would

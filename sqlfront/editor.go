@@ -117,7 +117,7 @@ func (e *editor) StatementBegin(ctx *sql.Context) {
 	if e.err = e.tx.flush(ctx, nil); e.err != nil {
 		return
 	}
-	e.save, e.saved = e.kv.Savepoint(), true
+	e.save, e.saved = e.tx.save(), true
 }
 
 // DiscardChanges implements sql.EditOpenerCloser.
@@ -125,7 +125,7 @@ func (e *editor) DiscardChanges(*sql.Context, error) error {
 	e.ops = nil
 	e.unlist()
 	if e.saved && !e.tx.over {
-		e.kv.RollbackTo(e.save)
+		e.tx.rollTo(e.save)
 	}
 	if e.tx != nil && !e.tx.s.GetIgnoreAutoCommit() && !e.tx.s.perRow {
 		// The engine forgets to end an autocommit transaction whose statement failed.
@@ -419,6 +419,10 @@ func (e *editor) lockInserts(ctx *sql.Context, ops []change) error {
 }
 
 func (e *editor) apply(ctx *sql.Context, c *change, blind bool) error {
+	mark := -1
+	if e.tx.s.perRow {
+		mark = e.tx.save() // the statement goes on after a duplicate: leave nothing of the row
+	}
 	for _, k := range c.dels {
 		e.kv.Delete(k)
 	}
@@ -428,6 +432,9 @@ func (e *editor) apply(ctx *sql.Context, c *change, blind bool) error {
 				return e.tx.fail(err)
 			}
 			existing, gerr := e.existing(ctx, in)
+			if mark >= 0 {
+				e.tx.rollTo(mark)
+			}
 			if gerr != nil {
 				return gerr
 			}

@@ -279,7 +279,7 @@ func (c *column) takePayload(ctx context.Context, b []byte) (any, []byte, error)
 		v, _, err := c.typ.Convert(ctx, append([]byte(nil), raw...))
 		return v, rest, err
 	}
-	return append([]byte(nil), raw...), rest, nil
+	return append([]byte{}, raw...), rest, nil
 }
 
 func appendBlob(b, v []byte) []byte { return append(binary.AppendUvarint(b, uint64(len(v))), v...) }

@@ -71,6 +71,12 @@ func (t *sqlTable) open(ctx *sql.Context) (*rowSource, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cur := snap.table(t.t.desc.DB, t.Name()); tx.snap != nil && cur != nil && cur != t.t && t.cols == nil && src.x == nil {
+		// The statement has changed the table itself and reads it again with an old object.
+		c := *t
+		c.t = cur
+		src.st = &c
+	}
 	tx.pin(snap, t.t)
 	src.kv, src.lock = k, tx.lockFor(t.acc)
 	return src, nil
@@ -140,8 +146,12 @@ func (t *sqlTable) scanLookup(ctx *sql.Context, l sql.IndexLookup) (sql.RowIter,
 	if len(krs) == 0 {
 		return src, nil
 	}
-	// The ranges come in no order, but the index promises one.
+	// The ranges come in no order, but the index promises one. They are disjoint as
+	// conditions, but what is read for two of them may overlap.
 	slices.SortFunc(krs, func(a, b keyRange) int { return bytes.Compare(a.lo, b.lo) })
+	if !points {
+		krs = joinOverlaps(krs)
+	}
 	if points {
 		for _, k := range krs {
 			src.keys = append(src.keys, i.pointKey(k))
@@ -163,6 +173,25 @@ func (t *sqlTable) scanLookup(ctx *sql.Context, l sql.IndexLookup) (sql.RowIter,
 	}
 	src.scan(spans, !single, l.IsReverse)
 	return src, nil
+}
+
+// joinOverlaps makes sorted ranges disjoint.
+func joinOverlaps(krs []keyRange) []keyRange {
+	out := krs[:1]
+	for _, k := range krs[1:] {
+		last := &out[len(out)-1]
+		if last.hi != nil && bytes.Compare(last.hi, k.lo) <= 0 {
+			out = append(out, k)
+			continue
+		}
+		if last.hi != nil && (k.hi == nil || bytes.Compare(k.hi, last.hi) > 0) {
+			last.hi = k.hi
+		}
+		if !bytes.Equal(last.first, k.first) {
+			last.first = nil
+		}
+	}
+	return out
 }
 
 // pointKey is the key of a point in a unique index or the primary key.

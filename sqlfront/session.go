@@ -97,6 +97,11 @@ func (s *Session) beginStatement() {
 // ValidateSession is called by the engine before it plans a statement.
 func (s *Session) ValidateSession(ctx *sql.Context) error {
 	s.beginStatement()
+	if t := s.txn(); t != nil && t.kv != nil && !ctx.IsInterpreted() && !s.explicit(ctx) {
+		// An autocommit statement failed and the engine has left its transaction behind.
+		t.rollback()
+		s.BaseSession.SetTransaction(nil)
+	}
 	if t, _ := s.GetTransaction().(*Txn); t == nil && !s.retrying {
 		s.age = 0
 	}
@@ -191,17 +196,26 @@ func (s *Session) Rollback(ctx *sql.Context, tx sql.Transaction) error {
 
 // CreateSavepoint implements sql.TransactionSession.
 func (s *Session) CreateSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
-	return tx.(*Txn).createSavepoint(ctx, name)
+	if t, ok := tx.(*Txn); ok {
+		return t.createSavepoint(ctx, name)
+	}
+	return nil
 }
 
 // RollbackToSavepoint implements sql.TransactionSession.
 func (s *Session) RollbackToSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
-	return tx.(*Txn).rollbackTo(name)
+	if t, ok := tx.(*Txn); ok {
+		return t.rollbackTo(name)
+	}
+	return nil // it ended, with all its changes
 }
 
 // ReleaseSavepoint implements sql.TransactionSession.
 func (s *Session) ReleaseSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
-	return tx.(*Txn).release(name)
+	if t, ok := tx.(*Txn); ok {
+		return t.release(name)
+	}
+	return nil
 }
 
 // PrepareQuery implements sql.Session; unlike the base session it can forget (see UnprepareQuery).
