@@ -8,6 +8,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -177,7 +178,28 @@ func (t *sqlTable) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint6
 // PeekNextAutoIncrementValue implements sql.AutoIncrementGetter.
 func (t *sqlTable) PeekNextAutoIncrementValue(ctx *sql.Context) (uint64, error) {
 	v, err := t.g.counters.peek(ctx, t.counter())
+	if p := t.t.desc.autoIncCol(); p >= 0 {
+		v = min(v, t.t.cols[p].largestInt()) // as MySQL shows a counter that is exhausted
+	}
 	return v, clientError(err)
+}
+
+// largestInt is the largest value of an integer column.
+func (c *column) largestInt() uint64 {
+	bits := c.bits
+	switch c.typ.Type() {
+	case sqltypes.Int24, sqltypes.Uint24:
+		bits = 24
+	}
+	switch c.kind {
+	case kindInt:
+		return 1<<(bits-1) - 1
+	case kindUint:
+		if bits < 64 {
+			return 1<<bits - 1
+		}
+	}
+	return math.MaxUint64
 }
 
 // SetAutoIncrementValue implements sql.AutoIncrementSetter: the counter starts

@@ -276,7 +276,6 @@ var gmsTests = []struct {
 	{"TypesOverWire", func(t *testing.T, h *gmsHarness) { enginetest.TestTypesOverWire(t, h, h.SessionBuilder()) }},
 	{"QueryPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestQueryPlans(t, h, queries.PlanTests) }},
 	{"JoinOps", func(t *testing.T, h *gmsHarness) { enginetest.TestJoinOps(t, h, enginetest.DefaultJoinOpTests) }},
-	{"TransactionScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestTransactionScripts(t, h) }},
 }
 
 // TestGMS is the suite itself; it runs only in the process made for it.

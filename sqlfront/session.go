@@ -157,6 +157,15 @@ func (s *Session) GetTransaction() sql.Transaction {
 	return t
 }
 
+// SetTransaction implements sql.Session. The engine drops the transaction of some failed
+// statements without a word; its locks must not stay.
+func (s *Session) SetTransaction(tx sql.Transaction) {
+	if t := s.txn(); t != nil && tx != sql.Transaction(t) {
+		t.rollback()
+	}
+	s.BaseSession.SetTransaction(tx)
+}
+
 // StartTransaction implements sql.TransactionSession. The kv transaction begins with its first use.
 func (s *Session) StartTransaction(ctx *sql.Context, c sql.TransactionCharacteristic) (sql.Transaction, error) {
 	return &Txn{s: s, readOnly: c == sql.ReadOnly}, nil
