@@ -1,6 +1,8 @@
 package sqlfront
 
 import (
+	"fmt"
+
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -32,14 +34,19 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.InsertInto:
 		b.insert(ctx, s, n)
 	case *plan.Update:
-		s.perRow = n.Ignore
-		markTargets(ctx, n.Child, nil)
+		s.perRow, s.blind = n.Ignore, false
+		markTargets(s, n.Child)
 	case *plan.DeleteFrom:
-		markTargets(ctx, n.Child, nil)
+		s.perRow, s.blind = false, false
+		markTargets(s, n.Child)
 	case *plan.AddColumn:
 		return b.addColumn(ctx, n)
 	case *plan.AlterIndex:
 		b.resolveVirtual(ctx, n.Table)
+	case *plan.Call:
+		s.inCall = true
+	case *plan.DescribeQuery:
+		return b.explain(ctx, s, n, row)
 	case *plan.Truncate:
 		return b.truncate(ctx, n, row)
 	}
@@ -58,24 +65,28 @@ func writes(ctx *sql.Context, n sql.Node) bool {
 	return found || !plan.IsReadOnly(n)
 }
 
-// markTargets notes that the statement changes the rows it reads of these
-// tables (all of them, or those named).
-func markTargets(ctx *sql.Context, n sql.Node, only func(*sqlTable) bool) {
-	limited := false
+// markTargets notes that the statement changes the rows that it reads of these
+// tables. A plain scan is read to its end before the first change; where tables are read
+// again and again (joins) or not to the end (LIMIT), the changes are kept back instead.
+func markTargets(s *Session, n sql.Node) {
+	var found []*sqlTable
 	transform.Inspect(n, func(n sql.Node) bool {
 		switch n := n.(type) {
-		case *plan.Limit, *plan.TopN:
-			limited = true
+		case *plan.Limit, *plan.TopN, *plan.JoinNode:
+			s.hold = true
 		case *plan.SubqueryAlias:
+			s.hold = true
 			return false
 		case sql.TableNode:
-			if t := tableOf(n.UnderlyingTable()); t != nil && (only == nil || only(t)) {
-				t.acc.lock = kv.LockExclusive
-				t.acc.target = !limited
+			if t := tableOf(n.UnderlyingTable()); t != nil {
+				found = append(found, t)
 			}
 		}
 		return true
 	})
+	for _, t := range found {
+		t.acc.lock, t.acc.target, t.acc.whole = kv.LockExclusive, true, !s.hold
+	}
 }
 
 // tableOf finds our table below the engine's wrappers.
@@ -110,11 +121,30 @@ func (b *builder) insert(ctx *sql.Context, s *Session, n *plan.InsertInto) {
 	transform.Inspect(n.Source, func(n sql.Node) bool {
 		if tn, ok := n.(sql.TableNode); ok {
 			if t := tableOf(tn.UnderlyingTable()); t != nil && t.t.desc.ID == d.t.desc.ID {
-				t.acc.target = true
+				t.acc.target, t.acc.whole, s.hold = true, true, true
 			}
 		}
 		return true
 	})
+}
+
+// explain adds what EXPLAIN ANALYZE has cost on the WAN to its answer.
+func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, row sql.Row) (sql.RowIter, error) {
+	if !n.Format.Analyze || !n.Format.Plan || s.explained == n {
+		return nil, nil
+	}
+	s.explained = n
+	hops, bytes := s.trace.Hops(), s.trace.Bytes()
+	it, err := b.base.ExecBuilder.Build(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := sql.RowIterToRows(ctx, it)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, sql.Row{fmt.Sprintf("WAN: %.1f round trips, %d bytes", float64(s.trace.Hops()-hops)/2, s.trace.Bytes()-bytes)})
+	return sql.RowsToRowIter(rows...), nil
 }
 
 // resolveVirtual gives the virtual columns of a table their expressions: the engine

@@ -35,8 +35,9 @@ type rowSource struct {
 
 	check  sql.Expression // over full rows; may be nil
 	buf    []sql.Row
-	exists bool // only whether there is a row matters; values are not decoded
-	whole  bool // read to the end at the first Next
+	homes  []base.RegionID // of the rows in buf, with keepHomes
+	exists bool            // only whether there is a row matters; values are not decoded
+	whole  bool            // read to the end at the first Next
 }
 
 // open prepares a read of the table: transaction, pin, lock.
@@ -55,7 +56,7 @@ func (t *sqlTable) open(ctx *sql.Context) (*rowSource, error) {
 		ctx.SetTransaction(nt)
 		tx = nt.(*Txn)
 	}
-	src := &rowSource{st: t, tx: tx, limit: firstBatch, whole: t.acc.target}
+	src := &rowSource{st: t, tx: tx, limit: firstBatch, whole: t.acc.whole}
 	if t.acc.asOf != 0 {
 		src.kv = tx.at(t.acc.asOf)
 		return src, nil
@@ -64,8 +65,10 @@ func (t *sqlTable) open(ctx *sql.Context) (*rowSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.flush(ctx, &t.t.desc.ID); err != nil {
-		return nil, err
+	if !t.acc.target {
+		if err := tx.flush(ctx, &t.t.desc.ID); err != nil {
+			return nil, err
+		}
 	}
 	snap, err := s.snapshot(ctx)
 	if err != nil {
@@ -215,6 +218,9 @@ func (r *rowSource) Next(ctx *sql.Context) (sql.Row, error) {
 	row := r.buf[0]
 	r.buf[0] = nil
 	r.buf = r.buf[1:]
+	if len(r.homes) > 0 {
+		r.tx.lastHome, r.homes = r.homes[0], r.homes[1:]
+	}
 	return row, nil
 }
 
@@ -320,6 +326,9 @@ func (r *rowSource) decode(ctx *sql.Context, rows []kv.Row) error {
 		if r.lock == kv.LockExclusive {
 			r.remember(ctx, kr, row)
 		}
+		if t.acc.keepHomes {
+			r.homes = append(r.homes, kr.Home)
+		}
 		if t.cols != nil {
 			p := make(sql.Row, len(t.cols))
 			for i, c := range t.cols {
@@ -357,7 +366,7 @@ func (t *table) byHome() bool {
 // SetReferenceCheck implements sql.ReferenceChecker: a foreign key asks whether a parent exists.
 func (t *indexedTable) SetReferenceCheck() error {
 	acc := *t.acc
-	acc.lock, acc.target = kv.LockShared, false
+	acc.lock, acc.whole = kv.LockShared, false
 	t.acc = &acc
 	return nil
 }
