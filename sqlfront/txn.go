@@ -144,6 +144,7 @@ func (t *Txn) commit(ctx *sql.Context) error {
 		t.s.aborted = base.Retryable(err)
 		return clientError(err)
 	}
+	t.s.committed++
 	if t.snap != nil {
 		// The next statement of this session must see its own change.
 		if _, err := t.s.g.catalog.fresh(t.s.kvctx(ctx)); err != nil {
