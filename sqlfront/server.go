@@ -95,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 }
 
 // serverVersion is what clients see in the handshake; the digits are MySQL's.
-const serverVersion = "8.0.33-Godwit"
+const serverVersion = "8.0.31-Godwit"
 
 // buildSession makes the session of a new connection.
 func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (sql.Session, error) {

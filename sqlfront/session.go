@@ -25,21 +25,24 @@ type Session struct {
 	dup       string // MySQL's wording of the last duplicate-key error
 
 	// State of the statement; reset by beginStatement.
-	snap     *snapshot
-	built    bool // the root of the plan was seen
-	writes   bool // the plan changes data or schema
-	astLock  kv.LockMode
-	blind    bool // a plain INSERT whose duplicates Commit may find
-	perRow   bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
-	truncate bool // the statement is TRUNCATE
-	retrying bool
-	missed   bool // the catalog was refreshed for a name that was not found
-	age      base.Timestamp
-	aborted  bool // the last statement lost its transaction
-	hops0    int
-	bytes0   int64
-	lastCost statementCost
-	prepared map[string]sqlparser.Statement
+	snap      *snapshot
+	built     bool // the root of the plan was seen
+	writes    bool // the plan changes data or schema
+	astLock   kv.LockMode
+	blind     bool // a plain INSERT whose duplicates Commit may find
+	perRow    bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
+	hold      bool // changes of the statement are sent to kv at its end only
+	truncate  bool // the statement is TRUNCATE
+	retrying  bool
+	inCall    bool     // the engine is about to set the transaction of a CALL aside
+	explained sql.Node // EXPLAIN ANALYZE being built
+	missed    bool     // the catalog was refreshed for a name that was not found
+	age       base.Timestamp
+	aborted   bool // the last statement lost its transaction
+	hops0     int
+	bytes0    int64
+	lastCost  statementCost
+	prepared  map[string]sqlparser.Statement
 }
 
 // statementCost is what the last statement cost on the WAN.
@@ -95,6 +98,7 @@ func (s *Session) SessionEnd() {
 
 func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
+	s.hold, s.inCall = false, false
 }
 
 // ValidateSession is called by the engine before it plans a statement.
@@ -155,6 +159,23 @@ func (s *Session) GetTransaction() sql.Transaction {
 	return t
 }
 
+// SetTransaction implements sql.Session. The engine drops the transaction of some failed
+// statements without a word; its locks must not stay.
+func (s *Session) SetTransaction(tx sql.Transaction) {
+	if tx == nil && s.inCall {
+		// CALL would run in a transaction of its own; in MySQL it runs in the caller's.
+		s.inCall = false
+		return
+	}
+	if nt, ok := tx.(*Txn); ok && nt.over {
+		tx = s.BaseSession.GetTransaction() // the end of a CALL that committed it
+	}
+	if t := s.txn(); t != nil && tx != sql.Transaction(t) {
+		t.rollback()
+	}
+	s.BaseSession.SetTransaction(tx)
+}
+
 // StartTransaction implements sql.TransactionSession. The kv transaction begins with its first use.
 func (s *Session) StartTransaction(ctx *sql.Context, c sql.TransactionCharacteristic) (sql.Transaction, error) {
 	return &Txn{s: s, readOnly: c == sql.ReadOnly}, nil
@@ -194,17 +215,26 @@ func (s *Session) Rollback(ctx *sql.Context, tx sql.Transaction) error {
 
 // CreateSavepoint implements sql.TransactionSession.
 func (s *Session) CreateSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
-	return tx.(*Txn).createSavepoint(ctx, name)
+	if t, ok := tx.(*Txn); ok {
+		return t.createSavepoint(ctx, name)
+	}
+	return nil
 }
 
 // RollbackToSavepoint implements sql.TransactionSession.
 func (s *Session) RollbackToSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
-	return tx.(*Txn).rollbackTo(name)
+	if t, ok := tx.(*Txn); ok {
+		return t.rollbackTo(name)
+	}
+	return nil // it ended, with all its changes
 }
 
 // ReleaseSavepoint implements sql.TransactionSession.
 func (s *Session) ReleaseSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
-	return tx.(*Txn).release(name)
+	if t, ok := tx.(*Txn); ok {
+		return t.release(name)
+	}
+	return nil
 }
 
 // PrepareQuery implements sql.Session; unlike the base session it can forget (see UnprepareQuery).
