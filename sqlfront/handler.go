@@ -34,6 +34,14 @@ func (h *handler) session(c *mysql.Conn) *Session {
 	return s
 }
 
+// NewConnection implements mysql.Handler. The greeting must say that the session
+// is in autocommit mode: drivers such as PyMySQL believe it, and would
+// otherwise never turn the mode off.
+func (h *handler) NewConnection(c *mysql.Conn) {
+	h.Handler.NewConnection(c)
+	c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
+}
+
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
 	return h.run(ctx, c, query, func(sent *bool) error {
@@ -131,6 +139,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	if !strings.HasPrefix(kind, "show") && !costQuery(query) {
 		s.noteCost(cost)
 	}
+	h.charge(s)
 	if h.g.onStmt != nil {
 		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
 	}

@@ -33,6 +33,9 @@ type Config struct {
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
 	// duration, the one-way WAN crossings it waited for, and its error. It must not block.
 	OnStatement func(kind string, d time.Duration, hops int, err error)
+	// OnTransaction is called after a statement that committed a transaction, autocommit statements
+	// included, with all that it and the failed attempts before it cost. It must not block.
+	OnTransaction func(TxnCost)
 	// Drain is how long Close lets running connections finish; 0 is 5 s.
 	Drain time.Duration
 }

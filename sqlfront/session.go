@@ -19,7 +19,10 @@ type Session struct {
 	*sql.BaseSession
 	g     *gateway
 	trace *obs.Trace
-	dup   string // MySQL's wording of the last duplicate-key error
+	// committed counts kv transactions that OnTransaction was not told of, charged is what of trace it was told of.
+	committed int
+	charged   TxnCost
+	dup       string // MySQL's wording of the last duplicate-key error
 
 	// State of the statement; reset by beginStatement.
 	snap      *snapshot

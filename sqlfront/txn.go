@@ -146,6 +146,7 @@ func (t *Txn) commit(ctx *sql.Context) error {
 		t.s.aborted = base.Retryable(err)
 		return clientError(err)
 	}
+	t.s.committed++
 	if t.snap != nil {
 		t.s.snap = nil
 		// The next statement of this session must see its own change.
