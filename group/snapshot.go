@@ -213,7 +213,7 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 			return 0, err
 		}
 		c := &wire.SnapshotChunk{Group: uint32(j.g.id), Id: id, Seq: seq, Raft: body}
-		if err := s.call(k.to, c, o.SnapshotTimeout); err != nil {
+		if err := s.call(s.ctx, k.to, c, o.SnapshotTimeout); err != nil {
 			return 0, err
 		}
 		seq++
@@ -221,15 +221,15 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 	var (
 		bytes  int64
 		window = make(chan struct{}, o.SnapshotWindow)
-		first  = make(chan error, 1)
 		calls  sync.WaitGroup
 	)
+	ctx, fail := context.WithCancelCause(s.ctx) // the first chunk that fails ends all
+	defer fail(nil)
 	err = exp.Chunks(o.SnapshotChunkBytes, func(keys, vals [][]byte) error {
 		select {
 		case window <- struct{}{}:
-		case err := <-first:
-			first <- err
-			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 		c := &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Keys: keys, Values: vals, GcThreshold: uint64(exp.Threshold)}
 		seq++
@@ -237,11 +237,8 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 			bytes += int64(len(keys[i]) + len(vals[i]))
 		}
 		calls.Go(func() {
-			if err := s.call(k.to, c, o.SnapshotTimeout); err != nil {
-				select {
-				case first <- err:
-				default:
-				}
+			if err := s.call(ctx, k.to, c, o.SnapshotTimeout); err != nil {
+				fail(err)
 			}
 			<-window
 		})
@@ -249,20 +246,17 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 	})
 	calls.Wait()
 	if err == nil {
-		select {
-		case err = <-first:
-		default:
-		}
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return bytes, err
 	}
 	// The merge of a large shard takes its time.
-	return bytes, s.call(k.to, &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Last: true}, 20*o.SnapshotTimeout)
+	return bytes, s.call(s.ctx, k.to, &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Last: true}, 20*o.SnapshotTimeout)
 }
 
-func (s *snapshots) call(to base.NodeID, c *wire.SnapshotChunk, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(s.ctx, timeout)
+func (s *snapshots) call(ctx context.Context, to base.NodeID, c *wire.SnapshotChunk, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c.Crc = chunkCRC(c)
 	ack := new(wire.SnapshotAck)
