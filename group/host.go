@@ -346,7 +346,7 @@ func (h *Host) receive(from base.NodeID, body []byte) {
 		h.opts.Logger.Warn("raft batch cannot be decoded", "from", from, "err", err)
 		return
 	}
-	r := &round{h: h}
+	r := &round{h: h, peer: h.outbox(from)}
 	r.add()
 	for i, raw := range batch.Messages {
 		g := h.Group(base.GroupID(batch.Groups[i]))

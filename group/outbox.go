@@ -136,14 +136,19 @@ func (o *outbox) unsent(q []outMsg) {
 // answers that arise in it are sent together, when the last group that it woke
 // has done its part.
 type round struct {
-	h *Host
-	n atomic.Int32
+	h    *Host
+	peer *outbox // the answers go there; nil: to all
+	n    atomic.Int32
 }
 
 func (r *round) add() { r.n.Add(1) }
 
 func (r *round) done() {
-	if r.n.Add(-1) == 0 {
+	switch {
+	case r.n.Add(-1) > 0:
+	case r.peer != nil:
+		r.peer.flush()
+	default:
 		r.h.flushAll()
 	}
 }

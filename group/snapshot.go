@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"hash/crc32"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,13 +63,14 @@ type snapshots struct {
 	queue   []streamKey
 	jobs    map[streamKey][]*snapJob // waiting
 	riding  map[*snapJob]bool        // under way
+	active  map[streamKey]bool
 	streams int
 	in      map[inKey]*inbound
 	shards  map[base.ShardID]bool // with an import under way
 }
 
 func newSnapshots(h *Host) *snapshots {
-	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, in: map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
+	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, active: map[streamKey]bool{}, in: map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -141,13 +143,17 @@ func (s *snapshots) enqueue(g *Group, m *pb.Message) {
 func (s *snapshots) work() {
 	for {
 		s.mu.Lock()
-		if len(s.queue) == 0 || s.ctx.Err() != nil {
+		// One stream at a time for a shard and a node: groups that come
+		// meanwhile share the next.
+		n := slices.IndexFunc(s.queue, func(k streamKey) bool { return !s.active[k] })
+		if n < 0 || s.ctx.Err() != nil {
 			s.streams--
 			s.mu.Unlock()
 			return
 		}
-		k := s.queue[0]
-		s.queue = s.queue[1:]
+		k := s.queue[n]
+		s.queue = slices.Delete(s.queue, n, n+1)
+		s.active[k] = true
 		jobs := s.jobs[k]
 		delete(s.jobs, k)
 		for _, j := range jobs {
@@ -169,21 +175,13 @@ func (s *snapshots) work() {
 			status = raft.SnapshotFailure
 		}
 		for _, j := range jobs {
-			j.g.later(func() {
-				j.g.rn.ReportSnapshot(uint64(j.to), status)
-				s.mu.Lock()
-				delete(s.riding, j)
-				s.mu.Unlock()
-			})
+			j.g.later(func() { j.g.rn.ReportSnapshot(uint64(j.to), status) })
 		}
 		s.mu.Lock()
 		for _, j := range jobs {
-			select {
-			case <-j.g.done:
-				delete(s.riding, j)
-			default:
-			}
+			delete(s.riding, j)
 		}
+		delete(s.active, k)
 		s.mu.Unlock()
 	}
 }
