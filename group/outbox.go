@@ -4,8 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/wire"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -159,11 +157,4 @@ func msgSize(m *pb.Message) int {
 		n += 24 + len(e.Data)
 	}
 	return n
-}
-
-func marshalMessage(m *pb.Message) ([]byte, error) { return proto.Marshal(m) }
-
-func unmarshalMessage(b []byte) (*pb.Message, error) {
-	m := new(pb.Message)
-	return m, proto.Unmarshal(b, m)
 }
