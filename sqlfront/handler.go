@@ -121,6 +121,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 			break
 		}
 		s.retrying = true
+		h.g.log.Debug("statement is tried again", "err", err, "elapsed", time.Since(start))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

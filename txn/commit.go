@@ -165,7 +165,7 @@ type committer struct {
 // plan makes sure of what the writes assume and finds their owners.
 func (t *Txn) plan(ctx context.Context) (*committer, error) {
 	c := &committer{t: t, writes: map[base.GroupID][]*wire.Write{}}
-	var absent []base.Key
+	var absent, blind []base.Key
 	meta := t.lockTerm(base.MetaGroup) != 0
 	all := t.buf.all()
 	for _, w := range all {
@@ -173,8 +173,9 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 			absent = append(absent, w.key) // inserted and deleted again: it must not have been there
 			continue
 		}
-		g, ok := t.known[string(w.key)]
+		g, ok := t.owner(w.key)
 		if !ok {
+			blind = append(blind, w.key)
 			p := t.guess(nil, 0, base.PointSpan(w.key), 0)[0]
 			g = p.group
 			c.require(g, p.need)
@@ -201,12 +202,52 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 			}
 		}
 	}
+	if len(blind) > 0 && len(c.groups()) > 1 {
+		// A Prepare at the wrong owner could not be moved: find the owners under locks.
+		if err := t.lockKeys(ctx, blind); err != nil {
+			return nil, err
+		}
+		return t.plan(ctx)
+	}
 	if meta && len(t.pins) > 0 {
 		if err := t.lockPins(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// owner is the group in which a key is locked.
+func (t *Txn) owner(k base.Key) (base.GroupID, bool) {
+	if g, ok := t.known[string(k)]; ok {
+		return g, true
+	}
+	g, ok := t.absent[string(k)]
+	return g, ok
+}
+
+// lockKeys locks keys for writing, whoever owns them.
+func (t *Txn) lockKeys(ctx context.Context, keys []base.Key) error {
+	if len(t.known)+len(t.absent)+len(keys) > maxKnown {
+		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys in several groups: commit in smaller pieces", maxKnown)
+	}
+	for len(keys) > 0 {
+		f := fetch{lock: kv.LockExclusive}
+		for _, k := range keys {
+			f.spans = append(f.spans, base.PointSpan(k))
+		}
+		if err := f.run(ctx, t); err != nil {
+			return err
+		}
+		var rest []base.Key
+		for i, g := range f.got {
+			if g.cut != nil {
+				rest = append(rest, keys[i])
+			}
+		}
+		keys = rest
+	}
+	return nil
 }
 
 // groups are those that take part: all that were written or locked.
