@@ -130,7 +130,14 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	}
 	s.retrying = false
 	if s.txn() == nil {
-		s.age = 0
+		if s.aborted {
+			s.lostAt = time.Now()
+		} else if s.committed > 0 {
+			s.lostAt = time.Time{}
+		}
+		if !s.keepsAge() {
+			s.age = 0
+		}
 	}
 	kind := statementKind(query)
 	cost := statementCost{
@@ -146,6 +153,11 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	}
 	return h.wording(s, err)
 }
+
+// keepsAge reports whether the next transaction is taken for another attempt of one
+// that was just lost: it keeps that one's age, so that a client that retries
+// grows older than its rivals instead of losing to them for ever.
+func (s *Session) keepsAge() bool { return !s.lostAt.IsZero() && time.Since(s.lostAt) < retryFor }
 
 // cleanUp ends the transaction of a failed statement where it must not go on: lost ones, and those of autocommit statements.
 func (h *handler) cleanUp(s *Session, lost bool) {

@@ -19,6 +19,8 @@ type Session struct {
 	*sql.BaseSession
 	g     *gateway
 	trace *obs.Trace
+	// lostAt is when a transaction of the session was lost to a conflict; zero once one has committed.
+	lostAt time.Time
 	// committed counts kv transactions that OnTransaction was not told of, charged is what of trace it was told of.
 	committed int
 	charged   TxnCost
@@ -104,7 +106,7 @@ func (s *Session) beginStatement() {
 // ValidateSession is called by the engine before it plans a statement.
 func (s *Session) ValidateSession(ctx *sql.Context) error {
 	s.beginStatement()
-	if t, _ := s.GetTransaction().(*Txn); t == nil && !s.retrying {
+	if t, _ := s.GetTransaction().(*Txn); t == nil && !s.retrying && !s.keepsAge() {
 		s.age = 0
 	}
 	return s.BaseSession.ValidateSession(ctx)
