@@ -2,6 +2,7 @@ package sqlfront
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
@@ -30,7 +31,15 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.built = true
 		s.writes = writes(ctx, n)
 	}
+	if len(s.outer) > 0 && reflect.TypeOf(n).Kind() == reflect.Pointer {
+		if o, ok := s.outer[n]; ok {
+			delete(s.outer, n)
+			return b.buildOuter(ctx, n, o, row)
+		}
+	}
 	switch n := n.(type) {
+	case *plan.JoinNode:
+		b.prepareJoin(s, n)
 	case *plan.InsertInto:
 		b.insert(ctx, s, n)
 	case *plan.Update:

@@ -31,9 +31,10 @@ type Session struct {
 	hold      bool // changes of the statement are sent to kv at its end only
 	truncate  bool // the statement is TRUNCATE
 	retrying  bool
-	inCall    bool     // the engine is about to set the transaction of a CALL aside
-	explained sql.Node // EXPLAIN ANALYZE being built
-	missed    bool     // the catalog was refreshed for a name that was not found
+	outer     map[sql.Node]outerSide // outer sides of joins about to be built
+	inCall    bool                   // the engine is about to set the transaction of a CALL aside
+	explained sql.Node               // EXPLAIN ANALYZE being built
+	missed    bool                   // the catalog was refreshed for a name that was not found
 	age       base.Timestamp
 	aborted   bool // the last statement lost its transaction
 	hops0     int
@@ -95,7 +96,7 @@ func (s *Session) SessionEnd() {
 
 func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
-	s.hold, s.inCall = false, false
+	s.hold, s.inCall, s.outer = false, false, nil
 }
 
 // ValidateSession is called by the engine before it plans a statement.
