@@ -2,7 +2,6 @@ package sqlfront
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
@@ -27,19 +26,14 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if s == nil {
 		return nil, nil
 	}
-	if !s.built {
+	root := !s.built
+	if root {
 		s.built = true
 		s.writes = writes(ctx, n)
 	}
-	if len(s.outer) > 0 && reflect.TypeOf(n).Kind() == reflect.Pointer {
-		if o, ok := s.outer[n]; ok {
-			delete(s.outer, n)
-			return b.buildOuter(ctx, n, o, row)
-		}
-	}
 	switch n := n.(type) {
 	case *plan.JoinNode:
-		b.prepareJoin(s, n)
+		return b.join(ctx, n, row)
 	case *plan.InsertInto:
 		b.insert(ctx, s, n)
 	case *plan.Update:
@@ -54,6 +48,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		b.resolveVirtual(ctx, n.Table)
 	case *plan.Call:
 		s.inCall = true
+		if !root {
+			s.triggered++
+		}
 	case *plan.DescribeQuery:
 		return b.explain(ctx, s, n, row)
 	case *plan.Truncate:

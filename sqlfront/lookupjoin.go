@@ -2,7 +2,6 @@ package sqlfront
 
 import (
 	"io"
-	"reflect"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -21,8 +20,11 @@ const (
 	joinSpans = 2048
 )
 
-// prepareJoin notes the inner tables of a join for when its outer side is built.
-func (b *builder) prepareJoin(s *Session, j *plan.JoinNode) {
+// join replaces the outer side of a join whose inner side looks tables up; nil leaves it to the engine.
+func (b *builder) join(ctx *sql.Context, j *plan.JoinNode, row sql.Row) (sql.RowIter, error) {
+	if _, done := j.Left().(*outerNode); done {
+		return nil, nil
+	}
 	var inner []*plan.IndexedTableAccess
 	var find func(n sql.Node)
 	find = func(n sql.Node) {
@@ -32,39 +34,43 @@ func (b *builder) prepareJoin(s *Session, j *plan.JoinNode) {
 				inner = append(inner, n)
 			}
 		case *plan.JoinNode:
-			find(n.Left()) // its right side sees more columns; it is prepared on its own
+			find(n.Left()) // its right side sees more columns; it is replaced on its own
 		case *plan.Filter, *plan.TableAlias, *plan.Project:
 			find(n.Children()[0])
 		}
 	}
 	find(j.Right())
-	if len(inner) == 0 || reflect.TypeOf(j.Left()).Kind() != reflect.Pointer {
-		return
+	if len(inner) == 0 {
+		return nil, nil
 	}
-	if s.outer == nil {
-		s.outer = map[sql.Node]outerSide{}
-	}
-	s.outer[j.Left()] = outerSide{inner, j}
-}
-
-type outerSide struct {
-	inner []*plan.IndexedTableAccess
-	join  *plan.JoinNode
-}
-
-// buildOuter builds the outer side of a prepared join.
-func (b *builder) buildOuter(ctx *sql.Context, n sql.Node, o outerSide, parent sql.Row) (sql.RowIter, error) {
-	it, err := b.base.ExecBuilder.Build(ctx, n, parent)
+	nj, err := j.WithChildren(ctx, &outerNode{Node: j.Left(), inner: inner}, j.Right())
 	if err != nil {
 		return nil, err
 	}
-	return &outerIter{RowIter: it, side: o, parent: parent, left: len(n.Schema(ctx)), size: joinFirst}, nil
+	return b.base.ExecBuilder.Build(ctx, nj, row)
+}
+
+// outerNode is the outer side of a join that looks tables up.
+type outerNode struct {
+	sql.Node
+	inner []*plan.IndexedTableAccess
+}
+
+var _ sql.ExecBuilderNode = (*outerNode)(nil)
+
+// BuildRowIter implements sql.ExecBuilderNode.
+func (o *outerNode) BuildRowIter(ctx *sql.Context, b sql.NodeExecBuilder, parent sql.Row) (sql.RowIter, error) {
+	it, err := b.Build(ctx, o.Node, parent)
+	if err != nil {
+		return nil, err
+	}
+	return &outerIter{RowIter: it, inner: o.inner, parent: parent, left: len(o.Node.Schema(ctx)), size: joinFirst}, nil
 }
 
 // outerIter reads outer rows ahead and has the inner rows fetched.
 type outerIter struct {
 	sql.RowIter
-	side   outerSide
+	inner  []*plan.IndexedTableAccess
 	parent sql.Row
 	left   int
 	size   int
@@ -103,7 +109,7 @@ func (o *outerIter) fill(ctx *sql.Context) error {
 		o.rows = append(o.rows, row)
 	}
 	o.size = min(4*o.size, joinBatch)
-	for _, ita := range o.side.inner {
+	for _, ita := range o.inner {
 		p := newPrefetch(tableOf(ita.Table))
 		for _, row := range o.rows {
 			full := make(sql.Row, len(o.parent), len(o.parent)+o.left)
