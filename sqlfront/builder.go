@@ -26,11 +26,14 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if s == nil {
 		return nil, nil
 	}
-	if !s.built {
+	root := !s.built
+	if root {
 		s.built = true
 		s.writes = writes(ctx, n)
 	}
 	switch n := n.(type) {
+	case *plan.JoinNode:
+		return b.join(ctx, n, row)
 	case *plan.InsertInto:
 		b.insert(ctx, s, n)
 	case *plan.Update:
@@ -45,6 +48,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		b.resolveVirtual(ctx, n.Table)
 	case *plan.Call:
 		s.inCall = true
+		if !root {
+			s.triggered++
+		}
 	case *plan.DescribeQuery:
 		return b.explain(ctx, s, n, row)
 	case *plan.Truncate:

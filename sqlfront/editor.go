@@ -139,7 +139,7 @@ func (e *editor) DiscardChanges(*sql.Context, error) error {
 	if e.saved && !e.tx.over {
 		e.tx.rollTo(e.save)
 	}
-	if e.tx != nil && !e.tx.s.GetIgnoreAutoCommit() && !e.perRow {
+	if e.tx != nil && !e.tx.s.GetIgnoreAutoCommit() && !e.perRow && e.tx.s.triggered == 0 {
 		// The engine forgets to end an autocommit transaction whose statement failed.
 		e.tx.discarded = true
 	}

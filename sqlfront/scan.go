@@ -122,6 +122,13 @@ func (t *sqlTable) scanLookup(ctx *sql.Context, l sql.IndexLookup) (sql.RowIter,
 	if !ok {
 		return nil, base.Errorf(base.CodeInvalid, "unexpected range type %T", l.Ranges)
 	}
+	if t.acc.fetched != nil && len(ranges) == 1 {
+		if k, err := i.keyRangeOf(ctx, ranges[0]); err == nil && !k.loose {
+			if rows, ok := t.acc.fetched[lookupName(i, k)]; ok {
+				return sql.RowsToRowIter(rows...), nil
+			}
+		}
+	}
 	src, err := t.open(ctx)
 	if err != nil {
 		return nil, err

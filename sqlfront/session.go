@@ -36,6 +36,7 @@ type Session struct {
 	hold      bool // changes of the statement are sent to kv at its end only
 	truncate  bool // the statement is TRUNCATE
 	retrying  bool
+	triggered int      // depth of CALLs within a running statement
 	inCall    bool     // the engine is about to set the transaction of a CALL aside
 	explained sql.Node // EXPLAIN ANALYZE being built
 	missed    bool     // the catalog was refreshed for a name that was not found
@@ -82,6 +83,7 @@ func (s *Session) kvctx(ctx *sql.Context) context.Context {
 // CommandBegin implements sql.LifecycleAwareSession.
 func (s *Session) CommandBegin() error {
 	s.note(nil)
+	s.triggered = 0
 	s.beginStatement()
 	return nil
 }
@@ -164,9 +166,13 @@ func (s *Session) GetTransaction() sql.Transaction {
 // SetTransaction implements sql.Session. The engine drops the transaction of some failed
 // statements without a word; its locks must not stay.
 func (s *Session) SetTransaction(tx sql.Transaction) {
-	if tx == nil && s.inCall {
+	if tx == nil && (s.inCall || s.triggered > 0) {
 		// CALL would run in a transaction of its own; in MySQL it runs in the caller's.
 		s.inCall = false
+		return
+	}
+	if tx != nil && s.triggered > 0 && tx == s.BaseSession.GetTransaction() {
+		s.triggered-- // the end of a CALL
 		return
 	}
 	if nt, ok := tx.(*Txn); ok && nt.over {
@@ -190,6 +196,9 @@ func (s *Session) CommitTransaction(ctx *sql.Context, tx sql.Transaction) error 
 	t, ok := tx.(*Txn)
 	if !ok {
 		return nil
+	}
+	if s.triggered > 0 {
+		return nil // a statement of a procedure that a trigger calls is part of the outer one
 	}
 	err := t.commit(ctx)
 	if err != nil {

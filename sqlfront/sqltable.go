@@ -33,6 +33,8 @@ type access struct {
 	// target tables are changed by the statement, which must not meet its own
 	// changes: reads do not send pending ones to kv first.
 	target bool
+	// fetched are the rows of lookups that a join has asked for ahead of time.
+	fetched map[string][]sql.Row
 	// keepHomes tells the transaction the home of each row read.
 	keepHomes bool
 	// whole reads go to the end at once, before the first change.
