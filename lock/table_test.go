@@ -38,7 +38,9 @@ func (a *twinReq) older(b *twinReq) bool {
 	}
 	return string(a.txn[:]) < string(b.txn[:])
 }
-func (a *twinReq) before(b *twinReq) bool { return a.jump && !b.jump || a.jump == b.jump && a.seq < b.seq }
+func (a *twinReq) before(b *twinReq) bool {
+	return a.jump && !b.jump || a.jump == b.jump && a.seq < b.seq
+}
 func (a *twinReq) clash(b *twinReq) bool {
 	return a.txn != b.txn && a.span.Overlaps(b.span) && (a.mode == Exclusive || b.mode == Exclusive)
 }

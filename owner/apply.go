@@ -58,7 +58,7 @@ func (r *Replica) apply(b *store.Batch, e group.Entry) (any, error) {
 		for i, k := range c.Collect.Keys {
 			keys[i] = k
 		}
-		b.CollectKeys(keys, base.Timestamp(c.Collect.Below))
+		err = b.CollectKeys(keys, base.Timestamp(c.Collect.Below))
 		s.lastTS = max(s.lastTS, base.Timestamp(c.Collect.Below))
 	}
 	return res, err

@@ -33,6 +33,7 @@ func (s *Set) Collect(ctx context.Context) error {
 	if s.gc.versions == nil {
 		s.gc.versions, s.gc.tombs = map[base.ShardID]base.Key{}, map[base.GroupID]base.Key{}
 	}
+	s.Leads() // promises what is due, also where nobody asks for pulses
 	below := s.cfg.Clock.Earliest().Add(-s.cfg.GCAge)
 	for shard := range *s.shards.Load() {
 		if err := ctx.Err(); err != nil {

@@ -291,8 +291,10 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 	}
 	leased := r.addLease(cmd)
 	r.mu.Unlock()
-	// Without commit wait (a lone node) this is what makes later readings of the clock higher.
-	_ = r.clock.Observe(e.ts)
+	if r.cfg.Alone() {
+		// Without commit wait this is what makes later readings of the clock higher.
+		_ = r.clock.Observe(e.ts)
+	}
 	done := make(chan proposed, 1)
 	r.group.ProposeAsync(cmd, term, func(res any, _ uint64, err error) {
 		p := proposed{err: err}
@@ -388,4 +390,3 @@ func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wi
 		return outcome{}, base.Errorf(base.CodeAmbiguous, "group %v: %v while a command was being logged", r.id, context.Cause(ctx))
 	}
 }
-

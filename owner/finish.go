@@ -73,9 +73,6 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 
 // decide logs the outcome of a prepared transaction and ends it here.
 func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit bool, ts base.Timestamp) (outcome, error) {
-	if commit {
-		_ = r.clock.Observe(ts)
-	}
 	out, err := r.proposeCommand(ctx, term, func(c *wire.Command) {
 		c.Decide = &wire.Decide{Txn: id[:], Commit: commit, Ts: uint64(ts)}
 	})
@@ -178,6 +175,12 @@ func (r *Replica) Heartbeat(ids []base.TxnID) {
 func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	old := r.rep.horizon()
+	for id := range r.rep.aborted {
+		if id.Start() < old {
+			delete(r.rep.aborted, id)
+		}
+	}
 	if !r.lead.serving {
 		return nil, 0
 	}
@@ -197,12 +200,6 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 	for id, at := range r.finished {
 		if at < horizon {
 			delete(r.finished, id)
-		}
-	}
-	old := r.rep.horizon()
-	for id := range r.rep.aborted {
-		if id.Start() < old {
-			delete(r.rep.aborted, id)
 		}
 	}
 	return stale, r.lead.term

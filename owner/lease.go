@@ -58,9 +58,6 @@ func (r *Replica) takeOver(term uint64) {
 	}
 	join := r.rep.join
 	r.mu.Unlock()
-	if err := r.clock.Observe(all); err != nil {
-		r.cfg.Logger.Warn("a lease in the log lies far in the future", "group", r.id, "err", err)
-	}
 	if err := r.clock.WaitPast(ctx, others); err != nil {
 		return
 	}
@@ -153,8 +150,12 @@ func (r *Replica) lockPrepared() error {
 				x.handover = append(x.handover, spans)
 			}
 			// They cannot conflict: votes were cast under these locks.
-			if _, _, _, err := r.locks.Acquire(lock.Request{Txn: id, Age: x.age, Span: spans, Mode: lock.Exclusive}); err != nil {
+			out, _, _, err := r.locks.Acquire(lock.Request{Txn: id, Age: x.age, Span: spans, Mode: lock.Exclusive})
+			if err != nil {
 				return err
+			}
+			if out != lock.Granted {
+				return base.Errorf(base.CodeCorrupt, "prepared transactions of group %v write %v both", r.id, spans)
 			}
 		}
 		x.sortKeys()
@@ -338,7 +339,7 @@ func (r *Replica) Lead() *wire.GroupLead {
 		return nil
 	}
 	now := r.clock.Latest()
-	if r.id == base.MetaGroup {
+	if r.id == base.MetaGroup && !r.cfg.Alone() {
 		now = now.Add(r.cfg.Ahead())
 	}
 	closed := r.promise(now)

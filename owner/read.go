@@ -144,6 +144,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	}
 	term := r.lead.term
 	x, err := r.admit(q.Txn, q.LockTerm)
+	fresh := err == nil && r.locks.Count(x.id) == 0
 	r.mu.Unlock()
 	if err != nil {
 		return err
@@ -183,7 +184,21 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	if !r.current(x, term) || !r.ready(true, 0) {
 		return r.lost(x)
 	}
+	if fresh && x.calls == 1 && len(resp.Rows) == 0 && len(resp.Foreign) == len(q.Spans) && allPoints(q.Spans) {
+		// Nothing of it is here: the transaction has no business with this group.
+		r.release(x, false)
+		resp.Term = 0
+	}
 	return nil
+}
+
+func allPoints(spans []*wire.Span) bool {
+	for _, s := range spans {
+		if len(s.End) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // abort releases an active transaction that lost a conflict: it is over, and

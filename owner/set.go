@@ -390,8 +390,9 @@ func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
 }
 
 // Segments guesses who owns the parts of a range, from the local replica, in
-// key order and up to most parts; more parts than that are reported as not ok.
-func (s *Set) Segments(span base.Span, most int) (out []Segment, ok bool) {
+// key order. It looks at no more than maxKeys keys and takes the rest for the last one's owner. ok is false if the shard
+// is not held here.
+func (s *Set) Segments(span base.Span, maxKeys int) (out []Segment, ok bool) {
 	if span.Start.Shard() == base.MetaShard {
 		return []Segment{{span, base.MetaGroup}}, true
 	}
@@ -403,11 +404,8 @@ func (s *Set) Segments(span base.Span, most int) (out []Segment, ok bool) {
 	it := rd.Iter(span, base.MaxTimestamp, store.IterOptions{KeysOnly: true})
 	defer it.Close()
 	seg := segmenter{rd: rd, span: span, emit: func(g segment) { out = append(out, Segment{g.span, g.owner}) }}
-	for n := 0; it.Next(); n++ {
+	for n := 0; n < maxKeys && it.Next(); n++ {
 		v := it.Version()
-		if n >= maxScanned/20 || len(out) >= most {
-			return nil, false
-		}
 		if seg.started && homeGroup(v.Key, v.Label) == seg.cur.owner {
 			continue
 		}

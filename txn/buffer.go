@@ -1,113 +1,131 @@
 package txn
 
 import (
-	"bytes"
-
-	"github.com/google/btree"
+	"slices"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// op is one buffered write of a key. A key's ops are kept in the order made, so
-// that a savepoint can be rolled back to and a scan sees the writes made before it began.
-type op struct {
-	seq   int
-	kind  wire.WriteKind
-	value []byte
-	home  base.RegionID
-	// absent: the key must not exist when the transaction commits, which has
-	// not been checked under a lock yet.
-	absent bool
+// write is what a transaction will do to one key.
+type write struct {
+	key  base.Key
+	kind wire.WriteKind
+	val  []byte
+	home base.RegionID
+	// fresh: the key must be absent when the transaction commits, although the
+	// last word on it is no insert (inserted, then deleted again).
+	fresh bool
 }
 
-type entry struct {
+func (w *write) size() int { return len(w.key) + len(w.val) + 48 }
+
+// undo takes one change of the buffer back.
+type undo struct {
 	key base.Key
-	ops []op
+	old *write // nil: there was none
 }
 
-// at is the newest op with a sequence number up to seq; nil if there is none.
-func (e *entry) at(seq int) *op {
-	for i := len(e.ops) - 1; i >= 0; i-- {
-		if e.ops[i].seq <= seq {
-			return &e.ops[i]
-		}
-	}
-	return nil
-}
-
-// buffer holds a transaction's writes in key order.
+// buffer holds the writes of a transaction, by key and in key order.
 type buffer struct {
-	tree  *btree.BTreeG[*entry]
-	seq   int // of the newest op
-	bytes int
-	log   []*entry // the entry of each op, by seq-1, for rolling back
+	byKey  map[string]*write
+	order  []*write // sorted by key up to sorted; the rest as they came; may hold entries that are gone
+	sorted int
+	bytes  int
+	log    []undo // since the first savepoint
+	marks  []int  // savepoints: lengths of log
 }
 
-func entryLess(a, b *entry) bool { return bytes.Compare(a.key, b.key) < 0 }
-
-func (b *buffer) empty() bool { return b.tree == nil || b.tree.Len() == 0 }
-
-func (b *buffer) get(k base.Key) *entry {
-	if b.empty() {
+func (b *buffer) get(key base.Key) *write {
+	if len(b.byKey) == 0 {
 		return nil
 	}
-	e, _ := b.tree.Get(&entry{key: k})
-	return e
+	return b.byKey[string(key)]
 }
 
-// add appends an op to its key's history.
-func (b *buffer) add(k base.Key, o op) {
-	if b.tree == nil {
-		b.tree = btree.NewG(16, entryLess)
+func (b *buffer) set(w *write) {
+	if b.byKey == nil {
+		b.byKey = map[string]*write{}
 	}
-	e := b.get(k)
-	if e == nil {
-		e = &entry{key: k}
-		b.tree.ReplaceOrInsert(e)
+	old := b.byKey[string(w.key)]
+	if len(b.marks) > 0 {
+		b.log = append(b.log, undo{w.key, old})
 	}
-	b.seq++
-	o.seq = b.seq
-	b.bytes += len(k) + len(o.value)
-	e.ops = append(e.ops, o)
-	b.log = append(b.log, e)
+	b.replace(old, w)
 }
 
-// rollback drops every op above seq.
-func (b *buffer) rollback(seq int) {
-	for b.seq > seq {
-		e := b.log[b.seq-1]
-		o := e.ops[len(e.ops)-1]
-		b.bytes -= len(e.key) + len(o.value)
-		if e.ops = e.ops[:len(e.ops)-1]; len(e.ops) == 0 {
-			b.tree.Delete(e)
-		}
-		b.seq--
-		b.log = b.log[:b.seq]
+func (b *buffer) replace(old, w *write) {
+	if old != nil {
+		b.bytes -= old.size()
 	}
+	b.bytes += w.size()
+	b.byKey[string(w.key)] = w
+	b.order = append(b.order, w)
 }
 
-// each calls fn for every key of the span in the given direction until it returns false.
-func (b *buffer) each(s base.Span, reverse bool, fn func(*entry) bool) {
-	if b.empty() {
+func (b *buffer) savepoint() int {
+	b.marks = append(b.marks, len(b.log))
+	return len(b.marks)
+}
+
+func (b *buffer) rollbackTo(savepoint int) {
+	if savepoint < 1 || savepoint > len(b.marks) {
 		return
 	}
-	lo, hi := &entry{key: s.Start}, &entry{key: s.Limit()}
-	if !reverse {
-		b.tree.AscendRange(lo, hi, fn)
-		return
-	}
-	b.tree.DescendLessOrEqual(hi, func(e *entry) bool {
-		if bytes.Equal(e.key, hi.key) {
-			return true
+	b.marks = b.marks[:savepoint]
+	to := b.marks[savepoint-1]
+	for i := len(b.log) - 1; i >= to; i-- {
+		u := b.log[i]
+		cur := b.byKey[string(u.key)]
+		if u.old != nil {
+			b.replace(cur, u.old)
+		} else if cur != nil {
+			b.bytes -= cur.size()
+			delete(b.byKey, string(u.key))
 		}
-		return bytes.Compare(e.key, lo.key) >= 0 && fn(e)
-	})
+	}
+	b.log = b.log[:to]
 }
 
-// all calls fn for every key in order.
-func (b *buffer) all(fn func(*entry)) {
-	if !b.empty() {
-		b.tree.Ascend(func(e *entry) bool { fn(e); return true })
+// tidy sorts order and drops what is no longer the word on its key.
+func (b *buffer) tidy() {
+	if b.sorted == len(b.order) && b.sorted == len(b.byKey) {
+		return
 	}
+	live := b.order[:0]
+	for _, w := range b.order {
+		if b.byKey[string(w.key)] == w {
+			live = append(live, w)
+		}
+	}
+	clear(b.order[len(live):])
+	slices.SortFunc(live, func(x, y *write) int { return x.key.Compare(y.key) })
+	b.order = slices.CompactFunc(live, func(x, y *write) bool { return x == y })
+	b.sorted = len(b.order)
+}
+
+// within are the writes in a span, in key order.
+func (b *buffer) within(s base.Span) []*write {
+	if len(b.byKey) == 0 {
+		return nil
+	}
+	b.tidy()
+	return cut(b.order, s)
+}
+
+// cut is the part of sorted writes that lies within a span.
+func cut(sorted []*write, s base.Span) []*write {
+	if len(sorted) == 0 {
+		return nil
+	}
+	cmp := func(w *write, k base.Key) int { return w.key.Compare(k) }
+	lo, _ := slices.BinarySearchFunc(sorted, s.Start, cmp)
+	hi, _ := slices.BinarySearchFunc(sorted, s.Limit(), cmp)
+	return sorted[lo:hi]
+}
+
+// all are the writes in key order.
+func (b *buffer) all() []*write {
+	b.tidy()
+	return b.order
 }

@@ -2,487 +2,484 @@ package txn
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// maxTooLate bounds how often a commit is tried again with a newer schema horizon.
-const maxTooLate = 50
-
-// Commit implements kv.Txn.
+// Commit implements kv.Txn. See doc.go for the paths.
 func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
-	if t.err != nil {
-		return 0, t.err
-	}
-	ts, err := t.commit(t.ctx(ctx))
-	if err != nil {
-		if t.err == nil {
-			t.err = err
-			t.release()
-		}
+	if err := t.usable(); err != nil {
 		return 0, err
 	}
-	t.err = base.Errorf(base.CodeOther, "the transaction is committed")
+	ts, err := t.commit(t.trace(ctx))
+	if err != nil {
+		t.db.stats.Failed.Add(1)
+		if t.err == nil {
+			t.err = err
+		}
+		t.release()
+		return 0, err
+	}
+	t.db.stats.Committed.Add(1)
+	t.commitTS = ts
 	t.end()
 	return ts, nil
 }
 
 func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
-	if t.buf.empty() && len(t.parts) == 0 {
-		return t.readTS, t.checkReadPins(ctx)
+	switch {
+	case len(t.buf.byKey) == 0 && len(t.parts) == 0:
+		return t.commitSnapshot(ctx)
+	case len(t.buf.byKey) == 0:
+		return t.commitLocks(ctx)
 	}
-	if err := t.checkAbsent(ctx); err != nil {
-		return 0, err
-	}
-	groups, err := t.assign(nil)
+	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.CommitTimeout)
+	defer cancel()
+	c, err := t.plan(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if len(t.pins) > 0 && (groups[base.MetaGroup] != nil || t.parts[base.MetaGroup] != nil) {
-		if err := t.lockPins(ctx); err != nil {
+	margin := metaMargin
+	for try := 0; ; try++ {
+		if try == maxReroutes {
+			return 0, base.Errorf(base.CodeUnavailable, "the owners of the written keys keep moving: retry")
+		}
+		if c.bound, err = t.holdPins(ctx, margin); err != nil {
 			return 0, err
 		}
-	}
-	for round := 0; ; round++ {
-		if round == maxRounds {
-			return 0, base.Errorf(base.CodeUnavailable, "the owners of the written keys could not be found in %d rounds; retry", maxRounds)
+		groups := c.groups()
+		if len(groups) > 1 {
+			t.db.stats.TwoRound.Add(1)
+			return c.prepare(ctx, groups)
 		}
-		participants := t.participants(groups)
-		if len(participants) != 1 || t.buf.empty() {
-			break
-		}
-		ts, err := t.commitOne(ctx, participants[0], groups[participants[0]])
-		var moved *movedError
-		if !errors.As(err, &moved) {
+		ts, again, err := c.oneRound(ctx, groups[0])
+		if !again {
+			if err == nil {
+				t.db.stats.OneRound.Add(1)
+				t.releaseOthers(groups)
+			}
 			return ts, err
 		}
-		if groups, err = t.assign(moved.to); err != nil {
+		if base.CodeOf(err) == base.CodeTooLate {
+			margin = min(2*margin, maxMetaMargin)
+		}
+	}
+}
+
+// commitSnapshot ends a transaction that neither wrote nor locked: its reads
+// are one snapshot, at which what it pinned must have held.
+func (t *Txn) commitSnapshot(ctx context.Context) (base.Timestamp, error) {
+	if t.readTS == 0 {
+		return t.db.clock.Now(), nil
+	}
+	if len(t.pins) > 0 {
+		if t.db.set.Closed(base.MetaShard) < t.readTS {
+			ctx, cancel := context.WithTimeout(ctx, t.db.cfg.RequestTimeout)
+			defer cancel()
+			if err := t.db.set.EnsureClosed(ctx, base.MetaShard, t.readTS); err != nil {
+				return 0, err
+			}
+		}
+		if err := t.checkPins(t.readTS); err != nil {
 			return 0, err
 		}
 	}
-	if t.buf.empty() {
-		return t.confirm(ctx)
-	}
-	if err := t.lockBlind(ctx); err != nil {
-		return 0, err
-	}
-	if groups, err = t.assign(nil); err != nil {
-		return 0, err
-	}
-	participants := t.participants(groups)
-	if len(participants) == 1 {
-		return t.commitOne(ctx, participants[0], groups[participants[0]])
-	}
-	return t.commitMany(ctx, participants, groups)
+	return t.readTS, nil
 }
 
-// checkReadPins makes sure that a snapshot was read with the schema of its time.
-func (t *Txn) checkReadPins(ctx context.Context) error {
-	if len(t.pins) == 0 {
-		return nil
+// commitLocks ends a transaction that only read, under locks. Its place in the
+// serial order is any instant at which it held them all. One group vouches for that with every answer; of
+// several, each has to confirm, after the last lock was taken, that its locks are still there.
+func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
+	var held []part
+	for _, p := range t.parts {
+		if p.term != 0 {
+			held = append(held, p)
+		}
 	}
-	if _, err := t.db.metaClosed(ctx, t.readTS); err != nil {
-		return err
+	now := t.db.clock.Now()
+	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.CommitTimeout)
+	defer cancel()
+	if len(t.pins) > 0 {
+		if _, err := t.holdPins(ctx, 0); err != nil {
+			return 0, err
+		}
 	}
-	for _, p := range t.pins {
-		if p.ts >= t.readTS {
+	if len(held) > 1 {
+		errs := make([]error, len(held))
+		parallel(ctx, len(held), func(ctx context.Context, i int) {
+			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:]})
+			if err == nil {
+				err = owner.ErrorOf(resp.Status)
+			}
+			errs[i] = err
+		})
+		for _, err := range errs {
+			if err != nil {
+				return 0, base.Errorf(base.CodeAborted, "the locks of the transaction may have been lost: %v", err)
+			}
+		}
+		t.end()
+	}
+	// What was read may be so new that its own commit wait goes on (after a change of leader).
+	if err := t.db.waitPast(ctx, t.maxTS); err != nil {
+		return 0, base.Errorf(base.CodeCanceled, "%v", err)
+	}
+	t.release()
+	return max(now, t.maxTS), nil
+}
+
+// parallel runs f for 0..n-1 at once, one of them here; each has a branch of the trace.
+func parallel(ctx context.Context, n int, f func(ctx context.Context, i int)) {
+	traces := obs.TraceOf(ctx).Parallel(n)
+	done := make(chan struct{}, n)
+	for i := 1; i < n; i++ {
+		go func() {
+			f(obs.WithTrace(ctx, traces[i]), i)
+			done <- struct{}{}
+		}()
+	}
+	f(obs.WithTrace(ctx, traces[0]), 0)
+	for i := 1; i < n; i++ {
+		<-done
+	}
+	obs.TraceOf(ctx).Join(traces)
+}
+
+// committer is a commit under way: the writes, and who owns them as far as is known.
+type committer struct {
+	t      *Txn
+	writes map[base.GroupID][]*wire.Write
+	need   map[base.GroupID][]*wire.GroupIndex
+	bound  base.Timestamp // the commit timestamp must be below; 0: no bound
+}
+
+// plan makes sure of what the writes assume and finds their owners.
+func (t *Txn) plan(ctx context.Context) (*committer, error) {
+	c := &committer{t: t, writes: map[base.GroupID][]*wire.Write{}}
+	var absent []base.Key
+	meta := t.lockTerm(base.MetaGroup) != 0
+	all := t.buf.all()
+	for _, w := range all {
+		if w.fresh && w.kind == wire.WriteKind_DELETE {
+			absent = append(absent, w.key) // inserted and deleted again: it must not have been there
 			continue
 		}
-		if changed, err := t.db.cfg.Owners.ChangedWithin(p.span, p.ts, t.readTS); err != nil || changed {
-			return errors.Join(err, errChanged(p.span))
-		}
-	}
-	return nil
-}
-
-// checkAbsent looks up keys that were inserted and deleted again without
-// anybody having looked whether they existed before.
-func (t *Txn) checkAbsent(ctx context.Context) error {
-	var keys []base.Key
-	t.buf.all(func(e *entry) {
-		if o := &e.ops[len(e.ops)-1]; o.absent && o.kind != wire.WriteKind_INSERT {
-			if f, ok := t.known[string(e.key)]; !ok || f.present {
-				keys = append(keys, e.key)
-			}
-		}
-	})
-	if len(keys) == 0 {
-		return nil
-	}
-	want := make([]int, len(keys))
-	for i := range want {
-		want[i] = i
-	}
-	rows := make([]kv.Row, len(keys))
-	if err := t.getPoints(ctx, keys, want, kv.LockExclusive, rows); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if r.Value != nil {
-			return exists(r.Key)
-		}
-	}
-	return nil
-}
-
-func exists(k base.Key) error {
-	e := base.Errorf(base.CodeExists, "key %v exists", k)
-	e.Key = k
-	return e
-}
-
-// assign files the writes under the groups that own their keys, as far as
-// known; moved overrides what was known.
-func (t *Txn) assign(moved map[string]base.GroupID) (map[base.GroupID][]*wire.Write, error) {
-	groups := map[base.GroupID][]*wire.Write{}
-	t.buf.all(func(e *entry) {
-		o := &e.ops[len(e.ops)-1]
-		g, ok := moved[string(e.key)]
+		g, ok := t.known[string(w.key)]
 		if !ok {
-			g = t.guess(e.key)
-		} else {
-			t.mu.Lock()
-			if t.known == nil {
-				t.known = map[string]found{}
-			}
-			// Where to ask next; not locked, so nothing is known of the row.
-			f := t.known[string(e.key)]
-			f.group = g
-			t.known[string(e.key)] = f
-			t.mu.Unlock()
+			p := t.guess(nil, 0, base.PointSpan(w.key), 0)[0]
+			g = p.group
+			c.require(g, p.need)
 		}
-		kind := o.kind
-		if kind != wire.WriteKind_DELETE && o.absent {
-			kind = wire.WriteKind_INSERT
-		} else if kind == wire.WriteKind_INSERT {
-			kind = wire.WriteKind_PUT
-		}
-		groups[g] = append(groups[g], &wire.Write{Kind: kind, Key: e.key, Value: o.value, Home: uint32(o.home)})
-	})
-	return groups, nil
-}
-
-// participants are the groups that hold locks or get writes, in order.
-func (t *Txn) participants(groups map[base.GroupID][]*wire.Write) []base.GroupID {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var out []base.GroupID
-	for g := range groups {
-		out = append(out, g)
+		meta = meta || g == base.MetaGroup
+		c.writes[g] = append(c.writes[g], &wire.Write{Kind: w.kind, Key: w.key, Value: w.val, Home: uint32(w.home)})
 	}
-	for g, p := range t.parts {
-		if p.term != 0 && groups[g] == nil {
-			out = append(out, g)
+	if len(absent) > 0 {
+		f := fetch{lock: kv.LockExclusive}
+		for _, k := range absent {
+			f.spans = append(f.spans, base.PointSpan(k))
+		}
+		if err := f.run(ctx, t); err != nil {
+			return nil, err
+		}
+		for _, g := range f.got {
+			for _, r := range g.rows {
+				if !r.Absent {
+					return nil, exists(r.Key)
+				}
+			}
+			if g.cut != nil {
+				return nil, base.Errorf(base.CodeInvalid, "too many keys are inserted and deleted again in one transaction")
+			}
 		}
 	}
-	slices.Sort(out)
-	return out
-}
-
-// movedError says which keys belong to other groups than the one asked.
-type movedError struct{ to map[string]base.GroupID }
-
-func (e *movedError) Error() string { return "keys belong to another group" }
-
-func (t *Txn) request(g base.GroupID, writes []*wire.Write, maxTS base.Timestamp) *wire.CommitRequest {
-	term := t.enlist(g, nil)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	req := &wire.CommitRequest{Group: uint32(g), Txn: &t.meta, Writes: writes, MinTs: uint64(t.maxTS), MaxTs: uint64(maxTS), LockTerm: term}
-	for r, i := range t.parts[g].need {
-		req.Need = append(req.Need, &wire.GroupIndex{Region: uint32(r), Index: i})
+	if meta && len(t.pins) > 0 {
+		if err := t.lockPins(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return req
+	return c, nil
 }
 
-// commitOne commits in the only participant: one log entry.
-func (t *Txn) commitOne(ctx context.Context, g base.GroupID, writes []*wire.Write) (base.Timestamp, error) {
-	for try := 0; ; try++ {
-		maxTS, err := t.checkPins(ctx)
-		if err != nil {
-			return 0, err
+// groups are those that take part: all that were written or locked.
+func (c *committer) groups() []base.GroupID {
+	var gs []base.GroupID
+	for g := range c.writes {
+		gs = append(gs, g)
+	}
+	for _, p := range c.t.parts {
+		if p.term != 0 && !slices.Contains(gs, p.group) {
+			gs = append(gs, p.group)
 		}
-		req := t.request(g, writes, maxTS)
-		res, err := t.db.commit(ctx, req)
-		if res != nil {
-			t.observe(res.Now)
+	}
+	slices.Sort(gs)
+	return gs
+}
+
+// releaseOthers gives back what may be locked in groups that took no part.
+func (t *Txn) releaseOthers(groups []base.GroupID) {
+	for _, p := range t.parts {
+		if !slices.Contains(groups, p.group) {
+			q := &wire.FinishRequest{Group: uint32(p.group), Txn: t.id[:]}
+			t.db.spawn(func(ctx context.Context) { _, _ = t.db.router.Finish(ctx, q) })
 		}
-		switch base.CodeOf(err) {
-		case base.CodeTooLate:
-			if try < maxTooLate {
-				continue
-			}
-			return 0, base.Errorf(base.CodeUnavailable, "the catalog's closed timestamp stays behind the present: is the meta group's leader reachable? (%v)", err)
-		case base.CodeWrongOwner:
-			moved := &movedError{map[string]base.GroupID{}}
-			for _, f := range res.GetForeign() {
-				moved.to[string(f.Span.Start)] = base.GroupID(f.Group)
-				t.enlist(base.GroupID(f.Group), f.Since)
-			}
-			if len(moved.to) == 0 {
-				return 0, base.Errorf(base.CodeUnavailable, "group %v does not say who owns the keys; retry", g)
-			}
-			return 0, moved
-		case base.CodeAmbiguous, base.CodeCanceled:
-			return t.learn(g, err)
-		}
-		if err != nil {
-			return 0, err
-		}
-		t.forgetPart(g)
-		t.release() // groups that were asked by mistake
-		return base.Timestamp(res.Ts), nil
 	}
 }
 
-// learn finds out how a one-round commit ended whose answer was lost.
-func (t *Txn) learn(g base.GroupID, cause error) (base.Timestamp, error) {
-	ctx, cancel := context.WithTimeout(t.db.ctx, t.db.cfg.ResolveTimeout)
-	defer cancel()
-	res, err := t.db.cfg.Owners.Router().Resolve(ctx, &wire.ResolveRequest{Group: uint32(g), Txn: t.id[:]})
+func (c *committer) request(g base.GroupID) *wire.CommitRequest {
+	t := c.t
+	t.part(g)
+	return &wire.CommitRequest{Group: uint32(g), Txn: &t.meta, Writes: c.writes[g], MinTs: uint64(t.maxTS),
+		MaxTs: uint64(c.bound), LockTerm: t.lockTerm(g), Need: c.need[g]}
+}
+
+// send sends a commit or a Prepare: straight to the owner if that is here.
+func (c *committer) send(ctx context.Context, q *wire.CommitRequest) (*wire.CommitResponse, error) {
+	db := c.t.db
+	if r := db.set.Replica(base.GroupID(q.Group)); r != nil {
+		if _, ok := r.Serving(); ok {
+			resp := r.Commit(ctx, q)
+			switch base.Code(resp.GetStatus().GetCode()) {
+			case base.CodeNotLeader, base.CodeUnavailable:
+			default:
+				obs.TraceOf(ctx).AddHops(int(resp.Hops))
+				return resp, nil
+			}
+		}
+	}
+	resp, err := db.router.Commit(ctx, q)
 	if err == nil {
-		err = owner.ErrorOf(res.Status)
+		_ = db.clock.Observe(base.Timestamp(resp.Now))
 	}
-	switch {
-	case err != nil:
-		return 0, base.Errorf(base.CodeAmbiguous, "the commit was sent but its outcome could not be learnt: check the data before trying again (%v; %v)", cause, err)
-	case res.State == wire.TxnState_COMMITTED:
-		t.forgetPart(g)
-		return base.Timestamp(res.Ts), nil
-	case res.State == wire.TxnState_ABORTED:
-		return 0, base.Errorf(base.CodeAborted, "the commit did not take effect: %v", cause)
-	}
-	return 0, base.Errorf(base.CodeAmbiguous, "group %v reports state %v for a one-round commit (%v)", g, res.State, cause)
+	return resp, err
 }
 
-// confirm ends a transaction that locked in several groups and wrote nothing.
-func (t *Txn) confirm(ctx context.Context) (base.Timestamp, error) {
-	if _, err := t.checkPins(ctx); err != nil {
-		return 0, err
+// oneRound commits in the only group there is. again: the plan has changed (or
+// the time bound was too low); try again.
+func (c *committer) oneRound(ctx context.Context, g base.GroupID) (ts base.Timestamp, again bool, err error) {
+	t := c.t
+	if len(c.writes[g]) == 0 {
+		// All writes cancelled out; the locks are left.
+		ts, err := t.commitLocks(ctx)
+		return ts, false, err
 	}
-	groups := t.participants(nil)
-	if len(groups) == 1 {
-		t.release() // the last read found all locks of the term still held
-		return t.maxTS, nil
+	resp, err := c.send(ctx, c.request(g))
+	if err == nil {
+		err = owner.ErrorOf(resp.Status)
+	} else if wan.NeverRan(err) {
+		return 0, false, base.Errorf(base.CodeUnavailable, "%v", err)
+	} else {
+		err = base.Errorf(base.CodeAmbiguous, "%v", err)
 	}
-	errs := make([]error, len(groups))
-	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.RequestTimeout)
-	defer cancel()
-	parallel(ctx, len(groups), func(ctx context.Context, i int) {
-		res, err := t.db.cfg.Owners.Router().Finish(ctx, &wire.FinishRequest{Group: uint32(groups[i]), Txn: t.id[:]})
+	switch base.CodeOf(err) {
+	case base.CodeOther:
 		if err == nil {
-			err = owner.ErrorOf(res.Status)
+			return base.Timestamp(resp.Ts), false, nil
 		}
-		if errs[i] = err; err == nil {
-			t.forgetPart(groups[i])
+		return 0, false, err
+	case base.CodeTooLate:
+		return 0, true, err
+	case base.CodeWrongOwner:
+		c.reroute(g, resp.Foreign)
+		return 0, true, err
+	case base.CodeAmbiguous, base.CodeCanceled:
+		ts, committed, rerr := t.outcome(ctx, []base.GroupID{g}, err)
+		if rerr != nil {
+			return 0, false, rerr
 		}
-	})
-	for _, err := range errs {
-		if err != nil {
-			// Nothing was written: whatever happened, running it again is safe.
-			return 0, base.Errorf(base.CodeAborted, "the locks of the reads could not be confirmed: %v", err)
+		if !committed {
+			return 0, false, base.Errorf(base.CodeAborted, "the commit was lost and did not happen: %v", err)
 		}
+		return ts, false, t.settled(ctx, ts)
 	}
-	return t.maxTS, nil
+	return 0, false, err
 }
 
-// lockBlind locks the write keys that no read has locked (C5).
-func (t *Txn) lockBlind(ctx context.Context) error {
-	var keys []base.Key
-	t.buf.all(func(e *entry) {
-		if t.known[string(e.key)].mode != kv.LockExclusive {
-			keys = append(keys, e.key)
-		}
-	})
-	if len(keys) == 0 {
-		return nil
-	}
-	want := make([]int, len(keys))
-	for i := range want {
-		want[i] = i
-	}
-	rows := make([]kv.Row, len(keys))
-	if err := t.getPoints(ctx, keys, want, kv.LockExclusive, rows); err != nil {
-		return err
-	}
-	for i, r := range rows {
-		if e := t.buf.get(keys[i]); r.Value != nil && e.ops[len(e.ops)-1].absent {
-			return exists(keys[i])
-		}
+// settled is commit wait at the coordinator.
+func (t *Txn) settled(ctx context.Context, ts base.Timestamp) error {
+	if err := t.db.waitPast(context.WithoutCancel(ctx), ts); err != nil {
+		return base.Errorf(base.CodeAmbiguous, "transaction %v committed at %s, but the wait for its timestamp was cut short: %v", t.id, ts, err)
 	}
 	return nil
 }
 
+// outcome asks the groups what became of the transaction, until that is known
+// or the time for it is up. The client's own deadline does not end it: it has to know.
+func (t *Txn) outcome(ctx context.Context, groups []base.GroupID, why error) (base.Timestamp, bool, error) {
+	db := t.db
+	db.stats.Ambiguous.Add(1)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.cfg.AmbiguousTimeout)
+	defer cancel()
+	for {
+		ts, committed, err := db.router.Outcome(ctx, t.id, groups)
+		if err == nil {
+			return ts, committed, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, false, base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown: %v; then: %v", t.id, why, err)
+		case <-db.stopc:
+			return 0, false, base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown (this node is stopping): %v", t.id, why)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// require makes the owner of a group apply what it takes to know that it is.
+func (c *committer) require(g base.GroupID, need []*wire.GroupIndex) {
+	for _, n := range need {
+		if c.need == nil {
+			c.need = map[base.GroupID][]*wire.GroupIndex{}
+		}
+		c.need[g] = addNeed(c.need[g], n)
+	}
+}
+
+// reroute moves writes to the owners that the asked group named.
+func (c *committer) reroute(from base.GroupID, foreign []*wire.Foreign) {
+	c.t.db.stats.Forwarded.Add(int64(len(foreign)))
+	to := map[string]*wire.Foreign{}
+	for _, f := range foreign {
+		to[string(f.Span.Start)] = f
+	}
+	var stay []*wire.Write
+	for _, w := range c.writes[from] {
+		f := to[string(w.Key)]
+		if f == nil {
+			stay = append(stay, w)
+			continue
+		}
+		g := base.GroupID(f.Group)
+		c.writes[g] = append(c.writes[g], w)
+		c.require(g, f.Since)
+	}
+	if c.writes[from] = stay; len(stay) == 0 {
+		delete(c.writes, from)
+	}
+}
+
+// vote is what is known of one participant.
 type vote struct {
 	lo, hi base.Timestamp
 	err    error
+	resp   *wire.CommitResponse
+	maybe  bool // it may have prepared although err is set
 }
 
-// commitMany prepares in all participants at once and applies rule C2.
-func (t *Txn) commitMany(ctx context.Context, groups []base.GroupID, writes map[base.GroupID][]*wire.Write) (base.Timestamp, error) {
-	maxTS, err := t.checkPins(ctx)
-	if err != nil {
-		return 0, err
-	}
+// prepare commits in several groups: all log a Prepare in parallel, and the
+// transaction is committed by their being there (I8). The decision is sent afterwards, in the background.
+func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Timestamp, error) {
+	t := c.t
 	ids := make([]uint32, len(groups))
 	for i, g := range groups {
 		ids[i] = uint32(g)
 	}
+	reqs := make([]*wire.CommitRequest, len(groups))
+	for i, g := range groups {
+		reqs[i] = c.request(g)
+		reqs[i].Prepare, reqs[i].Participants = true, ids
+	}
 	votes := make([]vote, len(groups))
 	parallel(ctx, len(groups), func(ctx context.Context, i int) {
-		req := t.request(groups[i], writes[groups[i]], maxTS)
-		req.Prepare = true
-		req.Participants = ids
-		res, err := t.db.commit(ctx, req)
-		switch base.CodeOf(err) {
-		case base.CodeAmbiguous, base.CodeCanceled:
-			votes[i] = t.askVote(groups[i], err)
+		v := &votes[i]
+		resp, err := c.send(ctx, reqs[i])
+		if err != nil {
+			v.maybe = !wan.NeverRan(err)
+			if v.err = err; !v.maybe {
+				v.err = base.Errorf(base.CodeUnavailable, "%v", err)
+			}
 			return
 		}
-		if res != nil {
-			t.observe(res.Now)
-			votes[i] = vote{lo: base.Timestamp(res.Ts), hi: base.Timestamp(res.Hi)}
-		}
-		votes[i].err = err
+		v.resp = resp
+		v.lo, v.hi, v.err = base.Timestamp(resp.Ts), base.Timestamp(resp.Hi), owner.ErrorOf(resp.Status)
+		code := base.CodeOf(v.err)
+		v.maybe = code == base.CodeAmbiguous || code == base.CodeCanceled
 	})
-	ts, err := decide(votes)
-	if base.CodeOf(err) == base.CodeAmbiguous {
-		return 0, err // left to recovery: nobody may abort what others may have committed
-	}
-	t.mu.Lock()
-	t.parts = nil
-	t.mu.Unlock()
-	t.db.unregister(t)
-	commit := err == nil
-	if commit && !t.db.cfg.Alone() {
-		if err := t.db.cfg.Clock.WaitPast(context.WithoutCancel(ctx), ts); err != nil {
-			return 0, err
-		}
-	}
-	t.announce(groups, commit, ts)
-	return ts, err
-}
-
-// decide is rule C2.
-func decide(votes []vote) (base.Timestamp, error) {
+	t.releaseOthers(groups)
 	lo, hi := base.Timestamp(0), base.MaxTimestamp
-	var ambiguous error
-	for _, v := range votes {
+	var refused, unknown error
+	for i := range votes {
+		v := &votes[i]
 		switch {
 		case v.err == nil:
-			lo = max(lo, v.lo)
-			if v.hi != 0 {
-				hi = min(hi, v.hi)
-			}
-		case base.CodeOf(v.err) == base.CodeAmbiguous:
-			ambiguous = v.err
+			lo, hi = max(lo, v.lo), min(hi, v.hi)
+		case v.maybe:
+			unknown = v.err
 		default:
-			return 0, translate(v.err)
+			if base.CodeOf(v.err) == base.CodeWrongOwner {
+				// A Prepare cannot be moved; the next attempt will know better.
+				for _, f := range v.resp.Foreign {
+					t.db.setHint(f.Span.Start, hint{group: base.GroupID(f.Group), need: f.Since})
+				}
+			}
+			if refused == nil || rank(v.err) > rank(refused) {
+				refused = v.err
+			}
 		}
 	}
-	if ambiguous != nil {
-		return 0, ambiguous
+	switch {
+	case refused != nil:
+		// Somebody did not prepare and will not: nobody can find it committed.
+		c.finish(groups, false, 0)
+		return 0, c.refusal(refused)
+	case unknown != nil:
+		ts, committed, err := t.outcome(ctx, groups, unknown)
+		if err != nil {
+			return 0, err
+		}
+		c.finish(groups, committed, ts)
+		if !committed {
+			return 0, base.Errorf(base.CodeAborted, "the commit was lost and did not happen: %v", unknown)
+		}
+		return ts, t.settled(ctx, ts)
+	case lo >= hi:
+		c.finish(groups, false, 0)
+		return 0, base.Errorf(base.CodeAborted, "no commit timestamp suits all groups: [%s,%s); retry", lo, hi)
 	}
-	if lo >= hi {
-		return 0, base.Errorf(base.CodeAborted, "the participants' votes have no timestamp in common (a lease or the schema horizon ended too early); run the transaction again")
-	}
-	return lo, nil
+	c.finish(groups, true, lo)
+	return lo, t.settled(ctx, lo)
 }
 
-// translate turns codes that are no business of clients into retryable ones.
-func translate(err error) error {
+// rank orders the errors of participants by how much they tell the client.
+func rank(err error) int {
+	switch base.CodeOf(err) {
+	case base.CodeExists, base.CodeInvalid:
+		return 3
+	case base.CodeAborted, base.CodeLockTimeout, base.CodeOverloaded:
+		return 2
+	case base.CodeUnavailable:
+		return 1
+	}
+	return 0
+}
+
+// refusal is what the client hears of a participant's error.
+func (c *committer) refusal(err error) error {
 	switch base.CodeOf(err) {
 	case base.CodeTooLate, base.CodeWrongOwner, base.CodeNotLeader:
-		return base.Errorf(base.CodeAborted, "%v; run the transaction again", err)
+		return base.Errorf(base.CodeAborted, "%v: retry", err)
 	}
 	return err
 }
 
-// askVote asks a participant how it voted when its answer was lost.
-func (t *Txn) askVote(g base.GroupID, cause error) vote {
-	ctx, cancel := context.WithTimeout(t.db.ctx, t.db.cfg.ResolveTimeout)
-	defer cancel()
-	res, err := t.db.cfg.Owners.Router().Resolve(ctx, &wire.ResolveRequest{Group: uint32(g), Txn: t.id[:]})
-	if err == nil {
-		err = owner.ErrorOf(res.Status)
-	}
-	switch {
-	case err != nil:
-		return vote{err: base.Errorf(base.CodeAmbiguous, "the commit was sent but its outcome could not be learnt: check the data before trying again (%v; %v)", cause, err)}
-	case res.State == wire.TxnState_PREPARED:
-		return vote{lo: base.Timestamp(res.Ts), hi: base.Timestamp(res.Hi)}
-	case res.State == wire.TxnState_COMMITTED:
-		// Somebody else has finished it with all votes at hand.
-		return vote{lo: base.Timestamp(res.Ts)}
-	}
-	return vote{err: base.Errorf(base.CodeAborted, "group %v did not prepare: %v", g, cause)}
-}
-
-// announce tells the participants the decision. One that is not reached asks
-// the others by itself.
-func (t *Txn) announce(groups []base.GroupID, commit bool, ts base.Timestamp) {
-	for _, g := range groups {
-		req := &wire.FinishRequest{Group: uint32(g), Txn: t.id[:], Commit: commit, Ts: uint64(ts), Prepared: true}
-		t.db.background(func(ctx context.Context) { t.db.finish(ctx, g, req) })
-	}
-}
-
-// finish delivers a FinishRequest; recovery does what it cannot.
-func (d *DB) finish(ctx context.Context, g base.GroupID, req *wire.FinishRequest) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	// An owner that has ended it already says so with an error: nothing to do.
-	if _, err := d.cfg.Owners.Router().Finish(ctx, req); err != nil && d.ctx.Err() == nil {
-		d.cfg.Logger.Debug("transaction's end not delivered, left to recovery", "group", g, "err", err)
-	}
-}
-
-// Rollback implements kv.Txn.
-func (t *Txn) Rollback(context.Context) {
-	if t.err == nil {
-		t.err = base.Errorf(base.CodeOther, "the transaction was rolled back")
-	}
-	t.release()
-}
-
-func (t *Txn) forgetPart(g base.GroupID) {
-	t.mu.Lock()
-	delete(t.parts, g)
-	t.mu.Unlock()
-}
-
-// release gives up the locks still held anywhere, in the background where they are on other nodes.
-func (t *Txn) release() {
-	t.mu.Lock()
-	parts := t.parts
-	t.parts = nil
-	t.mu.Unlock()
-	if parts != nil {
-		t.db.unregister(t)
-	}
-	for g := range parts {
-		req := &wire.FinishRequest{Group: uint32(g), Txn: t.id[:]}
-		if rep := t.db.cfg.Owners.Replica(g); rep != nil {
-			if _, serving := rep.Serving(); serving {
-				rep.Finish(t.db.ctx, req)
-				continue
-			}
-		}
-		t.db.background(func(ctx context.Context) { t.db.finish(ctx, g, req) })
-	}
+// finish tells all participants the outcome, in the background. What does not
+// arrive is found out by the participants themselves.
+func (c *committer) finish(groups []base.GroupID, commit bool, ts base.Timestamp) {
+	t := c.t
 	t.end()
-}
-
-// end stops counting the transaction as open.
-func (t *Txn) end() {
-	if !t.closed {
-		t.closed = true
-		t.db.open.Add(-1)
+	for _, g := range groups {
+		q := &wire.FinishRequest{Group: uint32(g), Txn: t.id[:], Commit: commit, Ts: uint64(ts), Prepared: true}
+		t.db.spawn(func(ctx context.Context) {
+			if resp, err := t.db.router.Finish(ctx, q); err != nil || resp.Status != nil {
+				t.db.cfg.Logger.Debug("an outcome was not delivered", "txn", t.id, "group", g, "err", err, "status", resp.GetStatus())
+			}
+		})
 	}
 }

@@ -11,41 +11,45 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/owner"
-	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Directory says where groups are; package cluster knows it from pulses.
-type Directory = owner.Directory
-
-// Caller is what the coordinator needs of the WAN.
-type Caller interface {
-	Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, resp wan.Msg) error
-}
-
-// Config of a gateway. The first block is required; zero fields of the rest
-// take the defaults given.
+// Config of one gateway. The first block is required; zero fields of the rest take the defaults given.
 type Config struct {
 	Self      base.NodeID
 	Region    base.RegionID
 	Owners    *owner.Set
-	Transport Caller
 	Clock     *clock.Clock
-	Directory Directory
+	Transport owner.Transport
+	Directory owner.Directory
 	Topology  func() *base.Topology
 
 	Logger *slog.Logger // nil discards
-	// Alone reports that the cluster has no other node: commit wait is skipped. Nil is never.
+	// Alone reports that the cluster has no other node: then commit wait is skipped. Nil is never.
 	Alone func() bool
 
-	RequestTimeout time.Duration // longest search for a group's leader; default 10 s
-	ResolveTimeout time.Duration // longest wait for the outcome of a commit whose answer was lost; default 15 s
-	LockTimeout    time.Duration // longest wait for one lock; default 10 s
-	HeartbeatEvery time.Duration // sign of life to owners of locks; default 1 s
-	MaxWriteBytes  int           // keys and values one transaction may buffer; default 64 MiB
-	MaxTxns        int           // transactions open at once on this gateway; default 100,000
-	MaxBackground  int           // releases and decisions under way; default 1,024, beyond it they are sent in the foreground
+	LockTimeout      time.Duration // of one wait for a lock, where the transaction names none; default 10 s
+	RequestTimeout   time.Duration // longest time to reach an owner for one step of a statement; default 15 s
+	CommitTimeout    time.Duration // longest time for a commit; default 30 s
+	AmbiguousTimeout time.Duration // how long the outcome of a lost commit is asked for; default 15 s
+	Heartbeat        time.Duration // pause between signs of life of a transaction; default 1 s
+	MaxWriteBytes    int           // keys and values buffered by one transaction; default 28 MiB
+	MaxWrites        int           // writes buffered by one transaction; default 500,000
+	MaxBackground    int           // releases and outcomes being sent; default 4096
 }
+
+const (
+	maxRounds      = 24      // of following hand-overs for one read
+	maxReroutes    = 12      // of a commit
+	maxKnown       = 1 << 16 // keys a transaction remembers as present
+	defaultScan    = 1 << 20 // bytes of one answer to Scan
+	scanWindow     = 512     // spans asked for at a time
+	segmentKeys    = 2000    // keys looked at to guess the owners of a range
+	metaMargin     = 20 * time.Millisecond
+	maxMetaMargin  = 2 * time.Second
+	finishTimeout  = 10 * time.Second
+	heartbeatAfter = time.Second
+)
 
 func (c *Config) fill() {
 	def := func(d *time.Duration, v time.Duration) {
@@ -64,178 +68,235 @@ func (c *Config) fill() {
 	if c.Alone == nil {
 		c.Alone = func() bool { return false }
 	}
-	def(&c.RequestTimeout, 10*time.Second)
-	def(&c.ResolveTimeout, 15*time.Second)
 	def(&c.LockTimeout, 10*time.Second)
-	def(&c.HeartbeatEvery, time.Second)
-	num(&c.MaxWriteBytes, 64<<20)
-	num(&c.MaxTxns, 100_000)
-	num(&c.MaxBackground, 1024)
+	def(&c.RequestTimeout, 15*time.Second)
+	def(&c.CommitTimeout, 30*time.Second)
+	def(&c.AmbiguousTimeout, 15*time.Second)
+	def(&c.Heartbeat, time.Second)
+	num(&c.MaxWriteBytes, 28<<20)
+	num(&c.MaxWrites, 500_000)
+	num(&c.MaxBackground, 4096)
 }
 
-// DB is a gateway; it implements kv.DB.
+// Stats count what a gateway's transactions came to.
+type Stats struct {
+	Begun, Committed, Failed atomic.Int64
+	OneRound, TwoRound       atomic.Int64 // commits of one group, of several
+	Ambiguous                atomic.Int64 // commits whose outcome had to be asked for
+	Forwarded                atomic.Int64 // keys and ranges found with another owner than guessed
+}
+
+// DB is a gateway: it runs transactions as their coordinator. It implements kv.DB.
 type DB struct {
-	cfg Config
-	seq atomic.Uint32
+	cfg    Config
+	set    *owner.Set
+	router *owner.Router
+	clock  *clock.Clock
+	seq    atomic.Uint32
+	stats  Stats
 
-	mu   sync.Mutex
-	live map[base.TxnID]*Txn // with locks somewhere: they need heartbeats
-	open atomic.Int64
+	liveMu sync.Mutex
+	live   map[*Txn]struct{} // those that hold locks
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	bg     sync.WaitGroup
-	slots  chan struct{}
+	hintMu sync.Mutex
+	hints  map[string]hint
+
+	spawnMu    sync.Mutex
+	stopped    bool
+	background chan struct{}
+	stopc      chan struct{}
+	stop1      sync.Once
+	wg         sync.WaitGroup
 }
 
 var _ kv.DB = (*DB)(nil)
 
-// New makes a gateway; Close ends it.
+// New makes a gateway and starts its heartbeats. Close it.
 func New(cfg Config) *DB {
 	cfg.fill()
-	d := &DB{cfg: cfg, live: map[base.TxnID]*Txn{}, slots: make(chan struct{}, cfg.MaxBackground)}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.bg.Go(d.heartbeats)
-	return d
+	db := &DB{cfg: cfg, set: cfg.Owners, router: cfg.Owners.Router(), clock: cfg.Clock, live: map[*Txn]struct{}{},
+		background: make(chan struct{}, cfg.MaxBackground), stopc: make(chan struct{})}
+	db.wg.Go(db.heartbeats)
+	return db
 }
 
-// Close ends background work. Decisions not yet delivered are left to recovery.
-func (d *DB) Close() {
-	d.cancel()
-	d.bg.Wait()
+// Close ends the background work. Transactions under way lose their locks by silence.
+func (db *DB) Close() {
+	db.stop1.Do(func() {
+		db.spawnMu.Lock()
+		db.stopped = true
+		db.spawnMu.Unlock()
+		close(db.stopc)
+	})
+	db.wg.Wait()
 }
 
-// Begin implements kv.DB.
-func (d *DB) Begin(o kv.Options) kv.Txn { return d.begin(o) }
+// Stats are the gateway's counters, to be read.
+func (db *DB) Stats() *Stats { return &db.stats }
 
-func (d *DB) begin(o kv.Options) *Txn {
-	now := d.cfg.Clock.Now()
-	t := &Txn{db: d, opts: o, id: base.MakeTxnID(now, d.cfg.Self, d.seq.Add(1)), readTS: o.ReadTS}
-	age := o.Age
-	if age == 0 {
-		age = now
+// Begin starts a transaction. It does no I/O.
+func (db *DB) Begin(opts kv.Options) kv.Txn {
+	db.stats.Begun.Add(1)
+	now := db.clock.Now()
+	t := &Txn{db: db, opts: opts, begun: time.Now()}
+	t.id = base.MakeTxnID(now, db.cfg.Self, db.seq.Add(1))
+	if t.opts.Age == 0 {
+		t.opts.Age = now
 	}
-	timeout := o.LockTimeout
-	if timeout == 0 {
-		timeout = d.cfg.LockTimeout
+	if t.opts.LockTimeout <= 0 {
+		t.opts.LockTimeout = db.cfg.LockTimeout
 	}
-	t.meta = wire.TxnMeta{Id: t.id[:], Age: uint64(age), Gateway: uint32(d.cfg.Self), GatewayRegion: uint32(d.cfg.Region),
-		Policy: uint32(o.Policy), LockTimeoutNs: int64(timeout)}
-	if d.open.Add(1) > int64(d.cfg.MaxTxns) {
-		t.err = base.Errorf(base.CodeOverloaded, "%d transactions are open on this node; retry later", d.cfg.MaxTxns)
-	}
+	t.readTS = opts.ReadTS
+	t.meta = wire.TxnMeta{Id: t.id[:], Age: uint64(t.opts.Age), Gateway: uint32(db.cfg.Self),
+		GatewayRegion: uint32(db.cfg.Region), Policy: uint32(opts.Policy), LockTimeoutNs: int64(t.opts.LockTimeout)}
 	return t
 }
 
 // Topology implements kv.DB.
-func (d *DB) Topology() *base.Topology { return d.cfg.Topology() }
+func (db *DB) Topology() *base.Topology { return db.cfg.Topology() }
 
 // Region implements kv.DB.
-func (d *DB) Region() base.RegionID { return d.cfg.Region }
+func (db *DB) Region() base.RegionID { return db.cfg.Region }
 
 // Node implements kv.DB.
-func (d *DB) Node() base.NodeID { return d.cfg.Self }
+func (db *DB) Node() base.NodeID { return db.cfg.Self }
 
 // Clock implements kv.DB.
-func (d *DB) Clock() base.Timestamp { return d.cfg.Clock.Now() }
+func (db *DB) Clock() base.Timestamp { return db.clock.Now() }
 
 // MetaVersion implements kv.DB.
-func (d *DB) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
-	return d.cfg.Owners.MetaVersion(span)
+func (db *DB) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
+	return db.set.MetaVersion(span)
 }
 
 // MetaChanged implements kv.DB.
-func (d *DB) MetaChanged() <-chan struct{} { return d.cfg.Owners.MetaChanged() }
+func (db *DB) MetaChanged() <-chan struct{} { return db.set.MetaChanged() }
 
-// background runs fn outside the caller's request, in the foreground if too
-// much is under way already.
-func (d *DB) background(fn func(ctx context.Context)) {
-	select {
-	case d.slots <- struct{}{}:
-		d.bg.Go(func() {
-			defer func() { <-d.slots }()
-			fn(d.ctx)
-		})
-	default:
-		fn(d.ctx)
+// waitPast is commit wait.
+func (db *DB) waitPast(ctx context.Context, ts base.Timestamp) error {
+	if ts < db.clock.Earliest() || db.cfg.Alone() {
+		return nil
+	}
+	return db.clock.WaitPast(ctx, ts)
+}
+
+// spawn runs f in the background; beyond the bound, here and now. What does not
+// get done, because the node stops, is made good by the owners' recovery.
+func (db *DB) spawn(f func(ctx context.Context)) {
+	run := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+		defer cancel()
+		done := make(chan struct{})
+		defer close(done)
+		go func() {
+			select {
+			case <-db.stopc:
+				cancel()
+			case <-done:
+			}
+		}()
+		f(ctx)
+	}
+	db.spawnMu.Lock()
+	stopped := db.stopped
+	full := false
+	if !stopped {
+		select {
+		case db.background <- struct{}{}:
+			db.wg.Go(func() {
+				defer func() { <-db.background }()
+				run()
+			})
+		default:
+			full = true
+		}
+	}
+	db.spawnMu.Unlock()
+	if full {
+		run()
 	}
 }
 
-// heartbeats tells the owners of locks which transactions are alive.
-func (d *DB) heartbeats() {
-	tick := time.NewTicker(d.cfg.HeartbeatEvery)
+// hint remembers that a key had another owner than the local replica thinks,
+// until the replica has caught up.
+type hint struct {
+	group base.GroupID
+	need  []*wire.GroupIndex
+	until time.Time
+}
+
+const (
+	maxHints = 4096
+	hintLife = 2 * time.Second
+)
+
+func (db *DB) setHint(key base.Key, h hint) {
+	db.hintMu.Lock()
+	defer db.hintMu.Unlock()
+	if db.hints == nil || len(db.hints) >= maxHints {
+		db.hints = map[string]hint{}
+	}
+	h.until = time.Now().Add(hintLife)
+	db.hints[string(key)] = h
+}
+
+func (db *DB) hint(key base.Key) (hint, bool) {
+	db.hintMu.Lock()
+	defer db.hintMu.Unlock()
+	h, ok := db.hints[string(key)]
+	if ok && time.Now().After(h.until) {
+		delete(db.hints, string(key))
+		ok = false
+	}
+	return h, ok
+}
+
+// heartbeats tells owners of transactions that are older than a moment.
+func (db *DB) heartbeats() {
+	tick := time.NewTicker(db.cfg.Heartbeat)
 	defer tick.Stop()
 	for {
 		select {
-		case <-d.ctx.Done():
+		case <-db.stopc:
 			return
 		case <-tick.C:
 		}
-		for node, req := range d.alive() {
-			if node == d.cfg.Self {
-				d.cfg.Owners.Heartbeat(req)
+		nodes := map[base.NodeID][][]byte{}
+		db.liveMu.Lock()
+		for t := range db.live {
+			if time.Since(t.begun) < heartbeatAfter {
 				continue
 			}
-			d.background(func(ctx context.Context) {
-				ctx, cancel := context.WithTimeout(ctx, d.cfg.HeartbeatEvery)
+			told := map[base.NodeID]bool{}
+			for _, g := range t.liveGroups {
+				n := db.leaderOf(g)
+				if n != 0 && !told[n] {
+					told[n] = true
+					nodes[n] = append(nodes[n], t.id[:])
+				}
+			}
+		}
+		db.liveMu.Unlock()
+		for n, ids := range nodes {
+			q := &wire.TxnHeartbeatRequest{Txns: ids, Gateway: uint32(db.cfg.Self)}
+			if n == db.cfg.Self {
+				db.set.Heartbeat(q)
+				continue
+			}
+			db.spawn(func(ctx context.Context) {
+				ctx, cancel := context.WithTimeout(ctx, 5*db.cfg.Heartbeat)
 				defer cancel()
-				// A lost heartbeat is made up for by the next one.
-				_ = d.cfg.Transport.Call(ctx, node, wire.KindTxnHeartbeat, req, &wire.TxnHeartbeatResponse{})
+				_ = db.cfg.Transport.Call(ctx, n, wire.KindTxnHeartbeat, q, &wire.TxnHeartbeatResponse{})
 			})
 		}
 	}
 }
 
-func (d *DB) alive() map[base.NodeID]*wire.TxnHeartbeatRequest {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := map[base.NodeID]*wire.TxnHeartbeatRequest{}
-	for id, t := range d.live {
-		for _, node := range t.lockNodes() {
-			req := out[node]
-			if req == nil {
-				req = &wire.TxnHeartbeatRequest{Gateway: uint32(d.cfg.Self)}
-				out[node] = req
-			}
-			req.Txns = append(req.Txns, id[:])
+func (db *DB) leaderOf(g base.GroupID) base.NodeID {
+	if r := db.set.Replica(g); r != nil {
+		if _, ok := r.Serving(); ok {
+			return db.cfg.Self
 		}
 	}
-	return out
-}
-
-// guess is the group to ask for a key first: the owner in the eyes of the local
-// replica, the default owner where there is none.
-func (d *DB) guess(k base.Key) base.GroupID {
-	if g, ok := d.cfg.Owners.Locate(k); ok {
-		return g
-	}
-	return k.DefaultOwner()
-}
-
-// metaClosed makes sure that the local meta replica is complete up to ts and
-// returns up to where it is.
-func (d *DB) metaClosed(ctx context.Context, ts base.Timestamp) (base.Timestamp, error) {
-	if err := d.cfg.Owners.EnsureClosed(ctx, base.MetaShard, ts); err != nil {
-		return 0, err
-	}
-	return d.cfg.Owners.Closed(base.MetaShard), nil
-}
-
-// unchanged reports whether nothing in a span of the meta shard is newer than
-// since, as far as the local replica is complete.
-func (d *DB) unchanged(span base.Span, since base.Timestamp) (bool, error) {
-	changed, err := d.cfg.Owners.ChangedWithin(span, since, base.MaxTimestamp)
-	return !changed, err
-}
-
-func (d *DB) register(t *Txn) {
-	d.mu.Lock()
-	d.live[t.id] = t
-	d.mu.Unlock()
-}
-
-func (d *DB) unregister(t *Txn) {
-	d.mu.Lock()
-	delete(d.live, t.id)
-	d.mu.Unlock()
+	return db.cfg.Directory.Leader(g)
 }

@@ -9,171 +9,132 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// schemaSlack is how far above now a commit on the meta leader's own node
-// bounds its timestamp: the time it may take to get one assigned.
-const schemaSlack = 2 * time.Millisecond
-
-// Pin implements kv.Txn.
-func (t *Txn) Pin(ts base.Timestamp, keys ...base.Key) {
-	for _, k := range keys {
-		t.pins = append(t.pins, pin{base.PointSpan(k.Clone()), ts})
-	}
-}
-
-// fixSnapshot chooses the timestamp of LockNone reads.
-func (t *Txn) fixSnapshot() {
-	if t.readTS == 0 {
-		t.readTS = t.db.cfg.Clock.Now()
-	}
-}
-
-// metaSnapshot is the timestamp at which the local meta replica is read, which
-// is complete up to it.
-func (t *Txn) metaSnapshot(ctx context.Context, mode kv.LockMode) (base.Timestamp, error) {
-	if mode == kv.LockNone {
-		t.fixSnapshot()
-		_, err := t.db.metaClosed(ctx, t.readTS)
-		return t.readTS, err
-	}
+// readMeta reads keys of the meta shard from the local replica at one
+// timestamp, without lock and without a round trip. Unless the transaction is a pure snapshot, Commit checks that
+// nothing of it changed until the commit timestamp.
+func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 	if t.metaTS == 0 {
-		ts, err := t.db.metaClosed(ctx, t.db.cfg.Clock.Now())
-		if err != nil {
-			return 0, err
+		if t.readTS == 0 {
+			t.readTS = t.db.clock.Now()
 		}
-		t.metaTS = ts
+		t.metaTS = t.readTS
 	}
-	return t.metaTS, nil
-}
-
-// getMeta reads keys of the meta shard from the local replica; under
-// LockShared they are pinned.
-func (t *Txn) getMeta(ctx context.Context, keys []base.Key, want []int, mode kv.LockMode, rows []kv.Row) error {
-	ts, err := t.metaSnapshot(ctx, mode)
-	if err != nil {
-		return err
+	f.ts, f.lock = t.metaTS, kv.LockNone
+	f.got = make([]found, len(f.spans))
+	if t.db.set.Closed(base.MetaShard) < f.ts {
+		ctx, cancel := context.WithTimeout(ctx, t.db.cfg.RequestTimeout)
+		defer cancel()
+		if err := t.db.set.EnsureClosed(ctx, base.MetaShard, f.ts); err != nil {
+			return err
+		}
 	}
-	spans := make([]*wire.Span, len(want))
-	for j, i := range want {
-		spans[j] = &wire.Span{Start: keys[i]}
+	r := t.db.set.Replica(base.MetaGroup)
+	if r == nil {
+		return base.Errorf(base.CodeUnavailable, "node %d has no replica of the meta shard yet", t.db.cfg.Self)
 	}
-	for len(want) > 0 {
-		res, err := t.readLocal(ctx, base.MetaGroup, &wire.ReadRequest{Group: uint32(base.MetaGroup), ReadTs: uint64(ts), Spans: spans})
+	for i, s := range f.spans {
+		resp, err := r.ReadLocal(ctx, &wire.ReadRequest{ReadTs: uint64(f.ts), Spans: []*wire.Span{{Start: s.Start, End: s.End}},
+			Reverse: f.reverse, Limit: uint32(f.limit), MaxBytes: uint32(f.maxBytes)})
 		if err != nil {
 			return err
 		}
-		if len(res.Rows) == 0 || len(res.Rows) > len(want) {
-			return base.Errorf(base.CodeOther, "the meta replica answered %d rows for %d keys", len(res.Rows), len(want))
-		}
-		for j, r := range res.Rows {
-			i := want[j]
-			rows[i] = rowOf(r)
-			rows[i].Key = keys[i]
-			if mode == kv.LockShared {
-				t.pins = append(t.pins, pin{base.PointSpan(keys[i]), ts})
+		f.got[i].rows = resp.Rows
+		if len(resp.Resume) > 0 {
+			f.got[i].cut = resp.Resume
+			if !f.apart {
+				for j := i + 1; j < len(f.got); j++ {
+					f.got[j].cut = f.first(f.spans[j])
+				}
 			}
 		}
-		want, spans = want[len(res.Rows):], spans[len(res.Rows):]
+		read := s
+		if cut := f.got[i].cut; cut != nil && !s.IsPoint() {
+			if f.reverse {
+				read.Start = cut
+			} else {
+				read.End = cut
+			}
+		}
+		if !t.opts.ReadOnly {
+			t.pins = append(t.pins, pin{read, f.ts})
+		}
+		if f.got[i].cut != nil && !f.apart {
+			break
+		}
 	}
 	return nil
 }
 
-// readLocal reads from this node's replica of a group's shard.
-func (t *Txn) readLocal(ctx context.Context, g base.GroupID, req *wire.ReadRequest) (*wire.ReadResponse, error) {
-	rep := t.db.cfg.Owners.Replica(g)
-	if rep == nil {
-		return nil, base.Errorf(base.CodeUnavailable, "group %v has no replica on this node yet; retry", g)
-	}
-	return rep.ReadLocal(ctx, req)
-}
+var wholeMeta = base.Span{Start: base.Key{0, 0}, End: base.Key{0, 1}}
 
-// closedHere is the timestamp up to which this node's replica of a data shard
-// is complete; 0 if the shard is not held here.
-func (t *Txn) closedHere(s base.ShardID) base.Timestamp {
-	if s == base.MetaShard || !t.db.cfg.Owners.Holds(s) {
-		return 0
+// checkPins fails with CodeSchemaChanged if anything pinned changed until upTo,
+// which the local meta replica must have closed.
+func (t *Txn) checkPins(upTo base.Timestamp) error {
+	oldest := base.MaxTimestamp
+	for _, p := range t.pins {
+		oldest = min(oldest, p.at)
 	}
-	return t.db.cfg.Owners.Closed(s)
-}
-
-// getLocal serves snapshot reads from this node where it is complete.
-func (t *Txn) getLocal(ctx context.Context, keys []base.Key, want []int, rows []kv.Row) (bool, error) {
-	if t.opts.ReadTS == 0 { // the present is never closed
-		return false, nil
-	}
-	for _, i := range want {
-		if t.closedHere(keys[i].Shard()) < t.readTS {
-			return false, nil
-		}
-	}
-	for _, i := range want {
-		g := base.DataGroup(keys[i].Shard(), t.db.cfg.Region)
-		res, err := t.readLocal(ctx, g, &wire.ReadRequest{Group: uint32(g), ReadTs: uint64(t.readTS), Spans: []*wire.Span{{Start: keys[i]}}})
-		if err != nil {
-			return false, err
-		}
-		rows[i] = rowOf(res.Rows[0])
-		rows[i].Key = keys[i]
-	}
-	return true, nil
-}
-
-// checkPins returns the bound below which the commit timestamp must lie for
-// all pins to hold: just above the local meta replica's closed timestamp.
-func (t *Txn) checkPins(ctx context.Context) (base.Timestamp, error) {
-	if len(t.pins) == 0 {
-		return 0, nil
-	}
-	closed, err := t.db.metaClosed(ctx, t.db.cfg.Clock.Latest().Add(schemaSlack))
-	if err != nil {
-		return 0, err
+	if changed, complete := t.db.set.MetaVersion(wholeMeta); complete >= upTo && changed <= oldest {
+		return nil // nothing changed at all
 	}
 	for _, p := range t.pins {
-		if err := t.holds(p); err != nil {
-			return 0, err
-		}
-	}
-	return closed.Next(), nil
-}
-
-// holds is an error if a pin has changed.
-func (t *Txn) holds(p pin) error {
-	ok, err := t.db.unchanged(p.span, p.ts)
-	if err == nil && !ok {
-		err = errChanged(p.span)
-	}
-	return err
-}
-
-func errChanged(s base.Span) error {
-	return base.Errorf(base.CodeSchemaChanged, "what the transaction relied on in the catalog or a GLOBAL table has changed since it began (%v); run it again", s)
-}
-
-// lockPins locks what was pinned at the meta leader, for a transaction that
-// takes part in the meta group itself.
-func (t *Txn) lockPins(ctx context.Context) error {
-	spans := make([]base.Span, len(t.pins))
-	for i, p := range t.pins {
-		spans[i] = p.span
-	}
-	for n, p := range t.pins {
-		res, err := t.read(ctx, base.MetaGroup, kv.LockShared, spans[n:n+1], false, 0, 0, nil)
+		changed, err := t.db.set.ChangedWithin(p.span, p.at, upTo)
 		if err != nil {
 			return err
 		}
-		for _, r := range res.Rows {
-			if base.Timestamp(r.Ts) > p.ts {
-				return errChanged(p.span)
-			}
+		if changed {
+			return schemaChanged(p)
 		}
-		// A deleted row leaves no timestamp in a scan: the local replica has applied
-		// everything the leader answered for only if it is told so; ask it.
-		if !p.span.IsPoint() || len(res.Rows) == 1 && res.Rows[0].Absent {
-			if _, err := t.db.metaClosed(ctx, base.Timestamp(res.Now)); err != nil {
+	}
+	return nil
+}
+
+func schemaChanged(p pin) error {
+	return base.Errorf(base.CodeSchemaChanged, "the definition at %v was changed by another transaction: retry", p.span)
+}
+
+// holdPins checks the pins for a commit that happens below the returned bound;
+// 0 if there are none. margin is how far ahead of now the bound has to be.
+func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestamp, error) {
+	if len(t.pins) == 0 {
+		return 0, nil
+	}
+	set := t.db.set
+	bound := set.Closed(base.MetaShard)
+	if want := t.db.clock.Now().Add(margin); bound < want {
+		if err := set.EnsureClosed(ctx, base.MetaShard, want); err != nil {
+			return 0, err
+		}
+		bound = set.Closed(base.MetaShard)
+	}
+	if err := t.checkPins(bound); err != nil {
+		return 0, err
+	}
+	return bound.Next(), nil
+}
+
+// lockPins is holdPins for a transaction that writes or locks the meta shard:
+// its commit timestamp lies above everything closed there, so what it read is locked at the leader instead.
+func (t *Txn) lockPins(ctx context.Context) error {
+	for _, p := range t.pins {
+		span := p.span
+		for {
+			f := fetch{spans: []base.Span{span}, lock: kv.LockShared}
+			seen := t.maxTS
+			t.maxTS = 0
+			err := f.run(ctx, t)
+			changed := t.maxTS > p.at
+			t.maxTS = max(t.maxTS, seen)
+			if err != nil {
 				return err
 			}
-			if err := t.holds(p); err != nil {
-				return err
+			if changed {
+				return schemaChanged(p)
 			}
+			if f.got[0].cut == nil {
+				break
+			}
+			span.Start = f.got[0].cut
 		}
 	}
 	t.pins = nil
