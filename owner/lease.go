@@ -312,8 +312,10 @@ func (r *Replica) leaseFailed(term uint64, err error) {
 	}
 }
 
-// promise raises the closed timestamp to at most want and returns what is
-// promised now: nothing undecided or in flight lies at or below it. mu is held.
+// promise raises the closed timestamp to at most want and returns what holds as
+// of the applied index: nothing undecided, and nothing in flight, lies at or below it. What a command in
+// flight carries as closed (told) may be higher, since it counts only with that command's own index;
+// telling it together with the applied index would hide the very commit in flight (PROTOCOLS A3). mu is held.
 func (r *Replica) promise(want base.Timestamp) base.Timestamp {
 	l := &r.lead
 	want = min(want, l.leaseEnd.Prev())
@@ -322,13 +324,13 @@ func (r *Replica) promise(want base.Timestamp) base.Timestamp {
 		want = min(want, x.ts.Prev())
 	}
 	l.told = max(l.told, want)
-	if c := uint64(l.told); c > r.closed.Load() {
-		r.closed.Store(c)
+	if uint64(want) > r.closed.Load() {
+		r.closed.Store(uint64(want))
 		if r.waiting > 0 {
 			r.wake()
 		}
 	}
-	return l.told
+	return r.Closed()
 }
 
 // Lead is this leader's word for the pulses; nil if it does not serve under a valid lease.

@@ -60,7 +60,7 @@ type leadership struct {
 	leaseEnd base.Timestamp // of a lease of this node applied in term (I1)
 	asked    base.Timestamp // end of the newest lease proposed in term
 	floor    base.Timestamp // every timestamp assigned from now on is above (I2)
-	told     base.Timestamp // highest closed timestamp told to anyone
+	told     base.Timestamp // highest closed timestamp put into a command or told by pulse; at most floor
 	next     base.NodeID    // while revoking: who gets the lead
 	vector   [16]uint64     // siblings' applied indexes already in the log of this term
 }
