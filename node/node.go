@@ -248,6 +248,9 @@ func (n *Node) Cluster() *cluster.Cluster { return n.cluster }
 // Owners are the replicas of this node.
 func (n *Node) Owners() *owner.Set { return n.owners }
 
+// Groups are the consensus groups of this node.
+func (n *Node) Groups() *group.Host { return n.host }
+
 // Statements are the counts of this gateway.
 func (n *Node) Statements() *obs.Statements { return n.stats }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -41,6 +42,10 @@ type Options struct {
 	// Simulation runs nothing in the background: no automatic compactions, no table
 	// statistics. For clusters in virtual time.
 	Simulation bool
+	// SyncDelay, in simulation, is asked at every synced commit for how long the disk takes: until
+	// then a crash loses the commit, though it is visible. Nil is no time. (A file system that
+	// sleeps would do so under Pebble's mutexes, which stops virtual time.)
+	SyncDelay func() time.Duration
 	// Logger receives warnings; nil is slog.Default.
 	Logger *slog.Logger
 }

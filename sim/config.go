@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Config is everything that a run depends on.
+type Config struct {
+	Seed           uint64
+	Regions        int
+	NodesPerRegion int
+	Shards         int
+	// Delay[i][j] is the one-way delay between regions i+1 and j+1.
+	Delay      [][]time.Duration
+	LAN        time.Duration
+	Jitter     time.Duration // of every WAN message
+	Loss       float64       // of WAN packets, always
+	ClockBound time.Duration
+	SyncDelay  time.Duration // of the disk, drawn per commit between half of it and itself
+
+	Workload string        // "mixed" or "bank"
+	Clients  int           // per region
+	Keys     int           // per table and shard ("mixed"), accounts in all ("bank")
+	NoWait   int           // percent of transactions under NO_WAIT; the rest is WAIT_DIE
+	Think    time.Duration // mean pause of a client between transactions
+	Warmup   time.Duration // before the first fault
+	Duration time.Duration // of the faults
+	Faults   int           // how many
+	Kinds    []string      // of faults; nil is all
+	// GCAge below the run's length has old versions and tombstones collected during the run.
+	GCAge time.Duration
+	// ShortLogs makes logs so short that a replica that was away needs a snapshot.
+	ShortLogs bool
+
+	// Break breaks a promise that the database rests on, from outside; the run must then fail.
+	Break Break
+}
+
+// Break is what a deliberately broken run breaks.
+type Break struct {
+	// ClockBeyond has the clocks off by up to so many times their bound.
+	ClockBeyond float64
+	// LyingDisk loses synced commits in a crash.
+	LyingDisk bool
+}
+
+// Pick draws a configuration.
+func Pick(seed uint64) Config {
+	r := rand.New(rand.NewPCG(seed, 1))
+	c := Config{
+		Seed: seed, Regions: 3, NodesPerRegion: 1 + r.IntN(2), Shards: 1 + r.IntN(2),
+		LAN: 250 * time.Microsecond, Jitter: time.Duration(r.IntN(4)) * 3 * time.Millisecond,
+		ClockBound: pick(r, 100*time.Microsecond, 2*time.Millisecond, 10*time.Millisecond, 30*time.Millisecond),
+		SyncDelay:  pick(r, 200*time.Microsecond, 2*time.Millisecond, 15*time.Millisecond),
+		Workload:   pick(r, "mixed", "mixed", "mixed", "bank"), Clients: 1 + r.IntN(3),
+		Keys: 2 + r.IntN(5), NoWait: pick(r, 0, 30, 100), Think: pick(r, 5*time.Millisecond, 50*time.Millisecond),
+		Warmup: 2 * time.Second, Duration: 20 * time.Second, Faults: 3 + r.IntN(8),
+		GCAge: pick(r, 10*time.Minute, 4*time.Second), ShortLogs: r.IntN(2) == 0,
+	}
+	switch r.IntN(6) {
+	case 0:
+		c.Regions, c.NodesPerRegion = 5, 1
+	case 1:
+		c.Regions, c.NodesPerRegion = 1, 3
+	case 2:
+		c.Regions = 2
+	}
+	if r.IntN(3) == 0 {
+		c.Loss = 0.02
+	}
+	if c.Workload == "bank" {
+		c.Keys = 5 + r.IntN(10)
+	}
+	c.Delay = make([][]time.Duration, c.Regions)
+	for i := range c.Delay {
+		c.Delay[i] = make([]time.Duration, c.Regions)
+	}
+	for i := range c.Delay {
+		for j := range i {
+			// Not a metric: real paths violate the triangle too. A little asymmetric.
+			d := 5*time.Millisecond + upTo(r, 100*time.Millisecond)
+			c.Delay[i][j], c.Delay[j][i] = d, d+upTo(r, 3*time.Millisecond)
+		}
+	}
+	return c
+}
+
+// upTo draws from [0, d).
+func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+// String is the configuration on a few lines.
+func (c *Config) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: %d regions x %d nodes, %d shards, %s, %d clients a region, %d keys, think %v, no-wait %d%%\n",
+		c.Seed, c.Regions, c.NodesPerRegion, c.Shards, c.Workload, c.Clients, c.Keys, c.Think, c.NoWait)
+	fmt.Fprintf(&b, "  clock bound %v, sync %v, jitter %v, loss %v, gc age %v, short logs %v, %d faults in %v\n",
+		c.ClockBound, c.SyncDelay, c.Jitter, c.Loss, c.GCAge, c.ShortLogs, c.Faults, c.Duration)
+	if c.Break != (Break{}) {
+		fmt.Fprintf(&b, "  deliberately broken: %+v\n", c.Break)
+	}
+	fmt.Fprintf(&b, "  one-way delays:")
+	for i := range c.Delay {
+		for j := range i {
+			fmt.Fprintf(&b, " %d-%d %v", j+1, i+1, c.Delay[i][j].Round(time.Millisecond))
+		}
+	}
+	return b.String()
+}

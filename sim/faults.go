@@ -1,0 +1,268 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wan"
+)
+
+// Fault is one disturbance: it begins at At after the start of the faults and
+// ends For later.
+type Fault struct {
+	At, For time.Duration
+	Kind    string
+	Seed    uint64 // of the details
+}
+
+func (f Fault) String() string {
+	return fmt.Sprintf("%v+%v %s(%d)", f.At.Round(time.Millisecond), f.For.Round(time.Millisecond), f.Kind, f.Seed)
+}
+
+// Schedule is the faults of a run in order of beginning.
+type Schedule []Fault
+
+func (s Schedule) String() string {
+	var b strings.Builder
+	for _, f := range s {
+		fmt.Fprintf(&b, "  %v\n", f)
+	}
+	return b.String()
+}
+
+// Compose draws the faults of a run.
+func Compose(cfg *Config) Schedule {
+	r := rand.New(rand.NewPCG(cfg.Seed, 3))
+	kinds := cfg.Kinds
+	if kinds == nil {
+		for k := range faultKinds {
+			kinds = append(kinds, k)
+		}
+		slices.Sort(kinds)
+		// A run with few kinds goes deeper than one with all of them.
+		r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+		kinds = kinds[:2+r.IntN(len(kinds)-1)]
+	}
+	var s Schedule
+	for range cfg.Faults {
+		f := Fault{At: time.Duration(r.Int64N(int64(cfg.Duration))), Kind: kinds[r.IntN(len(kinds))], Seed: r.Uint64N(1000)}
+		f.For = 200*time.Millisecond + time.Duration(r.Int64N(int64(5*time.Second)))
+		if r.IntN(5) == 0 {
+			f.For += 8 * time.Second
+		}
+		s = append(s, f)
+	}
+	slices.SortFunc(s, func(a, b Fault) int { return int(a.At - b.At) })
+	return s
+}
+
+// faultKinds says how each kind begins and what it says of itself; the answer undoes it.
+var faultKinds = map[string]func(w *world, r *rand.Rand) (what string, undo func()){
+	"cut regions":     cutRegions,
+	"cut one way":     cutOneWay,
+	"isolate region":  isolateRegion,
+	"isolate node":    isolateNode,
+	"crash node":      crashNode,
+	"crash region":    crashRegion,
+	"crash all":       crashAll,
+	"restart":         restart,
+	"loss":            loss,
+	"delay":           delay,
+	"slow node":       slowNode,
+	"slow disk":       slowDisk,
+	"transfer leader": transferLeader,
+	"clock step":      clockStep,
+}
+
+// torment runs a schedule and returns when all is healed.
+func (w *world) torment(s Schedule) {
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for _, f := range s {
+		sleep(context.Background(), time.Until(begin.Add(f.At)))
+		what, undo := faultKinds[f.Kind](w, rand.New(rand.NewPCG(w.cfg.Seed, 1000+f.Seed)))
+		w.log.printf("fault %s: %s", f.Kind, what)
+		if undo == nil {
+			continue
+		}
+		wg.Go(func() {
+			time.Sleep(f.For)
+			undo()
+			w.log.printf("fault over %s: %s", f.Kind, what)
+		})
+	}
+	wg.Wait()
+	w.net.HealAll()
+	w.calm()
+	for _, h := range w.hosts {
+		h.slow.Store(0)
+		h.disk.Store(int64(w.cfg.SyncDelay))
+		h.boot()
+	}
+	w.log.printf("all healed")
+}
+
+func (w *world) region(r *rand.Rand) base.RegionID { return base.RegionID(1 + r.IntN(w.cfg.Regions)) }
+func (w *world) host(r *rand.Rand) *host           { return w.hosts[r.IntN(len(w.hosts))] }
+
+func cutRegions(w *world, r *rand.Rand) (string, func()) {
+	a, b := w.region(r), w.region(r)
+	w.net.Cut(a, b)
+	return fmt.Sprint(a, "-", b), func() { w.net.Heal(a, b) }
+}
+
+func cutOneWay(w *world, r *rand.Rand) (string, func()) {
+	a, b := w.region(r), w.region(r)
+	w.net.CutOneWay(a, b)
+	return fmt.Sprint(a, ">", b), func() { w.net.Heal(a, b) }
+}
+
+func isolateRegion(w *world, r *rand.Rand) (string, func()) {
+	a := w.region(r)
+	each := func(f func(a, b base.RegionID)) {
+		for b := range w.cfg.Regions {
+			if base.RegionID(b+1) != a {
+				f(a, base.RegionID(b+1))
+			}
+		}
+	}
+	each(w.net.Cut)
+	return fmt.Sprint(a), func() { each(w.net.Heal) }
+}
+
+func isolateNode(w *world, r *rand.Rand) (string, func()) {
+	h := w.host(r)
+	w.net.Isolate(h.id)
+	return fmt.Sprint(h.id), func() { w.net.Rejoin(h.id) }
+}
+
+func crashHosts(w *world, hs []*host) func() {
+	var down []*host
+	for _, h := range hs {
+		if h.crash() {
+			down = append(down, h)
+		}
+	}
+	return func() {
+		for _, h := range down {
+			h.boot()
+		}
+	}
+}
+
+func names(hs []*host) string {
+	var ids []base.NodeID
+	for _, h := range hs {
+		ids = append(ids, h.id)
+	}
+	return fmt.Sprint(ids)
+}
+
+func crashNode(w *world, r *rand.Rand) (string, func()) {
+	hs := []*host{w.host(r)}
+	return names(hs), crashHosts(w, hs)
+}
+
+func crashRegion(w *world, r *rand.Rand) (string, func()) {
+	a := w.region(r)
+	var hs []*host
+	for _, h := range w.hosts {
+		if h.region == a {
+			hs = append(hs, h)
+		}
+	}
+	return names(hs), crashHosts(w, hs)
+}
+
+func crashAll(w *world, _ *rand.Rand) (string, func()) { return "", crashHosts(w, w.hosts) }
+
+// restart stops a node in good order.
+func restart(w *world, r *rand.Rand) (string, func()) {
+	h := w.host(r)
+	h.shutdown()
+	return fmt.Sprint(h.id), h.boot
+}
+
+// disturb changes the paths of one region, or of all.
+func disturb(w *world, r *rand.Rand, change func(*wan.LinkSpec)) (string, func()) {
+	a := base.RegionID(r.IntN(w.cfg.Regions + 1))
+	var undo []func()
+	for i := range w.cfg.Delay {
+		for j := range w.cfg.Delay {
+			from, to := base.RegionID(i+1), base.RegionID(j+1)
+			if a != 0 && a != from && a != to {
+				continue
+			}
+			old := w.net.Path(from, to)
+			s := old
+			change(&s)
+			w.net.SetPath(from, to, s)
+			undo = append(undo, func() { w.net.SetPath(from, to, old) })
+		}
+	}
+	return fmt.Sprint("region ", a), func() {
+		for _, f := range undo {
+			f()
+		}
+	}
+}
+
+func loss(w *world, r *rand.Rand) (string, func()) {
+	p := 0.02 + 0.3*r.Float64()
+	return disturb(w, r, func(s *wan.LinkSpec) { s.Loss = p })
+}
+
+func delay(w *world, r *rand.Rand) (string, func()) {
+	d, jitter := upTo(r, 400*time.Millisecond), upTo(r, 300*time.Millisecond)
+	return disturb(w, r, func(s *wan.LinkSpec) { s.Delay += d; s.Jitter += jitter })
+}
+
+func slowNode(w *world, r *rand.Rand) (string, func()) {
+	h := w.host(r)
+	d := time.Duration(1<<r.IntN(11)) * time.Millisecond
+	h.slow.Store(int64(d))
+	return fmt.Sprint(h.id, " by ", d), func() { h.slow.Store(0) }
+}
+
+func slowDisk(w *world, r *rand.Rand) (string, func()) {
+	h := w.host(r)
+	d := time.Duration(1<<r.IntN(12)) * time.Millisecond
+	h.disk.Store(int64(d))
+	return fmt.Sprint(h.id, " by ", d), func() { h.disk.Store(int64(w.cfg.SyncDelay)) }
+}
+
+// transferLeader moves some leads, as the placement driver or an operator would.
+func transferLeader(w *world, r *rand.Rand) (string, func()) {
+	var moved []string
+	groups := w.ident.First.Groups()
+	for range 1 + r.IntN(len(groups)) {
+		g, to := groups[r.IntN(len(groups))], w.host(r)
+		for _, h := range w.hosts {
+			l := h.up()
+			if l == nil {
+				continue
+			}
+			grp := l.node.Groups().Group(g)
+			if grp == nil {
+				continue
+			}
+			if n, _ := grp.Leader(); n == h.id && grp.Transfer(to.id) == nil {
+				moved = append(moved, fmt.Sprint(g, ":", h.id, ">", to.id))
+			}
+		}
+	}
+	return strings.Join(moved, " "), nil
+}
+
+func clockStep(w *world, r *rand.Rand) (string, func()) {
+	h := w.host(r)
+	off, rate := w.drawSkew(r)
+	h.clock.step(off, rate)
+	return fmt.Sprint(h.id, " to ", off), nil
+}

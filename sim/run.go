@@ -1,0 +1,214 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/history"
+)
+
+// Outcome is what a run leaves to be judged.
+type Outcome struct {
+	Config  Config
+	Faults  Schedule
+	History *history.History
+	// Err is what failed during the run: liveness, convergence, a node that stopped by itself.
+	Err error
+	// Journal is what the nodes and the simulation logged, in virtual time.
+	Journal string
+	Elapsed time.Duration // virtual
+
+	bench *bench
+}
+
+// Run runs a cluster under the faults of its seed. It must be called in a testing/synctest bubble.
+func Run(cfg Config) *Outcome {
+	o := &Outcome{Config: cfg, Faults: Compose(&cfg)}
+	w := newWorld(cfg)
+	b := &bench{w: w, ks: newKeyspace(), stop: make(chan struct{}), versions: map[[2]string]base.Timestamp{},
+		kinds: map[string]*[3]int{}, errors: map[string]int{}}
+	b.rec = history.NewRecorder(func() int64 { return int64(w.now()) })
+	o.bench = b
+	var each func(*client) func()
+	var accounts []string
+	if cfg.Workload == "bank" {
+		accounts, each = newBank(b.ks, &cfg)
+	} else {
+		each = newMixed(b.ks, &cfg)
+	}
+	for _, h := range w.hosts {
+		h.boot()
+	}
+	b.probe()
+	if cfg.Workload == "bank" && w.err() == nil && !openBank(b.client(1, 99), accounts) {
+		w.fail("the accounts cannot be opened")
+	}
+	var clients sync.WaitGroup
+	for r := range cfg.Regions {
+		for n := range cfg.Clients {
+			c := b.client(base.RegionID(r+1), n)
+			one := each(c)
+			clients.Go(func() {
+				for !c.stopped() {
+					one()
+					sleep(context.Background(), time.Duration(c.rng.Int64N(int64(2*cfg.Think)+1)))
+				}
+			})
+		}
+	}
+	time.Sleep(cfg.Warmup)
+	w.torment(o.Faults)
+	b.probe()
+	time.Sleep(time.Second) // with all clients, as before the faults
+	close(b.stop)
+	clients.Wait()
+	b.drain()
+	if s := b.final(); s != nil {
+		b.rec.SetFinal(s)
+	}
+	o.Elapsed = w.now()
+	w.close()
+	o.History, o.Err, o.Journal = b.rec.History(), w.err(), w.log.text()
+	return o
+}
+
+// linearLimit bounds, in real time, what the search for a linearization may take.
+const linearLimit = 2 * time.Second
+
+// Check judges the run. It must be called outside the bubble, where time runs.
+func (o *Outcome) Check() error {
+	errs := []error{o.Err}
+	if err := o.History.Validate(); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	judge := func(v *history.Violation) {
+		if v != nil {
+			errs = append(errs, v)
+		}
+	}
+	h := o.History
+	judge(history.NoTornReads(h))
+	judge(history.StrictSerializable(h))
+	judge(history.CommitOrder(h))
+	judge(history.MonotoneSnapshots(h))
+	if h.Final != nil {
+		judge(history.NoLostWrites(h))
+	}
+	if o.Config.Workload == "bank" {
+		judge(checkBank(h, len(o.bench.ks.keys)))
+	} else {
+		_, v := history.Linearizable(registers(h), linearLimit)
+		judge(v)
+	}
+	errs = append(errs, o.checkTimestamps(), o.checkExists())
+	return errors.Join(errs...)
+}
+
+// registers is the history without lists, which the single-key checker does not know.
+func registers(h *history.History) *history.History {
+	out := *h
+	out.Txns = slices.Clone(h.Txns)
+	list := func(k string) bool { return strings.HasPrefix(k, "l") }
+	for i := range out.Txns {
+		out.Txns[i].Ops = slices.DeleteFunc(slices.Clone(out.Txns[i].Ops), func(op history.Op) bool { return list(op.Key) })
+	}
+	return &out
+}
+
+// checkTimestamps compares the timestamps shown with rows with those that Commit answered.
+func (o *Outcome) checkTimestamps() error {
+	for i := range o.History.Txns {
+		t := &o.History.Txns[i]
+		if t.Outcome != history.Committed || t.Timestamp == 0 {
+			continue
+		}
+		for _, op := range t.Ops {
+			if op.Kind != history.OpWrite {
+				continue
+			}
+			if ts, ok := o.bench.versions[[2]string{op.Key, op.Value}]; ok && uint64(ts) != t.Timestamp {
+				return fmt.Errorf("%s committed at %d, but its %s=%s was shown with timestamp %d", t.Name(), t.Timestamp, op.Key, op.Value, ts)
+			}
+		}
+	}
+	return nil
+}
+
+// checkExists: who was told that a key exists must have been able to see one: somebody whose
+// transaction may have committed wrote it, and not every such row was gone again before the question.
+func (o *Outcome) checkExists() error {
+	writers := map[string][]*history.Txn{}
+	deletes := map[string][]*history.Txn{}
+	for i := range o.History.Txns {
+		t := &o.History.Txns[i]
+		if t.Outcome == history.Aborted {
+			continue
+		}
+		for _, op := range t.Ops {
+			switch op.Kind {
+			case history.OpWrite:
+				writers[op.Key] = append(writers[op.Key], t)
+			case history.OpDelete:
+				deletes[op.Key] = append(deletes[op.Key], t)
+			}
+		}
+	}
+	for _, e := range o.bench.exists {
+		possible := false
+		for _, w := range writers[e.key] {
+			if w.Invoke > e.at || w.ID == e.txn {
+				continue
+			}
+			gone := false
+			for _, d := range deletes[e.key] {
+				gone = gone || d.Outcome == history.Committed && w.Outcome == history.Committed && d.ID != w.ID &&
+					d.Invoke > w.Return && d.Return < e.from
+			}
+			possible = possible || !gone
+		}
+		if !possible {
+			return fmt.Errorf("T%d was told that %s exists, at %v, when it cannot have", e.txn, e.key, time.Duration(e.at))
+		}
+	}
+	return nil
+}
+
+// Summary is one line of figures.
+func (o *Outcome) Summary() string {
+	b := o.bench
+	return fmt.Sprintf("%d committed, %d aborted, %d unknown in %v", b.committed.Load(), b.aborted.Load(), b.unknown.Load(), o.Elapsed.Round(time.Millisecond))
+}
+
+// Kinds are the counts by kind of transaction and by error.
+func (o *Outcome) Kinds() string {
+	var out strings.Builder
+	b := o.bench
+	for _, k := range sorted(b.kinds) {
+		fmt.Fprintf(&out, "  %-18s %v\n", k, *b.kinds[k])
+	}
+	for _, k := range sorted(b.errors) {
+		fmt.Fprintf(&out, "  error %-18s %d\n", k, b.errors[k])
+	}
+	return out.String()
+}
+
+func sorted[V any](m map[string]V) []string {
+	var ks []string
+	for k := range m {
+		ks = append(ks, k)
+	}
+	slices.Sort(ks)
+	return ks
+}
+
+func asError(err error) (*base.Error, bool) {
+	var e *base.Error
+	ok := errors.As(err, &e)
+	return e, ok
+}

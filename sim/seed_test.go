@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	flagSeed  = flag.Int64("seed", -1, "TestSeed: the seed to run")
+	flagSeeds = flag.Int("seeds", 20, "TestSoak: how many seeds to run, from -first")
+	flagFirst = flag.Uint64("first", 1000, "TestSoak: the first seed")
+	flagKeep  = flag.Bool("keep", false, "keep the history and journal of runs that pass, too")
+	flagDebug = flag.Bool("debug", false, "nodes log at debug level into the journal")
+)
+
+// hangAfter bounds the real time of one run: a run that takes longer has a
+// goroutine that waits for something that virtual time does not know.
+const hangAfter = 4 * time.Minute
+
+// runSeed runs one configuration in a bubble and judges it.
+func runSeed(t *testing.T, cfg Config) (*Outcome, error) {
+	t.Helper()
+	if *flagDebug {
+		LogLevel = slog.LevelDebug
+	}
+	cryptotest.SetGlobalRandom(t, cfg.Seed)
+	hang := time.AfterFunc(hangAfter, func() { panic(fmt.Sprintf("sim: hangs: %s", cfg.String())) })
+	defer hang.Stop()
+	// Pebble keeps channels in pools; two collections empty them, so that none goes from one bubble to another.
+	runtime.GC()
+	runtime.GC()
+	var o *Outcome
+	synctest.Test(t, func(*testing.T) { o = Run(cfg) })
+	return o, o.Check()
+}
+
+// save writes history and journal and returns where.
+func save(t *testing.T, o *Outcome) string {
+	dir, err := os.MkdirTemp("", fmt.Sprintf("godwit-sim-%d-", o.Config.Seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "history.jsonl"))
+	if err == nil {
+		_, err = o.History.WriteTo(f)
+		f.Close()
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "journal.txt"), []byte(o.Journal), 0o644)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return dir
+}
+
+func seed(t *testing.T, cfg Config) {
+	t.Helper()
+	began := time.Now()
+	o, err := runSeed(t, cfg)
+	if err != nil {
+		t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s\nrun it again: go test ./sim -run TestSeed -args -seed %d",
+			cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o), cfg.Seed)
+		return
+	}
+	t.Logf("%s\n%s, real %v\n%s", cfg.String(), o.Summary(), time.Since(began).Round(time.Millisecond), o.Kinds())
+	if *flagKeep {
+		t.Logf("history and journal: %s", save(t, o))
+	}
+}
+
+// TestSeed runs the seed given by -seed.
+func TestSeed(t *testing.T) {
+	if *flagSeed < 0 {
+		t.Skip("no -seed given")
+	}
+	seed(t, Pick(uint64(*flagSeed)))
+}
+
+// TestSeeds runs a few seeds of mixed configuration.
+func TestSeeds(t *testing.T) {
+	for s := range uint64(14) {
+		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, Pick(s)) })
+	}
+}
+
+// TestSoak runs as many seeds as asked for.
+func TestSoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, Pick(*flagFirst+i)) })
+	}
+}
+
+func flagGiven(name string) (given bool) {
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	return given
+}

@@ -1,0 +1,240 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/node"
+	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/txn"
+	"github.com/godwitdb/godwit/wan"
+)
+
+// world is the cluster and its surroundings.
+type world struct {
+	cfg   Config
+	ident *cluster.Identity
+	net   *wan.Network
+	hosts []*host // by id-1
+	start time.Time
+	log   *journal
+
+	mu     sync.Mutex
+	errs   []error // what went wrong; guarded by mu
+	dying  sync.WaitGroup
+	broken atomic.Bool
+}
+
+// host is a machine: its disk and clock outlive the processes on it.
+type host struct {
+	w      *world
+	id     base.NodeID
+	region base.RegionID
+	clock  *skewed
+	slow   atomic.Int64 // ns that every arriving message waits
+	disk   atomic.Int64 // ns of a sync
+	rng    *rand.Rand   // for crashes; guarded by power
+
+	// power is held while the process starts, crashes or stops: a channel, because starting takes
+	// virtual time, and who waits for a mutex stops it.
+	power chan struct{}
+	fs    *vfs.MemFS // guarded by power
+	life  atomic.Pointer[life]
+}
+
+// life is one process on a host.
+type life struct {
+	node  *node.Node
+	store *store.Store
+	// ctx ends when the process does; dead is set before.
+	ctx  context.Context
+	kill context.CancelFunc
+	dead atomic.Bool
+}
+
+func newWorld(cfg Config) *world {
+	w := &world{cfg: cfg, start: time.Now()}
+	w.log = newJournal(w.start)
+	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: cfg.LAN}, DropSends: true, Logger: w.log.slog(slog.LevelWarn)})
+	w.calm()
+	names := make([]string, cfg.Regions)
+	for i := range names {
+		names[i] = fmt.Sprintf("r%d", i+1)
+	}
+	w.ident = node.LocalIdentity(names, cfg.NodesPerRegion, cfg.Shards)
+	rng := rand.New(rand.NewPCG(cfg.Seed, 2))
+	for _, n := range w.ident.First.Nodes {
+		h := &host{w: w, id: n.ID, region: n.Region, power: make(chan struct{}, 1), fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(cfg.Seed, 100+uint64(n.ID)))}
+		h.clock = newSkewed(cfg.ClockBound, 0, 0, cfg.Break.ClockBeyond)
+		h.clock.step(w.drawSkew(rng))
+		h.disk.Store(int64(cfg.SyncDelay))
+		w.hosts = append(w.hosts, h)
+	}
+	return w
+}
+
+// drawSkew is an offset within the limit of the clocks, and a drift.
+func (w *world) drawSkew(r *rand.Rand) (time.Duration, float64) {
+	limit := float64(w.cfg.ClockBound) * max(1, w.cfg.Break.ClockBeyond)
+	return time.Duration((2*r.Float64() - 1) * limit), (2*r.Float64() - 1) * 1e-3
+}
+
+// calm sets all paths to what they are without faults.
+func (w *world) calm() {
+	for i, row := range w.cfg.Delay {
+		for j, d := range row {
+			if i != j {
+				w.net.SetPath(base.RegionID(i+1), base.RegionID(j+1), wan.LinkSpec{Delay: d, Jitter: w.cfg.Jitter, Loss: w.cfg.Loss})
+			}
+		}
+	}
+}
+
+// now is the virtual time since the start.
+func (w *world) now() time.Duration { return time.Since(w.start) }
+
+// fail records what must not happen.
+func (w *world) fail(format string, args ...any) {
+	err := fmt.Errorf("%v: %w", w.now().Round(time.Millisecond), fmt.Errorf(format, args...))
+	w.log.printf("FAILURE %v", err)
+	w.broken.Store(true)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.errs = append(w.errs, err)
+}
+
+func (w *world) err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(w.errs...)
+}
+
+// syncDelay draws how long a disk takes.
+func (h *host) syncDelay() time.Duration {
+	d := time.Duration(h.disk.Load())
+	return d/2 + rand.N(d/2+1)
+}
+
+// boot starts the process of a host. It is an error of the run if that fails.
+func (h *host) boot() {
+	h.power <- struct{}{}
+	defer func() { <-h.power }()
+	if h.life.Load() != nil {
+		return
+	}
+	w := h.w
+	l := &life{}
+	l.ctx, l.kill = context.WithCancel(context.Background())
+	log := w.log.slog(slog.LevelInfo).With("node", h.id)
+	log = slog.New(mortal{log.Handler(), l})
+	st, err := store.Open(store.Options{Dir: "db", FS: h.fs, Simulation: true, SyncDelay: h.syncDelay, Logger: log})
+	if err != nil {
+		w.fail("node %d: store does not open: %w", h.id, err)
+		return
+	}
+	l.store = st
+	id := *w.ident
+	id.Node = h.id
+	l.node, err = node.Assemble(node.Parts{
+		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow}, Source: h.clock,
+		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
+	})
+	if err != nil {
+		w.fail("node %d does not start: %w", h.id, err)
+		return
+	}
+	h.life.Store(l)
+	w.dying.Go(func() {
+		select {
+		case <-l.ctx.Done():
+		case err := <-l.node.Failed():
+			if !l.dead.Load() {
+				w.fail("node %d stopped by itself: %w", h.id, err)
+			}
+		}
+	})
+	w.log.printf("node %d is up", h.id)
+}
+
+func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
+	if w.cfg.ShortLogs {
+		ho.LogKeepEntries, ho.LogKeepBytes, ho.LogMaxBytes = 20, 16<<10, 64<<10
+	}
+	if w.cfg.GCAge < w.cfg.Duration {
+		oc.GCInterval = time.Second
+	}
+}
+
+// crash kills the process and loses what the disk had not synced.
+func (h *host) crash() bool {
+	h.power <- struct{}{}
+	defer func() { <-h.power }()
+	l := h.life.Swap(nil)
+	if l == nil {
+		return false
+	}
+	l.dead.Store(true)
+	h.w.net.Crash(h.id)
+	h.fs = h.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: h.rng.IntN(3) * 50, RNG: h.rng})
+	l.kill()
+	h.w.bury(l)
+	return true
+}
+
+// bury ends the goroutines of a dead process; nobody hears of them any more.
+func (w *world) bury(l *life) {
+	w.dying.Go(func() { _ = l.node.Close(context.Background()) })
+}
+
+// shutdown stops a process in good order.
+func (h *host) shutdown() {
+	h.power <- struct{}{}
+	defer func() { <-h.power }()
+	l := h.life.Swap(nil)
+	if l == nil {
+		return
+	}
+	l.dead.Store(true)
+	l.kill()
+	if err := l.node.Close(context.Background()); err != nil {
+		h.w.fail("node %d does not stop in good order: %w", h.id, err)
+	}
+}
+
+// up is the process on the host; nil if it is down.
+func (h *host) up() *life { return h.life.Load() }
+
+// close stops everything; the bubble must be empty afterwards.
+func (w *world) close() {
+	var wg sync.WaitGroup
+	for _, h := range w.hosts {
+		wg.Go(h.shutdown)
+	}
+	wg.Wait()
+	w.dying.Wait()
+	if err := w.net.Close(); err != nil {
+		w.fail("network: %w", err)
+	}
+}
+
+// sleep waits in virtual time.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
