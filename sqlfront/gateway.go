@@ -35,6 +35,8 @@ type gateway struct {
 	sessions sync.Map // connection id -> *Session
 	onStmt   func(kind string, d time.Duration, hops int, err error)
 
+	fast    fastCache
+	noFast  bool // tests: everything goes through the engine
 	usersTS atomic.Uint64
 	usersMu sync.Mutex
 
