@@ -44,9 +44,14 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
-	return h.run(ctx, c, query, func(sent *bool) error {
+	return h.run(ctx, c, query, func(s *Session, sent *bool) error {
+		f := h.fastText(s, c, query)
+		if done, err := f.try(ctx, sent, func(r *sqltypes.Result) error { return cb(r, false) }); done {
+			return err
+		}
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
+			f.learn(r)
 			return cb(r, more)
 		})
 	})
@@ -55,9 +60,14 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 // ComMultiQuery implements mysql.Handler.
 func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) (string, error) {
 	var rest string
-	err := h.run(ctx, c, query, func(sent *bool) (err error) {
+	err := h.run(ctx, c, query, func(s *Session, sent *bool) (err error) {
+		f := h.fastText(s, c, query)
+		if done, err := f.try(ctx, sent, func(r *sqltypes.Result) error { return cb(r, false) }); done {
+			return err
+		}
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
+			f.learn(r)
 			return cb(r, more)
 		})
 		return err
@@ -67,9 +77,14 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 
 // ComStmtExecute implements mysql.Handler.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData, cb func(*sqltypes.Result) error) error {
-	return h.run(ctx, c, p.PrepareStmt, func(sent *bool) error {
+	return h.run(ctx, c, p.PrepareStmt, func(s *Session, sent *bool) error {
+		f := h.fastPrepared(s, c, p)
+		if done, err := f.try(ctx, sent, cb); done {
+			return err
+		}
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
+			f.learn(r)
 			return cb(r)
 		})
 	})
@@ -97,11 +112,12 @@ func (h *handler) ConnectionClosed(c *mysql.Conn) {
 
 // run executes a statement, again while it is an autocommit statement that lost
 // a conflict and nothing was sent to the client.
-func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec func(sent *bool) error) error {
+func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec func(s *Session, sent *bool) error) error {
 	s := h.session(c)
 	if s == nil {
+		s = newSession(sql.NewBaseSession(), h.g)
 		var sent bool
-		return exec(&sent)
+		return exec(s, &sent)
 	}
 	start := time.Now()
 	hops, bytes, msgs := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages()
@@ -111,7 +127,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		sent := false
 		s.aborted = false
 		explicit := s.GetIgnoreAutoCommit()
-		err = exec(&sent)
+		err = exec(s, &sent)
 		if err == nil {
 			break
 		}
