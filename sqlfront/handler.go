@@ -110,8 +110,9 @@ func (h *handler) ConnectionClosed(c *mysql.Conn) {
 	}
 }
 
-// run executes a statement, again while it is an autocommit statement that lost
-// a conflict and nothing was sent to the client.
+// run executes a statement, again while it lost a conflict, nothing was sent to
+// the client, and nothing of its transaction came before it: an autocommit
+// statement, or the first of a transaction.
 func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec func(s *Session, sent *bool) error) error {
 	s := h.session(c)
 	if s == nil {
@@ -126,15 +127,20 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	for {
 		sent := false
 		s.aborted = false
-		explicit := s.GetIgnoreAutoCommit()
+		explicit, t := s.GetIgnoreAutoCommit(), s.txn()
+		first := t == nil || t.kv == nil && !t.over && len(t.saves) == 0 && len(t.past) == 0
 		err = exec(s, &sent)
 		if err == nil {
 			break
 		}
 		lost := s.aborted
 		h.cleanUp(s, lost)
-		if !lost || explicit || sent || !s.autocommit() || time.Since(start) > retryFor || ctx.Err() != nil {
+		if !lost || !first || sent || time.Since(start) > retryFor || ctx.Err() != nil {
 			break
+		}
+		if explicit && t != nil {
+			s.SetTransaction(&Txn{s: s, readOnly: t.readOnly})
+			s.SetIgnoreAutoCommit(true)
 		}
 		s.retrying = true
 		h.g.log.Debug("statement is tried again", "err", err, "elapsed", time.Since(start))
