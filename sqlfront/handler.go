@@ -94,6 +94,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
 	f, err := h.Handler.ComPrepare(ctx, c, query, p)
 	if s := h.session(c); s != nil {
+		err = h.wording(s, err)
 		if t := s.txn(); t != nil && t.kv == nil && !s.GetIgnoreAutoCommit() {
 			s.SetTransaction(nil) // preparing began a transaction that nothing used
 		}
@@ -208,13 +209,19 @@ func (s *Session) autocommit() bool {
 	return err != nil || on
 }
 
-// wording gives duplicate-key errors the text of MySQL, which clients parse.
+// wording gives errors the numbers of MySQL, and duplicate keys its text, which clients parse.
 func (h *handler) wording(s *Session, err error) error {
+	if err == nil {
+		return nil
+	}
 	var me *mysql.SQLError
-	if errors.As(err, &me) && me.Num == erDupEntry && s.dup != "" {
+	if !errors.As(err, &me) {
+		me = sql.CastSQLError(err)
+	}
+	if me.Num == erDupEntry && s.dup != "" {
 		return mysql.NewSQLError(erDupEntry, "23000", "%s", s.dup)
 	}
-	return err
+	return numbered(me)
 }
 
 // statementKind is the first word of a statement, in lower case.
