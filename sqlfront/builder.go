@@ -169,7 +169,7 @@ func (b *builder) resolveVirtual(ctx *sql.Context, n sql.Node) {
 // truncate is DELETE without WHERE in a stored procedure, where it cannot be
 // told from TRUNCATE: it must not commit.
 func (b *builder) truncate(ctx *sql.Context, n *plan.Truncate, row sql.Row) (sql.RowIter, error) {
-	if !ctx.IsInterpreted() || n.Child.Schema(ctx).HasAutoIncrement() {
+	if s := sessionOf(ctx); !s.call || n.Child.Schema(ctx).HasAutoIncrement() {
 		return nil, nil // DELETE of such a table is never made a TRUNCATE
 	}
 	return b.base.ExecBuilder.Build(ctx, plan.NewDeleteFrom(n.Child, nil, false), row)

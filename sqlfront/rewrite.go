@@ -158,7 +158,7 @@ func (r *rewriter) flush(ctx *sql.Context) error {
 	_, err := kv.Run(s.kvctx(ctx), r.t.g.db, kv.Options{Trace: s.trace}, func(k kv.Txn) error {
 		clash = nil
 		side := &Txn{s: s, kv: k}
-		e := &editor{sqlTable: newSQLTable(r.t.g, r.nt), tx: side, kv: k, noted: true}
+		e := &editor{sqlTable: newSQLTable(r.t.g, r.nt), tx: side, noted: true}
 		for _, row := range rows {
 			if err := e.Insert(ctx, row.row); err != nil {
 				return err
