@@ -249,7 +249,9 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		return nil, r.lost(x)
 	}
 	l := &r.lead
-	if len(e.writes) > 0 || !q.Prepare {
+	// A delete of an absent key logs nothing, but its transaction is a writer all
+	// the same: its timestamp must not lie before it began.
+	if len(q.Writes) > 0 || !q.Prepare {
 		now := r.clock.Now()
 		if r.cfg.QuorumDelay != nil {
 			now = now.Add(r.cfg.QuorumDelay(r.id))

@@ -47,14 +47,15 @@ func (s skewed) Read() (base.Timestamp, time.Duration) {
 
 // cluster is a small one below SQL: one node per region, all in one process.
 type cluster struct {
-	t      testing.TB
-	net    *wan.Network
-	topo   *base.Topology
-	nodes  []*node // by id-1
-	rtt    bool    // commit wait and pulses as between several nodes
-	oc     func(*owner.Config)
-	tc     func(*Config)
-	logger *slog.Logger
+	t     testing.TB
+	net   *wan.Network
+	topo  *base.Topology
+	nodes []*node // by id-1
+	// crashable file systems can lose what was not synced.
+	crashable bool
+	oc        func(*owner.Config)
+	tc        func(*Config)
+	logger    *slog.Logger
 }
 
 type node struct {
@@ -107,7 +108,11 @@ func newCluster(t testing.TB, regions, shards int, tune ...func(*cluster)) *clus
 	}
 	must(t, c.topo.Validate())
 	for _, id := range ids {
-		c.nodes = append(c.nodes, &node{c: c, id: id, region: base.RegionID(id), fs: vfs.NewMem()})
+		fs := vfs.NewMem()
+		if c.crashable {
+			fs = vfs.NewCrashableMem()
+		}
+		c.nodes = append(c.nodes, &node{c: c, id: id, region: base.RegionID(id), fs: fs})
 	}
 	for _, n := range c.nodes {
 		n.start()

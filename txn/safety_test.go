@@ -139,7 +139,7 @@ func TestInsertOnce(t *testing.T) {
 			if won.Load() != 1 || exists.Load() != 2 {
 				t.Fatalf("key %d: %d inserted, %d found it present", i, won.Load(), exists.Load())
 			}
-			x := c.db(1+i%3).Begin(kv.Options{})
+			x := c.db(1 + i%3).Begin(kv.Options{})
 			rows, err := x.Get(ctx(t), []base.Key{k}, kv.LockShared)
 			must(t, err)
 			if string(rows[0].Value) != fmt.Sprint(rows[0].Home) {
