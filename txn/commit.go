@@ -167,6 +167,7 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 	var absent []base.Key
 	meta := t.lockTerm(base.MetaGroup) != 0
 	all := t.buf.all()
+	var guessed []base.Key
 	for _, w := range all {
 		if w.fresh && w.kind == wire.WriteKind_DELETE {
 			absent = append(absent, w.key) // inserted and deleted again: it must not have been there
@@ -177,9 +178,15 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 			p := t.guess(nil, 0, base.PointSpan(w.key), 0)[0]
 			g = p.group
 			c.require(g, p.need)
+			if p.need == nil {
+				guessed = append(guessed, w.key)
+			}
 		}
 		meta = meta || g == base.MetaGroup
 		c.writes[g] = append(c.writes[g], &wire.Write{Kind: w.kind, Key: w.key, Value: w.val, Home: uint32(w.home)})
+	}
+	if len(guessed) > 0 && len(c.groups()) > 1 {
+		c.locate(guessed)
 	}
 	if len(absent) > 0 {
 		f := fetch{lock: kv.LockExclusive}
@@ -206,6 +213,29 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 		}
 	}
 	return c, nil
+}
+
+// locate looks up who owns keys of which only a cheap guess was made. A commit of one group follows
+// the owner's correction, but a Prepare that went astray ends the attempt.
+func (c *committer) locate(keys []base.Key) {
+	db := c.t.db
+	moved := map[string]base.GroupID{}
+	for _, k := range keys {
+		if g, ok := db.set.Locate(k); ok {
+			moved[string(k)] = g
+		}
+	}
+	old := c.writes
+	c.writes = map[base.GroupID][]*wire.Write{}
+	for g, ws := range old {
+		for _, w := range ws {
+			to := g
+			if m, ok := moved[string(w.Key)]; ok {
+				to = m
+			}
+			c.writes[to] = append(c.writes[to], w)
+		}
+	}
 }
 
 // groups are those that take part: all that were written or locked.
