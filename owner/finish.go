@@ -71,9 +71,28 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 	return nil
 }
 
-// decide logs the outcome of a prepared transaction and ends it here.
+// decide logs the outcome of a prepared transaction and ends it here. If ctx
+// ends before that, it goes on in the background: nobody else would release the locks.
 func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit bool, ts base.Timestamp) (outcome, error) {
-	out, err := r.proposeCommand(ctx, term, func(c *wire.Command) {
+	type result struct {
+		out outcome
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		out, err := r.decided(id, term, commit, ts)
+		done <- result{out, err}
+	}()
+	select {
+	case d := <-done:
+		return d.out, d.err
+	case <-ctx.Done():
+		return outcome{}, base.Errorf(base.CodeAmbiguous, "group %v: %v while the outcome of transaction %v was being logged", r.id, context.Cause(ctx), id)
+	}
+}
+
+func (r *Replica) decided(id base.TxnID, term uint64, commit bool, ts base.Timestamp) (outcome, error) {
+	out, err := r.proposeCommand(context.Background(), term, func(c *wire.Command) {
 		c.Decide = &wire.Decide{Txn: id[:], Commit: commit, Ts: uint64(ts)}
 	})
 	if err != nil {

@@ -31,10 +31,10 @@ type world struct {
 	start time.Time
 	log   *journal
 
-	mu     sync.Mutex
-	errs   []error // what went wrong; guarded by mu
-	dying  sync.WaitGroup
-	broken atomic.Bool
+	mu    sync.Mutex
+	errs  []error // what went wrong; guarded by mu
+	dying sync.WaitGroup
+	lives atomic.Int64
 }
 
 // host is a machine: its disk and clock outlive the processes on it.
@@ -56,8 +56,9 @@ type host struct {
 
 // life is one process on a host.
 type life struct {
-	node  *node.Node
-	store *store.Store
+	number int // in order of starting
+	node   *node.Node
+	store  *store.Store
 	// ctx ends when the process does; dead is set before.
 	ctx  context.Context
 	kill context.CancelFunc
@@ -109,7 +110,6 @@ func (w *world) now() time.Duration { return time.Since(w.start) }
 func (w *world) fail(format string, args ...any) {
 	err := fmt.Errorf("%v: %w", w.now().Round(time.Millisecond), fmt.Errorf(format, args...))
 	w.log.printf("FAILURE %v", err)
-	w.broken.Store(true)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.errs = append(w.errs, err)
@@ -135,7 +135,7 @@ func (h *host) boot() {
 		return
 	}
 	w := h.w
-	l := &life{}
+	l := &life{number: int(w.lives.Add(1))}
 	l.ctx, l.kill = context.WithCancel(context.Background())
 	log := w.log.slog(slog.LevelInfo).With("node", h.id)
 	log = slog.New(mortal{log.Handler(), l})
