@@ -81,6 +81,23 @@ func (c *cluster) faults(rng *rand.Rand, stop <-chan struct{}) {
 	c.net.HealAll()
 }
 
+// dump logs what the owners hold.
+func (c *cluster) dump() {
+	for _, n := range c.nodes {
+		for _, r := range n.set.Replicas() {
+			if _, ok := r.Serving(); !ok {
+				continue
+			}
+			for _, x := range r.Txns() {
+				c.t.Logf("node %d group %v: %+v", n.id, r.ID(), x)
+			}
+			for _, l := range r.Locks(0) {
+				c.t.Logf("node %d group %v: lock %v %v %v waiting %v", n.id, r.ID(), l.Span, l.Txn, l.Mode, l.Waiting)
+			}
+		}
+	}
+}
+
 // worker is one client: it runs random transactions and records them.
 type worker struct {
 	c      *cluster
@@ -266,9 +283,12 @@ func soak(t *testing.T, seed uint64) {
 	wg.Wait()
 	c.ready()
 	final := map[string]string{}
-	_, err := kv.Run(t.Context(), c.db(1), kv.Options{}, func(x kv.Txn) error {
+	// Everything is mended: in-doubt transactions must come to an end by themselves.
+	last, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	_, err := kv.Run(last, c.db(1), kv.Options{}, func(x kv.Txn) error {
 		clear(final)
-		rows, err := x.Get(t.Context(), keys, kv.LockShared)
+		rows, err := x.Get(last, keys, kv.LockShared)
 		for _, r := range rows {
 			if r.Value != nil {
 				final[string(r.Key)] = string(r.Value)
@@ -276,7 +296,10 @@ func soak(t *testing.T, seed uint64) {
 		}
 		return err
 	})
-	must(t, err)
+	if err != nil {
+		c.dump()
+		t.Fatalf("seed %d: the rows cannot be read after all faults were mended: %v", seed, err)
+	}
 	rec.SetFinal(final)
 	h := rec.History()
 	commits, failed := 0, map[base.Code]int{}
