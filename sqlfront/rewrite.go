@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/fulltext"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/godwitdb/godwit/base"
@@ -215,5 +216,10 @@ func (r *rewriter) Close(ctx *sql.Context) error {
 	r.m.keepNew(r.desc.ID)
 	r.m.discard(old)
 	r.t.t, r.t.full = nt, nt.schema()
+	for _, x := range nt.indexes {
+		if x.desc.Fulltext != nil {
+			return fulltext.RebuildTables(ctx, newSQLTable(r.t.g, nt), &sqlDatabase{r.t.g, nt.desc.DB})
+		}
+	}
 	return nil
 }
