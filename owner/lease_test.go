@@ -3,6 +3,8 @@ package owner
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -134,5 +136,36 @@ func TestPulseHidesNothing(t *testing.T) {
 	q.apply()
 	if p := <-done; p.err != nil || r.Closed() < e.ts {
 		t.Fatalf("applied: %v, closed %s, want at least %s", p.err, r.Closed(), e.ts)
+	}
+}
+
+// TestOutlivesLease is I1: a new leader serves only when the lease of another holder has certainly ended,
+// unless that holder revoked it.
+func TestOutlivesLease(t *testing.T) {
+	for _, revoked := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r, q := leader(t)
+			end := r.clock.Latest().Add(2 * time.Second)
+			r.lead = leadership{}
+			r.rep.leases[2] = lease{end: end, revoked: revoked}
+			r.Leading(1, true)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if asked := len(q.queue) > 0; asked != revoked {
+				t.Errorf("revoked %v: after 1 s of 2 s the new leader asks for its lease: %v", revoked, asked)
+			}
+			time.Sleep(1100 * time.Millisecond)
+			synctest.Wait()
+			q.apply()
+			synctest.Wait()
+			if _, ok := r.Serving(); !ok {
+				t.Errorf("revoked %v: it does not serve after the lease", revoked)
+			}
+			if r.lead.floor < end {
+				t.Errorf("revoked %v: its floor %s is below the old lease's end %s", revoked, r.lead.floor, end)
+			}
+			r.set.Close()
+			_ = r.store.Close()
+		})
 	}
 }
