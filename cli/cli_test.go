@@ -199,7 +199,7 @@ func TestInitCommand(t *testing.T) {
 
 func TestDecommissionCommand(t *testing.T) {
 	body := ""
-	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + pathDecommission: func(w http.ResponseWriter, r *http.Request) {
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathDecommission: func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		body = string(b)
 		answer(200, struct{}{})(w, r)

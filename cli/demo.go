@@ -1,5 +1,3 @@
-//go:build ignore
-
 package cli
 
 import (
@@ -113,8 +111,8 @@ func (f *demoFlags) validate() error {
 	switch n := m.Len(); {
 	case n > base.MaxRegions:
 		return usagef("--matrix: %s has %d regions and a cluster %d at most; take the first ones with --regions %[3]d", f.matrix, n, base.MaxRegions)
-	case f.cfg.NodesPerRegion < 1 || f.cfg.NodesPerRegion > 16:
-		return usagef("--nodes-per-region: %d is outside 1 to 16", f.cfg.NodesPerRegion)
+	case f.cfg.NodesPerRegion < 1 || f.cfg.NodesPerRegion > 9:
+		return usagef("--nodes-per-region: %d is outside 1 to 9", f.cfg.NodesPerRegion)
 	case f.cfg.Shards < 0 || f.cfg.Shards > 256:
 		return usagef("--shards: %d is outside 1 to 256 (0 chooses)", f.cfg.Shards)
 	case f.cfg.SQLBasePort < 0 || f.cfg.SQLBasePort > 65535-n*f.cfg.NodesPerRegion:
@@ -251,7 +249,7 @@ func runDemo(c *cobra.Command, f *demoFlags) (err error) {
 	}()
 	started := time.Since(begin)
 	cl := clusterOf{local}
-	writeConnect(out, cl, f.cfg.HTTPListen)
+	writeConnect(out, cl, local.HTTPAddr())
 
 	o := demo.Options{Workload: f.workload, Work: f.opts, Clients: f.clients, Duration: f.duration, Warmup: f.warmup,
 		Interval: f.interval, Screen: screen}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
 )
 
 func nodeCommand() *cobra.Command {
@@ -43,9 +44,6 @@ func nodeListCommand() *cobra.Command {
 	return c
 }
 
-// pathDecommission takes a node out of the cluster.
-const pathDecommission = "/cluster/decommission"
-
 func decommissionCommand() *cobra.Command {
 	var e endpoint
 	c := &cobra.Command{
@@ -72,7 +70,7 @@ then decommission the dead one. 'godwit node list' shows the ids, 'godwit status
 			req := struct {
 				Node base.NodeID `json:"node"`
 			}{base.NodeID(id)}
-			if err := e.call(c.Context(), pathDecommission, req, nil); err != nil {
+			if err := e.call(c.Context(), cluster.PathDecommission, req, nil); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "node %d is decommissioned; once 'godwit status' shows that it holds no replica, its process and its store can go\n", id)

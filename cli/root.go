@@ -102,7 +102,7 @@ Make a cluster of real processes:
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(initCommand(), statusCommand(), nodeCommand(),
+	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(),
 		workload.Command(), benchCommand(), versionCommand())
 	requireSubcommands(root)
 	return root

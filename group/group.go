@@ -344,9 +344,10 @@ func (g *Group) do(ctx context.Context, f func()) error {
 	}
 }
 
-// later runs f in the group's goroutine, if the group still lives.
-func (g *Group) later(f func()) {
-	g.mb.put(func(in *mail) { in.ctl = append(in.ctl, f) })
+// later runs f in the group's goroutine; false if the group has ended. One that
+// ends meanwhile may not run it either.
+func (g *Group) later(f func()) bool {
+	return g.mb.put(func(in *mail) { in.ctl = append(in.ctl, f) })
 }
 
 // Campaign makes this replica stand for election now, if it votes and does not lead.

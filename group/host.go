@@ -22,6 +22,8 @@ type Host struct {
 	stats hostStats
 	seq   atomic.Uint64 // of proposals
 
+	opening sync.Mutex
+
 	mu      sync.RWMutex
 	groups  map[base.GroupID]*Group
 	out     map[base.NodeID]*outbox
@@ -96,12 +98,9 @@ func (h *Host) Open(id base.GroupID, members Conf, sm StateMachine, preferred fu
 	g.touched = map[base.NodeID]*outbox{}
 	g.rng = rand.New(rand.NewPCG(h.opts.Seed, uint64(h.opts.Self)<<32|uint64(id)))
 	g.word.Store(&word{})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return nil, base.Errorf(base.CodeUnavailable, "group %v: node %d is closing", id, h.opts.Self)
-	}
-	if h.groups[id] != nil {
+	h.opening.Lock() // reads the disk: traffic of the other groups goes on
+	defer h.opening.Unlock()
+	if h.Group(id) != nil {
 		return nil, base.Errorf(base.CodeInvalid, "group %v is open already", id)
 	}
 	if err := g.recover(members); err != nil {
@@ -111,6 +110,11 @@ func (h *Host) Open(id base.GroupID, members Conf, sm StateMachine, preferred fu
 		return nil, err
 	}
 	g.publish()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, base.Errorf(base.CodeUnavailable, "group %v: node %d is closing", id, h.opts.Self)
+	}
 	h.groups[id] = g
 	if h.started {
 		go g.run()
@@ -346,7 +350,7 @@ func (h *Host) receive(from base.NodeID, body []byte) {
 		h.opts.Logger.Warn("raft batch cannot be decoded", "from", from, "err", err)
 		return
 	}
-	r := &round{h: h}
+	r := &round{h: h, peer: h.outbox(from)}
 	r.add()
 	for i, raw := range batch.Messages {
 		g := h.Group(base.GroupID(batch.Groups[i]))

@@ -53,7 +53,8 @@ type HostOptions struct {
 	MaxCommandBytes int
 	// AmbiguousTicks is how long proposals outlive the leadership they were
 	// made under, waiting to be seen applied or overwritten, before they are
-	// answered CodeAmbiguous. Default twice ElectionTicks.
+	// answered CodeAmbiguous. Default three times ElectionTicks: an
+	// election and the first commit after it.
 	AmbiguousTicks int
 
 	// A replica keeps LogKeepEntries applied entries, and at most LogKeepBytes
@@ -105,7 +106,7 @@ func (o *HostOptions) fill() error {
 	orDefault(&o.MaxPending, 8192)
 	orDefault(&o.MaxPendingBytes, 64<<20)
 	orDefault(&o.MaxCommandBytes, 32<<20)
-	orDefault(&o.AmbiguousTicks, 2*o.ElectionTicks)
+	orDefault(&o.AmbiguousTicks, 3*o.ElectionTicks)
 	orDefault(&o.LogKeepEntries, 4096)
 	orDefault(&o.LogKeepBytes, 4<<20)
 	orDefault(&o.LogMaxBytes, 64<<20)

@@ -4,8 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/wire"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -136,14 +134,19 @@ func (o *outbox) unsent(q []outMsg) {
 // answers that arise in it are sent together, when the last group that it woke
 // has done its part.
 type round struct {
-	h *Host
-	n atomic.Int32
+	h    *Host
+	peer *outbox // the answers go there; nil: to all
+	n    atomic.Int32
 }
 
 func (r *round) add() { r.n.Add(1) }
 
 func (r *round) done() {
-	if r.n.Add(-1) == 0 {
+	switch {
+	case r.n.Add(-1) > 0:
+	case r.peer != nil:
+		r.peer.flush()
+	default:
 		r.h.flushAll()
 	}
 }
@@ -154,11 +157,4 @@ func msgSize(m *pb.Message) int {
 		n += 24 + len(e.Data)
 	}
 	return n
-}
-
-func marshalMessage(m *pb.Message) ([]byte, error) { return proto.Marshal(m) }
-
-func unmarshalMessage(b []byte) (*pb.Message, error) {
-	m := new(pb.Message)
-	return m, proto.Unmarshal(b, m)
 }

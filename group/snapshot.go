@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"hash/crc32"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,13 +63,14 @@ type snapshots struct {
 	queue   []streamKey
 	jobs    map[streamKey][]*snapJob // waiting
 	riding  map[*snapJob]bool        // under way
+	active  map[streamKey]bool
 	streams int
 	in      map[inKey]*inbound
 	shards  map[base.ShardID]bool // with an import under way
 }
 
 func newSnapshots(h *Host) *snapshots {
-	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, in: map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
+	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, active: map[streamKey]bool{}, in: map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -141,13 +143,17 @@ func (s *snapshots) enqueue(g *Group, m *pb.Message) {
 func (s *snapshots) work() {
 	for {
 		s.mu.Lock()
-		if len(s.queue) == 0 || s.ctx.Err() != nil {
+		// One stream at a time for a shard and a node: groups that come
+		// meanwhile share the next.
+		n := slices.IndexFunc(s.queue, func(k streamKey) bool { return !s.active[k] })
+		if n < 0 || s.ctx.Err() != nil {
 			s.streams--
 			s.mu.Unlock()
 			return
 		}
-		k := s.queue[0]
-		s.queue = s.queue[1:]
+		k := s.queue[n]
+		s.queue = slices.Delete(s.queue, n, n+1)
+		s.active[k] = true
 		jobs := s.jobs[k]
 		delete(s.jobs, k)
 		for _, j := range jobs {
@@ -169,21 +175,13 @@ func (s *snapshots) work() {
 			status = raft.SnapshotFailure
 		}
 		for _, j := range jobs {
-			j.g.later(func() {
-				j.g.rn.ReportSnapshot(uint64(j.to), status)
-				s.mu.Lock()
-				delete(s.riding, j)
-				s.mu.Unlock()
-			})
+			j.g.later(func() { j.g.rn.ReportSnapshot(uint64(j.to), status) })
 		}
 		s.mu.Lock()
 		for _, j := range jobs {
-			select {
-			case <-j.g.done:
-				delete(s.riding, j)
-			default:
-			}
+			delete(s.riding, j)
 		}
+		delete(s.active, k)
 		s.mu.Unlock()
 	}
 }
@@ -213,7 +211,7 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 			return 0, err
 		}
 		c := &wire.SnapshotChunk{Group: uint32(j.g.id), Id: id, Seq: seq, Raft: body}
-		if err := s.call(k.to, c, o.SnapshotTimeout); err != nil {
+		if err := s.call(s.ctx, k.to, c, o.SnapshotTimeout); err != nil {
 			return 0, err
 		}
 		seq++
@@ -221,15 +219,15 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 	var (
 		bytes  int64
 		window = make(chan struct{}, o.SnapshotWindow)
-		first  = make(chan error, 1)
 		calls  sync.WaitGroup
 	)
+	ctx, fail := context.WithCancelCause(s.ctx) // the first chunk that fails ends all
+	defer fail(nil)
 	err = exp.Chunks(o.SnapshotChunkBytes, func(keys, vals [][]byte) error {
 		select {
 		case window <- struct{}{}:
-		case err := <-first:
-			first <- err
-			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 		c := &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Keys: keys, Values: vals, GcThreshold: uint64(exp.Threshold)}
 		seq++
@@ -237,11 +235,8 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 			bytes += int64(len(keys[i]) + len(vals[i]))
 		}
 		calls.Go(func() {
-			if err := s.call(k.to, c, o.SnapshotTimeout); err != nil {
-				select {
-				case first <- err:
-				default:
-				}
+			if err := s.call(ctx, k.to, c, o.SnapshotTimeout); err != nil {
+				fail(err)
 			}
 			<-window
 		})
@@ -249,20 +244,17 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 	})
 	calls.Wait()
 	if err == nil {
-		select {
-		case err = <-first:
-		default:
-		}
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return bytes, err
 	}
 	// The merge of a large shard takes its time.
-	return bytes, s.call(k.to, &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Last: true}, 20*o.SnapshotTimeout)
+	return bytes, s.call(s.ctx, k.to, &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Last: true}, 20*o.SnapshotTimeout)
 }
 
-func (s *snapshots) call(to base.NodeID, c *wire.SnapshotChunk, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(s.ctx, timeout)
+func (s *snapshots) call(ctx context.Context, to base.NodeID, c *wire.SnapshotChunk, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c.Crc = chunkCRC(c)
 	ack := new(wire.SnapshotAck)

@@ -170,12 +170,7 @@ func (g *Group) destroy() error {
 	if err := g.log.ResetToSnapshot(b, 0, 0, &pb.ConfState{}); err != nil {
 		return err
 	}
-	b.SetApplied(g.id, 0)
-	var end base.TxnID
-	for i := range end {
-		end[i] = 0xff
-	}
-	b.DelTxnRange(g.id, end)
+	b.ForgetGroup(g.id)
 	return b.Commit(true)
 }
 

@@ -155,7 +155,8 @@ func (n *Node) assemble(p Parts) (err error) {
 // serveSQL opens the MySQL port once the catalog can be read.
 func (n *Node) serveSQL(p Parts) {
 	srv, err := sqlfront.New(sqlfront.Config{DB: n.db, Listen: p.SQLListen, Logger: n.log,
-		OnStatement: func(kind string, d time.Duration, hops int, err error) { n.stats.Done(kind, d, err != nil) }})
+		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
+		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }})
 	if err != nil {
 		n.fail(fmt.Errorf("serve SQL: %w", err))
 		return
@@ -166,6 +167,21 @@ func (n *Node) serveSQL(p Parts) {
 	if err := srv.Serve(); err != nil {
 		n.fail(fmt.Errorf("serve SQL: %w", err))
 	}
+}
+
+// statementKind groups statements by their first word; the words of clients are without bound, the kinds are not.
+func statementKind(word string) string {
+	switch word {
+	case "select", "insert", "update", "delete", "commit":
+		return word
+	case "with", "table", "values":
+		return "select"
+	case "replace", "load":
+		return "insert"
+	case "create", "alter", "drop", "truncate", "rename":
+		return "ddl"
+	}
+	return "other"
 }
 
 // closeLast adds to the end of what Close does, closeFirst to its beginning.

@@ -54,12 +54,13 @@ func (s *Statements) Done(kind string, took time.Duration, failed bool) {
 	}
 }
 
-// Cost adds the WAN cost of a finished transaction or autocommit statement.
-func (s *Statements) Cost(t *Trace) {
-	s.Transactions.Add(1)
-	s.WANHops.Add(int64(t.Hops()))
-	s.WANBytes.Add(t.Bytes())
-	s.WANMessages.Add(t.Messages())
+// Cost adds what n committed transactions, autocommit statements included,
+// cost on the WAN: one-way crossings they waited for, messages and bytes they caused.
+func (s *Statements) Cost(n, hops int, msgs, bytes int64) {
+	s.Transactions.Add(int64(n))
+	s.WANHops.Add(int64(hops))
+	s.WANMessages.Add(msgs)
+	s.WANBytes.Add(bytes)
 }
 
 // Kinds are the names counted so far with a snapshot each.

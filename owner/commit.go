@@ -363,8 +363,9 @@ func (r *Replica) unpend(x *txnState) {
 	}
 }
 
-// proposeCommand logs a command that assigns no timestamp and waits until it is applied.
-func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wire.Command)) (outcome, error) {
+// proposeCommand logs a command that assigns no timestamp and waits until it
+// is applied. after, if not nil, runs once it is, also when nobody waits any more.
+func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wire.Command), after func(outcome)) (outcome, error) {
 	r.propMu.Lock()
 	r.mu.Lock()
 	if r.lead.term != term || !r.lead.serving {
@@ -382,7 +383,14 @@ func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wi
 		p := proposed{err: err}
 		p.out, _ = res.(outcome)
 		r.leaseFailed(term, err)
-		done <- p
+		if err != nil || after == nil {
+			done <- p
+			return
+		}
+		go func() {
+			after(p.out)
+			done <- p
+		}()
 	})
 	r.propMu.Unlock()
 	select {

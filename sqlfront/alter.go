@@ -145,6 +145,11 @@ func (t *sqlTable) ModifyColumn(ctx *sql.Context, name string, c *sql.Column, or
 		return sql.ErrTableColumnNotFound.New(t.Name(), name)
 	}
 	nd := d.Cols[i]
+	if c.AutoIncrement && !nd.AutoInc {
+		if err := t.startCounter(ctx, m, d, i); err != nil {
+			return err
+		}
+	}
 	if err := nd.redefine(c); err != nil {
 		return err
 	}
@@ -391,12 +396,12 @@ func (t truncatable) Truncate(ctx *sql.Context) (int, error) {
 
 // isWidening reports whether values of the old type are stored and ordered alike in the new one.
 func isWidening(o, n sql.Type) bool {
-	if o.Equals(n) {
-		return true
-	}
 	var od, nd columnDesc
 	if describeType(&od, o) != nil || describeType(&nd, n) != nil {
 		return false
+	}
+	if od.Type == nd.Type && od.Collation == nd.Collation && slices.Equal(od.Values, nd.Values) && od.srid() == nd.srid() {
+		return true
 	}
 	oc, err1 := newColumn(&od)
 	nc, err2 := newColumn(&nd)
@@ -417,6 +422,14 @@ func isWidening(o, n sql.Type) bool {
 			!isFixedBinary(n) && oc.coll == nc.coll && os.MaxCharacterLength() <= ns.MaxCharacterLength()
 	}
 	return false
+}
+
+// srid is the spatial reference of the type, -1 if none is given.
+func (d *columnDesc) srid() int64 {
+	if d.SRID == nil {
+		return -1
+	}
+	return int64(*d.SRID)
 }
 
 func isFixedBinary(t sql.Type) bool { return strings.HasPrefix(t.String(), "binary") }

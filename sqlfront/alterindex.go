@@ -195,7 +195,10 @@ func (t *sqlTable) CreateFulltextIndex(ctx *sql.Context, def sql.IndexDef, key f
 	}
 	x.Fulltext = &fulltextDesc{
 		Config: names.Config, Position: names.Position, DocCount: names.DocCount, GlobalCount: names.GlobalCount,
-		RowCount: names.RowCount, KeyType: byte(key.Type), KeyName: key.Name, KeyPositions: key.Positions,
+		RowCount: names.RowCount, KeyType: byte(key.Type), KeyName: key.Name,
+	}
+	for _, p := range key.Positions {
+		x.Fulltext.KeyCols = append(x.Fulltext.KeyCols, d.Cols[p].ID)
 	}
 	return t.done(m, d)
 }

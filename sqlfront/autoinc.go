@@ -8,6 +8,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -177,7 +178,28 @@ func (t *sqlTable) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint6
 // PeekNextAutoIncrementValue implements sql.AutoIncrementGetter.
 func (t *sqlTable) PeekNextAutoIncrementValue(ctx *sql.Context) (uint64, error) {
 	v, err := t.g.counters.peek(ctx, t.counter())
+	if p := t.t.desc.autoIncCol(); p >= 0 {
+		v = min(v, t.t.cols[p].largestInt()) // as MySQL shows a counter that is exhausted
+	}
 	return v, clientError(err)
+}
+
+// largestInt is the largest value of an integer column.
+func (c *column) largestInt() uint64 {
+	bits := c.bits
+	switch c.typ.Type() {
+	case sqltypes.Int24, sqltypes.Uint24:
+		bits = 24
+	}
+	switch c.kind {
+	case kindInt:
+		return 1<<(bits-1) - 1
+	case kindUint:
+		if bits < 64 {
+			return 1<<bits - 1
+		}
+	}
+	return math.MaxUint64
 }
 
 // SetAutoIncrementValue implements sql.AutoIncrementSetter: the counter starts
@@ -207,10 +229,28 @@ func (e *editor) AcquireAutoIncrementLock(*sql.Context) (func(), error) { return
 
 // largestAutoInc is the largest value of the AUTO_INCREMENT column, 0 if none.
 func (t *sqlTable) largestAutoInc(ctx *sql.Context) (uint64, error) {
-	p := t.t.desc.autoIncCol()
-	if p < 0 {
-		return 0, nil
+	if p := t.t.desc.autoIncCol(); p >= 0 {
+		return t.largest(ctx, p)
 	}
+	return 0, nil
+}
+
+// startCounter begins to count above the values of a column that becomes AUTO_INCREMENT.
+func (t *sqlTable) startCounter(ctx *sql.Context, m *mutation, d *tableDesc, col int) error {
+	largest, err := t.largest(ctx, col)
+	if err != nil {
+		return err
+	}
+	d.AutoEpoch++
+	m.put(counterKey(d.AutoKey), base.AppendUint64(nil, largest+1))
+	return nil
+}
+
+// largest is the largest value of an integer column, 0 if there is none.
+func (t *sqlTable) largest(ctx *sql.Context, p int) (uint64, error) {
+	full := *t
+	full.cols, full.names, full.sch = nil, nil, nil
+	t = &full
 	it, err := t.scanAll(ctx)
 	if err != nil {
 		return 0, err

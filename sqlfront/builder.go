@@ -1,9 +1,12 @@
 package sqlfront
 
 import (
+	"fmt"
+
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
@@ -23,19 +26,35 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if s == nil {
 		return nil, nil
 	}
-	if !s.built {
+	root := !s.built
+	if root {
 		s.built = true
 		s.writes = writes(ctx, n)
 	}
 	switch n := n.(type) {
+	case *plan.JoinNode:
+		return b.join(ctx, n, row)
 	case *plan.InsertInto:
 		b.insert(ctx, s, n)
 	case *plan.Update:
-		markTargets(ctx, n.Child, nil)
+		s.perRow, s.blind = n.Ignore, false
+		markTargets(s, n.Child)
 	case *plan.DeleteFrom:
-		markTargets(ctx, n.Child, nil)
+		s.perRow, s.blind = false, false
+		markTargets(s, n.Child)
 	case *plan.AddColumn:
 		return b.addColumn(ctx, n)
+	case *plan.AlterIndex:
+		b.resolveVirtual(ctx, n.Table)
+	case *plan.Call:
+		s.inCall = true
+		if !root {
+			s.triggered++
+		}
+	case *plan.DescribeQuery:
+		return b.explain(ctx, s, n, row)
+	case *plan.Truncate:
+		return b.truncate(ctx, n, row)
 	}
 	return nil, nil
 }
@@ -52,24 +71,28 @@ func writes(ctx *sql.Context, n sql.Node) bool {
 	return found || !plan.IsReadOnly(n)
 }
 
-// markTargets notes that the statement changes the rows it reads of these
-// tables (all of them, or those named).
-func markTargets(ctx *sql.Context, n sql.Node, only func(*sqlTable) bool) {
-	limited := false
+// markTargets notes that the statement changes the rows that it reads of these
+// tables. A plain scan is read to its end before the first change; where tables are read
+// again and again (joins) or not to the end (LIMIT), the changes are kept back instead.
+func markTargets(s *Session, n sql.Node) {
+	var found []*sqlTable
 	transform.Inspect(n, func(n sql.Node) bool {
 		switch n := n.(type) {
-		case *plan.Limit, *plan.TopN:
-			limited = true
+		case *plan.Limit, *plan.TopN, *plan.JoinNode:
+			s.hold = true
 		case *plan.SubqueryAlias:
+			s.hold = true
 			return false
 		case sql.TableNode:
-			if t := tableOf(n.UnderlyingTable()); t != nil && (only == nil || only(t)) {
-				t.acc.lock = kv.LockExclusive
-				t.acc.target = !limited
+			if t := tableOf(n.UnderlyingTable()); t != nil {
+				found = append(found, t)
 			}
 		}
 		return true
 	})
+	for _, t := range found {
+		t.acc.lock, t.acc.target, t.acc.whole = kv.LockExclusive, true, !s.hold
+	}
 }
 
 // tableOf finds our table below the engine's wrappers.
@@ -104,11 +127,52 @@ func (b *builder) insert(ctx *sql.Context, s *Session, n *plan.InsertInto) {
 	transform.Inspect(n.Source, func(n sql.Node) bool {
 		if tn, ok := n.(sql.TableNode); ok {
 			if t := tableOf(tn.UnderlyingTable()); t != nil && t.t.desc.ID == d.t.desc.ID {
-				t.acc.target = true
+				t.acc.target, t.acc.whole, s.hold = true, true, true
 			}
 		}
 		return true
 	})
+}
+
+// explain adds what EXPLAIN ANALYZE has cost on the WAN to its answer.
+func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, row sql.Row) (sql.RowIter, error) {
+	if !n.Format.Analyze || !n.Format.Plan || s.explained == n {
+		return nil, nil
+	}
+	s.explained = n
+	hops, bytes := s.trace.Hops(), s.trace.Bytes()
+	it, err := b.base.ExecBuilder.Build(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := sql.RowIterToRows(ctx, it)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, sql.Row{fmt.Sprintf("WAN: %.1f round trips, %d bytes", float64(s.trace.Hops()-hops)/2, s.trace.Bytes()-bytes)})
+	return sql.RowsToRowIter(rows...), nil
+}
+
+// resolveVirtual gives the virtual columns of a table their expressions: the engine
+// evaluates them while it builds an index over one.
+func (b *builder) resolveVirtual(ctx *sql.Context, n sql.Node) {
+	tn, ok := n.(sql.TableNode)
+	if !ok {
+		return
+	}
+	if t := tableOf(tn.UnderlyingTable()); t != nil && t.t.virtual {
+		r := planbuilder.NewBuilderForColumnDefaultResolution(ctx, b.base.Overrides)
+		t.full = r.ResolveSchemaDefaults(t.t.desc.DB, t.Name(), t.full)
+	}
+}
+
+// truncate is DELETE without WHERE in a stored procedure, where it cannot be
+// told from TRUNCATE: it must not commit.
+func (b *builder) truncate(ctx *sql.Context, n *plan.Truncate, row sql.Row) (sql.RowIter, error) {
+	if !ctx.IsInterpreted() || n.Child.Schema(ctx).HasAutoIncrement() {
+		return nil, nil // DELETE of such a table is never made a TRUNCATE
+	}
+	return b.base.ExecBuilder.Build(ctx, plan.NewDeleteFrom(n.Child, nil, false), row)
 }
 
 // addColumn adds a column with a constant default by the descriptor alone; the engine would

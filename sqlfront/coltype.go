@@ -128,6 +128,8 @@ func typeOf(d *columnDesc) (sql.Type, error) {
 func describeType(d *columnDesc, t sql.Type) error {
 	d.Type, d.Values, d.Collation, d.SRID = "", nil, 0, nil
 	switch t := t.(type) {
+	case types.VectorType:
+		d.Type = t.String()
 	case sql.EnumType:
 		d.Type, d.Values, d.Collation = "enum", t.Values(), t.Collation()
 	case sql.SetType:

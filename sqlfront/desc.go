@@ -123,7 +123,7 @@ type fulltextDesc struct {
 	Config, Position, DocCount, GlobalCount, RowCount string
 	KeyType                                           byte
 	KeyName                                           string
-	KeyPositions                                      []int
+	KeyCols                                           []uint32
 }
 
 // tableDesc describes a table. It is immutable once it is in a snapshot: change a clone.

@@ -27,6 +27,17 @@ type editor struct {
 	saved bool
 	ops   []change
 	err   error // from opening; reported by the first change
+	// How duplicates are found, noted at the first change: a statement
+	// in a trigger or procedure sets its own in the session meanwhile.
+	noted         bool
+	blind, perRow bool
+	hold          bool // send nothing before the statement ends: it still reads the table
+}
+
+func (e *editor) note() {
+	if !e.noted {
+		e.noted, e.blind, e.perRow, e.hold = true, e.tx.s.blind, e.tx.s.perRow, e.tx.s.hold
+	}
 }
 
 // change is one row changed.
@@ -117,7 +128,8 @@ func (e *editor) StatementBegin(ctx *sql.Context) {
 	if e.err = e.tx.flush(ctx, nil); e.err != nil {
 		return
 	}
-	e.save, e.saved = e.kv.Savepoint(), true
+	e.note()
+	e.save, e.saved = e.tx.save(), true
 }
 
 // DiscardChanges implements sql.EditOpenerCloser.
@@ -125,9 +137,9 @@ func (e *editor) DiscardChanges(*sql.Context, error) error {
 	e.ops = nil
 	e.unlist()
 	if e.saved && !e.tx.over {
-		e.kv.RollbackTo(e.save)
+		e.tx.rollTo(e.save)
 	}
-	if e.tx != nil && !e.tx.s.GetIgnoreAutoCommit() && !e.tx.s.perRow {
+	if e.tx != nil && !e.tx.s.GetIgnoreAutoCommit() && !e.perRow && e.tx.s.triggered == 0 {
 		// The engine forgets to end an autocommit transaction whose statement failed.
 		e.tx.discarded = true
 	}
@@ -160,7 +172,7 @@ func (e *editor) Close(ctx *sql.Context) error {
 // IndexedAccess implements sql.ForeignKeyEditor: the rows found may be changed through the editor.
 func (e *editor) IndexedAccess(_ *sql.Context, l sql.IndexLookup) sql.IndexedTable {
 	c := *e.sqlTable
-	c.acc = &access{lock: kv.LockExclusive, target: true}
+	c.acc = &access{lock: kv.LockExclusive, whole: true}
 	return &indexedTable{&c, l}
 }
 
@@ -175,8 +187,9 @@ func (e *editor) add(ctx *sql.Context, c change) error {
 	if len(e.ops) == 0 {
 		e.tx.editors = append(e.tx.editors, e)
 	}
+	e.note()
 	e.ops = append(e.ops, c)
-	if e.tx.s.perRow || len(e.ops) >= flushRows {
+	if e.perRow || len(e.ops) >= flushRows && !e.hold {
 		return e.flush(ctx)
 	}
 	return nil
@@ -380,7 +393,7 @@ func (e *editor) flush(ctx *sql.Context) error {
 	if e.tx.over {
 		return clientError(base.Errorf(base.CodeAborted, "the transaction has already ended"))
 	}
-	blind := e.tx.s.blind
+	blind := e.blind
 	if !blind {
 		if err := e.lockInserts(ctx, ops); err != nil {
 			return err
@@ -419,6 +432,10 @@ func (e *editor) lockInserts(ctx *sql.Context, ops []change) error {
 }
 
 func (e *editor) apply(ctx *sql.Context, c *change, blind bool) error {
+	mark := -1
+	if e.perRow {
+		mark = e.tx.save() // the statement goes on after a duplicate: leave nothing of the row
+	}
 	for _, k := range c.dels {
 		e.kv.Delete(k)
 	}
@@ -428,6 +445,9 @@ func (e *editor) apply(ctx *sql.Context, c *change, blind bool) error {
 				return e.tx.fail(err)
 			}
 			existing, gerr := e.existing(ctx, in)
+			if mark >= 0 {
+				e.tx.rollTo(mark)
+			}
 			if gerr != nil {
 				return gerr
 			}

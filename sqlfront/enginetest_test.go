@@ -11,6 +11,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -275,7 +276,6 @@ var gmsTests = []struct {
 	{"TypesOverWire", func(t *testing.T, h *gmsHarness) { enginetest.TestTypesOverWire(t, h, h.SessionBuilder()) }},
 	{"QueryPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestQueryPlans(t, h, queries.PlanTests) }},
 	{"JoinOps", func(t *testing.T, h *gmsHarness) { enginetest.TestJoinOps(t, h, enginetest.DefaultJoinOpTests) }},
-	{"TransactionScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestTransactionScripts(t, h) }},
 }
 
 // TestGMS is the suite itself; it runs only in the process made for it.
@@ -359,13 +359,24 @@ func runSuite(t *testing.T) map[string]string {
 	res := map[string]string{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+	// The suite reads files below ./testdata.
+	file, _ := runtime.FuncForPC(reflect.ValueOf(enginetest.TestQueries).Pointer()).FileLine(0)
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(filepath.Dir(file), "testdata"), filepath.Join(dir, "testdata")); err != nil {
+		t.Fatal(err)
+	}
+	self, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	slots := make(chan struct{}, runtime.NumCPU())
 	for _, tt := range gmsTests {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			cmd := osexec.Command(os.Args[0], "-test.run=^TestGMS$/^"+tt.name+"$", "-test.v", "-test.timeout=20m")
+			cmd := osexec.Command(self, "-test.run=^TestGMS$/^"+tt.name+"$", "-test.v", "-test.timeout=20m")
 			cmd.Env = append(os.Environ(), suiteEnv+"=1")
+			cmd.Dir = dir
 			out, _ := cmd.CombinedOutput()
 			mu.Lock()
 			defer mu.Unlock()
@@ -381,8 +392,8 @@ func runSuite(t *testing.T) map[string]string {
 			if n == 0 || bytes.Contains(out, []byte("\npanic: ")) {
 				res[tt.name+"/(did not finish)"] = "FAIL"
 			}
-			if dir := os.Getenv("GODWIT_ENGINETEST_LOGS"); dir != "" {
-				_ = os.WriteFile(filepath.Join(dir, tt.name+".log"), out, 0o644)
+			if logs := os.Getenv("GODWIT_ENGINETEST_LOGS"); logs != "" {
+				_ = os.WriteFile(filepath.Join(logs, tt.name+".log"), out, 0o644)
 			}
 		})
 	}

@@ -34,6 +34,7 @@ type gateway struct {
 	engine   *sqle.Engine
 	sessions sync.Map // connection id -> *Session
 	onStmt   func(kind string, d time.Duration, hops int, err error)
+	onTxn    func(TxnCost)
 
 	usersTS atomic.Uint64
 	usersMu sync.Mutex
@@ -45,7 +46,7 @@ type gateway struct {
 func newGateway(cfg Config) *gateway {
 	g := &gateway{
 		db: cfg.DB, log: cfg.Logger, cluster: cfg.Cluster, catalog: &catalog{db: cfg.DB}, counters: newCounters(cfg.DB),
-		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement,
+		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
 		past: map[base.Timestamp]*snapshot{},
 	}
 	g.gc = newCollector(g)

@@ -34,6 +34,14 @@ func (h *handler) session(c *mysql.Conn) *Session {
 	return s
 }
 
+// NewConnection implements mysql.Handler. The greeting must say that the session
+// is in autocommit mode: drivers such as PyMySQL believe it, and would
+// otherwise never turn the mode off.
+func (h *handler) NewConnection(c *mysql.Conn) {
+	h.Handler.NewConnection(c)
+	c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
+}
+
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
 	return h.run(ctx, c, query, func(sent *bool) error {
@@ -113,6 +121,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 			break
 		}
 		s.retrying = true
+		h.g.log.Debug("statement is tried again", "err", err, "elapsed", time.Since(start))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -121,7 +130,14 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	}
 	s.retrying = false
 	if s.txn() == nil {
-		s.age = 0
+		if s.aborted {
+			s.lostAt = time.Now()
+		} else if s.committed > 0 {
+			s.lostAt = time.Time{}
+		}
+		if !s.keepsAge() {
+			s.age = 0
+		}
 	}
 	kind := statementKind(query)
 	cost := statementCost{
@@ -131,11 +147,17 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	if !strings.HasPrefix(kind, "show") && !costQuery(query) {
 		s.noteCost(cost)
 	}
+	h.charge(s)
 	if h.g.onStmt != nil {
 		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
 	}
 	return h.wording(s, err)
 }
+
+// keepsAge reports whether the next transaction is taken for another attempt of one
+// that was just lost: it keeps that one's age, so that a client that retries
+// grows older than its rivals instead of losing to them for ever.
+func (s *Session) keepsAge() bool { return !s.lostAt.IsZero() && time.Since(s.lostAt) < retryFor }
 
 // cleanUp ends the transaction of a failed statement where it must not go on: lost ones, and those of autocommit statements.
 func (h *handler) cleanUp(s *Session, lost bool) {

@@ -27,7 +27,7 @@ func (p *parser) ParseSimple(query string) (sqlparser.Statement, error) {
 	if stmt := p.own(query); stmt != nil {
 		return stmt, nil
 	}
-	return p.Parser.ParseSimple(query)
+	return p.Parser.ParseSimple(rewriteText(query))
 }
 
 // Parse implements sql.Parser.
@@ -40,7 +40,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if stmt := p.own(query); stmt != nil {
 		return stmt, query, "", nil
 	}
-	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, query, delim, multi, o)
+	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
 	p.note(ctx, stmt, err)
 	return stmt, q, rest, err
 }
@@ -50,10 +50,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	if stmt := p.own(query); stmt != nil {
 		return stmt, len(query), nil
 	}
-	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, query, o)
+	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, rewriteText(query), o)
 	p.note(ctx, stmt, err)
 	return stmt, n, err
 }
-
-// own parses the statements that are not MySQL's; nil if it is none of them.
-func (p *parser) own(string) sqlparser.Statement { return nil }

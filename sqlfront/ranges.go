@@ -27,9 +27,13 @@ func (i *sqlIndex) keyRangeOf(ctx context.Context, r sql.MySQLRange) (keyRange, 
 	var k keyRange
 	var pre []byte
 	bound := true
+	n := len(i.pos) // columns that keys are made of
+	if i.joined {
+		n = len(i.ext)
+	}
 	j := 0
-	for ; j < len(r) && j < len(i.pos); j++ {
-		c := i.t.cols[i.pos[j]]
+	for ; j < len(r) && j < n; j++ {
+		c := i.t.cols[i.ext[j]]
 		v, isNull, ok := equality(ctx, r[j], c)
 		if !ok {
 			break
@@ -42,12 +46,12 @@ func (i *sqlIndex) keyRangeOf(ctx context.Context, r sql.MySQLRange) (keyRange, 
 		} else {
 			v = conv
 		}
-		n := i.length(j)
-		if n > 0 {
+		cut := i.length(j)
+		if cut > 0 {
 			k.loose, bound = true, false
 		}
 		var err error
-		if pre, err = c.appendKey(ctx, pre, v, n); err != nil {
+		if pre, err = c.appendKey(ctx, pre, v, cut); err != nil {
 			return k, err
 		}
 		if j == 0 {
@@ -55,9 +59,12 @@ func (i *sqlIndex) keyRangeOf(ctx context.Context, r sql.MySQLRange) (keyRange, 
 		}
 	}
 	k.lo = pre
-	if j == len(i.pos) {
+	if j >= len(i.pos) {
 		k.point = bound
+	}
+	if j == n {
 		k.hi = base.Key(pre).PrefixEnd()
+		k.loose = k.loose || len(r) > n
 		return k, nil
 	}
 	k.hi = base.Key(pre).PrefixEnd() // nil if pre is empty: to the end of the section
@@ -80,7 +87,7 @@ func (i *sqlIndex) keyRangeOf(ctx context.Context, r sql.MySQLRange) (keyRange, 
 
 // bounds sets lo and hi by the cuts of the first column that no equality binds.
 func (i *sqlIndex) bounds(ctx context.Context, k *keyRange, pre []byte, j int, rc sql.MySQLRangeColumnExpr) error {
-	c, n := i.t.cols[i.pos[j]], i.length(j)
+	c, n := i.t.cols[i.ext[j]], i.length(j)
 	if n > 0 && rc.Type() != sql.RangeType_All {
 		k.loose = true
 	}

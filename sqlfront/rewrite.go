@@ -69,8 +69,8 @@ func (t *sqlTable) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, 
 	if err != nil {
 		return nil, err
 	}
-	t.acc.lock = kv.LockShared
-	t.acc.target = false
+	t.acc.lock, t.acc.keepHomes = kv.LockShared, true
+	t.acc.target, t.acc.whole = false, false
 	d := old.clone()
 	d.Cols, d.PK, d.Dropped = nil, nil, nil
 	for _, c := range n.Schema {
@@ -134,11 +134,10 @@ func (r *rewriter) StatementComplete(*sql.Context) error         { return nil }
 
 // Insert implements sql.RowInserter.
 func (r *rewriter) Insert(ctx *sql.Context, row sql.Row) error {
-	home := base.RegionID(0)
-	if r.t.t.byHome() && len(r.t.t.pk) == len(r.nt.pk) && len(r.nt.pk) > 0 {
-		if ref, err := r.nt.refOf(ctx, row); err == nil {
-			home = r.m.txn.homes[string(r.t.t.rowKey(ref))]
-		}
+	// Rows come in the order in which they are read, and stay where they are at home.
+	home := r.m.txn.lastHome
+	if r.desc.Locality.Kind != byRow {
+		home = r.desc.home()
 	}
 	r.batch = append(r.batch, rewritten{row.Copy(), home})
 	if len(r.batch) >= rewriteRows {
@@ -159,7 +158,7 @@ func (r *rewriter) flush(ctx *sql.Context) error {
 	_, err := kv.Run(s.kvctx(ctx), r.t.g.db, kv.Options{Trace: s.trace}, func(k kv.Txn) error {
 		clash = nil
 		side := &Txn{s: s, kv: k}
-		e := &editor{sqlTable: newSQLTable(r.t.g, r.nt), tx: side, kv: k}
+		e := &editor{sqlTable: newSQLTable(r.t.g, r.nt), tx: side, kv: k, noted: true}
 		for _, row := range rows {
 			if err := e.Insert(ctx, row.row); err != nil {
 				return err
@@ -168,9 +167,6 @@ func (r *rewriter) flush(ctx *sql.Context) error {
 				e.ops[len(e.ops)-1].setHome(e, row.home)
 			}
 		}
-		blind, per := s.blind, s.perRow
-		s.blind, s.perRow = false, false
-		defer func() { s.blind, s.perRow = blind, per }()
 		if clash = e.flush(ctx); clash != nil && side.raw != nil {
 			clash = nil
 			return side.raw

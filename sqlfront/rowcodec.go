@@ -199,10 +199,11 @@ func (c *column) appendPayload(ctx context.Context, b []byte, v any) ([]byte, er
 // bytesOf is the stored form of strings, bytes, JSON, geometries and vectors.
 func (c *column) bytesOf(ctx context.Context, v any) ([]byte, error) {
 	if c.kind == kindJSON {
-		switch j := v.(type) {
-		case sql.JSONWrapper:
-			return types.JsonToMySqlBytes(ctx, j)
+		j, ok := v.(sql.JSONWrapper)
+		if !ok {
+			return nil, badValue(c, v)
 		}
+		return appendJSON(ctx, nil, j)
 	}
 	v, err := sql.UnwrapAny(ctx, v)
 	if err != nil {
@@ -273,13 +274,13 @@ func (c *column) takePayload(ctx context.Context, b []byte) (any, []byte, error)
 	case kindString:
 		return string(raw), rest, nil
 	case kindJSON:
-		v, _, err := types.JSON.Convert(ctx, string(raw))
+		v, err := decodeJSON(ctx, raw)
 		return v, rest, err
 	case kindGeometry:
 		v, _, err := c.typ.Convert(ctx, append([]byte(nil), raw...))
 		return v, rest, err
 	}
-	return append([]byte(nil), raw...), rest, nil
+	return append([]byte{}, raw...), rest, nil
 }
 
 func appendBlob(b, v []byte) []byte { return append(binary.AppendUvarint(b, uint64(len(v))), v...) }

@@ -35,8 +35,9 @@ type rowSource struct {
 
 	check  sql.Expression // over full rows; may be nil
 	buf    []sql.Row
-	exists bool // only whether there is a row matters; values are not decoded
-	whole  bool // read to the end at the first Next
+	homes  []base.RegionID // of the rows in buf, with keepHomes
+	exists bool            // only whether there is a row matters; values are not decoded
+	whole  bool            // read to the end at the first Next
 }
 
 // open prepares a read of the table: transaction, pin, lock.
@@ -55,7 +56,7 @@ func (t *sqlTable) open(ctx *sql.Context) (*rowSource, error) {
 		ctx.SetTransaction(nt)
 		tx = nt.(*Txn)
 	}
-	src := &rowSource{st: t, tx: tx, limit: firstBatch, whole: t.acc.target}
+	src := &rowSource{st: t, tx: tx, limit: firstBatch, whole: t.acc.whole}
 	if t.acc.asOf != 0 {
 		src.kv = tx.at(t.acc.asOf)
 		return src, nil
@@ -64,12 +65,20 @@ func (t *sqlTable) open(ctx *sql.Context) (*rowSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.flush(ctx, &t.t.desc.ID); err != nil {
-		return nil, err
+	if !t.acc.target {
+		if err := tx.flush(ctx, &t.t.desc.ID); err != nil {
+			return nil, err
+		}
 	}
 	snap, err := s.snapshot(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if cur := snap.table(t.t.desc.DB, t.Name()); tx.snap != nil && cur != nil && cur != t.t && t.cols == nil && src.x == nil {
+		// The statement has changed the table itself and reads it again with an old object.
+		c := *t
+		c.t = cur
+		src.st = &c
 	}
 	tx.pin(snap, t.t)
 	src.kv, src.lock = k, tx.lockFor(t.acc)
@@ -113,6 +122,13 @@ func (t *sqlTable) scanLookup(ctx *sql.Context, l sql.IndexLookup) (sql.RowIter,
 	if !ok {
 		return nil, base.Errorf(base.CodeInvalid, "unexpected range type %T", l.Ranges)
 	}
+	if t.acc.fetched != nil && len(ranges) == 1 {
+		if k, err := i.keyRangeOf(ctx, ranges[0]); err == nil && !k.loose {
+			if rows, ok := t.acc.fetched[lookupName(i, k)]; ok {
+				return sql.RowsToRowIter(rows...), nil
+			}
+		}
+	}
 	src, err := t.open(ctx)
 	if err != nil {
 		return nil, err
@@ -140,8 +156,12 @@ func (t *sqlTable) scanLookup(ctx *sql.Context, l sql.IndexLookup) (sql.RowIter,
 	if len(krs) == 0 {
 		return src, nil
 	}
-	// The ranges come in no order, but the index promises one.
+	// The ranges come in no order, but the index promises one. They are disjoint as
+	// conditions, but what is read for two of them may overlap.
 	slices.SortFunc(krs, func(a, b keyRange) int { return bytes.Compare(a.lo, b.lo) })
+	if !points {
+		krs = joinOverlaps(krs)
+	}
 	if points {
 		for _, k := range krs {
 			src.keys = append(src.keys, i.pointKey(k))
@@ -165,6 +185,25 @@ func (t *sqlTable) scanLookup(ctx *sql.Context, l sql.IndexLookup) (sql.RowIter,
 	return src, nil
 }
 
+// joinOverlaps makes sorted ranges disjoint.
+func joinOverlaps(krs []keyRange) []keyRange {
+	out := krs[:1]
+	for _, k := range krs[1:] {
+		last := &out[len(out)-1]
+		if last.hi != nil && bytes.Compare(last.hi, k.lo) <= 0 {
+			out = append(out, k)
+			continue
+		}
+		if last.hi != nil && (k.hi == nil || bytes.Compare(k.hi, last.hi) > 0) {
+			last.hi = k.hi
+		}
+		if !bytes.Equal(last.first, k.first) {
+			last.first = nil
+		}
+	}
+	return out
+}
+
 // pointKey is the key of a point in a unique index or the primary key.
 func (i *sqlIndex) pointKey(k keyRange) base.Key {
 	if i.x == nil {
@@ -186,6 +225,9 @@ func (r *rowSource) Next(ctx *sql.Context) (sql.Row, error) {
 	row := r.buf[0]
 	r.buf[0] = nil
 	r.buf = r.buf[1:]
+	if len(r.homes) > 0 {
+		r.tx.lastHome, r.homes = r.homes[0], r.homes[1:]
+	}
 	return row, nil
 }
 
@@ -291,6 +333,9 @@ func (r *rowSource) decode(ctx *sql.Context, rows []kv.Row) error {
 		if r.lock == kv.LockExclusive {
 			r.remember(ctx, kr, row)
 		}
+		if t.acc.keepHomes {
+			r.homes = append(r.homes, kr.Home)
+		}
 		if t.cols != nil {
 			p := make(sql.Row, len(t.cols))
 			for i, c := range t.cols {
@@ -328,7 +373,7 @@ func (t *table) byHome() bool {
 // SetReferenceCheck implements sql.ReferenceChecker: a foreign key asks whether a parent exists.
 func (t *indexedTable) SetReferenceCheck() error {
 	acc := *t.acc
-	acc.lock, acc.target = kv.LockShared, false
+	acc.lock, acc.whole = kv.LockShared, false
 	t.acc = &acc
 	return nil
 }

@@ -33,6 +33,9 @@ type Config struct {
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
 	// duration, the one-way WAN crossings it waited for, and its error. It must not block.
 	OnStatement func(kind string, d time.Duration, hops int, err error)
+	// OnTransaction is called after a statement that committed a transaction, autocommit statements
+	// included, with all that it and the failed attempts before it cost. It must not block.
+	OnTransaction func(TxnCost)
 	// Drain is how long Close lets running connections finish; 0 is 5 s.
 	Drain time.Duration
 }
@@ -92,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 }
 
 // serverVersion is what clients see in the handshake; the digits are MySQL's.
-const serverVersion = "8.0.33-Godwit"
+const serverVersion = "8.0.31-Godwit"
 
 // buildSession makes the session of a new connection.
 func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (sql.Session, error) {

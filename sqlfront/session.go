@@ -19,24 +19,33 @@ type Session struct {
 	*sql.BaseSession
 	g     *gateway
 	trace *obs.Trace
-	dup   string // MySQL's wording of the last duplicate-key error
+	// lostAt is when a transaction of the session was lost to a conflict; zero once one has committed.
+	lostAt time.Time
+	// committed counts kv transactions that OnTransaction was not told of, charged is what of trace it was told of.
+	committed int
+	charged   TxnCost
+	dup       string // MySQL's wording of the last duplicate-key error
 
 	// State of the statement; reset by beginStatement.
-	snap     *snapshot
-	built    bool // the root of the plan was seen
-	writes   bool // the plan changes data or schema
-	astLock  kv.LockMode
-	blind    bool // a plain INSERT whose duplicates Commit may find
-	perRow   bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
-	truncate bool // the statement is TRUNCATE
-	retrying bool
-	missed   bool // the catalog was refreshed for a name that was not found
-	age      base.Timestamp
-	aborted  bool // the last statement lost its transaction
-	hops0    int
-	bytes0   int64
-	lastCost statementCost
-	prepared map[string]sqlparser.Statement
+	snap      *snapshot
+	built     bool // the root of the plan was seen
+	writes    bool // the plan changes data or schema
+	astLock   kv.LockMode
+	blind     bool // a plain INSERT whose duplicates Commit may find
+	perRow    bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
+	hold      bool // changes of the statement are sent to kv at its end only
+	truncate  bool // the statement is TRUNCATE
+	retrying  bool
+	triggered int      // depth of CALLs within a running statement
+	inCall    bool     // the engine is about to set the transaction of a CALL aside
+	explained sql.Node // EXPLAIN ANALYZE being built
+	missed    bool     // the catalog was refreshed for a name that was not found
+	age       base.Timestamp
+	aborted   bool // the last statement lost its transaction
+	hops0     int
+	bytes0    int64
+	lastCost  statementCost
+	prepared  map[string]sqlparser.Statement
 }
 
 // statementCost is what the last statement cost on the WAN.
@@ -74,6 +83,7 @@ func (s *Session) kvctx(ctx *sql.Context) context.Context {
 // CommandBegin implements sql.LifecycleAwareSession.
 func (s *Session) CommandBegin() error {
 	s.note(nil)
+	s.triggered = 0
 	s.beginStatement()
 	return nil
 }
@@ -92,12 +102,13 @@ func (s *Session) SessionEnd() {
 
 func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
+	s.hold, s.inCall = false, false
 }
 
 // ValidateSession is called by the engine before it plans a statement.
 func (s *Session) ValidateSession(ctx *sql.Context) error {
 	s.beginStatement()
-	if t, _ := s.GetTransaction().(*Txn); t == nil && !s.retrying {
+	if t, _ := s.GetTransaction().(*Txn); t == nil && !s.retrying && !s.keepsAge() {
 		s.age = 0
 	}
 	return s.BaseSession.ValidateSession(ctx)
@@ -152,6 +163,27 @@ func (s *Session) GetTransaction() sql.Transaction {
 	return t
 }
 
+// SetTransaction implements sql.Session. The engine drops the transaction of some failed
+// statements without a word; its locks must not stay.
+func (s *Session) SetTransaction(tx sql.Transaction) {
+	if tx == nil && (s.inCall || s.triggered > 0) {
+		// CALL would run in a transaction of its own; in MySQL it runs in the caller's.
+		s.inCall = false
+		return
+	}
+	if tx != nil && s.triggered > 0 && tx == s.BaseSession.GetTransaction() {
+		s.triggered-- // the end of a CALL
+		return
+	}
+	if nt, ok := tx.(*Txn); ok && nt.over {
+		tx = s.BaseSession.GetTransaction() // the end of a CALL that committed it
+	}
+	if t := s.txn(); t != nil && tx != sql.Transaction(t) {
+		t.rollback()
+	}
+	s.BaseSession.SetTransaction(tx)
+}
+
 // StartTransaction implements sql.TransactionSession. The kv transaction begins with its first use.
 func (s *Session) StartTransaction(ctx *sql.Context, c sql.TransactionCharacteristic) (sql.Transaction, error) {
 	return &Txn{s: s, readOnly: c == sql.ReadOnly}, nil
@@ -164,6 +196,9 @@ func (s *Session) CommitTransaction(ctx *sql.Context, tx sql.Transaction) error 
 	t, ok := tx.(*Txn)
 	if !ok {
 		return nil
+	}
+	if s.triggered > 0 {
+		return nil // a statement of a procedure that a trigger calls is part of the outer one
 	}
 	err := t.commit(ctx)
 	if err != nil {
@@ -191,17 +226,26 @@ func (s *Session) Rollback(ctx *sql.Context, tx sql.Transaction) error {
 
 // CreateSavepoint implements sql.TransactionSession.
 func (s *Session) CreateSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
-	return tx.(*Txn).createSavepoint(ctx, name)
+	if t, ok := tx.(*Txn); ok {
+		return t.createSavepoint(ctx, name)
+	}
+	return nil
 }
 
 // RollbackToSavepoint implements sql.TransactionSession.
 func (s *Session) RollbackToSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
-	return tx.(*Txn).rollbackTo(name)
+	if t, ok := tx.(*Txn); ok {
+		return t.rollbackTo(name)
+	}
+	return nil // it ended, with all its changes
 }
 
 // ReleaseSavepoint implements sql.TransactionSession.
 func (s *Session) ReleaseSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
-	return tx.(*Txn).release(name)
+	if t, ok := tx.(*Txn); ok {
+		return t.release(name)
+	}
+	return nil
 }
 
 // PrepareQuery implements sql.Session; unlike the base session it can forget (see UnprepareQuery).

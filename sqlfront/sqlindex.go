@@ -18,11 +18,16 @@ type sqlIndex struct {
 	cets  []sql.ColumnExpressionType
 	pos   []int
 	lens  []uint16
+	// ext are the positions of the indexed columns and of the primary-key columns
+	// that are not among them; joined says that keys go on with exactly these.
+	ext    []int
+	joined bool
 }
 
 var (
-	_ sql.OrderedIndex = (*sqlIndex)(nil)
-	_ fulltext.Index   = (*sqlIndex)(nil)
+	_ sql.OrderedIndex  = (*sqlIndex)(nil)
+	_ sql.ExtendedIndex = (*sqlIndex)(nil)
+	_ fulltext.Index    = (*sqlIndex)(nil)
 )
 
 // sqlIndexes are the indexes that may be read: the primary key first, then by name.
@@ -57,7 +62,34 @@ func newSQLIndex(t *table, x *index) *sqlIndex {
 		i.names = append(i.names, n)
 		i.cets = append(i.cets, sql.ColumnExpressionType{Expression: n, Type: t.cols[p].typ})
 	}
+	i.ext = slices.Clone(i.pos)
+	i.joined = x != nil && !x.desc.unique()
+	for _, p := range t.pk {
+		if slices.Contains(i.pos, p) {
+			i.joined = false
+		} else {
+			i.ext = append(i.ext, p)
+		}
+	}
 	return i
+}
+
+// ExtendedExpressions implements sql.ExtendedIndex.
+func (i *sqlIndex) ExtendedExpressions(*sql.Context) []string {
+	out := slices.Clone(i.names)
+	for _, p := range i.ext[len(i.pos):] {
+		out = append(out, i.t.desc.Name+"."+i.t.cols[p].desc.Name)
+	}
+	return out
+}
+
+// ExtendedColumnExpressionTypes implements sql.ExtendedIndex.
+func (i *sqlIndex) ExtendedColumnExpressionTypes(*sql.Context) []sql.ColumnExpressionType {
+	out := slices.Clone(i.cets)
+	for _, p := range i.ext[len(i.pos):] {
+		out = append(out, sql.ColumnExpressionType{Expression: i.t.desc.Name + "." + i.t.cols[p].desc.Name, Type: i.t.cols[p].typ})
+	}
+	return out
 }
 
 func (i *sqlIndex) ID() string {
@@ -140,13 +172,17 @@ func (i *sqlIndex) FullTextTableNames(*sql.Context) (fulltext.IndexTableNames, e
 // FullTextKeyColumns implements fulltext.Index.
 func (i *sqlIndex) FullTextKeyColumns(*sql.Context) (fulltext.KeyColumns, error) {
 	f := i.x.desc.Fulltext
-	return fulltext.KeyColumns{Type: fulltext.KeyType(f.KeyType), Name: f.KeyName, Positions: f.KeyPositions}, nil
+	k := fulltext.KeyColumns{Type: fulltext.KeyType(f.KeyType), Name: f.KeyName}
+	for _, id := range f.KeyCols {
+		k.Positions = append(k.Positions, i.t.desc.col(id))
+	}
+	return k, nil
 }
 
 // fields are the indexed columns as expressions over a full row.
 func (i *sqlIndex) fields() []sql.Expression {
-	out := make([]sql.Expression, len(i.pos))
-	for j, p := range i.pos {
+	out := make([]sql.Expression, len(i.ext))
+	for j, p := range i.ext {
 		c := i.t.cols[p]
 		out[j] = expression.NewGetFieldWithTable(p, 0, c.typ, i.t.desc.DB, i.t.desc.Name, c.desc.Name, c.desc.Nullable)
 	}
@@ -155,7 +191,7 @@ func (i *sqlIndex) fields() []sql.Expression {
 
 // length is the prefix length of a column of the index, 0 for all.
 func (i *sqlIndex) length(j int) int64 {
-	if i.x == nil {
+	if i.x == nil || j >= len(i.x.cols) {
 		return 0
 	}
 	return i.x.cols[j].length

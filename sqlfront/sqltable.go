@@ -30,11 +30,15 @@ type sqlTable struct {
 type access struct {
 	lock kv.LockMode
 	asOf base.Timestamp
-	// target tables are changed by the statement: their rows are read to the end
-	// before the first change, so that it never meets its own rows.
+	// target tables are changed by the statement, which must not meet its own
+	// changes: reads do not send pending ones to kv first.
 	target bool
-	// remember notes what finding a row again needs (homes, hidden ids).
-	remember bool
+	// fetched are the rows of lookups that a join has asked for ahead of time.
+	fetched map[string][]sql.Row
+	// keepHomes tells the transaction the home of each row read.
+	keepHomes bool
+	// whole reads go to the end at once, before the first change.
+	whole bool
 }
 
 var (

@@ -35,6 +35,8 @@ type Txn struct {
 	after    []func()                  // run when the commit is durable
 	made     map[base.TableID]struct{} // tables created by this transaction
 	raw      error                     // the last error of kv as it was
+	lastHome base.RegionID             // of the last row read with keepHomes
+	top      int                       // the newest savepoint of kv that exists
 }
 
 type savepoint struct {
@@ -144,7 +146,9 @@ func (t *Txn) commit(ctx *sql.Context) error {
 		t.s.aborted = base.Retryable(err)
 		return clientError(err)
 	}
+	t.s.committed++
 	if t.snap != nil {
+		t.s.snap = nil
 		// The next statement of this session must see its own change.
 		if _, err := t.s.g.catalog.fresh(t.s.kvctx(ctx)); err != nil {
 			t.s.g.log.Warn("catalog could not be read after a schema change", "err", err)
@@ -202,16 +206,30 @@ func (t *Txn) at(ts base.Timestamp) kv.Txn {
 }
 
 func (t *Txn) createSavepoint(ctx *sql.Context, name string) error {
-	k, err := t.begun(ctx)
-	if err != nil {
+	if _, err := t.begun(ctx); err != nil {
 		return err
 	}
 	if err := t.flush(ctx, nil); err != nil {
 		return err
 	}
 	t.saves = slices.DeleteFunc(t.saves, func(s savepoint) bool { return strings.EqualFold(s.name, name) })
-	t.saves = append(t.saves, savepoint{name, k.Savepoint()})
+	t.saves = append(t.saves, savepoint{name, t.save()})
 	return nil
+}
+
+// save marks the writes so far.
+func (t *Txn) save() int {
+	t.top = t.kv.Savepoint()
+	return t.top
+}
+
+// rollTo drops the writes since a mark. Several editors of a statement mark
+// and roll back on their own; a mark above one rolled back to is gone already.
+func (t *Txn) rollTo(n int) {
+	if n <= t.top {
+		t.top = n
+		t.kv.RollbackTo(n)
+	}
 }
 
 func (t *Txn) findSavepoint(name string) (int, error) {
@@ -230,7 +248,7 @@ func (t *Txn) rollbackTo(name string) error {
 	if t.over {
 		return clientError(base.Errorf(base.CodeAborted, "the transaction has already ended"))
 	}
-	t.kv.RollbackTo(t.saves[i].n)
+	t.rollTo(t.saves[i].n)
 	t.saves = t.saves[:i+1]
 	return nil
 }

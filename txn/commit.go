@@ -46,7 +46,7 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 	if err != nil {
 		return 0, err
 	}
-	margin := metaMargin
+	margin := t.db.horizon.get(len(t.buf.byKey))
 	for try := 0; ; try++ {
 		if try == maxReroutes {
 			return 0, base.Errorf(base.CodeUnavailable, "the owners of the written keys keep moving: retry")
@@ -68,6 +68,7 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 			return ts, err
 		}
 		if base.CodeOf(err) == base.CodeTooLate {
+			t.db.horizon.tooShort()
 			margin = min(2*margin, maxMetaMargin)
 		}
 	}
@@ -164,29 +165,23 @@ type committer struct {
 // plan makes sure of what the writes assume and finds their owners.
 func (t *Txn) plan(ctx context.Context) (*committer, error) {
 	c := &committer{t: t, writes: map[base.GroupID][]*wire.Write{}}
-	var absent []base.Key
+	var absent, blind []base.Key
 	meta := t.lockTerm(base.MetaGroup) != 0
 	all := t.buf.all()
-	var guessed []base.Key
 	for _, w := range all {
 		if w.fresh && w.kind == wire.WriteKind_DELETE {
 			absent = append(absent, w.key) // inserted and deleted again: it must not have been there
 			continue
 		}
-		g, ok := t.known[string(w.key)]
+		g, ok := t.owner(w.key)
 		if !ok {
+			blind = append(blind, w.key)
 			p := t.guess(nil, 0, base.PointSpan(w.key), 0)[0]
 			g = p.group
 			c.require(g, p.need)
-			if p.need == nil {
-				guessed = append(guessed, w.key)
-			}
 		}
 		meta = meta || g == base.MetaGroup
 		c.writes[g] = append(c.writes[g], &wire.Write{Kind: w.kind, Key: w.key, Value: w.val, Home: uint32(w.home)})
-	}
-	if len(guessed) > 0 && len(c.groups()) > 1 {
-		c.locate(guessed)
 	}
 	if len(absent) > 0 {
 		f := fetch{lock: kv.LockExclusive}
@@ -207,6 +202,13 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 			}
 		}
 	}
+	if len(blind) > 0 && len(c.groups()) > 1 {
+		// A Prepare at the wrong owner could not be moved: find the owners under locks.
+		if err := t.lockKeys(ctx, blind); err != nil {
+			return nil, err
+		}
+		return t.plan(ctx)
+	}
 	if meta && len(t.pins) > 0 {
 		if err := t.lockPins(ctx); err != nil {
 			return nil, err
@@ -215,27 +217,37 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 	return c, nil
 }
 
-// locate looks up who owns keys of which only a cheap guess was made. A commit of one group follows
-// the owner's correction, but a Prepare that went astray ends the attempt.
-func (c *committer) locate(keys []base.Key) {
-	db := c.t.db
-	moved := map[string]base.GroupID{}
-	for _, k := range keys {
-		if g, ok := db.set.Locate(k); ok {
-			moved[string(k)] = g
-		}
+// owner is the group in which a key is locked.
+func (t *Txn) owner(k base.Key) (base.GroupID, bool) {
+	if g, ok := t.known[string(k)]; ok {
+		return g, true
 	}
-	old := c.writes
-	c.writes = map[base.GroupID][]*wire.Write{}
-	for g, ws := range old {
-		for _, w := range ws {
-			to := g
-			if m, ok := moved[string(w.Key)]; ok {
-				to = m
+	g, ok := t.absent[string(k)]
+	return g, ok
+}
+
+// lockKeys locks keys for writing, whoever owns them.
+func (t *Txn) lockKeys(ctx context.Context, keys []base.Key) error {
+	if len(t.known)+len(t.absent)+len(keys) > maxKnown {
+		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys in several groups: commit in smaller pieces", maxKnown)
+	}
+	for len(keys) > 0 {
+		f := fetch{lock: kv.LockExclusive}
+		for _, k := range keys {
+			f.spans = append(f.spans, base.PointSpan(k))
+		}
+		if err := f.run(ctx, t); err != nil {
+			return err
+		}
+		var rest []base.Key
+		for i, g := range f.got {
+			if g.cut != nil {
+				rest = append(rest, keys[i])
 			}
-			c.writes[to] = append(c.writes[to], w)
 		}
+		keys = rest
 	}
+	return nil
 }
 
 // groups are those that take part: all that were written or locked.
@@ -457,6 +469,9 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 	switch {
 	case refused != nil:
 		// Somebody did not prepare and will not: nobody can find it committed.
+		if base.CodeOf(refused) == base.CodeTooLate {
+			t.db.horizon.tooShort()
+		}
 		c.finish(groups, false, 0)
 		return 0, c.refusal(refused)
 	case unknown != nil:
@@ -470,9 +485,11 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 		}
 		return ts, t.settled(ctx, ts)
 	case lo >= hi:
+		t.db.horizon.tooShort()
 		c.finish(groups, false, 0)
 		return 0, base.Errorf(base.CodeAborted, "no commit timestamp suits all groups: [%s,%s); retry", lo, hi)
 	}
+	t.db.horizon.longEnough()
 	c.finish(groups, true, lo)
 	return lo, t.settled(ctx, lo)
 }

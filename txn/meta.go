@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -63,6 +64,28 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 		}
 	}
 	return nil
+}
+
+// The schema horizon is how far above now a commit bounds its timestamp, at
+// least: the time it may take until all participants have assigned theirs. It
+// is learnt: doubled when it was too short, shrunk slowly when it was not. A
+// schema change on the meta leader's node waits for it, so it should not be longer than needed.
+const perWrite = 20 * time.Microsecond
+
+type horizon struct{ d atomic.Int64 }
+
+func (h *horizon) get(writes int) time.Duration {
+	return max(time.Duration(h.d.Load()), metaMargin) + time.Duration(writes)*perWrite
+}
+
+func (h *horizon) tooShort() {
+	h.d.Store(int64(min(2*max(time.Duration(h.d.Load()), metaMargin), maxMetaMargin)))
+}
+
+func (h *horizon) longEnough() {
+	if d := h.d.Load(); d > int64(metaMargin) {
+		h.d.Store(d - d/64)
+	}
 }
 
 var wholeMeta = base.Span{Start: base.Key{0, 0}, End: base.Key{0, 1}}

@@ -341,10 +341,17 @@ func (r *found) order(reverse bool) {
 	}
 }
 
-// remember notes rows read under a lock as present, and who owns them.
+// remember notes keys read under a lock, as present or absent, and who owns them.
 func (t *Txn) remember(rows []*wire.KV, g base.GroupID) {
 	for _, r := range rows {
 		if r.Absent {
+			if len(t.absent) >= maxKnown {
+				return
+			}
+			if t.absent == nil {
+				t.absent = map[string]base.GroupID{}
+			}
+			t.absent[string(r.Key)] = g
 			continue
 		}
 		if len(t.known) >= maxKnown {

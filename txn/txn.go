@@ -38,7 +38,8 @@ type Txn struct {
 	pins   []pin
 	buf    buffer
 	// known are keys read under a lock and present, with the group that owns them.
-	known map[string]base.GroupID
+	known  map[string]base.GroupID
+	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
 
 	err        error // sticky
 	ended      bool  // committed, or released

@@ -1,0 +1,132 @@
+package sqlfront
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+func invalid(msg string) error { return clientError(base.Errorf(base.CodeInvalid, "%s", msg)) }
+
+func regionsSchema() sql.Schema {
+	s := textSchema("region", "nodes")
+	s[1].Type = types.Int64
+	return s
+}
+
+// showRegions lists the regions and their nodes.
+func (g *gateway) showRegions(*sql.Context) ([]sql.Row, error) {
+	t := g.db.Topology()
+	var out []sql.Row
+	for _, r := range t.Regions {
+		n := int64(0)
+		for _, nd := range t.Nodes {
+			if nd.Region == r.ID && !nd.Gone {
+				n++
+			}
+		}
+		out = append(out, sql.Row{r.Name, n})
+	}
+	return out, nil
+}
+
+// localityText is the locality in the syntax that sets it.
+func (g *gateway) localityText(l locality) string {
+	switch l.Kind {
+	case byTable:
+		return fmt.Sprintf("REGIONAL BY TABLE IN '%s'", g.db.Topology().RegionName(l.Region))
+	case global:
+		return "GLOBAL"
+	}
+	return "REGIONAL BY ROW"
+}
+
+// lookup finds a table by an optional database name.
+func (g *gateway) lookup(ctx *sql.Context, db, table string) (*sqlTable, error) {
+	if db == "" {
+		if db = ctx.GetCurrentDatabase(); db == "" {
+			return nil, sql.ErrNoDatabaseSelected.New()
+		}
+	}
+	d, err := (&provider{g}).Database(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	t, ok, err := d.GetTableInsensitive(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, sql.ErrTableNotFound.New(table)
+	}
+	return tableOf(t), nil
+}
+
+func (g *gateway) showLocality(ctx *sql.Context, db, table string) ([]sql.Row, error) {
+	t, err := g.lookup(ctx, db, table)
+	if err != nil {
+		return nil, err
+	}
+	return []sql.Row{{t.Name(), g.localityText(t.t.desc.Locality)}}, nil
+}
+
+// setLocality changes where the rows of a table live: the rows are written again under a new table
+// id, because the id names who owns the gaps and GLOBAL tables are in another shard.
+func (g *gateway) setLocality(ctx *sql.Context, db, table string, l locality) error {
+	t, err := g.lookup(ctx, db, table)
+	if err != nil {
+		return err
+	}
+	m, d, err := t.change(ctx)
+	if err != nil {
+		return err
+	}
+	if d.Locality == l {
+		return nil
+	}
+	t.t = m.snap().table(t.t.desc.DB, t.Name())
+	d.Locality = l
+	t.acc.lock, t.acc.keepHomes = kv.LockShared, true
+	w, err := t.rewrite(ctx, m, d)
+	if err != nil {
+		return err
+	}
+	it, err := t.scanAll(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		row, err := it.Next(ctx)
+		if err == io.EOF {
+			return w.Close(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.Insert(ctx, row); err != nil {
+			return err
+		}
+	}
+}
+
+func costSchema() sql.Schema {
+	s := textSchema("statement", "wan_round_trips", "wan_messages", "wan_bytes", "milliseconds")
+	s[1].Type, s[2].Type, s[3].Type, s[4].Type = types.Float64, types.Int64, types.Int64, types.Float64
+	return s
+}
+
+// showCost shows what the statement before this one cost on the WAN.
+func showCost(ctx *sql.Context) ([]sql.Row, error) {
+	s := sessionOf(ctx)
+	if s == nil {
+		return nil, nil
+	}
+	c := s.lastCost
+	return []sql.Row{{c.Kind, float64(c.Hops) / 2, c.Messages, c.Bytes, float64(c.Elapsed) / float64(time.Millisecond)}}, nil
+}

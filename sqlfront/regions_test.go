@@ -1,0 +1,135 @@
+package sqlfront
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/kv/memkv"
+)
+
+func TestRegionStatements(t *testing.T) {
+	db := memkv.New(4, "eu", "us")
+	_, c := startServer(t, db)
+	expect(t, c, "SHOW REGIONS", "eu|1", "us|1")
+	expect(t, c, "SHOW REGIONS FROM CLUSTER", "eu|1", "us|1")
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT, KEY (v))")
+	exec(t, c, "INSERT INTO t VALUES (1,10),(2,20),(3,30)")
+	expect(t, c, "SHOW LOCALITY FROM t", "t|REGIONAL BY ROW")
+	for _, l := range []string{"REGIONAL BY TABLE IN 'us'", "GLOBAL", "REGIONAL BY ROW"} {
+		exec(t, c, "ALTER TABLE t SET LOCALITY "+l)
+		expect(t, c, "SHOW LOCALITY FROM t", "t|"+l)
+		expect(t, c, "SELECT * FROM t", "1|10", "2|20", "3|30")
+		expect(t, c, "SELECT id FROM t WHERE v = 20", "2")
+	}
+	expectErr(t, c, 1105, "ALTER TABLE t SET LOCALITY REGIONAL BY TABLE IN 'moon'")
+	expectErr(t, c, 1105, "ALTER TABLE t SET LOCALITY SOMEWHERE")
+	expectErr(t, c, 1105, "SHOW GODWIT NONSENSE")
+	if got := query(t, c, "SHOW GODWIT STATEMENT COST"); len(got) != 1 {
+		t.Errorf("cost: %q", got)
+	}
+}
+
+// TestHomes checks that rows of a table homed as a whole, their index entries and its table id carry the region.
+func TestHomes(t *testing.T) {
+	db := memkv.New(2, "eu", "us")
+	s, c := startServer(t, db)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT, KEY (v))")
+	exec(t, c, "ALTER TABLE t SET LOCALITY REGIONAL BY TABLE IN 'us'")
+	exec(t, c, "INSERT INTO t VALUES (1,10),(2,20)")
+	s.g.catalog.snap.Load()
+	tab := s.g.catalog.snap.Load().table("test", "t")
+	if tab.desc.ID.Region() != 2 {
+		t.Errorf("the table id names region %d, want 2", tab.desc.ID.Region())
+	}
+	for _, r := range allRows(t, db, tab) {
+		if r.Home != 2 {
+			t.Errorf("row %s is at home in region %d, want 2", r.Key, r.Home)
+		}
+		if r.Key.Index()&base.ByHome != 0 && r.Key[base.IndexPrefixLen] != 2 {
+			t.Errorf("entry %s is keyed by another home than 2", r.Key)
+		}
+	}
+	// A row keeps its home when another region updates it, and so do its entries.
+	_, us := startServer(t, db.Gateway(2))
+	exec(t, c, "ALTER TABLE t SET LOCALITY REGIONAL BY ROW")
+	exec(t, c, "UPDATE t SET v = v + 1")
+	exec(t, us, "INSERT INTO t VALUES (3,31)")
+	exec(t, c, "INSERT INTO t VALUES (4,41)")
+	exec(t, us, "UPDATE t SET v = v + 1")
+	expect(t, us, "SELECT id FROM t WHERE v > 0 ORDER BY v", "1", "2", "3", "4")
+	want := map[string]base.RegionID{"1": 2, "2": 2, "3": 2, "4": 1}
+	tab = s.g.catalog.snap.Load().table("test", "t")
+	entries := 0
+	for _, r := range allRows(t, db, tab) {
+		if r.Key.Index()&base.ByHome != 0 {
+			entries++
+			ref, err := tab.indexes[0].entryRef(r.Key, r.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, _, _ := base.TakeInt64(ref.pk)
+			if h := base.RegionID(r.Key[base.IndexPrefixLen]); h != want[fmt.Sprint(id)] {
+				t.Errorf("the entry of row %d is keyed by home %d, want %d", id, h, want[fmt.Sprint(id)])
+			}
+		}
+	}
+	if entries != 4 {
+		t.Errorf("%d entries, want 4", entries)
+	}
+}
+
+// allRows are the kv rows of a table and its indexes.
+func allRows(t *testing.T, db kv.DB, tab *table) (out []kv.Row) {
+	t.Helper()
+	k := db.Begin(kv.Options{ReadOnly: true})
+	var spans []base.Span
+	for s := range db.Topology().Shards {
+		for _, ix := range garbageOf(tab).All {
+			homes := []base.RegionID{0}
+			if ix&base.ByHome != 0 {
+				homes = []base.RegionID{1, 2}
+			}
+			for _, h := range homes {
+				p := base.IndexPrefix(base.ShardID(s+1), tab.desc.ID, ix, h)
+				spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
+			}
+		}
+	}
+	res, err := k.Scan(t.Context(), kv.ScanRequest{Spans: spans})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Rows
+}
+
+func TestAsOf(t *testing.T) {
+	db := memkv.New(2)
+	_, c := startServer(t, db)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+	exec(t, c, "INSERT INTO t VALUES (1,10)")
+	before := db.Clock()
+	exec(t, c, "UPDATE t SET v = 11")
+	exec(t, c, "ALTER TABLE t ADD COLUMN w INT DEFAULT 7")
+	at := fmt.Sprintf("'%s'", before.Time().Format("2006-01-02 15:04:05.999999999"))
+	expect(t, c, "SELECT * FROM t AS OF "+at, "1|10")
+	expect(t, c, fmt.Sprintf("SELECT * FROM t AS OF SYSTEM TIME %d.%09d", uint64(before)/1e9, uint64(before)%1e9), "1|10")
+	expect(t, c, "SELECT * FROM t", "1|11|7")
+	if _, err := tryQuery(c, "SELECT * FROM t AS OF 'yesterday-ish'"); err == nil || !strings.Contains(err.Error(), "not a time") {
+		t.Errorf("bad time: %v", err)
+	}
+	_ = time.Now
+}
+
+func TestExplainAnalyze(t *testing.T) {
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+	got := query(t, c, "EXPLAIN ANALYZE SELECT * FROM t WHERE id = 1")
+	if len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "WAN: 0.0 round trips") {
+		t.Errorf("EXPLAIN ANALYZE: %q", got)
+	}
+	expect(t, c, "SELECT @@last_statement_wan_rtts, @@last_statement_wan_bytes", "0|0")
+}

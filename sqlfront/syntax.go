@@ -1,0 +1,176 @@
+package sqlfront
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// Statements that are not MySQL's, in the syntax of CockroachDB where it has one:
+//
+//	ALTER TABLE t SET LOCALITY {REGIONAL BY ROW | REGIONAL BY TABLE [IN {'region' | PRIMARY REGION}] | GLOBAL}
+//	SHOW REGIONS [FROM CLUSTER]
+//	SHOW LOCALITY FROM t
+//	SHOW GODWIT STATEMENT COST
+//	SHOW GODWIT topic            (what Config.Cluster knows)
+//	... FROM t AS OF SYSTEM TIME time
+
+const identRE = "(?:(`[^`]+`|[\\w$]+)\\s*\\.\\s*)?(`[^`]+`|[\\w$]+)"
+
+var (
+	reLocality = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + identRE + "\\s+SET\\s+LOCALITY\\s+(.+?)$")
+	reByTable  = regexp.MustCompile(`(?is)^REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?$`)
+	reByRow    = regexp.MustCompile(`(?is)^REGIONAL\s+BY\s+ROW$`)
+	reGlobal   = regexp.MustCompile(`(?is)^GLOBAL$`)
+	reRegions  = regexp.MustCompile(`(?is)^SHOW\s+REGIONS(?:\s+FROM\s+CLUSTER)?$`)
+	reShowLoc  = regexp.MustCompile("(?is)^SHOW\\s+LOCALITY\\s+FROM\\s+(?:TABLE\\s+)?" + identRE + "$")
+	reGodwit   = regexp.MustCompile(`(?is)^SHOW\s+GODWIT\s+([\w ]+?)$`)
+	reSysTime  = regexp.MustCompile(`(?i)\bAS\s+OF\s+SYSTEM\s+TIME\b`)
+)
+
+// own parses a statement that is not MySQL's; nil if it is none of them.
+func (p *parser) own(query string) sqlparser.Statement {
+	q := strings.TrimSpace(query)
+	if len(q) == 0 || (q[0]|0x20 != 's' && q[0]|0x20 != 'a') {
+		return nil
+	}
+	q = strings.TrimRight(q, "; \t\r\n")
+	if m := reLocality.FindStringSubmatch(q); m != nil {
+		return p.locality(unquote(m[1]), unquote(m[2]), strings.TrimSpace(m[3]))
+	}
+	if !strings.EqualFold(q[:min(5, len(q))], "show ") {
+		return nil
+	}
+	switch {
+	case reRegions.MatchString(q):
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW REGIONS", sch: regionsSchema(), run: p.g.showRegions})
+	case reShowLoc.MatchString(q):
+		m := reShowLoc.FindStringSubmatch(q)
+		db, t := unquote(m[1]), unquote(m[2])
+		return inject(tableAuth(sqlparser.AuthType_SELECT, db, t), &ownNode{
+			g: p.g, name: "SHOW LOCALITY", sch: textSchema("table_name", "locality"),
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.showLocality(ctx, db, t) },
+		})
+	case reGodwit.MatchString(q):
+		return p.godwit(strings.ToLower(strings.Join(strings.Fields(reGodwit.FindStringSubmatch(q)[1]), " ")))
+	}
+	return nil
+}
+
+func unquote(s string) string { return strings.Trim(s, "`'\"") }
+
+// rewriteText brings CockroachDB's AS OF SYSTEM TIME to the engine's AS OF.
+func rewriteText(q string) string {
+	if !reSysTime.MatchString(q) {
+		return q
+	}
+	return reSysTime.ReplaceAllString(q, "AS OF")
+}
+
+func (p *parser) locality(db, table, text string) sqlparser.Statement {
+	n := &ownNode{g: p.g, name: "ALTER TABLE SET LOCALITY", sch: types.OkResultSchema, writes: true}
+	var l locality
+	bad := ""
+	switch {
+	case reByRow.MatchString(text):
+	case reGlobal.MatchString(text):
+		l.Kind = global
+	case reByTable.MatchString(text):
+		l.Kind = byTable
+		name := unquote(reByTable.FindStringSubmatch(text)[1])
+		l.Region = p.g.db.Region()
+		if name != "" && !strings.HasPrefix(strings.ToUpper(name), "PRIMARY") {
+			if l.Region = p.g.db.Topology().RegionByName(name); l.Region == 0 {
+				bad = "there is no region '" + name + "': SHOW REGIONS lists them"
+			}
+		}
+	default:
+		bad = "unknown locality '" + text + "': use REGIONAL BY ROW, REGIONAL BY TABLE IN 'region' or GLOBAL"
+	}
+	n.run = func(ctx *sql.Context) ([]sql.Row, error) {
+		if bad != "" {
+			return nil, invalid(bad)
+		}
+		return []sql.Row{{types.NewOkResult(0)}}, p.g.setLocality(ctx, db, table, l)
+	}
+	return inject(tableAuth(sqlparser.AuthType_ALTER, db, table), n)
+}
+
+func (p *parser) godwit(topic string) sqlparser.Statement {
+	if topic == "statement cost" {
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW GODWIT STATEMENT COST", sch: costSchema(), run: showCost})
+	}
+	cols, _, ok := []string(nil), [][]string(nil), false
+	if p.g.cluster != nil {
+		cols, _, ok = p.g.cluster.Status(context.Background(), topic)
+	}
+	n := &ownNode{g: p.g, name: "SHOW GODWIT", sch: textSchema(cols...)}
+	n.run = func(ctx *sql.Context) ([]sql.Row, error) {
+		if !ok {
+			return nil, invalid("SHOW GODWIT knows no topic '" + topic + "'; STATEMENT COST always works")
+		}
+		_, rows, _ := p.g.cluster.Status(ctx, topic)
+		out := make([]sql.Row, len(rows))
+		for i, r := range rows {
+			for _, v := range r {
+				out[i] = append(out[i], v)
+			}
+		}
+		return out, nil
+	}
+	return inject(ignoreAuth, n)
+}
+
+var ignoreAuth = sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}
+
+func tableAuth(kind, db, table string) sqlparser.AuthInformation {
+	return sqlparser.AuthInformation{
+		AuthType: kind, TargetType: sqlparser.AuthTargetType_SingleTableIdentifier, TargetNames: []string{db, table},
+	}
+}
+
+func inject(a sqlparser.AuthInformation, n *ownNode) sqlparser.Statement {
+	return sqlparser.InjectedStatement{Auth: a, Statement: n}
+}
+
+// ownNode is a statement of ours as a plan node.
+type ownNode struct {
+	g      *gateway
+	name   string
+	sch    sql.Schema
+	writes bool
+	run    func(*sql.Context) ([]sql.Row, error)
+}
+
+var _ sql.ExecSourceRel = (*ownNode)(nil)
+
+// WithResolvedChildren implements sqlparser.Injectable.
+func (n *ownNode) WithResolvedChildren(context.Context, []any) (any, error) { return n, nil }
+
+func (n *ownNode) String() string                                           { return n.name }
+func (n *ownNode) Resolved() bool                                           { return true }
+func (n *ownNode) Schema(*sql.Context) sql.Schema                           { return n.sch }
+func (n *ownNode) Children() []sql.Node                                     { return nil }
+func (n *ownNode) IsReadOnly() bool                                         { return !n.writes }
+func (n *ownNode) WithChildren(*sql.Context, ...sql.Node) (sql.Node, error) { return n, nil }
+
+// RowIter implements sql.ExecSourceRel.
+func (n *ownNode) RowIter(ctx *sql.Context, _ sql.Row) (sql.RowIter, error) {
+	rows, err := n.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sql.RowsToRowIter(rows...), nil
+}
+
+func textSchema(names ...string) sql.Schema {
+	s := make(sql.Schema, len(names))
+	for i, n := range names {
+		s[i] = &sql.Column{Name: n, Type: types.LongText, Nullable: true}
+	}
+	return s
+}
