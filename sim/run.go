@@ -63,6 +63,9 @@ func Run(cfg Config) *Outcome {
 			})
 		}
 	}
+	if cfg.Break.LyingDisk {
+		clients.Go(func() { w.lie(b.stop) })
+	}
 	time.Sleep(cfg.Warmup)
 	w.torment(o.Faults)
 	b.probe()
