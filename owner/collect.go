@@ -135,7 +135,7 @@ func (r *Replica) collectKeys(ctx context.Context, term uint64, keys []base.Key,
 		for _, k := range ready {
 			c.Collect.Keys = append(c.Collect.Keys, k)
 		}
-	})
+	}, nil)
 	if err != nil {
 		return err
 	}

@@ -274,6 +274,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 	for i, w := range e.writes {
 		x.keys[i] = w.Key
 	}
+	r.locks.Ending(x.id, true)
 	var cmd *wire.Command
 	if q.Prepare {
 		x.phase = preparing
@@ -354,6 +355,7 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 func (r *Replica) unpend(x *txnState) {
 	x.phase, x.keys, x.handover, x.ts = active, nil, nil, 0
 	delete(r.pending, x)
+	r.locks.Ending(x.id, false)
 	if x.gone != nil && !x.ended {
 		close(x.gone)
 		x.gone = nil
@@ -363,8 +365,9 @@ func (r *Replica) unpend(x *txnState) {
 	}
 }
 
-// proposeCommand logs a command that assigns no timestamp and waits until it is applied.
-func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wire.Command)) (outcome, error) {
+// proposeCommand logs a command that assigns no timestamp and waits until it
+// is applied. after, if not nil, runs once it is, also when nobody waits any more.
+func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wire.Command), after func(outcome)) (outcome, error) {
 	r.propMu.Lock()
 	r.mu.Lock()
 	if r.lead.term != term || !r.lead.serving {
@@ -382,7 +385,14 @@ func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wi
 		p := proposed{err: err}
 		p.out, _ = res.(outcome)
 		r.leaseFailed(term, err)
-		done <- p
+		if err != nil || after == nil {
+			done <- p
+			return
+		}
+		go func() {
+			after(p.out)
+			done <- p
+		}()
 	})
 	r.propMu.Unlock()
 	select {

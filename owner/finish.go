@@ -73,26 +73,22 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 
 // decide logs the outcome of a prepared transaction and ends it here.
 func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit bool, ts base.Timestamp) (outcome, error) {
-	out, err := r.proposeCommand(ctx, term, func(c *wire.Command) {
+	return r.proposeCommand(ctx, term, func(c *wire.Command) {
 		c.Decide = &wire.Decide{Txn: id[:], Commit: commit, Ts: uint64(ts)}
+	}, func(out outcome) {
+		// Whether or not somebody still waits for the answer: the decision is in the log.
+		if out.state == wire.TxnState_COMMITTED {
+			_ = r.waitPast(context.Background(), out.ts)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.lead.term == term {
+			r.lead.floor = max(r.lead.floor, out.ts)
+			if x := r.txns[id]; x != nil {
+				r.release(x, true)
+			}
+		}
 	})
-	if err != nil {
-		return out, err
-	}
-	if out.state == wire.TxnState_COMMITTED {
-		if err := r.waitPast(context.Background(), out.ts); err != nil {
-			return out, err
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.lead.term == term {
-		r.lead.floor = max(r.lead.floor, out.ts)
-		if x := r.txns[id]; x != nil {
-			r.release(x, true)
-		}
-	}
-	return out, nil
 }
 
 // Resolve tells how a transaction stands here. If it neither prepared nor
@@ -137,7 +133,7 @@ func (r *Replica) resolve(ctx context.Context, q *wire.ResolveRequest, resp *wir
 	if !known {
 		// Whatever was proposed before lies before the refusal in the log.
 		var err error
-		out, err = r.proposeCommand(ctx, term, func(c *wire.Command) { c.Refuse = id[:] })
+		out, err = r.proposeCommand(ctx, term, func(c *wire.Command) { c.Refuse = id[:] }, nil)
 		if err != nil {
 			return err
 		}
@@ -193,6 +189,8 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 			if v := r.rep.prepared[id]; v != nil {
 				x.deciding = true
 				stale = append(stale, v)
+			} else {
+				r.release(x, true) // decided by an entry of another proposer
 			}
 		}
 	}

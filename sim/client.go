@@ -29,6 +29,7 @@ type bench struct {
 	versions map[[2]string]base.Timestamp
 	exists   []existed
 	kinds    map[string]*[3]int
+	through  map[int64]int // the process through which a transaction ran
 	errors   map[string]int
 }
 
@@ -223,6 +224,7 @@ func (c *client) attempt(l *life, kind string, opts kv.Options, fn func(t *tx) e
 	defer cancel()
 	t := &tx{c: c, ctx: ctx}
 	t.rec = c.rec.Begin(c.id, fmt.Sprint("r", c.region))
+	c.via(t.rec.ID(), l)
 	from := int64(c.w.now())
 	t.Txn = l.node.DB().Begin(opts)
 	err := fn(t)
@@ -268,6 +270,12 @@ func (c *client) attempt(l *life, kind string, opts kv.Options, fn func(t *tx) e
 	c.count(kind, 2, err)
 	c.renew()
 	return false, false
+}
+
+func (b *bench) via(txn int64, l *life) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.through[txn] = l.number
 }
 
 // renew makes the client another one: its last transaction may still be running.

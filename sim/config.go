@@ -39,12 +39,17 @@ type Config struct {
 	Break Break
 }
 
-// Break is what a deliberately broken run breaks.
+// Break is what a deliberately broken run breaks, always from outside: a thing
+// that the database is told it can rely on.
 type Break struct {
-	// ClockBeyond has the clocks off by up to so many times their bound.
+	// ClockBeyond has the clocks off by up to so many times the bound that they state.
 	ClockBeyond float64
-	// LyingDisk loses synced commits in a crash.
+	// RemoteLocks has owners take no locks for gateways on other nodes.
+	RemoteLocks bool
+	// LyingDisk has a crash lose commits of the last moments although they were synced.
 	LyingDisk bool
+	// EarlyPulses has pulses close timestamps that are still to come.
+	EarlyPulses time.Duration
 }
 
 // Pick draws a configuration.
@@ -55,8 +60,8 @@ func Pick(seed uint64) Config {
 		LAN: 250 * time.Microsecond, Jitter: time.Duration(r.IntN(4)) * 3 * time.Millisecond,
 		ClockBound: pick(r, 100*time.Microsecond, 2*time.Millisecond, 10*time.Millisecond, 30*time.Millisecond),
 		SyncDelay:  pick(r, 200*time.Microsecond, 2*time.Millisecond, 15*time.Millisecond),
-		Workload:   pick(r, "mixed", "mixed", "mixed", "bank"), Clients: 1 + r.IntN(3),
-		Keys: 2 + r.IntN(5), NoWait: pick(r, 0, 30, 100), Think: pick(r, 5*time.Millisecond, 50*time.Millisecond),
+		Workload:   pick(r, "mixed", "mixed", "mixed", "bank"), Clients: 1 + r.IntN(4),
+		Keys: 2 + r.IntN(7), NoWait: pick(r, 0, 30, 100), Think: pick(r, 5*time.Millisecond, 50*time.Millisecond),
 		Warmup: 2 * time.Second, Duration: 20 * time.Second, Faults: 3 + r.IntN(8),
 		GCAge: pick(r, 10*time.Minute, 4*time.Second), ShortLogs: r.IntN(2) == 0,
 	}

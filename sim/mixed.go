@@ -216,6 +216,8 @@ func (m *mixed) appendList() {
 	})
 }
 
+func isList(key string) bool { return strings.HasPrefix(key, "l") }
+
 func elements(list string) []string {
 	if list == "" {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -14,12 +15,16 @@ import (
 // before it is handled, in order where order is promised.
 type slowed struct {
 	wan.Transport
-	by *atomic.Int64 // ns
+	by  *atomic.Int64 // ns
+	brk *Break
 }
 
 func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 	s.Transport.Handle(kind, func(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
 		time.Sleep(time.Duration(s.by.Load()))
+		if s.brk.RemoteLocks {
+			body = unlock(kind, body)
+		}
 		return h(ctx, from, body)
 	})
 }
@@ -27,6 +32,50 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 func (s slowed) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []byte)) {
 	s.Transport.HandleOrdered(kind, func(from base.NodeID, body []byte) {
 		time.Sleep(time.Duration(s.by.Load()))
+		if s.brk.EarlyPulses > 0 && kind == wire.KindPulse {
+			body = hasten(body, s.brk.EarlyPulses)
+		}
 		h(from, body)
 	})
+}
+
+// hasten breaks the promises in a pulse.
+func hasten(body []byte, by time.Duration) []byte {
+	var p wire.Pulse
+	if p.UnmarshalVT(body) != nil {
+		return body
+	}
+	for _, l := range p.Leads {
+		l.Closed += uint64(by)
+	}
+	out, err := p.MarshalVT()
+	if err != nil {
+		return body
+	}
+	return out
+}
+
+// unlock makes a snapshot read of a locking one, and a commit that says so.
+func unlock(kind wire.Kind, body []byte) []byte {
+	var m wan.Msg
+	switch kind {
+	case wire.KindRead:
+		var q wire.ReadRequest
+		if q.UnmarshalVT(body) == nil && kv.LockMode(q.Lock) != kv.LockNone {
+			q.Lock, q.ReadTs = uint32(kv.LockNone), uint64(time.Now().UnixNano())
+			m = &q
+		}
+	case wire.KindCommit:
+		var q wire.CommitRequest
+		if q.UnmarshalVT(body) == nil {
+			q.LockTerm = 0
+			m = &q
+		}
+	}
+	if m != nil {
+		if out, err := m.MarshalVT(); err == nil {
+			return out
+		}
+	}
+	return body
 }

@@ -31,10 +31,10 @@ type world struct {
 	start time.Time
 	log   *journal
 
-	mu     sync.Mutex
-	errs   []error // what went wrong; guarded by mu
-	dying  sync.WaitGroup
-	broken atomic.Bool
+	mu    sync.Mutex
+	errs  []error // what went wrong; guarded by mu
+	dying sync.WaitGroup
+	lives atomic.Int64
 }
 
 // host is a machine: its disk and clock outlive the processes on it.
@@ -51,13 +51,15 @@ type host struct {
 	// virtual time, and who waits for a mutex stops it.
 	power chan struct{}
 	fs    *vfs.MemFS // guarded by power
+	stale *vfs.MemFS // with Break.LyingDisk: what a crash leaves; guarded by power
 	life  atomic.Pointer[life]
 }
 
 // life is one process on a host.
 type life struct {
-	node  *node.Node
-	store *store.Store
+	number int // in order of starting
+	node   *node.Node
+	store  *store.Store
 	// ctx ends when the process does; dead is set before.
 	ctx  context.Context
 	kill context.CancelFunc
@@ -109,7 +111,6 @@ func (w *world) now() time.Duration { return time.Since(w.start) }
 func (w *world) fail(format string, args ...any) {
 	err := fmt.Errorf("%v: %w", w.now().Round(time.Millisecond), fmt.Errorf(format, args...))
 	w.log.printf("FAILURE %v", err)
-	w.broken.Store(true)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.errs = append(w.errs, err)
@@ -135,7 +136,7 @@ func (h *host) boot() {
 		return
 	}
 	w := h.w
-	l := &life{}
+	l := &life{number: int(w.lives.Add(1))}
 	l.ctx, l.kill = context.WithCancel(context.Background())
 	log := w.log.slog(slog.LevelInfo).With("node", h.id)
 	log = slog.New(mortal{log.Handler(), l})
@@ -148,7 +149,7 @@ func (h *host) boot() {
 	id := *w.ident
 	id.Node = h.id
 	l.node, err = node.Assemble(node.Parts{
-		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow}, Source: h.clock,
+		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break}, Source: h.clock,
 		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
 	})
 	if err != nil {
@@ -187,10 +188,30 @@ func (h *host) crash() bool {
 	}
 	l.dead.Store(true)
 	h.w.net.Crash(h.id)
-	h.fs = h.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: h.rng.IntN(3) * 50, RNG: h.rng})
+	if h.w.cfg.Break.LyingDisk && h.stale != nil {
+		h.fs = h.stale.CrashClone(vfs.CrashCloneCfg{})
+	} else {
+		h.fs = h.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: h.rng.IntN(3) * 50, RNG: h.rng})
+	}
 	l.kill()
 	h.w.bury(l)
 	return true
+}
+
+// lie keeps an old state of the disks, for Break.LyingDisk, until stop.
+func (w *world) lie(stop <-chan struct{}) {
+	for {
+		for _, h := range w.hosts {
+			h.power <- struct{}{}
+			h.stale = h.fs.CrashClone(vfs.CrashCloneCfg{})
+			<-h.power
+		}
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // bury ends the goroutines of a dead process; nobody hears of them any more.

@@ -57,7 +57,7 @@ func (b *Batch) CommitAsync(sync bool) error {
 	if b.committed {
 		return base.Errorf(base.CodeInvalid, "a batch was committed twice")
 	}
-	if sync && b.s.opts.SyncDelay != nil && !b.b.Empty() {
+	if sync && b.s.opts.SyncDelay != nil && len(b.logs) > 0 && !b.exclusive {
 		if err := b.s.db.Apply(b.b, pebble.NoSync); err != nil {
 			return b.s.wrap(err)
 		}

@@ -42,9 +42,9 @@ type Options struct {
 	// Simulation runs nothing in the background: no automatic compactions, no table
 	// statistics. For clusters in virtual time.
 	Simulation bool
-	// SyncDelay, in simulation, is asked at every synced commit for how long the disk takes: until
-	// then a crash loses the commit, though it is visible. Nil is no time. (A file system that
-	// sleeps would do so under Pebble's mutexes, which stops virtual time.)
+	// SyncDelay, in simulation, is asked at every synced commit of log entries for how long the disk
+	// takes: until then a crash loses the commit, though it is visible. Nil is no time. (A file system
+	// that sleeps would do so under Pebble's mutexes, and merges under those of a shard, which stops virtual time.)
 	SyncDelay func() time.Duration
 	// Logger receives warnings; nil is slog.Default.
 	Logger *slog.Logger

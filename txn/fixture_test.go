@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -71,6 +72,7 @@ type node struct {
 	db     *DB
 	stop   chan struct{}
 	wg     sync.WaitGroup
+	up     atomic.Pointer[DB] // db while the node runs, for clients beside the one who restarts it
 
 	mu    sync.Mutex
 	leads map[base.GroupID]base.NodeID
@@ -176,6 +178,7 @@ func (n *node) start() {
 		c.tc(&tc)
 	}
 	n.db = New(tc)
+	n.up.Store(n.db)
 	n.wg.Go(n.pulses)
 }
 
@@ -209,6 +212,7 @@ func (n *node) pulses() {
 
 // halt stops a node; start brings it back with what its disk holds.
 func (n *node) halt() {
+	n.up.Store(nil)
 	close(n.stop)
 	n.wg.Wait()
 	n.db.Close()

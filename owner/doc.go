@@ -1,0 +1,68 @@
+// Package owner evaluates requests for the rows of a group at its leader, and
+// is the state machine that the group's log drives at every replica. It is the only place where a
+// row is locked, and where a commit timestamp is chosen.
+//
+// What every replica derives from the log alone: versions, prepared and
+// finished transactions, leases, the join of all vectors, the closed timestamp. What only the
+// leader has, in memory, and loses with its term: locks, registered transactions, the timestamp floor.
+//
+// # Lease (PROTOCOLS A1)
+//
+//	I1 A leader reads and closes timestamps only while clock.Latest() is below the end of a lease of its own that
+//	   was applied in its own term; a read at or above that end waits for the renewal. A new leader
+//	   serves when its clock's lower bound has passed the end of every other holder's lease in its log
+//	   (unless that holder revoked it: an entry with a lower end), has applied the join of all vectors in its log (C3), and
+//	   holds the write locks of all prepared transactions again.
+//
+// # Timestamps
+//
+//	I2 Timestamps are assigned and handed to the log in one order, each above the floor. The floor is at
+//	   least: every snapshot served or promised closed, every timestamp assigned, every lease end and commit
+//	   timestamp in the log of a new leader. A write also lies above the version whose label makes this group its
+//	   key's owner, hence above all that the previous owner served or wrote (C2).
+//	I3 A snapshot read raises the floor to its timestamp first, then waits for what was proposed or prepared at or below
+//	   it on its spans, and only then opens its view: nothing can appear in that view's past. Locks of
+//	   transactions that have not begun to commit do not matter to it. A gap being handed over counts as written.
+//	I4 What a view says about ownership is what counts, and it is taken after the last wait. Parts
+//	   that others own are answered as Foreign, with the log entry that made them so.
+//	I5 Commit wait: locks of a commit are released, and its client answered, when true time has passed its
+//	   timestamp everywhere; a snapshot read does not return a version before that either. A cluster of one node
+//	   skips it and lets its clock follow instead. In no other case may the timestamps assigned feed
+//	   the clock: the meta group commits ahead of now.
+//	I6 A closed timestamp in a log entry holds as of that entry: commits in flight lie before it, undecided votes
+//	   above it. One told by pulse holds as of the index told with it, the applied one, so commits in flight must lie above it
+//	   too. The two must not be mixed up: the closed timestamp of an entry in flight, told with the applied
+//	   index, lets a follower read just before the commit it has not got.
+//
+// # Ownership (C2-C5)
+//
+// The owner of a key is the home of its newest version, a tombstone too; of a
+// key without versions, that of its predecessor in the section; else base.Key.DefaultOwner.
+//
+//	I7 Only a logged write of the present owner changes who owns a key: a new row (also in the place of a
+//	   tombstone) gets the home of its writer, and with it the gap up to the next key. Such a write locks that gap
+//	   exclusively: what somebody has locked or prepared is not handed over. The label is chosen
+//	   by the owner and logged; applying an entry looks at no row, since other groups' logs
+//	   change rows as well and replicas apply them in different orders. Collecting a tombstone merges its gap into
+//	   its predecessor's only where one group owns both, under an exclusive lock from the predecessor to the next key.
+//
+// # Transactions of several groups (B3-B5)
+//
+//	I8 A vote [lo, hi) is durable. The transaction has committed iff every participant listed has logged its
+//	   Prepare and max(lo) < min(hi), at max(lo). Nobody decides by timeout: who wants to know asks all
+//	   (Resolve), and a participant that has neither voted nor ended logs its refusal first. A coordinator may
+//	   abort on its own only if some participant certainly did not and will not vote.
+//	I9 hi is at most the lease end: read locks die with the term, and whatever a successor lets happen to those rows lies
+//	   above that end. lo of a group that was only read is just above what was read; lo of a writer is like
+//	   any commit timestamp, also if its deletes found nothing.
+//	I10 A decision takes effect, locks included, when it is applied, whoever proposed it and whether or not he still
+//	   waits. It raises the floor to the commit timestamp before it releases the locks.
+//	I11 An attempt that began more than RecordAge before the closed timestamp of the log is refused by every replica
+//	   alike, so outcomes older than that may be forgotten; but only when every group has said (GroupLead.settled)
+//	   that it has nothing undecided of that age.
+//
+// # Lock order
+//
+// Replica.propMu before Replica.mu. Neither is held while waiting for anything
+// but the store's reads; done callbacks of the group take mu only.
+package owner
