@@ -62,7 +62,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	fmt.Fprintf(stderr, "godwit: %s\n", indent(plain(err).Error()))
 	var usage usageError
-	if !understood || errors.As(err, &usage) {
+	var driver workload.UsageError
+	if !understood || errors.As(err, &usage) || errors.As(err, &driver) {
 		fmt.Fprintf(stderr, "Run '%s --help' for what it takes.\n", cmd.CommandPath())
 		return exitUsage
 	}

@@ -69,8 +69,22 @@ func (c *common) register(f *pflag.FlagSet) {
 	f.StringVar(&c.opts.Isolation, "isolation", "", `isolation level to set, e.g. "SERIALIZABLE" (default: the server's)`)
 }
 
+// UsageError is a bad value on the command line.
+type UsageError struct{ error }
+
+// Unwrap returns what is wrong with it.
+func (e UsageError) Unwrap() error { return e.error }
+
 // open makes the workload and its targets.
 func (c *common) open(name string) (Workload, []Target, error) {
+	w, targets, err := c.make(name)
+	if err != nil {
+		err = UsageError{err}
+	}
+	return w, targets, err
+}
+
+func (c *common) make(name string) (Workload, []Target, error) {
 	c.opts.Isolation = strings.ToUpper(c.opts.Isolation)
 	c.opts.YCSB.Mix = strings.ToUpper(c.opts.YCSB.Mix)
 	w, err := New(name, c.opts)
@@ -182,6 +196,9 @@ func runCommand(name string) *cobra.Command {
 		w, targets, err := c.open(name)
 		if err != nil {
 			return err
+		}
+		if err := ro.validate(); err != nil {
+			return UsageError{err}
 		}
 		out := cmd.OutOrStdout()
 		if !quiet {
