@@ -53,6 +53,7 @@ type host struct {
 	fs    *vfs.MemFS // guarded by power
 	stale *vfs.MemFS // with Break.LyingDisk: what a crash leaves; guarded by power
 	life  atomic.Pointer[life]
+	sql   *pipeListener // of the process; guarded by power
 }
 
 // life is one process on a host.
@@ -148,10 +149,15 @@ func (h *host) boot() {
 	l.store = st
 	id := *w.ident
 	id.Node = h.id
-	l.node, err = node.Assemble(node.Parts{
+	parts := node.Parts{
 		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break}, Source: h.clock,
 		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
-	})
+	}
+	if w.cfg.SQL {
+		h.sql = newPipeListener()
+		parts.SQLListener = h.sql
+	}
+	l.node, err = node.Assemble(parts)
 	if err != nil {
 		w.fail("node %d does not start: %w", h.id, err)
 		return
