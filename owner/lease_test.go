@@ -164,8 +164,6 @@ func TestOutlivesLease(t *testing.T) {
 			if r.lead.floor < end {
 				t.Errorf("revoked %v: its floor %s is below the old lease's end %s", revoked, r.lead.floor, end)
 			}
-			r.set.Close()
-			_ = r.store.Close()
 		})
 	}
 }
