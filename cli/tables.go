@@ -34,6 +34,9 @@ func table(rows [][]string) []string {
 
 // span shows a duration with three digits at most.
 func span(d time.Duration) string {
+	if d < 0 {
+		return "-" + span(-d)
+	}
 	switch {
 	case d == 0:
 		return "0"

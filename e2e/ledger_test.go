@@ -4,24 +4,36 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/godwitdb/godwit/workload"
 )
 
 // ledger records what clients were told. In every region a writer runs
 // transactions that insert a row with a number of their own and count up a row
-// of the region; a transaction that was acknowledged must be there at the end,
-// one that failed may be, nothing else is, and each is there as a whole.
+// of the region. At the end an acknowledged transaction must be there, one
+// whose commit brought no answer may be, nothing else is, and each is there as a whole.
 type ledger struct {
 	c    *processes
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu    sync.Mutex
-	acked map[int64]bool // by number; false is unknown
-	done  []int          // acknowledged transactions by region
+	mu   sync.Mutex
+	sent map[int64]outcome
+	done []int // acknowledged transactions by region
 }
+
+// outcome is what a client knows of a transaction.
+type outcome int
+
+const (
+	refused      outcome = iota // failed before its commit was sent, or the answer said that it is rolled back
+	unknown                     // the commit brought no answer, or one that says so
+	acknowledged                // the commit succeeded
+)
 
 // openLedger makes the tables in database db, one row homed in each region, and starts the writers.
 func openLedger(t *testing.T, c *processes, db string) *ledger {
@@ -32,7 +44,7 @@ func openLedger(t *testing.T, c *processes, db string) *ledger {
 	exec1(t, first, "CREATE TABLE ledger (n BIGINT PRIMARY KEY, region INT NOT NULL, value BIGINT NOT NULL)")
 	exec1(t, first, "CREATE TABLE counter (region INT PRIMARY KEY, n BIGINT NOT NULL, probe BIGINT NOT NULL)")
 	ctx, stop := context.WithCancel(context.Background())
-	l := &ledger{c: c, stop: stop, acked: map[int64]bool{}, done: make([]int, len(c.regions))}
+	l := &ledger{c: c, stop: stop, sent: map[int64]outcome{}, done: make([]int, len(c.regions))}
 	for r, name := range c.regions {
 		exec1(t, c.of(name)[0].open(t, db), "INSERT INTO counter VALUES (?, 0, 0)", r)
 		var pools []*sql.DB
@@ -54,33 +66,39 @@ func (l *ledger) close() {
 func (l *ledger) write(ctx context.Context, region int, pools []*sql.DB) {
 	for i := int64(0); ctx.Err() == nil; i++ {
 		n := i*int64(len(l.c.regions)) + int64(region)
+		o := post(ctx, pools[i%int64(len(pools))], region, n)
 		l.mu.Lock()
-		l.acked[n] = false
-		l.mu.Unlock()
-		if err := post(ctx, pools[i%int64(len(pools))], region, n); err != nil {
-			pause(ctx, 20*time.Millisecond)
-			continue
+		l.sent[n] = o
+		if o == acknowledged {
+			l.done[region]++
 		}
-		l.mu.Lock()
-		l.acked[n] = true
-		l.done[region]++
 		l.mu.Unlock()
+		if o != acknowledged {
+			pause(ctx, 20*time.Millisecond)
+		}
 	}
 }
 
-func post(ctx context.Context, db *sql.DB, region int, n int64) error {
+func post(ctx context.Context, db *sql.DB, region int, n int64) outcome {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return refused
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit there is nothing to roll back
 	if _, err := tx.ExecContext(ctx, "INSERT INTO ledger VALUES (?, ?, ?)", n, region, value(n)); err != nil {
-		return err
+		return refused
 	}
 	if _, err := tx.ExecContext(ctx, "UPDATE counter SET n = n + 1 WHERE region = ?", region); err != nil {
-		return err
+		return refused
 	}
-	return tx.Commit()
+	err = tx.Commit()
+	switch {
+	case err == nil:
+		return acknowledged
+	case workload.Retryable(err):
+		return refused
+	}
+	return unknown
 }
 
 // value of a row follows from its number, so that a mixed-up row shows.
@@ -100,6 +118,30 @@ func (l *ledger) acknowledged() []int {
 	return append([]int(nil), l.done...)
 }
 
+// advances waits until every one of the regions has n more transactions
+// acknowledged, of whatever shards, and returns how long that took.
+func (l *ledger) advances(t *testing.T, n int, regions ...string) time.Duration {
+	t.Helper()
+	begin, before := time.Now(), l.acknowledged()
+	for {
+		slow := ""
+		now := l.acknowledged()
+		for r, name := range l.c.regions {
+			if slices.Contains(regions, name) && now[r] < before[r]+n {
+				slow = name
+			}
+		}
+		took := time.Since(begin)
+		if slow == "" {
+			return took
+		}
+		if took > patience {
+			t.Fatalf("%s did not commit %d transactions within %s: %v then, %v now\n%s", slow, n, patience, before, now, l.c.status(t))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // compare stops the writers and reads the ledger through every region.
 func (l *ledger) compare(t *testing.T, db string) {
 	t.Helper()
@@ -112,26 +154,24 @@ func (l *ledger) compare(t *testing.T, db string) {
 			t.Errorf("no transaction of %s was ever acknowledged", name)
 		}
 	}
-	unknown := 0
-	for _, ok := range l.acked {
-		if !ok {
-			unknown++
-		}
+	count := map[outcome]int{}
+	for _, o := range l.sent {
+		count[o]++
 	}
-	t.Logf("ledger: %v transactions acknowledged by region, %d with an unknown outcome", l.done, unknown)
+	t.Logf("ledger: %v transactions acknowledged by region, %d refused, %d with an unknown outcome", l.done, count[refused], count[unknown])
 }
 
 func (l *ledger) compareAt(db *sql.DB) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	tx, err := db.BeginTx(ctx, nil)
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one snapshot
 	if err != nil {
-		return err
+		return fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // it only reads
 	rows, err := tx.QueryContext(ctx, "SELECT n, region, value FROM ledger")
 	if err != nil {
-		return err
+		return fmt.Errorf("read the ledger: %w", err)
 	}
 	defer rows.Close()
 	seen := map[int64]bool{}
@@ -141,28 +181,28 @@ func (l *ledger) compareAt(db *sql.DB) error {
 		if err := rows.Scan(&n, &region, &v); err != nil {
 			return err
 		}
-		if _, sent := l.acked[n]; !sent || v != value(n) || region != n%int64(len(l.c.regions)) || seen[n] {
-			return fmt.Errorf("row %d (region %d, value %d) was never written like this", n, region, v)
+		if l.sent[n] == refused || v != value(n) || region != n%int64(len(l.c.regions)) || seen[n] {
+			return fmt.Errorf("row %d (region %d, value %d) was refused, or never sent like this", n, region, v)
 		}
 		seen[n] = true
 		perRegion[region]++
 	}
 	if err := rows.Err(); err != nil {
-		return err
+		return fmt.Errorf("read row %d of the ledger: %w", len(seen), err)
 	}
 	lost := 0
-	for n, ok := range l.acked {
-		if ok && !seen[n] {
+	for n, o := range l.sent {
+		if o == acknowledged && !seen[n] {
 			lost++
 		}
 	}
 	if lost > 0 {
-		return fmt.Errorf("%d of %d acknowledged transactions are lost", lost, len(l.acked))
+		return fmt.Errorf("%d acknowledged transactions are lost", lost)
 	}
 	for r, want := range perRegion {
 		var n int64
 		if err := tx.QueryRowContext(ctx, "SELECT n FROM counter WHERE region = ?", r).Scan(&n); err != nil {
-			return err
+			return fmt.Errorf("read counter %d: %w", r, err)
 		}
 		if n != want {
 			return fmt.Errorf("region %d has %d rows but counted %d: half a transaction is there", r, want, n)

@@ -58,7 +58,7 @@ var onlyIn = map[string]struct {
 	homes []string
 	why   string
 }{
-	"github.com/cockroachdb/pebble":      {[]string{"store"}, "one package knows how bytes lie on disk"},
+	"github.com/cockroachdb/pebble":      {[]string{"store", "sim"}, "one package knows how bytes lie on disk; sim brings the file system that crashes"},
 	"go.etcd.io/raft":                    {[]string{"group", "store"}, "consensus is one mechanism; store implements its log"},
 	"github.com/dolthub/go-mysql-server": {[]string{"sqlfront"}, "its API moves; one package follows it"},
 	"net/http":                           {[]string{"cluster", "node", "cli", "e2e", "workload", "obs", "wan", "bench", "sim"}, "policies and state machines do no I/O"},

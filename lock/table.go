@@ -68,6 +68,9 @@ func (o Outcome) String() string { return [...]string{"granted", "waiting", "die
 // Waiter is a request that waits, or did.
 type Waiter struct {
 	Data any
+	// Young: it waits for an older transaction that is ending. The wait should
+	// be short and has to be bounded (see Table.Ending).
+	Young bool
 
 	txn    *txn
 	node   *node
@@ -115,6 +118,7 @@ type txn struct {
 	held    []*node   // nodes with a grant of this transaction
 	ranges  []*node   // those of held that are no points
 	waiting []*Waiter // queued requests
+	ending  bool      // see Ending
 }
 
 // older reports whether a goes before b under WAIT_DIE.
@@ -142,6 +146,17 @@ func New(limits Limits) *Table {
 	return &Table{limits: limits.withDefaults(), points: map[string]*node{}, txns: map[base.TxnID]*txn{}}
 }
 
+// Ending tells that a transaction is committing (or, with on false, that it
+// goes on after all). Under WAIT_DIE younger transactions then wait for it too, for a
+// short time: its client may have been answered already, and must not lose to its own
+// past. A Prepare elsewhere may still wait for a lock, so such waits could
+// close a circle: the caller bounds them.
+func (t *Table) Ending(id base.TxnID, on bool) {
+	if x := t.txns[id]; x != nil {
+		x.ending = on
+	}
+}
+
 // Acquire asks for a lock. If it has to wait, the Waiter is reported by a later
 // call's Events, exactly once, unless it is cancelled or its transaction is
 // released. Errors are limits: base.CodeInvalid if the transaction holds too
@@ -166,11 +181,14 @@ func (t *Table) Acquire(r Request) (Outcome, *Waiter, Events, error) {
 	// n is the node of exactly this span, if there is one.
 	n := t.find(r.Span)
 	w := Waiter{txn: x, mode: r.Mode, jump: jump, seq: t.seq + 1}
-	conflict, dies := false, false
+	conflict, dies, young := false, false, false
 	t.overlapping(r.Span, n, func(o *node) bool {
 		t.blockers(o, &w, func(b *txn) bool {
 			conflict = true
-			dies = dies || !x.older(b)
+			if !x.older(b) {
+				dies = dies || !b.ending
+				young = true
+			}
 			return !dies && !r.NoWait
 		})
 		return !conflict || !dies && !r.NoWait
@@ -203,7 +221,7 @@ func (t *Table) Acquire(r Request) (Outcome, *Waiter, Events, error) {
 	out := Granted
 	var res *Waiter
 	if conflict {
-		res = &Waiter{Data: r.Data, txn: x, node: n, mode: r.Mode, jump: jump, seq: t.seq, queued: true}
+		res = &Waiter{Data: r.Data, Young: young, txn: x, node: n, mode: r.Mode, jump: jump, seq: t.seq, queued: true}
 		n.queue = append(n.queue, res)
 		x.waiting = append(x.waiting, res)
 		t.waiters++

@@ -274,6 +274,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 	for i, w := range e.writes {
 		x.keys[i] = w.Key
 	}
+	r.locks.Ending(x.id, true)
 	var cmd *wire.Command
 	if q.Prepare {
 		x.phase = preparing
@@ -354,6 +355,7 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 func (r *Replica) unpend(x *txnState) {
 	x.phase, x.keys, x.handover, x.ts = active, nil, nil, 0
 	delete(r.pending, x)
+	r.locks.Ending(x.id, false)
 	if x.gone != nil && !x.ended {
 		close(x.gone)
 		x.gone = nil

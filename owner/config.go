@@ -89,6 +89,7 @@ const (
 	maxScanned     = 200_000         // keys, tombstones included, looked at for one answer
 	maxFinished    = 100_000         // transactions remembered as finished
 	finishedMemory = 30 * time.Second
+	endingWait     = time.Second // how long a younger transaction waits for one that is committing
 	tickInterval   = 200 * time.Millisecond
 )
 

@@ -159,6 +159,7 @@ func (r *Replica) lockPrepared() error {
 			}
 		}
 		x.sortKeys()
+		r.locks.Ending(id, true)
 		r.txns[id] = x
 		if len(x.keys) > 0 {
 			r.pending[x] = struct{}{}

@@ -3,6 +3,8 @@ package owner
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -58,37 +60,73 @@ func (nowhere) Call(context.Context, base.NodeID, wire.Kind, wan.Msg, wan.Msg) e
 	return base.Errorf(base.CodeUnavailable, "nobody is there")
 }
 
-// TestPulseHidesNothing is I6: while a commit is in flight, what a leader tells
-// by pulse, as of its applied index, lies below that commit; what the commit's own entry says may not.
-func TestPulseHidesNothing(t *testing.T) {
+// leader is a replica of the meta group that leads, over a quiet group.
+func leader(t *testing.T) (*Replica, *quiet) {
 	st, err := store.Open(store.Options{Dir: "db", FS: vfs.NewMem(), Simulation: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.Close()
 	s := NewSet(Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: nowhere{}, Directory: nowhere{}})
-	defer s.Close()
+	t.Cleanup(func() { s.Close(); _ = st.Close() })
 	r, err := s.Add(base.MetaGroup)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := &quiet{r: r}
 	r.Attach(q)
-	r.mu.Lock()
 	now := r.clock.Latest()
 	r.lead = leadership{term: 1, serving: true, leaseEnd: now.Add(r.cfg.Lease), asked: now.Add(r.cfg.Lease), floor: now}
-	id := base.MakeTxnID(now, 1, 1)
+	return r, q
+}
+
+var metaRow = append(base.IndexPrefix(0, 16, 0, 0), 'k')
+
+// proposal proposes a write of metaRow and returns what was assigned.
+func proposal(t *testing.T, r *Replica, seq uint32, prepare bool) (*evaluation, chan proposed) {
+	id := base.MakeTxnID(r.clock.Now(), 1, seq)
+	r.mu.Lock()
 	x, err := r.admit(&wire.TxnMeta{Id: id[:]}, 0)
 	r.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire.Write{Key: append(base.IndexPrefix(0, 16, 0, 0), 'k'), Value: []byte("v")}
-	e := &evaluation{r: r, q: &wire.CommitRequest{Txn: &wire.TxnMeta{Id: id[:]}, Writes: []*wire.Write{w}}, writes: []*wire.Write{w}}
+	w := &wire.Write{Key: metaRow, Value: []byte("v")}
+	e := &evaluation{r: r, q: &wire.CommitRequest{Txn: &wire.TxnMeta{Id: id[:]}, Writes: []*wire.Write{w}, Prepare: prepare}, writes: []*wire.Write{w}}
 	done, err := r.propose(x, 1, e)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e, done
+}
+
+// TestFloor is I2 and I3: after a snapshot was read, nothing commits at or below it, whatever the clocks say.
+func TestFloor(t *testing.T) {
+	r, _ := leader(t)
+	at := r.clock.Latest().Add(r.cfg.Lease / 2)
+	resp := r.Read(t.Context(), &wire.ReadRequest{ReadTs: uint64(at), Spans: []*wire.Span{{Start: metaRow}}})
+	if err := ErrorOf(resp.Status); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if e, _ := proposal(t, r, uint32(i), i == 1); e.ts <= at {
+			t.Errorf("read at %s, then assigned %s", at, e.ts)
+		}
+	}
+}
+
+// TestVoteBound is I9: a vote ends with the lease that protects what was read.
+func TestVoteBound(t *testing.T) {
+	r, _ := leader(t)
+	if e, _ := proposal(t, r, 1, true); e.hi == 0 || e.hi > r.lead.leaseEnd {
+		t.Errorf("voted below %s under a lease until %s", e.hi, r.lead.leaseEnd)
+	}
+}
+
+// TestPulseHidesNothing is I6: while a commit is in flight, what a leader tells
+// by pulse, as of its applied index, lies below that commit; what the commit's own entry says may not.
+func TestPulseHidesNothing(t *testing.T) {
+	r, q := leader(t)
+	e, done := proposal(t, r, 1, false)
 	for range 3 {
 		l := r.Lead()
 		if l == nil || base.Timestamp(l.Closed) >= e.ts || r.Closed() >= e.ts {
@@ -98,5 +136,34 @@ func TestPulseHidesNothing(t *testing.T) {
 	q.apply()
 	if p := <-done; p.err != nil || r.Closed() < e.ts {
 		t.Fatalf("applied: %v, closed %s, want at least %s", p.err, r.Closed(), e.ts)
+	}
+}
+
+// TestOutlivesLease is I1: a new leader serves only when the lease of another holder has certainly ended,
+// unless that holder revoked it.
+func TestOutlivesLease(t *testing.T) {
+	for _, revoked := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r, q := leader(t)
+			end := r.clock.Latest().Add(2 * time.Second)
+			r.lead = leadership{}
+			r.rep.leases[2] = lease{end: end, revoked: revoked}
+			r.Leading(1, true)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if asked := len(q.queue) > 0; asked != revoked {
+				t.Errorf("revoked %v: after 1 s of 2 s the new leader asks for its lease: %v", revoked, asked)
+			}
+			time.Sleep(1100 * time.Millisecond)
+			synctest.Wait()
+			q.apply()
+			synctest.Wait()
+			if _, ok := r.Serving(); !ok {
+				t.Errorf("revoked %v: it does not serve after the lease", revoked)
+			}
+			if r.lead.floor < end {
+				t.Errorf("revoked %v: its floor %s is below the old lease's end %s", revoked, r.lead.floor, end)
+			}
+		})
 	}
 }

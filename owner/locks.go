@@ -114,12 +114,19 @@ func (r *Replica) waitLock(ctx context.Context, x *txnState, w *lockWait, lw *lo
 	r.stats.LockWaits.Add(1)
 	r.mu.Unlock()
 	start := time.Now()
-	timer := time.NewTimer(x.timeout)
+	timeout := x.timeout
+	if lw.Young {
+		timeout = min(timeout, endingWait)
+	}
+	timer := time.NewTimer(timeout)
 	var err error
 	select {
 	case err = <-w.done:
 	case <-timer.C:
-		err = base.Errorf(base.CodeLockTimeout, "transaction %v waited %s for a lock on %v", x.id, x.timeout, s)
+		err = base.Errorf(base.CodeLockTimeout, "transaction %v waited %s for a lock on %v", x.id, timeout, s)
+		if lw.Young {
+			err = base.Errorf(base.CodeAborted, "transaction %v met a lock on %v of an older one that took more than %s to commit: retry", x.id, s, timeout)
+		}
 		r.stats.LockTimeouts.Add(1)
 	case <-ctx.Done():
 		err = canceled(ctx)

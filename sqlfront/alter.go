@@ -287,6 +287,9 @@ func (t *sqlTable) newest(ctx *sql.Context) (*table, error) {
 
 // AddForeignKey implements sql.ForeignKeyTable.
 func (t *sqlTable) AddForeignKey(ctx *sql.Context, fk sql.ForeignKeyConstraint) error {
+	if fk.OnUpdate == sql.ForeignKeyReferentialAction_SetDefault || fk.OnDelete == sql.ForeignKeyReferentialAction_SetDefault {
+		return sql.ErrForeignKeySetDefault.New() // as InnoDB
+	}
 	m, d, err := t.change(ctx)
 	if err != nil {
 		return err

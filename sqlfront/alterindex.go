@@ -131,6 +131,9 @@ func (f *indexFiller) Insert(ctx *sql.Context, row sql.Row) error {
 	if f.err != nil {
 		return f.err
 	}
+	if err := f.ready(ctx, row); err != nil {
+		return err
+	}
 	var c change
 	var err error
 	var home base.RegionID

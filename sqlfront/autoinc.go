@@ -217,7 +217,6 @@ func (e *editor) SetAutoIncrementValue(ctx *sql.Context, v uint64) error {
 	if err != nil {
 		return err
 	}
-	e.kv, e.tx = m.kv, m.txn
 	d.AutoEpoch++
 	m.put(counterKey(d.AutoKey), base.AppendUint64(nil, max(v, largest+1)))
 	return t.done(m, d)

@@ -2,6 +2,7 @@ package sqlfront
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
@@ -44,6 +45,10 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		markTargets(s, n.Child)
 	case *plan.AddColumn:
 		return b.addColumn(ctx, n)
+	case *plan.CreateForeignKey:
+		if d := sql.ForeignKeyReferentialAction_SetDefault; n.FkDef.OnUpdate == d || n.FkDef.OnDelete == d {
+			return nil, sql.ErrForeignKeySetDefault.New() // before the engine makes an index for it
+		}
 	case *plan.AlterIndex:
 		b.resolveVirtual(ctx, n.Table)
 	case *plan.Call:
@@ -54,7 +59,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.DescribeQuery:
 		return b.explain(ctx, s, n, row)
 	case *plan.Truncate:
-		return b.truncate(ctx, n, row)
+		return b.truncate(ctx, s, n)
 	}
 	return nil, nil
 }
@@ -168,11 +173,41 @@ func (b *builder) resolveVirtual(ctx *sql.Context, n sql.Node) {
 
 // truncate is DELETE without WHERE in a stored procedure, where it cannot be
 // told from TRUNCATE: it must not commit.
-func (b *builder) truncate(ctx *sql.Context, n *plan.Truncate, row sql.Row) (sql.RowIter, error) {
-	if !ctx.IsInterpreted() || n.Child.Schema(ctx).HasAutoIncrement() {
+func (b *builder) truncate(ctx *sql.Context, s *Session, n *plan.Truncate) (sql.RowIter, error) {
+	tn, ok := n.Child.(sql.TableNode)
+	if !s.call || !ok {
+		return nil, nil
+	}
+	t := tableOf(tn.UnderlyingTable())
+	if t == nil || t.t.desc.autoIncCol() >= 0 {
 		return nil, nil // DELETE of such a table is never made a TRUNCATE
 	}
-	return b.base.ExecBuilder.Build(ctx, plan.NewDeleteFrom(n.Child, nil, false), row)
+	s.perRow, s.blind = false, false
+	return &onceIter{func(ctx *sql.Context) (sql.Row, error) {
+		all := newSQLTable(b.g, t.t)
+		all.acc.lock, all.acc.target, all.acc.whole = kv.LockExclusive, true, true
+		it, err := all.scanAll(ctx)
+		if err != nil {
+			return nil, err
+		}
+		e := all.editor(ctx)
+		e.StatementBegin(ctx)
+		n := 0
+		for {
+			row, err := it.Next(ctx)
+			if err == io.EOF {
+				return sql.NewRow(types.NewOkResult(n)), e.StatementComplete(ctx)
+			}
+			if err == nil {
+				err = e.Delete(ctx, row)
+			}
+			if err != nil {
+				_ = e.DiscardChanges(ctx, err)
+				return nil, err
+			}
+			n++
+		}
+	}}, nil
 }
 
 // addColumn adds a column with a constant default by the descriptor alone; the engine would

@@ -64,7 +64,7 @@ func (d *sqlDatabase) GetTableInsensitive(ctx *sql.Context, name string) (sql.Ta
 		return nil, false, nil
 	}
 	st := newSQLTable(d.g, t)
-	if s := sessionOf(ctx); s != nil && (s.truncate || ctx.IsInterpreted()) {
+	if s := sessionOf(ctx); s != nil && (s.truncate || s.call) {
 		return truncatable{st}, true, nil
 	}
 	return st, true, nil

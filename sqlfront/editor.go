@@ -21,9 +21,8 @@ const flushRows = 512
 // read together and no row costs a trip of its own.
 type editor struct {
 	*sqlTable
-	tx    *Txn
-	kv    kv.Txn
-	save  int // savepoint at the beginning of the statement
+	tx    *Txn // its kv transaction may be replaced by a schema change: never keep that
+	save  int  // savepoint at the beginning of the statement
 	saved bool
 	ops   []change
 	err   error // from opening; reported by the first change
@@ -90,7 +89,7 @@ func (t *sqlTable) editor(ctx *sql.Context) *editor {
 	}
 	e.tx = tx
 	s.writes = true
-	if e.kv, e.err = tx.begun(ctx); e.err != nil {
+	if _, e.err = tx.begun(ctx); e.err != nil {
 		return e
 	}
 	snap, err := s.snapshot(ctx)
@@ -123,6 +122,9 @@ func (t *sqlTable) GetForeignKeyEditor(ctx *sql.Context) sql.ForeignKeyEditor {
 // StatementBegin implements sql.EditOpenerCloser.
 func (e *editor) StatementBegin(ctx *sql.Context) {
 	if e.err != nil {
+		return
+	}
+	if _, e.err = e.tx.begun(ctx); e.err != nil {
 		return
 	}
 	if e.err = e.tx.flush(ctx, nil); e.err != nil {
@@ -208,7 +210,7 @@ func (e *editor) Insert(ctx *sql.Context, row sql.Row) error {
 	if e.err != nil {
 		return e.err
 	}
-	if err := e.width(row); err != nil {
+	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
 	c := change{row: row.Copy()}
@@ -257,7 +259,11 @@ func (x *index) null(row sql.Row) bool {
 	return slices.ContainsFunc(x.cols, func(c indexPos) bool { return row[c.pos] == nil })
 }
 
-func (e *editor) width(row sql.Row) error {
+// ready checks a row and that there is a kv transaction to change it in.
+func (e *editor) ready(ctx *sql.Context, row sql.Row) error {
+	if _, err := e.tx.begun(ctx); err != nil {
+		return err
+	}
 	if len(row) != len(e.t.cols) {
 		return sql.ErrUnexpectedRowLength.New(len(e.t.cols), len(row))
 	}
@@ -289,7 +295,7 @@ func (e *editor) locate(ctx *sql.Context, row sql.Row) (ref rowRef, enc []byte, 
 	if err := e.flush(ctx); err != nil {
 		return ref, enc, 0, err
 	}
-	rows, err := e.kv.Get(e.tx.s.kvctx(ctx), []base.Key{key}, kv.LockExclusive)
+	rows, err := e.tx.kv.Get(e.tx.s.kvctx(ctx), []base.Key{key}, kv.LockExclusive)
 	if err != nil {
 		return ref, enc, 0, e.tx.fail(err)
 	}
@@ -306,7 +312,7 @@ func (e *editor) Delete(ctx *sql.Context, row sql.Row) error {
 	if e.err != nil {
 		return e.err
 	}
-	if err := e.width(row); err != nil {
+	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
 	ref, enc, home, err := e.locate(ctx, row)
@@ -332,7 +338,7 @@ func (e *editor) Update(ctx *sql.Context, old, row sql.Row) error {
 	if e.err != nil {
 		return e.err
 	}
-	if err := e.width(row); err != nil {
+	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
 	ref, enc, home, err := e.locate(ctx, old)
@@ -390,8 +396,8 @@ func (e *editor) flush(ctx *sql.Context) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	if e.tx.over {
-		return clientError(base.Errorf(base.CodeAborted, "the transaction has already ended"))
+	if _, err := e.tx.begun(ctx); err != nil {
+		return err
 	}
 	blind := e.blind
 	if !blind {
@@ -424,7 +430,7 @@ func (e *editor) lockInserts(ctx *sql.Context, ops []change) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	_, err := e.kv.Get(e.tx.s.kvctx(ctx), keys, kv.LockExclusive)
+	_, err := e.tx.kv.Get(e.tx.s.kvctx(ctx), keys, kv.LockExclusive)
 	if err != nil {
 		return e.tx.fail(err)
 	}
@@ -437,10 +443,10 @@ func (e *editor) apply(ctx *sql.Context, c *change, blind bool) error {
 		mark = e.tx.save() // the statement goes on after a duplicate: leave nothing of the row
 	}
 	for _, k := range c.dels {
-		e.kv.Delete(k)
+		e.tx.kv.Delete(k)
 	}
 	for _, in := range c.ins {
-		if err := e.kv.Insert(in.key, in.value, in.home); err != nil {
+		if err := e.tx.kv.Insert(in.key, in.value, in.home); err != nil {
 			if base.CodeOf(err) != base.CodeExists {
 				return e.tx.fail(err)
 			}
@@ -461,7 +467,7 @@ func (e *editor) apply(ctx *sql.Context, c *change, blind bool) error {
 		}
 	}
 	for _, w := range c.puts {
-		e.kv.Put(w.key, w.value, w.home)
+		e.tx.kv.Put(w.key, w.value, w.home)
 	}
 	if len(e.t.pk) == 0 && c.row != nil {
 		// A later statement part may change the row again.
@@ -478,7 +484,7 @@ func (e *editor) apply(ctx *sql.Context, c *change, blind bool) error {
 func (e *editor) existing(ctx *sql.Context, in insert) (sql.Row, error) {
 	key := in.key
 	if in.x != nil {
-		rows, err := e.kv.Get(e.tx.s.kvctx(ctx), []base.Key{key}, kv.LockExclusive)
+		rows, err := e.tx.kv.Get(e.tx.s.kvctx(ctx), []base.Key{key}, kv.LockExclusive)
 		if err != nil {
 			return nil, e.tx.fail(err)
 		}
@@ -488,7 +494,7 @@ func (e *editor) existing(ctx *sql.Context, in insert) (sql.Row, error) {
 		}
 		key = e.t.rowKey(ref)
 	}
-	rows, err := e.kv.Get(e.tx.s.kvctx(ctx), []base.Key{key}, kv.LockExclusive)
+	rows, err := e.tx.kv.Get(e.tx.s.kvctx(ctx), []base.Key{key}, kv.LockExclusive)
 	if err != nil {
 		return nil, e.tx.fail(err)
 	}

@@ -36,6 +36,8 @@ type gateway struct {
 	onStmt   func(kind string, d time.Duration, hops int, err error)
 	onTxn    func(TxnCost)
 
+	fast    fastCache
+	noFast  bool // tests: everything goes through the engine
 	usersTS atomic.Uint64
 	usersMu sync.Mutex
 

@@ -44,9 +44,14 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
-	return h.run(ctx, c, query, func(sent *bool) error {
+	return h.run(ctx, c, query, func(s *Session, sent *bool) error {
+		f := h.fastText(s, c, query)
+		if done, err := f.try(ctx, sent, func(r *sqltypes.Result) error { return cb(r, false) }); done {
+			return err
+		}
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
+			f.learn(r)
 			return cb(r, more)
 		})
 	})
@@ -55,9 +60,14 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 // ComMultiQuery implements mysql.Handler.
 func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) (string, error) {
 	var rest string
-	err := h.run(ctx, c, query, func(sent *bool) (err error) {
+	err := h.run(ctx, c, query, func(s *Session, sent *bool) (err error) {
+		f := h.fastText(s, c, query)
+		if done, err := f.try(ctx, sent, func(r *sqltypes.Result) error { return cb(r, false) }); done {
+			return err
+		}
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
+			f.learn(r)
 			return cb(r, more)
 		})
 		return err
@@ -67,9 +77,14 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 
 // ComStmtExecute implements mysql.Handler.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData, cb func(*sqltypes.Result) error) error {
-	return h.run(ctx, c, p.PrepareStmt, func(sent *bool) error {
+	return h.run(ctx, c, p.PrepareStmt, func(s *Session, sent *bool) error {
+		f := h.fastPrepared(s, c, p)
+		if done, err := f.try(ctx, sent, cb); done {
+			return err
+		}
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
+			f.learn(r)
 			return cb(r)
 		})
 	})
@@ -79,6 +94,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
 	f, err := h.Handler.ComPrepare(ctx, c, query, p)
 	if s := h.session(c); s != nil {
+		err = h.wording(s, err)
 		if t := s.txn(); t != nil && t.kv == nil && !s.GetIgnoreAutoCommit() {
 			s.SetTransaction(nil) // preparing began a transaction that nothing used
 		}
@@ -95,13 +111,15 @@ func (h *handler) ConnectionClosed(c *mysql.Conn) {
 	}
 }
 
-// run executes a statement, again while it is an autocommit statement that lost
-// a conflict and nothing was sent to the client.
-func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec func(sent *bool) error) error {
+// run executes a statement, again while it lost a conflict, nothing was sent to
+// the client, and nothing of its transaction came before it: an autocommit
+// statement, or the first of a transaction.
+func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec func(s *Session, sent *bool) error) error {
 	s := h.session(c)
 	if s == nil {
+		s = newSession(sql.NewBaseSession(), h.g)
 		var sent bool
-		return exec(&sent)
+		return exec(s, &sent)
 	}
 	start := time.Now()
 	hops, bytes, msgs := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages()
@@ -110,15 +128,20 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	for {
 		sent := false
 		s.aborted = false
-		explicit := s.GetIgnoreAutoCommit()
-		err = exec(&sent)
+		explicit, t := s.GetIgnoreAutoCommit(), s.txn()
+		first := t == nil || t.kv == nil && !t.over && len(t.saves) == 0 && len(t.past) == 0
+		err = exec(s, &sent)
 		if err == nil {
 			break
 		}
 		lost := s.aborted
 		h.cleanUp(s, lost)
-		if !lost || explicit || sent || !s.autocommit() || time.Since(start) > retryFor || ctx.Err() != nil {
+		if !lost || !first || sent || time.Since(start) > retryFor || ctx.Err() != nil {
 			break
+		}
+		if explicit && t != nil {
+			s.SetTransaction(&Txn{s: s, readOnly: t.readOnly})
+			s.SetIgnoreAutoCommit(true)
 		}
 		s.retrying = true
 		h.g.log.Debug("statement is tried again", "err", err, "elapsed", time.Since(start))
@@ -186,13 +209,19 @@ func (s *Session) autocommit() bool {
 	return err != nil || on
 }
 
-// wording gives duplicate-key errors the text of MySQL, which clients parse.
+// wording gives errors the numbers of MySQL, and duplicate keys its text, which clients parse.
 func (h *handler) wording(s *Session, err error) error {
+	if err == nil {
+		return nil
+	}
 	var me *mysql.SQLError
-	if errors.As(err, &me) && me.Num == erDupEntry && s.dup != "" {
+	if !errors.As(err, &me) {
+		me = sql.CastSQLError(err)
+	}
+	if me.Num == erDupEntry && s.dup != "" {
 		return mysql.NewSQLError(erDupEntry, "23000", "%s", s.dup)
 	}
-	return err
+	return numbered(me)
 }
 
 // statementKind is the first word of a statement, in lower case.

@@ -14,8 +14,9 @@ type parser struct {
 	g *gateway
 }
 
-func (p *parser) note(ctx context.Context, stmt sqlparser.Statement, err error) {
-	if sc, ok := ctx.(*sql.Context); ok && err == nil {
+func (p *parser) note(ctx context.Context, query string, stmt sqlparser.Statement, err error) {
+	// The texts of views, procedures and triggers come through here too.
+	if sc, ok := ctx.(*sql.Context); ok && err == nil && sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';') {
 		if s := sessionOf(sc); s != nil {
 			s.note(stmt)
 		}
@@ -41,7 +42,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		return stmt, query, "", nil
 	}
 	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
-	p.note(ctx, stmt, err)
+	p.note(ctx, query, stmt, err)
 	return stmt, q, rest, err
 }
 
@@ -51,6 +52,6 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 		return stmt, len(query), nil
 	}
 	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, rewriteText(query), o)
-	p.note(ctx, stmt, err)
+	p.note(ctx, query, stmt, err)
 	return stmt, n, err
 }

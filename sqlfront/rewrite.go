@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/fulltext"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/godwitdb/godwit/base"
@@ -158,7 +159,7 @@ func (r *rewriter) flush(ctx *sql.Context) error {
 	_, err := kv.Run(s.kvctx(ctx), r.t.g.db, kv.Options{Trace: s.trace}, func(k kv.Txn) error {
 		clash = nil
 		side := &Txn{s: s, kv: k}
-		e := &editor{sqlTable: newSQLTable(r.t.g, r.nt), tx: side, kv: k, noted: true}
+		e := &editor{sqlTable: newSQLTable(r.t.g, r.nt), tx: side, noted: true}
 		for _, row := range rows {
 			if err := e.Insert(ctx, row.row); err != nil {
 				return err
@@ -215,5 +216,10 @@ func (r *rewriter) Close(ctx *sql.Context) error {
 	r.m.keepNew(r.desc.ID)
 	r.m.discard(old)
 	r.t.t, r.t.full = nt, nt.schema()
+	for _, x := range nt.indexes {
+		if x.desc.Fulltext != nil {
+			return fulltext.RebuildTables(ctx, newSQLTable(r.t.g, nt), &sqlDatabase{r.t.g, nt.desc.DB})
+		}
+	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 
 	sqle "github.com/dolthub/go-mysql-server"
 
-	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 )
 
@@ -120,6 +119,9 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
 // Serve accepts connections until Close.
 func (s *Server) Serve() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go s.g.followUsers(ctx)
 	s.g.gc.start()
 	return s.srv.Start()
 }
@@ -163,5 +165,3 @@ func (g *gateway) drainFor(d time.Duration) time.Duration {
 
 // regionName names the region of this gateway.
 func (g *gateway) regionName() string { return g.db.Topology().RegionName(g.db.Region()) }
-
-var _ = base.MetaShard

@@ -34,7 +34,12 @@ func startServer(t testing.TB, db kv.DB) (*Server, *sql.DB) {
 
 func open(t testing.TB, s *Server, db string) *sql.DB {
 	t.Helper()
-	c, err := sql.Open("mysql", fmt.Sprintf("root@tcp(%s)/%s?interpolateParams=false", s.Addr(), db))
+	return openDSN(t, fmt.Sprintf("root@tcp(%s)/%s", s.Addr(), db))
+}
+
+func openDSN(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	c, err := sql.Open("mysql", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ type Session struct {
 	blind     bool // a plain INSERT whose duplicates Commit may find
 	perRow    bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
 	hold      bool // changes of the statement are sent to kv at its end only
+	call      bool // the statement is CALL
 	truncate  bool // the statement is TRUNCATE
 	retrying  bool
 	triggered int      // depth of CALLs within a running statement
@@ -268,6 +269,7 @@ func (s *Session) GetPreparedQuery(query string) (sqlparser.Statement, bool) {
 func (s *Session) note(stmt sqlparser.Statement) {
 	s.astLock = lockClause(stmt)
 	d, ok := stmt.(*sqlparser.DDL)
+	_, s.call = stmt.(*sqlparser.Call)
 	s.truncate = ok && strings.EqualFold(d.Action, sqlparser.TruncateStr)
 }
 

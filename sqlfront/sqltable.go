@@ -75,6 +75,10 @@ func (t *sqlTable) Collation() sql.CollationID { return t.t.desc.Collation }
 func (t *sqlTable) Projections() []string      { return t.names }
 func (t *sqlTable) PreciseMatch() bool         { return true }
 
+// IsTemporary implements sql.TemporaryTable: none is. (The engine's check of READ ONLY
+// transactions needs to be told.)
+func (t *sqlTable) IsTemporary() bool { return false }
+
 // Comment implements sql.CommentedTable.
 func (t *sqlTable) Comment() string { return t.t.desc.Comment }
 

@@ -2,6 +2,7 @@ package sqlfront
 
 import (
 	"context"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -67,6 +68,21 @@ func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
 	}
 	g.usersTS.Store(uint64(ts))
 	return nil
+}
+
+// followUsers takes over grants that other gateways change, until ctx ends.
+func (g *gateway) followUsers(ctx context.Context) {
+	for ctx.Err() == nil {
+		changed := g.db.MetaChanged()
+		if err := g.refreshUsers(ctx); err != nil && ctx.Err() == nil {
+			g.log.Warn("changed users and grants could not be read", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-time.After(time.Minute): // after an error
+		}
+	}
 }
 
 // refreshUsers takes over grants that another gateway has changed.

@@ -271,6 +271,9 @@ func (t *txn) write(w write) {
 	if t.opts.ReadOnly {
 		panic("memkv: write in a read-only transaction")
 	}
+	if t.done && t.err == nil {
+		panic("memkv: write after the end of the transaction")
+	}
 	if w.home == 0 && base.Key(w.key).Shard() != base.MetaShard {
 		w.home = t.db.region
 	}

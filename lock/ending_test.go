@@ -1,0 +1,49 @@
+package lock
+
+import (
+	"testing"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// TestEnding: a younger transaction waits for an older one that is committing,
+// marked as young, and dies at one that is not.
+func TestEnding(t *testing.T) {
+	tab := New(Limits{})
+	id := func(n uint32) base.TxnID { return base.MakeTxnID(base.Timestamp(n), 1, n) }
+	key := base.PointSpan(base.Key("k"))
+	ask := func(n uint32, mode Mode) (Outcome, *Waiter) {
+		t.Helper()
+		out, w, _, err := tab.Acquire(Request{Txn: id(n), Age: base.Timestamp(n), Span: key, Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out, w
+	}
+	if out, _ := ask(10, Exclusive); out != Granted {
+		t.Fatal(out)
+	}
+	if out, _ := ask(20, Exclusive); out != Died {
+		t.Fatalf("younger at an older one: %v", out)
+	}
+	if out, w := ask(5, Exclusive); out != Waiting || w.Young {
+		t.Fatalf("older at a younger one: %v", out)
+	}
+	tab.Release(id(5))
+	tab.Ending(id(10), true)
+	out, w := ask(20, Exclusive)
+	if out != Waiting || !w.Young {
+		t.Fatalf("younger at one that is ending: %v", out)
+	}
+	if out, _ := ask(30, Exclusive); out != Died {
+		t.Fatalf("youngest behind a queued older one: %v", out)
+	}
+	if ev := tab.Release(id(10)); len(ev.Granted) != 1 || ev.Granted[0] != w {
+		t.Fatalf("release granted %v", ev.Granted)
+	}
+	tab.Ending(id(20), true)
+	tab.Ending(id(20), false)
+	if out, _ := ask(30, Exclusive); out != Died {
+		t.Fatalf("younger at one that goes on after all: %v", out)
+	}
+}

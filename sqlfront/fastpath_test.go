@@ -1,0 +1,205 @@
+package sqlfront
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/godwitdb/godwit/kv/memkv"
+)
+
+// fastCases are run by the engine alone and with the fast path; all answers must be the same.
+// $ stands for a constant that is sent as text or bound.
+var fastCases = []struct {
+	q    string
+	args []any
+}{
+	{"INSERT INTO a VALUES (?,?,?,?,?)", []any{1, "one", 1.5, 10, "x"}},
+	{"INSERT INTO a (id, name) VALUES (?,?)", []any{2, "two"}},
+	{"INSERT INTO a (name, id, n) VALUES (?,?,?)", []any{"three", 3, nil}},
+	{"INSERT INTO a (id, name) VALUES (?,?)", []any{2, "again"}},
+	{"INSERT INTO a (id, name, u) VALUES (?,?,?)", []any{9, "dup", "x"}},
+	{"INSERT INTO a (id, name) VALUES (?,?)", []any{4, nil}},
+	{"INSERT INTO a (id, name) VALUES (?,?)", []any{"5", "text number"}},
+	{"INSERT INTO a (id, name) VALUES (?,?)", []any{6, "much too long for the column"}},
+	{"INSERT INTO a (id, name, n) VALUES (?,?,?)", []any{7, "n", 300}},
+	{"SELECT * FROM a WHERE id = ?", []any{1}},
+	{"SELECT name, n FROM a WHERE id = ?", []any{2}},
+	{"SELECT name AS nm FROM a WHERE id = ?", []any{99}},
+	{"SELECT name FROM a WHERE id = ?", []any{"1"}},
+	{"SELECT name FROM a WHERE id = ? FOR UPDATE", []any{3}},
+	{"SELECT d FROM a WHERE a.id = ?", []any{1}},
+	{"SELECT nosuch FROM a WHERE id = ?", []any{1}},
+	{"UPDATE a SET n = n + ? WHERE id = ?", []any{5, 1}},
+	{"UPDATE a SET n = n - ?, name = ? WHERE id = ?", []any{1, "uno", 1}},
+	{"UPDATE a SET d = d + ? WHERE id = ?", []any{2, 1}},
+	{"UPDATE a SET n = n + ? WHERE id = ?", []any{200, 1}},
+	{"UPDATE a SET n = ? WHERE id = ?", []any{14, 1}},
+	{"UPDATE a SET n = ? WHERE id = ?", []any{14, 99}},
+	{"UPDATE a SET name = ? WHERE id = ?", []any{nil, 1}},
+	{"UPDATE a SET u = ? WHERE id = ?", []any{"x", 2}},
+	{"UPDATE a SET id = ? WHERE id = ?", []any{50, 2}},
+	{"SELECT * FROM a WHERE id = ?", []any{1}},
+	{"DELETE FROM a WHERE id = ?", []any{3}},
+	{"DELETE FROM a WHERE id = ?", []any{3}},
+	{"SELECT * FROM a WHERE id = ?", []any{3}},
+	{"INSERT INTO b (v) VALUES (?)", []any{"first"}},
+	{"INSERT INTO b (v) VALUES (?)", []any{"second"}},
+	{"SELECT * FROM b WHERE id = ?", []any{2}},
+	{"INSERT INTO c VALUES (?,?,?)", []any{"Key", 1, "v"}},
+	{"SELECT v FROM c WHERE k = ? AND n = ?", []any{"kEY", 1}},
+	{"SELECT v FROM c WHERE n = ? AND k = ?", []any{1, "other"}},
+	{"SELECT v FROM c WHERE k = ?", []any{"Key"}},
+	{"UPDATE c SET v = ? WHERE k = ? AND n = ?", []any{"w", "KEY", 1}},
+	{"SELECT * FROM c WHERE k = ? AND n = ?", []any{"key", 1}},
+	{"INSERT INTO trig VALUES (?,?)", []any{1, 1}},
+	{"SELECT * FROM trig WHERE id = ?", []any{1}},
+}
+
+func TestFastPathAgrees(t *testing.T) {
+	run := func(noFast, text bool) (out []string) {
+		db := memkv.New(4, "eu", "us")
+		s, c := startServer(t, db)
+		s.g.noFast = noFast
+		if text {
+			c = openDSN(t, fmt.Sprintf("root@tcp(%s)/test?interpolateParams=true", s.Addr()))
+		}
+		c.SetMaxOpenConns(1)
+		exec(t, c, "CREATE TABLE a (id INT PRIMARY KEY, name VARCHAR(10) NOT NULL, d DECIMAL(8,2), n TINYINT, u VARCHAR(5), UNIQUE KEY (u), KEY (n))")
+		exec(t, c, "CREATE TABLE b (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20))")
+		exec(t, c, "CREATE TABLE c (k VARCHAR(10) COLLATE utf8mb4_general_ci, n INT, v VARCHAR(10), PRIMARY KEY (k, n))")
+		exec(t, c, "CREATE DATABASE other")
+		exec(t, c, "CREATE TABLE trig (id INT PRIMARY KEY, v INT CHECK (v > 0))")
+		for round := range 2 {
+			if round == 1 {
+				exec(t, c, "BEGIN")
+			}
+			for _, k := range fastCases {
+				r := ""
+				if k.q[0] == 'S' {
+					rows, err := tryQuery(c, k.q, k.args...)
+					r = fmt.Sprint(rows, errText(err))
+					rows, err = tryQuery(c, k.q, k.args...) // the first one teaches the fast path
+					r += fmt.Sprint(rows, errText(err))
+				} else {
+					res, err := c.Exec(k.q, k.args...)
+					r = errText(err)
+					if err == nil {
+						n, _ := res.RowsAffected()
+						id, _ := res.LastInsertId()
+						r = fmt.Sprint(n, " rows, id ", id)
+					}
+				}
+				out = append(out, fmt.Sprintf("%s %v: %s", k.q, k.args, r))
+			}
+			if round == 1 {
+				exec(t, c, "ROLLBACK")
+			}
+		}
+		for _, q := range []string{"SELECT * FROM a", "SELECT id FROM a WHERE n > 0", "SELECT id FROM a WHERE u = 'x'", "SELECT * FROM b", "SELECT * FROM c"} {
+			out = append(out, fmt.Sprint(q, query(t, c, q)))
+		}
+		if !noFast {
+			n := 0
+			for _, sh := range s.g.fast.m {
+				if sh != nil && sh.bound.Load() != nil {
+					n++
+				}
+			}
+			if n < 20 {
+				t.Errorf("only %d statements were recognised", n)
+			}
+		}
+		return out
+	}
+	for _, text := range []bool{false, true} {
+		want, got := run(true, text), run(false, text)
+		for i := range want {
+			if want[i] != got[i] {
+				t.Errorf("text=%v:\nengine %s\nfast   %s", text, want[i], got[i])
+			}
+		}
+	}
+}
+
+func errText(err error) string {
+	var me *mysql.MySQLError
+	if errors.As(err, &me) {
+		return fmt.Sprintf("error %d %s", me.Number, me.Message)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func TestFastPathPrivileges(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "CREATE TABLE p (id INT PRIMARY KEY, v INT)")
+	exec(t, c, "INSERT INTO p VALUES (1,1)")
+	exec(t, c, "CREATE USER joe@'%' IDENTIFIED BY 'secret'")
+	exec(t, c, "GRANT SELECT ON test.p TO joe@'%'")
+	j := openDSN(t, fmt.Sprintf("joe:secret@tcp(%s)/test", s.Addr()))
+	for range 3 {
+		if got, err := tryQuery(j, "SELECT v FROM p WHERE id = 1"); err != nil || len(got) != 1 {
+			t.Errorf("select: %q %v", got, err)
+		}
+		if _, err := j.Exec("UPDATE p SET v = 2 WHERE id = 1"); err == nil {
+			t.Error("joe may update")
+		}
+		exec(t, c, "UPDATE p SET v = 3 WHERE id = 1")
+	}
+	exec(t, c, "REVOKE SELECT ON test.p FROM joe@'%'")
+	if got, err := tryQuery(j, "SELECT v FROM p WHERE id = 1"); err == nil {
+		t.Errorf("select after revoke: %q", got)
+	}
+}
+
+func TestNormalize(t *testing.T) {
+	for _, tt := range []struct {
+		q, want string
+		args    int
+	}{
+		{"SELECT c FROM sbtest1 WHERE id=5", "SELECT c FROM sbtest1 WHERE id=?", 1},
+		{" update t set c='a b', k=-3 where id = 7 ; ", "update t set c=?, k=? where id = ?", 3},
+		{"insert into t values (null,'x',1.5)", "insert into t values (?,?,?)", 3},
+		{"SELECT a FROM t WHERE id = 1 -- x", "", 0},
+		{"SELECT a FROM t WHERE id = 'it''s'", "", 0},
+		{`SELECT a FROM t WHERE id = 'a\'b'`, "", 0},
+		{`SELECT "a" FROM t`, "", 0},
+		{"SELECT a FROM t WHERE id = 1e3", "", 0},
+		{"SELECT a FROM t WHERE id = 0x10", "", 0},
+		{"SELECT a FROM t WHERE id = 1; DROP TABLE t", "", 0},
+		{"SELECT a FROM t WHERE id = date'2020-01-01'", "", 0},
+		{"SELECT k-1 FROM t WHERE id = 3", "SELECT k-? FROM t WHERE id = ?", 2},
+	} {
+		got, args, ok := normalize(tt.q)
+		if got != tt.want || len(args) != tt.args || ok != (tt.want != "") {
+			t.Errorf("normalize(%q) = %q, %d args, %v", tt.q, got, len(args), ok)
+		}
+	}
+}
+
+func BenchmarkPointSelect(b *testing.B) {
+	for _, noFast := range []bool{false, true} {
+		b.Run(fmt.Sprintf("engine=%v", noFast), func(b *testing.B) {
+			s, c := newServer(b)
+			s.g.noFast = noFast
+			exec(b, c, "CREATE TABLE t (id INT PRIMARY KEY, c CHAR(120))")
+			exec(b, c, "INSERT INTO t VALUES (1,'x')")
+			st, err := c.Prepare("SELECT c FROM t WHERE id = ?")
+			if err != nil {
+				b.Fatal(err)
+			}
+			var v string
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := st.QueryRow(1).Scan(&v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

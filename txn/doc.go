@@ -1,0 +1,37 @@
+// Package txn runs transactions from a gateway: it implements kv.DB and kv.Txn
+// over the owners of package owner, here or on other nodes.
+//
+// # Finding owners
+//
+// A key is sent to the group that this node leads for its own region (asking it costs nothing), else to the one that the
+// local replica takes for its owner, else to the default owner. Whoever is asked in error names the owner and the log
+// entries it must have applied to know it (PROTOCOLS C3); the request follows, a bounded number of times.
+//
+// # Commit
+//
+//	T1 The participants are all groups in which the transaction holds a lock or writes. With one, the commit is
+//	   one log entry there. With several, each logs a Prepare, those only read too, all in parallel; blind
+//	   writes are locked before, because a Prepare at the wrong owner cannot be moved.
+//	T2 Committed iff every participant has logged its Prepare and max(lo) < min(hi), at max(lo) (owner, I8). There
+//	   is no coordinator record. The client is answered when that holds and true time has passed the timestamp;
+//	   participants hear of it afterwards, or ask each other.
+//	T3 The coordinator aborts on its own only after an answer that says that nothing was proposed. If an answer
+//	   is lost it asks (Resolve), whatever became of the client; if that fails too: CodeAmbiguous.
+//
+// # Reads
+//
+//	T4 LockNone reads share a snapshot taken from the clock's upper bound at the first of them: with commit wait
+//	   it is at or above every commit acknowledged before. The local replicas serve it if they are complete up to
+//	   it (AS OF), else the owners, in parallel.
+//	T5 A transaction that only read under locks is placed at an instant at which it held them all. One group vouches
+//	   for that in every answer (term, registration, lease). Of several, each has to confirm its locks after
+//	   the last one was taken: that is what Commit waits for. It also waits until true time has passed what was read.
+//
+// # Meta shard
+//
+//	T6 Meta rows are read from the local replica at one timestamp and pinned. Commit bounds the commit timestamp by what
+//	   the local meta replica has closed, and checks that no pin changed up to there. The meta group closes ahead of
+//	   now, so this normally waits for nobody. CodeTooLate: wait for more to be closed, and again.
+//	T7 A transaction that writes or locks meta rows commits above all that is closed there, so T6 cannot hold for it: it
+//	   locks its pins at the meta leader and compares.
+package txn
