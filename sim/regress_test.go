@@ -125,32 +125,3 @@ func TestHandoverKeepsWhatVotesRelyOn(t *testing.T) {
 		}
 	})
 }
-
-// A request that ends while the outcome of its transaction is being logged must not leave the locks
-// held. (Seeds 2, 16, 28, 31.)
-func TestDecisionOutlivesItsRequest(t *testing.T) {
-	onStage(t, 3, func(s *stage) {
-		ctx := context.Background()
-		x, y := s.key(1, 1), s.key(2, 1)
-		if _, err := kv.Run(ctx, s.db(3), kv.Options{}, func(t kv.Txn) error {
-			t.Put(x, []byte("1"), 0)
-			t.Put(y, []byte("1"), 0)
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		// The outcome is on its way to the participants; now their logs stall for longer than anybody waits.
-		time.Sleep(40 * time.Millisecond)
-		for _, id := range []base.NodeID{1, 2, 3} {
-			s.hosts[id-1].disk.Store(int64(25 * time.Second))
-		}
-		time.Sleep(200 * time.Millisecond)
-		for _, id := range []base.NodeID{1, 2, 3} {
-			s.hosts[id-1].disk.Store(int64(time.Millisecond))
-		}
-		time.Sleep(60 * time.Second)
-		if left := s.leftovers(); left != "" {
-			t.Error(left)
-		}
-	})
-}
