@@ -98,9 +98,11 @@ func (w *world) drawSkew(r *rand.Rand) (time.Duration, float64) {
 func (w *world) calm() {
 	for i, row := range w.cfg.Delay {
 		for j, d := range row {
-			if i != j {
-				w.net.SetPath(base.RegionID(i+1), base.RegionID(j+1), wan.LinkSpec{Delay: d, Jitter: w.cfg.Jitter, Loss: w.cfg.Loss})
+			spec := wan.LinkSpec{Delay: d, Jitter: w.cfg.Jitter, Loss: w.cfg.Loss}
+			if i == j {
+				spec = wan.LinkSpec{Delay: w.cfg.LAN}
 			}
+			w.net.SetPath(base.RegionID(i+1), base.RegionID(j+1), spec)
 		}
 	}
 }
