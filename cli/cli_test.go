@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -301,5 +302,26 @@ func TestBadFilesNameTheLine(t *testing.T) {
 	}
 	if err := readYAML(filepath.Join(t.TempDir(), "none.yaml"), &fileConfig{}); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// traced is an error that prints more than its text when asked to.
+type traced struct{}
+
+func (traced) Error() string                   { return "boom" }
+func (t traced) Format(f fmt.State, verb rune) { _, _ = io.WriteString(f, "boom and a stack trace") }
+
+func TestLogsHaveNoStackTraces(t *testing.T) {
+	var out bytes.Buffer
+	log, err := logger(&out, "info")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("it failed", "err", traced{})
+	if got := out.String(); !strings.HasSuffix(got, `msg="it failed" err=boom`+"\n") {
+		t.Errorf("got %q", got)
+	}
+	if _, err := logger(&out, "loud"); err == nil {
+		t.Error("an unknown level was accepted")
 	}
 }

@@ -128,5 +128,14 @@ func logger(out io.Writer, level string) (*slog.Logger, error) {
 	default:
 		return nil, usagef("--log-level: %q is none of debug, info, warn, error", level)
 	}
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: l})), nil
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: l, ReplaceAttr: plainErrors})), nil
+}
+
+// plainErrors logs an error as its text: the handler's own form, %+v, adds the
+// stack trace that some libraries attach.
+func plainErrors(_ []string, a slog.Attr) slog.Attr {
+	if err, ok := a.Value.Any().(error); ok {
+		a.Value = slog.StringValue(err.Error())
+	}
+	return a
 }
