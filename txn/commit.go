@@ -96,8 +96,9 @@ func (t *Txn) commitSnapshot(ctx context.Context) (base.Timestamp, error) {
 }
 
 // commitLocks ends a transaction that only read, under locks. Its place in the
-// serial order is any instant at which it held them all. One group vouches for that with every answer; of
-// several, each has to confirm, after the last lock was taken, that its locks are still there.
+// serial order is an instant at which it held them all and which lies above all timestamps read: what was read may be so
+// new that its own commit wait goes on (where a row has just changed owner). One group vouches for its locks with
+// every answer; of several, or after a wait, each has to confirm that they are still there.
 func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 	var held []part
 	for _, p := range t.parts {
@@ -105,15 +106,21 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 			held = append(held, p)
 		}
 	}
-	now := t.db.clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.CommitTimeout)
 	defer cancel()
+	waits := t.maxTS >= t.db.clock.Earliest()
+	if waits {
+		if err := t.db.waitPast(ctx, t.maxTS); err != nil {
+			return 0, base.Errorf(base.CodeCanceled, "%v", err)
+		}
+	}
+	now := t.db.clock.Now()
 	if len(t.pins) > 0 {
 		if _, err := t.holdPins(ctx, 0); err != nil {
 			return 0, err
 		}
 	}
-	if len(held) > 1 {
+	if len(held) > 1 || waits && len(held) > 0 {
 		errs := make([]error, len(held))
 		parallel(ctx, len(held), func(ctx context.Context, i int) {
 			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:]})
@@ -128,10 +135,6 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 			}
 		}
 		t.end()
-	}
-	// What was read may be so new that its own commit wait goes on (after a change of leader).
-	if err := t.db.waitPast(ctx, t.maxTS); err != nil {
-		return 0, base.Errorf(base.CodeCanceled, "%v", err)
 	}
 	t.release()
 	return max(now, t.maxTS), nil
