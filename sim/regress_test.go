@@ -33,9 +33,9 @@ func onStage(t *testing.T, regions int, gcAge time.Duration, play func(s *stage)
 		for _, h := range s.hosts {
 			h.boot()
 		}
+		defer s.close()
 		time.Sleep(15 * time.Second) // leaders go home
 		play(s)
-		s.close()
 	})
 	if err := s.err(); err != nil {
 		t.Error(err)
@@ -145,6 +145,59 @@ func TestPinsOutliveCollection(t *testing.T) {
 		tx.Put(s.key(2, 1), []byte("relies on it"), 0)
 		if ts, err := tx.Commit(ctx); base.CodeOf(err) != base.CodeSchemaChanged {
 			t.Errorf("a transaction that read a row deleted since commits at %v, error %v", ts, err)
+		}
+	})
+}
+
+// A locking read may see a version whose timestamp is still to come, if the row has just come to another owner and its
+// writer is in commit wait at the old one. The reader's place is above that timestamp, so all its locks must hold
+// until that has passed: else U overwrites what T read at a timestamp below that of what T saw. (Seed 2499.)
+func TestLocksHoldUntilWhatWasReadHasPassed(t *testing.T) {
+	onStage(t, 3, time.Hour, func(s *stage) {
+		ctx := context.Background()
+		y, k := s.key(3, 1), s.key(2, 5)
+		s.put(3, y, "old")
+		time.Sleep(time.Second)
+		// A read in the near future: what the owner of k's gap commits from now on lies above it.
+		future := s.db(2).Begin(kv.Options{ReadOnly: true, ReadTS: base.FromTime(time.Now().Add(1900 * time.Millisecond))})
+		if _, err := future.Get(ctx, []base.Key{s.key(2, 9)}, kv.LockNone); err != nil {
+			t.Fatal(err)
+		}
+		inserted := make(chan base.Timestamp, 1)
+		go func() {
+			ts, err := kv.Run(ctx, s.db(1), kv.Options{}, func(t kv.Txn) error {
+				if _, err := t.Get(ctx, []base.Key{k}, kv.LockExclusive); err != nil {
+					return err
+				}
+				return t.Insert(k, []byte("new"), 0)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			inserted <- ts
+		}()
+		time.Sleep(900 * time.Millisecond) // region 1 owns k now, and knows
+		tx := s.db(3).Begin(kv.Options{})
+		var seen []string
+		for _, key := range []base.Key{y, k} {
+			rows, err := tx.Get(ctx, []base.Key{key}, kv.LockShared)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, string(rows[0].Value))
+		}
+		committed := make(chan error, 1)
+		go func() {
+			_, err := tx.Commit(ctx)
+			committed <- err
+		}()
+		time.Sleep(250 * time.Millisecond)
+		u := s.put(3, y, "U")
+		at := <-inserted
+		err := <-committed
+		t.Logf("T saw %q (%v), k came at %s, U overwrote y at %s", seen, err, at, u)
+		if err == nil && seen[0] == "old" && seen[1] == "new" && u < at {
+			t.Errorf("T saw y=old and k of %s, but y was overwritten at %s", at, u)
 		}
 	})
 }
