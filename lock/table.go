@@ -443,6 +443,21 @@ func (t *Table) Count(id base.TxnID) int {
 	return 0
 }
 
+// Each calls fn for every lock that the transaction holds, until fn returns false.
+func (t *Table) Each(id base.TxnID, fn func(span base.Span, mode Mode) bool) {
+	x := t.txns[id]
+	if x == nil {
+		return
+	}
+	for _, n := range x.held {
+		for _, g := range n.grants {
+			if g.txn == x && !fn(n.span, g.mode) {
+				return
+			}
+		}
+	}
+}
+
 // Rows lists locks in the order of their spans, granted before waiting, at most limit (0: all).
 func (t *Table) Rows(limit int) []Row {
 	var rows []Row

@@ -95,6 +95,17 @@ func TestLocalSQL(t *testing.T) {
 		}
 		t.Logf("%v %s", time.Since(begin).Round(time.Millisecond), q)
 	}
+	rows, err := db.Query("SHOW GODWIT GROUPS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := 0
+	for rows.Next() {
+		groups++
+	}
+	if err := rows.Err(); err != nil || groups != len(l.Nodes()[0].Cluster().Topology().Groups()) {
+		t.Errorf("SHOW GODWIT GROUPS lists %d, %v", groups, err)
+	}
 	for _, r := range l.Regions() {
 		other, err := sql.Open("mysql", "root@tcp("+l.SQLAddrs(r)[0]+")/d")
 		if err != nil {

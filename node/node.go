@@ -154,7 +154,7 @@ func (n *Node) assemble(p Parts) (err error) {
 
 // serveSQL opens the MySQL port once the catalog can be read.
 func (n *Node) serveSQL(p Parts) {
-	srv, err := sqlfront.New(sqlfront.Config{DB: n.db, Listen: p.SQLListen, Logger: n.log,
+	srv, err := sqlfront.New(sqlfront.Config{DB: n.db, Cluster: show{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }})
 	if err != nil {

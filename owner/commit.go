@@ -249,6 +249,11 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		return nil, r.lost(x)
 	}
 	l := &r.lead
+	if !l.serving {
+		// The end of the lease is in the log; no promise may be made behind it.
+		defer r.mu.Unlock()
+		return nil, r.notLeader()
+	}
 	// A delete of an absent key logs nothing, but its transaction is a writer all
 	// the same: its timestamp must not lie before it began.
 	if len(q.Writes) > 0 || !q.Prepare {
@@ -269,7 +274,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		r.mu.Unlock()
 		return nil, base.Errorf(base.CodeTooLate, "group %v: transaction %v must commit below %s, the clock is at %s", r.id, x.id, e.hi, e.ts)
 	}
-	x.ts, x.handover = e.ts, e.handover
+	x.ts, x.hi, x.handover = e.ts, e.hi, e.handover
 	x.keys = make([]base.Key, len(e.writes))
 	for i, w := range e.writes {
 		x.keys[i] = w.Key
@@ -353,7 +358,7 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 
 // unpend takes back that x was proposed, because it certainly was not; mu is held.
 func (r *Replica) unpend(x *txnState) {
-	x.phase, x.keys, x.handover, x.ts = active, nil, nil, 0
+	x.phase, x.keys, x.handover, x.ts, x.hi = active, nil, nil, 0, 0
 	delete(r.pending, x)
 	r.locks.Ending(x.id, false)
 	if x.gone != nil && !x.ended {

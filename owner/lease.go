@@ -1,7 +1,9 @@
 package owner
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -182,10 +184,16 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(error)) {
 	}
 	l.serving = false
 	l.next = to
-	// Every promise this owner made lies below (I1, I2).
-	end := min(max(l.floor, l.told), l.leaseEnd.Prev())
-	if l.leaseEnd == 0 {
-		end = max(l.floor, l.told)
+	// Every promise this owner made lies below (I1, I2): also that what an undecided vote relies on as
+	// read does not change below the vote's upper bound. The successor does not know those locks.
+	end := max(l.floor, l.told)
+	for _, x := range r.txns {
+		if x.phase >= preparing && x.hi > end && r.reads(x) {
+			end = x.hi.Prev()
+		}
+	}
+	if l.leaseEnd != 0 {
+		end = min(end, l.leaseEnd.Prev())
 	}
 	cmd := r.command(0)
 	cmd.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end)}
@@ -193,6 +201,25 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(error)) {
 	r.wake()
 	r.mu.Unlock()
 	r.group.ProposeAsync(cmd, term, func(_ any, _ uint64, err error) { done(err) })
+}
+
+// reads reports whether a voter holds locks other than those of its logged
+// writes, which a new leader takes again. mu is held.
+func (r *Replica) reads(x *txnState) (more bool) {
+	r.locks.Each(x.id, func(s base.Span, m lock.Mode) bool {
+		if m == lock.Exclusive {
+			if s.IsPoint() {
+				_, more = slices.BinarySearchFunc(x.keys, s.Start, base.Key.Compare)
+				more = !more
+			} else {
+				more = !slices.ContainsFunc(x.handover, func(h base.Span) bool { return bytes.Equal(h.Start, s.Start) && bytes.Equal(h.End, s.End) })
+			}
+		} else {
+			more = true
+		}
+		return !more
+	})
+	return more
 }
 
 // Stopped implements group.StateMachine.

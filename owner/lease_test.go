@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,8 +20,15 @@ import (
 // quiet is a consensus group whose entries are applied when the test says so.
 type quiet struct {
 	r     *Replica
+	mu    sync.Mutex
 	index uint64
 	queue []func()
+}
+
+func (q *quiet) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queue)
 }
 
 func (q *quiet) Leader() (base.NodeID, uint64) { return 1, 1 }
@@ -29,6 +37,8 @@ func (q *quiet) Propose(context.Context, *wire.Command, uint64) (any, uint64, er
 	return nil, 0, base.Errorf(base.CodeInvalid, "not used")
 }
 func (q *quiet) ProposeAsync(cmd *wire.Command, term uint64, done func(any, uint64, error)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.index++
 	i := q.index
 	q.queue = append(q.queue, func() {
@@ -44,9 +54,11 @@ func (q *quiet) ProposeAsync(cmd *wire.Command, term uint64, done func(any, uint
 	})
 }
 func (q *quiet) apply() {
-	for len(q.queue) > 0 {
+	for q.waiting() > 0 {
+		q.mu.Lock()
 		f := q.queue[0]
 		q.queue = q.queue[1:]
+		q.mu.Unlock()
 		f()
 	}
 }
@@ -151,7 +163,7 @@ func TestOutlivesLease(t *testing.T) {
 			r.Leading(1, true)
 			time.Sleep(time.Second)
 			synctest.Wait()
-			if asked := len(q.queue) > 0; asked != revoked {
+			if asked := q.waiting() > 0; asked != revoked {
 				t.Errorf("revoked %v: after 1 s of 2 s the new leader asks for its lease: %v", revoked, asked)
 			}
 			time.Sleep(1100 * time.Millisecond)
@@ -164,8 +176,6 @@ func TestOutlivesLease(t *testing.T) {
 			if r.lead.floor < end {
 				t.Errorf("revoked %v: its floor %s is below the old lease's end %s", revoked, r.lead.floor, end)
 			}
-			r.set.Close()
-			_ = r.store.Close()
 		})
 	}
 }

@@ -75,6 +75,7 @@ type txnState struct {
 	calls    int       // requests being served; guarded by mu as all below
 	phase    phase
 	ts       base.Timestamp // assigned commit timestamp, or lo of the vote
+	hi       base.Timestamp // upper bound of the vote
 	since    time.Time      // when prepared
 	keys     []base.Key     // of its writes, sorted; set with phase
 	handover []base.Span    // gaps that its commit gives to other groups

@@ -35,6 +35,9 @@ type Config struct {
 	// ShortLogs makes logs so short that a replica that was away needs a snapshot.
 	ShortLogs bool
 
+	// SQL has the nodes speak the MySQL protocol, over pipes.
+	SQL bool
+
 	// Break breaks a promise that the database rests on, from outside; the run must then fail.
 	Break Break
 }

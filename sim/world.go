@@ -53,6 +53,7 @@ type host struct {
 	fs    *vfs.MemFS // guarded by power
 	stale *vfs.MemFS // with Break.LyingDisk: what a crash leaves; guarded by power
 	life  atomic.Pointer[life]
+	sql   *pipeListener // of the process; guarded by power
 }
 
 // life is one process on a host.
@@ -97,9 +98,11 @@ func (w *world) drawSkew(r *rand.Rand) (time.Duration, float64) {
 func (w *world) calm() {
 	for i, row := range w.cfg.Delay {
 		for j, d := range row {
-			if i != j {
-				w.net.SetPath(base.RegionID(i+1), base.RegionID(j+1), wan.LinkSpec{Delay: d, Jitter: w.cfg.Jitter, Loss: w.cfg.Loss})
+			spec := wan.LinkSpec{Delay: d, Jitter: w.cfg.Jitter, Loss: w.cfg.Loss}
+			if i == j {
+				spec = wan.LinkSpec{Delay: w.cfg.LAN}
 			}
+			w.net.SetPath(base.RegionID(i+1), base.RegionID(j+1), spec)
 		}
 	}
 }
@@ -148,10 +151,15 @@ func (h *host) boot() {
 	l.store = st
 	id := *w.ident
 	id.Node = h.id
-	l.node, err = node.Assemble(node.Parts{
+	parts := node.Parts{
 		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break}, Source: h.clock,
 		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
-	})
+	}
+	if w.cfg.SQL {
+		h.sql = newPipeListener()
+		parts.SQLListener = h.sql
+	}
+	l.node, err = node.Assemble(parts)
 	if err != nil {
 		w.fail("node %d does not start: %w", h.id, err)
 		return

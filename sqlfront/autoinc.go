@@ -16,13 +16,13 @@ import (
 
 // AUTO_INCREMENT counters live in the meta shard: a lease works from every
 // region and does not depend on where the table's rows are. A gateway leases blocks of values
-// through transactions of their own; a block is one value at first and doubles
+// through transactions of their own; a block is one value at first and grows eightfold
 // while leases follow each other quickly, so that a lone session sees 1, 2, 3 and a
 // bulk load pays one trip per thousand rows. Values of a block that a gateway does not use up are lost, as
 // after a rollback in MySQL.
 const (
 	maxBlock  = 4096
-	quickNext = 2 * time.Second // a lease within this time of the last one doubles the block
+	quickNext = 2 * time.Second // a lease within this time of the last one grows the block
 )
 
 // counters are the leased blocks of one gateway.
@@ -120,7 +120,7 @@ func counterValue(v []byte) (uint64, error) {
 // lease takes a block that begins at or above least.
 func (c *counters) lease(ctx context.Context, id counterID, b *block, least uint64) error {
 	if now := time.Now(); now.Sub(b.leased) < quickNext {
-		b.size = min(2*b.size, maxBlock)
+		b.size = min(8*b.size, maxBlock)
 	} else {
 		b.size = 1
 	}

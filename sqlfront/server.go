@@ -25,6 +25,8 @@ type Config struct {
 	DB kv.DB
 	// Listen is the TCP address of the MySQL protocol, host:port; port 0 picks one.
 	Listen string
+	// Listener is used instead of Listen if set.
+	Listener net.Listener
 	// Cluster answers SHOW REGIONS and SHOW GODWIT statements; nil shows the topology only.
 	Cluster Cluster
 	// Logger gets structured logs; nil is slog.Default().
@@ -74,9 +76,12 @@ func New(cfg Config) (*Server, error) {
 	if err := g.loadUsers(context.Background()); err != nil {
 		return nil, err
 	}
-	ln, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		return nil, err
+	ln := cfg.Listener
+	if ln == nil {
+		var err error
+		if ln, err = net.Listen("tcp", cfg.Listen); err != nil {
+			return nil, err
+		}
 	}
 	s := &Server{g: g, ln: ln, drain: cfg.Drain}
 	scfg := server.Config{
@@ -85,6 +90,7 @@ func New(cfg Config) (*Server, error) {
 			return e, sm, &handler{Handler: h, g: g, sm: sm}
 		}},
 	}
+	var err error
 	s.srv, err = server.NewServer(scfg, g.engine, sql.NewContext, g.buildSession, nil)
 	if err != nil {
 		ln.Close()

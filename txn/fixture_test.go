@@ -138,7 +138,9 @@ func (n *node) start() {
 	for _, o := range c.topo.Nodes {
 		n.trans.SetPeer(o.ID, "", o.Region)
 	}
+	n.mu.Lock()
 	n.leads = map[base.GroupID]base.NodeID{}
+	n.mu.Unlock()
 	n.stop = make(chan struct{})
 	off := time.Duration(int(n.id)%3-1) * bound / 2
 	n.clock = clock.New(skewed{off})

@@ -1,0 +1,57 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// maxShown bounds the rows of SHOW GODWIT LOCKS and TRANSACTIONS.
+const maxShown = 10_000
+
+// show answers SHOW GODWIT statements; it implements sqlfront.Cluster.
+type show struct{ n *Node }
+
+// Status implements sqlfront.Cluster: nodes and groups of the cluster, and the
+// locks and transactions of the groups that this node leads.
+func (s show) Status(ctx context.Context, topic string) (columns []string, rows [][]string, ok bool) {
+	n := s.n
+	switch topic {
+	case "nodes":
+		columns = []string{"node", "region", "state", "address", "sql_address", "rtt", "leads", "replicas", "statements"}
+		for _, x := range n.cluster.Status(ctx).Nodes {
+			state := "live"
+			if !x.Live {
+				state = "dead"
+			}
+			rows = append(rows, []string{fmt.Sprint(x.ID), x.Region, state, x.Addr, x.SQL, x.RTT.String(), fmt.Sprint(x.Leads), fmt.Sprint(x.Replicas), fmt.Sprint(x.Statements)})
+		}
+	case "groups":
+		columns = []string{"group", "home", "leader", "term", "voters", "learners", "committed", "closed_lag", "locks", "prepared"}
+		for _, x := range n.cluster.Status(ctx).Groups {
+			rows = append(rows, []string{x.Name, x.Home, fmt.Sprint(x.Leader), fmt.Sprint(x.Term), fmt.Sprint(x.Voters), fmt.Sprint(x.Learners),
+				fmt.Sprint(x.Committed), x.ClosedLag.String(), fmt.Sprint(x.Locks), fmt.Sprint(x.Prepared)})
+		}
+	case "locks":
+		columns = []string{"group", "span", "mode", "txn", "granted"}
+		for _, r := range n.owners.Replicas() {
+			for _, l := range r.Locks(maxShown - len(rows)) {
+				rows = append(rows, []string{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), fmt.Sprint(!l.Waiting)})
+			}
+		}
+	case "transactions":
+		columns = []string{"group", "txn", "age", "phase", "locks", "waiting", "idle"}
+		for _, r := range n.owners.Replicas() {
+			for _, t := range r.Txns() {
+				if len(rows) == maxShown {
+					break
+				}
+				rows = append(rows, []string{r.ID().String(), t.ID.String(), time.Since(t.Age.Time()).Round(time.Millisecond).String(), t.Phase,
+					fmt.Sprint(t.Locks), fmt.Sprint(t.Waiting), t.Idle.Round(time.Millisecond).String()})
+			}
+		}
+	default:
+		return nil, nil, false
+	}
+	return columns, rows, true
+}
