@@ -60,6 +60,10 @@ type Node struct {
 	mu      sync.Mutex
 	closers []func() error // in the order of closing
 	closed  bool
+	// stopping: Close has begun, and stopc is closed.
+	stopping   bool
+	stopc      chan struct{}
+	background sync.WaitGroup
 }
 
 // Parts are what differs between a real node, one of a local cluster and one
@@ -92,7 +96,7 @@ func Assemble(p Parts) (*Node, error) {
 }
 
 func newNode(log *slog.Logger) *Node {
-	return &Node{log: log, stats: obs.NewStatements(), began: time.Now(), ready: make(chan struct{}), fatal: make(chan error, 1)}
+	return &Node{log: log, stats: obs.NewStatements(), began: time.Now(), ready: make(chan struct{}), stopc: make(chan struct{}), fatal: make(chan error, 1)}
 }
 
 func (n *Node) assemble(p Parts) (err error) {
@@ -148,25 +152,56 @@ func (n *Node) assemble(p Parts) (err error) {
 		close(n.ready)
 		return nil
 	}
-	go n.serveSQL(p)
+	n.background.Go(func() { n.serveSQL(p) })
 	return nil
 }
 
-// serveSQL opens the MySQL port once the catalog can be read.
+// sqlRetry is the pause between attempts to open the MySQL port.
+const sqlRetry = 500 * time.Millisecond
+
+// serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
+// well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	srv, err := sqlfront.New(sqlfront.Config{DB: n.db, Cluster: show{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
-		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }})
-	if err != nil {
-		n.fail(fmt.Errorf("serve SQL: %w", err))
+		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
+	var srv *sqlfront.Server
+	for {
+		var err error
+		if srv, err = sqlfront.New(cfg); err == nil {
+			break
+		}
+		switch base.CodeOf(err) {
+		case base.CodeAborted, base.CodeLockTimeout, base.CodeUnavailable, base.CodeOverloaded, base.CodeSchemaChanged, base.CodeAmbiguous, base.CodeCanceled:
+			n.log.Warn("SQL is not served yet: the catalog cannot be reached", "err", err)
+		default:
+			n.fail(fmt.Errorf("serve SQL: %w", err))
+			return
+		}
+		select {
+		case <-n.stopc:
+			return
+		case <-time.After(sqlRetry):
+		}
+	}
+	n.mu.Lock()
+	if n.stopping {
+		n.mu.Unlock()
+		_ = srv.Close()
 		return
 	}
-	n.sql = srv
-	n.sqlAddr = srv.Addr().String()
+	n.sql, n.sqlAddr = srv, srv.Addr().String()
 	close(n.ready)
-	if err := srv.Serve(); err != nil {
+	n.mu.Unlock()
+	if err := srv.Serve(); err != nil && !n.stopped() {
 		n.fail(fmt.Errorf("serve SQL: %w", err))
 	}
+}
+
+func (n *Node) stopped() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stopping
 }
 
 // statementKind groups statements by their first word; the words of clients are without bound, the kinds are not.
@@ -258,12 +293,13 @@ func (n *Node) Statements() *obs.Statements { return n.stats }
 func (n *Node) Close(context.Context) error {
 	var errs []error
 	n.close1.Do(func() {
-		select {
-		case <-n.ready:
-			if n.sql != nil {
-				errs = append(errs, n.sql.Close())
-			}
-		default:
+		n.mu.Lock()
+		n.stopping = true
+		srv := n.sql
+		n.mu.Unlock()
+		close(n.stopc)
+		if srv != nil {
+			errs = append(errs, srv.Close())
 		}
 		n.mu.Lock()
 		closers := n.closers
@@ -274,6 +310,7 @@ func (n *Node) Close(context.Context) error {
 				errs = append(errs, err)
 			}
 		}
+		n.background.Wait()
 	})
 	return errors.Join(errs...)
 }

@@ -11,6 +11,8 @@ type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
+	mu    sync.Mutex
+	open  []net.Conn
 }
 
 func newPipeListener() *pipeListener {
@@ -33,6 +35,16 @@ func (l *pipeListener) Close() error {
 	return nil
 }
 
+// sever breaks all connections, as the death of the process does.
+func (l *pipeListener) sever() {
+	l.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.open {
+		c.Close()
+	}
+}
+
 // Addr implements net.Listener.
 func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
 
@@ -52,6 +64,9 @@ func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 	a, b := net.Pipe()
 	select {
 	case l.conns <- named{a}:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open = append(l.open, a)
 		return named{b}, nil
 	case <-l.done:
 		return nil, net.ErrClosed

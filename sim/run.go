@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,9 +39,17 @@ func Run(cfg Config) *Outcome {
 	o.bench = b
 	var each func(*client) func()
 	var accounts []string
-	if cfg.Workload == "bank" {
+	var sqls []*sqlWork
+	switch cfg.Workload {
+	case "bank":
 		accounts, each = newBank(b.ks, &cfg)
-	} else {
+	case "sql":
+		each = func(c *client) func() {
+			s := &sqlWork{client: c, keys: cfg.Keys, dbs: map[*life]*sql.DB{}}
+			sqls = append(sqls, s)
+			return s.one
+		}
+	default:
 		each = newMixed(b.ks, &cfg)
 	}
 	for _, h := range w.hosts {
@@ -49,6 +58,9 @@ func Run(cfg Config) *Outcome {
 	b.probe()
 	if cfg.Workload == "bank" && w.err() == nil && !openBank(b.client(1, 99), accounts) {
 		w.fail("the accounts cannot be opened")
+	}
+	if cfg.SQL && w.err() == nil {
+		found(&sqlWork{client: b.client(1, 99)})
 	}
 	var clients sync.WaitGroup
 	for r := range cfg.Regions {
@@ -73,13 +85,20 @@ func Run(cfg Config) *Outcome {
 	close(b.stop)
 	clients.Wait()
 	b.drain()
-	if s := b.final(); s != nil {
+	final := b.final
+	if cfg.SQL {
+		final = sqls[0].final
+	}
+	if s := final(); s != nil {
 		for k, v := range s {
 			if isList(k) { // the checkers want the last element
 				s[k] = v[strings.LastIndexByte(v, ',')+1:]
 			}
 		}
 		b.rec.SetFinal(s)
+	}
+	for _, s := range sqls {
+		s.close()
 	}
 	o.Elapsed = w.now()
 	w.close()
@@ -109,9 +128,10 @@ func (o *Outcome) Check() error {
 	if h.Final != nil {
 		judge(history.NoLostWrites(h))
 	}
-	if o.Config.Workload == "bank" {
+	switch o.Config.Workload {
+	case "bank":
 		judge(checkBank(h, len(o.bench.ks.keys)))
-	} else {
+	case "mixed":
 		_, v := history.Linearizable(registers(h), linearLimit)
 		judge(v)
 	}

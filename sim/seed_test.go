@@ -67,8 +67,12 @@ func seed(t *testing.T, cfg Config) {
 	began := time.Now()
 	o, err := runSeed(t, cfg)
 	if err != nil {
-		t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s\nrun it again: go test ./sim -run TestSeed -args -seed %d",
-			cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o), cfg.Seed)
+		again := "TestSeed"
+		if cfg.SQL {
+			again = "TestSQLSeed"
+		}
+		t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s\nrun it again: go test ./sim -run %s -args -seed %d",
+			cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o), again, cfg.Seed)
 		return
 	}
 	t.Logf("%s\n%s, real %v\n%s", cfg.String(), o.Summary(), time.Since(began).Round(time.Millisecond), o.Kinds())
@@ -89,6 +93,21 @@ func TestSeed(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	for s := range uint64(14) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, Pick(s)) })
+	}
+}
+
+// TestSQLSeed runs the seed given by -seed through SQL.
+func TestSQLSeed(t *testing.T) {
+	if *flagSeed < 0 {
+		t.Skip("no -seed given")
+	}
+	seed(t, PickSQL(uint64(*flagSeed)))
+}
+
+// TestSQLSeeds runs a few seeds through SQL.
+func TestSQLSeeds(t *testing.T) {
+	for s := range uint64(4) {
+		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickSQL(s)) })
 	}
 }
 

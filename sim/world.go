@@ -53,7 +53,6 @@ type host struct {
 	fs    *vfs.MemFS // guarded by power
 	stale *vfs.MemFS // with Break.LyingDisk: what a crash leaves; guarded by power
 	life  atomic.Pointer[life]
-	sql   *pipeListener // of the process; guarded by power
 }
 
 // life is one process on a host.
@@ -61,6 +60,7 @@ type life struct {
 	number int // in order of starting
 	node   *node.Node
 	store  *store.Store
+	sql    *pipeListener // with Config.SQL
 	// ctx ends when the process does; dead is set before.
 	ctx  context.Context
 	kill context.CancelFunc
@@ -156,8 +156,8 @@ func (h *host) boot() {
 		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
 	}
 	if w.cfg.SQL {
-		h.sql = newPipeListener()
-		parts.SQLListener = h.sql
+		l.sql = newPipeListener()
+		parts.SQLListener = l.sql
 	}
 	l.node, err = node.Assemble(parts)
 	if err != nil {
@@ -196,6 +196,9 @@ func (h *host) crash() bool {
 	}
 	l.dead.Store(true)
 	h.w.net.Crash(h.id)
+	if l.sql != nil {
+		l.sql.sever()
+	}
 	if h.w.cfg.Break.LyingDisk && h.stale != nil {
 		h.fs = h.stale.CrashClone(vfs.CrashCloneCfg{})
 	} else {
@@ -237,6 +240,9 @@ func (h *host) shutdown() {
 	}
 	l.dead.Store(true)
 	l.kill()
+	if l.sql != nil {
+		l.sql.sever()
+	}
 	if err := l.node.Close(context.Background()); err != nil {
 		h.w.fail("node %d does not stop in good order: %w", h.id, err)
 	}

@@ -74,6 +74,7 @@ func New(cfg Config) (*Server, error) {
 	logrus.SetLevel(logrus.PanicLevel)
 	g := newGateway(cfg)
 	if err := g.loadUsers(context.Background()); err != nil {
+		_ = g.engine.Close()
 		return nil, err
 	}
 	ln := cfg.Listener
