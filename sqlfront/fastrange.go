@@ -162,7 +162,8 @@ func (f *fastCall) scanSpan(ctx *sql.Context, p *fastPlan, st *sqlTable, vals ma
 	if bytes.Compare(lo, hi) <= 0 {
 		spans := p.index.spans(nil, keyRange{lo: lo, hi: base.Key(hi).PrefixEnd()})
 		src.scan(spans, len(spans) > 1, false)
-		src.whole, src.limit = true, maxFastSpan+1
+		// All of it is wanted: without a limit the owner need not find out first how far to lock.
+		src.whole, src.limit = true, 0
 		if err := src.fill(ctx); err != nil {
 			return nil, err
 		}
