@@ -394,6 +394,7 @@ func (f *fastCall) execute(ctx *sql.Context, t *Txn, p *fastPlan, vals map[int]a
 	if err != nil {
 		return nil, true, err
 	}
+	src.want = p.want
 	rows, err := src.get(ctx, []base.Key{p.t.rowKey(ref)})
 	if err != nil {
 		return nil, true, err
@@ -527,11 +528,12 @@ func encodeRows(ctx *sql.Context, p *fastPlan, rows []sql.Row) ([][]sqltypes.Val
 		sql.ByteBufPool.Put(buf)
 	}()
 	res := make([][]sqltypes.Value, 0, len(rows))
+	var arena []byte
 	for _, row := range rows {
 		for i, pos := range p.out {
 			out[i] = row[pos]
 		}
-		vals, err := encodeRow(ctx, p.sch, out, buf)
+		vals, err := encodeRow(ctx, p.sch, out, buf, &arena)
 		if err != nil {
 			return nil, err
 		}
@@ -540,7 +542,8 @@ func encodeRows(ctx *sql.Context, p *fastPlan, rows []sql.Row) ([][]sqltypes.Val
 	return res, nil
 }
 
-func encodeRow(ctx *sql.Context, sch sql.Schema, row sql.Row, buf *sql.ByteBuffer) ([]sqltypes.Value, error) {
+// encodeRow encodes one row; its values lie in the arena.
+func encodeRow(ctx *sql.Context, sch sql.Schema, row sql.Row, buf *sql.ByteBuffer, arena *[]byte) ([]sqltypes.Value, error) {
 	buf.Reset()
 	vals, err := server.RowToSQL(ctx, sch, row, nil, buf)
 	if err != nil {
@@ -548,7 +551,10 @@ func encodeRow(ctx *sql.Context, sch sql.Schema, row sql.Row, buf *sql.ByteBuffe
 	}
 	for i, v := range vals {
 		if !v.IsNull() {
-			vals[i] = sqltypes.MakeTrusted(v.Type(), append([]byte(nil), v.ToBytes()...))
+			a := *arena
+			n := len(a)
+			a = append(a, v.ToBytes()...)
+			vals[i], *arena = sqltypes.MakeTrusted(v.Type(), a[n:len(a):len(a)]), a
 		}
 	}
 	return vals, nil

@@ -105,6 +105,10 @@ var fastCases = []struct {
 	{"DELETE FROM r WHERE id = ?", []any{11}},
 	{"SELECT id, n FROM r WHERE id BETWEEN ? AND ?", []any{3, 12}},
 	{"SELECT COUNT(*) FROM r WHERE id BETWEEN ? AND ?", []any{1, 30}},
+	{"SELECT z FROM w WHERE id = ?", []any{1}},
+	{"SELECT tm, z FROM w WHERE id = ?", []any{1}},
+	{"SELECT f, j FROM w WHERE id BETWEEN ? AND ?", []any{0, 3}},
+	{"SELECT z, late FROM w WHERE id BETWEEN ? AND ?", []any{0, 3}},
 	{"SELECT id FROM ru WHERE id BETWEEN ? AND ?", []any{1, 30}},
 	{"SELECT id FROM ru WHERE id BETWEEN ? AND ?", []any{-1, 3}},
 	{"SELECT n FROM c WHERE k BETWEEN ? AND ?", []any{"a", "z"}},
@@ -126,6 +130,10 @@ func TestFastPathAgrees(t *testing.T) {
 		exec(t, c, "CREATE DATABASE other")
 		exec(t, c, "CREATE TABLE trig (id INT PRIMARY KEY, v INT CHECK (v > 0))")
 		exec(t, c, "CREATE TABLE r (id INT PRIMARY KEY, n INT, big BIGINT, u BIGINT UNSIGNED, d DECIMAL(8,2), v VARCHAR(20), b CHAR(9), ai VARCHAR(9) COLLATE utf8mb4_0900_ai_ci, KEY (n))")
+		exec(t, c, "CREATE TABLE w (id INT PRIMARY KEY, f DOUBLE, g FLOAT, gone DOUBLE, dt DATETIME(6), tm TIME, j JSON, bl BLOB, e ENUM('p','q'), z VARCHAR(5))")
+		exec(t, c, "INSERT INTO w VALUES (1, 1.5, 2.5, 3.5, '2024-01-02 03:04:05.6', '11:12:13', '{\"a\": 1}', 'blob', 'q', 'end'), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)")
+		exec(t, c, "ALTER TABLE w DROP COLUMN gone")
+		exec(t, c, "ALTER TABLE w ADD COLUMN late INT DEFAULT 7")
 		exec(t, c, "CREATE TABLE ru (id INT UNSIGNED PRIMARY KEY)")
 		for i := range 30 {
 			exec(t, c, "INSERT INTO r VALUES (?,?,?,?,?,?,?,?)", i, i*7%5, int64(i)<<56, uint64(i)<<59, float64(i)/4, fmt.Sprint("v", 40-i),

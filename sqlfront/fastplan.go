@@ -67,6 +67,7 @@ type fastPlan struct {
 	sets   []boundSet
 	insert []int // per column: constant, or -1 for NULL, or -2 for AUTO_INCREMENT
 	full   sql.Schema
+	want   []bool // select: columns to decode, by position; else nil
 	// givenInc is the AUTO_INCREMENT column if the statement gives its value, else -1.
 	givenInc int
 	*boundSpan
@@ -307,8 +308,12 @@ func (f *fastShape) plan(s *snapshot, t *table) *fastPlan {
 		if p.boundSpan = f.span.bind(f, t); p.boundSpan == nil {
 			return nil
 		}
+		p.want = make([]bool, len(t.cols))
+		if p.order >= 0 {
+			p.want[p.order] = true
+		}
 		if p.sum >= 0 {
-			p.sch = sumSchema
+			p.sch, p.want[p.sum] = sumSchema, true
 			return p
 		}
 		return f.planOutput(p)
@@ -357,7 +362,11 @@ func (f *fastShape) planOutput(p *fastPlan) *fastPlan {
 	if p.boundSpan != nil && p.distinct && (len(p.out) != 1 || p.order >= 0 && p.order != p.out[0] || !t.cols[p.out[0]].exactKeys()) {
 		return nil
 	}
+	if p.want == nil {
+		p.want = make([]bool, len(t.cols))
+	}
 	for _, pos := range p.out {
+		p.want[pos] = true
 		p.sch = append(p.sch, p.full[pos])
 	}
 	return p

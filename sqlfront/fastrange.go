@@ -163,7 +163,7 @@ func (f *fastCall) scanSpan(ctx *sql.Context, p *fastPlan, st *sqlTable, vals ma
 		spans := p.index.spans(nil, keyRange{lo: lo, hi: base.Key(hi).PrefixEnd()})
 		src.scan(spans, len(spans) > 1, false)
 		// All of it is wanted: without a limit the owner need not find out first how far to lock.
-		src.whole, src.limit = true, 0
+		src.whole, src.limit, src.want = true, 0, p.want
 		if err := src.fill(ctx); err != nil {
 			return nil, err
 		}
@@ -248,6 +248,6 @@ func sumRows(ctx *sql.Context, rows []sql.Row, pos int) ([][]sqltypes.Value, err
 		old, _ := sum.(float64)
 		sum = old + n
 	}
-	vals, err := encodeRow(ctx, sumSchema, sql.Row{sum}, sql.NewByteBuffer(32))
+	vals, err := encodeRow(ctx, sumSchema, sql.Row{sum}, sql.NewByteBuffer(32), new([]byte))
 	return [][]sqltypes.Value{vals}, err
 }
