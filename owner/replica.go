@@ -33,6 +33,8 @@ type Replica struct {
 	applied atomic.Uint64 // visible in the store
 	closed  atomic.Uint64 // nothing more commits here at or below it (I6)
 	changes atomic.Uint64 // batches with new versions that became visible
+	// collected is the newest timestamp at or below which keys were collected here (wire.Collect).
+	collected atomic.Uint64
 
 	// propMu makes the order of timestamps that of the log: it is held while a
 	// timestamp is assigned and its command handed to the group. Before mu.

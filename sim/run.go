@@ -120,7 +120,7 @@ func (o *Outcome) Check() error {
 			errs = append(errs, v)
 		}
 	}
-	h := o.History
+	h := o.canonical()
 	judge(history.NoTornReads(h))
 	judge(history.StrictSerializable(h))
 	judge(history.CommitOrder(h))
