@@ -125,7 +125,6 @@ type loop struct {
 	heard    uint64 // tick at which a leader was last heard
 
 	pend    pending
-	hard    *pb.HardState   // newest
 	saved   pb.HardState    // term and vote that are durable or under way
 	appends []*pb.Message   // MsgStorageAppend in order, not started
 	flights [][]*pb.Message // those written and being synced, in order
