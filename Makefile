@@ -4,7 +4,7 @@ GO    := go
 BIN   := bin/godwit
 SEEDS ?= 100
 
-.PHONY: build demo test race lint fmt soak bench proto clean
+.PHONY: build demo test e2e race lint fmt soak bench proto clean
 
 build: ## the one binary
 	$(GO) build -tags $(TAGS) -o $(BIN) ./cmd/godwit
@@ -14,6 +14,9 @@ demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a termina
 
 test: ## everything but the long soaks
 	$(GO) test -tags $(TAGS) ./...
+
+e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
+	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./e2e -count=1 -timeout 40m
 
 race: ## the core packages under the race detector
 	$(GO) test -race -tags $(TAGS) ./base ./clock ./lock ./wan ./store ./group ./owner ./txn ./cluster ./kv/... ./history

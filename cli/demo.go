@@ -90,7 +90,7 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.Uint64Var(&f.cfg.Seed, "seed", 0, "seed of the network's jitter, 0 is random; the workload's choices are always the same")
 	fs.StringVar(&f.cfg.LogLevel, "log-level", "warn", "debug, info, warn or error")
 	o := &f.opts
-	fs.IntVar(&o.TPCC.Warehouses, "warehouses", 0, "tpcc: warehouses to load; 0 is one a region")
+	fs.IntVar(&o.TPCC.Warehouses, "warehouses", 0, "tpcc: warehouses to load; 0 is two a region")
 	fs.Float64Var(&o.TPCC.Scale, "scale", demoScale, "tpcc: factor from 0.01 to 1 on the sizes of the tables; 1 is the specification's")
 	fs.IntVar(&o.YCSB.Records, "records", 10_000, "ycsb, ycsb-t: rows to load, over all regions")
 	fs.StringVar(&o.YCSB.Mix, "mix", o.YCSB.Mix, "ycsb: core workload, A to F")
@@ -99,7 +99,7 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 }
 
 // demoScale keeps the loading of TPC-C short on two cores.
-const demoScale = 0.02
+const demoScale = 0.01
 
 // validate completes the flags and reports bad values.
 func (f *demoFlags) validate() error {
@@ -130,7 +130,7 @@ func (f *demoFlags) validate() error {
 		}
 	}
 	if f.opts.TPCC.Warehouses == 0 {
-		f.opts.TPCC.Warehouses = m.Len()
+		f.opts.TPCC.Warehouses = 2 * m.Len()
 	}
 	f.opts.YCSBT.Records, f.opts.YCSBT.Cross = f.opts.YCSB.Records, f.opts.Bank.Cross
 	f.opts.YCSB.Mix = strings.ToUpper(f.opts.YCSB.Mix)

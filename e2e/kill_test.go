@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -130,8 +131,8 @@ func strike(t *testing.T, c *processes, l *ledger, victims ...*node) {
 
 func needTime(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("takes a minute")
+	if os.Getenv("GODWIT_LONG") == "" {
+		t.Skip("takes a minute or more: make e2e")
 	}
 }
 

@@ -213,7 +213,7 @@ func (o *Outcome) checkExists() error {
 			possible = possible || !gone
 		}
 		if !possible {
-			return fmt.Errorf("T%d was told that %s exists, at %v, when it cannot have", e.txn, e.key, time.Duration(e.at))
+			return fmt.Errorf("transaction T%d was told that %s exists, at %v, when it cannot have", e.txn, e.key, time.Duration(e.at))
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// The fast path answers statements on one row by its primary key without the
+// The fast path answers statements on one row by its primary key, and reads of a few rows by a range of it, without the
 // engine's analyzer, which would cost several times the rest. It uses the same snapshot, privileges,
 // transactions, pins, locks and editors; whatever it is not sure about (a value that must be
 // converted with a warning, say) it leaves to the engine before it has done anything.
@@ -210,10 +210,11 @@ func (f *fastCall) values(ctx *sql.Context, p *fastPlan) (map[int]any, bool) {
 		if arg < 0 {
 			return true
 		}
-		if arg >= len(f.args) {
+		l, ok := f.literal(arg)
+		if !ok {
 			return false
 		}
-		v, ok := p.t.cols[pos].exact(ctx, f.args[arg], pk)
+		v, ok := p.t.cols[pos].exact(ctx, l, pk)
 		vals[arg] = v
 		return ok
 	}
@@ -224,7 +225,11 @@ func (f *fastCall) values(ctx *sql.Context, p *fastPlan) (map[int]any, bool) {
 	}
 	for _, s := range p.sets {
 		if s.op != 0 {
-			v, ok := p.t.cols[s.pos].operand(f.args, s.arg)
+			l, ok := f.literal(s.arg)
+			if !ok {
+				return nil, false
+			}
+			v, ok := p.t.cols[s.pos].operand(l)
 			if !ok {
 				return nil, false
 			}
@@ -238,7 +243,28 @@ func (f *fastCall) values(ctx *sql.Context, p *fastPlan) (map[int]any, bool) {
 			return nil, false
 		}
 	}
+	if p.insert != nil && p.givenInc >= 0 {
+		// NULL, zero and negative numbers have rules of their own.
+		if n, ok := toUint64(vals[p.insert[p.givenInc]]); !ok || n == 0 {
+			return nil, false
+		}
+	}
+	if p.boundSpan != nil && (!put(p.lo, p.t.pk[0], true) || !put(p.hi, p.t.pk[0], true) || !p.narrow(vals)) {
+		return nil, false
+	}
 	return vals, true
+}
+
+// literal is a constant by its number.
+func (f *fastCall) literal(arg int) (literal, bool) {
+	args := f.args
+	if arg >= fixedArg {
+		args, arg = f.shape.fixed, arg-fixedArg
+	}
+	if arg >= len(args) {
+		return literal{}, false
+	}
+	return args[arg], true
 }
 
 // exact converts a constant to the type of the column if that needs no judgement. key asks
@@ -293,11 +319,8 @@ func (c *column) exact(ctx *sql.Context, l literal, key bool) (any, bool) {
 }
 
 // operand is the constant of column ± constant.
-func (c *column) operand(args []literal, arg int) (any, bool) {
-	if arg >= len(args) {
-		return nil, false
-	}
-	switch l := args[arg]; {
+func (c *column) operand(l literal) (any, bool) {
+	switch {
 	case c.kind == kindInt && c.typ.Type() != sqltypes.Year && l.kind == litInt:
 		n, err := strconv.ParseInt(l.text, 10, 64)
 		return n, err == nil
@@ -352,6 +375,10 @@ func (f *fastCall) execute(ctx *sql.Context, t *Txn, p *fastPlan, vals map[int]a
 	if f.shape.kind == fastInsert {
 		return f.insert(ctx, t, p, st, vals)
 	}
+	if p.boundSpan != nil {
+		res, err := f.scanSpan(ctx, p, st, vals)
+		return res, true, err
+	}
 	row := make(sql.Row, len(p.t.cols))
 	for i, pos := range p.t.pk {
 		row[pos] = vals[p.pk[i]]
@@ -367,6 +394,7 @@ func (f *fastCall) execute(ctx *sql.Context, t *Txn, p *fastPlan, vals map[int]a
 	if err != nil {
 		return nil, true, err
 	}
+	src.want = p.want
 	rows, err := src.get(ctx, []base.Key{p.t.rowKey(ref)})
 	if err != nil {
 		return nil, true, err
@@ -377,7 +405,7 @@ func (f *fastCall) execute(ctx *sql.Context, t *Txn, p *fastPlan, vals map[int]a
 	if f.shape.kind == fastSelect {
 		res := &sqltypes.Result{Fields: p.described(f.s)}
 		if len(src.buf) > 0 {
-			if res.Rows, err = encodeRows(ctx, p, src.buf[0]); err != nil {
+			if res.Rows, err = encodeRows(ctx, p, src.buf); err != nil {
 				return nil, true, err
 			}
 			res.RowsAffected = 1
@@ -455,6 +483,13 @@ func (f *fastCall) insert(ctx *sql.Context, t *Txn, p *fastPlan, st *sqlTable, v
 		switch {
 		case arg >= 0:
 			row[pos] = vals[arg]
+			if pos == p.givenInc {
+				n, err := st.GetNextAutoIncrementValue(ctx, row[pos])
+				if err != nil {
+					return nil, true, err
+				}
+				res.InsertID = n // told to the client, but not what LAST_INSERT_ID() returns
+			}
 		case arg == argAutoInc:
 			n, err := st.GetNextAutoIncrementValue(ctx, nil)
 			if err != nil {
@@ -478,32 +513,51 @@ func (f *fastCall) insert(ctx *sql.Context, t *Txn, p *fastPlan, st *sqlTable, v
 		_ = e.DiscardChanges(ctx, err)
 		return nil, true, err
 	}
-	if res.InsertID != 0 {
+	if res.InsertID != 0 && p.givenInc < 0 {
 		ctx.GetLastQueryInfo().LastInsertId.Store(int64(res.InsertID))
 	}
 	return res, true, nil
 }
 
-func encodeRows(ctx *sql.Context, p *fastPlan, row sql.Row) ([][]sqltypes.Value, error) {
+// encodeRows makes the rows of the result from rows of the table.
+func encodeRows(ctx *sql.Context, p *fastPlan, rows []sql.Row) ([][]sqltypes.Value, error) {
 	out := make(sql.Row, len(p.out))
-	for i, pos := range p.out {
-		out[i] = row[pos]
-	}
 	buf := sql.ByteBufPool.Get().(*sql.ByteBuffer)
 	defer func() {
 		buf.Reset()
 		sql.ByteBufPool.Put(buf)
 	}()
-	vals, err := server.RowToSQL(ctx, p.sch, out, nil, buf)
+	res := make([][]sqltypes.Value, 0, len(rows))
+	var arena []byte
+	for _, row := range rows {
+		for i, pos := range p.out {
+			out[i] = row[pos]
+		}
+		vals, err := encodeRow(ctx, p.sch, out, buf, &arena)
+		if err != nil {
+			return nil, err
+		}
+		res = append(res, vals)
+	}
+	return res, nil
+}
+
+// encodeRow encodes one row; its values lie in the arena.
+func encodeRow(ctx *sql.Context, sch sql.Schema, row sql.Row, buf *sql.ByteBuffer, arena *[]byte) ([]sqltypes.Value, error) {
+	buf.Reset()
+	vals, err := server.RowToSQL(ctx, sch, row, nil, buf)
 	if err != nil {
 		return nil, err
 	}
 	for i, v := range vals {
 		if !v.IsNull() {
-			vals[i] = sqltypes.MakeTrusted(v.Type(), append([]byte(nil), v.ToBytes()...))
+			a := *arena
+			n := len(a)
+			a = append(a, v.ToBytes()...)
+			vals[i], *arena = sqltypes.MakeTrusted(v.Type(), a[n:len(a):len(a)]), a
 		}
 	}
-	return [][]sqltypes.Value{vals}, nil
+	return vals, nil
 }
 
 // learn keeps the description of the result that the engine has sent for the statement.
@@ -512,7 +566,7 @@ func (f *fastCall) learn(r *sqltypes.Result) {
 		return
 	}
 	ctx := sql.NewContext(context.Background(), sql.WithSession(f.s))
-	if p := f.plan(ctx); p != nil && len(p.out) == len(r.Fields) {
+	if p := f.plan(ctx); p != nil && len(p.sch) == len(r.Fields) {
 		p.fields.Store(f.s.GetCharacterSetResults(), r.Fields)
 	}
 }

@@ -34,7 +34,21 @@ type fastShape struct {
 	where     map[string]int
 	sets      []fastSet
 	values    []int // insert: constant of each column, -1 for DEFAULT
+	span      *fastSpan
+	fixed     []literal // constants of the text itself; their numbers begin at fixedArg
 	bound     atomic.Pointer[fastPlan]
+}
+
+// fixedArg is the number of the first constant that stands in the text of a prepared statement.
+const fixedArg = 1 << 20
+
+// arg is the number of a constant: a placeholder, or an integer in the text.
+func (f *fastShape) arg(e sqlparser.Expr) (int, bool) {
+	if v, ok := e.(*sqlparser.SQLVal); ok && v.Type == sqlparser.IntVal {
+		f.fixed = append(f.fixed, literal{litInt, string(v.Val)})
+		return fixedArg + len(f.fixed) - 1, true
+	}
+	return placeholder(e)
 }
 
 // fastSet is one assignment: column = constant, or column = column op constant.
@@ -53,6 +67,10 @@ type fastPlan struct {
 	sets   []boundSet
 	insert []int // per column: constant, or -1 for NULL, or -2 for AUTO_INCREMENT
 	full   sql.Schema
+	want   []bool // select: columns to decode, by position; else nil
+	// givenInc is the AUTO_INCREMENT column if the statement gives its value, else -1.
+	givenInc int
+	*boundSpan
 	// fields describe the result, by character set of the session; learned from
 	// the first execution by the engine.
 	fields sync.Map
@@ -102,7 +120,7 @@ func shapeOf(stmt sqlparser.Statement) *fastShape {
 			return nil
 		}
 		for _, e := range s.Exprs {
-			set, ok := setOf(e)
+			set, ok := f.setOf(e)
 			if !ok {
 				return nil
 			}
@@ -123,7 +141,7 @@ func shapeOf(stmt sqlparser.Statement) *fastShape {
 
 func selectShape(s *sqlparser.Select) *fastShape {
 	if s.Into != nil || s.With != nil || s.Limit != nil || s.Having != nil || len(s.GroupBy) > 0 || len(s.Window) > 0 ||
-		len(s.OrderBy) > 0 || len(s.Comments) > 0 || s.QueryOpts.Distinct || s.QueryOpts.SQLCalcFoundRows || s.QueryOpts.StraightJoinHint {
+		len(s.Comments) > 0 || len(s.QueryOpts.DistinctOn) > 0 || s.QueryOpts.SQLCalcFoundRows || s.QueryOpts.StraightJoinHint {
 		return nil
 	}
 	f := tableShape(fastSelect, s.From, s.Where)
@@ -135,6 +153,12 @@ func selectShape(s *sqlparser.Select) *fastShape {
 			strings.Contains(strings.ToLower(s.Lock.Type), "nowait") {
 			return nil
 		}
+	}
+	if f.span == nil && (len(s.OrderBy) > 0 || s.QueryOpts.Distinct) || f.span != nil && !f.spanOptions(s) {
+		return nil
+	}
+	if f.span != nil && f.span.sum != "" {
+		return f
 	}
 	if len(s.SelectExprs) == 1 {
 		if st, ok := s.SelectExprs[0].(*sqlparser.StarExpr); ok && st.TableName.IsEmpty() {
@@ -183,7 +207,7 @@ func (f *fastShape) conjunction(e sqlparser.Expr) bool {
 		return f.conjunction(e.Left) && f.conjunction(e.Right)
 	case *sqlparser.ComparisonExpr:
 		c, ok := plainColumn(e.Left, f.table)
-		arg, aok := placeholder(e.Right)
+		arg, aok := f.arg(e.Right)
 		if e.Operator != sqlparser.EqualStr || e.Escape != nil || !ok || !aok {
 			return false
 		}
@@ -193,6 +217,8 @@ func (f *fastShape) conjunction(e sqlparser.Expr) bool {
 		}
 		f.where[c] = arg
 		return true
+	case *sqlparser.RangeCond:
+		return f.between(e)
 	}
 	return false
 }
@@ -218,12 +244,12 @@ func placeholder(e sqlparser.Expr) (int, bool) {
 	return n - 1, err == nil && n > 0
 }
 
-func setOf(e *sqlparser.AssignmentExpr) (fastSet, bool) {
+func (f *fastShape) setOf(e *sqlparser.AssignmentExpr) (fastSet, bool) {
 	name, ok := plainColumn(e.Name, e.Name.Qualifier.Name.String())
 	if !ok {
 		return fastSet{}, false
 	}
-	if arg, ok := placeholder(e.Expr); ok {
+	if arg, ok := f.arg(e.Expr); ok {
 		return fastSet{col: name, arg: arg}, true
 	}
 	b, ok := e.Expr.(*sqlparser.BinaryExpr)
@@ -231,7 +257,7 @@ func setOf(e *sqlparser.AssignmentExpr) (fastSet, bool) {
 		return fastSet{}, false
 	}
 	c, ok := plainColumn(b.Left, e.Name.Qualifier.Name.String())
-	arg, aok := placeholder(b.Right)
+	arg, aok := f.arg(b.Right)
 	return fastSet{col: name, op: b.Operator[0], arg: arg}, ok && aok && strings.EqualFold(c, name)
 }
 
@@ -249,7 +275,7 @@ func insertShape(s *sqlparser.Insert) *fastShape {
 		f.cols = append(f.cols, c.String())
 	}
 	for _, e := range v.Values[0] {
-		arg, ok := placeholder(e)
+		arg, ok := f.arg(e)
 		if !ok {
 			return nil
 		}
@@ -278,6 +304,20 @@ func (f *fastShape) plan(s *snapshot, t *table) *fastPlan {
 	if f.kind == fastInsert {
 		return f.planInsert(p)
 	}
+	if f.span != nil {
+		if p.boundSpan = f.span.bind(f, t); p.boundSpan == nil {
+			return nil
+		}
+		p.want = make([]bool, len(t.cols))
+		if p.order >= 0 {
+			p.want[p.order] = true
+		}
+		if p.sum >= 0 {
+			p.sch, p.want[p.sum] = sumSchema, true
+			return p
+		}
+		return f.planOutput(p)
+	}
 	if len(f.where) != len(t.pk) {
 		return nil
 	}
@@ -296,24 +336,38 @@ func (f *fastShape) plan(s *snapshot, t *table) *fastPlan {
 		p.sets = append(p.sets, boundSet{pos, set.op, set.arg})
 	}
 	if f.kind == fastSelect {
-		if f.cols == nil {
-			for i, c := range t.cols {
-				if c.desc.Hidden || c.desc.HiddenSystem {
-					return nil
-				}
-				p.out = append(p.out, i)
-			}
-		}
-		for _, n := range f.cols {
-			pos := t.desc.colByName(n)
-			if pos < 0 || t.cols[pos].desc.HiddenSystem {
+		return f.planOutput(p)
+	}
+	return p
+}
+
+// planOutput finds the columns that a SELECT returns.
+func (f *fastShape) planOutput(p *fastPlan) *fastPlan {
+	t := p.t
+	if f.cols == nil {
+		for i, c := range t.cols {
+			if c.desc.Hidden || c.desc.HiddenSystem {
 				return nil
 			}
-			p.out = append(p.out, pos)
+			p.out = append(p.out, i)
 		}
-		for _, pos := range p.out {
-			p.sch = append(p.sch, p.full[pos])
+	}
+	for _, n := range f.cols {
+		pos := t.desc.colByName(n)
+		if pos < 0 || t.cols[pos].desc.HiddenSystem {
+			return nil
 		}
+		p.out = append(p.out, pos)
+	}
+	if p.boundSpan != nil && p.distinct && (len(p.out) != 1 || p.order >= 0 && p.order != p.out[0] || !t.cols[p.out[0]].exactKeys()) {
+		return nil
+	}
+	if p.want == nil {
+		p.want = make([]bool, len(t.cols))
+	}
+	for _, pos := range p.out {
+		p.want[pos] = true
+		p.sch = append(p.sch, p.full[pos])
 	}
 	return p
 }
@@ -329,6 +383,7 @@ func (f *fastShape) planInsert(p *fastPlan) *fastPlan {
 		return nil
 	}
 	p.insert = make([]int, len(t.cols))
+	p.givenInc = -1
 	for i, c := range t.cols {
 		p.insert[i] = argNull
 		if c.desc.AutoInc {
@@ -341,9 +396,11 @@ func (f *fastShape) planInsert(p *fastPlan) *fastPlan {
 		if f.cols != nil {
 			pos = t.desc.colByName(f.cols[i])
 		}
-		// An explicit value of an AUTO_INCREMENT column is a case of its own.
-		if pos < 0 || given[pos] || t.cols[pos].desc.AutoInc {
+		if pos < 0 || given[pos] {
 			return nil
+		}
+		if t.cols[pos].desc.AutoInc {
+			p.givenInc = pos
 		}
 		given[pos] = true
 		p.insert[pos] = arg

@@ -45,8 +45,12 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
 	return h.run(ctx, c, query, func(s *Session, sent *bool) error {
+		one := func(r *sqltypes.Result) error { return cb(r, false) }
+		if done, err := h.fastTx(ctx, s, c, query, sent, one); done {
+			return err
+		}
 		f := h.fastText(s, c, query)
-		if done, err := f.try(ctx, sent, func(r *sqltypes.Result) error { return cb(r, false) }); done {
+		if done, err := f.try(ctx, sent, one); done {
 			return err
 		}
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
@@ -61,8 +65,12 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) (string, error) {
 	var rest string
 	err := h.run(ctx, c, query, func(s *Session, sent *bool) (err error) {
+		one := func(r *sqltypes.Result) error { return cb(r, false) }
+		if done, err := h.fastTx(ctx, s, c, query, sent, one); done {
+			return err
+		}
 		f := h.fastText(s, c, query)
-		if done, err := f.try(ctx, sent, func(r *sqltypes.Result) error { return cb(r, false) }); done {
+		if done, err := f.try(ctx, sent, one); done {
 			return err
 		}
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
@@ -78,6 +86,9 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 // ComStmtExecute implements mysql.Handler.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData, cb func(*sqltypes.Result) error) error {
 	return h.run(ctx, c, p.PrepareStmt, func(s *Session, sent *bool) error {
+		if done, err := h.fastTx(ctx, s, c, p.PrepareStmt, sent, cb); done {
+			return err
+		}
 		f := h.fastPrepared(s, c, p)
 		if done, err := f.try(ctx, sent, cb); done {
 			return err

@@ -49,6 +49,12 @@ func (t *table) appendRow(ctx context.Context, b []byte, row sql.Row) ([]byte, e
 // decodeRow decodes a row value into out, which has a place for every column
 // of the schema. Virtual columns stay nil.
 func (t *table) decodeRow(ctx context.Context, b []byte, out sql.Row) error {
+	return t.decodeCols(ctx, b, out, nil)
+}
+
+// decodeCols is decodeRow for the columns whose positions are set in want; others
+// may be left nil. A nil want is all of them.
+func (t *table) decodeCols(ctx context.Context, b []byte, out sql.Row, want []bool) error {
 	if len(b) == 0 || b[0] != rowFormat {
 		return base.Errorf(base.CodeCorrupt, "row of table %s has an unknown format", t.desc.Name)
 	}
@@ -88,6 +94,12 @@ func (t *table) decodeRow(ctx context.Context, b []byte, out sql.Row) error {
 			}
 			continue
 		}
+		if want != nil && !want[pos] {
+			if b, err = t.skip(b, c.kind); err != nil {
+				return err
+			}
+			continue
+		}
 		if out[pos], b, err = c.takePayload(ctx, b); err != nil {
 			return err
 		}
@@ -118,6 +130,11 @@ func (t *table) skipDropped(b []byte, id uint32) ([]byte, error) {
 	if !ok {
 		return nil, t.corrupt()
 	}
+	return t.skip(b, k)
+}
+
+// skip passes over a payload.
+func (t *table) skip(b []byte, k kind) ([]byte, error) {
 	switch k {
 	case kindInt, kindUint, kindDatetime, kindTimespan:
 		_, n := binary.Uvarint(b)

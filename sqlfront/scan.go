@@ -38,6 +38,7 @@ type rowSource struct {
 	homes  []base.RegionID // of the rows in buf, with keepHomes
 	exists bool            // only whether there is a row matters; values are not decoded
 	whole  bool            // read to the end at the first Next
+	want   []bool          // by position, the columns that matter; nil: all. Not with check
 }
 
 // open prepares a read of the table: transaction, pin, lock.
@@ -318,7 +319,7 @@ func (r *rowSource) decode(ctx *sql.Context, rows []kv.Row) error {
 			r.buf = append(r.buf, row)
 			continue
 		}
-		if err := t.t.decodeRow(ctx, kr.Value, row); err != nil {
+		if err := t.t.decodeCols(ctx, kr.Value, row, r.want); err != nil {
 			return clientError(err)
 		}
 		if r.check != nil {

@@ -206,8 +206,9 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 		}
 	}
 	if len(blind) > 0 && len(c.groups()) > 1 {
-		// A Prepare at the wrong owner cannot be moved. The local replica mostly knows who owns what; where
-		// an attempt went astray lately, the owners are found under locks, at the price of a round trip.
+		// A Prepare at the wrong owner cannot be moved. The local replica mostly knows who owns what; where there
+		// is none, or an attempt went astray lately, the owners are found under locks, at the price of a round trip.
+		// (Keys may be new in every attempt, so that an attempt need not learn from the one before.)
 		if t.strayed(blind) {
 			if err := t.lockKeys(ctx, blind); err != nil {
 				return nil, err
@@ -224,10 +225,11 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 	return c, nil
 }
 
-// strayed reports whether one of the keys was lately not where it was looked for.
+// strayed reports whether one of the keys was lately not where it was looked
+// for, or lies in a shard that is not held here.
 func (t *Txn) strayed(keys []base.Key) bool {
 	for _, k := range keys {
-		if _, ok := t.db.hint(k); ok {
+		if _, ok := t.db.hint(k); ok || k.Shard() != base.MetaShard && !t.db.set.Holds(k.Shard()) {
 			return true
 		}
 	}

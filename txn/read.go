@@ -386,7 +386,7 @@ func (t *Txn) guess(todo []piece, of int, s base.Span, limit int) []piece {
 	}
 	segs, ok := t.db.set.Segments(s, keys)
 	if !ok {
-		return append(todo, piece{of: of, span: s, group: s.Start.DefaultOwner()})
+		return append(todo, piece{of: of, span: s, group: home})
 	}
 	for _, g := range segs {
 		todo = append(todo, piece{of: of, span: g.Span, group: g.Owner})
@@ -395,7 +395,8 @@ func (t *Txn) guess(todo []piece, of int, s base.Span, limit int) []piece {
 }
 
 // guessPoint is the likely owner of a key: one that this node leads costs
-// nothing to ask, else what the local replica says.
+// nothing to ask, else what the local replica says. Without a replica it is the group of the own
+// region, whose leader knows and is near.
 func (t *Txn) guessPoint(key base.Key) base.GroupID {
 	home := base.DataGroup(key.Shard(), t.db.cfg.Region)
 	if r := t.db.set.Replica(home); r != nil {
@@ -406,7 +407,7 @@ func (t *Txn) guessPoint(key base.Key) base.GroupID {
 	if g, ok := t.db.set.Locate(key); ok {
 		return g
 	}
-	return key.DefaultOwner()
+	return home
 }
 
 // Get implements kv.Txn.

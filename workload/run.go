@@ -271,11 +271,12 @@ func (w *runner) Check(ctx context.Context, target Target) ([]CheckResult, error
 	return res, err
 }
 
-// inTransaction evaluates a check in one transaction, again after a retryable error.
+// inTransaction evaluates a check in one transaction, again after a retryable error. It only reads, so that servers
+// with snapshots take no locks on whole tables.
 func inTransaction(ctx context.Context, s *session, f func() error) error {
 	rng := newRand(0)
 	for try := 0; ; try++ {
-		err := s.transact(ctx, f)
+		err := s.between(ctx, "START TRANSACTION READ ONLY", f)
 		if !Retryable(err) || try == 100 || !sleep(ctx, backoff(try, rng)) {
 			return err
 		}

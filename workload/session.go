@@ -159,7 +159,12 @@ func (s *session) row(ctx context.Context, dest []any, query string, args ...any
 
 // transact runs f between START TRANSACTION and COMMIT, once.
 func (s *session) transact(ctx context.Context, f func() error) error {
-	if err := s.exec(ctx, "START TRANSACTION"); err != nil {
+	return s.between(ctx, "START TRANSACTION", f)
+}
+
+// between runs f between the statement begin and COMMIT, once.
+func (s *session) between(ctx context.Context, begin string, f func() error) error {
+	if err := s.exec(ctx, begin); err != nil {
 		return err
 	}
 	if err := f(); err != nil {

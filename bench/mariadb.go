@@ -1,0 +1,272 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func init() {
+	Register(Bench{
+		Name: "mariadb", Title: "one node beside MariaDB, durable commits, same sysbench runs (needs sysbench and mariadbd)",
+		Figures: []string{"mariadb/throughput", "mariadb/cpu"},
+		Run:     runMariaDB,
+	})
+}
+
+// clockTick is USER_HZ, the unit of CPU times in /proc, which Linux fixes at 100.
+const clockTick = 100
+
+// server is a database under test: a process and its MySQL port on loopback.
+type server struct {
+	name string
+	cmd  *exec.Cmd
+	port int
+}
+
+func runMariaDB(ctx context.Context, p Params) (err error) {
+	for _, tool := range []string{"sysbench", "mariadbd", "mariadb-install-db"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("this benchmark needs %s (Debian: apt-get install mariadb-server sysbench): %w", tool, err)
+		}
+	}
+	rows, secs, threads := 1_000_000, 15, []int{1, 8, 32}
+	if p.Quick {
+		rows, secs, threads = 20_000, 2, []int{1, 8}
+	}
+	god, err := startGodwit(ctx, p.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, god.stop()) }()
+	maria, err := startMariaDB(ctx, p.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, maria.stop()) }()
+	servers := []*server{god, maria}
+	var costs []Line // a figure of their own, after the throughputs
+	for _, s := range servers {
+		begin := time.Now()
+		if err := s.prepare(ctx, rows); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Log, "%s: loaded %d rows in %s, resident memory %d MiB\n", s.name, rows, time.Since(begin).Round(time.Millisecond), s.residentMB())
+	}
+	for _, test := range []string{"oltp_point_select", "oltp_update_index", "oltp_update_non_index", "oltp_insert", "oltp_read_write"} {
+		for _, n := range threads {
+			var got [2]result
+			for i, s := range servers {
+				if got[i], err = s.run(ctx, test, n, rows, secs); err != nil {
+					return err
+				}
+				fmt.Fprintf(p.Log, "%s %s, %d threads: %.0f queries/s, %.1f µs CPU a query, %d retries\n", s.name, test, n, got[i].qps, got[i].cpu, got[i].ignored)
+			}
+			x := fmt.Sprintf("%s/%d", test, n)
+			costs = append(costs, Line{Figure: "mariadb/cpu", Series: "godwit", X: x, Metric: "server CPU a query", Unit: "µs", Value: got[0].cpu, Baseline: Float(got[1].cpu), Better: Lower})
+			if err := p.Emit(Line{Figure: "mariadb/throughput", Series: "godwit", X: x, Metric: "throughput", Unit: "queries/s", Value: got[0].qps, Baseline: Float(got[1].qps), Better: Higher}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, l := range costs {
+		if err := p.Emit(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port, nil
+}
+
+// startGodwit runs this very binary as a cluster of one node.
+func startGodwit(ctx context.Context, dir string) (*server, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	admin, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	addr := fmt.Sprintf("127.0.0.1:%d", admin)
+	s := &server{name: "godwit", port: port, cmd: exec.Command(self, "start", "--region", "one", "--store", filepath.Join(dir, "godwit"),
+		"--listen", addr, "--sql-listen", fmt.Sprintf("127.0.0.1:%d", port), "--log-level", "error")}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	err = s.await(ctx, func() error {
+		res, err := http.Post("http://"+addr+"/cluster/init", "application/json", strings.NewReader(`{"shards":2}`))
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		var r struct{ Error string }
+		if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
+			return err
+		}
+		if r.Error != "" && !strings.Contains(r.Error, "already belongs") {
+			return errors.New(r.Error)
+		}
+		return s.ping()
+	})
+	return s, err
+}
+
+// startMariaDB runs a private server with its default settings.
+func startMariaDB(ctx context.Context, dir string) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(dir, "mariadb")
+	who, err := user.Current()
+	if err != nil {
+		return nil, err
+	}
+	if out, err := exec.CommandContext(ctx, "mariadb-install-db", "--no-defaults", "--user="+who.Username, "--datadir="+data,
+		"--auth-root-authentication-method=normal", "--skip-test-db").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
+	}
+	s := &server{name: "mariadb", port: port, cmd: exec.Command("mariadbd", "--no-defaults", "--user="+who.Username, "--datadir="+data,
+		fmt.Sprintf("--port=%d", port), "--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "mariadb.sock"), "--max-connections=200")}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	return s, s.await(ctx, s.ping)
+}
+
+// await calls ready until it succeeds; the server is stopped if it does not.
+func (s *server) await(ctx context.Context, ready func() error) error {
+	var err error
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		if err = ready(); err == nil {
+			return nil
+		}
+	}
+	return errors.Join(fmt.Errorf("%s does not come up: %w", s.name, err), s.stop())
+}
+
+func (s *server) stop() error {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	var exit *exec.ExitError
+	if err := s.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		return err
+	}
+	return nil
+}
+
+func (s *server) sysbench(ctx context.Context, test string, args ...string) (string, error) {
+	args = append([]string{"--db-driver=mysql", "--mysql-host=127.0.0.1", fmt.Sprintf("--mysql-port=%d", s.port), "--mysql-user=root",
+		"--mysql-db=sbtest", "--tables=1", test}, args...)
+	out, err := exec.CommandContext(ctx, "sysbench", args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: sysbench %s: %w\n%s", s.name, test, err, bytes.TrimSpace(out))
+	}
+	return string(out), nil
+}
+
+func (s *server) ping() error {
+	db, err := openMySQL(s.port, "")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Exec("CREATE DATABASE IF NOT EXISTS sbtest")
+	return err
+}
+
+func (s *server) prepare(ctx context.Context, rows int) error {
+	_, err := s.sysbench(ctx, "oltp_read_write", fmt.Sprintf("--table-size=%d", rows), "prepare")
+	return err
+}
+
+type result struct {
+	qps, cpu float64
+	ignored  int
+}
+
+var (
+	reQueries = regexp.MustCompile(`queries:\s+(\d+)\s+\(([\d.]+) per sec`)
+	reIgnored = regexp.MustCompile(`ignored errors:\s+(\d+)`)
+)
+
+func (s *server) run(ctx context.Context, test string, threads, rows, secs int) (result, error) {
+	before, err := s.cpu()
+	if err != nil {
+		return result{}, err
+	}
+	out, err := s.sysbench(ctx, test, fmt.Sprintf("--table-size=%d", rows), fmt.Sprintf("--threads=%d", threads), fmt.Sprintf("--time=%d", secs), "run")
+	if err != nil {
+		return result{}, err
+	}
+	after, err := s.cpu()
+	if err != nil {
+		return result{}, err
+	}
+	m := reQueries.FindStringSubmatch(out)
+	if m == nil {
+		return result{}, fmt.Errorf("%s: sysbench printed no count of queries:\n%s", s.name, out)
+	}
+	n, _ := strconv.ParseFloat(m[1], 64)
+	qps, _ := strconv.ParseFloat(m[2], 64)
+	r := result{qps: qps, cpu: float64((after - before).Microseconds()) / max(n, 1)}
+	if m := reIgnored.FindStringSubmatch(out); m != nil {
+		r.ignored, _ = strconv.Atoi(m[1])
+	}
+	return r, nil
+}
+
+// cpu is the user and system time the process has used.
+func (s *server) cpu() (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of %s: %w (this benchmark needs Linux)", s.name, err)
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(f) < 13 {
+		return 0, fmt.Errorf("CPU time of %s: malformed stat", s.name)
+	}
+	user, err1 := strconv.Atoi(f[11])
+	sys, err2 := strconv.Atoi(f[12])
+	return time.Duration(user+sys) * time.Second / clockTick, errors.Join(err1, err2)
+}
+
+var reRSS = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
+
+// residentMB is the process's resident memory; 0 if unknown.
+func (s *server) residentMB() int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	if m := reRSS.FindSubmatch(b); m != nil {
+		kb, _ := strconv.Atoi(string(m[1]))
+		return kb >> 10
+	}
+	return 0
+}

@@ -1,0 +1,253 @@
+package sqlfront
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// maxFastSpan is how many primary keys a range may have; what could return more is
+// left to the engine, which sends rows as it reads them.
+const maxFastSpan = 1024
+
+// fastSpan is the rest of a SELECT whose condition is primary key BETWEEN two constants.
+type fastSpan struct {
+	col      string
+	lo, hi   int
+	sum      string // the column of SELECT SUM(column)
+	order    string // ORDER BY column
+	desc     bool
+	distinct bool
+}
+
+// boundSpan is a fastSpan bound to one version of a table; -1 stands for no column.
+type boundSpan struct {
+	lo, hi     int
+	sum, order int
+	desc       bool
+	distinct   bool
+	index      *sqlIndex
+}
+
+// sumSchema is what the engine makes of SUM of integers.
+var sumSchema = sql.Schema{{Name: "sum", Type: types.Float64, Nullable: true}}
+
+// between takes column BETWEEN constant AND constant as the whole condition of a SELECT.
+func (f *fastShape) between(e *sqlparser.RangeCond) bool {
+	c, ok := plainColumn(e.Left, f.table)
+	lo, lok := f.arg(e.From)
+	hi, hok := f.arg(e.To)
+	if !ok || !lok || !hok || f.kind != fastSelect || f.span != nil || e.Operator != sqlparser.BetweenStr {
+		return false
+	}
+	f.span = &fastSpan{col: c, lo: lo, hi: hi}
+	return true
+}
+
+// spanOptions reads SUM, ORDER BY and DISTINCT; false if they are not for the fast path.
+func (f *fastShape) spanOptions(s *sqlparser.Select) bool {
+	f.span.distinct = s.QueryOpts.Distinct
+	if len(s.SelectExprs) == 1 {
+		if a, ok := s.SelectExprs[0].(*sqlparser.AliasedExpr); ok {
+			if fn, ok := a.Expr.(*sqlparser.FuncExpr); ok {
+				return !f.span.distinct && len(s.OrderBy) == 0 && f.sumOf(fn)
+			}
+		}
+	}
+	if len(s.OrderBy) == 0 {
+		return true
+	}
+	if len(s.OrderBy) > 1 {
+		return false
+	}
+	for _, e := range s.SelectExprs {
+		// An alias may be what ORDER BY means.
+		if a, ok := e.(*sqlparser.AliasedExpr); ok && !a.As.IsEmpty() {
+			return false
+		}
+	}
+	o := s.OrderBy[0]
+	c, ok := plainColumn(o.Expr, f.table)
+	f.span.order, f.span.desc = c, o.Direction == sqlparser.DescScr
+	return ok
+}
+
+func (f *fastShape) sumOf(fn *sqlparser.FuncExpr) bool {
+	if !fn.Name.EqualString("sum") || !fn.Qualifier.IsEmpty() || fn.Distinct || fn.Over != nil || len(fn.Exprs) != 1 {
+		return false
+	}
+	a, ok := fn.Exprs[0].(*sqlparser.AliasedExpr)
+	if !ok || !a.As.IsEmpty() {
+		return false
+	}
+	c, ok := plainColumn(a.Expr, f.table)
+	f.span.sum = c
+	return ok
+}
+
+// bind finds the columns of the range in a table; nil if the engine has to read it.
+func (s *fastSpan) bind(f *fastShape, t *table) *boundSpan {
+	if len(f.where) > 0 || len(t.pk) != 1 || !strings.EqualFold(t.cols[t.pk[0]].desc.Name, s.col) || !t.cols[t.pk[0]].integer() {
+		return nil
+	}
+	b := &boundSpan{lo: s.lo, hi: s.hi, sum: -1, order: -1, desc: s.desc, distinct: s.distinct, index: &sqlIndex{t: t}}
+	if s.sum != "" {
+		if b.sum = t.desc.colByName(s.sum); b.sum < 0 || !t.cols[b.sum].integer() {
+			return nil
+		}
+	}
+	if s.order != "" {
+		if b.order = t.desc.colByName(s.order); b.order < 0 || !t.cols[b.order].sortable() {
+			return nil
+		}
+	}
+	return b
+}
+
+// integer reports whether the values of the column are plain integers.
+func (c *column) integer() bool {
+	if c.kind != kindInt && c.kind != kindUint {
+		return false
+	}
+	switch c.typ.Type() {
+	case sqltypes.Enum, sqltypes.Set, sqltypes.Bit, sqltypes.Year:
+		return false
+	}
+	return true
+}
+
+// exactKeys reports whether values are equal as the engine's DISTINCT sees it if and only if
+// their key encodings are; of collations that equate characters that is not so.
+func (c *column) exactKeys() bool { return c.sortable() && (c.kind != kindString || c.bin) }
+
+// sortable reports whether key encodings order values as the engine does.
+func (c *column) sortable() bool {
+	return c.integer() || c.kind == kindString && c.typ.Type() != sqltypes.Enum && c.typ.Type() != sqltypes.Set
+}
+
+// narrow reports whether the range is narrow enough to be read at once.
+func (p *fastPlan) narrow(vals map[int]any) bool {
+	if p.t.cols[p.t.pk[0]].kind == kindUint {
+		lo, lok := toUint64(vals[p.lo])
+		hi, hok := toUint64(vals[p.hi])
+		return lok && hok && (hi < lo || hi-lo < maxFastSpan)
+	}
+	lo, lok := toInt64(vals[p.lo])
+	hi, hok := toInt64(vals[p.hi])
+	return lok && hok && (hi < lo || uint64(hi)-uint64(lo) < maxFastSpan)
+}
+
+// scanSpan reads the rows of the range and answers the SELECT.
+func (f *fastCall) scanSpan(ctx *sql.Context, p *fastPlan, st *sqlTable, vals map[int]any) (*sqltypes.Result, error) {
+	src, err := st.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pk := p.t.cols[p.t.pk[0]]
+	lo, err := pk.appendKey(ctx, nil, vals[p.lo], 0)
+	if err != nil {
+		return nil, clientError(err)
+	}
+	hi, err := pk.appendKey(ctx, nil, vals[p.hi], 0)
+	if err != nil {
+		return nil, clientError(err)
+	}
+	if bytes.Compare(lo, hi) <= 0 {
+		spans := p.index.spans(nil, keyRange{lo: lo, hi: base.Key(hi).PrefixEnd()})
+		src.scan(spans, len(spans) > 1, false)
+		// All of it is wanted: without a limit the owner need not find out first how far to lock.
+		src.whole, src.limit, src.want = true, 0, p.want
+		if err := src.fill(ctx); err != nil {
+			return nil, err
+		}
+	}
+	res := &sqltypes.Result{Fields: p.described(f.s)}
+	if p.sum >= 0 {
+		res.Rows, err = sumRows(ctx, src.buf, p.sum)
+	} else {
+		rows := src.buf
+		if p.order >= 0 || p.distinct {
+			if rows, err = p.arrange(ctx, rows); err != nil {
+				return nil, clientError(err)
+			}
+		}
+		res.Rows, err = encodeRows(ctx, p, rows)
+	}
+	res.RowsAffected = uint64(len(res.Rows))
+	return res, err
+}
+
+// arrange applies DISTINCT and ORDER BY. Equal rows keep the order of the primary
+// key, and the first of them is the one that DISTINCT keeps.
+func (p *fastPlan) arrange(ctx *sql.Context, rows []sql.Row) ([]sql.Row, error) {
+	type keyed struct {
+		key []byte
+		row sql.Row
+	}
+	pos := p.order
+	if pos < 0 {
+		pos = p.out[0]
+	}
+	list := make([]keyed, 0, len(rows))
+	var seen map[string]struct{}
+	if p.distinct {
+		seen = make(map[string]struct{}, len(rows))
+	}
+	var arena []byte
+	for _, r := range rows {
+		n := len(arena)
+		var err error
+		if arena, err = p.t.cols[pos].appendKey(ctx, arena, r[pos], 0); err != nil {
+			return nil, err
+		}
+		k := arena[n:len(arena):len(arena)]
+		if p.distinct {
+			if _, ok := seen[string(k)]; ok {
+				continue
+			}
+			seen[string(k)] = struct{}{}
+		}
+		list = append(list, keyed{k, r})
+	}
+	if p.order >= 0 {
+		slices.SortStableFunc(list, func(a, b keyed) int {
+			if p.desc {
+				a, b = b, a
+			}
+			return bytes.Compare(a.key, b.key)
+		})
+	}
+	out := make([]sql.Row, len(list))
+	for i, k := range list {
+		out[i] = k.row
+	}
+	return out, nil
+}
+
+// sumRows is the one row of SELECT SUM(column), added up in floating point as the engine does.
+func sumRows(ctx *sql.Context, rows []sql.Row, pos int) ([][]sqltypes.Value, error) {
+	var sum any
+	for _, r := range rows {
+		var n float64
+		switch v := r[pos].(type) {
+		case nil:
+			continue
+		case uint64:
+			n = float64(v)
+		default:
+			i, _ := toInt64(v)
+			n = float64(i)
+		}
+		old, _ := sum.(float64)
+		sum = old + n
+	}
+	vals, err := encodeRow(ctx, sumSchema, sql.Row{sum}, sql.NewByteBuffer(32), new([]byte))
+	return [][]sqltypes.Value{vals}, err
+}
