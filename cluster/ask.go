@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -43,6 +42,16 @@ func (c *Cluster) onAsk(ctx context.Context, from base.NodeID, body []byte) (wan
 			return nil, err
 		}
 		return &wire.AskResponse{Body: b}, nil
+	case askMember:
+		var m memberQuery
+		if err := json.Unmarshal(q.Body, &m); err != nil {
+			return nil, base.Errorf(base.CodeInvalid, "malformed request from node %d: %v", from, err)
+		}
+		b, err := json.Marshal(c.onMember(m))
+		if err != nil {
+			return nil, err
+		}
+		return &wire.AskResponse{Body: b}, nil
 	}
 	return nil, base.Errorf(base.CodeInvalid, "node %d asks for %q, which this version does not know", from, q.Name)
 }
@@ -68,13 +77,14 @@ func (c *Cluster) part() *part {
 			continue
 		}
 		p.Node.Leads++
-		gs := GroupStatus{ID: id, Name: id.String(), Leader: c.o.Self, Term: st.Term, Voters: st.Voters, Learners: st.Learners, Committed: st.Commit}
+		gs := GroupStatus{ID: id, Name: id.String(), Leader: c.o.Self, Term: st.Term, Voters: st.Voters, Learners: st.Learners, Committed: st.Commit,
+			LogEntries: st.Last + 1 - st.First, LogBytes: st.LogBytes}
 		if id != base.MetaGroup {
 			gs.Home = t.RegionName(id.Region())
 		}
 		for n, pr := range st.Progress {
 			if n != c.o.Self {
-				gs.Lag = append(gs.Lag, ReplicaLag{Node: n, Entries: st.Last - min(st.Last, pr.Match)})
+				gs.Lag = append(gs.Lag, ReplicaLag{Node: n, Entries: st.Last - min(st.Last, pr.Match), Active: pr.Active, Snapshot: pr.State == "snapshot"})
 			}
 		}
 		slices.SortFunc(gs.Lag, func(a, b ReplicaLag) int { return cmp.Compare(a.Node, b.Node) })
@@ -113,20 +123,18 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 	parts := make([]*part, len(t.Nodes))
 	var wg sync.WaitGroup
 	for i, n := range t.Nodes {
-		if n.Gone {
-			continue
+		if !n.Gone || c.Live(n.ID) {
+			wg.Go(func() { parts[i] = c.ask(ctx, n.ID) })
 		}
-		wg.Go(func() { parts[i] = c.ask(ctx, n.ID) })
 	}
 	wg.Wait()
 	seen := map[base.GroupID]*GroupStatus{}
 	rtts := map[[2]string]time.Duration{}
 	for i, n := range t.Nodes {
-		if n.Gone {
-			continue
-		}
 		ns := NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL}
-		if p := parts[i]; p != nil {
+		p := parts[i]
+		switch {
+		case p != nil:
 			ns = p.Node
 			ns.Live = true
 			for _, g := range p.Groups {
@@ -140,8 +148,8 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 					rtts[k] = r.RTT
 				}
 			}
-		} else {
-			s.Problems = append(s.Problems, fmt.Sprintf("node %d (%s, %s) does not answer", n.ID, ns.Region, n.Addr))
+		case n.Gone:
+			continue
 		}
 		if n.ID != c.o.Self {
 			ns.LastHeard = c.peers.silence(n.ID)
@@ -150,18 +158,8 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 		s.Nodes = append(s.Nodes, ns)
 	}
 	for _, id := range t.Groups() {
-		g := seen[id]
-		if g == nil {
-			s.Problems = append(s.Problems, fmt.Sprintf("group %s has no leader that answers: its rows cannot be read or written now", id))
-			continue
-		}
-		s.Groups = append(s.Groups, *g)
-		voters, learners := Members(t, id)
-		if !sameNodes(g.Voters, voters) || !sameNodes(g.Learners, learners) {
-			s.Problems = append(s.Problems, fmt.Sprintf("group %s is moving from nodes %v to %v", id, g.Voters, voters))
-		}
-		if home := Preferred(t, id); g.Home != "" && home != 0 && t.RegionName(t.RegionOf(g.Leader)) != g.Home {
-			s.Problems = append(s.Problems, fmt.Sprintf("group %s is led by stand-in node %d outside its home %s", id, g.Leader, g.Home))
+		if g := seen[id]; g != nil {
+			s.Groups = append(s.Groups, *g)
 		}
 	}
 	for _, a := range t.Regions {
@@ -171,6 +169,7 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 			}
 		}
 	}
+	s.Problems = problems(s)
 	s.Took = time.Since(begin)
 	return s
 }

@@ -25,9 +25,13 @@ const (
 )
 
 const (
-	joinEvery   = 300 * time.Millisecond
-	maxJoinBody = 1 << 20
-	maxJoiners  = 1000
+	joinEvery = 300 * time.Millisecond
+	// announceTimeout bounds the transaction that writes a new address: while all nodes
+	// are on the move it fails, and news of their addresses must go round first.
+	announceTimeout = 3 * time.Second
+	waitNotice      = 15 * time.Second
+	maxJoinBody     = 1 << 20
+	maxJoiners      = 1000
 )
 
 // Joiner is what a process says of itself before it has an id.
@@ -36,6 +40,8 @@ type Joiner struct {
 	Region string `json:"region"`
 	Addr   string `json:"addr"`
 	SQL    string `json:"sql_addr"`
+	// ClusterID is set by a process that belongs to a cluster already: it tells where it is now.
+	ClusterID string `json:"cluster_id,omitempty"`
 }
 
 func (j Joiner) validate() error {
@@ -77,6 +83,7 @@ type InitReply struct {
 type joinReply struct {
 	Known    []Joiner  `json:"known,omitempty"`
 	Identity *Identity `json:"identity,omitempty"`
+	Self     Joiner    `json:"self"` // who answers, and where it is now
 	Error    string    `json:"error,omitempty"`
 	Final    bool      `json:"final,omitempty"` // asking again will not help
 }
@@ -95,8 +102,8 @@ type Bootstrap struct {
 	known map[string]Joiner
 	ident *Identity
 	made  chan struct{} // closed when ident is set
-	// admit adds a process to a running cluster; set by Serve once the node runs.
-	admit func(context.Context, Joiner) (*Identity, error)
+	// running is the node's cluster; set by Serve once the node runs.
+	running *Cluster
 }
 
 // NewBootstrap prepares to find out. stored is the identity on disk, nil if none.
@@ -121,11 +128,16 @@ func NewUUID() string {
 func (b *Bootstrap) Run(ctx context.Context) (*Identity, error) {
 	tick := time.NewTicker(joinEvery)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-b.made:
 			return b.ident, nil
 		default:
+		}
+		if n%int(waitNotice/joinEvery) == 0 {
+			b.mu.Lock()
+			b.log.Warn("this node still belongs to no cluster: run `godwit init` once all first nodes are started, or correct --join", "join", b.join, "heard_of", len(b.known)-1)
+			b.mu.Unlock()
 		}
 		if err := b.askAround(ctx); err != nil {
 			return nil, err
@@ -175,6 +187,82 @@ func (b *Bootstrap) askAround(ctx context.Context) error {
 	return nil
 }
 
+// Announce tells the members of the node's cluster where it is now, and takes
+// their topology and addresses, until one of them has answered. Whoever was away
+// finds the others this way even if all have moved, as long as one address of the
+// join list is right. An error is a refusal that asking again will not change.
+func (b *Bootstrap) Announce(ctx context.Context, c *Cluster) error {
+	self := b.self
+	self.ClusterID = c.o.Identity.ClusterID
+	for {
+		addrs := slices.Clone(b.join)
+		members := c.members()
+		for _, m := range members {
+			addrs = append(addrs, m.Addr)
+		}
+		slices.Sort(addrs)
+		replies := make([]joinReply, 0, len(addrs))
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for _, a := range slices.Compact(addrs) {
+			if a == self.Addr {
+				continue
+			}
+			wg.Go(func() {
+				var r joinReply
+				if err := post(ctx, b.client, a, PathJoin, self, &r); err != nil {
+					b.log.Debug("announce: no answer", "addr", a, "err", err)
+					return
+				}
+				if r.Final {
+					r.Error = fmt.Sprintf("the node at %s refuses this one: %s", a, r.Error)
+				}
+				mu.Lock()
+				replies = append(replies, r)
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+		done, refused := false, ""
+		for _, r := range replies {
+			c.moved(r.Self.UUID, r.Self.Addr, true)
+			for _, m := range r.Known {
+				if m.UUID != r.Self.UUID {
+					c.moved(m.UUID, m.Addr, false)
+				}
+			}
+			switch {
+			case r.Final:
+				refused = r.Error
+			case r.Identity != nil:
+				done = true
+				if err := c.SetTopology(&r.Identity.First); err != nil {
+					b.log.Warn("the topology of another node cannot be taken", "err", err)
+				}
+			}
+		}
+		if refused != "" && !done {
+			return base.Errorf(base.CodeInvalid, "%s", refused)
+		}
+		if n := byUUID(c.Topology(), self.UUID); n != nil && !n.Gone && (n.Addr != self.Addr || n.SQL != self.SQL) {
+			once, cancel := context.WithTimeout(ctx, announceTimeout)
+			if _, err := c.Admit(once, self); err != nil {
+				b.log.Warn("the cluster does not know this node's new address yet", "err", err)
+				done = false
+			}
+			cancel()
+		}
+		if done || len(members) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(2 * joinEvery):
+		}
+	}
+}
+
 func (b *Bootstrap) become(id *Identity) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,9 +278,9 @@ func (b *Bootstrap) become(id *Identity) error {
 }
 
 // Serve lets the node admit new processes from now on.
-func (b *Bootstrap) Serve(admit func(context.Context, Joiner) (*Identity, error)) {
+func (b *Bootstrap) Serve(c *Cluster) {
 	b.mu.Lock()
-	b.admit = admit
+	b.running = c
 	b.mu.Unlock()
 }
 
@@ -204,7 +292,9 @@ func (b *Bootstrap) Register(mux *http.ServeMux) {
 			reply(w, http.StatusBadRequest, joinReply{Error: "malformed request: " + err.Error(), Final: true})
 			return
 		}
-		reply(w, http.StatusOK, b.answer(r.Context(), j))
+		a := b.answer(r.Context(), j)
+		a.Self = b.self
+		reply(w, http.StatusOK, a)
 	})
 	mux.HandleFunc("POST "+PathInit, func(w http.ResponseWriter, r *http.Request) {
 		var q InitRequest
@@ -226,7 +316,16 @@ func (b *Bootstrap) answer(ctx context.Context, j Joiner) joinReply {
 		return joinReply{Error: err.Error(), Final: true}
 	}
 	b.mu.Lock()
-	ident, admit := b.ident, b.admit
+	ident, running := b.ident, b.running
+	switch {
+	case ident == nil && j.ClusterID != "":
+		b.mu.Unlock()
+		return joinReply{Error: "this node belongs to no cluster yet"}
+	case ident != nil && j.ClusterID != "" && j.ClusterID != ident.ClusterID:
+		b.mu.Unlock()
+		return joinReply{Final: true, Error: fmt.Sprintf("this node belongs to cluster %s, but the store of the one that asks belongs to cluster %s: correct its --join or its --store",
+			ident.ClusterID, j.ClusterID)}
+	}
 	if ident == nil {
 		if len(b.known) < maxJoiners {
 			b.known[j.UUID] = j
@@ -239,15 +338,21 @@ func (b *Bootstrap) answer(ctx context.Context, j Joiner) joinReply {
 		return joinReply{Known: known}
 	}
 	b.mu.Unlock()
-	for _, n := range ident.First.Nodes {
-		if n.UUID == j.UUID {
-			return joinReply{Identity: &Identity{ClusterID: ident.ClusterID, Node: n.ID, Founding: true, First: ident.First}}
+	// Only a founder knows who the founders are: the first topology of a node that joined later names others as well.
+	if ident.Founding && j.ClusterID == "" {
+		for _, n := range ident.First.Nodes {
+			if n.UUID == j.UUID {
+				return joinReply{Identity: &Identity{ClusterID: ident.ClusterID, Node: n.ID, Founding: true, First: ident.First}}
+			}
 		}
 	}
-	if admit == nil {
+	if running == nil {
 		return joinReply{Error: "still starting"}
 	}
-	id, err := admit(ctx, j)
+	if j.ClusterID != "" {
+		return running.present(j)
+	}
+	id, err := running.Admit(ctx, j)
 	if err != nil {
 		return joinReply{Error: err.Error(), Final: base.CodeOf(err) == base.CodeInvalid}
 	}

@@ -28,6 +28,14 @@ type Replicas interface {
 	OnLeads(leads []*wire.GroupLead)
 	// Group is the consensus group of a replica held here; nil if none.
 	Group(g base.GroupID) *group.Group
+	// Leased reports whether this node leads a group under a valid lease.
+	Leased(g base.GroupID) bool
+	// Held are the groups with a replica open here.
+	Held() []base.GroupID
+	// Left are groups with a replica on disk that is not open: those of before a restart.
+	Left() ([]base.GroupID, error)
+	// Sweep removes the data of shards of which no group is left here and that are not wanted.
+	Sweep(wanted func(base.ShardID) bool) error
 	// Describe adds what the leader knows of a group led here.
 	Describe(g base.GroupID, s *GroupStatus)
 }
@@ -40,17 +48,26 @@ type Options struct {
 	Clock     *clock.Clock
 	Replicas  Replicas
 	Logger    *slog.Logger
+	// Founding lets this node start fresh groups as one of their first members: only
+	// in its first life, or a replica that was removed and its data cleared would begin anew by itself.
+	Founding bool
 	// Stored is the newest topology on disk; nil if none.
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.
 	SaveTopology func(*base.Topology) error
 	// OnTopology tells the rest of the process of a newer topology; may be nil.
 	OnTopology func(*base.Topology)
+	// OnGone is told, once, when this node has been decommissioned and holds no replica any more; may be nil.
+	OnGone func()
+	// OnSilent is told of a node from which nothing was heard for SilentAfter; may be nil.
+	OnSilent func(base.NodeID)
 	// Local fills what only this process knows of itself.
 	Local func(*NodeStatus)
 	// PulseEvery is the time between pulses. Default 100 ms.
 	PulseEvery time.Duration
-	// ReconcileEvery is the time between looks at where replicas should be. Default 1 s.
+	// SilentAfter is how long no pulse may come from a node before OnSilent. Default ten pulses.
+	SilentAfter time.Duration
+	// ReconcileEvery is the time between looks at where replicas should be. Default 500 ms.
 	ReconcileEvery time.Duration
 }
 
@@ -62,11 +79,20 @@ type Cluster struct {
 	peers *peers
 	db    kv.DB // set by Start
 
-	setting sync.Mutex // one SetTopology at a time
-	stop    context.CancelFunc
-	done    sync.WaitGroup
-	moving  sync.Map // groups whose membership is being changed
+	setting  sync.Mutex // one SetTopology at a time; guards the next three
+	epochCtx context.Context
+	endEpoch context.CancelFunc
+	hints    map[base.NodeID]hint
+
+	stop        context.CancelFunc
+	done        sync.WaitGroup
+	moving      sync.Map // groups whose membership is being changed
+	gone        sync.Once
+	orphanAsked map[base.GroupID]time.Time // by reconcile
 }
+
+// hint is where a node says it is, while the topology has another address.
+type hint struct{ addr, instead string }
 
 // New prepares a Cluster; handlers are registered with the transport.
 func New(o Options) *Cluster {
@@ -74,9 +100,13 @@ func New(o Options) *Cluster {
 		o.PulseEvery = 100 * time.Millisecond
 	}
 	if o.ReconcileEvery == 0 {
-		o.ReconcileEvery = time.Second
+		o.ReconcileEvery = 500 * time.Millisecond
 	}
-	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now)}
+	if o.SilentAfter == 0 {
+		o.SilentAfter = 10 * o.PulseEvery
+	}
+	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
+	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
 	first := o.Identity.First
 	c.topo.Store(&first)
 	if o.Stored != nil && o.Stored.Version > first.Version {
@@ -104,8 +134,11 @@ func (c *Cluster) Leader(g base.GroupID) base.NodeID {
 	if n := c.dir.Leader(g); n != 0 {
 		return n
 	}
-	return Preferred(c.Topology(), g)
+	return c.Preferred(g)
 }
+
+// Preferred is the node that should lead a group now: the best of those that were heard of lately.
+func (c *Cluster) Preferred(g base.GroupID) base.NodeID { return Preferred(c.Topology(), g, c.Live) }
 
 // Replicas are the nodes that hold a replica of a group.
 func (c *Cluster) Replicas(g base.GroupID) []base.NodeID {
@@ -136,18 +169,41 @@ func (c *Cluster) Live(id base.NodeID) bool {
 	return id == c.o.Self || c.peers.silence(id) < deadAfter
 }
 
+// OpenFirst opens what this node holds when the process starts: what it is to
+// found, what the topology places here, and what is still on its disk. The
+// latter may be on its way to another node, which needs it until it is there.
+func (c *Cluster) OpenFirst() error {
+	if first := &c.o.Identity.First; c.o.Founding {
+		for _, g := range first.Groups() {
+			if !slices.Contains(first.ShardReplicas(g.Shard()), c.o.Self) {
+				continue
+			}
+			voters, learners := Members(first, g)
+			if err := c.o.Replicas.Open(g, group.Conf{Voters: voters, Learners: learners}, true); err != nil {
+				return err
+			}
+		}
+	}
+	left, err := c.o.Replicas.Left()
+	if err != nil {
+		return err
+	}
+	for _, g := range left {
+		if err := c.o.Replicas.Open(g, group.Conf{}, false); err != nil {
+			return err
+		}
+	}
+	return c.OpenReplicas()
+}
+
 // OpenReplicas opens the groups that the topology places on this node.
 func (c *Cluster) OpenReplicas() error {
 	t := c.Topology()
 	for _, g := range t.Groups() {
-		if !slices.Contains(t.ShardReplicas(g.Shard()), c.o.Self) {
-			continue
-		}
-		first := &c.o.Identity.First
-		founding := c.o.Identity.Founding && slices.Contains(first.ShardReplicas(g.Shard()), c.o.Self)
-		voters, learners := Members(first, g)
-		if err := c.o.Replicas.Open(g, group.Conf{Voters: voters, Learners: learners}, founding); err != nil {
-			return err
+		if slices.Contains(t.ShardReplicas(g.Shard()), c.o.Self) {
+			if err := c.o.Replicas.Open(g, group.Conf{}, false); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -186,12 +242,17 @@ func (c *Cluster) every(ctx context.Context, d time.Duration, fn func()) {
 
 func (c *Cluster) pulse() {
 	t := c.Topology()
+	if c.o.OnSilent != nil {
+		for _, n := range c.peers.silent(c.o.SilentAfter) {
+			c.o.OnSilent(n)
+		}
+	}
 	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads()}
 	for _, l := range m.Leads {
 		c.dir.Heard(c.o.Self, l, time.Now())
 	}
 	for _, n := range t.Nodes {
-		if n.Gone || n.ID == c.o.Self {
+		if n.ID == c.o.Self || n.Gone && !c.Live(n.ID) { // one that is going still serves
 			continue
 		}
 		m.Now = uint64(c.o.Clock.Latest())
@@ -220,10 +281,34 @@ func (c *Cluster) onPulse(from base.NodeID, body []byte) {
 
 func (c *Cluster) setPeers(t *base.Topology) {
 	for _, n := range t.Nodes {
-		if !n.Gone && n.ID != c.o.Self {
-			c.o.Transport.SetPeer(n.ID, n.Addr, n.Region)
+		if n.Gone || n.ID == c.o.Self || n.Addr == "" {
+			continue
 		}
+		addr := n.Addr
+		if h, ok := c.hints[n.ID]; ok && h.instead == addr {
+			addr = h.addr
+		} else {
+			delete(c.hints, n.ID)
+		}
+		c.o.Transport.SetPeer(n.ID, addr, n.Region)
 	}
+}
+
+// moved takes word of a member's address before the topology has it: the
+// nodes that must agree on that may be on the move themselves. own says that
+// the word is the member's, not hearsay.
+func (c *Cluster) moved(uuid, addr string, own bool) {
+	c.setting.Lock()
+	defer c.setting.Unlock()
+	n := byUUID(c.Topology(), uuid)
+	if n == nil || n.ID == c.o.Self || n.Gone || addr == "" || n.Addr == addr || c.hints[n.ID].addr == addr {
+		return
+	}
+	if _, known := c.hints[n.ID]; known && !own {
+		return
+	}
+	c.hints[n.ID] = hint{addr, n.Addr}
+	c.o.Transport.SetPeer(n.ID, addr, n.Region)
 }
 
 // SetTopology takes a newer topology; older ones are ignored.
@@ -241,6 +326,8 @@ func (c *Cluster) SetTopology(t *base.Topology) error {
 	}
 	c.setPeers(t)
 	c.topo.Store(t)
+	c.endEpoch()
+	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
 	c.o.Logger.Info("new topology", "version", t.Version, "nodes", len(t.Nodes))
 	if c.o.OnTopology != nil {
 		c.o.OnTopology(t)
@@ -256,4 +343,61 @@ func decodeTopology(b []byte) (*base.Topology, error) {
 		return nil, base.Errorf(base.CodeCorrupt, "the stored topology cannot be read: %v", err)
 	}
 	return t, nil
+}
+
+// Lost reports whether this node hears of nobody: nothing of the meta group's
+// leader. It may have been decommissioned, or all others may have moved.
+func (c *Cluster) Lost() bool {
+	g := c.o.Replicas.Group(base.MetaGroup)
+	return g == nil || g.Abandoned()
+}
+
+// Drain hands the groups led here to others, so that they need not wait for this
+// node's leases to end once it has stopped. It takes as long as a few commits, and gives up when ctx ends.
+func (c *Cluster) Drain(ctx context.Context) {
+	for {
+		led := 0
+		for _, id := range c.o.Replicas.Held() {
+			g := c.o.Replicas.Group(id)
+			if g == nil {
+				continue
+			}
+			if _, leads := g.Leads(); !leads {
+				continue
+			}
+			st := g.Status()
+			if st.Transfer != 0 {
+				led++
+				continue
+			}
+			if to := c.successor(st); to != 0 && g.Transfer(to) == nil {
+				led++
+			}
+		}
+		if led == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// successor is the voter to hand a lead to: one that is alive and keeps up, of this region if there is one, then the nearest.
+func (c *Cluster) successor(st group.Status) (best base.NodeID) {
+	t := c.Topology()
+	rank := func(n base.NodeID) time.Duration {
+		if t.RegionOf(n) == t.RegionOf(c.o.Self) {
+			return 0
+		}
+		return c.RTT(n) + 1
+	}
+	for _, n := range st.Voters {
+		if p := st.Progress[n]; n != c.o.Self && p.Active && p.State == "replicate" && c.peers.silence(n) < c.o.SilentAfter && (best == 0 || rank(n) < rank(best)) {
+			best = n
+		}
+	}
+	return best
 }

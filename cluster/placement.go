@@ -162,24 +162,28 @@ func Members(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) 
 	return voters, learners
 }
 
-// Preferred is the node that should lead a group: the home region's replica
-// (with several, spread over them by shard); for the meta group the first
-// voter. 0 leaves the choice to the election.
-func Preferred(t *base.Topology, g base.GroupID) base.NodeID {
-	if g == base.MetaGroup {
-		if len(t.MetaVoters) > 0 {
-			return t.MetaVoters[0]
+// Preferred is the node that should lead a group: of the home region's
+// replicas (with several, spread over them by shard), or of the meta group's voters,
+// the first that is live; if none is, the first. 0 leaves the choice to the election.
+func Preferred(t *base.Topology, g base.GroupID, live func(base.NodeID) bool) base.NodeID {
+	nodes := t.MetaVoters
+	first := 0
+	if g != base.MetaGroup {
+		nodes = nil
+		for _, n := range t.ShardReplicas(g.Shard()) {
+			if t.RegionOf(n) == g.Region() {
+				nodes = append(nodes, n)
+			}
 		}
+		first = int(g.Shard())
+	}
+	for i := range nodes {
+		if n := nodes[(first+i)%len(nodes)]; live(n) {
+			return n
+		}
+	}
+	if len(nodes) == 0 {
 		return 0
 	}
-	var home []base.NodeID
-	for _, n := range t.ShardReplicas(g.Shard()) {
-		if t.RegionOf(n) == g.Region() {
-			home = append(home, n)
-		}
-	}
-	if len(home) == 0 {
-		return 0
-	}
-	return home[int(g.Shard())%len(home)]
+	return nodes[first%len(nodes)]
 }

@@ -110,7 +110,7 @@ func TestPreferredIsAtHome(t *testing.T) {
 		if g == base.MetaGroup {
 			continue
 		}
-		if got := p.RegionOf(Preferred(&p, g)); got != g.Region() {
+		if got := p.RegionOf(Preferred(&p, g, func(base.NodeID) bool { return true })); got != g.Region() {
 			t.Errorf("%s prefers region %d", g, got)
 		}
 	}

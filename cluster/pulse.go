@@ -29,6 +29,7 @@ type peer struct {
 	lastSent uint64 // newest sent_ns received from the peer
 	sentAt   time.Time
 	load     uint32
+	told     bool // that it is silent
 }
 
 func newPeers(now func() time.Time) *peers {
@@ -68,7 +69,7 @@ func (p *peers) heard(m *wire.Pulse) {
 	x := p.get(base.NodeID(m.Node))
 	now := p.now()
 	x.heard = now
-	x.load = m.Load
+	x.load, x.told = m.Load, false
 	if m.SentNs > x.lastSent || m.Seq == 1 { // a restarted peer begins anew
 		x.lastSent, x.sentAt = m.SentNs, now
 	}
@@ -107,4 +108,18 @@ func (p *peers) longest() time.Duration {
 		}
 	}
 	return d
+}
+
+// silent are the peers that were heard of, but not for d; each is told of once until it speaks again.
+func (p *peers) silent(d time.Duration) (out []base.NodeID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	for id, x := range p.all {
+		if !x.heard.IsZero() && !x.told && now.Sub(x.heard) >= d {
+			x.told = true
+			out = append(out, id)
+		}
+	}
+	return out
 }

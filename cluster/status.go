@@ -54,12 +54,20 @@ type GroupStatus struct {
 	Lease     time.Duration `json:"lease_left_ns"`
 	Locks     int           `json:"locks"`
 	Prepared  int           `json:"prepared"`
+	// The leader's raft log on disk.
+	LogEntries uint64 `json:"log_entries"`
+	LogBytes   int64  `json:"log_bytes"`
+	// Serving is false while a new leader waits for its predecessor's lease to end, or has lost its own.
+	Serving bool `json:"serving"`
 }
 
 // ReplicaLag is how far a replica is behind the leader's log.
 type ReplicaLag struct {
 	Node    base.NodeID `json:"node"`
 	Entries uint64      `json:"entries"`
+	Active  bool        `json:"active"` // heard of by the leader within an election timeout
+	// Snapshot is set while the replica is sent the whole shard, because the log does not reach back to where it is.
+	Snapshot bool `json:"snapshot,omitempty"`
 }
 
 // RegionRTT is a smoothed round-trip time between two regions.

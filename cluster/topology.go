@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -63,29 +65,71 @@ func (c *Cluster) Change(ctx context.Context, fn func(*base.Topology) error) (*b
 	return next, c.SetTopology(next)
 }
 
-// Admit adds a process to the cluster, or finds it there.
+// present takes a member's word on where it is and answers with the topology and
+// the addresses known here. A member that is gone learns so from that: others may still need its replicas.
+func (c *Cluster) present(j Joiner) joinReply {
+	t := c.Topology()
+	n := byUUID(t, j.UUID)
+	if n == nil {
+		return joinReply{Error: "this node has not heard of the one that asks yet"}
+	}
+	if t.RegionName(n.Region) != j.Region {
+		return joinReply{Final: true, Error: fmt.Sprintf("node %d is in region %s and cannot move to %s; join with an empty store instead", n.ID, t.RegionName(n.Region), j.Region)}
+	}
+	c.moved(j.UUID, j.Addr, true)
+	return joinReply{Identity: &Identity{ClusterID: c.o.Identity.ClusterID, Node: n.ID, First: *t}, Known: c.members()}
+}
+
+// members are the other nodes, at the addresses they were last heard to be at.
+func (c *Cluster) members() (out []Joiner) {
+	c.setting.Lock()
+	defer c.setting.Unlock()
+	t := c.Topology()
+	for _, n := range t.Nodes {
+		addr := n.Addr
+		if h, ok := c.hints[n.ID]; ok {
+			addr = h.addr
+		}
+		if n.ID != c.o.Self && !n.Gone && addr != "" {
+			out = append(out, Joiner{UUID: n.UUID, Region: t.RegionName(n.Region), Addr: addr, SQL: n.SQL})
+		}
+	}
+	return out
+}
+
+// Admit adds a process to the cluster, or finds it there and takes its present addresses.
 func (c *Cluster) Admit(ctx context.Context, j Joiner) (*Identity, error) {
 	id := &Identity{ClusterID: c.o.Identity.ClusterID}
-	for _, n := range c.Topology().Nodes {
-		if n.UUID == j.UUID && n.Addr == j.Addr {
-			id.Node, id.First = n.ID, *c.Topology()
+	t := c.Topology()
+	if n := byUUID(t, j.UUID); n != nil {
+		c.moved(j.UUID, j.Addr, true)
+		if !n.Gone && n.Addr == j.Addr && n.SQL == j.SQL && t.RegionName(n.Region) == j.Region {
+			id.Node, id.First = n.ID, *t
 			return id, nil
 		}
 	}
-	t, err := c.Change(ctx, func(t *base.Topology) error { return addNode(t, j) })
+	t, err := c.Change(ctx, func(t *base.Topology) error { return addNode(t, j, c.Live) })
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range t.Nodes {
-		if n.UUID == j.UUID {
-			id.Node = n.ID
-		}
+	if n := byUUID(t, j.UUID); n != nil {
+		id.Node = n.ID
 	}
 	id.First = *t
 	return id, nil
 }
 
-func addNode(t *base.Topology, j Joiner) error {
+func byUUID(t *base.Topology, uuid string) *base.Node {
+	for i := range t.Nodes {
+		if t.Nodes[i].UUID == uuid {
+			return &t.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// addNode adds a process to a topology, or takes its new addresses. live says which nodes were heard of lately.
+func addNode(t *base.Topology, j Joiner, live func(base.NodeID) bool) error {
 	region := t.RegionByName(j.Region)
 	if region == 0 {
 		names := make([]string, len(t.Regions))
@@ -95,6 +139,7 @@ func addNode(t *base.Topology, j Joiner) error {
 		return base.Errorf(base.CodeInvalid, "the cluster has no region %q; its regions are %v and are fixed by init", j.Region, names)
 	}
 	last := base.NodeID(0)
+	var found *base.Node
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
 		last = max(last, n.ID)
@@ -103,11 +148,20 @@ func addNode(t *base.Topology, j Joiner) error {
 			if n.Gone {
 				return base.Errorf(base.CodeInvalid, "node %d was decommissioned; start it with an empty store to join as a new node", n.ID)
 			}
-			n.Addr, n.SQL = j.Addr, j.SQL
-			return nil
-		case !n.Gone && n.Addr == j.Addr:
-			return base.Errorf(base.CodeInvalid, "node %d already advertises %s; decommission it first if this process replaces it", n.ID, j.Addr)
+			if n.Region != region {
+				return base.Errorf(base.CodeInvalid, "node %d is in region %s and cannot move to %s; join with an empty store instead", n.ID, t.RegionName(n.Region), j.Region)
+			}
+			found = n
+		case n.Gone || n.Addr != j.Addr:
+		case live(n.ID):
+			return base.Errorf(base.CodeInvalid, "node %d, which is alive, already advertises %s; give this process an --advertise address of its own", n.ID, j.Addr)
+		default:
+			n.Addr = "" // a dead node, whose address this process has now
 		}
+	}
+	if found != nil {
+		found.Addr, found.SQL = j.Addr, j.SQL
+		return nil
 	}
 	t.Nodes = append(t.Nodes, base.Node{ID: last + 1, Region: region, Addr: j.Addr, SQL: j.SQL, UUID: j.UUID})
 	return nil
@@ -115,17 +169,65 @@ func addNode(t *base.Topology, j Joiner) error {
 
 // Decommission takes a node out for good; its replicas go to others of its region.
 func (c *Cluster) Decommission(ctx context.Context, id base.NodeID) (*base.Topology, error) {
+	live, err := c.safeWithout(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	return c.Change(ctx, func(t *base.Topology) error {
-		n := t.Node(id)
-		if n == nil || n.Gone {
-			return base.Errorf(base.CodeInvalid, "there is no node %d", id)
+		if err := removable(t, id, live); err != nil {
+			return err
 		}
-		if len(liveNodes(t, n.Region)) == 1 {
-			return base.Errorf(base.CodeInvalid, "node %d is the last of region %s; add another node there first", id, t.RegionName(n.Region))
-		}
-		n.Gone = true
+		t.Node(id).Gone = true
 		return nil
 	})
+}
+
+// removable is why a node cannot be taken out of a topology.
+func removable(t *base.Topology, id base.NodeID, live func(base.NodeID) bool) error {
+	n := t.Node(id)
+	switch {
+	case n == nil:
+		return base.Errorf(base.CodeInvalid, "there is no node %d", id)
+	case n.Gone:
+		return base.Errorf(base.CodeInvalid, "node %d was decommissioned already", id)
+	}
+	others := slices.DeleteFunc(liveNodes(t, n.Region), func(x base.NodeID) bool { return x == id })
+	if len(others) == 0 {
+		return base.Errorf(base.CodeInvalid, "node %d is the last of region %s; add another node there first", id, t.RegionName(n.Region))
+	}
+	if !slices.ContainsFunc(others, live) {
+		return base.Errorf(base.CodeInvalid, "no other node of region %s is alive (%v): nobody could take over the replicas of node %d; start one of them, or add another node, first",
+			t.RegionName(n.Region), others, id)
+	}
+	return nil
+}
+
+// safeWithout refuses to give up a node while groups that have replicas there cannot move: they have no leader that
+// answers, so what the node holds may be the only copy. It returns which nodes answer.
+func (c *Cluster) safeWithout(ctx context.Context, id base.NodeID) (live func(base.NodeID) bool, err error) {
+	t := c.Topology()
+	s := c.Status(ctx)
+	live = func(id base.NodeID) bool {
+		return slices.ContainsFunc(s.Nodes, func(n NodeStatus) bool { return n.ID == id && n.Live })
+	}
+	if err := removable(t, id, live); err != nil {
+		return nil, err
+	}
+	led := map[base.GroupID]bool{}
+	for _, g := range s.Groups {
+		led[g.ID] = true
+	}
+	var stuck []string
+	for _, g := range t.Groups() {
+		if !led[g] && slices.Contains(t.ShardReplicas(g.Shard()), id) {
+			stuck = append(stuck, g.String())
+		}
+	}
+	if len(stuck) > 0 {
+		return nil, base.Errorf(base.CodeInvalid, "groups %s have no leader now, and node %d may hold the only copy of some of their rows: "+
+			"start the nodes that are down, wait until `godwit status` shows leaders, and try again", strings.Join(stuck, ", "), id)
+	}
+	return live, nil
 }
 
 // follow takes each new topology as soon as the meta group's log brings it.
@@ -133,8 +235,10 @@ func (c *Cluster) follow(ctx context.Context) {
 	for {
 		changed := c.db.MetaChanged()
 		t := c.db.Begin(kv.Options{ReadOnly: true})
-		rows, err := t.Get(ctx, []base.Key{TopologyKey()}, kv.LockNone)
-		t.Rollback(ctx)
+		once, cancel := context.WithTimeout(ctx, topologyTimeout)
+		rows, err := t.Get(once, []base.Key{TopologyKey()}, kv.LockNone)
+		t.Rollback(once)
+		cancel()
 		if err == nil && rows[0].Value != nil {
 			var next *base.Topology
 			if next, err = decodeTopology(rows[0].Value); err == nil {
@@ -142,6 +246,10 @@ func (c *Cluster) follow(ctx context.Context) {
 			}
 		}
 		retry := (<-chan time.Time)(nil)
+		// A change is told of when it is applied, but its timestamp may lie ahead of what a reader sees now.
+		if newest, _ := c.db.MetaVersion(base.PointSpan(TopologyKey())); err == nil && rows[0].TS < newest {
+			retry = time.After(50 * time.Millisecond)
+		}
 		if err != nil && ctx.Err() == nil {
 			c.o.Logger.Warn("could not follow the topology, trying again", "err", err)
 			retry = time.After(time.Second)
@@ -153,37 +261,4 @@ func (c *Cluster) follow(ctx context.Context) {
 		case <-retry:
 		}
 	}
-}
-
-// reconcile moves the groups led here towards the members that the topology wants.
-func (c *Cluster) reconcile(ctx context.Context) {
-	t := c.Topology()
-	for _, id := range t.Groups() {
-		g := c.o.Replicas.Group(id)
-		if g == nil {
-			continue
-		}
-		st := g.Status()
-		voters, learners := Members(t, id)
-		if !st.IsLeader || (sameNodes(st.Voters, voters) && sameNodes(st.Learners, learners)) {
-			continue
-		}
-		if _, busy := c.moving.LoadOrStore(id, true); busy {
-			continue
-		}
-		c.done.Go(func() {
-			defer c.moving.Delete(id)
-			c.o.Logger.Info("moving replicas", "group", id, "voters", voters, "learners", learners, "from", st.Voters)
-			if err := g.ChangeMembers(ctx, voters, learners); err != nil && ctx.Err() == nil {
-				c.o.Logger.Warn("moving replicas failed, trying again", "group", id, "err", err)
-			}
-		})
-	}
-}
-
-func sameNodes(a, b []base.NodeID) bool {
-	a, b = slices.Clone(a), slices.Clone(b)
-	slices.Sort(a)
-	slices.Sort(b)
-	return slices.Equal(a, b)
 }

@@ -77,7 +77,7 @@ func (g *Group) eachPeer(f func(peer)) {
 // also with other members.
 //
 // A replica that learns of its own removal destroys its raft state; one that
-// does not (it was down) is removed with Host.Remove.
+// does not (it was down) is removed with Abandon.
 func (g *Group) ChangeMembers(ctx context.Context, voters, learners []base.NodeID) error {
 	want := Conf{Voters: voters, Learners: learners}
 	if err := checkConf(g.id, want); err != nil {
@@ -187,4 +187,28 @@ func sameIDs(a, b []uint64) bool {
 	slices.Sort(a)
 	slices.Sort(b)
 	return slices.Equal(a, b)
+}
+
+// Abandoned reports whether this replica has heard of no leader for twice an
+// election timeout, and does not lead: perhaps it was removed and could not hear of it.
+func (g *Group) Abandoned() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	got := make(chan bool, 1)
+	return g.do(ctx, func() { got <- g.silent() }) == nil && <-got
+}
+
+// Abandon removes this replica as if it had applied its own removal. The caller has
+// heard from the present leader that it is no member. Nothing happens if a leader has spoken up
+// meanwhile: then it may be a member again.
+func (g *Group) Abandon() {
+	g.later(func() {
+		if g.silent() {
+			g.removed = true
+		}
+	})
+}
+
+func (g *Group) silent() bool {
+	return g.state != raft.StateLeader && g.now-g.heard >= 2*uint64(g.host.opts.ElectionTicks)
 }

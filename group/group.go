@@ -122,9 +122,9 @@ type loop struct {
 	nextPref uint64 // tick before which no hand-over to the preferred leader begins
 	prefWait uint64 // present back-off of those, ticks
 	leadTick uint64 // tick at which the lead was won
+	heard    uint64 // tick at which a leader was last heard
 
 	pend    pending
-	hard    *pb.HardState   // newest
 	saved   pb.HardState    // term and vote that are durable or under way
 	appends []*pb.Message   // MsgStorageAppend in order, not started
 	flights [][]*pb.Message // those written and being synced, in order

@@ -61,7 +61,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 		}
 	}
 	if heard {
-		g.elapsed = 0
+		g.elapsed, g.heard = 0, g.now
 	} else if n > 0 {
 		// A goroutine that was held up must not take its own delay for the leader's.
 		n = min(n, g.host.opts.HeartbeatTicks)

@@ -41,8 +41,6 @@ type pending struct {
 	nLost int
 }
 
-func (p *pending) empty() bool { return len(p.fresh)+len(p.live)+p.nLost == 0 }
-
 // appended gives the oldest fresh proposal its place; nil if there is none.
 func (p *pending) appended(index, term uint64) *proposal {
 	if len(p.fresh) == 0 {

@@ -76,8 +76,6 @@ func (g *graph) freeze() {
 	g.edges = sorted
 }
 
-func (g *graph) out(n int32) []edge { return g.edges[g.start[n]:g.start[n+1]] }
-
 // cyclic returns the strongly connected components of more than one node, by Tarjan's algorithm without recursion.
 // Only edges that keep allows are followed.
 func (g *graph) cyclic(keep func(edgeKind) bool) [][]int32 {

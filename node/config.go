@@ -10,7 +10,10 @@ import (
 	"net"
 	"time"
 
+	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/matrix"
+	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn"
 )
 
 // Config of a real node. The yaml names are those of the --flags.
@@ -26,6 +29,8 @@ type Config struct {
 	CacheMB       int           `yaml:"cache-mb"`        // block cache
 	GCAge         time.Duration `yaml:"gc-age"`          // how long old row versions can be read by AS OF
 	LogLevel      string        `yaml:"log-level"`       // debug, info, warn, error
+
+	tune func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
 }
 
 // Defaults of a real node.

@@ -213,7 +213,7 @@ func (l *Local) Close(ctx context.Context) error {
 	var mu sync.Mutex
 	for _, n := range l.nodes {
 		wg.Go(func() {
-			err := n.Close(ctx)
+			err := n.shut(ctx, false) // there is nobody to hand the leads to
 			mu.Lock()
 			errs = append(errs, err)
 			mu.Unlock()

@@ -27,7 +27,6 @@ import (
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/wan"
-	"github.com/godwitdb/godwit/wire"
 )
 
 // Names of this node's own records in its store.
@@ -35,6 +34,7 @@ const (
 	recIdentity = "identity"
 	recTopology = "topology"
 	recUUID     = "uuid"
+	recFounded  = "founded" // set once the groups of a founding node have begun
 )
 
 // Node is one running process of a cluster, or one of several in a [Local].
@@ -43,6 +43,7 @@ type Node struct {
 	store   *store.Store
 	ident   *cluster.Identity
 	clock   *clock.Clock
+	reps    *replicas
 	trans   wan.Transport
 	host    *group.Host
 	owners  *owner.Set
@@ -100,10 +101,16 @@ func newNode(log *slog.Logger) *Node {
 }
 
 func (n *Node) assemble(p Parts) (err error) {
+	n.mu.Lock()
 	n.store, n.ident, n.trans, n.clock = p.Store, p.Identity, p.Transport, clock.New(p.Source)
+	n.mu.Unlock()
 	n.closeFirst(p.Transport.Close)
 	stored, err := storedTopology(p.Store)
 	if err != nil {
+		return err
+	}
+	var founded bool
+	if _, err := loadJSON(p.Store, recFounded, &founded); err != nil {
 		return err
 	}
 	dir := &directory{}
@@ -120,20 +127,36 @@ func (n *Node) assemble(p Parts) (err error) {
 	if p.Tune != nil {
 		p.Tune(&ho, &oc, &tc)
 	}
-	if n.host, err = group.NewHost(ho); err != nil {
+	host, err := group.NewHost(ho)
+	if err != nil {
 		return err
 	}
+	n.mu.Lock()
+	n.host = host
+	n.mu.Unlock()
 	n.owners = owner.NewSet(oc)
-	reps := &replicas{set: n.owners, host: n.host, dir: dir}
-	n.cluster = cluster.New(cluster.Options{
-		Self: p.Identity.Node, Identity: p.Identity, Transport: p.Transport, Clock: n.clock, Replicas: reps, Logger: p.Log, Stored: stored,
+	n.reps = &replicas{set: n.owners, host: n.host, dir: dir, store: p.Store, left: map[base.ShardID]bool{}}
+	c := cluster.New(cluster.Options{
+		Self: p.Identity.Node, Identity: p.Identity, Transport: p.Transport, Clock: n.clock, Replicas: n.reps, Logger: p.Log, Stored: stored,
+		Founding: p.Identity.Founding && !founded,
+		OnSilent: n.host.OnPeerDown,
+		OnGone: func() {
+			n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: its process ends for good and its store can be deleted; a node with an empty store may join in its place", p.Identity.Node))
+		},
 		SaveTopology: func(t *base.Topology) error { return saveJSON(p.Store, recTopology, t) },
 		Local:        n.describe,
 	})
-	dir.Cluster = n.cluster
+	n.mu.Lock()
+	n.cluster, dir.Cluster = c, c
+	n.mu.Unlock()
 	n.closeFirst(func() error { n.owners.Close(); return nil }, n.host.Close)
-	if err = n.cluster.OpenReplicas(); err != nil {
+	if err = n.cluster.OpenFirst(); err != nil {
 		return err
+	}
+	if !founded {
+		if err = saveJSON(p.Store, recFounded, true); err != nil {
+			return err
+		}
 	}
 	if err = p.Transport.Start(); err != nil {
 		return err
@@ -266,7 +289,11 @@ func (n *Node) Wait() error {
 func (n *Node) Failed() <-chan error { return n.fatal }
 
 // SQLAddr is the address for MySQL clients, once Ready.
-func (n *Node) SQLAddr() string { return n.sqlAddr }
+func (n *Node) SQLAddr() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.sqlAddr
+}
 
 // Addr is the cluster address that the node listens on.
 func (n *Node) Addr() string { return n.addr }
@@ -289,8 +316,13 @@ func (n *Node) Groups() *group.Host { return n.host }
 // Statements are the counts of this gateway.
 func (n *Node) Statements() *obs.Statements { return n.stats }
 
-// Close drains SQL connections and stops the node.
-func (n *Node) Close(context.Context) error {
+// drainTimeout bounds the hand-over of leads at the end of a node's life.
+const drainTimeout = time.Second
+
+// Close drains SQL connections, hands the leads of this node to others and stops it.
+func (n *Node) Close(ctx context.Context) error { return n.shut(ctx, true) }
+
+func (n *Node) shut(ctx context.Context, drain bool) error {
 	var errs []error
 	n.close1.Do(func() {
 		n.mu.Lock()
@@ -302,9 +334,14 @@ func (n *Node) Close(context.Context) error {
 			errs = append(errs, srv.Close())
 		}
 		n.mu.Lock()
-		closers := n.closers
+		closers, c := n.closers, n.cluster
 		n.closers, n.closed = nil, true
 		n.mu.Unlock()
+		if drain && c != nil {
+			ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+			c.Drain(ctx)
+			cancel()
+		}
 		for _, f := range closers {
 			if err := f(); err != nil && !errors.Is(err, net.ErrClosed) { // listeners are closed by their servers too
 				errs = append(errs, err)
@@ -315,9 +352,31 @@ func (n *Node) Close(context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Kill stops the node as if its process had died: it takes leave of nobody. For tests.
+func (n *Node) Kill() error {
+	n.mu.Lock()
+	tr := n.trans
+	n.mu.Unlock()
+	if tr != nil {
+		_ = tr.Close()
+	}
+	return n.shut(context.Background(), false)
+}
+
+// peerDown is told by the transport that a peer's process has most likely ended.
+func (n *Node) peerDown(peer base.NodeID) {
+	n.mu.Lock()
+	host := n.host
+	n.mu.Unlock()
+	if host != nil {
+		host.OnPeerDown(peer)
+	}
+}
+
 func (n *Node) describe(s *cluster.NodeStatus) {
 	s.Statements = n.stats.Count()
 	s.Uptime = time.Since(n.began)
+	s.DiskBytes = int64(n.store.Stats().DiskBytes)
 }
 
 // Register adds the node's HTTP interface: status, metrics, profiles, health.
@@ -347,71 +406,6 @@ func registerPprof(mux *http.ServeMux) {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-}
-
-// directory is the cluster, which is made after those who need it.
-type directory struct{ *cluster.Cluster }
-
-// replicas opens groups on this node.
-type replicas struct {
-	set  *owner.Set
-	host *group.Host
-	dir  *directory
-	mu   sync.Mutex
-}
-
-// removable takes a replica out of service when its group has left the node.
-type removable struct {
-	*owner.Replica
-	set *owner.Set
-}
-
-// Removed implements group.Remover.
-func (r removable) Removed() { r.set.Remove(r.ID()) }
-
-func (r *replicas) Open(g base.GroupID, members group.Conf, founding bool) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.set.Replica(g) != nil {
-		return nil
-	}
-	rep, err := r.set.Add(g)
-	if err != nil {
-		return err
-	}
-	if !founding {
-		members = group.Conf{}
-	}
-	grp, err := r.host.Open(g, members, removable{rep, r.set}, func() base.NodeID {
-		if r.dir.Cluster == nil {
-			return 0
-		}
-		return cluster.Preferred(r.dir.Topology(), g)
-	})
-	if err != nil {
-		r.set.Remove(g)
-		return err
-	}
-	rep.Attach(grp)
-	return nil
-}
-
-func (r *replicas) Leads() []*wire.GroupLead          { return r.set.Leads() }
-func (r *replicas) OnLeads(l []*wire.GroupLead)       { r.set.OnLeads(l) }
-func (r *replicas) Group(g base.GroupID) *group.Group { return r.host.Group(g) }
-
-func (r *replicas) Describe(g base.GroupID, s *cluster.GroupStatus) {
-	rep := r.set.Replica(g)
-	if rep == nil {
-		return
-	}
-	s.ClosedLag = time.Since(rep.Closed().Time())
-	for _, t := range rep.Txns() {
-		s.Locks += t.Locks
-		if t.Phase == "prepared" {
-			s.Prepared++
-		}
-	}
 }
 
 func storedTopology(s *store.Store) (*base.Topology, error) {

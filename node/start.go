@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -61,11 +62,11 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	}
 	ln, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("listen for other nodes: %w", err)
+		return fmt.Errorf("listen for other nodes: %w (choose another --listen if another process has that address)", err)
 	}
 	sqlLn, err := net.Listen("tcp", cfg.SQLListen)
 	if err != nil {
-		return fmt.Errorf("listen for MySQL clients: %w (%v)", err, ln.Close())
+		return errors.Join(fmt.Errorf("listen for MySQL clients: %w (choose another --sql-listen if another process has that address)", err), ln.Close())
 	}
 	// The engine makes its own listener; holding the port until then tells a second process early.
 	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
@@ -87,7 +88,7 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	}, frames.Close, sqlLn.Close)
 	go func() {
 		defer close(running)
-		if err := n.join(ctx, cfg, st, boot, self, frames, sqlLn, mux); err != nil && ctx.Err() == nil {
+		if err := n.join(ctx, cfg, st, boot, frames, sqlLn, mux); err != nil && ctx.Err() == nil {
 			n.fail(err)
 		}
 	}()
@@ -95,48 +96,41 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 }
 
 // join waits until the node belongs to a cluster and then runs it.
-func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *cluster.Bootstrap, self cluster.Joiner, frames, sqlLn net.Listener, mux *http.ServeMux) error {
+func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *cluster.Bootstrap, frames, sqlLn net.Listener, mux *http.ServeMux) error {
 	id, err := boot.Run(ctx)
 	if err != nil {
 		return err
 	}
 	n.log.Info("node belongs to a cluster", "cluster", id.ClusterID, "node", id.Node)
-	tr, err := wan.NewTCP(wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID, Listener: frames, Logger: n.log})
+	tr, err := wan.NewTCP(wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID, Listener: frames, Logger: n.log, OnDown: n.peerDown})
 	if err != nil {
 		return err
 	}
 	if err := sqlLn.Close(); err != nil {
 		return err
 	}
-	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: clock.NewWall(cfg.MaxClockError), Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr}); err != nil {
+	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: clock.NewWall(cfg.MaxClockError), Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, Tune: cfg.tune}); err != nil {
 		return err
 	}
-	boot.Serve(n.cluster.Admit)
+	boot.Serve(n.cluster)
 	n.Register(mux)
-	return n.moved(ctx, self)
-}
-
-// moved tells the cluster where this node is now, if that has changed.
-func (n *Node) moved(ctx context.Context, self cluster.Joiner) error {
+	// The others learn where this node is now, and this one what happened while it was away.
 	for {
-		t := n.cluster.Topology()
-		me := t.Node(n.ident.Node)
-		if me == nil || me.Gone {
-			return base.Errorf(base.CodeInvalid, "node %d was decommissioned; start with an empty store to join as a new node", n.ident.Node)
+		if err := boot.Announce(ctx, n.cluster); err != nil {
+			return err
 		}
-		if me.Addr == self.Addr && me.SQL == self.SQL {
-			return nil
-		}
-		if _, err := n.cluster.Admit(ctx, self); err != nil {
-			n.log.Warn("the cluster does not know this node's new address yet", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(time.Second):
+		for again := false; !again; again = n.cluster.Lost() {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(lostEvery):
+			}
 		}
 	}
 }
+
+// lostEvery is the time between two looks whether this node has lost its cluster.
+const lostEvery = 5 * time.Second
 
 // adopt fills in ports that the system chose.
 func (c *Config) adopt(addr, sqlAddr string) {

@@ -1,33 +1,94 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn"
 )
 
 // proc is a real node on loopback within the test's process.
 type proc struct {
 	cfg Config
 	n   *Node
+
+	mu      sync.Mutex
+	running bool
+	ctx     context.Context // ends with running
+	end     context.CancelFunc
+}
+
+// cfgs is what all nodes of a test have in common.
+type cfgs struct {
+	tune func(*group.HostOptions, *owner.Config, *txn.Config)
+}
+
+// db is the node as a gateway; nil while it is down.
+func (p *proc) db() kv.DB {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running {
+		return nil
+	}
+	return p.n.DB()
+}
+
+func (p *proc) up() bool { return p.db() != nil }
+
+func (p *proc) set(running bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running = running; running {
+		p.ctx, p.end = context.WithCancel(context.Background())
+	} else if p.end != nil {
+		p.end()
+	}
+}
+
+// life ends when the node is stopped.
+func (p *proc) life() context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ctx
+}
+
+// kill stops the node abruptly.
+func (p *proc) kill(t *testing.T) {
+	t.Helper()
+	p.set(false)
+	if err := p.n.Kill(); err != nil {
+		t.Error(err)
+	}
 }
 
 func (p *proc) start(t *testing.T) {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With("region", p.cfg.Region)
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cmp.Or(os.Getenv("GODWIT_TEST_LOG"), "warn"))); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})).With("region", p.cfg.Region)
 	n, err := Start(t.Context(), p.cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.mu.Lock()
 	p.n = n
+	p.mu.Unlock()
 	p.cfg.Listen, p.cfg.SQLListen = n.Addr(), n.SQLAddr() // a restart keeps its ports
 }
 
@@ -40,10 +101,12 @@ func (p *proc) ready(t *testing.T) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("node is not ready after a minute")
 	}
+	p.set(true)
 }
 
 func (p *proc) stop(t *testing.T) {
 	t.Helper()
+	p.set(false)
 	if err := p.n.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
@@ -61,10 +124,15 @@ func (p *proc) sql(t *testing.T) *sql.DB {
 
 func newProcs(t *testing.T, regions ...string) []*proc {
 	t.Helper()
+	return newProcsOf(t, cfgs{}, regions...)
+}
+
+func newProcsOf(t *testing.T, c cfgs, regions ...string) []*proc {
+	t.Helper()
 	var out []*proc
 	var join []string
 	for _, r := range regions {
-		p := &proc{cfg: Config{Region: r, Store: t.TempDir(), Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0", Join: join}}
+		p := &proc{cfg: Config{Region: r, Store: t.TempDir(), Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0", Join: join, tune: c.tune}}
 		p.start(t)
 		out = append(out, p)
 		join = append(join, p.n.Addr())

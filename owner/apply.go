@@ -58,6 +58,7 @@ func (r *Replica) apply(b *store.Batch, e group.Entry) (any, error) {
 		for i, k := range c.Collect.Keys {
 			keys[i] = k
 		}
+		r.collected.Store(max(r.collected.Load(), c.Collect.Below))
 		err = b.CollectKeys(keys, base.Timestamp(c.Collect.Below))
 		s.lastTS = max(s.lastTS, base.Timestamp(c.Collect.Below))
 	}
@@ -226,6 +227,7 @@ func (r *Replica) SnapshotInstalled(index uint64) {
 		r.cfg.Logger.Error("replica cannot be read after a snapshot", "group", r.id, "err", err)
 		return
 	}
+	r.collected.Store(max(r.collected.Load(), uint64(r.store.GCThreshold(r.shard))))
 	r.Applied(index)
 	r.changes.Add(1)
 	r.set.versionsChanged(r)

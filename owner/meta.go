@@ -42,6 +42,8 @@ func (s *Set) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
 		return 0, 0
 	}
 	complete = r.Closed() // before looking: what is closed is visible
+	// What was deleted and collected is a change, too, although nothing is left of it.
+	defer func() { changed = max(changed, base.Timestamp(r.collected.Load())) }()
 	n := r.changes.Load()
 	name := string(span.Start) + "\x00" + string(span.End)
 	s.meta.mu.Lock()
@@ -82,10 +84,14 @@ func (s *Set) newestIn(span base.Span) (ts base.Timestamp, err error) {
 }
 
 // ChangedWithin reports whether a key of the span of the meta shard has, at
-// this node, a version above from and at or below upTo.
+// this node, a version above from and at or below upTo. Where that cannot be told, because versions above
+// from may have been collected, the answer is yes.
 func (s *Set) ChangedWithin(span base.Span, from, upTo base.Timestamp) (bool, error) {
 	rd := s.cfg.Store.NewReader()
 	defer rd.Close()
+	if from < s.cfg.Store.GCThreshold(base.MetaShard) { // raised before anything goes
+		return true, nil
+	}
 	if span.IsPoint() {
 		v, ok, err := rd.Newest(span.Start)
 		if err == nil && ok && v.TS > upTo {

@@ -33,6 +33,8 @@ type Replica struct {
 	applied atomic.Uint64 // visible in the store
 	closed  atomic.Uint64 // nothing more commits here at or below it (I6)
 	changes atomic.Uint64 // batches with new versions that became visible
+	// collected is the newest timestamp at or below which keys were collected here (wire.Collect).
+	collected atomic.Uint64
 
 	// propMu makes the order of timestamps that of the log: it is held while a
 	// timestamp is assigned and its command handed to the group. Before mu.
@@ -127,6 +129,17 @@ func (r *Replica) Close() {
 	r.mu.Unlock()
 }
 
+// heard is the leader that this replica's group knows of; 0 if none, or while the replica is being opened.
+func (r *Replica) heard() base.NodeID {
+	select {
+	case <-r.attached:
+		n, _ := r.group.Leader()
+		return n
+	default:
+		return 0
+	}
+}
+
 // AppliedIndex is the log index up to which this replica's state is visible.
 func (r *Replica) AppliedIndex() uint64 { return r.applied.Load() }
 
@@ -141,8 +154,8 @@ func (r *Replica) notLeader() *base.Error {
 	e := base.Errorf(base.CodeNotLeader, "node %d does not lead group %v", r.cfg.Self, r.id)
 	if r.lead.term != 0 {
 		e.Node = r.lead.next
-	} else if r.group != nil {
-		e.Node, _ = r.group.Leader()
+	} else {
+		e.Node = r.heard()
 	}
 	if e.Node == r.cfg.Self {
 		e.Node = 0

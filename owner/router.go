@@ -143,8 +143,8 @@ func (rt *Router) leader(g base.GroupID, next *int, try int) base.NodeID {
 		if term, ok := r.Serving(); ok && term != 0 {
 			return rt.cfg.Self
 		}
-		if r.group != nil && try%2 == 0 {
-			if n, _ := r.group.Leader(); n != 0 {
+		if try%2 == 0 {
+			if n := r.heard(); n != 0 {
 				return n
 			}
 		}

@@ -66,11 +66,10 @@ func (b *bench) client(region base.RegionID, n int) *client {
 // tx is a transaction that records what it sees.
 type tx struct {
 	kv.Txn
-	c    *client
-	rec  *history.Active
-	ctx  context.Context
-	snap bool // LockNone at one timestamp
-	n    int
+	c   *client
+	rec *history.Active
+	ctx context.Context
+	n   int
 }
 
 // value makes a unique one.

@@ -15,7 +15,6 @@ type journal struct {
 	mu    sync.Mutex
 	lines []string
 	lost  int
-	echo  func(string)
 }
 
 // maxJournal bounds the lines kept; the oldest half goes first.

@@ -20,7 +20,7 @@ type stage struct {
 	t *testing.T
 }
 
-func onStage(t *testing.T, regions int, play func(s *stage)) {
+func onStage(t *testing.T, regions int, gcAge time.Duration, play func(s *stage)) {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, 1)
 	runtime.GC()
@@ -28,7 +28,7 @@ func onStage(t *testing.T, regions int, play func(s *stage)) {
 	var s *stage
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Seed: 1, Regions: regions, NodesPerRegion: 1, Shards: 1, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
-			ClockBound: time.Millisecond, GCAge: time.Hour, SyncDelay: time.Millisecond}
+			ClockBound: time.Millisecond, GCAge: gcAge, Duration: time.Minute, SyncDelay: time.Millisecond}
 		s = &stage{newWorld(cfg), t}
 		for _, h := range s.hosts {
 			h.boot()
@@ -88,7 +88,7 @@ func (s *stage) move(g base.GroupID, to base.NodeID) {
 // early, and the locks with it; if the successor's timestamps began below that bound, a write of what
 // was read could get in between: T reads x, U overwrites x and commits, T commits above U. (Seed 1018.)
 func TestHandoverKeepsWhatVotesRelyOn(t *testing.T) {
-	onStage(t, 3, func(s *stage) {
+	onStage(t, 3, time.Hour, func(s *stage) {
 		ctx := context.Background()
 		x, y := s.key(2, 1), s.key(1, 1)
 		s.put(2, x, "old")
@@ -122,6 +122,29 @@ func TestHandoverKeepsWhatVotesRelyOn(t *testing.T) {
 		t.Logf("T read x=old and committed at %s, U wrote x at %s", at, u)
 		if at > u {
 			t.Errorf("T read x=old and committed at %s, above U, which wrote x at %s", at, u)
+		}
+	})
+}
+
+// What a transaction read of the meta shard holds only as long as its change would show: a row that was deleted
+// and collected leaves nothing behind. (Seed 2499.)
+func TestPinsOutliveCollection(t *testing.T) {
+	onStage(t, 3, 2*time.Second, func(s *stage) {
+		ctx := context.Background()
+		m := base.AppendInt64(base.IndexPrefix(base.MetaShard, base.MakeTableID(3001, 0), 0, 0), 1)
+		s.put(1, m, "there")
+		time.Sleep(time.Second)
+		tx := s.db(2).Begin(kv.Options{})
+		if rows, err := tx.Get(ctx, []base.Key{m}, kv.LockShared); err != nil || string(rows[0].Value) != "there" {
+			t.Fatal(rows, err)
+		}
+		if _, err := kv.Run(ctx, s.db(1), kv.Options{}, func(t kv.Txn) error { t.Delete(m); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(8 * time.Second) // the tombstone is collected
+		tx.Put(s.key(2, 1), []byte("relies on it"), 0)
+		if ts, err := tx.Commit(ctx); base.CodeOf(err) != base.CodeSchemaChanged {
+			t.Errorf("a transaction that read a row deleted since commits at %v, error %v", ts, err)
 		}
 	})
 }

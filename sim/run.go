@@ -120,7 +120,7 @@ func (o *Outcome) Check() error {
 			errs = append(errs, v)
 		}
 	}
-	h := o.History
+	h := o.canonical()
 	judge(history.NoTornReads(h))
 	judge(history.StrictSerializable(h))
 	judge(history.CommitOrder(h))
@@ -213,7 +213,7 @@ func (o *Outcome) checkExists() error {
 			possible = possible || !gone
 		}
 		if !possible {
-			return fmt.Errorf("T%d was told that %s exists, at %v, when it cannot have", e.txn, e.key, time.Duration(e.at))
+			return fmt.Errorf("transaction T%d was told that %s exists, at %v, when it cannot have", e.txn, e.key, time.Duration(e.at))
 		}
 	}
 	return nil

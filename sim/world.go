@@ -259,6 +259,8 @@ func (w *world) close() {
 	}
 	wg.Wait()
 	w.dying.Wait()
+	// Statements of dead processes still ask for outcomes until their time is up.
+	time.Sleep(2 * time.Minute)
 	if err := w.net.Close(); err != nil {
 		w.fail("network: %w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -120,10 +119,25 @@ func (s *snapshot) table(db, name string) *table {
 
 // catalog caches the newest snapshot of one gateway.
 type catalog struct {
-	db   kv.DB
-	mu   sync.Mutex // one loader
-	snap atomic.Pointer[snapshot]
+	db kv.DB
+	// loading is held by the one who loads: a channel, so that those who wait can give up with their client.
+	loading chan struct{}
+	snap    atomic.Pointer[snapshot]
 }
+
+func newCatalog(db kv.DB) *catalog { return &catalog{db: db, loading: make(chan struct{}, 1)} }
+
+// lock waits for the right to load; unlock gives it back.
+func (c *catalog) lock(ctx context.Context) error {
+	select {
+	case c.loading <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return clientError(base.Errorf(base.CodeCanceled, "the statement was ended while it waited for the catalog: %v", ctx.Err()))
+	}
+}
+
+func (c *catalog) unlock() { <-c.loading }
 
 // current is the newest snapshot that the local meta replica has.
 func (c *catalog) current(ctx context.Context) (*snapshot, error) {
@@ -132,8 +146,10 @@ func (c *catalog) current(ctx context.Context) (*snapshot, error) {
 			return s, nil
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.unlock()
 	old := c.snap.Load()
 	changed, complete := c.db.MetaVersion(catalogSpan())
 	if old != nil && changed <= old.changed {
@@ -144,8 +160,10 @@ func (c *catalog) current(ctx context.Context) (*snapshot, error) {
 
 // fresh is a snapshot that has every change acknowledged anywhere before the call.
 func (c *catalog) fresh(ctx context.Context) (*snapshot, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.unlock()
 	old := c.snap.Load()
 	s, err := loadSnapshot(ctx, c.db, old, 0)
 	if err == nil && (old == nil || s.at > old.at) {

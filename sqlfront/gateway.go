@@ -47,7 +47,7 @@ type gateway struct {
 
 func newGateway(cfg Config) *gateway {
 	g := &gateway{
-		db: cfg.DB, log: cfg.Logger, cluster: cfg.Cluster, catalog: &catalog{db: cfg.DB}, counters: newCounters(cfg.DB),
+		db: cfg.DB, log: cfg.Logger, cluster: cfg.Cluster, catalog: newCatalog(cfg.DB), counters: newCounters(cfg.DB),
 		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
 		past: map[base.Timestamp]*snapshot{},
 	}

@@ -55,7 +55,6 @@ type Server struct {
 	ln    net.Listener
 	drain time.Duration
 	close sync.Once
-	conns sync.WaitGroup
 }
 
 // New makes a server and its listener; Serve accepts connections. On a fresh cluster it

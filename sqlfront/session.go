@@ -43,8 +43,6 @@ type Session struct {
 	missed    bool     // the catalog was refreshed for a name that was not found
 	age       base.Timestamp
 	aborted   bool // the last statement lost its transaction
-	hops0     int
-	bytes0    int64
 	lastCost  statementCost
 	prepared  map[string]sqlparser.Statement
 }

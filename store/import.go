@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/godwitdb/godwit/base"
 )
@@ -479,7 +481,8 @@ func later(a, b []byte) (winner []byte, conflict bool) {
 }
 
 // ClearShard removes everything of a shard and its groups, logs included: the replica has
-// left this node. Nothing of the shard may be in use.
+// left this node. Nothing of the shard may be in use. Only the groups' terms and votes stay, so that the
+// node cannot vote twice in a term if it joins them again.
 func (s *Store) ClearShard(id base.ShardID) error {
 	sh := s.shards.get(id)
 	sh.gc <- struct{}{}
@@ -498,6 +501,9 @@ func (s *Store) ClearShard(id base.ShardID) error {
 	b.delRange(areaSpan(stagingPrefix(id)))
 	b.del(localKey(shardName(id)))
 	b.del(localKey(localImport + strconv.Itoa(int(id))))
+	if err := s.keepVotes(b, id); err != nil {
+		return err
+	}
 	if err := b.Commit(true); err != nil {
 		return err
 	}
@@ -510,4 +516,26 @@ func (s *Store) ClearShard(id base.ShardID) error {
 	}
 	s.mu.Unlock()
 	return nil
+}
+
+// keepVotes adds to a batch that has cleared the groups of a shard what each has voted.
+func (s *Store) keepVotes(b *Batch, id base.ShardID) error {
+	lo, hi := groupsSpan(areaState, id)
+	return s.scan(lo, hi, func(ek, val []byte) error {
+		body, _, _ := splitKey(ek)
+		g, name, ok := groupOf(body)
+		if !ok || string(name) != stateHard {
+			return nil
+		}
+		var hs pb.HardState
+		if err := proto.Unmarshal(val, &hs); err != nil {
+			return s.corrupt(corruptf("store %s: the hard state of group %s is malformed", s.opts.Dir, g))
+		}
+		v, err := proto.Marshal(&pb.HardState{Term: hs.Term, Vote: hs.Vote, Commit: new(uint64)})
+		if err != nil {
+			return err
+		}
+		b.set(stateKey(g, stateHard), v)
+		return nil
+	})
 }

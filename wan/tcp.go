@@ -40,8 +40,11 @@ type TCPOptions struct {
 	RetryMin, RetryMax time.Duration
 	// MaxConns bounds accepted connections. Default 1024.
 	MaxConns int
-	Limits   Limits
-	Logger   *slog.Logger
+	// OnDown is told, in a goroutine of its own, that a peer's connection for
+	// consensus messages broke and was not replaced: its process has most likely ended. May be nil.
+	OnDown func(peer base.NodeID)
+	Limits Limits
+	Logger *slog.Logger
 }
 
 func (o *TCPOptions) setDefaults() {

@@ -78,10 +78,14 @@ func (c *serverConn) serve() {
 		close(c.done)
 		t.smu.Lock()
 		delete(t.conns, c)
-		if t.slots[slot] == c {
+		current := t.slots[slot] == c
+		if current {
 			delete(t.slots, slot)
 		}
 		t.smu.Unlock()
+		if current && slot.class == classRaft && t.opt.OnDown != nil && !t.closed.Load() {
+			go t.opt.OnDown(slot.node)
+		}
 	}()
 	remote := c.conn.RemoteAddr().String()
 	tuneConn(c.conn, t.opt.DeadAfter)

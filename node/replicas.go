@@ -1,0 +1,148 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// directory is the cluster, which is made after those who need it.
+type directory struct{ *cluster.Cluster }
+
+// replicas opens groups on this node and clears up after those that leave it.
+type replicas struct {
+	set   *owner.Set
+	host  *group.Host
+	dir   *directory
+	store *store.Store
+
+	mu   sync.Mutex
+	left map[base.ShardID]bool // shards of which a group was here: there may be data to clear
+}
+
+// removable takes a replica out of service when its group has left the node.
+type removable struct {
+	*owner.Replica
+	reps *replicas
+}
+
+// Removed implements group.Remover.
+func (r removable) Removed() {
+	r.reps.mu.Lock()
+	defer r.reps.mu.Unlock()
+	r.reps.set.Remove(r.ID())
+	r.reps.left[r.ID().Shard()] = true
+}
+
+func (r *replicas) Open(g base.GroupID, members group.Conf, founding bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.set.Replica(g) != nil {
+		return nil
+	}
+	rep, err := r.set.Add(g)
+	if err != nil {
+		return err
+	}
+	if !founding {
+		members = group.Conf{}
+	}
+	grp, err := r.host.Open(g, members, removable{rep, r}, func() base.NodeID {
+		if r.dir.Cluster == nil {
+			return 0
+		}
+		return r.dir.Preferred(g)
+	})
+	if err != nil {
+		r.set.Remove(g)
+		return err
+	}
+	rep.Attach(grp)
+	return nil
+}
+
+// Held implements cluster.Replicas.
+func (r *replicas) Held() []base.GroupID {
+	var ids []base.GroupID
+	for _, rep := range r.set.Replicas() {
+		ids = append(ids, rep.ID())
+	}
+	return ids
+}
+
+// Left implements cluster.Replicas. What has an applied index belongs to a group; what has not is remembered to be cleared.
+func (r *replicas) Left() (left []base.GroupID, err error) {
+	stored, err := r.store.Groups()
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, g := range stored {
+		applied, err := r.store.Applied(g)
+		if err != nil {
+			return nil, err
+		}
+		if r.left[g.Shard()] = true; applied > 0 && r.set.Replica(g) == nil {
+			left = append(left, g)
+		}
+	}
+	return left, nil
+}
+
+// Sweep implements cluster.Replicas.
+func (r *replicas) Sweep(wanted func(base.ShardID) bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s := range r.left {
+		if wanted(s) || slices.ContainsFunc(r.set.Replicas(), func(rep *owner.Replica) bool { return rep.ID().Shard() == s }) {
+			continue
+		}
+		if err := r.store.ClearShard(s); err != nil {
+			return fmt.Errorf("clear shard %d: %w", s, err)
+		}
+		delete(r.left, s)
+	}
+	return nil
+}
+
+func (r *replicas) Leads() []*wire.GroupLead          { return r.set.Leads() }
+func (r *replicas) OnLeads(l []*wire.GroupLead)       { r.set.OnLeads(l) }
+func (r *replicas) Group(g base.GroupID) *group.Group { return r.host.Group(g) }
+
+// Leased implements cluster.Replicas.
+func (r *replicas) Leased(g base.GroupID) bool {
+	rep := r.set.Replica(g)
+	if rep == nil {
+		return false
+	}
+	_, ok := rep.Serving()
+	return ok
+}
+
+// Describe implements cluster.Replicas.
+func (r *replicas) Describe(g base.GroupID, s *cluster.GroupStatus) {
+	rep := r.set.Replica(g)
+	if rep == nil {
+		return
+	}
+	s.ClosedLag = time.Since(rep.Closed().Time())
+	if l := rep.Lead(); l != nil {
+		s.Serving = true
+		s.Lease = time.Until(base.Timestamp(l.LeaseEnd).Time())
+	}
+	for _, t := range rep.Txns() {
+		s.Locks += t.Locks
+		if t.Phase == "prepared" {
+			s.Prepared++
+		}
+	}
+}

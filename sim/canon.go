@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/godwitdb/godwit/history"
+)
+
+// canonical is the history in which deletes that found nothing are reads. Such a delete leaves no version
+// behind, so nobody who reads above its timestamp waits until that has passed, and none need see it: it says
+// no more than that the key was absent when it committed. The client cannot know which they were; the timestamps tell.
+func (o *Outcome) canonical() *history.History {
+	type write struct {
+		ts      uint64
+		txn, op int
+		value   string
+	}
+	h := *o.History
+	h.Txns = slices.Clone(h.Txns)
+	keys := map[string][]write{}
+	for i := range h.Txns {
+		t := &h.Txns[i]
+		if t.Outcome == history.Aborted {
+			continue
+		}
+		last := map[string]write{}
+		for j, op := range t.Ops {
+			switch op.Kind {
+			case history.OpWrite, history.OpDelete:
+				w := write{ts: t.Timestamp, txn: i, op: j, value: op.Value}
+				if w.ts == 0 { // of unknown outcome; it counts if somebody saw it
+					w.ts = uint64(o.bench.versions[[2]string{op.Key, op.Value}])
+				}
+				if _, twice := last[op.Key]; twice {
+					w.op = -1 // it wrote the key before: not a lone delete
+				}
+				last[op.Key] = w
+			}
+		}
+		for k, w := range last {
+			if w.ts != 0 {
+				keys[k] = append(keys[k], w)
+			}
+		}
+	}
+	for k, ws := range keys {
+		slices.SortFunc(ws, func(a, b write) int { return cmp.Compare(a.ts, b.ts) })
+		before := h.Init[k]
+		for _, w := range ws {
+			if w.value == "" && before == "" && w.op >= 0 {
+				t := &h.Txns[w.txn]
+				t.Ops = slices.Clone(t.Ops)
+				t.Ops[w.op] = history.Op{Kind: history.OpRead, Key: k}
+			}
+			before = w.value
+		}
+	}
+	return &h
+}
