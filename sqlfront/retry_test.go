@@ -93,3 +93,18 @@ func TestErrorNumbers(t *testing.T) {
 		}
 	}
 }
+
+// The cost variables show the last statement's, also after a dearer one.
+func TestCostVariablesFollow(t *testing.T) {
+	s, c := newServer(t)
+	k := conn(t, c)
+	exec(t, k, "SELECT 1")
+	s.g.sessions.Range(func(_, v any) bool {
+		v.(*Session).noteCost(statementCost{Hops: 6, Bytes: 700})
+		return true
+	})
+	expect(t, k, "SELECT @@last_statement_wan_rtts, @@last_statement_wan_bytes", "3|700")
+	expect(t, k, "SELECT @@session.last_statement_wan_rtts", "3")
+	exec(t, k, "SELECT 1")
+	expect(t, k, "SELECT @@last_statement_wan_rtts, @@last_statement_wan_bytes", "0|0")
+}

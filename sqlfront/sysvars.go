@@ -2,6 +2,7 @@ package sqlfront
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -35,14 +36,21 @@ func (s *Session) initVariables() {
 	_ = s.InitSessionVariable(ctx, "godwit_node", int64(s.g.db.Node()))
 }
 
-// noteCost shows the cost of a statement in the session's variables.
-func (s *Session) noteCost(c statementCost) {
-	old := s.lastCost
-	s.lastCost = c
-	if c.Hops == old.Hops && c.Bytes == old.Bytes {
-		return
+// noteCost keeps the cost of a statement for the session's variables.
+func (s *Session) noteCost(c statementCost) { s.lastCost = c }
+
+const costPrefix = "last_statement_"
+
+// GetSessionVariable implements sql.Session. The variables of the last statement's
+// cost are not stored: the engine lets a session variable be initialized only once.
+func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error) {
+	if len(name) > len(costPrefix) && strings.EqualFold(name[:len(costPrefix)], costPrefix) {
+		switch strings.ToLower(name[len(costPrefix):]) {
+		case "wan_rtts":
+			return float64(s.lastCost.Hops) / 2, nil
+		case "wan_bytes":
+			return s.lastCost.Bytes, nil
+		}
 	}
-	ctx := sql.NewContext(context.Background(), sql.WithSession(s))
-	_ = s.InitSessionVariable(ctx, "last_statement_wan_rtts", float64(c.Hops)/2)
-	_ = s.InitSessionVariable(ctx, "last_statement_wan_bytes", c.Bytes)
+	return s.BaseSession.GetSessionVariable(ctx, name)
 }
