@@ -82,6 +82,7 @@ type txnState struct {
 	keys     []base.Key     // of its writes, sorted; set with phase
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
+	advice   map[string][]byte // reasons of the moves advised to it, by key
 	gone     chan struct{} // closed when it has ended here; made on demand
 	ended    bool
 	deciding bool
