@@ -82,8 +82,8 @@ type Row struct {
 	Value []byte
 	TS    base.Timestamp // commit timestamp of the version; 0 for own buffered writes
 	Home  base.RegionID  // home region of the row; 0 in the meta shard
-	// Pinned rows are left where they are by the policy of homes.
-	Pinned bool
+	// Label is the whole home label; 0 for own buffered writes.
+	Label base.Label
 	// Advice is the region to which the policy would move the row together with this transaction's write of
 	// it (Txn.Move); 0: it stays. Only rows read under LockExclusive have one.
 	Advice base.RegionID

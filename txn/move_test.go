@@ -153,8 +153,8 @@ func TestMovePin(t *testing.T) {
 			defer x.Rollback(ctx(t))
 			rows, err := x.Get(ctx(t), []base.Key{k}, kv.LockShared)
 			must(t, err)
-			if rows[0].Pinned != want {
-				t.Errorf("pinned %v, want %v", rows[0].Pinned, want)
+			if rows[0].Label.Pinned() != want {
+				t.Errorf("pinned %v, want %v", rows[0].Label.Pinned(), want)
 			}
 		}
 		pinned(false)

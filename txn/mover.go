@@ -158,7 +158,7 @@ func (m *Mover) try(ctx context.Context, batch []owner.Proposal) error {
 	}
 	for i, row := range rows {
 		p := batch[i]
-		if row.Value == nil || row.Pinned || row.Home != p.From {
+		if row.Value == nil || row.Label.Pinned() || row.Home != p.From {
 			continue // gone, pinned or moved meanwhile
 		}
 		if err := m.expand(ctx, t, row, p.To, kv.MoveOptions{Soft: true, Reason: p.Reason}); err != nil {
