@@ -27,6 +27,8 @@ type Txn struct {
 	editors   []*editor // with pending rows
 	// homes of rows read for update, by row key; only of tables that need it.
 	homes map[string]base.RegionID
+	// located are rows read for an update of their homes, by row key.
+	located map[string]kv.Row
 	// hidden finds rows of tables without primary key by their value.
 	hidden map[string][]rowRef
 	// inserted explains keys that Commit may find present.
