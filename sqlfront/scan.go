@@ -385,6 +385,9 @@ func (r *rowSource) home(ctx *sql.Context, kr kv.Row) error {
 
 // remember keeps what a later change of the row needs and the row does not say.
 func (r *rowSource) remember(ctx *sql.Context, kr kv.Row, row sql.Row) {
+	if kr.Advice != 0 {
+		r.tx.noteAdvice(kr)
+	}
 	if r.st.t.byHome() {
 		r.tx.noteHome(kr.Key, kr.Home)
 	}
