@@ -48,8 +48,8 @@ type change struct {
 	// moves are keys that go with the row to another home.
 	moves []base.Key
 	to    base.RegionID
-	old  []byte // encoding of the old row, of tables without primary key
-	ref  rowRef
+	old   []byte // encoding of the old row, of tables without primary key
+	ref   rowRef
 }
 
 type write struct {

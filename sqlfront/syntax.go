@@ -15,6 +15,7 @@ import (
 //	ALTER TABLE t SET LOCALITY {REGIONAL BY ROW | REGIONAL BY TABLE [IN {'region' | PRIMARY REGION}] | GLOBAL}
 //	SHOW REGIONS [FROM CLUSTER]
 //	SHOW LOCALITY FROM t
+//	SHOW CLUSTER SETTINGS, SHOW CLUSTER SETTING name, SET CLUSTER SETTING name = value
 //	SHOW GODWIT STATEMENT COST
 //	SHOW GODWIT topic            (what Config.Cluster knows)
 //	... FROM t AS OF SYSTEM TIME time
@@ -41,6 +42,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	q = strings.TrimRight(q, "; \t\r\n")
 	if m := reLocality.FindStringSubmatch(q); m != nil {
 		return p.locality(unquote(m[1]), unquote(m[2]), strings.TrimSpace(m[3]))
+	}
+	if s := p.clusterSetting(q); s != nil {
+		return s
 	}
 	if !strings.EqualFold(q[:min(5, len(q))], "show ") {
 		return nil
