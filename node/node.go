@@ -120,6 +120,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		Alone:  func() bool { return dir.Alone() },
 		Ahead:  func() time.Duration { return dir.MetaLead() },
 		Groups: func() []base.GroupID { return dir.Topology().Groups() },
+		Gone:   func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
 		GCAge:  p.GCAge}
 	tc := txn.Config{Self: p.Identity.Node, Transport: p.Transport, Clock: n.clock, Directory: dir, Logger: p.Log,
 		Alone:    func() bool { return dir.Alone() },
