@@ -13,6 +13,7 @@ import (
 // Statements that are not MySQL's, in the syntax of CockroachDB where it has one:
 //
 //	ALTER TABLE t SET LOCALITY {REGIONAL BY ROW | REGIONAL BY TABLE [IN {'region' | PRIMARY REGION}] | GLOBAL}
+//	CREATE TABLE t (...) LOCALITY ...
 //	SHOW REGIONS [FROM CLUSTER]
 //	SHOW LOCALITY FROM t
 //	SHOW GODWIT STATEMENT COST
@@ -65,16 +66,15 @@ func unquote(s string) string { return strings.Trim(s, "`'\"") }
 
 // rewriteText brings CockroachDB's AS OF SYSTEM TIME to the engine's AS OF.
 func rewriteText(q string) string {
+	q = rewriteCreate(q)
 	if !reSysTime.MatchString(q) {
 		return q
 	}
 	return reSysTime.ReplaceAllString(q, "AS OF")
 }
 
-func (p *parser) locality(db, table, text string) sqlparser.Statement {
-	n := &ownNode{g: p.g, name: "ALTER TABLE SET LOCALITY", sch: types.OkResultSchema, writes: true}
-	var l locality
-	bad := ""
+// parseLocality reads what follows LOCALITY; bad says what is wrong with it.
+func (g *gateway) parseLocality(text string) (l locality, bad string) {
 	switch {
 	case reByRow.MatchString(text):
 	case reGlobal.MatchString(text):
@@ -82,15 +82,21 @@ func (p *parser) locality(db, table, text string) sqlparser.Statement {
 	case reByTable.MatchString(text):
 		l.Kind = byTable
 		name := unquote(reByTable.FindStringSubmatch(text)[1])
-		l.Region = p.g.db.Region()
+		l.Region = g.db.Region()
 		if name != "" && !strings.HasPrefix(strings.ToUpper(name), "PRIMARY") {
-			if l.Region = p.g.db.Topology().RegionByName(name); l.Region == 0 {
+			if l.Region = g.db.Topology().RegionByName(name); l.Region == 0 {
 				bad = "there is no region '" + name + "': SHOW REGIONS lists them"
 			}
 		}
 	default:
 		bad = "unknown locality '" + text + "': use REGIONAL BY ROW, REGIONAL BY TABLE IN 'region' or GLOBAL"
 	}
+	return l, bad
+}
+
+func (p *parser) locality(db, table, text string) sqlparser.Statement {
+	n := &ownNode{g: p.g, name: "ALTER TABLE SET LOCALITY", sch: types.OkResultSchema, writes: true}
+	l, bad := p.g.parseLocality(text)
 	n.run = func(ctx *sql.Context) ([]sql.Row, error) {
 		if bad != "" {
 			return nil, invalid(bad)
