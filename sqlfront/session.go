@@ -41,8 +41,8 @@ type Session struct {
 	inCall    bool     // the engine is about to set the transaction of a CALL aside
 	explained sql.Node // EXPLAIN ANALYZE being built
 	create    tableOptions
-	view      string   // definition of the view looked up last
-	missed    bool     // the catalog was refreshed for a name that was not found
+	view      string // definition of the view looked up last
+	missed    bool   // the catalog was refreshed for a name that was not found
 	age       base.Timestamp
 	aborted   bool // the last statement lost its transaction
 	lastCost  statementCost

@@ -16,6 +16,7 @@ import (
 //	CREATE TABLE t (...) LOCALITY ...
 //	SHOW REGIONS [FROM CLUSTER]
 //	SHOW LOCALITY FROM t
+//	SHOW JOBS                    (also SHOW GODWIT JOBS)
 //	SHOW GODWIT STATEMENT COST
 //	SHOW GODWIT topic            (what Config.Cluster knows)
 //	... FROM t AS OF SYSTEM TIME time
@@ -29,6 +30,7 @@ var (
 	reGlobal   = regexp.MustCompile(`(?is)^GLOBAL$`)
 	reRegions  = regexp.MustCompile(`(?is)^SHOW\s+REGIONS(?:\s+FROM\s+CLUSTER)?$`)
 	reShowLoc  = regexp.MustCompile("(?is)^SHOW\\s+LOCALITY\\s+FROM\\s+(?:TABLE\\s+)?" + identRE + "$")
+	reJobs     = regexp.MustCompile(`(?is)^SHOW\s+(?:GODWIT\s+)?JOBS$`)
 	reGodwit   = regexp.MustCompile(`(?is)^SHOW\s+GODWIT\s+([\w ]+?)$`)
 	reSysTime  = regexp.MustCompile(`(?i)\bAS\s+OF\s+SYSTEM\s+TIME\b`)
 )
@@ -56,6 +58,10 @@ func (p *parser) own(query string) sqlparser.Statement {
 			g: p.g, name: "SHOW LOCALITY", sch: textSchema("table_name", "locality"),
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.showLocality(ctx, db, t) },
 		})
+	case reJobs.MatchString(q):
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW JOBS", sch: textSchema(jobColumns()...), run: func(ctx *sql.Context) ([]sql.Row, error) {
+			return textRows(p.g.showJobs(ctx)), nil
+		}})
 	case reGodwit.MatchString(q):
 		return p.godwit(strings.ToLower(strings.Join(strings.Fields(reGodwit.FindStringSubmatch(q)[1]), " ")))
 	}
@@ -120,15 +126,19 @@ func (p *parser) godwit(topic string) sqlparser.Statement {
 			return nil, invalid("SHOW GODWIT knows no topic '" + topic + "'; STATEMENT COST always works")
 		}
 		_, rows, _ := p.g.cluster.Status(ctx, topic)
-		out := make([]sql.Row, len(rows))
-		for i, r := range rows {
-			for _, v := range r {
-				out[i] = append(out[i], v)
-			}
-		}
-		return out, nil
+		return textRows(rows), nil
 	}
 	return inject(ignoreAuth, n)
+}
+
+func textRows(rows [][]string) []sql.Row {
+	out := make([]sql.Row, len(rows))
+	for i, r := range rows {
+		for _, v := range r {
+			out[i] = append(out[i], v)
+		}
+	}
+	return out
 }
 
 var ignoreAuth = sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}
