@@ -60,6 +60,10 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		return b.explain(ctx, s, n, row)
 	case *plan.Truncate:
 		return b.truncate(ctx, s, n)
+	case *plan.CreateTable:
+		return nil, b.createTable(s, n)
+	case *plan.ShowCreateTable:
+		return b.showCreate(ctx, s, n, row)
 	}
 	return nil, nil
 }

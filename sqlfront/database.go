@@ -163,7 +163,17 @@ func (d *sqlDatabase) CreateTable(ctx *sql.Context, name string, sch sql.Primary
 	if err != nil {
 		return err
 	}
-	if desc.ID, err = m.newTableID(ctx, d.g.db.Region()); err != nil {
+	region := d.g.db.Region()
+	if s := sessionOf(ctx); s != nil {
+		if desc.Comment == "" {
+			desc.Comment = s.create.comment
+		}
+		if desc.Locality = s.create.locality; desc.Locality.Kind == byTable {
+			region = desc.Locality.Region
+		}
+		s.create = tableOptions{}
+	}
+	if desc.ID, err = m.newTableID(ctx, region); err != nil {
 		return err
 	}
 	desc.AutoKey = uint64(desc.ID)

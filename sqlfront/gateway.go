@@ -31,6 +31,7 @@ type gateway struct {
 	rowIDs   *rowIDs
 	stats    *tableStats
 	gc       *collector
+	jobs     *jobs
 	engine   *sqle.Engine
 	sessions sync.Map // connection id -> *Session
 	onStmt   func(kind string, d time.Duration, hops int, err error)
@@ -55,7 +56,7 @@ func newGateway(cfg Config) *gateway {
 		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
 		past: map[base.Timestamp]*snapshot{}, settings: cfg.Settings,
 	}
-	g.gc = newCollector(g)
+	g.gc, g.jobs = newCollector(g), &jobs{g: g}
 	initSystemVariables()
 	pro := &provider{g}
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
