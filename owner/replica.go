@@ -85,7 +85,7 @@ type txnState struct {
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
 	advice   map[string][]byte // reasons of the moves advised to it, by key
-	gone     chan struct{} // closed when it has ended here; made on demand
+	gone     chan struct{}     // closed when it has ended here; made on demand
 	ended    bool
 	deciding bool
 }
