@@ -83,7 +83,7 @@ func (r *row) settle(now, decay uint32) {
 
 // touch stamps an access; a clock that went back a little changes nothing.
 func (r *row) touch(f base.RegionID, now uint32) {
-	if e := elapsed(now, r.seen[f-1]); e != 0 {
+	if r.heat[f-1] == 0 || elapsed(now, r.seen[f-1]) != 0 {
 		r.seen[f-1] = now
 	}
 }
