@@ -211,6 +211,22 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// A replica that is told of moves by key only takes the label's count when it
+// sees it, and does not take the move for two.
+func TestMovedElsewhere(t *testing.T) {
+	p := mustNew(t, Params{})
+	k := key(1)
+	p.Record(Access{Key: k, Home: 1, From: 1, Changes: 4, At: start})
+	p.Moved(k, 2, start+60*second)
+	p.Moved(k, 3, start+61*second)
+	before, _ := p.Heat(k, start+62*second)
+	p.Record(Access{Key: k, Home: 3, From: 3, Changes: 6, At: start + 62*second})
+	after, _ := p.Heat(k, start+62*second)
+	if after.Stay != before.Stay || after.Quick != before.Quick || after.Home != 3 {
+		t.Errorf("%+v became %+v", before, after)
+	}
+}
+
 // Memory stays bounded; hot rows survive a scan of cold ones.
 func TestEviction(t *testing.T) {
 	const limit = 256 << 10

@@ -65,6 +65,7 @@ const (
 	flagMoved   = 1 << iota // moved is set
 	flagPinned              // the caller said so last time
 	flagWritten             // the transaction txn has written
+	flagAdopt               // changes is not known: take the label's word
 )
 
 // settle halves what has not been used for decay.

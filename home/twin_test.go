@@ -30,6 +30,7 @@ type twinRow struct {
 	moved       base.Timestamp // 0: never
 	txn         base.TxnID
 	wrote       bool
+	adopt       bool // told of a move, not of its label's count
 }
 
 func value(v int) float64 { return 30 * (math.Pow(31.0/30, float64(v)) - 1) }
@@ -112,10 +113,10 @@ func (w *twin) record(a Access) bool {
 		w.rows[string(a.Key)] = r
 	}
 	w.settle(r, a.At)
-	if r.home != a.Home || r.changes != a.Changes {
+	if r.home != a.Home || r.changes != a.Changes && !r.adopt {
 		w.arrive(r, a.Home, a.At)
-		r.changes = a.Changes
 	}
+	r.changes, r.adopt = a.Changes, false
 	if !a.Txn.IsZero() && r.txn == a.Txn && r.asker == a.From {
 		if !a.Write || r.wrote {
 			return false
@@ -230,7 +231,7 @@ func TestTwin(t *testing.T) {
 					r := w.rows[string(a.Key)]
 					w.settle(r, a.At)
 					w.arrive(r, d.To, a.At)
-					r.changes = rows[n].changes
+					r.adopt = true
 				}
 			}
 		}
