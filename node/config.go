@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/txn"
@@ -109,4 +110,8 @@ type LocalConfig struct {
 	GCAge          time.Duration
 	LogLevel       string // default warn
 	Seed           uint64 // of jitter; 0 is random
+	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
+	Homes *home.Params
+	// NoSQL starts the nodes without SQL: transactions through Node.DB, all of whose keys are rows that may move.
+	NoSQL bool
 }

@@ -35,7 +35,7 @@ type Local struct {
 	addr  string
 }
 
-// StartLocal starts all nodes of all regions and returns when every one serves SQL.
+// StartLocal starts all nodes of all regions and returns when every one serves SQL (or, without SQL, transactions).
 func StartLocal(ctx context.Context, cfg LocalConfig, log *slog.Logger) (*Local, error) {
 	cfg.fill()
 	if err := cfg.validate(); err != nil {
@@ -85,8 +85,12 @@ func (l *Local) start(ctx context.Context, ident *cluster.Identity, log *slog.Lo
 		if l.cfg.SQLBasePort != 0 {
 			port = l.cfg.SQLBasePort + i
 		}
+		listen := fmt.Sprintf("127.0.0.1:%d", port)
+		if l.cfg.NoSQL {
+			listen = ""
+		}
 		n, err := Assemble(Parts{Store: st, Identity: &id, Transport: l.net.Join(nd.ID, nd.Region), Source: clock.NewWall(l.cfg.MaxClockError),
-			Log: log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, SQLListen: fmt.Sprintf("127.0.0.1:%d", port)})
+			Log: log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: listen})
 		if err != nil {
 			return err
 		}

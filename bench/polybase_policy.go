@@ -1,0 +1,217 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/home"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/obs"
+)
+
+// take brings rows home to a region by statement, in batches.
+func (g *geo) take(ctx context.Context, region int, ks []base.Key) error {
+	for part := range slices.Chunk(ks, 200) {
+		if _, err := kv.Run(ctx, g.dbs[region], kv.Options{}, func(t kv.Txn) error {
+			for _, k := range part {
+				t.Move(k, base.RegionID(region+1), kv.MoveOptions{})
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s outcomes) meanTrips() float64 {
+	n := 0
+	for i := range s {
+		n += s[i].hops
+	}
+	return float64(n) / 2 / float64(max(1, len(s)))
+}
+
+const (
+	hotTable   = 8
+	hotRows    = 150 // a region
+	hotQueries = 5
+)
+
+// hotness is section 6.5: rows are used by their home, and now and then by the
+// other regions. A policy that follows every access moves them to and fro.
+func (b *polybase) hotness(ctx context.Context) (lines []Line, err error) {
+	gs, shut, err := b.open(ctx, intercontinental, policy, always)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, shut()) }()
+	const per = 4
+	if err := each(len(gs), func(i int) error {
+		for r := range 3 {
+			if err := gs[i].load(ctx, r, keys(hotTable, r, 0, hotRows)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	settle, run := pick(b, 2*time.Second, 8*time.Second), pick(b, 4*time.Second, 20*time.Second)
+	s := start(ctx, gs, func(int) (cs []*client) {
+		for c := range 3 * per {
+			region := c / per
+			cs = append(cs, newClient(region, 0, func(r *rand.Rand) (j job) {
+				for range hotQueries {
+					at := region
+					if r.IntN(10) == 0 {
+						at = (region + 1 + r.IntN(2)) % 3
+					}
+					j = append(j, op{opUpdate, keys(hotTable, at, r.IntN(hotRows), 1)})
+				}
+				return j
+			}))
+		}
+		return cs
+	})
+	wait := pause(ctx, settle)
+	before := []int64{gs[0].moves(), gs[1].moves()}
+	wait = errors.Join(wait, pause(ctx, run))
+	moves := []float64{float64(gs[0].moves() - before[0]), float64(gs[1].moves() - before[1])}
+	all, err := s.end()
+	if err := errors.Join(wait, err); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i] = all[i].between(settle, settle+run)
+		moves[i] /= max(1, float64(len(all[i])))
+	}
+	return []Line{
+		line("hotness", "hotness/always", "10 %", "median latency", "ms", Lower, all[0].ms(.5), Float(all[1].ms(.5)), Float(.37)),
+		line("hotness", "hotness/always", "10 %", "p95 latency", "ms", Lower, all[0].ms(.95), Float(all[1].ms(.95)), Float(.73)),
+		line("hotness", "hotness/always", "10 %", "moves a transaction", "rows", Lower, moves[0], Float(moves[1]), Float(.1)),
+		line("hotness", "hotness/always", "10 %", "throughput", "txn/s", Higher, all[0].rate(run), Float(all[1].rate(run)), nil),
+	}, nil
+}
+
+const (
+	pairTable = 9
+	pairs     = 60
+)
+
+// correlation is section 6.5: hot rows are used in pairs, and R4 and R6 take turns to use
+// them, so that they move all the time. A pair's second row goes along with the first, or not.
+func (b *polybase) correlation(ctx context.Context) (lines []Line, err error) {
+	// Time is compressed: turns are seconds long, so rows have to stay, and accesses are compared, for less than by default.
+	quickly := home.Params{Mode: home.Hotness, MinStay: home.Duration(100 * time.Millisecond), MineInterval: home.Duration(200 * time.Millisecond), MiningRows: 32, MinFreq: 4}
+	alone := quickly
+	alone.Prefetch = -1
+	gs, shut, err := b.open(ctx, intercontinental, variant{name: "prefetch", homes: quickly}, variant{name: "alone", homes: alone})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, shut()) }()
+	if err := each(len(gs), func(i int) error { return gs[i].load(ctx, 0, keys(pairTable, 0, 0, 2*pairs)) }); err != nil {
+		return nil, err
+	}
+	const per = 4
+	turn, turns := pick(b, 2*time.Second, 4*time.Second), pick(b, 3, 5)
+	all := make([][]*client, len(gs))
+	s := start(ctx, gs, func(i int) []*client {
+		for range 2 * per {
+			z := newZipf(pairs, .99)
+			all[i] = append(all[i], newClient(0, 0, func(r *rand.Rand) job {
+				p := z(r)
+				return job{{opUpdate, keys(pairTable, 0, 2*p, 1)}, {opUpdate, keys(pairTable, 0, 2*p+1, 1)}}
+			}))
+		}
+		return all[i]
+	})
+	var wait error
+	for n := range turns {
+		for _, cs := range all {
+			for _, c := range cs {
+				c.region.Store(int32(n % 2 * 2))
+			}
+		}
+		wait = errors.Join(wait, pause(ctx, turn))
+	}
+	done, err := s.end()
+	if err := errors.Join(wait, err); err != nil {
+		return nil, err
+	}
+	d := turn * time.Duration(turns-1) // the first turn is for learning
+	for i := range done {
+		done[i] = done[i].between(turn, turn+d)
+	}
+	return []Line{
+		line("correlation", "prefetch/alone", "pairs", "throughput", "txn/s", Higher, done[0].rate(d), Float(done[1].rate(d)), Float(1.308)),
+		line("correlation", "prefetch/alone", "pairs", "mean latency", "ms", Lower, done[0].mean(), Float(done[1].mean()), nil),
+		line("correlation", "prefetch/alone", "pairs", "mean round trips", "RTT", Lower, done[0].meanTrips(), Float(done[1].meanTrips()), nil),
+	}, nil
+}
+
+// newZipf draws 0..n-1 with the exponent of YCSB.
+func newZipf(n int, theta float64) func(*rand.Rand) int {
+	cum := make([]float64, n)
+	sum := 0.0
+	for i := range cum {
+		sum += 1 / math.Pow(float64(i+1), theta)
+		cum[i] = sum
+	}
+	return func(r *rand.Rand) int {
+		i, _ := slices.BinarySearch(cum, r.Float64()*sum)
+		return min(i, n-1)
+	}
+}
+
+const moveTable = 10
+
+// rehome counts the round trips of a move: along with a write of the row, and alone.
+func (b *polybase) rehome(ctx context.Context) (lines []Line, err error) {
+	gs, shut, err := b.open(ctx, european, fixed)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, shut()) }()
+	g := gs[0]
+	const kinds, n = 4, 6 // rows for each kind
+	if err := g.load(ctx, 0, keys(moveTable, 0, 0, kinds*n)); err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, time.Second); err != nil {
+		return nil, err // R2's replica learns of the rows
+	}
+	var trips [kinds]float64
+	for i := range kinds * n {
+		kind, k := i%kinds, key(moveTable, 0, i)
+		var tr obs.Trace
+		if _, err := kv.Run(ctx, g.dbs[1], kv.Options{Trace: &tr}, func(t kv.Txn) error {
+			if kind < 2 {
+				if _, err := t.Get(ctx, []base.Key{k}, kv.LockExclusive); err != nil {
+					return err
+				}
+			}
+			if kind != 3 {
+				t.Put(k, rowValue, 0)
+			}
+			if kind == 1 || kind == 3 {
+				t.Move(k, 2, kv.MoveOptions{})
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		trips[kind] += tr.RTTs() / n
+	}
+	// In the paper a move is two round trips before the write's own; a foreign write that is forwarded is two in all.
+	return []Line{
+		line("rehome", "update and move/update", "R1 to R2", "round trips of lock and commit", "RTT", Lower, trips[1], Float(trips[0]), Float(1.5)),
+		line("rehome", "move alone/forwarded write", "R1 to R2", "round trips, quorum included", "RTT", Lower, trips[3], Float(trips[2]), Float(1)),
+	}, nil
+}
