@@ -67,6 +67,9 @@ func (g *Group) turn(in mail) {
 	}
 	g.tick(in.msgs)
 	for _, m := range in.msgs {
+		if len(g.newcomers) > 0 && g.newcomers[m.GetFrom()] && m.GetType() == pb.MsgAppResp && !m.GetReject() {
+			continue
+		}
 		// Errors are of messages that come too late or from nodes that were removed.
 		_ = g.rn.Step(m)
 	}
@@ -135,6 +138,7 @@ func (g *Group) placeProposals(ents []*pb.Entry) {
 
 func (g *Group) send(m *pb.Message) {
 	if m.GetType() == pb.MsgSnap {
+		delete(g.newcomers, m.GetTo())
 		g.host.snaps.enqueue(g, m)
 		return
 	}
