@@ -170,6 +170,12 @@ func (c *Cluster) Live(id base.NodeID) bool {
 	return id == c.o.Self || c.peers.silence(id) < deadAfter
 }
 
+// Gone reports whether the process of a node that gave a sign of life at since has
+// most likely died since then: its pulses have stopped, or another process sends them.
+func (c *Cluster) Gone(id base.NodeID, since time.Time) bool {
+	return id != c.o.Self && c.peers.gone(id, since, c.o.SilentAfter)
+}
+
 // OpenFirst opens what this node holds when the process starts: what it is to
 // found, what the topology places here, and what is still on its disk. The
 // latter may be on its way to another node, which needs it until it is there.

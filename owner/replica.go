@@ -84,7 +84,8 @@ type txnState struct {
 	keys     []base.Key     // of its writes, sorted; set with phase
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
-	gone     chan struct{} // closed when it has ended here; made on demand
+	advice   map[string][]byte // reasons of the moves advised to it, by key
+	gone     chan struct{}     // closed when it has ended here; made on demand
 	ended    bool
 	deciding bool
 }

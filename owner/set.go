@@ -30,6 +30,8 @@ type Set struct {
 	meta metaWatch
 	gc   gcState
 
+	moves moveLog
+
 	stopc   chan struct{}
 	stop1   sync.Once
 	wg      sync.WaitGroup
