@@ -265,6 +265,38 @@ func TestRejoinWithOldLog(t *testing.T) {
 	}
 }
 
+// A replica that has forgotten its log does not vote: a member that has not heard of the removal would win with that
+// vote, beside the group's leader and without what was committed since. (Simulation, seed 6196.)
+func TestForgottenLogDoesNotVote(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 4, wan30(), HostOptions{})
+		defer c.close()
+		c.groups[testGroup] = Conf{Voters: []base.NodeID{1, 2, 3}}
+		c.preferred[testGroup] = 2
+		c.startAll()
+		c.leader(testGroup, 1, 2, 3)
+		c.net.Isolate(1)
+		must(t, c.group(2, testGroup).ChangeMembers(context.Background(), []base.NodeID{1, 2, 4}, nil))
+		c.write2(testGroup, 20, 2, 4)
+		c.until("node 3 has forgotten the group", func() bool { return c.group(3, testGroup) == nil })
+		c.open(c.nodes[3], testGroup)
+		c.net.Isolate(2)
+		c.net.Isolate(4)
+		c.net.Rejoin(1)
+		for range 600 {
+			time.Sleep(100 * time.Millisecond)
+			if st := c.group(1, testGroup).Status(); st.IsLeader {
+				t.Fatalf("node 1 leads with the vote of node 3, which is no member: %+v", st)
+			}
+		}
+		c.net.Rejoin(2)
+		c.net.Rejoin(4)
+		c.leader(testGroup, 1, 2, 4)
+		c.write2(testGroup, 5, 1, 2, 4)
+		c.converge(testGroup, 1, 2, 4)
+	})
+}
+
 func (c *cluster) write2(g base.GroupID, n int, among ...base.NodeID) {
 	c.t.Helper()
 	for i := range n {
