@@ -106,7 +106,10 @@ type loop struct {
 	// confApplied is the index of the last membership change applied since the
 	// start; confIndex is where this leader proposed its last one.
 	confApplied, confIndex uint64
-	rng                    *rand.Rand
+	// newcomers are the members that this leader has taken in and not sent a snapshot yet: what they
+	// acknowledge is of an earlier membership.
+	newcomers map[uint64]bool
+	rng       *rand.Rand
 
 	term  uint64
 	lead  uint64

@@ -242,14 +242,14 @@ func (h *Host) Remove(id base.GroupID, destroy bool) error {
 func (h *Host) ended(g *Group, err error) {
 	switch {
 	case g.removed:
-		h.mu.Lock()
+		if err := g.destroy(); err != nil {
+			h.opts.Logger.Error("state of a removed replica cannot be deleted", "group", g.id.String(), "err", err)
+		}
+		h.mu.Lock() // not before: Close waits for the groups that are here, then the store may be closed
 		if h.groups[g.id] == g {
 			delete(h.groups, g.id)
 		}
 		h.mu.Unlock()
-		if err := g.destroy(); err != nil {
-			h.opts.Logger.Error("state of a removed replica cannot be deleted", "group", g.id.String(), "err", err)
-		}
 		if r, ok := g.sm.(Remover); ok {
 			r.Removed()
 		}

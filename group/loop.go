@@ -67,6 +67,9 @@ func (g *Group) turn(in mail) {
 	}
 	g.tick(in.msgs)
 	for _, m := range in.msgs {
+		if !g.heeds(m) {
+			continue
+		}
 		// Errors are of messages that come too late or from nodes that were removed.
 		_ = g.rn.Step(m)
 	}
@@ -86,6 +89,20 @@ func (g *Group) turn(in mail) {
 	for _, r := range in.rounds {
 		r.done()
 	}
+}
+
+// heeds reports whether a message may be given to raft. What is not is of an earlier membership of its sender or of this
+// node, of which raft, for which members do not forget, knows nothing.
+func (g *Group) heeds(m *pb.Message) bool {
+	switch m.GetType() {
+	case pb.MsgAppResp:
+		return len(g.newcomers) == 0 || m.GetReject() || !g.newcomers[m.GetFrom()]
+	case pb.MsgVote, pb.MsgPreVote:
+		// Without state this node is a member for nobody but those who have not heard of its removal; to its
+		// empty log any other looks complete, also one that lacks what was committed since.
+		return len(g.conf.Voters) > 0
+	}
+	return true
 }
 
 // drain handles what raft has ready until nothing is left to do without waiting.
@@ -135,6 +152,7 @@ func (g *Group) placeProposals(ents []*pb.Entry) {
 
 func (g *Group) send(m *pb.Message) {
 	if m.GetType() == pb.MsgSnap {
+		delete(g.newcomers, m.GetTo())
 		g.host.snaps.enqueue(g, m)
 		return
 	}
