@@ -93,7 +93,7 @@ func (h *Host) Open(id base.GroupID, members Conf, sm StateMachine, preferred fu
 	g := &Group{
 		host: h, id: id, sm: sm, preferred: preferred, mb: newMailbox(),
 		waiters: map[chan struct{}]uint64{}, changed: make(chan struct{}),
-		stopc: make(chan struct{}), done: make(chan struct{}),
+		turns: make(chan struct{}, 1), stopc: make(chan struct{}), done: make(chan struct{}),
 	}
 	g.touched = map[base.NodeID]*outbox{}
 	g.rng = rand.New(rand.NewPCG(h.opts.Seed, uint64(h.opts.Self)<<32|uint64(id)))
