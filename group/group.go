@@ -187,8 +187,8 @@ func (g *Group) Hops() int {
 	return 0
 }
 
-// farCopies is how many members lie in other regions.
-func (g *Group) farCopies() int {
+// FarCopies is how many members lie in other regions.
+func (g *Group) FarCopies() int {
 	w := g.word.Load()
 	t := g.host.opts.Transport
 	mine := t.Region(g.host.opts.Self)
@@ -235,7 +235,7 @@ func (g *Group) Propose(ctx context.Context, cmd *wire.Command, term uint64) (an
 	}
 	if t := obs.TraceOf(ctx); t != nil && o.index != 0 {
 		t.AddHops(g.Hops())
-		far := g.farCopies()
+		far := g.FarCopies()
 		t.AddBytes(far, far*len(p.data))
 	}
 	return o.result, o.index, o.err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -379,6 +380,16 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 	return done, nil
 }
 
+// entryOverhead is what a command holds beside its writes, about: transaction, timestamps, raft's own fields.
+const entryOverhead = 64
+
+// NoteCost adds what an owner says of a commit to the trace of who asked for it.
+func NoteCost(ctx context.Context, resp *wire.CommitResponse) {
+	t := obs.TraceOf(ctx)
+	t.AddHops(int(resp.Hops))
+	t.AddBytes(int(resp.Copies), int(resp.Copies*resp.Bytes))
+}
+
 // complete ends a proposal: it releases a committed transaction once true time
 // has passed its timestamp (commit wait, I5), and keeps a prepared one.
 func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.CommitResponse) error {
@@ -422,6 +433,12 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 	}
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(r.group.Hops())
+	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {
+		for _, w := range e.writes {
+			resp.Bytes += uint32(w.SizeVT() + 3)
+		}
+		resp.Bytes += entryOverhead
+	}
 	return nil
 }
 

@@ -38,6 +38,8 @@ type Consensus interface {
 	Leader() (base.NodeID, uint64)
 	// Hops is the number of one-way WAN crossings a proposal waits for.
 	Hops() int
+	// FarCopies is how many copies of a proposal go to other regions.
+	FarCopies() int
 }
 
 // Transport is what a Set needs of the WAN; package wan's transports satisfy it.

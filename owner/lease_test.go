@@ -33,6 +33,7 @@ func (q *quiet) waiting() int {
 
 func (q *quiet) Leader() (base.NodeID, uint64) { return 1, 1 }
 func (q *quiet) Hops() int                     { return 0 }
+func (q *quiet) FarCopies() int                { return 0 }
 func (q *quiet) Propose(context.Context, *wire.Command, uint64) (any, uint64, error) {
 	return nil, 0, base.Errorf(base.CodeInvalid, "not used")
 }

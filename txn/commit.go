@@ -331,7 +331,7 @@ func (c *committer) send(ctx context.Context, q *wire.CommitRequest) (*wire.Comm
 			switch base.Code(resp.GetStatus().GetCode()) {
 			case base.CodeNotLeader, base.CodeUnavailable:
 			default:
-				obs.TraceOf(ctx).AddHops(int(resp.Hops))
+				owner.NoteCost(ctx, resp)
 				return resp, nil
 			}
 		}
