@@ -63,6 +63,8 @@ type Options struct {
 	OnSilent func(base.NodeID)
 	// Local fills what only this process knows of itself.
 	Local func(*NodeStatus)
+	// Answer answers questions of other nodes that this package does not know (AskRegion); nil, nil: neither does it. May be nil.
+	Answer func(name string, body []byte) ([]byte, error)
 	// PulseEvery is the time between pulses. Default 100 ms.
 	PulseEvery time.Duration
 	// SilentAfter is how long no pulse may come from a node before OnSilent. Default ten pulses.
@@ -79,7 +81,8 @@ type Cluster struct {
 	peers *peers
 	db    kv.DB // set by Start
 
-	setting  sync.Mutex // one SetTopology at a time; guards the next three
+	setting  sync.Mutex // one SetTopology at a time; guards the next four
+	closed   bool
 	epochCtx context.Context
 	endEpoch context.CancelFunc
 	hints    map[base.NodeID]hint
@@ -225,12 +228,16 @@ func (c *Cluster) Start(db kv.DB) {
 	c.done.Go(func() { c.follow(ctx) })
 }
 
-// Close ends the background work.
+// Close ends the background work. The store and the groups may be closed after it: a Change that
+// is still under way on behalf of a caller finds its topology refused.
 func (c *Cluster) Close() {
 	if c.stop != nil {
 		c.stop()
 		c.done.Wait()
 	}
+	c.setting.Lock()
+	defer c.setting.Unlock()
+	c.closed = true
 }
 
 func (c *Cluster) every(ctx context.Context, d time.Duration, fn func()) {
@@ -323,6 +330,9 @@ func (c *Cluster) SetTopology(t *base.Topology) error {
 	defer c.setting.Unlock()
 	if t.Version <= c.Topology().Version {
 		return nil
+	}
+	if c.closed {
+		return base.Errorf(base.CodeUnavailable, "node %d is stopping; the others have topology %d", c.o.Self, t.Version)
 	}
 	if err := t.Validate(); err != nil {
 		return err

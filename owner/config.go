@@ -67,6 +67,13 @@ type Config struct {
 	// Settled are the groups whose word is needed before outcomes are forgotten: all of the cluster. Nil: never forget.
 	Groups func() []base.GroupID
 
+	// Homes is the policy of row homes; nil: rows move only by explicit statements.
+	Homes Homes
+	// Movable says which keys the policy may move at all; nil: every one outside the meta shard.
+	Movable func(base.Key) bool
+	// Proposed is told of moves that nobody's statement carries out. It must not block. Nil ignores them.
+	Proposed func(Proposal)
+
 	Lease        time.Duration // length of a lease; default 3 s
 	LeaseRenew   time.Duration // age at which it is renewed; default 1 s
 	TxnIdle      time.Duration // silence after which an unprepared transaction is aborted; default 10 s

@@ -139,6 +139,18 @@ func (t *tx) rows(req kv.ScanRequest) ([]history.KV, error) {
 func (t *tx) put(name, value string, home base.RegionID) {
 	t.rec.Write(name, value)
 	t.Put(t.c.ks.keys[name], []byte(value), home)
+	if t.c.rng.IntN(100) < t.c.w.cfg.Moves {
+		t.move(name)
+	}
+}
+
+// move takes a row to some region, mostly the client's, with or without a write of it.
+func (t *tx) move(name string) {
+	to := t.c.region
+	if t.c.rng.IntN(4) == 0 {
+		to = base.RegionID(1 + t.c.rng.IntN(t.c.w.cfg.Regions))
+	}
+	t.Move(t.c.ks.keys[name], to, kv.MoveOptions{Soft: t.c.rng.IntN(2) == 0, Pin: kv.Pin(t.c.rng.IntN(3))})
 }
 
 // insert asks for the key to be absent. present: it is not, as the transaction knows already.
@@ -161,6 +173,9 @@ func (t *tx) del(name string) {
 func (b *bench) shown(name string, r kv.Row) {
 	if r.Value == nil || r.TS == 0 {
 		return
+	}
+	if b.w.homes.moved(r.Key, r.TS) {
+		return // the version was made by a move, of a row that may not have been written for long
 	}
 	k := [2]string{name, string(r.Value)}
 	b.mu.Lock()

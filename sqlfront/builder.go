@@ -115,6 +115,10 @@ func tableOf(t sql.Table) *sqlTable {
 		return t.sqlTable
 	case *editor:
 		return t.sqlTable
+	case *homesTable:
+		return t.st
+	case *homesIndexed:
+		return t.st
 	case sql.TableWrapper:
 		return tableOf(t.Underlying())
 	}

@@ -61,7 +61,8 @@ func (d *sqlDatabase) GetTableInsensitive(ctx *sql.Context, name string) (sql.Ta
 		}
 	}
 	if t == nil {
-		return nil, false, nil
+		h, err := d.g.homesTableOf(db, lower)
+		return h, h != nil, err
 	}
 	st := newSQLTable(d.g, t)
 	if s := sessionOf(ctx); s != nil && (s.truncate || s.call) {

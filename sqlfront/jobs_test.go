@@ -27,7 +27,7 @@ func TestJobs(t *testing.T) {
 	exec(t, c, "ALTER TABLE t SET LOCALITY GLOBAL")
 	exec(t, c, "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v, id)")
 	got := query(t, c, "SHOW GODWIT JOBS") // newest first
-	if len(got) != 5 { // the last statement rewrites the table twice
+	if len(got) != 5 {                     // the last statement rewrites the table twice
 		t.Fatalf("%d jobs: %q", len(got), got)
 	}
 	for i, want := range []struct {

@@ -16,6 +16,7 @@ import (
 //	CREATE TABLE t (...) LOCALITY ...
 //	SHOW REGIONS [FROM CLUSTER]
 //	SHOW LOCALITY FROM t
+//	SHOW CLUSTER SETTINGS, SHOW CLUSTER SETTING name, SET CLUSTER SETTING name = value
 //	SHOW JOBS                    (also SHOW GODWIT JOBS)
 //	SHOW GODWIT STATEMENT COST
 //	SHOW GODWIT topic            (what Config.Cluster knows)
@@ -44,6 +45,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	q = strings.TrimRight(q, "; \t\r\n")
 	if m := reLocality.FindStringSubmatch(q); m != nil {
 		return p.locality(unquote(m[1]), unquote(m[2]), strings.TrimSpace(m[3]))
+	}
+	if s := p.clusterSetting(q); s != nil {
+		return s
 	}
 	if !strings.EqualFold(q[:min(5, len(q))], "show ") {
 		return nil
