@@ -131,7 +131,9 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	if err := g.run(); err != nil {
 		return err
 	}
-	r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
+	if allPoints(q.Spans) {
+		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
+	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
 	return r.waitPast(ctx, base.Timestamp(resp.MaxTs))
@@ -184,7 +186,9 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	if err := g.run(); err != nil {
 		return err
 	}
-	r.count(x, resp.Rows, base.RegionID(q.Txn.GatewayRegion), mode)
+	if mode == lock.Exclusive || allPoints(q.Spans) {
+		r.count(x, resp.Rows, base.RegionID(q.Txn.GatewayRegion), mode)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current(x, term) || !r.ready(true, 0) {
