@@ -93,7 +93,7 @@ const (
 	maxFinished    = 100_000         // transactions remembered as finished
 	finishedMemory = 30 * time.Second
 	endingWait     = time.Second            // how long a younger transaction waits for one that is committing
-	detectFirst    = 5 * time.Millisecond   // how long a lock is waited for before deadlocks are looked for
+	detectFirst    = 2 * time.Millisecond   // how long a lock is waited for before deadlocks are looked for
 	detectLast     = 100 * time.Millisecond // longest pause between two looks
 	maxDetect      = 10_000                 // transactions and locks looked at in one search
 	tickInterval   = 200 * time.Millisecond

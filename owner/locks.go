@@ -13,15 +13,18 @@ import (
 // lockWait is one request waiting in the lock table.
 type lockWait struct {
 	done chan error // capacity 1
+	in   *lock.Waiter
 	sent bool
 }
 
 // finish ends the wait, once; mu is held.
-func (w *lockWait) finish(err error) {
-	if !w.sent {
-		w.sent = true
-		w.done <- err
+func (w *lockWait) finish(err error) bool {
+	if w.sent {
+		return false
 	}
+	w.sent = true
+	w.done <- err
+	return true
 }
 
 // admit finds or registers the transaction of a request, which took locks here
@@ -98,7 +101,7 @@ func (r *Replica) lock(ctx context.Context, x *txnState, term uint64, mode lock.
 			return waited, base.Errorf(base.CodeAborted, "transaction %v met a lock of another one on %v: retry", x.id, s)
 		case lock.Waiting:
 			waited = true
-			w.done = make(chan error, 1)
+			w.done, w.in = make(chan error, 1), lw
 			x.waits = append(x.waits, w)
 			if err := r.waitLock(ctx, x, w, lw, s); err != nil {
 				return waited, err
@@ -109,9 +112,8 @@ func (r *Replica) lock(ctx context.Context, x *txnState, term uint64, mode lock.
 }
 
 // waitLock waits for one lock; mu is held at entry and exit. Deadlocks within the table
-// are the table's; those over several tables of this node are looked for here, by
-// whoever waits for an older transaction, since the youngest of a circle does. Those over
-// several nodes end because such waits are bounded.
+// are the table's; those over several tables of this node are looked for here by
+// whoever waits. Those over several nodes end because the time is bounded that one waits for an older one.
 func (r *Replica) waitLock(ctx context.Context, x *txnState, w *lockWait, lw *lock.Waiter, s base.Span) error {
 	table := r.locks
 	r.stats.LockWaits.Add(1)
@@ -130,7 +132,9 @@ func (r *Replica) waitLock(ctx context.Context, x *txnState, w *lockWait, lw *lo
 			err, waits = canceled(ctx), false
 		case <-timer.C:
 		}
-		deadlock := waits && r.set.deadlocked(x.id, x.age)
+		if waits {
+			r.set.breakDeadlock(x)
+		}
 		r.mu.Lock()
 		if !waits || w.sent {
 			continue // if it was sent, the next round receives it
@@ -151,9 +155,6 @@ func (r *Replica) waitLock(ctx context.Context, x *txnState, w *lockWait, lw *lo
 		case waited >= x.timeout:
 			err, waits = base.Errorf(base.CodeLockTimeout, "transaction %v waited %s for a lock on %v", x.id, x.timeout, s), false
 			r.stats.LockTimeouts.Add(1)
-		case older && deadlock:
-			err, waits = base.Errorf(base.CodeAborted, "transaction %v is the youngest of a deadlock at %v: retry", x.id, s), false
-			r.stats.Deadlocks.Add(1)
 		case older && now.Sub(young) >= bound && (x.policy == lock.WaitDie || !r.cfg.Alone()), x.voting && waited >= bound:
 			err, waits = base.Errorf(base.CodeAborted, "transaction %v waited %s for a lock on %v of an older one, which may be a deadlock: retry", x.id, waited, s), false
 			r.stats.LockTimeouts.Add(1)

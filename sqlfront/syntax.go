@@ -17,6 +17,7 @@ import (
 //	SHOW LOCALITY FROM t
 //	SHOW GODWIT STATEMENT COST
 //	SHOW GODWIT topic            (what Config.Cluster knows)
+//	SET TRANSACTION ISOLATION LEVEL level     (of the next transaction only, as in MySQL)
 //	... FROM t AS OF SYSTEM TIME time
 
 const identRE = "(?:(`[^`]+`|[\\w$]+)\\s*\\.\\s*)?(`[^`]+`|[\\w$]+)"
@@ -41,6 +42,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	q = strings.TrimRight(q, "; \t\r\n")
 	if m := reLocality.FindStringSubmatch(q); m != nil {
 		return p.locality(unquote(m[1]), unquote(m[2]), strings.TrimSpace(m[3]))
+	}
+	if stmt := p.nextLevel(q); stmt != nil {
+		return stmt
 	}
 	if !strings.EqualFold(q[:min(5, len(q))], "show ") {
 		return nil
