@@ -29,6 +29,8 @@ type Config struct {
 	Listener net.Listener
 	// Cluster answers SHOW REGIONS and SHOW GODWIT statements; nil shows the topology only.
 	Cluster Cluster
+	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
+	Settings Settings
 	// Logger gets structured logs; nil is slog.Default().
 	Logger *slog.Logger
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
@@ -122,6 +124,7 @@ func (s *Server) Serve() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go s.g.followUsers(ctx)
+	go s.g.followSettings(ctx)
 	s.g.gc.start()
 	return s.srv.Start()
 }
