@@ -190,7 +190,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			exists = w.Key
 		}
 		if there && !e.counted {
-			e.blind(w, &p)
+			e.blind(x, w, &p)
 		}
 		out := e.logged(x, w, &p, there)
 		if out == nil {
