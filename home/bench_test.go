@@ -82,6 +82,7 @@ func BenchmarkRecordNew(b *testing.B) {
 func BenchmarkRecordParallel(b *testing.B) {
 	p, keys := benchPolicy(b, 50_000)
 	b.ReportAllocs()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for pb.Next() {

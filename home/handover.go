@@ -60,8 +60,9 @@ func (p *Policy) Export(key base.Key, at base.Timestamp) (x Summary, ok bool) {
 	return x, true
 }
 
-// Moved tells the old owner that a row has gone. Its heat is kept, as far as
-// there is room, in case this node leads the new home, too, or gets it back.
+// Moved tells the old owner that a row has gone; any other replica may be told,
+// too. Its heat is kept, as far as there is room, in case this node leads the
+// new home, too, or gets it back. Rows that are not known stay unknown.
 func (p *Policy) Moved(key base.Key, to base.RegionID, at base.Timestamp) {
 	if !known(to) {
 		return
@@ -73,7 +74,7 @@ func (p *Policy) Moved(key base.Key, to base.RegionID, at base.Timestamp) {
 	if r := t.find(h); r != nil && r.home != to {
 		r.settle(now, s.decay)
 		r.arrive(to, now, s)
-		r.changes = (r.changes + 1) & 1023
+		r.flags |= flagAdopt
 	}
 }
 
@@ -91,7 +92,9 @@ func (p *Policy) Import(key base.Key, home base.RegionID, changes uint16, at bas
 	r := t.find(h)
 	if r == nil {
 		r = t.add(h, now, s)
-	} else if r.home == home && r.changes == changes {
+	} else if r.home == home && (r.changes == changes || r.flags&flagAdopt != 0) {
+		r.changes = changes
+		r.flags &^= flagAdopt
 		return // this node was the old owner, too, and knows more
 	}
 	vec := r.vec

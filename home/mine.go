@@ -36,6 +36,7 @@ type miner struct {
 	ticks atomic.Uint32
 	slots [txnSlots]atomic.Uint64 // upper half of the hash of a transaction, its tick
 	epoch atomic.Uint32           // of the mining table now being filled
+	open  atomic.Uint32           // the tick when that began
 	since atomic.Uint32           // ticks of time, | 1, when its first row came; 0: it is empty
 
 	mu    sync.Mutex
@@ -80,8 +81,8 @@ func (p *Policy) observe(t *stripe, r *row, key base.Key, txn uint64, now uint32
 		since := p.miner.since.Load()
 		return since != 0 && elapsed(now, since) > s.mineEvery
 	}
-	if v.n > 0 && v.ts[v.n-1] == tick {
-		return false
+	if v.n == 0 && int32(tick-p.miner.open.Load()) <= 0 || v.n > 0 && v.ts[v.n-1] == tick {
+		return false // a transaction that runs while the table changes must not put its rows out of step
 	}
 	v.ts[v.n] = tick
 	v.n++
@@ -112,6 +113,7 @@ func (p *Policy) submit(x *mined, now uint32, s *settings) {
 	batch := m.table
 	m.table, m.spare = m.spare[:0], nil
 	m.since.Store(0)
+	m.open.Store(m.ticks.Load())
 	m.epoch.Add(1)
 	m.mu.Unlock()
 

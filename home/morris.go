@@ -51,9 +51,11 @@ func makeSteps(weight float64) *steps {
 		s[v].to = to
 		if to < 255 {
 			share := (n - estimate[to]) / (estimate[to+1] - estimate[to])
-			s[v].chance = uint64(min(max(share, 0), 1-1e-12) * (1 << 63) * 2)
-			if share > 1-1e-9 {
+			switch { // rounding must not make a certain step a matter of luck
+			case share > 1-1e-9:
 				s[v].chance = math.MaxUint64
+			case share > 1e-9:
+				s[v].chance = uint64(share * (1 << 63) * 2)
 			}
 		}
 	}

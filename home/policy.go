@@ -114,12 +114,12 @@ func (p *Policy) Record(a Access) Decision {
 		}
 	default:
 		r.settle(now, s.decay)
-		if r.home != a.Home || r.changes != a.Changes { // a move that nobody told about
+		if r.home != a.Home || r.changes != a.Changes && r.flags&flagAdopt == 0 { // a move that nobody told about
 			r.arrive(a.Home, now, s)
-			r.changes = a.Changes
 		}
+		r.changes = a.Changes
 	}
-	r.flags &^= flagPinned
+	r.flags &^= flagPinned | flagAdopt
 	if a.Pinned {
 		r.flags |= flagPinned
 	}

@@ -65,6 +65,7 @@ const (
 	flagMoved   = 1 << iota // moved is set
 	flagPinned              // the caller said so last time
 	flagWritten             // the transaction txn has written
+	flagAdopt               // changes is not known: take the label's word
 )
 
 // settle halves what has not been used for decay.
@@ -83,7 +84,7 @@ func (r *row) settle(now, decay uint32) {
 
 // touch stamps an access; a clock that went back a little changes nothing.
 func (r *row) touch(f base.RegionID, now uint32) {
-	if e := elapsed(now, r.seen[f-1]); e != 0 {
+	if r.heat[f-1] == 0 || elapsed(now, r.seen[f-1]) != 0 {
 		r.seen[f-1] = now
 	}
 }

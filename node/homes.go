@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -156,6 +157,7 @@ type moveRow struct {
 	From   base.RegionID  `json:"from"`
 	To     base.RegionID  `json:"to"`
 	TS     base.Timestamp `json:"ts"`
+	Alone  bool           `json:"alone,omitempty"`
 	Bytes  int            `json:"bytes"`
 	Dry    bool           `json:"dry,omitempty"`
 	Reason []byte         `json:"reason,omitempty"`
@@ -166,7 +168,7 @@ func (n *Node) localMoves() []moveRow {
 	var out []moveRow
 	add := func(ms []owner.Move, dry bool) {
 		for _, m := range ms {
-			out = append(out, moveRow{Key: m.Key, From: m.From, To: m.To, TS: m.TS, Bytes: m.Bytes, Dry: dry, Reason: m.Reason})
+			out = append(out, moveRow{Key: m.Key, From: m.From, To: m.To, TS: m.TS, Alone: m.Alone, Bytes: m.Bytes, Dry: dry, Reason: m.Reason})
 		}
 	}
 	moves, _ := n.owners.Moves()
@@ -177,8 +179,22 @@ func (n *Node) localMoves() []moveRow {
 	return out
 }
 
-// cost says what a move cost beyond its log entry: rows that ride on a statement's write are free.
+// cost says what a move cost: its own log entry and a quorum, or nothing but its place in another write's.
+func (m *moveRow) cost() string {
+	switch {
+	case m.Dry:
+		return "none: dry run"
+	case m.Alone:
+		return fmt.Sprintf("a log entry of %d bytes, in the background or by a statement", m.Bytes)
+	}
+	return "rode on a write"
+}
+
+// trigger says who moved the row and why.
 func (m *moveRow) trigger() (by, why string) {
+	if m.From == m.To {
+		return "statement", "pinned or unpinned"
+	}
 	if len(m.Reason) == 0 {
 		return "statement", "asked for by a statement"
 	}

@@ -62,11 +62,11 @@ func (s show) Status(ctx context.Context, topic string) (columns []string, rows 
 		}
 		columns, rows = sqlfront.JobTable(jobs)
 	case "moves":
-		columns = []string{"at", "row", "from_region", "to_region", "by", "why", "bytes", "dry_run"}
+		columns = []string{"at", "row", "from_region", "to_region", "by", "why", "cost", "bytes", "dry_run"}
 		t := n.cluster.Topology()
 		for _, m := range n.moves(ctx) {
 			by, why := m.trigger()
-			rows = append(rows, []string{m.time(), n.rowName(m.Key), t.RegionName(m.From), t.RegionName(m.To), by, why, fmt.Sprint(m.Bytes), fmt.Sprint(m.Dry)})
+			rows = append(rows, []string{m.time(), n.rowName(m.Key), t.RegionName(m.From), t.RegionName(m.To), by, why, m.cost(), fmt.Sprint(m.Bytes), fmt.Sprint(m.Dry)})
 		}
 		rows = rows[max(0, len(rows)-maxShown):]
 	case "heat":

@@ -37,12 +37,13 @@ type Homes interface {
 	Moved(Move)
 }
 
-// Move is a change of a row's home, as every replica of the shard learns it from the log.
+// Move is a change of a row's home, or only of its pin (then From is To), as every replica of the shard learns it from the log.
 type Move struct {
 	Key      base.Key
 	From, To base.RegionID
 	TS       base.Timestamp
 	Changes  uint16 // how often the row has moved, modulo 1024
+	Alone    bool   // not along with a write of the row
 	Bytes    int    // of the log entry's copy of the row
 	Reason   []byte
 }
@@ -91,7 +92,7 @@ func (s *Set) Moves() ([]Move, int64) {
 // moved records a move from an applied entry.
 func (r *Replica) moved(w *wire.Write, ts base.Timestamp) {
 	m := Move{Key: base.Key(w.Key).Clone(), From: r.region, To: base.Label(w.Label).Home(), TS: ts,
-		Changes: base.Label(w.Label).Changes(), Bytes: len(w.Value), Reason: w.Reason}
+		Changes: base.Label(w.Label).Changes(), Alone: w.Kind == wire.WriteKind_MOVE, Bytes: len(w.Value), Reason: w.Reason}
 	r.set.moves.add(m)
 	if h := r.cfg.Homes; h != nil {
 		h.Moved(m)
@@ -199,8 +200,7 @@ func (e *evaluation) logged(x *txnState, w *wire.Write, p *place, there bool) *w
 		if !moved && l.Pinned() == p.v.Label.Pinned() {
 			return nil // a repeated request: done already
 		}
-		out.Kind, out.Value = wire.WriteKind_PUT, slices.Clone(p.v.Value)
-		if out.Value == nil {
+		if out.Value = slices.Clone(p.v.Value); out.Value == nil {
 			out.Value = []byte{}
 		}
 	}
