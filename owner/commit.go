@@ -54,6 +54,9 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	}
 	term := r.lead.term
 	x, err := r.admit(q.Txn, q.LockTerm)
+	if err == nil {
+		x.voting = q.Prepare
+	}
 	r.mu.Unlock()
 	if err != nil {
 		return err

@@ -215,7 +215,7 @@ func (r *Replica) tryLock(x *txnState, term uint64, s base.Span) (bool, error) {
 	if !r.current(x, term) {
 		return false, r.lost(x)
 	}
-	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, NoWait: true})
+	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, Policy: lock.NoWait})
 	r.settle(ev)
 	return out == lock.Granted, err
 }

@@ -20,6 +20,7 @@ import (
 //	SHOW JOBS                    (also SHOW GODWIT JOBS)
 //	SHOW GODWIT STATEMENT COST
 //	SHOW GODWIT topic            (what Config.Cluster knows)
+//	SET TRANSACTION ISOLATION LEVEL level     (of the next transaction only, as in MySQL)
 //	... FROM t AS OF SYSTEM TIME time
 
 const identRE = "(?:(`[^`]+`|[\\w$]+)\\s*\\.\\s*)?(`[^`]+`|[\\w$]+)"
@@ -45,6 +46,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	q = strings.TrimRight(q, "; \t\r\n")
 	if m := reLocality.FindStringSubmatch(q); m != nil {
 		return p.locality(unquote(m[1]), unquote(m[2]), strings.TrimSpace(m[3]))
+	}
+	if stmt := p.nextLevel(q); stmt != nil {
+		return stmt
 	}
 	if s := p.clusterSetting(q); s != nil {
 		return s
