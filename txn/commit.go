@@ -51,10 +51,14 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 		if try == maxReroutes {
 			return 0, base.Errorf(base.CodeUnavailable, "the owners of the written keys keep moving: retry")
 		}
+		groups := c.groups()
+		if len(groups) > 1 && t.db.leadsMeta() {
+			// Unlike a one-round commit, a Prepare that comes too late is the end of the transaction; and here the bound costs no wait.
+			margin = max(margin, prepareMargin)
+		}
 		if c.bound, err = t.holdPins(ctx, margin); err != nil {
 			return 0, err
 		}
-		groups := c.groups()
 		if len(groups) > 1 {
 			t.db.stats.TwoRound.Add(1)
 			return c.prepare(ctx, groups)

@@ -118,6 +118,19 @@ func schemaChanged(p pin) error {
 	return base.Errorf(base.CodeSchemaChanged, "the definition at %v was changed by another transaction: retry", p.span)
 }
 
+// prepareMargin is how far ahead the meta leader closes for a commit of several groups.
+const prepareMargin = 200 * time.Millisecond
+
+// leadsMeta reports whether this node's word closes timestamps of the meta group.
+func (db *DB) leadsMeta() bool {
+	r := db.set.Replica(base.MetaGroup)
+	if r == nil {
+		return false
+	}
+	_, ok := r.Serving()
+	return ok
+}
+
 // holdPins checks the pins for a commit that happens below the returned bound;
 // 0 if there are none. margin is how far ahead of now the bound has to be.
 func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestamp, error) {
