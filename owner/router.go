@@ -19,8 +19,9 @@ import (
 // and CodeCanceled with Ran false (wan.NeverRan) when nothing can have happened, else the outcome is unknown
 // and for a commit Outcome tells.
 type Router struct {
-	set *Set
-	cfg *Config
+	set     *Set
+	cfg     *Config
+	flights flights
 }
 
 const (
@@ -85,7 +86,7 @@ func route[T any, A message[T]](ctx context.Context, rt *Router, g base.GroupID,
 			err = base.Errorf(base.CodeUnavailable, "no replica of group %v is known", g)
 		} else {
 			resp = A(new(T))
-			if err = rt.cfg.Transport.Call(ctx, to, kind, q, resp); err != nil {
+			if err = rt.call(ctx, g, to, kind, q, resp); err != nil {
 				resp = nil
 			}
 		}

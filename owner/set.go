@@ -253,6 +253,7 @@ func (s *Set) run() {
 		case <-tick.C:
 		}
 		now := time.Now()
+		s.router.watch(now)
 		for _, r := range s.Replicas() {
 			r.renew()
 			stale, term := r.expire(now)
