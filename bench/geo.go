@@ -30,6 +30,8 @@ type geo struct {
 	dbs  []kv.DB // by region
 	sel  *site   // of the central selector; nil: transactions run where the client is
 	all  []*site
+	// running are transactions, also those whose client has left.
+	running sync.WaitGroup
 }
 
 // variant is a switch of the same system.
@@ -73,6 +75,7 @@ func (g *geo) close() error {
 		errs = append(errs, s.trans.Close())
 	}
 	g.Network().HealAll()
+	g.running.Wait()
 	return errors.Join(append(errs, g.Close(context.Background()))...)
 }
 
@@ -133,6 +136,7 @@ const (
 type op struct {
 	Kind int
 	Keys []base.Key
+	Ago  time.Duration // how old the snapshot of a transaction is that begins with a read
 }
 
 // job is a transaction, one statement after the other.
@@ -150,7 +154,11 @@ func runJob(ctx context.Context, db kv.DB, j job, tr *obs.Trace) error {
 	if writes {
 		read = kv.LockShared
 	}
-	_, err := kv.Run(ctx, db, kv.Options{ReadOnly: !writes, Trace: tr}, func(t kv.Txn) error {
+	opts := kv.Options{ReadOnly: !writes, Trace: tr}
+	if ago := j[0].Ago; ago > 0 {
+		opts.ReadTS = db.Clock().Add(-ago)
+	}
+	_, err := kv.Run(ctx, db, opts, func(t kv.Txn) error {
 		for _, o := range j {
 			if err := o.exec(ctx, t, read); err != nil {
 				return err
@@ -209,23 +217,21 @@ type client struct {
 	home   int // where it belongs, and is counted
 	tag    int // group of clients
 	region atomic.Int32
-	cancel atomic.Pointer[context.CancelFunc] // of the transaction under way
+	left   chan struct{} // closed when the region is lost
 	next   func(r *rand.Rand) job
 	done   []outcome
 }
 
 func newClient(region, tag int, next func(r *rand.Rand) job) *client {
-	c := &client{home: region, tag: tag, next: next}
+	c := &client{home: region, tag: tag, next: next, left: make(chan struct{})}
 	c.region.Store(int32(region))
 	return c
 }
 
-// leave gives up the region, and with it the transaction under way there.
+// leave goes on in another region; of a transaction under way nothing more will be heard.
 func (c *client) leave(to int) {
 	c.region.Store(int32(to))
-	if cancel := c.cancel.Load(); cancel != nil {
-		(*cancel)()
-	}
+	close(c.left)
 }
 
 // outcome is that of one transaction that was done.
@@ -279,14 +285,20 @@ func (s *shift) one(ctx context.Context, c *client, r *rand.Rand) error {
 	var tr obs.Trace
 	one, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c.cancel.Store(&cancel)
+	left := c.left
+	if region != c.home {
+		left = nil
+	}
 	begin := time.Now()
-	err := s.g.run(one, region, j, &tr)
-	if err != nil {
-		if int(c.region.Load()) != region {
-			return nil // the client was sent elsewhere meanwhile, away from a region that is lost
+	done := make(chan error, 1)
+	s.g.running.Go(func() { done <- s.g.run(one, region, j, &tr) })
+	select {
+	case err := <-done:
+		if err != nil {
+			return err
 		}
-		return err
+	case <-left:
+		return nil
 	}
 	x := outcome{at: time.Since(s.began), lat: time.Since(begin), hops: tr.Hops(), writes: j.writes(), region: region, home: c.home, tag: c.tag}
 	x.coordination = float64(x.hops) / 2

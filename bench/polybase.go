@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -49,11 +50,12 @@ func runPolyBase(ctx context.Context, p Params) error {
 		run  func(context.Context) ([]Line, error)
 	}
 	lanes := [][]figure{
-		{{"10: natural affinity", b.affinity}, {"11: load balancing", b.balancing}, {"12: user mobility", b.mobility}, {"scans", b.scans}, {"rehome", b.rehome}},
-		{{"13: loss of a region", b.crash}, {"14, 15, 16: YCSB+T, TPC-C", b.remote}, {"hotness", b.hotness}, {"correlation", b.correlation}},
+		{{"10: natural affinity", b.affinity}, {"11: load balancing", b.balancing}, {"12: user mobility", b.mobility}, {"rehome", b.rehome}},
+		{{"13: loss of a region", b.crash}, {"hotness", b.hotness}, {"correlation", b.correlation}, {"scan", b.scans}},
+		{{"14, 15, 16: YCSB+T, TPC-C", b.remote}},
 	}
 	if !p.Quick {
-		lanes = [][]figure{append(lanes[0], lanes[1]...)} // one after the other: nothing disturbs
+		lanes = [][]figure{slices.Concat(lanes...)} // one after the other: nothing disturbs
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

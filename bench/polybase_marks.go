@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,9 +35,22 @@ func ycsb(c, cross int) func(r *rand.Rand) job {
 			if crosses && i < ycsbShared {
 				k = key(ycsbTable, 0, r.IntN(3*sharedRows))
 			}
-			j = append(j, op{opUpdate, []base.Key{k}})
+			j = append(j, op{Kind: opUpdate, Keys: []base.Key{k}})
 		}
 		return j
+	}
+}
+
+// asStatement makes all updates of a transaction in one statement.
+func asStatement(next func(r *rand.Rand) job) func(r *rand.Rand) job {
+	return func(r *rand.Rand) job {
+		all := op{Kind: opUpdate}
+		for _, o := range next(r) {
+			all.Keys = append(all.Keys, o.Keys...)
+		}
+		slices.SortFunc(all.Keys, base.Key.Compare)
+		all.Keys = slices.CompactFunc(all.Keys, func(a, b base.Key) bool { return a.Compare(b) == 0 })
+		return job{all}
 	}
 }
 
@@ -58,8 +72,8 @@ func newOrder(region, cross int, orders *atomic.Int64) func(r *rand.Rand) job {
 		w := region*tpccWare + r.IntN(tpccWare)
 		d, c := r.IntN(tpccDistricts), r.IntN(tpccCustomers)
 		j := job{
-			{opRead, []base.Key{key(tpccTable, w, 0), key(tpccTable, w, 100+d*tpccCustomers+c)}},
-			{opUpdate, keys(tpccTable, w, 1+d, 1)},
+			{Kind: opRead, Keys: []base.Key{key(tpccTable, w, 0), key(tpccTable, w, 100+d*tpccCustomers+c)}},
+			{Kind: opUpdate, Keys: keys(tpccTable, w, 1+d, 1)},
 		}
 		remote := -1
 		if r.IntN(100) < cross {
@@ -70,7 +84,7 @@ func newOrder(region, cross int, orders *atomic.Int64) func(r *rand.Rand) job {
 			if i == remote {
 				from = (region+1+r.IntN(2))%3*tpccWare + r.IntN(tpccWare)
 			}
-			j = append(j, op{opUpdate, []base.Key{key(stockTable, from, item)}})
+			j = append(j, op{Kind: opUpdate, Keys: []base.Key{key(stockTable, from, item)}})
 		}
 		n := int(orders.Add(1))
 		order := op{Kind: opInsert}
@@ -81,7 +95,7 @@ func newOrder(region, cross int, orders *atomic.Int64) func(r *rand.Rand) job {
 	}
 }
 
-// markCluster loads both workloads. A third of the ranges are where they are used.
+// loadMarks loads both workloads. A third of the ranges are where they are used.
 func (g *geo) loadMarks(ctx context.Context, per int) error {
 	var errs []error
 	for r := range 3 {
@@ -102,7 +116,7 @@ func (g *geo) loadMarks(ctx context.Context, per int) error {
 func (g *geo) warmMarks(ctx context.Context, per int) error {
 	use := func(region int, ks []base.Key) error {
 		for range warmRounds {
-			if err := g.run(ctx, region, job{{opUpdate, ks}}, nil); err != nil {
+			if err := g.run(ctx, region, job{{Kind: opUpdate, Keys: ks}}, nil); err != nil {
 				return err
 			}
 		}
@@ -136,12 +150,15 @@ func (b *polybase) remote(ctx context.Context) (lines []Line, err error) {
 		if err := gs[i].loadMarks(ctx, per); err != nil {
 			return err
 		}
+		if i == 1 {
+			return nil // homes are fixed
+		}
 		return gs[i].warmMarks(ctx, per)
 	}); err != nil {
 		return nil, err
 	}
-	settle, run := pick(b, time.Second, 3*time.Second), pick(b, 2500*time.Millisecond, 10*time.Second)
-	measure := func(next func(c, region int) func(*rand.Rand) job) ([]outcomes, error) {
+	settle, run := pick(b, 500*time.Millisecond, 3*time.Second), pick(b, 2500*time.Millisecond, 10*time.Second)
+	measure := func(gs []*geo, next func(c, region int) func(*rand.Rand) job) ([]outcomes, error) {
 		s := start(ctx, gs, func(int) (cs []*client) {
 			for c := range 3 * per {
 				cs = append(cs, newClient(c/per, 0, next(c, c/per)))
@@ -158,9 +175,10 @@ func (b *polybase) remote(ctx context.Context) (lines []Line, err error) {
 	var late []Line
 	// The paper gives ranges over all its settings, 1.2 to 1.7x in throughput and 1.1 to 2.0x in latency, and says
 	// that the distance to DynaMast shrinks as more transactions cross.
-	paper := map[int][2]*float64{0: {Float(1.7), Float(1 / 2.0)}, 50: {Float(1.2), Float(1 / 1.1)}}
+	p50 := [2]*float64{Float(1.2), Float(1 / 1.1)}
+	paper := map[int][2]*float64{0: {Float(1.7), Float(1 / 2.0)}, 50: p50}
 	for _, cross := range []int{0, 10, 50} {
-		all, err := measure(func(c, _ int) func(*rand.Rand) job { return ycsb(c, cross) })
+		all, err := measure(gs, func(c, _ int) func(*rand.Rand) job { return ycsb(c, cross) })
 		if err != nil {
 			return nil, err
 		}
@@ -177,12 +195,22 @@ func (b *polybase) remote(ctx context.Context) (lines []Line, err error) {
 		if cross == 10 {
 			late = trips(all[0], all[2])
 		}
+		if cross == 50 {
+			// DynaMast has to know what a transaction will write before it begins; so does a single statement.
+			known, err := measure(gs[:1], func(c, _ int) func(*rand.Rand) job { return asStatement(ycsb(c, cross)) })
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines,
+				line("14", "godwit, one statement/dynamast", x, "throughput", "txn/s", Higher, known[0].rate(run), Float(all[2].rate(run)), p50[0]),
+				line("14", "godwit, one statement/dynamast", x, "p95 latency", "ms", Lower, known[0].ms(.95), Float(all[2].ms(.95)), p50[1]))
+		}
 	}
 	lines = append(lines, late...)
 	var orders atomic.Int64
 	papers := map[int]*float64{0: Float(1.61), 10: Float(1.64), 50: Float(1.28)}
 	for _, cross := range []int{0, 10, 50} {
-		all, err := measure(func(_, region int) func(*rand.Rand) job { return newOrder(region, cross, &orders) })
+		all, err := measure(gs, func(_, region int) func(*rand.Rand) job { return newOrder(region, cross, &orders) })
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +259,7 @@ func (b *polybase) scans(ctx context.Context) (lines []Line, err error) {
 	}
 	defer func() { err = errors.Join(err, shut()) }()
 	g := gs[0]
-	// Table a = 0 is at home in R1; of a = 1 every tenth run of ten rows has three in R2 and R3.
+	// Range 0 is at home in R1; of range 1 three rows of ten are in R2 or R3.
 	if err := g.load(ctx, 0, keys(scanTable, 0, 0, scanRows)); err != nil {
 		return nil, err
 	}
@@ -250,14 +278,14 @@ func (b *polybase) scans(ctx context.Context) (lines []Line, err error) {
 		}
 	}
 	run := pick(b, 2*time.Second, 8*time.Second)
-	scan := func(a int, writers bool) (outcomes, error) {
+	scan := func(a int, ago time.Duration, writers bool) (outcomes, error) {
 		cs := []*client{newClient(0, 0, func(*rand.Rand) job {
-			return job{{opScan, []base.Key{key(scanTable, a, 0), key(scanTable, a, scanRows)}}}
+			return job{{Kind: opScan, Keys: []base.Key{key(scanTable, a, 0), key(scanTable, a, scanRows)}, Ago: ago}}
 		})}
 		for i := range 4 {
 			if r := 1 + i%2; writers {
 				cs = append(cs, newClient(r, 1, func(rnd *rand.Rand) job {
-					return job{{opUpdate, []base.Key{foreign[r][rnd.IntN(len(foreign[r]))]}}}
+					return job{{Kind: opUpdate, Keys: []base.Key{foreign[r][rnd.IntN(len(foreign[r]))]}}}
 				}))
 			}
 		}
@@ -266,16 +294,25 @@ func (b *polybase) scans(ctx context.Context) (lines []Line, err error) {
 		all, err := s.end()
 		return all.tagged(0), errors.Join(wait, err)
 	}
-	local, err := scan(0, false)
+	local, err := scan(0, 0, false)
 	if err != nil {
 		return nil, err
 	}
-	mixed, err := scan(1, true)
-	if err != nil {
-		return nil, err
+	// A snapshot that every replica is complete for is what the paper's scans read: they wait for the logs of
+	// other regions to be applied, not for what commits there now.
+	const ago = time.Second
+	for _, x := range []struct {
+		name  string
+		ago   time.Duration
+		paper *float64
+	}{{"newest", 0, Float(1.13)}, {"as of 1 s ago", ago, Float(1.13)}} {
+		mixed, err := scan(1, x.ago, true)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines,
+			line("scan", "mixed homes, with writes/local", x.name, "mean latency of 5000 rows", "ms", Lower, mixed.mean(), Float(local.mean()), x.paper),
+			line("scan", "mixed homes, with writes", x.name, "mean round trips", "RTT", Lower, mixed.meanTrips(), nil, nil))
 	}
-	return []Line{
-		line("scan", "mixed homes and writes/local", "5000 rows", "mean latency", "ms", Lower, mixed.mean(), Float(local.mean()), Float(1.13)),
-		line("scan", "mixed homes and writes", "5000 rows", "mean round trips", "RTT", Lower, mixed.meanTrips(), nil, nil),
-	}, nil
+	return lines, nil
 }

@@ -39,7 +39,7 @@ func (s outcomes) meanTrips() float64 {
 
 const (
 	hotTable   = 8
-	hotRows    = 150 // a region
+	hotRows    = 1000 // a region
 	hotQueries = 5
 )
 
@@ -72,7 +72,7 @@ func (b *polybase) hotness(ctx context.Context) (lines []Line, err error) {
 					if r.IntN(10) == 0 {
 						at = (region + 1 + r.IntN(2)) % 3
 					}
-					j = append(j, op{opUpdate, keys(hotTable, at, r.IntN(hotRows), 1)})
+					j = append(j, op{Kind: opUpdate, Keys: keys(hotTable, at, r.IntN(hotRows), 1)})
 				}
 				return j
 			}))
@@ -127,7 +127,7 @@ func (b *polybase) correlation(ctx context.Context) (lines []Line, err error) {
 			z := newZipf(pairs, .99)
 			all[i] = append(all[i], newClient(0, 0, func(r *rand.Rand) job {
 				p := z(r)
-				return job{{opUpdate, keys(pairTable, 0, 2*p, 1)}, {opUpdate, keys(pairTable, 0, 2*p+1, 1)}}
+				return job{{Kind: opUpdate, Keys: keys(pairTable, 0, 2*p, 1)}, {Kind: opUpdate, Keys: keys(pairTable, 0, 2*p+1, 1)}}
 			}))
 		}
 		return all[i]

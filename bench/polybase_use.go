@@ -29,11 +29,11 @@ func (c cart) next(r *rand.Rand) job {
 	u := c.first + r.IntN(cartUsers)
 	switch n := r.IntN(100); {
 	case n < 75:
-		return job{{opRead, keys(cartTable, u, 0, 1+cartItems)}}
+		return job{{Kind: opRead, Keys: keys(cartTable, u, 0, 1+cartItems)}}
 	case n < 83:
-		return job{{opInsert, []base.Key{key(cartTable, u, cartItemsNew+int(c.added.Add(1)))}}}
+		return job{{Kind: opInsert, Keys: []base.Key{key(cartTable, u, cartItemsNew+int(c.added.Add(1)))}}}
 	default:
-		return job{{opUpdate, keys(cartTable, u, r.IntN(1+cartItems), 1)}}
+		return job{{Kind: opUpdate, Keys: keys(cartTable, u, r.IntN(1+cartItems), 1)}}
 	}
 }
 
@@ -172,7 +172,7 @@ func (b *polybase) mobility(ctx context.Context) (lines []Line, err error) {
 	}
 	defer func() { err = errors.Join(err, shut()) }()
 	const stay, travel = 3, 6
-	leg := pick(b, 4*time.Second, 10*time.Second)
+	leg, half := pick(b, 5*time.Second, 10*time.Second), pick(b, 1250*time.Millisecond, 5*time.Second)
 	if err := each(len(gs), func(i int) error {
 		return gs[i].carts(ctx, stay+travel, func(int) int { return 1 })
 	}); err != nil {
@@ -202,7 +202,6 @@ func (b *polybase) mobility(ctx context.Context) (lines []Line, err error) {
 	if err := errors.Join(wait, err); err != nil {
 		return nil, err
 	}
-	half := leg / 2
 	for i, v := range []variant{policy, dynamas} {
 		t := done[i].tagged(1)
 		was := t.between(leg-half, leg).rate(half)
@@ -263,7 +262,7 @@ func (b *polybase) crash(ctx context.Context) (lines []Line, err error) {
 	for c := range 3 * per {
 		cs = append(cs, newClient(c/per, 0, cart{c * cartUsers, &added}.next))
 	}
-	before, after := pick(b, 2*time.Second, 6*time.Second), pick(b, 12*time.Second, 25*time.Second)
+	before, after := pick(b, 2*time.Second, 6*time.Second), pick(b, 9*time.Second, 25*time.Second)
 	s := g.work(ctx, cs)
 	wait := pause(ctx, before)
 	g.Network().Isolate(g.Nodes()[0].ID())
