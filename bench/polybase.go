@@ -155,7 +155,7 @@ func start(ctx context.Context, gs []*geo, clients func(i int) []*client) shifts
 	return out
 }
 
-// end stops them all; what they did after the first skip counts.
+// end stops them all.
 func (s shifts) end() ([]outcomes, error) {
 	all := make([]outcomes, len(s))
 	return all, each(len(s), func(i int) (err error) {
