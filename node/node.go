@@ -27,6 +27,7 @@ import (
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // Names of this node's own records in its store.
@@ -158,6 +159,7 @@ func (n *Node) assemble(p Parts) (err error) {
 			return err
 		}
 	}
+	p.Transport.Handle(wire.KindForward, n.executeForwarded)
 	if err = p.Transport.Start(); err != nil {
 		return err
 	}
@@ -185,7 +187,7 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Forwarder: forwarder{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
 	var srv *sqlfront.Server
