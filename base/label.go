@@ -14,7 +14,8 @@ import "fmt"
 //	bit  58     aSeq wrapped an odd number of times
 //	bit  59     cSeq wrapped an odd number of times
 //	bit  60     in transit (local, never replicated)
-//	bits 61-63  free
+//	bit  61     pinned: the policy of homes leaves the row where it is
+//	bits 62-63  free
 //
 // Labels are ordered by the commit timestamp of the version that carries them,
 // not by cSeq, which wraps (PROTOCOLS C1).
@@ -27,6 +28,7 @@ const (
 	labelAWrap     = Label(1) << 58
 	labelCWrap     = Label(1) << 59
 	labelInTransit = Label(1) << 60
+	labelPinned    = Label(1) << 61
 	cSeqMask       = 1<<10 - 1
 )
 
@@ -78,6 +80,17 @@ func (l Label) WithInTransit(on bool) Label {
 		return l | labelInTransit
 	}
 	return l &^ labelInTransit
+}
+
+// Pinned reports whether only an explicit statement may move the row.
+func (l Label) Pinned() bool { return l&labelPinned != 0 }
+
+// WithPinned pins or unpins the row.
+func (l Label) WithPinned(on bool) Label {
+	if on {
+		return l | labelPinned
+	}
+	return l &^ labelPinned
 }
 
 func (l Label) String() string {

@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/demo"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/node"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/workload"
 )
 
@@ -259,7 +260,7 @@ func runDemo(c *cobra.Command, f *demoFlags) (err error) {
 	} else if report, err = loadAndRun(ctx, cl, o, state, out); err != nil {
 		return orInterrupted(ctx, err)
 	}
-	report.Version, report.StartSeconds = version(), started.Seconds()
+	report.Version, report.StartSeconds = obs.Version(), started.Seconds()
 	report.Setup = map[string]any{"regions": local.Regions(), "nodes_per_region": f.cfg.NodesPerRegion, "shards": f.cfg.Shards,
 		"clients_per_region": f.clients, "matrix": f.matrix}
 	if f.json {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/sqlfront"
 )
 
 func writeLines(out io.Writer, lines []string) error {
@@ -79,7 +81,7 @@ func orDash(s string) string {
 
 // nodeLines is the table of nodes.
 func nodeLines(s *cluster.Status) []string {
-	rows := [][]string{{"node", "region", "state", "address", "sql", "heard", "rtt", "leads", "replicas", "statements", "disk", "up"}}
+	rows := [][]string{{"node", "region", "state", "address", "sql", "heard", "rtt", "leads", "replicas", "sessions", "statements", "memory", "disk", "up", "version"}}
 	for _, n := range s.Nodes {
 		state := "live"
 		if !n.Live {
@@ -89,26 +91,43 @@ func nodeLines(s *cluster.Status) []string {
 			state = "gone"
 		}
 		rows = append(rows, []string{fmt.Sprint(n.ID), n.Region, state, n.Addr, n.SQL, span(n.LastHeard), span(n.RTT), fmt.Sprint(n.Leads),
-			fmt.Sprint(n.Replicas), fmt.Sprint(n.Statements), size(n.DiskBytes), span(n.Uptime)})
+			fmt.Sprint(n.Replicas), fmt.Sprint(n.Sessions), fmt.Sprint(n.Statements), size(n.MemBytes), size(n.DiskBytes), span(n.Uptime), orDash(n.Version)})
 	}
 	return table(rows)
 }
 
 func groupLines(s *cluster.Status) []string {
-	rows := [][]string{{"group", "home", "leader", "term", "voters", "learners", "committed", "lag", "closed lag", "lease", "locks", "prepared"}}
+	rows := [][]string{{"group", "home", "leader", "state", "term", "voters", "learners", "committed", "lag", "closed lag", "lease", "log", "locks", "prepared"}}
 	for _, g := range s.Groups {
 		leader := "NONE"
 		if g.Leader != 0 {
 			leader = fmt.Sprint(g.Leader)
 		}
-		var lag []string
-		for _, l := range g.Lag {
-			if l.Entries > 0 {
-				lag = append(lag, fmt.Sprintf("%d:%d", l.Node, l.Entries))
-			}
+		rows = append(rows, []string{g.Name, orDash(g.Home), leader, g.State(), fmt.Sprint(g.Term), ids(g.Voters), orDash(ids(g.Learners)),
+			fmt.Sprint(g.Committed), orDash(g.LagText()), span(g.ClosedLag), span(g.Lease),
+			fmt.Sprintf("%d (%s)", g.LogEntries, size(g.LogBytes)), fmt.Sprint(g.Locks), fmt.Sprint(g.Prepared)})
+	}
+	return table(rows)
+}
+
+// jobLines are the long statements that run; SHOW JOBS also has those that have ended.
+func jobLines(s *cluster.Status) []string {
+	rows := [][]string{{"job", "table", "node", "rows", "of", "percent", "rows/s", "eta", "elapsed"}}
+	for _, n := range s.Nodes {
+		var jobs []sqlfront.Job
+		if len(n.Jobs) == 0 || json.Unmarshal(n.Jobs, &jobs) != nil {
+			continue
 		}
-		rows = append(rows, []string{g.Name, orDash(g.Home), leader, fmt.Sprint(g.Term), ids(g.Voters), orDash(ids(g.Learners)),
-			fmt.Sprint(g.Committed), orDash(strings.Join(lag, " ")), span(g.ClosedLag), span(g.Lease), fmt.Sprint(g.Locks), fmt.Sprint(g.Prepared)})
+		for _, j := range jobs {
+			if !j.Running() {
+				continue
+			}
+			r := j.Row(fmt.Sprint(n.ID))
+			rows = append(rows, []string{r[1], r[2], r[3], r[5], orDash(r[6]), orDash(r[7]), orDash(r[8]), orDash(r[9]), span(j.Elapsed)})
+		}
+	}
+	if len(rows) == 1 {
+		return nil
 	}
 	return table(rows)
 }
@@ -163,6 +182,9 @@ func statusLines(s *cluster.Status) []string {
 	}
 	lines = append(append(append(lines, ""), nodeLines(s)...), "")
 	lines = append(lines, groupLines(s)...)
+	if jobs := jobLines(s); jobs != nil {
+		lines = append(append(lines, ""), jobs...)
+	}
 	if rtt := rttLines(s); rtt != nil {
 		lines = append(append(lines, ""), rtt...)
 	}

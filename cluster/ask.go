@@ -160,7 +160,13 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 	for _, id := range t.Groups() {
 		if g := seen[id]; g != nil {
 			s.Groups = append(s.Groups, *g)
+			continue
 		}
+		g := GroupStatus{ID: id, Name: id.String(), Voters: t.ShardReplicas(id.Shard())} // nobody leads it, or he does not answer
+		if id != base.MetaGroup {
+			g.Home = t.RegionName(id.Region())
+		}
+		s.Groups = append(s.Groups, g)
 	}
 	for _, a := range t.Regions {
 		for _, b := range t.Regions {

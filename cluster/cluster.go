@@ -79,7 +79,8 @@ type Cluster struct {
 	peers *peers
 	db    kv.DB // set by Start
 
-	setting  sync.Mutex // one SetTopology at a time; guards the next three
+	setting  sync.Mutex // one SetTopology at a time; guards the next four
+	closed   bool
 	epochCtx context.Context
 	endEpoch context.CancelFunc
 	hints    map[base.NodeID]hint
@@ -169,6 +170,12 @@ func (c *Cluster) Live(id base.NodeID) bool {
 	return id == c.o.Self || c.peers.silence(id) < deadAfter
 }
 
+// Gone reports whether the process of a node that gave a sign of life at since has
+// most likely died since then: its pulses have stopped, or another process sends them.
+func (c *Cluster) Gone(id base.NodeID, since time.Time) bool {
+	return id != c.o.Self && c.peers.gone(id, since, c.o.SilentAfter)
+}
+
 // OpenFirst opens what this node holds when the process starts: what it is to
 // found, what the topology places here, and what is still on its disk. The
 // latter may be on its way to another node, which needs it until it is there.
@@ -219,12 +226,16 @@ func (c *Cluster) Start(db kv.DB) {
 	c.done.Go(func() { c.follow(ctx) })
 }
 
-// Close ends the background work.
+// Close ends the background work. The store and the groups may be closed after it: a Change that
+// is still under way on behalf of a caller finds its topology refused.
 func (c *Cluster) Close() {
 	if c.stop != nil {
 		c.stop()
 		c.done.Wait()
 	}
+	c.setting.Lock()
+	defer c.setting.Unlock()
+	c.closed = true
 }
 
 func (c *Cluster) every(ctx context.Context, d time.Duration, fn func()) {
@@ -317,6 +328,9 @@ func (c *Cluster) SetTopology(t *base.Topology) error {
 	defer c.setting.Unlock()
 	if t.Version <= c.Topology().Version {
 		return nil
+	}
+	if c.closed {
+		return base.Errorf(base.CodeUnavailable, "node %d is stopping; the others have topology %d", c.o.Self, t.Version)
 	}
 	if err := t.Validate(); err != nil {
 		return err

@@ -21,7 +21,9 @@ func problems(s *Status) (out []string) {
 	}
 	groups := map[base.GroupID]*GroupStatus{}
 	for i := range s.Groups {
-		groups[s.Groups[i].ID] = &s.Groups[i]
+		if s.Groups[i].Leader != 0 {
+			groups[s.Groups[i].ID] = &s.Groups[i]
+		}
 	}
 
 	// Without a leader nothing goes.

@@ -26,6 +26,8 @@ type peers struct {
 type peer struct {
 	rtt      wan.RTT
 	heard    time.Time
+	began    time.Time // when it was first heard again after its process had been started anew; zero if never
+	lastSeq  uint64
 	lastSent uint64 // newest sent_ns received from the peer
 	sentAt   time.Time
 	load     uint32
@@ -70,7 +72,11 @@ func (p *peers) heard(m *wire.Pulse) {
 	now := p.now()
 	x.heard = now
 	x.load, x.told = m.Load, false
-	if m.SentNs > x.lastSent || m.Seq == 1 { // a restarted peer begins anew
+	if m.Seq < x.lastSeq { // pulses come in order, so this is another process
+		x.began, x.lastSent = now, 0
+	}
+	x.lastSeq = m.Seq
+	if m.SentNs > x.lastSent {
 		x.lastSent, x.sentAt = m.SentNs, now
 	}
 	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
@@ -95,6 +101,17 @@ func (p *peers) silence(id base.NodeID) time.Duration {
 		return p.now().Sub(x.heard)
 	}
 	return p.now().Sub(p.start)
+}
+
+// gone reports whether a peer that gave a sign of life at since has died: it has been silent for d, or was started again.
+func (p *peers) gone(id base.NodeID, since time.Time, d time.Duration) bool {
+	if p.silence(id) >= d {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.all[id]
+	return x != nil && x.began.After(since)
 }
 
 // longest is the longest smoothed round trip to any peer heard of lately.

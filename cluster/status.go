@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -37,6 +40,11 @@ type NodeStatus struct {
 	Statements int64         `json:"statements"`    // since start
 	DiskBytes  int64         `json:"disk_bytes"`
 	Uptime     time.Duration `json:"uptime_ns"`
+	Version    string        `json:"version"`
+	MemBytes   int64         `json:"mem_bytes"` // of the process, as its runtime counts it
+	Sessions   int           `json:"sessions"`  // MySQL connections
+	// Jobs are long statements run there, as JSON that package sqlfront reads.
+	Jobs json.RawMessage `json:"jobs,omitempty"`
 }
 
 // GroupStatus is one consensus group as its leader sees it.
@@ -59,6 +67,34 @@ type GroupStatus struct {
 	LogBytes   int64  `json:"log_bytes"`
 	// Serving is false while a new leader waits for its predecessor's lease to end, or has lost its own.
 	Serving bool `json:"serving"`
+}
+
+// State says in a word whether the group serves.
+func (g *GroupStatus) State() string {
+	switch {
+	case g.Leader == 0:
+		return "NO LEADER"
+	case !g.Serving:
+		return "waiting" // for a lease
+	}
+	return "serving"
+}
+
+// LagText lists the replicas that do not keep up, as node:entries, node:snapshot while one is sent the
+// whole shard, or node:SILENT if the leader does not hear of it.
+func (g *GroupStatus) LagText() string {
+	var out []string
+	for _, l := range g.Lag {
+		switch {
+		case l.Snapshot:
+			out = append(out, fmt.Sprintf("%d:snapshot", l.Node))
+		case !l.Active:
+			out = append(out, fmt.Sprintf("%d:SILENT", l.Node))
+		case l.Entries > 0:
+			out = append(out, fmt.Sprintf("%d:%d", l.Node, l.Entries))
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // ReplicaLag is how far a replica is behind the leader's log.

@@ -71,6 +71,9 @@ type Options struct {
 	// Source is the region on whose behalf the transaction runs: rows that it inserts without a home
 	// get this one, and policies count its accesses under it. 0 is the gateway's own.
 	Source base.RegionID
+	// Follow lets the policy of homes move rows that are written without having been read: nothing else
+	// may depend on where they are at home.
+	Follow bool
 	// Trace collects round trips and bytes of the transaction; may be nil.
 	Trace *obs.Trace
 }
@@ -82,6 +85,29 @@ type Row struct {
 	Value []byte
 	TS    base.Timestamp // commit timestamp of the version; 0 for own buffered writes
 	Home  base.RegionID  // home region of the row; 0 in the meta shard
+	// Label is the whole home label; 0 for own buffered writes.
+	Label base.Label
+	// Advice is the region to which the policy would move the row together with this transaction's write of
+	// it (Txn.Move); 0: it stays. Only rows read under LockExclusive have one.
+	Advice base.RegionID
+}
+
+// Pin says what a move does to the row's pin.
+type Pin uint8
+
+// The choices of MoveOptions.Pin.
+const (
+	PinKeep Pin = iota
+	PinOn
+	PinOff
+)
+
+// MoveOptions of Txn.Move.
+type MoveOptions struct {
+	// Soft leaves the row at home, without an error, if the gap behind it is in use.
+	Soft   bool
+	Pin    Pin
+	Reason []byte // for the record of moves
 }
 
 // ScanRequest asks for the rows of several spans.
@@ -128,6 +154,10 @@ type Txn interface {
 	// checked at Commit (CodeExists), or here at once if the transaction has read
 	// the key under a lock or written it: then a present key gives CodeExists and leaves the transaction usable.
 	Insert(key base.Key, value []byte, home base.RegionID) error
+	// Move makes a region the home of a row that is there when the transaction commits, and of the gap behind it: the
+	// leader of that region's group is its owner from then on. It rides on a buffered write of the key, if there is one. Rows that
+	// are absent, or at home there already, are left as they are.
+	Move(key base.Key, to base.RegionID, opts MoveOptions)
 	// Delete buffers a delete; deleting an absent key is no error.
 	Delete(key base.Key)
 	// Pin makes Commit fail with CodeSchemaChanged if one of the meta-shard keys has

@@ -121,6 +121,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		Alone:  func() bool { return dir.Alone() },
 		Ahead:  func() time.Duration { return dir.MetaLead() },
 		Groups: func() []base.GroupID { return dir.Topology().Groups() },
+		Gone:   func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
 		GCAge:  p.GCAge}
 	tc := txn.Config{Self: p.Identity.Node, Transport: p.Transport, Clock: n.clock, Directory: dir, Logger: p.Log,
 		Alone:    func() bool { return dir.Alone() },
@@ -379,6 +380,18 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 	s.Statements = n.stats.Count()
 	s.Uptime = time.Since(n.began)
 	s.DiskBytes = int64(n.store.Stats().DiskBytes)
+	s.Version = obs.Version()
+	s.MemBytes = obs.MemoryBytes()
+	n.mu.Lock()
+	srv := n.sql
+	n.mu.Unlock()
+	if srv == nil {
+		return
+	}
+	s.Sessions = srv.Sessions()
+	if jobs := srv.Jobs(); len(jobs) > 0 {
+		s.Jobs, _ = json.Marshal(jobs) // plain data
+	}
 }
 
 // Register adds the node's HTTP interface: status, metrics, profiles, health.

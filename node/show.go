@@ -2,8 +2,11 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/godwitdb/godwit/sqlfront"
 )
 
 // maxShown bounds the rows of SHOW GODWIT LOCKS and TRANSACTIONS.
@@ -18,20 +21,31 @@ func (s show) Status(ctx context.Context, topic string) (columns []string, rows 
 	n := s.n
 	switch topic {
 	case "nodes":
-		columns = []string{"node", "region", "state", "address", "sql_address", "rtt", "leads", "replicas", "statements"}
+		columns = []string{"node", "region", "state", "address", "sql_address", "rtt", "leads", "replicas", "statements", "sessions", "disk_bytes", "mem_bytes", "uptime", "version"}
 		for _, x := range n.cluster.Status(ctx).Nodes {
 			state := "live"
 			if !x.Live {
 				state = "dead"
 			}
-			rows = append(rows, []string{fmt.Sprint(x.ID), x.Region, state, x.Addr, x.SQL, x.RTT.String(), fmt.Sprint(x.Leads), fmt.Sprint(x.Replicas), fmt.Sprint(x.Statements)})
+			rows = append(rows, []string{fmt.Sprint(x.ID), x.Region, state, x.Addr, x.SQL, x.RTT.String(), fmt.Sprint(x.Leads), fmt.Sprint(x.Replicas), fmt.Sprint(x.Statements),
+				fmt.Sprint(x.Sessions), fmt.Sprint(x.DiskBytes), fmt.Sprint(x.MemBytes), x.Uptime.Round(time.Second).String(), x.Version})
 		}
 	case "groups":
-		columns = []string{"group", "home", "leader", "term", "voters", "learners", "committed", "closed_lag", "locks", "prepared"}
+		columns = []string{"group", "home", "leader", "state", "term", "voters", "learners", "committed", "lag", "closed_lag", "lease_left", "log_entries", "log_bytes", "locks", "prepared"}
 		for _, x := range n.cluster.Status(ctx).Groups {
-			rows = append(rows, []string{x.Name, x.Home, fmt.Sprint(x.Leader), fmt.Sprint(x.Term), fmt.Sprint(x.Voters), fmt.Sprint(x.Learners),
-				fmt.Sprint(x.Committed), x.ClosedLag.String(), fmt.Sprint(x.Locks), fmt.Sprint(x.Prepared)})
+			rows = append(rows, []string{x.Name, x.Home, fmt.Sprint(x.Leader), x.State(), fmt.Sprint(x.Term), fmt.Sprint(x.Voters), fmt.Sprint(x.Learners),
+				fmt.Sprint(x.Committed), x.LagText(), x.ClosedLag.String(), x.Lease.String(), fmt.Sprint(x.LogEntries), fmt.Sprint(x.LogBytes),
+				fmt.Sprint(x.Locks), fmt.Sprint(x.Prepared)})
 		}
+	case "jobs":
+		jobs := map[string][]sqlfront.Job{}
+		for _, x := range n.cluster.Status(ctx).Nodes {
+			var of []sqlfront.Job
+			if len(x.Jobs) > 0 && json.Unmarshal(x.Jobs, &of) == nil {
+				jobs[fmt.Sprint(x.ID)] = of
+			}
+		}
+		columns, rows = sqlfront.JobTable(jobs)
 	case "locks":
 		columns = []string{"group", "span", "mode", "txn", "granted"}
 		for _, r := range n.owners.Replicas() {

@@ -99,8 +99,8 @@ func (r *Replica) checkWrites(q *wire.CommitRequest) error {
 		if k := base.Key(w.Key); len(k) < base.ShardPrefixLen || k.Shard() != r.shard {
 			return base.Errorf(base.CodeInvalid, "key %v is not in the shard of group %v", k, r.id)
 		}
-		if w.Home > 15 {
-			return base.Errorf(base.CodeInvalid, "home region %d is not one of 1 to %d", w.Home, base.MaxRegions)
+		if w.Home > 15 || w.Move > 15 {
+			return base.Errorf(base.CodeInvalid, "home region %d is not one of 1 to %d", max(w.Home, w.Move), base.MaxRegions)
 		}
 	}
 	slices.SortFunc(q.Writes, func(a, b *wire.Write) int { return base.Key(a.Key).Compare(b.Key) })
@@ -121,6 +121,7 @@ type evaluation struct {
 	handover []base.Span
 	since    base.Timestamp // commit above this (C2)
 	foreign  []*wire.Foreign
+	counted  bool // the policy has been told
 
 	ts, hi base.Timestamp
 }
@@ -138,30 +139,43 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 	}
 	for {
 		// The view is newer than every lock held, so what it says stays true until they are released.
-		gaps, err := e.look(x)
+		gaps, soft, err := e.look(x)
 		if err != nil {
 			return err
 		}
-		if len(gaps) == 0 {
+		if len(gaps) == 0 && len(soft) == 0 {
 			return nil
 		}
-		if _, err := e.r.lock(ctx, x, term, lock.Exclusive, gaps...); err != nil {
-			return err
+		if len(gaps) > 0 {
+			if _, err := e.r.lock(ctx, x, term, lock.Exclusive, gaps...); err != nil {
+				return err
+			}
+		}
+		for w, gap := range soft {
+			ok, err := e.r.tryLock(x, term, gap)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				w.Move = 0 // somebody works in the gap behind the row: it stays for now
+			}
 		}
 	}
 }
 
-// look evaluates all writes on one view; gaps are locks that are missing.
-func (e *evaluation) look(x *txnState) (gaps []base.Span, err error) {
+// look evaluates all writes on one view; gaps are locks that are missing, soft
+// those of moves that can be left out.
+func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]base.Span, err error) {
 	r := e.r
 	rd := r.store.NewReader()
 	defer rd.Close()
 	e.writes, e.foreign, e.handover, e.since = e.q.Writes[:0:0], nil, nil, 0
 	var exists base.Key
+	var movers []*wire.Write // as handover: whose gaps those are, if they can be left out
 	for _, w := range e.q.Writes {
 		p, err := locate(rd, w.Key)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if p.owner != r.id {
 			e.foreign = append(e.foreign, p.foreign(w.Key))
@@ -172,48 +186,69 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, err error) {
 		if w.Kind == wire.WriteKind_INSERT && there && exists == nil {
 			exists = w.Key
 		}
-		if w.Kind == wire.WriteKind_DELETE && !there {
+		if there && !e.counted {
+			e.blind(w, &p)
+		}
+		out := e.logged(x, w, &p, there)
+		if out == nil {
 			continue
 		}
-		w.Label = uint64(e.label(w, &p, there))
-		e.writes = append(e.writes, w)
-		s, err := r.writeSpans(rd, w)
+		e.writes = append(e.writes, out)
+		s, err := r.writeSpans(rd, out)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !s.IsPoint() {
 			e.handover = append(e.handover, s)
+			if out.Move == 0 || !w.Soft {
+				w = nil
+			}
+			movers = append(movers, w)
 		}
 	}
+	e.counted = true
 	if len(e.foreign) > 0 {
-		return nil, base.Errorf(base.CodeWrongOwner, "group %v does not own %d of the keys", r.id, len(e.foreign))
+		return nil, nil, base.Errorf(base.CodeWrongOwner, "group %v does not own %d of the keys", r.id, len(e.foreign))
 	}
 	if exists != nil {
 		err := base.Errorf(base.CodeExists, "key %v exists", exists)
 		err.Key = exists.Clone()
-		return nil, err
+		return nil, nil, err
 	}
 	if len(e.handover) > 0 {
 		r.mu.Lock()
-		for _, s := range e.handover {
-			if !r.locks.Holds(x.id, s, lock.Exclusive) {
+		for i, s := range e.handover {
+			switch {
+			case r.locks.Holds(x.id, s, lock.Exclusive):
+			case movers[i] != nil:
+				if soft == nil {
+					soft = map[*wire.Write]base.Span{}
+				}
+				soft[movers[i]] = s
+			default:
 				gaps = append(gaps, s)
 			}
 		}
 		r.mu.Unlock()
 	}
-	return gaps, nil
+	return gaps, soft, nil
 }
 
 // label is the home label of the row's next version, without its writer. A row
-// keeps its home; a new row, also one in the place of a tombstone, gets that of the write.
-func (e *evaluation) label(w *wire.Write, p *place, there bool) base.Label {
+// keeps its home unless the write moves it; a new row, also one in the place of a tombstone, gets that of the write.
+func (e *evaluation) label(w *wire.Write, p *place, there bool) (l base.Label, moved bool) {
 	if e.r.shard == base.MetaShard {
-		return 0
+		return 0, false
 	}
 	old := p.v.Label.WithWriter(0, 0).WithInTransit(false)
 	if there {
-		return old
+		if w.Pin != wire.Pin_KEEP {
+			old = old.WithPinned(w.Pin == wire.Pin_PIN)
+		}
+		if to := base.RegionID(w.Move); to != 0 && to != old.Home() {
+			return old.WithHome(to), true
+		}
+		return old, false
 	}
 	home := base.RegionID(w.Home)
 	if home == 0 {
@@ -224,17 +259,18 @@ func (e *evaluation) label(w *wire.Write, p *place, there bool) base.Label {
 	}
 	switch {
 	case !p.found:
-		return base.MakeLabel(home, 0, 0)
+		return base.MakeLabel(home, 0, 0), false
 	case home != old.Home():
-		return old.WithHome(home)
+		return old.WithHome(home).WithPinned(false), false
 	}
-	return old
+	return old.WithPinned(false), false
 }
 
 // proposed is what became of a command.
 type proposed struct {
-	out outcome
-	err error
+	out   outcome
+	index uint64
+	err   error
 }
 
 // propose assigns the timestamp and hands the command to the group, in one
@@ -304,8 +340,8 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		_ = r.clock.Observe(e.ts)
 	}
 	done := make(chan proposed, 1)
-	r.group.ProposeAsync(cmd, term, func(res any, _ uint64, err error) {
-		p := proposed{err: err}
+	r.group.ProposeAsync(cmd, term, func(res any, index uint64, err error) {
+		p := proposed{index: index, err: err}
 		if err == nil {
 			p.out, _ = res.(outcome)
 		} else if leased || len(cmd.Vector) > 0 {
@@ -346,6 +382,12 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 	default:
 		if err := r.waitPast(context.Background(), e.ts); err != nil {
 			return err
+		}
+		resp.Index = p.index
+		for _, w := range e.writes {
+			if w.Move != 0 {
+				resp.Moved = append(resp.Moved, w.Key)
+			}
 		}
 		r.mu.Lock()
 		r.release(x, false)

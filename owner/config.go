@@ -59,14 +59,25 @@ type Config struct {
 	// validate catalog reads locally: twice the largest one-way delay, the pulse interval, and
 	// slack. Nil is 500 ms.
 	Ahead func() time.Duration
+	// Gone reports that a gateway that gave a sign of life at since is known to have died: nothing was
+	// heard of its node for a while, or that was started again. Nil is never.
+	Gone func(gateway base.NodeID, since time.Time) bool
 	// QuorumDelay is added to a commit timestamp (PROTOCOLS A4). Nil is 0.
 	QuorumDelay func(base.GroupID) time.Duration
 	// Settled are the groups whose word is needed before outcomes are forgotten: all of the cluster. Nil: never forget.
 	Groups func() []base.GroupID
 
+	// Homes is the policy of row homes; nil: rows move only by explicit statements.
+	Homes Homes
+	// Movable says which keys the policy may move at all; nil: every one outside the meta shard.
+	Movable func(base.Key) bool
+	// Proposed is told of moves that nobody's statement carries out. It must not block. Nil ignores them.
+	Proposed func(Proposal)
+
 	Lease        time.Duration // length of a lease; default 3 s
 	LeaseRenew   time.Duration // age at which it is renewed; default 1 s
 	TxnIdle      time.Duration // silence after which an unprepared transaction is aborted; default 10 s
+	TxnOrphan    time.Duration // the same if its gateway is Gone; default 2.5 s: a living one says so every second
 	ResolveAfter time.Duration // age at which a prepared transaction is resolved by the owner; default 2 s
 	LockTimeout  time.Duration // longest wait for one lock if the transaction names none; default 10 s
 	EnterTimeout time.Duration // longest wait for a lease or a vector; default 5 s
@@ -110,12 +121,16 @@ func (c *Config) fill() {
 	if c.Alone == nil {
 		c.Alone = func() bool { return false }
 	}
+	if c.Gone == nil {
+		c.Gone = func(base.NodeID, time.Time) bool { return false }
+	}
 	if c.Ahead == nil {
 		c.Ahead = func() time.Duration { return defaultAhead }
 	}
 	def(&c.Lease, 3*time.Second)
 	def(&c.LeaseRenew, c.Lease/3)
 	def(&c.TxnIdle, 10*time.Second)
+	def(&c.TxnOrphan, 2500*time.Millisecond)
 	def(&c.ResolveAfter, 2*time.Second)
 	def(&c.LockTimeout, 10*time.Second)
 	def(&c.EnterTimeout, 5*time.Second)

@@ -166,6 +166,17 @@ func (r *Replica) Heartbeat(ids []base.TxnID) {
 	}
 }
 
+// abandoned reports whether a transaction has been silent for so long that it
+// gives up its locks. Whatever still comes of it is refused by admit: its locks are not there.
+func (r *Replica) abandoned(x *txnState, now time.Time) bool {
+	idle := now.Sub(x.last)
+	if idle > r.cfg.TxnIdle {
+		return true
+	}
+	gateway := x.id.Gateway()
+	return idle > r.cfg.TxnOrphan && gateway != r.cfg.Self && r.cfg.Gone(gateway, x.last)
+}
+
 // expire aborts unprepared transactions that gave no sign of life, and
 // returns prepared ones that are due to be resolved.
 func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
@@ -182,7 +193,7 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 	}
 	for id, x := range r.txns {
 		switch {
-		case x.phase == active && x.calls == 0 && now.Sub(x.last) > r.cfg.TxnIdle:
+		case x.phase == active && x.calls == 0 && r.abandoned(x, now):
 			r.stats.Expired.Add(1)
 			r.release(x, true)
 		case x.phase == prepared && !x.deciding && now.Sub(x.since) > r.cfg.ResolveAfter:

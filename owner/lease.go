@@ -29,12 +29,15 @@ func (r *Replica) Leading(term uint64, first bool) {
 	} else {
 		r.lead.next, r.lead.asked, r.lead.leaseEnd = 0, 0, 0
 	}
-	go r.takeOver(term)
+	r.attempts++
+	r.lead.attempt = r.attempts
+	go r.takeOver(term, r.attempts)
 }
 
 // takeOver brings a new leader into service (I1, I2, I3): it outlives its
 // predecessors' leases, catches up with what its log relies on, and takes the locks of prepared transactions again.
-func (r *Replica) takeOver(term uint64) {
+// It ends when another attempt has begun.
+func (r *Replica) takeOver(term, attempt uint64) {
 	select {
 	case <-r.attached:
 	case <-r.closing:
@@ -63,7 +66,7 @@ func (r *Replica) takeOver(term uint64) {
 	if err := r.clock.WaitPast(ctx, others); err != nil {
 		return
 	}
-	for {
+	for tries := 0; ; tries++ {
 		var need []*wire.GroupIndex
 		for i, v := range join {
 			if v > 0 && base.RegionID(i) != r.region {
@@ -74,10 +77,12 @@ func (r *Replica) takeOver(term uint64) {
 		if err == nil {
 			break
 		}
-		if !r.leads(term) {
+		if !r.attempting(attempt) {
 			return
 		}
-		r.cfg.Logger.Warn("a new leader waits for other groups of its shard", "group", r.id, "err", err)
+		if tries%50 == 0 {
+			r.cfg.Logger.Warn("a new leader waits for other groups of its shard", "group", r.id, "err", err)
+		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
@@ -87,7 +92,7 @@ func (r *Replica) takeOver(term uint64) {
 	for {
 		r.propMu.Lock()
 		r.mu.Lock()
-		if r.lead.term != term || r.lead.next != 0 {
+		if r.lead.attempt != attempt || r.lead.next != 0 {
 			r.mu.Unlock()
 			r.propMu.Unlock()
 			return
@@ -112,7 +117,7 @@ func (r *Replica) takeOver(term uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lead
-	if l.term != term || l.next != 0 || l.serving {
+	if l.attempt != attempt || l.next != 0 || l.serving {
 		return
 	}
 	l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
@@ -126,10 +131,10 @@ func (r *Replica) takeOver(term uint64) {
 	r.cfg.Logger.Debug("owner serves", "group", r.id, "term", term, "prepared", len(r.rep.prepared))
 }
 
-func (r *Replica) leads(term uint64) bool {
+func (r *Replica) attempting(attempt uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.lead.term == term
+	return r.lead.attempt == attempt && r.lead.next == 0
 }
 
 // lockPrepared takes the write locks of all prepared transactions that have
@@ -177,6 +182,13 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(error)) {
 	defer r.propMu.Unlock()
 	r.mu.Lock()
 	l := &r.lead
+	if l.term == term && !l.serving && l.asked == 0 {
+		// It has never had a lease in this term, and will not take one. Whoever comes next waits out what the log says.
+		l.next = to
+		r.mu.Unlock()
+		go done(nil)
+		return
+	}
 	if l.term != term || !l.serving {
 		r.mu.Unlock()
 		go done(base.Errorf(base.CodeNotLeader, "group %v: the owner does not serve in term %d", r.id, term))

@@ -155,7 +155,7 @@ func TestPulseHidesNothing(t *testing.T) {
 // unless that holder revoked it.
 func TestOutlivesLease(t *testing.T) {
 	for _, revoked := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
 			r, q := leader(t)
 			end := r.clock.Latest().Add(2 * time.Second)
 			r.lead = leadership{}

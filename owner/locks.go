@@ -37,7 +37,7 @@ func (r *Replica) admit(m *wire.TxnMeta, lockTerm uint64) (*txnState, error) {
 	x := r.txns[id]
 	switch {
 	case lockTerm != 0 && (lockTerm != r.lead.term || x == nil):
-		return nil, base.Errorf(base.CodeAborted, "the locks of transaction %v in group %v are lost: the leader changed, or it was idle for %s", id, r.id, r.cfg.TxnIdle)
+		return nil, base.Errorf(base.CodeAborted, "the locks of transaction %v in group %v are lost: the leader changed, or nothing was heard of it for too long", id, r.id)
 	case x != nil && x.phase != active:
 		return nil, base.Errorf(base.CodeAborted, "transaction %v is %v in group %v already", id, x.phase, r.id)
 	case x != nil:

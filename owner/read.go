@@ -124,10 +124,14 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	}
 	rd := r.store.NewReader()
 	defer rd.Close()
+	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared
+		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
+	}
 	g := r.newGather(rd, q, ts, resp)
 	if err := g.run(); err != nil {
 		return err
 	}
+	r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
 	return r.waitPast(ctx, base.Timestamp(resp.MaxTs))
@@ -179,6 +183,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	if err := g.run(); err != nil {
 		return err
 	}
+	r.count(x, resp.Rows, base.RegionID(q.Txn.GatewayRegion), mode)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current(x, term) || !r.ready(true, 0) {
@@ -462,6 +467,9 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 	resp := &wire.ReadResponse{}
 	rd := r.store.NewReader()
 	defer rd.Close()
+	if !r.set.Holds(r.shard) { // it may have been cleared before this view of it
+		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
+	}
 	g := r.newGather(rd, q, ts, resp)
 	g.all = true
 	if err := g.run(); err != nil {

@@ -41,8 +41,9 @@ type Replica struct {
 	propMu sync.Mutex
 	mu     sync.Mutex
 
-	lead leadership
-	rep  replicated
+	lead     leadership
+	attempts uint64 // of takeOver, ever
+	rep      replicated
 
 	locks    *lock.Table
 	txns     map[base.TxnID]*txnState
@@ -58,6 +59,7 @@ type Replica struct {
 // leadership is what an owner keeps in memory only; guarded by mu.
 type leadership struct {
 	term     uint64 // the term this node leads in; 0 if it does not
+	attempt  uint64 // the takeOver that may bring it into service
 	serving  bool
 	leaseEnd base.Timestamp // of a lease of this node applied in term (I1)
 	asked    base.Timestamp // end of the newest lease proposed in term
@@ -82,7 +84,8 @@ type txnState struct {
 	keys     []base.Key     // of its writes, sorted; set with phase
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
-	gone     chan struct{} // closed when it has ended here; made on demand
+	advice   map[string][]byte // reasons of the moves advised to it, by key
+	gone     chan struct{}     // closed when it has ended here; made on demand
 	ended    bool
 	deciding bool
 }

@@ -21,7 +21,7 @@ type Set struct {
 
 	mu       sync.Mutex // guards changes of the maps
 	replicas atomic.Pointer[map[base.GroupID]*Replica]
-	shards   atomic.Pointer[map[base.ShardID]*[16]*Replica]
+	shards   atomic.Pointer[map[base.ShardID]*held]
 
 	settledMu sync.Mutex
 	settledAt map[base.GroupID]base.Timestamp // newest word of each group of the cluster
@@ -30,10 +30,18 @@ type Set struct {
 	meta metaWatch
 	gc   gcState
 
+	moves moveLog
+
 	stopc   chan struct{}
 	stop1   sync.Once
 	wg      sync.WaitGroup
 	recover chan struct{} // bounds resolutions under way
+}
+
+// held is a shard at this node.
+type held struct {
+	at    [16]*Replica // by region
+	whole bool         // none is missing
 }
 
 // NewSet makes the set and registers its handlers; the transport must not have been started.
@@ -41,7 +49,7 @@ func NewSet(cfg Config) *Set {
 	cfg.fill()
 	s := &Set{cfg: cfg, stopc: make(chan struct{}), settledAt: map[base.GroupID]base.Timestamp{}, recover: make(chan struct{}, 64)}
 	s.replicas.Store(&map[base.GroupID]*Replica{})
-	s.shards.Store(&map[base.ShardID]*[16]*Replica{})
+	s.shards.Store(&map[base.ShardID]*held{})
 	s.router = &Router{set: s, cfg: &s.cfg}
 	s.meta.changed = make(chan struct{})
 	t := cfg.Transport
@@ -76,7 +84,7 @@ func (s *Set) change(g base.GroupID, r *Replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	groups := map[base.GroupID]*Replica{}
-	shards := map[base.ShardID]*[16]*Replica{}
+	shards := map[base.ShardID]*held{}
 	for id, o := range *s.replicas.Load() {
 		groups[id] = o
 	}
@@ -85,9 +93,16 @@ func (s *Set) change(g base.GroupID, r *Replica) {
 	}
 	for id, o := range groups {
 		if shards[id.Shard()] == nil {
-			shards[id.Shard()] = new([16]*Replica)
+			shards[id.Shard()] = &held{whole: true}
 		}
-		shards[id.Shard()][id.Region()] = o
+		shards[id.Shard()].at[id.Region()] = o
+	}
+	if s.cfg.Groups != nil {
+		for _, id := range s.cfg.Groups() { // regions are for ever: this holds until the next change here
+			if h := shards[id.Shard()]; h != nil && groups[id] == nil {
+				h.whole = false
+			}
+		}
 	}
 	s.replicas.Store(&groups)
 	s.shards.Store(&shards)
@@ -111,19 +126,27 @@ var noSiblings [16]*Replica
 
 // siblings are this node's replicas of a shard's groups, by region.
 func (s *Set) siblings(shard base.ShardID) *[16]*Replica {
-	if a := (*s.shards.Load())[shard]; a != nil {
-		return a
+	if h := (*s.shards.Load())[shard]; h != nil {
+		return &h.at
 	}
 	return &noSiblings
 }
 
-// Holds reports whether this node holds replicas of a shard.
-func (s *Set) Holds(shard base.ShardID) bool { return (*s.shards.Load())[shard] != nil }
+// Holds reports whether this node holds a shard: replicas of all its groups. While a shard comes or goes the node has
+// those of some; what the others do does not arrive here, so its rows are good for nothing but the groups led here.
+func (s *Set) Holds(shard base.ShardID) bool {
+	h := (*s.shards.Load())[shard]
+	return h != nil && h.whole
+}
 
-// Closed is the consistency point of a shard here: the smallest closed timestamp of its groups; 0 if none is held.
+// Closed is the consistency point of a shard here: the smallest closed timestamp of its groups; 0 if the node does not hold it.
 func (s *Set) Closed(shard base.ShardID) base.Timestamp {
+	h := (*s.shards.Load())[shard]
+	if h == nil || !h.whole {
+		return 0
+	}
 	c := base.Timestamp(0)
-	for _, r := range s.siblings(shard) {
+	for _, r := range h.at {
 		if r != nil && (c == 0 || r.Closed() < c) {
 			if c = r.Closed(); c == 0 {
 				return 0
@@ -135,6 +158,9 @@ func (s *Set) Closed(shard base.ShardID) base.Timestamp {
 
 // EnsureClosed waits until Closed(shard) is at least ts.
 func (s *Set) EnsureClosed(ctx context.Context, shard base.ShardID, ts base.Timestamp) error {
+	if !s.Holds(shard) {
+		return base.Errorf(base.CodeUnavailable, "node %d does not hold all groups of shard %d", s.cfg.Self, shard)
+	}
 	for _, r := range s.siblings(shard) {
 		if r != nil {
 			if err := r.EnsureClosed(ctx, ts); err != nil {

@@ -25,13 +25,11 @@ func (o *Outcome) canonical() *history.History {
 			continue
 		}
 		last := map[string]write{}
+		ts := o.committedAt(t)
 		for j, op := range t.Ops {
 			switch op.Kind {
 			case history.OpWrite, history.OpDelete:
-				w := write{ts: t.Timestamp, txn: i, op: j, value: op.Value}
-				if w.ts == 0 { // of unknown outcome; it counts if somebody saw it
-					w.ts = uint64(o.bench.versions[[2]string{op.Key, op.Value}])
-				}
+				w := write{ts: ts, txn: i, op: j, value: op.Value}
 				if _, twice := last[op.Key]; twice {
 					w.op = -1 // it wrote the key before: not a lone delete
 				}
@@ -57,4 +55,20 @@ func (o *Outcome) canonical() *history.History {
 		}
 	}
 	return &h
+}
+
+// committedAt is a transaction's commit timestamp; of one with unknown outcome, that which was shown with any of its
+// values: whoever saw one saw all of it commit. 0 if nobody did.
+func (o *Outcome) committedAt(t *history.Txn) uint64 {
+	if t.Timestamp != 0 {
+		return t.Timestamp
+	}
+	for _, op := range t.Ops {
+		if op.Kind == history.OpWrite {
+			if ts := o.bench.versions[[2]string{op.Key, op.Value}]; ts != 0 {
+				return uint64(ts)
+			}
+		}
+	}
+	return 0
 }

@@ -42,7 +42,9 @@ func Compose(cfg *Config) Schedule {
 	kinds := cfg.Kinds
 	if kinds == nil {
 		for k := range faultKinds {
-			kinds = append(kinds, k)
+			if k != "move shard" {
+				kinds = append(kinds, k)
+			}
 		}
 		slices.Sort(kinds)
 		// A run with few kinds goes deeper than one with all of them.
@@ -57,6 +59,13 @@ func Compose(cfg *Config) Schedule {
 			f.For += 8 * time.Second
 		}
 		s = append(s, f)
+	}
+	if cfg.Kinds == nil && cfg.NodesPerRegion > 1 {
+		// Membership changes ride on whatever else goes on.
+		r := rand.New(rand.NewPCG(cfg.Seed, 4))
+		for range r.IntN(4) {
+			s = append(s, Fault{At: time.Duration(r.Int64N(int64(cfg.Duration))), Kind: "move shard", Seed: r.Uint64N(1000)})
+		}
 	}
 	slices.SortFunc(s, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
@@ -78,6 +87,7 @@ var faultKinds = map[string]func(w *world, r *rand.Rand) (what string, undo func
 	"slow disk":       slowDisk,
 	"transfer leader": transferLeader,
 	"clock step":      clockStep,
+	"move shard":      moveShard,
 }
 
 // torment runs a schedule and returns when all is healed.
@@ -265,4 +275,43 @@ func clockStep(w *world, r *rand.Rand) (string, func()) {
 	off, rate := w.drawSkew(r)
 	h.clock.step(off, rate)
 	return fmt.Sprint(h.id, " to ", off), nil
+}
+
+// moveShard gives a shard to another node of a region, as the placement rule does when nodes come and go.
+func moveShard(w *world, r *rand.Rand) (string, func()) {
+	region, shard := w.region(r), r.IntN(w.cfg.Shards)
+	var l *life
+	for _, h := range w.hosts {
+		if h.up() != nil && (l == nil || r.IntN(2) == 0) {
+			l = h.up()
+		}
+	}
+	if l == nil {
+		return "nobody is up", nil
+	}
+	pickTo := r.IntN(1000)
+	w.dying.Go(func() {
+		what := ""
+		_, err := l.node.Cluster().Change(l.ctx, func(t *base.Topology) error {
+			set := slices.Clone(t.Replicas[shard])
+			var others []base.NodeID
+			for _, n := range t.Nodes {
+				if n.Region == region && !slices.Contains(set, n.ID) {
+					others = append(others, n.ID)
+				}
+			}
+			for i, id := range set {
+				if len(others) > 0 && t.RegionOf(id) == region {
+					what = fmt.Sprintf("shard %d: %d>%d", shard+1, id, others[pickTo%len(others)])
+					set[i] = others[pickTo%len(others)]
+					break
+				}
+			}
+			t.Replicas = slices.Clone(t.Replicas)
+			t.Replicas[shard] = set
+			return nil
+		})
+		w.log.printf("move %s: %v", what, err)
+	})
+	return fmt.Sprint("shard ", shard+1, " in region ", region), nil
 }

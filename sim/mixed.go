@@ -81,6 +81,10 @@ func (m *mixed) lock() kv.LockMode {
 
 // one runs one transaction.
 func (m *mixed) one() {
+	if m.rng.IntN(100) < m.w.cfg.Moves {
+		m.moves()
+		return
+	}
 	switch n := m.rng.IntN(100); {
 	case n < 18:
 		m.readModifyWrite()
@@ -330,5 +334,21 @@ func (m *mixed) ownWrites() {
 		}
 		_, err := t.scan(kv.LockShared, s, 0, -1, 0, false)
 		return err
+	})
+}
+
+// moves takes rows home without writing them.
+func (m *mixed) moves() {
+	names := m.some(4)
+	m.mu.Lock()
+	for _, k := range names {
+		m.moved[k] = struct{}{}
+	}
+	m.mu.Unlock()
+	m.run("move", m.opts(), func(t *tx) error {
+		for _, k := range names {
+			t.move(k)
+		}
+		return nil
 	})
 }

@@ -91,7 +91,7 @@ func TestSeed(t *testing.T) {
 
 // TestSeeds runs a few seeds of mixed configuration.
 func TestSeeds(t *testing.T) {
-	for s := range uint64(14) {
+	for s := range uint64(16) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, Pick(s)) })
 	}
 }

@@ -115,6 +115,11 @@ func (w *world) leftovers() string {
 // divergence says where two replicas of a shard differ; empty if nowhere.
 func (w *world) divergence() string {
 	t := w.ident.First
+	for _, h := range w.hosts {
+		if l := h.up(); l != nil && l.node.Cluster().Topology().Version > t.Version {
+			t = *l.node.Cluster().Topology()
+		}
+	}
 	for s := range t.Shards + 1 {
 		first, of := []version(nil), base.NodeID(0)
 		for _, id := range t.ShardReplicas(base.ShardID(s)) {

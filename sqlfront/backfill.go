@@ -69,7 +69,7 @@ func (t *sqlTable) dropFailed(ctx *sql.Context, id base.IndexID) error {
 
 // fill writes the entries of an index in batches. A batch reads its rows from a
 // snapshot, then locks them and writes the entries of what they are now.
-func (t *sqlTable) fill(ctx *sql.Context, cur *table, id base.IndexID) error {
+func (t *sqlTable) fill(ctx *sql.Context, cur *table, id base.IndexID) (err error) {
 	var x *index
 	for _, i := range cur.indexes {
 		if i.desc.ID == id {
@@ -79,6 +79,8 @@ func (t *sqlTable) fill(ctx *sql.Context, cur *table, id base.IndexID) error {
 	if x == nil {
 		return sql.ErrIndexNotFound.New(cur.desc.Name)
 	}
+	j := t.g.jobs.begin(ctx, "CREATE INDEX "+x.desc.Name, cur)
+	defer func() { j.end(err) }()
 	s := sessionOf(ctx)
 	kctx := s.kvctx(ctx)
 	snap := t.g.db.Begin(kv.Options{ReadOnly: true, Trace: s.trace})
@@ -94,6 +96,7 @@ func (t *sqlTable) fill(ctx *sql.Context, cur *table, id base.IndexID) error {
 			if err := t.fillBatch(ctx, cur, x, res.Rows); err != nil {
 				return err
 			}
+			j.did(ctx, cur, len(res.Rows))
 			req = res.Next
 		}
 	}

@@ -59,6 +59,10 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		return b.explain(ctx, s, n, row)
 	case *plan.Truncate:
 		return b.truncate(ctx, s, n)
+	case *plan.CreateTable:
+		return nil, b.createTable(s, n)
+	case *plan.ShowCreateTable:
+		return b.showCreate(ctx, s, n, row)
 	}
 	return nil, nil
 }
@@ -110,6 +114,10 @@ func tableOf(t sql.Table) *sqlTable {
 		return t.sqlTable
 	case *editor:
 		return t.sqlTable
+	case *homesTable:
+		return t.st
+	case *homesIndexed:
+		return t.st
 	case sql.TableWrapper:
 		return tableOf(t.Underlying())
 	}

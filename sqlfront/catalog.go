@@ -25,10 +25,12 @@ import (
 //	tabCatalog           ixGarbage   table id, index id      garbageDesc
 //	tabCounter           0           "table id" or table id  counterDesc
 //	tabPrivileges        0           "users"                 blob of mysql_db
+//	tabSettings          0           name                    text of the value
 var (
 	tabCatalog    = base.MakeTableID(2, 0)
 	tabCounter    = base.MakeTableID(3, 0)
 	tabPrivileges = base.MakeTableID(4, 0)
+	tabSettings   = base.MakeTableID(5, 0)
 )
 
 const (

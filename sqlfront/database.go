@@ -61,7 +61,8 @@ func (d *sqlDatabase) GetTableInsensitive(ctx *sql.Context, name string) (sql.Ta
 		}
 	}
 	if t == nil {
-		return nil, false, nil
+		h, err := d.g.homesTableOf(db, lower)
+		return h, h != nil, err
 	}
 	st := newSQLTable(d.g, t)
 	if s := sessionOf(ctx); s != nil && (s.truncate || s.call) {
@@ -162,7 +163,17 @@ func (d *sqlDatabase) CreateTable(ctx *sql.Context, name string, sch sql.Primary
 	if err != nil {
 		return err
 	}
-	if desc.ID, err = m.newTableID(ctx, d.g.db.Region()); err != nil {
+	region := d.g.db.Region()
+	if s := sessionOf(ctx); s != nil {
+		if desc.Comment == "" {
+			desc.Comment = s.create.comment
+		}
+		if desc.Locality = s.create.locality; desc.Locality.Kind == byTable {
+			region = desc.Locality.Region
+		}
+		s.create = tableOptions{}
+	}
+	if desc.ID, err = m.newTableID(ctx, region); err != nil {
 		return err
 	}
 	desc.AutoKey = uint64(desc.ID)

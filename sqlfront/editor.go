@@ -45,8 +45,11 @@ type change struct {
 	dels []base.Key
 	puts []write
 	ins  []insert
-	old  []byte // encoding of the old row, of tables without primary key
-	ref  rowRef
+	// moves are keys that go with the row to another home.
+	moves []base.Key
+	to    base.RegionID
+	old   []byte // encoding of the old row, of tables without primary key
+	ref   rowRef
 }
 
 type write struct {
@@ -359,6 +362,12 @@ func (e *editor) Update(ctx *sql.Context, old, row sql.Row) error {
 	}
 	if newKey := e.t.rowKey(c.ref); newKey.Compare(oldKey) == 0 {
 		c.puts = append(c.puts, write{newKey, value, home})
+		if to := e.tx.advice[string(oldKey)]; to != 0 && e.t.desc.Locality.Kind == byRow {
+			// The row comes along with this write: it is at home where it is used.
+			c.to, newHome = to, to
+			c.moves = append(c.moves, newKey)
+			e.tx.moved(oldKey, to)
+		}
 	} else {
 		c.dels = append(c.dels, oldKey)
 		newHome = e.rowHome()
@@ -382,6 +391,8 @@ func (e *editor) Update(ctx *sql.Context, old, row sql.Row) error {
 			e.entry(&c, x, nk, nv, newHome, row)
 		case c.ref.shard != ref.shard || string(c.ref.pk) != string(ref.pk):
 			c.puts = append(c.puts, write{nk, nv, newHome}) // the entry names another row now
+		case c.to != 0:
+			c.moves = append(c.moves, nk)
 		}
 	}
 	return e.add(ctx, c)
@@ -468,6 +479,10 @@ func (e *editor) apply(ctx *sql.Context, c *change, blind bool) error {
 	}
 	for _, w := range c.puts {
 		e.tx.kv.Put(w.key, w.value, w.home)
+	}
+	for _, k := range c.moves {
+		// Entries keyed by home have been written for the new one: then the row must move with them.
+		e.tx.kv.Move(k, c.to, kv.MoveOptions{Soft: !e.t.byHome()})
 	}
 	if len(e.t.pk) == 0 && c.row != nil {
 		// A later statement part may change the row again.

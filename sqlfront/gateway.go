@@ -31,6 +31,7 @@ type gateway struct {
 	rowIDs   *rowIDs
 	stats    *tableStats
 	gc       *collector
+	jobs     *jobs
 	engine   *sqle.Engine
 	sessions sync.Map // connection id -> *Session
 	onStmt   func(kind string, d time.Duration, hops int, err error)
@@ -43,6 +44,10 @@ type gateway struct {
 	usersTS atomic.Uint64
 	usersMu sync.Mutex
 
+	settings   Settings
+	settingsMu sync.Mutex
+	settingsTS base.Timestamp
+
 	pastMu sync.Mutex
 	past   map[base.Timestamp]*snapshot // a few catalogs of the past
 }
@@ -51,9 +56,9 @@ func newGateway(cfg Config) *gateway {
 	g := &gateway{
 		db: cfg.DB, log: cfg.Logger, cluster: cfg.Cluster, catalog: newCatalog(cfg.DB), counters: newCounters(cfg.DB),
 		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder,
-		past: map[base.Timestamp]*snapshot{},
+		past: map[base.Timestamp]*snapshot{}, settings: cfg.Settings,
 	}
-	g.gc = newCollector(g)
+	g.gc, g.jobs = newCollector(g), &jobs{g: g}
 	initSystemVariables()
 	pro := &provider{g}
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}

@@ -78,7 +78,7 @@ func (g *gateway) showLocality(ctx *sql.Context, db, table string) ([]sql.Row, e
 
 // setLocality changes where the rows of a table live: the rows are written again under a new table
 // id, because the id names who owns the gaps and GLOBAL tables are in another shard.
-func (g *gateway) setLocality(ctx *sql.Context, db, table string, l locality) error {
+func (g *gateway) setLocality(ctx *sql.Context, db, table string, l locality) (err error) {
 	t, err := g.lookup(ctx, db, table)
 	if err != nil {
 		return err
@@ -93,10 +93,11 @@ func (g *gateway) setLocality(ctx *sql.Context, db, table string, l locality) er
 	t.t = m.snap().table(t.t.desc.DB, t.Name())
 	d.Locality = l
 	t.acc.lock, t.acc.keepHomes = kv.LockShared, true
-	w, err := t.rewrite(ctx, m, d)
+	w, err := t.rewrite(ctx, m, d, "SET LOCALITY "+g.localityText(l))
 	if err != nil {
 		return err
 	}
+	defer func() { w.job.end(err) }()
 	it, err := t.scanAll(ctx)
 	if err != nil {
 		return err

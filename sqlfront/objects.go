@@ -38,6 +38,9 @@ func (d *sqlDatabase) GetViewDefinition(ctx *sql.Context, name string) (sql.View
 	if err != nil || o == nil {
 		return sql.ViewDefinition{}, false, err
 	}
+	if s := sessionOf(ctx); s != nil {
+		s.view = o.View.CreateViewStatement
+	}
 	return *o.View, true, nil
 }
 

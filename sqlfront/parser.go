@@ -23,6 +23,21 @@ func (p *parser) note(ctx context.Context, query string, stmt sqlparser.Statemen
 	}
 }
 
+// useView marks the definition of a view that a statement uses. The engine takes whatever
+// statement has the definition of a view in it for DDL, and would commit the client's transaction
+// behind a SELECT from a view; it makes an exception for what is temporary.
+func (p *parser) useView(ctx context.Context, query string, stmt sqlparser.Statement) {
+	d, ok := stmt.(*sqlparser.DDL)
+	if !ok || d.ViewSpec == nil {
+		return
+	}
+	if sc, ok := ctx.(*sql.Context); ok {
+		if s := sessionOf(sc); s != nil && s.view == query {
+			d.Temporary = true
+		}
+	}
+}
+
 // ParseSimple implements sql.Parser.
 func (p *parser) ParseSimple(query string) (sqlparser.Statement, error) {
 	if stmt := p.own(query); stmt != nil {
@@ -42,6 +57,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		return stmt, query, "", nil
 	}
 	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
+	p.useView(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, q, rest, err
 }

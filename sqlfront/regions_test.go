@@ -133,3 +133,50 @@ func TestExplainAnalyze(t *testing.T) {
 	}
 	expect(t, c, "SELECT @@last_statement_wan_rtts, @@last_statement_wan_bytes", "0|0")
 }
+
+// TestHomesTable: t__homes shows where rows live; updating it moves them with their index entries.
+func TestHomesTable(t *testing.T) {
+	db := memkv.New(2, "eu", "us")
+	s, c := startServer(t, db)
+	_, us := startServer(t, db.Gateway(2))
+	exec(t, c, "CREATE TABLE t (a INT, b VARCHAR(10), v INT, u INT, PRIMARY KEY (b, a), KEY (v), UNIQUE (u))")
+	exec(t, c, "INSERT INTO t VALUES (1,'x',10,100),(2,'y',20,200)")
+	exec(t, us, "INSERT INTO t VALUES (3,'z',30,300)")
+	homes := func(want ...string) {
+		t.Helper()
+		expect(t, c, "SELECT a, b, home_region, pinned FROM t__homes ORDER BY a", want...)
+	}
+	homes("1|x|eu|0", "2|y|eu|0", "3|z|us|0")
+	expect(t, c, "SELECT home_region FROM t__homes WHERE b = 'z' AND a = 3", "us")
+	expect(t, c, "SELECT t.v, h.home_region FROM t JOIN t__homes h ON t.a = h.a AND t.b = h.b WHERE t.u >= 200 ORDER BY t.v", "20|eu", "30|us")
+	expect(t, c, "SELECT home_region, COUNT(*) FROM t__homes GROUP BY home_region ORDER BY 1", "eu|2", "us|1")
+	exec(t, c, "UPDATE t__homes SET home_region = 'us' WHERE b = 'x' AND a = 1")
+	homes("1|x|us|0", "2|y|eu|0", "3|z|us|0")
+	exec(t, us, "UPDATE t__homes SET home_region = 'eu' WHERE home_region = 'us'")
+	homes("1|x|eu|0", "2|y|eu|0", "3|z|eu|0")
+	exec(t, c, "BEGIN")
+	exec(t, c, "UPDATE t SET v = v + 1")
+	exec(t, c, "UPDATE t__homes SET home_region = 'us'")
+	exec(t, c, "COMMIT")
+	homes("1|x|us|0", "2|y|us|0", "3|z|us|0")
+	expect(t, c, "SELECT a FROM t WHERE v > 10 ORDER BY v", "1", "2", "3")
+	tab := s.g.catalog.snap.Load().table("test", "t")
+	for _, r := range allRows(t, db, tab) {
+		if r.Home != 2 || r.Key.Index()&base.ByHome != 0 && r.Key[base.IndexPrefixLen] != 2 {
+			t.Errorf("key %v is at home in region %d, want all in 2", r.Key, r.Home)
+		}
+	}
+	expectErr(t, c, 1105, "UPDATE t__homes SET home_region = 'moon'")
+	expectErr(t, c, 1105, "UPDATE t__homes SET a = 7")
+	for _, q := range []string{"INSERT INTO t__homes VALUES (1,'q','eu',0,0,NOW())", "DELETE FROM t__homes", "DROP TABLE t__homes", "ALTER TABLE t__homes ADD COLUMN q INT", "TRUNCATE t__homes"} {
+		if _, err := c.Exec(q); err == nil {
+			t.Errorf("%s succeeded", q)
+		}
+	}
+	expect(t, c, "SELECT COUNT(*) FROM t", "3")
+	exec(t, c, "CREATE TABLE n (v INT)")
+	exec(t, us, "INSERT INTO n VALUES (1),(1)")
+	expect(t, c, "SELECT home_region FROM n__homes", "us", "us")
+	exec(t, c, "UPDATE n__homes SET home_region = 'eu' LIMIT 1")
+	expect(t, c, "SELECT home_region, COUNT(*) FROM n__homes GROUP BY 1 ORDER BY 1", "eu|1", "us|1")
+}

@@ -40,6 +40,7 @@ type rewriter struct {
 	desc  *tableDesc
 	batch []rewritten
 	err   error
+	job   *job
 }
 
 // rewriteRows is the size of a batch; below flushRows, so that the editor keeps a batch together.
@@ -98,11 +99,11 @@ func (t *sqlTable) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, 
 		d.Cols[p].Nullable = false
 		d.PK = append(d.PK, d.Cols[p].ID)
 	}
-	return t.rewrite(ctx, m, d)
+	return t.rewrite(ctx, m, d, "ALTER TABLE")
 }
 
 // rewrite prepares the new table; indexes over columns that are gone go too, the classes of the others are decided anew.
-func (t *sqlTable) rewrite(ctx *sql.Context, m *mutation, d *tableDesc) (*rewriter, error) {
+func (t *sqlTable) rewrite(ctx *sql.Context, m *mutation, d *tableDesc, kind string) (*rewriter, error) {
 	var err error
 	region := t.t.desc.ID.Region()
 	if d.Locality.Kind == byTable {
@@ -126,11 +127,11 @@ func (t *sqlTable) rewrite(ctx *sql.Context, m *mutation, d *tableDesc) (*rewrit
 	if err := t.g.noteGarbage(ctx, nt); err != nil {
 		return nil, m.txn.fail(err)
 	}
-	return &rewriter{t: t, m: m, nt: nt, desc: d}, nil
+	return &rewriter{t: t, m: m, nt: nt, desc: d, job: t.g.jobs.begin(ctx, kind, t.t)}, nil
 }
 
 func (r *rewriter) StatementBegin(*sql.Context)                  {}
-func (r *rewriter) DiscardChanges(_ *sql.Context, e error) error { r.err = e; return nil }
+func (r *rewriter) DiscardChanges(_ *sql.Context, e error) error { r.err = e; r.job.end(e); return nil }
 func (r *rewriter) StatementComplete(*sql.Context) error         { return nil }
 
 // Insert implements sql.RowInserter.
@@ -174,10 +175,15 @@ func (r *rewriter) flush(ctx *sql.Context) error {
 		}
 		return clash
 	})
+	if clash == nil {
+		clash = clientError(err)
+	}
 	if clash != nil {
+		r.job.end(clash)
 		return clash
 	}
-	return clientError(err)
+	r.job.did(ctx, r.t.t, len(rows))
+	return nil
 }
 
 // setHome gives a new row the home its old version has.
@@ -201,10 +207,12 @@ func (c *change) setHome(e *editor, home base.RegionID) {
 }
 
 // Close implements sql.Closer: the new table takes the place of the old one when the transaction commits.
-func (r *rewriter) Close(ctx *sql.Context) error {
+func (r *rewriter) Close(ctx *sql.Context) (err error) {
 	if r.err != nil {
+		r.job.end(r.err)
 		return nil
 	}
+	defer func() { r.job.end(err) }()
 	if err := r.flush(ctx); err != nil {
 		return err
 	}

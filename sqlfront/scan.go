@@ -314,6 +314,12 @@ func (r *rowSource) decode(ctx *sql.Context, rows []kv.Row) error {
 		if kr.Value == nil {
 			continue
 		}
+		if t.t.of != nil {
+			if err := r.home(ctx, kr); err != nil {
+				return err
+			}
+			continue
+		}
 		row := make(sql.Row, width)
 		if r.exists && r.check == nil {
 			r.buf = append(r.buf, row)
@@ -349,8 +355,39 @@ func (r *rowSource) decode(ctx *sql.Context, rows []kv.Row) error {
 	return nil
 }
 
+// home appends a row of t__homes.
+func (r *rowSource) home(ctx *sql.Context, kr kv.Row) error {
+	row, err := r.st.g.homesRow(ctx, r.st.t, kr)
+	if err != nil {
+		return clientError(err)
+	}
+	if r.check != nil {
+		if ok, err := r.check.Eval(ctx, row); err != nil || !sql.IsTrue(ok) {
+			return err
+		}
+	}
+	if r.lock == kv.LockExclusive {
+		if r.tx.located == nil {
+			r.tx.located = map[string]kv.Row{}
+		}
+		r.tx.located[string(kr.Key)] = kr
+	}
+	if cols := r.st.cols; cols != nil {
+		p := make(sql.Row, len(cols))
+		for i, c := range cols {
+			p[i] = row[c]
+		}
+		row = p
+	}
+	r.buf = append(r.buf, row)
+	return nil
+}
+
 // remember keeps what a later change of the row needs and the row does not say.
 func (r *rowSource) remember(ctx *sql.Context, kr kv.Row, row sql.Row) {
+	if kr.Advice != 0 {
+		r.tx.noteAdvice(kr)
+	}
 	if r.st.t.byHome() {
 		r.tx.noteHome(kr.Key, kr.Home)
 	}

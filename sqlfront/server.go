@@ -34,6 +34,8 @@ type Config struct {
 	Forwarder Forwarder
 	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
 	MaxForwarded int
+	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
+	Settings Settings
 	// Logger gets structured logs; nil is slog.Default().
 	Logger *slog.Logger
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
@@ -132,6 +134,7 @@ func (s *Server) Serve() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go s.g.followUsers(ctx)
+	go s.g.followSettings(ctx)
 	s.g.gc.start()
 	return s.srv.Start()
 }

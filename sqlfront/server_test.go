@@ -16,9 +16,13 @@ import (
 )
 
 // startServer runs a server over a kv and returns a client of database "test".
-func startServer(t testing.TB, db kv.DB) (*Server, *sql.DB) {
+func startServer(t testing.TB, db kv.DB, tune ...func(*Config)) (*Server, *sql.DB) {
 	t.Helper()
-	s, err := New(Config{DB: db, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	cfg := Config{DB: db, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
+	for _, f := range tune {
+		f(&cfg)
+	}
+	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

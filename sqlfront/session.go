@@ -40,7 +40,9 @@ type Session struct {
 	triggered int      // depth of CALLs within a running statement
 	inCall    bool     // the engine is about to set the transaction of a CALL aside
 	explained sql.Node // EXPLAIN ANALYZE being built
-	missed    bool     // the catalog was refreshed for a name that was not found
+	create    tableOptions
+	view      string // definition of the view looked up last
+	missed    bool   // the catalog was refreshed for a name that was not found
 	age       base.Timestamp
 	aborted   bool // the last statement lost its transaction
 	lastCost  statementCost
@@ -104,6 +106,7 @@ func (s *Session) SessionEnd() {
 func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
 	s.hold, s.inCall = false, false
+	s.create, s.view = tableOptions{}, ""
 }
 
 // ValidateSession is called by the engine before it plans a statement.

@@ -2,6 +2,7 @@ package sqlfront
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -74,6 +75,15 @@ func (s *tableStats) refresh(t *table, c *tableCount) {
 func (s *tableStats) count(t *table) (uint64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+	return s.upTo(ctx, t, countLimit)
+}
+
+// exact counts all rows, however many.
+func (s *tableStats) exact(ctx context.Context, t *table) (uint64, error) {
+	return s.upTo(ctx, t, math.MaxUint64)
+}
+
+func (s *tableStats) upTo(ctx context.Context, t *table, limit uint64) (uint64, error) {
 	k := s.db.Begin(kv.Options{ReadOnly: true})
 	defer k.Rollback(context.Background())
 	var spans []base.Span
@@ -83,7 +93,7 @@ func (s *tableStats) count(t *table) (uint64, error) {
 	}
 	req := &kv.ScanRequest{Spans: spans}
 	n := uint64(0)
-	for req != nil && n < countLimit {
+	for req != nil && n < limit {
 		res, err := k.Scan(ctx, *req)
 		if err != nil {
 			return 0, err

@@ -13,8 +13,11 @@ import (
 // Statements that are not MySQL's, in the syntax of CockroachDB where it has one:
 //
 //	ALTER TABLE t SET LOCALITY {REGIONAL BY ROW | REGIONAL BY TABLE [IN {'region' | PRIMARY REGION}] | GLOBAL}
+//	CREATE TABLE t (...) LOCALITY ...
 //	SHOW REGIONS [FROM CLUSTER]
 //	SHOW LOCALITY FROM t
+//	SHOW CLUSTER SETTINGS, SHOW CLUSTER SETTING name, SET CLUSTER SETTING name = value
+//	SHOW JOBS                    (also SHOW GODWIT JOBS)
 //	SHOW GODWIT STATEMENT COST
 //	SHOW GODWIT topic            (what Config.Cluster knows)
 //	... FROM t AS OF SYSTEM TIME time
@@ -28,6 +31,7 @@ var (
 	reGlobal   = regexp.MustCompile(`(?is)^GLOBAL$`)
 	reRegions  = regexp.MustCompile(`(?is)^SHOW\s+REGIONS(?:\s+FROM\s+CLUSTER)?$`)
 	reShowLoc  = regexp.MustCompile("(?is)^SHOW\\s+LOCALITY\\s+FROM\\s+(?:TABLE\\s+)?" + identRE + "$")
+	reJobs     = regexp.MustCompile(`(?is)^SHOW\s+(?:GODWIT\s+)?JOBS$`)
 	reGodwit   = regexp.MustCompile(`(?is)^SHOW\s+GODWIT\s+([\w ]+?)$`)
 	reSysTime  = regexp.MustCompile(`(?i)\bAS\s+OF\s+SYSTEM\s+TIME\b`)
 )
@@ -42,6 +46,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	if m := reLocality.FindStringSubmatch(q); m != nil {
 		return p.locality(unquote(m[1]), unquote(m[2]), strings.TrimSpace(m[3]))
 	}
+	if s := p.clusterSetting(q); s != nil {
+		return s
+	}
 	if !strings.EqualFold(q[:min(5, len(q))], "show ") {
 		return nil
 	}
@@ -55,6 +62,10 @@ func (p *parser) own(query string) sqlparser.Statement {
 			g: p.g, name: "SHOW LOCALITY", sch: textSchema("table_name", "locality"),
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.showLocality(ctx, db, t) },
 		})
+	case reJobs.MatchString(q):
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW JOBS", sch: textSchema(jobColumns()...), run: func(ctx *sql.Context) ([]sql.Row, error) {
+			return textRows(p.g.showJobs(ctx)), nil
+		}})
 	case reGodwit.MatchString(q):
 		return p.godwit(strings.ToLower(strings.Join(strings.Fields(reGodwit.FindStringSubmatch(q)[1]), " ")))
 	}
@@ -65,16 +76,15 @@ func unquote(s string) string { return strings.Trim(s, "`'\"") }
 
 // rewriteText brings CockroachDB's AS OF SYSTEM TIME to the engine's AS OF.
 func rewriteText(q string) string {
+	q = rewriteCreate(q)
 	if !reSysTime.MatchString(q) {
 		return q
 	}
 	return reSysTime.ReplaceAllString(q, "AS OF")
 }
 
-func (p *parser) locality(db, table, text string) sqlparser.Statement {
-	n := &ownNode{g: p.g, name: "ALTER TABLE SET LOCALITY", sch: types.OkResultSchema, writes: true}
-	var l locality
-	bad := ""
+// parseLocality reads what follows LOCALITY; bad says what is wrong with it.
+func (g *gateway) parseLocality(text string) (l locality, bad string) {
 	switch {
 	case reByRow.MatchString(text):
 	case reGlobal.MatchString(text):
@@ -82,15 +92,21 @@ func (p *parser) locality(db, table, text string) sqlparser.Statement {
 	case reByTable.MatchString(text):
 		l.Kind = byTable
 		name := unquote(reByTable.FindStringSubmatch(text)[1])
-		l.Region = p.g.db.Region()
+		l.Region = g.db.Region()
 		if name != "" && !strings.HasPrefix(strings.ToUpper(name), "PRIMARY") {
-			if l.Region = p.g.db.Topology().RegionByName(name); l.Region == 0 {
+			if l.Region = g.db.Topology().RegionByName(name); l.Region == 0 {
 				bad = "there is no region '" + name + "': SHOW REGIONS lists them"
 			}
 		}
 	default:
 		bad = "unknown locality '" + text + "': use REGIONAL BY ROW, REGIONAL BY TABLE IN 'region' or GLOBAL"
 	}
+	return l, bad
+}
+
+func (p *parser) locality(db, table, text string) sqlparser.Statement {
+	n := &ownNode{g: p.g, name: "ALTER TABLE SET LOCALITY", sch: types.OkResultSchema, writes: true}
+	l, bad := p.g.parseLocality(text)
 	n.run = func(ctx *sql.Context) ([]sql.Row, error) {
 		if bad != "" {
 			return nil, invalid(bad)
@@ -114,15 +130,19 @@ func (p *parser) godwit(topic string) sqlparser.Statement {
 			return nil, invalid("SHOW GODWIT knows no topic '" + topic + "'; STATEMENT COST always works")
 		}
 		_, rows, _ := p.g.cluster.Status(ctx, topic)
-		out := make([]sql.Row, len(rows))
-		for i, r := range rows {
-			for _, v := range r {
-				out[i] = append(out[i], v)
-			}
-		}
-		return out, nil
+		return textRows(rows), nil
 	}
 	return inject(ignoreAuth, n)
+}
+
+func textRows(rows [][]string) []sql.Row {
+	out := make([]sql.Row, len(rows))
+	for i, r := range rows {
+		for _, v := range r {
+			out[i] = append(out[i], v)
+		}
+	}
+	return out
 }
 
 var ignoreAuth = sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}

@@ -24,6 +24,7 @@ type table struct {
 	indexes     []*index
 	once        sync.Once
 	sqlIdx      []sql.Index
+	of          *table // whose rows' homes this table shows; nil: it is none such
 }
 
 // index is an index descriptor made ready for use.

@@ -27,6 +27,10 @@ type Txn struct {
 	editors   []*editor // with pending rows
 	// homes of rows read for update, by row key; only of tables that need it.
 	homes map[string]base.RegionID
+	// located are rows read for an update of their homes, by row key.
+	located map[string]kv.Row
+	// advice of the policy of homes for rows read for update, by row key.
+	advice map[string]base.RegionID
 	// hidden finds rows of tables without primary key by their value.
 	hidden map[string][]rowRef
 	// inserted explains keys that Commit may find present.
@@ -230,6 +234,7 @@ func (t *Txn) rollTo(n int) {
 	if n <= t.top {
 		t.top = n
 		t.kv.RollbackTo(n)
+		t.homes, t.advice = nil, nil // moves may have been dropped: read again
 	}
 }
 
@@ -260,6 +265,22 @@ func (t *Txn) release(name string) error {
 		t.saves = t.saves[:i]
 	}
 	return err
+}
+
+// noteAdvice remembers where the policy of homes would move a row read for update.
+func (t *Txn) noteAdvice(kr kv.Row) {
+	if t.advice == nil {
+		t.advice = map[string]base.RegionID{}
+	}
+	t.advice[string(kr.Key)] = kr.Advice
+}
+
+// moved notes that the transaction takes a row to another home.
+func (t *Txn) moved(key base.Key, to base.RegionID) {
+	delete(t.advice, string(key))
+	if _, ok := t.homes[string(key)]; ok {
+		t.homes[string(key)] = to
+	}
 }
 
 // noteHome remembers the home of a row read for update.

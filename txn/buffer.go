@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -16,6 +17,9 @@ type write struct {
 	// fresh: the key must be absent when the transaction commits, although the
 	// last word on it is no insert (inserted, then deleted again).
 	fresh bool
+	// move is the region that becomes the row's home (0: it keeps its home), as mo says.
+	move base.RegionID
+	mo   kv.MoveOptions
 }
 
 func (w *write) size() int { return len(w.key) + len(w.val) + 48 }
@@ -104,13 +108,18 @@ func (b *buffer) tidy() {
 	b.sorted = len(b.order)
 }
 
-// within are the writes in a span, in key order.
+// within are the writes in a span that a read sees, in key order.
 func (b *buffer) within(s base.Span) []*write {
 	if len(b.byKey) == 0 {
 		return nil
 	}
 	b.tidy()
-	return cut(b.order, s)
+	in := cut(b.order, s)
+	move := func(w *write) bool { return w.kind == wire.WriteKind_MOVE }
+	if slices.ContainsFunc(in, move) {
+		return slices.DeleteFunc(slices.Clone(in), move)
+	}
+	return in
 }
 
 // cut is the part of sorted writes that lies within a span.

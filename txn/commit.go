@@ -184,7 +184,7 @@ func (t *Txn) plan(ctx context.Context) (*committer, error) {
 			c.require(g, p.need)
 		}
 		meta = meta || g == base.MetaGroup
-		c.writes[g] = append(c.writes[g], &wire.Write{Kind: w.kind, Key: w.key, Value: w.val, Home: uint32(w.home)})
+		c.writes[g] = append(c.writes[g], w.wire(t.opts.Follow))
 	}
 	if len(absent) > 0 {
 		f := fetch{lock: kv.LockExclusive}
@@ -363,6 +363,7 @@ func (c *committer) oneRound(ctx context.Context, g base.GroupID) (ts base.Times
 	switch base.CodeOf(err) {
 	case base.CodeOther:
 		if err == nil {
+			t.movedAway(g, resp)
 			return base.Timestamp(resp.Ts), false, nil
 		}
 		return 0, false, err
@@ -382,6 +383,17 @@ func (c *committer) oneRound(ctx context.Context, g base.GroupID) (ts base.Times
 		return ts, false, t.settled(ctx, ts)
 	}
 	return 0, false, err
+}
+
+// movedAway remembers where rows went, so that the next statement asks their new
+// owner, and he waits for the entry that made him so.
+func (t *Txn) movedAway(g base.GroupID, resp *wire.CommitResponse) {
+	for _, k := range resp.Moved {
+		if w := t.buf.get(k); w != nil && w.move != 0 {
+			t.db.setHint(k, hint{group: base.DataGroup(g.Shard(), w.move),
+				need: []*wire.GroupIndex{{Region: uint32(g.Region()), Index: resp.Index}}})
+		}
+	}
 }
 
 // settled is commit wait at the coordinator.

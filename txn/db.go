@@ -83,6 +83,7 @@ type Stats struct {
 	Begun, Committed, Failed atomic.Int64
 	OneRound, TwoRound       atomic.Int64 // commits of one group, of several
 	Ambiguous                atomic.Int64 // commits whose outcome had to be asked for
+	Moved                    atomic.Int64 // rows moved by the mover
 	Forwarded                atomic.Int64 // keys and ranges found with another owner than guessed
 }
 

@@ -182,6 +182,7 @@ func (q *request) fill(t *Txn, f *fetch) {
 	m.Reverse, m.Limit, m.MaxBytes = f.reverse, uint32(f.limit), uint32(f.maxBytes)
 	if f.lock == kv.LockNone {
 		m.ReadTs = uint64(f.ts)
+		m.Region = t.meta.GatewayRegion
 	} else {
 		m.Txn = &t.meta
 		m.LockTerm = t.lockTerm(base.GroupID(m.Group))
@@ -422,7 +423,7 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	f := fetch{lock: lock}
 	meta := fetch{}
 	for i, k := range keys {
-		if w := t.buf.get(k); w != nil {
+		if w := t.buf.get(k); w != nil && w.kind != wire.WriteKind_MOVE {
 			out[i] = w.row(k)
 			continue
 		}
@@ -492,7 +493,8 @@ func setRow(row *kv.Row, r *wire.KV) {
 	if r.Absent {
 		return
 	}
-	row.Value, row.TS, row.Home = present(r.Value), base.Timestamp(r.Ts), base.Label(r.Label).Home()
+	l := base.Label(r.Label)
+	row.Value, row.TS, row.Home, row.Label, row.Advice = present(r.Value), base.Timestamp(r.Ts), l.Home(), l, base.RegionID(r.Advice)
 }
 
 func (t *Txn) checkLock(lock kv.LockMode) error {

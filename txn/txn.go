@@ -178,7 +178,26 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 			w.kind, w.home = wire.WriteKind_INSERT, old.home
 		case old.fresh:
 			w.kind = wire.WriteKind_INSERT
+		default:
+			w.move, w.mo = old.move, old.mo
 		}
+	}
+	t.buffer(w)
+}
+
+// Move implements kv.Txn.
+func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
+	w := &write{key: key, kind: wire.WriteKind_MOVE}
+	if old := t.buf.get(key); old != nil {
+		if old.kind == wire.WriteKind_DELETE {
+			return
+		}
+		*w = *old
+	}
+	if w.kind == wire.WriteKind_INSERT {
+		w.home = to
+	} else {
+		w.move, w.mo = to, opts
 	}
 	t.buffer(w)
 }
@@ -186,7 +205,7 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 // Insert implements kv.Txn.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	w := &write{key: key, kind: wire.WriteKind_INSERT, val: value, home: t.home(home)}
-	if old := t.buf.get(key); old != nil {
+	if old := t.buf.get(key); old != nil && old.kind != wire.WriteKind_MOVE {
 		if old.kind != wire.WriteKind_DELETE {
 			return exists(key)
 		}
@@ -252,7 +271,16 @@ func (w *write) row(key base.Key) kv.Row {
 	if w.kind == wire.WriteKind_DELETE {
 		return kv.Row{Key: key}
 	}
-	return kv.Row{Key: key, Value: present(w.val), Home: w.home}
+	home := w.home
+	if w.move != 0 {
+		home = w.move
+	}
+	return kv.Row{Key: key, Value: present(w.val), Home: home}
+}
+
+func (w *write) wire(follow bool) *wire.Write {
+	return &wire.Write{Kind: w.kind, Key: w.key, Value: w.val, Home: uint32(w.home), Move: uint32(w.move),
+		Soft: w.mo.Soft, Pin: wire.Pin(w.mo.Pin), Reason: w.mo.Reason, Follow: follow}
 }
 
 // present is a value as it is shown: a present row's is never nil.

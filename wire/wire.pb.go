@@ -25,12 +25,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A MOVE changes nothing but the home of a row that is there, or its pin; it is logged as a PUT of the value found.
 type WriteKind int32
 
 const (
 	WriteKind_PUT    WriteKind = 0
 	WriteKind_INSERT WriteKind = 1
 	WriteKind_DELETE WriteKind = 2
+	WriteKind_MOVE   WriteKind = 3
 )
 
 // Enum value maps for WriteKind.
@@ -39,11 +41,13 @@ var (
 		0: "PUT",
 		1: "INSERT",
 		2: "DELETE",
+		3: "MOVE",
 	}
 	WriteKind_value = map[string]int32{
 		"PUT":    0,
 		"INSERT": 1,
 		"DELETE": 2,
+		"MOVE":   3,
 	}
 )
 
@@ -72,6 +76,55 @@ func (x WriteKind) Number() protoreflect.EnumNumber {
 // Deprecated: Use WriteKind.Descriptor instead.
 func (WriteKind) EnumDescriptor() ([]byte, []int) {
 	return file_wire_wire_proto_rawDescGZIP(), []int{0}
+}
+
+type Pin int32
+
+const (
+	Pin_KEEP  Pin = 0
+	Pin_PIN   Pin = 1
+	Pin_UNPIN Pin = 2
+)
+
+// Enum value maps for Pin.
+var (
+	Pin_name = map[int32]string{
+		0: "KEEP",
+		1: "PIN",
+		2: "UNPIN",
+	}
+	Pin_value = map[string]int32{
+		"KEEP":  0,
+		"PIN":   1,
+		"UNPIN": 2,
+	}
+)
+
+func (x Pin) Enum() *Pin {
+	p := new(Pin)
+	*p = x
+	return p
+}
+
+func (x Pin) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Pin) Descriptor() protoreflect.EnumDescriptor {
+	return file_wire_wire_proto_enumTypes[1].Descriptor()
+}
+
+func (Pin) Type() protoreflect.EnumType {
+	return &file_wire_wire_proto_enumTypes[1]
+}
+
+func (x Pin) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Pin.Descriptor instead.
+func (Pin) EnumDescriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{1}
 }
 
 type TxnState int32
@@ -110,11 +163,11 @@ func (x TxnState) String() string {
 }
 
 func (TxnState) Descriptor() protoreflect.EnumDescriptor {
-	return file_wire_wire_proto_enumTypes[1].Descriptor()
+	return file_wire_wire_proto_enumTypes[2].Descriptor()
 }
 
 func (TxnState) Type() protoreflect.EnumType {
-	return &file_wire_wire_proto_enumTypes[1]
+	return &file_wire_wire_proto_enumTypes[2]
 }
 
 func (x TxnState) Number() protoreflect.EnumNumber {
@@ -123,7 +176,7 @@ func (x TxnState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TxnState.Descriptor instead.
 func (TxnState) EnumDescriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{1}
+	return file_wire_wire_proto_rawDescGZIP(), []int{2}
 }
 
 type GroupIndex struct {
@@ -231,6 +284,8 @@ func (x *Span) GetEnd() []byte {
 	return nil
 }
 
+// KV is a row as its owner knows it. advice, in answers of locking reads, is the region that the row should
+// move to with the transaction's own write (the owner's policy of homes); 0: it stays.
 type KV struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -238,6 +293,7 @@ type KV struct {
 	Ts            uint64                 `protobuf:"varint,3,opt,name=ts,proto3" json:"ts,omitempty"`
 	Label         uint64                 `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"`
 	Absent        bool                   `protobuf:"varint,5,opt,name=absent,proto3" json:"absent,omitempty"`
+	Advice        uint32                 `protobuf:"varint,6,opt,name=advice,proto3" json:"advice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -305,6 +361,13 @@ func (x *KV) GetAbsent() bool {
 		return x.Absent
 	}
 	return false
+}
+
+func (x *KV) GetAdvice() uint32 {
+	if x != nil {
+		return x.Advice
+	}
+	return 0
 }
 
 // Foreign is a part of a requested span that the asked group does not own.
@@ -534,6 +597,7 @@ type ReadRequest struct {
 	MaxBytes      uint32                 `protobuf:"varint,9,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	Need          []*GroupIndex          `protobuf:"bytes,10,rep,name=need,proto3" json:"need,omitempty"`                          // applied vector that the answer must include
 	LockTerm      uint64                 `protobuf:"varint,11,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which the transaction's locks in this group were taken; 0 if none
+	Region        uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -641,6 +705,13 @@ func (x *ReadRequest) GetNeed() []*GroupIndex {
 func (x *ReadRequest) GetLockTerm() uint64 {
 	if x != nil {
 		return x.LockTerm
+	}
+	return 0
+}
+
+func (x *ReadRequest) GetRegion() uint32 {
+	if x != nil {
+		return x.Region
 	}
 	return 0
 }
@@ -762,7 +833,14 @@ type Write struct {
 	Home  uint32                 `protobuf:"varint,4,opt,name=home,proto3" json:"home,omitempty"` // home region of a new row; 0: the gateway's
 	// label is set by the owner when it logs the write: home and number of home changes of the row's
 	// next version, so that applying needs no look at the present state (which other groups' logs change).
-	Label         uint64 `protobuf:"varint,5,opt,name=label,proto3" json:"label,omitempty"`
+	Label uint64 `protobuf:"varint,5,opt,name=label,proto3" json:"label,omitempty"`
+	// move is the region that becomes the row's home although it is there already; 0: it keeps its home. In the
+	// log it is set only where the home did change.
+	Move          uint32 `protobuf:"varint,6,opt,name=move,proto3" json:"move,omitempty"`
+	Soft          bool   `protobuf:"varint,7,opt,name=soft,proto3" json:"soft,omitempty"` // rather write without moving than wait for the gap behind the row
+	Pin           Pin    `protobuf:"varint,8,opt,name=pin,proto3,enum=godwit.wire.Pin" json:"pin,omitempty"`
+	Reason        []byte `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`   // why it moves (home.Reason); for the record of moves and the new owner's counters
+	Follow        bool   `protobuf:"varint,10,opt,name=follow,proto3" json:"follow,omitempty"` // the owner's policy may move the row with this write: nothing else depends on its home
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -830,6 +908,41 @@ func (x *Write) GetLabel() uint64 {
 		return x.Label
 	}
 	return 0
+}
+
+func (x *Write) GetMove() uint32 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *Write) GetSoft() bool {
+	if x != nil {
+		return x.Soft
+	}
+	return false
+}
+
+func (x *Write) GetPin() Pin {
+	if x != nil {
+		return x.Pin
+	}
+	return Pin_KEEP
+}
+
+func (x *Write) GetReason() []byte {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
+func (x *Write) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
 }
 
 // Commit is a one-round commit (prepare=false, one participant) or a Prepare.
@@ -949,6 +1062,8 @@ type CommitResponse struct {
 	Now           uint64                 `protobuf:"varint,4,opt,name=now,proto3" json:"now,omitempty"`
 	Hops          uint32                 `protobuf:"varint,5,opt,name=hops,proto3" json:"hops,omitempty"`
 	Foreign       []*Foreign             `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"` // with CodeWrongOwner: which keys belong to whom
+	Index         uint64                 `protobuf:"varint,7,opt,name=index,proto3" json:"index,omitempty"`    // log entry of a one-round commit
+	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`     // keys whose homes it changed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1021,6 +1136,20 @@ func (x *CommitResponse) GetHops() uint32 {
 func (x *CommitResponse) GetForeign() []*Foreign {
 	if x != nil {
 		return x.Foreign
+	}
+	return nil
+}
+
+func (x *CommitResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *CommitResponse) GetMoved() [][]byte {
+	if x != nil {
+		return x.Moved
 	}
 	return nil
 }
@@ -2892,13 +3021,14 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\".\n" +
 	"\x04Span\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\fR\x05start\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\fR\x03end\"j\n" +
+	"\x03end\x18\x02 \x01(\fR\x03end\"\x82\x01\n" +
 	"\x02KV\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x0e\n" +
 	"\x02ts\x18\x03 \x01(\x04R\x02ts\x12\x14\n" +
 	"\x05label\x18\x04 \x01(\x04R\x05label\x12\x16\n" +
-	"\x06absent\x18\x05 \x01(\bR\x06absent\"u\n" +
+	"\x06absent\x18\x05 \x01(\bR\x06absent\x12\x16\n" +
+	"\x06advice\x18\x06 \x01(\rR\x06advice\"u\n" +
 	"\aForeign\x12%\n" +
 	"\x04span\x18\x01 \x01(\v2\x11.godwit.wire.SpanR\x04span\x12\x14\n" +
 	"\x05group\x18\x02 \x01(\rR\x05group\x12-\n" +
@@ -2914,7 +3044,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\agateway\x18\x03 \x01(\rR\agateway\x12%\n" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
-	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\xcf\x02\n" +
+	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\xe7\x02\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -2927,7 +3057,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\tmax_bytes\x18\t \x01(\rR\bmaxBytes\x12+\n" +
 	"\x04need\x18\n" +
 	" \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x1b\n" +
-	"\tlock_term\x18\v \x01(\x04R\blockTerm\"\x9a\x02\n" +
+	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
+	"\x06region\x18\f \x01(\rR\x06region\"\x9a\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -2938,13 +3069,19 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x15\n" +
 	"\x06max_ts\x18\a \x01(\x04R\x05maxTs\x12\x10\n" +
 	"\x03now\x18\b \x01(\x04R\x03now\x12\x12\n" +
-	"\x04hops\x18\t \x01(\rR\x04hops\"\x85\x01\n" +
+	"\x04hops\x18\t \x01(\rR\x04hops\"\x81\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\fR\x05value\x12\x12\n" +
 	"\x04home\x18\x04 \x01(\rR\x04home\x12\x14\n" +
-	"\x05label\x18\x05 \x01(\x04R\x05label\"\xaf\x02\n" +
+	"\x05label\x18\x05 \x01(\x04R\x05label\x12\x12\n" +
+	"\x04move\x18\x06 \x01(\rR\x04move\x12\x12\n" +
+	"\x04soft\x18\a \x01(\bR\x04soft\x12\"\n" +
+	"\x03pin\x18\b \x01(\x0e2\x10.godwit.wire.PinR\x03pin\x12\x16\n" +
+	"\x06reason\x18\t \x01(\fR\x06reason\x12\x16\n" +
+	"\x06follow\x18\n" +
+	" \x01(\bR\x06follow\"\xaf\x02\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -2954,14 +3091,16 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\aprepare\x18\x06 \x01(\bR\aprepare\x12\"\n" +
 	"\fparticipants\x18\a \x03(\rR\fparticipants\x12\x1b\n" +
 	"\tlock_term\x18\b \x01(\x04R\blockTerm\x12+\n" +
-	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\"\xb3\x01\n" +
+	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\"\xdf\x01\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
 	"\x02hi\x18\x03 \x01(\x04R\x02hi\x12\x10\n" +
 	"\x03now\x18\x04 \x01(\x04R\x03now\x12\x12\n" +
 	"\x04hops\x18\x05 \x01(\rR\x04hops\x12.\n" +
-	"\aforeign\x18\x06 \x03(\v2\x14.godwit.wire.ForeignR\aforeign\"{\n" +
+	"\aforeign\x18\x06 \x03(\v2\x14.godwit.wire.ForeignR\aforeign\x12\x14\n" +
+	"\x05index\x18\a \x01(\x04R\x05index\x12\x14\n" +
+	"\x05moved\x18\b \x03(\fR\x05moved\"{\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
@@ -3108,13 +3247,18 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
-	"\bmessages\x18\x12 \x01(\x04R\bmessages*,\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages*6\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
 	"\x06INSERT\x10\x01\x12\n" +
 	"\n" +
-	"\x06DELETE\x10\x02*A\n" +
+	"\x06DELETE\x10\x02\x12\b\n" +
+	"\x04MOVE\x10\x03*#\n" +
+	"\x03Pin\x12\b\n" +
+	"\x04KEEP\x10\x00\x12\a\n" +
+	"\x03PIN\x10\x01\x12\t\n" +
+	"\x05UNPIN\x10\x02*A\n" +
 	"\bTxnState\x12\v\n" +
 	"\aUNKNOWN\x10\x00\x12\f\n" +
 	"\bPREPARED\x10\x01\x12\r\n" +
@@ -3133,87 +3277,89 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 	return file_wire_wire_proto_rawDescData
 }
 
-var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
-	(TxnState)(0),                // 1: godwit.wire.TxnState
-	(*GroupIndex)(nil),           // 2: godwit.wire.GroupIndex
-	(*Span)(nil),                 // 3: godwit.wire.Span
-	(*KV)(nil),                   // 4: godwit.wire.KV
-	(*Foreign)(nil),              // 5: godwit.wire.Foreign
-	(*Status)(nil),               // 6: godwit.wire.Status
-	(*TxnMeta)(nil),              // 7: godwit.wire.TxnMeta
-	(*ReadRequest)(nil),          // 8: godwit.wire.ReadRequest
-	(*ReadResponse)(nil),         // 9: godwit.wire.ReadResponse
-	(*Write)(nil),                // 10: godwit.wire.Write
-	(*CommitRequest)(nil),        // 11: godwit.wire.CommitRequest
-	(*CommitResponse)(nil),       // 12: godwit.wire.CommitResponse
-	(*FinishRequest)(nil),        // 13: godwit.wire.FinishRequest
-	(*FinishResponse)(nil),       // 14: godwit.wire.FinishResponse
-	(*ResolveRequest)(nil),       // 15: godwit.wire.ResolveRequest
-	(*ResolveResponse)(nil),      // 16: godwit.wire.ResolveResponse
-	(*TxnHeartbeatRequest)(nil),  // 17: godwit.wire.TxnHeartbeatRequest
-	(*TxnHeartbeatResponse)(nil), // 18: godwit.wire.TxnHeartbeatResponse
-	(*Vote)(nil),                 // 19: godwit.wire.Vote
-	(*Decide)(nil),               // 20: godwit.wire.Decide
-	(*TxnCommit)(nil),            // 21: godwit.wire.TxnCommit
-	(*Collect)(nil),              // 22: godwit.wire.Collect
-	(*Lease)(nil),                // 23: godwit.wire.Lease
-	(*Command)(nil),              // 24: godwit.wire.Command
-	(*GroupLead)(nil),            // 25: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 26: godwit.wire.Pulse
-	(*SnapshotChunk)(nil),        // 27: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 28: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 29: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 30: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 31: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 32: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 33: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 34: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 35: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 36: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 37: godwit.wire.ForwardResponse
+	(Pin)(0),                     // 1: godwit.wire.Pin
+	(TxnState)(0),                // 2: godwit.wire.TxnState
+	(*GroupIndex)(nil),           // 3: godwit.wire.GroupIndex
+	(*Span)(nil),                 // 4: godwit.wire.Span
+	(*KV)(nil),                   // 5: godwit.wire.KV
+	(*Foreign)(nil),              // 6: godwit.wire.Foreign
+	(*Status)(nil),               // 7: godwit.wire.Status
+	(*TxnMeta)(nil),              // 8: godwit.wire.TxnMeta
+	(*ReadRequest)(nil),          // 9: godwit.wire.ReadRequest
+	(*ReadResponse)(nil),         // 10: godwit.wire.ReadResponse
+	(*Write)(nil),                // 11: godwit.wire.Write
+	(*CommitRequest)(nil),        // 12: godwit.wire.CommitRequest
+	(*CommitResponse)(nil),       // 13: godwit.wire.CommitResponse
+	(*FinishRequest)(nil),        // 14: godwit.wire.FinishRequest
+	(*FinishResponse)(nil),       // 15: godwit.wire.FinishResponse
+	(*ResolveRequest)(nil),       // 16: godwit.wire.ResolveRequest
+	(*ResolveResponse)(nil),      // 17: godwit.wire.ResolveResponse
+	(*TxnHeartbeatRequest)(nil),  // 18: godwit.wire.TxnHeartbeatRequest
+	(*TxnHeartbeatResponse)(nil), // 19: godwit.wire.TxnHeartbeatResponse
+	(*Vote)(nil),                 // 20: godwit.wire.Vote
+	(*Decide)(nil),               // 21: godwit.wire.Decide
+	(*TxnCommit)(nil),            // 22: godwit.wire.TxnCommit
+	(*Collect)(nil),              // 23: godwit.wire.Collect
+	(*Lease)(nil),                // 24: godwit.wire.Lease
+	(*Command)(nil),              // 25: godwit.wire.Command
+	(*GroupLead)(nil),            // 26: godwit.wire.GroupLead
+	(*Pulse)(nil),                // 27: godwit.wire.Pulse
+	(*SnapshotChunk)(nil),        // 28: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 29: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 30: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 31: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 32: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 33: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 34: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 35: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 36: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 37: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 38: godwit.wire.ForwardResponse
 }
 var file_wire_wire_proto_depIdxs = []int32{
-	3,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
-	2,  // 1: godwit.wire.Foreign.since:type_name -> godwit.wire.GroupIndex
-	7,  // 2: godwit.wire.ReadRequest.txn:type_name -> godwit.wire.TxnMeta
-	3,  // 3: godwit.wire.ReadRequest.spans:type_name -> godwit.wire.Span
-	2,  // 4: godwit.wire.ReadRequest.need:type_name -> godwit.wire.GroupIndex
-	6,  // 5: godwit.wire.ReadResponse.status:type_name -> godwit.wire.Status
-	4,  // 6: godwit.wire.ReadResponse.rows:type_name -> godwit.wire.KV
-	5,  // 7: godwit.wire.ReadResponse.foreign:type_name -> godwit.wire.Foreign
+	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
+	3,  // 1: godwit.wire.Foreign.since:type_name -> godwit.wire.GroupIndex
+	8,  // 2: godwit.wire.ReadRequest.txn:type_name -> godwit.wire.TxnMeta
+	4,  // 3: godwit.wire.ReadRequest.spans:type_name -> godwit.wire.Span
+	3,  // 4: godwit.wire.ReadRequest.need:type_name -> godwit.wire.GroupIndex
+	7,  // 5: godwit.wire.ReadResponse.status:type_name -> godwit.wire.Status
+	5,  // 6: godwit.wire.ReadResponse.rows:type_name -> godwit.wire.KV
+	6,  // 7: godwit.wire.ReadResponse.foreign:type_name -> godwit.wire.Foreign
 	0,  // 8: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
-	7,  // 9: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
-	10, // 10: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
-	2,  // 11: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
-	6,  // 12: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
-	5,  // 13: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	6,  // 14: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
-	6,  // 15: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
-	1,  // 16: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	6,  // 17: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	10, // 18: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	10, // 19: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	23, // 20: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	2,  // 21: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	21, // 22: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	19, // 23: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	20, // 24: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	22, // 25: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	25, // 26: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	6,  // 27: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	6,  // 28: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	33, // 29: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	32, // 30: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	6,  // 31: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	36, // 32: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	1,  // 9: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
+	8,  // 10: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
+	11, // 11: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
+	3,  // 12: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
+	7,  // 13: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
+	6,  // 14: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
+	7,  // 15: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
+	7,  // 16: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
+	2,  // 17: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
+	7,  // 18: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	11, // 19: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	11, // 20: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	24, // 21: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 22: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	22, // 23: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	20, // 24: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	21, // 25: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	23, // 26: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	26, // 27: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	7,  // 28: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 29: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	34, // 30: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	33, // 31: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 32: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	37, // 33: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -3226,7 +3372,7 @@ func file_wire_wire_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   0,

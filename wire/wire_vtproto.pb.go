@@ -138,6 +138,11 @@ func (m *KV) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Advice != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Advice))
+		i--
+		dAtA[i] = 0x30
+	}
 	if m.Absent {
 		i--
 		if m.Absent {
@@ -387,6 +392,11 @@ func (m *ReadRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Region != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Region))
+		i--
+		dAtA[i] = 0x60
+	}
 	if m.LockTerm != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.LockTerm))
 		i--
@@ -598,6 +608,43 @@ func (m *Write) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Follow {
+		i--
+		if m.Follow {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x50
+	}
+	if len(m.Reason) > 0 {
+		i -= len(m.Reason)
+		copy(dAtA[i:], m.Reason)
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.Reason)))
+		i--
+		dAtA[i] = 0x4a
+	}
+	if m.Pin != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Pin))
+		i--
+		dAtA[i] = 0x40
+	}
+	if m.Soft {
+		i--
+		if m.Soft {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x38
+	}
+	if m.Move != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Move))
+		i--
+		dAtA[i] = 0x30
+	}
 	if m.Label != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Label))
 		i--
@@ -776,6 +823,20 @@ func (m *CommitResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Moved) > 0 {
+		for iNdEx := len(m.Moved) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.Moved[iNdEx])
+			copy(dAtA[i:], m.Moved[iNdEx])
+			i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.Moved[iNdEx])))
+			i--
+			dAtA[i] = 0x42
+		}
+	}
+	if m.Index != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Index))
+		i--
+		dAtA[i] = 0x38
 	}
 	if len(m.Foreign) > 0 {
 		for iNdEx := len(m.Foreign) - 1; iNdEx >= 0; iNdEx-- {
@@ -2540,6 +2601,9 @@ func (m *KV) SizeVT() (n int) {
 	if m.Absent {
 		n += 2
 	}
+	if m.Advice != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Advice))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2666,6 +2730,9 @@ func (m *ReadRequest) SizeVT() (n int) {
 	if m.LockTerm != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.LockTerm))
 	}
+	if m.Region != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Region))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2737,6 +2804,22 @@ func (m *Write) SizeVT() (n int) {
 	}
 	if m.Label != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Label))
+	}
+	if m.Move != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Move))
+	}
+	if m.Soft {
+		n += 2
+	}
+	if m.Pin != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Pin))
+	}
+	l = len(m.Reason)
+	if l > 0 {
+		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Follow {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2815,6 +2898,15 @@ func (m *CommitResponse) SizeVT() (n int) {
 	if len(m.Foreign) > 0 {
 		for _, e := range m.Foreign {
 			l = e.SizeVT()
+			n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+		}
+	}
+	if m.Index != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Index))
+	}
+	if len(m.Moved) > 0 {
+		for _, b := range m.Moved {
+			l = len(b)
 			n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 		}
 	}
@@ -3868,6 +3960,25 @@ func (m *KV) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Absent = bool(v != 0)
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Advice", wireType)
+			}
+			m.Advice = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Advice |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -4651,6 +4762,25 @@ func (m *ReadRequest) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Region", wireType)
+			}
+			m.Region = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Region |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -5111,6 +5241,118 @@ func (m *Write) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Move", wireType)
+			}
+			m.Move = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Move |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Soft", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Soft = bool(v != 0)
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Pin", wireType)
+			}
+			m.Pin = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Pin |= Pin(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 9:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Reason", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Reason = append(m.Reason[:0], dAtA[iNdEx:postIndex]...)
+			if m.Reason == nil {
+				m.Reason = []byte{}
+			}
+			iNdEx = postIndex
+		case 10:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Follow", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Follow = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -5634,6 +5876,57 @@ func (m *CommitResponse) UnmarshalVT(dAtA []byte) error {
 			if err := m.Foreign[len(m.Foreign)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
+			iNdEx = postIndex
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Index", wireType)
+			}
+			m.Index = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Index |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 8:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Moved", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Moved = append(m.Moved, make([]byte, postIndex-iNdEx))
+			copy(m.Moved[len(m.Moved)-1], dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

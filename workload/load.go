@@ -217,9 +217,13 @@ func (l *loader) progress(out io.Writer, d time.Duration, verb string) {
 		return
 	}
 	n := l.rows.Load()
+	left := ""
+	if n > 0 && n < l.total && verb == "loading" {
+		left = fmt.Sprintf(", %s left", time.Duration(float64(d)*float64(l.total-n)/float64(n)).Round(time.Second))
+	}
 	// A progress line that cannot be written is no reason to stop loading.
-	_, _ = fmt.Fprintf(out, "%s: %d of %d rows (%.0f%%) in %s, %.0f rows/s\n", verb, n, l.total,
-		min(100, 100*float64(n)/float64(max(l.total, 1))), d.Round(time.Second/10), float64(n)/max(d.Seconds(), 1e-9))
+	_, _ = fmt.Fprintf(out, "%s: %d of %d rows (%.0f%%) in %s, %.0f rows/s%s\n", verb, n, l.total,
+		min(100, 100*float64(n)/float64(max(l.total, 1))), d.Round(time.Second/10), float64(n)/max(d.Seconds(), 1e-9), left)
 }
 
 // createDatabase makes the URL's database unless it exists.

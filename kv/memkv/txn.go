@@ -16,6 +16,8 @@ type write struct {
 	value  []byte // nil deletes
 	home   base.RegionID
 	insert bool
+	to     base.RegionID // home of a row that is there; 0 keeps it
+	only   bool          // nothing but to is written
 }
 
 type lockedSpan struct {
@@ -222,7 +224,7 @@ func (t *txn) Get(ctx context.Context, keys []base.Key, mode kv.LockMode) ([]kv.
 func (t *txn) read(k string, ts base.Timestamp) (kv.Row, bool) {
 	v := at(t.db.versions[k], ts)
 	r := kv.Row{Key: base.Key(k), Value: v.value, TS: v.ts, Home: v.home}
-	if i, ok := t.writes[k]; ok {
+	if i, ok := t.writes[k]; ok && !t.log[i].only {
 		w := t.log[i]
 		r.Value, r.TS = w.value, 0
 		if v.value == nil {
@@ -256,6 +258,18 @@ func (t *txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	// After an own delete of a present key the insert is an overwrite.
 	t.write(write{key: string(key), value: nonNil(value), home: home, insert: !own || t.log[t.writes[string(key)]].insert})
 	return nil
+}
+
+// Move changes homes only; there are no gaps to hand over and no pins here.
+func (t *txn) Move(key base.Key, to base.RegionID, _ kv.MoveOptions) {
+	w := write{key: string(key), only: true}
+	if i, ok := t.writes[string(key)]; ok {
+		if w = t.log[i]; w.value == nil && !w.only {
+			return
+		}
+	}
+	w.to = to
+	t.write(w)
 }
 
 func (t *txn) Delete(key base.Key) { t.write(write{key: string(key)}) }
@@ -352,7 +366,12 @@ func (t *txn) Commit(ctx context.Context) (base.Timestamp, error) {
 		if w.value == nil && old.value == nil {
 			continue
 		}
-		if old.value != nil {
+		if w.only {
+			w.value = old.value
+		}
+		if w.to != 0 {
+			w.home = w.to
+		} else if old.value != nil {
 			w.home = old.home
 		}
 		t.db.apply(k, version{ts, w.value, w.home})

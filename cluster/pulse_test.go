@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/wire"
+)
+
+// TestPeerStartedAgain: a new process of a peer is told from the old one, so that round trips are
+// measured with it at once and what the old one left behind is known to be over.
+func TestPeerStartedAgain(t *testing.T) {
+	now := time.Now()
+	p := newPeers(func() time.Time { return now })
+	const silent = time.Second
+	old := now
+	p.heard(&wire.Pulse{Node: 2, Seq: 500, SentNs: uint64(time.Hour)})
+	now = now.Add(100 * time.Millisecond)
+	p.heard(&wire.Pulse{Node: 2, Seq: 503, SentNs: uint64(time.Hour + 100*time.Millisecond)})
+	if p.gone(2, old, silent) {
+		t.Error("a peer that speaks is taken for dead")
+	}
+	now = now.Add(300 * time.Millisecond)
+	between := now
+	now = now.Add(100 * time.Millisecond)
+	p.heard(&wire.Pulse{Node: 2, Seq: 7, SentNs: 20})
+	if !p.gone(2, between, silent) {
+		t.Error("what the old process said before the new one spoke counts as alive")
+	}
+	now = now.Add(50 * time.Millisecond)
+	if p.gone(2, now, silent) {
+		t.Error("the new process is taken for dead")
+	}
+	var probe wire.Pulse
+	if p.probe(2, &probe); probe.EchoNs != 20 || probe.EchoDelayNs != uint64(50*time.Millisecond) {
+		t.Errorf("the probe echoes %d after %d ns, not the new process", probe.EchoNs, probe.EchoDelayNs)
+	}
+	if now = now.Add(silent); !p.gone(2, now, silent) {
+		t.Error("a silent peer is not taken for dead")
+	}
+}

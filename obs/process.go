@@ -1,0 +1,36 @@
+package obs
+
+import (
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+// Version is what the build recorded of itself.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "devel"
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if rev := settings["vcs.revision"]; rev != "" && v == "devel" {
+		v += "-" + rev[:min(len(rev), 12)]
+		if settings["vcs.modified"] == "true" {
+			v += "-modified"
+		}
+	}
+	return v
+}
+
+// MemoryBytes is the memory that the Go runtime holds, without what it has given back to the system.
+func MemoryBytes() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+}

@@ -1,0 +1,213 @@
+package owner
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Access is one read or write of a row at its owner.
+type Access struct {
+	Key     base.Key
+	Home    base.RegionID
+	From    base.RegionID // on whose behalf
+	Write   bool          // or locked to be written
+	At      base.Timestamp
+	Changes uint16 // the label's count of home changes
+	Pinned  bool
+}
+
+// Verdict is what the policy says to an access: the zero value leaves the row where it is.
+type Verdict struct {
+	To     base.RegionID
+	With   []base.Key // rows of the same home that should go along
+	Reason []byte     // travels with the move
+}
+
+// Homes is the policy of row homes (package home implements it). Its methods
+// are called from many goroutines, on the path of every statement.
+type Homes interface {
+	// Accessed tells of an access to a row that this node owns.
+	Accessed(Access) Verdict
+	// Moved tells of a move that was applied here, wherever it was decided.
+	Moved(Move)
+}
+
+// Move is a change of a row's home, as every replica of the shard learns it from the log.
+type Move struct {
+	Key      base.Key
+	From, To base.RegionID
+	TS       base.Timestamp
+	Bytes    int // of the log entry's copy of the row
+	Reason   []byte
+}
+
+// Proposal is a move that no statement carries out: the policy's answer to a
+// read, or rows that should go with another one.
+type Proposal struct {
+	Key      base.Key
+	From, To base.RegionID
+	Reason   []byte
+}
+
+const (
+	maxCounted = 256    // rows of one read that are told to the policy
+	maxMoves   = 10_000 // moves remembered
+)
+
+// moveLog remembers the newest moves.
+type moveLog struct {
+	mu    sync.Mutex
+	ring  []Move
+	next  int
+	total int64
+}
+
+func (l *moveLog) add(m Move) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total++
+	if len(l.ring) < maxMoves {
+		l.ring = append(l.ring, m)
+		return
+	}
+	l.ring[l.next] = m
+	l.next = (l.next + 1) % maxMoves
+}
+
+// Moves are the newest moves applied on this node, oldest first, and how many there were since it started.
+func (s *Set) Moves() ([]Move, int64) {
+	l := &s.moves
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append(slices.Clone(l.ring[l.next:]), l.ring[:l.next]...), l.total
+}
+
+// moved records a move from an applied entry.
+func (r *Replica) moved(w *wire.Write, ts base.Timestamp) {
+	m := Move{Key: base.Key(w.Key).Clone(), From: r.region, To: base.Label(w.Label).Home(), TS: ts, Bytes: len(w.Value), Reason: w.Reason}
+	r.set.moves.add(m)
+	if h := r.cfg.Homes; h != nil {
+		h.Moved(m)
+	}
+}
+
+// counted reports whether accesses are told to the policy. from is the region they are made for.
+func (r *Replica) counted(from base.RegionID) bool {
+	return r.cfg.Homes != nil && from != 0 && r.shard != base.MetaShard
+}
+
+func (r *Replica) access(key base.Key, l base.Label, from base.RegionID, write bool) Verdict {
+	if r.cfg.Movable != nil && !r.cfg.Movable(key) {
+		return Verdict{}
+	}
+	return r.cfg.Homes.Accessed(Access{Key: key, Home: l.Home(), From: from, Write: write, At: r.clock.Latest(), Changes: l.Changes(), Pinned: l.Pinned()})
+}
+
+// count tells the policy of the rows of a read. The answer of an exclusive
+// read advises the asker to move rows with his own writes; what else should move is proposed.
+func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode lock.Mode) {
+	if !r.counted(from) {
+		return
+	}
+	exclusive := x != nil && mode == lock.Exclusive
+	n := 0
+	for _, row := range rows {
+		if row.Absent {
+			continue
+		}
+		if n++; n > maxCounted {
+			return
+		}
+		v := r.access(row.Key, base.Label(row.Label), from, exclusive)
+		if v.To == 0 || v.To == r.region {
+			continue
+		}
+		if exclusive && v.To == from {
+			row.Advice = uint32(v.To)
+			r.mu.Lock()
+			if x.advice == nil {
+				x.advice = map[string][]byte{}
+			}
+			x.advice[string(row.Key)] = v.Reason
+			r.mu.Unlock()
+		} else {
+			r.propose1(Proposal{Key: base.Key(row.Key).Clone(), From: r.region, To: v.To, Reason: v.Reason})
+		}
+		r.proposeAll(v)
+	}
+}
+
+func (r *Replica) propose1(p Proposal) {
+	if r.cfg.Proposed != nil {
+		r.cfg.Proposed(p)
+	}
+}
+
+func (r *Replica) proposeAll(v Verdict) {
+	for _, k := range v.With {
+		r.propose1(Proposal{Key: k, From: r.region, To: v.To, Reason: v.Reason})
+	}
+}
+
+// blind tells the policy of a write whose row was not read first, and lets it
+// take the row along if nothing else depends on the row's home.
+func (e *evaluation) blind(w *wire.Write, p *place) {
+	from := base.RegionID(e.q.Txn.GatewayRegion)
+	if e.q.LockTerm != 0 || !e.r.counted(from) || w.Kind == wire.WriteKind_MOVE {
+		return
+	}
+	v := e.r.access(w.Key, p.v.Label, from, true)
+	if v.To == 0 || v.To == e.r.region {
+		return
+	}
+	if v.To == from && w.Follow && w.Move == 0 && w.Kind == wire.WriteKind_PUT {
+		w.Move, w.Soft, w.Reason = uint32(v.To), true, v.Reason
+	} else {
+		e.r.propose1(Proposal{Key: base.Key(w.Key).Clone(), From: e.r.region, To: v.To, Reason: v.Reason})
+	}
+	e.r.proposeAll(v)
+}
+
+// logged is the write as it goes to the log, with its label; nil if there is nothing to log.
+func (e *evaluation) logged(x *txnState, w *wire.Write, p *place, there bool) *wire.Write {
+	if !there && (w.Kind == wire.WriteKind_DELETE || w.Kind == wire.WriteKind_MOVE) {
+		return nil
+	}
+	l, moved := e.label(w, p, there)
+	w.Label = uint64(l)
+	if w.Kind != wire.WriteKind_MOVE && w.Move == 0 {
+		return w
+	}
+	out := &wire.Write{Kind: w.Kind, Key: w.Key, Value: w.Value, Label: w.Label}
+	if moved {
+		if out.Move, out.Reason = w.Move, w.Reason; len(out.Reason) == 0 {
+			out.Reason = x.advice[string(w.Key)]
+		}
+	}
+	if w.Kind == wire.WriteKind_MOVE {
+		if !moved && l.Pinned() == p.v.Label.Pinned() {
+			return nil // a repeated request: done already
+		}
+		out.Kind, out.Value = wire.WriteKind_PUT, slices.Clone(p.v.Value)
+		if out.Value == nil {
+			out.Value = []byte{}
+		}
+	}
+	return out
+}
+
+// tryLock takes a lock if it is free.
+func (r *Replica) tryLock(x *txnState, term uint64, s base.Span) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.current(x, term) {
+		return false, r.lost(x)
+	}
+	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, NoWait: true})
+	r.settle(ev)
+	return out == lock.Granted, err
+}

@@ -1,0 +1,26 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/history"
+)
+
+// A transaction of unknown outcome whose one write was seen has committed the other, which a delete then found. (Seed 2103.)
+func TestDeletesOfWhatUnknownTransactionsWrote(t *testing.T) {
+	rec := history.NewRecorder(func() int64 { return 0 })
+	a := rec.Begin(1, "r1")
+	a.Write("seen", "1.1")
+	a.Write("unseen", "1.2")
+	a.Unknown(0)
+	b := rec.Begin(2, "r1")
+	b.Delete("unseen")
+	b.Delete("never")
+	b.Commit(20)
+	o := &Outcome{History: rec.History(), bench: &bench{versions: map[[2]string]base.Timestamp{{"seen", "1.1"}: 10}}}
+	ops := o.canonical().Txns[1].Ops
+	if ops[0].Kind != history.OpDelete || ops[1].Kind != history.OpRead {
+		t.Errorf("the first delete found something, the second did not: %v", ops)
+	}
+}

@@ -1,0 +1,158 @@
+package sqlfront
+
+import (
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// A table's locality is part of its definition, in CockroachDB's words:
+//
+//	CREATE TABLE t (...) LOCALITY GLOBAL
+//
+// SHOW CREATE TABLE writes it as a comment for a version that no MySQL or MariaDB has, so that a dump
+// keeps it (clients send such comments on) and other servers can read the dump, too:
+//
+//	CREATE TABLE t (...) ENGINE=InnoDB ... /*!99999 LOCALITY GLOBAL */
+const (
+	localityForms = `LOCALITY\s+(?:GLOBAL|REGIONAL\s+BY\s+ROW|REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
+	localityMark  = "/*!99999 "
+	// localityOption carries the clause through the grammar, which lacks it, to the plan.
+	localityOption = "SECONDARY_ENGINE_ATTRIBUTE"
+)
+
+var (
+	reCreateTable  = regexp.MustCompile(`(?is)^\s*CREATE\s+TABLE\b`)
+	reMarkedClause = regexp.MustCompile(`(?is)/\*!99999\s+(` + localityForms + `)\s*\*/`)
+	rePlainClause  = regexp.MustCompile(`(?is)\b(` + localityForms + `)\s*;?\s*$`)
+)
+
+// rewriteCreate turns the locality clause of a CREATE TABLE into a table option.
+func rewriteCreate(q string) string {
+	if !reCreateTable.MatchString(q) {
+		return q
+	}
+	re := rePlainClause
+	if strings.Contains(q, localityMark) {
+		re = reMarkedClause
+	}
+	m := re.FindStringSubmatchIndex(q)
+	if m == nil {
+		return q
+	}
+	end := m[1]
+	if re == rePlainClause {
+		end = m[3]
+	}
+	clause := strings.ReplaceAll(q[m[2]:m[3]], `"`, "'")
+	return q[:m[0]] + localityOption + ` = "` + clause + `"` + q[end:]
+}
+
+// createTable keeps for [sqlDatabase.CreateTable] what the engine does not pass on to it.
+func (b *builder) createTable(s *Session, n *plan.CreateTable) error {
+	s.create = tableOptions{}
+	if c, ok := n.TableOpts["comment"].(string); ok {
+		s.create.comment = c
+	}
+	if text, ok := n.TableOpts[strings.ToLower(localityOption)].(string); ok && len(text) > 9 && strings.EqualFold(text[:9], "LOCALITY ") {
+		l, bad := b.g.parseLocality(strings.TrimSpace(text[9:]))
+		if bad != "" {
+			return invalid(bad)
+		}
+		s.create.locality = l
+	}
+	return nil
+}
+
+// tableOptions are those of the table that the statement creates.
+type tableOptions struct {
+	comment  string
+	locality locality
+}
+
+// showCreate completes SHOW CREATE TABLE by the locality, unless it is the
+// usual one, and shows ENUM and SET defaults as text, not as numbers.
+func (b *builder) showCreate(ctx *sql.Context, s *Session, n *plan.ShowCreateTable, row sql.Row) (sql.RowIter, error) {
+	rt, ok := n.Child.(*plan.ResolvedTable)
+	if !ok || s.explained == n {
+		return nil, nil
+	}
+	t := tableOf(rt.Table)
+	if t == nil {
+		return nil, nil
+	}
+	sch := n.TargetSchema().Copy()
+	for _, c := range sch {
+		if err := textDefault(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	shown, err := n.WithTargetSchema(sch)
+	if err != nil {
+		return nil, err
+	}
+	s.explained = shown
+	it, err := b.base.ExecBuilder.Build(ctx, shown, row)
+	if err != nil || t.t.desc.Locality.Kind == byRow {
+		return it, err
+	}
+	return &clauseIter{it, " " + localityMark + "LOCALITY " + b.g.localityText(t.t.desc.Locality) + " */"}, nil
+}
+
+// textDefault makes the literal default of an ENUM or SET column a string.
+func textDefault(ctx *sql.Context, c *sql.Column) error {
+	d := c.Default
+	if d == nil || !d.IsLiteral() || !types.IsEnum(c.Type) && !types.IsSet(c.Type) {
+		return nil
+	}
+	v, err := d.Eval(ctx, nil)
+	if err != nil || v == nil {
+		return err
+	}
+	var text string
+	switch typ := c.Type.(type) {
+	case sql.EnumType:
+		i, _, err := typ.Convert(ctx, v)
+		if err != nil {
+			return err
+		}
+		text, _ = typ.At(int(i.(uint16)))
+	case sql.SetType:
+		i, _, err := typ.Convert(ctx, v)
+		if err != nil {
+			return err
+		}
+		if text, err = typ.BitsToString(i.(uint64)); err != nil {
+			return err
+		}
+	}
+	c.Default, err = sql.NewColumnDefaultValue(expression.NewLiteral(text, types.LongText), types.LongText, true, false, true)
+	return err
+}
+
+// clauseIter appends to the statement in the second column.
+type clauseIter struct {
+	sql.RowIter
+	clause string
+}
+
+// Next implements sql.RowIter.
+func (i *clauseIter) Next(ctx *sql.Context) (sql.Row, error) {
+	row, err := i.RowIter.Next(ctx)
+	if err != nil || len(row) < 2 {
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	row = row.Copy()
+	if text, ok := row[1].(string); ok {
+		row[1] = text + i.clause
+	}
+	return row, nil
+}
