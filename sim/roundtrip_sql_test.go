@@ -15,7 +15,7 @@ import (
 // sqlConn is one connection to the node of a region.
 func (l *rtLab) sqlConn(r base.RegionID, database string) (*sql.DB, *sql.Conn) {
 	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net, cfg.DBName = "root", "tcp", database
+	cfg.User, cfg.Net, cfg.DBName, cfg.Logger = "root", "tcp", database, &mysql.NopLogger{}
 	for _, h := range l.w.hosts {
 		if h.region == r {
 			cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return h.up().sql.dial(ctx) }

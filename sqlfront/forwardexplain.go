@@ -59,7 +59,7 @@ func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, r
 	if !n.Format.Analyze {
 		where = b.g.explained(ctx, s)
 	}
-	if where == "" && n.Format.Plan && !n.Format.Analyze {
+	if where == "" && !(n.Format.Analyze && n.Format.Plan) {
 		return nil, nil
 	}
 	s.explained = n
@@ -80,9 +80,7 @@ func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, r
 					r[i] = nil
 				}
 			}
-			if where != "" {
-				r[1], r[len(r)-1] = strings.ToUpper(statementKind(explainedText(ctx))), "Execution: "+where
-			}
+			r[1], r[len(r)-1] = strings.ToUpper(statementKind(explainedText(ctx))), "Execution: "+where
 		}
 	case n.Format.Analyze:
 		rows = append(rows, sql.Row{fmt.Sprintf("WAN: %.1f round trips, %d bytes", float64(s.trace.Hops()-hops)/2, s.trace.Bytes()-bytes)})

@@ -156,7 +156,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		}
 		lost := s.aborted
 		h.cleanUp(s, lost)
-		if !lost || !first || sent || time.Since(start) > retryFor || ctx.Err() != nil {
+		if !lost || !first || sent || time.Since(start) >= retryFor || ctx.Err() != nil {
 			break
 		}
 		if explicit && t != nil {
