@@ -49,15 +49,15 @@ func (e execution) elsewhere(own base.RegionID) bool {
 // forward sends a statement to the region of its rows if that pays; done is false if it has to run here.
 func (h *handler) forward(ctx context.Context, s *Session, c *mysql.Conn, query string, p *mysql.PrepareData, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
 	g := h.g
-	if g.fwd == nil || s.noForward || s.remote || !changesRows(query) || len(g.db.Topology().Regions) < 2 || s.GetIgnoreAutoCommit() || !s.autocommit() {
+	if g.fwd == nil || s.noForward || s.remote || !changesRows(query) || len(g.db.Topology().Regions) < 2 || s.GetIgnoreAutoCommit() {
 		return false, nil
 	}
 	if t := s.txn(); t != nil && (t.kv != nil || t.over || t.snap != nil || t.readOnly) {
 		return false, nil
 	}
 	_ = s.CommandBegin()
-	sctx, err := h.sm.NewContextWithQuery(ctx, c, query)
-	if err != nil {
+	sctx := sql.NewContext(ctx, sql.WithSession(s))
+	if s.explicit(sctx) {
 		return false, nil
 	}
 	var binds map[string]*querypb.BindVariable
@@ -70,6 +70,9 @@ func (h *handler) forward(ctx context.Context, s *Session, c *mysql.Conn, query 
 	}
 	ex := g.execution(sctx, s, r, args)
 	if !ex.elsewhere(g.db.Region()) {
+		return false, nil
+	}
+	if sctx, err = h.sm.NewContextWithQuery(ctx, c, query); err != nil {
 		return false, nil
 	}
 	q := g.forwardRequest(s, query, p != nil, binds)
@@ -171,17 +174,6 @@ func (g *gateway) execution(ctx *sql.Context, s *Session, r *route, args []liter
 	if keys == nil || triggersBound(snap.db(db)) {
 		return ex
 	}
-	need := fastPrivilege[r.kind]
-	if r.kind == fastInsert {
-		need = []sql.PrivilegeType{sql.PrivilegeType_Insert, sql.PrivilegeType_Update}
-		if r.replace {
-			need[1] = sql.PrivilegeType_Delete
-		}
-	}
-	if !g.engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, sql.NewPrivilegedOperation(
-		sql.PrivilegeCheckSubject{Database: t.desc.DB, Table: t.desc.Name}, need...)) {
-		return ex // it is refused here
-	}
 	for _, k := range keys {
 		n, region := g.db.Owner(k)
 		switch {
@@ -193,7 +185,23 @@ func (g *gateway) execution(ctx *sql.Context, s *Session, r *route, args []liter
 			ex.several = true
 		}
 	}
+	if ex.elsewhere(g.db.Region()) && !g.privileged(ctx, r, t) {
+		return execution{} // it is refused here
+	}
 	return ex
+}
+
+// privileged reports whether the user may do all that the statement does, to the table as a whole.
+func (g *gateway) privileged(ctx *sql.Context, r *route, t *table) bool {
+	need := fastPrivilege[r.kind]
+	if r.kind == fastInsert {
+		need = []sql.PrivilegeType{sql.PrivilegeType_Insert, sql.PrivilegeType_Update}
+		if r.replace {
+			need[1] = sql.PrivilegeType_Delete
+		}
+	}
+	return g.engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, sql.NewPrivilegedOperation(
+		sql.PrivilegeCheckSubject{Database: t.desc.DB, Table: t.desc.Name}, need...))
 }
 
 // forwardRequest is a statement with all that its meaning takes from the session; nil if something cannot travel.

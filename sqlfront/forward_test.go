@@ -402,3 +402,35 @@ func mysqlCode(err error) uint16 {
 	}
 	return 0
 }
+
+// BenchmarkLocalUpdate is an UPDATE of an own row with and without the look at where it should run.
+func BenchmarkLocalUpdate(b *testing.B) {
+	_, c, _, _ := startPair(b, 0)
+	exec(b, c, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	exec(b, c, "INSERT INTO t VALUES (1, 0)")
+	for _, mode := range []string{"ON", "OFF"} {
+		b.Run("godwit_forward="+mode, func(b *testing.B) {
+			conn, err := c.Conn(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer conn.Close()
+			exec(b, conn, "SET godwit_forward = "+mode)
+			b.ReportAllocs()
+			for b.Loop() {
+				exec(b, conn, "UPDATE t SET a = a + 1 WHERE id = 1")
+			}
+		})
+	}
+}
+
+// BenchmarkForwardedUpdate is an UPDATE that another gateway executes, without a network.
+func BenchmarkForwardedUpdate(b *testing.B) {
+	_, c, us, _ := startPair(b, 0)
+	exec(b, us, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	exec(b, us, "INSERT INTO t VALUES (1, 0)")
+	b.ReportAllocs()
+	for b.Loop() {
+		exec(b, c, "UPDATE t SET a = a + 1 WHERE id = 1")
+	}
+}
