@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -76,6 +77,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		r.mu.Unlock()
 		return err
 	}
+	r.group.Push()
 	select {
 	case p := <-done:
 		return r.complete(x, &ev, p, resp)
@@ -164,18 +166,39 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 }
 
 // look evaluates all writes on one view; gaps are locks that are missing, soft
-// those of moves that can be left out.
+// those of moves that can be left out. What the transaction has seen under its locks is not looked up again.
 func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]base.Span, err error) {
 	r := e.r
-	rd := r.store.NewReader()
-	defer rd.Close()
+	r.mu.Lock()
+	seen := x.seen
+	r.mu.Unlock()
+	var rd *store.Reader // opened when first needed
+	view := func() *store.Reader {
+		if rd == nil {
+			rd = r.store.NewReader()
+		}
+		return rd
+	}
+	defer func() {
+		if rd != nil {
+			rd.Close()
+		}
+	}()
 	e.writes, e.foreign, e.handover, e.since = e.q.Writes[:0:0], nil, nil, 0
 	var exists base.Key
 	var movers []*wire.Write // as handover: whose gaps those are, if they can be left out
 	for _, w := range e.q.Writes {
-		p, err := locate(rd, w.Key)
-		if err != nil {
-			return nil, nil, err
+		if (w.Kind == wire.WriteKind_PUT || w.Kind == wire.WriteKind_DELETE) && w.Pin == wire.Pin_KEEP && r.ownsSection(w.Key) {
+			// Whether the key is there changes neither its owner nor its label.
+			w.Label, w.Move = uint64(base.MakeLabel(r.region, 0, 0)), 0
+			e.writes = append(e.writes, w)
+			continue
+		}
+		p, known := recall(seen, w.Key)
+		if !known || w.Kind == wire.WriteKind_MOVE { // that logs the value
+			if p, err = locate(view(), w.Key); err != nil {
+				return nil, nil, err
+			}
 		}
 		if p.owner != r.id {
 			e.foreign = append(e.foreign, p.foreign(w.Key))
@@ -187,24 +210,25 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			exists = w.Key
 		}
 		if there && !e.counted {
-			e.blind(w, &p)
+			e.blind(x, w, &p)
 		}
 		out := e.logged(x, w, &p, there)
 		if out == nil {
 			continue
 		}
 		e.writes = append(e.writes, out)
-		s, err := r.writeSpans(rd, out)
+		if !r.handsOver(out) {
+			continue
+		}
+		s, err := r.writeSpans(view(), out)
 		if err != nil {
 			return nil, nil, err
 		}
-		if !s.IsPoint() {
-			e.handover = append(e.handover, s)
-			if out.Move == 0 || !w.Soft {
-				w = nil
-			}
-			movers = append(movers, w)
+		e.handover = append(e.handover, s)
+		if out.Move == 0 || !w.Soft {
+			w = nil
 		}
+		movers = append(movers, w)
 	}
 	e.counted = true
 	if len(e.foreign) > 0 {
@@ -245,12 +269,15 @@ func (e *evaluation) label(w *wire.Write, p *place, there bool) (l base.Label, m
 		if w.Pin != wire.Pin_KEEP {
 			old = old.WithPinned(w.Pin == wire.Pin_PIN)
 		}
-		if to := base.RegionID(w.Move); to != 0 && to != old.Home() {
+		if to := base.RegionID(w.Move); to != 0 && to != old.Home() && !e.r.ownsSection(w.Key) {
 			return old.WithHome(to), true
 		}
 		return old, false
 	}
 	home := base.RegionID(w.Home)
+	if e.r.ownsSection(w.Key) {
+		home = e.r.region
+	}
 	if home == 0 {
 		home = base.RegionID(e.q.Txn.GatewayRegion)
 	}
@@ -274,7 +301,7 @@ type proposed struct {
 }
 
 // propose assigns the timestamp and hands the command to the group, in one
-// order (I2): what is assigned later is higher and lies behind it in the log.
+// order (I2): what is assigned later is higher and lies behind it in the log. The caller pushes the group.
 func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan proposed, error) {
 	q := e.q
 	r.propMu.Lock()
@@ -340,7 +367,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		_ = r.clock.Observe(e.ts)
 	}
 	done := make(chan proposed, 1)
-	r.group.ProposeAsync(cmd, term, func(res any, index uint64, err error) {
+	r.group.Enqueue(cmd, term, func(res any, index uint64, err error) {
 		p := proposed{index: index, err: err}
 		if err == nil {
 			p.out, _ = res.(outcome)

@@ -31,6 +31,10 @@ type Directory interface {
 type Consensus interface {
 	Propose(ctx context.Context, cmd *wire.Command, term uint64) (result any, index uint64, err error)
 	ProposeAsync(cmd *wire.Command, term uint64, done func(result any, index uint64, err error))
+	// Enqueue is ProposeAsync that takes effect, at the latest, with the Push after it.
+	Enqueue(cmd *wire.Command, term uint64, done func(result any, index uint64, err error))
+	// Push may apply entries, and so call the replica, before it returns.
+	Push()
 	Leader() (base.NodeID, uint64)
 	// Hops is the number of one-way WAN crossings a proposal waits for.
 	Hops() int

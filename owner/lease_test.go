@@ -53,6 +53,10 @@ func (q *quiet) ProposeAsync(cmd *wire.Command, term uint64, done func(any, uint
 		done(res[0], i, err)
 	})
 }
+func (q *quiet) Enqueue(cmd *wire.Command, term uint64, done func(any, uint64, error)) {
+	q.ProposeAsync(cmd, term, done)
+}
+func (q *quiet) Push() {}
 func (q *quiet) apply() {
 	for q.waiting() > 0 {
 		q.mu.Lock()

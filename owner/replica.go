@@ -82,6 +82,7 @@ type txnState struct {
 	hi       base.Timestamp // upper bound of the vote
 	since    time.Time      // when prepared
 	keys     []base.Key     // of its writes, sorted; set with phase
+	seen     []seenKey      // keys read under its exclusive locks; only appended to
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
 	advice   map[string][]byte // reasons of the moves advised to it, by key

@@ -24,7 +24,7 @@ func forwardStage(t *testing.T, play func(s *stage, l *rtLab, c *sql.Conn)) {
 	var s *stage
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, Delay: even(3, 50*time.Millisecond), LAN: time.Millisecond,
-			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond, SQL: true}
+			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond, SQL: true, Stay: true}
 		s = &stage{newWorld(cfg), t}
 		for _, h := range s.hosts {
 			h.boot()

@@ -340,11 +340,6 @@ func (m *mixed) ownWrites() {
 // moves takes rows home without writing them.
 func (m *mixed) moves() {
 	names := m.some(4)
-	m.mu.Lock()
-	for _, k := range names {
-		m.moved[k] = struct{}{}
-	}
-	m.mu.Unlock()
 	m.run("move", m.opts(), func(t *tx) error {
 		for _, k := range names {
 			t.move(k)

@@ -215,7 +215,7 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg := Config{Seed: 1, Regions: n, NodesPerRegion: 1, Shards: 2, Delay: m.OneWays(), LAN: 250 * time.Microsecond,
-				ClockBound: 100 * time.Microsecond, GCAge: time.Hour, SQL: true}
+				ClockBound: 100 * time.Microsecond, GCAge: time.Hour, SQL: true, Stay: true}
 			cryptotest.SetGlobalRandom(t, 1)
 			runtime.GC()
 			runtime.GC()

@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// A MOVE changes nothing but the home of a row that is there, or its pin; it is logged as a PUT of the value found.
+// A MOVE changes nothing but the home of a row that is there, or its pin; it is logged with the value found.
 type WriteKind int32
 
 const (
