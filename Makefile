@@ -4,7 +4,7 @@ GO    := go
 BIN   := bin/godwit
 SEEDS ?= 100
 
-.PHONY: build etcd demo test e2e race lint fmt soak bench proto clean
+.PHONY: build etcd demo test e2e race lint fmt soak bench pgo proto clean
 
 build: ## the one binary
 	$(GO) build -tags $(TAGS) -o $(BIN) ./cmd/godwit
@@ -22,7 +22,7 @@ e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./e2e -count=1 -timeout 40m
 
 race: ## the core packages under the race detector
-	$(GO) test -race -tags $(TAGS) ./base ./clock ./lock ./wan ./store ./group ./owner ./txn ./cluster ./kv/... ./history
+	$(GO) test -race -tags $(TAGS) ./base ./clock ./home ./lock ./wan ./store ./group ./owner ./txn ./cluster ./kv/... ./history
 
 lint: ## format, vet, staticcheck, import table
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || (echo "run make fmt"; exit 1)
@@ -38,6 +38,10 @@ soak: ## many seeds of the simulation: make soak SEEDS=1000
 
 bench: build ## the figures of docs/
 	$(BIN) bench list
+
+pgo: ## remake cmd/godwit/default.pgo, by which the compiler optimises; needs sysbench
+	$(GO) build -pgo off -trimpath -tags $(TAGS) -o $(BIN) ./cmd/godwit
+	./cmd/godwit/pgo.sh $(BIN)
 
 proto: ## regenerate wire/*.pb.go; needs protoc, protoc-gen-go and protoc-gen-go-vtproto
 	protoc --go_out=. --go_opt=paths=source_relative --go-vtproto_out=. \

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func runPeers(ctx context.Context, p Params) (err error) {
 	if err := os.WriteFile(b.script, peersLua, 0o644); err != nil {
 		return err
 	}
-	c := wanemu.Config{RTT: peerRTT, Seed: 7}
+	c := wanemu.Config{RTT: peerRTT, Seed: 7, Congestion: cmp.Or(os.Getenv("PEERS_CC"), "cubic")}
 	for i, r := range peerRegions {
 		c.Sites = append(c.Sites, wanemu.Site{Name: r, Region: r, IP: fmt.Sprintf("10.77.%d.1", i+1)})
 	}

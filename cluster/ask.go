@@ -52,6 +52,21 @@ func (c *Cluster) onAsk(ctx context.Context, from base.NodeID, body []byte) (wan
 			return nil, err
 		}
 		return &wire.AskResponse{Body: b}, nil
+	case askFresh:
+		var f freshQuery
+		if err := json.Unmarshal(q.Body, &f); err != nil {
+			return nil, base.Errorf(base.CodeInvalid, "malformed request from node %d: %v", from, err)
+		}
+		b, err := json.Marshal(c.onFresh(f))
+		if err != nil {
+			return nil, err
+		}
+		return &wire.AskResponse{Body: b}, nil
+	}
+	if c.o.Answer != nil {
+		if b, err := c.o.Answer(q.Name, q.Body); b != nil || err != nil {
+			return &wire.AskResponse{Body: b}, err
+		}
 	}
 	return nil, base.Errorf(base.CodeInvalid, "node %d asks for %q, which this version does not know", from, q.Name)
 }
@@ -194,6 +209,32 @@ func (c *Cluster) ask(ctx context.Context, n base.NodeID) *part {
 		return nil
 	}
 	return p
+}
+
+// AskRegion asks the other nodes of this node's region a question that their
+// Options.Answer knows; those that do not answer in time are left out.
+func (c *Cluster) AskRegion(ctx context.Context, name string) (answers [][]byte) {
+	t := c.Topology()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, n := range t.Nodes {
+		if n.ID == c.o.Self || n.Gone || n.Region != t.RegionOf(c.o.Self) {
+			continue
+		}
+		wg.Go(func() {
+			var res wire.AskResponse
+			if c.o.Transport.Call(ctx, n.ID, wire.KindAsk, &wire.AskRequest{Name: name}, &res) != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers = append(answers, res.Body)
+		})
+	}
+	wg.Wait()
+	return answers
 }
 
 // Register adds the handlers of a running node.

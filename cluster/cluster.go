@@ -63,6 +63,8 @@ type Options struct {
 	OnSilent func(base.NodeID)
 	// Local fills what only this process knows of itself.
 	Local func(*NodeStatus)
+	// Answer answers questions of other nodes that this package does not know (AskRegion); nil, nil: neither does it. May be nil.
+	Answer func(name string, body []byte) ([]byte, error)
 	// PulseEvery is the time between pulses. Default 100 ms.
 	PulseEvery time.Duration
 	// SilentAfter is how long no pulse may come from a node before OnSilent. Default ten pulses.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
@@ -50,6 +52,9 @@ type Node struct {
 	db      *txn.DB
 	cluster *cluster.Cluster
 	sql     *sqlfront.Server
+	homes   *homes // nil: rows move only by statements
+	mover   *txn.Mover
+	movable atomic.Pointer[func(base.Key) bool]
 	stats   *obs.Statements
 	began   time.Time
 
@@ -77,6 +82,8 @@ type Parts struct {
 	Log       *slog.Logger
 	GCAge     time.Duration
 	Seed      uint64
+	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
+	Homes *home.Params
 	// SQLListen is where MySQL clients connect; empty serves no SQL.
 	SQLListen string
 	// SQLListener is used instead of SQLListen if set.
@@ -115,13 +122,17 @@ func (n *Node) assemble(p Parts) (err error) {
 	}
 	dir := &directory{}
 	ho := group.HostOptions{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Logger: p.Log, Seed: p.Seed,
-		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) }}
+		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) },
+		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
 	oc := owner.Config{Self: p.Identity.Node, Store: p.Store, Clock: n.clock, Transport: p.Transport, Directory: dir, Logger: p.Log,
 		Alone:  func() bool { return dir.Alone() },
 		Ahead:  func() time.Duration { return dir.MetaLead() },
 		Groups: func() []base.GroupID { return dir.Topology().Groups() },
 		Gone:   func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
 		GCAge:  p.GCAge}
+	if err := n.makeHomes(p, dir, &oc); err != nil {
+		return err
+	}
 	tc := txn.Config{Self: p.Identity.Node, Transport: p.Transport, Clock: n.clock, Directory: dir, Logger: p.Log,
 		Alone:    func() bool { return dir.Alone() },
 		Topology: func() *base.Topology { return dir.Topology() }}
@@ -146,6 +157,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		},
 		SaveTopology: func(t *base.Topology) error { return saveJSON(p.Store, recTopology, t) },
 		Local:        n.describe,
+		Answer:       n.answer,
 	})
 	n.mu.Lock()
 	n.cluster, dir.Cluster = c, c
@@ -170,6 +182,10 @@ func (n *Node) assemble(p Parts) (err error) {
 	tc.Region = n.cluster.Topology().RegionOf(p.Identity.Node)
 	n.db = txn.New(tc)
 	n.closeFirst(func() error { n.db.Close(); return nil })
+	n.mu.Lock()
+	n.mover = txn.NewMover(n.db, n.expand)
+	n.mu.Unlock()
+	n.closeFirst(func() error { n.mover.Close(); return nil })
 	n.cluster.Start(n.db)
 	n.closeFirst(func() error { n.cluster.Close(); return nil })
 	if p.SQLListen == "" && p.SQLListener == nil {
@@ -186,7 +202,8 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+	knobs := &settings{groups: []settingGroup{n.homeSettings()}}
+	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
 	var srv *sqlfront.Server
@@ -215,6 +232,8 @@ func (n *Node) serveSQL(p Parts) {
 		return
 	}
 	n.sql, n.sqlAddr = srv, srv.Addr().String()
+	movable := srv.Movable
+	n.movable.Store(&movable)
 	close(n.ready)
 	n.mu.Unlock()
 	if err := srv.Serve(); err != nil && !n.stopped() {

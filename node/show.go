@@ -6,11 +6,26 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sqlfront"
 )
 
 // maxShown bounds the rows of SHOW GODWIT LOCKS and TRANSACTIONS.
 const maxShown = 10_000
+
+// maxHeatShown bounds the rows of SHOW GODWIT HEAT.
+const maxHeatShown = 200
+
+// rowName names a row by its table and primary key, as far as this node can tell.
+func (n *Node) rowName(k base.Key) string {
+	n.mu.Lock()
+	srv := n.sql
+	n.mu.Unlock()
+	if srv != nil {
+		return srv.RowName(k)
+	}
+	return k.String()
+}
 
 // show answers SHOW GODWIT statements; it implements sqlfront.Cluster.
 type show struct{ n *Node }
@@ -46,6 +61,23 @@ func (s show) Status(ctx context.Context, topic string) (columns []string, rows 
 			}
 		}
 		columns, rows = sqlfront.JobTable(jobs)
+	case "moves":
+		columns = []string{"at", "row", "from_region", "to_region", "by", "why", "cost", "bytes", "dry_run"}
+		t := n.cluster.Topology()
+		for _, m := range n.moves(ctx) {
+			by, why := m.trigger()
+			rows = append(rows, []string{m.time(), n.rowName(m.Key), t.RegionName(m.From), t.RegionName(m.To), by, why, m.cost(), fmt.Sprint(m.Bytes), fmt.Sprint(m.Dry)})
+		}
+		rows = rows[max(0, len(rows)-maxShown):]
+	case "heat":
+		columns = []string{"row", "home_region", "heat", "last_region", "run", "stays", "correlated"}
+		t := n.cluster.Topology()
+		for _, h := range n.homes.Top(maxHeatShown, n.clock.Latest()) {
+			if h.Key == nil {
+				continue
+			}
+			rows = append(rows, []string{n.rowName(h.Key), t.RegionName(h.Home), h.Heat.Heat.String(), t.RegionName(h.Last), fmt.Sprint(h.Run), h.Stay.String(), fmt.Sprint(h.With)})
+		}
 	case "locks":
 		columns = []string{"group", "span", "mode", "txn", "granted"}
 		for _, r := range n.owners.Replicas() {

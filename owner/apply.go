@@ -112,7 +112,7 @@ func (r *Replica) put(b *store.Batch, writes []*wire.Write, ts base.Timestamp, i
 			Label:  base.Label(w.Label).WithWriter(r.region, index),
 			Writer: base.GroupIndex{Region: r.region, Index: index},
 		})
-		if w.Move != 0 {
+		if w.Move != 0 || w.Kind == wire.WriteKind_MOVE {
 			r.moved(w, ts)
 		}
 	}

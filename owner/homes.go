@@ -14,6 +14,7 @@ type Access struct {
 	Key     base.Key
 	Home    base.RegionID
 	From    base.RegionID // on whose behalf
+	Txn     base.TxnID    // zero: a snapshot read
 	Write   bool          // or locked to be written
 	At      base.Timestamp
 	Changes uint16 // the label's count of home changes
@@ -36,12 +37,14 @@ type Homes interface {
 	Moved(Move)
 }
 
-// Move is a change of a row's home, as every replica of the shard learns it from the log.
+// Move is a change of a row's home, or only of its pin (then From is To), as every replica of the shard learns it from the log.
 type Move struct {
 	Key      base.Key
 	From, To base.RegionID
 	TS       base.Timestamp
-	Bytes    int // of the log entry's copy of the row
+	Changes  uint16 // how often the row has moved, modulo 1024
+	Alone    bool   // not along with a write of the row
+	Bytes    int    // of the log entry's copy of the row
 	Reason   []byte
 }
 
@@ -88,7 +91,8 @@ func (s *Set) Moves() ([]Move, int64) {
 
 // moved records a move from an applied entry.
 func (r *Replica) moved(w *wire.Write, ts base.Timestamp) {
-	m := Move{Key: base.Key(w.Key).Clone(), From: r.region, To: base.Label(w.Label).Home(), TS: ts, Bytes: len(w.Value), Reason: w.Reason}
+	m := Move{Key: base.Key(w.Key).Clone(), From: r.region, To: base.Label(w.Label).Home(), TS: ts,
+		Changes: base.Label(w.Label).Changes(), Alone: w.Kind == wire.WriteKind_MOVE, Bytes: len(w.Value), Reason: w.Reason}
 	r.set.moves.add(m)
 	if h := r.cfg.Homes; h != nil {
 		h.Moved(m)
@@ -100,20 +104,25 @@ func (r *Replica) counted(from base.RegionID) bool {
 	return r.cfg.Homes != nil && from != 0 && r.shard != base.MetaShard
 }
 
-func (r *Replica) access(key base.Key, l base.Label, from base.RegionID, write bool) Verdict {
+func (r *Replica) access(key base.Key, l base.Label, from base.RegionID, txn base.TxnID, write bool) Verdict {
 	if r.cfg.Movable != nil && !r.cfg.Movable(key) {
 		return Verdict{}
 	}
-	return r.cfg.Homes.Accessed(Access{Key: key, Home: l.Home(), From: from, Write: write, At: r.clock.Latest(), Changes: l.Changes(), Pinned: l.Pinned()})
+	return r.cfg.Homes.Accessed(Access{Key: key, Home: l.Home(), From: from, Txn: txn, Write: write, At: r.clock.Latest(), Changes: l.Changes(), Pinned: l.Pinned()})
 }
 
-// count tells the policy of the rows of a read. The answer of an exclusive
+// count tells the policy of the rows of a read. (Ranges that are only read do not count: who looks through a
+// table is not at home there.) The answer of an exclusive
 // read advises the asker to move rows with his own writes; what else should move is proposed.
 func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode lock.Mode) {
 	if !r.counted(from) {
 		return
 	}
 	exclusive := x != nil && mode == lock.Exclusive
+	var id base.TxnID
+	if x != nil {
+		id = x.id
+	}
 	n := 0
 	for _, row := range rows {
 		if row.Absent {
@@ -122,7 +131,7 @@ func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode l
 		if n++; n > maxCounted {
 			return
 		}
-		v := r.access(row.Key, base.Label(row.Label), from, exclusive)
+		v := r.access(row.Key, base.Label(row.Label), from, id, exclusive)
 		if v.To == 0 || v.To == r.region {
 			continue
 		}
@@ -155,12 +164,12 @@ func (r *Replica) proposeAll(v Verdict) {
 
 // blind tells the policy of a write whose row was not read first, and lets it
 // take the row along if nothing else depends on the row's home.
-func (e *evaluation) blind(w *wire.Write, p *place) {
+func (e *evaluation) blind(x *txnState, w *wire.Write, p *place) {
 	from := base.RegionID(e.q.Txn.GatewayRegion)
 	if e.q.LockTerm != 0 || !e.r.counted(from) || w.Kind == wire.WriteKind_MOVE {
 		return
 	}
-	v := e.r.access(w.Key, p.v.Label, from, true)
+	v := e.r.access(w.Key, p.v.Label, from, x.id, true)
 	if v.To == 0 || v.To == e.r.region {
 		return
 	}
@@ -192,8 +201,7 @@ func (e *evaluation) logged(x *txnState, w *wire.Write, p *place, there bool) *w
 		if !moved && l.Pinned() == p.v.Label.Pinned() {
 			return nil // a repeated request: done already
 		}
-		out.Kind, out.Value = wire.WriteKind_PUT, slices.Clone(p.v.Value)
-		if out.Value == nil {
+		if out.Value = slices.Clone(p.v.Value); out.Value == nil {
 			out.Value = []byte{}
 		}
 	}
@@ -207,7 +215,7 @@ func (r *Replica) tryLock(x *txnState, term uint64, s base.Span) (bool, error) {
 	if !r.current(x, term) {
 		return false, r.lost(x)
 	}
-	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, NoWait: true})
+	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, Policy: lock.NoWait})
 	r.settle(ev)
 	return out == lock.Granted, err
 }

@@ -63,9 +63,7 @@ func (m *mixed) homed() base.RegionID {
 
 func (m *mixed) opts() kv.Options {
 	o := kv.Options{}
-	if m.rng.IntN(100) < m.w.cfg.NoWait {
-		o.Policy = kv.NoWait
-	}
+	o.Policy = policy(m.rng.IntN(100), m.w.cfg.NoWait)
 	if m.rng.IntN(4) == 0 {
 		o.LockTimeout = 300 * time.Millisecond
 	}
@@ -340,11 +338,6 @@ func (m *mixed) ownWrites() {
 // moves takes rows home without writing them.
 func (m *mixed) moves() {
 	names := m.some(4)
-	m.mu.Lock()
-	for _, k := range names {
-		m.moved[k] = struct{}{}
-	}
-	m.mu.Unlock()
 	m.run("move", m.opts(), func(t *tx) error {
 		for _, k := range names {
 			t.move(k)

@@ -33,7 +33,7 @@ type Outcome struct {
 func Run(cfg Config) *Outcome {
 	o := &Outcome{Config: cfg, Faults: Compose(&cfg)}
 	w := newWorld(cfg)
-	b := &bench{w: w, ks: newKeyspace(), stop: make(chan struct{}), versions: map[[2]string]base.Timestamp{}, moved: map[string]struct{}{},
+	b := &bench{w: w, ks: newKeyspace(), stop: make(chan struct{}), versions: map[[2]string]base.Timestamp{},
 		kinds: map[string]*[3]int{}, through: map[int64]int{}, errors: map[string]int{}}
 	b.rec = history.NewRecorder(func() int64 { return int64(w.now()) })
 	o.bench = b
@@ -170,9 +170,6 @@ func (o *Outcome) checkTimestamps() error {
 		}
 		for _, op := range t.Ops {
 			if op.Kind != history.OpWrite {
-				continue
-			}
-			if _, moved := o.bench.moved[op.Key]; moved {
 				continue
 			}
 			if ts, ok := o.bench.versions[[2]string{op.Key, op.Value}]; ok && uint64(ts) != t.Timestamp {

@@ -35,6 +35,7 @@ type world struct {
 	errs  []error // what went wrong; guarded by mu
 	dying sync.WaitGroup
 	lives atomic.Int64
+	homes homes
 }
 
 // host is a machine: its disk and clock outlive the processes on it.
@@ -184,6 +185,7 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 	if w.cfg.GCAge < w.cfg.Duration {
 		oc.GCInterval = time.Second
 	}
+	oc.Homes = tap{oc.Homes, &w.homes}
 }
 
 // crash kills the process and loses what the disk had not synced.
@@ -227,7 +229,7 @@ func (w *world) lie(stop <-chan struct{}) {
 
 // bury ends the goroutines of a dead process; nobody hears of them any more.
 func (w *world) bury(l *life) {
-	w.dying.Go(func() { _ = l.node.Close(context.Background()) })
+	w.dying.Go(func() { _ = l.node.Kill() })
 }
 
 // shutdown stops a process in good order.

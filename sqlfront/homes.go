@@ -303,6 +303,52 @@ func (s *Server) MoveRow(ctx context.Context, tx kv.Txn, kr kv.Row, to base.Regi
 	return t.moveRow(ctx, tx, kr, to, opts)
 }
 
+// RowName is a row's table and primary key, for people: where a key does not hold a column's value,
+// but only how it sorts, its bytes.
+func (s *Server) RowName(key base.Key) string {
+	snap := s.g.catalog.snap.Load()
+	if snap == nil || snap.byID[key.Table()] == nil || key.Index() != 0 {
+		return key.String()
+	}
+	t := snap.byID[key.Table()]
+	rest := refOfKey(key).pk
+	var parts []string
+	for _, p := range t.pk {
+		v, tail, ok := t.cols[p].takeKey(rest)
+		if !ok {
+			break
+		}
+		parts, rest = append(parts, v), tail
+	}
+	if len(t.pk) == 0 {
+		if id, tail, err := base.TakeUint64(rest); err == nil {
+			parts, rest = append(parts, fmt.Sprintf("row %d", id)), tail
+		}
+	}
+	if len(rest) > 0 {
+		parts = append(parts, fmt.Sprintf("%x", rest))
+	}
+	return fmt.Sprintf("%s.%s(%s)", t.desc.DB, t.desc.Name, strings.Join(parts, ", "))
+}
+
+// takeKey reads a value of the column from a key, if keys hold it.
+func (c *column) takeKey(k []byte) (text string, rest []byte, ok bool) {
+	switch c.kind {
+	case kindInt:
+		v, rest, err := base.TakeInt64(k)
+		return fmt.Sprint(v), rest, err == nil
+	case kindUint:
+		v, rest, err := base.TakeUint64(k)
+		return fmt.Sprint(v), rest, err == nil
+	case kindString:
+		if c.bin {
+			v, rest, err := base.TakeBytes(k)
+			return "'" + string(v) + "'", rest, err == nil
+		}
+	}
+	return "", k, false
+}
+
 // Movable reports whether the policy may move a key: rows of tables that are REGIONAL BY ROW. Index
 // entries follow their rows.
 func (s *Server) Movable(key base.Key) bool {

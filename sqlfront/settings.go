@@ -189,21 +189,30 @@ func (g *gateway) refreshSettings(ctx context.Context) error {
 	} else {
 		g.settings.Apply(values)
 	}
-	g.settingsTS = changed
+	// The change may have come before the timestamp up to which this node is complete: then it was not read yet.
+	if g.settingsTS = min(changed, t.ReadTimestamp()); g.settingsTS < changed {
+		return errBehind
+	}
 	return nil
 }
+
+var errBehind = base.Errorf(base.CodeTooLate, "the meta replica is not complete yet")
+
 
 // followSettings takes changes over until ctx ends.
 func (g *gateway) followSettings(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := g.db.MetaChanged()
-		if err := g.refreshSettings(ctx); err != nil && ctx.Err() == nil {
+		again := time.Minute
+		if err := g.refreshSettings(ctx); err == errBehind {
+			again = 50 * time.Millisecond
+		} else if err != nil && ctx.Err() == nil {
 			g.log.Warn("cluster settings could not be read", "err", err)
 		}
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-time.After(time.Minute): // after an error
+		case <-time.After(again):
 		}
 	}
 }

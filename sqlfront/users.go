@@ -77,10 +77,14 @@ func (g *gateway) followUsers(ctx context.Context) {
 		if err := g.refreshUsers(ctx); err != nil && ctx.Err() == nil {
 			g.log.Warn("changed users and grants could not be read", "err", err)
 		}
+		again := time.Minute
+		if at, _ := g.db.MetaVersion(base.PointSpan(usersKey)); uint64(at) > g.usersTS.Load() {
+			again = 50 * time.Millisecond // visible, but not yet at or below what this node knows to be complete
+		}
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-time.After(time.Minute): // after an error
+		case <-time.After(again):
 		}
 	}
 }

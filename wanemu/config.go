@@ -24,6 +24,9 @@ type Config struct {
 	QueueKB int                           // of the bottleneck; what does not fit is dropped; default 16 MiB
 	MTU     int                           // default 1500
 	Seed    uint64                        // of loss and jitter
+	// Congestion is TCP's congestion control inside the sites ("cubic", "bbr"); empty is the machine's. It decides
+	// how loss and pauses are taken, so a comparison should name it.
+	Congestion string
 }
 
 // RouterArg is the first argument that makes a program call [RouterMain].

@@ -74,7 +74,7 @@ func Start(c Config) (_ *Net, err error) {
 		}
 	}()
 	for _, s := range c.Sites {
-		in, dev, err := newInside(s, c.MTU)
+		in, dev, err := newInside(s, &c)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", s.Name, err)
 		}
@@ -114,14 +114,14 @@ func (n *Net) startRouter(c *Config, devices []*os.File) error {
 }
 
 // newInside makes a namespace on a fresh thread, which stays in it and is never used for anything else.
-func newInside(s Site, mtu int) (*Inside, *os.File, error) {
+func newInside(s Site, c *Config) (*Inside, *os.File, error) {
 	in := &Inside{Site: s, do: make(chan func())}
 	var dev *os.File
 	made := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		var err error
-		dev, err = enterNew(s, mtu)
+		dev, err = enterNew(s, c)
 		made <- err
 		if err != nil {
 			return
@@ -137,7 +137,7 @@ func newInside(s Site, mtu int) (*Inside, *os.File, error) {
 }
 
 // enterNew moves the calling thread into a new namespace with a device of the site's address.
-func enterNew(s Site, mtu int) (*os.File, error) {
+func enterNew(s Site, c *Config) (*os.File, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("new network namespace: %w", err)
 	}
@@ -145,7 +145,12 @@ func enterNew(s Site, mtu int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("/dev/net/tun: %w", err)
 	}
-	if err := configure(fd, s, mtu); err != nil {
+	err = configure(fd, s, c.MTU)
+	if c.Congestion != "" && err == nil {
+		// The file shows the namespace of the thread that opens it.
+		err = os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(c.Congestion), 0)
+	}
+	if err != nil {
 		unix.Close(fd)
 		return nil, err
 	}

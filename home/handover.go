@@ -1,0 +1,123 @@
+package home
+
+import (
+	"encoding/hex"
+	"math/bits"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// Summary is the heat of a row in 16 bytes, to ride in the log entry that
+// moves it. The zero Summary says that nothing is known.
+//
+//	byte  0     version (4 bits, now 1), number of quick moves, this one included (4)
+//	bytes 1-7   Morris registers of regions 1-7
+//	bytes 8-14  how long ago each was last here: ticks of 2^20 ns as a float
+//	            with 3 bits of mantissa
+//	byte  15    0
+type Summary [16]byte
+
+const summaryVersion = 1
+
+func (x Summary) String() string { return hex.EncodeToString(x[:]) }
+
+// packAge rounds down, by less than 1/8.
+func packAge(e uint32) byte {
+	n := bits.Len32(e)
+	if n <= 3 {
+		return byte(e)
+	}
+	return byte((n-3)<<3) | byte(e>>(n-4)&7)
+}
+
+func unpackAge(c byte) uint32 {
+	if c < 8 {
+		return uint32(c)
+	}
+	return uint32(8|c&7) << (min(c>>3, 29) - 1)
+}
+
+// Export summarises a row for its next owner; false if nothing is known of it.
+func (p *Policy) Export(key base.Key, at base.Timestamp) (x Summary, ok bool) {
+	s, h, now := p.set.Load(), p.hash(key), ticksOf(at)
+	t := p.stripe(h)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.find(h)
+	if r == nil {
+		return x, false
+	}
+	r.settle(now, s.decay)
+	next := row{flags: r.flags, quick: r.quick, moved: r.moved}
+	next.arrive(1, now, s) // the time of the last move does not travel, so count here
+	x[0] = summaryVersion<<4 | next.quick
+	for i, v := range r.heat {
+		x[1+i] = v
+		if v != 0 {
+			x[8+i] = packAge(elapsed(now, r.seen[i]))
+		}
+	}
+	return x, true
+}
+
+// Moved tells the old owner that a row has gone; any other replica may be told,
+// too. Its heat is kept, as far as there is room, in case this node leads the
+// new home, too, or gets it back. Rows that are not known stay unknown.
+func (p *Policy) Moved(key base.Key, to base.RegionID, at base.Timestamp) {
+	if !known(to) {
+		return
+	}
+	s, h, now := p.set.Load(), p.hash(key), ticksOf(at)
+	t := p.stripe(h)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.find(h); r != nil && r.home != to {
+		r.settle(now, s.decay)
+		r.arrive(to, now, s)
+		r.flags |= flagAdopt
+	}
+}
+
+// Import tells the new owner of a row that has come to home: changes is the
+// count of its new label, x what the old owner exported. A summary of a version
+// that this node does not know counts as unknown history.
+func (p *Policy) Import(key base.Key, home base.RegionID, changes uint16, at base.Timestamp, x Summary) {
+	if !known(home) {
+		return
+	}
+	s, h, now := p.set.Load(), p.hash(key), ticksOf(at)
+	t := p.stripe(h)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.find(h)
+	if r == nil {
+		r = t.add(h, now, s)
+	} else if r.home == home && (r.changes == changes || r.flags&flagAdopt != 0) {
+		r.changes = changes
+		r.flags &^= flagAdopt
+		return // this node was the old owner, too, and knows more
+	}
+	vec := r.vec
+	*r = row{hash: h, vec: vec, changes: changes}
+	if x[0]>>4 == summaryVersion {
+		for i := range r.heat {
+			r.heat[i] = x[1+i]
+			r.seen[i] = now - unpackAge(x[8+i])
+		}
+	}
+	r.arrive(home, now, s)
+	if x[0]>>4 == summaryVersion {
+		r.quick = x[0] & 15
+	}
+}
+
+// Forget drops what is known of a row (deleted rows, dropped tables).
+func (p *Policy) Forget(key base.Key) {
+	h := p.hash(key)
+	t := p.stripe(h)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i, ok := t.index[h]; ok {
+		t.drop(int(i))
+	}
+}

@@ -1,0 +1,252 @@
+package node
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/home"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/owner"
+)
+
+// homes is the policy of row homes as the owners of this node ask it.
+type homes struct {
+	*home.Policy
+	region func() base.RegionID
+
+	mu  sync.Mutex
+	dry []owner.Move // what would have moved, newest last
+}
+
+// maxDry bounds the moves that a dry run remembers.
+const maxDry = 1000
+
+// Accessed implements owner.Homes.
+func (h *homes) Accessed(a owner.Access) owner.Verdict {
+	d := h.Record(home.Access{Key: a.Key, Home: a.Home, From: a.From, Txn: a.Txn, Write: a.Write, Pinned: a.Pinned, Changes: a.Changes, At: a.At})
+	if d.To == 0 {
+		return owner.Verdict{}
+	}
+	reason := packReason(h.Policy, a, d.Reason)
+	if !d.Move {
+		h.mu.Lock()
+		if len(h.dry) >= maxDry {
+			h.dry = append(h.dry[:0], h.dry[maxDry/2:]...)
+		}
+		h.dry = append(h.dry, owner.Move{Key: a.Key.Clone(), From: a.Home, To: d.To, TS: a.At, Changes: a.Changes, Reason: reason})
+		h.mu.Unlock()
+		return owner.Verdict{}
+	}
+	return owner.Verdict{To: d.To, With: d.With, Reason: reason}
+}
+
+// Moved implements owner.Homes: the old owner's counters go to the new one.
+func (h *homes) Moved(m owner.Move) {
+	switch h.region() {
+	case m.From:
+		h.Policy.Moved(m.Key, m.To, m.TS)
+	case m.To:
+		x, _ := unpackReason(m.Reason)
+		h.Import(m.Key, m.To, m.Changes, m.TS, x)
+	}
+}
+
+// makeHomes makes the policy and tells the owners of it.
+func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
+	var params home.Params
+	if p.Homes != nil {
+		params = *p.Homes
+	}
+	pol, err := home.New(params, p.Seed)
+	if err != nil {
+		return err
+	}
+	n.homes = &homes{Policy: pol, region: func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) }}
+	oc.Homes = n.homes
+	// A node that serves SQL knows which keys are rows that may move; one that does not has rows without tables.
+	sql := p.SQLListen != "" || p.SQLListener != nil
+	oc.Movable = func(k base.Key) bool {
+		if f := n.movable.Load(); f != nil {
+			return (*f)(k)
+		}
+		return !sql
+	}
+	oc.Proposed = func(m owner.Proposal) {
+		n.mu.Lock()
+		mover := n.mover
+		n.mu.Unlock()
+		if mover != nil {
+			mover.Propose(m)
+		}
+	}
+	return nil
+}
+
+// expand adds what moves along with a row.
+func (n *Node) expand(ctx context.Context, t kv.Txn, row kv.Row, to base.RegionID, opts kv.MoveOptions) error {
+	n.mu.Lock()
+	srv := n.sql
+	n.mu.Unlock()
+	if srv != nil {
+		return srv.MoveRow(ctx, t, row, to, opts)
+	}
+	t.Move(row.Key, to, opts)
+	return nil
+}
+
+// answer answers other nodes of the region.
+func (n *Node) answer(name string, _ []byte) ([]byte, error) {
+	if name == askMoves {
+		return json.Marshal(n.localMoves())
+	}
+	return nil, nil
+}
+
+// moves are those that this region's nodes know of, oldest first.
+func (n *Node) moves(ctx context.Context) []moveRow {
+	out := n.localMoves()
+	for _, b := range n.cluster.AskRegion(ctx, askMoves) {
+		var more []moveRow
+		if json.Unmarshal(b, &more) == nil {
+			out = append(out, more...)
+		}
+	}
+	slices.SortFunc(out, func(a, b moveRow) int {
+		return cmp.Or(cmp.Compare(a.TS, b.TS), a.Key.Compare(b.Key))
+	})
+	return slices.CompactFunc(out, func(a, b moveRow) bool { return a.TS == b.TS && a.Dry == b.Dry && bytes.Equal(a.Key, b.Key) })
+}
+
+const askMoves = "moves"
+
+func (h *homes) dryMoves() []owner.Move {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.dry)
+}
+
+// packReason is what travels with a move: the row's heat for the new owner, then why.
+func packReason(p *home.Policy, a owner.Access, r home.Reason) []byte {
+	x, _ := p.Export(a.Key, a.At)
+	text, err := json.Marshal(r)
+	if err != nil {
+		text = nil // facts without a text form are none to show
+	}
+	return append(x[:], text...)
+}
+
+// unpackReason reads it; the zero values say that a statement moved the row.
+func unpackReason(b []byte) (x home.Summary, r home.Reason) {
+	if n := copy(x[:], b); n < len(x) {
+		return home.Summary{}, r
+	}
+	_ = json.Unmarshal(b[len(x):], &r)
+	return x, r
+}
+
+// moveRow is a move as SHOW GODWIT MOVES and other nodes of the region see it.
+type moveRow struct {
+	Key    base.Key       `json:"key"`
+	From   base.RegionID  `json:"from"`
+	To     base.RegionID  `json:"to"`
+	TS     base.Timestamp `json:"ts"`
+	Alone  bool           `json:"alone,omitempty"`
+	Bytes  int            `json:"bytes"`
+	Dry    bool           `json:"dry,omitempty"`
+	Reason []byte         `json:"reason,omitempty"`
+}
+
+// localMoves are those that this node's replicas have seen, and what its owners would have moved.
+func (n *Node) localMoves() []moveRow {
+	var out []moveRow
+	add := func(ms []owner.Move, dry bool) {
+		for _, m := range ms {
+			out = append(out, moveRow{Key: m.Key, From: m.From, To: m.To, TS: m.TS, Alone: m.Alone, Bytes: m.Bytes, Dry: dry, Reason: m.Reason})
+		}
+	}
+	moves, _ := n.owners.Moves()
+	add(moves, false)
+	if n.homes != nil {
+		add(n.homes.dryMoves(), true)
+	}
+	return out
+}
+
+// cost says what a move cost: its own log entry and a quorum, or nothing but its place in another write's.
+func (m *moveRow) cost() string {
+	switch {
+	case m.Dry:
+		return "none: dry run"
+	case m.Alone:
+		return fmt.Sprintf("a log entry of %d bytes, in the background or by a statement", m.Bytes)
+	}
+	return "rode on a write"
+}
+
+// trigger says who moved the row and why.
+func (m *moveRow) trigger() (by, why string) {
+	if m.From == m.To {
+		return "statement", "pinned or unpinned"
+	}
+	if len(m.Reason) == 0 {
+		return "statement", "asked for by a statement"
+	}
+	_, r := unpackReason(m.Reason)
+	return "policy", r.String()
+}
+
+func (m *moveRow) time() string { return m.TS.Time().UTC().Format(time.DateTime + ".000000") }
+
+// homeSettings are the policy's parameters as cluster settings.
+func (n *Node) homeSettings() settingGroup {
+	read := func(data []byte) (home.Params, error) {
+		var p home.Params
+		err := json.Unmarshal(data, &p)
+		return p, err
+	}
+	return settingGroup{
+		prefix: "home.", defaults: home.Defaults(),
+		help: map[string]string{
+			"mode":             "who decides where rows live: hotness, always (every access of another region moves the row), never",
+			"dry_run":          "decide and report (SHOW GODWIT MOVES), but move nothing",
+			"decay_time":       "a region that leaves a row alone for longer loses half of its heat",
+			"read_weight":      "what a read adds to a region's heat; negative: reads are not counted",
+			"write_weight":     "what a write adds to a region's heat; negative: writes are not counted",
+			"min_heat":         "least heat, and shortest run of accesses, that moves a row",
+			"margin":           "how many times hotter than the home a region must be",
+			"max_heat":         "heat at which all counters of a row are halved",
+			"min_stay":         "how long a row that has moved stays; it doubles with every further move soon after",
+			"max_stay":         "longest such stay",
+			"prefetch":         "most correlated rows that go along with one; negative: none",
+			"lookahead":        "largest distance, in transactions, of accesses that belong together",
+			"min_freq":         "accesses after which a row is mined for correlation",
+			"rsize":            "rows whose accesses are recorded",
+			"mining_rows":      "rows compared at a time",
+			"mine_interval":    "longest wait for a mining table to fill up",
+			"confidence":       "share of accesses that correlated rows must have together",
+			"mine_writes_only": "leave reads out of the mining",
+			"memory":           "bytes of all counters of a node",
+		},
+		check: func(data []byte) error {
+			p, err := read(data)
+			if err == nil {
+				err = p.Filled().Validate()
+			}
+			return err
+		},
+		apply: func(data []byte) error {
+			p, err := read(data)
+			if err != nil {
+				return err
+			}
+			return n.homes.SetParams(p, n.clock.Latest())
+		},
+	}
+}

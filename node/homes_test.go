@@ -1,0 +1,123 @@
+package node
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+)
+
+func openSQL(t *testing.T, n *Node, name string) *sql.Conn {
+	t.Helper()
+	db, err := sql.Open("mysql", "root@tcp("+n.SQLAddr()+")/"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); db.Close() })
+	return c
+}
+
+func mustExec(t *testing.T, c *sql.Conn, q string, args ...any) {
+	t.Helper()
+	if _, err := c.ExecContext(t.Context(), q, args...); err != nil {
+		t.Fatalf("%s: %v", q, err)
+	}
+}
+
+func column(t *testing.T, c *sql.Conn, q string, args ...any) (out []string) {
+	t.Helper()
+	rows, err := c.QueryContext(t.Context(), q, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", q, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		cols, _ := rows.Columns()
+		vals := make([]sql.NullString, len(cols))
+		ptrs := make([]any, len(cols))
+		for i := range vals {
+			ptrs[i] = &vals[i]
+		}
+		if err := rows.Scan(ptrs...); err != nil {
+			t.Fatal(err)
+		}
+		var b []string
+		for _, v := range vals {
+			b = append(b, v.String)
+		}
+		out = append(out, strings.Join(b, "|"))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestRowsComeHome: rows that another region uses move there by themselves with their
+// index entries, for writes and for reads; pins, localities and the mode of the policy keep them.
+func TestRowsComeHome(t *testing.T) {
+	l := startLocal(t, 3, 1)
+	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")
+	mustExec(t, a, "CREATE DATABASE d")
+	mustExec(t, a, "USE d")
+	mustExec(t, b, "USE d")
+	mustExec(t, a, "CREATE TABLE t (id INT PRIMARY KEY, k INT, u INT, v INT, KEY (k), UNIQUE (u))")
+	mustExec(t, a, "CREATE TABLE plain (id INT PRIMARY KEY, v INT)")
+	mustExec(t, a, "CREATE TABLE whole (id INT PRIMARY KEY, v INT)")
+	mustExec(t, a, "ALTER TABLE whole SET LOCALITY REGIONAL BY TABLE IN '"+l.cfg.Matrix.Names[0]+"'")
+	for _, q := range []string{"INSERT INTO t VALUES (1,10,100,0),(2,20,200,0),(3,30,300,0),(4,40,400,0)", "INSERT INTO plain VALUES (1,0),(2,0)", "INSERT INTO whole VALUES (1,0)"} {
+		mustExec(t, a, q)
+	}
+	first, second := l.cfg.Matrix.Names[0], l.cfg.Matrix.Names[1]
+	mustExec(t, a, "UPDATE t__homes SET pinned = 1 WHERE id = 4")
+	for range 5 {
+		mustExec(t, b, "UPDATE t SET v = v + 1, k = k + 1 WHERE id IN (1, 4)")
+		mustExec(t, b, "UPDATE plain SET v = v + 1 WHERE id = 1")
+		mustExec(t, b, "UPDATE whole SET v = v + 1 WHERE id = 1")
+		column(t, b, "SELECT v FROM t WHERE id = 2")
+	}
+	until(t, "rows to come home", func() string {
+		got := strings.Join(append(column(t, a, "SELECT id, home_region FROM t__homes ORDER BY id"), column(t, a, "SELECT id, home_region FROM plain__homes")...), " ")
+		want := "1|" + second + " 2|" + second + " 3|" + first + " 4|" + first + " 1|" + second + " 2|" + first
+		if got != want {
+			return got + ", want " + want
+		}
+		return ""
+	})
+	if got := column(t, a, "SELECT home_region FROM whole__homes"); got[0] != first {
+		t.Errorf("the row of a table that is homed as a whole is in %s", got[0])
+	}
+	// Indexes find the rows still, from everywhere, and only once.
+	for _, c := range []*sql.Conn{a, b} {
+		if got := strings.Join(column(t, c, "SELECT id, v FROM t WHERE k BETWEEN 0 AND 100 ORDER BY k"), " "); got != "1|5 2|0 3|0 4|5" {
+			t.Errorf("by k: %s", got)
+		}
+		if got := strings.Join(column(t, c, "SELECT id FROM t WHERE u IN (100, 200, 300, 400) ORDER BY u"), " "); got != "1 2 3 4" {
+			t.Errorf("by u: %s", got)
+		}
+	}
+	moves := column(t, b, "SHOW GODWIT MOVES")
+	if got := strings.Join(moves, "\n"); !strings.Contains(got, "d.t(1)|"+first+"|"+second+"|policy|") || !strings.Contains(got, "d.t(2)|"+first+"|"+second+"|policy|") {
+		t.Errorf("moves:\n%s", got)
+	}
+	n := len(moves)
+	mustExec(t, a, "SET CLUSTER SETTING home.mode = 'never'")
+	defer mustExec(t, a, "SET CLUSTER SETTING home.mode = DEFAULT")
+	until(t, "the setting to arrive", func() string {
+		if got := column(t, b, "SHOW CLUSTER SETTING home.mode")[0]; !strings.HasPrefix(got, "home.mode|never|hotness|") {
+			return got
+		}
+		return ""
+	})
+	for range 5 {
+		mustExec(t, b, "UPDATE t SET v = v + 1 WHERE id = 3")
+	}
+	time.Sleep(200 * time.Millisecond)
+	if got := column(t, b, "SHOW GODWIT MOVES"); len(got) != n {
+		t.Errorf("rows moved with mode never:\n%s", strings.Join(got, "\n"))
+	}
+}

@@ -1,0 +1,119 @@
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/godwitdb/godwit/sqlfront"
+)
+
+// settings are the cluster settings: groups of parameters that are structs
+// with JSON names, each set as a whole. It implements sqlfront.Settings.
+type settings struct {
+	mu     sync.Mutex
+	groups []settingGroup
+	set    map[string]string
+}
+
+// settingGroup is a parameter struct under a prefix.
+type settingGroup struct {
+	prefix   string
+	defaults any               // the struct with its defaults
+	help     map[string]string // by JSON name; a field that is not named cannot be set
+	check    func(data []byte) error
+	apply    func(data []byte) error
+}
+
+// jsonOf is the group's struct with values put in.
+func (g *settingGroup) jsonOf(values map[string]string) ([]byte, error) {
+	b, err := json.Marshal(g.defaults)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, err
+	}
+	var errs []error
+	for name, v := range values {
+		f, ok := strings.CutPrefix(name, g.prefix)
+		if !ok {
+			continue
+		}
+		old := fields[f]
+		switch {
+		case bytes.HasPrefix(old, []byte(`"`)):
+			fields[f], _ = json.Marshal(v)
+		case bytes.Equal(old, []byte("true")) || bytes.Equal(old, []byte("false")):
+			switch strings.ToLower(v) {
+			case "true", "on", "1":
+				fields[f] = []byte("true")
+			case "false", "off", "0":
+				fields[f] = []byte("false")
+			default:
+				errs = append(errs, fmt.Errorf("%s is %q; it must be true or false", name, v))
+			}
+		case !json.Valid([]byte(v)):
+			errs = append(errs, fmt.Errorf("%s is %q; it must be a number", name, v))
+		default:
+			fields[f] = json.RawMessage(v)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return json.Marshal(fields)
+}
+
+// List implements sqlfront.Settings.
+func (s *settings) List() (out []sqlfront.Setting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.groups {
+		g := &s.groups[i]
+		var defaults map[string]any
+		if b, err := json.Marshal(g.defaults); err == nil {
+			_ = json.Unmarshal(b, &defaults)
+		}
+		for _, f := range slices.Sorted(maps.Keys(g.help)) {
+			def := fmt.Sprint(defaults[f])
+			v, ok := s.set[g.prefix+f]
+			if !ok {
+				v = def
+			}
+			out = append(out, sqlfront.Setting{Name: g.prefix + f, Value: v, Default: def, Description: g.help[f]})
+		}
+	}
+	return out
+}
+
+// Check implements sqlfront.Settings.
+func (s *settings) Check(values map[string]string) error {
+	return s.each(values, func(g *settingGroup, data []byte) error { return g.check(data) })
+}
+
+// Apply implements sqlfront.Settings.
+func (s *settings) Apply(values map[string]string) {
+	s.mu.Lock()
+	s.set = maps.Clone(values)
+	s.mu.Unlock()
+	_ = s.each(values, func(g *settingGroup, data []byte) error { return g.apply(data) }) // checked before
+}
+
+func (s *settings) each(values map[string]string, fn func(*settingGroup, []byte) error) error {
+	var errs []error
+	for i := range s.groups {
+		data, err := s.groups[i].jsonOf(values)
+		if err == nil {
+			err = fn(&s.groups[i], data)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,44 @@
+package sim
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/owner"
+)
+
+// homes knows every version that was made by moving a row, whoever applied it first.
+type homes struct {
+	mu   sync.Mutex
+	seen map[string]struct{}
+}
+
+func moveName(key base.Key, ts base.Timestamp) string { return fmt.Sprintf("%s@%d", []byte(key), ts) }
+
+// moved reports whether the version of a key was made by a move that wrote nothing else.
+func (h *homes) moved(key base.Key, ts base.Timestamp) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, ok := h.seen[moveName(key, ts)]
+	return ok
+}
+
+// tap passes what a node's policy is told, and keeps the moves.
+type tap struct {
+	owner.Homes
+	h *homes
+}
+
+// Moved implements owner.Homes.
+func (t tap) Moved(m owner.Move) {
+	t.h.mu.Lock()
+	if t.h.seen == nil {
+		t.h.seen = map[string]struct{}{}
+	}
+	if m.Alone {
+		t.h.seen[moveName(m.Key, m.TS)] = struct{}{}
+	}
+	t.h.mu.Unlock()
+	t.Homes.Moved(m)
+}
