@@ -183,7 +183,7 @@ func (b *peers) bringHome(ctx context.Context, t *peerTools) error {
 		if counts, err = b.atHome(ctx); err != nil {
 			break
 		}
-		if counts[1] == first[1] && counts[2] == first[2] && time.Since(begin) > min(b.settle/2, 10*time.Second) {
+		if counts[1] == first[1] && counts[2] == first[2] && time.Since(begin) > b.settle*2/3 {
 			break // there is no policy at work
 		}
 	}
