@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,7 +22,7 @@ import (
 func init() {
 	Register(Bench{
 		Name: "peers", Title: "three sites on an emulated WAN beside Galera and etcd, unmodified programs (needs root, sysbench, mariadbd, galera-4, etcd)",
-		Figures: []string{"peers/update_index", "peers/goal"},
+		Figures: []string{"peers/update_index", "peers/goal", "peers/wan"},
 		Run:     runPeers,
 	})
 }
@@ -105,8 +107,12 @@ func (b *peers) system(ctx context.Context, tools *peerTools, start func(context
 	}
 	defer s.stop()
 	b.logf("%s: ready after %.1f s\n", s.name, time.Since(begin).Seconds())
-	var goal []Line // a figure of its own, after the latencies
+	var goal, wan []Line // figures of their own, after the latencies
 	for _, foreign := range []int{0, 10} {
+		before, err := b.carried()
+		if err != nil {
+			return err
+		}
 		got, err := b.everywhere(ctx, func(ctx context.Context, region int) (latencies, error) { return s.run(ctx, region, foreign) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -119,8 +125,20 @@ func (b *peers) system(ctx context.Context, tools *peerTools, start func(context
 				goal = append(goal, b.goal(i, l))
 			}
 		}
+		after, err := b.carried()
+		if err != nil {
+			return err
+		}
+		updates := 0.0
+		for _, l := range got {
+			updates += l.perSecond * b.measure.Seconds()
+		}
+		packets, bytes := float64(after[0]-before[0])/updates, float64(after[1]-before[1])/updates
+		b.logf("%s %d%%: %.1f packets and %.0f bytes cross the WAN for each update\n", s.name, foreign, packets, bytes)
+		wan = append(wan, Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign), Metric: "WAN packets an update", Unit: "packets", Value: packets, Better: Lower},
+			Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign), Metric: "WAN bytes an update", Unit: "bytes", Value: bytes, Better: Lower})
 	}
-	for _, l := range goal {
+	for _, l := range append(goal, wan...) {
 		if err := b.p.Emit(l); err != nil {
 			return err
 		}
@@ -163,6 +181,22 @@ func (b *peers) emit(system string, region, foreign int, l latencies, base map[s
 	}
 	return nil
 }
+
+// carried counts the packets and bytes that have crossed between regions.
+func (b *peers) carried() (sum [2]int64, err error) {
+	stats, err := b.net.Stats()
+	for _, m := range rePipe.FindAllStringSubmatch(stats, -1) {
+		for i := range sum {
+			n, _ := strconv.ParseInt(m[3+i], 10, 64) // the pattern is one of a number
+			if m[1] != m[2] {
+				sum[i] += n
+			}
+		}
+	}
+	return sum, err
+}
+
+var rePipe = regexp.MustCompile(`(?m)^(\w+)>(\w+) pkts=(\d+) bytes=(\d+)`)
 
 // goal says how Godwit's median stands to the round trip that no quorum can beat.
 func (b *peers) goal(region int, l latencies) Line {
