@@ -262,8 +262,8 @@ func (b *peers) start(region int, as *syscall.Credential, name string, args ...s
 }
 
 // await calls ready until it succeeds, the process ends or the time is up.
-func (pr *peerProc) await(ctx context.Context, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+func (pr *peerProc) await(parent context.Context, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(parent, time.Minute)
 	defer cancel()
 	for {
 		err := ready(ctx)
@@ -276,6 +276,9 @@ func (pr *peerProc) await(ctx context.Context, ready func(context.Context) error
 		case <-pr.done:
 			err = errors.New("it ended")
 		case <-ctx.Done():
+			if parent.Err() != nil {
+				return parent.Err()
+			}
 		}
 		text, _ := os.ReadFile(pr.log)
 		return fmt.Errorf("%s does not come up: %w\n%s", filepath.Base(pr.cmd.Path), err, text[max(0, len(text)-2000):])
