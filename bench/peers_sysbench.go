@@ -55,7 +55,7 @@ func findPeers() (*peerTools, error) {
 		}
 	}
 	if t.galera == "" {
-		errs = append(errs, errors.New("Galera's library is missing (Debian: galera-4)"))
+		errs = append(errs, errors.New("libgalera_smm.so is missing (Debian: galera-4)"))
 	}
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("this benchmark needs more programs: %w", errors.Join(errs...))
