@@ -101,8 +101,23 @@ func TestRowsComeHome(t *testing.T) {
 		}
 	}
 	moves := column(t, b, "SHOW GODWIT MOVES")
-	if got := strings.Join(moves, "\n"); !strings.Contains(got, "d.t(1)|"+first+"|"+second+"|policy|") || !strings.Contains(got, "d.t(2)|"+first+"|"+second+"|policy|") {
+	if got := strings.Join(moves, "\n"); !strings.Contains(got, "d.t(1)|d.t|"+first+"|"+second+"|policy|") || !strings.Contains(got, "d.t(2)|d.t|"+first+"|"+second+"|policy|") {
 		t.Errorf("moves:\n%s", got)
+	}
+	// The same as a table: filtered, joined, with the facts that decided.
+	if got := column(t, b, "SELECT m.to_region, m.why_json->>'$.rule', m.why LIKE CONCAT(m.from_region, ' to ', m.to_region, '%'), m.at > '2020-01-01' FROM godwit.moves m "+
+		"JOIN t__homes h ON m.row_name = CONCAT('d.t(', h.id, ')') WHERE h.id = 1 AND NOT m.dry_run"); len(got) != 1 || got[0] != second+"|run|1|1" {
+		t.Errorf("godwit.moves: %q", got)
+	}
+	if got := column(t, b, "SELECT home_region FROM godwit.heat WHERE table_name = 'd.t' AND row_name = 'd.t(1)' AND home_heat > 0"); len(got) != 1 || got[0] != second {
+		t.Errorf("godwit.heat: %q", got)
+	}
+	for _, topic := range topics {
+		column(t, b, "SELECT * FROM godwit."+topic.Name)
+		column(t, b, "SHOW GODWIT "+topic.Name)
+	}
+	if got := column(t, a, "SELECT COUNT(*) FROM godwit.nodes WHERE state = 'live' AND uptime_s >= 0"); got[0] != "3" {
+		t.Errorf("%s live nodes", got[0])
 	}
 	n := len(moves)
 	mustExec(t, a, "SET CLUSTER SETTING home.mode = 'never'")

@@ -27,7 +27,7 @@ type Config struct {
 	Listen string
 	// Listener is used instead of Listen if set.
 	Listener net.Listener
-	// Cluster answers SHOW REGIONS and SHOW GODWIT statements; nil shows the topology only.
+	// Cluster is what SHOW GODWIT and the database godwit show; nil: neither.
 	Cluster Cluster
 	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
 	Settings Settings
@@ -45,9 +45,10 @@ type Config struct {
 
 // Cluster tells about the cluster beyond its topology.
 type Cluster interface {
-	// Status returns the rows of a SHOW GODWIT statement (for example "nodes", "groups"): the
-	// names of the columns, then the rows. ok is false for topics it does not know.
-	Status(ctx context.Context, topic string) (columns []string, rows [][]string, ok bool)
+	// Topics are what it can tell about.
+	Topics() []Topic
+	// Status returns the rows of a topic, with values of the kinds of its columns or nil.
+	Status(ctx context.Context, topic string) [][]any
 }
 
 // Server speaks the MySQL protocol for one gateway.
