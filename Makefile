@@ -4,7 +4,7 @@ GO    := go
 BIN   := bin/godwit
 SEEDS ?= 100
 
-.PHONY: build demo test e2e race lint fmt soak bench proto clean
+.PHONY: build demo test e2e race lint fmt soak bench pgo proto clean
 
 build: ## the one binary
 	$(GO) build -tags $(TAGS) -o $(BIN) ./cmd/godwit
@@ -35,6 +35,10 @@ soak: ## many seeds of the simulation: make soak SEEDS=1000
 
 bench: build ## the figures of docs/
 	$(BIN) bench list
+
+pgo: ## remake cmd/godwit/default.pgo, by which the compiler optimises; needs sysbench
+	$(GO) build -pgo off -trimpath -tags $(TAGS) -o $(BIN) ./cmd/godwit
+	./cmd/godwit/pgo.sh $(BIN)
 
 proto: ## regenerate wire/*.pb.go; needs protoc, protoc-gen-go and protoc-gen-go-vtproto
 	protoc --go_out=. --go_opt=paths=source_relative --go-vtproto_out=. \

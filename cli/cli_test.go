@@ -189,11 +189,14 @@ func TestWatchEndsCleanlyWhenInterrupted(t *testing.T) {
 
 func TestInitCommand(t *testing.T) {
 	var got cluster.InitRequest
+	late := 0 // requests until the third node has asked
 	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathInit: func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&got)
 		if got.Expect > 2 {
-			answer(409, cluster.InitReply{Error: "2 of the expected 3 nodes have asked"})(w, r)
-			return
+			if late--; late != 0 {
+				answer(409, cluster.InitReply{Error: "2 of the expected 3 nodes have asked", Early: true})(w, r)
+				return
+			}
 		}
 		answer(200, cluster.InitReply{ClusterID: "c1", Topology: sampleStatus().Topology})(w, r)
 	}})
@@ -201,7 +204,11 @@ func TestInitCommand(t *testing.T) {
 	if status != 0 || got.Shards != 2 || !strings.Contains(out, "cluster c1: 3 nodes in 2 regions, 2 shards\nnodes by region: eu (1), us (2)") {
 		t.Errorf("status %d, asked %+v:\n%s", status, got, out)
 	}
-	if status, _, errs := godwit(t, "init", "--addr", addr, "--expect", "3"); status != 1 || !strings.Contains(errs, "refuses: 2 of the expected 3") {
+	if status, _, errs := godwit(t, "init", "--addr", addr, "--expect", "3", "--wait", "300ms"); status != 1 || !strings.Contains(errs, "refuses: 2 of the expected 3") {
+		t.Errorf("status %d:\n%s", status, errs)
+	}
+	late = 2 // two terminals: the node is started while init waits
+	if status, _, errs := godwit(t, "init", "--addr", addr, "--expect", "3"); status != 0 {
 		t.Errorf("status %d:\n%s", status, errs)
 	}
 }

@@ -19,6 +19,9 @@ import (
 // maxAnswer bounds what is read of a node's answer, in bytes.
 const maxAnswer = 64 << 20
 
+// errEarly marks what may go well a little later; it adds no words.
+var errEarly = errors.New("")
+
 // endpoint is a node that an administrative command talks to.
 type endpoint struct {
 	addr    string
@@ -73,9 +76,14 @@ func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 	}
 	var refusal struct {
 		Error string `json:"error"`
+		Early bool   `json:"early"`
 	}
 	if json.Unmarshal(text, &refusal) == nil && refusal.Error != "" {
-		return fmt.Errorf("the node at %s refuses: %s", e.addr, refusal.Error)
+		err := fmt.Errorf("the node at %s refuses: %s", e.addr, refusal.Error)
+		if refusal.Early {
+			err = fmt.Errorf("%w%w", err, errEarly)
+		}
+		return err
 	}
 	switch {
 	case res.StatusCode == http.StatusNotFound:
@@ -103,7 +111,7 @@ func (e *endpoint) explain(ctx context.Context, err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens at %s: is the node started, and is this its --listen address?", e.addr)
+		return fmt.Errorf("nothing listens at %s: is the node started, and is this its --listen address?%w", e.addr, errEarly)
 	case errors.As(err, &dns):
 		return fmt.Errorf("the host of %s is unknown: %w", e.addr, dns)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -1,17 +1,23 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godwitdb/godwit/cluster"
 )
 
+// initEvery is the time between two attempts while nodes are awaited.
+const initEvery = 200 * time.Millisecond
+
 func initCommand() *cobra.Command {
 	var e endpoint
 	var q cluster.InitRequest
+	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Make a cluster of the nodes that were started",
@@ -33,9 +39,23 @@ spread over its nodes.`,
 			if q.Expect < 0 {
 				return usagef("--expect: %d is negative", q.Expect)
 			}
+			if wait < 0 {
+				return usagef("--wait: %s is negative", wait)
+			}
 			var made cluster.InitReply
-			if err := e.call(c.Context(), cluster.PathInit, q, &made); err != nil {
-				return err
+			for begin := time.Now(); ; {
+				err := e.call(c.Context(), cluster.PathInit, q, &made)
+				if err == nil {
+					break
+				}
+				if q.Expect == 0 || !errors.Is(err, errEarly) || time.Since(begin) >= wait {
+					return err
+				}
+				select {
+				case <-c.Context().Done():
+					return errInterrupted
+				case <-time.After(initEvery):
+				}
 			}
 			t := &made.Topology
 			var regions []string
@@ -55,6 +75,7 @@ spread over its nodes.`,
 	}
 	e.flags(c.Flags())
 	c.Flags().IntVar(&q.Shards, "shards", 0, "number of shards, 1 to 4096; 0 takes one for each node of the largest region, at least two")
-	c.Flags().IntVar(&q.Expect, "expect", 0, "refuse unless this many nodes have joined; 0 takes those that have")
+	c.Flags().IntVar(&q.Expect, "expect", 0, "wait until this many nodes have joined; 0 takes those that have")
+	c.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait for the nodes expected before giving up")
 	return c
 }

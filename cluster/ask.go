@@ -52,6 +52,16 @@ func (c *Cluster) onAsk(ctx context.Context, from base.NodeID, body []byte) (wan
 			return nil, err
 		}
 		return &wire.AskResponse{Body: b}, nil
+	case askFresh:
+		var f freshQuery
+		if err := json.Unmarshal(q.Body, &f); err != nil {
+			return nil, base.Errorf(base.CodeInvalid, "malformed request from node %d: %v", from, err)
+		}
+		b, err := json.Marshal(c.onFresh(f))
+		if err != nil {
+			return nil, err
+		}
+		return &wire.AskResponse{Body: b}, nil
 	}
 	if c.o.Answer != nil {
 		if b, err := c.o.Answer(q.Name, q.Body); b != nil || err != nil {

@@ -78,6 +78,7 @@ type InitReply struct {
 	ClusterID string        `json:"cluster_id"`
 	Topology  base.Topology `json:"topology"`
 	Error     string        `json:"error,omitempty"`
+	Early     bool          `json:"early,omitempty"` // fewer nodes than expected have asked so far: try again
 }
 
 type joinReply struct {
@@ -304,7 +305,7 @@ func (b *Bootstrap) Register(mux *http.ServeMux) {
 		}
 		id, err := b.Init(q)
 		if err != nil {
-			reply(w, http.StatusConflict, InitReply{Error: err.Error()})
+			reply(w, http.StatusConflict, InitReply{Error: err.Error(), Early: base.CodeOf(err) == base.CodeUnavailable})
 			return
 		}
 		reply(w, http.StatusOK, InitReply{ClusterID: id.ClusterID, Topology: id.First})
@@ -372,7 +373,7 @@ func (b *Bootstrap) Init(q InitRequest) (*Identity, error) {
 	}
 	b.mu.Unlock()
 	if len(known) < q.Expect {
-		return nil, base.Errorf(base.CodeInvalid, "%d of the expected %d nodes have asked this node so far; start the others with this node's address in their --join and try again", len(known), q.Expect)
+		return nil, base.Errorf(base.CodeUnavailable, "%d of the expected %d nodes have asked this node so far; start the others with this node's address in their --join and try again", len(known), q.Expect)
 	}
 	id, err := Found(known, q.Shards)
 	if err != nil {

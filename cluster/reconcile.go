@@ -143,6 +143,65 @@ func (c *Cluster) onMember(q memberQuery) memberReply {
 	return memberReply{Out: st.IsLeader && st.Serving && c.o.Replicas.Leased(q.Group) && !in(st.Voters) && !in(st.Outgoing) && !in(st.Learners)}
 }
 
+const askFresh = "fresh"
+
+// freshQuery asks a node that is to become a member of a group whether it has no state of it.
+type freshQuery struct {
+	Group base.GroupID `json:"group"`
+	// Term is the asking leader's. Leased says that it asks under a lease: whoever has a replica from before was removed.
+	Term   uint64 `json:"term"`
+	Leased bool   `json:"leased"`
+}
+
+type freshReply struct {
+	Fresh bool `json:"fresh"`
+}
+
+// freshPause is the time between two questions.
+const freshPause = 200 * time.Millisecond
+
+// Fresh asks a node that is to become a member of a group led here whether it has no state of the group. If
+// it was a member before and could not hear of its removal, the question tells it.
+func (c *Cluster) Fresh(ctx context.Context, id base.GroupID, n base.NodeID) bool {
+	g := c.o.Replicas.Group(id)
+	if g == nil {
+		return false
+	}
+	term, _ := g.Leads()
+	var res wire.AskResponse
+	var r freshReply
+	body, err := json.Marshal(freshQuery{Group: id, Term: term, Leased: c.o.Replicas.Leased(id)})
+	if err == nil {
+		once, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		err = c.o.Transport.Call(once, n, wire.KindAsk, &wire.AskRequest{Name: askFresh, Body: body}, &res)
+	}
+	if err == nil && json.Unmarshal(res.Body, &r) == nil && r.Fresh {
+		return true
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(freshPause):
+	}
+	return false
+}
+
+// onFresh answers a freshQuery.
+func (c *Cluster) onFresh(q freshQuery) freshReply {
+	g := c.o.Replicas.Group(q.Group)
+	if g == nil {
+		return freshReply{}
+	}
+	if g.Fresh() {
+		return freshReply{Fresh: true}
+	}
+	if st := g.Status(); q.Leased && st.Term <= q.Term && g.Abandoned() {
+		c.o.Logger.Info("this replica was removed from its group while it could not hear of it, and is to join anew", "group", q.Group)
+		g.Abandon()
+	}
+	return freshReply{}
+}
+
 func sameNodes(a, b []base.NodeID) bool {
 	a, b = slices.Clone(a), slices.Clone(b)
 	slices.Sort(a)

@@ -142,6 +142,22 @@ func (l *ledger) advances(t *testing.T, n int, regions ...string) time.Duration 
 	}
 }
 
+// stands reports whether the node commits a write now; it is given some seconds, more than an election takes.
+func (l *ledger) stands(t *testing.T, through *node) bool {
+	t.Helper()
+	pool := through.open(t, "ledger")
+	defer pool.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		if _, err := pool.ExecContext(ctx, "UPDATE counter SET probe = probe + 1 WHERE region = 0"); err == nil {
+			return true
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+	return false
+}
+
 // compare stops the writers and reads the ledger through every region.
 func (l *ledger) compare(t *testing.T, db string) {
 	t.Helper()

@@ -238,18 +238,11 @@ func startCluster(t testing.TB, dir string, regions, perRegion int) *processes {
 // init makes the cluster once all nodes have asked the first one.
 func (c *processes) init(t testing.TB) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		status, out, errs := godwit(t, "init", "--addr", c.nodes[0].addr, "--expect", fmt.Sprint(len(c.nodes)))
-		if status == 0 {
-			t.Logf("init: %s", strings.TrimSpace(out))
-			return
-		}
-		if !strings.Contains(errs, "expected") || time.Now().After(deadline) {
-			t.Fatalf("init: status %d: %s", status, errs)
-		}
-		time.Sleep(100 * time.Millisecond)
+	status, out, errs := godwit(t, "init", "--addr", c.nodes[0].addr, "--expect", fmt.Sprint(len(c.nodes)), "--wait", patience.String())
+	if status != 0 {
+		t.Fatalf("init: status %d: %s", status, errs)
 	}
+	t.Logf("init: %s", strings.TrimSpace(out))
 }
 
 // of are the nodes of a region.

@@ -24,8 +24,18 @@ func (g *Group) applyConf(e *pb.Entry) error {
 	} else if err := proto.Unmarshal(e.GetData(), cc); err != nil {
 		return base.Errorf(base.CodeCorrupt, "group %v: membership change at %d cannot be decoded: %v", g.id, e.GetIndex(), err)
 	}
-	was := g.member()
+	was, before := g.member(), g.conf
 	g.setConf(g.rn.ApplyConfChange(cc))
+	if g.state == raft.StateLeader && e.GetTerm() == g.term {
+		for _, id := range slices.Concat(g.conf.Voters, g.conf.Learners) {
+			if !slices.Contains(before.Voters, id) && !slices.Contains(before.Learners, id) && !slices.Contains(before.VotersOutgoing, id) {
+				if g.newcomers == nil {
+					g.newcomers = map[uint64]bool{}
+				}
+				g.newcomers[id] = true
+			}
+		}
+	}
 	g.confApplied = e.GetIndex()
 	g.host.opts.Logger.Info("group membership changed", "group", g.id.String(), "conf", raft.DescribeConfState(g.conf))
 	if was && !g.member() {
@@ -76,6 +86,10 @@ func (g *Group) eachPeer(f func(peer)) {
 // CodeNotLeader: call again there. A call that was cut short may be repeated,
 // also with other members.
 //
+// A node that was a member before may still have the log of that time: it would acknowledge entries
+// to the leader that it forgets a moment later, when it learns of its removal. So a node joins only when its replica
+// has no state (HostOptions.Fresh), and nothing that it acknowledges counts before it has been sent a snapshot.
+//
 // A replica that learns of its own removal destroys its raft state; one that
 // does not (it was down) is removed with Abandon.
 func (g *Group) ChangeMembers(ctx context.Context, voters, learners []base.NodeID) error {
@@ -85,15 +99,19 @@ func (g *Group) ChangeMembers(ctx context.Context, voters, learners []base.NodeI
 	}
 	retry := time.NewTicker(g.host.opts.TickInterval)
 	defer retry.Stop()
+	fresh := newcomers{fresh: map[uint64]bool{}}
 	for {
 		changed := g.change()
 		var done bool
 		var err error
-		if e := g.do(ctx, func() { done, err = g.stepMembers(want) }); e != nil {
+		if e := g.do(ctx, func() { done, err = g.stepMembers(want, &fresh) }); e != nil {
 			return e
 		}
 		if done || err != nil {
 			return err
+		}
+		if g.askFresh(ctx, &fresh) {
+			continue
 		}
 		select {
 		case <-changed:
@@ -106,8 +124,30 @@ func (g *Group) ChangeMembers(ctx context.Context, voters, learners []base.NodeI
 	}
 }
 
+// newcomers is what is known of nodes that are to become members.
+type newcomers struct {
+	term  uint64
+	fresh map[uint64]bool // without state in term
+	ask   []uint64        // not known to be
+}
+
+// askFresh asks the nodes of which it is not known whether they have state. It reports whether all answered that they have none.
+func (g *Group) askFresh(ctx context.Context, n *newcomers) bool {
+	all := len(n.ask) > 0
+	for _, id := range n.ask {
+		ask := g.host.opts.Fresh
+		n.fresh[id] = ask == nil || ask(ctx, g.id, base.NodeID(id))
+		all = all && n.fresh[id]
+	}
+	return all
+}
+
 // stepMembers takes the next step towards a membership, if nothing is under way.
-func (g *Group) stepMembers(want Conf) (done bool, err error) {
+func (g *Group) stepMembers(want Conf, fresh *newcomers) (done bool, err error) {
+	if fresh.ask = nil; fresh.term != g.term {
+		fresh.term = g.term
+		clear(fresh.fresh)
+	}
 	if g.state != raft.StateLeader {
 		return false, g.notLeader(g.lead)
 	}
@@ -135,8 +175,15 @@ func (g *Group) stepMembers(want Conf) (done bool, err error) {
 	}
 	for _, id := range slices.Concat(voters, learners) {
 		if !slices.Contains(g.conf.Voters, id) && !slices.Contains(g.conf.Learners, id) {
+			if !fresh.fresh[id] {
+				fresh.ask = append(fresh.ask, id)
+				continue
+			}
 			change(pb.ConfChangeType_ConfChangeAddLearnerNode, id)
 		}
+	}
+	if len(fresh.ask) > 0 && len(cc.Changes) == 0 {
+		return false, nil
 	}
 	if len(cc.Changes) == 0 {
 		ready := make(map[uint64]bool)
@@ -165,6 +212,7 @@ func (g *Group) stepMembers(want Conf) (done bool, err error) {
 		if err := g.rn.ProposeConfChange(&cc); err == nil {
 			last, _ := g.lastIndex()
 			g.confIndex = last
+			clear(fresh.fresh)
 		}
 	}
 	return false, nil
@@ -196,6 +244,17 @@ func (g *Group) Abandoned() bool {
 	defer cancel()
 	got := make(chan bool, 1)
 	return g.do(ctx, func() { got <- g.silent() }) == nil && <-got
+}
+
+// Fresh reports whether this replica has no state of its group: it waits to be made a member.
+func (g *Group) Fresh() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	got := make(chan bool, 1)
+	return g.do(ctx, func() {
+		last, err := g.log.LastIndex()
+		got <- err == nil && last == 0 && g.applied.Load() == 0 && len(g.conf.Voters)+len(g.conf.Learners) == 0 && g.staged == nil
+	}) == nil && <-got
 }
 
 // Abandon removes this replica as if it had applied its own removal. The caller has

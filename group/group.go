@@ -22,8 +22,8 @@ type Entry struct {
 	Cmd *wire.Command
 }
 
-// StateMachine is what a group replicates. All methods run in the group's
-// goroutine, in log order, and hold up the group while they run. They may begin
+// StateMachine is what a group replicates. All methods run in turns of the group, one
+// at a time, in log order, and hold up the group while they run. They may begin
 // before Host.Open has returned.
 type StateMachine interface {
 	// Apply writes committed commands into b, which also gets the applied
@@ -90,14 +90,15 @@ type Group struct {
 	nWait   atomic.Int32
 	changed chan struct{} // closed and replaced at each change of word; guarded by waitMu
 
+	turns chan struct{} // capacity 1: full while somebody touches loop
 	stopc chan struct{} // closed by stop
 	stop1 sync.Once
 	done  chan struct{} // closed when the goroutine has ended
 
-	loop // owned by the group's goroutine
+	loop // owned by who does the turn
 }
 
-// loop is the state that only the group's goroutine touches.
+// loop is the state that only a turn touches: the group's goroutine, or one that pushes.
 type loop struct {
 	rn   *raft.RawNode
 	log  *store.Log
@@ -106,7 +107,10 @@ type loop struct {
 	// confApplied is the index of the last membership change applied since the
 	// start; confIndex is where this leader proposed its last one.
 	confApplied, confIndex uint64
-	rng                    *rand.Rand
+	// newcomers are the members that this leader has taken in and not sent a snapshot yet: what they
+	// acknowledge is of an earlier membership.
+	newcomers map[uint64]bool
+	rng       *rand.Rand
 
 	term  uint64
 	lead  uint64
@@ -183,8 +187,8 @@ func (g *Group) Hops() int {
 	return 0
 }
 
-// farCopies is how many members lie in other regions.
-func (g *Group) farCopies() int {
+// FarCopies is how many members lie in other regions.
+func (g *Group) FarCopies() int {
 	w := g.word.Load()
 	t := g.host.opts.Transport
 	mine := t.Region(g.host.opts.Self)
@@ -215,6 +219,7 @@ func (g *Group) Propose(ctx context.Context, cmd *wire.Command, term uint64) (an
 	}
 	ch := make(chan outcome, 1)
 	p := g.propose(cmd, term, func(result any, index uint64, err error) { ch <- outcome{result, index, err} })
+	g.mb.wake()
 	var o outcome
 	select {
 	case o = <-ch:
@@ -230,16 +235,22 @@ func (g *Group) Propose(ctx context.Context, cmd *wire.Command, term uint64) (an
 	}
 	if t := obs.TraceOf(ctx); t != nil && o.index != 0 {
 		t.AddHops(g.Hops())
-		far := g.farCopies()
+		far := g.FarCopies()
 		t.AddBytes(far, far*len(p.data))
 	}
 	return o.result, o.index, o.err
 }
 
 // ProposeAsync is Propose without a goroutine that waits: done runs once, in
-// the group's goroutine, and must be quick; it may propose. Commands proposed
+// a turn of the group, and must be quick; it may propose. Commands proposed
 // one after the other are appended in that order.
 func (g *Group) ProposeAsync(cmd *wire.Command, term uint64, done func(result any, index uint64, err error)) {
+	g.propose(cmd, term, done)
+	g.mb.wake()
+}
+
+// Enqueue is ProposeAsync for a caller who calls Push as soon as he holds no locks.
+func (g *Group) Enqueue(cmd *wire.Command, term uint64, done func(result any, index uint64, err error)) {
 	g.propose(cmd, term, done)
 }
 
@@ -260,7 +271,7 @@ func (g *Group) propose(cmd *wire.Command, term uint64, done func(any, uint64, e
 	if p.err == nil && (n > int64(h.opts.MaxPending) || bytes > h.opts.MaxPendingBytes && n > 1) {
 		p.err = base.Errorf(base.CodeOverloaded, "group %v: %d proposals of %d bytes wait already; retry later", g.id, n-1, bytes-int64(len(p.data)))
 	}
-	if !g.mb.put(func(in *mail) { in.props = append(in.props, p) }) {
+	if !g.mb.putProposal(p) {
 		p.state.Store(propTaken)
 		go g.answer(p, nil, 0, g.gone())
 	}

@@ -93,7 +93,7 @@ func (h *Host) Open(id base.GroupID, members Conf, sm StateMachine, preferred fu
 	g := &Group{
 		host: h, id: id, sm: sm, preferred: preferred, mb: newMailbox(),
 		waiters: map[chan struct{}]uint64{}, changed: make(chan struct{}),
-		stopc: make(chan struct{}), done: make(chan struct{}),
+		turns: make(chan struct{}, 1), stopc: make(chan struct{}), done: make(chan struct{}),
 	}
 	g.touched = map[base.NodeID]*outbox{}
 	g.rng = rand.New(rand.NewPCG(h.opts.Seed, uint64(h.opts.Self)<<32|uint64(id)))
@@ -242,14 +242,14 @@ func (h *Host) Remove(id base.GroupID, destroy bool) error {
 func (h *Host) ended(g *Group, err error) {
 	switch {
 	case g.removed:
-		h.mu.Lock()
+		if err := g.destroy(); err != nil {
+			h.opts.Logger.Error("state of a removed replica cannot be deleted", "group", g.id.String(), "err", err)
+		}
+		h.mu.Lock() // not before: Close waits for the groups that are here, then the store may be closed
 		if h.groups[g.id] == g {
 			delete(h.groups, g.id)
 		}
 		h.mu.Unlock()
-		if err := g.destroy(); err != nil {
-			h.opts.Logger.Error("state of a removed replica cannot be deleted", "group", g.id.String(), "err", err)
-		}
 		if r, ok := g.sm.(Remover); ok {
 			r.Removed()
 		}

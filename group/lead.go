@@ -136,6 +136,7 @@ func (g *Group) noteReady(rd raft.Ready) {
 		g.campaign = 0
 	}
 	if won {
+		clear(g.newcomers)
 		g.beats.Store(0)
 		g.leadTick = g.now
 		g.nextPref = g.now + uint64(g.host.opts.HeartbeatTicks)

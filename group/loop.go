@@ -11,8 +11,8 @@ import (
 	"github.com/godwitdb/godwit/store"
 )
 
-// run is the group's goroutine: the only one that touches raft, the log and
-// the state machine.
+// run is the group's goroutine. Raft, the log and the state machine are touched only in its
+// turns, one at a time (Group.turns); a proposer may do one in its place (Push).
 //
 // One turn takes everything that waits in the mailbox: acknowledgements of the
 // disk, ticks, messages, control functions, proposals. Then it handles what
@@ -36,21 +36,56 @@ func (g *Group) run() {
 		<-committed
 		close(g.done)
 	}()
+	// The turn is not given back at the end: nobody may help any more.
+	defer g.shutdown()
+	g.turns <- struct{}{}
+	g.guarded(g.begin)
+	for g.failed == nil && !g.removed {
+		<-g.turns
+		select {
+		case <-g.mb.sig:
+			g.turns <- struct{}{}
+		case <-g.stopc:
+			g.turns <- struct{}{}
+			return
+		}
+		g.guarded(g.takeTurn)
+	}
+}
+
+// guarded runs a piece of the group's life; a panic stops the replica, not the process.
+func (g *Group) guarded(f func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			g.failed = base.Errorf(base.CodeCorrupt, "group %v: replica stopped: %v", g.id, r)
 			g.host.opts.Logger.Error("replica stopped", "group", g.id.String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 		}
-		g.shutdown()
 	}()
-	g.begin()
-	for g.failed == nil && !g.removed {
-		select {
-		case <-g.mb.sig:
-		case <-g.stopc:
-			return
-		}
+	f()
+}
+
+func (g *Group) takeTurn() {
+	if g.failed == nil && !g.removed { // else a turn of another ended the replica: shutdown answers the rest
 		g.turn(g.mb.take())
+	}
+}
+
+// Push sees to what Enqueue queued: if no turn is under way, the caller does one, which saves two changes of
+// goroutine; else the group's goroutine will. The caller may hold no lock that the state machine takes.
+func (g *Group) Push() {
+	select {
+	case g.turns <- struct{}{}:
+	default:
+		g.mb.wake()
+		return
+	}
+	if g.mb.proposals() {
+		g.guarded(g.takeTurn)
+	}
+	ended := g.failed != nil || g.removed
+	<-g.turns
+	if ended {
+		g.mb.wake()
 	}
 }
 
@@ -67,6 +102,9 @@ func (g *Group) turn(in mail) {
 	}
 	g.tick(in.msgs)
 	for _, m := range in.msgs {
+		if !g.heeds(m) {
+			continue
+		}
 		// Errors are of messages that come too late or from nodes that were removed.
 		_ = g.rn.Step(m)
 	}
@@ -86,6 +124,20 @@ func (g *Group) turn(in mail) {
 	for _, r := range in.rounds {
 		r.done()
 	}
+}
+
+// heeds reports whether a message may be given to raft. What is not is of an earlier membership of its sender or of this
+// node, of which raft, for which members do not forget, knows nothing.
+func (g *Group) heeds(m *pb.Message) bool {
+	switch m.GetType() {
+	case pb.MsgAppResp:
+		return len(g.newcomers) == 0 || m.GetReject() || !g.newcomers[m.GetFrom()]
+	case pb.MsgVote, pb.MsgPreVote:
+		// Without state this node is a member for nobody but those who have not heard of its removal; to its
+		// empty log any other looks complete, also one that lacks what was committed since.
+		return len(g.conf.Voters) > 0
+	}
+	return true
 }
 
 // drain handles what raft has ready until nothing is left to do without waiting.
@@ -135,6 +187,7 @@ func (g *Group) placeProposals(ents []*pb.Entry) {
 
 func (g *Group) send(m *pb.Message) {
 	if m.GetType() == pb.MsgSnap {
+		delete(g.newcomers, m.GetTo())
 		g.host.snaps.enqueue(g, m)
 		return
 	}

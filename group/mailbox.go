@@ -59,6 +59,24 @@ func (b *mailbox) put(f func(*mail)) bool {
 	return true
 }
 
+// putProposal queues a proposal but does not wake the group; false after close.
+func (b *mailbox) putProposal(p *proposal) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.in.props = append(b.in.props, p)
+	return true
+}
+
+// proposals reports whether any wait.
+func (b *mailbox) proposals() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.in.props) > 0
+}
+
 // putMsg queues a raft message of a given encoded size; false if it was dropped.
 func (b *mailbox) putMsg(m *pb.Message, size int, r *round) bool {
 	b.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"github.com/godwitdb/godwit/base"
 )
 
@@ -193,6 +195,105 @@ func TestChangeMembers(t *testing.T) {
 		if err := c.group(5, testGroup).Transfer(99); err == nil {
 			t.Fatal("the lead was handed to a stranger")
 		}
+	})
+}
+
+// A node that was removed while it was cut off, and is to come back at once, still has its old log. It must not
+// acknowledge entries on the strength of it: it forgets that log when it learns of its removal. (Simulation, seed 4289.)
+func TestRejoinWithOldLog(t *testing.T) {
+	for _, asks := range []bool{true, false} { // also where nobody asks, a leader must not believe what is of before
+		virtual(t, 1, func(t *testing.T) {
+			var c *cluster
+			opts := HostOptions{}
+			if asks {
+				opts.Fresh = func(_ context.Context, id base.GroupID, n base.NodeID) bool {
+					time.Sleep(200 * time.Millisecond)
+					switch g := c.group(n, id); {
+					case g == nil:
+						c.open(c.nodes[n], id)
+					case g.Fresh():
+						return true
+					case g.Abandoned():
+						g.Abandon()
+					}
+					return false
+				}
+			}
+			c = newCluster(t, 1, 4, wan30(), opts)
+			defer c.close()
+			c.groups[testGroup] = Conf{Voters: []base.NodeID{1, 2, 3}}
+			c.preferred[testGroup] = 1
+			c.startAll()
+			c.leader(testGroup, 1, 2, 3)
+			c.write2(testGroup, 20, 1, 2, 3)
+			lead := c.group(1, testGroup)
+			c.net.Isolate(3)
+			must(t, lead.ChangeMembers(context.Background(), []base.NodeID{1, 2, 4}, nil))
+			c.write2(testGroup, 5, 1, 2, 4)
+			c.net.Rejoin(3)
+			if !asks {
+				// What its old log made it say may be under way for long.
+				must(t, c.nodes[3].host.Remove(testGroup, true))
+				c.open(c.nodes[3], testGroup)
+				stop := make(chan struct{})
+				defer close(stop)
+				go func() {
+					for {
+						g := c.group(1, testGroup)
+						st := g.Status()
+						g.mb.putMsg(&pb.Message{Type: pb.MsgAppResp.Enum(), From: new(uint64(3)), To: new(uint64(1)), Term: new(st.Term), Index: new(st.Commit)}, 10, nil)
+						select {
+						case <-stop:
+							return
+						case <-time.After(time.Millisecond):
+							if p, ok := st.Progress[3]; ok && p.State == "snapshot" {
+								return
+							}
+						}
+					}
+				}()
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			must(t, lead.ChangeMembers(ctx, []base.NodeID{1, 2, 3}, nil))
+			c.write2(testGroup, 20, 1, 2, 3)
+			c.converge(testGroup, 1, 2, 3)
+			if n := c.nodes[3].sms[testGroup].installed; n == 0 {
+				t.Errorf("asks %v: node 3 is back without a snapshot", asks)
+			}
+		})
+	}
+}
+
+// A replica that has forgotten its log does not vote: a member that has not heard of the removal would win with that
+// vote, beside the group's leader and without what was committed since. (Simulation, seed 6196.)
+func TestForgottenLogDoesNotVote(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 4, wan30(), HostOptions{})
+		defer c.close()
+		c.groups[testGroup] = Conf{Voters: []base.NodeID{1, 2, 3}}
+		c.preferred[testGroup] = 2
+		c.startAll()
+		c.leader(testGroup, 1, 2, 3)
+		c.net.Isolate(1)
+		must(t, c.group(2, testGroup).ChangeMembers(context.Background(), []base.NodeID{1, 2, 4}, nil))
+		c.write2(testGroup, 20, 2, 4)
+		c.until("node 3 has forgotten the group", func() bool { return c.group(3, testGroup) == nil })
+		c.open(c.nodes[3], testGroup)
+		c.net.Isolate(2)
+		c.net.Isolate(4)
+		c.net.Rejoin(1)
+		for range 600 {
+			time.Sleep(100 * time.Millisecond)
+			if st := c.group(1, testGroup).Status(); st.IsLeader {
+				t.Fatalf("node 1 leads with the vote of node 3, which is no member: %+v", st)
+			}
+		}
+		c.net.Rejoin(2)
+		c.net.Rejoin(4)
+		c.leader(testGroup, 1, 2, 4)
+		c.write2(testGroup, 5, 1, 2, 4)
+		c.converge(testGroup, 1, 2, 4)
 	})
 }
 

@@ -86,6 +86,9 @@ type HostOptions struct {
 	// machine refused, invariant broken). The other replicas go on. It runs in
 	// a goroutine of its own.
 	Fatal func(g base.GroupID, err error)
+	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as one must that
+	// becomes a member. Asked by the leader, it may take its time. Nil is always, for nodes that never come back.
+	Fresh func(ctx context.Context, g base.GroupID, node base.NodeID) bool
 }
 
 func orDefault[T comparable](p *T, def T) {

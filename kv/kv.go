@@ -11,8 +11,9 @@
 //   - [LockNone]: a read at one snapshot, no locks. The snapshot timestamp is
 //     chosen at the first such read and is at or above every commit that was
 //     acknowledged anywhere before Begin. Use it for autocommit SELECT and
-//     READ ONLY transactions. A transaction that wrote or locked anything must not
-//     rely on LockNone reads for what it writes.
+//     READ ONLY transactions. In a transaction that writes or locks, such reads are
+//     those of snapshot isolation: what they saw may have changed when it commits, and only
+//     what it read under locks is strictly serializable.
 //   - [LockShared], [LockExclusive]: the row and, for scans, every gap of the
 //     span are locked at their owners until the transaction ends.
 //   - keys of the meta shard: LockNone and LockShared read the local replica
@@ -49,10 +50,12 @@ const (
 type Policy uint8
 
 const (
-	// WaitDie: an older transaction waits for a younger one, a younger one aborts.
-	WaitDie Policy = iota
-	// NoWait: abort at once.
+	// Detect: wait; of a circle of waiting transactions the youngest aborts (DL_DETECT).
+	Detect Policy = iota
+	// NoWait: abort at once (NO_WAIT).
 	NoWait
+	// WaitDie: wait for younger transactions, abort at older ones (WAIT_DIE).
+	WaitDie
 )
 
 // Options of one transaction; the zero value is an ordinary read-write one.
@@ -63,7 +66,7 @@ type Options struct {
 	ReadTS base.Timestamp
 	// Policy of lock conflicts.
 	Policy Policy
-	// Age is the priority for WAIT_DIE, smaller is older. A retry passes the
+	// Age is the priority in conflicts, smaller is older. A retry passes the
 	// Age of its first attempt so that it cannot starve. 0 is now.
 	Age base.Timestamp
 	// LockTimeout bounds each wait for a lock; 0 is the cluster's default, 10 s.
@@ -170,6 +173,8 @@ type Txn interface {
 	Rollback(ctx context.Context)
 	// ReadTimestamp is the snapshot of LockNone reads, 0 if none was made yet.
 	ReadTimestamp() base.Timestamp
+	// NextSnapshot makes the next LockNone read choose a new snapshot, unless Options.ReadTS fixed it.
+	NextSnapshot()
 	// Wrote reports whether any write is buffered.
 	Wrote() bool
 }

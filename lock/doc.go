@@ -8,10 +8,16 @@
 //
 // # Who waits for whom
 //
-// A request that conflicts with nothing is granted. Otherwise, under WAIT_DIE,
-// it waits if its transaction is older (smaller Age, then smaller id) than every one
-// it would wait for, else it dies; under NO_WAIT it dies at once. A dead
-// request changes nothing; its transaction is expected to abort.
+// A request that conflicts with nothing is granted. Otherwise its [Policy] decides:
+//
+//   - Detect (DL_DETECT): it waits. When that closes a circle of waiting transactions, the youngest of
+//     the circle (largest Age, then largest id) dies at once. Circles through other tables are the
+//     caller's to break: in each, somebody waits for an older transaction, which [Table.Older] tells.
+//   - WaitDie (WAIT_DIE): it waits if its transaction is older than every one it would wait for, else it dies.
+//   - NoWait (NO_WAIT): it dies.
+//
+// A dead request changes nothing; its transaction is expected to abort. A transaction that is
+// tried again with its old Age is the oldest one day, and no circle kills that one.
 //
 // Invariants:
 //
@@ -19,7 +25,8 @@
 //	L2 First come, first served: a request waits for every earlier waiting request that it conflicts with, so
 //	   a stream of readers cannot starve a writer. The only exception are upgrades: a request whose span the
 //	   transaction already holds shared goes before all requests that are no upgrades.
-//	L3 Every transaction waits only for younger ones, so there is no deadlock. An upgrade that goes before
-//	   a younger conflicting waiter kills that waiter (it is reported in Events.Died).
+//	L3 No transactions of one table wait for each other in a circle. Under WAIT_DIE every one waits only for
+//	   younger ones; an upgrade that goes before a younger conflicting waiter kills that waiter (it is
+//	   reported in Events.Died, as the victims of Detect are).
 //	L4 A waiting request is granted as soon as nothing it waits for is left.
 package lock

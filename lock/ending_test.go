@@ -14,11 +14,15 @@ func TestEnding(t *testing.T) {
 	key := base.PointSpan(base.Key("k"))
 	ask := func(n uint32, mode Mode) (Outcome, *Waiter) {
 		t.Helper()
-		out, w, _, err := tab.Acquire(Request{Txn: id(n), Age: base.Timestamp(n), Span: key, Mode: mode})
+		out, w, _, err := tab.Acquire(Request{Txn: id(n), Age: base.Timestamp(n), Span: key, Mode: mode, Policy: WaitDie})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out, w
+	}
+	young := func(w *Waiter) bool {
+		older, ending := tab.Older(w)
+		return older && ending
 	}
 	if out, _ := ask(10, Exclusive); out != Granted {
 		t.Fatal(out)
@@ -26,13 +30,13 @@ func TestEnding(t *testing.T) {
 	if out, _ := ask(20, Exclusive); out != Died {
 		t.Fatalf("younger at an older one: %v", out)
 	}
-	if out, w := ask(5, Exclusive); out != Waiting || w.Young {
+	if out, w := ask(5, Exclusive); out != Waiting || young(w) {
 		t.Fatalf("older at a younger one: %v", out)
 	}
 	tab.Release(id(5))
 	tab.Ending(id(10), true)
 	out, w := ask(20, Exclusive)
-	if out != Waiting || !w.Young {
+	if out != Waiting || !young(w) {
 		t.Fatalf("younger at one that is ending: %v", out)
 	}
 	if out, _ := ask(30, Exclusive); out != Died {

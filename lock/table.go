@@ -43,14 +43,24 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// Policy says what becomes of a request that conflicts.
+type Policy uint8
+
+// The policies. Their numbers are those of kv.Policy.
+const (
+	Detect  Policy = iota // wait; of a circle of waiting transactions the youngest dies
+	NoWait                // die
+	WaitDie               // wait for younger transactions, die at older ones
+)
+
 // Request asks for one lock.
 type Request struct {
 	Txn    base.TxnID
 	Age    base.Timestamp // priority, smaller is older; fixed by the first request of a transaction
 	Span   base.Span      // its memory belongs to the table from now on
 	Mode   Mode
-	NoWait bool // die instead of waiting
-	Data   any  // handed back in Waiter.Data
+	Policy Policy
+	Data   any // handed back in Waiter.Data
 }
 
 // Outcome of a request.
@@ -68,13 +78,11 @@ func (o Outcome) String() string { return [...]string{"granted", "waiting", "die
 // Waiter is a request that waits, or did.
 type Waiter struct {
 	Data any
-	// Young: it waits for an older transaction that is ending. The wait should
-	// be short and has to be bounded (see Table.Ending).
-	Young bool
 
 	txn    *txn
 	node   *node
 	mode   Mode
+	policy Policy
 	jump   bool
 	seq    uint64
 	queued bool
@@ -121,7 +129,8 @@ type txn struct {
 	ending  bool      // see Ending
 }
 
-// older reports whether a goes before b under WAIT_DIE.
+// older reports whether a has the higher priority: it waits for b under WAIT_DIE,
+// and b dies of a deadlock of the two.
 func (a *txn) older(b *txn) bool {
 	if a.age != b.age {
 		return a.age < b.age
@@ -139,6 +148,7 @@ type Table struct {
 	locks   int
 	waiters int
 	seq     uint64
+	detects int // waiting requests under Detect
 }
 
 // New makes an empty table.
@@ -150,7 +160,7 @@ func New(limits Limits) *Table {
 // goes on after all). Under WAIT_DIE younger transactions then wait for it too, for a
 // short time: its client may have been answered already, and must not lose to its own
 // past. A Prepare elsewhere may still wait for a lock, so such waits could
-// close a circle: the caller bounds them.
+// close a circle over several tables: the caller bounds them (see Older).
 func (t *Table) Ending(id base.TxnID, on bool) {
 	if x := t.txns[id]; x != nil {
 		x.ending = on
@@ -181,19 +191,16 @@ func (t *Table) Acquire(r Request) (Outcome, *Waiter, Events, error) {
 	// n is the node of exactly this span, if there is one.
 	n := t.find(r.Span)
 	w := Waiter{txn: x, mode: r.Mode, jump: jump, seq: t.seq + 1}
-	conflict, dies, young := false, false, false
+	conflict, dies := false, false
 	t.overlapping(r.Span, n, func(o *node) bool {
 		t.blockers(o, &w, func(b *txn) bool {
 			conflict = true
-			if !x.older(b) {
-				dies = dies || !b.ending
-				young = true
-			}
-			return !dies && !r.NoWait
+			dies = r.Policy == NoWait || r.Policy == WaitDie && !b.ending && !x.older(b)
+			return !dies && r.Policy == WaitDie
 		})
-		return !conflict || !dies && !r.NoWait
+		return !dies && (!conflict || r.Policy == WaitDie)
 	})
-	if conflict && (dies || r.NoWait) {
+	if dies {
 		return Died, nil, Events{}, nil
 	}
 	if conflict && t.waiters >= t.limits.Waiting {
@@ -211,7 +218,7 @@ func (t *Table) Acquire(r Request) (Outcome, *Waiter, Events, error) {
 	if jump && t.waiters > 0 {
 		t.overlapping(r.Span, n, func(o *node) bool {
 			for _, v := range o.queue {
-				if v.txn != x && (v.mode == Exclusive || r.Mode == Exclusive) && w.before(v) && !v.txn.older(x) {
+				if v.txn != x && v.policy == WaitDie && (v.mode == Exclusive || r.Mode == Exclusive) && w.before(v) && !v.txn.older(x) {
 					killed = append(killed, v)
 				}
 			}
@@ -221,22 +228,40 @@ func (t *Table) Acquire(r Request) (Outcome, *Waiter, Events, error) {
 	out := Granted
 	var res *Waiter
 	if conflict {
-		res = &Waiter{Data: r.Data, Young: young, txn: x, node: n, mode: r.Mode, jump: jump, seq: t.seq, queued: true}
+		res = &Waiter{Data: r.Data, txn: x, node: n, mode: r.Mode, policy: r.Policy, jump: jump, seq: t.seq, queued: true}
 		n.queue = append(n.queue, res)
 		x.waiting = append(x.waiting, res)
 		t.waiters++
+		if r.Policy == Detect {
+			t.detects++
+		}
+		if t.detects > 0 && t.victimOf(x) {
+			t.unqueue(res) // before it has changed anything
+			return Died, nil, Events{}, nil
+		}
 		out = Waiting
 	} else {
 		t.grant(n, x, r.Mode)
 	}
-	if len(killed) > 0 {
-		spans := make([]base.Span, 0, len(killed))
-		for _, v := range killed {
-			spans = append(spans, v.node.span)
+	var spans []base.Span
+	for _, v := range killed {
+		spans = append(spans, v.node.span)
+		t.unqueue(v)
+	}
+	if t.detects > 0 && (conflict || jump) {
+		for v := t.deadlock(x); v != nil; v = t.deadlock(x) {
+			killed, spans = append(killed, v), append(spans, v.node.span)
 			t.unqueue(v)
 		}
+	}
+	if len(killed) > 0 {
 		ev.Died = killed
 		t.wake(spans, &ev)
+		if i := slices.Index(ev.Granted, res); i >= 0 && res != nil {
+			// It waited only for the queued request of a victim.
+			ev.Granted = slices.Delete(ev.Granted, i, i+1)
+			out, res = Granted, nil
+		}
 	}
 	return out, res, ev, nil
 }
@@ -308,12 +333,20 @@ func (t *Table) grant(n *node, x *txn, mode Mode) {
 	t.locks++
 }
 
-// unqueue takes a waiter out of its queue without waking anybody.
-func (t *Table) unqueue(w *Waiter) {
+// unlist takes a waiter off the lists.
+func (t *Table) unlist(w *Waiter) {
 	w.queued = false
 	t.waiters--
+	if w.policy == Detect {
+		t.detects--
+	}
 	w.node.queue = remove(w.node.queue, w)
 	w.txn.waiting = remove(w.txn.waiting, w)
+}
+
+// unqueue takes a waiter out of its queue without waking anybody.
+func (t *Table) unqueue(w *Waiter) {
+	t.unlist(w)
 	t.drop(w.node)
 	if len(w.txn.held) == 0 && len(w.txn.waiting) == 0 {
 		delete(t.txns, w.txn.id)
@@ -405,10 +438,7 @@ func (t *Table) wake(spans []base.Span, ev *Events) {
 			continue
 		}
 		n := w.node
-		w.queued = false
-		t.waiters--
-		n.queue = remove(n.queue, w)
-		w.txn.waiting = remove(w.txn.waiting, w)
+		t.unlist(w)
 		t.grant(n, w.txn, w.mode)
 		ev.Granted = append(ev.Granted, w)
 	}

@@ -28,6 +28,7 @@ type twinReq struct {
 	age  base.Timestamp
 	span base.Span
 	mode Mode
+	how  Policy
 	jump bool
 	seq  int
 }
@@ -78,7 +79,37 @@ func (w *twin) grant(r *twinReq) {
 	w.granted = append(w.granted, r)
 }
 
-func (w *twin) acquire(r *twinReq, noWait bool) (out Outcome, granted, died []string) {
+// reaches reports whether the transaction of a waits for that of b, directly or
+// through others; with older, only through transactions older than b.
+func (w *twin) reaches(a, b base.TxnID, older *twinReq, seen map[base.TxnID]bool) bool {
+	seen[a] = true
+	for _, v := range w.waiting {
+		if v.txn != a {
+			continue
+		}
+		for _, x := range w.blockers(v) {
+			if x.txn == b || !seen[x.txn] && (older == nil || x.older(older)) && w.reaches(x.txn, b, older, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// youngest reports whether r's transaction is the youngest of a circle.
+func (w *twin) youngest(r *twinReq) bool { return w.reaches(r.txn, r.txn, r, map[base.TxnID]bool{}) }
+
+func (w *twin) circle() *twinReq {
+	for _, v := range w.waiting {
+		if w.reaches(v.txn, v.txn, nil, map[base.TxnID]bool{}) {
+			return v
+		}
+	}
+	return nil
+}
+
+// acquire is told whom the table killed: where there are several circles, it may choose with which it begins.
+func (w *twin) acquire(r *twinReq, killed []string) (out Outcome, granted, died []string) {
 	if w.covered(r.txn, r.span, r.mode) {
 		return Granted, nil, nil
 	}
@@ -87,24 +118,43 @@ func (w *twin) acquire(r *twinReq, noWait bool) (out Outcome, granted, died []st
 	r.jump = r.mode == Exclusive && w.covered(r.txn, r.span, Shared)
 	bl := w.blockers(r)
 	for _, b := range bl {
-		if noWait || !r.older(b) {
+		if r.how == NoWait || r.how == WaitDie && !r.older(b) {
 			return Died, nil, nil
 		}
 	}
+	before := slices.Clone(w.waiting)
 	if r.jump {
 		for _, v := range slices.Clone(w.waiting) {
-			if v.clash(r) && r.before(v) && !v.older(r) {
+			if v.how == WaitDie && v.clash(r) && r.before(v) && !v.older(r) {
 				died = append(died, v.String())
 				w.waiting = remove(w.waiting, v)
 			}
 		}
 	}
-	if len(bl) > 0 {
+	if len(bl) == 0 {
+		w.grant(r)
+	} else {
 		w.waiting = append(w.waiting, r)
-		return Waiting, w.wake(), died
+		if w.youngest(r) {
+			w.waiting = before
+			return Died, nil, nil
+		}
+		out = Waiting
 	}
-	w.grant(r)
-	return Granted, w.wake(), died
+	for _, k := range killed[min(len(died), len(killed)):] {
+		i := slices.IndexFunc(w.waiting, func(v *twinReq) bool { return v.String() == k && w.youngest(v) })
+		if i < 0 {
+			return out, nil, append(died, "but not "+k)
+		}
+		died = append(died, k)
+		w.waiting = slices.Delete(w.waiting, i, i+1)
+	}
+	woken := w.wake()
+	if out == Waiting && !slices.Contains(w.waiting, r) {
+		woken = remove(woken, r.String())
+		out = Granted
+	}
+	return out, woken, died
 }
 
 func (w *twin) wake() (out []string) {
@@ -159,12 +209,13 @@ func sorted(s []string) string { sort.Strings(s); return strings.Join(s, "; ") }
 
 // TestTwin drives the table and its twin with the same random calls.
 func TestTwin(t *testing.T) {
-	for seed := uint64(0); seed < 400; seed++ {
+	for seed := uint64(0); seed < 600; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		tab, tw := New(Limits{}), &twin{}
 		waiters := map[string]*Waiter{} // twinReq string + seq
 		reqs := map[*Waiter]*twinReq{}
 		keys := 2 + rng.IntN(12)
+		policies := [][]Policy{{Detect}, {WaitDie, WaitDie, WaitDie, NoWait}, {Detect, NoWait, WaitDie}}[seed%3]
 		key := func(i int) base.Key { return base.Key{byte('a' + i)} }
 		settle := func(ev Events) {
 			for _, v := range append(ev.Granted, ev.Died...) {
@@ -187,14 +238,14 @@ func TestTwin(t *testing.T) {
 				if rng.IntN(2) == 0 {
 					mode = Exclusive
 				}
-				noWait := rng.IntN(8) == 0
+				how := policies[rng.IntN(len(policies))]
 				age := base.Timestamp(id % 5)
-				out, w, ev, err := tab.Acquire(Request{Txn: tid(id), Age: age, Span: span, Mode: mode, NoWait: noWait})
+				out, w, ev, err := tab.Acquire(Request{Txn: tid(id), Age: age, Span: span, Mode: mode, Policy: how})
 				if err != nil {
 					t.Fatal(err)
 				}
-				r := &twinReq{txn: tid(id), age: age, span: span, mode: mode}
-				wout, wg, wd := tw.acquire(r, noWait)
+				r := &twinReq{txn: tid(id), age: age, span: span, mode: mode, how: how}
+				wout, wg, wd := tw.acquire(r, names(ev.Died))
 				if out != wout || sorted(names(ev.Granted)) != sorted(wg) || sorted(names(ev.Died)) != sorted(wd) {
 					fail(r.String(), fmt.Sprint(out, names(ev.Granted), names(ev.Died)), fmt.Sprint(wout, wg, wd))
 				}
@@ -266,18 +317,23 @@ func check(t *testing.T, w *twin) {
 			t.Fatalf("L4: %v waits for nothing", v)
 		}
 		for _, b := range bl {
-			if !v.older(b) {
+			if v.how == WaitDie && !v.older(b) {
 				t.Fatalf("L3: %v waits for older %v", v, b)
 			}
 		}
 	}
+	if v := w.circle(); v != nil {
+		t.Fatalf("L3: %v waits for itself: %v", v, w.rows())
+	}
 }
 
-// TestScripts runs the stories of testdata. A transaction's age is its number.
+// TestScripts runs the stories of testdata. A transaction's age is its number. Requests are under Detect
+// where they do not say otherwise.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		tab := New(Limits{PerTxn: 4, Total: 8, Waiting: 3})
 		waiting := map[string]*Waiter{}
+		policy := Detect
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var b strings.Builder
 			txn := func() base.TxnID {
@@ -303,8 +359,13 @@ func TestScripts(t *testing.T) {
 				}
 			}
 			switch d.Cmd {
+			case "wait-die":
+				policy = WaitDie
 			case "lock":
-				r := Request{Txn: txn(), Span: span(), Mode: Shared, NoWait: d.HasArg("nowait")}
+				r := Request{Txn: txn(), Span: span(), Mode: Shared, Policy: policy}
+				if d.HasArg("nowait") {
+					r.Policy = NoWait
+				}
 				r.Age = r.Txn.Start()
 				if d.HasArg("x") {
 					r.Mode = Exclusive
@@ -318,6 +379,9 @@ func TestScripts(t *testing.T) {
 					waiting[name(r.Txn)] = w
 					for _, id := range tab.Blockers(w) {
 						fmt.Fprintln(&b, "  waits for", name(id))
+					}
+					if older, _ := tab.Older(w); older {
+						fmt.Fprintln(&b, "  one of them is older")
 					}
 				}
 				events(ev)

@@ -24,6 +24,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	tuneGC()
 	st, err := store.Open(store.Options{Dir: cfg.Store, CacheMB: cfg.CacheMB, Logger: log})
 	if err != nil {
 		return nil, err

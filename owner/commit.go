@@ -7,6 +7,8 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -52,6 +54,9 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	}
 	term := r.lead.term
 	x, err := r.admit(q.Txn, q.LockTerm)
+	if err == nil {
+		x.voting = q.Prepare
+	}
 	r.mu.Unlock()
 	if err != nil {
 		return err
@@ -76,6 +81,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		r.mu.Unlock()
 		return err
 	}
+	r.group.Push()
 	select {
 	case p := <-done:
 		return r.complete(x, &ev, p, resp)
@@ -164,18 +170,39 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 }
 
 // look evaluates all writes on one view; gaps are locks that are missing, soft
-// those of moves that can be left out.
+// those of moves that can be left out. What the transaction has seen under its locks is not looked up again.
 func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]base.Span, err error) {
 	r := e.r
-	rd := r.store.NewReader()
-	defer rd.Close()
+	r.mu.Lock()
+	seen := x.seen
+	r.mu.Unlock()
+	var rd *store.Reader // opened when first needed
+	view := func() *store.Reader {
+		if rd == nil {
+			rd = r.store.NewReader()
+		}
+		return rd
+	}
+	defer func() {
+		if rd != nil {
+			rd.Close()
+		}
+	}()
 	e.writes, e.foreign, e.handover, e.since = e.q.Writes[:0:0], nil, nil, 0
 	var exists base.Key
 	var movers []*wire.Write // as handover: whose gaps those are, if they can be left out
 	for _, w := range e.q.Writes {
-		p, err := locate(rd, w.Key)
-		if err != nil {
-			return nil, nil, err
+		if (w.Kind == wire.WriteKind_PUT || w.Kind == wire.WriteKind_DELETE) && w.Pin == wire.Pin_KEEP && r.ownsSection(w.Key) {
+			// Whether the key is there changes neither its owner nor its label.
+			w.Label, w.Move = uint64(base.MakeLabel(r.region, 0, 0)), 0
+			e.writes = append(e.writes, w)
+			continue
+		}
+		p, known := recall(seen, w.Key)
+		if !known || w.Kind == wire.WriteKind_MOVE { // that logs the value
+			if p, err = locate(view(), w.Key); err != nil {
+				return nil, nil, err
+			}
 		}
 		if p.owner != r.id {
 			e.foreign = append(e.foreign, p.foreign(w.Key))
@@ -194,17 +221,18 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			continue
 		}
 		e.writes = append(e.writes, out)
-		s, err := r.writeSpans(rd, out)
+		if !r.handsOver(out) {
+			continue
+		}
+		s, err := r.writeSpans(view(), out)
 		if err != nil {
 			return nil, nil, err
 		}
-		if !s.IsPoint() {
-			e.handover = append(e.handover, s)
-			if out.Move == 0 || !w.Soft {
-				w = nil
-			}
-			movers = append(movers, w)
+		e.handover = append(e.handover, s)
+		if out.Move == 0 || !w.Soft {
+			w = nil
 		}
+		movers = append(movers, w)
 	}
 	e.counted = true
 	if len(e.foreign) > 0 {
@@ -245,12 +273,15 @@ func (e *evaluation) label(w *wire.Write, p *place, there bool) (l base.Label, m
 		if w.Pin != wire.Pin_KEEP {
 			old = old.WithPinned(w.Pin == wire.Pin_PIN)
 		}
-		if to := base.RegionID(w.Move); to != 0 && to != old.Home() {
+		if to := base.RegionID(w.Move); to != 0 && to != old.Home() && !e.r.ownsSection(w.Key) {
 			return old.WithHome(to), true
 		}
 		return old, false
 	}
 	home := base.RegionID(w.Home)
+	if e.r.ownsSection(w.Key) {
+		home = e.r.region
+	}
 	if home == 0 {
 		home = base.RegionID(e.q.Txn.GatewayRegion)
 	}
@@ -274,7 +305,7 @@ type proposed struct {
 }
 
 // propose assigns the timestamp and hands the command to the group, in one
-// order (I2): what is assigned later is higher and lies behind it in the log.
+// order (I2): what is assigned later is higher and lies behind it in the log. The caller pushes the group.
 func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan proposed, error) {
 	q := e.q
 	r.propMu.Lock()
@@ -340,7 +371,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		_ = r.clock.Observe(e.ts)
 	}
 	done := make(chan proposed, 1)
-	r.group.ProposeAsync(cmd, term, func(res any, index uint64, err error) {
+	r.group.Enqueue(cmd, term, func(res any, index uint64, err error) {
 		p := proposed{index: index, err: err}
 		if err == nil {
 			p.out, _ = res.(outcome)
@@ -350,6 +381,16 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		done <- p
 	})
 	return done, nil
+}
+
+// entryOverhead is what a command holds beside its writes, about: transaction, timestamps, raft's own fields.
+const entryOverhead = 64
+
+// NoteCost adds what an owner says of a commit to the trace of who asked for it.
+func NoteCost(ctx context.Context, resp *wire.CommitResponse) {
+	t := obs.TraceOf(ctx)
+	t.AddHops(int(resp.Hops))
+	t.AddBytes(int(resp.Copies), int(resp.Copies*resp.Bytes))
 }
 
 // complete ends a proposal: it releases a committed transaction once true time
@@ -395,6 +436,12 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 	}
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(r.group.Hops())
+	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {
+		for _, w := range e.writes {
+			resp.Bytes += uint32(w.SizeVT() + 3)
+		}
+		resp.Bytes += entryOverhead
+	}
 	return nil
 }
 

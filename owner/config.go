@@ -31,9 +31,15 @@ type Directory interface {
 type Consensus interface {
 	Propose(ctx context.Context, cmd *wire.Command, term uint64) (result any, index uint64, err error)
 	ProposeAsync(cmd *wire.Command, term uint64, done func(result any, index uint64, err error))
+	// Enqueue is ProposeAsync that takes effect, at the latest, with the Push after it.
+	Enqueue(cmd *wire.Command, term uint64, done func(result any, index uint64, err error))
+	// Push may apply entries, and so call the replica, before it returns.
+	Push()
 	Leader() (base.NodeID, uint64)
 	// Hops is the number of one-way WAN crossings a proposal waits for.
 	Hops() int
+	// FarCopies is how many copies of a proposal go to other regions.
+	FarCopies() int
 }
 
 // Transport is what a Set needs of the WAN; package wan's transports satisfy it.
@@ -80,9 +86,12 @@ type Config struct {
 	TxnOrphan    time.Duration // the same if its gateway is Gone; default 2.5 s: a living one says so every second
 	ResolveAfter time.Duration // age at which a prepared transaction is resolved by the owner; default 2 s
 	LockTimeout  time.Duration // longest wait for one lock if the transaction names none; default 10 s
-	EnterTimeout time.Duration // longest wait for a lease or a vector; default 5 s
-	GCAge        time.Duration // age at which old versions and tombstones are collected; default 10 min
-	GCInterval   time.Duration // pause between collections; default 15 s; negative: only by Set.Collect
+	// DeadlockTimeout is how long a younger transaction waits for a lock of an older one where the two may be in a
+	// deadlock over several nodes, which no node sees; default 100 ms. A cluster of one node has no such bound.
+	DeadlockTimeout time.Duration
+	EnterTimeout    time.Duration // longest wait for a lease or a vector; default 5 s
+	GCAge           time.Duration // age at which old versions and tombstones are collected; default 10 min
+	GCInterval      time.Duration // pause between collections; default 15 s; negative: only by Set.Collect
 
 	Limits     lock.Limits
 	MaxTxns    int // active transactions per replica; default 50,000
@@ -100,7 +109,10 @@ const (
 	maxScanned     = 200_000         // keys, tombstones included, looked at for one answer
 	maxFinished    = 100_000         // transactions remembered as finished
 	finishedMemory = 30 * time.Second
-	endingWait     = time.Second // how long a younger transaction waits for one that is committing
+	endingWait     = time.Second            // how long a younger transaction waits for one that is committing
+	detectFirst    = 2 * time.Millisecond   // how long a lock is waited for before deadlocks are looked for
+	detectLast     = 100 * time.Millisecond // longest pause between two looks
+	maxDetect      = 10_000                 // transactions and locks looked at in one search
 	tickInterval   = 200 * time.Millisecond
 )
 
@@ -133,6 +145,7 @@ func (c *Config) fill() {
 	def(&c.TxnOrphan, 2500*time.Millisecond)
 	def(&c.ResolveAfter, 2*time.Second)
 	def(&c.LockTimeout, 10*time.Second)
+	def(&c.DeadlockTimeout, 100*time.Millisecond)
 	def(&c.EnterTimeout, 5*time.Second)
 	def(&c.GCAge, 10*time.Minute)
 	def(&c.GCInterval, 15*time.Second)

@@ -46,6 +46,13 @@
 //	   change rows as well and replicas apply them in different orders. Collecting a tombstone merges its gap into
 //	   its predecessor's only where one group owns both, under an exclusive lock from the predecessor to the next key.
 //
+//	I12 What a view says of a key that this group owns stays true from a moment at which the key's exclusive lock was
+//	   held until its release in the same term: a version of the key, or of a key whose gap it lies in, that names another
+//	   owner would be a write of this group (I7), under a lock in conflict with that one; and all such writes that hold no lock any
+//	   more are in the view. So a commit need not look up again what its transaction read for update.
+//	   An index keyed by home (base.ByHome) has a section per home, which belongs to that home's group for good: labels
+//	   in it name no other, and a write of it that asks for no absence needs no view.
+//
 // # Transactions of several groups (B3-B5)
 //
 //	I8 A vote [lo, hi) is durable. The transaction has committed iff every participant listed has logged its

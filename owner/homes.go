@@ -111,7 +111,8 @@ func (r *Replica) access(key base.Key, l base.Label, from base.RegionID, txn bas
 	return r.cfg.Homes.Accessed(Access{Key: key, Home: l.Home(), From: from, Txn: txn, Write: write, At: r.clock.Latest(), Changes: l.Changes(), Pinned: l.Pinned()})
 }
 
-// count tells the policy of the rows of a read. The answer of an exclusive
+// count tells the policy of the rows of a read. (Ranges that are only read do not count: who looks through a
+// table is not at home there.) The answer of an exclusive
 // read advises the asker to move rows with his own writes; what else should move is proposed.
 func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode lock.Mode) {
 	if !r.counted(from) {
@@ -214,7 +215,7 @@ func (r *Replica) tryLock(x *txnState, term uint64, s base.Span) (bool, error) {
 	if !r.current(x, term) {
 		return false, r.lost(x)
 	}
-	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, NoWait: true})
+	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, Policy: lock.NoWait})
 	r.settle(ev)
 	return out == lock.Granted, err
 }

@@ -33,6 +33,7 @@ func (q *quiet) waiting() int {
 
 func (q *quiet) Leader() (base.NodeID, uint64) { return 1, 1 }
 func (q *quiet) Hops() int                     { return 0 }
+func (q *quiet) FarCopies() int                { return 0 }
 func (q *quiet) Propose(context.Context, *wire.Command, uint64) (any, uint64, error) {
 	return nil, 0, base.Errorf(base.CodeInvalid, "not used")
 }
@@ -53,6 +54,10 @@ func (q *quiet) ProposeAsync(cmd *wire.Command, term uint64, done func(any, uint
 		done(res[0], i, err)
 	})
 }
+func (q *quiet) Enqueue(cmd *wire.Command, term uint64, done func(any, uint64, error)) {
+	q.ProposeAsync(cmd, term, done)
+}
+func (q *quiet) Push() {}
 func (q *quiet) apply() {
 	for q.waiting() > 0 {
 		q.mu.Lock()

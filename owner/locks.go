@@ -13,15 +13,18 @@ import (
 // lockWait is one request waiting in the lock table.
 type lockWait struct {
 	done chan error // capacity 1
+	in   *lock.Waiter
 	sent bool
 }
 
 // finish ends the wait, once; mu is held.
-func (w *lockWait) finish(err error) {
-	if !w.sent {
-		w.sent = true
-		w.done <- err
+func (w *lockWait) finish(err error) bool {
+	if w.sent {
+		return false
 	}
+	w.sent = true
+	w.done <- err
+	return true
 }
 
 // admit finds or registers the transaction of a request, which took locks here
@@ -51,7 +54,7 @@ func (r *Replica) admit(m *wire.TxnMeta, lockTerm uint64) (*txnState, error) {
 	if len(r.txns) >= r.cfg.MaxTxns {
 		return nil, base.Errorf(base.CodeOverloaded, "group %v: %d transactions are active; retry later", r.id, len(r.txns))
 	}
-	x = &txnState{id: id, age: base.Timestamp(m.Age), noWait: m.Policy == 1, timeout: time.Duration(m.LockTimeoutNs), calls: 1, last: time.Now()}
+	x = &txnState{id: id, age: base.Timestamp(m.Age), policy: lock.Policy(m.Policy), timeout: time.Duration(m.LockTimeoutNs), calls: 1, last: time.Now()}
 	if x.age == 0 {
 		x.age = id.Start()
 	}
@@ -87,7 +90,7 @@ func (r *Replica) lock(ctx context.Context, x *txnState, term uint64, mode lock.
 			return waited, r.lost(x)
 		}
 		w := &lockWait{}
-		out, lw, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: mode, NoWait: x.noWait, Data: w})
+		out, lw, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: mode, Policy: x.policy, Data: w})
 		r.settle(ev)
 		if err != nil {
 			return waited, err
@@ -98,7 +101,7 @@ func (r *Replica) lock(ctx context.Context, x *txnState, term uint64, mode lock.
 			return waited, base.Errorf(base.CodeAborted, "transaction %v met a lock of another one on %v: retry", x.id, s)
 		case lock.Waiting:
 			waited = true
-			w.done = make(chan error, 1)
+			w.done, w.in = make(chan error, 1), lw
 			x.waits = append(x.waits, w)
 			if err := r.waitLock(ctx, x, w, lw, s); err != nil {
 				return waited, err
@@ -108,31 +111,60 @@ func (r *Replica) lock(ctx context.Context, x *txnState, term uint64, mode lock.
 	return waited, nil
 }
 
-// waitLock waits for one lock; mu is held at entry and exit.
+// waitLock waits for one lock; mu is held at entry and exit. Deadlocks within the table
+// are the table's; those over several tables of this node are looked for here by
+// whoever waits. Those over several nodes end because the time is bounded that one waits for an older one.
 func (r *Replica) waitLock(ctx context.Context, x *txnState, w *lockWait, lw *lock.Waiter, s base.Span) error {
 	table := r.locks
 	r.stats.LockWaits.Add(1)
-	r.mu.Unlock()
+	r.queued.Add(1)
 	start := time.Now()
-	timeout := x.timeout
-	if lw.Young {
-		timeout = min(timeout, endingWait)
-	}
-	timer := time.NewTimer(timeout)
+	var young time.Time // since when it has waited for an older one
+	pause := detectFirst
+	timer := time.NewTimer(min(pause, x.timeout))
 	var err error
-	select {
-	case err = <-w.done:
-	case <-timer.C:
-		err = base.Errorf(base.CodeLockTimeout, "transaction %v waited %s for a lock on %v", x.id, timeout, s)
-		if lw.Young {
-			err = base.Errorf(base.CodeAborted, "transaction %v met a lock on %v of an older one that took more than %s to commit: retry", x.id, s, timeout)
+	for waits := true; waits; {
+		r.mu.Unlock()
+		select {
+		case err = <-w.done:
+			waits = false
+		case <-ctx.Done():
+			err, waits = canceled(ctx), false
+		case <-timer.C:
 		}
-		r.stats.LockTimeouts.Add(1)
-	case <-ctx.Done():
-		err = canceled(ctx)
+		if waits {
+			r.set.breakDeadlock(x)
+		}
+		r.mu.Lock()
+		if !waits || w.sent {
+			continue // if it was sent, the next round receives it
+		}
+		now := time.Now()
+		older, ending := table.Older(lw)
+		bound := r.cfg.DeadlockTimeout
+		if ending || x.voting {
+			bound = max(bound, endingWait)
+		}
+		switch {
+		case !older:
+			young = time.Time{}
+		case young.IsZero():
+			young = now
+		}
+		switch waited := now.Sub(start); {
+		case waited >= x.timeout:
+			err, waits = base.Errorf(base.CodeLockTimeout, "transaction %v waited %s for a lock on %v", x.id, x.timeout, s), false
+			r.stats.LockTimeouts.Add(1)
+		case older && now.Sub(young) >= bound && (x.policy == lock.WaitDie || !r.cfg.Alone()), x.voting && waited >= bound:
+			err, waits = base.Errorf(base.CodeAborted, "transaction %v waited %s for a lock on %v of an older one, which may be a deadlock: retry", x.id, waited, s), false
+			r.stats.LockTimeouts.Add(1)
+		default:
+			pause = min(2*pause, detectLast)
+			timer.Reset(min(pause, x.timeout-waited))
+		}
 	}
 	timer.Stop()
-	r.mu.Lock()
+	r.queued.Add(-1)
 	r.stats.LockWaitNanos.Add(int64(time.Since(start)))
 	if !w.sent {
 		w.sent = true
@@ -156,7 +188,7 @@ func (r *Replica) settle(ev lock.Events) {
 	for _, w := range ev.Died {
 		r.stats.Died.Add(1)
 		if lw, ok := w.Data.(*lockWait); ok {
-			lw.finish(base.Errorf(base.CodeAborted, "transaction %v gave way to an older one: retry", w.Txn()))
+			lw.finish(base.Errorf(base.CodeAborted, "transaction %v gave way to an older one, to end a deadlock: retry", w.Txn()))
 		}
 	}
 }

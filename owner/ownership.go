@@ -69,11 +69,42 @@ func gapEnd(rd *store.Reader, key base.Key) (base.Key, error) {
 // to another group from then on, the gap behind it as well: that gap changes hands, and nothing locked does (C2).
 func (r *Replica) writeSpans(rd *store.Reader, w *wire.Write) (base.Span, error) {
 	key := base.Key(w.Key)
-	if w.Kind == wire.WriteKind_DELETE || homeGroup(key, base.Label(w.Label)) == r.id {
+	if !r.handsOver(w) {
 		return base.PointSpan(key.Clone()), nil
 	}
 	end, err := gapEnd(rd, key)
 	return base.Span{Start: key.Clone(), End: end}, err
+}
+
+// handsOver reports whether a labelled write gives its key to another group.
+func (r *Replica) handsOver(w *wire.Write) bool {
+	return w.Kind != wire.WriteKind_DELETE && homeGroup(w.Key, base.Label(w.Label)) != r.id
+}
+
+// ownsSection reports whether all keys of key's section are this group's for good: an index keyed by
+// home has a section for each home, and all labels in it name that one.
+func (r *Replica) ownsSection(key base.Key) bool {
+	return key.Shard() != base.MetaShard && key.Index()&base.ByHome != 0 && len(key) > base.IndexPrefixLen && key.DefaultOwner() == r.id
+}
+
+// maxSeen bounds what a transaction remembers of the keys it has locked.
+const maxSeen = 32
+
+// seenKey is the place of a key that this group owns, as a view said that was taken while the transaction held
+// the key's exclusive lock: it stays true until the lock is released (I12).
+type seenKey struct {
+	key base.Key
+	place
+}
+
+// recall finds the place of a key among those seen.
+func recall(seen []seenKey, key base.Key) (place, bool) {
+	for i := range seen {
+		if bytes.Equal(seen[i].key, key) {
+			return seen[i].place, true
+		}
+	}
+	return place{}, false
 }
 
 // segment is a part of a range with one owner, as a view of the store says.

@@ -131,7 +131,9 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	if err := g.run(); err != nil {
 		return err
 	}
-	r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
+	if allPoints(q.Spans) {
+		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
+	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
 	return r.waitPast(ctx, base.Timestamp(resp.MaxTs))
@@ -177,13 +179,16 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	rd := r.store.NewReader()
 	defer rd.Close()
 	g := r.newGather(rd, q, base.MaxTimestamp, resp)
+	g.keep = mode == lock.Exclusive
 	if q.Limit > 0 {
 		g.only = spans
 	}
 	if err := g.run(); err != nil {
 		return err
 	}
-	r.count(x, resp.Rows, base.RegionID(q.Txn.GatewayRegion), mode)
+	if mode == lock.Exclusive || allPoints(q.Spans) {
+		r.count(x, resp.Rows, base.RegionID(q.Txn.GatewayRegion), mode)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current(x, term) || !r.ready(true, 0) {
@@ -193,6 +198,9 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		// Nothing of it is here: the transaction has no business with this group.
 		r.release(x, false)
 		resp.Term = 0
+	}
+	if len(x.seen)+len(g.found) <= maxSeen {
+		x.seen = append(x.seen, g.found...)
 	}
 	return nil
 }
@@ -256,8 +264,10 @@ type gather struct {
 	resp  *wire.ReadResponse
 	rows  int // rows found, absent keys not counted
 	bytes int
-	max   int // bytes
-	seen  int // keys looked at
+	max   int       // bytes
+	seen  int       // keys looked at
+	keep  bool      // note places in found: the read holds exclusive locks
+	found []seenKey // at most maxSeen
 }
 
 func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse) *gather {
@@ -352,6 +362,7 @@ func (g *gather) point(key base.Key) error {
 		g.resp.Foreign = append(g.resp.Foreign, p.foreign(key))
 		return nil
 	}
+	g.saw(key, &p)
 	v, ok := p.v, p.found
 	if ok && v.TS > g.ts {
 		if v, ok, err = g.rd.Get(key, g.ts); err != nil {
@@ -365,6 +376,15 @@ func (g *gather) point(key base.Key) error {
 	g.note(&v)
 	g.add(&v, key, !ok || v.Tombstone)
 	return nil
+}
+
+// saw notes the place of a key of this group for the commit.
+func (g *gather) saw(key base.Key, p *place) {
+	if g.keep && len(g.found) < maxSeen {
+		s := seenKey{key: key, place: *p}
+		s.v.Key, s.v.Value = nil, nil
+		g.found = append(g.found, s)
+	}
 }
 
 // tooOld refuses a snapshot below the collection threshold: what it should see may be gone without a trace.
@@ -411,6 +431,9 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 				return nil, err
 			}
 			mine = homeGroup(key, v.Label) == g.r.id
+			if mine {
+				g.saw(key, &place{owner: g.r.id, since: v.TS, found: true, v: v})
+			}
 		}
 		if mine {
 			ok := true

@@ -45,6 +45,7 @@ type Replica struct {
 	attempts uint64 // of takeOver, ever
 	rep      replicated
 
+	queued   atomic.Int64 // requests waiting for locks
 	locks    *lock.Table
 	txns     map[base.TxnID]*txnState
 	pending  map[*txnState]struct{} // with writes, proposed or prepared, not yet released
@@ -73,7 +74,8 @@ type leadership struct {
 type txnState struct {
 	id       base.TxnID
 	age      base.Timestamp
-	noWait   bool
+	policy   lock.Policy
+	voting   bool // a Prepare is being evaluated
 	timeout  time.Duration
 	last     time.Time // last sign of life
 	calls    int       // requests being served; guarded by mu as all below
@@ -82,6 +84,7 @@ type txnState struct {
 	hi       base.Timestamp // upper bound of the vote
 	since    time.Time      // when prepared
 	keys     []base.Key     // of its writes, sorted; set with phase
+	seen     []seenKey      // keys read under its exclusive locks; only appended to
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
 	advice   map[string][]byte // reasons of the moves advised to it, by key

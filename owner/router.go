@@ -47,7 +47,7 @@ func (rt *Router) Read(ctx context.Context, q *wire.ReadRequest) (*wire.ReadResp
 func (rt *Router) Commit(ctx context.Context, q *wire.CommitRequest) (*wire.CommitResponse, error) {
 	resp, err := route(ctx, rt, base.GroupID(q.Group), wire.KindCommit, q, false, func(r *Replica) *wire.CommitResponse { return r.Commit(ctx, q) })
 	if resp != nil {
-		obs.TraceOf(ctx).AddHops(int(resp.Hops))
+		NoteCost(ctx, resp)
 	}
 	return resp, err
 }

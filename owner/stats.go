@@ -10,12 +10,12 @@ import (
 
 // Stats count what a replica did as an owner, since the process began.
 type Stats struct {
-	Reads, Commits, Prepares, Resolves, Errors atomic.Int64
-	LockWaits, LockWaitNanos, LockTimeouts     atomic.Int64
-	Died                                       atomic.Int64 // requests that lost a conflict
-	UndecidedWaits                             atomic.Int64 // reads that waited for an undecided commit
-	Expired                                    atomic.Int64 // transactions aborted for silence
-	Collected                                  atomic.Int64 // tombstones
+	Reads, Commits, Prepares, Resolves, Errors        atomic.Int64
+	LockWaits, LockWaitNanos, LockTimeouts, Deadlocks atomic.Int64
+	Died                                              atomic.Int64 // requests that lost a conflict
+	UndecidedWaits                                    atomic.Int64 // reads that waited for an undecided commit
+	Expired                                           atomic.Int64 // transactions aborted for silence
+	Collected                                         atomic.Int64 // tombstones
 }
 
 // Stats are the replica's counters, to be read.

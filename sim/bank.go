@@ -56,11 +56,20 @@ func balance(value string) (int64, error) {
 	return strconv.ParseInt(n, 10, 64)
 }
 
+// policy of a transaction by a number from 0 to 99: a fifth dies for older ones, but for the share of NO_WAIT.
+func policy(n, noWait int) kv.Policy {
+	switch {
+	case n < noWait:
+		return kv.NoWait
+	case n >= 80:
+		return kv.WaitDie
+	}
+	return kv.Detect
+}
+
 func (b *bank) one() {
 	opts := kv.Options{}
-	if b.rng.IntN(100) < b.w.cfg.NoWait {
-		opts.Policy = kv.NoWait
-	}
+	opts.Policy = policy(b.rng.IntN(100), b.w.cfg.NoWait)
 	switch n := b.rng.IntN(10); {
 	case n < 6:
 		i := b.rng.IntN(len(b.accounts))

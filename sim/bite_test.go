@@ -15,7 +15,7 @@ var broken = []struct {
 	seeds uint64 // one of eight times so many must be rejected: goroutine order is not seeded
 	tune  func(*Config)
 }{
-	{"clocks off by 1000 times their bound", 10, func(c *Config) {
+	{"clocks off by 1000 times their bound", 3, func(c *Config) {
 		c.ClockBound, c.Break.ClockBeyond, c.Kinds = time.Millisecond, 1000, []string{"clock step"}
 		c.Delay, c.Jitter, c.Think, c.Clients, c.Keys = even(3, 3*time.Millisecond), 0, time.Millisecond, 4, 6
 	}},

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,7 +21,21 @@ type journal struct {
 // maxJournal bounds the lines kept; the oldest half goes first.
 const maxJournal = 200_000
 
-func newJournal(start time.Time) *journal { return &journal{start: start} }
+// newest is the journal of the run under way, for those that hang.
+var newest atomic.Pointer[journal]
+
+func newJournal(start time.Time) *journal {
+	j := &journal{start: start}
+	newest.Store(j)
+	return j
+}
+
+// tail is the last lines.
+func (j *journal) tail(n int) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Join(j.lines[max(0, len(j.lines)-n):], "\n")
+}
 
 func (j *journal) add(line string) {
 	j.mu.Lock()

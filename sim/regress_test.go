@@ -14,20 +14,26 @@ import (
 
 // The smallest scenarios of what the simulation once found.
 
-// stage is a quiet cluster of one node a region.
+// stage is a quiet cluster.
 type stage struct {
 	*world
 	t *testing.T
 }
 
+// onStage plays on a cluster of one node a region.
 func onStage(t *testing.T, regions int, gcAge time.Duration, play func(s *stage)) {
+	t.Helper()
+	onStageOf(t, regions, 1, gcAge, play)
+}
+
+func onStageOf(t *testing.T, regions, nodesPerRegion int, gcAge time.Duration, play func(s *stage)) {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, 1)
 	runtime.GC()
 	runtime.GC()
 	var s *stage
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Seed: 1, Regions: regions, NodesPerRegion: 1, Shards: 1, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
+		cfg := Config{Seed: 1, Regions: regions, NodesPerRegion: nodesPerRegion, Shards: 1, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
 			ClockBound: time.Millisecond, GCAge: gcAge, Duration: time.Minute, SyncDelay: time.Millisecond}
 		s = &stage{newWorld(cfg), t}
 		for _, h := range s.hosts {

@@ -32,21 +32,25 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 func (s slowed) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []byte)) {
 	s.Transport.HandleOrdered(kind, func(from base.NodeID, body []byte) {
 		time.Sleep(time.Duration(s.by.Load()))
-		if s.brk.EarlyPulses > 0 && kind == wire.KindPulse {
-			body = hasten(body, s.brk.EarlyPulses)
+		if kind == wire.KindPulse && (s.brk.EarlyPulses > 0 || s.brk.ClockBeyond > 0) {
+			body = s.brk.pulse(body)
 		}
 		h(from, body)
 	})
 }
 
-// hasten breaks the promises in a pulse.
-func hasten(body []byte, by time.Duration) []byte {
+// pulse breaks the promises in a pulse, and its clock if clocks are to be off: followers of a fast one would
+// be off no more.
+func (b *Break) pulse(body []byte) []byte {
 	var p wire.Pulse
 	if p.UnmarshalVT(body) != nil {
 		return body
 	}
 	for _, l := range p.Leads {
-		l.Closed += uint64(by)
+		l.Closed += uint64(b.EarlyPulses)
+	}
+	if b.ClockBeyond > 0 {
+		p.Now = 0
 	}
 	out, err := p.MarshalVT()
 	if err != nil {

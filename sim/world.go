@@ -229,7 +229,7 @@ func (w *world) lie(stop <-chan struct{}) {
 
 // bury ends the goroutines of a dead process; nobody hears of them any more.
 func (w *world) bury(l *life) {
-	w.dying.Go(func() { _ = l.node.Close(context.Background()) })
+	w.dying.Go(func() { _ = l.node.Kill() })
 }
 
 // shutdown stops a process in good order.

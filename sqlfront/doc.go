@@ -27,7 +27,8 @@
 // # Which reads lock
 //
 // Autocommit SELECT and READ ONLY transactions read a snapshot (LockNone). SELECT in
-// a read-write transaction takes shared locks. What UPDATE, DELETE and SELECT
+// a read-write transaction takes shared locks at SERIALIZABLE, the default; at REPEATABLE READ it
+// reads the transaction's snapshot, at READ COMMITTED the statement's. What UPDATE, DELETE and SELECT
 // ... FOR UPDATE read of the tables they change is locked exclusively.
 //
 // # Errors

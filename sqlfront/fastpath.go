@@ -239,14 +239,23 @@ func (f *fastCall) values(ctx *sql.Context, p *fastPlan) (map[int]any, bool) {
 		}
 	}
 	for pos, arg := range p.insert {
+		if pos == p.givenInc {
+			switch l, ok := f.literal(arg); {
+			case !ok:
+				return nil, false
+			case l.kind == litNull, l.kind == litInt && l.text == "0" && !sql.LoadSqlMode(ctx).ModeEnabled("NO_AUTO_VALUE_ON_ZERO"):
+				vals[arg] = nil // the counter's next
+				continue
+			}
+		}
 		if !put(arg, pos, p.t.inPK(pos)) {
 			return nil, false
 		}
-	}
-	if p.insert != nil && p.givenInc >= 0 {
-		// NULL, zero and negative numbers have rules of their own.
-		if n, ok := toUint64(vals[p.insert[p.givenInc]]); !ok || n == 0 {
-			return nil, false
+		if pos == p.givenInc {
+			// Negative numbers have rules of their own.
+			if n, ok := toUint64(vals[arg]); !ok || n == 0 {
+				return nil, false
+			}
 		}
 	}
 	if p.boundSpan != nil && (!put(p.lo, p.t.pk[0], true) || !put(p.hi, p.t.pk[0], true) || !p.narrow(vals)) {
@@ -479,7 +488,11 @@ func (f *fastCall) insert(ctx *sql.Context, t *Txn, p *fastPlan, st *sqlTable, v
 	}
 	row := make(sql.Row, len(p.t.cols))
 	res := &sqltypes.Result{RowsAffected: 1}
+	counted := false
 	for pos, arg := range p.insert {
+		if arg >= 0 && pos == p.givenInc && vals[arg] == nil {
+			arg = argAutoInc
+		}
 		switch {
 		case arg >= 0:
 			row[pos] = vals[arg]
@@ -499,7 +512,7 @@ func (f *fastCall) insert(ctx *sql.Context, t *Txn, p *fastPlan, st *sqlTable, v
 			if err != nil || in != sql.InRange {
 				return nil, true, sql.ErrValueOutOfRange.New(n, p.t.cols[pos].typ)
 			}
-			row[pos], res.InsertID = v, n
+			row[pos], res.InsertID, counted = v, n, true
 		}
 	}
 	f.s.blind = !f.s.explicit(ctx)
@@ -513,7 +526,7 @@ func (f *fastCall) insert(ctx *sql.Context, t *Txn, p *fastPlan, st *sqlTable, v
 		_ = e.DiscardChanges(ctx, err)
 		return nil, true, err
 	}
-	if res.InsertID != 0 && p.givenInc < 0 {
+	if counted {
 		ctx.GetLastQueryInfo().LastInsertId.Store(int64(res.InsertID))
 	}
 	return res, true, nil

@@ -151,7 +151,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 			break
 		}
 		if explicit && t != nil {
-			s.SetTransaction(&Txn{s: s, readOnly: t.readOnly})
+			s.SetTransaction(&Txn{s: s, readOnly: t.readOnly, level: t.level})
 			s.SetIgnoreAutoCommit(true)
 		}
 		s.retrying = true

@@ -57,6 +57,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		return stmt, query, "", nil
 	}
 	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
+	renameIsolation(stmt)
 	p.useView(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, q, rest, err
@@ -68,6 +69,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 		return stmt, len(query), nil
 	}
 	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, rewriteText(query), o)
+	renameIsolation(stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, n, err
 }

@@ -36,6 +36,7 @@ type Session struct {
 	hold      bool // changes of the statement are sent to kv at its end only
 	call      bool // the statement is CALL
 	truncate  bool // the statement is TRUNCATE
+	fresh     bool // READ COMMITTED: the statement has its snapshot
 	retrying  bool
 	triggered int      // depth of CALLs within a running statement
 	inCall    bool     // the engine is about to set the transaction of a CALL aside
@@ -44,7 +45,9 @@ type Session struct {
 	view      string // definition of the view looked up last
 	missed    bool   // the catalog was refreshed for a name that was not found
 	age       base.Timestamp
-	aborted   bool // the last statement lost its transaction
+	level     isolation // of transactions to come
+	nextLevel isolation // of the next one only
+	aborted   bool      // the last statement lost its transaction
 	lastCost  statementCost
 	prepared  map[string]sqlparser.Statement
 }
@@ -103,7 +106,7 @@ func (s *Session) SessionEnd() {
 
 func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
-	s.hold, s.inCall = false, false
+	s.hold, s.inCall, s.fresh = false, false, false
 	s.create, s.view = tableOptions{}, ""
 }
 

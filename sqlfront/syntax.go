@@ -20,6 +20,7 @@ import (
 //	SHOW JOBS                    (also SHOW GODWIT JOBS)
 //	SHOW GODWIT STATEMENT COST
 //	SHOW GODWIT topic            (a table of the database godwit)
+//	SET TRANSACTION ISOLATION LEVEL level     (of the next transaction only, as in MySQL)
 //	... FROM t AS OF SYSTEM TIME time
 
 const identRE = "(?:(`[^`]+`|[\\w$]+)\\s*\\.\\s*)?(`[^`]+`|[\\w$]+)"
@@ -45,6 +46,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	q = strings.TrimRight(q, "; \t\r\n")
 	if m := reLocality.FindStringSubmatch(q); m != nil {
 		return p.locality(unquote(m[1]), unquote(m[2]), strings.TrimSpace(m[3]))
+	}
+	if stmt := p.nextLevel(q); stmt != nil {
+		return stmt
 	}
 	if s := p.clusterSetting(q); s != nil {
 		return s
@@ -74,11 +78,76 @@ func unquote(s string) string { return strings.Trim(s, "`'\"") }
 
 // rewriteText brings CockroachDB's AS OF SYSTEM TIME to the engine's AS OF.
 func rewriteText(q string) string {
-	q = rewriteCreate(q)
-	if !reSysTime.MatchString(q) {
+	q = rewriteCreate(unwrap(plainComments(q)))
+	if !containsFold(q, "SYSTEM") || !reSysTime.MatchString(q) { // a statement may have a megabyte
 		return q
 	}
 	return reSysTime.ReplaceAllString(q, "AS OF")
+}
+
+// plainComments makes comments for MariaDB alone, with which its dumps begin, comments for everybody.
+func plainComments(q string) string {
+	for at := 0; ; {
+		rest := strings.TrimLeft(q[at:], " \t\r\n")
+		at = len(q) - len(rest)
+		end := strings.Index(rest, "*/")
+		if !strings.HasPrefix(rest, "/*M!") || end < 0 {
+			return q
+		}
+		q = q[:at] + "/*" + q[at+len("/*M!"):]
+		at += end
+	}
+}
+
+// unwrap takes what a statement that begins with an executable comment, as those of a dump do, has in such
+// comments out of them. The text of a trigger or view is stored as it comes, and the next dump would wrap it again.
+func unwrap(q string) string {
+	if !strings.HasPrefix(strings.TrimLeft(q, " \t\r\n"), "/*!") {
+		return q
+	}
+	var b strings.Builder
+	for i := 0; i < len(q); {
+		switch c := q[i]; {
+		case c == '\'' || c == '"' || c == '`':
+			j := i + 1
+			for j < len(q) && q[j] != c {
+				if q[j] == '\\' && c != '`' {
+					j++
+				}
+				j++
+			}
+			j = min(j+1, len(q))
+			b.WriteString(q[i:j])
+			i = j
+		case strings.HasPrefix(q[i:], "/*!"):
+			for i += len("/*!"); i < len(q) && q[i] >= '0' && q[i] <= '9'; i++ {
+			}
+		case strings.HasPrefix(q[i:], "/*"): // an ordinary comment stays
+			j := strings.Index(q[i+2:], "*/")
+			if j < 0 {
+				return q
+			}
+			b.WriteString(q[i : i+2+j+2])
+			i += 2 + j + 2
+		case strings.HasPrefix(q[i:], "*/"):
+			i += 2
+		default:
+			b.WriteByte(c)
+			i++
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// containsFold reports whether q contains word, which is in upper case, in any case.
+func containsFold(q, word string) bool {
+	lower := word[0] | 0x20
+	for i := 0; i+len(word) <= len(q); i++ {
+		if q[i]|0x20 == lower && strings.EqualFold(q[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
 }
 
 // parseLocality reads what follows LOCALITY; bad says what is wrong with it.

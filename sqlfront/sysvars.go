@@ -25,6 +25,12 @@ func initSystemVariables() {
 			session("last_statement_wan_rtts", types.NewSystemDoubleType("last_statement_wan_rtts", 0, 1e18), float64(0)),
 			session("last_statement_wan_bytes", types.NewSystemIntType("last_statement_wan_bytes", 0, 1<<62, false), int64(0)),
 		})
+		for _, name := range []string{isolationVar, oldIsolationVar} {
+			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
+				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "SERIALIZABLE",
+				Type: types.NewSystemEnumType(name, "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"),
+			}})
+		}
 		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL"})
 	})
 }
@@ -34,6 +40,7 @@ func (s *Session) initVariables() {
 	ctx := sql.NewContext(context.Background(), sql.WithSession(s))
 	_ = s.InitSessionVariable(ctx, "godwit_region", s.g.regionName())
 	_ = s.InitSessionVariable(ctx, "godwit_node", int64(s.g.db.Node()))
+	_ = s.setIsolation(ctx, isolationVar)
 }
 
 // noteCost keeps the cost of a statement for the session's variables.
@@ -51,6 +58,9 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 		case "wan_bytes":
 			return s.lastCost.Bytes, nil
 		}
+	}
+	if strings.EqualFold(name, oldIsolationVar) {
+		name = isolationVar
 	}
 	return s.BaseSession.GetSessionVariable(ctx, name)
 }

@@ -16,6 +16,7 @@ import (
 // it is first needed, because only then it is known what it must be.
 type Txn struct {
 	s         *Session
+	level     isolation
 	readOnly  bool   // START TRANSACTION READ ONLY
 	kv        kv.Txn // nil until used
 	snapshot  bool   // kv reads one snapshot and cannot write
@@ -65,6 +66,7 @@ func (t *Txn) begun(ctx *sql.Context) (kv.Txn, error) {
 		return nil, clientError(base.Errorf(base.CodeAborted, "the transaction has already ended"))
 	}
 	if t.kv == nil {
+		t.isolate()
 		explicit := t.s.explicit(ctx)
 		t.snapshot = t.readOnly || !explicit && t.s.built && !t.s.writes && t.s.astLock == kv.LockNone
 		t.kv = t.s.g.db.Begin(kv.Options{ReadOnly: t.snapshot, Age: t.s.age, Trace: t.s.trace})
@@ -73,14 +75,6 @@ func (t *Txn) begun(ctx *sql.Context) (kv.Txn, error) {
 		}
 	}
 	return t.kv, nil
-}
-
-// lockFor is the lock of a read of a table.
-func (t *Txn) lockFor(acc *access) kv.LockMode {
-	if t.snapshot {
-		return kv.LockNone
-	}
-	return max(kv.LockShared, acc.lock, t.s.astLock)
 }
 
 func (t *Txn) noteMade(id base.TableID) {

@@ -111,8 +111,12 @@ func Open(opts Options) (*Store, error) {
 }
 
 func (s *Store) pebbleOptions() *pebble.Options {
+	fs := s.opts.FS
+	if fs == nil {
+		fs = walFS{vfs.Default}
+	}
 	o := &pebble.Options{
-		FS: s.opts.FS,
+		FS: fs,
 		// Pebble takes the memory of memtables out of the cache: one filling, one being flushed.
 		Cache:                       pebble.NewCache(int64(s.opts.CacheMB+2*s.opts.MemTableMB) << 20),
 		Comparer:                    &cockroachkvs.Comparer,

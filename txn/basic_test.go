@@ -22,6 +22,9 @@ func TestHops(t *testing.T) {
 			tr := &obs.Trace{}
 			_, err := do(ctx(t), db, kv.Options{Trace: tr}, fn)
 			must(t, err)
+			if tr.Bytes() == 0 && want > 0 || tr.Bytes() > 0 && want == 0 {
+				t.Errorf("%s: %d WAN bytes", what, tr.Bytes())
+			}
 			if tr.Hops() != want {
 				t.Errorf("%s: %d hops, want %d", what, tr.Hops(), want)
 			}

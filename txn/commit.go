@@ -51,10 +51,14 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 		if try == maxReroutes {
 			return 0, base.Errorf(base.CodeUnavailable, "the owners of the written keys keep moving: retry")
 		}
+		groups := c.groups()
+		if len(groups) > 1 && t.db.leadsMeta() {
+			// Unlike a one-round commit, a Prepare that comes too late is the end of the transaction; and here the bound costs no wait.
+			margin = max(margin, prepareMargin)
+		}
 		if c.bound, err = t.holdPins(ctx, margin); err != nil {
 			return 0, err
 		}
-		groups := c.groups()
 		if len(groups) > 1 {
 			t.db.stats.TwoRound.Add(1)
 			return c.prepare(ctx, groups)
@@ -331,7 +335,7 @@ func (c *committer) send(ctx context.Context, q *wire.CommitRequest) (*wire.Comm
 			switch base.Code(resp.GetStatus().GetCode()) {
 			case base.CodeNotLeader, base.CodeUnavailable:
 			default:
-				obs.TraceOf(ctx).AddHops(int(resp.Hops))
+				owner.NoteCost(ctx, resp)
 				return resp, nil
 			}
 		}

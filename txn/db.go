@@ -45,7 +45,7 @@ const (
 	defaultScan    = 1 << 20 // bytes of one answer to Scan
 	scanWindow     = 512     // spans asked for at a time
 	segmentKeys    = 2000    // keys looked at to guess the owners of a range
-	metaMargin     = 2 * time.Millisecond
+	metaMargin     = 20 * time.Millisecond
 	maxMetaMargin  = 2 * time.Second
 	finishTimeout  = 10 * time.Second
 	heartbeatAfter = time.Second

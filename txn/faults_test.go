@@ -127,9 +127,7 @@ func (w *worker) one(ctx context.Context, db *DB) {
 	opts := kv.Options{LockTimeout: 4 * time.Second}
 	snapshot := w.rng.IntN(4) == 0
 	opts.ReadOnly = snapshot
-	if w.rng.IntN(3) == 0 {
-		opts.Policy = kv.NoWait
-	}
+	opts.Policy = []kv.Policy{kv.NoWait, kv.WaitDie, kv.Detect}[w.rng.IntN(3)]
 	x := db.Begin(opts)
 	wrote := map[string]bool{}
 	err := func() error {

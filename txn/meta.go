@@ -69,7 +69,9 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 // The schema horizon is how far above now a commit bounds its timestamp, at
 // least: the time it may take until all participants have assigned theirs. It
 // is learnt: doubled when it was too short, shrunk slowly when it was not. A
-// schema change on the meta leader's node waits for it, so it should not be longer than needed.
+// schema change on the meta leader's node waits for it; a transaction of several groups
+// that finds it too short is lost. The one costs milliseconds of a rare statement, so it is ample, and
+// it must not shrink so fast that it is found too short all the time.
 const perWrite = 20 * time.Microsecond
 
 type horizon struct{ d atomic.Int64 }
@@ -84,7 +86,7 @@ func (h *horizon) tooShort() {
 
 func (h *horizon) longEnough() {
 	if d := h.d.Load(); d > int64(metaMargin) {
-		h.d.Store(d - d/64)
+		h.d.Store(d - d/1024)
 	}
 }
 
@@ -114,6 +116,19 @@ func (t *Txn) checkPins(upTo base.Timestamp) error {
 
 func schemaChanged(p pin) error {
 	return base.Errorf(base.CodeSchemaChanged, "the definition at %v was changed by another transaction: retry", p.span)
+}
+
+// prepareMargin is how far ahead the meta leader closes for a commit of several groups.
+const prepareMargin = 200 * time.Millisecond
+
+// leadsMeta reports whether this node's word closes timestamps of the meta group.
+func (db *DB) leadsMeta() bool {
+	r := db.set.Replica(base.MetaGroup)
+	if r == nil {
+		return false
+	}
+	_, ok := r.Serving()
+	return ok
 }
 
 // holdPins checks the pins for a commit that happens below the returned bound;

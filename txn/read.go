@@ -509,8 +509,8 @@ func (t *Txn) snapshot(f *fetch) {
 	if f.lock != kv.LockNone {
 		return
 	}
-	if t.readTS == 0 {
-		t.readTS = t.db.clock.Now()
+	if t.readTS == 0 || t.stale {
+		t.readTS, t.stale = t.db.clock.Now(), false
 	}
 	f.ts = t.readTS
 }

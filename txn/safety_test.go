@@ -334,7 +334,7 @@ func TestConflicts(t *testing.T) {
 			_, err := y.Get(ctx(t), []base.Key{a}, kv.LockShared)
 			return err
 		}
-		if err := lock(kv.Options{}); base.CodeOf(err) != base.CodeAborted {
+		if err := lock(kv.Options{Policy: kv.WaitDie}); base.CodeOf(err) != base.CodeAborted {
 			t.Errorf("younger: %v", err)
 		}
 		if err := lock(kv.Options{Age: older, Policy: kv.NoWait}); base.CodeOf(err) != base.CodeAborted {

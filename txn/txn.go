@@ -32,6 +32,7 @@ type Txn struct {
 	begun time.Time
 
 	readTS base.Timestamp // snapshot of LockNone reads
+	stale  bool           // the next LockNone read takes a new snapshot
 	metaTS base.Timestamp // snapshot of meta reads
 	maxTS  base.Timestamp // largest commit timestamp read
 	parts  []part
@@ -54,6 +55,9 @@ func (t *Txn) ID() base.TxnID { return t.id }
 
 // ReadTimestamp implements kv.Txn.
 func (t *Txn) ReadTimestamp() base.Timestamp { return t.readTS }
+
+// NextSnapshot implements kv.Txn.
+func (t *Txn) NextSnapshot() { t.stale = t.opts.ReadTS == 0 }
 
 // Wrote implements kv.Txn.
 func (t *Txn) Wrote() bool { return len(t.buf.byKey) > 0 }

@@ -1064,6 +1064,8 @@ type CommitResponse struct {
 	Foreign       []*Foreign             `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"` // with CodeWrongOwner: which keys belong to whom
 	Index         uint64                 `protobuf:"varint,7,opt,name=index,proto3" json:"index,omitempty"`    // log entry of a one-round commit
 	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`     // keys whose homes it changed
+	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`  // of the log entry that went to other regions
+	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1152,6 +1154,20 @@ func (x *CommitResponse) GetMoved() [][]byte {
 		return x.Moved
 	}
 	return nil
+}
+
+func (x *CommitResponse) GetCopies() uint32 {
+	if x != nil {
+		return x.Copies
+	}
+	return 0
+}
+
+func (x *CommitResponse) GetBytes() uint32 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
 }
 
 // Finish ends a transaction in a group: decides a prepared one or releases the locks of one that never prepared.
@@ -2551,7 +2567,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\aprepare\x18\x06 \x01(\bR\aprepare\x12\"\n" +
 	"\fparticipants\x18\a \x03(\rR\fparticipants\x12\x1b\n" +
 	"\tlock_term\x18\b \x01(\x04R\blockTerm\x12+\n" +
-	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\"\xdf\x01\n" +
+	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\"\x8d\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -2560,7 +2576,10 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04hops\x18\x05 \x01(\rR\x04hops\x12.\n" +
 	"\aforeign\x18\x06 \x03(\v2\x14.godwit.wire.ForeignR\aforeign\x12\x14\n" +
 	"\x05index\x18\a \x01(\x04R\x05index\x12\x14\n" +
-	"\x05moved\x18\b \x03(\fR\x05moved\"{\n" +
+	"\x05moved\x18\b \x03(\fR\x05moved\x12\x16\n" +
+	"\x06copies\x18\t \x01(\rR\x06copies\x12\x14\n" +
+	"\x05bytes\x18\n" +
+	" \x01(\rR\x05bytes\"{\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +

@@ -824,6 +824,16 @@ func (m *CommitResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Bytes != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Bytes))
+		i--
+		dAtA[i] = 0x50
+	}
+	if m.Copies != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Copies))
+		i--
+		dAtA[i] = 0x48
+	}
 	if len(m.Moved) > 0 {
 		for iNdEx := len(m.Moved) - 1; iNdEx >= 0; iNdEx-- {
 			i -= len(m.Moved[iNdEx])
@@ -2443,6 +2453,12 @@ func (m *CommitResponse) SizeVT() (n int) {
 			l = len(b)
 			n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 		}
+	}
+	if m.Copies != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Copies))
+	}
+	if m.Bytes != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Bytes))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -5259,6 +5275,44 @@ func (m *CommitResponse) UnmarshalVT(dAtA []byte) error {
 			m.Moved = append(m.Moved, make([]byte, postIndex-iNdEx))
 			copy(m.Moved[len(m.Moved)-1], dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Copies", wireType)
+			}
+			m.Copies = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Copies |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 10:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Bytes", wireType)
+			}
+			m.Bytes = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Bytes |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -1,6 +1,8 @@
 // Drives two regions with mysql2; ends with "ok".
 import assert from "node:assert/strict";
-import mysql from "mysql2/promise";
+import { createRequire } from "node:module";
+
+const mysql = createRequire(import.meta.url)("mysql2/promise"); // which, unlike import, looks where packages are installed for all
 
 const [here, there] = await Promise.all(process.argv.slice(2, 4).map((addr) => {
   const [host, port] = addr.split(":");

@@ -36,6 +36,7 @@ type txn struct {
 	opts   kv.Options
 	id     base.TxnID
 	readTS base.Timestamp
+	stale  bool           // the next LockNone read takes a new snapshot
 	log    []write        // buffered writes in order
 	writes map[string]int // key -> newest position in log
 	saves  []int
@@ -48,6 +49,7 @@ type txn struct {
 
 func (t *txn) ID() base.TxnID                { return t.id }
 func (t *txn) ReadTimestamp() base.Timestamp { return t.readTS }
+func (t *txn) NextSnapshot()                 { t.stale = t.opts.ReadTS == 0 }
 func (t *txn) Wrote() bool                   { return len(t.writes) > 0 }
 
 var errDone = base.Errorf(base.CodeInvalid, "the transaction has ended")
@@ -172,8 +174,8 @@ func (t *txn) protect(ctx context.Context, spans []base.Span, mode kv.LockMode) 
 		return 0, base.Errorf(base.CodeInvalid, "a read-only transaction cannot lock")
 	}
 	if mode == kv.LockNone {
-		if t.readTS == 0 {
-			t.readTS = t.db.last
+		if t.readTS == 0 || t.stale {
+			t.readTS, t.stale = t.db.last, false
 			if t.readTS == 0 {
 				t.readTS = t.db.now()
 			}
