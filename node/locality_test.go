@@ -23,7 +23,9 @@ func TestLocalityChangesUnderLoad(t *testing.T) {
 	mustExec(t, a, "CREATE TABLE t (id INT PRIMARY KEY, k INT, v INT, KEY (k))")
 	mustExec(t, a, "INSERT INTO t VALUES (1,10,0),(2,20,0),(3,30,0)")
 	mustExec(t, a, "UPDATE t__homes SET pinned = 1 WHERE id = 3")
-	homes := func() string { return strings.Join(column(t, a, "SELECT id, home_region, pinned FROM t__homes ORDER BY id"), " ") }
+	homes := func() string {
+		return strings.Join(column(t, a, "SELECT id, home_region, pinned FROM t__homes ORDER BY id"), " ")
+	}
 	in := func(one, two, three string) string {
 		return "1|" + one + "|0 2|" + two + "|0 3|" + three + "|1"
 	}
