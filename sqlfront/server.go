@@ -16,6 +16,7 @@ import (
 
 	sqle "github.com/dolthub/go-mysql-server"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 )
 
@@ -29,6 +30,10 @@ type Config struct {
 	Listener net.Listener
 	// Cluster is what SHOW GODWIT and the database godwit show; nil: neither.
 	Cluster Cluster
+	// Forwarder sends statements on rows of another region there; nil executes everything here.
+	Forwarder Forwarder
+	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
+	MaxForwarded int
 	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
 	Settings Settings
 	// Logger gets structured logs; nil is slog.Default().
@@ -58,6 +63,9 @@ type Server struct {
 	ln    net.Listener
 	drain time.Duration
 	close sync.Once
+
+	h       *handler
+	remotes *remotes
 }
 
 // New makes a server and its listener; Serve accepts connections. On a fresh cluster it
@@ -86,11 +94,12 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{g: g, ln: ln, drain: cfg.Drain}
+	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded)}
 	scfg := server.Config{
 		Protocol: "tcp", Address: ln.Addr().String(), Listener: ln, Version: serverVersion,
 		Options: []server.Option{func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (*sqle.Engine, *server.SessionManager, mysql.Handler) {
-			return e, sm, &handler{Handler: h, g: g, sm: sm}
+			s.h = &handler{Handler: h, g: g, sm: sm}
+			return e, sm, s.h
 		}},
 	}
 	var err error
@@ -112,6 +121,7 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 		client.Address, client.User = u.Host, u.User
 	}
 	s := newSession(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), g)
+	s.source, s.remote = c.ClientData.(base.RegionID)
 	s.initVariables()
 	g.sessions.Store(c.ConnectionID, s)
 	return s, nil
@@ -135,6 +145,7 @@ func (s *Server) Close() error {
 	var err error
 	s.close.Do(func() {
 		err = s.srv.Close()
+		s.closeRemotes()
 		done := make(chan struct{})
 		go func() {
 			s.srv.SessionManager().WaitForClosedConnections()
@@ -166,6 +177,3 @@ func (g *gateway) drainFor(d time.Duration) time.Duration {
 	}
 	return d
 }
-
-// regionName names the region of this gateway.
-func (g *gateway) regionName() string { return g.db.Topology().RegionName(g.db.Region()) }
