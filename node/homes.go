@@ -100,10 +100,13 @@ func (n *Node) expand(ctx context.Context, t kv.Txn, row kv.Row, to base.RegionI
 	return nil
 }
 
-// answer answers other nodes of the region.
-func (n *Node) answer(name string, _ []byte) ([]byte, error) {
-	if name == askMoves {
+// answer answers other nodes.
+func (n *Node) answer(name string, body []byte) ([]byte, error) {
+	switch name {
+	case askMoves:
 		return json.Marshal(n.localMoves())
+	case askAdvice:
+		return n.advise(body)
 	}
 	return nil, nil
 }

@@ -100,6 +100,24 @@ func TestRowsComeHome(t *testing.T) {
 			t.Errorf("by u: %s", got)
 		}
 	}
+	// EXPLAIN says where a statement runs, and what the row's owner makes of the row's home; to ask is no use of the row.
+	for range 5 {
+		for _, q := range []string{"EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 4", "EXPLAIN PLAN SELECT * FROM t WHERE id = 4"} {
+			if got := strings.Join(column(t, b, q), "\n"); !strings.Contains(got, "region "+first+"; row stays at "+first+" (pinned): pinned") {
+				t.Errorf("%s:\n%s", q, got)
+			}
+		}
+		if got := strings.Join(column(t, b, "EXPLAIN PLAN SELECT * FROM t WHERE id IN (1, 4)"), "\n"); !strings.Contains(got, "Execution: cross-region") {
+			t.Errorf("rows of two regions:\n%s", got)
+		}
+		column(t, b, "EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 3")
+	}
+	if got := column(t, b, "SELECT id, home_region FROM t__homes WHERE id > 2"); strings.Join(got, " ") != "3|"+first+" 4|"+first {
+		t.Errorf("rows moved that were only explained: %s", got)
+	}
+	if got := strings.Join(column(t, b, "EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 1"), "\n"); !strings.Contains(got, "Execution: local") {
+		t.Errorf("a row that has come home:\n%s", got)
+	}
 	moves := column(t, b, "SHOW GODWIT MOVES")
 	if got := strings.Join(moves, "\n"); !strings.Contains(got, "d.t(1)|d.t|"+first+"|"+second+"|policy|") || !strings.Contains(got, "d.t(2)|d.t|"+first+"|"+second+"|policy|") {
 		t.Errorf("moves:\n%s", got)

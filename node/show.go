@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/sqlfront"
 )
 
@@ -89,6 +90,45 @@ func orNull(name string) any {
 		return nil
 	}
 	return name
+}
+
+const askAdvice = "home-advice"
+
+// advice is a question to the owner of a row, and the answer.
+type advice struct {
+	Key  base.Key      `json:"key,omitempty"`
+	Home base.RegionID `json:"home,omitempty"`
+	From base.RegionID `json:"from,omitempty"`
+	Move bool          `json:"move,omitempty"`
+	Why  string        `json:"why,omitempty"`
+}
+
+// Advice implements sqlfront.Cluster.
+func (s show) Advice(ctx context.Context, owner base.NodeID, key base.Key, region base.RegionID) (bool, string) {
+	n := s.n
+	q, err := json.Marshal(advice{Key: key, Home: region, From: n.db.Region()})
+	if err != nil {
+		return false, ""
+	}
+	var a advice
+	b, err := n.cluster.Ask(ctx, owner, askAdvice, q)
+	if err != nil || json.Unmarshal(b, &a) != nil {
+		return false, ""
+	}
+	return a.Move, a.Why
+}
+
+// advise answers it.
+func (n *Node) advise(body []byte) ([]byte, error) {
+	var q advice
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, err
+	}
+	r := n.homes.Explain(home.Access{Key: q.Key, Home: q.Home, From: q.From, At: n.clock.Latest()})
+	if r.Rule == home.RuleUnknown {
+		return json.Marshal(advice{})
+	}
+	return json.Marshal(advice{Move: r.Rule.Moves(), Why: r.Text(n.cluster.Topology().RegionName)})
 }
 
 // Status implements sqlfront.Cluster: nodes and groups of the cluster, moves that the region has seen, and

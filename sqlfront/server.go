@@ -54,6 +54,9 @@ type Cluster interface {
 	Topics() []Topic
 	// Status returns the rows of a topic, with values of the kinds of its columns or nil.
 	Status(ctx context.Context, topic string) [][]any
+	// Advice is what the owner of a row would say now to a statement of this region: whether to move the row, and
+	// why or why not. It counts as no use of the row; an empty text says that nothing is known.
+	Advice(ctx context.Context, owner base.NodeID, key base.Key, home base.RegionID) (move bool, why string)
 }
 
 // Server speaks the MySQL protocol for one gateway.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
 )
@@ -30,6 +31,11 @@ func (someCluster) Status(_ context.Context, topic string) [][]any {
 		{at.Add(time.Second), "d.t(2)", "us", uint64(40), 1.0, true, nil},
 		{at.Add(2 * time.Second), "d.t(1)", "us", int64(60), nil, false, `{"rule":"hotter","run":1}`},
 	}
+}
+
+// Advice knows what is used from here.
+func (someCluster) Advice(_ context.Context, _ base.NodeID, _ base.Key, home base.RegionID) (bool, string) {
+	return true, fmt.Sprintf("r%d to r1 (run)", home)
 }
 
 func withCluster(c *Config) { c.Cluster = someCluster{} }
