@@ -18,7 +18,6 @@ type travel struct {
 	seed uint64
 
 	users   []traveller
-	regions []string // names of the regions, as their rows' city
 	begin   time.Time
 	counted bool  // the server counts WAN round trips
 	changes int64 // of homes before the run; -1: the server has no homes
