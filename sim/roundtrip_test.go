@@ -233,6 +233,7 @@ func TestRoundTrips(t *testing.T) {
 			if err := l.w.err(); err != nil {
 				t.Error(err)
 			}
+			l.homes(cfg)
 			l.print(&doc)
 		})
 	}

@@ -39,6 +39,7 @@ type execution struct {
 	node    base.NodeID
 	region  base.RegionID // 0: the keys are not known
 	several bool          // regions
+	first   base.Key      // of the rows
 }
 
 // elsewhere reports whether the statement should be forwarded.
@@ -180,7 +181,7 @@ func (g *gateway) execution(ctx *sql.Context, s *Session, r *route, args []liter
 		case n == 0:
 			return execution{}
 		case ex.region == 0:
-			ex.node, ex.region = n, region
+			ex.node, ex.region, ex.first = n, region, k
 		case ex.region != region:
 			ex.several = true
 		}

@@ -18,24 +18,37 @@ func explainedText(ctx *sql.Context) string {
 	return q[len(explainPrefix.FindString(q)):]
 }
 
-// explained says where a statement that EXPLAIN is asked about would be executed; "" if it changes no rows.
+// explained says where a statement that EXPLAIN is asked about would be executed: always of one that changes rows,
+// and of a query that names rows of other regions by their primary key; "" otherwise. Where rows are at home
+// elsewhere it says what the policy of homes makes of that.
 func (g *gateway) explained(ctx *sql.Context, s *Session) string {
 	query := explainedText(ctx)
 	stmt, err := sqlparser.ParseWithOptions(ctx, query, sql.LoadSqlMode(ctx).ParserOptions())
 	if err != nil {
 		return ""
 	}
-	switch stmt.(type) {
+	topo := g.db.Topology()
+	switch stmt := stmt.(type) {
 	case *sqlparser.Update, *sqlparser.Delete, *sqlparser.Insert:
+	case *sqlparser.Select:
+		if r := readRoute(stmt); r != nil && len(topo.Regions) > 1 {
+			switch ex := g.execution(ctx, s, r, nil); {
+			case ex.several:
+				return "cross-region"
+			case ex.elsewhere(g.db.Region()):
+				return "read in region " + topo.RegionName(ex.region) + g.advised(ctx, s, r, ex)
+			}
+		}
+		return ""
 	default:
 		return ""
 	}
-	topo := g.db.Topology()
 	if len(topo.Regions) < 2 {
 		return "local"
 	}
 	var ex execution
-	if r, args := g.route(ctx, query, false, nil); r != nil {
+	r, args := g.route(ctx, query, false, nil)
+	if r != nil {
 		ex = g.execution(ctx, s, r, args)
 	}
 	switch {
@@ -44,9 +57,43 @@ func (g *gateway) explained(ctx *sql.Context, s *Session) string {
 	case !ex.several && ex.region == g.db.Region():
 		return "local"
 	case ex.elsewhere(g.db.Region()) && g.fwd != nil && !s.noForward && !s.explicit(ctx):
-		return "forwarded to region " + topo.RegionName(ex.region)
+		return "forwarded to region " + topo.RegionName(ex.region) + g.advised(ctx, s, r, ex)
+	case ex.elsewhere(g.db.Region()):
+		return "cross-region" + g.advised(ctx, s, r, ex)
 	}
 	return "cross-region"
+}
+
+// readRoute is the route of a query of one table; nil if it is none, or reads the past.
+func readRoute(q *sqlparser.Select) *route {
+	r := &route{kind: fastSelect, where: map[string][]int{}, between: map[string][2]int{}}
+	if q.With != nil || q.Where == nil || !r.from(q.From, q.Where.Expr) {
+		return nil
+	}
+	return r
+}
+
+// advised is what the owner of rows in one other region thinks of their home.
+func (g *gateway) advised(ctx *sql.Context, s *Session, r *route, ex execution) string {
+	db := r.db
+	if db == "" {
+		db = s.GetCurrentDatabase()
+	}
+	snap, err := s.snapshot(ctx)
+	if err != nil || g.cluster == nil || r.kind == fastInsert {
+		return ""
+	}
+	if t := snap.table(db, r.table); t == nil || t.desc.Locality.Kind != byRow {
+		return ""
+	}
+	switch move, why := g.cluster.Advice(ctx, ex.node, ex.first, ex.region); {
+	case why == "":
+		return ""
+	case move:
+		return "; rehome advised: " + why
+	default:
+		return "; row " + why
+	}
 }
 
 // explain adds to EXPLAIN where a statement that changes rows is executed, and to EXPLAIN ANALYZE, which

@@ -60,6 +60,7 @@ func newGateway(cfg Config) *gateway {
 	}
 	g.gc, g.jobs = newCollector(g), &jobs{g: g}
 	initSystemVariables()
+	authOnce()
 	pro := &provider{g}
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()

@@ -28,7 +28,7 @@ type Config struct {
 	Listen string
 	// Listener is used instead of Listen if set.
 	Listener net.Listener
-	// Cluster answers SHOW REGIONS and SHOW GODWIT statements; nil shows the topology only.
+	// Cluster is what SHOW GODWIT and the database godwit show; nil: neither.
 	Cluster Cluster
 	// Forwarder sends statements on rows of another region there; nil executes everything here.
 	Forwarder Forwarder
@@ -50,9 +50,13 @@ type Config struct {
 
 // Cluster tells about the cluster beyond its topology.
 type Cluster interface {
-	// Status returns the rows of a SHOW GODWIT statement (for example "nodes", "groups"): the
-	// names of the columns, then the rows. ok is false for topics it does not know.
-	Status(ctx context.Context, topic string) (columns []string, rows [][]string, ok bool)
+	// Topics are what it can tell about.
+	Topics() []Topic
+	// Status returns the rows of a topic, with values of the kinds of its columns or nil.
+	Status(ctx context.Context, topic string) [][]any
+	// Advice is what the owner of a row would say now to a statement of this region: whether to move the row, and
+	// why or why not. It counts as no use of the row; an empty text says that nothing is known.
+	Advice(ctx context.Context, owner base.NodeID, key base.Key, home base.RegionID) (move bool, why string)
 }
 
 // Server speaks the MySQL protocol for one gateway.

@@ -40,7 +40,7 @@ type Txn struct {
 	after    []func()                  // run when the commit is durable
 	made     map[base.TableID]struct{} // tables created by this transaction
 	raw      error                     // the last error of kv as it was
-	lastHome base.RegionID             // of the last row read with keepHomes
+	lastHome homeOf                    // of the last row read with keepHomes
 	top      int                       // the newest savepoint of kv that exists
 }
 
