@@ -123,7 +123,7 @@ func TestStatusTables(t *testing.T) {
 		"2:70 4:snapshot 5:SILENT",
 		"900 (40 KiB)",
 		"shard 1 eu  eu    NONE    NO LEADER",
-		"CREATE INDEX x  d.t    1     30    120  25.0",
+		"CREATE INDEX x  d.t    1     30    120  25 ",
 		"1.5ms",
 		"rtt from \\ to  eu      us",
 		"eu                     81.0ms",

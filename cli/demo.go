@@ -59,9 +59,11 @@ statements and transactions, the WAN round trips a transaction waited for, the W
 
 Ctrl-C ends the run, checks it and reports; a second one ends at once. The exit status is 1 if a check fails or a client
 saw an error that is not retryable. Workloads: tpcc (order entry, the five transactions of TPC-C), ycsb (single rows),
-ycsb-t (several rows a transaction), bank (transfers; the total must not change), none (only your own clients).`,
+ycsb-t (several rows a transaction), bank (transfers; the total must not change), travel (users who travel between
+regions, and whose rows follow them: a table of latencies at home, just after an arrival and later), none (only your own clients).`,
 		Example: `  godwit demo
   godwit demo --workload bank --regions 3 --nodes-per-region 2 --for 30s
+  godwit demo --workload travel --clients 8
   godwit demo --workload none --store demo.d
   godwit demo --matrix my-regions.csv --workload tpcc --for 60s --json > report.json`,
 		Args: cobra.NoArgs,
@@ -96,6 +98,9 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&o.YCSB.Records, "records", 10_000, "ycsb, ycsb-t: rows to load, over all regions")
 	fs.StringVar(&o.YCSB.Mix, "mix", o.YCSB.Mix, "ycsb: core workload, A to F")
 	fs.IntVar(&o.Bank.Accounts, "accounts", 1000, "bank: accounts to open, over all regions")
+	fs.IntVar(&o.Travel.Users, "users", o.Travel.Users, "travel: users to load, over all regions")
+	fs.Float64Var(&o.Travel.Travellers, "travellers", o.Travel.Travellers, "travel: share of users who travel, 0 to 1")
+	fs.DurationVar(&o.Travel.Stay, "stay", o.Travel.Stay, "travel: how long a traveller stays at a place")
 	fs.Float64Var(&o.Bank.Cross, "cross", o.Bank.Cross, "bank, ycsb-t: share of transactions over several regions, 0 to 1")
 }
 
@@ -331,7 +336,7 @@ func (c clusterOf) Counts() map[string]demo.Counts {
 	out := map[string]demo.Counts{}
 	for region, s := range c.Stats().Regions {
 		d := demo.Counts{Kinds: map[string]demo.Kind{}, Transactions: s.Transactions, WANHops: s.WANHops, WANBytes: s.WANBytes,
-			WANMessages: s.WANMessages}
+			WANMessages: s.WANMessages, MovedIn: s.MovedIn}
 		for name, k := range s.Kinds {
 			d.Kinds[name] = demo.Kind{Latency: k.Latency, Errors: k.Errors}
 		}

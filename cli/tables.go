@@ -122,8 +122,18 @@ func jobLines(s *cluster.Status) []string {
 			if !j.Running() {
 				continue
 			}
-			r := j.Row(fmt.Sprint(n.ID))
-			rows = append(rows, []string{r[1], r[2], r[3], r[5], orDash(r[6]), orDash(r[7]), orDash(r[8]), orDash(r[9]), span(j.Elapsed)})
+			r := j.Row(n.ID)
+			cell := func(i int) string {
+				if r[i] == nil {
+					return "-"
+				}
+				return fmt.Sprint(r[i])
+			}
+			eta := "-"
+			if left, ok := r[9].(float64); ok {
+				eta = (time.Duration(left) * time.Second).String()
+			}
+			rows = append(rows, []string{cell(1), cell(2), cell(3), cell(5), cell(6), cell(7), cell(8), eta, span(j.Elapsed)})
 		}
 	}
 	if len(rows) == 1 {

@@ -237,6 +237,15 @@ func (c *Cluster) AskRegion(ctx context.Context, name string) (answers [][]byte)
 	return answers
 }
 
+// Ask asks one node, anywhere, a question that its Options.Answer knows.
+func (c *Cluster) Ask(ctx context.Context, node base.NodeID, name string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var res wire.AskResponse
+	err := c.o.Transport.Call(ctx, node, wire.KindAsk, &wire.AskRequest{Name: name, Body: body}, &res)
+	return res.Body, err
+}
+
 // Register adds the handlers of a running node.
 func (c *Cluster) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+PathStatus, func(w http.ResponseWriter, r *http.Request) {

@@ -187,3 +187,26 @@ func TestTargetsAreTheRegions(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestTravelTable(t *testing.T) {
+	ms := time.Millisecond
+	got := TravelTable([]workload.RegionStats{{Region: "eu", Kinds: []workload.KindStats{
+		{Kind: "home-read", Count: 9, Rate: 4, P50: ms, P99: 2 * ms, Measured: 9},
+		{Kind: "arrived-update", Count: 3, Rate: 1.5, P50: 100 * ms, P99: 200 * ms, Measured: 3, RoundTrips: 2.5},
+	}}, {Region: "us"}}, map[string]int64{"eu": 7})
+	want := [][]string{
+		{"region", "users", "who", "are", "stmt/s", "read", "p50/p99", "ms", "RTT/read", "update", "p50/p99", "ms", "RTT/update", "rows", "moved", "here"},
+		{"eu", "at", "home", "4.00", "1.00/2.00", "0.00", "-", "-", "7"},
+		{"just", "arrived", "1.50", "-", "-", "100/200", "2.50"},
+		{"settled", "0", "-", "-", "-", "-"},
+		{"us", "at", "home", "0", "-", "-", "-", "-", "0"},
+	}
+	if len(got) != 7 {
+		t.Fatalf("%d lines:\n%s", len(got), strings.Join(got, "\n"))
+	}
+	for i, w := range want {
+		if g := strings.Fields(got[i]); strings.Join(g, " ") != strings.Join(w, " ") {
+			t.Errorf("line %d is %q, want %q", i, g, w)
+		}
+	}
+}

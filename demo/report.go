@@ -101,6 +101,13 @@ func (r *Report) Write(out io.Writer) error {
 	for _, l := range Table(append(r.Regions[:len(r.Regions):len(r.Regions)], r.All), nil) {
 		line("%s", l)
 	}
+	if r.Workload == "travel" && r.Run != nil {
+		line("")
+		line("What users saw, by where they were")
+		for _, l := range TravelTable(r.Run.Regions, movedIn(r.Regions)) {
+			line("%s", l)
+		}
+	}
 	if r.Run != nil {
 		line("")
 		line("What the clients saw, by transaction type")

@@ -166,7 +166,12 @@ func (l *live) tick(s *workload.Snapshot) {
 	}
 	l.last, l.lastAt = cur, now
 	l.kinds = occurring(l.kinds, rows)
-	l.o.Screen.Draw(append([]string{"", l.title(now, s)}, Table(rows, l.kinds)...))
+	table := Table(rows, l.kinds)
+	if s != nil && l.o.Workload == "travel" {
+		// What an interval saw, but all rows that have come: the eye cannot add.
+		table = TravelTable(s.Regions, movedIn(l.whole()))
+	}
+	l.o.Screen.Draw(append([]string{"", l.title(now, s)}, table...))
 }
 
 func (l *live) title(now time.Time, s *workload.Snapshot) string {

@@ -31,12 +31,14 @@ type Counts struct {
 	WANHops      int64           // one-way crossings that those waited for
 	WANBytes     int64           // caused by them, waited for or not
 	WANMessages  int64
+	MovedIn      int64 // rows that came to live here
 }
 
 // sub is what happened since older counts.
 func (c Counts) sub(old Counts) Counts {
 	d := Counts{Kinds: map[string]Kind{}, Transactions: c.Transactions - old.Transactions, WANHops: c.WANHops - old.WANHops,
-		WANBytes: c.WANBytes - old.WANBytes, WANMessages: c.WANMessages - old.WANMessages}
+		WANBytes: c.WANBytes - old.WANBytes, WANMessages: c.WANMessages - old.WANMessages,
+		MovedIn: c.MovedIn - old.MovedIn}
 	for name, k := range c.Kinds {
 		if k.Latency == nil {
 			k.Latency = &obs.Snapshot{}
@@ -67,6 +69,7 @@ func (c *Counts) add(o Counts) {
 	c.WANHops += o.WANHops
 	c.WANBytes += o.WANBytes
 	c.WANMessages += o.WANMessages
+	c.MovedIn += o.MovedIn
 }
 
 // KindFigures are the figures of one kind of statement over an interval.
@@ -92,6 +95,7 @@ type Figures struct {
 	RoundTrips    float64       `json:"wan_round_trips_per_transaction"`
 	Bytes         float64       `json:"wan_bytes_per_transaction"`
 	Messages      float64       `json:"wan_messages_per_transaction"`
+	MovedIn       int64         `json:"rows_moved_in"`
 	Kinds         []KindFigures `json:"kinds"`
 }
 
@@ -115,7 +119,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // figures evaluates what was counted in an interval of length d.
 func figures(region string, c Counts, d time.Duration) Figures {
-	f := Figures{Region: region, Transactions: c.Transactions, Kinds: []KindFigures{}}
+	f := Figures{Region: region, Transactions: c.Transactions, MovedIn: c.MovedIn, Kinds: []KindFigures{}}
 	seconds := max(d.Seconds(), 1e-9)
 	for name, k := range c.Kinds {
 		n := k.Latency.Count()

@@ -51,7 +51,7 @@ func demo(t *testing.T, args ...string) demoReport {
 
 func TestDemoOfEveryWorkload(t *testing.T) {
 	needTime(t)
-	for _, w := range []string{"tpcc", "ycsb", "ycsb-t", "bank"} {
+	for _, w := range []string{"tpcc", "ycsb", "ycsb-t", "bank", "travel"} {
 		t.Run(w, func(t *testing.T) {
 			r := demo(t, "--regions", "3", "--workload", w, "--for", "4s", "--scale", "0.01", "--records", "600", "--accounts", "300", "--clients", "2")
 			if r.Workload != w || len(r.Regions) != 3 || r.Run.Total.Count == 0 || len(r.Checks) == 0 && strings.HasPrefix(w, "tpcc") {

@@ -44,10 +44,14 @@ func (h Heats) Of(r base.RegionID) float64 {
 }
 
 func (h Heats) String() string {
+	return h.text(func(r base.RegionID) string { return fmt.Sprintf("r%d", r) })
+}
+
+func (h Heats) text(name func(base.RegionID) string) string {
 	var b strings.Builder
 	for i, v := range h {
 		if v != 0 {
-			fmt.Fprintf(&b, " r%d=%.1f", i+1, v)
+			fmt.Fprintf(&b, " %s=%.1f", name(base.RegionID(i+1)), v)
 		}
 	}
 	if b.Len() == 0 {
@@ -101,14 +105,20 @@ type Reason struct {
 }
 
 func (r Reason) String() string {
+	return r.Text(func(r base.RegionID) string { return fmt.Sprintf("r%d", r) })
+}
+
+// Text says it with names for the regions.
+func (r Reason) Text(name func(base.RegionID) string) string {
 	var why string
+	from, home := name(r.From), name(r.Home)
 	switch r.Rule {
 	case "":
 		return "nothing decided"
 	case RuleRun:
-		why = fmt.Sprintf("r%d alone used it %d times in a row (%d needed)", r.From, r.Run, r.RunFor)
+		why = fmt.Sprintf("%s alone used it %d times in a row (%d needed)", from, r.Run, r.RunFor)
 	case RuleHotter:
-		why = fmt.Sprintf("r%d has heat %.1f (%.1f needed)", r.From, r.Heat.Of(r.From), r.Need)
+		why = fmt.Sprintf("%s has heat %.1f (%.1f needed)", from, r.Heat.Of(r.From), r.Need)
 	case RuleAlways:
 		why = "mode always"
 	case RuleHome:
@@ -120,20 +130,20 @@ func (r Reason) String() string {
 	case RuleMinStay:
 		why = fmt.Sprintf("moved a moment ago, stays %v longer", time.Duration(r.Stay).Round(time.Millisecond))
 	case RuleCold, RuleMargin:
-		why = fmt.Sprintf("r%d has heat %.1f (%.1f needed) and a run of %d (%d needed)", r.From, r.Heat.Of(r.From), r.Need, r.Run, r.RunFor)
+		why = fmt.Sprintf("%s has heat %.1f (%.1f needed) and a run of %d (%d needed)", from, r.Heat.Of(r.From), r.Need, r.Run, r.RunFor)
 	case RuleOther:
-		why = fmt.Sprintf("r%d has heat %.1f, another region more", r.From, r.Heat.Of(r.From))
+		why = fmt.Sprintf("%s has heat %.1f, another region more", from, r.Heat.Of(r.From))
 	default:
 		why = "never seen"
 	}
-	verb := fmt.Sprintf("stays at r%d", r.Home)
+	verb := fmt.Sprintf("stays at %s", home)
 	if r.Rule.Moves() {
-		verb = fmt.Sprintf("r%d to r%d", r.Home, r.From)
+		verb = fmt.Sprintf("%s to %s", home, from)
 		if r.DryRun {
 			verb = "dry run: " + verb
 		}
 	}
-	s := fmt.Sprintf("%s (%s): %s; heat %v", verb, r.Rule, why, r.Heat)
+	s := fmt.Sprintf("%s (%s): %s; heat %s", verb, r.Rule, why, r.Heat.text(name))
 	if r.With > 0 {
 		s += fmt.Sprintf("; %d correlated rows go along", r.With)
 	}

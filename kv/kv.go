@@ -71,6 +71,9 @@ type Options struct {
 	Age base.Timestamp
 	// LockTimeout bounds each wait for a lock; 0 is the cluster's default, 10 s.
 	LockTimeout time.Duration
+	// Source is the region on whose behalf the transaction runs: rows that it inserts without a home
+	// get this one, and policies count its accesses under it. 0 is the gateway's own.
+	Source base.RegionID
 	// Follow lets the policy of homes move rows that are written without having been read: nothing else
 	// may depend on where they are at home.
 	Follow bool
@@ -189,6 +192,9 @@ type DB interface {
 	Node() base.NodeID
 	// Clock returns a timestamp at or above every commit acknowledged anywhere before the call.
 	Clock() base.Timestamp
+	// Owner guesses, without asking anybody, which node leads the group that owns a key, and the region of that node; 0
+	// if it has no idea.
+	Owner(key base.Key) (base.NodeID, base.RegionID)
 	// MetaVersion is the commit timestamp of the newest change applied by the local meta replica within the
 	// span of keys, and the timestamp up to which that replica is complete (safe to read at).
 	MetaVersion(span base.Span) (changed, complete base.Timestamp)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/home"
@@ -101,10 +100,13 @@ func (n *Node) expand(ctx context.Context, t kv.Txn, row kv.Row, to base.RegionI
 	return nil
 }
 
-// answer answers other nodes of the region.
-func (n *Node) answer(name string, _ []byte) ([]byte, error) {
-	if name == askMoves {
+// answer answers other nodes.
+func (n *Node) answer(name string, body []byte) ([]byte, error) {
+	switch name {
+	case askMoves:
 		return json.Marshal(n.localMoves())
+	case askAdvice:
+		return n.advise(body)
 	}
 	return nil, nil
 }
@@ -190,19 +192,21 @@ func (m *moveRow) cost() string {
 	return "rode on a write"
 }
 
-// trigger says who moved the row and why.
-func (m *moveRow) trigger() (by, why string) {
+// trigger says who moved the row and why, in words and as the facts that decided (JSON, NULL if there are none).
+func (m *moveRow) trigger(name func(base.RegionID) string) (by, why string, facts any) {
 	if m.From == m.To {
-		return "statement", "pinned or unpinned"
+		return "statement", "pinned or unpinned", nil
 	}
 	if len(m.Reason) == 0 {
-		return "statement", "asked for by a statement"
+		return "statement", "asked for by a statement", nil
 	}
 	_, r := unpackReason(m.Reason)
-	return "policy", r.String()
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "policy", r.Text(name), nil
+	}
+	return "policy", r.Text(name), string(text)
 }
-
-func (m *moveRow) time() string { return m.TS.Time().UTC().Format(time.DateTime + ".000000") }
 
 // homeSettings are the policy's parameters as cluster settings.
 func (n *Node) homeSettings() settingGroup {

@@ -100,9 +100,42 @@ func TestRowsComeHome(t *testing.T) {
 			t.Errorf("by u: %s", got)
 		}
 	}
+	// EXPLAIN says where a statement runs, and what the row's owner makes of the row's home; to ask is no use of the row.
+	for range 5 {
+		for _, q := range []string{"EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 4", "EXPLAIN PLAN SELECT * FROM t WHERE id = 4"} {
+			if got := strings.Join(column(t, b, q), "\n"); !strings.Contains(got, "region "+first+"; row stays at "+first+" (pinned): pinned") {
+				t.Errorf("%s:\n%s", q, got)
+			}
+		}
+		if got := strings.Join(column(t, b, "EXPLAIN PLAN SELECT * FROM t WHERE id IN (1, 4)"), "\n"); !strings.Contains(got, "Execution: cross-region") {
+			t.Errorf("rows of two regions:\n%s", got)
+		}
+		column(t, b, "EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 3")
+	}
+	if got := column(t, b, "SELECT id, home_region FROM t__homes WHERE id > 2"); strings.Join(got, " ") != "3|"+first+" 4|"+first {
+		t.Errorf("rows moved that were only explained: %s", got)
+	}
+	if got := strings.Join(column(t, b, "EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 1"), "\n"); !strings.Contains(got, "Execution: local") {
+		t.Errorf("a row that has come home:\n%s", got)
+	}
 	moves := column(t, b, "SHOW GODWIT MOVES")
-	if got := strings.Join(moves, "\n"); !strings.Contains(got, "d.t(1)|"+first+"|"+second+"|policy|") || !strings.Contains(got, "d.t(2)|"+first+"|"+second+"|policy|") {
+	if got := strings.Join(moves, "\n"); !strings.Contains(got, "d.t(1)|d.t|"+first+"|"+second+"|policy|") || !strings.Contains(got, "d.t(2)|d.t|"+first+"|"+second+"|policy|") {
 		t.Errorf("moves:\n%s", got)
+	}
+	// The same as a table: filtered, joined, with the facts that decided.
+	if got := column(t, b, "SELECT m.to_region, m.why_json->>'$.rule', m.why LIKE CONCAT(m.from_region, ' to ', m.to_region, '%'), m.at > '2020-01-01' FROM godwit.moves m "+
+		"JOIN t__homes h ON m.row_name = CONCAT('d.t(', h.id, ')') WHERE h.id = 1 AND NOT m.dry_run"); len(got) != 1 || got[0] != second+"|run|1|1" {
+		t.Errorf("godwit.moves: %q", got)
+	}
+	if got := column(t, b, "SELECT home_region FROM godwit.heat WHERE table_name = 'd.t' AND row_name = 'd.t(1)' AND home_heat > 0"); len(got) != 1 || got[0] != second {
+		t.Errorf("godwit.heat: %q", got)
+	}
+	for _, topic := range topics {
+		column(t, b, "SELECT * FROM godwit."+topic.Name)
+		column(t, b, "SHOW GODWIT "+topic.Name)
+	}
+	if got := column(t, a, "SELECT COUNT(*) FROM godwit.nodes WHERE state = 'live' AND uptime_s >= 0"); got[0] != "3" {
+		t.Errorf("%s live nodes", got[0])
 	}
 	n := len(moves)
 	mustExec(t, a, "SET CLUSTER SETTING home.mode = 'never'")

@@ -167,6 +167,7 @@ type RegionStats struct {
 	WANHops      int64
 	WANBytes     int64
 	WANMessages  int64
+	MovedIn      int64 // rows that came to live in the region
 }
 
 // KindStats are the counts of one kind of statement.
@@ -197,6 +198,7 @@ func (l *Local) Stats() Stats {
 		r.WANHops += n.stats.WANHops.Load()
 		r.WANBytes += n.stats.WANBytes.Load()
 		r.WANMessages += n.stats.WANMessages.Load()
+		r.MovedIn += n.owners.Arrived(base.RegionID(i/l.cfg.NodesPerRegion + 1))
 		s.Regions[name] = r
 	}
 	return s

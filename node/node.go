@@ -29,6 +29,7 @@ import (
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // Names of this node's own records in its store.
@@ -171,6 +172,7 @@ func (n *Node) assemble(p Parts) (err error) {
 			return err
 		}
 	}
+	p.Transport.Handle(wire.KindForward, n.executeForwarded)
 	if err = p.Transport.Start(); err != nil {
 		return err
 	}
@@ -203,7 +205,7 @@ const sqlRetry = 500 * time.Millisecond
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
 	knobs := &settings{groups: []settingGroup{n.homeSettings()}}
-	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
 	var srv *sqlfront.Server

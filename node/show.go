@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/sqlfront"
 )
 
@@ -27,77 +29,179 @@ func (n *Node) rowName(k base.Key) string {
 	return k.String()
 }
 
-// show answers SHOW GODWIT statements; it implements sqlfront.Cluster.
+// tableName names the table of a row; empty if this node does not know it.
+func (n *Node) tableName(k base.Key) any {
+	n.mu.Lock()
+	srv := n.sql
+	n.mu.Unlock()
+	if srv != nil {
+		if name := srv.TableName(k); name != "" {
+			return name
+		}
+	}
+	return nil
+}
+
+// show is what SHOW GODWIT and the database godwit show; it implements sqlfront.Cluster.
 type show struct{ n *Node }
 
-// Status implements sqlfront.Cluster: nodes and groups of the cluster, and the
-// locks and transactions of the groups that this node leads.
-func (s show) Status(ctx context.Context, topic string) (columns []string, rows [][]string, ok bool) {
+func columns(kind sqlfront.TopicKind, names ...string) (out []sqlfront.TopicColumn) {
+	for _, n := range names {
+		out = append(out, sqlfront.TopicColumn{Name: n, Kind: kind})
+	}
+	return out
+}
+
+// topics are the states and events of the cluster. Times that last are in milliseconds or seconds, as their names say.
+var topics = []sqlfront.Topic{
+	{Name: "nodes", Comment: "nodes of the cluster", Columns: slices.Concat(
+		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region", "state", "address", "sql_address"), columns(sqlfront.TopicFloat, "rtt_ms"),
+		columns(sqlfront.TopicInt, "leads", "replicas", "statements", "sessions", "disk_bytes", "mem_bytes"), columns(sqlfront.TopicFloat, "uptime_s"),
+		columns(sqlfront.TopicText, "version"))},
+	{Name: "groups", Comment: "consensus groups, as their leaders see them", Columns: slices.Concat(
+		columns(sqlfront.TopicText, "name", "home"), columns(sqlfront.TopicInt, "leader"), columns(sqlfront.TopicText, "state"), columns(sqlfront.TopicInt, "term"),
+		columns(sqlfront.TopicText, "voters", "learners"), columns(sqlfront.TopicInt, "committed"), columns(sqlfront.TopicText, "lag"),
+		columns(sqlfront.TopicFloat, "closed_lag_ms", "lease_left_ms"), columns(sqlfront.TopicInt, "log_entries", "log_bytes", "locks", "prepared"))},
+	sqlfront.JobTopic(),
+	{Name: "moves", Comment: "newest moves of rows between regions that this region has seen", Columns: slices.Concat(
+		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicText, "row_name", "table_name", "from_region", "to_region", "triggered_by", "why"),
+		columns(sqlfront.TopicJSON, "why_json"), columns(sqlfront.TopicText, "cost"), columns(sqlfront.TopicInt, "bytes"), columns(sqlfront.TopicBool, "dry_run"))},
+	{Name: "heat", Comment: "hottest rows that this node owns, and which regions use them", Columns: slices.Concat(
+		columns(sqlfront.TopicText, "row_name", "table_name", "home_region"), columns(sqlfront.TopicFloat, "heat", "home_heat"), columns(sqlfront.TopicJSON, "heat_by_region"),
+		columns(sqlfront.TopicText, "last_region"), columns(sqlfront.TopicInt, "run"), columns(sqlfront.TopicFloat, "stays_s"),
+		columns(sqlfront.TopicInt, "correlated"), columns(sqlfront.TopicBool, "pinned"))},
+	{Name: "locks", Comment: "locks of the groups that this node leads", Columns: slices.Concat(
+		columns(sqlfront.TopicText, "group_name", "span", "mode", "txn"), columns(sqlfront.TopicBool, "granted"))},
+	{Name: "transactions", Comment: "transactions in the groups that this node leads", Columns: slices.Concat(
+		columns(sqlfront.TopicText, "group_name", "txn"), columns(sqlfront.TopicFloat, "age_ms"), columns(sqlfront.TopicText, "phase"),
+		columns(sqlfront.TopicInt, "locks", "waiting"), columns(sqlfront.TopicFloat, "idle_ms"))},
+}
+
+// Topics implements sqlfront.Cluster.
+func (s show) Topics() []sqlfront.Topic { return slices.Clone(topics) }
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+
+// orNull is a region's name, or NULL for no region.
+func orNull(name string) any {
+	if name == "" {
+		return nil
+	}
+	return name
+}
+
+const askAdvice = "home-advice"
+
+// advice is a question to the owner of a row, and the answer.
+type advice struct {
+	Key  base.Key      `json:"key,omitempty"`
+	Home base.RegionID `json:"home,omitempty"`
+	From base.RegionID `json:"from,omitempty"`
+	Move bool          `json:"move,omitempty"`
+	Why  string        `json:"why,omitempty"`
+}
+
+// Advice implements sqlfront.Cluster.
+func (s show) Advice(ctx context.Context, owner base.NodeID, key base.Key, region base.RegionID) (bool, string) {
+	n := s.n
+	q, err := json.Marshal(advice{Key: key, Home: region, From: n.db.Region()})
+	if err != nil {
+		return false, ""
+	}
+	var a advice
+	b, err := n.cluster.Ask(ctx, owner, askAdvice, q)
+	if err != nil || json.Unmarshal(b, &a) != nil {
+		return false, ""
+	}
+	return a.Move, a.Why
+}
+
+// advise answers it.
+func (n *Node) advise(body []byte) ([]byte, error) {
+	var q advice
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, err
+	}
+	r := n.homes.Explain(home.Access{Key: q.Key, Home: q.Home, From: q.From, At: n.clock.Latest()})
+	if r.Rule == home.RuleUnknown {
+		return json.Marshal(advice{})
+	}
+	return json.Marshal(advice{Move: r.Rule.Moves(), Why: r.Text(n.cluster.Topology().RegionName)})
+}
+
+// Status implements sqlfront.Cluster: nodes and groups of the cluster, moves that the region has seen, and
+// the locks, transactions and rows of the groups that this node leads.
+func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 	n := s.n
 	switch topic {
 	case "nodes":
-		columns = []string{"node", "region", "state", "address", "sql_address", "rtt", "leads", "replicas", "statements", "sessions", "disk_bytes", "mem_bytes", "uptime", "version"}
 		for _, x := range n.cluster.Status(ctx).Nodes {
 			state := "live"
 			if !x.Live {
 				state = "dead"
 			}
-			rows = append(rows, []string{fmt.Sprint(x.ID), x.Region, state, x.Addr, x.SQL, x.RTT.String(), fmt.Sprint(x.Leads), fmt.Sprint(x.Replicas), fmt.Sprint(x.Statements),
-				fmt.Sprint(x.Sessions), fmt.Sprint(x.DiskBytes), fmt.Sprint(x.MemBytes), x.Uptime.Round(time.Second).String(), x.Version})
+			rows = append(rows, []any{x.ID, x.Region, state, x.Addr, x.SQL, millis(x.RTT), x.Leads, x.Replicas, x.Statements,
+				x.Sessions, x.DiskBytes, x.MemBytes, seconds(x.Uptime), x.Version})
 		}
 	case "groups":
-		columns = []string{"group", "home", "leader", "state", "term", "voters", "learners", "committed", "lag", "closed_lag", "lease_left", "log_entries", "log_bytes", "locks", "prepared"}
 		for _, x := range n.cluster.Status(ctx).Groups {
-			rows = append(rows, []string{x.Name, x.Home, fmt.Sprint(x.Leader), x.State(), fmt.Sprint(x.Term), fmt.Sprint(x.Voters), fmt.Sprint(x.Learners),
-				fmt.Sprint(x.Committed), x.LagText(), x.ClosedLag.String(), x.Lease.String(), fmt.Sprint(x.LogEntries), fmt.Sprint(x.LogBytes),
-				fmt.Sprint(x.Locks), fmt.Sprint(x.Prepared)})
+			var leader any
+			if x.Leader != 0 {
+				leader = x.Leader
+			}
+			rows = append(rows, []any{x.Name, orNull(x.Home), leader, x.State(), x.Term, fmt.Sprint(x.Voters), fmt.Sprint(x.Learners),
+				x.Committed, x.LagText(), millis(x.ClosedLag), millis(x.Lease), x.LogEntries, x.LogBytes, x.Locks, x.Prepared})
 		}
 	case "jobs":
-		jobs := map[string][]sqlfront.Job{}
+		jobs := map[base.NodeID][]sqlfront.Job{}
 		for _, x := range n.cluster.Status(ctx).Nodes {
 			var of []sqlfront.Job
 			if len(x.Jobs) > 0 && json.Unmarshal(x.Jobs, &of) == nil {
-				jobs[fmt.Sprint(x.ID)] = of
+				jobs[x.ID] = of
 			}
 		}
-		columns, rows = sqlfront.JobTable(jobs)
+		return sqlfront.JobRows(jobs)
 	case "moves":
-		columns = []string{"at", "row", "from_region", "to_region", "by", "why", "cost", "bytes", "dry_run"}
 		t := n.cluster.Topology()
 		for _, m := range n.moves(ctx) {
-			by, why := m.trigger()
-			rows = append(rows, []string{m.time(), n.rowName(m.Key), t.RegionName(m.From), t.RegionName(m.To), by, why, m.cost(), fmt.Sprint(m.Bytes), fmt.Sprint(m.Dry)})
+			by, why, facts := m.trigger(t.RegionName)
+			rows = append(rows, []any{m.TS.Time(), n.rowName(m.Key), n.tableName(m.Key), t.RegionName(m.From), t.RegionName(m.To), by, why, facts, m.cost(), m.Bytes, m.Dry})
 		}
-		rows = rows[max(0, len(rows)-maxShown):]
+		return rows[max(0, len(rows)-maxShown):]
 	case "heat":
-		columns = []string{"row", "home_region", "heat", "last_region", "run", "stays", "correlated"}
 		t := n.cluster.Topology()
 		for _, h := range n.homes.Top(maxHeatShown, n.clock.Latest()) {
 			if h.Key == nil {
 				continue
 			}
-			rows = append(rows, []string{n.rowName(h.Key), t.RegionName(h.Home), h.Heat.Heat.String(), t.RegionName(h.Last), fmt.Sprint(h.Run), h.Stay.String(), fmt.Sprint(h.With)})
+			by, total := map[string]float64{}, 0.0
+			for _, r := range t.Regions {
+				if x := h.Heat.Heat.Of(r.ID); x > 0 {
+					by[r.Name] = x
+					total += x
+				}
+			}
+			facts, _ := json.Marshal(by) // of strings and numbers
+			rows = append(rows, []any{n.rowName(h.Key), n.tableName(h.Key), t.RegionName(h.Home), total, h.Heat.Heat.Of(h.Home), string(facts), t.RegionName(h.Last), h.Run,
+				seconds(time.Duration(h.Stay)), h.With, h.Pinned})
 		}
 	case "locks":
-		columns = []string{"group", "span", "mode", "txn", "granted"}
 		for _, r := range n.owners.Replicas() {
 			for _, l := range r.Locks(maxShown - len(rows)) {
-				rows = append(rows, []string{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), fmt.Sprint(!l.Waiting)})
+				rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), !l.Waiting})
 			}
 		}
 	case "transactions":
-		columns = []string{"group", "txn", "age", "phase", "locks", "waiting", "idle"}
 		for _, r := range n.owners.Replicas() {
 			for _, t := range r.Txns() {
 				if len(rows) == maxShown {
 					break
 				}
-				rows = append(rows, []string{r.ID().String(), t.ID.String(), time.Since(t.Age.Time()).Round(time.Millisecond).String(), t.Phase,
-					fmt.Sprint(t.Locks), fmt.Sprint(t.Waiting), t.Idle.Round(time.Millisecond).String()})
+				rows = append(rows, []any{r.ID().String(), t.ID.String(), millis(time.Since(t.Age.Time())), t.Phase, t.Locks, t.Waiting, millis(t.Idle)})
 			}
 		}
-	default:
-		return nil, nil, false
 	}
-	return columns, rows, true
+	return rows
 }

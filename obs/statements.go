@@ -17,6 +17,9 @@ type Statements struct {
 	WANHops      atomic.Int64 // one-way crossings that transactions waited for
 	WANBytes     atomic.Int64
 	WANMessages  atomic.Int64
+
+	Forwarded atomic.Int64 // statements that another region executed for this gateway
+	Executed  atomic.Int64 // statements executed here for gateways of other regions
 }
 
 // KindStats are the counts of one kind of statement (select, insert, commit, ...).
@@ -88,12 +91,14 @@ var (
 	descErrors     = prometheus.NewDesc("godwit_statement_errors_total", "Statements that failed.", []string{"kind"}, nil)
 	descTxns       = prometheus.NewDesc("godwit_transactions_total", "Finished transactions, autocommit statements included.", nil, nil)
 	descHops       = prometheus.NewDesc("godwit_transaction_wan_hops_total", "One-way WAN crossings on the critical path of transactions (two are a round trip).", nil, nil)
+	descForwarded  = prometheus.NewDesc("godwit_statements_forwarded_total", "Statements that another region executed for this gateway.", nil, nil)
+	descExecuted   = prometheus.NewDesc("godwit_statements_executed_for_others_total", "Statements executed here for gateways of other regions.", nil, nil)
 	descBytes      = prometheus.NewDesc("godwit_transaction_wan_bytes_total", "WAN bytes caused by transactions, replication aside.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *Statements) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descStatements, descErrors, descTxns, descHops, descBytes} {
+	for _, d := range []*prometheus.Desc{descStatements, descErrors, descTxns, descHops, descBytes, descForwarded, descExecuted} {
 		ch <- d
 	}
 }
@@ -115,7 +120,8 @@ func (s *Statements) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstHistogram(descStatements, snap.Count(), snap.Sum.Seconds(), buckets, name)
 		ch <- prometheus.MustNewConstMetric(descErrors, prometheus.CounterValue, float64(s.Kind(name).Errors.Load()), name)
 	}
-	for d, v := range map[*prometheus.Desc]int64{descTxns: s.Transactions.Load(), descHops: s.WANHops.Load(), descBytes: s.WANBytes.Load()} {
+	for d, v := range map[*prometheus.Desc]int64{descTxns: s.Transactions.Load(), descHops: s.WANHops.Load(), descBytes: s.WANBytes.Load(),
+		descForwarded: s.Forwarded.Load(), descExecuted: s.Executed.Load()} {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
 	}
 }

@@ -67,12 +67,16 @@ type moveLog struct {
 	ring  []Move
 	next  int
 	total int64
+	to    [base.MaxRegions + 1]int64
 }
 
 func (l *moveLog) add(m Move) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total++
+	if m.From != m.To {
+		l.to[m.To]++
+	}
 	if len(l.ring) < maxMoves {
 		l.ring = append(l.ring, m)
 		return
@@ -87,6 +91,13 @@ func (s *Set) Moves() ([]Move, int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append(slices.Clone(l.ring[l.next:]), l.ring[:l.next]...), l.total
+}
+
+// Arrived is how many rows this node has seen move to a region since it started.
+func (s *Set) Arrived(r base.RegionID) int64 {
+	s.moves.mu.Lock()
+	defer s.moves.mu.Unlock()
+	return s.moves.to[r]
 }
 
 // moved records a move from an applied entry.

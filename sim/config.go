@@ -38,6 +38,8 @@ type Config struct {
 
 	// SQL has the nodes speak the MySQL protocol, over pipes.
 	SQL bool
+	// Stay has no policy move rows: they keep the homes they were made with.
+	Stay bool
 
 	// Break breaks a promise that the database rests on, from outside; the run must then fail.
 	Break Break

@@ -85,6 +85,11 @@ func (l *rtLab) measure(b budget, opts kv.Options, setUp, fn func(ctx context.Co
 	began := time.Now()
 	err := fn(ctx, t)
 	b.took, b.rtts = time.Since(began), tr.RTTs()
+	l.check(b, err)
+}
+
+// check holds a measurement against its budget.
+func (l *rtLab) check(b budget, err error) {
 	switch {
 	case err != nil:
 		l.t.Errorf("%s at region %d (with %d): %v", b.op, b.at, b.other, err)
@@ -210,7 +215,7 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg := Config{Seed: 1, Regions: n, NodesPerRegion: 1, Shards: 2, Delay: m.OneWays(), LAN: 250 * time.Microsecond,
-				ClockBound: 100 * time.Microsecond, GCAge: time.Hour}
+				ClockBound: 100 * time.Microsecond, GCAge: time.Hour, SQL: true, Stay: true}
 			cryptotest.SetGlobalRandom(t, 1)
 			runtime.GC()
 			runtime.GC()
@@ -222,11 +227,13 @@ func TestRoundTrips(t *testing.T) {
 				}
 				time.Sleep(20 * time.Second) // leaders go home
 				l.run()
+				l.runSQL()
 				l.w.close()
 			})
 			if err := l.w.err(); err != nil {
 				t.Error(err)
 			}
+			l.homes(cfg)
 			l.print(&doc)
 		})
 	}

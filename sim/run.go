@@ -60,7 +60,7 @@ func Run(cfg Config) *Outcome {
 		w.fail("the accounts cannot be opened")
 	}
 	if cfg.SQL && w.err() == nil {
-		found(&sqlWork{client: b.client(1, 99)})
+		found(&sqlWork{client: b.client(1, 99), dbs: map[*life]*sql.DB{}})
 	}
 	var clients sync.WaitGroup
 	for r := range cfg.Regions {
@@ -87,7 +87,10 @@ func Run(cfg Config) *Outcome {
 	b.drain()
 	final := b.final
 	if cfg.SQL {
-		final = sqls[0].final
+		final = func() map[string]string {
+			checkCounts(sqls)
+			return sqls[0].final()
+		}
 	}
 	if s := final(); s != nil {
 		for k, v := range s {

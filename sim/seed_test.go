@@ -104,20 +104,23 @@ func TestSQLSeed(t *testing.T) {
 	seed(t, PickSQL(uint64(*flagSeed)))
 }
 
-// TestSQLSeeds runs a few seeds through SQL.
+// TestSQLSeeds runs a few seeds through SQL. (101: a schema change, and then nothing but the collection of old versions.)
 func TestSQLSeeds(t *testing.T) {
-	for s := range uint64(4) {
+	for _, s := range []uint64{0, 1, 2, 3, 101} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickSQL(s)) })
 	}
 }
 
-// TestSoak runs as many seeds as asked for.
+// TestSoak runs as many seeds as asked for; every fourth through SQL, too.
 func TestSoak(t *testing.T) {
 	if !flagGiven("seeds") {
 		t.Skip("no -seeds given")
 	}
 	for i := range uint64(*flagSeeds) {
 		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, Pick(*flagFirst+i)) })
+		if i%4 == 0 {
+			t.Run(fmt.Sprint("sql/", *flagFirst+i), func(t *testing.T) { seed(t, PickSQL(*flagFirst+i)) })
+		}
 	}
 }
 

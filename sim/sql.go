@@ -20,6 +20,7 @@ type sqlWork struct {
 	keys int
 	dbs  map[*life]*sql.DB
 	ddl  int
+	tally
 }
 
 const sqlAccounts = 6
@@ -28,6 +29,7 @@ var sqlSchema = []string{
 	"CREATE DATABASE d",
 	"CREATE TABLE d.q (id INT PRIMARY KEY, v VARCHAR(40), n INT, KEY by_v (v), UNIQUE KEY by_n (n))",
 	"CREATE TABLE d.acct (id INT PRIMARY KEY, bal INT)",
+	"CREATE TABLE d.cnt (id INT PRIMARY KEY, v INT)",
 	"INSERT INTO d.acct VALUES (1,100),(2,100),(3,100),(4,100),(5,100),(6,100)",
 }
 
@@ -68,10 +70,11 @@ func (s *sqlWork) close() {
 
 // stx is one attempt of a transaction, autocommit or not.
 type stx struct {
-	ctx  context.Context
-	conn *sql.Conn
-	rec  *history.Active
-	n    int
+	ctx    context.Context
+	conn   *sql.Conn
+	rec    *history.Active
+	n      int
+	counts int // the counter that it counts in
 }
 
 func (t *stx) value() string {
@@ -203,6 +206,7 @@ func (s *sqlWork) attempt(l *life, kind string, explicit bool, fn func(t *stx) e
 	switch {
 	case err == nil:
 		t.rec.Commit(0)
+		s.noteCount(t, true)
 		s.count(kind, 0, nil)
 		return false
 	case !committing, certain(err):
@@ -215,6 +219,7 @@ func (s *sqlWork) attempt(l *life, kind string, explicit bool, fn func(t *stx) e
 		return true
 	}
 	t.rec.Unknown(0)
+	s.noteCount(t, false)
 	s.count(kind, 2, nil)
 	s.note(kind, err)
 	s.renew()
@@ -231,7 +236,9 @@ func (s *sqlWork) note(kind string, err error) {
 func (s *sqlWork) one() {
 	id, other := s.rng.IntN(s.keys), s.rng.IntN(s.keys)
 	n := s.rng.IntN(3 * s.keys)
-	switch k := s.rng.IntN(100); {
+	switch k := s.rng.IntN(120); {
+	case k >= 100:
+		s.increment()
 	case k < 15:
 		s.run("insert", false, func(t *stx) error { return t.insert(id, n) })
 	case k < 25:
@@ -375,6 +382,7 @@ func found(s *sqlWork) {
 			s.w.fail("%s: %w", q, err)
 		}
 	}
+	foundCounters(s)
 }
 
 // final reads the rows through every gateway, by primary key and by index.

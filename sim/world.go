@@ -185,7 +185,11 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 	if w.cfg.GCAge < w.cfg.Duration {
 		oc.GCInterval = time.Second
 	}
-	oc.Homes = tap{oc.Homes, &w.homes}
+	if w.cfg.Stay {
+		oc.Homes = nil
+	} else {
+		oc.Homes = tap{oc.Homes, &w.homes}
+	}
 }
 
 // crash kills the process and loses what the disk had not synced.

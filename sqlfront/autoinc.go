@@ -17,12 +17,14 @@ import (
 // AUTO_INCREMENT counters live in the meta shard: a lease works from every
 // region and does not depend on where the table's rows are. A gateway leases blocks of values
 // through transactions of their own; a block is one value at first and grows eightfold
-// while leases follow each other quickly, so that a lone session sees 1, 2, 3 and a
-// bulk load pays one trip per thousand rows. Values of a block that a gateway does not use up are lost, as
+// while blocks are used up quickly, so that a lone session sees 1, 2, 3 and a
+// bulk load pays one lease per thousand rows. The next block is leased when the last value of one is taken, so that
+// no insert but a gateway's first waits for it. Values of a block that a gateway does not use up are lost, as
 // after a rollback in MySQL.
 const (
 	maxBlock  = 4096
-	quickNext = 2 * time.Second // a lease within this time of the last one grows the block
+	quickNext = 2 * time.Second  // a block that is used up within this time of the last one makes the next one larger
+	leaseTime = 30 * time.Second // of a lease that nobody waits for
 )
 
 // counters are the leased blocks of one gateway.
@@ -40,7 +42,7 @@ type block struct {
 	mu        sync.Mutex
 	next, end uint64 // values [next, end) are ours
 	size      uint64
-	leased    time.Time
+	usedUp    time.Time // when the last value of a block was taken
 }
 
 func newCounters(db kv.DB) *counters { return &counters{db: db, m: map[counterID]*block{}} }
@@ -71,8 +73,30 @@ func (c *counters) take(ctx context.Context, id counterID) (uint64, error) {
 		}
 	}
 	v := b.next
-	b.next++
+	if b.next++; b.next >= b.end {
+		c.leaseAhead(id, b)
+	}
 	return v, nil
+}
+
+// leaseAhead takes the next block while nobody waits for it; the caller holds b.mu.
+func (c *counters) leaseAhead(id counterID, b *block) {
+	now := time.Now()
+	if now.Sub(b.usedUp) < quickNext {
+		b.size = min(8*b.size, maxBlock)
+	} else {
+		b.size = 1
+	}
+	b.usedUp = now
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
+		defer cancel()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.next >= b.end {
+			_ = c.lease(ctx, id, b, 1) // whoever needs it tries again
+		}
+	}()
 }
 
 // passed notes that a value was given by a client: later ones are above it.
@@ -119,11 +143,7 @@ func counterValue(v []byte) (uint64, error) {
 
 // lease takes a block that begins at or above least.
 func (c *counters) lease(ctx context.Context, id counterID, b *block, least uint64) error {
-	if now := time.Now(); now.Sub(b.leased) < quickNext {
-		b.size = min(8*b.size, maxBlock)
-	} else {
-		b.size = 1
-	}
+	b.size = max(b.size, 1)
 	var from uint64
 	_, err := kv.Run(ctx, c.db, kv.Options{}, func(t kv.Txn) error {
 		key := counterKey(id.key)
@@ -145,7 +165,7 @@ func (c *counters) lease(ctx context.Context, id counterID, b *block, least uint
 	if err != nil {
 		return err
 	}
-	b.next, b.end, b.leased = from, from+b.size, time.Now()
+	b.next, b.end = from, from+b.size
 	if b.end < b.next {
 		b.end = math.MaxUint64
 	}

@@ -1,7 +1,6 @@
 package sqlfront
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -145,25 +144,6 @@ func (b *builder) insert(ctx *sql.Context, s *Session, n *plan.InsertInto) {
 		}
 		return true
 	})
-}
-
-// explain adds what EXPLAIN ANALYZE has cost on the WAN to its answer.
-func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, row sql.Row) (sql.RowIter, error) {
-	if !n.Format.Analyze || !n.Format.Plan || s.explained == n {
-		return nil, nil
-	}
-	s.explained = n
-	hops, bytes := s.trace.Hops(), s.trace.Bytes()
-	it, err := b.base.ExecBuilder.Build(ctx, n, row)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := sql.RowIterToRows(ctx, it)
-	if err != nil {
-		return nil, err
-	}
-	rows = append(rows, sql.Row{fmt.Sprintf("WAN: %.1f round trips, %d bytes", float64(s.trace.Hops()-hops)/2, s.trace.Bytes()-bytes)})
-	return sql.RowsToRowIter(rows...), nil
 }
 
 // resolveVirtual gives the virtual columns of a table their expressions: the engine

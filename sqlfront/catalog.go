@@ -144,8 +144,8 @@ func (c *catalog) unlock() { <-c.loading }
 // current is the newest snapshot that the local meta replica has.
 func (c *catalog) current(ctx context.Context) (*snapshot, error) {
 	if s := c.snap.Load(); s != nil {
-		if changed, _ := c.db.MetaVersion(catalogSpan()); changed <= s.changed {
-			return s, nil
+		if changed, complete := c.db.MetaVersion(catalogSpan()); changed <= s.changed {
+			return c.confirm(s, complete), nil
 		}
 	}
 	if err := c.lock(ctx); err != nil {
@@ -155,9 +155,26 @@ func (c *catalog) current(ctx context.Context) (*snapshot, error) {
 	old := c.snap.Load()
 	changed, complete := c.db.MetaVersion(catalogSpan())
 	if old != nil && changed <= old.changed {
-		return old, nil
+		return c.confirm(old, complete), nil
 	}
 	return c.load(ctx, old, complete)
+}
+
+// confirmEvery is how old the word may be up to when a snapshot is known to hold.
+const confirmEvery = 500 * time.Millisecond
+
+// confirm notes that nothing has changed up to a timestamp. What holds a definition (kv.Txn.Pin) from long ago
+// cannot be checked any more once old versions have been collected.
+func (c *catalog) confirm(s *snapshot, complete base.Timestamp) *snapshot {
+	if complete < s.at.Add(confirmEvery) {
+		return s
+	}
+	n := *s
+	n.at = complete
+	if !c.snap.CompareAndSwap(s, &n) {
+		return c.snap.Load() // as new as ours, or newer
+	}
+	return &n
 }
 
 // fresh is a snapshot that has every change acknowledged anywhere before the call.

@@ -9,7 +9,7 @@ type TxnCost struct {
 
 // charge attributes what the session has spent since the last commit to the transactions that just committed.
 func (h *handler) charge(s *Session) {
-	if s.committed == 0 {
+	if s.committed == 0 || s.remote { // the asker is charged
 		return
 	}
 	now := TxnCost{Hops: s.trace.Hops(), Bytes: s.trace.Bytes(), Messages: s.trace.Messages()}

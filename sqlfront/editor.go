@@ -205,7 +205,7 @@ func (e *editor) rowHome() base.RegionID {
 	if h := e.t.desc.home(); h != 0 {
 		return h
 	}
-	return e.g.db.Region()
+	return e.tx.s.region()
 }
 
 // Insert implements sql.RowInserter.

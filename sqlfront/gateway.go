@@ -36,6 +36,8 @@ type gateway struct {
 	sessions sync.Map // connection id -> *Session
 	onStmt   func(kind string, d time.Duration, hops int, err error)
 	onTxn    func(TxnCost)
+	fwd      Forwarder
+	routes   routes
 
 	fast    fastCache
 	noFast  bool // tests: everything goes through the engine
@@ -53,11 +55,12 @@ type gateway struct {
 func newGateway(cfg Config) *gateway {
 	g := &gateway{
 		db: cfg.DB, log: cfg.Logger, cluster: cfg.Cluster, catalog: newCatalog(cfg.DB), counters: newCounters(cfg.DB),
-		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
+		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder,
 		past: map[base.Timestamp]*snapshot{}, settings: cfg.Settings,
 	}
 	g.gc, g.jobs = newCollector(g), &jobs{g: g}
 	initSystemVariables()
+	authOnce()
 	pro := &provider{g}
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()

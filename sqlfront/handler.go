@@ -49,6 +49,9 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		if done, err := h.fastTx(ctx, s, c, query, sent, one); done {
 			return err
 		}
+		if done, err := h.forward(ctx, s, c, query, nil, sent, one); done {
+			return err
+		}
 		f := h.fastText(s, c, query)
 		if done, err := f.try(ctx, sent, one); done {
 			return err
@@ -69,6 +72,9 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		if done, err := h.fastTx(ctx, s, c, query, sent, one); done {
 			return err
 		}
+		if done, err := h.forward(ctx, s, c, query, nil, sent, one); done {
+			return err
+		}
 		f := h.fastText(s, c, query)
 		if done, err := f.try(ctx, sent, one); done {
 			return err
@@ -87,6 +93,9 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData, cb func(*sqltypes.Result) error) error {
 	return h.run(ctx, c, p.PrepareStmt, func(s *Session, sent *bool) error {
 		if done, err := h.fastTx(ctx, s, c, p.PrepareStmt, sent, cb); done {
+			return err
+		}
+		if done, err := h.forward(ctx, s, c, p.PrepareStmt, p, sent, cb); done {
 			return err
 		}
 		f := h.fastPrepared(s, c, p)
@@ -147,7 +156,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		}
 		lost := s.aborted
 		h.cleanUp(s, lost)
-		if !lost || !first || sent || time.Since(start) > retryFor || ctx.Err() != nil {
+		if !lost || !first || sent || time.Since(start) >= retryFor || ctx.Err() != nil {
 			break
 		}
 		if explicit && t != nil {
@@ -182,7 +191,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		s.noteCost(cost)
 	}
 	h.charge(s)
-	if h.g.onStmt != nil {
+	if h.g.onStmt != nil && !s.remote {
 		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
 	}
 	return h.wording(s, err)

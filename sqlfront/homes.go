@@ -303,6 +303,15 @@ func (s *Server) MoveRow(ctx context.Context, tx kv.Txn, kr kv.Row, to base.Regi
 	return t.moveRow(ctx, tx, kr, to, opts)
 }
 
+// TableName names the table that a row belongs to; empty if this node does not know it.
+func (s *Server) TableName(key base.Key) string {
+	if snap := s.g.catalog.snap.Load(); snap != nil && snap.byID[key.Table()] != nil {
+		d := snap.byID[key.Table()].desc
+		return d.DB + "." + d.Name
+	}
+	return ""
+}
+
 // RowName is a row's table and primary key, for people: where a key does not hold a column's value,
 // but only how it sorts, its bytes.
 func (s *Server) RowName(key base.Key) string {

@@ -53,17 +53,6 @@ func (s *Session) setIsolation(ctx *sql.Context, name string) error {
 	return nil
 }
 
-// SetSessionVariable implements sql.Session.
-func (s *Session) SetSessionVariable(ctx *sql.Context, name string, value any) error {
-	if err := s.BaseSession.SetSessionVariable(ctx, name, value); err != nil {
-		return err
-	}
-	if strings.EqualFold(name, isolationVar) {
-		return s.setIsolation(ctx, name)
-	}
-	return nil
-}
-
 // renameIsolation lets SET know the variable by its old name, too.
 func renameIsolation(stmt sqlparser.Statement) {
 	set, ok := stmt.(*sqlparser.Set)

@@ -3,14 +3,15 @@ package sqlfront
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
 )
 
 // Job is a long statement, or work that follows from one, as SHOW JOBS shows it.
@@ -30,32 +31,37 @@ type Job struct {
 // Running reports whether the job has not ended.
 func (j *Job) Running() bool { return j.State == jobRunning }
 
-// Columns of SHOW JOBS.
-func jobColumns() []string {
-	return []string{"job_id", "job_type", "table", "node", "status", "rows_done", "rows_total", "percent", "rows_per_second", "eta", "started", "elapsed", "error"}
-}
+// JobTopic is SHOW JOBS as a topic.
+func JobTopic() Topic { return jobTopic }
+
+var jobTopic = Topic{Name: "jobs", Comment: "long statements of all nodes, the newest first", Columns: []TopicColumn{
+	{"job_id", TopicInt}, {"job_type", TopicText}, {"table_name", TopicText}, {"node", TopicInt}, {"status", TopicText}, {"rows_done", TopicInt},
+	{"rows_total", TopicInt}, {"percent", TopicFloat}, {"rows_per_second", TopicFloat}, {"eta_s", TopicFloat}, {"started", TopicTime}, {"elapsed_s", TopicFloat},
+	{"error", TopicText}}}
 
 // Row is the job as a row of SHOW JOBS.
-func (j *Job) Row(node string) []string {
-	total, percent, eta, rate := "", "", "", ""
+func (j *Job) Row(node base.NodeID) []any {
+	var total, percent, eta, rate, failure any
 	if s := j.Elapsed.Seconds(); s > 0 {
-		rate = strconv.FormatFloat(float64(j.Rows)/s, 'f', 0, 64)
+		rate = math.Round(float64(j.Rows) / s)
 	}
 	if j.Total > 0 {
-		total = strconv.FormatInt(j.Total, 10)
-		percent = strconv.FormatFloat(min(100, 100*float64(j.Rows)/float64(j.Total)), 'f', 1, 64)
+		total = j.Total
+		percent = min(100, math.Round(1000*float64(j.Rows)/float64(j.Total))/10)
 		if j.State == jobRunning && j.Rows > 0 && j.Rows < j.Total {
-			eta = time.Duration(float64(j.Elapsed) * float64(j.Total-j.Rows) / float64(j.Rows)).Round(time.Second).String()
+			eta = math.Round(j.Elapsed.Seconds() * float64(j.Total-j.Rows) / float64(j.Rows))
 		}
 	}
-	return []string{strconv.FormatUint(j.ID, 10), j.Kind, j.Table, node, j.State, strconv.FormatInt(j.Rows, 10), total, percent, rate, eta,
-		j.Started.UTC().Format(time.DateTime), j.Elapsed.Round(time.Millisecond).String(), j.Error}
+	if j.Error != "" {
+		failure = j.Error
+	}
+	return []any{j.ID, j.Kind, j.Table, node, j.State, j.Rows, total, percent, rate, eta, j.Started, math.Round(1e3*j.Elapsed.Seconds()) / 1e3, failure}
 }
 
-// JobTable makes the answer of SHOW JOBS of the jobs of several nodes, the newest first.
-func JobTable(byNode map[string][]Job) (columns []string, rows [][]string) {
+// JobRows makes the rows of SHOW JOBS of the jobs of several nodes, the newest first.
+func JobRows(byNode map[base.NodeID][]Job) (rows [][]any) {
 	type at struct {
-		node string
+		node base.NodeID
 		job  Job
 	}
 	var all []at
@@ -70,7 +76,7 @@ func JobTable(byNode map[string][]Job) (columns []string, rows [][]string) {
 	for i := range all {
 		rows = append(rows, all[i].job.Row(all[i].node))
 	}
-	return jobColumns(), rows
+	return rows
 }
 
 const (
@@ -196,12 +202,19 @@ func (o *jobs) all() []Job {
 }
 
 // showJobs answers SHOW JOBS: of the whole cluster, if somebody knows it.
-func (g *gateway) showJobs(ctx context.Context) [][]string {
-	if g.cluster != nil {
-		if _, rows, ok := g.cluster.Status(ctx, "jobs"); ok {
-			return rows
-		}
+func (g *gateway) showJobs(ctx *sql.Context) (out []sql.Row, err error) {
+	rows := [][]any(nil)
+	if t, ok := g.topic(jobTopic.Name); ok {
+		rows = g.cluster.Status(ctx, t.Name)
+	} else {
+		rows = JobRows(map[base.NodeID][]Job{g.db.Node(): g.jobs.all()})
 	}
-	_, rows := JobTable(map[string][]Job{fmt.Sprint(g.db.Node()): g.jobs.all()})
-	return rows
+	for _, values := range rows {
+		r, err := jobTopic.row(ctx, values)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
 }

@@ -65,7 +65,10 @@ func (g *gateway) lookup(ctx *sql.Context, db, table string) (*sqlTable, error) 
 	if !ok {
 		return nil, sql.ErrTableNotFound.New(table)
 	}
-	return tableOf(t), nil
+	if own := tableOf(t); own != nil {
+		return own, nil
+	}
+	return nil, invalid(db + "." + table + " is not stored: it has no locality")
 }
 
 func (g *gateway) showLocality(ctx *sql.Context, db, table string) ([]sql.Row, error) {

@@ -47,7 +47,7 @@ func (p *provider) find(ctx *sql.Context, name string) (*database, error) {
 
 func builtinDB(name string) bool {
 	switch strings.ToLower(name) {
-	case "information_schema", "mysql", "performance_schema":
+	case "information_schema", "mysql", "performance_schema", systemDB:
 		return true
 	}
 	return false
@@ -69,6 +69,9 @@ func (p *provider) Database(ctx *sql.Context, name string) (sql.Database, error)
 		return nil, err
 	}
 	if d == nil {
+		if sys := p.systemDatabase(name); sys != nil {
+			return sys, nil
+		}
 		if err := errNoDatabase[name]; err != nil {
 			return nil, err
 		}
@@ -80,7 +83,7 @@ func (p *provider) Database(ctx *sql.Context, name string) (sql.Database, error)
 // HasDatabase implements sql.DatabaseProvider.
 func (p *provider) HasDatabase(ctx *sql.Context, name string) bool {
 	d, err := p.find(ctx, name)
-	return err == nil && d != nil
+	return err == nil && (d != nil || p.systemDatabase(name) != nil)
 }
 
 // AllDatabases implements sql.DatabaseProvider.
@@ -93,6 +96,9 @@ func (p *provider) AllDatabases(ctx *sql.Context) []sql.Database {
 	for _, d := range snap.dbs {
 		out = append(out, &sqlDatabase{g: p.g, name: d.desc.Name})
 	}
+	if sys := p.systemDatabase(systemDB); sys != nil && snap.db(systemDB) == nil {
+		out = append(out, sys)
+	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name() < out[j].Name() })
 	return out
 }
@@ -104,6 +110,9 @@ func (p *provider) CreateDatabase(ctx *sql.Context, name string) error {
 
 // CreateCollatedDatabase implements sql.CollatedDatabaseProvider.
 func (p *provider) CreateCollatedDatabase(ctx *sql.Context, name string, coll sql.CollationID) error {
+	if strings.EqualFold(name, systemDB) {
+		return sql.ErrDatabaseExists.New(name) // also where this server shows no such database: others may
+	}
 	m, err := p.g.mutate(ctx)
 	if err != nil {
 		return err
@@ -126,6 +135,9 @@ func (p *provider) CreateCollatedDatabase(ctx *sql.Context, name string, coll sq
 
 // DropDatabase implements sql.MutableDatabaseProvider.
 func (p *provider) DropDatabase(ctx *sql.Context, name string) error {
+	if d, err := p.find(ctx, name); err == nil && d == nil && p.systemDatabase(name) != nil {
+		return errReadOnlySystem()
+	}
 	m, err := p.g.mutate(ctx)
 	if err != nil {
 		return err

@@ -48,7 +48,13 @@ const rewriteRows = flushRows / 2
 
 type rewritten struct {
 	row  sql.Row
-	home base.RegionID
+	home homeOf
+}
+
+// homeOf is where a row lives, and whether it has to stay there.
+type homeOf struct {
+	region base.RegionID
+	pinned bool
 }
 
 // RewriteInserter implements sql.RewritableTable.
@@ -139,7 +145,7 @@ func (r *rewriter) Insert(ctx *sql.Context, row sql.Row) error {
 	// Rows come in the order in which they are read, and stay where they are at home.
 	home := r.m.txn.lastHome
 	if r.desc.Locality.Kind != byRow {
-		home = r.desc.home()
+		home.region = r.desc.home()
 	}
 	r.batch = append(r.batch, rewritten{row.Copy(), home})
 	if len(r.batch) >= rewriteRows {
@@ -157,16 +163,23 @@ func (r *rewriter) flush(ctx *sql.Context) error {
 	}
 	s := sessionOf(ctx)
 	var clash error
+	var pins []base.Key
+	var homes []base.RegionID
 	_, err := kv.Run(s.kvctx(ctx), r.t.g.db, kv.Options{Trace: s.trace}, func(k kv.Txn) error {
-		clash = nil
+		clash, pins, homes = nil, nil, nil
 		side := &Txn{s: s, kv: k}
 		e := &editor{sqlTable: newSQLTable(r.t.g, r.nt), tx: side, noted: true}
 		for _, row := range rows {
 			if err := e.Insert(ctx, row.row); err != nil {
 				return err
 			}
-			if row.home != 0 {
-				e.ops[len(e.ops)-1].setHome(e, row.home)
+			c := e.ops[len(e.ops)-1]
+			if row.home.region != 0 {
+				c.setHome(e, row.home.region)
+			}
+			if row.home.pinned && len(c.ins) > 0 {
+				pins = append(pins, c.ins[0].key)
+				homes = append(homes, row.home.region)
 			}
 		}
 		if clash = e.flush(ctx); clash != nil && side.raw != nil {
@@ -175,6 +188,17 @@ func (r *rewriter) flush(ctx *sql.Context) error {
 		}
 		return clash
 	})
+	if err == nil && len(pins) > 0 && r.desc.Locality.Kind != global {
+		_, err = kv.Run(s.kvctx(ctx), r.t.g.db, kv.Options{Trace: s.trace}, func(k kv.Txn) error {
+			if _, err := k.Get(s.kvctx(ctx), pins, kv.LockExclusive); err != nil {
+				return err
+			}
+			for i, key := range pins {
+				k.Move(key, homes[i], kv.MoveOptions{Pin: kv.PinOn})
+			}
+			return nil
+		})
+	}
 	if clash == nil {
 		clash = clientError(err)
 	}

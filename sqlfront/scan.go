@@ -35,10 +35,10 @@ type rowSource struct {
 
 	check  sql.Expression // over full rows; may be nil
 	buf    []sql.Row
-	homes  []base.RegionID // of the rows in buf, with keepHomes
-	exists bool            // only whether there is a row matters; values are not decoded
-	whole  bool            // read to the end at the first Next
-	want   []bool          // by position, the columns that matter; nil: all. Not with check
+	homes  []homeOf // of the rows in buf, with keepHomes
+	exists bool     // only whether there is a row matters; values are not decoded
+	whole  bool     // read to the end at the first Next
+	want   []bool   // by position, the columns that matter; nil: all. Not with check
 }
 
 // open prepares a read of the table: transaction, pin, lock.
@@ -341,7 +341,7 @@ func (r *rowSource) decode(ctx *sql.Context, rows []kv.Row) error {
 			r.remember(ctx, kr, row)
 		}
 		if t.acc.keepHomes {
-			r.homes = append(r.homes, kr.Home)
+			r.homes = append(r.homes, homeOf{kr.Home, kr.Label.Pinned()})
 		}
 		if t.cols != nil {
 			p := make(sql.Row, len(t.cols))

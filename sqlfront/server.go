@@ -16,6 +16,7 @@ import (
 
 	sqle "github.com/dolthub/go-mysql-server"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 )
 
@@ -27,8 +28,12 @@ type Config struct {
 	Listen string
 	// Listener is used instead of Listen if set.
 	Listener net.Listener
-	// Cluster answers SHOW REGIONS and SHOW GODWIT statements; nil shows the topology only.
+	// Cluster is what SHOW GODWIT and the database godwit show; nil: neither.
 	Cluster Cluster
+	// Forwarder sends statements on rows of another region there; nil executes everything here.
+	Forwarder Forwarder
+	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
+	MaxForwarded int
 	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
 	Settings Settings
 	// Logger gets structured logs; nil is slog.Default().
@@ -45,9 +50,13 @@ type Config struct {
 
 // Cluster tells about the cluster beyond its topology.
 type Cluster interface {
-	// Status returns the rows of a SHOW GODWIT statement (for example "nodes", "groups"): the
-	// names of the columns, then the rows. ok is false for topics it does not know.
-	Status(ctx context.Context, topic string) (columns []string, rows [][]string, ok bool)
+	// Topics are what it can tell about.
+	Topics() []Topic
+	// Status returns the rows of a topic, with values of the kinds of its columns or nil.
+	Status(ctx context.Context, topic string) [][]any
+	// Advice is what the owner of a row would say now to a statement of this region: whether to move the row, and
+	// why or why not. It counts as no use of the row; an empty text says that nothing is known.
+	Advice(ctx context.Context, owner base.NodeID, key base.Key, home base.RegionID) (move bool, why string)
 }
 
 // Server speaks the MySQL protocol for one gateway.
@@ -57,6 +66,9 @@ type Server struct {
 	ln    net.Listener
 	drain time.Duration
 	close sync.Once
+
+	h       *handler
+	remotes *remotes
 }
 
 // New makes a server and its listener; Serve accepts connections. On a fresh cluster it
@@ -85,11 +97,12 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{g: g, ln: ln, drain: cfg.Drain}
+	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded)}
 	scfg := server.Config{
 		Protocol: "tcp", Address: ln.Addr().String(), Listener: ln, Version: serverVersion,
 		Options: []server.Option{func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (*sqle.Engine, *server.SessionManager, mysql.Handler) {
-			return e, sm, &handler{Handler: h, g: g, sm: sm}
+			s.h = &handler{Handler: h, g: g, sm: sm}
+			return e, sm, s.h
 		}},
 	}
 	var err error
@@ -111,6 +124,7 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 		client.Address, client.User = u.Host, u.User
 	}
 	s := newSession(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), g)
+	s.source, s.remote = c.ClientData.(base.RegionID)
 	s.initVariables()
 	g.sessions.Store(c.ConnectionID, s)
 	return s, nil
@@ -134,6 +148,7 @@ func (s *Server) Close() error {
 	var err error
 	s.close.Do(func() {
 		err = s.srv.Close()
+		s.closeRemotes()
 		done := make(chan struct{})
 		go func() {
 			s.srv.SessionManager().WaitForClosedConnections()
@@ -165,6 +180,3 @@ func (g *gateway) drainFor(d time.Duration) time.Duration {
 	}
 	return d
 }
-
-// regionName names the region of this gateway.
-func (g *gateway) regionName() string { return g.db.Topology().RegionName(g.db.Region()) }

@@ -50,6 +50,8 @@ type Session struct {
 	aborted   bool      // the last statement lost its transaction
 	lastCost  statementCost
 	prepared  map[string]sqlparser.Statement
+
+	remoteState
 }
 
 // statementCost is what the last statement cost on the WAN.

@@ -198,7 +198,6 @@ func (g *gateway) refreshSettings(ctx context.Context) error {
 
 var errBehind = base.Errorf(base.CodeTooLate, "the meta replica is not complete yet")
 
-
 // followSettings takes changes over until ctx ends.
 func (g *gateway) followSettings(ctx context.Context) {
 	for ctx.Err() == nil {

@@ -19,7 +19,7 @@ import (
 //	SHOW CLUSTER SETTINGS, SHOW CLUSTER SETTING name, SET CLUSTER SETTING name = value
 //	SHOW JOBS                    (also SHOW GODWIT JOBS)
 //	SHOW GODWIT STATEMENT COST
-//	SHOW GODWIT topic            (what Config.Cluster knows)
+//	SHOW GODWIT topic            (a table of the database godwit)
 //	SET TRANSACTION ISOLATION LEVEL level     (of the next transaction only, as in MySQL)
 //	... FROM t AS OF SYSTEM TIME time
 
@@ -67,9 +67,7 @@ func (p *parser) own(query string) sqlparser.Statement {
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.showLocality(ctx, db, t) },
 		})
 	case reJobs.MatchString(q):
-		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW JOBS", sch: textSchema(jobColumns()...), run: func(ctx *sql.Context) ([]sql.Row, error) {
-			return textRows(p.g.showJobs(ctx)), nil
-		}})
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW JOBS", sch: jobTopic.schema(), run: p.g.showJobs})
 	case reGodwit.MatchString(q):
 		return p.godwit(strings.ToLower(strings.Join(strings.Fields(reGodwit.FindStringSubmatch(q)[1]), " ")))
 	}
@@ -189,29 +187,7 @@ func (p *parser) godwit(topic string) sqlparser.Statement {
 	if topic == "statement cost" {
 		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW GODWIT STATEMENT COST", sch: costSchema(), run: showCost})
 	}
-	cols, _, ok := []string(nil), [][]string(nil), false
-	if p.g.cluster != nil {
-		cols, _, ok = p.g.cluster.Status(context.Background(), topic)
-	}
-	n := &ownNode{g: p.g, name: "SHOW GODWIT", sch: textSchema(cols...)}
-	n.run = func(ctx *sql.Context) ([]sql.Row, error) {
-		if !ok {
-			return nil, invalid("SHOW GODWIT knows no topic '" + topic + "'; STATEMENT COST always works")
-		}
-		_, rows, _ := p.g.cluster.Status(ctx, topic)
-		return textRows(rows), nil
-	}
-	return inject(ignoreAuth, n)
-}
-
-func textRows(rows [][]string) []sql.Row {
-	out := make([]sql.Row, len(rows))
-	for i, r := range rows {
-		for _, v := range r {
-			out[i] = append(out[i], v)
-		}
-	}
-	return out
+	return p.showTopic(topic)
 }
 
 var ignoreAuth = sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}

@@ -22,6 +22,8 @@ func initSystemVariables() {
 		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{
 			session("godwit_region", types.NewSystemStringType("godwit_region"), ""),
 			session("godwit_node", types.NewSystemIntType("godwit_node", 0, 1<<32, false), int64(0)),
+			&sql.MysqlSystemVariable{Name: forwardVariable, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Type: types.NewSystemBoolType(forwardVariable),
+				Default: int8(1), Dynamic: true},
 			session("last_statement_wan_rtts", types.NewSystemDoubleType("last_statement_wan_rtts", 0, 1e18), float64(0)),
 			session("last_statement_wan_bytes", types.NewSystemIntType("last_statement_wan_bytes", 0, 1<<62, false), int64(0)),
 		})
@@ -38,9 +40,10 @@ func initSystemVariables() {
 // initVariables gives a new session its values.
 func (s *Session) initVariables() {
 	ctx := sql.NewContext(context.Background(), sql.WithSession(s))
-	_ = s.InitSessionVariable(ctx, "godwit_region", s.g.regionName())
+	_ = s.InitSessionVariable(ctx, "godwit_region", s.g.db.Topology().RegionName(s.region()))
 	_ = s.InitSessionVariable(ctx, "godwit_node", int64(s.g.db.Node()))
 	_ = s.setIsolation(ctx, isolationVar)
+	s.readForward(ctx)
 }
 
 // noteCost keeps the cost of a statement for the session's variables.

@@ -40,7 +40,7 @@ type Txn struct {
 	after    []func()                  // run when the commit is durable
 	made     map[base.TableID]struct{} // tables created by this transaction
 	raw      error                     // the last error of kv as it was
-	lastHome base.RegionID             // of the last row read with keepHomes
+	lastHome homeOf                    // of the last row read with keepHomes
 	top      int                       // the newest savepoint of kv that exists
 }
 
@@ -69,7 +69,7 @@ func (t *Txn) begun(ctx *sql.Context) (kv.Txn, error) {
 		t.isolate()
 		explicit := t.s.explicit(ctx)
 		t.snapshot = t.readOnly || !explicit && t.s.built && !t.s.writes && t.s.astLock == kv.LockNone
-		t.kv = t.s.g.db.Begin(kv.Options{ReadOnly: t.snapshot, Age: t.s.age, Trace: t.s.trace})
+		t.kv = t.s.g.db.Begin(kv.Options{ReadOnly: t.snapshot, Age: t.s.age, Source: t.s.source, Trace: t.s.trace})
 		if t.s.age == 0 {
 			t.s.age = t.kv.ID().Start()
 		}
@@ -135,7 +135,7 @@ func (t *Txn) commit(ctx *sql.Context) error {
 	if t.kv == nil {
 		return nil
 	}
-	_, err := t.kv.Commit(t.s.kvctx(ctx))
+	ts, err := t.kv.Commit(t.s.kvctx(ctx))
 	if err != nil {
 		t.kv.Rollback(context.Background())
 		if base.CodeOf(err) == base.CodeExists {
@@ -145,6 +145,7 @@ func (t *Txn) commit(ctx *sql.Context) error {
 		return clientError(err)
 	}
 	t.s.committed++
+	t.s.commitTS = ts
 	if t.snap != nil {
 		t.s.snap = nil
 		// The next statement of this session must see its own change.

@@ -49,14 +49,15 @@ func (g *gateway) loadUsers(ctx context.Context) error {
 	return g.applyUsers(data, ts)
 }
 
-func (g *gateway) readUsers(ctx context.Context) ([]byte, base.Timestamp, error) {
+// readUsers reads the blob as of a timestamp.
+func (g *gateway) readUsers(ctx context.Context) (data []byte, at base.Timestamp, err error) {
 	t := g.db.Begin(kv.Options{ReadOnly: true})
 	defer t.Rollback(ctx)
 	rows, err := t.Get(ctx, []base.Key{usersKey}, kv.LockNone)
 	if err != nil {
 		return nil, 0, err
 	}
-	return rows[0].Value, rows[0].TS, nil
+	return rows[0].Value, t.ReadTimestamp(), nil
 }
 
 func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
@@ -100,9 +101,10 @@ func (g *gateway) refreshUsers(ctx context.Context) error {
 	if uint64(changed) <= g.usersTS.Load() {
 		return nil
 	}
-	data, ts, err := g.readUsers(ctx)
+	data, at, err := g.readUsers(ctx)
 	if err != nil || data == nil {
 		return err
 	}
-	return g.applyUsers(data, ts)
+	// The change may have come before the timestamp up to which this node is complete: then it was not read yet.
+	return g.applyUsers(data, min(changed, at))
 }

@@ -17,17 +17,14 @@ type fileSyncer struct {
 
 // iocb is the kernel's struct iocb.
 type iocb struct {
-	data      uint64
-	key, rw   uint32
-	op        uint16
-	prio      int16
-	fd        uint32
-	buf       uint64
-	bytes     uint64
-	offset    int64
-	reserved2 uint64
-	flags     uint32
-	event     uint32
+	_     uint64    // data
+	_     [2]uint32 // key, rw_flags
+	op    uint16
+	_     int16 // priority
+	fd    uint32
+	_     [4]uint64 // buf, nbytes, offset, reserved
+	flags uint32
+	event uint32
 }
 
 // ioEvent is the kernel's struct io_event.

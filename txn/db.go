@@ -149,9 +149,12 @@ func (db *DB) Begin(opts kv.Options) kv.Txn {
 	if t.opts.LockTimeout <= 0 {
 		t.opts.LockTimeout = db.cfg.LockTimeout
 	}
+	if t.opts.Source == 0 {
+		t.opts.Source = db.cfg.Region
+	}
 	t.readTS = opts.ReadTS
 	t.meta = wire.TxnMeta{Id: t.id[:], Age: uint64(t.opts.Age), Gateway: uint32(db.cfg.Self),
-		GatewayRegion: uint32(db.cfg.Region), Policy: uint32(opts.Policy), LockTimeoutNs: int64(t.opts.LockTimeout)}
+		GatewayRegion: uint32(t.opts.Source), Policy: uint32(opts.Policy), LockTimeoutNs: int64(t.opts.LockTimeout)}
 	return t
 }
 
@@ -166,6 +169,21 @@ func (db *DB) Node() base.NodeID { return db.cfg.Self }
 
 // Clock implements kv.DB.
 func (db *DB) Clock() base.Timestamp { return db.clock.Now() }
+
+// Owner implements kv.DB, from the local replica and what is known better for a moment.
+func (db *DB) Owner(key base.Key) (base.NodeID, base.RegionID) {
+	h, ok := db.hint(key)
+	if !ok {
+		if h.group, ok = db.set.Locate(key); !ok {
+			return 0, 0
+		}
+	}
+	n := db.leaderOf(h.group)
+	if n == 0 {
+		return 0, 0
+	}
+	return n, db.cfg.Topology().RegionOf(n)
+}
 
 // MetaVersion implements kv.DB.
 func (db *DB) MetaVersion(span base.Span) (changed, complete base.Timestamp) {

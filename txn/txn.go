@@ -240,7 +240,7 @@ func (t *Txn) Delete(key base.Key) {
 
 func (t *Txn) home(r base.RegionID) base.RegionID {
 	if r == 0 {
-		return t.db.cfg.Region
+		return t.opts.Source
 	}
 	return r
 }

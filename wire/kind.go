@@ -17,11 +17,12 @@ const (
 	KindTxnHeartbeat
 	KindSnapshot
 	KindAsk
+	KindForward
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -2486,6 +2486,546 @@ func (x *AskResponse) GetBody() []byte {
 	return nil
 }
 
+// BoundValue is a parameter of a prepared statement: a type of the MySQL protocol library and its text.
+type BoundValue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          int32                  `protobuf:"varint,1,opt,name=type,proto3" json:"type,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoundValue) Reset() {
+	*x = BoundValue{}
+	mi := &file_wire_wire_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoundValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoundValue) ProtoMessage() {}
+
+func (x *BoundValue) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
+func (*BoundValue) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *BoundValue) GetType() int32 {
+	if x != nil {
+		return x.Type
+	}
+	return 0
+}
+
+func (x *BoundValue) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// SessionVariable is a variable whose value is not its default; text holds the value, kind how it is read back.
+type SessionVariable struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Kind          uint32                 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionVariable) Reset() {
+	*x = SessionVariable{}
+	mi := &file_wire_wire_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionVariable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionVariable) ProtoMessage() {}
+
+func (x *SessionVariable) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
+func (*SessionVariable) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SessionVariable) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SessionVariable) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *SessionVariable) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// SessionState is what a statement's meaning takes from the client's session.
+type SessionState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	User          string                 `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"` // as authenticated
+	Database      string                 `protobuf:"bytes,3,opt,name=database,proto3" json:"database,omitempty"`
+	Capabilities  uint32                 `protobuf:"varint,4,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Region        uint32                 `protobuf:"varint,5,opt,name=region,proto3" json:"region,omitempty"`      // the gateway's: home of rows that the statement inserts
+	Variables     []*SessionVariable     `protobuf:"bytes,6,rep,name=variables,proto3" json:"variables,omitempty"` // by name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionState) Reset() {
+	*x = SessionState{}
+	mi := &file_wire_wire_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionState) ProtoMessage() {}
+
+func (x *SessionState) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
+func (*SessionState) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SessionState) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *SessionState) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *SessionState) GetDatabase() string {
+	if x != nil {
+		return x.Database
+	}
+	return ""
+}
+
+func (x *SessionState) GetCapabilities() uint32 {
+	if x != nil {
+		return x.Capabilities
+	}
+	return 0
+}
+
+func (x *SessionState) GetRegion() uint32 {
+	if x != nil {
+		return x.Region
+	}
+	return 0
+}
+
+func (x *SessionState) GetVariables() []*SessionVariable {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
+// Forward asks a gateway in another region to execute one autocommit statement.
+type ForwardRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Query         string                 `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	Prepared      bool                   `protobuf:"varint,2,opt,name=prepared,proto3" json:"prepared,omitempty"`
+	Args          []*BoundValue          `protobuf:"bytes,3,rep,name=args,proto3" json:"args,omitempty"`                          // of a prepared statement, :v1 first
+	Session       []byte                 `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`                    // SessionState; equal states have equal bytes
+	Now           uint64                 `protobuf:"varint,5,opt,name=now,proto3" json:"now,omitempty"`                           // the asker's clock
+	Age           uint64                 `protobuf:"varint,6,opt,name=age,proto3" json:"age,omitempty"`                           // WAIT_DIE priority of the attempt before; 0: none
+	SchemaTs      uint64                 `protobuf:"varint,7,opt,name=schema_ts,json=schemaTs,proto3" json:"schema_ts,omitempty"` // the executor's catalog may not be older
+	UsersTs       uint64                 `protobuf:"varint,8,opt,name=users_ts,json=usersTs,proto3" json:"users_ts,omitempty"`    // nor its users and grants
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardRequest) Reset() {
+	*x = ForwardRequest{}
+	mi := &file_wire_wire_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardRequest) ProtoMessage() {}
+
+func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
+func (*ForwardRequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ForwardRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *ForwardRequest) GetPrepared() bool {
+	if x != nil {
+		return x.Prepared
+	}
+	return false
+}
+
+func (x *ForwardRequest) GetArgs() []*BoundValue {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *ForwardRequest) GetSession() []byte {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
+func (x *ForwardRequest) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+func (x *ForwardRequest) GetAge() uint64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+func (x *ForwardRequest) GetSchemaTs() uint64 {
+	if x != nil {
+		return x.SchemaTs
+	}
+	return 0
+}
+
+func (x *ForwardRequest) GetUsersTs() uint64 {
+	if x != nil {
+		return x.UsersTs
+	}
+	return 0
+}
+
+type ForwardWarning struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Level         string                 `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
+	Code          uint32                 `protobuf:"varint,2,opt,name=code,proto3" json:"code,omitempty"`
+	Message       string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardWarning) Reset() {
+	*x = ForwardWarning{}
+	mi := &file_wire_wire_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardWarning) ProtoMessage() {}
+
+func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
+func (*ForwardWarning) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ForwardWarning) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *ForwardWarning) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *ForwardWarning) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+type ForwardResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"` // not 0: refused, nothing was done
+	Error         uint32                 `protobuf:"varint,2,opt,name=error,proto3" json:"error,omitempty"`  // MySQL's number; 0: done
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	Affected      uint64                 `protobuf:"varint,5,opt,name=affected,proto3" json:"affected,omitempty"`
+	InsertId      uint64                 `protobuf:"varint,6,opt,name=insert_id,json=insertId,proto3" json:"insert_id,omitempty"`
+	Info          string                 `protobuf:"bytes,7,opt,name=info,proto3" json:"info,omitempty"`
+	Warnings      []*ForwardWarning      `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`                                // oldest first
+	LastInsertId  int64                  `protobuf:"varint,9,opt,name=last_insert_id,json=lastInsertId,proto3" json:"last_insert_id,omitempty"` // what LAST_INSERT_ID() is from now on; 0: unchanged
+	RowCount      int64                  `protobuf:"varint,10,opt,name=row_count,json=rowCount,proto3" json:"row_count,omitempty"`
+	Ts            uint64                 `protobuf:"varint,11,opt,name=ts,proto3" json:"ts,omitempty"`               // commit timestamp; 0 if nothing was committed
+	Now           uint64                 `protobuf:"varint,12,opt,name=now,proto3" json:"now,omitempty"`             // the executor's clock
+	Committed     uint32                 `protobuf:"varint,13,opt,name=committed,proto3" json:"committed,omitempty"` // transactions
+	Aborted       bool                   `protobuf:"varint,14,opt,name=aborted,proto3" json:"aborted,omitempty"`     // the error is a lost conflict
+	Age           uint64                 `protobuf:"varint,15,opt,name=age,proto3" json:"age,omitempty"`             // of the lost transaction
+	Hops          uint32                 `protobuf:"varint,16,opt,name=hops,proto3" json:"hops,omitempty"`           // WAN hops that the executor waited for
+	Bytes         uint64                 `protobuf:"varint,17,opt,name=bytes,proto3" json:"bytes,omitempty"`         // WAN traffic that it caused
+	Messages      uint64                 `protobuf:"varint,18,opt,name=messages,proto3" json:"messages,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardResponse) Reset() {
+	*x = ForwardResponse{}
+	mi := &file_wire_wire_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardResponse) ProtoMessage() {}
+
+func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
+func (*ForwardResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ForwardResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *ForwardResponse) GetError() uint32 {
+	if x != nil {
+		return x.Error
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ForwardResponse) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ForwardResponse) GetAffected() uint64 {
+	if x != nil {
+		return x.Affected
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetInsertId() uint64 {
+	if x != nil {
+		return x.InsertId
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetInfo() string {
+	if x != nil {
+		return x.Info
+	}
+	return ""
+}
+
+func (x *ForwardResponse) GetWarnings() []*ForwardWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *ForwardResponse) GetLastInsertId() int64 {
+	if x != nil {
+		return x.LastInsertId
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetRowCount() int64 {
+	if x != nil {
+		return x.RowCount
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetTs() uint64 {
+	if x != nil {
+		return x.Ts
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetCommitted() uint32 {
+	if x != nil {
+		return x.Committed
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetAborted() bool {
+	if x != nil {
+		return x.Aborted
+	}
+	return false
+}
+
+func (x *ForwardResponse) GetAge() uint64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetHops() uint32 {
+	if x != nil {
+		return x.Hops
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetMessages() uint64 {
+	if x != nil {
+		return x.Messages
+	}
+	return 0
+}
+
 var File_wire_wire_proto protoreflect.FileDescriptor
 
 const file_wire_wire_proto_rawDesc = "" +
@@ -2678,7 +3218,55 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04body\x18\x02 \x01(\fR\x04body\"N\n" +
 	"\vAskResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
-	"\x04body\x18\x02 \x01(\fR\x04body*6\n" +
+	"\x04body\x18\x02 \x01(\fR\x04body\"6\n" +
+	"\n" +
+	"BoundValue\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\x05R\x04type\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"M\n" +
+	"\x0fSessionVariable\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\xca\x01\n" +
+	"\fSessionState\x12\x12\n" +
+	"\x04user\x18\x01 \x01(\tR\x04user\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x1a\n" +
+	"\bdatabase\x18\x03 \x01(\tR\bdatabase\x12\"\n" +
+	"\fcapabilities\x18\x04 \x01(\rR\fcapabilities\x12\x16\n" +
+	"\x06region\x18\x05 \x01(\rR\x06region\x12:\n" +
+	"\tvariables\x18\x06 \x03(\v2\x1c.godwit.wire.SessionVariableR\tvariables\"\xe5\x01\n" +
+	"\x0eForwardRequest\x12\x14\n" +
+	"\x05query\x18\x01 \x01(\tR\x05query\x12\x1a\n" +
+	"\bprepared\x18\x02 \x01(\bR\bprepared\x12+\n" +
+	"\x04args\x18\x03 \x03(\v2\x17.godwit.wire.BoundValueR\x04args\x12\x18\n" +
+	"\asession\x18\x04 \x01(\fR\asession\x12\x10\n" +
+	"\x03now\x18\x05 \x01(\x04R\x03now\x12\x10\n" +
+	"\x03age\x18\x06 \x01(\x04R\x03age\x12\x1b\n" +
+	"\tschema_ts\x18\a \x01(\x04R\bschemaTs\x12\x19\n" +
+	"\busers_ts\x18\b \x01(\x04R\ausersTs\"T\n" +
+	"\x0eForwardWarning\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\tR\x05level\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xff\x03\n" +
+	"\x0fForwardResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\rR\x05error\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12\x1a\n" +
+	"\baffected\x18\x05 \x01(\x04R\baffected\x12\x1b\n" +
+	"\tinsert_id\x18\x06 \x01(\x04R\binsertId\x12\x12\n" +
+	"\x04info\x18\a \x01(\tR\x04info\x127\n" +
+	"\bwarnings\x18\b \x03(\v2\x1b.godwit.wire.ForwardWarningR\bwarnings\x12$\n" +
+	"\x0elast_insert_id\x18\t \x01(\x03R\flastInsertId\x12\x1b\n" +
+	"\trow_count\x18\n" +
+	" \x01(\x03R\browCount\x12\x0e\n" +
+	"\x02ts\x18\v \x01(\x04R\x02ts\x12\x10\n" +
+	"\x03now\x18\f \x01(\x04R\x03now\x12\x1c\n" +
+	"\tcommitted\x18\r \x01(\rR\tcommitted\x12\x18\n" +
+	"\aaborted\x18\x0e \x01(\bR\aaborted\x12\x10\n" +
+	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
+	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
+	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages*6\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
@@ -2709,7 +3297,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -2744,6 +3332,12 @@ var file_wire_wire_proto_goTypes = []any{
 	(*RaftBatch)(nil),            // 30: godwit.wire.RaftBatch
 	(*AskRequest)(nil),           // 31: godwit.wire.AskRequest
 	(*AskResponse)(nil),          // 32: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 33: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 34: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 35: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 36: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 37: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 38: godwit.wire.ForwardResponse
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -2776,11 +3370,15 @@ var file_wire_wire_proto_depIdxs = []int32{
 	26, // 27: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
 	7,  // 28: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
 	7,  // 29: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	34, // 30: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	33, // 31: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 32: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	37, // 33: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -2794,7 +3392,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   30,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -17,8 +17,8 @@ import (
 func Command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "workload",
-		Short: "Drive any MySQL-compatible server with TPC-C, YCSB, YCSB-T or a bank",
-		Long: `Drive any server that speaks the MySQL protocol with TPC-C, YCSB, YCSB-T or a bank.
+		Short: "Drive any MySQL-compatible server with TPC-C, YCSB, YCSB-T, a bank or travellers",
+		Long: `Drive any server that speaks the MySQL protocol with TPC-C, YCSB, YCSB-T, a bank or travellers.
 
 Each --url is a server, as mysql://user:password@host:port/database. In a geo-distributed cluster give one URL a
 region, as region=mysql://...; each region's clients connect through it and mostly use that region's part of the data,
@@ -52,6 +52,7 @@ var abouts = map[string]string{
 	"ycsb":   "YCSB core workloads A to F: single-row operations",
 	"ycsb-t": "YCSB-T: transactions over several keys, a share of them over several regions",
 	"bank":   "Transfers between accounts; the total must not change",
+	"travel": "Users with a cart each, who travel between regions; no update may be lost or count twice",
 }
 
 // common are the flags of every command.
@@ -110,6 +111,8 @@ func loadFlags(f *pflag.FlagSet, name string, o *Options) {
 	case "bank":
 		f.IntVar(&o.Bank.Accounts, "accounts", o.Bank.Accounts, "accounts to open, over all regions")
 		f.Int64Var(&o.Bank.Balance, "balance", o.Bank.Balance, "what each account is opened with")
+	case "travel":
+		f.IntVar(&o.Travel.Users, "users", o.Travel.Users, "users to load, over all regions")
 	}
 }
 
@@ -149,6 +152,11 @@ func runFlags(f *pflag.FlagSet, name string, o *Options) {
 		f.Float64Var(&o.Bank.Lookups, "lookups", o.Bank.Lookups, "share of transactions that read one balance")
 		f.Float64Var(&o.Bank.Audits, "audits", o.Bank.Audits, "share of transactions that sum all balances; a wrong total is an error")
 		f.Float64Var(&o.Bank.Theta, "theta", o.Bank.Theta, "zipfian constant inside a region's accounts, 0 (uniform) to below 1")
+	case "travel":
+		f.Float64Var(&o.Travel.Travellers, "travellers", o.Travel.Travellers, "share of users who travel")
+		f.DurationVar(&o.Travel.Stay, "stay", o.Travel.Stay, "how long a traveller stays at a place")
+		f.DurationVar(&o.Travel.Settle, "settle", o.Travel.Settle, "how long he counts as just arrived")
+		f.Float64Var(&o.Travel.Reads, "reads", o.Travel.Reads, "share of statements that only read")
 	}
 }
 

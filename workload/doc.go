@@ -1,4 +1,5 @@
-// Package workload drives any server that speaks the MySQL protocol with TPC-C, YCSB, YCSB-T and a bank, one client
+// Package workload drives any server that speaks the MySQL protocol with TPC-C, YCSB, YCSB-T, a bank and
+// travellers, one client
 // population a region, and reports what each region saw.
 //
 // # Contract

@@ -37,6 +37,7 @@ func TestMySQL(t *testing.T) {
 		{"ycsb", "--records 500", "--mix f --text"},
 		{"ycsb-t", "--records 500", "--cross 0.5"},
 		{"bank", "--accounts 100", "--cross 0.5 --audits 0.05 --lookups 0.1"},
+		{"travel", "--users 40", "--stay 1s --settle 300ms"},
 	} {
 		for _, mode := range []string{"", " --text"} {
 			t.Run(c.name+c.run+mode, func(t *testing.T) {

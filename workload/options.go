@@ -26,6 +26,8 @@ type Options struct {
 	YCSB  YCSBOptions
 	YCSBT YCSBTOptions
 	Bank  BankOptions
+
+	Travel TravelOptions
 }
 
 // TPCCOptions configures "tpcc". The clauses are those of the TPC-C specification, revision 5.11.
@@ -100,6 +102,20 @@ type BankOptions struct {
 	Theta float64
 }
 
+// TravelOptions configures "travel".
+type TravelOptions struct {
+	// Users is the number of users to load, over all regions; user u lives in region u mod R.
+	Users int
+	// Travellers is the share of users who travel; the others stay at home.
+	Travellers float64
+	// Stay is how long a traveller stays at a place, home included. When he leaves first is random.
+	Stay time.Duration
+	// Settle is how long he counts as just arrived.
+	Settle time.Duration
+	// Reads is the share of statements that only read.
+	Reads float64
+}
+
 // RunOptions configures one run.
 type RunOptions struct {
 	// Duration of the measured part; 0 means until ctx is cancelled.
@@ -131,6 +147,7 @@ func DefaultOptions() Options {
 		YCSB:    YCSBOptions{Mix: "A", Records: 100_000, Fields: 10, FieldLength: 100, Theta: 0.99, MaxScan: 100},
 		YCSBT:   YCSBTOptions{Records: 100_000, Ops: 4, Reads: 0.5, Theta: 0.5, Cross: 0.1, Span: 2, ValueLength: 64},
 		Bank:    BankOptions{Accounts: 10_000, Balance: 1000, Cross: 0.1},
+		Travel:  TravelOptions{Users: 100, Travellers: 0.5, Stay: 65 * time.Second, Settle: 5 * time.Second, Reads: 0.8},
 	}
 }
 
@@ -190,6 +207,13 @@ func (o Options) validate(name string) error {
 		share("audits", b.Audits)
 		bad(b.Lookups+b.Audits > 1, "lookups and audits together exceed 1")
 		theta(b.Theta)
+	case "travel":
+		t := o.Travel
+		bad(t.Users < 1 || t.Users > 1e6, "users is %d: give 1 to 1000000", t.Users)
+		bad(t.Stay < time.Second, "stay is %v: give at least 1s", t.Stay)
+		bad(t.Settle < 0 || t.Settle > t.Stay, "settle is %v: give a time up to stay, %v", t.Settle, t.Stay)
+		share("travellers", t.Travellers)
+		share("reads", t.Reads)
 	}
 	return errors.Join(errs...)
 }

@@ -40,13 +40,19 @@ func (s Snapshot) Line() string {
 // WriteTable writes the report for a person to read.
 func (r *Report) WriteTable(out io.Writer) error {
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(tw, "region\tkind\tcount\tper s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tretries\trollbacks\terrors\t\n")
+	trips := func(k KindStats) string { return "" }
+	head := ""
+	if r.Total.Measured > 0 {
+		head = "WAN trips\t"
+		trips = func(k KindStats) string { return fmt.Sprintf("%.2f\t", k.RoundTrips) }
+	}
+	fmt.Fprintf(tw, "region\tkind\tcount\tper s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tretries\trollbacks\terrors\t%s\n", head)
 	row := func(region string, k KindStats) {
 		if k.Count+k.Retries+k.Errors+k.Rollbacks == 0 {
 			return
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%.1f\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t\n", region, k.Kind, k.Count, k.Rate,
-			latency(k.P50), latency(k.P90), latency(k.P99), latency(k.Max), k.Retries, k.Rollbacks, k.Errors)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%.1f\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", region, k.Kind, k.Count, k.Rate,
+			latency(k.P50), latency(k.P90), latency(k.P99), latency(k.Max), k.Retries, k.Rollbacks, k.Errors, trips(k))
 	}
 	for _, reg := range r.Regions {
 		for _, k := range reg.Kinds {
@@ -67,6 +73,9 @@ func (r *Report) WriteTable(out io.Writer) error {
 		r.Elapsed.Seconds(), r.Total.Count)
 	if err == nil && r.TpmC > 0 {
 		_, err = fmt.Fprintf(out, "tpmC %.0f (committed New-Orders a minute)\n", r.TpmC)
+	}
+	if err == nil && r.Moved != nil {
+		_, err = fmt.Fprintf(out, "rows moved to another region: %d\n", *r.Moved)
 	}
 	for _, e := range r.Errors {
 		if err == nil {

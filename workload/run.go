@@ -21,6 +21,10 @@ type txn struct {
 	run func(ctx context.Context, s *session) error
 	// done, if set, is called once when no further attempt will be made.
 	done func()
+	// idle marks that there was nothing to do: only thinking counts.
+	idle bool
+	// roundTrips, if set, asks after a success how many WAN round trips it has waited for. It is no part of the latency.
+	roundTrips func(ctx context.Context, s *session) (float64, error)
 	// keying and thinking are the waits before and after (TPC-C 5.2.5), zero unless asked for.
 	keying, thinking time.Duration
 }
@@ -108,6 +112,9 @@ func (w *runner) Run(ctx context.Context, targets []Target, opts RunOptions) (*R
 	if w.name == "tpcc" {
 		report.TpmC = report.Kinds[kindNewOrder].Rate * 60
 	}
+	if err := w.finish(ctx, pools, report); err != nil {
+		return report, err
+	}
 	if cause := context.Cause(r.soft); !errors.Is(cause, errEnded) && ctx.Err() == nil {
 		return report, cause
 	}
@@ -187,6 +194,10 @@ func (r *run) client(region, i int, c client, s *session) {
 	rng := newRand(r.seed, 0xbac0ff, uint64(region), uint64(i))
 	for failures := 0; r.soft.Err() == nil; {
 		t := c.next()
+		if t.idle {
+			sleep(r.soft, t.thinking)
+			continue
+		}
 		if !sleep(r.soft, t.keying) {
 			return
 		}
@@ -228,7 +239,7 @@ func (r *run) attempt(region int, t txn, s *session, rng *rand.Rand) error {
 		case err == nil:
 			cell.commits.Add(1)
 			cell.latency.record(time.Since(begin))
-			return nil
+			return r.countTrips(t, s, cell)
 		case errors.Is(err, errRollback):
 			cell.rollbacks.Add(1)
 			cell.latency.record(time.Since(begin))
@@ -250,6 +261,44 @@ func (r *run) attempt(region int, t txn, s *session, rng *rand.Rand) error {
 		}
 		return nil
 	}
+}
+
+// countTrips asks what a transaction cost. That the answer is missing matters only if the connection is lost.
+func (r *run) countTrips(t txn, s *session, cell *counters) error {
+	if t.roundTrips == nil {
+		return nil
+	}
+	n, err := t.roundTrips(r.hard, s)
+	if err == nil {
+		cell.measured.Add(1)
+		cell.halfTrips.Add(uint64(2*n + 0.5))
+	} else if r.hard.Err() == nil && connectionLost(err) {
+		return err
+	}
+	return nil
+}
+
+// finish lets the scenario end a run.
+func (w *runner) finish(ctx context.Context, pools []*pool, report *Report) error {
+	f, ok := w.scenario.(finisher)
+	if !ok {
+		return nil
+	}
+	// An interrupt has ended the run, not its accounts.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	s, err := pools[0].connected(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.reset()
+	if err := f.finish(ctx, s, w.opts.Seed); err != nil {
+		return err
+	}
+	if t, ok := w.scenario.(*travel); ok {
+		report.Moved = t.moved
+	}
+	return nil
 }
 
 // Check implements Workload.

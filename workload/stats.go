@@ -22,11 +22,19 @@ type KindStats struct {
 	Rollbacks, Retries, Errors uint64
 	// Latencies of committed and of intentionally rolled-back transactions.
 	Mean, P50, P90, P99, Max time.Duration
+	// RoundTrips is the mean of the WAN round trips that a transaction waited for, over the Measured ones; a server that does
+	// not count them, and a workload that does not ask, leave both 0.
+	RoundTrips float64
+	Measured   uint64
 }
 
 // MarshalJSON gives latencies in milliseconds.
 func (k KindStats) MarshalJSON() ([]byte, error) {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	var trips *float64
+	if k.Measured > 0 {
+		trips = &k.RoundTrips
+	}
 	return json.Marshal(struct {
 		Kind      string  `json:"kind"`
 		Count     uint64  `json:"count"`
@@ -39,7 +47,9 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 		Retries   uint64  `json:"retries"`
 		Rollbacks uint64  `json:"rollbacks"`
 		Errors    uint64  `json:"errors"`
-	}{k.Kind, k.Count, k.Rate, ms(k.Mean), ms(k.P50), ms(k.P90), ms(k.P99), ms(k.Max), k.Retries, k.Rollbacks, k.Errors})
+		// of those that were counted
+		RoundTrips *float64 `json:"wan_round_trips,omitempty"`
+	}{k.Kind, k.Count, k.Rate, ms(k.Mean), ms(k.P50), ms(k.P90), ms(k.P99), ms(k.Max), k.Retries, k.Rollbacks, k.Errors, trips})
 }
 
 // RegionStats are the figures of one region.
@@ -84,6 +94,8 @@ type Report struct {
 	// TpmC is the number of committed New-Order transactions a minute; 0 for other workloads. Those rolled back by
 	// intention are left out. It carries that name for brevity: without Wait it is not the specification's metric.
 	TpmC float64
+	// Moved is how often rows have moved to another region; nil if the workload does not ask or the server does not know.
+	Moved *int64
 }
 
 // MarshalJSON gives the elapsed time in seconds.
@@ -99,7 +111,8 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		Kinds    []KindStats   `json:"kinds"`
 		Regions  []RegionStats `json:"regions"`
 		Errors   []ErrorCount  `json:"errors"`
-	}{r.Workload, r.Server, r.Seed, r.Elapsed.Seconds(), r.Clients, r.TpmC, r.Total, r.Kinds, r.Regions, r.Errors})
+		Moved    *int64        `json:"rows_moved,omitempty"`
+	}{r.Workload, r.Server, r.Seed, r.Elapsed.Seconds(), r.Clients, r.TpmC, r.Total, r.Kinds, r.Regions, r.Errors, r.Moved})
 }
 
 // maxErrorTexts bounds the list of error texts.
@@ -109,16 +122,19 @@ const maxErrorTexts = 50
 type counters struct {
 	latency                               histogram
 	commits, rollbacks, retries, failures atomic.Uint64
+	halfTrips, measured                   atomic.Uint64
 }
 
 // reading is a copy of counters.
 type reading struct {
 	latency                               *distribution
 	commits, rollbacks, retries, failures uint64
+	halfTrips, measured                   uint64
 }
 
 func (c *counters) read() reading {
-	return reading{c.latency.read(), c.commits.Load(), c.rollbacks.Load(), c.retries.Load(), c.failures.Load()}
+	return reading{c.latency.read(), c.commits.Load(), c.rollbacks.Load(), c.retries.Load(), c.failures.Load(),
+		c.halfTrips.Load(), c.measured.Load()}
 }
 
 func (r *reading) add(o reading) {
@@ -127,11 +143,13 @@ func (r *reading) add(o reading) {
 	r.rollbacks += o.rollbacks
 	r.retries += o.retries
 	r.failures += o.failures
+	r.halfTrips += o.halfTrips
+	r.measured += o.measured
 }
 
 func (r reading) since(o reading) reading {
 	return reading{r.latency.since(o.latency), r.commits - o.commits, r.rollbacks - o.rollbacks, r.retries - o.retries,
-		r.failures - o.failures}
+		r.failures - o.failures, r.halfTrips - o.halfTrips, r.measured - o.measured}
 }
 
 func (r reading) stats(kind string, d time.Duration) KindStats {
@@ -140,6 +158,9 @@ func (r reading) stats(kind string, d time.Duration) KindStats {
 		P99: r.latency.percentile(99), Max: time.Duration(r.latency.max) * time.Microsecond}
 	if d > 0 {
 		k.Rate = float64(r.commits) / d.Seconds()
+	}
+	if k.Measured = r.measured; k.Measured > 0 {
+		k.RoundTrips = float64(r.halfTrips) / 2 / float64(r.measured)
 	}
 	return k
 }

@@ -51,6 +51,11 @@ type scenario interface {
 	check(ctx context.Context, s *session) ([]CheckResult, error)
 }
 
+// finisher is a scenario that has something to do, or to report, when a run has ended.
+type finisher interface {
+	finish(ctx context.Context, s *session, seed uint64) error
+}
+
 // client generates the transactions of one connection.
 type client interface {
 	// next draws the kind and all inputs of a transaction, so that a retry repeats it exactly.
@@ -58,7 +63,7 @@ type client interface {
 }
 
 // names lists the workloads for messages and help.
-var names = []string{"tpcc", "ycsb", "ycsb-t", "bank"}
+var names = []string{"tpcc", "ycsb", "ycsb-t", "bank", "travel"}
 
 // Names returns the names that New knows.
 func Names() []string { return slices.Clone(names) }
@@ -79,6 +84,8 @@ func New(name string, opts Options) (Workload, error) {
 		w.scenario = &ycsbT{opts: opts.YCSBT, seed: opts.Seed}
 	case "bank":
 		w.scenario = &bank{opts: opts.Bank, seed: opts.Seed}
+	case "travel":
+		w.scenario = &travel{opts: opts.Travel, seed: opts.Seed}
 	default:
 		return nil, fmt.Errorf("unknown workload %q: use one of %s", name, strings.Join(names, ", "))
 	}

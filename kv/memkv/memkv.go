@@ -119,6 +119,14 @@ func (s *store) now() base.Timestamp {
 	return s.last
 }
 
+// Owner implements kv.DB: the gateway of a row's home; of absent rows it has no idea.
+func (d *DB) Owner(key base.Key) (base.NodeID, base.RegionID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	home := newest(d.versions[string(key)]).home
+	return base.NodeID(home), home
+}
+
 // MetaVersion implements kv.DB.
 func (d *DB) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
 	d.mu.Lock()

@@ -291,7 +291,9 @@ func (t *txn) write(w write) {
 		panic("memkv: write after the end of the transaction")
 	}
 	if w.home == 0 && base.Key(w.key).Shard() != base.MetaShard {
-		w.home = t.db.region
+		if w.home = t.opts.Source; w.home == 0 {
+			w.home = t.db.region
+		}
 	}
 	if i, ok := t.writes[w.key]; ok && t.log[i].insert && w.value == nil {
 		w.insert = false // insert then delete: still nothing there before

@@ -1,0 +1,51 @@
+package node
+
+import (
+	"context"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// forwarder carries statements to the gateways of other regions; it implements sqlfront.Forwarder.
+type forwarder struct{ n *Node }
+
+// Forward implements sqlfront.Forwarder.
+func (f forwarder) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardRequest) (*wire.ForwardResponse, bool, error) {
+	n := f.n
+	q.Now = uint64(n.clock.Now())
+	resp := new(wire.ForwardResponse)
+	if err := n.trans.Call(ctx, to, wire.KindForward, q, resp); err != nil {
+		return nil, !wan.NeverRan(err), err
+	}
+	if err := n.clock.Observe(base.Timestamp(resp.Now)); err != nil {
+		n.log.Warn("the clock of the node that executed a statement is too far off", "node", to, "err", err)
+	}
+	if resp.Status == nil {
+		n.stats.Forwarded.Add(1)
+	}
+	return resp, true, nil
+}
+
+// executeForwarded answers the forwarders of other nodes.
+func (n *Node) executeForwarded(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+	q := new(wire.ForwardRequest)
+	if err := q.UnmarshalVT(body); err != nil {
+		return nil, err
+	}
+	if err := n.clock.Observe(base.Timestamp(q.Now)); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	srv := n.sql
+	n.mu.Unlock()
+	resp := &wire.ForwardResponse{Status: &wire.Status{Code: uint32(base.CodeUnavailable), Msg: "SQL is not served yet", Node: uint32(n.ID())}}
+	if srv != nil {
+		if resp = srv.Execute(ctx, q); resp.Status == nil {
+			n.stats.Executed.Add(1)
+		}
+	}
+	resp.Now = uint64(n.clock.Now())
+	return resp, nil
+}

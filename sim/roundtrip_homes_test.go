@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// gateways are a connection to a node of each region.
+type gateways struct {
+	l     *rtLab
+	conns []*sql.Conn
+}
+
+func (g *gateways) exec(r base.RegionID, q string) {
+	if _, err := g.conns[r-1].ExecContext(context.Background(), q); err != nil {
+		g.l.t.Errorf("%s at region %d: %v", q, r, err)
+	}
+}
+
+func (g *gateways) text(r base.RegionID, q string) (s string) {
+	if err := g.conns[r-1].QueryRowContext(context.Background(), q).Scan(&s); err != nil {
+		g.l.t.Errorf("%s at region %d: %v", q, r, err)
+	}
+	return s
+}
+
+// measure runs an autocommit statement and writes down what it cost.
+func (g *gateways) measure(b budget, q string) {
+	time.Sleep(time.Second)
+	began := time.Now()
+	_, err := g.conns[b.at-1].ExecContext(context.Background(), q)
+	b.took = time.Since(began)
+	if err == nil {
+		err = g.conns[b.at-1].QueryRowContext(context.Background(), "SELECT @@last_statement_wan_rtts").Scan(&b.rtts)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", q, err)
+	}
+	g.l.check(b, err)
+}
+
+// homes measures what it costs that rows have homes, through SQL on a cluster of its own.
+func (l *rtLab) homes(cfg Config) {
+	cfg.SQL, cfg.Stay = true, false
+	synctest.Test(l.t, func(*testing.T) {
+		l.w = newWorld(cfg)
+		for _, h := range l.w.hosts {
+			h.boot()
+		}
+		time.Sleep(20 * time.Second) // leaders go home
+		l.runHomes()
+		l.w.close()
+	})
+	if err := l.w.err(); err != nil {
+		l.t.Error(err)
+	}
+}
+
+func (l *rtLab) runHomes() {
+	g := &gateways{l: l}
+	for _, h := range l.w.hosts {
+		cfg := mysql.NewConfig()
+		cfg.User, cfg.Net, cfg.Logger = "root", "tcp", &mysql.NopLogger{}
+		cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return h.up().sql.dial(ctx) }
+		con, err := mysql.NewConnector(cfg)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		db := sql.OpenDB(con)
+		defer db.Close()
+		c, err := db.Conn(context.Background())
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		defer c.Close()
+		g.conns = append(g.conns, c)
+	}
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.counted (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)",
+		"CREATE TABLE d.uuids (id CHAR(36) PRIMARY KEY, v INT)", "CREATE TABLE d.t (g INT, id INT, v INT, PRIMARY KEY (g, id))"} {
+		g.exec(1, q)
+	}
+	time.Sleep(5 * time.Second)
+	n := base.RegionID(len(g.conns))
+	far := func(r base.RegionID) (d time.Duration) { // the dearest forwarded write
+		for o := base.RegionID(1); o <= n; o++ {
+			if o != r {
+				d = max(d, l.rtt(r, o)+l.quorum(o))
+			}
+		}
+		return d
+	}
+	for r := base.RegionID(1); r <= n; r++ {
+		for i := range 10 {
+			g.exec(r, fmt.Sprintf("INSERT INTO d.t VALUES (%d, %d, 0)", r, 1000*i))
+			g.exec(r, "INSERT INTO d.uuids VALUES (UUID(), 0)")
+		}
+	}
+	for r := base.RegionID(1); r <= n; r++ {
+		for range 12 { // into both shards, and a while apart
+			g.exec(r, "INSERT INTO d.counted (v) VALUES (0)")
+			time.Sleep(3 * time.Second)
+		}
+		g.measure(budget{op: "INSERT, AUTO_INCREMENT key, the region inserted last too", at: r, exact: true, maxRTTs: 1, formula: "quorum", want: l.quorum(r)},
+			"INSERT INTO d.counted (v) VALUES (0)")
+		g.measure(budget{op: "INSERT, UUID() key, gap of any region", at: r, maxRTTs: 2, formula: "at most RTT + quorum there", want: far(r)},
+			"INSERT INTO d.uuids VALUES (UUID(), 0)")
+		for o := base.RegionID(1); o <= n; o++ {
+			if o == r {
+				continue
+			}
+			row := fmt.Sprintf(" WHERE g = %d AND id = %d", o, 1000*int(r))
+			away := func(op string) budget {
+				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 2, formula: "RTT + quorum there", want: l.rtt(r, o) + l.quorum(o)}
+			}
+			home := func(op string) budget {
+				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 1, formula: "quorum", want: l.quorum(r)}
+			}
+			g.measure(away("INSERT, key in a gap of another region"), fmt.Sprintf("INSERT INTO d.t VALUES (%d, %d, 0)", o, 1000*int(r)+500))
+			g.exec(r, "UPDATE d.t SET v = v + 1"+row)
+			g.exec(r, "UPDATE d.t SET v = v + 1"+row)
+			g.measure(away("UPDATE of a row of another region that comes home with it"), "UPDATE d.t SET v = v + 1"+row)
+			g.measure(home("next UPDATE of that row"), "UPDATE d.t SET v = v + 1"+row)
+			if got := g.text(r, "SELECT home_region FROM d.t__homes"+row); got != fmt.Sprint("r", r) {
+				l.t.Errorf("%s is at home in %s after three updates from region %d", row, got, r)
+			}
+			row = fmt.Sprintf(" WHERE g = %d AND id = 9000", o)
+			g.measure(budget{op: "UPDATE t__homes of a row of another region, alone", at: r, other: o, exact: true, maxRTTs: 3, formula: "2 RTT + quorum there",
+				want: 2*l.rtt(r, o) + l.quorum(o)}, fmt.Sprintf("UPDATE d.t__homes SET home_region = 'r%d'%s", r, row))
+			g.measure(home("next UPDATE of a row moved by statement"), "UPDATE d.t SET v = v + 1"+row)
+			g.exec(r, fmt.Sprintf("UPDATE d.t__homes SET home_region = 'r%d'%s", o, row)) // for the next region
+			time.Sleep(time.Second)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// sqlConn is one connection to the node of a region.
+func (l *rtLab) sqlConn(r base.RegionID, database string) (*sql.DB, *sql.Conn) {
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.DBName, cfg.Logger = "root", "tcp", database, &mysql.NopLogger{}
+	for _, h := range l.w.hosts {
+		if h.region == r {
+			cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return h.up().sql.dial(ctx) }
+		}
+	}
+	con, err := mysql.NewConnector(cfg)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	db := sql.OpenDB(con)
+	c, err := db.Conn(context.Background())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return db, c
+}
+
+func (l *rtLab) exec(c *sql.Conn, q string, args ...any) {
+	if _, err := c.ExecContext(context.Background(), q, args...); err != nil {
+		l.t.Errorf("%s: %v", q, err)
+	}
+}
+
+// statement measures one autocommit statement, as the client sees it.
+func (l *rtLab) statement(b budget, c *sql.Conn, q string, args ...any) {
+	time.Sleep(time.Second)
+	began := time.Now()
+	res, err := c.ExecContext(context.Background(), q, args...)
+	b.took = time.Since(began)
+	if err == nil {
+		var n int64
+		if n, err = res.RowsAffected(); err == nil && n == 0 {
+			err = fmt.Errorf("no row was changed")
+		}
+	}
+	if err == nil {
+		err = c.QueryRowContext(context.Background(), "SELECT @@last_statement_wan_rtts").Scan(&b.rtts)
+	}
+	l.check(b, err)
+}
+
+// runSQL measures statements on rows of the own region and of each other one.
+func (l *rtLab) runSQL() {
+	n := base.RegionID(len(l.m.Names))
+	var dbs []*sql.DB
+	var cs []*sql.Conn
+	for r := base.RegionID(1); r <= n; r++ {
+		if r == 1 {
+			db, c := l.sqlConn(r, "")
+			l.exec(c, "CREATE DATABASE d")
+			l.exec(c, "CREATE TABLE d.t (id INT PRIMARY KEY, v INT, w VARCHAR(20), KEY (w))")
+			l.exec(c, "CREATE TABLE d.f (id INT PRIMARY KEY, v INT, CHECK (v < 1000000))")
+			c.Close()
+			db.Close()
+			time.Sleep(5 * time.Second)
+		}
+		db, c := l.sqlConn(r, "d")
+		for i := range 40 {
+			l.exec(c, "INSERT INTO t VALUES (?, 1, 'x')", 100*int(r)+i)
+			l.exec(c, "INSERT INTO f VALUES (?, 1)", 100*int(r)+i)
+		}
+		dbs, cs = append(dbs, db), append(cs, c)
+	}
+	time.Sleep(5 * time.Second)
+	for r := base.RegionID(1); r <= n; r++ {
+		c, own := cs[r-1], 100*int(r)
+		l.statement(budget{op: "UPDATE by primary key, own-region row", at: r, exact: true, maxRTTs: 1, formula: "quorum", want: l.quorum(r)},
+			c, fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", own))
+		for o := base.RegionID(1); o <= n; o++ {
+			if o == r {
+				continue
+			}
+			theirs := 100*int(o) + 10
+			want := l.rtt(r, o) + l.quorum(o)
+			away := func(op string) budget {
+				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 2, formula: "RTT + quorum there", want: want}
+			}
+			l.statement(away("UPDATE by primary key, row of another region (forwarded)"), c, fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", theirs))
+			l.statement(away("UPDATE of an indexed column, prepared, row of another region (forwarded)"), c, "UPDATE t SET w = ? WHERE id = ?", fmt.Sprint("w", r), theirs+1)
+			l.statement(away("UPDATE with a CHECK, several rows of another region (forwarded)"), c, fmt.Sprintf("UPDATE f SET v = v * 2 WHERE id IN (%d, %d, %d)", theirs, theirs+1, theirs+2))
+			l.statement(away("INSERT ... ON DUPLICATE KEY UPDATE, row of another region (forwarded)"), c, fmt.Sprintf("INSERT INTO f VALUES (%d, 1) ON DUPLICATE KEY UPDATE v = v + 1", theirs))
+			l.statement(away("DELETE by primary key, row of another region (forwarded)"), c, fmt.Sprintf("DELETE FROM t WHERE id = %d", theirs+10+int(r)))
+			l.exec(c, "SET godwit_forward = OFF")
+			l.statement(budget{op: "UPDATE by primary key, row of another region (godwit_forward = OFF)", at: r, other: o, exact: true, maxRTTs: 3,
+				formula: "2 RTT + quorum there", want: 2*l.rtt(r, o) + l.quorum(o)}, c, fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", theirs))
+			l.exec(c, "SET godwit_forward = ON")
+		}
+	}
+	for i := range cs {
+		cs[i].Close()
+		dbs[i].Close()
+	}
+}

@@ -1,0 +1,267 @@
+package sqlfront
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Statement forwarding: an autocommit statement that changes rows of one other region, named by their primary
+// keys, is sent as a whole to the node that leads them and runs there as a statement of its own
+// region would. That costs one round trip and the commit's quorum there, where executing it here would cost a
+// round trip more. The executor goes through everything a statement of its own clients does; if the
+// rows have moved meanwhile it runs a cross-region transaction, so nothing is forwarded twice.
+
+// Forwarder carries statements to other gateways.
+type Forwarder interface {
+	// Forward asks a node to execute a statement; its [Server.Execute] answers. ran is false, with an
+	// error, if the statement certainly was not and will not be executed there.
+	Forward(ctx context.Context, to base.NodeID, q *wire.ForwardRequest) (resp *wire.ForwardResponse, ran bool, err error)
+}
+
+// forwardTimeout is longer than a statement can take at its executor: waiting for locks, all
+// attempts, and its commit.
+const forwardTimeout = 75 * time.Second
+
+// execution is where a statement should run.
+type execution struct {
+	node    base.NodeID
+	region  base.RegionID // 0: the keys are not known
+	several bool          // regions
+	first   base.Key      // of the rows
+}
+
+// elsewhere reports whether the statement should be forwarded.
+func (e execution) elsewhere(own base.RegionID) bool {
+	return e.region != 0 && !e.several && e.region != own && e.node != 0
+}
+
+// forward sends a statement to the region of its rows if that pays; done is false if it has to run here.
+func (h *handler) forward(ctx context.Context, s *Session, c *mysql.Conn, query string, p *mysql.PrepareData, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
+	g := h.g
+	if g.fwd == nil || s.noForward || s.nextLevel != isoDefault || s.remote || !changesRows(query) || len(g.db.Topology().Regions) < 2 || s.GetIgnoreAutoCommit() {
+		return false, nil
+	}
+	if t := s.txn(); t != nil && (t.kv != nil || t.over || t.snap != nil || t.readOnly) {
+		return false, nil
+	}
+	_ = s.CommandBegin()
+	sctx := sql.NewContext(ctx, sql.WithSession(s))
+	if s.explicit(sctx) {
+		return false, nil
+	}
+	var binds map[string]*querypb.BindVariable
+	if p != nil {
+		binds = p.BindVars
+	}
+	r, args := g.route(sctx, query, p != nil, binds)
+	if r == nil {
+		return false, nil
+	}
+	ex := g.execution(sctx, s, r, args)
+	if !ex.elsewhere(g.db.Region()) {
+		return false, nil
+	}
+	if sctx, err = h.sm.NewContextWithQuery(ctx, c, query); err != nil {
+		return false, nil
+	}
+	q := g.forwardRequest(s, query, p != nil, binds)
+	if q == nil {
+		return false, nil
+	}
+	if sctx, err = g.engine.ProcessList.BeginQuery(sctx, query); err != nil {
+		return true, err
+	}
+	defer g.engine.ProcessList.EndQuery(sctx)
+	resp, err := g.send(sctx, s, ex, q)
+	if resp == nil && err == nil {
+		return false, nil
+	}
+	sql.IncrementStatusVariable(sctx, "Questions", 1)
+	*sent = true // whatever came of it, it is not tried again here
+	s.ClearWarnings()
+	if err != nil {
+		return true, err
+	}
+	for _, w := range resp.Warnings {
+		s.Warn(&sql.Warning{Level: w.Level, Code: int(w.Code), Message: w.Message})
+	}
+	if resp.Error != 0 {
+		return true, answeredError(resp)
+	}
+	info := sctx.GetLastQueryInfo()
+	info.RowCount.Store(resp.RowCount)
+	if resp.LastInsertId != 0 {
+		info.LastInsertId.Store(resp.LastInsertId)
+	}
+	return true, send(&sqltypes.Result{RowsAffected: resp.Affected, InsertID: resp.InsertId, Info: resp.Info})
+}
+
+// changesRows is a cheap look at the first word of a statement.
+func changesRows(q string) bool {
+	for i := 0; i < len(q); i++ {
+		switch q[i] | 0x20 {
+		case ' ', '\t' | 0x20, '\n' | 0x20, '\r' | 0x20:
+			continue
+		case 'u', 'd', 'i', 'r': // UPDATE, DELETE, INSERT, REPLACE
+			return true
+		}
+		return false
+	}
+	return false
+}
+
+// route is the route of a statement and its constants.
+func (g *gateway) route(ctx *sql.Context, query string, prepared bool, binds map[string]*querypb.BindVariable) (*route, []literal) {
+	var args []literal
+	text, plain := query, true
+	if prepared {
+		for i := range len(binds) {
+			v := binds["v"+strconv.Itoa(i+1)]
+			if v == nil {
+				return nil, nil
+			}
+			l, ok := bindLiteral(v)
+			if !ok {
+				l = literal{litNull, ""} // no key has it
+			}
+			args = append(args, l)
+		}
+	} else if text, args, plain = normalize(query); !plain {
+		text = strings.TrimRight(query, "; \t\r\n")
+	}
+	if plain {
+		if r, ok := g.routes.get(text); ok {
+			return r, args
+		}
+	}
+	var r *route
+	stmt, rest, err := sqlparser.ParseOneWithOptions(ctx, text, sql.LoadSqlMode(ctx).ParserOptions())
+	if err == nil && rest >= len(text) {
+		r = routeOf(stmt)
+	}
+	if plain {
+		g.routes.put(text, r)
+	}
+	return r, args
+}
+
+// execution finds out where a statement should run.
+func (g *gateway) execution(ctx *sql.Context, s *Session, r *route, args []literal) (ex execution) {
+	db := r.db
+	if db == "" {
+		db = s.GetCurrentDatabase()
+	}
+	snap, err := s.snapshot(ctx)
+	if err != nil || db == "" {
+		return ex
+	}
+	t := snap.table(db, r.table)
+	if t == nil {
+		return ex
+	}
+	keys := r.keys(ctx, t, args)
+	if keys == nil || triggersBound(snap.db(db)) {
+		return ex
+	}
+	for _, k := range keys {
+		n, region := g.db.Owner(k)
+		switch {
+		case n == 0:
+			return execution{}
+		case ex.region == 0:
+			ex.node, ex.region, ex.first = n, region, k
+		case ex.region != region:
+			ex.several = true
+		}
+	}
+	if ex.elsewhere(g.db.Region()) && !g.privileged(ctx, r, t) {
+		return execution{} // it is refused here
+	}
+	return ex
+}
+
+// privileged reports whether the user may do all that the statement does, to the table as a whole.
+func (g *gateway) privileged(ctx *sql.Context, r *route, t *table) bool {
+	need := fastPrivilege[r.kind]
+	if r.kind == fastInsert {
+		need = []sql.PrivilegeType{sql.PrivilegeType_Insert, sql.PrivilegeType_Update}
+		if r.replace {
+			need[1] = sql.PrivilegeType_Delete
+		}
+	}
+	return g.engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, sql.NewPrivilegedOperation(
+		sql.PrivilegeCheckSubject{Database: t.desc.DB, Table: t.desc.Name}, need...))
+}
+
+// forwardRequest is a statement with all that its meaning takes from the session; nil if something cannot travel.
+func (g *gateway) forwardRequest(s *Session, query string, prepared bool, binds map[string]*querypb.BindVariable) *wire.ForwardRequest {
+	q := &wire.ForwardRequest{Query: query, Prepared: prepared, Session: s.stateBytes(), UsersTs: g.usersTS.Load()}
+	if q.Session == nil {
+		return nil
+	}
+	for i := range len(binds) {
+		v := binds["v"+strconv.Itoa(i+1)]
+		if v == nil || len(v.Values) > 0 {
+			return nil
+		}
+		q.Args = append(q.Args, &wire.BoundValue{Type: int32(v.Type), Value: v.Value})
+	}
+	if s.snap != nil {
+		q.SchemaTs = uint64(s.snap.changed)
+	}
+	if s.retrying || s.keepsAge() {
+		q.Age = uint64(s.age)
+	}
+	return q
+}
+
+// send has a statement executed. Neither answer nor error means that it was not and has to run here.
+func (g *gateway) send(ctx *sql.Context, s *Session, ex execution, q *wire.ForwardRequest) (*wire.ForwardResponse, error) {
+	kctx, cancel := context.WithTimeout(s.kvctx(ctx), forwardTimeout)
+	defer cancel()
+	region := g.db.Topology().RegionName(ex.region)
+	resp, ran, err := g.fwd.Forward(kctx, ex.node, q)
+	if err != nil {
+		switch {
+		case ctx.Err() != nil && !ran:
+			return nil, clientError(ctx.Err())
+		case ctx.Err() != nil:
+			return nil, clientError(base.Errorf(base.CodeCanceled, "the statement was running in region %s and may have taken effect", region))
+		case !ran:
+			g.log.Debug("a statement could not be forwarded", "node", ex.node, "err", err)
+			return nil, nil
+		}
+		return nil, clientError(base.Errorf(base.CodeAmbiguous, "the statement was forwarded to region %s and its answer was lost: %v", region, err))
+	}
+	s.trace.AddHops(int(resp.Hops))
+	s.trace.AddBytes(int(resp.Messages), int(resp.Bytes))
+	if st := resp.Status; st != nil && st.Code != 0 {
+		g.log.Debug("a forwarded statement was refused", "node", ex.node, "why", st.Msg)
+		return nil, nil
+	}
+	s.committed += int(resp.Committed)
+	if resp.Committed > 0 {
+		s.commitTS = base.Timestamp(resp.Ts)
+	}
+	if resp.Aborted {
+		s.aborted, s.age = true, base.Timestamp(resp.Age)
+	}
+	return resp, nil
+}
+
+// answeredError is the error that the executor's own client would have seen.
+func answeredError(resp *wire.ForwardResponse) error {
+	return mysql.NewSQLError(int(resp.Error), resp.State, "%s", resp.Message)
+}

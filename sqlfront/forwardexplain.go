@@ -1,0 +1,138 @@
+package sqlfront
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+var explainPrefix = regexp.MustCompile(`(?is)^\s*(?:explain|describe|desc)\s+(?:analyze\s+|plan\s+|extended\s+|format\s*=\s*\S+\s+)*`)
+
+// explainedText is the statement that EXPLAIN is asked about.
+func explainedText(ctx *sql.Context) string {
+	q := ctx.Query()
+	return q[len(explainPrefix.FindString(q)):]
+}
+
+// explained says where a statement that EXPLAIN is asked about would be executed: always of one that changes rows,
+// and of a query that names rows of other regions by their primary key; "" otherwise. Where rows are at home
+// elsewhere it says what the policy of homes makes of that.
+func (g *gateway) explained(ctx *sql.Context, s *Session) string {
+	query := explainedText(ctx)
+	stmt, err := sqlparser.ParseWithOptions(ctx, query, sql.LoadSqlMode(ctx).ParserOptions())
+	if err != nil {
+		return ""
+	}
+	topo := g.db.Topology()
+	switch stmt := stmt.(type) {
+	case *sqlparser.Update, *sqlparser.Delete, *sqlparser.Insert:
+	case *sqlparser.Select:
+		if r := readRoute(stmt); r != nil && len(topo.Regions) > 1 {
+			switch ex := g.execution(ctx, s, r, nil); {
+			case ex.several:
+				return "cross-region"
+			case ex.elsewhere(g.db.Region()):
+				return "read in region " + topo.RegionName(ex.region) + g.advised(ctx, s, r, ex)
+			}
+		}
+		return ""
+	default:
+		return ""
+	}
+	if len(topo.Regions) < 2 {
+		return "local"
+	}
+	var ex execution
+	r, args := g.route(ctx, query, false, nil)
+	if r != nil {
+		ex = g.execution(ctx, s, r, args)
+	}
+	switch {
+	case ex.region == 0:
+		return "local or cross-region, by the rows that it finds"
+	case !ex.several && ex.region == g.db.Region():
+		return "local"
+	case ex.elsewhere(g.db.Region()) && g.fwd != nil && !s.noForward && !s.explicit(ctx):
+		return "forwarded to region " + topo.RegionName(ex.region) + g.advised(ctx, s, r, ex)
+	case ex.elsewhere(g.db.Region()):
+		return "cross-region" + g.advised(ctx, s, r, ex)
+	}
+	return "cross-region"
+}
+
+// readRoute is the route of a query of one table; nil if it is none, or reads the past.
+func readRoute(q *sqlparser.Select) *route {
+	r := &route{kind: fastSelect, where: map[string][]int{}, between: map[string][2]int{}}
+	if q.With != nil || q.Where == nil || !r.from(q.From, q.Where.Expr) {
+		return nil
+	}
+	return r
+}
+
+// advised is what the owner of rows in one other region thinks of their home.
+func (g *gateway) advised(ctx *sql.Context, s *Session, r *route, ex execution) string {
+	db := r.db
+	if db == "" {
+		db = s.GetCurrentDatabase()
+	}
+	snap, err := s.snapshot(ctx)
+	if err != nil || g.cluster == nil || r.kind == fastInsert {
+		return ""
+	}
+	if t := snap.table(db, r.table); t == nil || t.desc.Locality.Kind != byRow {
+		return ""
+	}
+	switch move, why := g.cluster.Advice(ctx, ex.node, ex.first, ex.region); {
+	case why == "":
+		return ""
+	case move:
+		return "; rehome advised: " + why
+	default:
+		return "; row " + why
+	}
+}
+
+// explain adds to EXPLAIN where a statement that changes rows is executed, and to EXPLAIN ANALYZE, which
+// there is of queries only, what it has cost on the WAN.
+func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, row sql.Row) (sql.RowIter, error) {
+	if s.explained == n {
+		return nil, nil
+	}
+	where := ""
+	if !n.Format.Analyze {
+		where = b.g.explained(ctx, s)
+	}
+	if where == "" && !(n.Format.Analyze && n.Format.Plan) {
+		return nil, nil
+	}
+	s.explained = n
+	hops, bytes := s.trace.Hops(), s.trace.Bytes()
+	it, err := b.base.ExecBuilder.Build(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := sql.RowIterToRows(ctx, it)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !n.Format.Plan: // the engine knows nothing for this format, but says so in words that do not fit the columns
+		for _, r := range rows {
+			for i := range r {
+				if r[i] == "NULL" {
+					r[i] = nil
+				}
+			}
+			r[1], r[len(r)-1] = strings.ToUpper(statementKind(explainedText(ctx))), "Execution: "+where
+		}
+	case n.Format.Analyze:
+		rows = append(rows, sql.Row{fmt.Sprintf("WAN: %.1f round trips, %d bytes", float64(s.trace.Hops()-hops)/2, s.trace.Bytes()-bytes)})
+	default:
+		rows = append(rows, sql.Row{"Execution: " + where})
+	}
+	return sql.RowsToRowIter(rows...), nil
+}
