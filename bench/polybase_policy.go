@@ -2,15 +2,23 @@ package bench
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
+	"net"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/matrix"
+	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/obs"
 )
 
@@ -209,9 +217,76 @@ func (b *polybase) rehome(ctx context.Context) (lines []Line, err error) {
 		}
 		trips[kind] += tr.RTTs() / n
 	}
+	once, home, err := b.forwarded(ctx)
+	if err != nil {
+		return nil, err
+	}
 	// In the paper a move is two round trips before the write's own; a foreign write that is forwarded is two in all.
 	return []Line{
 		line("rehome", "update and move/update", "R1 to R2", "round trips of lock and commit", "RTT", Lower, trips[1], Float(trips[0]), Float(1.5)),
 		line("rehome", "move alone/forwarded write", "R1 to R2", "round trips, quorum included", "RTT", Lower, trips[3], Float(trips[2]), Float(1)),
+		line("rehome", "SQL UPDATE, forwarded/lock and commit", "R1 to R2", "round trips", "RTT", Lower, once, Float(trips[0]), nil),
+		line("rehome", "SQL UPDATE of a row that has come home/forwarded", "R1 to R2", "round trips", "RTT", Lower, home, Float(once), Float(.5)),
 	}, nil
+}
+
+// forwarded counts the round trips of UPDATE statements in R2: on rows of R1, and on one that has come home.
+func (b *polybase) forwarded(ctx context.Context) (once, home float64, err error) {
+	m, err := matrix.Open(matrix.AWS)
+	if err != nil {
+		return 0, 0, err
+	}
+	if m, err = m.Pick(european...); err != nil {
+		return 0, 0, err
+	}
+	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(b.Dir, "sql"), CacheMB: 64}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, l.Close(context.Background())) }()
+	var dbs [2]*sql.DB
+	for i := range dbs {
+		_, port, err := net.SplitHostPort(l.SQLAddrs(european[i])[0])
+		if err != nil {
+			return 0, 0, err
+		}
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			return 0, 0, err
+		}
+		if dbs[i], err = openMySQL(n, ""); err != nil {
+			return 0, 0, err
+		}
+		defer dbs[i].Close()
+	}
+	const rows = 10
+	for _, q := range []string{"CREATE DATABASE moves", "CREATE TABLE moves.t (id INT PRIMARY KEY, v INT)"} {
+		if _, err := dbs[0].ExecContext(ctx, q); err != nil {
+			return 0, 0, err
+		}
+	}
+	for id := range rows {
+		if _, err := dbs[0].ExecContext(ctx, "INSERT INTO moves.t VALUES (?, 0)", id); err != nil {
+			return 0, 0, err
+		}
+	}
+	update := func(from, to, times int) (float64, error) {
+		before := l.Stats().Regions[european[1]].WANHops
+		for id := from; id < to; id++ {
+			for range times {
+				if _, err := dbs[1].ExecContext(ctx, fmt.Sprintf("UPDATE moves.t SET v = v + 1 WHERE id = %d", id)); err != nil {
+					return 0, err
+				}
+			}
+		}
+		return float64(l.Stats().Regions[european[1]].WANHops-before) / 2 / float64((to-from)*times), nil
+	}
+	if _, err := update(0, 1, 10); err != nil { // the session learns of the table, and the row comes home
+		return 0, 0, err
+	}
+	if once, err = update(1, rows, 1); err != nil {
+		return 0, 0, err
+	}
+	home, err = update(0, 1, 5)
+	return once, home, err
 }
