@@ -109,14 +109,14 @@ func (b *polybase) hotness(ctx context.Context) (lines []Line, err error) {
 
 const (
 	pairTable = 9
-	pairs     = 60
+	pairs     = 100
 )
 
 // correlation is section 6.5: hot rows are used in pairs, and R4 and R6 take turns to use
 // them, so that they move all the time. A pair's second row goes along with the first, or not.
 func (b *polybase) correlation(ctx context.Context) (lines []Line, err error) {
-	// Time is compressed: turns are seconds long, so rows have to stay, and accesses are compared, for less than by default.
-	quickly := home.Params{Mode: home.Hotness, MinStay: home.Duration(100 * time.Millisecond), MineInterval: home.Duration(200 * time.Millisecond), MiningRows: 32, MinFreq: 4}
+	// Time is compressed: turns are seconds long, so heat lasts, rows have to stay, and accesses are compared, for less than by default.
+	quickly := home.Params{Mode: home.Hotness, DecayTime: home.Duration(500 * time.Millisecond), MinStay: home.Duration(100 * time.Millisecond), MineInterval: home.Duration(200 * time.Millisecond), MiningRows: 32, MinFreq: 4}
 	alone := quickly
 	alone.Prefetch = -1
 	gs, shut, err := b.open(ctx, intercontinental, variant{name: "prefetch", homes: quickly}, variant{name: "alone", homes: alone})
@@ -127,8 +127,8 @@ func (b *polybase) correlation(ctx context.Context) (lines []Line, err error) {
 	if err := each(len(gs), func(i int) error { return gs[i].load(ctx, 0, keys(pairTable, 0, 0, 2*pairs)) }); err != nil {
 		return nil, err
 	}
-	const per = 4
-	turn, turns := pick(b, 2*time.Second, 4*time.Second), pick(b, 3, 5)
+	const per = 3
+	turn, turns := pick(b, 3*time.Second, 5*time.Second), pick(b, 3, 5)
 	all := make([][]*client, len(gs))
 	s := start(ctx, gs, func(i int) []*client {
 		for range 2 * per {
