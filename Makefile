@@ -4,10 +4,13 @@ GO    := go
 BIN   := bin/godwit
 SEEDS ?= 100
 
-.PHONY: build demo test e2e race lint fmt soak bench pgo proto clean
+.PHONY: build etcd demo test e2e race lint fmt soak bench pgo proto clean
 
 build: ## the one binary
 	$(GO) build -tags $(TAGS) -o $(BIN) ./cmd/godwit
+
+etcd: ## a peer of 'godwit bench peers'
+	cd tools/etcd && $(GO) build -o ../../bin/etcd .
 
 demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a terminal, else one minute
 	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwitdb/godwit/bench"
+	"github.com/godwitdb/godwit/wanemu"
 )
 
 func benchCommand() *cobra.Command {
@@ -84,4 +85,15 @@ func benchListCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return c
+}
+
+// routerCommand is the process that benchmarks on emulated networks start beside themselves.
+func routerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    wanemu.RouterArg + " CONFIG",
+		Short:  "Forward the packets of an emulated network (started by benchmarks)",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(_ *cobra.Command, args []string) error { return wanemu.RouterMain(args[0]) },
+	}
 }

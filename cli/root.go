@@ -104,7 +104,7 @@ Make a cluster of real processes:
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(),
-		workload.Command(), benchCommand(), versionCommand())
+		workload.Command(), benchCommand(), routerCommand(), versionCommand())
 	requireSubcommands(root)
 	return root
 }

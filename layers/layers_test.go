@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	// the embedded API, tools and tests
 	"":           append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	"kv/memkv":   {"lock"},
+	"wanemu":     nil,
 	"workload":   nil,
 	"history":    nil,
 	"sim":        {"*"},

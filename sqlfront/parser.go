@@ -58,6 +58,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	}
 	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
 	renameIsolation(stmt)
+	splitRanges(stmt)
 	p.useView(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, q, rest, err
@@ -70,6 +71,40 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	}
 	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, rewriteText(query), o)
 	renameIsolation(stmt)
+	splitRanges(stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, n, err
+}
+
+// splitRanges writes column BETWEEN a AND b of an UPDATE or DELETE as two comparisons. The engine does
+// that for SELECT only, and otherwise reads, and locks, the whole table instead of a range of an index.
+func splitRanges(stmt sqlparser.Statement) {
+	var w *sqlparser.Where
+	switch s := stmt.(type) {
+	case *sqlparser.Explain:
+		splitRanges(s.Statement)
+	case *sqlparser.Update:
+		w = s.Where
+	case *sqlparser.Delete:
+		w = s.Where
+	}
+	if w != nil {
+		w.Expr = splitRange(w.Expr)
+	}
+}
+
+func splitRange(e sqlparser.Expr) sqlparser.Expr {
+	switch e := e.(type) {
+	case *sqlparser.AndExpr:
+		e.Left, e.Right = splitRange(e.Left), splitRange(e.Right)
+	case *sqlparser.ParenExpr:
+		e.Expr = splitRange(e.Expr)
+	case *sqlparser.RangeCond:
+		if _, column := e.Left.(*sqlparser.ColName); column && e.Operator == sqlparser.BetweenStr {
+			return &sqlparser.ParenExpr{Expr: &sqlparser.AndExpr{
+				Left:  &sqlparser.ComparisonExpr{Operator: sqlparser.GreaterEqualStr, Left: e.Left, Right: e.From},
+				Right: &sqlparser.ComparisonExpr{Operator: sqlparser.LessEqualStr, Left: e.Left, Right: e.To}}}
+		}
+	}
+	return e
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 
@@ -204,4 +205,22 @@ func TestConcurrentIncrements(t *testing.T) {
 	}
 	wg.Wait()
 	expect(t, c, "SELECT n FROM t", fmt.Sprint(workers*each))
+}
+
+// A range of an UPDATE or DELETE is one of the index, not a filter over the whole, locked table.
+func TestWritesOfRangesUseTheIndex(t *testing.T) {
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, k INT, v INT, KEY (k))")
+	for _, q := range []string{"UPDATE t SET v = 1 WHERE id BETWEEN 2 AND 3", "DELETE FROM t WHERE v = 1 AND (id BETWEEN 2 AND 3)",
+		"UPDATE t SET v = 1 WHERE k BETWEEN 2 AND 3", "UPDATE t__homes SET pinned = 1 WHERE id BETWEEN 2 AND 3"} {
+		plan := strings.Join(query(t, c, "EXPLAIN FORMAT=tree "+q), "\n")
+		if !strings.Contains(plan, "IndexedTableAccess") || !strings.Contains(plan, "[2, 3]") {
+			t.Errorf("%s reads the whole table:\n%s", q, plan)
+		}
+	}
+	exec(t, c, "INSERT INTO t VALUES (1,1,0), (2,2,0), (3,3,0), (4,4,0), (5,NULL,0)")
+	exec(t, c, "UPDATE t SET v = 1 WHERE id BETWEEN 2 AND 3")
+	exec(t, c, "UPDATE t SET v = 2 WHERE id NOT BETWEEN 2 AND 4")
+	exec(t, c, "DELETE FROM t WHERE k BETWEEN 3 AND 3")
+	expect(t, c, "SELECT id, v FROM t ORDER BY id", "1|2", "2|1", "4|0", "5|2")
 }
