@@ -164,8 +164,10 @@ func (p *parser) showTopic(name string) sqlparser.Statement {
 type systemDatabase struct{ g *gateway }
 
 var (
-	_ sql.ReadOnlyDatabase = systemDatabase{}
-	_ sql.ViewDatabase     = systemDatabase{} // the engine asks every database with privileges
+	_ sql.ReadOnlyDatabase        = systemDatabase{}
+	_ sql.ViewDatabase            = systemDatabase{} // the engine asks every database with privileges
+	_ sql.TriggerDatabase         = systemDatabase{}
+	_ sql.StoredProcedureDatabase = systemDatabase{}
 )
 
 // GetViewDefinition implements sql.ViewDatabase.
@@ -183,6 +185,35 @@ func (systemDatabase) CreateView(*sql.Context, string, string, string) error {
 
 // DropView implements sql.ViewDatabase.
 func (systemDatabase) DropView(*sql.Context, string) error { return errReadOnlySystem() }
+
+// GetTriggers implements sql.TriggerDatabase: information_schema asks every database.
+func (systemDatabase) GetTriggers(*sql.Context) ([]sql.TriggerDefinition, error) { return nil, nil }
+
+// CreateTrigger implements sql.TriggerDatabase.
+func (systemDatabase) CreateTrigger(*sql.Context, sql.TriggerDefinition) error {
+	return errReadOnlySystem()
+}
+
+// DropTrigger implements sql.TriggerDatabase.
+func (systemDatabase) DropTrigger(*sql.Context, string) error { return errReadOnlySystem() }
+
+// GetStoredProcedure implements sql.StoredProcedureDatabase.
+func (systemDatabase) GetStoredProcedure(*sql.Context, string) (sql.StoredProcedureDetails, bool, error) {
+	return sql.StoredProcedureDetails{}, false, nil
+}
+
+// GetStoredProcedures implements sql.StoredProcedureDatabase.
+func (systemDatabase) GetStoredProcedures(*sql.Context) ([]sql.StoredProcedureDetails, error) {
+	return nil, nil
+}
+
+// SaveStoredProcedure implements sql.StoredProcedureDatabase.
+func (systemDatabase) SaveStoredProcedure(*sql.Context, sql.StoredProcedureDetails) error {
+	return errReadOnlySystem()
+}
+
+// DropStoredProcedure implements sql.StoredProcedureDatabase.
+func (systemDatabase) DropStoredProcedure(*sql.Context, string) error { return errReadOnlySystem() }
 
 func errReadOnlySystem() error {
 	return invalid("database " + systemDB + " is Godwit's own: it can only be read")
