@@ -168,6 +168,7 @@ var (
 	_ sql.ViewDatabase            = systemDatabase{} // the engine asks every database with privileges
 	_ sql.TriggerDatabase         = systemDatabase{}
 	_ sql.StoredProcedureDatabase = systemDatabase{}
+	_ sql.EventDatabase           = systemDatabase{}
 )
 
 // GetViewDefinition implements sql.ViewDatabase.
@@ -214,6 +215,37 @@ func (systemDatabase) SaveStoredProcedure(*sql.Context, sql.StoredProcedureDetai
 
 // DropStoredProcedure implements sql.StoredProcedureDatabase.
 func (systemDatabase) DropStoredProcedure(*sql.Context, string) error { return errReadOnlySystem() }
+
+// GetEvent implements sql.EventDatabase.
+func (systemDatabase) GetEvent(*sql.Context, string) (sql.EventDefinition, bool, error) {
+	return sql.EventDefinition{}, false, nil
+}
+
+// GetEvents implements sql.EventDatabase.
+func (systemDatabase) GetEvents(*sql.Context) ([]sql.EventDefinition, any, error) {
+	return nil, nil, nil
+}
+
+// NeedsToReloadEvents implements sql.EventDatabase.
+func (systemDatabase) NeedsToReloadEvents(*sql.Context, any) (bool, error) { return false, nil }
+
+// SaveEvent implements sql.EventDatabase.
+func (systemDatabase) SaveEvent(*sql.Context, sql.EventDefinition) (bool, error) {
+	return false, errReadOnlySystem()
+}
+
+// DropEvent implements sql.EventDatabase.
+func (systemDatabase) DropEvent(*sql.Context, string) error { return errReadOnlySystem() }
+
+// UpdateEvent implements sql.EventDatabase.
+func (systemDatabase) UpdateEvent(*sql.Context, string, sql.EventDefinition) (bool, error) {
+	return false, errReadOnlySystem()
+}
+
+// UpdateLastExecuted implements sql.EventDatabase.
+func (systemDatabase) UpdateLastExecuted(*sql.Context, string, time.Time) error {
+	return errReadOnlySystem()
+}
 
 func errReadOnlySystem() error {
 	return invalid("database " + systemDB + " is Godwit's own: it can only be read")
