@@ -125,8 +125,11 @@ func (n *Node) advise(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	r := n.homes.Explain(home.Access{Key: q.Key, Home: q.Home, From: q.From, At: n.clock.Latest()})
-	if r.Rule == home.RuleUnknown {
+	switch r.Rule {
+	case home.RuleUnknown:
 		return json.Marshal(advice{})
+	case home.RuleHome: // the asker's replica has not seen the move yet
+		return json.Marshal(advice{Why: "has just come home"})
 	}
 	return json.Marshal(advice{Move: r.Rule.Moves(), Why: r.Text(n.cluster.Topology().RegionName)})
 }

@@ -164,8 +164,11 @@ func (p *parser) showTopic(name string) sqlparser.Statement {
 type systemDatabase struct{ g *gateway }
 
 var (
-	_ sql.ReadOnlyDatabase = systemDatabase{}
-	_ sql.ViewDatabase     = systemDatabase{} // the engine asks every database with privileges
+	_ sql.ReadOnlyDatabase        = systemDatabase{}
+	_ sql.ViewDatabase            = systemDatabase{} // the engine asks every database with privileges
+	_ sql.TriggerDatabase         = systemDatabase{}
+	_ sql.StoredProcedureDatabase = systemDatabase{}
+	_ sql.EventDatabase           = systemDatabase{}
 )
 
 // GetViewDefinition implements sql.ViewDatabase.
@@ -183,6 +186,66 @@ func (systemDatabase) CreateView(*sql.Context, string, string, string) error {
 
 // DropView implements sql.ViewDatabase.
 func (systemDatabase) DropView(*sql.Context, string) error { return errReadOnlySystem() }
+
+// GetTriggers implements sql.TriggerDatabase: information_schema asks every database.
+func (systemDatabase) GetTriggers(*sql.Context) ([]sql.TriggerDefinition, error) { return nil, nil }
+
+// CreateTrigger implements sql.TriggerDatabase.
+func (systemDatabase) CreateTrigger(*sql.Context, sql.TriggerDefinition) error {
+	return errReadOnlySystem()
+}
+
+// DropTrigger implements sql.TriggerDatabase.
+func (systemDatabase) DropTrigger(*sql.Context, string) error { return errReadOnlySystem() }
+
+// GetStoredProcedure implements sql.StoredProcedureDatabase.
+func (systemDatabase) GetStoredProcedure(*sql.Context, string) (sql.StoredProcedureDetails, bool, error) {
+	return sql.StoredProcedureDetails{}, false, nil
+}
+
+// GetStoredProcedures implements sql.StoredProcedureDatabase.
+func (systemDatabase) GetStoredProcedures(*sql.Context) ([]sql.StoredProcedureDetails, error) {
+	return nil, nil
+}
+
+// SaveStoredProcedure implements sql.StoredProcedureDatabase.
+func (systemDatabase) SaveStoredProcedure(*sql.Context, sql.StoredProcedureDetails) error {
+	return errReadOnlySystem()
+}
+
+// DropStoredProcedure implements sql.StoredProcedureDatabase.
+func (systemDatabase) DropStoredProcedure(*sql.Context, string) error { return errReadOnlySystem() }
+
+// GetEvent implements sql.EventDatabase.
+func (systemDatabase) GetEvent(*sql.Context, string) (sql.EventDefinition, bool, error) {
+	return sql.EventDefinition{}, false, nil
+}
+
+// GetEvents implements sql.EventDatabase.
+func (systemDatabase) GetEvents(*sql.Context) ([]sql.EventDefinition, any, error) {
+	return nil, nil, nil
+}
+
+// NeedsToReloadEvents implements sql.EventDatabase.
+func (systemDatabase) NeedsToReloadEvents(*sql.Context, any) (bool, error) { return false, nil }
+
+// SaveEvent implements sql.EventDatabase.
+func (systemDatabase) SaveEvent(*sql.Context, sql.EventDefinition) (bool, error) {
+	return false, errReadOnlySystem()
+}
+
+// DropEvent implements sql.EventDatabase.
+func (systemDatabase) DropEvent(*sql.Context, string) error { return errReadOnlySystem() }
+
+// UpdateEvent implements sql.EventDatabase.
+func (systemDatabase) UpdateEvent(*sql.Context, string, sql.EventDefinition) (bool, error) {
+	return false, errReadOnlySystem()
+}
+
+// UpdateLastExecuted implements sql.EventDatabase.
+func (systemDatabase) UpdateLastExecuted(*sql.Context, string, time.Time) error {
+	return errReadOnlySystem()
+}
 
 func errReadOnlySystem() error {
 	return invalid("database " + systemDB + " is Godwit's own: it can only be read")
