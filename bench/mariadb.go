@@ -43,7 +43,7 @@ func runMariaDB(ctx context.Context, p Params) (err error) {
 			return fmt.Errorf("this benchmark needs %s (Debian: apt-get install mariadb-server sysbench): %w", tool, err)
 		}
 	}
-	rows, secs, threads := 1_000_000, 15, []int{1, 8, 32}
+	rows, secs, threads := 1_000_000, 10, []int{1, 8, 32}
 	if p.Quick {
 		rows, secs, threads = 20_000, 2, []int{1, 8}
 	}

@@ -56,6 +56,9 @@ func (c *Clock) Now() base.Timestamp {
 	}
 }
 
+// Seen is the largest timestamp handed out or observed: later ones exceed it.
+func (c *Clock) Seen() base.Timestamp { return base.Timestamp(c.last.Load()) }
+
 // Latest is the upper bound of true time.
 func (c *Clock) Latest() base.Timestamp {
 	now, bound := c.src.Read()

@@ -27,8 +27,9 @@
 //	   that others own are answered as Foreign, with the log entry that made them so.
 //	I5 Commit wait: locks of a commit are released, and its client answered, when true time has passed its
 //	   timestamp everywhere; a snapshot read does not return a version before that either. A cluster of one node
-//	   skips it and lets its clock follow instead. In no other case may the timestamps assigned feed
-//	   the clock: the meta group commits ahead of now.
+//	   skips it and lets its clock follow instead, except for the meta group, which commits ahead of now: a clock
+//	   that followed it would run away, each commit pushing the next one further. In no other case may the timestamps
+//	   assigned feed the clock.
 //	I6 A closed timestamp in a log entry holds as of that entry: commits in flight lie before it, undecided votes
 //	   above it. One told by pulse holds as of the index told with it, the applied one, so commits in flight must lie above it
 //	   too. The two must not be mixed up: the closed timestamp of an entry in flight, told with the applied

@@ -292,7 +292,7 @@ func (r *Replica) await(ctx context.Context, atMost time.Duration, cond func() b
 
 // waitPast is commit wait: it returns once true time has passed ts everywhere.
 func (r *Replica) waitPast(ctx context.Context, ts base.Timestamp) error {
-	if ts < r.clock.Earliest() || r.cfg.Alone() {
+	if ts < r.clock.Earliest() || r.cfg.Alone() && ts <= r.clock.Seen() {
 		return nil
 	}
 	if err := r.clock.WaitPast(ctx, ts); err != nil {

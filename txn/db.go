@@ -195,7 +195,7 @@ func (db *DB) MetaChanged() <-chan struct{} { return db.set.MetaChanged() }
 
 // waitPast is commit wait.
 func (db *DB) waitPast(ctx context.Context, ts base.Timestamp) error {
-	if ts < db.clock.Earliest() || db.cfg.Alone() {
+	if ts < db.clock.Earliest() || db.cfg.Alone() && ts <= db.clock.Seen() {
 		return nil
 	}
 	return db.clock.WaitPast(ctx, ts)
