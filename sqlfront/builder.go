@@ -36,6 +36,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		return b.join(ctx, n, row)
 	case *plan.InsertInto:
 		b.insert(ctx, s, n)
+		if err := b.g.keyUUIDs(ctx, s, n); err != nil {
+			return nil, err
+		}
 	case *plan.Update:
 		s.perRow, s.blind = n.Ignore, false
 		markTargets(s, n.Child)

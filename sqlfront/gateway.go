@@ -44,6 +44,8 @@ type gateway struct {
 	usersTS atomic.Uint64
 	usersMu sync.Mutex
 
+	uuids uuids
+
 	settings   Settings
 	settingsMu sync.Mutex
 	settingsTS base.Timestamp
