@@ -72,6 +72,9 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 	// A node that serves SQL knows which keys are rows that may move; one that does not has rows without tables.
 	sql := p.SQLListen != "" || p.SQLListener != nil
 	oc.Movable = func(k base.Key) bool {
+		if len(dir.Topology().Regions) < 2 {
+			return false // nowhere to go: do not count
+		}
 		if f := n.movable.Load(); f != nil {
 			return (*f)(k)
 		}

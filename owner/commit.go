@@ -163,7 +163,7 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 				return err
 			}
 			if !ok {
-				w.Move = 0 // somebody works in the gap behind the row: it stays for now
+				w.Move = 0 // not worth a wait: somebody works in the gap behind the row
 			}
 		}
 	}

@@ -137,8 +137,8 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 func (s *Server) Serve() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go s.g.followUsers(ctx)
-	go s.g.followSettings(ctx)
+	go s.g.follow(ctx, "users and grants", s.g.refreshUsers)
+	go s.g.follow(ctx, "cluster settings", s.g.refreshSettings)
 	s.g.gc.start()
 	return s.srv.Start()
 }

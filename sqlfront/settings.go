@@ -189,24 +189,24 @@ func (g *gateway) refreshSettings(ctx context.Context) error {
 	} else {
 		g.settings.Apply(values)
 	}
-	// The change may have come before the timestamp up to which this node is complete: then it was not read yet.
 	if g.settingsTS = min(changed, t.ReadTimestamp()); g.settingsTS < changed {
 		return errBehind
 	}
 	return nil
 }
 
+// errBehind: a change is visible, but came after the timestamp up to which this node is complete, so it was not read yet.
 var errBehind = base.Errorf(base.CodeTooLate, "the meta replica is not complete yet")
 
-// followSettings takes changes over until ctx ends.
-func (g *gateway) followSettings(ctx context.Context) {
+// follow takes over what changes in the meta shard until ctx ends.
+func (g *gateway) follow(ctx context.Context, what string, refresh func(context.Context) error) {
 	for ctx.Err() == nil {
 		changed := g.db.MetaChanged()
 		again := time.Minute
-		if err := g.refreshSettings(ctx); err == errBehind {
+		if err := refresh(ctx); err == errBehind {
 			again = 50 * time.Millisecond
 		} else if err != nil && ctx.Err() == nil {
-			g.log.Warn("cluster settings could not be read", "err", err)
+			g.log.Warn("a change could not be read", "what", what, "err", err)
 		}
 		select {
 		case <-ctx.Done():

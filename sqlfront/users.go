@@ -2,7 +2,6 @@ package sqlfront
 
 import (
 	"context"
-	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -71,25 +70,6 @@ func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
 	return nil
 }
 
-// followUsers takes over grants that other gateways change, until ctx ends.
-func (g *gateway) followUsers(ctx context.Context) {
-	for ctx.Err() == nil {
-		changed := g.db.MetaChanged()
-		if err := g.refreshUsers(ctx); err != nil && ctx.Err() == nil {
-			g.log.Warn("changed users and grants could not be read", "err", err)
-		}
-		again := time.Minute
-		if at, _ := g.db.MetaVersion(base.PointSpan(usersKey)); uint64(at) > g.usersTS.Load() {
-			again = 50 * time.Millisecond // visible, but not yet at or below what this node knows to be complete
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-time.After(again):
-		}
-	}
-}
-
 // refreshUsers takes over grants that another gateway has changed.
 func (g *gateway) refreshUsers(ctx context.Context) error {
 	changed, _ := g.db.MetaVersion(base.PointSpan(usersKey))
@@ -105,6 +85,8 @@ func (g *gateway) refreshUsers(ctx context.Context) error {
 	if err != nil || data == nil {
 		return err
 	}
-	// The change may have come before the timestamp up to which this node is complete: then it was not read yet.
-	return g.applyUsers(data, min(changed, at))
+	if err := g.applyUsers(data, min(changed, at)); err != nil || at >= changed {
+		return err
+	}
+	return errBehind
 }
