@@ -156,6 +156,7 @@ func (m *Mover) try(ctx context.Context, batch []owner.Proposal) error {
 	if err != nil {
 		return err
 	}
+	moved := int64(0)
 	for i, row := range rows {
 		p := batch[i]
 		if row.Value == nil || row.Label.Pinned() || row.Home != p.From {
@@ -164,6 +165,7 @@ func (m *Mover) try(ctx context.Context, batch []owner.Proposal) error {
 		if err := m.expand(ctx, t, row, p.To, kv.MoveOptions{Soft: true, Reason: p.Reason}); err != nil {
 			return err
 		}
+		moved++
 	}
 	if !t.Wrote() {
 		return nil
@@ -171,6 +173,6 @@ func (m *Mover) try(ctx context.Context, batch []owner.Proposal) error {
 	if _, err := t.Commit(ctx); err != nil {
 		return err
 	}
-	m.db.stats.Moved.Add(int64(len(batch)))
+	m.db.stats.Moved.Add(moved)
 	return nil
 }
