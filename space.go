@@ -9,9 +9,6 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// firstSpace is above every table number that SQL hands out.
-const firstSpace = 1 << 48
-
 // Space is a set of keys with a name of its own. The part of a key before its
 // first slash decides where it is stored: keys with the same head lie
 // together and commit in one round trip.
@@ -20,7 +17,7 @@ type Space string
 func (s Space) table() base.TableID {
 	h := fnv.New64a()
 	h.Write([]byte(s))
-	return base.MakeTableID(firstSpace|h.Sum64()>>17, 1)
+	return base.MakeTableID(base.FirstSpace|h.Sum64()>>17, 1)
 }
 
 func head(key string) string {

@@ -69,17 +69,8 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 	}
 	n.homes = &homes{Policy: pol, region: func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) }}
 	oc.Homes = n.homes
-	// A node that serves SQL knows which keys are rows that may move; one that does not has rows without tables.
 	sql := p.SQLListen != "" || p.SQLListener != nil
-	oc.Movable = func(k base.Key) bool {
-		if len(dir.Topology().Regions) < 2 {
-			return false // nowhere to go: do not count
-		}
-		if f := n.movable.Load(); f != nil {
-			return (*f)(k)
-		}
-		return !sql
-	}
+	oc.Movable = func(k base.Key) bool { return n.canMove(dir.Topology(), sql, k) }
 	oc.Proposed = func(m owner.Proposal) {
 		n.mu.Lock()
 		mover := n.mover
@@ -91,12 +82,27 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 	return nil
 }
 
+// canMove reports whether the policy may move a key. Rows of tables move together with their index entries, so only
+// a node that serves SQL, and has its catalog, may move them; where no node serves SQL there are no tables.
+func (n *Node) canMove(t *base.Topology, sql bool, k base.Key) bool {
+	switch {
+	case len(t.Regions) < 2:
+		return false // nowhere to go: do not count
+	case k.Table().IsSpace():
+		return true
+	}
+	if f := n.movable.Load(); f != nil {
+		return (*f)(k)
+	}
+	return !sql && !slices.ContainsFunc(t.Nodes, func(x base.Node) bool { return x.SQL != "" })
+}
+
 // expand adds what moves along with a row.
 func (n *Node) expand(ctx context.Context, t kv.Txn, row kv.Row, to base.RegionID, opts kv.MoveOptions) error {
 	n.mu.Lock()
 	srv := n.sql
 	n.mu.Unlock()
-	if srv != nil {
+	if srv != nil && !row.Key.Table().IsSpace() {
 		return srv.MoveRow(ctx, t, row, to, opts)
 	}
 	t.Move(row.Key, to, opts)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godwitdb/godwit/base"
 )
 
 func openSQL(t *testing.T, n *Node, name string) *sql.Conn {
@@ -152,5 +154,38 @@ func TestRowsComeHome(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	if got := column(t, b, "SHOW GODWIT MOVES"); len(got) != n {
 		t.Errorf("rows moved with mode never:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestCanMove: rows of tables are moved only by who can move their index entries, rows without tables by every node.
+func TestCanMove(t *testing.T) {
+	row := key(base.MakeTableID(100, 1), 1, 1)
+	space := key(base.MakeTableID(base.FirstSpace|7, 1), 1, 1)
+	kvOnly := &base.Topology{Regions: []base.Region{{ID: 1}, {ID: 2}}, Nodes: []base.Node{{ID: 1, Region: 1}, {ID: 2, Region: 2}}}
+	mixed := &base.Topology{Regions: kvOnly.Regions, Nodes: []base.Node{{ID: 1, Region: 1, SQL: "127.0.0.1:1"}, {ID: 2, Region: 2}}}
+	one := &base.Topology{Regions: []base.Region{{ID: 1}}, Nodes: []base.Node{{ID: 1, Region: 1}}}
+	without, with := &Node{}, &Node{}
+	known := func(k base.Key) bool { return k.Compare(row) == 0 }
+	with.movable.Store(&known)
+	for _, c := range []struct {
+		what string
+		n    *Node
+		topo *base.Topology
+		sql  bool
+		key  base.Key
+		want bool
+	}{
+		{"no SQL anywhere, any key", without, kvOnly, false, row, true},
+		{"no SQL here, but elsewhere, a row of a table", without, mixed, false, row, false},
+		{"no SQL here, but elsewhere, a row without table", without, mixed, false, space, true},
+		{"SQL here, catalog not read yet", without, mixed, true, row, false},
+		{"SQL here, a row that the catalog knows", with, mixed, true, row, true},
+		{"SQL here, a key that the catalog does not know", with, mixed, true, key(base.MakeTableID(101, 1), 1, 1), false},
+		{"SQL here, a row without table", with, mixed, true, space, true},
+		{"one region", with, one, true, row, false},
+	} {
+		if got := c.n.canMove(c.topo, c.sql, c.key); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
 	}
 }
