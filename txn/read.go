@@ -48,6 +48,12 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 			return err
 		}
 	}
+	if f.lock != kv.LockNone && !t.entered && !t.ended {
+		if err := t.db.gate.enter(ctx); err != nil {
+			return err
+		}
+		t.entered = true
+	}
 	var todo []piece
 	for i, s := range f.spans {
 		todo = t.guess(todo, i, s, f.limit)

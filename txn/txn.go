@@ -44,6 +44,7 @@ type Txn struct {
 
 	err        error // sticky
 	ended      bool  // committed, or released
+	entered    bool  // the gate, before its first lock
 	commitTS   base.Timestamp
 	liveGroups []base.GroupID // guarded by db.liveMu
 }
@@ -142,6 +143,9 @@ func (t *Txn) end() {
 		t.db.liveMu.Lock()
 		delete(t.db.live, t)
 		t.db.liveMu.Unlock()
+	}
+	if t.entered {
+		t.db.gate.leave(base.CodeOf(t.err) == base.CodeAborted)
 	}
 }
 
