@@ -443,6 +443,22 @@ func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
 	}, "group %v: nothing heard in time that closes %s at node %d", r.id, ts, r.cfg.Self)
 }
 
+// closeNow is EnsureClosed where that takes no wait.
+func (r *Replica) closeNow(ts base.Timestamp) bool {
+	if r.Closed() >= ts {
+		return true
+	}
+	if r.clock.Latest().Add(maxAhead) < ts {
+		return false
+	}
+	r.mu.Lock()
+	if r.ready(true, ts) {
+		r.promise(ts)
+	}
+	r.mu.Unlock()
+	return r.Closed() >= ts
+}
+
 // Serving reports whether this replica is the owner now, and its term.
 func (r *Replica) Serving() (term uint64, ok bool) {
 	r.mu.Lock()

@@ -268,6 +268,8 @@ type gather struct {
 	seen  int       // keys looked at
 	keep  bool      // note places in found: the read holds exclusive locks
 	found []seenKey // at most maxSeen
+	kvs   []wire.KV // room for rows
+	arena []byte    // room for keys and values
 }
 
 func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse) *gather {
@@ -335,8 +337,33 @@ func (g *gather) stop(span int, at base.Key) {
 	g.resp.Resume, g.resp.ResumeSpan = at, uint32(span)
 }
 
+// maxBlock and maxArena are how many rows, and how many bytes, are allocated at a time at most.
+const (
+	maxBlock = 64
+	maxArena = 16 << 10
+)
+
+// clone copies what an iterator lends.
+func (g *gather) clone(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	if len(b) > cap(g.arena)-len(g.arena) {
+		g.arena = make([]byte, 0, max(len(b), min(2*cap(g.arena), maxArena), 256))
+	}
+	n := len(g.arena)
+	g.arena = append(g.arena, b...)
+	return g.arena[n:len(g.arena):len(g.arena)]
+}
+
 func (g *gather) add(v *store.Version, key []byte, absent bool) {
-	g.resp.Rows = append(g.resp.Rows, &wire.KV{Key: key, Value: v.Value, Ts: uint64(v.TS), Label: uint64(v.Label), Absent: absent})
+	if len(g.kvs) == 0 {
+		g.kvs = make([]wire.KV, min(max(1, len(g.resp.Rows)), maxBlock))
+	}
+	row := &g.kvs[0]
+	g.kvs = g.kvs[1:]
+	row.Key, row.Value, row.Ts, row.Label, row.Absent = key, v.Value, uint64(v.TS), uint64(v.Label), absent
+	g.resp.Rows = append(g.resp.Rows, row)
 	g.bytes += len(key) + len(v.Value) + 16
 	if !absent {
 		g.rows++
@@ -423,7 +450,7 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 	for it.Next() {
 		v := it.Version()
 		g.seen++
-		key := v.Key.Clone()
+		key := base.Key(g.clone(v.Key))
 		v.Key = key
 		mine := true
 		if !g.all {
@@ -442,7 +469,7 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 					return nil, err
 				}
 			} else {
-				v.Value = bytes.Clone(v.Value)
+				v.Value = g.clone(v.Value)
 			}
 			if ok {
 				g.note(&v)

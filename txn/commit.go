@@ -85,7 +85,7 @@ func (t *Txn) commitSnapshot(ctx context.Context) (base.Timestamp, error) {
 		return t.db.clock.Now(), nil
 	}
 	if len(t.pins) > 0 {
-		if t.db.set.Closed(base.MetaShard) < t.readTS {
+		if !t.db.set.CloseNow(base.MetaShard, t.readTS) {
 			ctx, cancel := context.WithTimeout(ctx, t.db.cfg.RequestTimeout)
 			defer cancel()
 			if err := t.db.set.EnsureClosed(ctx, base.MetaShard, t.readTS); err != nil {
@@ -263,7 +263,7 @@ func (c *committer) locate(keys []base.Key) {
 
 // owner is the group in which a key is locked.
 func (t *Txn) owner(k base.Key) (base.GroupID, bool) {
-	if g, ok := t.known[string(k)]; ok {
+	if g, ok := t.present(k); ok {
 		return g, true
 	}
 	g, ok := t.absent[string(k)]

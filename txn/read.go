@@ -350,6 +350,15 @@ func (r *found) order(reverse bool) {
 
 // remember notes keys read under a lock, as present or absent, and who owns them.
 func (t *Txn) remember(rows []*wire.KV, g base.GroupID) {
+	if len(rows) >= minRange && len(t.ranges) < maxRanges && slices.IsSortedFunc(rows, func(a, b *wire.KV) int { return bytes.Compare(a.Key, b.Key) }) &&
+		!slices.ContainsFunc(rows, func(r *wire.KV) bool { return r.Absent }) {
+		keys := make([]base.Key, len(rows))
+		for i, r := range rows {
+			keys[i] = r.Key
+		}
+		t.ranges = append(t.ranges, readRange{keys, g})
+		return
+	}
 	for _, r := range rows {
 		if r.Absent {
 			if len(t.absent) >= maxKnown {
@@ -369,6 +378,33 @@ func (t *Txn) remember(rows []*wire.KV, g base.GroupID) {
 		}
 		t.known[string(r.Key)] = g
 	}
+}
+
+// readRange are rows found by one read of a range, by key, and the group that owns them.
+type readRange struct {
+	keys  []base.Key
+	group base.GroupID
+}
+
+// Ranges of at least minRange rows are remembered as they are, up to maxRanges of them: of most of
+// their rows nobody will ask.
+const (
+	minRange  = 16
+	maxRanges = 32
+)
+
+// present reports whether a key was read under a lock and found, and in which group.
+func (t *Txn) present(key base.Key) (base.GroupID, bool) {
+	if g, ok := t.known[string(key)]; ok {
+		return g, true
+	}
+	for i := range t.ranges {
+		r := &t.ranges[i]
+		if _, ok := slices.BinarySearchFunc(r.keys, key, base.Key.Compare); ok {
+			return r.group, true
+		}
+	}
+	return 0, false
 }
 
 // guess appends the pieces of a span with their likely owners.

@@ -40,6 +40,7 @@ type Txn struct {
 	buf    buffer
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
+	ranges []readRange             // rows of ranges read under locks, instead
 	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
 
 	err        error // sticky
@@ -220,7 +221,7 @@ func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 		if !old.fresh {
 			w.kind = wire.WriteKind_PUT // present or not, this transaction deleted it
 		}
-	} else if _, present := t.known[string(key)]; present {
+	} else if _, present := t.present(key); present {
 		return exists(key)
 	}
 	t.buffer(w)
