@@ -16,7 +16,10 @@ import (
 func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 	if t.metaTS == 0 {
 		if t.readTS == 0 {
-			t.readTS = t.db.clock.Now()
+			var err error
+			if t.readTS, err = t.now(ctx); err != nil {
+				return err
+			}
 		}
 		t.metaTS = t.readTS
 	}

@@ -15,6 +15,7 @@ type part struct {
 	group base.GroupID
 	term  uint64 // of the locks; 0: asked, but nothing is known to be locked
 	asked int    // locking requests answered
+	told  bool   // with an opening
 }
 
 // pin is a meta key, or a span of them, that must not change after at.
@@ -31,13 +32,14 @@ type Txn struct {
 	meta  wire.TxnMeta
 	begun time.Time
 
-	readTS base.Timestamp // snapshot of LockNone reads
-	stale  bool           // the next LockNone read takes a new snapshot
-	metaTS base.Timestamp // snapshot of meta reads
-	maxTS  base.Timestamp // largest commit timestamp read
-	parts  []part
-	pins   []pin
-	buf    buffer
+	readTS  base.Timestamp // snapshot of LockNone reads
+	stale   bool           // the next LockNone read takes a new snapshot
+	metaTS  base.Timestamp // snapshot of meta reads
+	maxTS   base.Timestamp // largest commit timestamp read
+	opening *opening
+	parts   []part
+	pins    []pin
+	buf     buffer
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
 	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
