@@ -69,6 +69,8 @@ type Network struct {
 	held   map[*pipe]struct{}
 	closed bool
 
+	sizer sizer
+
 	wake   chan struct{}
 	done   chan struct{}
 	kernel *kernelTimer

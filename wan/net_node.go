@@ -400,6 +400,15 @@ func (v *netNode) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req,
 // push puts a parcel on its way; its load is taken already.
 func (c *netConn) push(p *pipe, pc parcel) {
 	n := c.net
+	sender, receiver, from := c.count, c.s.count, c.from
+	if !p.fwd {
+		sender, receiver, from = receiver, sender, c.to
+	}
+	pc.wire = len(pc.buf)
+	if pack := from.compression(); pack != Off && packs(p.from.region, p.to.region, understood, understood) {
+		pc.wire = n.sizer.size(pack, pc.buf)
+	}
+	sender.crossed(len(pc.buf), pc.wire, receiver)
 	n.mu.Lock()
 	if c.dead {
 		n.mu.Unlock()
