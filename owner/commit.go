@@ -422,6 +422,9 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		r.leave(x)
 		r.mu.Unlock()
 	default:
+		r.mu.Lock()
+		x.index = p.index
+		r.mu.Unlock()
 		if err := r.waitPast(context.Background(), e.ts); err != nil {
 			return err
 		}
