@@ -460,6 +460,9 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 			resp.Oracle = uint64(r.clock.Known())
 		}
 	default:
+		r.mu.Lock()
+		x.index = p.index
+		r.mu.Unlock()
 		if err := r.commitWait(ctx, e.ts); err != nil {
 			go r.settleLate(x, e.ts)
 			return base.Errorf(base.CodeAmbiguous, "group %v: transaction %v is logged at %s, but nobody may be told yet: %v", r.id, x.id, e.ts, err)

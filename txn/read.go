@@ -427,7 +427,7 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	f := fetch{lock: lock}
 	meta := fetch{}
 	for i, k := range keys {
-		if w := t.buf.get(k); w != nil && w.kind != wire.WriteKind_MOVE {
+		if w := t.buf.get(k); w.content() {
 			out[i] = w.row(k)
 			continue
 		}

@@ -191,10 +191,17 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 	t.buffer(w)
 }
 
+// Fence implements kv.Txn.
+func (t *Txn) Fence(key base.Key, to base.RegionID) {
+	if t.buf.get(key) == nil {
+		t.buffer(&write{key: key, kind: wire.WriteKind_FENCE, home: to})
+	}
+}
+
 // Move implements kv.Txn.
 func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 	w := &write{key: key, kind: wire.WriteKind_MOVE}
-	if old := t.buf.get(key); old != nil {
+	if old := t.buf.get(key); old != nil && old.kind != wire.WriteKind_FENCE {
 		if old.kind == wire.WriteKind_DELETE {
 			return
 		}
@@ -211,7 +218,7 @@ func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 // Insert implements kv.Txn.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	w := &write{key: key, kind: wire.WriteKind_INSERT, val: value, home: t.home(home)}
-	if old := t.buf.get(key); old != nil && old.kind != wire.WriteKind_MOVE {
+	if old := t.buf.get(key); old.content() {
 		if old.kind != wire.WriteKind_DELETE {
 			return exists(key)
 		}
