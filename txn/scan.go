@@ -88,7 +88,7 @@ func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, 
 		err = t.readMeta(ctx, &f)
 	} else {
 		t.snapshot(&f)
-		err = f.run(ctx, t)
+		err = f.runAhead(ctx, t)
 	}
 	if err != nil {
 		return kv.ScanResult{}, err
