@@ -43,6 +43,7 @@ type Txn struct {
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
 	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
+	ahead  ahead
 
 	err        error // sticky
 	ended      bool  // committed, or released
@@ -168,7 +169,7 @@ func (t *Txn) release() {
 // Rollback implements kv.Txn.
 func (t *Txn) Rollback(context.Context) {
 	t.release()
-	t.buf = buffer{}
+	t.buf, t.ahead = buffer{}, ahead{}
 	if t.err == nil && t.commitTS == 0 {
 		t.err = base.Errorf(base.CodeInvalid, "transaction %v was rolled back", t.id)
 	}
