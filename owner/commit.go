@@ -207,7 +207,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 	var rd *store.Reader // opened when first needed
 	view := func() *store.Reader {
 		if rd == nil {
-			rd = r.store.NewReader()
+			rd = r.store.NewPointReader()
 		}
 		return rd
 	}
