@@ -34,6 +34,7 @@ func (r *Replica) read(ctx context.Context, q *wire.ReadRequest, resp *wire.Read
 			return err
 		}
 	}
+	r.clock.Learn(base.Timestamp(q.Oracle))
 	if len(q.Need) > 0 {
 		if err := r.waitVector(ctx, q.Need); err != nil {
 			return err
@@ -136,7 +137,7 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
-	return r.waitPast(ctx, base.Timestamp(resp.MaxTs))
+	return r.commitWait(ctx, base.Timestamp(resp.MaxTs))
 }
 
 // readLocking locks the spans and reads what is newest.
@@ -525,5 +526,5 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 	if r.set.Replica(r.id) != r || !r.set.Holds(r.shard) { // it may have been cleared meanwhile
 		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
 	}
-	return resp, r.waitPast(ctx, base.Timestamp(resp.MaxTs))
+	return resp, r.commitWait(ctx, base.Timestamp(resp.MaxTs))
 }

@@ -58,6 +58,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindFinish, s.handleFinish)
 	t.Handle(wire.KindResolve, s.handleResolve)
 	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
+	t.Handle(wire.KindOracle, s.handleOracle)
 	return s
 }
 
