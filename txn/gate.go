@@ -28,8 +28,8 @@ const (
 	gateWait  = 100 * time.Millisecond // longest wait
 )
 
-// enter lets a transaction begin to lock.
-func (g *gate) enter(ctx context.Context) error {
+// enter lets a transaction begin to lock. stop ends the wait as well: the gateway closes.
+func (g *gate) enter(ctx context.Context, stop <-chan struct{}) error {
 	g.mu.Lock()
 	if len(g.queue) == 0 && g.room() {
 		g.inside++
@@ -48,6 +48,8 @@ func (g *gate) enter(ctx context.Context) error {
 	case <-t.C:
 	case <-ctx.Done():
 		err = base.Errorf(base.CodeCanceled, "%v", context.Cause(ctx))
+	case <-stop:
+		err = base.Errorf(base.CodeUnavailable, "the gateway is closing")
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

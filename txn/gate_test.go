@@ -5,13 +5,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/godwitdb/godwit/base"
 )
 
 func TestGateFollowsConflicts(t *testing.T) {
 	var g gate
 	ctx := t.Context()
 	for range 32 {
-		if err := g.enter(ctx); err != nil {
+		if err := g.enter(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -28,7 +30,7 @@ func TestGateFollowsConflicts(t *testing.T) {
 		if i == 1000 {
 			t.Fatalf("the bound stays at %v though all commit", g.limit)
 		}
-		if err := g.enter(ctx); err != nil {
+		if err := g.enter(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 		g.leave(false)
@@ -39,7 +41,7 @@ func TestGateQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate{limit: gateLeast}
 		for range gateLeast {
-			if err := g.enter(t.Context()); err != nil {
+			if err := g.enter(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -47,7 +49,7 @@ func TestGateQueue(t *testing.T) {
 		order := make(chan int, 3)
 		for i := range 3 {
 			go func() {
-				if g.enter(t.Context()) == nil {
+				if g.enter(t.Context(), nil) == nil {
 					order <- i
 				}
 			}()
@@ -71,10 +73,17 @@ func TestGateQueue(t *testing.T) {
 		// Who gives up leaves nothing behind.
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error)
-		go func() { gone <- g.enter(ctx) }()
+		go func() { gone <- g.enter(ctx, nil) }()
 		synctest.Wait()
 		cancel()
 		if err := <-gone; err == nil || g.inside != 3 || len(g.queue) != 0 {
+			t.Fatalf("%v; %d inside, %d waiting", err, g.inside, len(g.queue))
+		}
+		stop := make(chan struct{})
+		go func() { gone <- g.enter(t.Context(), stop) }()
+		synctest.Wait()
+		close(stop)
+		if err := <-gone; base.CodeOf(err) != base.CodeUnavailable || g.inside != 3 || len(g.queue) != 0 {
 			t.Fatalf("%v; %d inside, %d waiting", err, g.inside, len(g.queue))
 		}
 	})

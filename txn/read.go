@@ -49,7 +49,7 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 		}
 	}
 	if f.lock != kv.LockNone && !t.entered && !t.ended {
-		if err := t.db.gate.enter(ctx); err != nil {
+		if err := t.db.gate.enter(ctx, t.db.stopc); err != nil {
 			return err
 		}
 		t.entered = true
