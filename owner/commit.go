@@ -155,7 +155,8 @@ type evaluation struct {
 	handover []base.Span
 	since    base.Timestamp // commit above this (C2)
 	foreign  []*wire.Foreign
-	counted  bool // the policy has been told
+	need     []*wire.GroupIndex // to be applied here before what was found counts
+	counted  bool               // the policy has been told
 
 	ts, hi base.Timestamp
 }
@@ -174,6 +175,12 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 	for {
 		// The view is newer than every lock held, so what it says stays true until they are released.
 		gaps, soft, err := e.look(x)
+		if len(e.need) > 0 {
+			if err := e.r.waitVector(ctx, e.need); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -216,7 +223,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			rd.Close()
 		}
 	}()
-	e.writes, e.foreign, e.handover, e.since = e.q.Writes[:0:0], nil, nil, 0
+	e.writes, e.foreign, e.need, e.handover, e.since = e.q.Writes[:0:0], nil, nil, nil, 0
 	var exists base.Key
 	var movers []*wire.Write // as handover: whose gaps those are, if they can be left out
 	for _, w := range e.q.Writes {
@@ -235,6 +242,9 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 		if p.owner != r.id {
 			e.foreign = append(e.foreign, p.foreign(w.Key))
 			continue
+		}
+		if !p.found {
+			e.need = append(e.need, r.missing(p.writer)...)
 		}
 		e.since = max(e.since, p.since)
 		there := p.found && !p.v.Tombstone

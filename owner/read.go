@@ -123,10 +123,7 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 			return err
 		}
 	}
-	rd := r.store.NewPointReader()
-	defer rd.Close()
-	g := r.newGather(rd, q, ts, resp)
-	if err := g.run(); err != nil {
+	if _, err := r.gather(ctx, resp, func(rd *store.Reader) *gather { return r.newGather(rd, q, ts, resp) }); err != nil {
 		return err
 	}
 	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared meanwhile
@@ -177,14 +174,15 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	// Ownership is looked up after the wait (C3): whoever had the locks may have given parts away.
-	rd := r.store.NewPointReader()
-	defer rd.Close()
-	g := r.newGather(rd, q, base.MaxTimestamp, resp)
-	g.keep = mode == lock.Exclusive
-	if q.Limit > 0 {
-		g.only = spans
-	}
-	if err := g.run(); err != nil {
+	g, err := r.gather(ctx, resp, func(rd *store.Reader) *gather {
+		g := r.newGather(rd, q, base.MaxTimestamp, resp)
+		g.keep = mode == lock.Exclusive
+		if q.Limit > 0 {
+			g.only = spans
+		}
+		return g
+	})
+	if err != nil {
 		return err
 	}
 	if mode == lock.Exclusive || allPoints(q.Spans) {
@@ -265,12 +263,13 @@ type gather struct {
 	resp  *wire.ReadResponse
 	rows  int // rows found, absent keys not counted
 	bytes int
-	max   int       // bytes
-	seen  int       // keys looked at
-	keep  bool      // note places in found: the read holds exclusive locks
-	found []seenKey // at most maxSeen
-	kvs   []wire.KV // room for rows
-	arena []byte    // room for keys and values
+	max   int                // bytes
+	seen  int                // keys looked at
+	keep  bool               // note places in found: the read holds exclusive locks
+	found []seenKey          // at most maxSeen
+	need  []*wire.GroupIndex // to be applied here before any of it counts
+	kvs   []wire.KV          // room for rows
+	arena []byte             // room for keys and values
 }
 
 func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse) *gather {
@@ -279,6 +278,23 @@ func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Times
 		g.max = r.cfg.MaxBytes
 	}
 	return g
+}
+
+// gather reads, again while what it was read from is not complete here.
+func (r *Replica) gather(ctx context.Context, resp *wire.ReadResponse, begin func(*store.Reader) *gather) (*gather, error) {
+	for {
+		rd := r.store.NewPointReader()
+		g := begin(rd)
+		err := g.run()
+		rd.Close()
+		if err != nil || len(g.need) == 0 {
+			return g, err
+		}
+		if err := r.waitVector(ctx, g.need); err != nil {
+			return nil, err
+		}
+		resp.Rows, resp.Foreign, resp.Resume, resp.ResumeSpan, resp.MaxTs = nil, nil, nil, 0, 0
+	}
 }
 
 func (g *gather) full() bool {
@@ -390,6 +406,9 @@ func (g *gather) point(key base.Key) error {
 		g.resp.Foreign = append(g.resp.Foreign, p.foreign(key))
 		return nil
 	}
+	if !p.found {
+		g.need = append(g.need, g.r.missing(p.writer)...)
+	}
 	g.saw(key, &p)
 	v, ok := p.v, p.found
 	if ok && v.TS > g.ts {
@@ -446,6 +465,10 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 			foreign++
 			g.resp.Foreign = append(g.resp.Foreign, &wire.Foreign{
 				Span: &wire.Span{Start: s.span.Start, End: s.span.End}, Group: uint32(s.owner), Since: s.since})
+			return
+		}
+		for _, w := range s.since {
+			g.need = append(g.need, g.r.missing(base.GroupIndex{Region: base.RegionID(w.Region), Index: w.Index})...)
 		}
 	}}
 	for it.Next() {

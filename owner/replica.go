@@ -25,6 +25,10 @@ type Replica struct {
 	store  *store.Store
 	clock  *clock.Clock
 
+	// vouched is, by the region of another group of the shard, up to which entry of its log all that the log names is
+	// applied here.
+	vouched [16]atomic.Uint64
+
 	attached chan struct{} // closed once group is set
 	group    Consensus
 	closing  chan struct{}
