@@ -134,6 +134,7 @@ func (b *builder) aheadInsert(ctx *sql.Context, s *Session, n *plan.InsertInto) 
 			keys = keys || r.ForeignKey.IsSelfReferential() && !s.blind
 		}
 	}
+	s.stable = stableSubqueries(ctx, n.Source, []*sqlTable{st}, fk)
 	if fk == nil && !keys {
 		return
 	}
@@ -288,6 +289,7 @@ func (b *builder) aheadDelete(ctx *sql.Context, s *Session, n *plan.DeleteFrom) 
 		}
 	}
 	if len(parts) == 0 {
+		s.stable = stableSubqueries(ctx, n.Child, tablesIn(n.Child))
 		return
 	}
 	s.ahead = &aheadPlan{belowTriggers(n.Child), func(_ *sql.Context, row sql.Row) (out []aheadTask) {
@@ -324,6 +326,7 @@ func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
 	}
 	t.st, t.keys = tableOf(dest), true
 	source, ok := belowTriggers(node).(*plan.UpdateSource)
+	s.stable = ok && stableSubqueries(ctx, source, tablesIn(source), t.fk)
 	if !ok || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore || b.dependent(ctx, source, t.fk, source != node) {
 		return
 	}
@@ -384,4 +387,45 @@ func (b *builder) dependent(ctx *sql.Context, n *plan.UpdateSource, fk *plan.For
 		})
 	}
 	return sub && (triggers || fk != nil && len(fk.RefActions) > 0) || triggers && usesVariables(ctx, exprs)
+}
+
+// newKey is a foreign key that is being made for the rows that there are.
+type newKey struct {
+	st *sqlTable
+	fk *plan.ForeignKeyEditor
+}
+
+// aheadForeignKey looks at the parents of all rows of a table that gets a foreign key.
+func (b *builder) aheadForeignKey(ctx *sql.Context, s *Session, d sql.ForeignKeyConstraint) {
+	snap, err := s.snapshot(ctx)
+	if err != nil || b.g.noAhead {
+		return
+	}
+	child, parent := snap.table(d.Database, d.Table), snap.table(d.ParentDatabase, d.ParentTable)
+	if child == nil || parent == nil {
+		return
+	}
+	ct, pt := newSQLTable(b.g, child), newSQLTable(b.g, parent)
+	ix, ok, err := plan.FindFKIndexWithPrefix(ctx, pt, d.ParentColumns, true)
+	if err != nil || !ok {
+		return
+	}
+	m := plan.ForeignKeyRowMapper{Index: ix, Updater: pt.editor(ctx), SourceSch: ct.full}
+	if m.IndexPositions, m.AppendTypes, err = plan.FindForeignKeyColMapping(ctx, d.Name, ct, d.Columns, d.ParentColumns, ix); err != nil {
+		return
+	}
+	if m.TargetTypeConversions, err = plan.GetForeignKeyTypeConversions(pt.full, ct.full, d, plan.ChildToParent); err != nil {
+		return
+	}
+	s.newKey = &newKey{ct, &plan.ForeignKeyEditor{Schema: ct.full, References: []*plan.ForeignKeyReferenceHandler{{ForeignKey: d, RowMapper: m}}}}
+}
+
+// checked reads the rows of a table for the check of a foreign key that it gets.
+func (k *newKey) checked(s *Session, t *sqlTable, it sql.RowIter) sql.RowIter {
+	if k == nil || t.t.desc.ID != k.st.t.desc.ID || t.cols != nil {
+		return it
+	}
+	return &aheadIter{RowIter: it, s: s, p: &aheadPlan{forecast: func(_ *sql.Context, row sql.Row) []aheadTask {
+		return []aheadTask{{st: k.st, fk: k.fk, row: row}}
+	}}}
 }
