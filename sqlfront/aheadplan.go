@@ -1,6 +1,7 @@
 package sqlfront
 
 import (
+	"context"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -57,12 +58,15 @@ func (b *builder) aheadInsert(ctx *sql.Context, s *Session, n *plan.InsertInto) 
 		return // a row may depend on what became of the one before it
 	}
 	dups = dups && plainExpressions(ctx, updates)
-	side := sql.NewEmptyContext() // keeps warnings to itself
+	var side *sql.Context
+	if dups {
+		side = sql.NewEmptyContext() // keeps warnings to itself
+	}
 	s.ahead = &aheadPlan{source, func(ctx *sql.Context, row sql.Row) []aheadTask {
 		if len(row) < len(st.t.cols) {
 			return nil
 		}
-		row = st.t.converted(side, row[len(row)-len(st.t.cols):], n.Ignore)
+		row = st.t.converted(ctx.Context, row[len(row)-len(st.t.cols):], n.Ignore)
 		t := aheadTask{st: st, fk: fk, row: row, keys: keys}
 		switch {
 		case n.IsReplace && fk != nil && len(fk.RefActions) > 0:
@@ -82,7 +86,7 @@ func (b *builder) aheadInsert(ctx *sql.Context, s *Session, n *plan.InsertInto) 
 }
 
 // converted is a row to insert as the engine will convert it to the types of the table.
-func (t *table) converted(ctx *sql.Context, row sql.Row, ignore bool) sql.Row {
+func (t *table) converted(ctx context.Context, row sql.Row, ignore bool) sql.Row {
 	out := row.Copy()
 	for i, c := range t.cols {
 		if out[i] == nil {
@@ -311,7 +315,7 @@ func (b *builder) aheadForeignKey(ctx *sql.Context, s *Session, d sql.ForeignKey
 		return
 	}
 	child, parent := snap.table(d.Database, d.Table), snap.table(d.ParentDatabase, d.ParentTable)
-	if child == nil || parent == nil {
+	if child == nil || parent == nil || len(d.Columns) != len(d.ParentColumns) {
 		return
 	}
 	ct, pt := newSQLTable(b.g, child), newSQLTable(b.g, parent)
