@@ -166,6 +166,9 @@ type Txn interface {
 	// leader of that region's group is its owner from then on. It rides on a buffered write of the key, if there is one. Rows that
 	// are absent, or at home there already, are left as they are.
 	Move(key base.Key, to base.RegionID, opts MoveOptions)
+	// Fence makes a region the owner of the gap from a key on up to the next one, if the key is absent when the
+	// transaction commits: what is inserted there then costs that region no trip. A later write of the key takes its place.
+	Fence(key base.Key, to base.RegionID)
 	// Delete buffers a delete; deleting an absent key is no error.
 	Delete(key base.Key)
 	// Pin makes Commit fail with CodeSchemaChanged if one of the meta-shard keys has

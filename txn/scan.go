@@ -86,8 +86,7 @@ func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, 
 	var err error
 	if spans[0].Start.Shard() == base.MetaShard && req.Lock != kv.LockExclusive {
 		err = t.readMeta(ctx, &f)
-	} else {
-		t.snapshot(&f)
+	} else if err = t.snapshot(ctx, &f); err == nil {
 		err = f.runAhead(ctx, t)
 	}
 	if err != nil {

@@ -364,6 +364,9 @@ func (t *txn) Pin(ts base.Timestamp, keys ...base.Key) {
 	}
 }
 
+// Fence implements kv.Txn: here nobody owns gaps.
+func (t *txn) Fence(base.Key, base.RegionID) {}
+
 func (t *txn) Savepoint() int {
 	t.saves = append(t.saves, len(t.log))
 	return len(t.saves) - 1
