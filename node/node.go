@@ -37,8 +37,15 @@ const (
 	recIdentity = "identity"
 	recTopology = "topology"
 	recUUID     = "uuid"
+	recClock    = "clock"   // the mode last taken over
 	recFounded  = "founded" // set once the groups of a founding node have begun
 )
+
+// clockRecord is the clock mode that a node was last in.
+type clockRecord struct {
+	Mode  clock.Mode `json:"mode"`
+	Epoch uint64     `json:"epoch"`
+}
 
 // Node is one running process of a cluster, or one of several in a [Local].
 type Node struct {
@@ -80,9 +87,13 @@ type Parts struct {
 	Identity  *cluster.Identity
 	Transport wan.Transport
 	Source    clock.Source
-	Log       *slog.Logger
-	GCAge     time.Duration
-	Seed      uint64
+	// SourceName names it for people; nil: fixed.
+	SourceName func() string
+	// NoFence has the node use its clock although it was found wrong: for tests of what that breaks.
+	NoFence bool
+	Log     *slog.Logger
+	GCAge   time.Duration
+	Seed    uint64
 	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
 	Homes *home.Params
 	// SQLListen is where MySQL clients connect; empty serves no SQL.
@@ -110,7 +121,8 @@ func newNode(log *slog.Logger) *Node {
 
 func (n *Node) assemble(p Parts) (err error) {
 	n.mu.Lock()
-	n.store, n.ident, n.trans, n.clock = p.Store, p.Identity, p.Transport, clock.New(p.Source)
+	steady := clock.NewSteady(p.Source)
+	n.store, n.ident, n.trans, n.clock = p.Store, p.Identity, p.Transport, clock.New(steady)
 	n.mu.Unlock()
 	n.closeFirst(p.Transport.Close)
 	stored, err := storedTopology(p.Store)
@@ -148,6 +160,11 @@ func (n *Node) assemble(p Parts) (err error) {
 	n.host = host
 	n.mu.Unlock()
 	n.owners = owner.NewSet(oc)
+	var last clockRecord
+	if _, err := loadJSON(p.Store, recClock, &last); err != nil {
+		return err
+	}
+	n.clock.Wait(n.owners, last.Mode, last.Epoch)
 	n.reps = &replicas{set: n.owners, host: n.host, dir: dir, store: p.Store, left: map[base.ShardID]bool{}}
 	c := cluster.New(cluster.Options{
 		Self: p.Identity.Node, Identity: p.Identity, Transport: p.Transport, Clock: n.clock, Replicas: n.reps, Logger: p.Log, Stored: stored,
@@ -158,7 +175,15 @@ func (n *Node) assemble(p Parts) (err error) {
 		},
 		SaveTopology: func(t *base.Topology) error { return saveJSON(p.Store, recTopology, t) },
 		Local:        n.describe,
-		Answer:       n.answer,
+		Steady:       steady,
+		SourceName:   p.SourceName,
+		NoFence:      p.NoFence,
+		KeepMode: func(m clock.Mode, epoch uint64) {
+			if err := saveJSON(p.Store, recClock, clockRecord{m, epoch}); err != nil && !n.stopped() {
+				n.log.Warn("the clock mode could not be kept for the next start", "err", err)
+			}
+		},
+		Answer: n.answer,
 	})
 	n.mu.Lock()
 	n.cluster, dir.Cluster = c, c
