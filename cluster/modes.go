@@ -84,7 +84,7 @@ func (c *Cluster) word(to base.NodeID, leads bool) *wire.ClockWord {
 		Fenced: c.o.Clock.Fenced(), Life: k.life, Source: c.sourceName()}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	w.Seen, w.Unsure = uint64(c.seen(latest)), k.verdict == clock.Unsure
+	w.Seen, w.Unsure = uint64(c.seen()), k.verdict == clock.Unsure
 	if x := k.words[to]; x != nil {
 		w.Echo, w.EchoLife, w.EchoSent = x.RawEarliest, x.Life, x.sent
 	}
@@ -97,7 +97,8 @@ func (c *Cluster) word(to base.NodeID, leads bool) *wire.ClockWord {
 }
 
 // seen is at or above all that this node acknowledged; mu is held.
-func (c *Cluster) seen(latest base.Timestamp) base.Timestamp {
+func (c *Cluster) seen() base.Timestamp {
+	latest := c.o.Clock.Latest()
 	if c.o.Clock.Fenced() {
 		latest = c.clocks.fencedAt
 	}
@@ -129,6 +130,7 @@ func (c *Cluster) onWord(from base.NodeID, m *wire.Pulse, now time.Time) bool {
 	k.mu.Lock()
 	k.words[from] = x
 	k.mu.Unlock()
+	c.judge(now) // before it may issue
 	if w.OrderMode != 0 {
 		c.o.Clock.Learn(base.Timestamp(w.Oracle))
 		c.o.Clock.SetLimit(time.Duration(w.LimitNs))
@@ -161,8 +163,11 @@ func (c *Cluster) keepMode() {
 
 // judge compares this node's clock with all that were heard of lately.
 func (c *Cluster) judge(now time.Time) {
+	if c.o.NoFence {
+		return
+	}
 	k := c.clocks
-	_, latest, _, _, _ := c.bounds()
+	latest := c.o.Clock.Latest()
 	leads := c.o.Replicas.Leased(base.MetaGroup)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -181,7 +186,7 @@ func (c *Cluster) judge(now time.Time) {
 	switch {
 	case k.verdict != clock.Fine:
 		k.fineSince = time.Time{}
-		if k.verdict == clock.Wrong && !fenced && !c.o.NoFence {
+		if k.verdict == clock.Wrong && !fenced {
 			if mode, _ := c.o.Clock.Mode(); mode == clock.GClock || mode == clock.Dual {
 				k.fencedAt = max(k.fencedAt, latest)
 			}
@@ -199,13 +204,13 @@ func (c *Cluster) judge(now time.Time) {
 			c.o.Clock.Fence(false)
 		}
 	}
-	c.o.Clock.Slew()
 }
 
 // tickClock does, before each pulse, what time demands. It reports whether this node leads the meta group.
 func (c *Cluster) tickClock(ctx context.Context) bool {
 	now := time.Now()
 	c.judge(now)
+	c.o.Clock.Slew()
 	k := c.clocks
 	if !c.o.Replicas.Leased(base.MetaGroup) {
 		k.mu.Lock()
@@ -271,7 +276,7 @@ func (c *Cluster) clockFacts(now time.Time, order *wire.ClockOrder, policy clock
 		x := clock.NodeFacts{Node: n.ID, Live: true}
 		if n.ID == c.o.Self {
 			x.Heard, x.Mode, x.Epoch, x.Earliest, x.Latest, x.Bound = now, mode, epoch, earliest, latest, bound
-			x.Seen, x.Fenced, x.Unsure = c.seen(latest), c.o.Clock.Fenced(), k.verdict == clock.Unsure
+			x.Seen, x.Fenced, x.Unsure = c.seen(), c.o.Clock.Fenced(), k.verdict == clock.Unsure
 			f.Nodes = append(f.Nodes, x)
 			continue
 		}

@@ -62,6 +62,7 @@ type Node struct {
 	sql     *sqlfront.Server
 	homes   *homes // nil: rows move only by statements
 	mover   *txn.Mover
+	samples func() map[string]uint64 // counts of the time server's answers; nil: there is none
 	movable atomic.Pointer[func(base.Key) bool]
 	stats   *obs.Statements
 	began   time.Time
@@ -121,8 +122,13 @@ func newNode(log *slog.Logger) *Node {
 
 func (n *Node) assemble(p Parts) (err error) {
 	n.mu.Lock()
-	steady := clock.NewSteady(p.Source)
-	n.store, n.ident, n.trans, n.clock = p.Store, p.Identity, p.Transport, clock.New(steady)
+	src := p.Source
+	var steady *clock.Steady
+	if !p.NoFence {
+		steady = clock.NewSteady(src)
+		src = steady
+	}
+	n.store, n.ident, n.trans, n.clock = p.Store, p.Identity, p.Transport, clock.New(src)
 	n.mu.Unlock()
 	n.closeFirst(p.Transport.Close)
 	stored, err := storedTopology(p.Store)
@@ -229,7 +235,7 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings()}}
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.clockSettings()}}
 	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
@@ -442,7 +448,8 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 func (n *Node) Register(mux *http.ServeMux) {
 	n.cluster.Register(mux)
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(n.stats, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
+	reg.MustRegister(n.stats, clockCollector{n}, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)
 }
