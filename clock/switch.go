@@ -54,7 +54,7 @@ type NodeFacts struct {
 	Mode     Mode
 	Epoch    uint64
 	Earliest base.Timestamp
-	Latest   base.Timestamp
+	Latest   base.Timestamp // about what it is now
 	Seen     base.Timestamp // at or above all it acknowledged
 	Bound    time.Duration
 	Fenced   bool
@@ -126,7 +126,7 @@ func (s *Switch) Decide(f *Facts) Order {
 			return Order{Blocked: bad}
 		}
 		for i := range f.Nodes {
-			if n := &f.Nodes[i]; n.Live && n.Mode != None && f.Oracle > n.Latest.Add(slack) {
+			if n := &f.Nodes[i]; n.Live && n.Mode != None && f.Oracle > n.Latest.Add(slack+2*n.Bound) {
 				return Order{Blocked: fmt.Sprintf("the oracle is %s ahead of node %d's clock, which catches up", f.Oracle.Sub(n.Latest).Round(time.Millisecond), n.Node)}
 			}
 		}

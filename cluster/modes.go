@@ -285,6 +285,7 @@ func (c *Cluster) clockFacts(now time.Time, order *wire.ClockOrder, policy clock
 		if w != nil {
 			x.Heard, x.Mode, x.Epoch, x.Earliest, x.Latest, x.Seen = w.at, clock.Mode(w.Mode), w.Epoch, base.Timestamp(w.Earliest), base.Timestamp(w.Latest), base.Timestamp(w.Seen)
 			x.Bound, x.Fenced, x.Unsure = x.Latest.Sub(x.Earliest)/2, w.Fenced, w.Unsure
+			x.Latest = x.Latest.Add(now.Sub(w.at) + c.RTT(n.ID)/2) // about what it is now
 			if w.at.After(since) {
 				since = w.at
 			}
