@@ -63,6 +63,7 @@ type Clock struct {
 	oracle Oracle
 	rounds rounds
 	known  atomic.Uint64 // the oracle has reached it
+	past   atomic.Uint64 // everything at or below it is settled for good, whatever becomes of this node
 	hops   atomic.Int32  // of a trip to the oracle
 	virt   atomic.Pointer[anchored]
 

@@ -194,9 +194,27 @@ const (
 	slewDown = 0.5
 )
 
-// Slew lets the virtual clock run a little faster or slower, so that it does not drift away from true time while
+// Tick is to be called a few times a second.
+func (c *Clock) Tick() {
+	c.slew()
+	// What is settled once stays so: a node that has lost its right can still show what is old.
+	st, t := c.st.Load(), time.Now()
+	past := base.MaxTimestamp
+	if st.mode != GTM {
+		now, bound := c.read(t)
+		past = now.Add(-bound).Prev()
+	}
+	if st.mode != GClock {
+		past = min(past, c.Known())
+	}
+	if st.mode != None && (!st.fenced || st.mode == GTM) && c.granted(t) && c.st.Load() == st {
+		raise(&c.past, uint64(past))
+	}
+}
+
+// slew lets the virtual clock run a little faster or slower, so that it does not drift away from true time while
 // the source can be trusted. It is for the distance only: nothing is decided by where the source stands.
-func (c *Clock) Slew() {
+func (c *Clock) slew() {
 	st := c.st.Load()
 	old := c.virt.Load()
 	if !st.virtual || old == nil {
@@ -400,6 +418,9 @@ func (c *Clock) Settling(ts base.Timestamp) {
 
 // Settled is Settle that does not wait: it reports whether ts is settled already.
 func (c *Clock) Settled(ts base.Timestamp) bool {
+	if uint64(ts) <= c.past.Load() {
+		return true
+	}
 	st := c.st.Load()
 	t := time.Now()
 	if st.mode == None || st.fenced && st.mode != GTM || !c.granted(t) {

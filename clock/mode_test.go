@@ -292,7 +292,7 @@ func TestVirtual(t *testing.T) {
 		src.Jump(time.Hour)
 		for range 200 {
 			time.Sleep(100 * time.Millisecond)
-			c.Slew()
+			c.Tick()
 		}
 		if d := c.Latest().Sub(base.FromTime(time.Now())); d.Abs() > 100*time.Millisecond {
 			t.Errorf("after 20 s the virtual clock is still %s away", d)

@@ -210,7 +210,7 @@ func (c *Cluster) judge(now time.Time) {
 func (c *Cluster) tickClock(ctx context.Context) bool {
 	now := time.Now()
 	c.judge(now)
-	c.o.Clock.Slew()
+	c.o.Clock.Tick()
 	k := c.clocks
 	if !c.o.Replicas.Leased(base.MetaGroup) {
 		k.mu.Lock()
