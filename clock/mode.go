@@ -413,7 +413,7 @@ func (c *Clock) Settling(ts base.Timestamp) {
 	if st.mode <= GClock || c.Known() >= ts || ts.Sub(c.Latest()) > ahead {
 		return
 	}
-	c.rounds.begin(c, ts)
+	c.rounds.begin(c, ts, false)
 }
 
 // Settled is Settle that does not wait: it reports whether ts is settled already.

@@ -1,7 +1,7 @@
 // Package timeserver tells machines of a region what time it is, over UDP, and asks for it: the paper's time source of a
 // regional cluster, polled every millisecond.
 //
-// A question is 24 bytes: magic, a number that only its asker knows. The answer repeats both and adds the server's clock
+// A question is magic, a number that only its asker knows, and zeros up to the length of an answer, which repeats both and adds the server's clock
 // and its bound. The number makes answers to earlier questions, and those that somebody made up, worthless.
 package timeserver
 
