@@ -207,7 +207,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 	var rd *store.Reader // opened when first needed
 	view := func() *store.Reader {
 		if rd == nil {
-			rd = r.store.NewReader()
+			rd = r.store.NewPointReader()
 		}
 		return rd
 	}
@@ -460,6 +460,9 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 			resp.Oracle = uint64(r.clock.Known())
 		}
 	default:
+		r.mu.Lock()
+		x.index = p.index
+		r.mu.Unlock()
 		if err := r.commitWait(ctx, e.ts); err != nil {
 			go r.settleLate(x, e.ts)
 			return base.Errorf(base.CodeAmbiguous, "group %v: transaction %v is logged at %s, but nobody may be told yet: %v", r.id, x.id, e.ts, err)

@@ -408,7 +408,9 @@ func (r *Replica) promise(want base.Timestamp) base.Timestamp {
 	want = min(want, l.leaseEnd.Prev())
 	l.floor = max(l.floor, want)
 	for x := range r.pending {
-		want = min(want, x.ts.Prev())
+		if x.index == 0 || x.index > r.applied.Load() { // else it is visible, and only its commit wait goes on: who reads it does the same
+			want = min(want, x.ts.Prev())
+		}
 	}
 	l.told = max(l.told, want)
 	if uint64(want) > r.closed.Load() {

@@ -123,14 +123,14 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 			return err
 		}
 	}
-	rd := r.store.NewReader()
+	rd := r.store.NewPointReader()
 	defer rd.Close()
-	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared
-		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
-	}
 	g := r.newGather(rd, q, ts, resp)
 	if err := g.run(); err != nil {
 		return err
+	}
+	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared meanwhile
+		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
 	}
 	if allPoints(q.Spans) {
 		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
@@ -177,7 +177,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	// Ownership is looked up after the wait (C3): whoever had the locks may have given parts away.
-	rd := r.store.NewReader()
+	rd := r.store.NewPointReader()
 	defer rd.Close()
 	g := r.newGather(rd, q, base.MaxTimestamp, resp)
 	g.keep = mode == lock.Exclusive
@@ -489,15 +489,15 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 		return nil, base.Errorf(base.CodeTooLate, "shard %d is complete up to %s at node %d, not %s", r.shard, c, r.cfg.Self, ts)
 	}
 	resp := &wire.ReadResponse{}
-	rd := r.store.NewReader()
+	rd := r.store.NewPointReader()
 	defer rd.Close()
-	if !r.set.Holds(r.shard) { // it may have been cleared before this view of it
-		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
-	}
 	g := r.newGather(rd, q, ts, resp)
 	g.all = true
 	if err := g.run(); err != nil {
 		return nil, err
+	}
+	if r.set.Replica(r.id) != r || !r.set.Holds(r.shard) { // it may have been cleared meanwhile
+		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
 	}
 	return resp, r.readWait(ctx, base.Timestamp(resp.MaxTs))
 }

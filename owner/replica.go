@@ -92,6 +92,7 @@ type txnState struct {
 	calls    int       // requests being served; guarded by mu as all below
 	phase    phase
 	ts       base.Timestamp // assigned commit timestamp, or lo of the vote
+	index    uint64         // log entry of the commit, once it is known
 	hi       base.Timestamp // upper bound of the vote
 	since    time.Time      // when prepared
 	keys     []base.Key     // of its writes, sorted; set with phase

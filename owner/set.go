@@ -411,7 +411,7 @@ func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
 	if !s.Holds(shard) {
 		return 0, false
 	}
-	rd := s.cfg.Store.NewReader()
+	rd := s.cfg.Store.NewPointReader()
 	defer rd.Close()
 	p, err := locate(rd, key)
 	return p.owner, err == nil

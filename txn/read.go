@@ -427,7 +427,7 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	f := fetch{lock: lock}
 	meta := fetch{}
 	for i, k := range keys {
-		if w := t.buf.get(k); w != nil && w.kind != wire.WriteKind_MOVE {
+		if w := t.buf.get(k); w.content() {
 			out[i] = w.row(k)
 			continue
 		}
@@ -448,7 +448,7 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 		if err := t.snapshot(ctx, &f); err != nil {
 			return nil, t.failed(err)
 		}
-		if err := f.run(ctx, t); err != nil {
+		if err := f.runAhead(ctx, t); err != nil {
 			return nil, t.failed(err)
 		}
 		// Answers are bounded: what did not fit is asked again.

@@ -87,7 +87,7 @@ func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, 
 	if spans[0].Start.Shard() == base.MetaShard && req.Lock != kv.LockExclusive {
 		err = t.readMeta(ctx, &f)
 	} else if err = t.snapshot(ctx, &f); err == nil {
-		err = f.run(ctx, t)
+		err = f.runAhead(ctx, t)
 	}
 	if err != nil {
 		return kv.ScanResult{}, err

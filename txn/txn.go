@@ -43,6 +43,7 @@ type Txn struct {
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
 	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
+	ahead  ahead
 
 	err        error // sticky
 	ended      bool  // committed, or released
@@ -168,7 +169,7 @@ func (t *Txn) release() {
 // Rollback implements kv.Txn.
 func (t *Txn) Rollback(context.Context) {
 	t.release()
-	t.buf = buffer{}
+	t.buf, t.ahead = buffer{}, ahead{}
 	if t.err == nil && t.commitTS == 0 {
 		t.err = base.Errorf(base.CodeInvalid, "transaction %v was rolled back", t.id)
 	}
@@ -191,10 +192,17 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 	t.buffer(w)
 }
 
+// Fence implements kv.Txn.
+func (t *Txn) Fence(key base.Key, to base.RegionID) {
+	if t.buf.get(key) == nil {
+		t.buffer(&write{key: key, kind: wire.WriteKind_FENCE, home: to})
+	}
+}
+
 // Move implements kv.Txn.
 func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 	w := &write{key: key, kind: wire.WriteKind_MOVE}
-	if old := t.buf.get(key); old != nil {
+	if old := t.buf.get(key); old != nil && old.kind != wire.WriteKind_FENCE {
 		if old.kind == wire.WriteKind_DELETE {
 			return
 		}
@@ -211,7 +219,7 @@ func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 // Insert implements kv.Txn.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	w := &write{key: key, kind: wire.WriteKind_INSERT, val: value, home: t.home(home)}
-	if old := t.buf.get(key); old != nil && old.kind != wire.WriteKind_MOVE {
+	if old := t.buf.get(key); old.content() {
 		if old.kind != wire.WriteKind_DELETE {
 			return exists(key)
 		}

@@ -26,6 +26,8 @@ const (
 )
 
 // A MOVE changes nothing but the home of a row that is there, or its pin; it is logged with the value found.
+// FENCE makes its home region the owner of the gap from an absent key on. Where that changes the owner it is logged as the
+// DELETE that it is to all replicas: a tombstone with a label.
 type WriteKind int32
 
 const (
@@ -33,6 +35,7 @@ const (
 	WriteKind_INSERT WriteKind = 1
 	WriteKind_DELETE WriteKind = 2
 	WriteKind_MOVE   WriteKind = 3
+	WriteKind_FENCE  WriteKind = 4
 )
 
 // Enum value maps for WriteKind.
@@ -42,12 +45,14 @@ var (
 		1: "INSERT",
 		2: "DELETE",
 		3: "MOVE",
+		4: "FENCE",
 	}
 	WriteKind_value = map[string]int32{
 		"PUT":    0,
 		"INSERT": 1,
 		"DELETE": 2,
 		"MOVE":   3,
+		"FENCE":  4,
 	}
 )
 
@@ -3805,14 +3810,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
-	"\bmessages\x18\x12 \x01(\x04R\bmessages*6\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages*A\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
 	"\x06INSERT\x10\x01\x12\n" +
 	"\n" +
 	"\x06DELETE\x10\x02\x12\b\n" +
-	"\x04MOVE\x10\x03*#\n" +
+	"\x04MOVE\x10\x03\x12\t\n" +
+	"\x05FENCE\x10\x04*#\n" +
 	"\x03Pin\x12\b\n" +
 	"\x04KEEP\x10\x00\x12\a\n" +
 	"\x03PIN\x10\x01\x12\t\n" +
