@@ -124,6 +124,7 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	}
 	l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.told = max(l.told, r.rep.closed, base.Timestamp(r.closed.Load()))
+	l.issued = max(l.issued, all)
 	if err := r.lockPrepared(); err != nil {
 		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
 		return

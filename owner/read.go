@@ -134,7 +134,7 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
-	return r.commitWait(ctx, base.Timestamp(resp.MaxTs))
+	return r.readWait(ctx, base.Timestamp(resp.MaxTs))
 }
 
 // readLocking locks the spans and reads what is newest.
@@ -549,5 +549,5 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 	if r.set.Replica(r.id) != r || !r.set.Holds(r.shard) { // it may have been cleared meanwhile
 		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
 	}
-	return resp, r.commitWait(ctx, base.Timestamp(resp.MaxTs))
+	return resp, r.readWait(ctx, base.Timestamp(resp.MaxTs))
 }

@@ -318,6 +318,16 @@ func (r *Replica) commitWait(ctx context.Context, ts base.Timestamp) error {
 	return r.clock.Settle(ctx, ts)
 }
 
+// readWait is commitWait for what was read, which takes its time only where this node may not act at all.
+func (r *Replica) readWait(ctx context.Context, ts base.Timestamp) error {
+	if r.clock.Settled(ts) || r.cfg.Alone() && ts <= r.clock.Seen() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.EnterTimeout)
+	defer cancel()
+	return r.clock.Settle(ctx, ts)
+}
+
 // life is a context that ends with the replica.
 func (r *Replica) life() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())

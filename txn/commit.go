@@ -418,7 +418,9 @@ func (t *Txn) movedAway(g base.GroupID, resp *wire.CommitResponse) {
 
 // settled is commit wait at the coordinator.
 func (t *Txn) settled(ctx context.Context, ts base.Timestamp) error {
-	if err := t.db.settle(context.WithoutCancel(ctx), ts); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.db.cfg.AmbiguousTimeout)
+	defer cancel()
+	if err := t.db.settle(ctx, ts); err != nil {
 		return base.Errorf(base.CodeAmbiguous, "transaction %v committed at %s, but the wait for its timestamp was cut short: %v", t.id, ts, err)
 	}
 	return nil

@@ -2479,18 +2479,22 @@ type ClockWord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Mode          uint32                 `protobuf:"varint,1,opt,name=mode,proto3" json:"mode,omitempty"` // in force at the sender: its acknowledgement
 	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Earliest      uint64                 `protobuf:"varint,3,opt,name=earliest,proto3" json:"earliest,omitempty"` // by the source, read when this is sent
+	Earliest      uint64                 `protobuf:"varint,3,opt,name=earliest,proto3" json:"earliest,omitempty"` // bounds of true time when this was sent
 	Latest        uint64                 `protobuf:"varint,4,opt,name=latest,proto3" json:"latest,omitempty"`
 	Seen          uint64                 `protobuf:"varint,5,opt,name=seen,proto3" json:"seen,omitempty"` // at or above all that the sender acknowledged
 	Fenced        bool                   `protobuf:"varint,6,opt,name=fenced,proto3" json:"fenced,omitempty"`
 	Source        string                 `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
 	OrderMode     uint32                 `protobuf:"varint,8,opt,name=order_mode,json=orderMode,proto3" json:"order_mode,omitempty"` // 0: the sender does not lead the meta group under a lease
 	OrderEpoch    uint64                 `protobuf:"varint,9,opt,name=order_epoch,json=orderEpoch,proto3" json:"order_epoch,omitempty"`
-	Oracle        uint64                 `protobuf:"varint,10,opt,name=oracle,proto3" json:"oracle,omitempty"`                                 // the oracle has reached it
-	EchoEarliest  uint64                 `protobuf:"varint,11,opt,name=echo_earliest,json=echoEarliest,proto3" json:"echo_earliest,omitempty"` // the receiver's own, out of its newest word received here
-	EchoLatest    uint64                 `protobuf:"varint,12,opt,name=echo_latest,json=echoLatest,proto3" json:"echo_latest,omitempty"`
-	LimitNs       uint64                 `protobuf:"varint,13,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"` // with an order: clock.max_bound
-	Suspect       bool                   `protobuf:"varint,14,opt,name=suspect,proto3" json:"suspect,omitempty"`                // the sender's comparison of clocks finds most of the others wrong
+	Oracle        uint64                 `protobuf:"varint,10,opt,name=oracle,proto3" json:"oracle,omitempty"`                              // the oracle has reached it
+	Echo          uint64                 `protobuf:"varint,11,opt,name=echo,proto3" json:"echo,omitempty"`                                  // raw_earliest of the receiver's newest word received here
+	Life          uint64                 `protobuf:"varint,12,opt,name=life,proto3" json:"life,omitempty"`                                  // names the sender's process
+	LimitNs       uint64                 `protobuf:"varint,13,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"`             // with an order: clock.max_bound
+	Unsure        bool                   `protobuf:"varint,14,opt,name=unsure,proto3" json:"unsure,omitempty"`                              // the sender cannot tell whether its clock is wrong or another
+	EchoLife      uint64                 `protobuf:"varint,15,opt,name=echo_life,json=echoLife,proto3" json:"echo_life,omitempty"`          // life of that word
+	RawEarliest   uint64                 `protobuf:"varint,16,opt,name=raw_earliest,json=rawEarliest,proto3" json:"raw_earliest,omitempty"` // the source's own bounds, without what makes good for its having been set
+	RawLatest     uint64                 `protobuf:"varint,17,opt,name=raw_latest,json=rawLatest,proto3" json:"raw_latest,omitempty"`
+	EchoSent      uint64                 `protobuf:"varint,18,opt,name=echo_sent,json=echoSent,proto3" json:"echo_sent,omitempty"` // sent_ns of the pulse with that word
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2595,16 +2599,16 @@ func (x *ClockWord) GetOracle() uint64 {
 	return 0
 }
 
-func (x *ClockWord) GetEchoEarliest() uint64 {
+func (x *ClockWord) GetEcho() uint64 {
 	if x != nil {
-		return x.EchoEarliest
+		return x.Echo
 	}
 	return 0
 }
 
-func (x *ClockWord) GetEchoLatest() uint64 {
+func (x *ClockWord) GetLife() uint64 {
 	if x != nil {
-		return x.EchoLatest
+		return x.Life
 	}
 	return 0
 }
@@ -2616,11 +2620,39 @@ func (x *ClockWord) GetLimitNs() uint64 {
 	return 0
 }
 
-func (x *ClockWord) GetSuspect() bool {
+func (x *ClockWord) GetUnsure() bool {
 	if x != nil {
-		return x.Suspect
+		return x.Unsure
 	}
 	return false
+}
+
+func (x *ClockWord) GetEchoLife() uint64 {
+	if x != nil {
+		return x.EchoLife
+	}
+	return 0
+}
+
+func (x *ClockWord) GetRawEarliest() uint64 {
+	if x != nil {
+		return x.RawEarliest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetRawLatest() uint64 {
+	if x != nil {
+		return x.RawLatest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEchoSent() uint64 {
+	if x != nil {
+		return x.EchoSent
+	}
+	return 0
 }
 
 type SnapshotChunk struct {
@@ -3683,7 +3715,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04load\x18\t \x01(\rR\x04load\x12$\n" +
 	"\x0eapplied_lag_ns\x18\n" +
 	" \x01(\x04R\fappliedLagNs\x12,\n" +
-	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\"\x80\x03\n" +
+	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\"\xdc\x03\n" +
 	"\tClockWord\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
@@ -3697,12 +3729,16 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\vorder_epoch\x18\t \x01(\x04R\n" +
 	"orderEpoch\x12\x16\n" +
 	"\x06oracle\x18\n" +
-	" \x01(\x04R\x06oracle\x12#\n" +
-	"\recho_earliest\x18\v \x01(\x04R\fechoEarliest\x12\x1f\n" +
-	"\vecho_latest\x18\f \x01(\x04R\n" +
-	"echoLatest\x12\x19\n" +
-	"\blimit_ns\x18\r \x01(\x04R\alimitNs\x12\x18\n" +
-	"\asuspect\x18\x0e \x01(\bR\asuspect\"\xd0\x01\n" +
+	" \x01(\x04R\x06oracle\x12\x12\n" +
+	"\x04echo\x18\v \x01(\x04R\x04echo\x12\x12\n" +
+	"\x04life\x18\f \x01(\x04R\x04life\x12\x19\n" +
+	"\blimit_ns\x18\r \x01(\x04R\alimitNs\x12\x16\n" +
+	"\x06unsure\x18\x0e \x01(\bR\x06unsure\x12\x1b\n" +
+	"\techo_life\x18\x0f \x01(\x04R\bechoLife\x12!\n" +
+	"\fraw_earliest\x18\x10 \x01(\x04R\vrawEarliest\x12\x1d\n" +
+	"\n" +
+	"raw_latest\x18\x11 \x01(\x04R\trawLatest\x12\x1b\n" +
+	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\"\xd0\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +

@@ -2081,9 +2081,35 @@ func (m *ClockWord) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
-	if m.Suspect {
+	if m.EchoSent != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.EchoSent))
 		i--
-		if m.Suspect {
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x90
+	}
+	if m.RawLatest != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.RawLatest))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x88
+	}
+	if m.RawEarliest != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.RawEarliest))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x80
+	}
+	if m.EchoLife != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.EchoLife))
+		i--
+		dAtA[i] = 0x78
+	}
+	if m.Unsure {
+		i--
+		if m.Unsure {
 			dAtA[i] = 1
 		} else {
 			dAtA[i] = 0
@@ -2096,13 +2122,13 @@ func (m *ClockWord) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x68
 	}
-	if m.EchoLatest != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.EchoLatest))
+	if m.Life != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Life))
 		i--
 		dAtA[i] = 0x60
 	}
-	if m.EchoEarliest != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.EchoEarliest))
+	if m.Echo != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Echo))
 		i--
 		dAtA[i] = 0x58
 	}
@@ -3815,17 +3841,29 @@ func (m *ClockWord) SizeVT() (n int) {
 	if m.Oracle != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Oracle))
 	}
-	if m.EchoEarliest != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.EchoEarliest))
+	if m.Echo != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Echo))
 	}
-	if m.EchoLatest != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.EchoLatest))
+	if m.Life != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Life))
 	}
 	if m.LimitNs != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.LimitNs))
 	}
-	if m.Suspect {
+	if m.Unsure {
 		n += 2
+	}
+	if m.EchoLife != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.EchoLife))
+	}
+	if m.RawEarliest != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.RawEarliest))
+	}
+	if m.RawLatest != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.RawLatest))
+	}
+	if m.EchoSent != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.EchoSent))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9725,9 +9763,9 @@ func (m *ClockWord) UnmarshalVT(dAtA []byte) error {
 			}
 		case 11:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field EchoEarliest", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Echo", wireType)
 			}
-			m.EchoEarliest = 0
+			m.Echo = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -9737,16 +9775,16 @@ func (m *ClockWord) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.EchoEarliest |= uint64(b&0x7F) << shift
+				m.Echo |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
 			}
 		case 12:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field EchoLatest", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Life", wireType)
 			}
-			m.EchoLatest = 0
+			m.Life = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -9756,7 +9794,7 @@ func (m *ClockWord) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.EchoLatest |= uint64(b&0x7F) << shift
+				m.Life |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -9782,7 +9820,7 @@ func (m *ClockWord) UnmarshalVT(dAtA []byte) error {
 			}
 		case 14:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Suspect", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Unsure", wireType)
 			}
 			var v int
 			for shift := uint(0); ; shift += 7 {
@@ -9799,7 +9837,83 @@ func (m *ClockWord) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
-			m.Suspect = bool(v != 0)
+			m.Unsure = bool(v != 0)
+		case 15:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field EchoLife", wireType)
+			}
+			m.EchoLife = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.EchoLife |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 16:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field RawEarliest", wireType)
+			}
+			m.RawEarliest = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.RawEarliest |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 17:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field RawLatest", wireType)
+			}
+			m.RawLatest = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.RawLatest |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 18:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field EchoSent", wireType)
+			}
+			m.EchoSent = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.EchoSent |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
