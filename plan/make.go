@@ -7,7 +7,7 @@ import (
 )
 
 // improvable are the largest clusters for which local search is affordable.
-const improvable = 100
+const improvable = 64
 
 // Make plans rounds for the given facts.
 func Make(f *Facts, params Params) (*Plan, error) {
@@ -192,7 +192,11 @@ func improve(m *model, p Params, agg []int, better func(a, b verdict) bool) ([]i
 	eval := func() verdict { return m.round(GroupsOf(agg), false, p.NoRelays) }
 	now := eval()
 	next := slices.Clone(agg)
+	left := p.MaxSteps
 	try := func(change func()) bool {
+		if left--; left < 0 {
+			return false
+		}
 		copy(next, agg)
 		change()
 		if v := eval(); better(v, now) {

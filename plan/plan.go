@@ -131,6 +131,47 @@ func (p *Plan) Check(n int) error {
 	return errors.Join(errs...)
 }
 
+// Without is the plan for a round in which some nodes are believed dead: they
+// become groups of one, a group whose aggregators are all dead falls apart into
+// groups of one, and routes over the dead become direct. If none is dead it is p.
+func (p *Plan) Without(dead func(node int) bool) *Plan {
+	any := false
+	for i := range p.Of {
+		any = any || dead(i)
+	}
+	if !any {
+		return p
+	}
+	out := *p
+	out.Groups, out.Of, out.Routes, out.Exact = nil, make([]int, len(p.Of)), map[[2]int][]int{}, false
+	add := func(g Group) {
+		for _, i := range g.Members {
+			out.Of[i] = len(out.Groups)
+		}
+		out.Groups = append(out.Groups, g)
+	}
+	for _, g := range p.Groups {
+		var left Group
+		left.Members = slices.DeleteFunc(slices.Clone(g.Members), dead)
+		left.Aggregators = slices.DeleteFunc(slices.Clone(g.Aggregators), dead)
+		single := len(left.Aggregators) == 0
+		for _, i := range g.Members {
+			if single || dead(i) {
+				add(Group{Members: []int{i}, Aggregators: []int{i}})
+			}
+		}
+		if !single {
+			add(left)
+		}
+	}
+	for k, relays := range p.Routes {
+		if !slices.ContainsFunc(relays, dead) {
+			out.Routes[k] = relays
+		}
+	}
+	return &out
+}
+
 // String draws the plan in one line: groups with their aggregators first.
 func (p *Plan) String() string {
 	var b strings.Builder

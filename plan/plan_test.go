@@ -362,6 +362,28 @@ func TestRoutesPassNoNodeTwice(t *testing.T) {
 	}
 }
 
+func TestPlanWithoutDeadNodes(t *testing.T) {
+	p := &Plan{
+		Groups: []Group{{Members: []int{0, 1, 2}, Aggregators: []int{1}}, {Members: []int{3, 4, 5}, Aggregators: []int{3, 4}}},
+		Of:     []int{0, 0, 0, 1, 1, 1},
+		Routes: map[[2]int][]int{{1, 3}: {5}, {3, 1}: {4}},
+	}
+	dead := func(i int) bool { return i == 1 || i == 4 }
+	q := p.Without(dead)
+	if err := q.Check(6); err != nil {
+		t.Fatal(err)
+	}
+	if got := q.String(); got != "[0] [1] [2] [4] [3]5," {
+		t.Error(got)
+	}
+	if len(q.Routes) != 1 || q.Routes[[2]int{1, 3}] == nil {
+		t.Error(q.Routes)
+	}
+	if p.Without(func(int) bool { return false }) != p {
+		t.Error("copied without need")
+	}
+}
+
 func TestFactsAreChecked(t *testing.T) {
 	bad := &Facts{Latency: [][]time.Duration{{0, -1}, {0}}, Region: []int{1}, Keep: 2, Batch: []int{-1, 0}}
 	if _, err := Make(bad, Params{}); err == nil {
@@ -443,7 +465,7 @@ func BenchmarkMake(b *testing.B) {
 	for _, c := range []struct {
 		n  int
 		bw bool
-	}{{5, false}, {10, false}, {15, false}, {5, true}, {10, true}, {15, true}, {25, true}, {50, true}, {100, false}, {490, false}} {
+	}{{5, false}, {10, false}, {15, false}, {5, true}, {10, true}, {15, true}, {25, true}, {50, true}, {490, false}} {
 		b.Run(fmt.Sprintf("n=%d,bandwidth=%v", c.n, c.bw), func(b *testing.B) {
 			lat := networks(b, c.n, 1)[matrix.PlanetLab+"/0"]
 			f := &Facts{Latency: lat}
