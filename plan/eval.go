@@ -195,7 +195,19 @@ func (m *model) plan(groups []Group, v verdict, direct bool) *Plan {
 			p.Routes[[2]int{u, v}] = w.relays
 		}
 	}
+	m.round(groups, false, direct) // for the units
 	for g, gr := range groups {
+		order := make([]send, 0, len(groups))
+		for h := range groups {
+			if h != g {
+				to := &m.units[m.first[h]]
+				_, lat := m.ps.best(gr.Aggregators[0], to.node, sizes[g]/float64(len(gr.Aggregators)), direct)
+				order = append(order, send{to: h, tail: lat + to.downs})
+			}
+		}
+		var served []int
+		jackson(order, 0, func(s *send, _ float64) { served = append(served, s.to) })
+		p.Order = append(p.Order, served)
 		q := float64(len(gr.Aggregators))
 		for s, a := range gr.Aggregators {
 			for _, i := range gr.Members {

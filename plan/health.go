@@ -12,8 +12,7 @@ type Health struct {
 }
 
 type rest struct {
-	until time.Duration
-	next  time.Duration
+	until, next time.Duration
 }
 
 // Failed notes that a message through the node did not arrive.
@@ -30,10 +29,10 @@ func (h *Health) Failed(node int, now time.Duration) {
 	}
 	r, ok := h.down[node]
 	switch {
-	case !ok:
-		r.next = first
-	case now < r.until:
+	case ok && now < r.until:
 		return // a message sent before the last failure was known
+	case !ok || now-r.until > most: // it has been well for long
+		r.next = first
 	}
 	h.down[node] = rest{until: now + r.next, next: min(2*r.next, most)}
 }

@@ -24,6 +24,8 @@ type Plan struct {
 	// Routes are the relays between two nodes that talk to each other; a pair that
 	// is not here goes direct.
 	Routes map[[2]int][]int
+	// Order is in which order each group serves the others: the longest way first.
+	Order [][]int
 	// Makespan is the predicted time of the round, Flat that of the flat round over
 	// direct paths, and Bound what no plan can beat.
 	Makespan, Flat, Bound time.Duration
@@ -143,7 +145,7 @@ func (p *Plan) Without(dead func(node int) bool) *Plan {
 		return p
 	}
 	out := *p
-	out.Groups, out.Of, out.Routes, out.Exact = nil, make([]int, len(p.Of)), map[[2]int][]int{}, false
+	out.Groups, out.Order, out.Of, out.Routes, out.Exact = nil, nil, make([]int, len(p.Of)), map[[2]int][]int{}, false
 	add := func(g Group) {
 		for _, i := range g.Members {
 			out.Of[i] = len(out.Groups)

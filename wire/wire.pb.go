@@ -3274,7 +3274,8 @@ type CollectiveWant struct {
 	Op            uint32                 `protobuf:"varint,3,opt,name=op,proto3" json:"op,omitempty"`
 	Root          uint32                 `protobuf:"varint,4,opt,name=root,proto3" json:"root,omitempty"`
 	Origins       []uint32               `protobuf:"varint,5,rep,packed,name=origins,proto3" json:"origins,omitempty"`
-	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"` // something that the receiver should have sent over relays did not come
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`                      // something that the receiver should have sent over relays did not come
+	ForNode       uint32                 `protobuf:"varint,7,opt,name=for_node,json=forNode,proto3" json:"for_node,omitempty"` // index + 1 of the node that wants it, if that is not the one that asks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3349,6 +3350,13 @@ func (x *CollectiveWant) GetLost() bool {
 		return x.Lost
 	}
 	return false
+}
+
+func (x *CollectiveWant) GetForNode() uint32 {
+	if x != nil {
+		return x.ForNode
+	}
+	return 0
 }
 
 var File_wire_wire_proto protoreflect.FileDescriptor
@@ -3610,14 +3618,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0fCollectiveFrame\x12\x14\n" +
 	"\x05route\x18\x01 \x03(\rR\x05route\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\rR\x04from\x12\x12\n" +
-	"\x04body\x18\x03 \x01(\fR\x04body\"\x8c\x01\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"\xa7\x01\n" +
 	"\x0eCollectiveWant\x12\x12\n" +
 	"\x04comm\x18\x01 \x01(\rR\x04comm\x12\x14\n" +
 	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x0e\n" +
 	"\x02op\x18\x03 \x01(\rR\x02op\x12\x12\n" +
 	"\x04root\x18\x04 \x01(\rR\x04root\x12\x18\n" +
 	"\aorigins\x18\x05 \x03(\rR\aorigins\x12\x12\n" +
-	"\x04lost\x18\x06 \x01(\bR\x04lost*6\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\x12\x19\n" +
+	"\bfor_node\x18\a \x01(\rR\aforNode*6\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +

@@ -2824,6 +2824,11 @@ func (m *CollectiveWant) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.ForNode != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.ForNode))
+		i--
+		dAtA[i] = 0x38
+	}
 	if m.Lost {
 		i--
 		if m.Lost {
@@ -4058,6 +4063,9 @@ func (m *CollectiveWant) SizeVT() (n int) {
 	}
 	if m.Lost {
 		n += 2
+	}
+	if m.ForNode != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.ForNode))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -11682,6 +11690,25 @@ func (m *CollectiveWant) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Lost = bool(v != 0)
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ForNode", wireType)
+			}
+			m.ForNode = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.ForNode |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
