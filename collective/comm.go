@@ -2,6 +2,7 @@ package collective
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +28,8 @@ type Options struct {
 	Grace time.Duration
 	// Retry is the time between two attempts to get what is missing. Default 200 ms.
 	Retry time.Duration
-	// Retain is how many completed rounds are kept for nodes that are behind. Default 16.
+	// Retain is how many rounds are kept at most for nodes that are behind, or dead.
+	// Rounds that all nodes have completed are forgotten sooner. Default 1024.
 	Retain int
 	// Ahead is how many rounds a node may be behind others before it drops what they
 	// send and asks for it later. Default 64.
@@ -82,7 +84,9 @@ type Comm struct {
 	mu       sync.Mutex
 	plans    []dated // by from, increasing
 	rounds   map[uint64]*round
-	top      uint64 // the highest round that is complete here
+	top      uint64   // the highest round that is complete here
+	floor    uint64   // rounds up to here are forgotten
+	marks    []uint64 // what each node needs nothing more of
 	excluded map[int]uint64
 	alive    plan.Health // who may aggregate
 	relays   plan.Health // who may relay: a node may be alive and not reach another
@@ -108,7 +112,7 @@ type Stats struct {
 // same order, on all of them, and include this one.
 func (s *Service) Join(id uint32, nodes []base.NodeID, opt Options) (*Comm, error) {
 	c := &Comm{s: s, id: id, nodes: slices.Clone(nodes), index: map[base.NodeID]int{}, opt: opt, birth: time.Now(),
-		rounds: map[uint64]*round{}, excluded: map[int]uint64{}}
+		rounds: map[uint64]*round{}, excluded: map[int]uint64{}, marks: make([]uint64, len(nodes))}
 	for i, n := range nodes {
 		if _, twice := c.index[n]; twice {
 			return nil, fmt.Errorf("communicator %d names node %d twice", id, n)
@@ -135,7 +139,7 @@ func (s *Service) Join(id uint32, nodes []base.NodeID, opt Options) (*Comm, erro
 		}
 	}
 	if c.opt.Retain <= 0 {
-		c.opt.Retain = 16
+		c.opt.Retain = 1024
 	}
 	if c.opt.Ahead <= 0 {
 		c.opt.Ahead = 64
@@ -257,7 +261,7 @@ func (c *Comm) round(num uint64, op op, root int) *round {
 	if r := c.rounds[num]; r != nil {
 		return r
 	}
-	if c.closed || num+uint64(c.opt.Retain) <= c.top || num > c.top+uint64(c.opt.Ahead) && c.top > 0 || len(c.rounds) > c.opt.Ahead+c.opt.Retain {
+	if c.closed || num <= c.floor || num > c.top+uint64(c.opt.Ahead) && c.top > 0 || len(c.rounds) > c.opt.Ahead+c.opt.Retain {
 		return nil
 	}
 	r := newRound(c, num, op, root)
@@ -265,13 +269,39 @@ func (c *Comm) round(num uint64, op op, root int) *round {
 	return r
 }
 
-// completed forgets old rounds. Rounds that still wait are kept.
-func (c *Comm) completed(num uint64) {
-	c.top = max(c.top, num)
+// recent rounds are kept even if nobody seems to need them: a node may not have heard of one yet.
+const recent = 16
+
+// mark is the round up to which this node needs nothing more.
+func (c *Comm) mark() uint64 {
+	m := c.top
 	for n, r := range c.rounds {
-		if n+uint64(c.opt.Retain) <= c.top && (r.finished || !r.started) {
-			r.forget()
-			delete(c.rounds, n)
+		if !r.over() && n <= m {
+			m = n - 1
 		}
+	}
+	return m
+}
+
+// tidy forgets rounds, oldest first, that nobody needs.
+func (c *Comm) tidy() {
+	c.marks[c.self] = c.mark()
+	needed := c.top
+	for i, m := range c.marks {
+		if !c.out(i, c.top) {
+			needed = min(needed, m)
+		}
+	}
+	keep := func(n uint64) bool {
+		return n+recent > c.top || n > needed && n+uint64(c.opt.Retain) > c.top
+	}
+	for _, n := range slices.Sorted(maps.Keys(c.rounds)) {
+		r := c.rounds[n]
+		if keep(n) || r.started && !r.over() {
+			return
+		}
+		r.forget()
+		delete(c.rounds, n)
+		c.floor = n
 	}
 }

@@ -25,7 +25,7 @@ type envelope struct {
 }
 
 func (r *round) envelope(parts []*Part) *envelope {
-	m := &wire.CollectiveMsg{Comm: r.c.id, Round: r.num, Op: uint32(r.op), Root: uint32(r.root)}
+	m := &wire.CollectiveMsg{Comm: r.c.id, Round: r.num, Op: uint32(r.op), Root: uint32(r.root), Done: r.c.marks[r.c.self]}
 	for _, p := range parts {
 		m.Parts = append(m.Parts, p.wire())
 	}
@@ -152,6 +152,7 @@ func (c *Comm) deliver(from base.NodeID, m *wire.CollectiveMsg) {
 	}
 	c.mu.Lock()
 	c.alive.Passed(sender)
+	c.marks[sender] = max(c.marks[sender], m.Done)
 	r := c.round(m.Round, op(m.Op), int(m.Root))
 	if r == nil || r.op != op(m.Op) {
 		c.stats.Late++

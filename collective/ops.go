@@ -160,6 +160,7 @@ func (c *Comm) call(ctx context.Context, num uint64, o op, root int, own [][]byt
 			if len(miss) == 0 {
 				return r, nil
 			}
+			r.given = true
 			return r, &Incomplete{num, miss, context.Cause(ctx)}
 		case <-timer.C:
 			r.repair(ctx, attempt)

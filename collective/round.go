@@ -48,6 +48,7 @@ type round struct {
 
 	started  bool // the call was made here
 	finished bool
+	given    bool     // the call gave up
 	own      [][]byte // by destination, or a single one
 	reduce   func(a, b []byte) []byte
 
@@ -99,6 +100,9 @@ func (r *round) forget() {
 	}
 	r.finish()
 }
+
+// over: this node needs nothing more.
+func (r *round) over() bool { return r.finished || r.given }
 
 func (r *round) finish() {
 	if !r.finished {
@@ -308,7 +312,8 @@ func (r *round) step() (out []outgoing) {
 	}
 	if r.started && !r.finished && len(r.missing()) == 0 {
 		r.finish()
-		r.c.completed(r.num)
+		r.c.top = max(r.c.top, r.num)
+		r.c.tidy()
 	}
 	return out
 }

@@ -3135,6 +3135,7 @@ type CollectiveMsg struct {
 	Op            uint32                 `protobuf:"varint,3,opt,name=op,proto3" json:"op,omitempty"`
 	Root          uint32                 `protobuf:"varint,4,opt,name=root,proto3" json:"root,omitempty"` // index, for gather and broadcast
 	Parts         []*CollectivePart      `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
+	Done          uint64                 `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"` // the sender needs nothing more of rounds up to this one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3202,6 +3203,13 @@ func (x *CollectiveMsg) GetParts() []*CollectivePart {
 		return x.Parts
 	}
 	return nil
+}
+
+func (x *CollectiveMsg) GetDone() uint64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
 }
 
 // CollectiveFrame carries a CollectiveMsg, maybe over relays: route holds the nodes that it has still to reach, the last
@@ -3608,13 +3616,14 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04body\x18\x05 \x01(\fR\x04body\x12\x1a\n" +
 	"\bfiltered\x18\x06 \x01(\bR\bfiltered\x12\x14\n" +
 	"\x05needs\x18\a \x03(\rR\x05needs\x12\x10\n" +
-	"\x03set\x18\b \x03(\rR\x03set\"\x90\x01\n" +
+	"\x03set\x18\b \x03(\rR\x03set\"\xa4\x01\n" +
 	"\rCollectiveMsg\x12\x12\n" +
 	"\x04comm\x18\x01 \x01(\rR\x04comm\x12\x14\n" +
 	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x0e\n" +
 	"\x02op\x18\x03 \x01(\rR\x02op\x12\x12\n" +
 	"\x04root\x18\x04 \x01(\rR\x04root\x121\n" +
-	"\x05parts\x18\x05 \x03(\v2\x1b.godwit.wire.CollectivePartR\x05parts\"O\n" +
+	"\x05parts\x18\x05 \x03(\v2\x1b.godwit.wire.CollectivePartR\x05parts\x12\x12\n" +
+	"\x04done\x18\x06 \x01(\x04R\x04done\"O\n" +
 	"\x0fCollectiveFrame\x12\x14\n" +
 	"\x05route\x18\x01 \x03(\rR\x05route\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\rR\x04from\x12\x12\n" +
