@@ -32,7 +32,7 @@ type shaky struct {
 	sent int
 	// deaf loses what this node should pass on for others.
 	deaf atomic.Bool
-	// fate is called for each message, by number; nil: all pass.
+	// fate is called for each message, by number, one at a time; nil: all pass.
 	fate func(n int, to base.NodeID) fate
 	// got counts collective messages received, relayed ones too.
 	got int
@@ -47,16 +47,15 @@ type fate struct {
 
 func (s *shaky) Send(to base.NodeID, kind wire.Kind, m wan.Msg) error {
 	s.mu.Lock()
-	n, f := s.sent, s.fate
+	var what fate
+	if s.fate != nil {
+		what = s.fate(s.sent, to)
+	}
 	s.sent++
 	s.mu.Unlock()
 	if frame, ok := m.(*wire.CollectiveFrame); ok && base.NodeID(frame.From) != s.Self() && s.deaf.Load() {
 		return nil
 	}
-	if f == nil {
-		return s.Transport.Send(to, kind, m)
-	}
-	what := f(n, to)
 	if what.first != nil {
 		what.first()
 	}
