@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	// layer 0
 	"base": nil, "env": nil, "obs": nil, "wire": nil, "kv": nil,
 	// layer 1: pure cores
-	"clock": nil, "home": nil, "lock": nil, "matrix": nil, "plan": nil,
+	"clock": nil, "home": nil, "lock": nil, "matrix": nil, "plan": nil, "filter": nil, "coord": nil,
 	// layer 2: mechanisms
 	"store": nil,
 	"wan":   {"clock"},
@@ -69,7 +69,7 @@ var onlyIn = map[string]struct {
 }
 
 // pure packages own no goroutine, socket or clock; they may not even import these.
-var pure = []string{"base", "home", "lock", "matrix", "plan", "history", "kv/memkv"}
+var pure = []string{"base", "home", "lock", "matrix", "plan", "filter", "coord", "history", "kv/memkv"}
 var impure = []string{"net", "os", "syscall"}
 
 type pkg struct {

@@ -3367,6 +3367,212 @@ func (x *CollectiveWant) GetForNode() uint32 {
 	return 0
 }
 
+// EpochWrite is a write of a submitted transaction. value is its place in the batch's values + 1; 0: it has none, or it did not travel.
+type EpochWrite struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         uint32                 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
+	Null          bool                   `protobuf:"varint,3,opt,name=null,proto3" json:"null,omitempty"`
+	Del           bool                   `protobuf:"varint,4,opt,name=del,proto3" json:"del,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochWrite) Reset() {
+	*x = EpochWrite{}
+	mi := &file_wire_wire_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochWrite) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochWrite) ProtoMessage() {}
+
+func (x *EpochWrite) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
+func (*EpochWrite) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *EpochWrite) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *EpochWrite) GetValue() uint32 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *EpochWrite) GetNull() bool {
+	if x != nil {
+		return x.Null
+	}
+	return false
+}
+
+func (x *EpochWrite) GetDel() bool {
+	if x != nil {
+		return x.Del
+	}
+	return false
+}
+
+// EpochTxn is a submitted transaction, or what rule F1 needs of one that has lost.
+type EpochTxn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Priority      uint64                 `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"` // smaller is better; ties by id
+	Reads         [][]byte               `protobuf:"bytes,3,rep,name=reads,proto3" json:"reads,omitempty"`        // keys
+	Ranges        []*Span                `protobuf:"bytes,4,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Writes        []*EpochWrite          `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"` // known to have lost: reads, ranges and values are left out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochTxn) Reset() {
+	*x = EpochTxn{}
+	mi := &file_wire_wire_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochTxn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochTxn) ProtoMessage() {}
+
+func (x *EpochTxn) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
+func (*EpochTxn) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *EpochTxn) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetPriority() uint64 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *EpochTxn) GetReads() [][]byte {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetRanges() []*Span {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetWrites() []*EpochWrite {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+type EpochBatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Txns          []*EpochTxn            `protobuf:"bytes,1,rep,name=txns,proto3" json:"txns,omitempty"`
+	Values        [][]byte               `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochBatch) Reset() {
+	*x = EpochBatch{}
+	mi := &file_wire_wire_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochBatch) ProtoMessage() {}
+
+func (x *EpochBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
+func (*EpochBatch) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *EpochBatch) GetTxns() []*EpochTxn {
+	if x != nil {
+		return x.Txns
+	}
+	return nil
+}
+
+func (x *EpochBatch) GetValues() [][]byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 var File_wire_wire_proto protoreflect.FileDescriptor
 
 const file_wire_wire_proto_rawDesc = "" +
@@ -3635,7 +3841,24 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04root\x18\x04 \x01(\rR\x04root\x12\x18\n" +
 	"\aorigins\x18\x05 \x03(\rR\aorigins\x12\x12\n" +
 	"\x04lost\x18\x06 \x01(\bR\x04lost\x12\x19\n" +
-	"\bfor_node\x18\a \x01(\rR\aforNode*6\n" +
+	"\bfor_node\x18\a \x01(\rR\aforNode\"Z\n" +
+	"\n" +
+	"EpochWrite\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value\x12\x12\n" +
+	"\x04null\x18\x03 \x01(\bR\x04null\x12\x10\n" +
+	"\x03del\x18\x04 \x01(\bR\x03del\"\xbc\x01\n" +
+	"\bEpochTxn\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\x04R\bpriority\x12\x14\n" +
+	"\x05reads\x18\x03 \x03(\fR\x05reads\x12)\n" +
+	"\x06ranges\x18\x04 \x03(\v2\x11.godwit.wire.SpanR\x06ranges\x12/\n" +
+	"\x06writes\x18\x05 \x03(\v2\x17.godwit.wire.EpochWriteR\x06writes\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\"O\n" +
+	"\n" +
+	"EpochBatch\x12)\n" +
+	"\x04txns\x18\x01 \x03(\v2\x15.godwit.wire.EpochTxnR\x04txns\x12\x16\n" +
+	"\x06values\x18\x02 \x03(\fR\x06values*6\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
@@ -3666,7 +3889,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -3711,6 +3934,9 @@ var file_wire_wire_proto_goTypes = []any{
 	(*CollectiveMsg)(nil),        // 40: godwit.wire.CollectiveMsg
 	(*CollectiveFrame)(nil),      // 41: godwit.wire.CollectiveFrame
 	(*CollectiveWant)(nil),       // 42: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 43: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 44: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 45: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -3748,11 +3974,14 @@ var file_wire_wire_proto_depIdxs = []int32{
 	7,  // 32: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
 	37, // 33: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
 	39, // 34: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	4,  // 35: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	43, // 36: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	44, // 37: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -3766,7 +3995,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   40,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
