@@ -233,6 +233,16 @@ func Evaluate(f *Facts, params Params, groups []Group) *Plan {
 	return m.plan(groups, m.round(groups, false, params.NoRelays), params.NoRelays)
 }
 
+// Rerun predicts the round of a plan that was made from other facts: its groups
+// and its routes stay as they are.
+func Rerun(f *Facts, p *Plan) time.Duration {
+	m := newModel(f, Params{NoRelays: true}.withDefaults())
+	for k, relays := range p.Routes {
+		m.ps.cache[k[0]*f.N()+k[1]] = []path{m.ps.over(k[0], k[1], relays)}
+	}
+	return time.Duration(m.round(p.Groups, false, true).time)
+}
+
 // Bound is a time below which no round can end: every pair of nodes is the
 // shortest path apart, a node's filtered bytes must leave its region once, and
 // all uplinks together must carry every region's bytes to every other region.

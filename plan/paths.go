@@ -153,7 +153,7 @@ func (ps *paths) add(opts []path, w path, limit float64) []path {
 // sender's uplink. It uses a relay only if that saves RelayGain.
 func (ps *paths) best(u, v int, bytes float64, direct bool) (*path, float64) {
 	opts := ps.options(u, v)
-	b, t := &opts[0], opts[0].lat
+	b, t := &opts[0], opts[0].lat+bytes*opts[0].perByte
 	if direct {
 		return b, t
 	}

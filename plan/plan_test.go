@@ -394,6 +394,31 @@ func TestFactsAreChecked(t *testing.T) {
 	}
 }
 
+func TestRerunKeepsThePlan(t *testing.T) {
+	for name, lat := range networks(t, 10, 1) {
+		f := facts(rand.New(rand.NewPCG(3, 3)), lat)
+		p, err := Make(f, Params{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Rerun(f, p); got != p.Makespan {
+			t.Errorf("%s: %v, planned %v", name, got, p.Makespan)
+		}
+		slower := *f
+		slower.Latency = nil
+		for _, row := range lat {
+			r := slices.Clone(row)
+			for j := range r {
+				r[j] *= 2
+			}
+			slower.Latency = append(slower.Latency, r)
+		}
+		if got := Rerun(&slower, p); got <= p.Makespan || got > 2*p.Makespan {
+			t.Errorf("%s: %v with latencies twice those of %v", name, got, p.Makespan)
+		}
+	}
+}
+
 func TestDamper(t *testing.T) {
 	base := &Facts{Latency: [][]time.Duration{{0, 100 * time.Millisecond}, {100 * time.Millisecond, 0}}, Batch: []int{1000, 1000}}
 	with := func(ms int, batch int) *Facts {
