@@ -3521,6 +3521,553 @@ func (x *ForwardResponse) GetMessages() uint64 {
 	return 0
 }
 
+// CollectivePart is one node's contribution to a round, or a slice of it.
+type CollectivePart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Origin        uint32                 `protobuf:"varint,1,opt,name=origin,proto3" json:"origin,omitempty"` // index of the node in its communicator
+	Slice         uint32                 `protobuf:"varint,2,opt,name=slice,proto3" json:"slice,omitempty"`   // of slices; 0 of 1 is everything
+	Slices        uint32                 `protobuf:"varint,3,opt,name=slices,proto3" json:"slices,omitempty"`
+	Dest          uint32                 `protobuf:"varint,4,opt,name=dest,proto3" json:"dest,omitempty"` // index + 1 of the only receiver; 0: everybody
+	Body          []byte                 `protobuf:"bytes,5,opt,name=body,proto3" json:"body,omitempty"`
+	Filtered      bool                   `protobuf:"varint,6,opt,name=filtered,proto3" json:"filtered,omitempty"`  // an aggregator left out what others made void
+	Needs         []uint32               `protobuf:"varint,7,rep,packed,name=needs,proto3" json:"needs,omitempty"` // the nodes whose contributions did so
+	Set           []uint32               `protobuf:"varint,8,rep,packed,name=set,proto3" json:"set,omitempty"`     // a reduced value: all nodes that it holds
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectivePart) Reset() {
+	*x = CollectivePart{}
+	mi := &file_wire_wire_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectivePart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectivePart) ProtoMessage() {}
+
+func (x *CollectivePart) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
+func (*CollectivePart) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *CollectivePart) GetOrigin() uint32 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetSlice() uint32 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetSlices() uint32 {
+	if x != nil {
+		return x.Slices
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetDest() uint32 {
+	if x != nil {
+		return x.Dest
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *CollectivePart) GetFiltered() bool {
+	if x != nil {
+		return x.Filtered
+	}
+	return false
+}
+
+func (x *CollectivePart) GetNeeds() []uint32 {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+func (x *CollectivePart) GetSet() []uint32 {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+// CollectiveMsg is what nodes of one communicator send in a round.
+type CollectiveMsg struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Comm          uint32                 `protobuf:"varint,1,opt,name=comm,proto3" json:"comm,omitempty"`
+	Round         uint64                 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
+	Op            uint32                 `protobuf:"varint,3,opt,name=op,proto3" json:"op,omitempty"`
+	Root          uint32                 `protobuf:"varint,4,opt,name=root,proto3" json:"root,omitempty"` // index, for gather and broadcast
+	Parts         []*CollectivePart      `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
+	Done          uint64                 `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"` // the sender needs nothing more of rounds up to this one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectiveMsg) Reset() {
+	*x = CollectiveMsg{}
+	mi := &file_wire_wire_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectiveMsg) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectiveMsg) ProtoMessage() {}
+
+func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
+func (*CollectiveMsg) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *CollectiveMsg) GetComm() uint32 {
+	if x != nil {
+		return x.Comm
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetOp() uint32 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetRoot() uint32 {
+	if x != nil {
+		return x.Root
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetParts() []*CollectivePart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *CollectiveMsg) GetDone() uint64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+// CollectiveFrame carries a CollectiveMsg, maybe over relays: route holds the nodes that it has still to reach, the last
+// being the receiver; a relay takes itself off and passes it on.
+type CollectiveFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Route         []uint32               `protobuf:"varint,1,rep,packed,name=route,proto3" json:"route,omitempty"` // node ids
+	From          uint32                 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`          // node id of the first sender
+	Body          []byte                 `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectiveFrame) Reset() {
+	*x = CollectiveFrame{}
+	mi := &file_wire_wire_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectiveFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectiveFrame) ProtoMessage() {}
+
+func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
+func (*CollectiveFrame) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *CollectiveFrame) GetRoute() []uint32 {
+	if x != nil {
+		return x.Route
+	}
+	return nil
+}
+
+func (x *CollectiveFrame) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *CollectiveFrame) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+// CollectiveWant asks for contributions that have not come; the answer is a CollectiveMsg.
+type CollectiveWant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Comm          uint32                 `protobuf:"varint,1,opt,name=comm,proto3" json:"comm,omitempty"`
+	Round         uint64                 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
+	Op            uint32                 `protobuf:"varint,3,opt,name=op,proto3" json:"op,omitempty"`
+	Root          uint32                 `protobuf:"varint,4,opt,name=root,proto3" json:"root,omitempty"`
+	Origins       []uint32               `protobuf:"varint,5,rep,packed,name=origins,proto3" json:"origins,omitempty"`
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`                      // something that the receiver should have sent over relays did not come
+	ForNode       uint32                 `protobuf:"varint,7,opt,name=for_node,json=forNode,proto3" json:"for_node,omitempty"` // index + 1 of the node that wants it, if that is not the one that asks
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectiveWant) Reset() {
+	*x = CollectiveWant{}
+	mi := &file_wire_wire_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectiveWant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectiveWant) ProtoMessage() {}
+
+func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
+func (*CollectiveWant) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *CollectiveWant) GetComm() uint32 {
+	if x != nil {
+		return x.Comm
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetOp() uint32 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetRoot() uint32 {
+	if x != nil {
+		return x.Root
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetOrigins() []uint32 {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+func (x *CollectiveWant) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+func (x *CollectiveWant) GetForNode() uint32 {
+	if x != nil {
+		return x.ForNode
+	}
+	return 0
+}
+
+// EpochWrite is a write of a submitted transaction. value is its place in the batch's values + 1; 0: it has none, or it did not travel.
+type EpochWrite struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         uint32                 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
+	Null          bool                   `protobuf:"varint,3,opt,name=null,proto3" json:"null,omitempty"`
+	Del           bool                   `protobuf:"varint,4,opt,name=del,proto3" json:"del,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochWrite) Reset() {
+	*x = EpochWrite{}
+	mi := &file_wire_wire_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochWrite) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochWrite) ProtoMessage() {}
+
+func (x *EpochWrite) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
+func (*EpochWrite) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *EpochWrite) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *EpochWrite) GetValue() uint32 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *EpochWrite) GetNull() bool {
+	if x != nil {
+		return x.Null
+	}
+	return false
+}
+
+func (x *EpochWrite) GetDel() bool {
+	if x != nil {
+		return x.Del
+	}
+	return false
+}
+
+// EpochTxn is a submitted transaction, or what rule F1 needs of one that has lost.
+type EpochTxn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Priority      uint64                 `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"` // smaller is better; ties by id
+	Reads         [][]byte               `protobuf:"bytes,3,rep,name=reads,proto3" json:"reads,omitempty"`        // keys
+	Ranges        []*Span                `protobuf:"bytes,4,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Writes        []*EpochWrite          `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"` // known to have lost: reads, ranges and values are left out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochTxn) Reset() {
+	*x = EpochTxn{}
+	mi := &file_wire_wire_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochTxn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochTxn) ProtoMessage() {}
+
+func (x *EpochTxn) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
+func (*EpochTxn) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *EpochTxn) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetPriority() uint64 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *EpochTxn) GetReads() [][]byte {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetRanges() []*Span {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetWrites() []*EpochWrite {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+type EpochBatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Txns          []*EpochTxn            `protobuf:"bytes,1,rep,name=txns,proto3" json:"txns,omitempty"`
+	Values        [][]byte               `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochBatch) Reset() {
+	*x = EpochBatch{}
+	mi := &file_wire_wire_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochBatch) ProtoMessage() {}
+
+func (x *EpochBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
+func (*EpochBatch) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *EpochBatch) GetTxns() []*EpochTxn {
+	if x != nil {
+		return x.Txns
+	}
+	return nil
+}
+
+func (x *EpochBatch) GetValues() [][]byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 var File_wire_wire_proto protoreflect.FileDescriptor
 
 const file_wire_wire_proto_rawDesc = "" +
@@ -3810,7 +4357,52 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
-	"\bmessages\x18\x12 \x01(\x04R\bmessages*A\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages\"\xc2\x01\n" +
+	"\x0eCollectivePart\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\rR\x06origin\x12\x14\n" +
+	"\x05slice\x18\x02 \x01(\rR\x05slice\x12\x16\n" +
+	"\x06slices\x18\x03 \x01(\rR\x06slices\x12\x12\n" +
+	"\x04dest\x18\x04 \x01(\rR\x04dest\x12\x12\n" +
+	"\x04body\x18\x05 \x01(\fR\x04body\x12\x1a\n" +
+	"\bfiltered\x18\x06 \x01(\bR\bfiltered\x12\x14\n" +
+	"\x05needs\x18\a \x03(\rR\x05needs\x12\x10\n" +
+	"\x03set\x18\b \x03(\rR\x03set\"\xa4\x01\n" +
+	"\rCollectiveMsg\x12\x12\n" +
+	"\x04comm\x18\x01 \x01(\rR\x04comm\x12\x14\n" +
+	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x0e\n" +
+	"\x02op\x18\x03 \x01(\rR\x02op\x12\x12\n" +
+	"\x04root\x18\x04 \x01(\rR\x04root\x121\n" +
+	"\x05parts\x18\x05 \x03(\v2\x1b.godwit.wire.CollectivePartR\x05parts\x12\x12\n" +
+	"\x04done\x18\x06 \x01(\x04R\x04done\"O\n" +
+	"\x0fCollectiveFrame\x12\x14\n" +
+	"\x05route\x18\x01 \x03(\rR\x05route\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\rR\x04from\x12\x12\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"\xa7\x01\n" +
+	"\x0eCollectiveWant\x12\x12\n" +
+	"\x04comm\x18\x01 \x01(\rR\x04comm\x12\x14\n" +
+	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x0e\n" +
+	"\x02op\x18\x03 \x01(\rR\x02op\x12\x12\n" +
+	"\x04root\x18\x04 \x01(\rR\x04root\x12\x18\n" +
+	"\aorigins\x18\x05 \x03(\rR\aorigins\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\x12\x19\n" +
+	"\bfor_node\x18\a \x01(\rR\aforNode\"Z\n" +
+	"\n" +
+	"EpochWrite\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value\x12\x12\n" +
+	"\x04null\x18\x03 \x01(\bR\x04null\x12\x10\n" +
+	"\x03del\x18\x04 \x01(\bR\x03del\"\xbc\x01\n" +
+	"\bEpochTxn\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\x04R\bpriority\x12\x14\n" +
+	"\x05reads\x18\x03 \x03(\fR\x05reads\x12)\n" +
+	"\x06ranges\x18\x04 \x03(\v2\x11.godwit.wire.SpanR\x06ranges\x12/\n" +
+	"\x06writes\x18\x05 \x03(\v2\x17.godwit.wire.EpochWriteR\x06writes\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\"O\n" +
+	"\n" +
+	"EpochBatch\x12)\n" +
+	"\x04txns\x18\x01 \x03(\v2\x15.godwit.wire.EpochTxnR\x04txns\x12\x16\n" +
+	"\x06values\x18\x02 \x03(\fR\x06values*A\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
@@ -3842,7 +4434,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -3888,6 +4480,13 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ForwardRequest)(nil),       // 41: godwit.wire.ForwardRequest
 	(*ForwardWarning)(nil),       // 42: godwit.wire.ForwardWarning
 	(*ForwardResponse)(nil),      // 43: godwit.wire.ForwardResponse
+	(*CollectivePart)(nil),       // 44: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 45: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 46: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 47: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 48: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 49: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 50: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -3928,11 +4527,15 @@ var file_wire_wire_proto_depIdxs = []int32{
 	38, // 35: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
 	7,  // 36: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
 	42, // 37: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	38, // [38:38] is the sub-list for method output_type
-	38, // [38:38] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	44, // 38: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 39: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	48, // 40: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	49, // 41: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	42, // [42:42] is the sub-list for method output_type
+	42, // [42:42] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -3946,7 +4549,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   41,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
