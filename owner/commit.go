@@ -61,7 +61,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	if err != nil {
 		return err
 	}
-	ev := evaluation{r: r, q: q}
+	ev := evaluation{r: r, q: q, term: term}
 	err = ev.run(ctx, x, term)
 	var done chan proposed
 	if err == nil {
@@ -127,8 +127,10 @@ type evaluation struct {
 	handover []base.Span
 	since    base.Timestamp // commit above this (C2)
 	foreign  []*wire.Foreign
-	counted  bool // the policy has been told
+	counted  bool      // the policy has been told
+	own      []seenKey // for Config.Serves: the keys written
 
+	term   uint64
 	ts, hi base.Timestamp
 }
 
@@ -188,7 +190,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			rd.Close()
 		}
 	}()
-	e.writes, e.foreign, e.handover, e.since = e.q.Writes[:0:0], nil, nil, 0
+	e.writes, e.foreign, e.handover, e.since, e.own = e.q.Writes[:0:0], nil, nil, 0, nil
 	var exists base.Key
 	var movers []*wire.Write // as handover: whose gaps those are, if they can be left out
 	for _, w := range e.q.Writes {
@@ -209,6 +211,9 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			continue
 		}
 		e.since = max(e.since, p.since)
+		if r.cfg.Serves != nil {
+			e.own = append(e.own, seenKey{key: w.Key, place: p})
+		}
 		there := p.found && !p.v.Tombstone
 		if w.Kind == wire.WriteKind_INSERT && there && exists == nil {
 			exists = w.Key
@@ -422,6 +427,7 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		r.leave(x)
 		r.mu.Unlock()
 	default:
+		r.served(WriteService, e.term, e.ts, e.own)
 		r.mu.Lock()
 		x.index = p.index
 		r.mu.Unlock()

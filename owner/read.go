@@ -131,6 +131,7 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	if err := g.run(); err != nil {
 		return err
 	}
+	r.served(ReadService, resp.Term, ts, g.own)
 	if allPoints(q.Spans) {
 		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
 	}
@@ -194,6 +195,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	if !r.current(x, term) || !r.ready(true, 0) {
 		return r.lost(x)
 	}
+	r.served(LockService, term, 0, g.own)
 	if fresh && x.calls == 1 && len(resp.Rows) == 0 && len(resp.Foreign) == len(q.Spans) && allPoints(q.Spans) {
 		// Nothing of it is here: the transaction has no business with this group.
 		r.release(x, false)
@@ -268,6 +270,7 @@ type gather struct {
 	seen  int       // keys looked at
 	keep  bool      // note places in found: the read holds exclusive locks
 	found []seenKey // at most maxSeen
+	own   []seenKey // for Config.Serves: every key of this group
 }
 
 func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse) *gather {
@@ -380,6 +383,9 @@ func (g *gather) point(key base.Key) error {
 
 // saw notes the place of a key of this group for the commit.
 func (g *gather) saw(key base.Key, p *place) {
+	if g.r.cfg.Serves != nil {
+		g.own = append(g.own, seenKey{key: key, place: *p})
+	}
 	if g.keep && len(g.found) < maxSeen {
 		s := seenKey{key: key, place: *p}
 		s.v.Key, s.v.Value = nil, nil

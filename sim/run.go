@@ -103,6 +103,9 @@ func Run(cfg Config) *Outcome {
 	for _, s := range sqls {
 		s.close()
 	}
+	if w.own.checked == 0 && cfg.Break == (Break{}) {
+		w.fail("no owner was seen at work")
+	}
 	o.Elapsed = w.now()
 	w.close()
 	o.History, o.Err, o.Journal = b.rec.History(), w.err(), w.log.text()
