@@ -128,6 +128,7 @@ type evaluation struct {
 	since    base.Timestamp // commit above this (C2)
 	foreign  []*wire.Foreign
 	counted  bool      // the policy has been told
+	moves    uint32    // rows that it then set off
 	own      []seenKey // for Config.Serves: the keys written
 
 	term   uint64
@@ -435,15 +436,16 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 			return err
 		}
 		resp.Index = p.index
-		for _, w := range e.writes {
-			if w.Move != 0 {
-				resp.Moved = append(resp.Moved, w.Key)
-			}
-		}
 		r.mu.Lock()
 		r.release(x, false)
 		r.mu.Unlock()
 	}
+	for _, w := range e.writes {
+		if w.Move != 0 {
+			resp.Moved = append(resp.Moved, w.Key)
+		}
+	}
+	resp.Moves = e.moves
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(r.group.Hops())
 	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {

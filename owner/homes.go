@@ -70,11 +70,11 @@ type moveLog struct {
 	to    [base.MaxRegions + 1]int64
 }
 
-func (l *moveLog) add(m Move) {
+func (l *moveLog) add(m Move, count bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total++
-	if m.From != m.To {
+	if m.From != m.To && m.Key.Index() == 0 && count {
 		l.to[m.To]++
 	}
 	if len(l.ring) < maxMoves {
@@ -93,7 +93,14 @@ func (s *Set) Moves() ([]Move, int64) {
 	return append(slices.Clone(l.ring[l.next:]), l.ring[:l.next]...), l.total
 }
 
-// Arrived is how many rows this node has seen move to a region since it started.
+// first reports whether this is the first of the group's replicas: the one that counts for all.
+func (r *Replica) first() bool {
+	at := r.cfg.Directory.Replicas(r.id)
+	return len(at) > 0 && slices.Min(at) == r.cfg.Self
+}
+
+// Arrived is how many rows have moved to a region since this node started, of shards of which it has the
+// first replica: the sum over all nodes counts each move once.
 func (s *Set) Arrived(r base.RegionID) int64 {
 	s.moves.mu.Lock()
 	defer s.moves.mu.Unlock()
@@ -104,7 +111,7 @@ func (s *Set) Arrived(r base.RegionID) int64 {
 func (r *Replica) moved(w *wire.Write, ts base.Timestamp) {
 	m := Move{Key: base.Key(w.Key).Clone(), From: r.region, To: base.Label(w.Label).Home(), TS: ts,
 		Changes: base.Label(w.Label).Changes(), Alone: w.Kind == wire.WriteKind_MOVE, Bytes: len(w.Value), Reason: w.Reason}
-	r.set.moves.add(m)
+	r.set.moves.add(m, r.first())
 	if h := r.cfg.Homes; h != nil {
 		h.Moved(m)
 	}
@@ -125,8 +132,8 @@ func (r *Replica) access(key base.Key, l base.Label, from base.RegionID, txn bas
 // count tells the policy of the rows of a read. (Ranges that are only read do not count: who looks through a
 // table is not at home there.) The answer of an exclusive
 // read advises the asker to move rows with his own writes; what else should move is proposed.
-func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode lock.Mode) {
-	if !r.counted(from) {
+func (r *Replica) count(x *txnState, q *wire.ReadRequest, resp *wire.ReadResponse, from base.RegionID, mode lock.Mode) {
+	if !r.counted(from) || q.Quiet {
 		return
 	}
 	exclusive := x != nil && mode == lock.Exclusive
@@ -135,7 +142,7 @@ func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode l
 		id = x.id
 	}
 	n := 0
-	for _, row := range rows {
+	for _, row := range resp.Rows {
 		if row.Absent {
 			continue
 		}
@@ -156,8 +163,9 @@ func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode l
 			r.mu.Unlock()
 		} else {
 			r.propose1(Proposal{Key: base.Key(row.Key).Clone(), From: r.region, To: v.To, Reason: v.Reason})
+			resp.Moves++
 		}
-		r.proposeAll(v)
+		resp.Moves += r.proposeAll(v)
 	}
 }
 
@@ -167,10 +175,11 @@ func (r *Replica) propose1(p Proposal) {
 	}
 }
 
-func (r *Replica) proposeAll(v Verdict) {
+func (r *Replica) proposeAll(v Verdict) (n uint32) {
 	for _, k := range v.With {
 		r.propose1(Proposal{Key: k, From: r.region, To: v.To, Reason: v.Reason})
 	}
+	return uint32(len(v.With))
 }
 
 // blind tells the policy of a write whose row was not read first, and lets it
@@ -188,8 +197,9 @@ func (e *evaluation) blind(x *txnState, w *wire.Write, p *place) {
 		w.Move, w.Soft, w.Reason = uint32(v.To), true, v.Reason
 	} else {
 		e.r.propose1(Proposal{Key: base.Key(w.Key).Clone(), From: e.r.region, To: v.To, Reason: v.Reason})
+		e.moves++
 	}
-	e.r.proposeAll(v)
+	e.moves += e.r.proposeAll(v)
 }
 
 // logged is the write as it goes to the log, with its label; nil if there is nothing to log.

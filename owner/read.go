@@ -133,7 +133,7 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	}
 	r.served(ReadService, resp.Term, ts, g.own)
 	if allPoints(q.Spans) {
-		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
+		r.count(nil, q, resp, base.RegionID(q.Region), lock.Shared)
 	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
@@ -188,7 +188,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	if mode == lock.Exclusive || allPoints(q.Spans) {
-		r.count(x, resp.Rows, base.RegionID(q.Txn.GatewayRegion), mode)
+		r.count(x, q, resp, base.RegionID(q.Txn.GatewayRegion), mode)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

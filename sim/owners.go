@@ -100,9 +100,10 @@ func (k *ownedKey) own(s owner.Service) *twoOwners {
 	for i > 0 && k.stints[i-1].since > s.Since {
 		i--
 	}
-	// Whoever came later began above this point; the write that gave the key away is the beginning.
+	// Whoever came later began above this point; the write that gave the key away, and the locked read before it, may be
+	// as late as the beginning.
 	for _, x := range k.stints[i:] {
-		if x.group != s.Group && (x.since < at || x.since == at && s.Kind != owner.WriteService) {
+		if x.group != s.Group && (x.since < at || x.since == at && s.Kind == owner.ReadService) {
 			return &twoOwners{s.Key, x.how, s, "the older owner goes on"}
 		}
 	}
@@ -112,12 +113,12 @@ func (k *ownedKey) own(s owner.Service) *twoOwners {
 		case x.group == s.Group:
 		case x.since == s.Since:
 			return &twoOwners{s.Key, x.how, s, "one version names two"}
-		case x.last > s.Since || x.last == s.Since && x.how.Kind != owner.WriteService:
+		case x.last > s.Since || x.last == s.Since && x.how.Kind == owner.ReadService:
 			return &twoOwners{s.Key, x.how, s, "the older owner was not done"}
 		}
 	}
 	if i > 0 && k.stints[i-1].group == s.Group {
-		if x := &k.stints[i-1]; at > x.last {
+		if x := &k.stints[i-1]; at > x.last || at == x.last && s.Kind == owner.ReadService {
 			x.last, x.how = at, s
 		}
 		return nil

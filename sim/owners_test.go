@@ -29,6 +29,8 @@ func TestOneOwnerAtATime(t *testing.T) {
 	}{
 		{"one owner", []step{{write, a, 1, 0, 5}, {read, a, 1, 5, 4}, {lock, a, 1, 5, 8}, {write, a, 1, 5, 9}}, false},
 		{"a row moves, with a write", []step{{write, a, 1, 0, 5}, {write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {lock, b, 1, 12, 13}}, false},
+		{"a row moves at the instant at which it was locked", []step{{lock, a, 1, 5, 9}, {write, a, 1, 5, 9}, {lock, b, 1, 9, 9}}, false},
+		{"a row moves at the timestamp at which it was shown", []step{{read, a, 1, 5, 9}, {lock, b, 1, 9, 10}}, true},
 		{"it moves there and back", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {write, a, 1, 12, 20}, {read, a, 1, 20, 7}}, false},
 		{"the old owner shows the past", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {read, a, 1, 5, 8}}, false},
 		{"the old owner shows the present", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {read, a, 1, 5, 10}}, true},

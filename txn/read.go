@@ -21,6 +21,7 @@ type fetch struct {
 	limit    int // rows per request; 0 no limit
 	maxBytes int
 	apart    bool // one request per span (streams to be merged), so that limits count for each
+	quiet    bool // no use of the rows
 
 	got []found
 }
@@ -43,6 +44,7 @@ type piece struct {
 // run asks the guessed owners in parallel and follows what they say about other owners.
 func (f *fetch) run(ctx context.Context, t *Txn) error {
 	f.got = make([]found, len(f.spans))
+	f.quiet = kv.Quiet(ctx)
 	if f.lock == kv.LockNone {
 		if done, err := f.local(ctx, t); done || err != nil {
 			return err
@@ -179,6 +181,7 @@ func (f *fetch) requests(todo []piece) []*request {
 func (q *request) fill(t *Txn, f *fetch) {
 	m := q.msg
 	m.Lock = uint32(f.lock)
+	m.Quiet = f.quiet
 	m.Reverse, m.Limit, m.MaxBytes = f.reverse, uint32(f.limit), uint32(f.maxBytes)
 	if f.lock == kv.LockNone {
 		m.ReadTs = uint64(f.ts)
@@ -259,6 +262,7 @@ func (t *Txn) read(ctx context.Context, m *wire.ReadRequest) (*wire.ReadResponse
 		}
 		_ = t.db.clock.Observe(base.Timestamp(resp.Now))
 	}
+	obs.TraceOf(ctx).AddMoves(int(resp.Moves))
 	return resp, owner.ErrorOf(resp.Status)
 }
 

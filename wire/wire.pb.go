@@ -603,6 +603,7 @@ type ReadRequest struct {
 	Need          []*GroupIndex          `protobuf:"bytes,10,rep,name=need,proto3" json:"need,omitempty"`                          // applied vector that the answer must include
 	LockTerm      uint64                 `protobuf:"varint,11,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which the transaction's locks in this group were taken; 0 if none
 	Region        uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
+	Quiet         bool                   `protobuf:"varint,13,opt,name=quiet,proto3" json:"quiet,omitempty"`                       // no use of the rows: the policy of homes is not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -721,6 +722,13 @@ func (x *ReadRequest) GetRegion() uint32 {
 	return 0
 }
 
+func (x *ReadRequest) GetQuiet() bool {
+	if x != nil {
+		return x.Quiet
+	}
+	return false
+}
+
 type ReadResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Status  *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -733,6 +741,7 @@ type ReadResponse struct {
 	MaxTs         uint64 `protobuf:"varint,7,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"`                // largest commit timestamp among what was read
 	Now           uint64 `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                 // the owner's clock, to be merged into the asker's
 	Hops          uint32 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`                               // WAN hops the owner itself waited for
+	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`                            // rows that it set off to another home
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -826,6 +835,13 @@ func (x *ReadResponse) GetNow() uint64 {
 func (x *ReadResponse) GetHops() uint32 {
 	if x != nil {
 		return x.Hops
+	}
+	return 0
+}
+
+func (x *ReadResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
 	}
 	return 0
 }
@@ -1071,6 +1087,7 @@ type CommitResponse struct {
 	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`     // keys whose homes it changed
 	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`  // of the log entry that went to other regions
 	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of one
+	Moves         uint32                 `protobuf:"varint,11,opt,name=moves,proto3" json:"moves,omitempty"`   // rows that it set off to another home, beside those moved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1171,6 +1188,13 @@ func (x *CommitResponse) GetCopies() uint32 {
 func (x *CommitResponse) GetBytes() uint32 {
 	if x != nil {
 		return x.Bytes
+	}
+	return 0
+}
+
+func (x *CommitResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
 	}
 	return 0
 }
@@ -2871,6 +2895,7 @@ type ForwardResponse struct {
 	Hops          uint32                 `protobuf:"varint,16,opt,name=hops,proto3" json:"hops,omitempty"`           // WAN hops that the executor waited for
 	Bytes         uint64                 `protobuf:"varint,17,opt,name=bytes,proto3" json:"bytes,omitempty"`         // WAN traffic that it caused
 	Messages      uint64                 `protobuf:"varint,18,opt,name=messages,proto3" json:"messages,omitempty"`
+	Moves         uint64                 `protobuf:"varint,19,opt,name=moves,proto3" json:"moves,omitempty"` // rows that it moved to another home, or set off
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3031,6 +3056,13 @@ func (x *ForwardResponse) GetMessages() uint64 {
 	return 0
 }
 
+func (x *ForwardResponse) GetMoves() uint64 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
 var File_wire_wire_proto protoreflect.FileDescriptor
 
 const file_wire_wire_proto_rawDesc = "" +
@@ -3065,7 +3097,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\agateway\x18\x03 \x01(\rR\agateway\x12%\n" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
-	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\xe7\x02\n" +
+	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\xfd\x02\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -3079,7 +3111,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04need\x18\n" +
 	" \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x1b\n" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
-	"\x06region\x18\f \x01(\rR\x06region\"\x9a\x02\n" +
+	"\x06region\x18\f \x01(\rR\x06region\x12\x14\n" +
+	"\x05quiet\x18\r \x01(\bR\x05quiet\"\xb0\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -3090,7 +3123,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x15\n" +
 	"\x06max_ts\x18\a \x01(\x04R\x05maxTs\x12\x10\n" +
 	"\x03now\x18\b \x01(\x04R\x03now\x12\x12\n" +
-	"\x04hops\x18\t \x01(\rR\x04hops\"\x81\x02\n" +
+	"\x04hops\x18\t \x01(\rR\x04hops\x12\x14\n" +
+	"\x05moves\x18\n" +
+	" \x01(\rR\x05moves\"\x81\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -3112,7 +3147,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\aprepare\x18\x06 \x01(\bR\aprepare\x12\"\n" +
 	"\fparticipants\x18\a \x03(\rR\fparticipants\x12\x1b\n" +
 	"\tlock_term\x18\b \x01(\x04R\blockTerm\x12+\n" +
-	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\"\x8d\x02\n" +
+	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\"\xa3\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -3124,7 +3159,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05moved\x18\b \x03(\fR\x05moved\x12\x16\n" +
 	"\x06copies\x18\t \x01(\rR\x06copies\x12\x14\n" +
 	"\x05bytes\x18\n" +
-	" \x01(\rR\x05bytes\"{\n" +
+	" \x01(\rR\x05bytes\x12\x14\n" +
+	"\x05moves\x18\v \x01(\rR\x05moves\"{\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
@@ -3251,7 +3287,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eForwardWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xff\x03\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x95\x04\n" +
 	"\x0fForwardResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\rR\x05error\x12\x14\n" +
@@ -3271,7 +3307,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
-	"\bmessages\x18\x12 \x01(\x04R\bmessages*A\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages\x12\x14\n" +
+	"\x05moves\x18\x13 \x01(\x04R\x05moves*A\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
