@@ -429,6 +429,7 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		r.mu.Unlock()
 	default:
 		r.served(WriteService, e.term, e.ts, e.own)
+		defer e.untaken(x)
 		r.mu.Lock()
 		x.index = p.index
 		r.mu.Unlock()

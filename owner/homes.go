@@ -202,6 +202,19 @@ func (e *evaluation) blind(x *txnState, w *wire.Write, p *place) {
 	e.moves += e.r.proposeAll(v)
 }
 
+// untaken has the mover carry out what was advised to a transaction that wrote the row and did not take it along.
+func (e *evaluation) untaken(x *txnState) {
+	if len(x.advice) == 0 {
+		return
+	}
+	from := base.RegionID(e.q.Txn.GatewayRegion)
+	for _, w := range e.writes {
+		if why, ok := x.advice[string(w.Key)]; ok && w.Move == 0 && w.Kind != wire.WriteKind_DELETE && from != 0 && !e.r.handsOver(w) {
+			e.r.propose1(Proposal{Key: base.Key(w.Key).Clone(), From: e.r.region, To: from, Reason: why})
+		}
+	}
+}
+
 // logged is the write as it goes to the log, with its label; nil if there is nothing to log.
 func (e *evaluation) logged(x *txnState, w *wire.Write, p *place, there bool) *wire.Write {
 	if !there && (w.Kind == wire.WriteKind_DELETE || w.Kind == wire.WriteKind_MOVE) {
