@@ -277,6 +277,17 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 			p.asked++
 		}
 	}
+	if len(resp.Along) > 0 {
+		t.remember(resp.Along, g)
+		if t.along == nil {
+			t.along = map[string]*wire.KV{}
+		}
+		for _, r := range resp.Along {
+			if len(t.along) < maxKnown {
+				t.along[string(r.Key)] = r
+			}
+		}
+	}
 	rows, foreign := resp.Rows, resp.Foreign
 	for i := range q.pieces {
 		p := &q.pieces[i]
@@ -432,6 +443,10 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 			continue
 		}
 		out[i].Key = k
+		if r := t.along[string(k)]; r != nil && lock != kv.LockNone {
+			setRow(&out[i], r)
+			continue
+		}
 		if k.Shard() == base.MetaShard && lock != kv.LockExclusive {
 			meta.spans = append(meta.spans, base.PointSpan(k))
 		} else {

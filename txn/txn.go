@@ -41,6 +41,7 @@ type Txn struct {
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
 	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
+	along  map[string]*wire.KV     // rows locked and shown by their owner unasked
 
 	err        error // sticky
 	ended      bool  // committed, or released

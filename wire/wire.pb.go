@@ -742,6 +742,7 @@ type ReadResponse struct {
 	Now           uint64 `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                 // the owner's clock, to be merged into the asker's
 	Hops          uint32 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`                               // WAN hops the owner itself waited for
 	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`                            // rows that it set off to another home
+	Along         []*KV  `protobuf:"bytes,11,rep,name=along,proto3" json:"along,omitempty"`                             // rows that are mostly used with those asked for, locked as well
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -844,6 +845,13 @@ func (x *ReadResponse) GetMoves() uint32 {
 		return x.Moves
 	}
 	return 0
+}
+
+func (x *ReadResponse) GetAlong() []*KV {
+	if x != nil {
+		return x.Along
+	}
+	return nil
 }
 
 type Write struct {
@@ -3112,7 +3120,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x1b\n" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
 	"\x06region\x18\f \x01(\rR\x06region\x12\x14\n" +
-	"\x05quiet\x18\r \x01(\bR\x05quiet\"\xb0\x02\n" +
+	"\x05quiet\x18\r \x01(\bR\x05quiet\"\xd7\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -3125,7 +3133,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03now\x18\b \x01(\x04R\x03now\x12\x12\n" +
 	"\x04hops\x18\t \x01(\rR\x04hops\x12\x14\n" +
 	"\x05moves\x18\n" +
-	" \x01(\rR\x05moves\"\x81\x02\n" +
+	" \x01(\rR\x05moves\x12%\n" +
+	"\x05along\x18\v \x03(\v2\x0f.godwit.wire.KVR\x05along\"\x81\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -3391,37 +3400,38 @@ var file_wire_wire_proto_depIdxs = []int32{
 	7,  // 5: godwit.wire.ReadResponse.status:type_name -> godwit.wire.Status
 	5,  // 6: godwit.wire.ReadResponse.rows:type_name -> godwit.wire.KV
 	6,  // 7: godwit.wire.ReadResponse.foreign:type_name -> godwit.wire.Foreign
-	0,  // 8: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
-	1,  // 9: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
-	8,  // 10: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
-	11, // 11: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
-	3,  // 12: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
-	7,  // 13: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
-	6,  // 14: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	7,  // 15: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
-	7,  // 16: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
-	2,  // 17: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	7,  // 18: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	11, // 19: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	11, // 20: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	24, // 21: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 22: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	22, // 23: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	20, // 24: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	21, // 25: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	23, // 26: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	26, // 27: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	7,  // 28: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 29: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	34, // 30: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	33, // 31: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 32: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	37, // 33: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	5,  // 8: godwit.wire.ReadResponse.along:type_name -> godwit.wire.KV
+	0,  // 9: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
+	1,  // 10: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
+	8,  // 11: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
+	11, // 12: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
+	3,  // 13: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
+	7,  // 14: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
+	6,  // 15: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
+	7,  // 16: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
+	7,  // 17: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
+	2,  // 18: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
+	7,  // 19: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	11, // 20: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	11, // 21: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	24, // 22: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 23: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	22, // 24: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	20, // 25: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	21, // 26: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	23, // 27: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	26, // 28: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	7,  // 29: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 30: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	34, // 31: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	33, // 32: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 33: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	37, // 34: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
