@@ -16,7 +16,10 @@ import (
 func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 	if t.metaTS == 0 {
 		if t.readTS == 0 {
-			t.readTS = t.db.clock.Now()
+			var err error
+			if t.readTS, err = t.now(ctx); err != nil {
+				return err
+			}
 		}
 		t.metaTS = t.readTS
 	}
@@ -155,7 +158,7 @@ func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestam
 		if t.checkPins(want) == nil {
 			return want.Next(), nil
 		}
-		if werr := t.db.waitPast(ctx, want); werr != nil {
+		if werr := t.db.settle(ctx, want); werr != nil {
 			return 0, werr
 		}
 	}

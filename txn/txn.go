@@ -15,6 +15,7 @@ type part struct {
 	group base.GroupID
 	term  uint64 // of the locks; 0: asked, but nothing is known to be locked
 	asked int    // locking requests answered
+	told  bool   // with an opening
 }
 
 // pin is a meta key, or a span of them, that must not change after at.
@@ -31,17 +32,19 @@ type Txn struct {
 	meta  wire.TxnMeta
 	begun time.Time
 
-	readTS base.Timestamp // snapshot of LockNone reads
-	stale  bool           // the next LockNone read takes a new snapshot
-	metaTS base.Timestamp // snapshot of meta reads
-	maxTS  base.Timestamp // largest commit timestamp read
-	parts  []part
-	pins   []pin
-	buf    buffer
+	readTS  base.Timestamp // snapshot of LockNone reads
+	stale   bool           // the next LockNone read takes a new snapshot
+	metaTS  base.Timestamp // snapshot of meta reads
+	maxTS   base.Timestamp // largest commit timestamp read
+	opening *opening
+	parts   []part
+	pins    []pin
+	buf     buffer
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
 	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
 	along  map[string]*wire.KV     // rows locked and shown by their owner unasked
+	ahead  ahead
 
 	err        error // sticky
 	ended      bool  // committed, or released
@@ -167,7 +170,7 @@ func (t *Txn) release() {
 // Rollback implements kv.Txn.
 func (t *Txn) Rollback(context.Context) {
 	t.release()
-	t.buf = buffer{}
+	t.buf, t.ahead = buffer{}, ahead{}
 	if t.err == nil && t.commitTS == 0 {
 		t.err = base.Errorf(base.CodeInvalid, "transaction %v was rolled back", t.id)
 	}
