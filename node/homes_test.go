@@ -220,6 +220,14 @@ func TestMovesAreCounted(t *testing.T) {
 		if got := column(t, b, "SHOW GODWIT STATEMENT COST")[0]; i > 0 && !strings.Contains(got, "|"+want+"|") {
 			t.Errorf("its cost: %s", got)
 		}
+		if i == 2 { // it has entries keyed by home, and was forwarded: it moves afterwards
+			until(t, "row 3 to move", func() string {
+				if h := home(3); h != names[1] {
+					return h
+				}
+				return ""
+			})
+		}
 	}
 	set := 0
 	for range 10 {

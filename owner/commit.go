@@ -467,7 +467,7 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		}
 	default:
 		r.served(WriteService, e.term, e.ts, e.own)
-		defer e.untaken(x)
+		defer e.untaken(x, resp)
 		r.mu.Lock()
 		x.index = p.index
 		r.mu.Unlock()

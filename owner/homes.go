@@ -262,7 +262,7 @@ func (e *evaluation) blind(x *txnState, w *wire.Write, p *place) {
 }
 
 // untaken has the mover carry out what was advised to a transaction that wrote the row and did not take it along.
-func (e *evaluation) untaken(x *txnState) {
+func (e *evaluation) untaken(x *txnState, resp *wire.CommitResponse) {
 	if len(x.advice) == 0 {
 		return
 	}
@@ -273,11 +273,13 @@ func (e *evaluation) untaken(x *txnState) {
 	for k := range x.along { // it was not what came next
 		if why, ok := x.advice[k]; ok && !written(k) {
 			e.r.propose1(Proposal{Key: base.Key(k), From: e.r.region, To: from, Reason: why})
+			resp.Moves++
 		}
 	}
 	for _, w := range e.writes {
 		if why, ok := x.advice[string(w.Key)]; ok && w.Move == 0 && w.Kind != wire.WriteKind_DELETE && from != 0 && !e.r.handsOver(w) {
 			e.r.propose1(Proposal{Key: base.Key(w.Key).Clone(), From: e.r.region, To: from, Reason: why})
+			resp.Moves++
 		}
 	}
 }
