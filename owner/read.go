@@ -123,14 +123,16 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 			return err
 		}
 	}
-	if _, err := r.gather(ctx, resp, func(rd *store.Reader) *gather { return r.newGather(rd, q, ts, resp) }); err != nil {
+	g, err := r.gather(ctx, resp, func(rd *store.Reader) *gather { return r.newGather(rd, q, ts, resp) })
+	if err != nil {
 		return err
 	}
 	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared meanwhile
 		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
 	}
+	r.served(ReadService, resp.Term, ts, g.own)
 	if allPoints(q.Spans) {
-		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
+		r.count(nil, q, resp, base.RegionID(q.Region), lock.Shared)
 	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
@@ -186,13 +188,14 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	if mode == lock.Exclusive || allPoints(q.Spans) {
-		r.count(x, resp.Rows, base.RegionID(q.Txn.GatewayRegion), mode)
+		r.count(x, q, resp, base.RegionID(q.Txn.GatewayRegion), mode)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current(x, term) || !r.ready(true, 0) {
 		return r.lost(x)
 	}
+	r.served(LockService, term, 0, g.own)
 	if fresh && x.calls == 1 && len(resp.Rows) == 0 && len(resp.Foreign) == len(q.Spans) && allPoints(q.Spans) {
 		// Nothing of it is here: the transaction has no business with this group.
 		r.release(x, false)
@@ -267,6 +270,7 @@ type gather struct {
 	seen  int                // keys looked at
 	keep  bool               // note places in found: the read holds exclusive locks
 	found []seenKey          // at most maxSeen
+	own   []seenKey          // for Config.Serves: every key of this group
 	need  []*wire.GroupIndex // to be applied here before any of it counts
 	kvs   []wire.KV          // room for rows
 	arena []byte             // room for keys and values
@@ -427,6 +431,9 @@ func (g *gather) point(key base.Key) error {
 
 // saw notes the place of a key of this group for the commit.
 func (g *gather) saw(key base.Key, p *place) {
+	if g.r.cfg.Serves != nil {
+		g.own = append(g.own, seenKey{key: key, place: *p})
+	}
 	if g.keep && len(g.found) < maxSeen {
 		s := seenKey{key: key, place: *p}
 		s.v.Key, s.v.Value = nil, nil

@@ -104,6 +104,7 @@ type txnState struct {
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
 	advice   map[string][]byte // reasons of the moves advised to it, by key
+	along    map[string]bool   // keys shown to it unasked, of whose use the policy does not know
 	gone     chan struct{}     // closed when it has ended here; made on demand
 	ended    bool
 	deciding bool

@@ -106,6 +106,9 @@ func Run(cfg Config) *Outcome {
 	for _, s := range sqls {
 		s.close()
 	}
+	if w.own.checked == 0 && cfg.Break == (Break{}) {
+		w.fail("no owner was seen at work")
+	}
 	o.Elapsed = w.now()
 	for _, h := range w.hosts {
 		if l := h.up(); l != nil {

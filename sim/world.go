@@ -38,6 +38,7 @@ type world struct {
 	lives  atomic.Int64
 	policy atomic.Pointer[clock.Policy]
 	homes  homes
+	own    owners
 }
 
 // host is a machine: its disk and clock outlive the processes on it.
@@ -231,6 +232,11 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 	}
 	if w.cfg.GCAge < w.cfg.Duration {
 		oc.GCInterval = time.Second
+	}
+	oc.Serves = func(s owner.Service) {
+		if err := w.own.serves(s, time.Now()); err != nil {
+			w.fail("%w", err)
+		}
 	}
 	if w.cfg.Stay {
 		oc.Homes = nil

@@ -384,6 +384,7 @@ func (c *committer) oneRound(ctx context.Context, g base.GroupID) (ts base.Times
 	case base.CodeOther:
 		if err == nil {
 			t.movedAway(g, resp)
+			noteMoves(ctx, resp)
 			return base.Timestamp(resp.Ts), false, nil
 		}
 		return 0, false, err
@@ -414,6 +415,17 @@ func (t *Txn) movedAway(g base.GroupID, resp *wire.CommitResponse) {
 				need: []*wire.GroupIndex{{Region: uint32(g.Region()), Index: resp.Index}}})
 		}
 	}
+}
+
+// noteMoves counts the rows, not their index entries, that a commit moved or set off.
+func noteMoves(ctx context.Context, resp *wire.CommitResponse) {
+	n := int(resp.Moves)
+	for _, k := range resp.Moved {
+		if base.Key(k).Index() == 0 {
+			n++
+		}
+	}
+	obs.TraceOf(ctx).AddMoves(n)
 }
 
 // settled is commit wait at the coordinator.
@@ -566,6 +578,9 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 	}
 	t.db.horizon.longEnough()
 	c.finish(groups, true, lo)
+	for i := range votes {
+		noteMoves(ctx, votes[i].resp)
+	}
 	return lo, t.settled(ctx, lo)
 }
 

@@ -21,6 +21,7 @@ type fetch struct {
 	limit    int // rows per request; 0 no limit
 	maxBytes int
 	apart    bool // one request per span (streams to be merged), so that limits count for each
+	quiet    bool // no use of the rows
 
 	got []found
 }
@@ -43,6 +44,7 @@ type piece struct {
 // run asks the guessed owners in parallel and follows what they say about other owners.
 func (f *fetch) run(ctx context.Context, t *Txn) error {
 	f.got = make([]found, len(f.spans))
+	f.quiet = kv.Quiet(ctx)
 	if f.lock == kv.LockNone {
 		if done, err := f.local(ctx, t); done || err != nil {
 			return err
@@ -186,6 +188,7 @@ func (f *fetch) requests(todo []piece) []*request {
 func (q *request) fill(t *Txn, f *fetch) {
 	m := q.msg
 	m.Lock = uint32(f.lock)
+	m.Quiet = f.quiet
 	m.Reverse, m.Limit, m.MaxBytes = f.reverse, uint32(f.limit), uint32(f.maxBytes)
 	if f.lock == kv.LockNone {
 		m.ReadTs, m.Oracle = uint64(f.ts), uint64(t.db.clock.Known())
@@ -269,6 +272,7 @@ func (t *Txn) read(ctx context.Context, m *wire.ReadRequest) (*wire.ReadResponse
 		}
 		_ = t.db.clock.Observe(base.Timestamp(resp.Now))
 	}
+	obs.TraceOf(ctx).AddMoves(int(resp.Moves))
 	return resp, owner.ErrorOf(resp.Status)
 }
 
@@ -281,6 +285,17 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 		if p := t.findPart(g); resp.Term != 0 {
 			p.term = resp.Term
 			p.asked++
+		}
+	}
+	if len(resp.Along) > 0 {
+		t.remember(resp.Along, g)
+		if t.along == nil {
+			t.along = map[string]*wire.KV{}
+		}
+		for _, r := range resp.Along {
+			if len(t.along) < maxKnown {
+				t.along[string(r.Key)] = r
+			}
 		}
 	}
 	rows, foreign := resp.Rows, resp.Foreign
@@ -474,6 +489,10 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 			continue
 		}
 		out[i].Key = k
+		if r := t.along[string(k)]; r != nil && lock != kv.LockNone {
+			setRow(&out[i], r)
+			continue
+		}
 		if k.Shard() == base.MetaShard && lock != kv.LockExclusive {
 			meta.spans = append(meta.spans, base.PointSpan(k))
 		} else {

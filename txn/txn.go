@@ -44,6 +44,7 @@ type Txn struct {
 	known  map[string]base.GroupID
 	ranges []readRange             // rows of ranges read under locks, instead
 	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
+	along  map[string]*wire.KV     // rows locked and shown by their owner unasked
 	ahead  ahead
 
 	err        error // sticky

@@ -604,6 +604,7 @@ type ReadRequest struct {
 	LockTerm      uint64                 `protobuf:"varint,11,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which the transaction's locks in this group were taken; 0 if none
 	Region        uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
 	Oracle        uint64                 `protobuf:"varint,13,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached, as the asker knows
+	Quiet         bool                   `protobuf:"varint,14,opt,name=quiet,proto3" json:"quiet,omitempty"`                       // no use of the rows: the policy of homes is not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -729,6 +730,13 @@ func (x *ReadRequest) GetOracle() uint64 {
 	return 0
 }
 
+func (x *ReadRequest) GetQuiet() bool {
+	if x != nil {
+		return x.Quiet
+	}
+	return false
+}
+
 type ReadResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Status  *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -741,6 +749,8 @@ type ReadResponse struct {
 	MaxTs         uint64 `protobuf:"varint,7,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"`                // largest commit timestamp among what was read
 	Now           uint64 `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                 // the owner's clock, to be merged into the asker's
 	Hops          uint32 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`                               // WAN hops the owner itself waited for
+	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`                            // rows that it set off to another home
+	Along         []*KV  `protobuf:"bytes,11,rep,name=along,proto3" json:"along,omitempty"`                             // rows that are mostly used with those asked for, locked as well
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -836,6 +846,20 @@ func (x *ReadResponse) GetHops() uint32 {
 		return x.Hops
 	}
 	return 0
+}
+
+func (x *ReadResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+func (x *ReadResponse) GetAlong() []*KV {
+	if x != nil {
+		return x.Along
+	}
+	return nil
 }
 
 type Write struct {
@@ -1088,6 +1112,7 @@ type CommitResponse struct {
 	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`  // of the log entry that went to other regions
 	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of one
 	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"` // a timestamp that the oracle has reached
+	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`   // rows that it set off to another home, beside those moved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1195,6 +1220,13 @@ func (x *CommitResponse) GetBytes() uint32 {
 func (x *CommitResponse) GetOracle() uint64 {
 	if x != nil {
 		return x.Oracle
+	}
+	return 0
+}
+
+func (x *CommitResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
 	}
 	return 0
 }
@@ -3361,6 +3393,7 @@ type ForwardResponse struct {
 	Hops          uint32                 `protobuf:"varint,16,opt,name=hops,proto3" json:"hops,omitempty"`           // WAN hops that the executor waited for
 	Bytes         uint64                 `protobuf:"varint,17,opt,name=bytes,proto3" json:"bytes,omitempty"`         // WAN traffic that it caused
 	Messages      uint64                 `protobuf:"varint,18,opt,name=messages,proto3" json:"messages,omitempty"`
+	Moves         uint64                 `protobuf:"varint,19,opt,name=moves,proto3" json:"moves,omitempty"` // rows that it moved to another home, or set off
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3517,6 +3550,13 @@ func (x *ForwardResponse) GetBytes() uint64 {
 func (x *ForwardResponse) GetMessages() uint64 {
 	if x != nil {
 		return x.Messages
+	}
+	return 0
+}
+
+func (x *ForwardResponse) GetMoves() uint64 {
+	if x != nil {
+		return x.Moves
 	}
 	return 0
 }
@@ -4102,7 +4142,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\agateway\x18\x03 \x01(\rR\agateway\x12%\n" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
-	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\xff\x02\n" +
+	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\x95\x03\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -4117,7 +4157,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x1b\n" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
 	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
-	"\x06oracle\x18\r \x01(\x04R\x06oracle\"\x9a\x02\n" +
+	"\x06oracle\x18\r \x01(\x04R\x06oracle\x12\x14\n" +
+	"\x05quiet\x18\x0e \x01(\bR\x05quiet\"\xd7\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -4128,7 +4169,10 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x15\n" +
 	"\x06max_ts\x18\a \x01(\x04R\x05maxTs\x12\x10\n" +
 	"\x03now\x18\b \x01(\x04R\x03now\x12\x12\n" +
-	"\x04hops\x18\t \x01(\rR\x04hops\"\x81\x02\n" +
+	"\x04hops\x18\t \x01(\rR\x04hops\x12\x14\n" +
+	"\x05moves\x18\n" +
+	" \x01(\rR\x05moves\x12%\n" +
+	"\x05along\x18\v \x03(\v2\x0f.godwit.wire.KVR\x05along\"\x81\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -4152,7 +4196,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\tlock_term\x18\b \x01(\x04R\blockTerm\x12+\n" +
 	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x14\n" +
 	"\x05begun\x18\n" +
-	" \x01(\bR\x05begun\"\xa5\x02\n" +
+	" \x01(\bR\x05begun\"\xbb\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -4165,7 +4209,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06copies\x18\t \x01(\rR\x06copies\x12\x14\n" +
 	"\x05bytes\x18\n" +
 	" \x01(\rR\x05bytes\x12\x16\n" +
-	"\x06oracle\x18\v \x01(\x04R\x06oracle\"\x92\x01\n" +
+	"\x06oracle\x18\v \x01(\x04R\x06oracle\x12\x14\n" +
+	"\x05moves\x18\f \x01(\rR\x05moves\"\x92\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
@@ -4337,7 +4382,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eForwardWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xff\x03\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x95\x04\n" +
 	"\x0fForwardResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\rR\x05error\x12\x14\n" +
@@ -4357,7 +4402,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
-	"\bmessages\x18\x12 \x01(\x04R\bmessages\"\xc2\x01\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages\x12\x14\n" +
+	"\x05moves\x18\x13 \x01(\x04R\x05moves\"\xc2\x01\n" +
 	"\x0eCollectivePart\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\rR\x06origin\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\x12\x16\n" +
@@ -4497,45 +4543,46 @@ var file_wire_wire_proto_depIdxs = []int32{
 	7,  // 5: godwit.wire.ReadResponse.status:type_name -> godwit.wire.Status
 	5,  // 6: godwit.wire.ReadResponse.rows:type_name -> godwit.wire.KV
 	6,  // 7: godwit.wire.ReadResponse.foreign:type_name -> godwit.wire.Foreign
-	0,  // 8: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
-	1,  // 9: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
-	8,  // 10: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
-	11, // 11: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
-	3,  // 12: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
-	7,  // 13: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
-	6,  // 14: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	7,  // 15: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
-	7,  // 16: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
-	2,  // 17: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	7,  // 18: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	11, // 19: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	11, // 20: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	25, // 21: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
-	24, // 22: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 23: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	22, // 24: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	20, // 25: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	21, // 26: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	23, // 27: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	25, // 28: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	7,  // 29: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	30, // 30: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	32, // 31: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	7,  // 32: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 33: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	39, // 34: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	38, // 35: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 36: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	42, // 37: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	44, // 38: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 39: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	48, // 40: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	49, // 41: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	5,  // 8: godwit.wire.ReadResponse.along:type_name -> godwit.wire.KV
+	0,  // 9: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
+	1,  // 10: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
+	8,  // 11: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
+	11, // 12: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
+	3,  // 13: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
+	7,  // 14: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
+	6,  // 15: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
+	7,  // 16: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
+	7,  // 17: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
+	2,  // 18: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
+	7,  // 19: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	11, // 20: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	11, // 21: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	25, // 22: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	24, // 23: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 24: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	22, // 25: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	20, // 26: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	21, // 27: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	23, // 28: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	25, // 29: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	7,  // 30: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	30, // 31: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	32, // 32: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	7,  // 33: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 34: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	39, // 35: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	38, // 36: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 37: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	42, // 38: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	44, // 39: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 40: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	48, // 41: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	49, // 42: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }

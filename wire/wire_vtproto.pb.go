@@ -392,6 +392,16 @@ func (m *ReadRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Quiet {
+		i--
+		if m.Quiet {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x70
+	}
 	if m.Oracle != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Oracle))
 		i--
@@ -513,6 +523,23 @@ func (m *ReadResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Along) > 0 {
+		for iNdEx := len(m.Along) - 1; iNdEx >= 0; iNdEx-- {
+			size, err := m.Along[iNdEx].MarshalToSizedBufferVT(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = protohelpers.EncodeVarint(dAtA, i, uint64(size))
+			i--
+			dAtA[i] = 0x5a
+		}
+	}
+	if m.Moves != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Moves))
+		i--
+		dAtA[i] = 0x50
 	}
 	if m.Hops != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Hops))
@@ -838,6 +865,11 @@ func (m *CommitResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Moves != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Moves))
+		i--
+		dAtA[i] = 0x60
 	}
 	if m.Oracle != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Oracle))
@@ -2841,6 +2873,13 @@ func (m *ForwardResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Moves != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Moves))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x98
+	}
 	if m.Messages != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Messages))
 		i--
@@ -3695,6 +3734,9 @@ func (m *ReadRequest) SizeVT() (n int) {
 	if m.Oracle != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Oracle))
 	}
+	if m.Quiet {
+		n += 2
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3739,6 +3781,15 @@ func (m *ReadResponse) SizeVT() (n int) {
 	}
 	if m.Hops != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Hops))
+	}
+	if m.Moves != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Moves))
+	}
+	if len(m.Along) > 0 {
+		for _, e := range m.Along {
+			l = e.SizeVT()
+			n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+		}
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3883,6 +3934,9 @@ func (m *CommitResponse) SizeVT() (n int) {
 	}
 	if m.Oracle != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Oracle))
+	}
+	if m.Moves != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Moves))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4730,6 +4784,9 @@ func (m *ForwardResponse) SizeVT() (n int) {
 	}
 	if m.Messages != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.Messages))
+	}
+	if m.Moves != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Moves))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -6154,6 +6211,26 @@ func (m *ReadRequest) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 14:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Quiet", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Quiet = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -6438,6 +6515,59 @@ func (m *ReadResponse) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 10:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Moves", wireType)
+			}
+			m.Moves = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Moves |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 11:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Along", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Along = append(m.Along, &KV{})
+			if err := m.Along[len(m.Along)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -7374,6 +7504,25 @@ func (m *CommitResponse) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Oracle |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Moves", wireType)
+			}
+			m.Moves = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Moves |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -12755,6 +12904,25 @@ func (m *ForwardResponse) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Messages |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 19:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Moves", wireType)
+			}
+			m.Moves = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Moves |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
