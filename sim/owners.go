@@ -18,6 +18,9 @@ type owners struct {
 	mu      sync.Mutex
 	keys    map[string]*ownedKey
 	checked int
+	// apart: a node was in a mode without a bounded clock, in which timestamps lag behind true time, so that
+	// a locked read in the present says nothing about them any more.
+	apart bool
 }
 
 // ownedKey is who has owned a key.
@@ -61,16 +64,27 @@ func (e *twoOwners) Error() string {
 	return fmt.Sprintf("key %v has two owners at a time: %s; %s; %s", e.key, say(e.a), say(e.b), e.why)
 }
 
+// leftGClock tells that timestamps are not bound to true time any more.
+func (o *owners) leftGClock() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.apart {
+		o.apart, o.keys = true, nil
+	}
+}
+
 // serves hears of a service; now is true time.
 func (o *owners) serves(s owner.Service, now time.Time) error {
 	if s.Key.Shard() == base.MetaShard {
 		return nil // its owner is the meta group by definition
 	}
-	if s.Kind == owner.LockService {
-		s.At = base.FromTime(now)
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if s.Kind == owner.LockService {
+		if s.At = base.FromTime(now); o.apart {
+			s.At = 0
+		}
+	}
 	o.checked++
 	k := o.keys[string(s.Key)]
 	if k == nil {

@@ -234,6 +234,9 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 		oc.GCInterval = time.Second
 	}
 	oc.Serves = func(s owner.Service) {
+		if m, _ := oc.Clock.Mode(); m != clock.GClock {
+			w.own.leftGClock()
+		}
 		if err := w.own.serves(s, time.Now()); err != nil {
 			w.fail("%w", err)
 		}
