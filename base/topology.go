@@ -26,16 +26,37 @@ type Node struct {
 // Topology is an immutable snapshot of who is where. Version grows with every
 // change; the meta shard holds the newest one.
 type Topology struct {
-	Version   uint64   `json:"version"`
-	ClusterID string   `json:"cluster_id"`
-	Shards    int      `json:"shards"` // data shards, 1..Shards; fixed when the cluster is made
-	Regions   []Region `json:"regions"`
-	Nodes     []Node   `json:"nodes"`
+	Version   uint64 `json:"version"`
+	ClusterID string `json:"cluster_id"`
+	Shards    int    `json:"shards"` // data shards of synchronous tables, 1..Shards; fixed when the cluster is made
+	// Async is the number of shards of asynchronous tables, behind the others; 0 until one is asked for, then fixed.
+	Async   int      `json:"async_shards,omitempty"`
+	Regions []Region `json:"regions"`
+	Nodes   []Node   `json:"nodes"`
 	// MetaVoters vote in the meta group; every other live node learns it.
 	MetaVoters []NodeID `json:"meta_voters"`
 	// Replicas[s] are the nodes that hold data shard s+1, hence a replica of
 	// each of its groups.
 	Replicas [][]NodeID `json:"replicas"`
+	// AsyncFirst are the replicas with which the shards of asynchronous tables began.
+	AsyncFirst [][]NodeID `json:"async_first,omitempty"`
+}
+
+// AllShards is the number of data shards.
+func (t *Topology) AllShards() int { return t.Shards + t.Async }
+
+// IsAsync reports whether a shard is one of asynchronous tables: the voters of its groups are in one region.
+func (t *Topology) IsAsync(s ShardID) bool { return int(s) > t.Shards && int(s) <= t.AllShards() }
+
+// Seat is the region in which the voters of a region's asynchronous groups are.
+func (t *Topology) Seat(r RegionID) RegionID { return r }
+
+// AsyncGroups are the groups of a region in the shards of asynchronous tables.
+func (t *Topology) AsyncGroups(r RegionID) (gs []GroupID) {
+	for s := t.Shards + 1; s <= t.AllShards(); s++ {
+		gs = append(gs, DataGroup(ShardID(s), r))
+	}
+	return gs
 }
 
 // Node returns the node with an id, nil if unknown.
@@ -96,7 +117,7 @@ func (t *Topology) ShardReplicas(s ShardID) []NodeID {
 // Groups are all groups: the meta group, then every shard's group of every region.
 func (t *Topology) Groups() []GroupID {
 	gs := []GroupID{MetaGroup}
-	for s := 1; s <= t.Shards; s++ {
+	for s := 1; s <= t.AllShards(); s++ {
 		for _, r := range t.Regions {
 			gs = append(gs, DataGroup(ShardID(s), r.ID))
 		}
@@ -112,8 +133,11 @@ func (t *Topology) Validate() error {
 	if t.Shards < 1 || t.Shards > 1<<12 {
 		return Errorf(CodeInvalid, "a cluster has 1 to 4096 shards, not %d", t.Shards)
 	}
-	if len(t.Replicas) != t.Shards {
-		return Errorf(CodeInvalid, "%d shards but %d replica sets", t.Shards, len(t.Replicas))
+	if t.Async < 0 || t.Async > 1<<12 || len(t.AsyncFirst) != t.Async {
+		return Errorf(CodeInvalid, "%d shards of asynchronous tables, of which %d have first replicas", t.Async, len(t.AsyncFirst))
+	}
+	if len(t.Replicas) != t.AllShards() {
+		return Errorf(CodeInvalid, "%d shards but %d replica sets", t.AllShards(), len(t.Replicas))
 	}
 	for s, set := range t.Replicas {
 		if len(set) == 0 {

@@ -38,6 +38,10 @@ type Replicas interface {
 	Sweep(wanted func(base.ShardID) bool) error
 	// Describe adds what the leader knows of a group led here.
 	Describe(g base.GroupID, s *GroupStatus)
+	// HeldHere is what the replica here has of a group: everything up to a log index, and all that commits at or below a timestamp.
+	HeldHere(g base.GroupID) (index uint64, closed base.Timestamp)
+	// HeldChanged tells that Cluster.HeldOf may answer more than before.
+	HeldChanged()
 }
 
 // Options of a Cluster. All fields without a default are required.
@@ -51,6 +55,8 @@ type Options struct {
 	// Founding lets this node start fresh groups as one of their first members: only
 	// in its first life, or a replica that was removed and its data cleared would begin anew by itself.
 	Founding bool
+	// FoundAsync calls found, which opens the first replicas of asynchronous shards, in this node's first life with such shards only.
+	FoundAsync func(found func() error) error
 	// Stored is the newest topology on disk; nil if none.
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.
@@ -79,6 +85,7 @@ type Cluster struct {
 	topo  atomic.Pointer[base.Topology]
 	dir   *Directory
 	peers *peers
+	held  held
 	db    kv.DB // set by Start
 
 	setting  sync.Mutex // one SetTopology at a time; guards the next four
@@ -208,6 +215,11 @@ func (c *Cluster) OpenFirst() error {
 // OpenReplicas opens the groups that the topology places on this node.
 func (c *Cluster) OpenReplicas() error {
 	t := c.Topology()
+	if t.Async > 0 && c.o.FoundAsync != nil {
+		if err := c.o.FoundAsync(func() error { return c.foundAsync(t) }); err != nil {
+			return err
+		}
+	}
 	for _, g := range t.Groups() {
 		if slices.Contains(t.ShardReplicas(g.Shard()), c.o.Self) {
 			if err := c.o.Replicas.Open(g, group.Conf{}, false); err != nil {
@@ -260,7 +272,7 @@ func (c *Cluster) pulse() {
 			c.o.OnSilent(n)
 		}
 	}
-	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads()}
+	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads(), Held: c.heldHere(t)}
 	for _, l := range m.Leads {
 		c.dir.Heard(c.o.Self, l, time.Now())
 	}
@@ -290,6 +302,7 @@ func (c *Cluster) onPulse(from base.NodeID, body []byte) {
 		c.dir.Heard(from, l, now)
 	}
 	c.o.Replicas.OnLeads(m.Leads)
+	c.onHeld(from, m.Held)
 }
 
 func (c *Cluster) setPeers(t *base.Topology) {

@@ -146,3 +146,9 @@ func (r *replicas) Describe(g base.GroupID, s *cluster.GroupStatus) {
 		}
 	}
 }
+
+// HeldHere implements cluster.Replicas.
+func (r *replicas) HeldHere(g base.GroupID) (uint64, base.Timestamp) { return r.set.HeldHere(g) }
+
+// HeldChanged implements cluster.Replicas.
+func (r *replicas) HeldChanged() { r.set.HeldChanged() }

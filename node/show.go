@@ -78,6 +78,9 @@ var topics = []sqlfront.Topic{
 		columns(sqlfront.TopicInt, "locks", "waiting"), columns(sqlfront.TopicFloat, "idle_ms"))},
 }
 
+// EnableAsync implements sqlfront.Cluster.
+func (s show) EnableAsync(ctx context.Context) error { return s.n.cluster.EnableAsync(ctx) }
+
 // Topics implements sqlfront.Cluster.
 func (s show) Topics() []sqlfront.Topic { return slices.Clone(topics) }
 

@@ -126,6 +126,7 @@ type evaluation struct {
 	writes   []*wire.Write // those to be logged: deletes of absent keys are dropped
 	handover []base.Span
 	since    base.Timestamp // commit above this (C2)
+	came     came
 	foreign  []*wire.Foreign
 	counted  bool // the policy has been told
 
@@ -150,7 +151,7 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 			return err
 		}
 		if len(gaps) == 0 && len(soft) == 0 {
-			return nil
+			return e.came.settled(ctx, e.r)
 		}
 		if len(gaps) > 0 {
 			if _, err := e.r.lock(ctx, x, term, lock.Exclusive, gaps...); err != nil {
@@ -209,6 +210,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			continue
 		}
 		e.since = max(e.since, p.since)
+		e.came.note(r, p.writer, p.since)
 		there := p.found && !p.v.Tombstone
 		if w.Kind == wire.WriteKind_INSERT && there && exists == nil {
 			exists = w.Key
@@ -421,6 +423,9 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		}
 		r.leave(x)
 		r.mu.Unlock()
+		if err := r.voteHeld(context.Background(), e.q.Participants, p.index, e.ts); err != nil {
+			return err
+		}
 	default:
 		if err := r.waitPast(context.Background(), e.ts); err != nil {
 			return err

@@ -134,6 +134,9 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	if allPoints(q.Spans) {
 		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
 	}
+	if err := g.came.settled(ctx, r); err != nil {
+		return err
+	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
 	return r.waitPast(ctx, base.Timestamp(resp.MaxTs))
@@ -184,6 +187,9 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		g.only = spans
 	}
 	if err := g.run(); err != nil {
+		return err
+	}
+	if err := g.came.settled(ctx, r); err != nil {
 		return err
 	}
 	if mode == lock.Exclusive || allPoints(q.Spans) {
@@ -268,6 +274,7 @@ type gather struct {
 	seen  int       // keys looked at
 	keep  bool      // note places in found: the read holds exclusive locks
 	found []seenKey // at most maxSeen
+	came  came      // rows that other regions have handed over
 }
 
 func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse) *gather {
@@ -363,6 +370,7 @@ func (g *gather) point(key base.Key) error {
 		return nil
 	}
 	g.saw(key, &p)
+	g.came.note(g.r, p.writer, p.since)
 	v, ok := p.v, p.found
 	if ok && v.TS > g.ts {
 		if v, ok, err = g.rd.Get(key, g.ts); err != nil {
@@ -420,6 +428,13 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 				Span: &wire.Span{Start: s.span.Start, End: s.span.End}, Group: uint32(s.owner), Since: s.since})
 		}
 	}}
+	if g.r.async() {
+		seg.by = func(owner base.GroupID, w base.GroupIndex, ts base.Timestamp) {
+			if owner == g.r.id {
+				g.came.note(g.r, w, ts)
+			}
+		}
+	}
 	for it.Next() {
 		v := it.Version()
 		g.seen++

@@ -240,6 +240,11 @@ func (r *rewriter) Close(ctx *sql.Context) (err error) {
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
+	if r.desc.Locality.Async {
+		if err := r.m.holdElsewhere(ctx, r.nt); err != nil {
+			return err
+		}
+	}
 	old := r.t.t
 	nt, err := r.m.putTable(r.desc)
 	if err != nil {

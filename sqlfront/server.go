@@ -57,6 +57,8 @@ type Cluster interface {
 	// Advice is what the owner of a row would say now to a statement of this region: whether to move the row, and
 	// why or why not. It counts as no use of the row; an empty text says that nothing is known.
 	Advice(ctx context.Context, owner base.NodeID, key base.Key, home base.RegionID) (move bool, why string)
+	// EnableAsync makes shards for asynchronous tables, once, and waits until they can be used.
+	EnableAsync(ctx context.Context) error
 }
 
 // Server speaks the MySQL protocol for one gateway.

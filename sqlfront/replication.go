@@ -1,0 +1,119 @@
+package sqlfront
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+// How tables replicate to the other regions:
+//
+//	ALTER TABLE t SET REPLICATION {SYNC | ASYNC}
+//	ALTER DATABASE d SET REPLICATION {SYNC | ASYNC}     (what new tables are that do not say so)
+//	CREATE TABLE t (...) [LOCALITY ...] REPLICATION {SYNC | ASYNC}
+
+var (
+	reTableReplication = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + identRE + "\\s+SET\\s+REPLICATION\\s+(SYNC|ASYNC)$")
+	reDBReplication    = regexp.MustCompile("(?is)^ALTER\\s+(?:DATABASE|SCHEMA)\\s+(`[^`]+`|[\\w$]+)\\s+SET\\s+REPLICATION\\s+(SYNC|ASYNC)$")
+)
+
+// check refuses what cannot be.
+func (l locality) check() error {
+	if l.Kind == global && l.Async {
+		return invalid("GLOBAL tables replicate synchronously: every region writes them")
+	}
+	return nil
+}
+
+func (p *parser) replication(q string) sqlparser.Statement {
+	done := []sql.Row{{types.NewOkResult(0)}}
+	if m := reTableReplication.FindStringSubmatch(q); m != nil {
+		db, table, async := unquote(m[1]), unquote(m[2]), strings.EqualFold(m[3], "ASYNC")
+		return inject(tableAuth(sqlparser.AuthType_ALTER, db, table), &ownNode{
+			g: p.g, name: "ALTER TABLE SET REPLICATION", sch: types.OkResultSchema, writes: true,
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return done, p.g.setReplication(ctx, db, table, async) },
+		})
+	}
+	if m := reDBReplication.FindStringSubmatch(q); m != nil {
+		db, async := unquote(m[1]), strings.EqualFold(m[2], "ASYNC")
+		return inject(sqlparser.AuthInformation{AuthType: sqlparser.AuthType_ALTER, TargetType: sqlparser.AuthTargetType_DatabaseIdentifiers, TargetNames: []string{db}}, &ownNode{
+			g: p.g, name: "ALTER DATABASE SET REPLICATION", sch: types.OkResultSchema, writes: true,
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return done, p.g.setDefaultReplication(ctx, db, async) },
+		})
+	}
+	return nil
+}
+
+// enableAsync makes sure that there are shards for asynchronous tables.
+func (g *gateway) enableAsync(ctx *sql.Context) error {
+	if g.cluster == nil {
+		return invalid("this server does not know its cluster: it can make no asynchronous tables")
+	}
+	return g.cluster.EnableAsync(ctx)
+}
+
+// setReplication changes how a table replicates: its rows are written again in shards of the other kind.
+func (g *gateway) setReplication(ctx *sql.Context, db, table string, async bool) error {
+	kind := "SET REPLICATION SYNC"
+	if async {
+		kind = "SET REPLICATION ASYNC"
+		if err := g.enableAsync(ctx); err != nil {
+			return err
+		}
+	}
+	return g.rewriteAs(ctx, db, table, kind, func(l locality) locality {
+		l.Async = async
+		return l
+	})
+}
+
+// setDefaultReplication says how new tables of a database replicate.
+func (g *gateway) setDefaultReplication(ctx *sql.Context, name string, async bool) error {
+	if async {
+		if err := g.enableAsync(ctx); err != nil {
+			return err
+		}
+	}
+	db, err := (&provider{g}).Database(ctx, name)
+	if err != nil {
+		return err
+	}
+	own, ok := db.(*sqlDatabase)
+	if !ok {
+		return invalid("the tables of database " + name + " are not stored")
+	}
+	m, err := g.mutate(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := m.lock(ctx, catalogKey(ixDatabase, own.name)); err != nil {
+		return err
+	}
+	cur := m.snap().db(own.name)
+	if cur == nil {
+		return sql.ErrDatabaseNotFound.New(name)
+	}
+	desc := *cur.desc
+	desc.Async = async
+	return own.describe(m, &desc)
+}
+
+// holdElsewhere makes the rest of the transaction rely on the asynchronous groups of all regions: it cannot commit before
+// other regions hold what was written to them until now. So rows that were synchronous are not lost as they become asynchronous.
+func (m *mutation) holdElsewhere(ctx *sql.Context, t *table) error {
+	var keys []base.Key
+	for _, r := range m.g.db.Topology().Regions {
+		keys = append(keys, base.IndexPrefix(t.shards()[0], t.desc.ID, base.ByHome, r.ID))
+	}
+	_, err := m.kv.Get(sessionOf(ctx).kvctx(ctx), keys, kv.LockShared)
+	if err != nil {
+		return m.txn.fail(err)
+	}
+	return nil
+}
