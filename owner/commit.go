@@ -442,6 +442,9 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 	}
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(r.group.Hops())
+	if e.q.Prepare && r.mixed(e.q.Participants) {
+		resp.Hops += 2 // to another region, and its word back
+	}
 	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {
 		for _, w := range e.writes {
 			resp.Bytes += uint32(w.SizeVT() + 3)
