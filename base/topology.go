@@ -40,6 +40,61 @@ type Topology struct {
 	Replicas [][]NodeID `json:"replicas"`
 	// AsyncFirst are the replicas with which the shards of asynchronous tables began.
 	AsyncFirst [][]NodeID `json:"async_first,omitempty"`
+	// Promotions are those of asynchronous groups whose region was lost, in order.
+	Promotions []Promotion `json:"promotions,omitempty"`
+}
+
+// Promotion is a new incarnation of the asynchronous groups of a region, made of what other regions held when it was lost.
+type Promotion struct {
+	ID     uint64     `json:"id"`
+	At     Timestamp  `json:"at"`
+	Region RegionID   `json:"region"` // whose groups
+	Lost   RegionID   `json:"lost"`   // where they voted
+	Seat   RegionID   `json:"seat"`   // where they vote since
+	Cut    Timestamp  `json:"cut"`    // all that they committed at or below it stands, and nothing above it
+	Groups []Promoted `json:"groups"`
+	// Back is set when the groups vote in their own region again.
+	Back bool `json:"back,omitempty"`
+}
+
+// Promoted is a group of a promotion.
+type Promoted struct {
+	Group  GroupID   `json:"group"`
+	Source NodeID    `json:"source"` // whose copy the new incarnation begins with: no survivor had more
+	Index  uint64    `json:"index"`  // of the old log
+	Closed Timestamp `json:"closed"` // newest closed timestamp heard of it
+}
+
+// Of is what the promotion says of a group; nil if nothing.
+func (p *Promotion) Of(g GroupID) *Promoted {
+	for i := range p.Groups {
+		if p.Groups[i].Group == g {
+			return &p.Groups[i]
+		}
+	}
+	return nil
+}
+
+// Incarnation counts the promotions of a group.
+func (t *Topology) Incarnation(g GroupID) (n uint32) {
+	for i := range t.Promotions {
+		if t.Promotions[i].Of(g) != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Promotion is the one that made an incarnation of a group, from 1; nil if it is not known.
+func (t *Topology) Promotion(g GroupID, incarnation uint32) *Promotion {
+	for i := range t.Promotions {
+		if t.Promotions[i].Of(g) != nil {
+			if incarnation--; incarnation == 0 {
+				return &t.Promotions[i]
+			}
+		}
+	}
+	return nil
 }
 
 // AllShards is the number of data shards.
@@ -49,7 +104,25 @@ func (t *Topology) AllShards() int { return t.Shards + t.Async }
 func (t *Topology) IsAsync(s ShardID) bool { return int(s) > t.Shards && int(s) <= t.AllShards() }
 
 // Seat is the region in which the voters of a region's asynchronous groups are.
-func (t *Topology) Seat(r RegionID) RegionID { return r }
+func (t *Topology) Seat(r RegionID) RegionID {
+	for i := len(t.Promotions) - 1; i >= 0; i-- {
+		if p := &t.Promotions[i]; p.Region == r {
+			if p.Back {
+				return r
+			}
+			return p.Seat
+		}
+	}
+	return r
+}
+
+// Home is the region in which a data group is led.
+func (t *Topology) Home(g GroupID) RegionID {
+	if t.IsAsync(g.Shard()) {
+		return t.Seat(g.Region())
+	}
+	return g.Region()
+}
 
 // AsyncGroups are the groups of a region in the shards of asynchronous tables.
 func (t *Topology) AsyncGroups(r RegionID) (gs []GroupID) {

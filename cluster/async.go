@@ -15,6 +15,8 @@ import (
 type held struct {
 	mu sync.Mutex
 	at map[base.GroupID]map[base.NodeID]copyAt
+	// promotions is the number of them that the topology had.
+	promotions int
 }
 
 // copyAt says how much a replica has: everything up to a log index, and all that commits at or below a timestamp.
@@ -31,8 +33,8 @@ func (c *Cluster) heldHere(t *base.Topology) (out []*wire.GroupHeld) {
 			continue
 		}
 		for _, g := range t.AsyncGroups(r.ID) {
-			if index, closed := c.o.Replicas.HeldHere(g); index > 0 {
-				out = append(out, &wire.GroupHeld{Group: uint32(g), Index: index, Closed: uint64(closed)})
+			if index, closed, inc := c.o.Replicas.HeldHere(g); index > 0 {
+				out = append(out, &wire.GroupHeld{Group: uint32(g), Index: index, Closed: uint64(closed), Incarnation: inc})
 			}
 		}
 	}
@@ -40,15 +42,20 @@ func (c *Cluster) heldHere(t *base.Topology) (out []*wire.GroupHeld) {
 }
 
 func (c *Cluster) onHeld(from base.NodeID, hs []*wire.GroupHeld) {
-	if c.Topology().Async == 0 {
+	t := c.Topology()
+	if t.Async == 0 {
 		return
 	}
 	c.held.mu.Lock()
-	if c.held.at == nil {
-		c.held.at = map[base.GroupID]map[base.NodeID]copyAt{}
+	if c.held.at == nil || c.held.promotions != len(t.Promotions) {
+		// What was said of earlier incarnations no longer holds.
+		c.held.at, c.held.promotions = map[base.GroupID]map[base.NodeID]copyAt{}, len(t.Promotions)
 	}
 	for _, h := range hs {
 		g := base.GroupID(h.Group)
+		if h.Incarnation != t.Incarnation(g) {
+			continue
+		}
 		if c.held.at[g] == nil {
 			c.held.at[g] = map[base.NodeID]copyAt{}
 		}
@@ -62,6 +69,23 @@ func (c *Cluster) onHeld(from base.NodeID, hs []*wire.GroupHeld) {
 func (c *Cluster) Async(s base.ShardID) bool {
 	t := c.Topology()
 	return t.IsAsync(s) && len(t.Regions) > 1
+}
+
+// aloneFor is how long a process that hears of no other region takes for granted that it was not promoted over while it was away.
+const aloneFor = 10 * time.Second
+
+// Confirmed reports whether another region has told this process a topology that is no newer than its own, or
+// none can be heard: groups whose region was given up for lost have a new incarnation elsewhere.
+func (c *Cluster) Confirmed() bool {
+	return c.confirmed.Load() || c.peers.mono() > aloneFor
+}
+
+// confirm takes the version of the topology that a node knows.
+func (c *Cluster) confirm(from base.NodeID, version uint64) {
+	if t := c.Topology(); !c.confirmed.Load() && version <= t.Version && t.RegionOf(from) != t.RegionOf(c.o.Self) {
+		c.confirmed.Store(true)
+		c.o.Replicas.HeldChanged()
+	}
 }
 
 func (c *Cluster) away(t *base.Topology, g base.GroupID) bool {
@@ -83,7 +107,9 @@ func (c *Cluster) HeldOf(g base.GroupID) (index uint64, cut base.Timestamp) {
 	for _, x := range t.AsyncGroups(g.Region()) {
 		var best copyAt
 		if own {
-			best.index, best.closed = c.o.Replicas.HeldHere(x)
+			if index, closed, inc := c.o.Replicas.HeldHere(x); inc == t.Incarnation(x) {
+				best = copyAt{index, closed}
+			}
 		}
 		for _, h := range c.held.at[x] {
 			best.index, best.closed = max(best.index, h.index), max(best.closed, h.closed)
@@ -138,6 +164,32 @@ func (c *Cluster) EnableAsync(ctx context.Context) error {
 		case <-ctx.Done():
 			return base.Errorf(base.CodeUnavailable, "group %v of asynchronous tables has no leader yet: retry", missing)
 		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// AwaitHeld waits until other regions hold all that asynchronous groups have committed until now.
+func (c *Cluster) AwaitHeld(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, topologyTimeout)
+	defer cancel()
+	now := c.o.Clock.Latest()
+	for {
+		t := c.Topology()
+		behind := ""
+		for _, r := range t.Regions {
+			if gs := t.AsyncGroups(r.ID); len(gs) > 0 && len(t.Regions) > 1 {
+				if _, cut := c.HeldOf(gs[0]); cut < now {
+					behind = r.Name
+				}
+			}
+		}
+		if behind == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return base.Errorf(base.CodeUnavailable, "no other region has confirmed in time what the asynchronous tables of region %s hold", behind)
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }

@@ -38,8 +38,14 @@ type Replicas interface {
 	Sweep(wanted func(base.ShardID) bool) error
 	// Describe adds what the leader knows of a group led here.
 	Describe(g base.GroupID, s *GroupStatus)
-	// HeldHere is what the replica here has of a group: everything up to a log index, and all that commits at or below a timestamp.
-	HeldHere(g base.GroupID) (index uint64, closed base.Timestamp)
+	// HeldHere is what the replica here has of an incarnation of a group: everything up to a log index, and all that
+	// commits at or below a timestamp.
+	HeldHere(g base.GroupID) (index uint64, closed base.Timestamp, incarnation uint32)
+	// Freeze keeps a replica from learning more of its group, or lets it learn again.
+	Freeze(g base.GroupID, on bool)
+	// Rewind makes what is on disk of a group part of a new incarnation, if it is not: what lies above the cut is discarded
+	// and reported. source: the incarnation begins with this node's copy.
+	Rewind(g base.GroupID, incarnation uint32, p *base.Promotion, source bool) error
 	// HeldChanged tells that Cluster.HeldOf may answer more than before.
 	HeldChanged()
 }
@@ -86,7 +92,10 @@ type Cluster struct {
 	dir   *Directory
 	peers *peers
 	held  held
-	db    kv.DB // set by Start
+
+	confirmed atomic.Bool // see Confirmed
+	opening   sync.Mutex  // one OpenReplicas at a time
+	db        kv.DB       // set by Start
 
 	setting  sync.Mutex // one SetTopology at a time; guards the next four
 	closed   bool
@@ -189,6 +198,9 @@ func (c *Cluster) Gone(id base.NodeID, since time.Time) bool {
 // found, what the topology places here, and what is still on its disk. The
 // latter may be on its way to another node, which needs it until it is there.
 func (c *Cluster) OpenFirst() error {
+	if err := c.rewind(c.Topology()); err != nil {
+		return err
+	}
 	if first := &c.o.Identity.First; c.o.Founding {
 		for _, g := range first.Groups() {
 			if !slices.Contains(first.ShardReplicas(g.Shard()), c.o.Self) {
@@ -214,7 +226,12 @@ func (c *Cluster) OpenFirst() error {
 
 // OpenReplicas opens the groups that the topology places on this node.
 func (c *Cluster) OpenReplicas() error {
+	c.opening.Lock()
+	defer c.opening.Unlock()
 	t := c.Topology()
+	if err := c.rewind(t); err != nil {
+		return err
+	}
 	if t.Async > 0 && c.o.FoundAsync != nil {
 		if err := c.o.FoundAsync(func() error { return c.foundAsync(t) }); err != nil {
 			return err
@@ -297,6 +314,7 @@ func (c *Cluster) onPulse(from base.NodeID, body []byte) {
 		return
 	}
 	c.peers.heard(&m)
+	c.confirm(from, m.Topology)
 	now := time.Now()
 	for _, l := range m.Leads {
 		c.dir.Heard(from, l, now)

@@ -165,7 +165,7 @@ func metaVoters(t *base.Topology) []base.NodeID {
 func Members(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) {
 	switch {
 	case t.IsAsync(g.Shard()):
-		return asyncMembers(t, g, t.ShardReplicas(g.Shard()))
+		return asyncMembers(t, t.Home(g), t.ShardReplicas(g.Shard()))
 	case g != base.MetaGroup:
 		return slices.Clone(t.ShardReplicas(g.Shard())), nil
 	}
@@ -181,10 +181,10 @@ func Members(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) 
 	return voters, learners
 }
 
-// asyncMembers splits the replicas of a shard into those that vote in a group, which are in its region, and those that learn.
-func asyncMembers(t *base.Topology, g base.GroupID, replicas []base.NodeID) (voters, learners []base.NodeID) {
+// asyncMembers splits the replicas of a shard into those that vote in a group, which are in one region, and those that learn.
+func asyncMembers(t *base.Topology, seat base.RegionID, replicas []base.NodeID) (voters, learners []base.NodeID) {
 	for _, n := range replicas {
-		if t.RegionOf(n) == t.Seat(g.Region()) {
+		if t.RegionOf(n) == seat {
 			voters = append(voters, n)
 		} else {
 			learners = append(learners, n)
@@ -195,7 +195,7 @@ func asyncMembers(t *base.Topology, g base.GroupID, replicas []base.NodeID) (vot
 
 // FirstMembers are the members with which a group of an asynchronous shard began.
 func FirstMembers(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) {
-	return asyncMembers(t, g, t.AsyncFirst[int(g.Shard())-t.Shards-1])
+	return asyncMembers(t, g.Region(), t.AsyncFirst[int(g.Shard())-t.Shards-1])
 }
 
 // Preferred is the node that should lead a group: of the home region's
@@ -207,7 +207,7 @@ func Preferred(t *base.Topology, g base.GroupID, live func(base.NodeID) bool) ba
 	if g != base.MetaGroup {
 		nodes = nil
 		for _, n := range t.ShardReplicas(g.Shard()) {
-			if t.RegionOf(n) == g.Region() {
+			if t.RegionOf(n) == t.Home(g) {
 				nodes = append(nodes, n)
 			}
 		}

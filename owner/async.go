@@ -11,11 +11,12 @@ import (
 // (PROTOCOLS D2). What must not be lost waits until it lies at or below the cut (D1):
 //
 //	I13 A vote of an asynchronous group in a transaction that does not stay within the asynchronous groups of its region is
-//	    told to nobody before another region has it, and the cut has reached all that the transaction can depend on.
+//	    told to nobody before another region has it, and the cut has reached all that the transaction has read. (Not its
+//	    own lower bound: its undecided votes hold the cut below the smallest of theirs, which lies above what it has read.)
 //	I14 What another region says at a timestamp, as owner of rows that came to it or as a replica, lies at or below the cut.
 
 // async reports whether the group replicates to other regions asynchronously.
-func (r *Replica) async() bool { return r.cfg.Held != nil && r.cfg.Held.Async(r.shard) }
+func (r *Replica) async() bool { return r.isAsync }
 
 // mixed reports whether a vote here binds groups that would not be lost together with this one.
 func (r *Replica) mixed(participants []uint32) bool {
@@ -54,10 +55,11 @@ func (c *came) settled(ctx context.Context, r *Replica) error {
 		return nil
 	}
 	for region, ts := range c {
-		if ts == 0 {
+		from := base.DataGroup(r.shard, base.RegionID(region))
+		if ts == 0 || !r.cfg.Held.Away(from) { // or they are lost together
 			continue
 		}
-		if err := r.waitHeld(ctx, base.DataGroup(r.shard, base.RegionID(region)), 0, ts); err != nil {
+		if err := r.waitHeld(ctx, from, 0, ts); err != nil {
 			return err
 		}
 	}
@@ -65,14 +67,14 @@ func (c *came) settled(ctx context.Context, r *Replica) error {
 }
 
 // HeldHere is what this replica has: everything up to a log index, and all that commits at or below a timestamp.
-func (s *Set) HeldHere(g base.GroupID) (index uint64, closed base.Timestamp) {
+func (s *Set) HeldHere(g base.GroupID) (index uint64, closed base.Timestamp, incarnation uint32) {
 	r := s.Replica(g)
 	if r == nil {
-		return 0, 0
+		return 0, 0, 0
 	}
 	// In this order: what is closed was applied before. It is asked for with locks of replicas held.
 	closed = base.Timestamp(r.closed.Load())
-	return r.applied.Load(), closed
+	return r.applied.Load(), closed, r.incarnation
 }
 
 // HeldChanged tells that Held.HeldOf may answer more than before.
@@ -89,12 +91,19 @@ func (s *Set) HeldChanged() {
 }
 
 // voteHeld makes a vote known only when the rest of the cluster may rely on it (I13).
-func (r *Replica) voteHeld(ctx context.Context, participants []uint32, index uint64, lo base.Timestamp) error {
+func (r *Replica) voteHeld(ctx context.Context, participants []uint32, index uint64, depends base.Timestamp) error {
 	if !r.mixed(participants) {
 		return nil
 	}
-	if err := r.waitHeld(ctx, r.id, index, lo.Prev()); err != nil {
+	if err := r.waitHeld(ctx, r.id, index, depends); err != nil {
 		return base.Errorf(base.CodeAmbiguous, "%v", err)
 	}
 	return nil
+}
+
+// Freeze keeps the words of leaders from a replica, so that it takes nothing more for closed, or lets them in again.
+func (s *Set) Freeze(g base.GroupID, on bool) {
+	if r := s.Replica(g); r != nil {
+		r.frozen.Store(on)
+	}
 }

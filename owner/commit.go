@@ -358,7 +358,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		}
 		cmd = r.command(0)
 		cmd.Prepare = &wire.Vote{Txn: x.id[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Participants: q.Participants,
-			Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion}
+			Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion, Depends: q.MinTs}
 	} else {
 		x.phase = committing
 		l.floor = e.ts
@@ -423,7 +423,7 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		}
 		r.leave(x)
 		r.mu.Unlock()
-		if err := r.voteHeld(context.Background(), e.q.Participants, p.index, e.ts); err != nil {
+		if err := r.voteHeld(context.Background(), e.q.Participants, p.index, base.Timestamp(e.q.MinTs)); err != nil {
 			return err
 		}
 	default:

@@ -46,6 +46,8 @@ type Consensus interface {
 type Held interface {
 	// Async reports whether the groups of a shard are such.
 	Async(s base.ShardID) bool
+	// Confirmed reports whether this process knows that nobody has taken over from it while it was away.
+	Confirmed() bool
 	// Away reports whether this node is in another region than the voters of an asynchronous group.
 	Away(g base.GroupID) bool
 	// HeldOf: another region has the log of the group up to index, and other regions have all that commits at or

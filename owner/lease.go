@@ -387,7 +387,7 @@ func (r *Replica) Lead() *wire.GroupLead {
 	closed := r.promise(now)
 	return &wire.GroupLead{
 		Group: uint32(r.id), Term: r.lead.term, Index: r.applied.Load(),
-		Closed: uint64(closed), LeaseEnd: uint64(r.lead.leaseEnd), Settled: uint64(r.settled()),
+		Closed: uint64(closed), LeaseEnd: uint64(r.lead.leaseEnd), Settled: uint64(r.settled()), Incarnation: r.incarnation,
 	}
 }
 

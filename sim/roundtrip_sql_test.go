@@ -86,7 +86,9 @@ func (l *rtLab) runSQL() {
 		c, own := cs[r-1], 100*int(r)
 		l.statement(budget{op: "UPDATE by primary key, own-region row", at: r, exact: true, maxRTTs: 1, formula: "quorum", want: l.quorum(r)},
 			c, fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", own))
-		async := func(op string) budget { return budget{op: op + ", asynchronous table", at: r, exact: true, formula: "0"} }
+		async := func(op string) budget {
+			return budget{op: op + ", asynchronous table", at: r, exact: true, formula: "0"}
+		}
 		l.statement(async("UPDATE by primary key, own-region row"), c, fmt.Sprintf("UPDATE a SET v = v + 1 WHERE id = %d", own))
 		l.statement(async("UPDATE of an indexed column, own-region rows of several shards"), c, fmt.Sprintf("UPDATE a SET w = 'y' WHERE id IN (%d, %d, %d, %d)", own, own+1, own+2, own+3))
 		l.statement(async("INSERT behind an own-region row"), c, fmt.Sprintf("INSERT INTO a VALUES (%d, 1, 'z')", own+60))

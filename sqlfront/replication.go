@@ -7,9 +7,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
-
-	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/kv"
 )
 
 // How tables replicate to the other regions:
@@ -17,11 +14,40 @@ import (
 //	ALTER TABLE t SET REPLICATION {SYNC | ASYNC}
 //	ALTER DATABASE d SET REPLICATION {SYNC | ASYNC}     (what new tables are that do not say so)
 //	CREATE TABLE t (...) [LOCALITY ...] REPLICATION {SYNC | ASYNC}
+//	ALTER CLUSTER PROMOTE REGION 'lost' [IN 'seat'] [FORCE]     (disaster: the asynchronous tables of a lost region)
+//	ALTER CLUSTER RETURN REGION 'region'                        (when it is back)
 
 var (
 	reTableReplication = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + identRE + "\\s+SET\\s+REPLICATION\\s+(SYNC|ASYNC)$")
 	reDBReplication    = regexp.MustCompile("(?is)^ALTER\\s+(?:DATABASE|SCHEMA)\\s+(`[^`]+`|[\\w$]+)\\s+SET\\s+REPLICATION\\s+(SYNC|ASYNC)$")
 )
+
+var (
+	rePromote = regexp.MustCompile(`(?is)^ALTER\s+CLUSTER\s+PROMOTE\s+REGION\s+('[^']*'|"[^"]*"|[\w.-]+)(?:\s+IN\s+('[^']*'|"[^"]*"|[\w.-]+?))?(\s+FORCE)?$`)
+	reReturn  = regexp.MustCompile(`(?is)^ALTER\s+CLUSTER\s+RETURN\s+REGION\s+('[^']*'|"[^"]*"|[\w.-]+)$`)
+)
+
+// promotion parses the statements for disasters.
+func (p *parser) promotion(q string) sqlparser.Statement {
+	var lost, seat string
+	var force, back bool
+	if m := rePromote.FindStringSubmatch(q); m != nil {
+		lost, seat, force = unquote(m[1]), unquote(m[2]), m[3] != ""
+	} else if m := reReturn.FindStringSubmatch(q); m != nil {
+		lost, back = unquote(m[1]), true
+	} else {
+		return nil
+	}
+	return inject(sqlparser.AuthInformation{AuthType: sqlparser.AuthType_SUPER, TargetType: sqlparser.AuthTargetType_Global}, &ownNode{
+		g: p.g, name: "ALTER CLUSTER PROMOTE", sch: types.OkResultSchema, writes: true,
+		run: func(ctx *sql.Context) ([]sql.Row, error) {
+			if p.g.cluster == nil {
+				return nil, invalid("this server does not know its cluster")
+			}
+			return []sql.Row{{types.NewOkResult(0)}}, p.g.cluster.Promote(ctx, lost, seat, force, back)
+		},
+	})
+}
 
 // check refuses what cannot be.
 func (l locality) check() error {
@@ -102,18 +128,4 @@ func (g *gateway) setDefaultReplication(ctx *sql.Context, name string, async boo
 	desc := *cur.desc
 	desc.Async = async
 	return own.describe(m, &desc)
-}
-
-// holdElsewhere makes the rest of the transaction rely on the asynchronous groups of all regions: it cannot commit before
-// other regions hold what was written to them until now. So rows that were synchronous are not lost as they become asynchronous.
-func (m *mutation) holdElsewhere(ctx *sql.Context, t *table) error {
-	var keys []base.Key
-	for _, r := range m.g.db.Topology().Regions {
-		keys = append(keys, base.IndexPrefix(t.shards()[0], t.desc.ID, base.ByHome, r.ID))
-	}
-	_, err := m.kv.Get(sessionOf(ctx).kvctx(ctx), keys, kv.LockShared)
-	if err != nil {
-		return m.txn.fail(err)
-	}
-	return nil
 }

@@ -240,9 +240,10 @@ func (r *rewriter) Close(ctx *sql.Context) (err error) {
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
-	if r.desc.Locality.Async {
-		if err := r.m.holdElsewhere(ctx, r.nt); err != nil {
-			return err
+	if r.desc.Locality.Async && r.t.g.cluster != nil {
+		// Rows that were synchronous must not be lost as they become asynchronous.
+		if err := r.t.g.cluster.AwaitHeld(ctx); err != nil {
+			return clientError(err)
 		}
 	}
 	old := r.t.t

@@ -50,6 +50,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	if stmt := p.replication(q); stmt != nil {
 		return stmt
 	}
+	if stmt := p.promotion(q); stmt != nil {
+		return stmt
+	}
 	if stmt := p.nextLevel(q); stmt != nil {
 		return stmt
 	}

@@ -16,6 +16,10 @@ import (
 // someCluster has a topic with a column of each kind.
 type someCluster struct{}
 
+func (someCluster) Promote(context.Context, string, string, bool, bool) error { return nil }
+
+func (someCluster) AwaitHeld(context.Context) error { return nil }
+
 func (someCluster) EnableAsync(context.Context) error { return nil }
 
 func (someCluster) Topics() []Topic {

@@ -1542,6 +1542,7 @@ type Vote struct {
 	Participants  []uint32               `protobuf:"varint,4,rep,packed,name=participants,proto3" json:"participants,omitempty"`
 	Writes        []*Write               `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
 	GatewayRegion uint32                 `protobuf:"varint,6,opt,name=gateway_region,json=gatewayRegion,proto3" json:"gateway_region,omitempty"`
+	Depends       uint64                 `protobuf:"varint,7,opt,name=depends,proto3" json:"depends,omitempty"` // largest timestamp that the transaction has read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1614,6 +1615,13 @@ func (x *Vote) GetWrites() []*Write {
 func (x *Vote) GetGatewayRegion() uint32 {
 	if x != nil {
 		return x.GatewayRegion
+	}
+	return 0
+}
+
+func (x *Vote) GetDepends() uint64 {
+	if x != nil {
+		return x.Depends
 	}
 	return 0
 }
@@ -1966,6 +1974,7 @@ type GroupLead struct {
 	// settled: every transaction that began before it is decided in this group for good, so
 	// other groups may forget the outcomes of such (owner/doc.go).
 	Settled       uint64 `protobuf:"varint,6,opt,name=settled,proto3" json:"settled,omitempty"`
+	Incarnation   uint32 `protobuf:"varint,30,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2038,6 +2047,13 @@ func (x *GroupLead) GetLeaseEnd() uint64 {
 func (x *GroupLead) GetSettled() uint64 {
 	if x != nil {
 		return x.Settled
+	}
+	return 0
+}
+
+func (x *GroupLead) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
 	}
 	return 0
 }
@@ -2174,6 +2190,7 @@ type GroupHeld struct {
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
 	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`   // everything up to this entry of its log
 	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"` // all that commits at or below
+	Incarnation   uint32                 `protobuf:"varint,4,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2229,6 +2246,13 @@ func (x *GroupHeld) GetClosed() uint64 {
 	return 0
 }
 
+func (x *GroupHeld) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
 type SnapshotChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -2240,6 +2264,7 @@ type SnapshotChunk struct {
 	Last          bool                   `protobuf:"varint,7,opt,name=last,proto3" json:"last,omitempty"`
 	GcThreshold   uint64                 `protobuf:"varint,8,opt,name=gc_threshold,json=gcThreshold,proto3" json:"gc_threshold,omitempty"` // sender's collection threshold of the shard
 	Crc           uint32                 `protobuf:"varint,9,opt,name=crc,proto3" json:"crc,omitempty"`                                    // of keys and values
+	Incarnations  []uint32               `protobuf:"varint,10,rep,packed,name=incarnations,proto3" json:"incarnations,omitempty"`          // first chunk: of the shard's groups at the sender, by region; none if all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2337,6 +2362,13 @@ func (x *SnapshotChunk) GetCrc() uint32 {
 	return 0
 }
 
+func (x *SnapshotChunk) GetIncarnations() []uint32 {
+	if x != nil {
+		return x.Incarnations
+	}
+	return nil
+}
+
 type SnapshotAck struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -2402,6 +2434,7 @@ type RaftBatch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Groups        []uint32               `protobuf:"varint,1,rep,packed,name=groups,proto3" json:"groups,omitempty"`
 	Messages      [][]byte               `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
+	Incarnations  []uint32               `protobuf:"varint,3,rep,packed,name=incarnations,proto3" json:"incarnations,omitempty"` // of the groups; none if all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2446,6 +2479,13 @@ func (x *RaftBatch) GetGroups() []uint32 {
 func (x *RaftBatch) GetMessages() [][]byte {
 	if x != nil {
 		return x.Messages
+	}
+	return nil
+}
+
+func (x *RaftBatch) GetIncarnations() []uint32 {
+	if x != nil {
+		return x.Incarnations
 	}
 	return nil
 }
@@ -3212,14 +3252,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04txns\x18\x01 \x03(\fR\x04txns\x12\x18\n" +
 	"\agateway\x18\x02 \x01(\rR\agateway\"C\n" +
 	"\x14TxnHeartbeatResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xaf\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xc9\x01\n" +
 	"\x04Vote\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x04R\x02lo\x12\x0e\n" +
 	"\x02hi\x18\x03 \x01(\x04R\x02hi\x12\"\n" +
 	"\fparticipants\x18\x04 \x03(\rR\fparticipants\x12*\n" +
 	"\x06writes\x18\x05 \x03(\v2\x12.godwit.wire.WriteR\x06writes\x12%\n" +
-	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\"B\n" +
+	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\x12\x18\n" +
+	"\adepends\x18\a \x01(\x04R\adepends\"B\n" +
 	"\x06Decide\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\bR\x06commit\x12\x0e\n" +
@@ -3244,14 +3285,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06refuse\x18\b \x01(\fR\x06refuse\x12.\n" +
 	"\acollect\x18\t \x01(\v2\x14.godwit.wire.CollectR\acollect\x12\x1a\n" +
 	"\bproposal\x18\n" +
-	" \x01(\x04R\bproposal\"\x9a\x01\n" +
+	" \x01(\x04R\bproposal\"\xbc\x01\n" +
 	"\tGroupLead\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
-	"\asettled\x18\x06 \x01(\x04R\asettled\"\xc5\x02\n" +
+	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xc5\x02\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -3264,11 +3306,12 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04load\x18\t \x01(\rR\x04load\x12$\n" +
 	"\x0eapplied_lag_ns\x18\n" +
 	" \x01(\x04R\fappliedLagNs\x12*\n" +
-	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\"O\n" +
+	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\"q\n" +
 	"\tGroupHeld\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x16\n" +
-	"\x06closed\x18\x03 \x01(\x04R\x06closed\"\xd0\x01\n" +
+	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12 \n" +
+	"\vincarnation\x18\x04 \x01(\rR\vincarnation\"\xf4\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
@@ -3278,14 +3321,17 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06values\x18\x06 \x03(\fR\x06values\x12\x12\n" +
 	"\x04last\x18\a \x01(\bR\x04last\x12!\n" +
 	"\fgc_threshold\x18\b \x01(\x04R\vgcThreshold\x12\x10\n" +
-	"\x03crc\x18\t \x01(\rR\x03crc\"\\\n" +
+	"\x03crc\x18\t \x01(\rR\x03crc\x12\"\n" +
+	"\fincarnations\x18\n" +
+	" \x03(\rR\fincarnations\"\\\n" +
 	"\vSnapshotAck\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
-	"\x03seq\x18\x03 \x01(\rR\x03seq\"?\n" +
+	"\x03seq\x18\x03 \x01(\rR\x03seq\"c\n" +
 	"\tRaftBatch\x12\x16\n" +
 	"\x06groups\x18\x01 \x03(\rR\x06groups\x12\x1a\n" +
-	"\bmessages\x18\x02 \x03(\fR\bmessages\"4\n" +
+	"\bmessages\x18\x02 \x03(\fR\bmessages\x12\"\n" +
+	"\fincarnations\x18\x03 \x03(\rR\fincarnations\"4\n" +
 	"\n" +
 	"AskRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +

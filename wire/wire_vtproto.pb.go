@@ -1259,6 +1259,11 @@ func (m *Vote) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Depends != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Depends))
+		i--
+		dAtA[i] = 0x38
+	}
 	if m.GatewayRegion != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.GatewayRegion))
 		i--
@@ -1660,6 +1665,13 @@ func (m *GroupLead) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Incarnation != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Incarnation))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xf0
+	}
 	if m.Settled != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Settled))
 		i--
@@ -1827,6 +1839,11 @@ func (m *GroupHeld) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Incarnation != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Incarnation))
+		i--
+		dAtA[i] = 0x20
+	}
 	if m.Closed != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Closed))
 		i--
@@ -1874,6 +1891,26 @@ func (m *SnapshotChunk) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Incarnations) > 0 {
+		var pksize2 int
+		for _, num := range m.Incarnations {
+			pksize2 += protohelpers.SizeOfVarint(uint64(num))
+		}
+		i -= pksize2
+		j1 := i
+		for _, num := range m.Incarnations {
+			for num >= 1<<7 {
+				dAtA[j1] = uint8(uint64(num)&0x7f | 0x80)
+				num >>= 7
+				j1++
+			}
+			dAtA[j1] = uint8(num)
+			j1++
+		}
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(pksize2))
+		i--
+		dAtA[i] = 0x52
 	}
 	if m.Crc != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Crc))
@@ -2021,6 +2058,26 @@ func (m *RaftBatch) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if len(m.Incarnations) > 0 {
+		var pksize2 int
+		for _, num := range m.Incarnations {
+			pksize2 += protohelpers.SizeOfVarint(uint64(num))
+		}
+		i -= pksize2
+		j1 := i
+		for _, num := range m.Incarnations {
+			for num >= 1<<7 {
+				dAtA[j1] = uint8(uint64(num)&0x7f | 0x80)
+				num >>= 7
+				j1++
+			}
+			dAtA[j1] = uint8(num)
+			j1++
+		}
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(pksize2))
+		i--
+		dAtA[i] = 0x1a
+	}
 	if len(m.Messages) > 0 {
 		for iNdEx := len(m.Messages) - 1; iNdEx >= 0; iNdEx-- {
 			i -= len(m.Messages[iNdEx])
@@ -2031,22 +2088,22 @@ func (m *RaftBatch) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		}
 	}
 	if len(m.Groups) > 0 {
-		var pksize2 int
+		var pksize4 int
 		for _, num := range m.Groups {
-			pksize2 += protohelpers.SizeOfVarint(uint64(num))
+			pksize4 += protohelpers.SizeOfVarint(uint64(num))
 		}
-		i -= pksize2
-		j1 := i
+		i -= pksize4
+		j3 := i
 		for _, num := range m.Groups {
 			for num >= 1<<7 {
-				dAtA[j1] = uint8(uint64(num)&0x7f | 0x80)
+				dAtA[j3] = uint8(uint64(num)&0x7f | 0x80)
 				num >>= 7
-				j1++
+				j3++
 			}
-			dAtA[j1] = uint8(num)
-			j1++
+			dAtA[j3] = uint8(num)
+			j3++
 		}
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(pksize2))
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(pksize4))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -3150,6 +3207,9 @@ func (m *Vote) SizeVT() (n int) {
 	if m.GatewayRegion != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.GatewayRegion))
 	}
+	if m.Depends != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Depends))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3302,6 +3362,9 @@ func (m *GroupLead) SizeVT() (n int) {
 	if m.Settled != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Settled))
 	}
+	if m.Incarnation != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Incarnation))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3370,6 +3433,9 @@ func (m *GroupHeld) SizeVT() (n int) {
 	if m.Closed != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Closed))
 	}
+	if m.Incarnation != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Incarnation))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3414,6 +3480,13 @@ func (m *SnapshotChunk) SizeVT() (n int) {
 	if m.Crc != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Crc))
 	}
+	if len(m.Incarnations) > 0 {
+		l = 0
+		for _, e := range m.Incarnations {
+			l += protohelpers.SizeOfVarint(uint64(e))
+		}
+		n += 1 + protohelpers.SizeOfVarint(uint64(l)) + l
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3456,6 +3529,13 @@ func (m *RaftBatch) SizeVT() (n int) {
 			l = len(b)
 			n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 		}
+	}
+	if len(m.Incarnations) > 0 {
+		l = 0
+		for _, e := range m.Incarnations {
+			l += protohelpers.SizeOfVarint(uint64(e))
+		}
+		n += 1 + protohelpers.SizeOfVarint(uint64(l)) + l
 	}
 	n += len(m.unknownFields)
 	return n
@@ -7122,6 +7202,25 @@ func (m *Vote) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Depends", wireType)
+			}
+			m.Depends = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Depends |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -8077,6 +8176,25 @@ func (m *GroupLead) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 30:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Incarnation", wireType)
+			}
+			m.Incarnation = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Incarnation |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -8475,6 +8593,25 @@ func (m *GroupHeld) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Incarnation", wireType)
+			}
+			m.Incarnation = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Incarnation |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -8738,6 +8875,82 @@ func (m *SnapshotChunk) UnmarshalVT(dAtA []byte) error {
 				if b < 0x80 {
 					break
 				}
+			}
+		case 10:
+			if wireType == 0 {
+				var v uint32
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return protohelpers.ErrIntOverflow
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					v |= uint32(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				m.Incarnations = append(m.Incarnations, v)
+			} else if wireType == 2 {
+				var packedLen int
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return protohelpers.ErrIntOverflow
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					packedLen |= int(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				if packedLen < 0 {
+					return protohelpers.ErrInvalidLength
+				}
+				postIndex := iNdEx + packedLen
+				if postIndex < 0 {
+					return protohelpers.ErrInvalidLength
+				}
+				if postIndex > l {
+					return io.ErrUnexpectedEOF
+				}
+				var elementCount int
+				var count int
+				for _, integer := range dAtA[iNdEx:postIndex] {
+					if integer < 128 {
+						count++
+					}
+				}
+				elementCount = count
+				if elementCount != 0 && len(m.Incarnations) == 0 {
+					m.Incarnations = make([]uint32, 0, elementCount)
+				}
+				for iNdEx < postIndex {
+					var v uint32
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return protohelpers.ErrIntOverflow
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						v |= uint32(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					m.Incarnations = append(m.Incarnations, v)
+				}
+			} else {
+				return fmt.Errorf("proto: wrong wireType = %d for field Incarnations", wireType)
 			}
 		default:
 			iNdEx = preIndex
@@ -9023,6 +9236,82 @@ func (m *RaftBatch) UnmarshalVT(dAtA []byte) error {
 			m.Messages = append(m.Messages, make([]byte, postIndex-iNdEx))
 			copy(m.Messages[len(m.Messages)-1], dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 3:
+			if wireType == 0 {
+				var v uint32
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return protohelpers.ErrIntOverflow
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					v |= uint32(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				m.Incarnations = append(m.Incarnations, v)
+			} else if wireType == 2 {
+				var packedLen int
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return protohelpers.ErrIntOverflow
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					packedLen |= int(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				if packedLen < 0 {
+					return protohelpers.ErrInvalidLength
+				}
+				postIndex := iNdEx + packedLen
+				if postIndex < 0 {
+					return protohelpers.ErrInvalidLength
+				}
+				if postIndex > l {
+					return io.ErrUnexpectedEOF
+				}
+				var elementCount int
+				var count int
+				for _, integer := range dAtA[iNdEx:postIndex] {
+					if integer < 128 {
+						count++
+					}
+				}
+				elementCount = count
+				if elementCount != 0 && len(m.Incarnations) == 0 {
+					m.Incarnations = make([]uint32, 0, elementCount)
+				}
+				for iNdEx < postIndex {
+					var v uint32
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return protohelpers.ErrIntOverflow
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						v |= uint32(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					m.Incarnations = append(m.Incarnations, v)
+				}
+			} else {
+				return fmt.Errorf("proto: wrong wireType = %d for field Incarnations", wireType)
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
