@@ -75,6 +75,18 @@ func TestAsynchronousTables(t *testing.T) {
 		}
 	}
 	mustExec(t, a, "DROP TABLE t")
+	// Nobody takes over from a region that is alive.
+	for _, q := range []string{"ALTER CLUSTER PROMOTE REGION '" + l.Regions()[1] + "'", "ALTER CLUSTER PROMOTE REGION " + l.Regions()[1] + " IN '" + l.Regions()[2] + "' FORCE"} {
+		if _, err := a.ExecContext(t.Context(), q); err == nil || !strings.Contains(err.Error(), "is not lost") {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
+	if _, err := a.ExecContext(t.Context(), "ALTER CLUSTER RETURN REGION nowhere"); err == nil || !strings.Contains(err.Error(), "no region") {
+		t.Error(err)
+	}
+	if got := column(t, a, "SELECT COUNT(*) FROM godwit.promotions UNION ALL SELECT COUNT(*) FROM godwit.losses"); len(got) != 2 || got[0] != "0" || got[1] != "0" {
+		t.Error(got)
+	}
 }
 
 // TestReplicationChangesUnderLoad: a table becomes asynchronous and synchronous again while two regions update it. No
