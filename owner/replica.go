@@ -28,6 +28,10 @@ type Replica struct {
 	store       *store.Store
 	clock       *clock.Clock
 
+	// vouched is, by the region of another group of the shard, up to which entry of its log all that the log names is
+	// applied here.
+	vouched [16]atomic.Uint64
+
 	attached chan struct{} // closed once group is set
 	group    Consensus
 	closing  chan struct{}
@@ -103,6 +107,7 @@ type txnState struct {
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
 	advice   map[string][]byte // reasons of the moves advised to it, by key
+	along    map[string]bool   // keys shown to it unasked, of whose use the policy does not know
 	gone     chan struct{}     // closed when it has ended here; made on demand
 	ended    bool
 	deciding bool
@@ -322,6 +327,16 @@ func (r *Replica) commitWait(ctx context.Context, ts base.Timestamp) error {
 	if r.clock.Settled(ts) || r.cfg.Alone() && ts <= r.clock.Seen() {
 		return nil
 	}
+	return r.clock.Settle(ctx, ts)
+}
+
+// readWait is commitWait for what was read, which takes its time only where this node may not act at all.
+func (r *Replica) readWait(ctx context.Context, ts base.Timestamp) error {
+	if r.clock.Settled(ts) || r.cfg.Alone() && ts <= r.clock.Seen() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.EnterTimeout)
+	defer cancel()
 	return r.clock.Settle(ctx, ts)
 }
 
