@@ -44,6 +44,16 @@ type Replicas interface {
 	Reached() base.Timestamp
 	// Describe adds what the leader knows of a group led here.
 	Describe(g base.GroupID, s *GroupStatus)
+	// HeldHere is what the replica here has of an incarnation of a group: everything up to a log index, and all that
+	// commits at or below a timestamp.
+	HeldHere(g base.GroupID) (index uint64, closed base.Timestamp, incarnation uint32)
+	// Freeze keeps a replica from learning more of its group, or lets it learn again.
+	Freeze(g base.GroupID, on bool)
+	// Rewind makes what is on disk of a group part of a new incarnation, if it is not: what lies above the cut is discarded
+	// and reported. source: the incarnation begins with this node's copy.
+	Rewind(g base.GroupID, incarnation uint32, p *base.Promotion, source bool) error
+	// HeldChanged tells that Cluster.HeldOf may answer more than before.
+	HeldChanged()
 }
 
 // Options of a Cluster. All fields without a default are required.
@@ -57,6 +67,8 @@ type Options struct {
 	// Founding lets this node start fresh groups as one of their first members: only
 	// in its first life, or a replica that was removed and its data cleared would begin anew by itself.
 	Founding bool
+	// FoundAsync calls found, which opens the first replicas of asynchronous shards, in this node's first life with such shards only.
+	FoundAsync func(found func() error) error
 	// Stored is the newest topology on disk; nil if none.
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.
@@ -95,7 +107,11 @@ type Cluster struct {
 	topo  atomic.Pointer[base.Topology]
 	dir   *Directory
 	peers *peers
-	db    kv.DB // set by Start
+	held  held
+
+	confirmed atomic.Bool // see Confirmed
+	opening   sync.Mutex  // one OpenReplicas at a time
+	db        kv.DB       // set by Start
 
 	clocks *clocks
 	kept   uint64 // epoch told to KeepMode
@@ -204,6 +220,9 @@ func (c *Cluster) Gone(id base.NodeID, since time.Time) bool {
 // found, what the topology places here, and what is still on its disk. The
 // latter may be on its way to another node, which needs it until it is there.
 func (c *Cluster) OpenFirst() error {
+	if err := c.rewind(c.Topology()); err != nil {
+		return err
+	}
 	if first := &c.o.Identity.First; c.o.Founding {
 		for _, g := range first.Groups() {
 			if !slices.Contains(first.ShardReplicas(g.Shard()), c.o.Self) {
@@ -229,7 +248,17 @@ func (c *Cluster) OpenFirst() error {
 
 // OpenReplicas opens the groups that the topology places on this node.
 func (c *Cluster) OpenReplicas() error {
+	c.opening.Lock()
+	defer c.opening.Unlock()
 	t := c.Topology()
+	if err := c.rewind(t); err != nil {
+		return err
+	}
+	if t.Async > 0 && c.o.FoundAsync != nil {
+		if err := c.o.FoundAsync(func() error { return c.foundAsync(t) }); err != nil {
+			return err
+		}
+	}
 	for _, g := range t.Groups() {
 		if slices.Contains(t.ShardReplicas(g.Shard()), c.o.Self) {
 			if err := c.o.Replicas.Open(g, group.Conf{}, false); err != nil {
@@ -284,7 +313,7 @@ func (c *Cluster) pulse(ctx context.Context) {
 			c.o.OnSilent(n)
 		}
 	}
-	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads()}
+	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads(), Held: c.heldHere(t)}
 	for _, l := range m.Leads {
 		c.dir.Heard(c.o.Self, l, time.Now())
 	}
@@ -313,10 +342,12 @@ func (c *Cluster) onPulse(from base.NodeID, body []byte) {
 		}
 	}
 	c.peers.heard(&m)
+	c.confirm(from, m.Topology)
 	for _, l := range m.Leads {
 		c.dir.Heard(from, l, now)
 	}
 	c.o.Replicas.OnLeads(m.Leads)
+	c.onHeld(from, m.Held)
 }
 
 func (c *Cluster) setPeers(t *base.Topology) {

@@ -39,6 +39,8 @@ const (
 	recUUID     = "uuid"
 	recClock    = "clock"   // the mode last taken over
 	recFounded  = "founded" // set once the groups of a founding node have begun
+	// recFoundedAsync is set once the first replicas of asynchronous shards have begun here.
+	recFoundedAsync = "founded-async"
 )
 
 // clockRecord is the clock mode that a node was last in.
@@ -148,6 +150,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		Ahead:  func() time.Duration { return dir.MetaLead() },
 		Groups: func() []base.GroupID { return dir.Topology().Groups() },
 		Gone:   func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
+		Held:   dir,
 		GCAge:  p.GCAge}
 	if err := n.makeHomes(p, dir, &oc); err != nil {
 		return err
@@ -175,6 +178,16 @@ func (n *Node) assemble(p Parts) (err error) {
 	c := cluster.New(cluster.Options{
 		Self: p.Identity.Node, Identity: p.Identity, Transport: p.Transport, Clock: n.clock, Replicas: n.reps, Logger: p.Log, Stored: stored,
 		Founding: p.Identity.Founding && !founded,
+		FoundAsync: func(found func() error) error {
+			var done bool
+			if _, err := loadJSON(p.Store, recFoundedAsync, &done); err != nil || done {
+				return err
+			}
+			if err := found(); err != nil {
+				return err
+			}
+			return saveJSON(p.Store, recFoundedAsync, true)
+		},
 		OnSilent: n.host.OnPeerDown,
 		OnGone: func() {
 			n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: its process ends for good and its store can be deleted; a node with an empty store may join in its place", p.Identity.Node))

@@ -85,8 +85,14 @@ var topics = []sqlfront.Topic{
 		columns(sqlfront.TopicInt, "locks", "waiting"), columns(sqlfront.TopicFloat, "idle_ms"))},
 }
 
+// EnableAsync implements sqlfront.Cluster.
+func (s show) EnableAsync(ctx context.Context) error { return s.n.cluster.EnableAsync(ctx) }
+
+// AwaitHeld implements sqlfront.Cluster.
+func (s show) AwaitHeld(ctx context.Context) error { return s.n.cluster.AwaitHeld(ctx) }
+
 // Topics implements sqlfront.Cluster.
-func (s show) Topics() []sqlfront.Topic { return slices.Clone(topics) }
+func (s show) Topics() []sqlfront.Topic { return slices.Concat(topics, promotionTopics) }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
@@ -178,6 +184,10 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 			}
 		}
 		return sqlfront.JobRows(jobs)
+	case "promotions":
+		return n.showPromotions(ctx)
+	case "losses":
+		return n.showLosses(ctx)
 	case "clock":
 		return clockRows(n.cluster.Status(ctx))
 	case "clock_history":

@@ -169,7 +169,11 @@ func (r *Replica) applyDecide(b *store.Batch, e group.Entry) (any, error) {
 	}
 	ts := base.Timestamp(d.Ts)
 	r.put(b, v.Writes, ts, e.Index)
-	b.SetTxn(r.id, id, committedRecord(ts))
+	rec := committedRecord(ts)
+	if r.mixed(v.Participants) {
+		rec = append(rec, boundRecord)
+	}
+	b.SetTxn(r.id, id, rec)
 	r.rep.fresh[id] = ts
 	r.rep.lastTS = max(r.rep.lastTS, ts)
 	return outcome{state: wire.TxnState_COMMITTED, ts: ts}, nil

@@ -154,6 +154,7 @@ type evaluation struct {
 	writes   []*wire.Write // those to be logged: deletes of absent keys are dropped
 	handover []base.Span
 	since    base.Timestamp // commit above this (C2)
+	came     came
 	foreign  []*wire.Foreign
 	need     []*wire.GroupIndex // to be applied here before what was found counts
 	counted  bool               // the policy has been told
@@ -188,7 +189,7 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 			return err
 		}
 		if len(gaps) == 0 && len(soft) == 0 {
-			return nil
+			return e.came.settled(ctx, e.r)
 		}
 		if len(gaps) > 0 {
 			if _, err := e.r.lock(ctx, x, term, lock.Exclusive, gaps...); err != nil {
@@ -250,6 +251,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			e.need = append(e.need, r.missing(p.writer)...)
 		}
 		e.since = max(e.since, p.since)
+		e.came.note(r, p.writer, p.since)
 		if r.cfg.Serves != nil {
 			e.own = append(e.own, seenKey{key: w.Key, place: p})
 		}
@@ -404,7 +406,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		}
 		cmd = r.command(0)
 		cmd.Prepare = &wire.Vote{Txn: x.id[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Participants: q.Participants,
-			Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion}
+			Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion, Depends: q.MinTs}
 	} else {
 		x.phase = committing
 		l.floor = e.ts
@@ -470,6 +472,9 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		}
 		r.leave(x)
 		r.mu.Unlock()
+		if err := r.voteHeld(ctx, e.q.Participants, p.index, base.Timestamp(e.q.MinTs)); err != nil {
+			return err
+		}
 		// The trip to the oracle began with the proposal: the coordinator need not make it once more.
 		if m, _ := r.clock.Mode(); m != clock.GClock && m != clock.None && len(x.keys) > 0 {
 			_ = r.commitWait(ctx, e.ts)
@@ -498,6 +503,9 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 	resp.Moves = e.moves
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(max(r.group.Hops(), r.clock.Hops()))
+	if e.q.Prepare && r.mixed(e.q.Participants) {
+		resp.Hops += 2 // to another region, and its word back
+	}
 	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {
 		for _, w := range e.writes {
 			resp.Bytes += uint32(w.SizeVT() + 3)

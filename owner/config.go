@@ -42,6 +42,19 @@ type Consensus interface {
 	FarCopies() int
 }
 
+// Held knows what other regions hold of the groups that replicate to them asynchronously; package cluster does from pulses.
+type Held interface {
+	// Async reports whether the groups of a shard are such.
+	Async(s base.ShardID) bool
+	// Confirmed reports whether this process knows that nobody has taken over from it while it was away.
+	Confirmed() bool
+	// Away reports whether this node is in another region than the voters of an asynchronous group.
+	Away(g base.GroupID) bool
+	// HeldOf: another region has the log of the group up to index, and other regions have all that commits at or
+	// below cut in any asynchronous group of its region. Neither ever shrinks while a region is not lost.
+	HeldOf(g base.GroupID) (index uint64, cut base.Timestamp)
+}
+
 // Transport is what a Set needs of the WAN; package wan's transports satisfy it.
 type Transport interface {
 	Handle(kind wire.Kind, h wan.Handler)
@@ -72,6 +85,9 @@ type Config struct {
 	QuorumDelay func(base.GroupID) time.Duration
 	// Settled are the groups whose word is needed before outcomes are forgotten: all of the cluster. Nil: never forget.
 	Groups func() []base.GroupID
+
+	// Held knows what other regions hold of asynchronous groups; nil: there are none.
+	Held Held
 
 	// Homes is the policy of row homes; nil: rows move only by explicit statements.
 	Homes Homes

@@ -436,7 +436,7 @@ func (r *Replica) Lead() *wire.GroupLead {
 	closed := r.promise(now)
 	return &wire.GroupLead{
 		Group: uint32(r.id), Term: r.lead.term, Index: r.applied.Load(),
-		Closed: uint64(closed), LeaseEnd: uint64(r.lead.leaseEnd), Settled: uint64(r.settled()),
+		Closed: uint64(closed), LeaseEnd: uint64(r.lead.leaseEnd), Settled: uint64(r.settled()), Incarnation: r.incarnation,
 	}
 }
 
@@ -473,7 +473,14 @@ func (r *Replica) OnLead(l *wire.GroupLead) {
 
 // Closed is the timestamp at or below which this replica will see no further
 // commit of its group: reads at it can be served here.
-func (r *Replica) Closed() base.Timestamp { return base.Timestamp(r.closed.Load()) }
+func (r *Replica) Closed() base.Timestamp {
+	c := base.Timestamp(r.closed.Load())
+	if r.async() && r.cfg.Held.Away(r.id) {
+		_, cut := r.cfg.Held.HeldOf(r.id)
+		c = min(c, cut) // I14
+	}
+	return c
+}
 
 // EnsureClosed waits until Closed is at least ts. The leader promises it at
 // once, as far as its lease reaches; another replica waits for its leader's word.

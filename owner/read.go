@@ -134,6 +134,9 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	if allPoints(q.Spans) {
 		r.count(nil, q, resp, base.RegionID(q.Region), lock.Shared)
 	}
+	if err := g.came.settled(ctx, r); err != nil {
+		return err
+	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
 	return r.readWait(ctx, base.Timestamp(resp.MaxTs))
@@ -185,6 +188,9 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return g
 	})
 	if err != nil {
+		return err
+	}
+	if err := g.came.settled(ctx, r); err != nil {
 		return err
 	}
 	if mode == lock.Exclusive || allPoints(q.Spans) {
@@ -272,6 +278,7 @@ type gather struct {
 	found []seenKey          // at most maxSeen
 	own   []seenKey          // for Config.Serves: every key of this group
 	need  []*wire.GroupIndex // to be applied here before any of it counts
+	came  came               // rows that other regions have handed over
 	kvs   []wire.KV          // room for rows
 	arena []byte             // room for keys and values
 }
@@ -414,6 +421,7 @@ func (g *gather) point(key base.Key) error {
 		g.need = append(g.need, g.r.missing(p.writer)...)
 	}
 	g.saw(key, &p)
+	g.came.note(g.r, p.writer, p.since)
 	v, ok := p.v, p.found
 	if ok && v.TS > g.ts {
 		if v, ok, err = g.rd.Get(key, g.ts); err != nil {
@@ -478,6 +486,13 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 			g.need = append(g.need, g.r.missing(base.GroupIndex{Region: base.RegionID(w.Region), Index: w.Index})...)
 		}
 	}}
+	if g.r.async() {
+		seg.by = func(owner base.GroupID, w base.GroupIndex, ts base.Timestamp) {
+			if owner == g.r.id {
+				g.came.note(g.r, w, ts)
+			}
+		}
+	}
 	for it.Next() {
 		v := it.Version()
 		g.seen++

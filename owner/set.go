@@ -203,7 +203,7 @@ func (s *Set) Leads() []*wire.GroupLead {
 // OnLeads takes the words of another node's leaders, also of groups that have no replica here.
 func (s *Set) OnLeads(leads []*wire.GroupLead) {
 	for _, l := range leads {
-		if r := s.Replica(base.GroupID(l.Group)); r != nil {
+		if r := s.Replica(base.GroupID(l.Group)); r != nil && r.incarnation == l.Incarnation && !r.frozen.Load() {
 			r.OnLead(l)
 		}
 	}

@@ -137,7 +137,14 @@ func (d *sqlDatabase) SetCollation(ctx *sql.Context, coll sql.CollationID) error
 	if _, err := m.lock(ctx, key); err != nil {
 		return err
 	}
-	desc := &dbDesc{V: descVersion, Name: d.name, Collation: coll}
+	desc := *m.snap().db(d.name).desc
+	desc.Collation = coll
+	return d.describe(m, &desc)
+}
+
+// describe changes the descriptor of the database, whose row is locked.
+func (d *sqlDatabase) describe(m *mutation, desc *dbDesc) error {
+	key := catalogKey(ixDatabase, d.name)
 	m.put(key, marshal(desc))
 	m.txn.snap = m.snap().with(d.name, func(db *database) { db.desc = desc })
 	return nil
@@ -168,10 +175,19 @@ func (d *sqlDatabase) CreateTable(ctx *sql.Context, name string, sch sql.Primary
 		if desc.Comment == "" {
 			desc.Comment = s.create.comment
 		}
-		if desc.Locality = s.create.locality; desc.Locality.Kind == byTable {
+		desc.Locality = s.create.locality
+		if s.create.replication == "" && desc.Locality.Kind != global {
+			desc.Locality.Async = m.snap().db(d.name).desc.Async
+		}
+		if desc.Locality.Kind == byTable {
 			region = desc.Locality.Region
 		}
 		s.create = tableOptions{}
+	}
+	if desc.Locality.Async && d.g.db.Topology().Async == 0 {
+		if err := d.g.enableAsync(ctx); err != nil {
+			return err
+		}
 	}
 	if desc.ID, err = m.newTableID(ctx, region); err != nil {
 		return err

@@ -47,6 +47,12 @@ func (p *parser) own(query string) sqlparser.Statement {
 	if m := reLocality.FindStringSubmatch(q); m != nil {
 		return p.locality(unquote(m[1]), unquote(m[2]), strings.TrimSpace(m[3]))
 	}
+	if stmt := p.replication(q); stmt != nil {
+		return stmt
+	}
+	if stmt := p.promotion(q); stmt != nil {
+		return stmt
+	}
 	if stmt := p.nextLevel(q); stmt != nil {
 		return stmt
 	}

@@ -1612,6 +1612,7 @@ type Vote struct {
 	Participants  []uint32               `protobuf:"varint,4,rep,packed,name=participants,proto3" json:"participants,omitempty"`
 	Writes        []*Write               `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
 	GatewayRegion uint32                 `protobuf:"varint,6,opt,name=gateway_region,json=gatewayRegion,proto3" json:"gateway_region,omitempty"`
+	Depends       uint64                 `protobuf:"varint,7,opt,name=depends,proto3" json:"depends,omitempty"` // largest timestamp that the transaction has read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1684,6 +1685,13 @@ func (x *Vote) GetWrites() []*Write {
 func (x *Vote) GetGatewayRegion() uint32 {
 	if x != nil {
 		return x.GatewayRegion
+	}
+	return 0
+}
+
+func (x *Vote) GetDepends() uint64 {
+	if x != nil {
+		return x.Depends
 	}
 	return 0
 }
@@ -2304,6 +2312,7 @@ type GroupLead struct {
 	// settled: every transaction that began before it is decided in this group for good, so
 	// other groups may forget the outcomes of such (owner/doc.go).
 	Settled       uint64 `protobuf:"varint,6,opt,name=settled,proto3" json:"settled,omitempty"`
+	Incarnation   uint32 `protobuf:"varint,30,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2380,6 +2389,13 @@ func (x *GroupLead) GetSettled() uint64 {
 	return 0
 }
 
+func (x *GroupLead) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
 // Pulse is sent to every node a few times a second; it is the RTT probe, the
 // liveness signal, the leader directory and the carrier of closed timestamps.
 type Pulse struct {
@@ -2395,6 +2411,7 @@ type Pulse struct {
 	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"` // statements in flight
 	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"`
 	Clock         *ClockWord             `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
+	Held          []*GroupHeld           `protobuf:"bytes,30,rep,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2506,6 +2523,82 @@ func (x *Pulse) GetClock() *ClockWord {
 	return nil
 }
 
+func (x *Pulse) GetHeld() []*GroupHeld {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+// GroupHeld says what the sender has of an asynchronous group of another region.
+type GroupHeld struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`   // everything up to this entry of its log
+	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"` // all that commits at or below
+	Incarnation   uint32                 `protobuf:"varint,4,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupHeld) Reset() {
+	*x = GroupHeld{}
+	mi := &file_wire_wire_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupHeld) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupHeld) ProtoMessage() {}
+
+func (x *GroupHeld) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
+func (*GroupHeld) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *GroupHeld) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *GroupHeld) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *GroupHeld) GetClosed() uint64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *GroupHeld) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
 // ClockWord is a node's word on its clock, and, from the leader of the meta group, the order in force.
 type ClockWord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2533,7 +2626,7 @@ type ClockWord struct {
 
 func (x *ClockWord) Reset() {
 	*x = ClockWord{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2638,7 @@ func (x *ClockWord) String() string {
 func (*ClockWord) ProtoMessage() {}
 
 func (x *ClockWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2651,7 @@ func (x *ClockWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
 func (*ClockWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ClockWord) GetMode() uint32 {
@@ -2698,13 +2791,14 @@ type SnapshotChunk struct {
 	Last          bool                   `protobuf:"varint,7,opt,name=last,proto3" json:"last,omitempty"`
 	GcThreshold   uint64                 `protobuf:"varint,8,opt,name=gc_threshold,json=gcThreshold,proto3" json:"gc_threshold,omitempty"` // sender's collection threshold of the shard
 	Crc           uint32                 `protobuf:"varint,9,opt,name=crc,proto3" json:"crc,omitempty"`                                    // of keys and values
+	Incarnations  []uint32               `protobuf:"varint,10,rep,packed,name=incarnations,proto3" json:"incarnations,omitempty"`          // first chunk: of the shard's groups at the sender, by region; none if all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +2810,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +2823,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -2795,6 +2889,13 @@ func (x *SnapshotChunk) GetCrc() uint32 {
 	return 0
 }
 
+func (x *SnapshotChunk) GetIncarnations() []uint32 {
+	if x != nil {
+		return x.Incarnations
+	}
+	return nil
+}
+
 type SnapshotAck struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -2806,7 +2907,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2818,7 +2919,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2831,7 +2932,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -2860,13 +2961,14 @@ type RaftBatch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Groups        []uint32               `protobuf:"varint,1,rep,packed,name=groups,proto3" json:"groups,omitempty"`
 	Messages      [][]byte               `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
+	Incarnations  []uint32               `protobuf:"varint,3,rep,packed,name=incarnations,proto3" json:"incarnations,omitempty"` // of the groups; none if all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +2980,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +2993,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -2908,6 +3010,13 @@ func (x *RaftBatch) GetMessages() [][]byte {
 	return nil
 }
 
+func (x *RaftBatch) GetIncarnations() []uint32 {
+	if x != nil {
+		return x.Incarnations
+	}
+	return nil
+}
+
 // Ask carries a small named administrative request (join, init, status, move) as JSON.
 type AskRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2919,7 +3028,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2931,7 +3040,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2944,7 +3053,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AskRequest) GetName() string {
@@ -2971,7 +3080,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2983,7 +3092,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2996,7 +3105,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -3024,7 +3133,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3036,7 +3145,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3049,7 +3158,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -3078,7 +3187,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3199,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3212,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -3142,7 +3251,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +3263,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +3276,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SessionState) GetUser() string {
@@ -3229,7 +3338,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3241,7 +3350,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3254,7 +3363,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -3324,7 +3433,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3336,7 +3445,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3349,7 +3458,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -3400,7 +3509,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3521,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3425,7 +3534,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -3578,7 +3687,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3590,7 +3699,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3603,7 +3712,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -3677,7 +3786,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3689,7 +3798,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3702,7 +3811,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -3760,7 +3869,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3772,7 +3881,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3785,7 +3894,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -3825,7 +3934,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3837,7 +3946,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3850,7 +3959,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -3915,7 +4024,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3927,7 +4036,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3940,7 +4049,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -3986,7 +4095,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3998,7 +4107,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4011,7 +4120,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -4066,7 +4175,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4078,7 +4187,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4091,7 +4200,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -4235,14 +4344,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04txns\x18\x01 \x03(\fR\x04txns\x12\x18\n" +
 	"\agateway\x18\x02 \x01(\rR\agateway\"C\n" +
 	"\x14TxnHeartbeatResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xaf\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xc9\x01\n" +
 	"\x04Vote\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x04R\x02lo\x12\x0e\n" +
 	"\x02hi\x18\x03 \x01(\x04R\x02hi\x12\"\n" +
 	"\fparticipants\x18\x04 \x03(\rR\fparticipants\x12*\n" +
 	"\x06writes\x18\x05 \x03(\v2\x12.godwit.wire.WriteR\x06writes\x12%\n" +
-	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\"B\n" +
+	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\x12\x18\n" +
+	"\adepends\x18\a \x01(\x04R\adepends\"B\n" +
 	"\x06Decide\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\bR\x06commit\x12\x0e\n" +
@@ -4287,14 +4397,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
 	"\x0eOracleResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
-	"\x02ts\x18\x02 \x01(\x04R\x02ts\"\x9a\x01\n" +
+	"\x02ts\x18\x02 \x01(\x04R\x02ts\"\xbc\x01\n" +
 	"\tGroupLead\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
-	"\asettled\x18\x06 \x01(\x04R\asettled\"\xc7\x02\n" +
+	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xf3\x02\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -4307,7 +4418,13 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04load\x18\t \x01(\rR\x04load\x12$\n" +
 	"\x0eapplied_lag_ns\x18\n" +
 	" \x01(\x04R\fappliedLagNs\x12,\n" +
-	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\"\xdc\x03\n" +
+	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\x12*\n" +
+	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\"q\n" +
+	"\tGroupHeld\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x16\n" +
+	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12 \n" +
+	"\vincarnation\x18\x04 \x01(\rR\vincarnation\"\xdc\x03\n" +
 	"\tClockWord\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
@@ -4330,7 +4447,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\fraw_earliest\x18\x10 \x01(\x04R\vrawEarliest\x12\x1d\n" +
 	"\n" +
 	"raw_latest\x18\x11 \x01(\x04R\trawLatest\x12\x1b\n" +
-	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\"\xd0\x01\n" +
+	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\"\xf4\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
@@ -4340,14 +4457,17 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06values\x18\x06 \x03(\fR\x06values\x12\x12\n" +
 	"\x04last\x18\a \x01(\bR\x04last\x12!\n" +
 	"\fgc_threshold\x18\b \x01(\x04R\vgcThreshold\x12\x10\n" +
-	"\x03crc\x18\t \x01(\rR\x03crc\"\\\n" +
+	"\x03crc\x18\t \x01(\rR\x03crc\x12\"\n" +
+	"\fincarnations\x18\n" +
+	" \x03(\rR\fincarnations\"\\\n" +
 	"\vSnapshotAck\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
-	"\x03seq\x18\x03 \x01(\rR\x03seq\"?\n" +
+	"\x03seq\x18\x03 \x01(\rR\x03seq\"c\n" +
 	"\tRaftBatch\x12\x16\n" +
 	"\x06groups\x18\x01 \x03(\rR\x06groups\x12\x1a\n" +
-	"\bmessages\x18\x02 \x03(\fR\bmessages\"4\n" +
+	"\bmessages\x18\x02 \x03(\fR\bmessages\x12\"\n" +
+	"\fincarnations\x18\x03 \x03(\rR\fincarnations\"4\n" +
 	"\n" +
 	"AskRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -4480,7 +4600,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -4514,25 +4634,26 @@ var file_wire_wire_proto_goTypes = []any{
 	(*OracleResponse)(nil),       // 29: godwit.wire.OracleResponse
 	(*GroupLead)(nil),            // 30: godwit.wire.GroupLead
 	(*Pulse)(nil),                // 31: godwit.wire.Pulse
-	(*ClockWord)(nil),            // 32: godwit.wire.ClockWord
-	(*SnapshotChunk)(nil),        // 33: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 34: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 35: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 36: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 37: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 38: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 39: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 40: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 41: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 42: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 43: godwit.wire.ForwardResponse
-	(*CollectivePart)(nil),       // 44: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 45: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 46: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 47: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 48: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 49: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 50: godwit.wire.EpochBatch
+	(*GroupHeld)(nil),            // 32: godwit.wire.GroupHeld
+	(*ClockWord)(nil),            // 33: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 34: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 35: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 36: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 37: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 38: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 39: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 40: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 41: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 42: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 43: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 44: godwit.wire.ForwardResponse
+	(*CollectivePart)(nil),       // 45: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 46: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 47: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 48: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 49: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 50: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 51: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -4567,22 +4688,23 @@ var file_wire_wire_proto_depIdxs = []int32{
 	25, // 29: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
 	7,  // 30: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
 	30, // 31: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	32, // 32: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	7,  // 33: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 34: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	39, // 35: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	38, // 36: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 37: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	42, // 38: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	44, // 39: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 40: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	48, // 41: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	49, // 42: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	43, // [43:43] is the sub-list for method output_type
-	43, // [43:43] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	33, // 32: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	32, // 33: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
+	7,  // 34: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 35: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	40, // 36: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	39, // 37: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 38: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	43, // 39: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	45, // 40: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 41: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	49, // 42: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	50, // 43: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -4596,7 +4718,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   48,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
