@@ -62,7 +62,7 @@ func TestOracle(t *testing.T) {
 		delete(r.rep.leases, 1)
 		r.lead = leadership{}
 		r.Leading(2, true)
-		time.Sleep(10 * time.Second)
+		time.Sleep(clock.Stretched(r.cfg.Lease) + time.Millisecond)
 		synctest.Wait()
 		q.apply()
 		synctest.Wait()
