@@ -61,6 +61,9 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	join := r.rep.join
 	if l := &r.lead; l.attempt == attempt {
 		l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed)
+		if r.id == base.MetaGroup { // the oracle issues above all, below its lease
+			l.low = max(l.low, all)
+		}
 	}
 	r.mu.Unlock()
 	for _, l := range others {
