@@ -24,6 +24,10 @@ type Replicas interface {
 	Open(g base.GroupID, members group.Conf, founding bool) error
 	// Leads are the words of the groups led here, for pulses.
 	Leads() []*wire.GroupLead
+	// CommitLead is how far ahead of now the leaders here assign commit timestamps, at most.
+	CommitLead() time.Duration
+	// Complete is the timestamp up to which all shards held here are complete; 0 if that is unknown or none is held.
+	Complete() base.Timestamp
 	// OnLeads takes the words of another node's leaders.
 	OnLeads(leads []*wire.GroupLead)
 	// Group is the consensus group of a replica held here; nil if none.
@@ -67,6 +71,10 @@ type Options struct {
 	Answer func(name string, body []byte) ([]byte, error)
 	// PulseEvery is the time between pulses. Default 100 ms.
 	PulseEvery time.Duration
+	// WordEvery is the time between closed timestamps sent to nodes that wait for them. Default 10 ms; negative: only pulses carry them.
+	WordEvery time.Duration
+	// Load is the number of statements in flight at this node; may be nil.
+	Load func() int
 	// SilentAfter is how long no pulse may come from a node before OnSilent. Default ten pulses.
 	SilentAfter time.Duration
 	// ReconcileEvery is the time between looks at where replicas should be. Default 500 ms.
@@ -79,6 +87,7 @@ type Cluster struct {
 	topo  atomic.Pointer[base.Topology]
 	dir   *Directory
 	peers *peers
+	words *words
 	db    kv.DB // set by Start
 
 	setting  sync.Mutex // one SetTopology at a time; guards the next four
@@ -87,6 +96,7 @@ type Cluster struct {
 	endEpoch context.CancelFunc
 	hints    map[base.NodeID]hint
 
+	wordPause   atomic.Int64 // see SetWordEvery
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 	moving      sync.Map // groups whose membership is being changed
@@ -105,10 +115,13 @@ func New(o Options) *Cluster {
 	if o.ReconcileEvery == 0 {
 		o.ReconcileEvery = 500 * time.Millisecond
 	}
+	if o.WordEvery == 0 {
+		o.WordEvery = defaultWordEvery
+	}
 	if o.SilentAfter == 0 {
 		o.SilentAfter = 10 * o.PulseEvery
 	}
-	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
+	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), words: newWords(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
 	first := o.Identity.First
 	c.topo.Store(&first)
@@ -117,6 +130,7 @@ func New(o Options) *Cluster {
 	}
 	c.setPeers(c.topo.Load())
 	o.Transport.HandleOrdered(wire.KindPulse, c.onPulse)
+	o.Transport.HandleOrdered(wire.KindClosed, c.onClosed)
 	o.Transport.Handle(wire.KindAsk, c.onAsk)
 	return c
 }
@@ -153,12 +167,18 @@ func (c *Cluster) Alone() bool { return len(c.Topology().ShardReplicas(base.Meta
 
 // MetaLead is how far ahead of now the meta group closes timestamps, so that a
 // closed timestamp arrives everywhere before the present reaches it: the
-// closed timestamp's trip to the gateway, a commit's trip from there to an owner, two pulses and some slack. A cluster of one node needs none.
+// closed timestamp's trip to the gateway, a commit's trip from there to an owner, two pulses and some slack, and as far as owners
+// assign commit timestamps ahead of now. A cluster of one node needs none.
 func (c *Cluster) MetaLead() time.Duration {
 	if c.Alone() {
 		return 0
 	}
-	return c.peers.longest() + 2*c.o.PulseEvery + 50*time.Millisecond
+	return c.peers.longest() + 2*c.o.PulseEvery + 50*time.Millisecond + c.CommitLead()
+}
+
+// CommitLead is how far ahead of now an owner of the cluster assigns commit timestamps, at most.
+func (c *Cluster) CommitLead() time.Duration {
+	return max(c.peers.commitLead(), c.o.Replicas.CommitLead())
 }
 
 // RTT is the smoothed round trip to a node; 0 if unknown or this node.
@@ -226,6 +246,7 @@ func (c *Cluster) Start(db kv.DB) {
 	c.done.Go(func() { c.every(ctx, c.o.PulseEvery, c.pulse) })
 	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx) }) })
 	c.done.Go(func() { c.follow(ctx) })
+	c.done.Go(func() { c.tellWords(ctx) })
 }
 
 // Close ends the background work. The store and the groups may be closed after it: a Change that
@@ -260,7 +281,14 @@ func (c *Cluster) pulse() {
 			c.o.OnSilent(n)
 		}
 	}
-	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads()}
+	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads(),
+		CommitLeadNs: uint64(c.o.Replicas.CommitLead())}
+	if c.o.Load != nil {
+		m.Load = uint32(c.o.Load())
+	}
+	if done := c.o.Replicas.Complete(); done != 0 {
+		m.AppliedLagNs = uint64(max(c.o.Clock.Latest().Sub(done), 1))
+	}
 	for _, l := range m.Leads {
 		c.dir.Heard(c.o.Self, l, time.Now())
 	}

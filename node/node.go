@@ -130,13 +130,17 @@ func (n *Node) assemble(p Parts) (err error) {
 		Ahead:  func() time.Duration { return dir.MetaLead() },
 		Groups: func() []base.GroupID { return dir.Topology().Groups() },
 		Gone:   func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
+		Every:  func(g base.GroupID) time.Duration { return dir.Every(g) },
 		GCAge:  p.GCAge}
 	if err := n.makeHomes(p, dir, &oc); err != nil {
 		return err
 	}
 	tc := txn.Config{Self: p.Identity.Node, Transport: p.Transport, Clock: n.clock, Directory: dir, Logger: p.Log,
-		Alone:    func() bool { return dir.Alone() },
-		Topology: func() *base.Topology { return dir.Topology() }}
+		Alone:      func() bool { return dir.Alone() },
+		RTT:        func(n base.NodeID) time.Duration { return dir.RTT(n) },
+		Want:       func() { dir.Want() },
+		CommitLead: func() time.Duration { return dir.CommitLead() },
+		Topology:   func() *base.Topology { return dir.Topology() }}
 	if p.Tune != nil {
 		p.Tune(&ho, &oc, &tc)
 	}

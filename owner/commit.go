@@ -129,7 +129,8 @@ type evaluation struct {
 	foreign  []*wire.Foreign
 	counted  bool // the policy has been told
 
-	ts, hi base.Timestamp
+	ts, hi   base.Timestamp
+	proposed time.Time
 }
 
 func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
@@ -146,8 +147,10 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 	for {
 		// The view is newer than every lock held, so what it says stays true until they are released.
 		gaps, soft, err := e.look(x)
-		if err != nil {
+		if again, err := e.r.caughtUp(ctx, err); err != nil {
 			return err
+		} else if again {
+			continue
 		}
 		if len(gaps) == 0 && len(soft) == 0 {
 			return nil
@@ -177,6 +180,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 	seen := x.seen
 	r.mu.Unlock()
 	var rd *store.Reader // opened when first needed
+	certain := r.known()
 	view := func() *store.Reader {
 		if rd == nil {
 			rd = r.store.NewReader()
@@ -207,6 +211,9 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 		if p.owner != r.id {
 			e.foreign = append(e.foreign, p.foreign(w.Key))
 			continue
+		}
+		if err := r.relies(&certain, p.writer.Region, p.writer.Index); err != nil {
+			return nil, nil, err
 		}
 		e.since = max(e.since, p.since)
 		there := p.found && !p.v.Tombstone
@@ -325,10 +332,11 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 	// the same: its timestamp must not lie before it began.
 	if len(q.Writes) > 0 || !q.Prepare {
 		now := r.clock.Now()
-		if r.cfg.QuorumDelay != nil {
-			now = now.Add(r.cfg.QuorumDelay(r.id))
-		}
 		e.ts = max(now, l.floor.Next(), r.rep.lastTS.Next(), base.Timestamp(q.MinTs).Next(), e.since.Next())
+		// Ahead of now by the time that replication takes (A4), unless that were too late: it is only a matter of speed.
+		if ahead := now.Add(r.ahead()); ahead > e.ts && (q.MaxTs == 0 || ahead < base.Timestamp(q.MaxTs)) {
+			e.ts = ahead
+		}
 	} else {
 		// Only read here: the locks make the reads true at any time above what was read (B7).
 		e.ts = base.Timestamp(q.MinTs).Next()
@@ -342,6 +350,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		return nil, base.Errorf(base.CodeTooLate, "group %v: transaction %v must commit below %s, the clock is at %s", r.id, x.id, e.hi, e.ts)
 	}
 	x.ts, x.hi, x.handover = e.ts, e.hi, e.handover
+	e.proposed = time.Now()
 	x.keys = make([]base.Key, len(e.writes))
 	for i, w := range e.writes {
 		x.keys[i] = w.Key
@@ -416,12 +425,21 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		return base.Errorf(base.CodeAborted, "transaction %v was refused in group %v: it took too long and was resolved by others, or is older than %s", x.id, r.id, RecordAge)
 	case e.q.Prepare:
 		r.mu.Lock()
+		r.delay.took(time.Since(e.proposed))
 		if x.phase == preparing {
 			x.phase, x.since = prepared, time.Now()
 		}
 		r.leave(x)
 		r.mu.Unlock()
 	default:
+		r.mu.Lock()
+		r.delay.took(time.Since(e.proposed))
+		// It lies before the applied index: it need not hold back what is closed as of that index.
+		x.index = p.index
+		if r.waiting > 0 {
+			r.wake()
+		}
+		r.mu.Unlock()
 		if err := r.waitPast(context.Background(), e.ts); err != nil {
 			return err
 		}

@@ -122,13 +122,7 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 			return err
 		}
 	}
-	rd := r.store.NewReader()
-	defer rd.Close()
-	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared
-		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
-	}
-	g := r.newGather(rd, q, ts, resp)
-	if err := g.run(); err != nil {
+	if err := r.gather(ctx, q, ts, resp, func(*gather) {}); err != nil {
 		return err
 	}
 	if allPoints(q.Spans) {
@@ -137,6 +131,28 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
 	return r.waitPast(ctx, base.Timestamp(resp.MaxTs))
+}
+
+// gather reads the keys that this group owns, in a view that shows all that its ownership relies on.
+func (r *Replica) gather(ctx context.Context, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse, set func(*gather)) error {
+	for {
+		known := r.known()
+		rd := r.store.NewReader()
+		if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared
+			rd.Close()
+			return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
+		}
+		g := r.newGather(rd, q, ts, resp)
+		g.known = &known
+		set(g)
+		err := g.run()
+		rd.Close()
+		again, err := r.caughtUp(ctx, err)
+		if !again {
+			return err
+		}
+		resp.Rows, resp.Foreign, resp.Resume, resp.ResumeSpan, resp.MaxTs = nil, nil, nil, 0, 0
+	}
 }
 
 // readLocking locks the spans and reads what is newest.
@@ -176,14 +192,14 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	// Ownership is looked up after the wait (C3): whoever had the locks may have given parts away.
-	rd := r.store.NewReader()
-	defer rd.Close()
-	g := r.newGather(rd, q, base.MaxTimestamp, resp)
-	g.keep = mode == lock.Exclusive
-	if q.Limit > 0 {
-		g.only = spans
-	}
-	if err := g.run(); err != nil {
+	var g *gather
+	if err := r.gather(ctx, q, base.MaxTimestamp, resp, func(x *gather) {
+		g = x
+		g.keep = mode == lock.Exclusive
+		if q.Limit > 0 {
+			g.only = spans
+		}
+	}); err != nil {
 		return err
 	}
 	if mode == lock.Exclusive || allPoints(q.Spans) {
@@ -268,6 +284,9 @@ type gather struct {
 	seen  int       // keys looked at
 	keep  bool      // note places in found: the read holds exclusive locks
 	found []seenKey // at most maxSeen
+	known *known    // what the view shows for certain; nil: it need not
+	homes uint32    // with all: regions whose groups own the keys and gaps read, as of ts, by bit
+	asOf  bool      // with all: fill homes
 }
 
 func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse) *gather {
@@ -352,6 +371,13 @@ func (g *gather) point(key base.Key) error {
 		}
 		g.note(&v)
 		g.add(&v, key, !ok || v.Tombstone)
+		if g.asOf {
+			if ok {
+				g.home(homeGroup(key, v.Label))
+				return nil
+			}
+			return g.gapHome(key)
+		}
 		return nil
 	}
 	p, err := locate(g.rd, key)
@@ -361,6 +387,11 @@ func (g *gather) point(key base.Key) error {
 	if p.owner != g.r.id {
 		g.resp.Foreign = append(g.resp.Foreign, p.foreign(key))
 		return nil
+	}
+	if g.known != nil {
+		if err := g.r.relies(g.known, p.writer.Region, p.writer.Index); err != nil {
+			return err
+		}
 	}
 	g.saw(key, &p)
 	v, ok := p.v, p.found
@@ -410,10 +441,32 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 	if g.all {
 		iterTS = g.ts
 	}
+	if g.asOf { // the scan meets all owners but that of a gap at its start
+		_, ok, err := g.rd.Get(span.Start, g.ts)
+		if err == nil && !ok {
+			err = g.gapHome(span.Start)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	it := g.rd.Iter(span, iterTS, store.IterOptions{Reverse: g.q.Reverse})
 	defer it.Close()
 	foreign := 0
+	var unsure error
+	defer func() {
+		if err == nil && unsure != nil {
+			more, err = nil, unsure
+		}
+	}()
 	seg := segmenter{rd: g.rd, span: span, reverse: g.q.Reverse, emit: func(s segment) {
+		if g.known != nil && s.owner == g.r.id {
+			for _, w := range s.since {
+				if unsure == nil {
+					unsure = g.r.relies(g.known, base.RegionID(w.Region), w.Index)
+				}
+			}
+		}
 		if s.owner != g.r.id {
 			foreign++
 			g.resp.Foreign = append(g.resp.Foreign, &wire.Foreign{
@@ -434,6 +487,9 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 			if mine {
 				g.saw(key, &place{owner: g.r.id, since: v.TS, found: true, v: v})
 			}
+		}
+		if g.asOf {
+			g.home(homeGroup(key, v.Label))
 		}
 		if mine {
 			ok := true
@@ -477,15 +533,55 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 	return nil, nil
 }
 
+// home notes a group that owns part of what is read.
+func (g *gather) home(id base.GroupID) { g.homes |= 1 << id.Region() }
+
+// gapHome notes who owned, as of the timestamp, the gap in which a key lies.
+func (g *gather) gapHome(key base.Key) error {
+	if key.Shard() == base.MetaShard {
+		return nil
+	}
+	p, ok, err := g.rd.Pred(key)
+	if err != nil {
+		return err
+	}
+	if ok && p.TS > g.ts {
+		at := p.Key.Clone()
+		if p, ok, err = g.rd.Get(at, g.ts); err != nil {
+			return err
+		}
+		if !ok { // it is younger: whoever owned the gap before is not worth a longer search
+			g.homes = ^uint32(0)
+			return nil
+		}
+	}
+	if ok {
+		g.home(homeGroup(key, p.Label))
+	} else {
+		g.home(key.DefaultOwner())
+	}
+	return nil
+}
+
 // ReadLocal reads whatever the owners are, from this replica at a timestamp at
-// or below the closed timestamps of all groups of the shard (Set.Closed).
+// or below the closed timestamps of all groups of the shard (Set.Closed), or at least of those that owned
+// the keys and gaps at that timestamp: nobody else could have written there (PROTOCOLS C8).
 func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.ReadResponse, error) {
 	if err := r.checkSpans(q.Spans); err != nil {
 		return nil, err
 	}
 	ts := base.Timestamp(q.ReadTs)
-	if c := r.set.Closed(r.shard); ts > c {
-		return nil, base.Errorf(base.CodeTooLate, "shard %d is complete up to %s at node %d, not %s", r.shard, c, r.cfg.Self, ts)
+	whole := ts <= r.set.Closed(r.shard)
+	var closed uint32
+	if !whole { // before the view: what is closed is visible in it
+		for i, sib := range r.set.siblings(r.shard) {
+			if sib != nil && sib.Closed() >= ts {
+				closed |= 1 << i
+			}
+		}
+		if closed == 0 {
+			return nil, r.incomplete(ts)
+		}
 	}
 	resp := &wire.ReadResponse{}
 	rd := r.store.NewReader()
@@ -494,9 +590,16 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
 	}
 	g := r.newGather(rd, q, ts, resp)
-	g.all = true
+	g.all, g.asOf = true, !whole
 	if err := g.run(); err != nil {
 		return nil, err
 	}
+	if g.homes&^closed != 0 && !whole {
+		return nil, r.incomplete(ts)
+	}
 	return resp, r.waitPast(ctx, base.Timestamp(resp.MaxTs))
+}
+
+func (r *Replica) incomplete(ts base.Timestamp) error {
+	return base.Errorf(base.CodeTooLate, "shard %d is complete up to %s at node %d, not %s", r.shard, r.set.Closed(r.shard), r.cfg.Self, ts)
 }

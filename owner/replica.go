@@ -36,6 +36,9 @@ type Replica struct {
 	// collected is the newest timestamp at or below which keys were collected here (wire.Collect).
 	collected atomic.Uint64
 
+	// settledTo are, by region, indexes of the siblings' logs up to which this replica knows all that their entries rely on (C3).
+	settledTo [16]atomic.Uint64
+
 	// propMu makes the order of timestamps that of the log: it is held while a
 	// timestamp is assigned and its command handed to the group. Before mu.
 	propMu sync.Mutex
@@ -51,6 +54,10 @@ type Replica struct {
 	pending  map[*txnState]struct{} // with writes, proposed or prepared, not yet released
 	finished map[base.TxnID]base.Timestamp
 	waiting  int // requests in a bounded wait
+
+	delay  quorumDelay  // guarded by mu
+	leadNs atomic.Int64 // ahead() while it leads, as of the last pulse
+	lag    lag
 
 	pulses  []pulse // closed timestamps to count when their index is applied
 	changed chan struct{}
@@ -82,6 +89,7 @@ type txnState struct {
 	phase    phase
 	ts       base.Timestamp // assigned commit timestamp, or lo of the vote
 	hi       base.Timestamp // upper bound of the vote
+	index    uint64         // log entry of a one-round commit, once it is applied
 	since    time.Time      // when prepared
 	keys     []base.Key     // of its writes, sorted; set with phase
 	seen     []seenKey      // keys read under its exclusive locks; only appended to

@@ -32,6 +32,12 @@ type Set struct {
 
 	moves moveLog
 
+	rise struct { // see ClosedChanged
+		mu sync.Mutex
+		ch chan struct{}
+		on atomic.Bool // ch is there
+	}
+
 	stopc   chan struct{}
 	stop1   sync.Once
 	wg      sync.WaitGroup

@@ -46,7 +46,7 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 	if err != nil {
 		return 0, err
 	}
-	margin := t.db.horizon.get(len(t.buf.byKey))
+	margin := t.db.horizon.get(len(t.buf.byKey)) + t.db.cfg.CommitLead()
 	for try := 0; ; try++ {
 		if try == maxReroutes {
 			return 0, base.Errorf(base.CodeUnavailable, "the owners of the written keys keep moving: retry")

@@ -18,11 +18,14 @@ const (
 	KindSnapshot
 	KindAsk
 	KindForward
+	KindClosed
+	KindConsistency
+	KindServe
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "closed", "consistency", "serve"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

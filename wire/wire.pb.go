@@ -2054,8 +2054,9 @@ type Pulse struct {
 	Now           uint64                 `protobuf:"varint,6,opt,name=now,proto3" json:"now,omitempty"`                                      // sender's timestamp clock
 	Topology      uint64                 `protobuf:"varint,7,opt,name=topology,proto3" json:"topology,omitempty"`                            // version known
 	Leads         []*GroupLead           `protobuf:"bytes,8,rep,name=leads,proto3" json:"leads,omitempty"`
-	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"` // statements in flight
-	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"`
+	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"`                                        // statements in flight
+	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"` // how far the sender's replicas are behind its clock, the worst of them; 0: it holds none
+	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (PROTOCOLS A4)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2160,6 +2161,412 @@ func (x *Pulse) GetAppliedLagNs() uint64 {
 	return 0
 }
 
+func (x *Pulse) GetCommitLeadNs() uint64 {
+	if x != nil {
+		return x.CommitLeadNs
+	}
+	return 0
+}
+
+// Closed is the word of a node's leaders between pulses, to the nodes that wait for it; and how a node says that it does.
+type Closed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	Now           uint64                 `protobuf:"varint,2,opt,name=now,proto3" json:"now,omitempty"`                     // sender's timestamp clock
+	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"`               // of those leads that have none of their own
+	Leads         []*GroupLead           `protobuf:"bytes,4,rep,name=leads,proto3" json:"leads,omitempty"`                  // group, term, index, closed
+	WantMs        uint32                 `protobuf:"varint,5,opt,name=want_ms,json=wantMs,proto3" json:"want_ms,omitempty"` // the sender wants such words of the receiver for so long; 0: says nothing of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Closed) Reset() {
+	*x = Closed{}
+	mi := &file_wire_wire_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Closed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Closed) ProtoMessage() {}
+
+func (x *Closed) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Closed.ProtoReflect.Descriptor instead.
+func (*Closed) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Closed) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *Closed) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+func (x *Closed) GetClosed() uint64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *Closed) GetLeads() []*GroupLead {
+	if x != nil {
+		return x.Leads
+	}
+	return nil
+}
+
+func (x *Closed) GetWantMs() uint32 {
+	if x != nil {
+		return x.WantMs
+	}
+	return 0
+}
+
+// Consistency is how the nodes of a region agree on its consistency point (replica.Point).
+type Consistency struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	View          uint64                 `protobuf:"varint,2,opt,name=view,proto3" json:"view,omitempty"`     // commit timestamp of the view of the region that the sender goes by
+	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"` // up to which the sender's replicas are complete
+	Known         uint64                 `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`   // newest value that the sender knows
+	Usable        uint64                 `protobuf:"varint,5,opt,name=usable,proto3" json:"usable,omitempty"` // newest value known to all members, as far as the sender knows
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Consistency) Reset() {
+	*x = Consistency{}
+	mi := &file_wire_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Consistency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Consistency) ProtoMessage() {}
+
+func (x *Consistency) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
+func (*Consistency) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Consistency) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *Consistency) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *Consistency) GetClosed() uint64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *Consistency) GetKnown() uint64 {
+	if x != nil {
+		return x.Known
+	}
+	return 0
+}
+
+func (x *Consistency) GetUsable() uint64 {
+	if x != nil {
+		return x.Usable
+	}
+	return 0
+}
+
+// Serve asks any node that holds a shard for what a snapshot shows, whoever the owners are.
+type ServeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ReadTs        uint64                 `protobuf:"varint,1,opt,name=read_ts,json=readTs,proto3" json:"read_ts,omitempty"`
+	Spans         []*Span                `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
+	Reverse       bool                   `protobuf:"varint,3,opt,name=reverse,proto3" json:"reverse,omitempty"`
+	Limit         uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	MaxBytes      uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	Apart         bool                   `protobuf:"varint,6,opt,name=apart,proto3" json:"apart,omitempty"` // limits count for each span
+	MinTs         uint64                 `protobuf:"varint,7,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
+	Region        uint32                 `protobuf:"varint,8,opt,name=region,proto3" json:"region,omitempty"`               // on whose behalf
+	WaitNs        uint64                 `protobuf:"varint,9,opt,name=wait_ns,json=waitNs,proto3" json:"wait_ns,omitempty"` // longest wait for the replicas to be complete up to read_ts
+	Owners        bool                   `protobuf:"varint,10,opt,name=owners,proto3" json:"owners,omitempty"`              // rather than wait longer, ask the owners
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeRequest) Reset() {
+	*x = ServeRequest{}
+	mi := &file_wire_wire_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeRequest) ProtoMessage() {}
+
+func (x *ServeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
+func (*ServeRequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ServeRequest) GetReadTs() uint64 {
+	if x != nil {
+		return x.ReadTs
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetSpans() []*Span {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+func (x *ServeRequest) GetReverse() bool {
+	if x != nil {
+		return x.Reverse
+	}
+	return false
+}
+
+func (x *ServeRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetMaxBytes() uint32 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetApart() bool {
+	if x != nil {
+		return x.Apart
+	}
+	return false
+}
+
+func (x *ServeRequest) GetMinTs() uint64 {
+	if x != nil {
+		return x.MinTs
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetRegion() uint32 {
+	if x != nil {
+		return x.Region
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetWaitNs() uint64 {
+	if x != nil {
+		return x.WaitNs
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetOwners() bool {
+	if x != nil {
+		return x.Owners
+	}
+	return false
+}
+
+type ServedSpan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*KV                  `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	Cut           []byte                 `protobuf:"bytes,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedSpan) Reset() {
+	*x = ServedSpan{}
+	mi := &file_wire_wire_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedSpan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedSpan) ProtoMessage() {}
+
+func (x *ServedSpan) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
+func (*ServedSpan) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ServedSpan) GetRows() []*KV {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *ServedSpan) GetCut() []byte {
+	if x != nil {
+		return x.Cut
+	}
+	return nil
+}
+
+func (x *ServedSpan) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type ServeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Spans         []*ServedSpan          `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
+	Now           uint64                 `protobuf:"varint,3,opt,name=now,proto3" json:"now,omitempty"`
+	Hops          uint32                 `protobuf:"varint,4,opt,name=hops,proto3" json:"hops,omitempty"` // WAN hops that the server waited for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeResponse) Reset() {
+	*x = ServeResponse{}
+	mi := &file_wire_wire_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeResponse) ProtoMessage() {}
+
+func (x *ServeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
+func (*ServeResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ServeResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *ServeResponse) GetSpans() []*ServedSpan {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+func (x *ServeResponse) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+func (x *ServeResponse) GetHops() uint32 {
+	if x != nil {
+		return x.Hops
+	}
+	return 0
+}
+
 type SnapshotChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -2177,7 +2584,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2596,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2609,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -2279,7 +2686,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2698,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2711,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -2339,7 +2746,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2758,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2771,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -2392,7 +2799,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2811,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2824,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AskRequest) GetName() string {
@@ -2444,7 +2851,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2863,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2876,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -2497,7 +2904,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2509,7 +2916,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2522,7 +2929,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -2551,7 +2958,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2970,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2983,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -2615,7 +3022,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +3034,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +3047,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SessionState) GetUser() string {
@@ -2702,7 +3109,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +3121,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +3134,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -2797,7 +3204,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +3216,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +3229,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -2872,7 +3279,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +3291,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +3304,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -3182,7 +3589,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
-	"\asettled\x18\x06 \x01(\x04R\asettled\"\x99\x02\n" +
+	"\asettled\x18\x06 \x01(\x04R\asettled\"\xbf\x02\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -3194,7 +3601,42 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05leads\x18\b \x03(\v2\x16.godwit.wire.GroupLeadR\x05leads\x12\x12\n" +
 	"\x04load\x18\t \x01(\rR\x04load\x12$\n" +
 	"\x0eapplied_lag_ns\x18\n" +
-	" \x01(\x04R\fappliedLagNs\"\xd0\x01\n" +
+	" \x01(\x04R\fappliedLagNs\x12$\n" +
+	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\"\x8d\x01\n" +
+	"\x06Closed\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
+	"\x03now\x18\x02 \x01(\x04R\x03now\x12\x16\n" +
+	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12,\n" +
+	"\x05leads\x18\x04 \x03(\v2\x16.godwit.wire.GroupLeadR\x05leads\x12\x17\n" +
+	"\awant_ms\x18\x05 \x01(\rR\x06wantMs\"{\n" +
+	"\vConsistency\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x12\n" +
+	"\x04view\x18\x02 \x01(\x04R\x04view\x12\x16\n" +
+	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12\x14\n" +
+	"\x05known\x18\x04 \x01(\x04R\x05known\x12\x16\n" +
+	"\x06usable\x18\x05 \x01(\x04R\x06usable\"\x93\x02\n" +
+	"\fServeRequest\x12\x17\n" +
+	"\aread_ts\x18\x01 \x01(\x04R\x06readTs\x12'\n" +
+	"\x05spans\x18\x02 \x03(\v2\x11.godwit.wire.SpanR\x05spans\x12\x18\n" +
+	"\areverse\x18\x03 \x01(\bR\areverse\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x1b\n" +
+	"\tmax_bytes\x18\x05 \x01(\rR\bmaxBytes\x12\x14\n" +
+	"\x05apart\x18\x06 \x01(\bR\x05apart\x12\x15\n" +
+	"\x06min_ts\x18\a \x01(\x04R\x05minTs\x12\x16\n" +
+	"\x06region\x18\b \x01(\rR\x06region\x12\x17\n" +
+	"\await_ns\x18\t \x01(\x04R\x06waitNs\x12\x16\n" +
+	"\x06owners\x18\n" +
+	" \x01(\bR\x06owners\"W\n" +
+	"\n" +
+	"ServedSpan\x12#\n" +
+	"\x04rows\x18\x01 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12\x10\n" +
+	"\x03cut\x18\x02 \x01(\fR\x03cut\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\x91\x01\n" +
+	"\rServeResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12-\n" +
+	"\x05spans\x18\x02 \x03(\v2\x17.godwit.wire.ServedSpanR\x05spans\x12\x10\n" +
+	"\x03now\x18\x03 \x01(\x04R\x03now\x12\x12\n" +
+	"\x04hops\x18\x04 \x01(\rR\x04hops\"\xd0\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
@@ -3297,7 +3739,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -3327,17 +3769,22 @@ var file_wire_wire_proto_goTypes = []any{
 	(*Command)(nil),              // 25: godwit.wire.Command
 	(*GroupLead)(nil),            // 26: godwit.wire.GroupLead
 	(*Pulse)(nil),                // 27: godwit.wire.Pulse
-	(*SnapshotChunk)(nil),        // 28: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 29: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 30: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 31: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 32: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 33: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 34: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 35: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 36: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 37: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 38: godwit.wire.ForwardResponse
+	(*Closed)(nil),               // 28: godwit.wire.Closed
+	(*Consistency)(nil),          // 29: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 30: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 31: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 32: godwit.wire.ServeResponse
+	(*SnapshotChunk)(nil),        // 33: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 34: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 35: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 36: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 37: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 38: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 39: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 40: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 41: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 42: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 43: godwit.wire.ForwardResponse
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -3368,17 +3815,22 @@ var file_wire_wire_proto_depIdxs = []int32{
 	21, // 25: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
 	23, // 26: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
 	26, // 27: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	7,  // 28: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 29: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	34, // 30: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	33, // 31: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 32: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	37, // 33: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	26, // 28: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	4,  // 29: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	5,  // 30: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	7,  // 31: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	31, // 32: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	7,  // 33: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 34: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	39, // 35: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	38, // 36: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 37: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	42, // 38: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	39, // [39:39] is the sub-list for method output_type
+	39, // [39:39] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -3392,7 +3844,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   36,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

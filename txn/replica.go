@@ -1,0 +1,95 @@
+package txn
+
+import (
+	"context"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/wire"
+)
+
+const (
+	// leastWait is the shortest time that a read here waits for a closed timestamp before it asks the owners after all.
+	leastWait = 20 * time.Millisecond
+	// nearby is a round trip that is not worth a wait.
+	nearby = 2 * time.Millisecond
+)
+
+// choose decides for pieces of a snapshot read whether to ask their owners or to wait until the replicas here are
+// complete up to the snapshot: about half a round trip and a heartbeat, while owners take a whole one, and are not bothered.
+func (f *fetch) choose(t *Txn, todo []piece) {
+	db := t.db
+	if db.cfg.RTT == nil {
+		return
+	}
+	for i := range todo {
+		p := &todo[i]
+		if p.owner || p.group == base.MetaGroup {
+			continue
+		}
+		leader := db.leaderOf(p.group)
+		if leader == db.cfg.Self {
+			continue
+		}
+		rtt := db.cfg.RTT(leader)
+		if leader != 0 && (db.cfg.Topology().RegionOf(leader) == db.cfg.Region || rtt > 0 && rtt < nearby) {
+			continue
+		}
+		db.cfg.Want()
+		shard := p.span.Start.Shard()
+		if !db.set.Holds(shard) {
+			continue
+		}
+		// (What others own in it, unknown here, makes the read fail and be asked of the owners.)
+		if est := db.set.ClosedIn(p.group, f.ts); est < rtt || leader == 0 && est < time.Second {
+			p.wait = max(est, 1)
+		}
+	}
+}
+
+// ask carries out a request; no answer and no error: it waited here in vain.
+func (t *Txn) ask(ctx context.Context, q *request) (*wire.ReadResponse, error) {
+	tr := obs.TraceOf(ctx)
+	if q.wait == 0 {
+		resp, err := t.read(ctx, q.msg)
+		if err == nil && kv.LockMode(q.msg.Lock) == kv.LockNone {
+			t.db.stats.ReadsAsked.Add(1)
+			kind := obs.ReadOwner
+			if n := t.db.leaderOf(base.GroupID(q.msg.Group)); n != 0 && t.db.cfg.Topology().RegionOf(n) != t.db.cfg.Region {
+				kind = obs.ReadFar
+			}
+			tr.AddRead(kind, 0)
+		}
+		return resp, err
+	}
+	began := time.Now()
+	g := base.GroupID(q.msg.Group)
+	ts := base.Timestamp(q.msg.ReadTs)
+	if r := t.db.set.Replica(g); r == nil || r.Closed() < ts {
+		ok := t.db.set.WaitClosed(ctx, g, ts, max(2*q.wait, q.wait+leastWait))
+		tr.AddHops(1) // the closed timestamp is on its way already: one crossing, not two
+		if !ok {
+			t.db.stats.WaitsLost.Add(1)
+			tr.AddRead(obs.ReadWaited, time.Since(began))
+			if ctx.Err() != nil {
+				return nil, base.Errorf(base.CodeCanceled, "%v", context.Cause(ctx))
+			}
+			return nil, nil
+		}
+	}
+	r := t.db.set.Replica(g)
+	if r == nil {
+		return nil, nil
+	}
+	resp, err := r.ReadLocal(ctx, q.msg)
+	if base.CodeOf(err) == base.CodeTooLate {
+		return nil, nil
+	}
+	if err == nil {
+		t.db.stats.ReadsWaited.Add(1)
+		tr.AddRead(obs.ReadWaited, time.Since(began))
+	}
+	return resp, err
+}
