@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/replica"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -28,6 +29,11 @@ type Replicas interface {
 	CommitLead() time.Duration
 	// Complete is the timestamp up to which all shards held here are complete; 0 if that is unknown or none is held.
 	Complete() base.Timestamp
+	// ClosedChanged is closed when a closed timestamp has risen since the call.
+	ClosedChanged() <-chan struct{}
+	// MetaNewest is the commit timestamp of the newest version of a key of the meta shard here, 0 if there is none, and
+	// up to when the shard is complete.
+	MetaNewest(base.Key) (newest, complete base.Timestamp)
 	// OnLeads takes the words of another node's leaders.
 	OnLeads(leads []*wire.GroupLead)
 	// Group is the consensus group of a replica held here; nil if none.
@@ -88,6 +94,7 @@ type Cluster struct {
 	dir   *Directory
 	peers *peers
 	words *words
+	point point
 	db    kv.DB // set by Start
 
 	setting  sync.Mutex // one SetTopology at a time; guards the next four
@@ -123,6 +130,7 @@ func New(o Options) *Cluster {
 	}
 	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), words: newWords(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
+	c.point.p, c.point.changed = replica.NewPoint(o.Self, o.Clock.Latest()), make(chan struct{})
 	first := o.Identity.First
 	c.topo.Store(&first)
 	if o.Stored != nil && o.Stored.Version > first.Version {
@@ -131,6 +139,7 @@ func New(o Options) *Cluster {
 	c.setPeers(c.topo.Load())
 	o.Transport.HandleOrdered(wire.KindPulse, c.onPulse)
 	o.Transport.HandleOrdered(wire.KindClosed, c.onClosed)
+	o.Transport.HandleOrdered(wire.KindConsistency, c.onConsistency)
 	o.Transport.Handle(wire.KindAsk, c.onAsk)
 	return c
 }
@@ -244,9 +253,10 @@ func (c *Cluster) Start(db kv.DB) {
 	c.stop = cancel
 	c.db = db
 	c.done.Go(func() { c.every(ctx, c.o.PulseEvery, c.pulse) })
-	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx) }) })
+	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx); c.keepView(ctx) }) })
 	c.done.Go(func() { c.follow(ctx) })
 	c.done.Go(func() { c.tellWords(ctx) })
+	c.done.Go(func() { c.keepPoint(ctx) })
 }
 
 // Close ends the background work. The store and the groups may be closed after it: a Change that

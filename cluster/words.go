@@ -22,14 +22,15 @@ const (
 type words struct {
 	mu     sync.Mutex
 	to     map[base.NodeID]time.Time // who wants words of this node, until when
-	asked  map[base.NodeID]time.Time // when this node asked whom last
 	heard  map[base.NodeID]time.Time // newest word of a node between pulses
-	wanted time.Time                 // when somebody here waited last
+	wanted time.Time                 // when somebody here, or at a node of this region, waited last
+	told   time.Time                 // when the leaders were told of that
 	kick   chan struct{}             // somebody new wants words
+	awake  chan struct{}             // closed when somebody waits here after nobody did
 }
 
 func newWords() *words {
-	return &words{to: map[base.NodeID]time.Time{}, asked: map[base.NodeID]time.Time{}, heard: map[base.NodeID]time.Time{}, kick: make(chan struct{}, 1)}
+	return &words{to: map[base.NodeID]time.Time{}, heard: map[base.NodeID]time.Time{}, kick: make(chan struct{}, 1), awake: make(chan struct{})}
 }
 
 // wordEvery is the pause between words; negative: there are none.
@@ -50,22 +51,39 @@ func (c *Cluster) Want() {
 	if c.wordEvery() < 0 {
 		return
 	}
+	c.want(true)
+}
+
+// want tells the leaders, and the nodes of the region, without which their consistency point does not rise.
+func (c *Cluster) want(mates bool) {
 	w, now := c.words, time.Now()
 	w.mu.Lock()
-	if now.Sub(w.wanted) < wantAgain {
+	if now.Sub(w.told) < wantAgain {
+		w.wanted = now
 		w.mu.Unlock()
 		return
 	}
-	w.wanted = now
+	first := now.Sub(w.wanted) >= wantFor
+	w.wanted, w.told = now, now
+	if first {
+		close(w.awake)
+		w.awake = make(chan struct{})
+	}
 	w.mu.Unlock()
 	m := &wire.Closed{Node: uint32(c.o.Self), Now: uint64(c.o.Clock.Latest()), WantMs: uint32(wantFor / time.Millisecond)}
 	told := map[base.NodeID]bool{c.o.Self: true}
+	if mates {
+		t := c.Topology()
+		for _, n := range t.Nodes {
+			if n.Region == c.region() && !n.Gone && !told[n.ID] {
+				told[n.ID] = true
+				_ = c.o.Transport.Send(n.ID, wire.KindClosed, m)
+			}
+		}
+	}
 	for _, g := range c.o.Replicas.Held() {
 		if n := c.Leader(g); n != 0 && !told[n] && g != base.MetaGroup {
 			told[n] = true
-			w.mu.Lock()
-			w.asked[n] = now
-			w.mu.Unlock()
 			_ = c.o.Transport.Send(n, wire.KindClosed, m) // lost: the next one is soon, and pulses go on
 		}
 	}
@@ -76,6 +94,13 @@ func (c *Cluster) Wanted() bool {
 	c.words.mu.Lock()
 	defer c.words.mu.Unlock()
 	return !c.words.wanted.IsZero() && time.Since(c.words.wanted) < wantFor
+}
+
+// awake is closed when somebody waits here after nobody did.
+func (c *Cluster) awake() <-chan struct{} {
+	c.words.mu.Lock()
+	defer c.words.mu.Unlock()
+	return c.words.awake
 }
 
 // Every is the time between the words of a group's leader that reach this node now.
@@ -191,6 +216,9 @@ func (c *Cluster) onClosed(from base.NodeID, body []byte) {
 		w.heard[from] = now
 	}
 	w.mu.Unlock()
+	if t := c.Topology(); m.WantMs > 0 && t.RegionOf(from) == t.RegionOf(c.o.Self) {
+		c.want(false)
+	}
 	for _, l := range m.Leads {
 		if l.Closed == 0 {
 			l.Closed = m.Closed

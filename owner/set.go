@@ -64,6 +64,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindFinish, s.handleFinish)
 	t.Handle(wire.KindResolve, s.handleResolve)
 	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
+	t.Handle(wire.KindTouched, s.handleTouched)
 	return s
 }
 

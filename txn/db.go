@@ -116,6 +116,8 @@ type DB struct {
 	liveMu sync.Mutex
 	live   map[*Txn]struct{} // those that hold locks
 
+	touches touches
+
 	hintMu sync.Mutex
 	hints  map[string]hint
 

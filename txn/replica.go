@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -90,6 +91,65 @@ func (t *Txn) ask(ctx context.Context, q *request) (*wire.ReadResponse, error) {
 	if err == nil {
 		t.db.stats.ReadsWaited.Add(1)
 		tr.AddRead(obs.ReadWaited, time.Since(began))
+		t.touched(q, resp.Rows)
 	}
 	return resp, err
+}
+
+const (
+	touchEvery = 50 * time.Millisecond
+	maxTouched = 1000 // rows of one owner not told of yet; what is more is not counted
+)
+
+// touches are rows of other regions that were read here: the policy of homes counts strong reads of points at their owners.
+type touches struct {
+	mu   sync.Mutex
+	rows map[touchedBy][]*wire.KV
+}
+
+type touchedBy struct {
+	owner  base.NodeID
+	region uint32
+}
+
+// touched notes the rows of a point read that waited here, to be told to their owner in a moment.
+func (t *Txn) touched(q *request, rows []*wire.KV) {
+	for i := range q.pieces {
+		if !q.pieces[i].span.IsPoint() {
+			return
+		}
+	}
+	db := t.db
+	by := touchedBy{db.leaderOf(base.GroupID(q.msg.Group)), q.msg.Region}
+	if by.owner == 0 || by.owner == db.cfg.Self {
+		return
+	}
+	db.touches.mu.Lock()
+	defer db.touches.mu.Unlock()
+	if len(db.touches.rows) == 0 {
+		db.touches.rows = map[touchedBy][]*wire.KV{}
+		time.AfterFunc(touchEvery, db.tellTouched)
+	}
+	list := db.touches.rows[by]
+	for _, r := range rows {
+		if !r.Absent && len(list) < maxTouched {
+			list = append(list, &wire.KV{Key: r.Key, Label: r.Label})
+		}
+	}
+	db.touches.rows[by] = list
+}
+
+func (db *DB) tellTouched() {
+	db.touches.mu.Lock()
+	all := db.touches.rows
+	db.touches.rows = nil
+	db.touches.mu.Unlock()
+	for by, rows := range all {
+		if len(rows) == 0 {
+			continue
+		}
+		db.spawn(func(ctx context.Context) { // lost: they were not counted
+			_ = db.cfg.Transport.Call(ctx, by.owner, wire.KindTouched, &wire.Touched{Region: by.region, Rows: rows}, &wire.TouchedResponse{})
+		})
+	}
 }

@@ -21,11 +21,12 @@ const (
 	KindClosed
 	KindConsistency
 	KindServe
+	KindTouched
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "closed", "consistency", "serve"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "closed", "consistency", "serve", "touched"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -2245,6 +2245,103 @@ func (x *Closed) GetWantMs() uint32 {
 	return 0
 }
 
+// Touched tells an owner of rows that were read elsewhere: its policy of homes counts them (key and label only).
+type Touched struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Region        uint32                 `protobuf:"varint,1,opt,name=region,proto3" json:"region,omitempty"`
+	Rows          []*KV                  `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Touched) Reset() {
+	*x = Touched{}
+	mi := &file_wire_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Touched) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Touched) ProtoMessage() {}
+
+func (x *Touched) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Touched.ProtoReflect.Descriptor instead.
+func (*Touched) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Touched) GetRegion() uint32 {
+	if x != nil {
+		return x.Region
+	}
+	return 0
+}
+
+func (x *Touched) GetRows() []*KV {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+type TouchedResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TouchedResponse) Reset() {
+	*x = TouchedResponse{}
+	mi := &file_wire_wire_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TouchedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TouchedResponse) ProtoMessage() {}
+
+func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
+func (*TouchedResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TouchedResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
 // Consistency is how the nodes of a region agree on its consistency point (replica.Point).
 type Consistency struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2253,13 +2350,14 @@ type Consistency struct {
 	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"` // up to which the sender's replicas are complete
 	Known         uint64                 `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`   // newest value that the sender knows
 	Usable        uint64                 `protobuf:"varint,5,opt,name=usable,proto3" json:"usable,omitempty"` // newest value known to all members, as far as the sender knows
+	Boot          uint64                 `protobuf:"varint,6,opt,name=boot,proto3" json:"boot,omitempty"`     // when the sender's process was started, by its clock
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2369,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2382,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -2322,6 +2420,13 @@ func (x *Consistency) GetUsable() uint64 {
 	return 0
 }
 
+func (x *Consistency) GetBoot() uint64 {
+	if x != nil {
+		return x.Boot
+	}
+	return 0
+}
+
 // Serve asks any node that holds a shard for what a snapshot shows, whoever the owners are.
 type ServeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2341,7 +2446,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2353,7 +2458,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2366,7 +2471,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -2450,7 +2555,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2567,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2580,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -2511,7 +2616,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2523,7 +2628,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2536,7 +2641,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -2584,7 +2689,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2596,7 +2701,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2609,7 +2714,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -2686,7 +2791,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +2803,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +2816,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -2746,7 +2851,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2758,7 +2863,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2771,7 +2876,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -2799,7 +2904,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +2916,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +2929,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AskRequest) GetName() string {
@@ -2851,7 +2956,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +2968,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +2981,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -2904,7 +3009,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +3021,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +3034,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -2958,7 +3063,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3075,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3088,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -3022,7 +3127,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3034,7 +3139,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3047,7 +3152,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SessionState) GetUser() string {
@@ -3109,7 +3214,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3121,7 +3226,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3134,7 +3239,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -3204,7 +3309,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3216,7 +3321,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3229,7 +3334,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -3279,7 +3384,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3291,7 +3396,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3304,7 +3409,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -3608,13 +3713,19 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03now\x18\x02 \x01(\x04R\x03now\x12\x16\n" +
 	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12,\n" +
 	"\x05leads\x18\x04 \x03(\v2\x16.godwit.wire.GroupLeadR\x05leads\x12\x17\n" +
-	"\awant_ms\x18\x05 \x01(\rR\x06wantMs\"{\n" +
+	"\awant_ms\x18\x05 \x01(\rR\x06wantMs\"F\n" +
+	"\aTouched\x12\x16\n" +
+	"\x06region\x18\x01 \x01(\rR\x06region\x12#\n" +
+	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\">\n" +
+	"\x0fTouchedResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\x8f\x01\n" +
 	"\vConsistency\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x12\n" +
 	"\x04view\x18\x02 \x01(\x04R\x04view\x12\x16\n" +
 	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12\x14\n" +
 	"\x05known\x18\x04 \x01(\x04R\x05known\x12\x16\n" +
-	"\x06usable\x18\x05 \x01(\x04R\x06usable\"\x93\x02\n" +
+	"\x06usable\x18\x05 \x01(\x04R\x06usable\x12\x12\n" +
+	"\x04boot\x18\x06 \x01(\x04R\x04boot\"\x93\x02\n" +
 	"\fServeRequest\x12\x17\n" +
 	"\aread_ts\x18\x01 \x01(\x04R\x06readTs\x12'\n" +
 	"\x05spans\x18\x02 \x03(\v2\x11.godwit.wire.SpanR\x05spans\x12\x18\n" +
@@ -3739,7 +3850,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -3770,21 +3881,23 @@ var file_wire_wire_proto_goTypes = []any{
 	(*GroupLead)(nil),            // 26: godwit.wire.GroupLead
 	(*Pulse)(nil),                // 27: godwit.wire.Pulse
 	(*Closed)(nil),               // 28: godwit.wire.Closed
-	(*Consistency)(nil),          // 29: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 30: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 31: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 32: godwit.wire.ServeResponse
-	(*SnapshotChunk)(nil),        // 33: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 34: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 35: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 36: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 37: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 38: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 39: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 40: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 41: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 42: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 43: godwit.wire.ForwardResponse
+	(*Touched)(nil),              // 29: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 30: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 31: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 32: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 33: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 34: godwit.wire.ServeResponse
+	(*SnapshotChunk)(nil),        // 35: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 36: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 37: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 38: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 39: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 40: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 41: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 42: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 43: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 44: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 45: godwit.wire.ForwardResponse
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -3816,21 +3929,23 @@ var file_wire_wire_proto_depIdxs = []int32{
 	23, // 26: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
 	26, // 27: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
 	26, // 28: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	4,  // 29: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	5,  // 30: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	7,  // 31: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	31, // 32: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	7,  // 33: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 34: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	39, // 35: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	38, // 36: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 37: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	42, // 38: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	39, // [39:39] is the sub-list for method output_type
-	39, // [39:39] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	5,  // 29: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	7,  // 30: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	4,  // 31: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	5,  // 32: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	7,  // 33: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	33, // 34: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	7,  // 35: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 36: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	41, // 37: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	40, // 38: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 39: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	44, // 40: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	41, // [41:41] is the sub-list for method output_type
+	41, // [41:41] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -3844,7 +3959,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   41,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
