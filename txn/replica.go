@@ -50,6 +50,22 @@ func (f *fetch) choose(t *Txn, todo []piece) {
 	}
 }
 
+// PlanRead tells how a strong read of a key would be answered now: from the local replica after about wait, or by its owner
+// after about rtt.
+func (db *DB) PlanRead(key base.Key) (local bool, wait, rtt time.Duration) {
+	g, ok := db.set.Locate(key)
+	if !ok || db.cfg.RTT == nil {
+		return false, 0, 0
+	}
+	leader := db.leaderOf(g)
+	if leader == db.cfg.Self {
+		return false, 0, 0
+	}
+	rtt = db.cfg.RTT(leader)
+	wait = db.set.ClosedIn(g, db.clock.Latest())
+	return wait < rtt, wait, rtt
+}
+
 // ask carries out a request; no answer and no error: it waited here in vain.
 func (t *Txn) ask(ctx context.Context, q *request) (*wire.ReadResponse, error) {
 	tr := obs.TraceOf(ctx)
