@@ -89,13 +89,14 @@ type Options struct {
 
 // Cluster is one node's part in the cluster's own affairs.
 type Cluster struct {
-	o     Options
-	topo  atomic.Pointer[base.Topology]
-	dir   *Directory
-	peers *peers
-	words *words
-	point point
-	db    kv.DB // set by Start
+	o       Options
+	topo    atomic.Pointer[base.Topology]
+	dir     *Directory
+	peers   *peers
+	words   *words
+	point   point
+	choices choices
+	db      kv.DB // set by Start
 
 	setting  sync.Mutex // one SetTopology at a time; guards the next four
 	closed   bool
@@ -130,6 +131,7 @@ func New(o Options) *Cluster {
 	}
 	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), words: newWords(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
+	c.choices.tab = replica.NewTable()
 	c.point.p, c.point.changed = replica.NewPoint(o.Self, o.Clock.Latest()), make(chan struct{})
 	first := o.Identity.First
 	c.topo.Store(&first)
@@ -302,6 +304,7 @@ func (c *Cluster) pulse() {
 	for _, l := range m.Leads {
 		c.dir.Heard(c.o.Self, l, time.Now())
 	}
+	c.refreshChoices()
 	for _, n := range t.Nodes {
 		if n.ID == c.o.Self || n.Gone && !c.Live(n.ID) { // one that is going still serves
 			continue

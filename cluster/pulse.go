@@ -130,6 +130,17 @@ func (p *peers) longest() time.Duration {
 	return d
 }
 
+// facts are how far a peer's replicas were behind when it said so last, with the way of its word, and its load; 0, 0 if unknown.
+func (p *peers) facts(id base.NodeID) (lag time.Duration, load int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.all[id]
+	if x == nil || x.lag == 0 {
+		return 0, 0
+	}
+	return x.lag, int(x.load)
+}
+
 // commitLead is the longest of the commit leads of peers heard of lately.
 func (p *peers) commitLead() time.Duration {
 	p.mu.Lock()

@@ -58,6 +58,7 @@ type Node struct {
 	movable atomic.Pointer[func(base.Key) bool]
 	stats   *obs.Statements
 	began   time.Time
+	gateway atomic.Pointer[txn.DB] // db, once it is there
 
 	sqlAddr string
 	addr    string
@@ -139,6 +140,8 @@ func (n *Node) assemble(p Parts) (err error) {
 		Alone:      func() bool { return dir.Alone() },
 		RTT:        func(n base.NodeID) time.Duration { return dir.RTT(n) },
 		Want:       func() { dir.Want() },
+		Replica:    func(s base.ShardID, ts base.Timestamp) base.NodeID { return dir.ReplicaFor(s, ts) },
+		Answered:   func(n base.NodeID, took time.Duration, err error) { dir.Answered(n, took, err) },
 		CommitLead: func() time.Duration { return dir.CommitLead() },
 		Topology:   func() *base.Topology { return dir.Topology() }}
 	if p.Tune != nil {
@@ -163,6 +166,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		SaveTopology: func(t *base.Topology) error { return saveJSON(p.Store, recTopology, t) },
 		Local:        n.describe,
 		Answer:       n.answer,
+		Load:         n.load,
 	})
 	n.mu.Lock()
 	n.cluster, dir.Cluster = c, c
@@ -177,6 +181,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		}
 	}
 	p.Transport.Handle(wire.KindForward, n.executeForwarded)
+	p.Transport.Handle(wire.KindServe, n.serve)
 	if err = p.Transport.Start(); err != nil {
 		return err
 	}
@@ -187,6 +192,7 @@ func (n *Node) assemble(p Parts) (err error) {
 	tc.Owners = n.owners
 	tc.Region = n.cluster.Topology().RegionOf(p.Identity.Node)
 	n.db = txn.New(tc)
+	n.gateway.Store(n.db)
 	n.closeFirst(func() error { n.db.Close(); return nil })
 	n.mu.Lock()
 	n.mover = txn.NewMover(n.db, n.expand)

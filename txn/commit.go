@@ -18,6 +18,8 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 	if err := t.usable(); err != nil {
 		return 0, err
 	}
+	t.db.busy.Add(1)
+	defer t.db.busy.Add(-1)
 	ts, err := t.commit(t.trace(ctx))
 	if err != nil {
 		t.db.stats.Failed.Add(1)

@@ -31,6 +31,11 @@ type Config struct {
 	RTT func(base.NodeID) time.Duration
 	// Want is told that reads wait for closed timestamps, or will soon. It must be cheap. Nil ignores it.
 	Want func()
+	// Replica is the node to ask for a snapshot of a shard that is not held here, whose Serve answers; 0: nobody, ask the
+	// owners. Nil: always.
+	Replica func(shard base.ShardID, ts base.Timestamp) base.NodeID
+	// Answered is told how long such a node took. Nil ignores it.
+	Answered func(n base.NodeID, took time.Duration, err error)
 	// CommitLead is how far ahead of now owners assign commit timestamps, at most. Nil is 0.
 	CommitLead func() time.Duration
 
@@ -77,6 +82,9 @@ func (c *Config) fill() {
 	if c.Want == nil {
 		c.Want = func() {}
 	}
+	if c.Answered == nil {
+		c.Answered = func(base.NodeID, time.Duration, error) {}
+	}
 	if c.CommitLead == nil {
 		c.CommitLead = func() time.Duration { return 0 }
 	}
@@ -97,6 +105,7 @@ type Stats struct {
 	Ambiguous                atomic.Int64 // commits whose outcome had to be asked for
 	Moved                    atomic.Int64 // rows moved by the mover
 	ReadsLocal, ReadsWaited  atomic.Int64 // snapshot reads served by replicas here: at once, after a wait for the closed timestamp
+	ReadsServed              atomic.Int64 // snapshot reads of shards that are not held here, by other nodes' replicas
 	ReadsAsked               atomic.Int64 // requests of snapshot reads to owners
 	WaitsLost                atomic.Int64 // waits for the closed timestamp that were given up
 	Forwarded                atomic.Int64 // keys and ranges found with another owner than guessed
@@ -117,6 +126,7 @@ type DB struct {
 	live   map[*Txn]struct{} // those that hold locks
 
 	touches touches
+	busy    atomic.Int64 // reads and commits under way
 
 	hintMu sync.Mutex
 	hints  map[string]hint

@@ -43,8 +43,20 @@ type piece struct {
 	owner bool          // do not wait here again
 }
 
-// run asks the guessed owners in parallel and follows what they say about other owners.
+// run reads the spans.
 func (f *fetch) run(ctx context.Context, t *Txn) error {
+	t.db.busy.Add(1)
+	defer t.db.busy.Add(-1)
+	if f.lock == kv.LockNone && !t.served {
+		if parts := f.split(t); parts != nil {
+			return f.runParts(ctx, t, parts)
+		}
+	}
+	return f.runHere(ctx, t)
+}
+
+// runHere asks the guessed owners in parallel and follows what they say about other owners.
+func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 	f.got = make([]found, len(f.spans))
 	if f.lock == kv.LockNone {
 		if done, err := f.local(ctx, t); done || err != nil {

@@ -2437,9 +2437,7 @@ type ServeRequest struct {
 	MaxBytes      uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	Apart         bool                   `protobuf:"varint,6,opt,name=apart,proto3" json:"apart,omitempty"` // limits count for each span
 	MinTs         uint64                 `protobuf:"varint,7,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
-	Region        uint32                 `protobuf:"varint,8,opt,name=region,proto3" json:"region,omitempty"`               // on whose behalf
-	WaitNs        uint64                 `protobuf:"varint,9,opt,name=wait_ns,json=waitNs,proto3" json:"wait_ns,omitempty"` // longest wait for the replicas to be complete up to read_ts
-	Owners        bool                   `protobuf:"varint,10,opt,name=owners,proto3" json:"owners,omitempty"`              // rather than wait longer, ask the owners
+	Region        uint32                 `protobuf:"varint,8,opt,name=region,proto3" json:"region,omitempty"` // on whose behalf
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2530,25 +2528,10 @@ func (x *ServeRequest) GetRegion() uint32 {
 	return 0
 }
 
-func (x *ServeRequest) GetWaitNs() uint64 {
-	if x != nil {
-		return x.WaitNs
-	}
-	return 0
-}
-
-func (x *ServeRequest) GetOwners() bool {
-	if x != nil {
-		return x.Owners
-	}
-	return false
-}
-
 type ServedSpan struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rows          []*KV                  `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
 	Cut           []byte                 `protobuf:"bytes,2,opt,name=cut,proto3" json:"cut,omitempty"`
-	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2597,19 +2580,13 @@ func (x *ServedSpan) GetCut() []byte {
 	return nil
 }
 
-func (x *ServedSpan) GetMore() bool {
-	if x != nil {
-		return x.More
-	}
-	return false
-}
-
 type ServeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
 	Spans         []*ServedSpan          `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
 	Now           uint64                 `protobuf:"varint,3,opt,name=now,proto3" json:"now,omitempty"`
 	Hops          uint32                 `protobuf:"varint,4,opt,name=hops,proto3" json:"hops,omitempty"` // WAN hops that the server waited for
+	MaxTs         uint64                 `protobuf:"varint,5,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2668,6 +2645,13 @@ func (x *ServeResponse) GetNow() uint64 {
 func (x *ServeResponse) GetHops() uint32 {
 	if x != nil {
 		return x.Hops
+	}
+	return 0
+}
+
+func (x *ServeResponse) GetMaxTs() uint64 {
+	if x != nil {
+		return x.MaxTs
 	}
 	return 0
 }
@@ -3725,7 +3709,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12\x14\n" +
 	"\x05known\x18\x04 \x01(\x04R\x05known\x12\x16\n" +
 	"\x06usable\x18\x05 \x01(\x04R\x06usable\x12\x12\n" +
-	"\x04boot\x18\x06 \x01(\x04R\x04boot\"\x93\x02\n" +
+	"\x04boot\x18\x06 \x01(\x04R\x04boot\"\xe2\x01\n" +
 	"\fServeRequest\x12\x17\n" +
 	"\aread_ts\x18\x01 \x01(\x04R\x06readTs\x12'\n" +
 	"\x05spans\x18\x02 \x03(\v2\x11.godwit.wire.SpanR\x05spans\x12\x18\n" +
@@ -3734,20 +3718,17 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\tmax_bytes\x18\x05 \x01(\rR\bmaxBytes\x12\x14\n" +
 	"\x05apart\x18\x06 \x01(\bR\x05apart\x12\x15\n" +
 	"\x06min_ts\x18\a \x01(\x04R\x05minTs\x12\x16\n" +
-	"\x06region\x18\b \x01(\rR\x06region\x12\x17\n" +
-	"\await_ns\x18\t \x01(\x04R\x06waitNs\x12\x16\n" +
-	"\x06owners\x18\n" +
-	" \x01(\bR\x06owners\"W\n" +
+	"\x06region\x18\b \x01(\rR\x06region\"C\n" +
 	"\n" +
 	"ServedSpan\x12#\n" +
 	"\x04rows\x18\x01 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12\x10\n" +
-	"\x03cut\x18\x02 \x01(\fR\x03cut\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\x91\x01\n" +
+	"\x03cut\x18\x02 \x01(\fR\x03cut\"\xa8\x01\n" +
 	"\rServeResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12-\n" +
 	"\x05spans\x18\x02 \x03(\v2\x17.godwit.wire.ServedSpanR\x05spans\x12\x10\n" +
 	"\x03now\x18\x03 \x01(\x04R\x03now\x12\x12\n" +
-	"\x04hops\x18\x04 \x01(\rR\x04hops\"\xd0\x01\n" +
+	"\x04hops\x18\x04 \x01(\rR\x04hops\x12\x15\n" +
+	"\x06max_ts\x18\x05 \x01(\x04R\x05maxTs\"\xd0\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +

@@ -2041,21 +2041,6 @@ func (m *ServeRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
-	if m.Owners {
-		i--
-		if m.Owners {
-			dAtA[i] = 1
-		} else {
-			dAtA[i] = 0
-		}
-		i--
-		dAtA[i] = 0x50
-	}
-	if m.WaitNs != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.WaitNs))
-		i--
-		dAtA[i] = 0x48
-	}
 	if m.Region != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Region))
 		i--
@@ -2146,16 +2131,6 @@ func (m *ServedSpan) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
-	if m.More {
-		i--
-		if m.More {
-			dAtA[i] = 1
-		} else {
-			dAtA[i] = 0
-		}
-		i--
-		dAtA[i] = 0x18
-	}
 	if len(m.Cut) > 0 {
 		i -= len(m.Cut)
 		copy(dAtA[i:], m.Cut)
@@ -2207,6 +2182,11 @@ func (m *ServeResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.MaxTs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.MaxTs))
+		i--
+		dAtA[i] = 0x28
 	}
 	if m.Hops != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Hops))
@@ -3872,12 +3852,6 @@ func (m *ServeRequest) SizeVT() (n int) {
 	if m.Region != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Region))
 	}
-	if m.WaitNs != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.WaitNs))
-	}
-	if m.Owners {
-		n += 2
-	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3897,9 +3871,6 @@ func (m *ServedSpan) SizeVT() (n int) {
 	l = len(m.Cut)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
-	}
-	if m.More {
-		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3926,6 +3897,9 @@ func (m *ServeResponse) SizeVT() (n int) {
 	}
 	if m.Hops != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Hops))
+	}
+	if m.MaxTs != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxTs))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9646,45 +9620,6 @@ func (m *ServeRequest) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
-		case 9:
-			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field WaitNs", wireType)
-			}
-			m.WaitNs = 0
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				m.WaitNs |= uint64(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-		case 10:
-			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Owners", wireType)
-			}
-			var v int
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				v |= int(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-			m.Owners = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -9804,26 +9739,6 @@ func (m *ServedSpan) UnmarshalVT(dAtA []byte) error {
 				m.Cut = []byte{}
 			}
 			iNdEx = postIndex
-		case 3:
-			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field More", wireType)
-			}
-			var v int
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				v |= int(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-			m.More = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -9979,6 +9894,25 @@ func (m *ServeResponse) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Hops |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxTs", wireType)
+			}
+			m.MaxTs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.MaxTs |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
