@@ -5,19 +5,25 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 )
 
 // quorumDelay is how long a group's commits take to be replicated: commit timestamps are assigned so far ahead of now
 // (PROTOCOLS A4), and then commit wait costs nothing, and commits under way do not hold back the closed timestamp. Too
 // much would delay every commit, too little only makes the closed timestamp a little older: it falls fast and rises slowly.
-type quorumDelay struct{ mean time.Duration }
+type quorumDelay struct {
+	mean time.Duration
+	n    int // commits seen, up to seenEnough
+}
 
 const (
+	seenEnough = 3                    // before that, one commit that was slow for another reason would slow the next one down
 	leastDelay = 2 * time.Millisecond // within one region there is nothing to gain
 	mostDelay  = 400 * time.Millisecond
 )
 
 func (q *quorumDelay) took(d time.Duration) {
+	q.n = min(q.n+1, seenEnough)
 	switch {
 	case q.mean == 0 || d < q.mean:
 		q.mean = d
@@ -34,7 +40,14 @@ func (r *Replica) ahead() time.Duration {
 	if r.id == base.MetaGroup || r.cfg.Alone() { // that one is ahead anyway; and without commit wait nothing may be
 		return 0
 	}
-	d := min(r.delay.mean, mostDelay) - 2*r.clock.Bound()
+	if m, _ := r.clock.Mode(); m != clock.GClock || r.clock.Virtual() { // elsewhere a commit waits for the oracle, not for a clock
+		return 0
+	}
+	if r.delay.n < seenEnough {
+		return 0
+	}
+	_, bound := r.clock.Source()
+	d := min(r.delay.mean, mostDelay) - 2*bound
 	if d < leastDelay {
 		return 0
 	}

@@ -34,6 +34,7 @@ func (r *Replica) read(ctx context.Context, q *wire.ReadRequest, resp *wire.Read
 			return err
 		}
 	}
+	r.clock.Learn(base.Timestamp(q.Oracle))
 	if len(q.Need) > 0 {
 		if err := r.waitVector(ctx, q.Need); err != nil {
 			return err
@@ -125,23 +126,22 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	if err := r.gather(ctx, q, ts, resp, func(*gather) {}); err != nil {
 		return err
 	}
+	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared meanwhile
+		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
+	}
 	if allPoints(q.Spans) {
 		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
 	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
-	return r.waitPast(ctx, base.Timestamp(resp.MaxTs))
+	return r.commitWait(ctx, base.Timestamp(resp.MaxTs))
 }
 
 // gather reads the keys that this group owns, in a view that shows all that its ownership relies on.
 func (r *Replica) gather(ctx context.Context, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse, set func(*gather)) error {
 	for {
 		known := r.known()
-		rd := r.store.NewReader()
-		if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared
-			rd.Close()
-			return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
-		}
+		rd := r.store.NewPointReader()
 		g := r.newGather(rd, q, ts, resp)
 		g.known = &known
 		set(g)
@@ -584,20 +584,20 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 		}
 	}
 	resp := &wire.ReadResponse{}
-	rd := r.store.NewReader()
+	rd := r.store.NewPointReader()
 	defer rd.Close()
-	if !r.set.Holds(r.shard) { // it may have been cleared before this view of it
-		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
-	}
 	g := r.newGather(rd, q, ts, resp)
 	g.all, g.asOf = true, !whole
 	if err := g.run(); err != nil {
 		return nil, err
 	}
+	if r.set.Replica(r.id) != r || !r.set.Holds(r.shard) { // it may have been cleared meanwhile
+		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
+	}
 	if g.homes&^closed != 0 && !whole {
 		return nil, r.incomplete(ts)
 	}
-	return resp, r.waitPast(ctx, base.Timestamp(resp.MaxTs))
+	return resp, r.commitWait(ctx, base.Timestamp(resp.MaxTs))
 }
 
 func (r *Replica) incomplete(ts base.Timestamp) error {

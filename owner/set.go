@@ -65,6 +65,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindResolve, s.handleResolve)
 	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
 	t.Handle(wire.KindTouched, s.handleTouched)
+	t.Handle(wire.KindOracle, s.handleOracle)
 	return s
 }
 
@@ -417,7 +418,7 @@ func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
 	if !s.Holds(shard) {
 		return 0, false
 	}
-	rd := s.cfg.Store.NewReader()
+	rd := s.cfg.Store.NewPointReader()
 	defer rd.Close()
 	p, err := locate(rd, key)
 	return p.owner, err == nil

@@ -18,6 +18,7 @@ const (
 	KindSnapshot
 	KindAsk
 	KindForward
+	KindOracle
 	KindClosed
 	KindConsistency
 	KindServe
@@ -26,7 +27,7 @@ const (
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "closed", "consistency", "serve", "touched"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "closed", "consistency", "serve", "touched"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -26,6 +26,8 @@ const (
 )
 
 // A MOVE changes nothing but the home of a row that is there, or its pin; it is logged with the value found.
+// FENCE makes its home region the owner of the gap from an absent key on. Where that changes the owner it is logged as the
+// DELETE that it is to all replicas: a tombstone with a label.
 type WriteKind int32
 
 const (
@@ -33,6 +35,7 @@ const (
 	WriteKind_INSERT WriteKind = 1
 	WriteKind_DELETE WriteKind = 2
 	WriteKind_MOVE   WriteKind = 3
+	WriteKind_FENCE  WriteKind = 4
 )
 
 // Enum value maps for WriteKind.
@@ -42,12 +45,14 @@ var (
 		1: "INSERT",
 		2: "DELETE",
 		3: "MOVE",
+		4: "FENCE",
 	}
 	WriteKind_value = map[string]int32{
 		"PUT":    0,
 		"INSERT": 1,
 		"DELETE": 2,
 		"MOVE":   3,
+		"FENCE":  4,
 	}
 )
 
@@ -598,6 +603,7 @@ type ReadRequest struct {
 	Need          []*GroupIndex          `protobuf:"bytes,10,rep,name=need,proto3" json:"need,omitempty"`                          // applied vector that the answer must include
 	LockTerm      uint64                 `protobuf:"varint,11,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which the transaction's locks in this group were taken; 0 if none
 	Region        uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
+	Oracle        uint64                 `protobuf:"varint,13,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached, as the asker knows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -712,6 +718,13 @@ func (x *ReadRequest) GetLockTerm() uint64 {
 func (x *ReadRequest) GetRegion() uint32 {
 	if x != nil {
 		return x.Region
+	}
+	return 0
+}
+
+func (x *ReadRequest) GetOracle() uint64 {
+	if x != nil {
+		return x.Oracle
 	}
 	return 0
 }
@@ -957,6 +970,7 @@ type CommitRequest struct {
 	Participants  []uint32               `protobuf:"varint,7,rep,packed,name=participants,proto3" json:"participants,omitempty"`  // groups, all of them, with prepare
 	LockTerm      uint64                 `protobuf:"varint,8,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which locks were taken here; 0: none taken yet
 	Need          []*GroupIndex          `protobuf:"bytes,9,rep,name=need,proto3" json:"need,omitempty"`
+	Begun         bool                   `protobuf:"varint,10,opt,name=begun,proto3" json:"begun,omitempty"` // min_ts is at or above every commit acknowledged before the transaction began (Clock.Snapshot)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1054,6 +1068,13 @@ func (x *CommitRequest) GetNeed() []*GroupIndex {
 	return nil
 }
 
+func (x *CommitRequest) GetBegun() bool {
+	if x != nil {
+		return x.Begun
+	}
+	return false
+}
+
 type CommitResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -1066,6 +1087,7 @@ type CommitResponse struct {
 	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`     // keys whose homes it changed
 	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`  // of the log entry that went to other regions
 	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of one
+	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"` // a timestamp that the oracle has reached
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1170,7 +1192,15 @@ func (x *CommitResponse) GetBytes() uint32 {
 	return 0
 }
 
+func (x *CommitResponse) GetOracle() uint64 {
+	if x != nil {
+		return x.Oracle
+	}
+	return 0
+}
+
 // Finish ends a transaction in a group: decides a prepared one or releases the locks of one that never prepared.
+// min_ts of a release: whatever is assigned here from now on lies above.
 type FinishRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -1178,6 +1208,7 @@ type FinishRequest struct {
 	Commit        bool                   `protobuf:"varint,3,opt,name=commit,proto3" json:"commit,omitempty"`
 	Ts            uint64                 `protobuf:"varint,4,opt,name=ts,proto3" json:"ts,omitempty"`
 	Prepared      bool                   `protobuf:"varint,5,opt,name=prepared,proto3" json:"prepared,omitempty"`
+	MinTs         uint64                 `protobuf:"varint,6,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1245,6 +1276,13 @@ func (x *FinishRequest) GetPrepared() bool {
 		return x.Prepared
 	}
 	return false
+}
+
+func (x *FinishRequest) GetMinTs() uint64 {
+	if x != nil {
+		return x.MinTs
+	}
+	return 0
 }
 
 type FinishResponse struct {
@@ -1784,10 +1822,14 @@ func (x *Collect) GetBelow() uint64 {
 	return 0
 }
 
+// Lease: the holder may serve until end, and no longer than length after it proposed this. With virtual, end is not
+// a reading of its source: a successor goes by length alone. A length of 0 was logged by a version that knew only end.
 type Lease struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Holder        uint32                 `protobuf:"varint,1,opt,name=holder,proto3" json:"holder,omitempty"`
 	End           uint64                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	LengthNs      uint64                 `protobuf:"varint,3,opt,name=length_ns,json=lengthNs,proto3" json:"length_ns,omitempty"`
+	Virtual       bool                   `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1836,6 +1878,157 @@ func (x *Lease) GetEnd() uint64 {
 	return 0
 }
 
+func (x *Lease) GetLengthNs() uint64 {
+	if x != nil {
+		return x.LengthNs
+	}
+	return 0
+}
+
+func (x *Lease) GetVirtual() bool {
+	if x != nil {
+		return x.Virtual
+	}
+	return false
+}
+
+// ClockOrder is a step of the clock mode (meta group): it counts if epoch is one above that in force.
+type ClockOrder struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mode          uint32                 `protobuf:"varint,1,opt,name=mode,proto3" json:"mode,omitempty"` // clock.Mode
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Target        uint32                 `protobuf:"varint,3,opt,name=target,proto3" json:"target,omitempty"` // the mode that the steps lead to
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	AtNs          uint64                 `protobuf:"varint,6,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"`       // wall clock of who ordered it, for people
+	TookNs        uint64                 `protobuf:"varint,7,opt,name=took_ns,json=tookNs,proto3" json:"took_ns,omitempty"` // how long the step before took
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockOrder) Reset() {
+	*x = ClockOrder{}
+	mi := &file_wire_wire_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockOrder) ProtoMessage() {}
+
+func (x *ClockOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
+func (*ClockOrder) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ClockOrder) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetTarget() uint32 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ClockOrder) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ClockOrder) GetAtNs() uint64 {
+	if x != nil {
+		return x.AtNs
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetTookNs() uint64 {
+	if x != nil {
+		return x.TookNs
+	}
+	return 0
+}
+
+type ClockOrders struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Orders        []*ClockOrder          `protobuf:"bytes,1,rep,name=orders,proto3" json:"orders,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockOrders) Reset() {
+	*x = ClockOrders{}
+	mi := &file_wire_wire_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockOrders) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockOrders) ProtoMessage() {}
+
+func (x *ClockOrders) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
+func (*ClockOrders) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ClockOrders) GetOrders() []*ClockOrder {
+	if x != nil {
+		return x.Orders
+	}
+	return nil
+}
+
 // Command is one log entry. ts grows along the log of a group for every entry that commits
 // versions; closed never falls. Exactly one of the parts is set, or none (a lease extension or a term's first entry).
 type Command struct {
@@ -1850,13 +2043,14 @@ type Command struct {
 	Refuse        []byte                 `protobuf:"bytes,8,opt,name=refuse,proto3" json:"refuse,omitempty"`
 	Collect       *Collect               `protobuf:"bytes,9,opt,name=collect,proto3" json:"collect,omitempty"`
 	Proposal      uint64                 `protobuf:"varint,10,opt,name=proposal,proto3" json:"proposal,omitempty"` // unique per proposer process: (node << 40 | sequence)
+	Clock         *ClockOrder            `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +2062,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +2075,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -1954,6 +2148,118 @@ func (x *Command) GetProposal() uint64 {
 	return 0
 }
 
+func (x *Command) GetClock() *ClockOrder {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+// Oracle raises the counter of GTM mode above min; the leader of the meta group answers.
+type OracleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Min           uint64                 `protobuf:"varint,2,opt,name=min,proto3" json:"min,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OracleRequest) Reset() {
+	*x = OracleRequest{}
+	mi := &file_wire_wire_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OracleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OracleRequest) ProtoMessage() {}
+
+func (x *OracleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
+func (*OracleRequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *OracleRequest) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *OracleRequest) GetMin() uint64 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+type OracleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Ts            uint64                 `protobuf:"varint,2,opt,name=ts,proto3" json:"ts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OracleResponse) Reset() {
+	*x = OracleResponse{}
+	mi := &file_wire_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OracleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OracleResponse) ProtoMessage() {}
+
+func (x *OracleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
+func (*OracleResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *OracleResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *OracleResponse) GetTs() uint64 {
+	if x != nil {
+		return x.Ts
+	}
+	return 0
+}
+
 // GroupLead is one leader's word on one group: its lease, and that nothing will
 // commit at or below closed that is not at or before index (PROTOCOLS A3).
 type GroupLead struct {
@@ -1972,7 +2278,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2290,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2303,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -2056,6 +2362,7 @@ type Pulse struct {
 	Leads         []*GroupLead           `protobuf:"bytes,8,rep,name=leads,proto3" json:"leads,omitempty"`
 	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"`                                        // statements in flight
 	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"` // how far the sender's replicas are behind its clock, the worst of them; 0: it holds none
+	Clock         *ClockWord             `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (PROTOCOLS A4)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2063,7 +2370,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +2382,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +2395,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Pulse) GetNode() uint32 {
@@ -2161,6 +2468,13 @@ func (x *Pulse) GetAppliedLagNs() uint64 {
 	return 0
 }
 
+func (x *Pulse) GetClock() *ClockWord {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
 func (x *Pulse) GetCommitLeadNs() uint64 {
 	if x != nil {
 		return x.CommitLeadNs
@@ -2182,7 +2496,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2508,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2521,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -2256,7 +2570,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2268,7 +2582,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2281,7 +2595,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -2307,7 +2621,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2633,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2646,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -2357,7 +2671,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2683,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2696,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -2444,7 +2758,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2770,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2783,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -2538,7 +2852,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2550,7 +2864,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2563,7 +2877,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -2593,7 +2907,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +2919,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +2932,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -2656,6 +2970,155 @@ func (x *ServeResponse) GetMaxTs() uint64 {
 	return 0
 }
 
+// ClockWord is a node's word on its clock, and, from the leader of the meta group, the order in force.
+type ClockWord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mode          uint32                 `protobuf:"varint,1,opt,name=mode,proto3" json:"mode,omitempty"` // in force at the sender: its acknowledgement
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Earliest      uint64                 `protobuf:"varint,3,opt,name=earliest,proto3" json:"earliest,omitempty"` // by the source, read when this is sent
+	Latest        uint64                 `protobuf:"varint,4,opt,name=latest,proto3" json:"latest,omitempty"`
+	Seen          uint64                 `protobuf:"varint,5,opt,name=seen,proto3" json:"seen,omitempty"` // at or above all that the sender acknowledged
+	Fenced        bool                   `protobuf:"varint,6,opt,name=fenced,proto3" json:"fenced,omitempty"`
+	Source        string                 `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
+	OrderMode     uint32                 `protobuf:"varint,8,opt,name=order_mode,json=orderMode,proto3" json:"order_mode,omitempty"` // 0: the sender does not lead the meta group under a lease
+	OrderEpoch    uint64                 `protobuf:"varint,9,opt,name=order_epoch,json=orderEpoch,proto3" json:"order_epoch,omitempty"`
+	Oracle        uint64                 `protobuf:"varint,10,opt,name=oracle,proto3" json:"oracle,omitempty"`                                 // the oracle has reached it
+	EchoEarliest  uint64                 `protobuf:"varint,11,opt,name=echo_earliest,json=echoEarliest,proto3" json:"echo_earliest,omitempty"` // the receiver's own, out of its newest word received here
+	EchoLatest    uint64                 `protobuf:"varint,12,opt,name=echo_latest,json=echoLatest,proto3" json:"echo_latest,omitempty"`
+	LimitNs       uint64                 `protobuf:"varint,13,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"` // with an order: clock.max_bound
+	Suspect       bool                   `protobuf:"varint,14,opt,name=suspect,proto3" json:"suspect,omitempty"`                // the sender's comparison of clocks finds most of the others wrong
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockWord) Reset() {
+	*x = ClockWord{}
+	mi := &file_wire_wire_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockWord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockWord) ProtoMessage() {}
+
+func (x *ClockWord) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
+func (*ClockWord) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ClockWord) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEarliest() uint64 {
+	if x != nil {
+		return x.Earliest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetLatest() uint64 {
+	if x != nil {
+		return x.Latest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetSeen() uint64 {
+	if x != nil {
+		return x.Seen
+	}
+	return 0
+}
+
+func (x *ClockWord) GetFenced() bool {
+	if x != nil {
+		return x.Fenced
+	}
+	return false
+}
+
+func (x *ClockWord) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ClockWord) GetOrderMode() uint32 {
+	if x != nil {
+		return x.OrderMode
+	}
+	return 0
+}
+
+func (x *ClockWord) GetOrderEpoch() uint64 {
+	if x != nil {
+		return x.OrderEpoch
+	}
+	return 0
+}
+
+func (x *ClockWord) GetOracle() uint64 {
+	if x != nil {
+		return x.Oracle
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEchoEarliest() uint64 {
+	if x != nil {
+		return x.EchoEarliest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEchoLatest() uint64 {
+	if x != nil {
+		return x.EchoLatest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetLimitNs() uint64 {
+	if x != nil {
+		return x.LimitNs
+	}
+	return 0
+}
+
+func (x *ClockWord) GetSuspect() bool {
+	if x != nil {
+		return x.Suspect
+	}
+	return false
+}
+
 type SnapshotChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -2673,7 +3136,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +3148,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +3161,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -2775,7 +3238,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +3250,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +3263,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -2835,7 +3298,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2847,7 +3310,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2860,7 +3323,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -2888,7 +3351,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3363,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3376,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AskRequest) GetName() string {
@@ -2940,7 +3403,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3415,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3428,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -2993,7 +3456,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3005,7 +3468,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3018,7 +3481,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -3047,7 +3510,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3059,7 +3522,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3072,7 +3535,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -3111,7 +3574,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3123,7 +3586,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3136,7 +3599,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SessionState) GetUser() string {
@@ -3198,7 +3661,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3210,7 +3673,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3223,7 +3686,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -3293,7 +3756,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3305,7 +3768,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3318,7 +3781,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -3368,7 +3831,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3843,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3856,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -3556,7 +4019,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\agateway\x18\x03 \x01(\rR\agateway\x12%\n" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
-	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\xe7\x02\n" +
+	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\xff\x02\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -3570,7 +4033,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04need\x18\n" +
 	" \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x1b\n" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
-	"\x06region\x18\f \x01(\rR\x06region\"\x9a\x02\n" +
+	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
+	"\x06oracle\x18\r \x01(\x04R\x06oracle\"\x9a\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -3593,7 +4057,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03pin\x18\b \x01(\x0e2\x10.godwit.wire.PinR\x03pin\x12\x16\n" +
 	"\x06reason\x18\t \x01(\fR\x06reason\x12\x16\n" +
 	"\x06follow\x18\n" +
-	" \x01(\bR\x06follow\"\xaf\x02\n" +
+	" \x01(\bR\x06follow\"\xc5\x02\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -3603,7 +4067,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\aprepare\x18\x06 \x01(\bR\aprepare\x12\"\n" +
 	"\fparticipants\x18\a \x03(\rR\fparticipants\x12\x1b\n" +
 	"\tlock_term\x18\b \x01(\x04R\blockTerm\x12+\n" +
-	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\"\x8d\x02\n" +
+	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x14\n" +
+	"\x05begun\x18\n" +
+	" \x01(\bR\x05begun\"\xa5\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -3615,13 +4081,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05moved\x18\b \x03(\fR\x05moved\x12\x16\n" +
 	"\x06copies\x18\t \x01(\rR\x06copies\x12\x14\n" +
 	"\x05bytes\x18\n" +
-	" \x01(\rR\x05bytes\"{\n" +
+	" \x01(\rR\x05bytes\x12\x16\n" +
+	"\x06oracle\x18\v \x01(\x04R\x06oracle\"\x92\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\bR\x06commit\x12\x0e\n" +
 	"\x02ts\x18\x04 \x01(\x04R\x02ts\x12\x1a\n" +
-	"\bprepared\x18\x05 \x01(\bR\bprepared\"Q\n" +
+	"\bprepared\x18\x05 \x01(\bR\bprepared\x12\x15\n" +
+	"\x06min_ts\x18\x06 \x01(\x04R\x05minTs\"Q\n" +
 	"\x0eFinishResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
 	"\x04hops\x18\x02 \x01(\rR\x04hops\"8\n" +
@@ -3656,10 +4124,23 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06writes\x18\x02 \x03(\v2\x12.godwit.wire.WriteR\x06writes\"3\n" +
 	"\aCollect\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\fR\x04keys\x12\x14\n" +
-	"\x05below\x18\x02 \x01(\x04R\x05below\"1\n" +
+	"\x05below\x18\x02 \x01(\x04R\x05below\"h\n" +
 	"\x05Lease\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\rR\x06holder\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\x04R\x03end\"\xfa\x02\n" +
+	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1b\n" +
+	"\tlength_ns\x18\x03 \x01(\x04R\blengthNs\x12\x18\n" +
+	"\avirtual\x18\x04 \x01(\bR\avirtual\"\xa4\x01\n" +
+	"\n" +
+	"ClockOrder\x12\x12\n" +
+	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06target\x18\x03 \x01(\rR\x06target\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\x12\x13\n" +
+	"\x05at_ns\x18\x06 \x01(\x04R\x04atNs\x12\x17\n" +
+	"\atook_ns\x18\a \x01(\x04R\x06tookNs\">\n" +
+	"\vClockOrders\x12/\n" +
+	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\xa9\x03\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02ts\x18\x01 \x01(\x04R\x02ts\x12\x16\n" +
 	"\x06closed\x18\x02 \x01(\x04R\x06closed\x12(\n" +
@@ -3671,14 +4152,21 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06refuse\x18\b \x01(\fR\x06refuse\x12.\n" +
 	"\acollect\x18\t \x01(\v2\x14.godwit.wire.CollectR\acollect\x12\x1a\n" +
 	"\bproposal\x18\n" +
-	" \x01(\x04R\bproposal\"\x9a\x01\n" +
+	" \x01(\x04R\bproposal\x12-\n" +
+	"\x05clock\x18\v \x01(\v2\x17.godwit.wire.ClockOrderR\x05clock\"7\n" +
+	"\rOracleRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
+	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
+	"\x0eOracleResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
+	"\x02ts\x18\x02 \x01(\x04R\x02ts\"\x9a\x01\n" +
 	"\tGroupLead\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
-	"\asettled\x18\x06 \x01(\x04R\asettled\"\xbf\x02\n" +
+	"\asettled\x18\x06 \x01(\x04R\asettled\"\xed\x02\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -3690,7 +4178,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05leads\x18\b \x03(\v2\x16.godwit.wire.GroupLeadR\x05leads\x12\x12\n" +
 	"\x04load\x18\t \x01(\rR\x04load\x12$\n" +
 	"\x0eapplied_lag_ns\x18\n" +
-	" \x01(\x04R\fappliedLagNs\x12$\n" +
+	" \x01(\x04R\fappliedLagNs\x12,\n" +
+	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\x12$\n" +
 	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\"\x8d\x01\n" +
 	"\x06Closed\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
@@ -3728,7 +4217,26 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05spans\x18\x02 \x03(\v2\x17.godwit.wire.ServedSpanR\x05spans\x12\x10\n" +
 	"\x03now\x18\x03 \x01(\x04R\x03now\x12\x12\n" +
 	"\x04hops\x18\x04 \x01(\rR\x04hops\x12\x15\n" +
-	"\x06max_ts\x18\x05 \x01(\x04R\x05maxTs\"\xd0\x01\n" +
+	"\x06max_ts\x18\x05 \x01(\x04R\x05maxTs\"\x80\x03\n" +
+	"\tClockWord\x12\x12\n" +
+	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
+	"\bearliest\x18\x03 \x01(\x04R\bearliest\x12\x16\n" +
+	"\x06latest\x18\x04 \x01(\x04R\x06latest\x12\x12\n" +
+	"\x04seen\x18\x05 \x01(\x04R\x04seen\x12\x16\n" +
+	"\x06fenced\x18\x06 \x01(\bR\x06fenced\x12\x16\n" +
+	"\x06source\x18\a \x01(\tR\x06source\x12\x1d\n" +
+	"\n" +
+	"order_mode\x18\b \x01(\rR\torderMode\x12\x1f\n" +
+	"\vorder_epoch\x18\t \x01(\x04R\n" +
+	"orderEpoch\x12\x16\n" +
+	"\x06oracle\x18\n" +
+	" \x01(\x04R\x06oracle\x12#\n" +
+	"\recho_earliest\x18\v \x01(\x04R\fechoEarliest\x12\x1f\n" +
+	"\vecho_latest\x18\f \x01(\x04R\n" +
+	"echoLatest\x12\x19\n" +
+	"\blimit_ns\x18\r \x01(\x04R\alimitNs\x12\x18\n" +
+	"\asuspect\x18\x0e \x01(\bR\asuspect\"\xd0\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
@@ -3800,14 +4308,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
-	"\bmessages\x18\x12 \x01(\x04R\bmessages*6\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages*A\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
 	"\x06INSERT\x10\x01\x12\n" +
 	"\n" +
 	"\x06DELETE\x10\x02\x12\b\n" +
-	"\x04MOVE\x10\x03*#\n" +
+	"\x04MOVE\x10\x03\x12\t\n" +
+	"\x05FENCE\x10\x04*#\n" +
 	"\x03Pin\x12\b\n" +
 	"\x04KEEP\x10\x00\x12\a\n" +
 	"\x03PIN\x10\x01\x12\t\n" +
@@ -3831,7 +4340,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -3858,27 +4367,32 @@ var file_wire_wire_proto_goTypes = []any{
 	(*TxnCommit)(nil),            // 22: godwit.wire.TxnCommit
 	(*Collect)(nil),              // 23: godwit.wire.Collect
 	(*Lease)(nil),                // 24: godwit.wire.Lease
-	(*Command)(nil),              // 25: godwit.wire.Command
-	(*GroupLead)(nil),            // 26: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 27: godwit.wire.Pulse
-	(*Closed)(nil),               // 28: godwit.wire.Closed
-	(*Touched)(nil),              // 29: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 30: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 31: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 32: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 33: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 34: godwit.wire.ServeResponse
-	(*SnapshotChunk)(nil),        // 35: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 36: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 37: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 38: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 39: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 40: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 41: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 42: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 43: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 44: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 45: godwit.wire.ForwardResponse
+	(*ClockOrder)(nil),           // 25: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 26: godwit.wire.ClockOrders
+	(*Command)(nil),              // 27: godwit.wire.Command
+	(*OracleRequest)(nil),        // 28: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 29: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 30: godwit.wire.GroupLead
+	(*Pulse)(nil),                // 31: godwit.wire.Pulse
+	(*Closed)(nil),               // 32: godwit.wire.Closed
+	(*Touched)(nil),              // 33: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 34: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 35: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 36: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 37: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 38: godwit.wire.ServeResponse
+	(*ClockWord)(nil),            // 39: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 40: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 41: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 42: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 43: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 44: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 45: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 46: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 47: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 48: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 49: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 50: godwit.wire.ForwardResponse
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -3902,31 +4416,35 @@ var file_wire_wire_proto_depIdxs = []int32{
 	7,  // 18: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
 	11, // 19: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
 	11, // 20: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	24, // 21: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 22: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	22, // 23: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	20, // 24: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	21, // 25: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	23, // 26: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	26, // 27: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	26, // 28: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	5,  // 29: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	7,  // 30: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	4,  // 31: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	5,  // 32: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	7,  // 33: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	33, // 34: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	7,  // 35: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 36: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	41, // 37: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	40, // 38: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 39: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	44, // 40: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	25, // 21: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	24, // 22: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 23: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	22, // 24: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	20, // 25: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	21, // 26: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	23, // 27: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	25, // 28: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	7,  // 29: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	30, // 30: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	39, // 31: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	30, // 32: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	5,  // 33: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	7,  // 34: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	4,  // 35: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	5,  // 36: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	7,  // 37: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	37, // 38: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	7,  // 39: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 40: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	46, // 41: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	45, // 42: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 43: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	49, // 44: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	45, // [45:45] is the sub-list for method output_type
+	45, // [45:45] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -3940,7 +4458,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   43,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
