@@ -13,16 +13,23 @@ import (
 // much would delay every commit, too little only makes the closed timestamp a little older: it falls fast and rises slowly.
 type quorumDelay struct {
 	mean time.Duration
-	n    int // commits seen, up to seenEnough
+	n    int       // commits seen, up to seenEnough
+	last time.Time // when the last one was
 }
 
 const (
+	busyFor    = time.Second          // a pause after which it begins anew: commits of an idle group hold nobody back for long
 	seenEnough = 3                    // before that, one commit that was slow for another reason would slow the next one down
 	leastDelay = 2 * time.Millisecond // within one region there is nothing to gain
 	mostDelay  = 400 * time.Millisecond
 )
 
 func (q *quorumDelay) took(d time.Duration) {
+	if now := time.Now(); now.Sub(q.last) > busyFor {
+		*q = quorumDelay{last: now}
+	} else {
+		q.last = now
+	}
 	q.n = min(q.n+1, seenEnough)
 	switch {
 	case q.mean == 0 || d < q.mean:
@@ -43,7 +50,7 @@ func (r *Replica) ahead() time.Duration {
 	if m, _ := r.clock.Mode(); m != clock.GClock || r.clock.Virtual() { // elsewhere a commit waits for the oracle, not for a clock
 		return 0
 	}
-	if r.delay.n < seenEnough {
+	if r.delay.n < seenEnough || time.Since(r.delay.last) > busyFor {
 		return 0
 	}
 	_, bound := r.clock.Source()
