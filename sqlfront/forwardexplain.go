@@ -44,8 +44,8 @@ func (g *gateway) explained(ctx *sql.Context, s *Session) string {
 				}
 				if g.reads != nil && len(ex.first) > 0 {
 					if local, wait, rtt := g.reads.Plan(ex.first); local {
-						return fmt.Sprintf("read from the local replica once it is complete, in about %.1f ms (region %s: %.1f ms)",
-							millis(wait), topo.RegionName(ex.region), millis(rtt)) + g.advised(ctx, s, r, ex)
+						return fmt.Sprintf("read from the local replica when it is complete, in about %.1f ms, instead of %.1f ms in region %s",
+							millis(wait), millis(rtt), topo.RegionName(ex.region)) + g.advised(ctx, s, r, ex)
 					}
 				}
 				return "read in region " + topo.RegionName(ex.region) + g.advised(ctx, s, r, ex)
