@@ -198,6 +198,25 @@ func (c *Cluster) RTT(id base.NodeID) time.Duration {
 	return d
 }
 
+// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas; 0 if unknown.
+func (c *Cluster) QuorumRTT(g base.GroupID) time.Duration {
+	var all []time.Duration
+	for _, n := range c.Replicas(g) {
+		if n == c.o.Self {
+			all = append(all, 0)
+		} else if d, ok := c.peers.rtt(n); ok {
+			all = append(all, d)
+		} else {
+			all = append(all, time.Hour)
+		}
+	}
+	slices.Sort(all)
+	if len(all) == 0 || all[len(all)/2] == time.Hour {
+		return 0
+	}
+	return all[len(all)/2]
+}
+
 // Live reports whether a node was heard of lately.
 func (c *Cluster) Live(id base.NodeID) bool {
 	return id == c.o.Self || c.peers.silence(id) < deadAfter

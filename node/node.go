@@ -127,12 +127,13 @@ func (n *Node) assemble(p Parts) (err error) {
 		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) },
 		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
 	oc := owner.Config{Self: p.Identity.Node, Store: p.Store, Clock: n.clock, Transport: p.Transport, Directory: dir, Logger: p.Log,
-		Alone:  func() bool { return dir.Alone() },
-		Ahead:  func() time.Duration { return dir.MetaLead() },
-		Groups: func() []base.GroupID { return dir.Topology().Groups() },
-		Gone:   func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
-		Every:  func(g base.GroupID) time.Duration { return dir.Every(g) },
-		GCAge:  p.GCAge}
+		Alone:     func() bool { return dir.Alone() },
+		Ahead:     func() time.Duration { return dir.MetaLead() },
+		Groups:    func() []base.GroupID { return dir.Topology().Groups() },
+		Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
+		QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
+		Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
+		GCAge:     p.GCAge}
 	if err := n.makeHomes(p, dir, &oc); err != nil {
 		return err
 	}

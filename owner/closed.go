@@ -13,12 +13,13 @@ import (
 // much would delay every commit, too little only makes the closed timestamp a little older: it falls fast and rises slowly.
 type quorumDelay struct {
 	mean time.Duration
-	n    int       // commits seen, up to seenEnough
-	last time.Time // when the last one was
+	n    int           // commits seen, up to seenEnough
+	last time.Time     // when the last one was
+	most time.Duration // what the network alone explains, as of the last pulse; 0: unknown
 }
 
 const (
-	busyFor    = time.Second          // a pause after which it begins anew: commits of an idle group hold nobody back for long
+	busyFor    = 10 * time.Second     // a pause after which it begins anew: commits of an idle group hold nobody back for long
 	seenEnough = 3                    // before that, one commit that was slow for another reason would slow the next one down
 	leastDelay = 2 * time.Millisecond // within one region there is nothing to gain
 	mostDelay  = 400 * time.Millisecond
@@ -26,7 +27,7 @@ const (
 
 func (q *quorumDelay) took(d time.Duration) {
 	if now := time.Now(); now.Sub(q.last) > busyFor {
-		*q = quorumDelay{last: now}
+		*q = quorumDelay{last: now, most: q.most}
 	} else {
 		q.last = now
 	}
@@ -54,7 +55,11 @@ func (r *Replica) ahead() time.Duration {
 		return 0
 	}
 	_, bound := r.clock.Source()
-	d := min(r.delay.mean, mostDelay) - 2*bound
+	d := min(r.delay.mean, mostDelay)
+	if r.delay.most > 0 {
+		d = min(d, r.delay.most)
+	}
+	d -= 2 * bound
 	if d < leastDelay {
 		return 0
 	}

@@ -70,6 +70,9 @@ type Config struct {
 	Gone func(gateway base.NodeID, since time.Time) bool
 	// QuorumDelay is added to a commit timestamp (PROTOCOLS A4). Nil: what the group's commits are seen to take.
 	QuorumDelay func(base.GroupID) time.Duration
+	// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas, as measured; 0 if
+	// unknown. It bounds what commits are assigned ahead. Nil: no bound.
+	QuorumRTT func(base.GroupID) time.Duration
 	// Every is the time between the words of a group's leader that reach this node at present. Nil is 100 ms.
 	Every func(base.GroupID) time.Duration
 	// Settled are the groups whose word is needed before outcomes are forgotten: all of the cluster. Nil: never forget.

@@ -437,6 +437,9 @@ func (r *Replica) Lead() *wire.GroupLead {
 		r.leadNs.Store(0)
 		return nil
 	}
+	if r.cfg.QuorumRTT != nil {
+		r.delay.most = r.cfg.QuorumRTT(r.id)
+	}
 	r.leadNs.Store(int64(r.ahead()))
 	now := r.clock.Latest()
 	if r.id == base.MetaGroup && !r.cfg.Alone() {

@@ -147,7 +147,11 @@ func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within bool) *sn
 				wg.Go(func() { s.read(stop, int(r)*10+c, r, rng) })
 			}
 		}
-		time.Sleep(5 * time.Second)
+		time.Sleep(3 * time.Second) // owners learn how long their commits take
+		s.mu.Lock()
+		clear(s.ages)
+		s.mu.Unlock()
+		time.Sleep(2 * time.Second)
 		if rng := rand.New(rand.NewPCG(seed, 99)); faults {
 			for range 6 {
 				h := s.hosts[rng.IntN(len(s.hosts))]
