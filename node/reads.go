@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -34,4 +35,37 @@ func (n *Node) serve(ctx context.Context, from base.NodeID, body []byte) (wan.Ms
 		return db.Serve(ctx, from, body)
 	}
 	return nil, base.Errorf(base.CodeUnavailable, "node %d is starting", n.ID())
+}
+
+// readParams are the cluster settings of reads from replicas.
+type readParams struct {
+	Heartbeat float64 `json:"heartbeat_ms"`
+}
+
+var readDefaults = readParams{Heartbeat: 10}
+
+func (n *Node) readSettings() settingGroup {
+	read := func(data []byte) (p readParams, err error) {
+		if err = json.Unmarshal(data, &p); err == nil && (p.Heartbeat > 1000 || p.Heartbeat >= 0 && p.Heartbeat < 1) {
+			err = base.Errorf(base.CodeInvalid, "reads.heartbeat_ms is %v; it must be from 1 to 1000, or negative for none", p.Heartbeat)
+		}
+		return p, err
+	}
+	return settingGroup{
+		prefix: "reads.", defaults: readDefaults,
+		help: map[string]string{
+			"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: only every 100 ms, with the pulses",
+		},
+		check: func(data []byte) error {
+			_, err := read(data)
+			return err
+		},
+		apply: func(data []byte) error {
+			p, err := read(data)
+			if err == nil {
+				n.cluster.SetWordEvery(time.Duration(p.Heartbeat * float64(time.Millisecond)))
+			}
+			return err
+		},
+	}
 }

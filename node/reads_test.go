@@ -34,6 +34,11 @@ func TestStaleReads(t *testing.T) {
 		}
 		return ""
 	})
+	mustExec(t, a, "SET CLUSTER SETTING reads.heartbeat_ms = 5")
+	if _, err := a.ExecContext(ctx, "SET CLUSTER SETTING reads.heartbeat_ms = 0"); err == nil {
+		t.Error("a heartbeat of 0 was accepted")
+	}
+	mustExec(t, a, "SET CLUSTER SETTING reads.heartbeat_ms = DEFAULT")
 	// Stale reads cost no round trip, and see what lies longer back than their bound.
 	conn, far := b, c
 	one := func(q string) string {
