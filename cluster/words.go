@@ -145,7 +145,7 @@ func (c *Cluster) tellWords(ctx context.Context) {
 			if len(to) == 0 {
 				break
 			}
-			if m := c.word(); len(m.Leads) > 0 {
+			if m := c.closedWord(); len(m.Leads) > 0 {
 				for _, n := range to {
 					_ = c.o.Transport.Send(n, wire.KindClosed, m) // the next one says it again
 				}
@@ -163,8 +163,8 @@ func (c *Cluster) tellWords(ctx context.Context) {
 	}
 }
 
-// word is what this node's leaders promise now: mostly the same, so it is said once.
-func (c *Cluster) word() *wire.Closed {
+// closedWord is what this node's leaders promise now: mostly the same, so it is said once.
+func (c *Cluster) closedWord() *wire.Closed {
 	m := &wire.Closed{Node: uint32(c.o.Self)}
 	for _, l := range c.o.Replicas.Leads() {
 		if base.GroupID(l.Group) == base.MetaGroup { // its words are ahead of now anyway

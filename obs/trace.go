@@ -18,6 +18,7 @@ type Trace struct {
 	msgs  atomic.Int64
 	reads [numReads]atomic.Int64
 	wait  atomic.Int64 // ns
+	moves atomic.Int64
 }
 
 // ReadKind is how a snapshot read was answered.
@@ -84,6 +85,21 @@ func (t *Trace) AddBytes(msgs, bytes int) {
 	}
 }
 
+// AddMoves adds rows that were moved to another home, or set off.
+func (t *Trace) AddMoves(n int) {
+	if t != nil && n != 0 {
+		t.moves.Add(int64(n))
+	}
+}
+
+// Moves is the number of rows moved to another home so far.
+func (t *Trace) Moves() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.moves.Load()
+}
+
 // Hops is the number of one-way WAN crossings waited for so far.
 func (t *Trace) Hops() int {
 	if t == nil {
@@ -123,7 +139,7 @@ func (t *Trace) Parallel(n int) []*Trace {
 	return out
 }
 
-// Join adds the branches to t: the most hops, and all bytes.
+// Join adds the branches to t: the most hops, and all bytes and moves.
 func (t *Trace) Join(branches []*Trace) {
 	if t == nil {
 		return
@@ -134,6 +150,7 @@ func (t *Trace) Join(branches []*Trace) {
 		waited = max(waited, b.Waited())
 		t.AddBytes(int(b.Messages()), int(b.Bytes()))
 		t.addReads(b)
+		t.AddMoves(int(b.Moves()))
 	}
 	t.AddHops(longest)
 	t.wait.Add(int64(waited))
@@ -149,6 +166,7 @@ func (t *Trace) Reset() {
 			t.reads[k].Store(0)
 		}
 		t.wait.Store(0)
+		t.moves.Store(0)
 	}
 }
 

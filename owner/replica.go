@@ -25,6 +25,10 @@ type Replica struct {
 	store  *store.Store
 	clock  *clock.Clock
 
+	// vouched is, by the region of another group of the shard, up to which entry of its log all that the log names is
+	// applied here.
+	vouched [16]atomic.Uint64
+
 	attached chan struct{} // closed once group is set
 	group    Consensus
 	closing  chan struct{}
@@ -35,9 +39,6 @@ type Replica struct {
 	changes atomic.Uint64 // batches with new versions that became visible
 	// collected is the newest timestamp at or below which keys were collected here (wire.Collect).
 	collected atomic.Uint64
-
-	// settledTo are, by region, indexes of the siblings' logs up to which this replica knows all that their entries rely on (C3).
-	settledTo [16]atomic.Uint64
 
 	// propMu makes the order of timestamps that of the log: it is held while a
 	// timestamp is assigned and its command handed to the group. Before mu.
@@ -107,6 +108,7 @@ type txnState struct {
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
 	advice   map[string][]byte // reasons of the moves advised to it, by key
+	along    map[string]bool   // keys shown to it unasked, of whose use the policy does not know
 	gone     chan struct{}     // closed when it has ended here; made on demand
 	ended    bool
 	deciding bool
@@ -318,6 +320,16 @@ func (r *Replica) commitWait(ctx context.Context, ts base.Timestamp) error {
 	if r.clock.Settled(ts) || r.cfg.Alone() && ts <= r.clock.Seen() {
 		return nil
 	}
+	return r.clock.Settle(ctx, ts)
+}
+
+// readWait is commitWait for what was read, which takes its time only where this node may not act at all.
+func (r *Replica) readWait(ctx context.Context, ts base.Timestamp) error {
+	if r.clock.Settled(ts) || r.cfg.Alone() && ts <= r.clock.Seen() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.EnterTimeout)
+	defer cancel()
 	return r.clock.Settle(ctx, ts)
 }
 

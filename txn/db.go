@@ -124,6 +124,7 @@ type DB struct {
 
 	liveMu sync.Mutex
 	live   map[*Txn]struct{} // those that hold locks
+	gate   gate
 
 	touches touches
 	busy    atomic.Int64 // reads and commits under way

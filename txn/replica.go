@@ -130,6 +130,9 @@ type touchedBy struct {
 
 // touched notes the rows of a point read that waited here, to be told to their owner in a moment.
 func (t *Txn) touched(q *request, rows []*wire.KV) {
+	if q.msg.Quiet {
+		return
+	}
 	for i := range q.pieces {
 		if !q.pieces[i].span.IsPoint() {
 			return

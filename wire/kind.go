@@ -19,6 +19,8 @@ const (
 	KindAsk
 	KindForward
 	KindOracle
+	KindCollective
+	KindCollectiveWant
 	KindClosed
 	KindConsistency
 	KindServe
@@ -27,7 +29,7 @@ const (
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "closed", "consistency", "serve", "touched"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
