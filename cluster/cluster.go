@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/replica"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -24,6 +25,15 @@ type Replicas interface {
 	Open(g base.GroupID, members group.Conf, founding bool) error
 	// Leads are the words of the groups led here, for pulses.
 	Leads() []*wire.GroupLead
+	// CommitLead is how far ahead of now the leaders here assign commit timestamps, at most.
+	CommitLead() time.Duration
+	// Complete is the timestamp up to which all shards held here are complete; 0 if that is unknown or none is held.
+	Complete() base.Timestamp
+	// ClosedChanged is closed when a closed timestamp has risen since the call.
+	ClosedChanged() <-chan struct{}
+	// MetaNewest is the commit timestamp of the newest version of a key of the meta shard here, 0 if there is none, and
+	// up to when the shard is complete.
+	MetaNewest(base.Key) (newest, complete base.Timestamp)
 	// OnLeads takes the words of another node's leaders.
 	OnLeads(leads []*wire.GroupLead)
 	// Group is the consensus group of a replica held here; nil if none.
@@ -95,6 +105,10 @@ type Options struct {
 	NoFence bool
 	// PulseEvery is the time between pulses. Default 100 ms.
 	PulseEvery time.Duration
+	// WordEvery is the time between closed timestamps sent to nodes that wait for them. Default 10 ms; negative: only pulses carry them.
+	WordEvery time.Duration
+	// Load is the number of statements in flight at this node; may be nil.
+	Load func() int
 	// SilentAfter is how long no pulse may come from a node before OnSilent. Default ten pulses.
 	SilentAfter time.Duration
 	// ReconcileEvery is the time between looks at where replicas should be. Default 500 ms.
@@ -103,11 +117,14 @@ type Options struct {
 
 // Cluster is one node's part in the cluster's own affairs.
 type Cluster struct {
-	o     Options
-	topo  atomic.Pointer[base.Topology]
-	dir   *Directory
-	peers *peers
-	held  held
+	o       Options
+	topo    atomic.Pointer[base.Topology]
+	dir     *Directory
+	peers   *peers
+	words   *words
+	point   point
+	choices choices
+	held    held
 
 	confirmed atomic.Bool // see Confirmed
 	opening   sync.Mutex  // one OpenReplicas at a time
@@ -122,6 +139,7 @@ type Cluster struct {
 	endEpoch context.CancelFunc
 	hints    map[base.NodeID]hint
 
+	wordPause   atomic.Int64 // see SetWordEvery
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 	moving      sync.Map // groups whose membership is being changed
@@ -143,11 +161,16 @@ func New(o Options) *Cluster {
 	if o.ReconcileEvery == 0 {
 		o.ReconcileEvery = 500 * time.Millisecond
 	}
+	if o.WordEvery == 0 {
+		o.WordEvery = defaultWordEvery
+	}
 	if o.SilentAfter == 0 {
 		o.SilentAfter = 10 * o.PulseEvery
 	}
-	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
+	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), words: newWords(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
+	c.choices.tab = replica.NewTable()
+	c.point.p, c.point.changed = replica.NewPoint(o.Self, o.Clock.Latest()), make(chan struct{})
 	first := o.Identity.First
 	c.topo.Store(&first)
 	if o.Stored != nil && o.Stored.Version > first.Version {
@@ -155,6 +178,8 @@ func New(o Options) *Cluster {
 	}
 	c.setPeers(c.topo.Load())
 	o.Transport.HandleOrdered(wire.KindPulse, c.onPulse)
+	o.Transport.HandleOrdered(wire.KindClosed, c.onClosed)
+	o.Transport.HandleOrdered(wire.KindConsistency, c.onConsistency)
 	o.Transport.Handle(wire.KindAsk, c.onAsk)
 	return c
 }
@@ -191,18 +216,43 @@ func (c *Cluster) Alone() bool { return len(c.Topology().ShardReplicas(base.Meta
 
 // MetaLead is how far ahead of now the meta group closes timestamps, so that a
 // closed timestamp arrives everywhere before the present reaches it: the
-// closed timestamp's trip to the gateway, a commit's trip from there to an owner, two pulses and some slack. A cluster of one node needs none.
+// closed timestamp's trip to the gateway, a commit's trip from there to an owner, two pulses and some slack, and as far as owners
+// assign commit timestamps ahead of now. A cluster of one node needs none.
 func (c *Cluster) MetaLead() time.Duration {
 	if c.Alone() {
 		return 0
 	}
-	return c.peers.longest() + 2*c.o.PulseEvery + 50*time.Millisecond
+	return c.peers.longest() + 2*c.o.PulseEvery + 50*time.Millisecond + c.CommitLead()
+}
+
+// CommitLead is how far ahead of now an owner of the cluster assigns commit timestamps, at most.
+func (c *Cluster) CommitLead() time.Duration {
+	return max(c.peers.commitLead(), c.o.Replicas.CommitLead())
 }
 
 // RTT is the smoothed round trip to a node; 0 if unknown or this node.
 func (c *Cluster) RTT(id base.NodeID) time.Duration {
 	d, _ := c.peers.rtt(id)
 	return d
+}
+
+// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas; 0 if unknown.
+func (c *Cluster) QuorumRTT(g base.GroupID) time.Duration {
+	var all []time.Duration
+	for _, n := range c.Replicas(g) {
+		if n == c.o.Self {
+			all = append(all, 0)
+		} else if d, ok := c.peers.rtt(n); ok {
+			all = append(all, d)
+		} else {
+			all = append(all, time.Hour)
+		}
+	}
+	slices.Sort(all)
+	if len(all) == 0 || all[len(all)/2] == time.Hour {
+		return 0
+	}
+	return all[len(all)/2]
 }
 
 // Live reports whether a node was heard of lately.
@@ -275,9 +325,11 @@ func (c *Cluster) Start(db kv.DB) {
 	c.stop = cancel
 	c.db = db
 	c.done.Go(func() { c.every(ctx, c.o.PulseEvery, func() { c.pulse(ctx) }) })
-	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx) }) })
+	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx); c.keepView(ctx) }) })
 	c.done.Go(func() { c.follow(ctx) })
 	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, c.keepMode) })
+	c.done.Go(func() { c.tellWords(ctx) })
+	c.done.Go(func() { c.keepPoint(ctx) })
 }
 
 // Close ends the background work. The store and the groups may be closed after it: a Change that
@@ -313,10 +365,18 @@ func (c *Cluster) pulse(ctx context.Context) {
 			c.o.OnSilent(n)
 		}
 	}
-	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads(), Held: c.heldHere(t)}
+	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads(), Held: c.heldHere(t),
+		CommitLeadNs: uint64(c.o.Replicas.CommitLead())}
+	if c.o.Load != nil {
+		m.Load = uint32(c.o.Load())
+	}
+	if done := c.o.Replicas.Complete(); done != 0 {
+		m.AppliedLagNs = uint64(max(c.o.Clock.Latest().Sub(done), 1))
+	}
 	for _, l := range m.Leads {
 		c.dir.Heard(c.o.Self, l, time.Now())
 	}
+	c.refreshChoices()
 	for _, n := range t.Nodes {
 		if n.ID == c.o.Self || n.Gone && !c.Live(n.ID) { // one that is going still serves
 			continue

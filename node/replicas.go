@@ -115,8 +115,14 @@ func (r *replicas) Sweep(wanted func(base.ShardID) bool) error {
 	return nil
 }
 
-func (r *replicas) Leads() []*wire.GroupLead          { return r.set.Leads() }
-func (r *replicas) OnLeads(l []*wire.GroupLead)       { r.set.OnLeads(l) }
+func (r *replicas) Leads() []*wire.GroupLead       { return r.set.Leads() }
+func (r *replicas) OnLeads(l []*wire.GroupLead)    { r.set.OnLeads(l) }
+func (r *replicas) CommitLead() time.Duration      { return r.set.CommitLead() }
+func (r *replicas) ClosedChanged() <-chan struct{} { return r.set.ClosedChanged() }
+func (r *replicas) MetaNewest(k base.Key) (newest, complete base.Timestamp) {
+	return r.set.MetaNewest(k)
+}
+func (r *replicas) Complete() base.Timestamp          { return r.set.Complete() }
 func (r *replicas) Group(g base.GroupID) *group.Group { return r.host.Group(g) }
 
 // Leased implements cluster.Replicas.

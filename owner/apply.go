@@ -232,9 +232,10 @@ func (r *Replica) Applied(index uint64) {
 		}
 	}
 	r.pulses = r.pulses[:n]
-	if c > r.closed.Load() {
-		r.closed.Store(c)
+	if r.lead.term == 0 && c > r.closed.Load() {
+		r.heardClosed(base.Timestamp(c))
 	}
+	r.closeTo(c)
 	if r.waiting > 0 {
 		r.wake()
 	}

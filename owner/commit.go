@@ -161,8 +161,9 @@ type evaluation struct {
 	moves    uint32             // rows that it then set off
 	own      []seenKey          // for Config.Serves: the keys written
 
-	term   uint64
-	ts, hi base.Timestamp
+	term     uint64
+	ts, hi   base.Timestamp
+	proposed time.Time
 }
 
 func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
@@ -375,10 +376,11 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 			r.mu.Unlock()
 			return nil, errNotBegun
 		}
-		if r.cfg.QuorumDelay != nil {
-			now = now.Add(r.cfg.QuorumDelay(r.id))
-		}
 		e.ts = max(now, l.floor.Next(), r.rep.lastTS.Next(), base.Timestamp(q.MinTs).Next(), e.since.Next())
+		// Ahead of now by the time that replication takes (A4), unless that were too late: it is only a matter of speed.
+		if ahead := now.Add(r.ahead()); ahead > e.ts && (q.MaxTs == 0 || ahead < base.Timestamp(q.MaxTs)) {
+			e.ts = ahead
+		}
 	} else {
 		// Only read here: the locks make the reads true at any time above what was read (B7).
 		e.ts = base.Timestamp(q.MinTs).Next()
@@ -392,6 +394,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		return nil, base.Errorf(base.CodeTooLate, "group %v: transaction %v must commit below %s, the clock is at %s", r.id, x.id, e.hi, e.ts)
 	}
 	x.ts, x.hi, x.handover = e.ts, e.hi, e.handover
+	e.proposed = time.Now()
 	x.keys = make([]base.Key, len(e.writes))
 	for i, w := range e.writes {
 		x.keys[i] = w.Key
@@ -467,6 +470,7 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		return base.Errorf(base.CodeAborted, "transaction %v was refused in group %v: it took too long and was resolved by others, or is older than %s", x.id, r.id, RecordAge)
 	case e.q.Prepare:
 		r.mu.Lock()
+		r.delay.took(time.Since(e.proposed))
 		if x.phase == preparing {
 			x.phase, x.since = prepared, time.Now()
 		}
@@ -484,7 +488,12 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		r.served(WriteService, e.term, e.ts, e.own)
 		defer e.untaken(x, resp)
 		r.mu.Lock()
+		r.delay.took(time.Since(e.proposed))
+		// It lies before the applied index: it need not hold back what is closed as of that index.
 		x.index = p.index
+		if r.waiting > 0 {
+			r.wake()
+		}
 		r.mu.Unlock()
 		if err := r.commitWait(ctx, e.ts); err != nil {
 			go r.settleLate(x, e.ts)

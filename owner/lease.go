@@ -410,19 +410,27 @@ func (r *Replica) promise(want base.Timestamp) base.Timestamp {
 	l := &r.lead
 	want = min(want, l.leaseEnd.Prev())
 	l.floor = max(l.floor, want)
+	applied := r.applied.Load()
 	for x := range r.pending {
-		if x.index == 0 || x.index > r.applied.Load() { // else it is visible, and only its commit wait goes on: who reads it does the same
+		if x.index == 0 || x.index > applied { // else it is visible, and only its commit wait goes on: who reads it does the same
 			want = min(want, x.ts.Prev())
 		}
 	}
 	l.told = max(l.told, want)
-	if uint64(want) > r.closed.Load() {
-		r.closed.Store(uint64(want))
-		if r.waiting > 0 {
-			r.wake()
-		}
-	}
+	r.closeTo(uint64(want))
 	return r.Closed()
+}
+
+// closeTo raises the closed timestamp; mu is held.
+func (r *Replica) closeTo(c uint64) {
+	if c <= r.closed.Load() {
+		return
+	}
+	r.closed.Store(c)
+	if r.waiting > 0 {
+		r.wake()
+	}
+	r.set.closedRose()
 }
 
 // Lead is this leader's word for the pulses; nil if it does not serve under a valid lease.
@@ -430,8 +438,13 @@ func (r *Replica) Lead() *wire.GroupLead {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ready(true, 0) {
+		r.leadNs.Store(0)
 		return nil
 	}
+	if r.cfg.QuorumRTT != nil {
+		r.delay.most = r.cfg.QuorumRTT(r.id)
+	}
+	r.leadNs.Store(int64(r.ahead()))
 	now := r.clock.Latest()
 	if r.id == base.MetaGroup && !r.cfg.Alone() {
 		now = now.Add(r.cfg.Ahead())
@@ -462,10 +475,8 @@ func (r *Replica) OnLead(l *wire.GroupLead) {
 		return
 	}
 	if l.Index <= r.applied.Load() {
-		r.closed.Store(uint64(c))
-		if r.waiting > 0 {
-			r.wake()
-		}
+		r.heardClosed(c)
+		r.closeTo(uint64(c))
 		return
 	}
 	if len(r.pulses) == maxPulses {

@@ -59,6 +59,10 @@ type Replica struct {
 	finished map[base.TxnID]base.Timestamp
 	waiting  int // requests in a bounded wait
 
+	delay  quorumDelay  // guarded by mu
+	leadNs atomic.Int64 // ahead() while it leads, as of the last pulse
+	lag    lag
+
 	pulses  []pulse // closed timestamps to count when their index is applied
 	changed chan struct{}
 	stats   Stats

@@ -32,6 +32,12 @@ type Set struct {
 
 	moves moveLog
 
+	rise struct { // see ClosedChanged
+		mu sync.Mutex
+		ch chan struct{}
+		on atomic.Bool // ch is there
+	}
+
 	stopc   chan struct{}
 	stop1   sync.Once
 	wg      sync.WaitGroup
@@ -58,6 +64,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindFinish, s.handleFinish)
 	t.Handle(wire.KindResolve, s.handleResolve)
 	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
+	t.Handle(wire.KindTouched, s.handleTouched)
 	t.Handle(wire.KindOracle, s.handleOracle)
 	return s
 }

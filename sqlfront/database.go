@@ -45,6 +45,12 @@ func (d *sqlDatabase) look(ctx *sql.Context) (*database, error) {
 
 // GetTableInsensitive implements sql.Database.
 func (d *sqlDatabase) GetTableInsensitive(ctx *sql.Context, name string) (sql.Table, bool, error) {
+	s := sessionOf(ctx)
+	if s != nil {
+		if t := s.txn(); t != nil && t.asOf != 0 && !t.over {
+			return d.GetTableInsensitiveAsOf(ctx, name, int64(t.asOf))
+		}
+	}
 	db, err := d.look(ctx)
 	if err != nil {
 		return nil, false, err
@@ -52,7 +58,7 @@ func (d *sqlDatabase) GetTableInsensitive(ctx *sql.Context, name string) (sql.Ta
 	lower := strings.ToLower(name)
 	t := db.tables[lower]
 	if t == nil && db.objects[ixView][lower] == nil && lower != "dual" {
-		if s := sessionOf(ctx); s != nil {
+		if s != nil {
 			snap, err := s.refresh(ctx)
 			if err != nil {
 				return nil, false, err
@@ -65,7 +71,10 @@ func (d *sqlDatabase) GetTableInsensitive(ctx *sql.Context, name string) (sql.Ta
 		return h, h != nil, err
 	}
 	st := newSQLTable(d.g, t)
-	if s := sessionOf(ctx); s != nil && (s.truncate || s.call) {
+	if s != nil {
+		s.noteTable(t)
+	}
+	if s != nil && (s.truncate || s.call) {
 		return truncatable{st}, true, nil
 	}
 	return st, true, nil

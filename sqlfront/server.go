@@ -32,6 +32,8 @@ type Config struct {
 	Cluster Cluster
 	// Forwarder sends statements on rows of another region there; nil executes everything here.
 	Forwarder Forwarder
+	// Reads chooses snapshots for reads that may be old; nil: all read the present.
+	Reads Reads
 	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
 	MaxForwarded int
 	// Settings are what SET CLUSTER SETTING can change; nil: there are none.

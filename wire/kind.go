@@ -21,11 +21,15 @@ const (
 	KindOracle
 	KindCollective
 	KindCollectiveWant
+	KindClosed
+	KindConsistency
+	KindServe
+	KindTouched
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

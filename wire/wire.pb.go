@@ -2408,10 +2408,11 @@ type Pulse struct {
 	Now           uint64                 `protobuf:"varint,6,opt,name=now,proto3" json:"now,omitempty"`                                      // sender's timestamp clock
 	Topology      uint64                 `protobuf:"varint,7,opt,name=topology,proto3" json:"topology,omitempty"`                            // version known
 	Leads         []*GroupLead           `protobuf:"bytes,8,rep,name=leads,proto3" json:"leads,omitempty"`
-	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"` // statements in flight
-	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"`
+	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"`                                        // statements in flight
+	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"` // how far the sender's replicas are behind its clock, the worst of them; 0: it holds none
 	Clock         *ClockWord             `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	Held          []*GroupHeld           `protobuf:"bytes,30,rep,name=held,proto3" json:"held,omitempty"`
+	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (PROTOCOLS A4)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2530,6 +2531,501 @@ func (x *Pulse) GetHeld() []*GroupHeld {
 	return nil
 }
 
+func (x *Pulse) GetCommitLeadNs() uint64 {
+	if x != nil {
+		return x.CommitLeadNs
+	}
+	return 0
+}
+
+// Closed is the word of a node's leaders between pulses, to the nodes that wait for it; and how a node says that it does.
+type Closed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	Now           uint64                 `protobuf:"varint,2,opt,name=now,proto3" json:"now,omitempty"`                     // sender's timestamp clock
+	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"`               // of those leads that have none of their own
+	Leads         []*GroupLead           `protobuf:"bytes,4,rep,name=leads,proto3" json:"leads,omitempty"`                  // group, term, index, closed
+	WantMs        uint32                 `protobuf:"varint,5,opt,name=want_ms,json=wantMs,proto3" json:"want_ms,omitempty"` // the sender wants such words of the receiver for so long; 0: says nothing of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Closed) Reset() {
+	*x = Closed{}
+	mi := &file_wire_wire_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Closed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Closed) ProtoMessage() {}
+
+func (x *Closed) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Closed.ProtoReflect.Descriptor instead.
+func (*Closed) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Closed) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *Closed) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+func (x *Closed) GetClosed() uint64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *Closed) GetLeads() []*GroupLead {
+	if x != nil {
+		return x.Leads
+	}
+	return nil
+}
+
+func (x *Closed) GetWantMs() uint32 {
+	if x != nil {
+		return x.WantMs
+	}
+	return 0
+}
+
+// Touched tells an owner of rows that were read elsewhere: its policy of homes counts them (key and label only).
+type Touched struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Region        uint32                 `protobuf:"varint,1,opt,name=region,proto3" json:"region,omitempty"`
+	Rows          []*KV                  `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Touched) Reset() {
+	*x = Touched{}
+	mi := &file_wire_wire_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Touched) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Touched) ProtoMessage() {}
+
+func (x *Touched) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Touched.ProtoReflect.Descriptor instead.
+func (*Touched) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Touched) GetRegion() uint32 {
+	if x != nil {
+		return x.Region
+	}
+	return 0
+}
+
+func (x *Touched) GetRows() []*KV {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+type TouchedResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TouchedResponse) Reset() {
+	*x = TouchedResponse{}
+	mi := &file_wire_wire_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TouchedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TouchedResponse) ProtoMessage() {}
+
+func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
+func (*TouchedResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *TouchedResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+// Consistency is how the nodes of a region agree on its consistency point (replica.Point).
+type Consistency struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	View          uint64                 `protobuf:"varint,2,opt,name=view,proto3" json:"view,omitempty"`     // commit timestamp of the view of the region that the sender goes by
+	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"` // up to which the sender's replicas are complete
+	Known         uint64                 `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`   // newest value that the sender knows
+	Usable        uint64                 `protobuf:"varint,5,opt,name=usable,proto3" json:"usable,omitempty"` // newest value known to all members, as far as the sender knows
+	Boot          uint64                 `protobuf:"varint,6,opt,name=boot,proto3" json:"boot,omitempty"`     // when the sender's process was started, by its clock
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Consistency) Reset() {
+	*x = Consistency{}
+	mi := &file_wire_wire_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Consistency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Consistency) ProtoMessage() {}
+
+func (x *Consistency) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
+func (*Consistency) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Consistency) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *Consistency) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *Consistency) GetClosed() uint64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *Consistency) GetKnown() uint64 {
+	if x != nil {
+		return x.Known
+	}
+	return 0
+}
+
+func (x *Consistency) GetUsable() uint64 {
+	if x != nil {
+		return x.Usable
+	}
+	return 0
+}
+
+func (x *Consistency) GetBoot() uint64 {
+	if x != nil {
+		return x.Boot
+	}
+	return 0
+}
+
+// Serve asks any node that holds a shard for what a snapshot shows, whoever the owners are.
+type ServeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ReadTs        uint64                 `protobuf:"varint,1,opt,name=read_ts,json=readTs,proto3" json:"read_ts,omitempty"`
+	Spans         []*Span                `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
+	Reverse       bool                   `protobuf:"varint,3,opt,name=reverse,proto3" json:"reverse,omitempty"`
+	Limit         uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	MaxBytes      uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	Apart         bool                   `protobuf:"varint,6,opt,name=apart,proto3" json:"apart,omitempty"` // limits count for each span
+	MinTs         uint64                 `protobuf:"varint,7,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
+	Region        uint32                 `protobuf:"varint,8,opt,name=region,proto3" json:"region,omitempty"` // on whose behalf
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeRequest) Reset() {
+	*x = ServeRequest{}
+	mi := &file_wire_wire_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeRequest) ProtoMessage() {}
+
+func (x *ServeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
+func (*ServeRequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ServeRequest) GetReadTs() uint64 {
+	if x != nil {
+		return x.ReadTs
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetSpans() []*Span {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+func (x *ServeRequest) GetReverse() bool {
+	if x != nil {
+		return x.Reverse
+	}
+	return false
+}
+
+func (x *ServeRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetMaxBytes() uint32 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetApart() bool {
+	if x != nil {
+		return x.Apart
+	}
+	return false
+}
+
+func (x *ServeRequest) GetMinTs() uint64 {
+	if x != nil {
+		return x.MinTs
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetRegion() uint32 {
+	if x != nil {
+		return x.Region
+	}
+	return 0
+}
+
+type ServedSpan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*KV                  `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	Cut           []byte                 `protobuf:"bytes,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedSpan) Reset() {
+	*x = ServedSpan{}
+	mi := &file_wire_wire_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedSpan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedSpan) ProtoMessage() {}
+
+func (x *ServedSpan) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
+func (*ServedSpan) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ServedSpan) GetRows() []*KV {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *ServedSpan) GetCut() []byte {
+	if x != nil {
+		return x.Cut
+	}
+	return nil
+}
+
+type ServeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Spans         []*ServedSpan          `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
+	Now           uint64                 `protobuf:"varint,3,opt,name=now,proto3" json:"now,omitempty"`
+	Hops          uint32                 `protobuf:"varint,4,opt,name=hops,proto3" json:"hops,omitempty"` // WAN hops that the server waited for
+	MaxTs         uint64                 `protobuf:"varint,5,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeResponse) Reset() {
+	*x = ServeResponse{}
+	mi := &file_wire_wire_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeResponse) ProtoMessage() {}
+
+func (x *ServeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
+func (*ServeResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ServeResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *ServeResponse) GetSpans() []*ServedSpan {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+func (x *ServeResponse) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+func (x *ServeResponse) GetHops() uint32 {
+	if x != nil {
+		return x.Hops
+	}
+	return 0
+}
+
+func (x *ServeResponse) GetMaxTs() uint64 {
+	if x != nil {
+		return x.MaxTs
+	}
+	return 0
+}
+
 // GroupHeld says what the sender has of an asynchronous group of another region.
 type GroupHeld struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2543,7 +3039,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +3051,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +3064,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -2626,7 +3122,7 @@ type ClockWord struct {
 
 func (x *ClockWord) Reset() {
 	*x = ClockWord{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +3134,7 @@ func (x *ClockWord) String() string {
 func (*ClockWord) ProtoMessage() {}
 
 func (x *ClockWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +3147,7 @@ func (x *ClockWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
 func (*ClockWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ClockWord) GetMode() uint32 {
@@ -2798,7 +3294,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2810,7 +3306,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2823,7 +3319,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -2907,7 +3403,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2919,7 +3415,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2932,7 +3428,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -2968,7 +3464,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2980,7 +3476,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2993,7 +3489,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -3028,7 +3524,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3040,7 +3536,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3053,7 +3549,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AskRequest) GetName() string {
@@ -3080,7 +3576,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3588,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3601,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -3133,7 +3629,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3145,7 +3641,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3158,7 +3654,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -3187,7 +3683,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +3695,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +3708,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -3251,7 +3747,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3759,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3772,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SessionState) GetUser() string {
@@ -3338,7 +3834,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3350,7 +3846,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3363,7 +3859,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -3433,7 +3929,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3445,7 +3941,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3458,7 +3954,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -3509,7 +4005,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3521,7 +4017,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3534,7 +4030,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -3687,7 +4183,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3699,7 +4195,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3712,7 +4208,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -3786,7 +4282,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +4294,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +4307,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -3869,7 +4365,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3881,7 +4377,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3894,7 +4390,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -3934,7 +4430,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +4442,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +4455,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -4024,7 +4520,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4036,7 +4532,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4049,7 +4545,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -4095,7 +4591,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +4603,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +4616,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -4175,7 +4671,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4187,7 +4683,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4200,7 +4696,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -4405,7 +4901,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
 	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
-	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xf3\x02\n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\x99\x03\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -4419,7 +4915,45 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eapplied_lag_ns\x18\n" +
 	" \x01(\x04R\fappliedLagNs\x12,\n" +
 	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\x12*\n" +
-	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\"q\n" +
+	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\x12$\n" +
+	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\"\x8d\x01\n" +
+	"\x06Closed\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
+	"\x03now\x18\x02 \x01(\x04R\x03now\x12\x16\n" +
+	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12,\n" +
+	"\x05leads\x18\x04 \x03(\v2\x16.godwit.wire.GroupLeadR\x05leads\x12\x17\n" +
+	"\awant_ms\x18\x05 \x01(\rR\x06wantMs\"F\n" +
+	"\aTouched\x12\x16\n" +
+	"\x06region\x18\x01 \x01(\rR\x06region\x12#\n" +
+	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\">\n" +
+	"\x0fTouchedResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\x8f\x01\n" +
+	"\vConsistency\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x12\n" +
+	"\x04view\x18\x02 \x01(\x04R\x04view\x12\x16\n" +
+	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12\x14\n" +
+	"\x05known\x18\x04 \x01(\x04R\x05known\x12\x16\n" +
+	"\x06usable\x18\x05 \x01(\x04R\x06usable\x12\x12\n" +
+	"\x04boot\x18\x06 \x01(\x04R\x04boot\"\xe2\x01\n" +
+	"\fServeRequest\x12\x17\n" +
+	"\aread_ts\x18\x01 \x01(\x04R\x06readTs\x12'\n" +
+	"\x05spans\x18\x02 \x03(\v2\x11.godwit.wire.SpanR\x05spans\x12\x18\n" +
+	"\areverse\x18\x03 \x01(\bR\areverse\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x1b\n" +
+	"\tmax_bytes\x18\x05 \x01(\rR\bmaxBytes\x12\x14\n" +
+	"\x05apart\x18\x06 \x01(\bR\x05apart\x12\x15\n" +
+	"\x06min_ts\x18\a \x01(\x04R\x05minTs\x12\x16\n" +
+	"\x06region\x18\b \x01(\rR\x06region\"C\n" +
+	"\n" +
+	"ServedSpan\x12#\n" +
+	"\x04rows\x18\x01 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12\x10\n" +
+	"\x03cut\x18\x02 \x01(\fR\x03cut\"\xa8\x01\n" +
+	"\rServeResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12-\n" +
+	"\x05spans\x18\x02 \x03(\v2\x17.godwit.wire.ServedSpanR\x05spans\x12\x10\n" +
+	"\x03now\x18\x03 \x01(\x04R\x03now\x12\x12\n" +
+	"\x04hops\x18\x04 \x01(\rR\x04hops\x12\x15\n" +
+	"\x06max_ts\x18\x05 \x01(\x04R\x05maxTs\"q\n" +
 	"\tGroupHeld\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x16\n" +
@@ -4600,7 +5134,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -4634,26 +5168,33 @@ var file_wire_wire_proto_goTypes = []any{
 	(*OracleResponse)(nil),       // 29: godwit.wire.OracleResponse
 	(*GroupLead)(nil),            // 30: godwit.wire.GroupLead
 	(*Pulse)(nil),                // 31: godwit.wire.Pulse
-	(*GroupHeld)(nil),            // 32: godwit.wire.GroupHeld
-	(*ClockWord)(nil),            // 33: godwit.wire.ClockWord
-	(*SnapshotChunk)(nil),        // 34: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 35: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 36: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 37: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 38: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 39: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 40: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 41: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 42: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 43: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 44: godwit.wire.ForwardResponse
-	(*CollectivePart)(nil),       // 45: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 46: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 47: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 48: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 49: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 50: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 51: godwit.wire.EpochBatch
+	(*Closed)(nil),               // 32: godwit.wire.Closed
+	(*Touched)(nil),              // 33: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 34: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 35: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 36: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 37: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 38: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 39: godwit.wire.GroupHeld
+	(*ClockWord)(nil),            // 40: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 41: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 42: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 43: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 44: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 45: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 46: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 47: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 48: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 49: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 50: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 51: godwit.wire.ForwardResponse
+	(*CollectivePart)(nil),       // 52: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 53: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 54: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 55: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 56: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 57: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 58: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -4688,23 +5229,30 @@ var file_wire_wire_proto_depIdxs = []int32{
 	25, // 29: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
 	7,  // 30: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
 	30, // 31: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	33, // 32: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	32, // 33: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
-	7,  // 34: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 35: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	40, // 36: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	39, // 37: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 38: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	43, // 39: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	45, // 40: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 41: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	49, // 42: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	50, // 43: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	40, // 32: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	39, // 33: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
+	30, // 34: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	5,  // 35: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	7,  // 36: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	4,  // 37: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	5,  // 38: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	7,  // 39: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	37, // 40: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	7,  // 41: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 42: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	47, // 43: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	46, // 44: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 45: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	50, // 46: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	52, // 47: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 48: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	56, // 49: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	57, // 50: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -4718,7 +5266,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   49,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
