@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ const rack = 100 * time.Microsecond
 const cityBits = 100e6
 
 func runGaussDB(ctx context.Context, p Params) (err error) {
-	b := &gaussdb{Params: p, run: pick(p, 600*time.Millisecond, 1500*time.Millisecond)}
+	b := &gaussdb{Params: p, run: pick(p, 600*time.Millisecond, 1200*time.Millisecond)}
 	if b.matrix, err = matrix.Open(matrix.ThreeCity); err != nil {
 		return err
 	}
@@ -248,6 +249,7 @@ func (c *timed) wire() (n uint64) {
 type measured struct {
 	outcomes
 	run  time.Duration
+	all  int // transactions, also those that do not count
 	wire uint64
 }
 
@@ -255,11 +257,49 @@ func (s measured) rate() float64 { return s.outcomes.rate(s.run) }
 
 // measure has clients work, and returns what they did once they were warm.
 func (b *gaussdb) measure(ctx context.Context, c *timed, clients []*client) (measured, error) {
-	warm := pick(b.Params, 300*time.Millisecond, 500*time.Millisecond)
+	return work(ctx, c, clients, pick(b.Params, 300*time.Millisecond, 500*time.Millisecond), b.run)
+}
+
+// writers are terminals that write.
+type writers struct {
+	c    *timed
+	pack wan.Compression
+	rows *mall
+	per  int
+	keep func(*outcome) bool // what counts
+}
+
+// writes measures each of them in turn, several times, and returns the median of each: their throughput depends on the disk, which
+// others may use.
+func (b *gaussdb) writes(ctx context.Context, all []writers) ([]measured, error) {
+	times := pick(b.Params, 1, 3)
+	got := make([][]measured, len(all))
+	for range times {
+		for i, w := range all {
+			w.c.compress(w.pack)
+			s, err := work(ctx, w.c, w.rows.terminals(w.per, w.rows.next), 300*time.Millisecond, 600*time.Millisecond)
+			w.c.compress(wan.Off)
+			if err != nil {
+				return nil, err
+			}
+			s.all = len(s.outcomes)
+			s.outcomes = s.where(w.keep)
+			got[i] = append(got[i], s)
+		}
+	}
+	out := make([]measured, len(all))
+	for i := range got {
+		slices.SortFunc(got[i], func(x, y measured) int { return cmp.Compare(x.rate(), y.rate()) })
+		out[i] = got[i][times/2]
+	}
+	return out, nil
+}
+
+func work(ctx context.Context, c *timed, clients []*client, warm, run time.Duration) (measured, error) {
 	s := c.work(ctx, clients)
 	wait := pause(ctx, warm)
 	from, bytes := time.Since(s.began), c.wire()
-	wait = errors.Join(wait, pause(ctx, b.run))
+	wait = errors.Join(wait, pause(ctx, run))
 	to := time.Since(s.began)
 	x := measured{run: to - from, wire: c.wire() - bytes}
 	all, err := s.end()
@@ -447,16 +487,18 @@ func (b *gaussdb) cities(ctx context.Context, m *mall, few, many int) error {
 			return err
 		}
 		for _, per := range loads {
+			var ws []writers
 			for _, v := range variants {
-				v.c.compress(v.pack)
-				s, err := b.measure(ctx, v.c, m.terminals(per, m.next))
-				v.c.compress(wan.Off)
-				if err != nil {
-					return err
-				}
+				ws = append(ws, writers{v.c, v.pack, m, per, func(*outcome) bool { return true }})
+			}
+			done, err := b.writes(ctx, ws)
+			if err != nil {
+				return err
+			}
+			for i, v := range variants {
 				name := terminals(v.name, per)
 				both := got[name]
-				both[at] = s
+				both[at] = done[i]
 				got[name] = both
 			}
 		}
@@ -468,7 +510,7 @@ func (b *gaussdb) cities(ctx context.Context, m *mall, few, many int) error {
 			b.emit("6a", terminals(v.name+", "+kind, per), "three cities/one region", "mean latency", "ms", Lower, s[1].mean(), Float(s[0].mean()), nil)
 		}
 		base, plain, lz4 := got[terminals("gtm", per)], got[terminals("gclock", per)], got[terminals("gclock, lz4", per)]
-		each := func(s measured) float64 { return float64(s.wire) / float64(max(1, len(s.outcomes))) }
+		each := func(s measured) float64 { return float64(s.wire) / float64(max(1, s.all)) }
 		one := Float(1)
 		if m == b.async {
 			one = nil
@@ -496,8 +538,8 @@ func (b *gaussdb) enableAsync(ctx context.Context, many int) error {
 func (b *gaussdb) delays(ctx context.Context, few, many int) error {
 	added := pick(b.Params, []int{0, 100}, []int{0, 10, 25, 50, 100})
 	type point struct {
-		per int
-		c   *timed
+		per  int
+		name string
 	}
 	first := map[point]float64{}
 	for _, d := range added {
@@ -505,35 +547,31 @@ func (b *gaussdb) delays(ctx context.Context, few, many int) error {
 			return err
 		}
 		for _, per := range b.loads(few, many) {
-			var rates []float64
-			for _, v := range []struct {
-				name  string
-				c     *timed
-				paper float64
-			}{{"gtm", b.gtm, .1}, {"gclock", b.gclock, 1}} {
-				s, err := b.measure(ctx, v.c, b.async.terminals(per, b.async.next))
-				if err != nil {
-					return err
-				}
-				s.outcomes = s.where(func(x *outcome) bool { return x.region != oracleRegion })
-				rates = append(rates, s.rate())
-				p := point{per, v.c}
+			elsewhere := func(x *outcome) bool { return x.region != oracleRegion }
+			done, err := b.writes(ctx, []writers{{b.gtm, wan.Off, b.async, per, elsewhere}, {b.gclock, wan.Off, b.async, per, elsewhere}})
+			if err != nil {
+				return err
+			}
+			for i, name := range []string{"gtm", "gclock"} {
+				s, p := done[i], point{per, name}
 				if d == 0 {
 					first[p] = s.rate()
 					continue
 				}
-				var paper *float64
-				if d == 100 || v.c == b.gclock {
-					paper = Float(v.paper)
+				paper := Float(1)
+				if name == "gtm" {
+					if paper = nil; d == 100 {
+						paper = Float(.1)
+					}
 				}
-				b.emit("6b", terminals(v.name+", delay added/none", per), d, "throughput without the oracle's region", "txn/s", Higher, s.rate(), Float(first[p]), paper)
-				b.emit("6b", terminals(v.name, per), d, "mean latency", "ms", Lower, s.mean(), nil, nil)
+				b.emit("6b", terminals(name+", delay added/none", per), d, "throughput without the oracle's region", "txn/s", Higher, s.rate(), Float(first[p]), paper)
+				b.emit("6b", terminals(name, per), d, "mean latency", "ms", Lower, s.mean(), nil, nil)
 			}
 			var paper *float64
 			if d == 100 {
 				paper = Float(10) // 90 % less, and the same
 			}
-			b.emit("6b", terminals("gclock/gtm", per), d, "throughput without the oracle's region", "txn/s", Higher, rates[1], Float(rates[0]), paper)
+			b.emit("6b", terminals("gclock/gtm", per), d, "throughput without the oracle's region", "txn/s", Higher, done[1].rate(), Float(done[0].rate()), paper)
 		}
 	}
 	return nil
