@@ -173,8 +173,8 @@ func (b *geococo) traces() ([]trace, error) {
 	return []trace{seattle, aws}, nil
 }
 
-// makespan is Figure 9. The plan in force was made from latencies of the past: the
-// damper says when to plan again, and what it sees is one slot old.
+// makespan is Figure 9. Each round follows the plan that was in force when it
+// began: what the keeper knew of is one slot old.
 func (b *geococo) makespan(ctx context.Context) (out []Line, err error) {
 	traces, err := b.traces()
 	if err != nil {
@@ -182,19 +182,16 @@ func (b *geococo) makespan(ctx context.Context) (out []Line, err error) {
 	}
 	for _, t := range traces {
 		var flat, ours, fresh, bound []time.Duration
-		var damper plan.Damper
+		var keeper plan.Keeper
 		var p *plan.Plan
-		plans := 0
 		for i, f := range t.slots {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			if i > 0 && damper.Observe(time.Duration(i)*t.every, t.slots[i-1]) {
-				if p, err = plan.Make(t.slots[i-1], plan.Params{}); err != nil {
+			if i > 0 {
+				if p, err = keeper.Observe(time.Duration(i)*t.every, t.slots[i-1]); err != nil {
 					return nil, err
 				}
-				damper.Planned(t.slots[i-1])
-				plans++
 			}
 			if p == nil {
 				continue
@@ -218,7 +215,7 @@ func (b *geococo) makespan(ctx context.Context) (out []Line, err error) {
 			add("planned at once/flat", at(fresh), at(flat))
 			add("planned/bound", at(ours), at(bound))
 		}
-		out = append(out, Line{Figure: "9", Series: t.name + " plans/slots", X: "all", Metric: "plans made", Unit: "plans", Value: float64(plans), Baseline: Float(float64(len(t.slots))), Better: Lower})
+		out = append(out, Line{Figure: "9", Series: t.name + " plans/slots", X: "all", Metric: "plans made", Unit: "plans", Value: float64(keeper.Plans), Baseline: Float(float64(len(t.slots))), Better: Lower})
 	}
 	return out, nil
 }
@@ -258,8 +255,8 @@ func (b *geococo) groupings(ctx context.Context) (out []Line, err error) {
 			div := float64(draws)
 			for s, st := range strategies {
 				l := Line{Figure: "12", Series: st.name + "/flat", X: x, Metric: "makespan", Unit: "ms", Value: sums[s] / div, Baseline: Float(flat / div), Better: Lower}
-				if st.paper != nil {
-					l.Paper = Float(st.paper[n])
+				if v, ok := st.paper[n]; ok {
+					l.Paper = Float(v)
 				}
 				out = append(out, l, Line{Figure: "12", Series: st.name, X: x, Metric: "CPU of a plan", Unit: "us", Value: float64(cpu[s].Microseconds()) / div, Better: Lower})
 			}
@@ -279,7 +276,7 @@ func (b *geococo) cost(ctx context.Context) (out []Line, err error) {
 	for _, n := range []int{5, 10, 15, 20, 30, 50} {
 		var saved float64
 		var cpu time.Duration
-		draws := b.runs(2, 10)
+		draws := max(b.runs(60, 300)/n, 1)
 		for d := range draws {
 			if err := ctx.Err(); err != nil {
 				return nil, err

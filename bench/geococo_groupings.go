@@ -28,26 +28,29 @@ var strategies = []strategy{
 		return made(f, plan.Params{NoRelays: true})
 	}},
 	{"equation 1, its own value", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763}, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
-		_, t := plan.Paper(f.Latency, 0)
+		_, t := plan.Paper(f.Latency, stars(f))
 		return t, nil
 	}},
 	{"equation 1, executed", nil, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
-		agg, _ := plan.Paper(f.Latency, 0)
+		agg, _ := plan.Paper(f.Latency, stars(f))
 		return executed(f, agg), nil
 	}},
 	{"hierarchical", map[int]float64{15: 1 - 0.11}, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
-		return executed(f, agglomerative(f, int(math.Round(plan.KStar(f.N()))))), nil
+		return executed(f, agglomerative(f, stars(f))), nil
 	}},
 	{"k-means 2", nil, func(f *plan.Facts, rnd *rand.Rand) (time.Duration, error) { return executed(f, kMeans(f, rnd, 2)), nil }},
 	{"k-means 3", nil, func(f *plan.Facts, rnd *rand.Rand) (time.Duration, error) { return executed(f, kMeans(f, rnd, 3)), nil }},
 	{"random", nil, func(f *plan.Facts, rnd *rand.Rand) (time.Duration, error) {
 		label := make([]int, f.N())
 		for i := range label {
-			label[i] = rnd.IntN(int(math.Round(plan.KStar(f.N()))))
+			label[i] = rnd.IntN(stars(f))
 		}
 		return executed(f, medoids(f, label)), nil
 	}},
 }
+
+// stars is k*, rounded.
+func stars(f *plan.Facts) int { return int(math.Round(plan.KStar(f.N()))) }
 
 func made(f *plan.Facts, p plan.Params) (time.Duration, error) {
 	out, err := plan.Make(f, p)
