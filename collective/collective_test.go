@@ -84,13 +84,12 @@ func TestOperations(t *testing.T) {
 		w.every(10)
 		w.setPlan(w.makePlan(plan.Params{Groups: 1, NoShards: true}), 20)
 		w.every(20)
-		var gs []plan.Group
-		for g := range 7 {
-			gs = append(gs, plan.Group{Members: []int{2 * g, 2*g + 1}, Aggregators: []int{2 * g, 2*g + 1}})
-		}
-		gs[3].Aggregators = []int{6} // not all groups have as many slices
-		w.setPlan(plan.Evaluate(w.facts, plan.Params{}, gs), 30)
+		w.setPlan(w.sharded(), 30)
 		w.every(30)
+		gs := w.sharded().Groups
+		gs[3].Aggregators = []int{6} // not all groups have as many slices
+		w.setPlan(plan.Evaluate(w.facts, plan.Params{}, gs), 40)
+		w.every(40)
 	})
 }
 
@@ -155,9 +154,19 @@ func TestNodeFailsAtAnyMessage(t *testing.T) {
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
-			w := newWorld(t, m, 1, Options{}, wan.NetOptions{Seed: uint64(seed)})
+			per := 1 + seed%2
+			m, err := m.First(8 / per)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, m, per, Options{}, wan.NetOptions{Seed: uint64(seed)})
 			defer w.close()
-			p := w.makePlan(plan.Params{Groups: 2 + rnd.IntN(4), RelayGain: -1})
+			var p *plan.Plan
+			if per == 1 {
+				p = w.makePlan(plan.Params{Groups: 2 + rnd.IntN(4), RelayGain: -1})
+			} else {
+				p = w.sharded()
+			}
 			w.setPlan(p, 1)
 			// An aggregator, a relay, or anybody.
 			victim := rnd.IntN(8)
@@ -246,6 +255,9 @@ func TestLossDelayAndRepetition(t *testing.T) {
 			w := newWorld(t, m, per, Options{}, wan.NetOptions{Seed: uint64(seed), WAN: wan.LinkSpec{Jitter: 20 * time.Millisecond}})
 			defer w.close()
 			p := w.makePlan(plan.Params{Groups: []int{0, 2, 3}[rnd.IntN(3)]})
+			if per == 2 && rnd.IntN(2) == 0 {
+				p = w.sharded()
+			}
 			w.setPlan(p, 1)
 			loss := 0.3 * rnd.Float64()
 			for i := range w.trs {
@@ -329,6 +341,105 @@ func TestDeadRelayFallsBackToDirect(t *testing.T) {
 		if took := round(4); took != 20*time.Millisecond {
 			t.Errorf("after it has rested: %v", took)
 		}
+	})
+}
+
+// An aggregator that dies costs the round in which it died; the next ones do
+// without it and take no longer than a flat round does.
+func TestDeadAggregatorIsDoneWithout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, network(t, matrix.AWS2022, 8), 1, Options{}, wan.NetOptions{})
+		defer w.close()
+		p := w.makePlan(plan.Params{Groups: 2, NoRelays: true})
+		w.setPlan(p, 1)
+		victim := p.Groups[0].Aggregators[0]
+		if len(p.Groups[0].Members) < 3 {
+			victim = p.Groups[1].Aggregators[0]
+		}
+		round := func(num uint64, dead bool) time.Duration {
+			return w.all(func(i int, c *Comm) error {
+				if i == victim && dead {
+					return nil
+				}
+				out, err := c.AllGather(context.Background(), num, payload(num, i))
+				return errors.Join(err, gathered(out, num, func(o int) bool { return dead && o == victim }))
+			})
+		}
+		if took := round(1, false); took > p.Makespan+time.Millisecond {
+			t.Errorf("before: %v, planned %v", took, p.Makespan)
+		}
+		w.net.Crash(w.nodes[victim])
+		w.comms[victim].Close()
+		time.AfterFunc(time.Second, func() {
+			for i, c := range w.comms {
+				if i != victim {
+					c.Exclude(w.nodes[victim], 2)
+				}
+			}
+		})
+		if took := round(2, true); took > 2*time.Second {
+			t.Errorf("the round in which it died: %v", took)
+		}
+		flat := w.makePlan(plan.Params{}).Flat
+		for num := uint64(3); num < 6; num++ {
+			if took := round(num, true); took > flat+time.Millisecond {
+				t.Errorf("round %d: %v, flat %v", num, took, flat)
+			}
+		}
+	})
+}
+
+// The same code over sockets, with a node that is closed in the middle.
+func TestOverTCP(t *testing.T) {
+	const n = 5
+	var nodes []base.NodeID
+	var trs []*wan.TCP
+	var comms []*Comm
+	for i := range n {
+		nodes = append(nodes, base.NodeID(i+1))
+	}
+	for i := range n {
+		tr, err := wan.NewTCP(wan.TCPOptions{Self: nodes[i], ClusterID: "c", Region: base.RegionID(i + 1), Listen: "127.0.0.1:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		c, err := New(tr).Join(1, nodes, Options{Retry: 20 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		trs, comms = append(trs, tr), append(comms, c)
+	}
+	for i, tr := range trs {
+		for j, peer := range trs {
+			if i != j {
+				tr.SetPeer(nodes[j], peer.Addr().String(), base.RegionID(j+1))
+			}
+		}
+	}
+	gs := []plan.Group{{Members: []int{0, 1, 2}, Aggregators: []int{1}}, {Members: []int{3, 4}, Aggregators: []int{3}}}
+	grouped := &plan.Plan{Groups: gs, Of: []int{0, 0, 0, 1, 1}, Routes: map[[2]int][]int{{1, 3}: {4}}, Makespan: time.Millisecond}
+	for i, tr := range trs {
+		if err := errors.Join(tr.Start(), comms[i].SetPlan(grouped, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{t: t, nodes: nodes, comms: comms}
+	w.every(1)
+	trs[1].Close()
+	comms[1].Close()
+	for _, c := range comms {
+		c.Exclude(2, 10)
+	}
+	w.all(func(i int, c *Comm) error {
+		if i == 1 {
+			return nil
+		}
+		ctx, cancel := within(time.Minute)
+		defer cancel()
+		out, err := c.AllGather(ctx, 10, payload(10, i))
+		return errors.Join(err, gathered(out, 10, func(o int) bool { return o == 1 }))
 	})
 }
 

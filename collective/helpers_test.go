@@ -151,6 +151,19 @@ func (w *world) makePlan(p plan.Params) *plan.Plan {
 	return out
 }
 
+// sharded is a group for each region, in which every node aggregates a slice.
+func (w *world) sharded() *plan.Plan {
+	var gs []plan.Group
+	for i, r := range w.facts.Region {
+		if r == len(gs) {
+			gs = append(gs, plan.Group{})
+		}
+		gs[r].Members = append(gs[r].Members, i)
+		gs[r].Aggregators = append(gs[r].Aggregators, i)
+	}
+	return plan.Evaluate(w.facts, plan.Params{}, gs)
+}
+
 // all runs f on every node and waits; it returns the time of the slowest.
 func (w *world) all(f func(i int, c *Comm) error) (took time.Duration) {
 	w.t.Helper()
