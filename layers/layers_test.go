@@ -19,7 +19,7 @@ const module = "github.com/godwitdb/godwit"
 var types = []string{"base", "env", "obs", "wire", "kv"}
 
 // mechanisms are layers 1 and 2.
-var mechanisms = []string{"clock", "home", "lock", "matrix", "store", "wan", "group"}
+var mechanisms = []string{"clock", "clock/timeserver", "home", "lock", "matrix", "store", "wan", "group"}
 
 // allowed says which packages of Godwit each package may import, besides those of "types".
 // A package that is not listed may not exist.
@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	// layer 1: pure cores
 	"clock": nil, "home": nil, "lock": nil, "matrix": nil, "plan": nil, "filter": nil, "coord": nil,
 	// layer 2: mechanisms
-	"store": nil,
+	"store": nil, "clock/timeserver": {"clock"},
 	"wan":   {"clock"},
 	"group": {"store", "wan"},
 	// collective executes plans over the transport, and knows no database: it is a library of its own.
