@@ -147,11 +147,7 @@ func TestMakespanAndMessages(t *testing.T) {
 // complete this round and the next ones, all with the same result (C1, C4).
 func TestNodeFailsAtAnyMessage(t *testing.T) {
 	m := network(t, matrix.AWS2022, 8)
-	seeds := 60
-	if testing.Short() {
-		seeds = 15
-	}
-	for seed := range seeds {
+	for seed := range *seeds {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 			per := 1 + seed%2
@@ -244,11 +240,7 @@ func TestNodeFailsAtAnyMessage(t *testing.T) {
 // while; every operation of every round still gives what it should (C1, C4).
 func TestLossDelayAndRepetition(t *testing.T) {
 	m := network(t, matrix.Clouds, 6)
-	seeds := 40
-	if testing.Short() {
-		seeds = 8
-	}
-	for seed := range seeds {
+	for seed := range *seeds {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 2))
 			per := 1 + rnd.IntN(2)

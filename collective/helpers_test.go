@@ -2,6 +2,7 @@ package collective
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
+
+var seeds = flag.Int("seeds", 50, "faulty runs of each kind")
 
 // world is n nodes on an emulated network.
 type world struct {
