@@ -298,6 +298,32 @@ func TestBrokenPairIsBridged(t *testing.T) {
 	})
 }
 
+// What comes after its aggregator has stopped waiting is passed on by itself, and
+// nobody has to ask for it.
+func TestLateContributionIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, network(t, matrix.AWS, 5), 1, Options{}, wan.NetOptions{})
+		defer w.close()
+		gs := []plan.Group{{Members: []int{1, 2, 3}, Aggregators: []int{1}}, {Members: []int{0, 4}, Aggregators: []int{4}}}
+		p := plan.Evaluate(w.facts, plan.Params{NoRelays: true}, gs)
+		w.setPlan(p, 1)
+		late := p.Makespan/2 + 60*time.Millisecond
+		w.trs[2].fate = func(int, base.NodeID) fate { return fate{late: late} }
+		took := w.all(func(i int, c *Comm) error {
+			out, err := c.AllGather(context.Background(), 1, payload(1, i))
+			return errors.Join(err, gathered(out, 1, nil))
+		})
+		if took > late+p.Makespan {
+			t.Errorf("%v; it was %v late, and a round takes %v", took, late, p.Makespan)
+		}
+		for i, c := range w.comms {
+			if n := c.Stats().Wants; n > 0 {
+				t.Errorf("node %d asked %d times", i, n)
+			}
+		}
+	})
+}
+
 // A relay that swallows messages is found out, and rounds go direct while it rests.
 func TestDeadRelayFallsBackToDirect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -556,11 +582,13 @@ func TestFilterAndExclusion(t *testing.T) {
 		for _, c := range w.comms {
 			c.Exclude(w.nodes[2], 2)
 		}
-		// Round 2: node 2's data is there and was used by the filter of an aggregator
-		// that has not heard of the exclusion in time.
-		w.comms[0].mu.Lock()
-		w.comms[0].excluded = map[int]uint64{}
-		w.comms[0].mu.Unlock()
+		// Round 2: node 2's data is there and was used by the filter of an aggregator;
+		// neither of them has heard of the exclusion in time.
+		for _, i := range []int{0, 2} {
+			w.comms[i].mu.Lock()
+			w.comms[i].excluded = map[int]uint64{}
+			w.comms[i].mu.Unlock()
+		}
 		time.AfterFunc(time.Second, func() { w.comms[0].Exclude(w.nodes[2], 2) })
 		w.all(func(i int, c *Comm) error {
 			out, err := c.AllGather(context.Background(), 2, payload(2, i))
