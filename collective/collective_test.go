@@ -407,6 +407,90 @@ func TestDeadAggregatorIsDoneWithout(t *testing.T) {
 	})
 }
 
+// A member that finds its aggregator dead sends its data to the other groups at
+// once; one that only hears nothing of it does so from the next round on.
+func TestMembersDoWithoutTheirAggregator(t *testing.T) {
+	for _, how := range []string{"dead", "unreachable"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, network(t, matrix.AWS2022, 5), 1, Options{}, wan.NetOptions{})
+			defer w.close()
+			gs := []plan.Group{{Members: []int{0, 1, 2}, Aggregators: []int{1}}, {Members: []int{3}, Aggregators: []int{3}}, {Members: []int{4}, Aggregators: []int{4}}}
+			p := plan.Evaluate(w.facts, plan.Params{NoRelays: true}, gs)
+			w.setPlan(p, 1)
+			// What others have of a round after a time in which nobody asks for anything.
+			lacking := func(num uint64) (missing []base.NodeID) {
+				w.all(func(i int, c *Comm) error {
+					ctx, cancel := within(p.Makespan + 50*time.Millisecond)
+					defer cancel()
+					var inc *Incomplete
+					if _, err := c.AllGather(ctx, num, payload(num, i)); errors.As(err, &inc) && i == 3 {
+						missing = inc.Missing
+					}
+					return nil
+				})
+				return missing
+			}
+			if how == "dead" {
+				if m := lacking(1); m != nil {
+					t.Fatalf("%v are missing", m)
+				}
+				w.net.Crash(2)
+				w.comms[1].Close()
+				for _, tr := range w.trs { // as connections do that have been found broken
+					tr.fate = func(_ int, to base.NodeID) (f fate) {
+						if to == 2 {
+							f.err = base.Errorf(base.CodeUnavailable, "connection refused")
+						}
+						return f
+					}
+				}
+				w.comms[1], w.comms[4] = w.comms[4], w.comms[1] // a closed end makes no calls
+				w.comms = w.comms[:4]
+				if m := lacking(2); !slices.Equal(m, []base.NodeID{2}) {
+					t.Errorf("%v are missing, not only node 2", m)
+				}
+				return
+			}
+			w.net.CutNodes(1, 2)
+			w.all(func(i int, c *Comm) error {
+				out, err := c.AllGather(context.Background(), 1, payload(1, i))
+				return errors.Join(err, gathered(out, 1, nil))
+			})
+			if m := lacking(2); m != nil {
+				t.Errorf("%v are missing", m)
+			}
+		})
+	}
+}
+
+// A relay between aggregators is found out by those who wait for a member's data.
+func TestDeadRelayBetweenAggregators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := matrix.Parse(strings.NewReader("a,m,b,r\n0,10,200,20\n10,0,200,20\n200,200,0,20\n20,20,20,0\n"), "detour")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t, m, 1, Options{}, wan.NetOptions{})
+		defer w.close()
+		gs := []plan.Group{{Members: []int{0, 1}, Aggregators: []int{0}}, {Members: []int{2}, Aggregators: []int{2}}, {Members: []int{3}, Aggregators: []int{3}}}
+		w.setPlan(plan.Evaluate(w.facts, plan.Params{}, gs), 1)
+		round := func(num uint64) time.Duration {
+			return w.all(func(i int, c *Comm) error {
+				out, err := c.AllGather(context.Background(), num, payload(num, i))
+				return errors.Join(err, gathered(out, num, nil))
+			})
+		}
+		if took := round(1); took > 31*time.Millisecond {
+			t.Errorf("over the relay: %v", took)
+		}
+		w.trs[3].deaf.Store(true)
+		round(2)
+		if took := round(3); took > 111*time.Millisecond {
+			t.Errorf("direct: %v", took)
+		}
+	})
+}
+
 // The same code over sockets, with a node that is closed in the middle.
 func TestOverTCP(t *testing.T) {
 	const n = 5

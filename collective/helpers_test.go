@@ -43,6 +43,7 @@ type shaky struct {
 
 type fate struct {
 	drop  bool
+	err   error // Send fails so
 	twice bool
 	late  time.Duration
 	first func() // before it is sent
@@ -61,6 +62,9 @@ func (s *shaky) Send(to base.NodeID, kind wire.Kind, m wan.Msg) error {
 	}
 	if what.first != nil {
 		what.first()
+	}
+	if what.err != nil {
+		return what.err
 	}
 	if what.drop {
 		return nil
