@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -132,3 +133,6 @@ func (s *cover) search(open, set, can uint64, wide time.Duration) {
 		can &^= 1 << ch.c // sets with it have all been seen
 	}
 }
+
+func count(s uint64) int  { return bits.OnesCount64(s) }
+func lowest(s uint64) int { return bits.TrailingZeros64(s) }
