@@ -1,6 +1,6 @@
 // Package matrix reads latency matrices: which regions there are and how far
 // apart. It holds a few measured ones (data/README.md has the sources), and is
-// pure: no files, no clock.
+// pure: no files, no clock. A [Trace] is a matrix that changes with time.
 //
 // A matrix is CSV. The header names the regions; row i, column j is the round
 // trip from i to j in milliseconds, in the order of the header. A blank cell was
@@ -182,12 +182,13 @@ var data embed.FS
 // The embedded matrices.
 const (
 	AWS       = "aws_cloudping_p50" // 33 AWS regions, medians of 2025
+	AWS90     = "aws_cloudping_p90" // the same, 90th percentiles
 	Relay     = "relay_paper_ec2"   // Table 3 of the Relay paper
 	ThreeCity = "gaussdb_threecity" // the triangle of GaussDB-Global
 )
 
 // Builtin lists the names of the embedded matrices.
-func Builtin() []string { return []string{AWS, Relay, ThreeCity} }
+func Builtin() []string { return []string{AWS, AWS90, Relay, ThreeCity} }
 
 // Open returns an embedded matrix.
 func Open(name string) (*Matrix, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestBuiltinMatricesAreComplete(t *testing.T) {
-	want := map[string]int{AWS: 33, Relay: 5, ThreeCity: 3}
+	want := map[string]int{AWS: 33, AWS90: 33, Relay: 5, ThreeCity: 3}
 	for _, name := range Builtin() {
 		m, err := Open(name)
 		if err != nil {
