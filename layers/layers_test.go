@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	// the embedded API, tools and tests
 	"":           append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	"kv/memkv":   {"lock"},
+	"etcdleader": {"leader", "wan"},
 	"wanemu":     nil,
 	"workload":   nil,
 	"history":    nil,
@@ -62,7 +63,7 @@ var onlyIn = map[string]struct {
 	"github.com/cockroachdb/pebble":      {[]string{"store", "sim"}, "one package knows how bytes lie on disk; sim brings the file system that crashes"},
 	"go.etcd.io/raft":                    {[]string{"group", "store"}, "consensus is one mechanism; store implements its log"},
 	"github.com/dolthub/go-mysql-server": {[]string{"sqlfront"}, "its API moves; one package follows it"},
-	"net/http":                           {[]string{"cluster", "node", "cli", "e2e", "workload", "obs", "wan", "bench", "sim"}, "policies and state machines do no I/O"},
+	"net/http":                           {[]string{"cluster", "node", "cli", "e2e", "workload", "obs", "wan", "bench", "sim", "etcdleader"}, "policies and state machines do no I/O"},
 }
 
 // pure packages own no goroutine, socket or clock; they may not even import these.
