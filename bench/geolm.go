@@ -102,7 +102,7 @@ func compare(figure, series string, x any, got, base leadResult, paperMean, pape
 // trace is ten regions whose round trips change: figures 11, 12, the optimality of the selection, and the estimate of the commit.
 func (b *geolm) trace(ctx context.Context) error {
 	const nodes = 10
-	slice, slices := time.Minute, 10
+	slice, slices := 30*time.Second, 10
 	if b.Quick {
 		slice, slices = 16*time.Second, 3
 	}

@@ -29,7 +29,7 @@ func millis(n int, lower ...float64) func(time.Duration) [][]time.Duration {
 // cities are the paper's small clusters: its three nodes of figure 14, and the two deployments of figures 16 and 17, whose round trips it
 // does not give. Between cities they are those of GaussDB-Global's triangle, within a city 1 ms.
 func (b *geolm) cities(ctx context.Context) error {
-	length := 5 * time.Minute
+	length := 2 * time.Minute
 	if b.Quick {
 		length = 48 * time.Second
 	}

@@ -56,6 +56,9 @@
 //   - A node is Able if it is a voter, alive, and its log keeps up.
 //   - What was not measured is negative, not zero.
 //
+// Popularity is a share of requests, not of clients. Clients that wait for each answer ask the more often the nearer the leader is, which
+// makes their node look popular for being near: a handful of such clients would keep any leader where it is.
+//
 // # Invariants
 //
 //	1 Within a window no utility moves the lead; windows are never shorter than Window, nor longer than MaxWindow.
