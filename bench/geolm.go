@@ -107,7 +107,11 @@ func (b *geolm) trace(ctx context.Context) error {
 		slice, slices = 16*time.Second, 3
 	}
 	length := slice * time.Duration(slices)
-	tr, err := matrix.OpenSeries(slice)
+	points, err := matrix.Seattle()
+	if err != nil {
+		return err
+	}
+	tr, err := matrix.Interpolate(points, slice)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,11 @@ type replay struct {
 
 func newReplay(t *testing.T, n int, seed uint64) *replay {
 	t.Helper()
-	tr, err := matrix.OpenSeries(point)
+	points, err := matrix.Seattle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := matrix.Interpolate(points, point)
 	if err != nil {
 		t.Fatal(err)
 	}

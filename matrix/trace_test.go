@@ -34,12 +34,16 @@ func TestPCHIP(t *testing.T) {
 // Between two points an interpolated round trip is between their values: a trace never has a path faster or slower than was measured.
 func TestTraceStaysWithinItsPoints(t *testing.T) {
 	const every = 10 * time.Second
-	tr, err := OpenSeries(every)
+	points, err := Seattle()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tr.Len() != 10 || tr.Span() != 687*every {
-		t.Fatalf("%d regions over %v", tr.Len(), tr.Span())
+	tr, err := Interpolate(points, every)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.Names) != 10 || tr.Span() != 687*every {
+		t.Fatalf("%d regions over %v", len(tr.Names), tr.Span())
 	}
 	for k := range 687 {
 		a, b, mid := tr.At(time.Duration(k)*every), tr.At(time.Duration(k+1)*every), tr.At(time.Duration(k)*every+every/3)
@@ -61,59 +65,25 @@ func TestTraceStaysWithinItsPoints(t *testing.T) {
 	}
 }
 
-func TestVaryHasTheMeasuredSpread(t *testing.T) {
-	m, err := Default(5)
+func TestInterpolateErrors(t *testing.T) {
+	m, err := Default(3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := Open(AWS90)
+	other, err := Default(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = 4000
-	tr, err := m.Vary(q, n, time.Second, 1)
+	hole, err := Parse(strings.NewReader("us-east-1,us-west-2,eu-west-1\n0,1,\n1,0,1\n,1,0\n"), "hole")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p90, _ := q.Pick(m.Names...)
-	for i := range m.Names {
-		for j := range i {
-			under50, under90 := 0, 0
-			for k := range n {
-				d := tr.At(time.Duration(k) * time.Second).RTT[i][j]
-				if d <= m.RoundTrip(i, j) {
-					under50++
-				}
-				if d <= p90.RoundTrip(i, j) {
-					under90++
-				}
-			}
-			if math.Abs(float64(under50)/n-.5) > .04 || math.Abs(float64(under90)/n-.9) > .03 {
-				t.Errorf("%s-%s: %d of %d points below the median, %d below the 90th percentile", m.Names[i], m.Names[j], under50, n, under90)
-			}
+	for name, points := range map[string][]*Matrix{"none": nil, "other regions": {m, other}, "not measured": {m, hole}} {
+		if _, err := Interpolate(points, time.Second); base.CodeOf(err) != base.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	again, _ := m.Vary(q, n, time.Second, 1)
-	if tr.At(time.Hour).RTT[0][1] != again.At(time.Hour).RTT[0][1] {
-		t.Error("the same seed gives another trace")
-	}
-}
-
-func TestParseSeriesErrors(t *testing.T) {
-	for text, want := range map[string]string{
-		"slice,a-b,b-a\n":                       "needs a header",
-		"slice,ab,b-a\n0,1,2\n":                 "not a pair",
-		"slice,a-b,a-b\n0,1,2\n":                "twice",
-		"slice,a-b,b-a\n0,1,-2\n":               "not a round-trip time",
-		"slice,a-b,b-a,a-c,c-a\n0,1,2,3,4\n":    "make 6 pairs",
-		"slice,a-b,b-a\n0,1\n":                  "wrong number of fields",
-		"slice,a-b,b-a\n0,1,1\n1,20000,30000\n": "not a round-trip time",
-	} {
-		if _, err := ParseSeries(strings.NewReader(text), "x", time.Second); base.CodeOf(err) != base.CodeInvalid || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-	if _, err := ParseSeries(strings.NewReader("slice,a-b,b-a\n0,1,2\n"), "x", 0); base.CodeOf(err) != base.CodeInvalid {
+	if _, err := Interpolate([]*Matrix{m}, 0); base.CodeOf(err) != base.CodeInvalid {
 		t.Error(err)
 	}
 }

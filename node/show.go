@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/sqlfront"
+	"github.com/godwitdb/godwit/wan"
 )
 
 // maxShown bounds the rows of SHOW GODWIT LOCKS and TRANSACTIONS.
@@ -57,12 +58,19 @@ var topics = []sqlfront.Topic{
 	{Name: "nodes", Comment: "nodes of the cluster", Columns: slices.Concat(
 		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region", "state", "address", "sql_address"), columns(sqlfront.TopicFloat, "rtt_ms"),
 		columns(sqlfront.TopicInt, "leads", "replicas", "statements", "sessions", "disk_bytes", "mem_bytes"), columns(sqlfront.TopicFloat, "uptime_s"),
-		columns(sqlfront.TopicText, "version"))},
+		columns(sqlfront.TopicText, "version"), columns(sqlfront.TopicInt, "sent_bytes", "wire_bytes"))},
 	{Name: "groups", Comment: "consensus groups, as their leaders see them", Columns: slices.Concat(
 		columns(sqlfront.TopicText, "name", "home"), columns(sqlfront.TopicInt, "leader"), columns(sqlfront.TopicText, "state"), columns(sqlfront.TopicInt, "term"),
 		columns(sqlfront.TopicText, "voters", "learners"), columns(sqlfront.TopicInt, "committed"), columns(sqlfront.TopicText, "lag"),
 		columns(sqlfront.TopicFloat, "closed_lag_ms", "lease_left_ms"), columns(sqlfront.TopicInt, "log_entries", "log_bytes", "locks", "prepared"))},
 	sqlfront.JobTopic(),
+	{Name: "clock", Comment: "clocks of the nodes: bounds, what the others say of them, the mode in force", Columns: slices.Concat(
+		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region", "mode"), columns(sqlfront.TopicInt, "epoch"), columns(sqlfront.TopicText, "source"),
+		columns(sqlfront.TopicFloat, "bound_ms", "earliest_ms", "latest_ms"), columns(sqlfront.TopicText, "verdict"), columns(sqlfront.TopicFloat, "off_ms"),
+		columns(sqlfront.TopicBool, "fenced"), columns(sqlfront.TopicFloat, "oracle_ahead_ms", "right_left_s"), columns(sqlfront.TopicText, "waits_for"))},
+	{Name: "clock_history", Comment: "newest steps of the clock mode", Columns: slices.Concat(
+		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicInt, "epoch"), columns(sqlfront.TopicText, "from_mode", "to_mode", "target_mode", "reason", "ordered_by"),
+		columns(sqlfront.TopicFloat, "after_ms"))},
 	{Name: "moves", Comment: "newest moves of rows between regions that this region has seen", Columns: slices.Concat(
 		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicText, "row_name", "table_name", "from_region", "to_region", "triggered_by", "why"),
 		columns(sqlfront.TopicJSON, "why_json"), columns(sqlfront.TopicText, "cost"), columns(sqlfront.TopicInt, "bytes"), columns(sqlfront.TopicBool, "dry_run"))},
@@ -140,13 +148,17 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 	n := s.n
 	switch topic {
 	case "nodes":
+		links := map[base.NodeID]wan.LinkStats{}
+		for _, l := range n.trans.Stats() {
+			links[l.Peer] = l
+		}
 		for _, x := range n.cluster.Status(ctx).Nodes {
 			state := "live"
 			if !x.Live {
 				state = "dead"
 			}
 			rows = append(rows, []any{x.ID, x.Region, state, x.Addr, x.SQL, millis(x.RTT), x.Leads, x.Replicas, x.Statements,
-				x.Sessions, x.DiskBytes, x.MemBytes, seconds(x.Uptime), x.Version})
+				x.Sessions, x.DiskBytes, x.MemBytes, seconds(x.Uptime), x.Version, links[x.ID].StreamSent, links[x.ID].WireSent})
 		}
 	case "groups":
 		for _, x := range n.cluster.Status(ctx).Groups {
@@ -166,6 +178,10 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 			}
 		}
 		return sqlfront.JobRows(jobs)
+	case "clock":
+		return clockRows(n.cluster.Status(ctx))
+	case "clock_history":
+		return clockHistoryRows(n.cluster.ClockHistory())
 	case "moves":
 		t := n.cluster.Topology()
 		for _, m := range n.moves(ctx) {

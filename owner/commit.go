@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/lock"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/store"
@@ -44,6 +45,11 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 			return err
 		}
 	}
+	if m, _ := r.clock.Mode(); m != clock.GClock && !q.Begun {
+		if err := r.begin(ctx, q); err != nil {
+			return err
+		}
+	}
 	if len(q.Need) > 0 {
 		if err := r.waitVector(ctx, q.Need); err != nil {
 			return err
@@ -61,11 +67,15 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	if err != nil {
 		return err
 	}
-	ev := evaluation{r: r, q: q}
+	ev := evaluation{r: r, q: q, term: term}
 	err = ev.run(ctx, x, term)
 	var done chan proposed
 	if err == nil {
-		done, err = r.propose(x, term, &ev)
+		if done, err = r.propose(x, term, &ev); err == errNotBegun { // the mode has changed
+			if err = r.begin(ctx, q); err == nil {
+				done, err = r.propose(x, term, &ev)
+			}
+		}
 	}
 	if err != nil {
 		r.mu.Lock()
@@ -84,11 +94,29 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	r.group.Push()
 	select {
 	case p := <-done:
-		return r.complete(x, &ev, p, resp)
+		return r.complete(ctx, x, &ev, p, resp)
 	case <-ctx.Done():
-		go func() { _ = r.complete(x, &ev, <-done, &wire.CommitResponse{}) }()
+		go func() {
+			ctx, cancel := r.life()
+			defer cancel()
+			_ = r.complete(ctx, x, &ev, <-done, &wire.CommitResponse{})
+		}()
 		return base.Errorf(base.CodeAmbiguous, "group %v: %v while transaction %v was being logged; it may still commit", r.id, context.Cause(ctx), x.id)
 	}
+}
+
+// errNotBegun: the timestamp that would be assigned may lie below that of a commit acknowledged before the
+// transaction began. Nothing was done.
+var errNotBegun = base.Errorf(base.CodeUnavailable, "the clock mode has changed: retry")
+
+// begin makes the commit lie above everything acknowledged before it, where the clock alone does not.
+func (r *Replica) begin(ctx context.Context, q *wire.CommitRequest) error {
+	ts, err := r.clock.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	q.MinTs, q.Begun = max(q.MinTs, uint64(ts)), true
+	return nil
 }
 
 func (r *Replica) checkWrites(q *wire.CommitRequest) error {
@@ -127,8 +155,12 @@ type evaluation struct {
 	handover []base.Span
 	since    base.Timestamp // commit above this (C2)
 	foreign  []*wire.Foreign
-	counted  bool // the policy has been told
+	need     []*wire.GroupIndex // to be applied here before what was found counts
+	counted  bool               // the policy has been told
+	moves    uint32             // rows that it then set off
+	own      []seenKey          // for Config.Serves: the keys written
 
+	term   uint64
 	ts, hi base.Timestamp
 }
 
@@ -146,6 +178,12 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 	for {
 		// The view is newer than every lock held, so what it says stays true until they are released.
 		gaps, soft, err := e.look(x)
+		if len(e.need) > 0 {
+			if err := e.r.waitVector(ctx, e.need); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -179,7 +217,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 	var rd *store.Reader // opened when first needed
 	view := func() *store.Reader {
 		if rd == nil {
-			rd = r.store.NewReader()
+			rd = r.store.NewPointReader()
 		}
 		return rd
 	}
@@ -188,7 +226,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			rd.Close()
 		}
 	}()
-	e.writes, e.foreign, e.handover, e.since = e.q.Writes[:0:0], nil, nil, 0
+	e.writes, e.foreign, e.need, e.handover, e.since, e.own = e.q.Writes[:0:0], nil, nil, nil, 0, nil
 	var exists base.Key
 	var movers []*wire.Write // as handover: whose gaps those are, if they can be left out
 	for _, w := range e.q.Writes {
@@ -208,7 +246,13 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			e.foreign = append(e.foreign, p.foreign(w.Key))
 			continue
 		}
+		if !p.found {
+			e.need = append(e.need, r.missing(p.writer)...)
+		}
 		e.since = max(e.since, p.since)
+		if r.cfg.Serves != nil {
+			e.own = append(e.own, seenKey{key: w.Key, place: p})
+		}
 		there := p.found && !p.v.Tombstone
 		if w.Kind == wire.WriteKind_INSERT && there && exists == nil {
 			exists = w.Key
@@ -324,7 +368,11 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 	// A delete of an absent key logs nothing, but its transaction is a writer all
 	// the same: its timestamp must not lie before it began.
 	if len(q.Writes) > 0 || !q.Prepare {
-		now := r.clock.Now()
+		now, whole := r.clock.Assign()
+		if !whole && !q.Begun {
+			r.mu.Unlock()
+			return nil, errNotBegun
+		}
 		if r.cfg.QuorumDelay != nil {
 			now = now.Add(r.cfg.QuorumDelay(r.id))
 		}
@@ -381,6 +429,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		}
 		done <- p
 	})
+	r.clock.Settling(e.ts)
 	return done, nil
 }
 
@@ -396,7 +445,7 @@ func NoteCost(ctx context.Context, resp *wire.CommitResponse) {
 
 // complete ends a proposal: it releases a committed transaction once true time
 // has passed its timestamp (commit wait, I5), and keeps a prepared one.
-func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.CommitResponse) error {
+func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p proposed, resp *wire.CommitResponse) error {
 	switch {
 	case p.err != nil && base.CodeOf(p.err) == base.CodeAmbiguous:
 		// The leadership is lost, and with it all that is known of x here.
@@ -421,22 +470,34 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		}
 		r.leave(x)
 		r.mu.Unlock()
+		// The trip to the oracle began with the proposal: the coordinator need not make it once more.
+		if m, _ := r.clock.Mode(); m != clock.GClock && m != clock.None && len(x.keys) > 0 {
+			_ = r.commitWait(ctx, e.ts)
+			resp.Oracle = uint64(r.clock.Known())
+		}
 	default:
-		if err := r.waitPast(context.Background(), e.ts); err != nil {
-			return err
+		r.served(WriteService, e.term, e.ts, e.own)
+		defer e.untaken(x, resp)
+		r.mu.Lock()
+		x.index = p.index
+		r.mu.Unlock()
+		if err := r.commitWait(ctx, e.ts); err != nil {
+			go r.settleLate(x, e.ts)
+			return base.Errorf(base.CodeAmbiguous, "group %v: transaction %v is logged at %s, but nobody may be told yet: %v", r.id, x.id, e.ts, err)
 		}
 		resp.Index = p.index
-		for _, w := range e.writes {
-			if w.Move != 0 {
-				resp.Moved = append(resp.Moved, w.Key)
-			}
-		}
 		r.mu.Lock()
 		r.release(x, false)
 		r.mu.Unlock()
 	}
+	for _, w := range e.writes {
+		if w.Move != 0 {
+			resp.Moved = append(resp.Moved, w.Key)
+		}
+	}
+	resp.Moves = e.moves
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
-	resp.Hops = uint32(r.group.Hops())
+	resp.Hops = uint32(max(r.group.Hops(), r.clock.Hops()))
 	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {
 		for _, w := range e.writes {
 			resp.Bytes += uint32(w.SizeVT() + 3)
@@ -444,6 +505,17 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		resp.Bytes += entryOverhead
 	}
 	return nil
+}
+
+// settleLate ends a commit whose client no longer waits.
+func (r *Replica) settleLate(x *txnState, ts base.Timestamp) {
+	ctx, cancel := r.life()
+	defer cancel()
+	if r.commitWait(ctx, ts) == nil {
+		r.mu.Lock()
+		r.release(x, false)
+		r.mu.Unlock()
+	}
 }
 
 // unpend takes back that x was proposed, because it certainly was not; mu is held.

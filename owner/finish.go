@@ -32,6 +32,12 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 	x := r.txns[id]
 	if !q.Prepared {
 		defer r.mu.Unlock()
+		if q.MinTs != 0 {
+			if err := r.clock.Observe(base.Timestamp(q.MinTs)); err != nil {
+				return err
+			}
+			r.lead.floor = max(r.lead.floor, min(base.Timestamp(q.MinTs), r.lead.leaseEnd.Prev()))
+		}
 		if x == nil {
 			if len(r.finished) < maxFinished {
 				r.finished[id] = r.clock.Latest()
@@ -78,7 +84,11 @@ func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit
 	}, func(out outcome) {
 		// Whether or not somebody still waits for the answer: the decision is in the log.
 		if out.state == wire.TxnState_COMMITTED {
-			_ = r.waitPast(context.Background(), out.ts)
+			ctx, cancel := r.life()
+			defer cancel()
+			if r.commitWait(ctx, out.ts) != nil {
+				return // the replica was closed
+			}
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -78,13 +78,39 @@ func (r *Replica) writeSpans(rd *store.Reader, w *wire.Write) (base.Span, error)
 
 // handsOver reports whether a labelled write gives its key to another group.
 func (r *Replica) handsOver(w *wire.Write) bool {
-	return w.Kind != wire.WriteKind_DELETE && homeGroup(w.Key, base.Label(w.Label)) != r.id
+	return homeGroup(w.Key, base.Label(w.Label)) != r.id
 }
 
 // ownsSection reports whether all keys of key's section are this group's for good: an index keyed by
 // home has a section for each home, and all labels in it name that one.
 func (r *Replica) ownsSection(key base.Key) bool {
 	return key.Shard() != base.MetaShard && key.Index()&base.ByHome != 0 && len(key) > base.IndexPrefixLen && key.DefaultOwner() == r.id
+}
+
+// missing is what this node must still apply before the group may act as the owner of a gap that the entry w of another
+// group's log gave it (C3): all that group's log names, because keys whose homes are elsewhere may lie in what looks
+// like a gap here. No replica's mu is held.
+func (r *Replica) missing(w base.GroupIndex) (need []*wire.GroupIndex) {
+	if w.Index == 0 || w.Region == 0 || w.Region == r.region || r.vouched[w.Region].Load() >= w.Index {
+		return nil
+	}
+	all := r.set.siblings(r.shard)
+	sib := all[w.Region]
+	if sib == nil {
+		return nil
+	}
+	sib.mu.Lock()
+	join, at := sib.rep.join, sib.applied.Load()
+	sib.mu.Unlock()
+	for i, o := range all {
+		if o != nil && o != r && o != sib && o.applied.Load() < join[i] {
+			need = append(need, &wire.GroupIndex{Region: uint32(i), Index: join[i]})
+		}
+	}
+	if need == nil && at >= w.Index {
+		r.vouched[w.Region].Store(at)
+	}
+	return need
 }
 
 // maxSeen bounds what a transaction remembers of the keys it has locked.

@@ -58,6 +58,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindFinish, s.handleFinish)
 	t.Handle(wire.KindResolve, s.handleResolve)
 	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
+	t.Handle(wire.KindOracle, s.handleOracle)
 	return s
 }
 
@@ -154,6 +155,19 @@ func (s *Set) Closed(shard base.ShardID) base.Timestamp {
 		}
 	}
 	return c
+}
+
+// CloseNow is EnsureClosed where that takes no wait; false if it does.
+func (s *Set) CloseNow(shard base.ShardID, ts base.Timestamp) bool {
+	if !s.Holds(shard) {
+		return false
+	}
+	for _, r := range s.siblings(shard) {
+		if r != nil && !r.closeNow(ts) {
+			return false
+		}
+	}
+	return true
 }
 
 // EnsureClosed waits until Closed(shard) is at least ts.
@@ -410,7 +424,7 @@ func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
 	if !s.Holds(shard) {
 		return 0, false
 	}
-	rd := s.cfg.Store.NewReader()
+	rd := s.cfg.Store.NewPointReader()
 	defer rd.Close()
 	p, err := locate(rd, key)
 	return p.owner, err == nil

@@ -31,26 +31,53 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.built = true
 		s.writes = writes(ctx, n)
 	}
+	if p := s.ahead; p != nil && p.node == n {
+		s.ahead = nil
+		return b.readAhead(ctx, s, p, row)
+	}
+	if o := s.outer; o != nil && o.Node == n {
+		s.outer = nil
+		return o.BuildRowIter(ctx, b.base.ExecBuilder, row)
+	}
 	switch n := n.(type) {
 	case *plan.JoinNode:
 		return b.join(ctx, n, row)
+	case *plan.Project:
+		if !s.writes || s.stable {
+			return b.subqueries(ctx, n, n.Projections, row)
+		}
+	case *plan.Filter:
+		if !s.writes || s.stable {
+			return b.subqueries(ctx, n, []sql.Expression{n.Expression}, row)
+		}
+	case *plan.UpdateSource:
+		if s.stable {
+			// The engine wants to see the table below it as it is.
+			if inner := correlated(ctx, n.UpdateExprs.AllExpressions()); len(inner) > 0 {
+				s.outer = &outerNode{Node: n.Child, inner: inner}
+			}
+		}
 	case *plan.InsertInto:
 		b.insert(ctx, s, n)
 		if err := b.g.keyUUIDs(ctx, s, n); err != nil {
 			return nil, err
 		}
+		b.aheadInsert(ctx, s, n)
 	case *plan.Update:
 		s.perRow, s.blind = n.Ignore, false
 		markTargets(s, n.Child)
+		b.aheadUpdate(ctx, s, n)
 	case *plan.DeleteFrom:
 		s.perRow, s.blind = false, false
 		markTargets(s, n.Child)
+		b.aheadDelete(ctx, s, n)
 	case *plan.AddColumn:
 		return b.addColumn(ctx, n)
 	case *plan.CreateForeignKey:
 		if d := sql.ForeignKeyReferentialAction_SetDefault; n.FkDef.OnUpdate == d || n.FkDef.OnDelete == d {
 			return nil, sql.ErrForeignKeySetDefault.New() // before the engine makes an index for it
 		}
+		b.aheadForeignKey(ctx, s, *n.FkDef)
 	case *plan.AlterIndex:
 		b.resolveVirtual(ctx, n.Table)
 	case *plan.Call:

@@ -56,6 +56,8 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		if done, err := f.try(ctx, sent, one); done {
 			return err
 		}
+		ctx, stop := whileThere(ctx, c.Conn)
+		defer stop()
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			f.learn(r)
@@ -79,6 +81,8 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		if done, err := f.try(ctx, sent, one); done {
 			return err
 		}
+		ctx, stop := whileThere(ctx, c.Conn)
+		defer stop()
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			f.learn(r)
@@ -102,6 +106,8 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		if done, err := f.try(ctx, sent, cb); done {
 			return err
 		}
+		ctx, stop := whileThere(ctx, c.Conn)
+		defer stop()
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
 			f.learn(r)
@@ -142,7 +148,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return exec(s, &sent)
 	}
 	start := time.Now()
-	hops, bytes, msgs := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages()
+	hops, bytes, msgs, moves := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages(), s.trace.Moves()
 	wait := retryFirst
 	var err error
 	for {
@@ -184,7 +190,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	}
 	kind := statementKind(query)
 	cost := statementCost{
-		Hops: s.trace.Hops() - hops, Bytes: s.trace.Bytes() - bytes, Messages: s.trace.Messages() - msgs,
+		Hops: s.trace.Hops() - hops, Bytes: s.trace.Bytes() - bytes, Messages: s.trace.Messages() - msgs, Moves: s.trace.Moves() - moves,
 		Elapsed: time.Since(start), Kind: kind,
 	}
 	if !strings.HasPrefix(kind, "show") && !costQuery(query) {

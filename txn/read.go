@@ -21,6 +21,7 @@ type fetch struct {
 	limit    int // rows per request; 0 no limit
 	maxBytes int
 	apart    bool // one request per span (streams to be merged), so that limits count for each
+	quiet    bool // no use of the rows
 
 	got []found
 }
@@ -43,10 +44,17 @@ type piece struct {
 // run asks the guessed owners in parallel and follows what they say about other owners.
 func (f *fetch) run(ctx context.Context, t *Txn) error {
 	f.got = make([]found, len(f.spans))
+	f.quiet = kv.Quiet(ctx)
 	if f.lock == kv.LockNone {
 		if done, err := f.local(ctx, t); done || err != nil {
 			return err
 		}
+	}
+	if f.lock != kv.LockNone && !t.entered && !t.ended {
+		if err := t.db.gate.enter(ctx, t.db.stopc); err != nil {
+			return err
+		}
+		t.entered = true
 	}
 	var todo []piece
 	for i, s := range f.spans {
@@ -60,6 +68,7 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 		todo = nil
 		for _, q := range reqs {
 			if f.lock != kv.LockNone {
+				t.started()
 				t.part(base.GroupID(q.msg.Group))
 			}
 		}
@@ -179,13 +188,17 @@ func (f *fetch) requests(todo []piece) []*request {
 func (q *request) fill(t *Txn, f *fetch) {
 	m := q.msg
 	m.Lock = uint32(f.lock)
+	m.Quiet = f.quiet
 	m.Reverse, m.Limit, m.MaxBytes = f.reverse, uint32(f.limit), uint32(f.maxBytes)
 	if f.lock == kv.LockNone {
-		m.ReadTs = uint64(f.ts)
+		m.ReadTs, m.Oracle = uint64(f.ts), uint64(t.db.clock.Known())
 		m.Region = t.meta.GatewayRegion
 	} else {
 		m.Txn = &t.meta
 		m.LockTerm = t.lockTerm(base.GroupID(m.Group))
+		if m.MinTs = uint64(t.opened()); m.MinTs != 0 {
+			t.part(base.GroupID(m.Group)).told = true
+		}
 	}
 	m.Spans = make([]*wire.Span, len(q.pieces))
 	for i, p := range q.pieces {
@@ -259,6 +272,7 @@ func (t *Txn) read(ctx context.Context, m *wire.ReadRequest) (*wire.ReadResponse
 		}
 		_ = t.db.clock.Observe(base.Timestamp(resp.Now))
 	}
+	obs.TraceOf(ctx).AddMoves(int(resp.Moves))
 	return resp, owner.ErrorOf(resp.Status)
 }
 
@@ -271,6 +285,17 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 		if p := t.findPart(g); resp.Term != 0 {
 			p.term = resp.Term
 			p.asked++
+		}
+	}
+	if len(resp.Along) > 0 {
+		t.remember(resp.Along, g)
+		if t.along == nil {
+			t.along = map[string]*wire.KV{}
+		}
+		for _, r := range resp.Along {
+			if len(t.along) < maxKnown {
+				t.along[string(r.Key)] = r
+			}
 		}
 	}
 	rows, foreign := resp.Rows, resp.Foreign
@@ -344,6 +369,15 @@ func (r *found) order(reverse bool) {
 
 // remember notes keys read under a lock, as present or absent, and who owns them.
 func (t *Txn) remember(rows []*wire.KV, g base.GroupID) {
+	if len(rows) >= minRange && len(t.ranges) < maxRanges && slices.IsSortedFunc(rows, func(a, b *wire.KV) int { return bytes.Compare(a.Key, b.Key) }) &&
+		!slices.ContainsFunc(rows, func(r *wire.KV) bool { return r.Absent }) {
+		keys := make([]base.Key, len(rows))
+		for i, r := range rows {
+			keys[i] = r.Key
+		}
+		t.ranges = append(t.ranges, readRange{keys, g})
+		return
+	}
 	for _, r := range rows {
 		if r.Absent {
 			if len(t.absent) >= maxKnown {
@@ -363,6 +397,33 @@ func (t *Txn) remember(rows []*wire.KV, g base.GroupID) {
 		}
 		t.known[string(r.Key)] = g
 	}
+}
+
+// readRange are rows found by one read of a range, by key, and the group that owns them.
+type readRange struct {
+	keys  []base.Key
+	group base.GroupID
+}
+
+// Ranges of at least minRange rows are remembered as they are, up to maxRanges of them: of most of
+// their rows nobody will ask.
+const (
+	minRange  = 16
+	maxRanges = 32
+)
+
+// present reports whether a key was read under a lock and found, and in which group.
+func (t *Txn) present(key base.Key) (base.GroupID, bool) {
+	if g, ok := t.known[string(key)]; ok {
+		return g, true
+	}
+	for i := range t.ranges {
+		r := &t.ranges[i]
+		if _, ok := slices.BinarySearchFunc(r.keys, key, base.Key.Compare); ok {
+			return r.group, true
+		}
+	}
+	return 0, false
 }
 
 // guess appends the pieces of a span with their likely owners.
@@ -423,11 +484,15 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	f := fetch{lock: lock}
 	meta := fetch{}
 	for i, k := range keys {
-		if w := t.buf.get(k); w != nil && w.kind != wire.WriteKind_MOVE {
+		if w := t.buf.get(k); w.content() {
 			out[i] = w.row(k)
 			continue
 		}
 		out[i].Key = k
+		if r := t.along[string(k)]; r != nil && lock != kv.LockNone {
+			setRow(&out[i], r)
+			continue
+		}
 		if k.Shard() == base.MetaShard && lock != kv.LockExclusive {
 			meta.spans = append(meta.spans, base.PointSpan(k))
 		} else {
@@ -441,8 +506,10 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 		}
 	}
 	for len(f.spans) > 0 {
-		t.snapshot(&f)
-		if err := f.run(ctx, t); err != nil {
+		if err := t.snapshot(ctx, &f); err != nil {
+			return nil, t.failed(err)
+		}
+		if err := f.runAhead(ctx, t); err != nil {
 			return nil, t.failed(err)
 		}
 		// Answers are bounded: what did not fit is asked again.
@@ -505,12 +572,17 @@ func (t *Txn) checkLock(lock kv.LockMode) error {
 }
 
 // snapshot fixes the timestamp of LockNone reads at the first one.
-func (t *Txn) snapshot(f *fetch) {
+func (t *Txn) snapshot(ctx context.Context, f *fetch) error {
 	if f.lock != kv.LockNone {
-		return
+		return nil
 	}
 	if t.readTS == 0 || t.stale {
-		t.readTS, t.stale = t.db.clock.Now(), false
+		ts, err := t.now(ctx)
+		if err != nil {
+			return err
+		}
+		t.readTS, t.stale = ts, false
 	}
 	f.ts = t.readTS
+	return nil
 }

@@ -18,11 +18,14 @@ const (
 	KindSnapshot
 	KindAsk
 	KindForward
+	KindOracle
+	KindCollective
+	KindCollectiveWant
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

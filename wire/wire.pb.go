@@ -26,6 +26,8 @@ const (
 )
 
 // A MOVE changes nothing but the home of a row that is there, or its pin; it is logged with the value found.
+// FENCE makes its home region the owner of the gap from an absent key on. Where that changes the owner it is logged as the
+// DELETE that it is to all replicas: a tombstone with a label.
 type WriteKind int32
 
 const (
@@ -33,6 +35,7 @@ const (
 	WriteKind_INSERT WriteKind = 1
 	WriteKind_DELETE WriteKind = 2
 	WriteKind_MOVE   WriteKind = 3
+	WriteKind_FENCE  WriteKind = 4
 )
 
 // Enum value maps for WriteKind.
@@ -42,12 +45,14 @@ var (
 		1: "INSERT",
 		2: "DELETE",
 		3: "MOVE",
+		4: "FENCE",
 	}
 	WriteKind_value = map[string]int32{
 		"PUT":    0,
 		"INSERT": 1,
 		"DELETE": 2,
 		"MOVE":   3,
+		"FENCE":  4,
 	}
 )
 
@@ -598,6 +603,8 @@ type ReadRequest struct {
 	Need          []*GroupIndex          `protobuf:"bytes,10,rep,name=need,proto3" json:"need,omitempty"`                          // applied vector that the answer must include
 	LockTerm      uint64                 `protobuf:"varint,11,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which the transaction's locks in this group were taken; 0 if none
 	Region        uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
+	Oracle        uint64                 `protobuf:"varint,13,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached, as the asker knows
+	Quiet         bool                   `protobuf:"varint,14,opt,name=quiet,proto3" json:"quiet,omitempty"`                       // no use of the rows: the policy of homes is not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -716,6 +723,20 @@ func (x *ReadRequest) GetRegion() uint32 {
 	return 0
 }
 
+func (x *ReadRequest) GetOracle() uint64 {
+	if x != nil {
+		return x.Oracle
+	}
+	return 0
+}
+
+func (x *ReadRequest) GetQuiet() bool {
+	if x != nil {
+		return x.Quiet
+	}
+	return false
+}
+
 type ReadResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Status  *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -728,6 +749,8 @@ type ReadResponse struct {
 	MaxTs         uint64 `protobuf:"varint,7,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"`                // largest commit timestamp among what was read
 	Now           uint64 `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                 // the owner's clock, to be merged into the asker's
 	Hops          uint32 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`                               // WAN hops the owner itself waited for
+	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`                            // rows that it set off to another home
+	Along         []*KV  `protobuf:"bytes,11,rep,name=along,proto3" json:"along,omitempty"`                             // rows that are mostly used with those asked for, locked as well
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -823,6 +846,20 @@ func (x *ReadResponse) GetHops() uint32 {
 		return x.Hops
 	}
 	return 0
+}
+
+func (x *ReadResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+func (x *ReadResponse) GetAlong() []*KV {
+	if x != nil {
+		return x.Along
+	}
+	return nil
 }
 
 type Write struct {
@@ -957,6 +994,7 @@ type CommitRequest struct {
 	Participants  []uint32               `protobuf:"varint,7,rep,packed,name=participants,proto3" json:"participants,omitempty"`  // groups, all of them, with prepare
 	LockTerm      uint64                 `protobuf:"varint,8,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which locks were taken here; 0: none taken yet
 	Need          []*GroupIndex          `protobuf:"bytes,9,rep,name=need,proto3" json:"need,omitempty"`
+	Begun         bool                   `protobuf:"varint,10,opt,name=begun,proto3" json:"begun,omitempty"` // min_ts is at or above every commit acknowledged before the transaction began (Clock.Snapshot)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1054,6 +1092,13 @@ func (x *CommitRequest) GetNeed() []*GroupIndex {
 	return nil
 }
 
+func (x *CommitRequest) GetBegun() bool {
+	if x != nil {
+		return x.Begun
+	}
+	return false
+}
+
 type CommitResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -1066,6 +1111,8 @@ type CommitResponse struct {
 	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`     // keys whose homes it changed
 	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`  // of the log entry that went to other regions
 	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of one
+	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"` // a timestamp that the oracle has reached
+	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`   // rows that it set off to another home, beside those moved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1170,7 +1217,22 @@ func (x *CommitResponse) GetBytes() uint32 {
 	return 0
 }
 
+func (x *CommitResponse) GetOracle() uint64 {
+	if x != nil {
+		return x.Oracle
+	}
+	return 0
+}
+
+func (x *CommitResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
 // Finish ends a transaction in a group: decides a prepared one or releases the locks of one that never prepared.
+// min_ts of a release: whatever is assigned here from now on lies above.
 type FinishRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -1178,6 +1240,7 @@ type FinishRequest struct {
 	Commit        bool                   `protobuf:"varint,3,opt,name=commit,proto3" json:"commit,omitempty"`
 	Ts            uint64                 `protobuf:"varint,4,opt,name=ts,proto3" json:"ts,omitempty"`
 	Prepared      bool                   `protobuf:"varint,5,opt,name=prepared,proto3" json:"prepared,omitempty"`
+	MinTs         uint64                 `protobuf:"varint,6,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1245,6 +1308,13 @@ func (x *FinishRequest) GetPrepared() bool {
 		return x.Prepared
 	}
 	return false
+}
+
+func (x *FinishRequest) GetMinTs() uint64 {
+	if x != nil {
+		return x.MinTs
+	}
+	return 0
 }
 
 type FinishResponse struct {
@@ -1784,10 +1854,14 @@ func (x *Collect) GetBelow() uint64 {
 	return 0
 }
 
+// Lease: the holder may serve until end, and no longer than length after it proposed this. With virtual, end is not
+// a reading of its source: a successor goes by length alone. A length of 0 was logged by a version that knew only end.
 type Lease struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Holder        uint32                 `protobuf:"varint,1,opt,name=holder,proto3" json:"holder,omitempty"`
 	End           uint64                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	LengthNs      uint64                 `protobuf:"varint,3,opt,name=length_ns,json=lengthNs,proto3" json:"length_ns,omitempty"`
+	Virtual       bool                   `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1836,6 +1910,157 @@ func (x *Lease) GetEnd() uint64 {
 	return 0
 }
 
+func (x *Lease) GetLengthNs() uint64 {
+	if x != nil {
+		return x.LengthNs
+	}
+	return 0
+}
+
+func (x *Lease) GetVirtual() bool {
+	if x != nil {
+		return x.Virtual
+	}
+	return false
+}
+
+// ClockOrder is a step of the clock mode (meta group): it counts if epoch is one above that in force.
+type ClockOrder struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mode          uint32                 `protobuf:"varint,1,opt,name=mode,proto3" json:"mode,omitempty"` // clock.Mode
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Target        uint32                 `protobuf:"varint,3,opt,name=target,proto3" json:"target,omitempty"` // the mode that the steps lead to
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	AtNs          uint64                 `protobuf:"varint,6,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"`       // wall clock of who ordered it, for people
+	TookNs        uint64                 `protobuf:"varint,7,opt,name=took_ns,json=tookNs,proto3" json:"took_ns,omitempty"` // how long the step before took
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockOrder) Reset() {
+	*x = ClockOrder{}
+	mi := &file_wire_wire_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockOrder) ProtoMessage() {}
+
+func (x *ClockOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
+func (*ClockOrder) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ClockOrder) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetTarget() uint32 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ClockOrder) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ClockOrder) GetAtNs() uint64 {
+	if x != nil {
+		return x.AtNs
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetTookNs() uint64 {
+	if x != nil {
+		return x.TookNs
+	}
+	return 0
+}
+
+type ClockOrders struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Orders        []*ClockOrder          `protobuf:"bytes,1,rep,name=orders,proto3" json:"orders,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockOrders) Reset() {
+	*x = ClockOrders{}
+	mi := &file_wire_wire_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockOrders) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockOrders) ProtoMessage() {}
+
+func (x *ClockOrders) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
+func (*ClockOrders) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ClockOrders) GetOrders() []*ClockOrder {
+	if x != nil {
+		return x.Orders
+	}
+	return nil
+}
+
 // Command is one log entry. ts grows along the log of a group for every entry that commits
 // versions; closed never falls. Exactly one of the parts is set, or none (a lease extension or a term's first entry).
 type Command struct {
@@ -1850,13 +2075,14 @@ type Command struct {
 	Refuse        []byte                 `protobuf:"bytes,8,opt,name=refuse,proto3" json:"refuse,omitempty"`
 	Collect       *Collect               `protobuf:"bytes,9,opt,name=collect,proto3" json:"collect,omitempty"`
 	Proposal      uint64                 `protobuf:"varint,10,opt,name=proposal,proto3" json:"proposal,omitempty"` // unique per proposer process: (node << 40 | sequence)
+	Clock         *ClockOrder            `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +2094,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +2107,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -1954,6 +2180,118 @@ func (x *Command) GetProposal() uint64 {
 	return 0
 }
 
+func (x *Command) GetClock() *ClockOrder {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+// Oracle raises the counter of GTM mode above min; the leader of the meta group answers.
+type OracleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Min           uint64                 `protobuf:"varint,2,opt,name=min,proto3" json:"min,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OracleRequest) Reset() {
+	*x = OracleRequest{}
+	mi := &file_wire_wire_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OracleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OracleRequest) ProtoMessage() {}
+
+func (x *OracleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
+func (*OracleRequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *OracleRequest) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *OracleRequest) GetMin() uint64 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+type OracleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Ts            uint64                 `protobuf:"varint,2,opt,name=ts,proto3" json:"ts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OracleResponse) Reset() {
+	*x = OracleResponse{}
+	mi := &file_wire_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OracleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OracleResponse) ProtoMessage() {}
+
+func (x *OracleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
+func (*OracleResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *OracleResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *OracleResponse) GetTs() uint64 {
+	if x != nil {
+		return x.Ts
+	}
+	return 0
+}
+
 // GroupLead is one leader's word on one group: its lease, and that nothing will
 // commit at or below closed that is not at or before index (PROTOCOLS A3).
 type GroupLead struct {
@@ -1972,7 +2310,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2322,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2335,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -2056,13 +2394,14 @@ type Pulse struct {
 	Leads         []*GroupLead           `protobuf:"bytes,8,rep,name=leads,proto3" json:"leads,omitempty"`
 	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"` // statements in flight
 	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"`
+	Clock         *ClockWord             `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2413,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2426,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Pulse) GetNode() uint32 {
@@ -2160,6 +2499,194 @@ func (x *Pulse) GetAppliedLagNs() uint64 {
 	return 0
 }
 
+func (x *Pulse) GetClock() *ClockWord {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+// ClockWord is a node's word on its clock, and, from the leader of the meta group, the order in force.
+type ClockWord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mode          uint32                 `protobuf:"varint,1,opt,name=mode,proto3" json:"mode,omitempty"` // in force at the sender: its acknowledgement
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Earliest      uint64                 `protobuf:"varint,3,opt,name=earliest,proto3" json:"earliest,omitempty"` // bounds of true time when this was sent
+	Latest        uint64                 `protobuf:"varint,4,opt,name=latest,proto3" json:"latest,omitempty"`
+	Seen          uint64                 `protobuf:"varint,5,opt,name=seen,proto3" json:"seen,omitempty"` // at or above all that the sender acknowledged
+	Fenced        bool                   `protobuf:"varint,6,opt,name=fenced,proto3" json:"fenced,omitempty"`
+	Source        string                 `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
+	OrderMode     uint32                 `protobuf:"varint,8,opt,name=order_mode,json=orderMode,proto3" json:"order_mode,omitempty"` // 0: the sender does not lead the meta group under a lease
+	OrderEpoch    uint64                 `protobuf:"varint,9,opt,name=order_epoch,json=orderEpoch,proto3" json:"order_epoch,omitempty"`
+	Oracle        uint64                 `protobuf:"varint,10,opt,name=oracle,proto3" json:"oracle,omitempty"`                              // the oracle has reached it
+	Echo          uint64                 `protobuf:"varint,11,opt,name=echo,proto3" json:"echo,omitempty"`                                  // raw_earliest of the receiver's newest word received here
+	Life          uint64                 `protobuf:"varint,12,opt,name=life,proto3" json:"life,omitempty"`                                  // names the sender's process
+	LimitNs       uint64                 `protobuf:"varint,13,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"`             // with an order: clock.max_bound
+	Unsure        bool                   `protobuf:"varint,14,opt,name=unsure,proto3" json:"unsure,omitempty"`                              // the sender cannot tell whether its clock is wrong or another
+	EchoLife      uint64                 `protobuf:"varint,15,opt,name=echo_life,json=echoLife,proto3" json:"echo_life,omitempty"`          // life of that word
+	RawEarliest   uint64                 `protobuf:"varint,16,opt,name=raw_earliest,json=rawEarliest,proto3" json:"raw_earliest,omitempty"` // the source's own bounds, without what makes good for its having been set
+	RawLatest     uint64                 `protobuf:"varint,17,opt,name=raw_latest,json=rawLatest,proto3" json:"raw_latest,omitempty"`
+	EchoSent      uint64                 `protobuf:"varint,18,opt,name=echo_sent,json=echoSent,proto3" json:"echo_sent,omitempty"` // sent_ns of the pulse with that word
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockWord) Reset() {
+	*x = ClockWord{}
+	mi := &file_wire_wire_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockWord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockWord) ProtoMessage() {}
+
+func (x *ClockWord) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
+func (*ClockWord) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ClockWord) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEarliest() uint64 {
+	if x != nil {
+		return x.Earliest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetLatest() uint64 {
+	if x != nil {
+		return x.Latest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetSeen() uint64 {
+	if x != nil {
+		return x.Seen
+	}
+	return 0
+}
+
+func (x *ClockWord) GetFenced() bool {
+	if x != nil {
+		return x.Fenced
+	}
+	return false
+}
+
+func (x *ClockWord) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ClockWord) GetOrderMode() uint32 {
+	if x != nil {
+		return x.OrderMode
+	}
+	return 0
+}
+
+func (x *ClockWord) GetOrderEpoch() uint64 {
+	if x != nil {
+		return x.OrderEpoch
+	}
+	return 0
+}
+
+func (x *ClockWord) GetOracle() uint64 {
+	if x != nil {
+		return x.Oracle
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEcho() uint64 {
+	if x != nil {
+		return x.Echo
+	}
+	return 0
+}
+
+func (x *ClockWord) GetLife() uint64 {
+	if x != nil {
+		return x.Life
+	}
+	return 0
+}
+
+func (x *ClockWord) GetLimitNs() uint64 {
+	if x != nil {
+		return x.LimitNs
+	}
+	return 0
+}
+
+func (x *ClockWord) GetUnsure() bool {
+	if x != nil {
+		return x.Unsure
+	}
+	return false
+}
+
+func (x *ClockWord) GetEchoLife() uint64 {
+	if x != nil {
+		return x.EchoLife
+	}
+	return 0
+}
+
+func (x *ClockWord) GetRawEarliest() uint64 {
+	if x != nil {
+		return x.RawEarliest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetRawLatest() uint64 {
+	if x != nil {
+		return x.RawLatest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEchoSent() uint64 {
+	if x != nil {
+		return x.EchoSent
+	}
+	return 0
+}
+
 type SnapshotChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -2177,7 +2704,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2716,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2729,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -2279,7 +2806,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2818,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2831,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -2339,7 +2866,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2878,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2891,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -2392,7 +2919,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2931,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2944,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AskRequest) GetName() string {
@@ -2444,7 +2971,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2983,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2996,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -2497,7 +3024,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2509,7 +3036,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2522,7 +3049,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -2551,7 +3078,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +3090,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +3103,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -2615,7 +3142,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +3154,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +3167,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SessionState) GetUser() string {
@@ -2702,7 +3229,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +3241,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +3254,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -2797,7 +3324,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +3336,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +3349,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -2866,13 +3393,14 @@ type ForwardResponse struct {
 	Hops          uint32                 `protobuf:"varint,16,opt,name=hops,proto3" json:"hops,omitempty"`           // WAN hops that the executor waited for
 	Bytes         uint64                 `protobuf:"varint,17,opt,name=bytes,proto3" json:"bytes,omitempty"`         // WAN traffic that it caused
 	Messages      uint64                 `protobuf:"varint,18,opt,name=messages,proto3" json:"messages,omitempty"`
+	Moves         uint64                 `protobuf:"varint,19,opt,name=moves,proto3" json:"moves,omitempty"` // rows that it moved to another home, or set off
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +3412,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +3425,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -3026,6 +3554,560 @@ func (x *ForwardResponse) GetMessages() uint64 {
 	return 0
 }
 
+func (x *ForwardResponse) GetMoves() uint64 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+// CollectivePart is one node's contribution to a round, or a slice of it.
+type CollectivePart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Origin        uint32                 `protobuf:"varint,1,opt,name=origin,proto3" json:"origin,omitempty"` // index of the node in its communicator
+	Slice         uint32                 `protobuf:"varint,2,opt,name=slice,proto3" json:"slice,omitempty"`   // of slices; 0 of 1 is everything
+	Slices        uint32                 `protobuf:"varint,3,opt,name=slices,proto3" json:"slices,omitempty"`
+	Dest          uint32                 `protobuf:"varint,4,opt,name=dest,proto3" json:"dest,omitempty"` // index + 1 of the only receiver; 0: everybody
+	Body          []byte                 `protobuf:"bytes,5,opt,name=body,proto3" json:"body,omitempty"`
+	Filtered      bool                   `protobuf:"varint,6,opt,name=filtered,proto3" json:"filtered,omitempty"`  // an aggregator left out what others made void
+	Needs         []uint32               `protobuf:"varint,7,rep,packed,name=needs,proto3" json:"needs,omitempty"` // the nodes whose contributions did so
+	Set           []uint32               `protobuf:"varint,8,rep,packed,name=set,proto3" json:"set,omitempty"`     // a reduced value: all nodes that it holds
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectivePart) Reset() {
+	*x = CollectivePart{}
+	mi := &file_wire_wire_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectivePart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectivePart) ProtoMessage() {}
+
+func (x *CollectivePart) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
+func (*CollectivePart) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *CollectivePart) GetOrigin() uint32 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetSlice() uint32 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetSlices() uint32 {
+	if x != nil {
+		return x.Slices
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetDest() uint32 {
+	if x != nil {
+		return x.Dest
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *CollectivePart) GetFiltered() bool {
+	if x != nil {
+		return x.Filtered
+	}
+	return false
+}
+
+func (x *CollectivePart) GetNeeds() []uint32 {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+func (x *CollectivePart) GetSet() []uint32 {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+// CollectiveMsg is what nodes of one communicator send in a round.
+type CollectiveMsg struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Comm          uint32                 `protobuf:"varint,1,opt,name=comm,proto3" json:"comm,omitempty"`
+	Round         uint64                 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
+	Op            uint32                 `protobuf:"varint,3,opt,name=op,proto3" json:"op,omitempty"`
+	Root          uint32                 `protobuf:"varint,4,opt,name=root,proto3" json:"root,omitempty"` // index, for gather and broadcast
+	Parts         []*CollectivePart      `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
+	Done          uint64                 `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"` // the sender needs nothing more of rounds up to this one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectiveMsg) Reset() {
+	*x = CollectiveMsg{}
+	mi := &file_wire_wire_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectiveMsg) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectiveMsg) ProtoMessage() {}
+
+func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
+func (*CollectiveMsg) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *CollectiveMsg) GetComm() uint32 {
+	if x != nil {
+		return x.Comm
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetOp() uint32 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetRoot() uint32 {
+	if x != nil {
+		return x.Root
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetParts() []*CollectivePart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *CollectiveMsg) GetDone() uint64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+// CollectiveFrame carries a CollectiveMsg, maybe over relays: route holds the nodes that it has still to reach, the last
+// being the receiver; a relay takes itself off and passes it on.
+type CollectiveFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Route         []uint32               `protobuf:"varint,1,rep,packed,name=route,proto3" json:"route,omitempty"` // node ids
+	From          uint32                 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`          // node id of the first sender
+	Body          []byte                 `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectiveFrame) Reset() {
+	*x = CollectiveFrame{}
+	mi := &file_wire_wire_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectiveFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectiveFrame) ProtoMessage() {}
+
+func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
+func (*CollectiveFrame) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *CollectiveFrame) GetRoute() []uint32 {
+	if x != nil {
+		return x.Route
+	}
+	return nil
+}
+
+func (x *CollectiveFrame) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *CollectiveFrame) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+// CollectiveWant asks for contributions that have not come; the answer is a CollectiveMsg.
+type CollectiveWant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Comm          uint32                 `protobuf:"varint,1,opt,name=comm,proto3" json:"comm,omitempty"`
+	Round         uint64                 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
+	Op            uint32                 `protobuf:"varint,3,opt,name=op,proto3" json:"op,omitempty"`
+	Root          uint32                 `protobuf:"varint,4,opt,name=root,proto3" json:"root,omitempty"`
+	Origins       []uint32               `protobuf:"varint,5,rep,packed,name=origins,proto3" json:"origins,omitempty"`
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`                      // something that the receiver should have sent over relays did not come
+	ForNode       uint32                 `protobuf:"varint,7,opt,name=for_node,json=forNode,proto3" json:"for_node,omitempty"` // index + 1 of the node that wants it, if that is not the one that asks
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectiveWant) Reset() {
+	*x = CollectiveWant{}
+	mi := &file_wire_wire_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectiveWant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectiveWant) ProtoMessage() {}
+
+func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
+func (*CollectiveWant) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *CollectiveWant) GetComm() uint32 {
+	if x != nil {
+		return x.Comm
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetOp() uint32 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetRoot() uint32 {
+	if x != nil {
+		return x.Root
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetOrigins() []uint32 {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+func (x *CollectiveWant) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+func (x *CollectiveWant) GetForNode() uint32 {
+	if x != nil {
+		return x.ForNode
+	}
+	return 0
+}
+
+// EpochWrite is a write of a submitted transaction. value is its place in the batch's values + 1; 0: it has none, or it did not travel.
+type EpochWrite struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         uint32                 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
+	Null          bool                   `protobuf:"varint,3,opt,name=null,proto3" json:"null,omitempty"`
+	Del           bool                   `protobuf:"varint,4,opt,name=del,proto3" json:"del,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochWrite) Reset() {
+	*x = EpochWrite{}
+	mi := &file_wire_wire_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochWrite) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochWrite) ProtoMessage() {}
+
+func (x *EpochWrite) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
+func (*EpochWrite) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *EpochWrite) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *EpochWrite) GetValue() uint32 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *EpochWrite) GetNull() bool {
+	if x != nil {
+		return x.Null
+	}
+	return false
+}
+
+func (x *EpochWrite) GetDel() bool {
+	if x != nil {
+		return x.Del
+	}
+	return false
+}
+
+// EpochTxn is a submitted transaction, or what rule F1 needs of one that has lost.
+type EpochTxn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Priority      uint64                 `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"` // smaller is better; ties by id
+	Reads         [][]byte               `protobuf:"bytes,3,rep,name=reads,proto3" json:"reads,omitempty"`        // keys
+	Ranges        []*Span                `protobuf:"bytes,4,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Writes        []*EpochWrite          `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"` // known to have lost: reads, ranges and values are left out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochTxn) Reset() {
+	*x = EpochTxn{}
+	mi := &file_wire_wire_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochTxn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochTxn) ProtoMessage() {}
+
+func (x *EpochTxn) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
+func (*EpochTxn) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *EpochTxn) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetPriority() uint64 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *EpochTxn) GetReads() [][]byte {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetRanges() []*Span {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetWrites() []*EpochWrite {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+type EpochBatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Txns          []*EpochTxn            `protobuf:"bytes,1,rep,name=txns,proto3" json:"txns,omitempty"`
+	Values        [][]byte               `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochBatch) Reset() {
+	*x = EpochBatch{}
+	mi := &file_wire_wire_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochBatch) ProtoMessage() {}
+
+func (x *EpochBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
+func (*EpochBatch) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *EpochBatch) GetTxns() []*EpochTxn {
+	if x != nil {
+		return x.Txns
+	}
+	return nil
+}
+
+func (x *EpochBatch) GetValues() [][]byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 var File_wire_wire_proto protoreflect.FileDescriptor
 
 const file_wire_wire_proto_rawDesc = "" +
@@ -3060,7 +4142,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\agateway\x18\x03 \x01(\rR\agateway\x12%\n" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
-	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\xe7\x02\n" +
+	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\x95\x03\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -3074,7 +4156,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04need\x18\n" +
 	" \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x1b\n" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
-	"\x06region\x18\f \x01(\rR\x06region\"\x9a\x02\n" +
+	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
+	"\x06oracle\x18\r \x01(\x04R\x06oracle\x12\x14\n" +
+	"\x05quiet\x18\x0e \x01(\bR\x05quiet\"\xd7\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -3085,7 +4169,10 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x15\n" +
 	"\x06max_ts\x18\a \x01(\x04R\x05maxTs\x12\x10\n" +
 	"\x03now\x18\b \x01(\x04R\x03now\x12\x12\n" +
-	"\x04hops\x18\t \x01(\rR\x04hops\"\x81\x02\n" +
+	"\x04hops\x18\t \x01(\rR\x04hops\x12\x14\n" +
+	"\x05moves\x18\n" +
+	" \x01(\rR\x05moves\x12%\n" +
+	"\x05along\x18\v \x03(\v2\x0f.godwit.wire.KVR\x05along\"\x81\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -3097,7 +4184,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03pin\x18\b \x01(\x0e2\x10.godwit.wire.PinR\x03pin\x12\x16\n" +
 	"\x06reason\x18\t \x01(\fR\x06reason\x12\x16\n" +
 	"\x06follow\x18\n" +
-	" \x01(\bR\x06follow\"\xaf\x02\n" +
+	" \x01(\bR\x06follow\"\xc5\x02\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -3107,7 +4194,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\aprepare\x18\x06 \x01(\bR\aprepare\x12\"\n" +
 	"\fparticipants\x18\a \x03(\rR\fparticipants\x12\x1b\n" +
 	"\tlock_term\x18\b \x01(\x04R\blockTerm\x12+\n" +
-	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\"\x8d\x02\n" +
+	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x14\n" +
+	"\x05begun\x18\n" +
+	" \x01(\bR\x05begun\"\xbb\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -3119,13 +4208,16 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05moved\x18\b \x03(\fR\x05moved\x12\x16\n" +
 	"\x06copies\x18\t \x01(\rR\x06copies\x12\x14\n" +
 	"\x05bytes\x18\n" +
-	" \x01(\rR\x05bytes\"{\n" +
+	" \x01(\rR\x05bytes\x12\x16\n" +
+	"\x06oracle\x18\v \x01(\x04R\x06oracle\x12\x14\n" +
+	"\x05moves\x18\f \x01(\rR\x05moves\"\x92\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\bR\x06commit\x12\x0e\n" +
 	"\x02ts\x18\x04 \x01(\x04R\x02ts\x12\x1a\n" +
-	"\bprepared\x18\x05 \x01(\bR\bprepared\"Q\n" +
+	"\bprepared\x18\x05 \x01(\bR\bprepared\x12\x15\n" +
+	"\x06min_ts\x18\x06 \x01(\x04R\x05minTs\"Q\n" +
 	"\x0eFinishResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
 	"\x04hops\x18\x02 \x01(\rR\x04hops\"8\n" +
@@ -3160,10 +4252,23 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06writes\x18\x02 \x03(\v2\x12.godwit.wire.WriteR\x06writes\"3\n" +
 	"\aCollect\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\fR\x04keys\x12\x14\n" +
-	"\x05below\x18\x02 \x01(\x04R\x05below\"1\n" +
+	"\x05below\x18\x02 \x01(\x04R\x05below\"h\n" +
 	"\x05Lease\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\rR\x06holder\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\x04R\x03end\"\xfa\x02\n" +
+	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1b\n" +
+	"\tlength_ns\x18\x03 \x01(\x04R\blengthNs\x12\x18\n" +
+	"\avirtual\x18\x04 \x01(\bR\avirtual\"\xa4\x01\n" +
+	"\n" +
+	"ClockOrder\x12\x12\n" +
+	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06target\x18\x03 \x01(\rR\x06target\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\x12\x13\n" +
+	"\x05at_ns\x18\x06 \x01(\x04R\x04atNs\x12\x17\n" +
+	"\atook_ns\x18\a \x01(\x04R\x06tookNs\">\n" +
+	"\vClockOrders\x12/\n" +
+	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\xa9\x03\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02ts\x18\x01 \x01(\x04R\x02ts\x12\x16\n" +
 	"\x06closed\x18\x02 \x01(\x04R\x06closed\x12(\n" +
@@ -3175,14 +4280,21 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06refuse\x18\b \x01(\fR\x06refuse\x12.\n" +
 	"\acollect\x18\t \x01(\v2\x14.godwit.wire.CollectR\acollect\x12\x1a\n" +
 	"\bproposal\x18\n" +
-	" \x01(\x04R\bproposal\"\x9a\x01\n" +
+	" \x01(\x04R\bproposal\x12-\n" +
+	"\x05clock\x18\v \x01(\v2\x17.godwit.wire.ClockOrderR\x05clock\"7\n" +
+	"\rOracleRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
+	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
+	"\x0eOracleResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
+	"\x02ts\x18\x02 \x01(\x04R\x02ts\"\x9a\x01\n" +
 	"\tGroupLead\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
-	"\asettled\x18\x06 \x01(\x04R\asettled\"\x99\x02\n" +
+	"\asettled\x18\x06 \x01(\x04R\asettled\"\xc7\x02\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -3194,7 +4306,31 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05leads\x18\b \x03(\v2\x16.godwit.wire.GroupLeadR\x05leads\x12\x12\n" +
 	"\x04load\x18\t \x01(\rR\x04load\x12$\n" +
 	"\x0eapplied_lag_ns\x18\n" +
-	" \x01(\x04R\fappliedLagNs\"\xd0\x01\n" +
+	" \x01(\x04R\fappliedLagNs\x12,\n" +
+	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\"\xdc\x03\n" +
+	"\tClockWord\x12\x12\n" +
+	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
+	"\bearliest\x18\x03 \x01(\x04R\bearliest\x12\x16\n" +
+	"\x06latest\x18\x04 \x01(\x04R\x06latest\x12\x12\n" +
+	"\x04seen\x18\x05 \x01(\x04R\x04seen\x12\x16\n" +
+	"\x06fenced\x18\x06 \x01(\bR\x06fenced\x12\x16\n" +
+	"\x06source\x18\a \x01(\tR\x06source\x12\x1d\n" +
+	"\n" +
+	"order_mode\x18\b \x01(\rR\torderMode\x12\x1f\n" +
+	"\vorder_epoch\x18\t \x01(\x04R\n" +
+	"orderEpoch\x12\x16\n" +
+	"\x06oracle\x18\n" +
+	" \x01(\x04R\x06oracle\x12\x12\n" +
+	"\x04echo\x18\v \x01(\x04R\x04echo\x12\x12\n" +
+	"\x04life\x18\f \x01(\x04R\x04life\x12\x19\n" +
+	"\blimit_ns\x18\r \x01(\x04R\alimitNs\x12\x16\n" +
+	"\x06unsure\x18\x0e \x01(\bR\x06unsure\x12\x1b\n" +
+	"\techo_life\x18\x0f \x01(\x04R\bechoLife\x12!\n" +
+	"\fraw_earliest\x18\x10 \x01(\x04R\vrawEarliest\x12\x1d\n" +
+	"\n" +
+	"raw_latest\x18\x11 \x01(\x04R\trawLatest\x12\x1b\n" +
+	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\"\xd0\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
@@ -3246,7 +4382,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eForwardWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xff\x03\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x95\x04\n" +
 	"\x0fForwardResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\rR\x05error\x12\x14\n" +
@@ -3266,14 +4402,61 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
-	"\bmessages\x18\x12 \x01(\x04R\bmessages*6\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages\x12\x14\n" +
+	"\x05moves\x18\x13 \x01(\x04R\x05moves\"\xc2\x01\n" +
+	"\x0eCollectivePart\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\rR\x06origin\x12\x14\n" +
+	"\x05slice\x18\x02 \x01(\rR\x05slice\x12\x16\n" +
+	"\x06slices\x18\x03 \x01(\rR\x06slices\x12\x12\n" +
+	"\x04dest\x18\x04 \x01(\rR\x04dest\x12\x12\n" +
+	"\x04body\x18\x05 \x01(\fR\x04body\x12\x1a\n" +
+	"\bfiltered\x18\x06 \x01(\bR\bfiltered\x12\x14\n" +
+	"\x05needs\x18\a \x03(\rR\x05needs\x12\x10\n" +
+	"\x03set\x18\b \x03(\rR\x03set\"\xa4\x01\n" +
+	"\rCollectiveMsg\x12\x12\n" +
+	"\x04comm\x18\x01 \x01(\rR\x04comm\x12\x14\n" +
+	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x0e\n" +
+	"\x02op\x18\x03 \x01(\rR\x02op\x12\x12\n" +
+	"\x04root\x18\x04 \x01(\rR\x04root\x121\n" +
+	"\x05parts\x18\x05 \x03(\v2\x1b.godwit.wire.CollectivePartR\x05parts\x12\x12\n" +
+	"\x04done\x18\x06 \x01(\x04R\x04done\"O\n" +
+	"\x0fCollectiveFrame\x12\x14\n" +
+	"\x05route\x18\x01 \x03(\rR\x05route\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\rR\x04from\x12\x12\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"\xa7\x01\n" +
+	"\x0eCollectiveWant\x12\x12\n" +
+	"\x04comm\x18\x01 \x01(\rR\x04comm\x12\x14\n" +
+	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x0e\n" +
+	"\x02op\x18\x03 \x01(\rR\x02op\x12\x12\n" +
+	"\x04root\x18\x04 \x01(\rR\x04root\x12\x18\n" +
+	"\aorigins\x18\x05 \x03(\rR\aorigins\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\x12\x19\n" +
+	"\bfor_node\x18\a \x01(\rR\aforNode\"Z\n" +
+	"\n" +
+	"EpochWrite\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value\x12\x12\n" +
+	"\x04null\x18\x03 \x01(\bR\x04null\x12\x10\n" +
+	"\x03del\x18\x04 \x01(\bR\x03del\"\xbc\x01\n" +
+	"\bEpochTxn\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\x04R\bpriority\x12\x14\n" +
+	"\x05reads\x18\x03 \x03(\fR\x05reads\x12)\n" +
+	"\x06ranges\x18\x04 \x03(\v2\x11.godwit.wire.SpanR\x06ranges\x12/\n" +
+	"\x06writes\x18\x05 \x03(\v2\x17.godwit.wire.EpochWriteR\x06writes\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\"O\n" +
+	"\n" +
+	"EpochBatch\x12)\n" +
+	"\x04txns\x18\x01 \x03(\v2\x15.godwit.wire.EpochTxnR\x04txns\x12\x16\n" +
+	"\x06values\x18\x02 \x03(\fR\x06values*A\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
 	"\x06INSERT\x10\x01\x12\n" +
 	"\n" +
 	"\x06DELETE\x10\x02\x12\b\n" +
-	"\x04MOVE\x10\x03*#\n" +
+	"\x04MOVE\x10\x03\x12\t\n" +
+	"\x05FENCE\x10\x04*#\n" +
 	"\x03Pin\x12\b\n" +
 	"\x04KEEP\x10\x00\x12\a\n" +
 	"\x03PIN\x10\x01\x12\t\n" +
@@ -3297,7 +4480,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -3324,20 +4507,32 @@ var file_wire_wire_proto_goTypes = []any{
 	(*TxnCommit)(nil),            // 22: godwit.wire.TxnCommit
 	(*Collect)(nil),              // 23: godwit.wire.Collect
 	(*Lease)(nil),                // 24: godwit.wire.Lease
-	(*Command)(nil),              // 25: godwit.wire.Command
-	(*GroupLead)(nil),            // 26: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 27: godwit.wire.Pulse
-	(*SnapshotChunk)(nil),        // 28: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 29: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 30: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 31: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 32: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 33: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 34: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 35: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 36: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 37: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 38: godwit.wire.ForwardResponse
+	(*ClockOrder)(nil),           // 25: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 26: godwit.wire.ClockOrders
+	(*Command)(nil),              // 27: godwit.wire.Command
+	(*OracleRequest)(nil),        // 28: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 29: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 30: godwit.wire.GroupLead
+	(*Pulse)(nil),                // 31: godwit.wire.Pulse
+	(*ClockWord)(nil),            // 32: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 33: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 34: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 35: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 36: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 37: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 38: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 39: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 40: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 41: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 42: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 43: godwit.wire.ForwardResponse
+	(*CollectivePart)(nil),       // 44: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 45: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 46: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 47: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 48: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 49: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 50: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -3348,37 +4543,46 @@ var file_wire_wire_proto_depIdxs = []int32{
 	7,  // 5: godwit.wire.ReadResponse.status:type_name -> godwit.wire.Status
 	5,  // 6: godwit.wire.ReadResponse.rows:type_name -> godwit.wire.KV
 	6,  // 7: godwit.wire.ReadResponse.foreign:type_name -> godwit.wire.Foreign
-	0,  // 8: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
-	1,  // 9: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
-	8,  // 10: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
-	11, // 11: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
-	3,  // 12: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
-	7,  // 13: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
-	6,  // 14: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	7,  // 15: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
-	7,  // 16: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
-	2,  // 17: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	7,  // 18: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	11, // 19: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	11, // 20: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	24, // 21: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 22: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	22, // 23: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	20, // 24: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	21, // 25: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	23, // 26: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	26, // 27: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	7,  // 28: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 29: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	34, // 30: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	33, // 31: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 32: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	37, // 33: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	5,  // 8: godwit.wire.ReadResponse.along:type_name -> godwit.wire.KV
+	0,  // 9: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
+	1,  // 10: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
+	8,  // 11: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
+	11, // 12: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
+	3,  // 13: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
+	7,  // 14: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
+	6,  // 15: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
+	7,  // 16: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
+	7,  // 17: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
+	2,  // 18: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
+	7,  // 19: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	11, // 20: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	11, // 21: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	25, // 22: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	24, // 23: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 24: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	22, // 25: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	20, // 26: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	21, // 27: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	23, // 28: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	25, // 29: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	7,  // 30: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	30, // 31: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	32, // 32: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	7,  // 33: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 34: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	39, // 35: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	38, // 36: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 37: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	42, // 38: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	44, // 39: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 40: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	48, // 41: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	49, // 42: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -3392,7 +4596,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   36,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
