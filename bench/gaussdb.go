@@ -15,7 +15,6 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/home"
-	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/txn"
@@ -393,15 +392,13 @@ func (b *gaussdb) staleness(ctx context.Context, per int) error {
 		}
 		s := b.gclock.work(ctx, b.rows.terminals(per, b.rows.next))
 		// Owners learn how long their commits take.
-		wait := pause(ctx, pick(b.Params, time.Second, 3*time.Second))
-		stop, cancel := context.WithTimeout(ctx, 2*b.run)
-		ages := make([][]time.Duration, mallRegions)
+		wait := pause(ctx, pick(b.Params, 500*time.Millisecond, 2*time.Second))
+		ages := make([]Staleness, mallRegions)
 		strong := make([]outcomes, mallRegions)
 		err := each(mallRegions, func(region int) (err error) {
-			ages[region], strong[region], err = b.watch(ctx, stop, region)
+			ages[region], strong[region], err = b.watch(ctx, region)
 			return err
 		})
-		cancel()
 		_, failed := s.end()
 		if err := errors.Join(wait, err, failed); err != nil {
 			return err
@@ -409,14 +406,13 @@ func (b *gaussdb) staleness(ctx context.Context, per int) error {
 		for region := range mallRegions {
 			far := slices.Max(at.oneWay[region])
 			x, a, st := fmt.Sprintf("%s, %s", at.name, b.matrix.Names[region]), ages[region], strong[region]
-			if len(a) == 0 || len(st) == 0 {
+			if a.Reads == 0 || len(st) == 0 {
 				return fmt.Errorf("no read in region %d was made at the consistency point", region+1)
 			}
-			slices.Sort(a)
 			trips := func(d time.Duration) float64 { return float64(d) / float64(far) }
 			goal := fmt.Sprintf("staleness (goal %.2f: 1 and a heartbeat)", 1+trips(heartbeat))
-			b.emit("staleness", "reads at the consistency point", x, "median "+goal, "one-way delays", Lower, trips(a[len(a)/2]), nil, nil)
-			b.emit("staleness", "reads at the consistency point", x, "p99 "+goal, "one-way delays", Lower, trips(a[len(a)*99/100]), nil, nil)
+			b.emit("staleness", "reads at the consistency point", x, "median "+goal, "one-way delays", Lower, trips(a.Median), nil, nil)
+			b.emit("staleness", "reads at the consistency point", x, "p99 "+goal, "one-way delays", Lower, trips(a.P99), nil, nil)
 			b.emit("staleness", "strong reads of all regions", x, "median latency", "one-way delays", Lower, st.ms(.5)/1e3/far.Seconds(), nil, nil)
 			b.emit("staleness", "strong reads of all regions", x, "mean round trips", "RTT", Lower, st.meanTrips(), nil, nil)
 		}
@@ -424,38 +420,30 @@ func (b *gaussdb) staleness(ctx context.Context, per int) error {
 	return nil
 }
 
-// watch reads a row of each region, at the consistency point and then strongly, again and again.
-func (b *gaussdb) watch(ctx, stop context.Context, region int) (ages []time.Duration, strong outcomes, err error) {
+// watch reads at the consistency point of a region, and a row of each region strongly, again and again.
+func (b *gaussdb) watch(ctx context.Context, region int) (s Staleness, strong outcomes, err error) {
 	r := rand.New(rand.NewPCG(uint64(region), 3))
-	g := b.gclock
+	stop, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer cancel()
+		s = MeasureStaleness(ctx, b.gclock.Nodes()[region].Cluster(), 2*b.run)
+	})
+	defer wg.Wait()
 	for stop.Err() == nil {
-		var ks []base.Key
-		for w := range mallRegions {
-			ks = append(ks, b.rows.key(mallStock, w*b.rows.per, int64(r.IntN(mallItems))))
-		}
-		for range 4 {
-			if ts, ok := g.Nodes()[region].Cluster().ReadPoint(ctx, 0, time.Second); ok {
-				age := time.Since(ts.Time())
-				if _, err := kv.Run(ctx, g.dbs[region], kv.Options{ReadOnly: true, ReadTS: ts}, func(t kv.Txn) error {
-					_, err := t.Get(ctx, ks, kv.LockNone)
-					return err
-				}); err != nil {
-					return nil, nil, err
-				}
-				ages = append(ages, age)
+		c := newClient(region, 0, func(r *rand.Rand) job {
+			o := op{Kind: opRead}
+			for w := range mallRegions {
+				o.Keys = append(o.Keys, b.rows.key(mallStock, w*b.rows.per, int64(r.IntN(mallItems))))
 			}
-			if err := pause(ctx, 3*time.Millisecond); err != nil {
-				return nil, nil, err
-			}
-		}
-		c := newClient(region, 0, func(*rand.Rand) job { return job{{Kind: opRead, Keys: ks}} })
-		s := &shift{g: g.geo, began: time.Now()}
-		if err := s.one(ctx, c, r); err != nil {
-			return nil, nil, err
+			return job{o}
+		})
+		if err := (&shift{g: b.gclock.geo, began: time.Now()}).one(ctx, c, r); err != nil {
+			return s, nil, err
 		}
 		strong = append(strong, c.done...)
 	}
-	return ages, strong, nil
+	return s, strong, nil
 }
 
 // cities is Figure 6a: the full TPC-C, all of it local, in three cities beside one region.
