@@ -204,6 +204,7 @@ func (r *Replica) release(x *txnState, remember bool) {
 	}
 	delete(r.txns, x.id)
 	delete(r.pending, x)
+	delete(r.slots, x)
 	ev := r.locks.Release(x.id)
 	for _, w := range x.waits {
 		w.finish(r.lost(x))

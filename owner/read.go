@@ -175,10 +175,22 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		}
 		return err
 	}
+	view := base.MaxTimestamp
+	r.mu.Lock()
+	if len(r.slots) > 0 || x.bound.below != 0 {
+		view, err = r.underSlots(ctx, x, term, mode, q.Txn.Crt, spans)
+	}
+	r.mu.Unlock()
+	if err != nil {
+		if base.CodeOf(err) == base.CodeAborted {
+			r.abort(x)
+		}
+		return err
+	}
 	// Ownership is looked up after the wait (C3): whoever had the locks may have given parts away.
 	rd := r.store.NewReader()
 	defer rd.Close()
-	g := r.newGather(rd, q, base.MaxTimestamp, resp)
+	g := r.newGather(rd, q, view, resp)
 	g.keep = mode == lock.Exclusive
 	if q.Limit > 0 {
 		g.only = spans

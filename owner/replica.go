@@ -49,6 +49,8 @@ type Replica struct {
 	locks    *lock.Table
 	txns     map[base.TxnID]*txnState
 	pending  map[*txnState]struct{} // with writes, proposed or prepared, not yet released
+	slots    map[*txnState]struct{} // those of pending that are votes for a slot
+	notices  map[base.TxnID]*notices
 	finished map[base.TxnID]base.Timestamp
 	waiting  int // requests in a bounded wait
 
@@ -72,25 +74,27 @@ type leadership struct {
 
 // txnState is a transaction at its owner.
 type txnState struct {
-	id       base.TxnID
-	age      base.Timestamp
-	policy   lock.Policy
-	voting   bool // a Prepare is being evaluated
-	timeout  time.Duration
-	last     time.Time // last sign of life
-	calls    int       // requests being served; guarded by mu as all below
-	phase    phase
-	ts       base.Timestamp // assigned commit timestamp, or lo of the vote
-	hi       base.Timestamp // upper bound of the vote
-	since    time.Time      // when prepared
-	keys     []base.Key     // of its writes, sorted; set with phase
-	seen     []seenKey      // keys read under its exclusive locks; only appended to
-	handover []base.Span    // gaps that its commit gives to other groups
-	waits    []*lockWait
-	advice   map[string][]byte // reasons of the moves advised to it, by key
-	gone     chan struct{}     // closed when it has ended here; made on demand
-	ended    bool
-	deciding bool
+	id        base.TxnID
+	age       base.Timestamp
+	policy    lock.Policy
+	voting    bool // a Prepare is being evaluated
+	timeout   time.Duration
+	last      time.Time // last sign of life
+	calls     int       // requests being served; guarded by mu as all below
+	phase     phase
+	ts        base.Timestamp // assigned commit timestamp, or lo of the vote
+	hi        base.Timestamp // upper bound of the vote
+	since     time.Time      // when prepared
+	keys      []base.Key     // of its writes, sorted; set with phase
+	seen      []seenKey      // keys read under its exclusive locks; only appended to
+	handover  []base.Span    // gaps that its commit gives to other groups
+	waits     []*lockWait
+	advice    map[string][]byte // reasons of the moves advised to it, by key
+	bound     bound             // slots below which it must commit
+	gone      chan struct{}     // closed when it has ended here; made on demand
+	ended     bool
+	committed bool // set before ended, of a vote
+	deciding  bool
 }
 
 type phase uint8

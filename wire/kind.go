@@ -18,11 +18,12 @@ const (
 	KindSnapshot
 	KindAsk
 	KindForward
+	KindVote
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "vote"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

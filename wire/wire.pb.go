@@ -507,6 +507,7 @@ type TxnMeta struct {
 	GatewayRegion uint32                 `protobuf:"varint,4,opt,name=gateway_region,json=gatewayRegion,proto3" json:"gateway_region,omitempty"`
 	Policy        uint32                 `protobuf:"varint,5,opt,name=policy,proto3" json:"policy,omitempty"` // kv.Policy
 	LockTimeoutNs int64                  `protobuf:"varint,6,opt,name=lock_timeout_ns,json=lockTimeoutNs,proto3" json:"lock_timeout_ns,omitempty"`
+	Crt           bool                   `protobuf:"varint,20,opt,name=crt,proto3" json:"crt,omitempty"` // it holds locks in several regions, and so across the ocean
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -581,6 +582,13 @@ func (x *TxnMeta) GetLockTimeoutNs() int64 {
 		return x.LockTimeoutNs
 	}
 	return 0
+}
+
+func (x *TxnMeta) GetCrt() bool {
+	if x != nil {
+		return x.Crt
+	}
+	return false
 }
 
 // Read is Get (point spans) or Scan, under locks or at a snapshot.
@@ -947,16 +955,21 @@ func (x *Write) GetFollow() bool {
 
 // Commit is a one-round commit (prepare=false, one participant) or a Prepare.
 type CommitRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
-	Txn           *TxnMeta               `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
-	Writes        []*Write               `protobuf:"bytes,3,rep,name=writes,proto3" json:"writes,omitempty"`
-	MinTs         uint64                 `protobuf:"varint,4,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"` // commit above this
-	MaxTs         uint64                 `protobuf:"varint,5,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"` // and below this; 0 is no bound
-	Prepare       bool                   `protobuf:"varint,6,opt,name=prepare,proto3" json:"prepare,omitempty"`
-	Participants  []uint32               `protobuf:"varint,7,rep,packed,name=participants,proto3" json:"participants,omitempty"`  // groups, all of them, with prepare
-	LockTerm      uint64                 `protobuf:"varint,8,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which locks were taken here; 0: none taken yet
-	Need          []*GroupIndex          `protobuf:"bytes,9,rep,name=need,proto3" json:"need,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Group        uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Txn          *TxnMeta               `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
+	Writes       []*Write               `protobuf:"bytes,3,rep,name=writes,proto3" json:"writes,omitempty"`
+	MinTs        uint64                 `protobuf:"varint,4,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"` // commit above this
+	MaxTs        uint64                 `protobuf:"varint,5,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"` // and below this; 0 is no bound
+	Prepare      bool                   `protobuf:"varint,6,opt,name=prepare,proto3" json:"prepare,omitempty"`
+	Participants []uint32               `protobuf:"varint,7,rep,packed,name=participants,proto3" json:"participants,omitempty"`  // groups, all of them, with prepare
+	LockTerm     uint64                 `protobuf:"varint,8,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which locks were taken here; 0: none taken yet
+	Need         []*GroupIndex          `protobuf:"bytes,9,rep,name=need,proto3" json:"need,omitempty"`
+	// slot, with prepare: the commit timestamp that all participants must vote for; 0: each assigns its own.
+	Slot uint64 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`
+	// reads are spans that were read at snapshot without locks and must not have changed since.
+	Snapshot      uint64  `protobuf:"varint,21,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Reads         []*Span `protobuf:"bytes,22,rep,name=reads,proto3" json:"reads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1050,6 +1063,27 @@ func (x *CommitRequest) GetLockTerm() uint64 {
 func (x *CommitRequest) GetNeed() []*GroupIndex {
 	if x != nil {
 		return x.Need
+	}
+	return nil
+}
+
+func (x *CommitRequest) GetSlot() uint64 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *CommitRequest) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+func (x *CommitRequest) GetReads() []*Span {
+	if x != nil {
+		return x.Reads
 	}
 	return nil
 }
@@ -1171,6 +1205,7 @@ func (x *CommitResponse) GetBytes() uint32 {
 }
 
 // Finish ends a transaction in a group: decides a prepared one or releases the locks of one that never prepared.
+// A release may ask that nothing commits here any more at or below close, and that the locks held at the instant at.
 type FinishRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -1178,6 +1213,8 @@ type FinishRequest struct {
 	Commit        bool                   `protobuf:"varint,3,opt,name=commit,proto3" json:"commit,omitempty"`
 	Ts            uint64                 `protobuf:"varint,4,opt,name=ts,proto3" json:"ts,omitempty"`
 	Prepared      bool                   `protobuf:"varint,5,opt,name=prepared,proto3" json:"prepared,omitempty"`
+	Close         uint64                 `protobuf:"varint,20,opt,name=close,proto3" json:"close,omitempty"`
+	At            uint64                 `protobuf:"varint,21,opt,name=at,proto3" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1245,6 +1282,20 @@ func (x *FinishRequest) GetPrepared() bool {
 		return x.Prepared
 	}
 	return false
+}
+
+func (x *FinishRequest) GetClose() uint64 {
+	if x != nil {
+		return x.Close
+	}
+	return 0
+}
+
+func (x *FinishRequest) GetAt() uint64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
 }
 
 type FinishResponse struct {
@@ -1437,6 +1488,76 @@ func (x *ResolveResponse) GetHops() uint32 {
 	return 0
 }
 
+// VoteNotice tells another participant that a vote for a slot is durable, so that the outcome is known everywhere one
+// one-way trip after the last vote.
+type VoteNotice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Txn           []byte                 `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
+	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	Slot          uint64                 `protobuf:"varint,4,opt,name=slot,proto3" json:"slot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VoteNotice) Reset() {
+	*x = VoteNotice{}
+	mi := &file_wire_wire_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VoteNotice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VoteNotice) ProtoMessage() {}
+
+func (x *VoteNotice) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VoteNotice.ProtoReflect.Descriptor instead.
+func (*VoteNotice) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *VoteNotice) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *VoteNotice) GetTxn() []byte {
+	if x != nil {
+		return x.Txn
+	}
+	return nil
+}
+
+func (x *VoteNotice) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *VoteNotice) GetSlot() uint64 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
 // Heartbeat keeps a live transaction's locks at an owner.
 type TxnHeartbeatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1448,7 +1569,7 @@ type TxnHeartbeatRequest struct {
 
 func (x *TxnHeartbeatRequest) Reset() {
 	*x = TxnHeartbeatRequest{}
-	mi := &file_wire_wire_proto_msgTypes[15]
+	mi := &file_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1581,7 @@ func (x *TxnHeartbeatRequest) String() string {
 func (*TxnHeartbeatRequest) ProtoMessage() {}
 
 func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[15]
+	mi := &file_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1594,7 @@ func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TxnHeartbeatRequest) GetTxns() [][]byte {
@@ -1499,7 +1620,7 @@ type TxnHeartbeatResponse struct {
 
 func (x *TxnHeartbeatResponse) Reset() {
 	*x = TxnHeartbeatResponse{}
-	mi := &file_wire_wire_proto_msgTypes[16]
+	mi := &file_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1511,7 +1632,7 @@ func (x *TxnHeartbeatResponse) String() string {
 func (*TxnHeartbeatResponse) ProtoMessage() {}
 
 func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[16]
+	mi := &file_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1524,7 +1645,7 @@ func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TxnHeartbeatResponse) GetStatus() *Status {
@@ -1542,13 +1663,14 @@ type Vote struct {
 	Participants  []uint32               `protobuf:"varint,4,rep,packed,name=participants,proto3" json:"participants,omitempty"`
 	Writes        []*Write               `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
 	GatewayRegion uint32                 `protobuf:"varint,6,opt,name=gateway_region,json=gatewayRegion,proto3" json:"gateway_region,omitempty"`
+	Slot          uint64                 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"` // lo, if the coordinator fixed it; 0: the owner assigned lo
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Vote) Reset() {
 	*x = Vote{}
-	mi := &file_wire_wire_proto_msgTypes[17]
+	mi := &file_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1682,7 @@ func (x *Vote) String() string {
 func (*Vote) ProtoMessage() {}
 
 func (x *Vote) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[17]
+	mi := &file_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1695,7 @@ func (x *Vote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vote.ProtoReflect.Descriptor instead.
 func (*Vote) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Vote) GetTxn() []byte {
@@ -1618,6 +1740,13 @@ func (x *Vote) GetGatewayRegion() uint32 {
 	return 0
 }
 
+func (x *Vote) GetSlot() uint64 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
 type Decide struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
@@ -1629,7 +1758,7 @@ type Decide struct {
 
 func (x *Decide) Reset() {
 	*x = Decide{}
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +1770,7 @@ func (x *Decide) String() string {
 func (*Decide) ProtoMessage() {}
 
 func (x *Decide) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +1783,7 @@ func (x *Decide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decide.ProtoReflect.Descriptor instead.
 func (*Decide) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Decide) GetTxn() []byte {
@@ -1688,7 +1817,7 @@ type TxnCommit struct {
 
 func (x *TxnCommit) Reset() {
 	*x = TxnCommit{}
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +1829,7 @@ func (x *TxnCommit) String() string {
 func (*TxnCommit) ProtoMessage() {}
 
 func (x *TxnCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +1842,7 @@ func (x *TxnCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnCommit.ProtoReflect.Descriptor instead.
 func (*TxnCommit) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TxnCommit) GetTxn() []byte {
@@ -1742,7 +1871,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +1883,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +1896,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Collect) GetKeys() [][]byte {
@@ -1794,7 +1923,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1935,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1948,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Lease) GetHolder() uint32 {
@@ -1856,7 +1985,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +1997,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +2010,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -1972,7 +2101,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2113,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2126,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -2062,7 +2191,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2203,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2216,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Pulse) GetNode() uint32 {
@@ -2177,7 +2306,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2318,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2331,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -2279,7 +2408,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2420,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2433,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -2339,7 +2468,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2480,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2493,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -2392,7 +2521,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2533,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2546,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AskRequest) GetName() string {
@@ -2444,7 +2573,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2585,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2598,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -2497,7 +2626,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2509,7 +2638,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2522,7 +2651,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -2551,7 +2680,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2692,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2705,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -2615,7 +2744,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +2756,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +2769,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SessionState) GetUser() string {
@@ -2702,7 +2831,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +2843,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +2856,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -2797,7 +2926,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +2938,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +2951,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -2872,7 +3001,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +3013,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +3026,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -3053,14 +3182,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x10\n" +
 	"\x03msg\x18\x02 \x01(\tR\x03msg\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\rR\x04node\x12\x10\n" +
-	"\x03key\x18\x04 \x01(\fR\x03key\"\xac\x01\n" +
+	"\x03key\x18\x04 \x01(\fR\x03key\"\xbe\x01\n" +
 	"\aTxnMeta\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x18\n" +
 	"\agateway\x18\x03 \x01(\rR\agateway\x12%\n" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
-	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\xe7\x02\n" +
+	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\x12\x10\n" +
+	"\x03crt\x18\x14 \x01(\bR\x03crt\"\xe7\x02\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -3097,7 +3227,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03pin\x18\b \x01(\x0e2\x10.godwit.wire.PinR\x03pin\x12\x16\n" +
 	"\x06reason\x18\t \x01(\fR\x06reason\x12\x16\n" +
 	"\x06follow\x18\n" +
-	" \x01(\bR\x06follow\"\xaf\x02\n" +
+	" \x01(\bR\x06follow\"\x88\x03\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -3107,7 +3237,10 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\aprepare\x18\x06 \x01(\bR\aprepare\x12\"\n" +
 	"\fparticipants\x18\a \x03(\rR\fparticipants\x12\x1b\n" +
 	"\tlock_term\x18\b \x01(\x04R\blockTerm\x12+\n" +
-	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\"\x8d\x02\n" +
+	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x12\n" +
+	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x1a\n" +
+	"\bsnapshot\x18\x15 \x01(\x04R\bsnapshot\x12'\n" +
+	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\"\x8d\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -3119,13 +3252,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05moved\x18\b \x03(\fR\x05moved\x12\x16\n" +
 	"\x06copies\x18\t \x01(\rR\x06copies\x12\x14\n" +
 	"\x05bytes\x18\n" +
-	" \x01(\rR\x05bytes\"{\n" +
+	" \x01(\rR\x05bytes\"\xa1\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\bR\x06commit\x12\x0e\n" +
 	"\x02ts\x18\x04 \x01(\x04R\x02ts\x12\x1a\n" +
-	"\bprepared\x18\x05 \x01(\bR\bprepared\"Q\n" +
+	"\bprepared\x18\x05 \x01(\bR\bprepared\x12\x14\n" +
+	"\x05close\x18\x14 \x01(\x04R\x05close\x12\x0e\n" +
+	"\x02at\x18\x15 \x01(\x04R\x02at\"Q\n" +
 	"\x0eFinishResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
 	"\x04hops\x18\x02 \x01(\rR\x04hops\"8\n" +
@@ -3138,19 +3273,26 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x02ts\x18\x03 \x01(\x04R\x02ts\x12\x0e\n" +
 	"\x02hi\x18\x04 \x01(\x04R\x02hi\x12\"\n" +
 	"\fparticipants\x18\x05 \x03(\rR\fparticipants\x12\x12\n" +
-	"\x04hops\x18\x06 \x01(\rR\x04hops\"C\n" +
+	"\x04hops\x18\x06 \x01(\rR\x04hops\"\\\n" +
+	"\n" +
+	"VoteNotice\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
+	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x12\n" +
+	"\x04slot\x18\x04 \x01(\x04R\x04slot\"C\n" +
 	"\x13TxnHeartbeatRequest\x12\x12\n" +
 	"\x04txns\x18\x01 \x03(\fR\x04txns\x12\x18\n" +
 	"\agateway\x18\x02 \x01(\rR\agateway\"C\n" +
 	"\x14TxnHeartbeatResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xaf\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xc3\x01\n" +
 	"\x04Vote\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x04R\x02lo\x12\x0e\n" +
 	"\x02hi\x18\x03 \x01(\x04R\x02hi\x12\"\n" +
 	"\fparticipants\x18\x04 \x03(\rR\fparticipants\x12*\n" +
 	"\x06writes\x18\x05 \x03(\v2\x12.godwit.wire.WriteR\x06writes\x12%\n" +
-	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\"B\n" +
+	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\x12\x12\n" +
+	"\x04slot\x18\x14 \x01(\x04R\x04slot\"B\n" +
 	"\x06Decide\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\bR\x06commit\x12\x0e\n" +
@@ -3297,7 +3439,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -3317,27 +3459,28 @@ var file_wire_wire_proto_goTypes = []any{
 	(*FinishResponse)(nil),       // 15: godwit.wire.FinishResponse
 	(*ResolveRequest)(nil),       // 16: godwit.wire.ResolveRequest
 	(*ResolveResponse)(nil),      // 17: godwit.wire.ResolveResponse
-	(*TxnHeartbeatRequest)(nil),  // 18: godwit.wire.TxnHeartbeatRequest
-	(*TxnHeartbeatResponse)(nil), // 19: godwit.wire.TxnHeartbeatResponse
-	(*Vote)(nil),                 // 20: godwit.wire.Vote
-	(*Decide)(nil),               // 21: godwit.wire.Decide
-	(*TxnCommit)(nil),            // 22: godwit.wire.TxnCommit
-	(*Collect)(nil),              // 23: godwit.wire.Collect
-	(*Lease)(nil),                // 24: godwit.wire.Lease
-	(*Command)(nil),              // 25: godwit.wire.Command
-	(*GroupLead)(nil),            // 26: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 27: godwit.wire.Pulse
-	(*SnapshotChunk)(nil),        // 28: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 29: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 30: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 31: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 32: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 33: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 34: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 35: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 36: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 37: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 38: godwit.wire.ForwardResponse
+	(*VoteNotice)(nil),           // 18: godwit.wire.VoteNotice
+	(*TxnHeartbeatRequest)(nil),  // 19: godwit.wire.TxnHeartbeatRequest
+	(*TxnHeartbeatResponse)(nil), // 20: godwit.wire.TxnHeartbeatResponse
+	(*Vote)(nil),                 // 21: godwit.wire.Vote
+	(*Decide)(nil),               // 22: godwit.wire.Decide
+	(*TxnCommit)(nil),            // 23: godwit.wire.TxnCommit
+	(*Collect)(nil),              // 24: godwit.wire.Collect
+	(*Lease)(nil),                // 25: godwit.wire.Lease
+	(*Command)(nil),              // 26: godwit.wire.Command
+	(*GroupLead)(nil),            // 27: godwit.wire.GroupLead
+	(*Pulse)(nil),                // 28: godwit.wire.Pulse
+	(*SnapshotChunk)(nil),        // 29: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 30: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 31: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 32: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 33: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 34: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 35: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 36: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 37: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 38: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 39: godwit.wire.ForwardResponse
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -3353,32 +3496,33 @@ var file_wire_wire_proto_depIdxs = []int32{
 	8,  // 10: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
 	11, // 11: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
 	3,  // 12: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
-	7,  // 13: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
-	6,  // 14: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	7,  // 15: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
-	7,  // 16: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
-	2,  // 17: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	7,  // 18: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	11, // 19: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	11, // 20: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	24, // 21: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 22: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	22, // 23: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	20, // 24: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	21, // 25: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	23, // 26: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	26, // 27: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	7,  // 28: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 29: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	34, // 30: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	33, // 31: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 32: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	37, // 33: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	4,  // 13: godwit.wire.CommitRequest.reads:type_name -> godwit.wire.Span
+	7,  // 14: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
+	6,  // 15: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
+	7,  // 16: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
+	7,  // 17: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
+	2,  // 18: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
+	7,  // 19: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	11, // 20: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	11, // 21: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	25, // 22: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 23: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	23, // 24: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	21, // 25: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	22, // 26: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	24, // 27: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	27, // 28: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	7,  // 29: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 30: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	35, // 31: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	34, // 32: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 33: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	38, // 34: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -3392,7 +3536,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
