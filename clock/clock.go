@@ -1,17 +1,25 @@
-// Package clock hands out timestamps with an error bound.
+// Package clock hands out timestamps with an error bound, in modes that can be switched while the cluster works.
 //
 // A [Source] says what time it is and how wrong that may be; a [Clock] turns it
-// into unique, growing timestamps (a hybrid logical clock) and into commit wait.
+// into unique, growing timestamps (a hybrid logical clock). Two operations carry all meaning: Snapshot and Settle.
 //
 // Invariants:
 //
 //	I1 Now never returns the same timestamp twice and never less than one it was told by Observe.
-//	I2 Now is at or above true time, Earliest at or below it, as long as the source keeps its bound.
-//	I3 after WaitPast(ts) returned nil, every Now on any node whose bound holds exceeds ts.
+//	I2 Now is at or above true time, Earliest at or below it, as long as the source keeps its bound (not in GTM mode,
+//	   and not where the node is fenced).
+//	I3 A Snapshot that begins after Settle(ts) returned nil is at or above ts, on whatever nodes of the cluster the two
+//	   are and in whatever modes, if at any moment the modes of the nodes that may issue (Grant) are neighbours: GClock
+//	   and DUAL, or DUAL and GTM, with the conditions of docs/protocol.md E on going from DUAL to the next.
+//	I4 An operation counts in the mode in which it ends: it compares the state before and after, and begins anew if a
+//	   switch came between.
+//
+// In GTM mode, and where a node is fenced, Latest and Earliest are a virtual clock: a reading of the oracle, advanced by
+// the monotonic clock.
 package clock
 
 import (
-	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,29 +35,76 @@ type Source interface {
 // before it is taken for a broken peer rather than for skew.
 const maxAhead = 10 * time.Second
 
+// timed is a source that is told the reading of the process's clock, so that an operation takes only one.
+type timed interface {
+	ReadAt(t time.Time) (now base.Timestamp, bound time.Duration)
+}
+
 type wall struct{ bound time.Duration }
 
 // NewWall is the process's wall clock with a fixed bound.
 func NewWall(bound time.Duration) Source { return wall{bound} }
 
-func (w wall) Read() (base.Timestamp, time.Duration) { return base.FromTime(time.Now()), w.bound }
+func (w wall) Read() (base.Timestamp, time.Duration) { return w.ReadAt(time.Now()) }
+
+func (w wall) ReadAt(t time.Time) (base.Timestamp, time.Duration) { return base.FromTime(t), w.bound }
 
 // Clock is safe for concurrent use.
 type Clock struct {
-	src  Source
-	last atomic.Uint64 // the newest timestamp handed out or observed
+	src   Source
+	at    timed // src, if it is
+	start time.Time
+	last  atomic.Uint64 // the newest timestamp handed out or observed
+
+	st    atomic.Pointer[state]
+	right atomic.Int64 // ns after start until which the node may issue
+	limit atomic.Int64 // ns: largest bound in GClock mode
+
+	oracle Oracle
+	rounds rounds
+	known  atomic.Uint64 // the oracle has reached it
+	hops   atomic.Int32  // of a trip to the oracle
+	virt   atomic.Pointer[anchored]
+
+	mu      sync.Mutex
+	changed chan struct{} // closed at a change of state or right
 }
 
-// New makes a clock over a source.
-func New(src Source) *Clock { return &Clock{src: src} }
+// New makes a clock over a source. It is in GClock mode for good, unless Wait says otherwise.
+func New(src Source) *Clock {
+	c := &Clock{src: src, start: time.Now(), changed: make(chan struct{})}
+	c.at, _ = src.(timed)
+	c.right.Store(never)
+	c.limit.Store(never)
+	c.st.Store(&state{mode: GClock})
+	return c
+}
+
+// wake tells who waits for a change; mu is held.
+func (c *Clock) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// read is the source's reading at t, which must be fresh.
+func (c *Clock) read(t time.Time) (base.Timestamp, time.Duration) {
+	if c.at != nil {
+		return c.at.ReadAt(t)
+	}
+	return c.src.Read()
+}
 
 // Now returns a timestamp above every earlier one of this clock and at or
 // above true time.
 func (c *Clock) Now() base.Timestamp {
-	latest := uint64(c.Latest())
+	return c.above(c.Latest())
+}
+
+// above is a fresh timestamp at or above ts.
+func (c *Clock) above(ts base.Timestamp) base.Timestamp {
 	for {
 		last := c.last.Load()
-		next := max(latest, last+1)
+		next := max(uint64(ts), last+1)
 		if c.last.CompareAndSwap(last, next) {
 			return base.Timestamp(next)
 		}
@@ -60,22 +115,40 @@ func (c *Clock) Now() base.Timestamp {
 func (c *Clock) Seen() base.Timestamp { return base.Timestamp(c.last.Load()) }
 
 // Latest is the upper bound of true time.
-func (c *Clock) Latest() base.Timestamp {
-	now, bound := c.src.Read()
+func (c *Clock) Latest() base.Timestamp { return c.LatestAt(time.Now()) }
+
+// LatestAt is Latest for a caller that has just taken the time.
+func (c *Clock) LatestAt(t time.Time) base.Timestamp {
+	if c.st.Load().virtual {
+		return c.virtual(t)
+	}
+	now, bound := c.read(t)
 	return now.Add(bound)
 }
 
 // Earliest is the lower bound of true time.
 func (c *Clock) Earliest() base.Timestamp {
-	now, bound := c.src.Read()
+	t := time.Now()
+	if c.st.Load().virtual {
+		return c.virtual(t)
+	}
+	now, bound := c.read(t)
 	return now.Add(-bound)
 }
 
-// Bound is the current error bound of the source.
-func (c *Clock) Bound() time.Duration {
-	_, bound := c.src.Read()
-	return bound
+// Virtual reports whether Latest is the virtual clock's.
+func (c *Clock) Virtual() bool { return c.st.Load().virtual }
+
+// virtual is the virtual clock's reading; 0 if nothing is known to begin with.
+func (c *Clock) virtual(t time.Time) base.Timestamp {
+	if v := c.virt.Load(); v != nil {
+		return v.read(t)
+	}
+	return 0
 }
+
+// Source is the source's own word: what it reads and how wrong that may be, whatever the mode.
+func (c *Clock) Source() (base.Timestamp, time.Duration) { return c.read(time.Now()) }
 
 // Observe makes later timestamps exceed ts, which came from another node. A
 // timestamp far ahead of the local clock is refused: following it would let one
@@ -86,7 +159,8 @@ func (c *Clock) Observe(ts base.Timestamp) error {
 		if uint64(ts) <= last {
 			return nil
 		}
-		if now := c.Latest(); ts > now.Add(maxAhead) {
+		// A virtual clock that has not begun cannot tell.
+		if now := c.Latest(); now != 0 && ts > now.Add(maxAhead) {
 			return base.Errorf(base.CodeInvalid, "timestamp %s is %s ahead of this node's clock: check the clocks (NTP) of the cluster's nodes", ts, ts.Sub(now))
 		}
 		if c.last.CompareAndSwap(last, uint64(ts)) {
@@ -95,19 +169,13 @@ func (c *Clock) Observe(ts base.Timestamp) error {
 	}
 }
 
-// WaitPast returns once true time has certainly passed ts (commit wait).
-func (c *Clock) WaitPast(ctx context.Context, ts base.Timestamp) error {
-	for {
-		d := ts.Sub(c.Earliest())
-		if d < 0 {
-			return nil
-		}
-		t := time.NewTimer(d + 1)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return ctx.Err()
-		}
+// PassedBy reports whether true time has certainly passed ts, by the source alone. wait is about how long that takes.
+// A fenced source cannot tell.
+func (c *Clock) PassedBy(ts base.Timestamp) (passed bool, wait time.Duration) {
+	if c.st.Load().fenced {
+		return false, time.Second
 	}
+	now, bound := c.read(time.Now())
+	d := ts.Sub(now.Add(-bound))
+	return d < 0, d + 1
 }

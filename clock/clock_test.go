@@ -50,14 +50,14 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestWaitPast is I3: two clocks at opposite ends of their bounds.
-func TestWaitPast(t *testing.T) {
+// TestSettle is I3: two clocks at opposite ends of their bounds.
+func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bound := 3 * time.Millisecond
 		fast := New(skewed{bound, bound})
 		slow := New(skewed{-bound, bound})
 		ts := fast.Now()
-		if err := fast.WaitPast(context.Background(), ts); err != nil {
+		if err := fast.Settle(context.Background(), ts); err != nil {
 			t.Fatal(err)
 		}
 		if got := slow.Now(); got <= ts {

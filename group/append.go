@@ -108,7 +108,7 @@ func (g *Group) buildAppend(msgs []*pb.Message) (*store.Batch, error) {
 	}
 	for _, m := range msgs {
 		var hs *pb.HardState
-		if m.Term != nil && (m.GetTerm() != g.saved.GetTerm() || m.GetVote() != g.saved.GetVote() || len(m.Entries) > 0 || b != nil) {
+		if m.Term != nil && (m.GetTerm() != g.saved.GetTerm() || m.GetVote() != g.saved.GetVote()) {
 			hs = &pb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}
 			g.saved = pb.HardState{Term: m.Term, Vote: m.Vote}
 		}

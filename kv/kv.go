@@ -153,6 +153,11 @@ type Txn interface {
 	Get(ctx context.Context, keys []base.Key, lock LockMode) ([]Row, error)
 	// Scan returns the next batch of rows of the spans.
 	Scan(ctx context.Context, req ScanRequest) (ScanResult, error)
+	// Ahead locks and reads keys and spans of any owners in one step and keeps what it finds: until Forget, Get of
+	// these keys and Scan within these spans, under no stronger lock, ask nobody. ok is false if it was too much to keep all of it.
+	Ahead(ctx context.Context, keys []base.Key, spans []base.Span, lock LockMode) (ok bool, err error)
+	// Forget drops what Ahead keeps; the locks stay.
+	Forget()
 	// Put buffers a blind write; a new row gets the home given (0: the
 	// gateway's region), an existing row keeps its home.
 	Put(key base.Key, value []byte, home base.RegionID)
@@ -164,6 +169,9 @@ type Txn interface {
 	// leader of that region's group is its owner from then on. It rides on a buffered write of the key, if there is one. Rows that
 	// are absent, or at home there already, are left as they are.
 	Move(key base.Key, to base.RegionID, opts MoveOptions)
+	// Fence makes a region the owner of the gap from a key on up to the next one, if the key is absent when the
+	// transaction commits: what is inserted there then costs that region no trip. A later write of the key takes its place.
+	Fence(key base.Key, to base.RegionID)
 	// Delete buffers a delete; deleting an absent key is no error.
 	Delete(key base.Key)
 	// Pin makes Commit fail with CodeSchemaChanged if one of the meta-shard keys has

@@ -9,6 +9,8 @@
 package matrix
 
 import (
+	"bytes"
+	"compress/gzip"
 	"embed"
 	"encoding/csv"
 	"io"
@@ -176,30 +178,47 @@ func (m *Matrix) Quorum(i int) time.Duration {
 	return d[m.Len()/2]
 }
 
-//go:embed data/*.csv
+//go:embed data/*.csv data/*.csv.gz
 var data embed.FS
 
 // The embedded matrices.
 const (
-	AWS       = "aws_cloudping_p50" // 33 AWS regions, medians of 2025
-	Relay     = "relay_paper_ec2"   // Table 3 of the Relay paper
-	ThreeCity = "gaussdb_threecity" // the triangle of GaussDB-Global
+	AWS       = "aws_cloudping_p50"    // 33 AWS regions, medians of 2025
+	AWSP90    = "aws_cloudping_p90"    // the same, 90th percentiles
+	AWS2022   = "skyplane_aws_2022"    // 21 AWS regions, ICMP, 2022: many detours are faster than the direct path
+	Clouds    = "skyplane_clouds_2022" // 69 regions of AWS, Azure and GCP, ICMP, 2022
+	PlanetLab = "planetlab490"         // 490 hosts of PlanetLab, medians
+	Relay     = "relay_paper_ec2"      // Table 3 of the Relay paper
+	ThreeCity = "gaussdb_threecity"    // the triangle of GaussDB-Global
 )
 
 // Builtin lists the names of the embedded matrices.
-func Builtin() []string { return []string{AWS, Relay, ThreeCity} }
+func Builtin() []string {
+	return []string{AWS, AWSP90, AWS2022, Clouds, PlanetLab, Relay, ThreeCity}
+}
 
 // Open returns an embedded matrix.
 func Open(name string) (*Matrix, error) {
 	if !slices.Contains(Builtin(), name) {
 		return nil, base.Errorf(base.CodeInvalid, "there is no built-in latency matrix %q; there are %s", name, strings.Join(Builtin(), ", "))
 	}
-	f, err := data.Open("data/" + name + ".csv")
+	f, err := open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	return Parse(f, name)
+}
+
+// open reads an embedded file, packed or not.
+func open(name string) (io.Reader, error) {
+	if b, err := data.ReadFile("data/" + name + ".csv"); err == nil {
+		return bytes.NewReader(b), nil
+	}
+	b, err := data.ReadFile("data/" + name + ".csv.gz")
+	if err != nil {
+		return nil, err
+	}
+	return gzip.NewReader(bytes.NewReader(b))
 }
 
 // spread orders AWS regions so that the first n of them are an interesting

@@ -9,7 +9,7 @@ import (
 )
 
 func TestBuiltinMatricesAreComplete(t *testing.T) {
-	want := map[string]int{AWS: 33, Relay: 5, ThreeCity: 3}
+	want := map[string]int{AWS: 33, AWSP90: 33, AWS2022: 21, Clouds: 69, PlanetLab: 490, Relay: 5, ThreeCity: 3}
 	for _, name := range Builtin() {
 		m, err := Open(name)
 		if err != nil {
@@ -126,4 +126,23 @@ func FuzzParse(f *testing.F) {
 			t.Error("not square")
 		}
 	})
+}
+
+func TestSeriesIsComplete(t *testing.T) {
+	ms, err := Seattle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ms) != 688 {
+		t.Fatalf("%d times", len(ms))
+	}
+	for _, m := range ms {
+		if _, err := m.First(10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The file's first line.
+	if got := ms[0].RTT[0][3]; got != 200*time.Millisecond {
+		t.Error(got)
+	}
 }

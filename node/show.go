@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/sqlfront"
+	"github.com/godwitdb/godwit/wan"
 )
 
 // maxShown bounds the rows of SHOW GODWIT LOCKS and TRANSACTIONS.
@@ -57,7 +58,7 @@ var topics = []sqlfront.Topic{
 	{Name: "nodes", Comment: "nodes of the cluster", Columns: slices.Concat(
 		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region", "state", "address", "sql_address"), columns(sqlfront.TopicFloat, "rtt_ms"),
 		columns(sqlfront.TopicInt, "leads", "replicas", "statements", "sessions", "disk_bytes", "mem_bytes"), columns(sqlfront.TopicFloat, "uptime_s"),
-		columns(sqlfront.TopicText, "version"))},
+		columns(sqlfront.TopicText, "version"), columns(sqlfront.TopicInt, "sent_bytes", "wire_bytes"))},
 	{Name: "groups", Comment: "consensus groups, as their leaders see them", Columns: slices.Concat(
 		columns(sqlfront.TopicText, "name", "home"), columns(sqlfront.TopicInt, "leader"), columns(sqlfront.TopicText, "state"), columns(sqlfront.TopicInt, "term"),
 		columns(sqlfront.TopicText, "voters", "learners"), columns(sqlfront.TopicInt, "committed"), columns(sqlfront.TopicText, "lag"),
@@ -140,13 +141,17 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 	n := s.n
 	switch topic {
 	case "nodes":
+		links := map[base.NodeID]wan.LinkStats{}
+		for _, l := range n.trans.Stats() {
+			links[l.Peer] = l
+		}
 		for _, x := range n.cluster.Status(ctx).Nodes {
 			state := "live"
 			if !x.Live {
 				state = "dead"
 			}
 			rows = append(rows, []any{x.ID, x.Region, state, x.Addr, x.SQL, millis(x.RTT), x.Leads, x.Replicas, x.Statements,
-				x.Sessions, x.DiskBytes, x.MemBytes, seconds(x.Uptime), x.Version})
+				x.Sessions, x.DiskBytes, x.MemBytes, seconds(x.Uptime), x.Version, links[x.ID].StreamSent, links[x.ID].WireSent})
 		}
 	case "groups":
 		for _, x := range n.cluster.Status(ctx).Groups {

@@ -1,6 +1,9 @@
 package owner
 
 import (
+	"slices"
+	"time"
+
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/store"
@@ -69,7 +72,7 @@ func (r *Replica) applyLease(e group.Entry) {
 	s := &r.rep
 	holder, end := base.NodeID(e.Cmd.Lease.Holder), base.Timestamp(e.Cmd.Lease.End)
 	old := s.leases[holder]
-	s.leases[holder] = lease{end: end, revoked: end < old.end}
+	s.leases[holder] = lease{end: end, revoked: end < old.end, length: time.Duration(e.Cmd.Lease.LengthNs), virtual: e.Cmd.Lease.Virtual, learned: time.Now()}
 	for n, l := range s.leases {
 		// A lease that ended long before this one was made binds nobody.
 		if n != holder && l.end.Add(RecordAge) < end {
@@ -78,6 +81,13 @@ func (r *Replica) applyLease(e group.Entry) {
 	}
 	if holder == r.cfg.Self && e.Term == r.lead.term && r.lead.next == 0 {
 		r.lead.leaseEnd = end
+		for i, a := range r.lead.asks {
+			if a.end == end {
+				r.lead.until = a.until
+				r.lead.asks = slices.Delete(r.lead.asks, 0, i+1)
+				break
+			}
+		}
 		r.wake()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/lock"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/store"
@@ -44,6 +45,11 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 			return err
 		}
 	}
+	if m, _ := r.clock.Mode(); m != clock.GClock && !q.Begun {
+		if err := r.begin(ctx, q); err != nil {
+			return err
+		}
+	}
 	if len(q.Need) > 0 {
 		if err := r.waitVector(ctx, q.Need); err != nil {
 			return err
@@ -66,7 +72,11 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	if q.Slot != 0 {
 		done, err = r.proposeSlot(ctx, x, term, &ev)
 	} else if err = ev.run(ctx, x, term); err == nil {
-		done, err = r.proposeBounded(ctx, x, term, &ev)
+		if done, err = r.proposeBounded(ctx, x, term, &ev); err == errNotBegun { // the mode has changed
+			if err = r.begin(ctx, q); err == nil {
+				done, err = r.proposeBounded(ctx, x, term, &ev)
+			}
+		}
 	}
 	if err != nil {
 		r.mu.Lock()
@@ -85,11 +95,29 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	r.group.Push()
 	select {
 	case p := <-done:
-		return r.complete(x, &ev, p, resp)
+		return r.complete(ctx, x, &ev, p, resp)
 	case <-ctx.Done():
-		go func() { _ = r.complete(x, &ev, <-done, &wire.CommitResponse{}) }()
+		go func() {
+			ctx, cancel := r.life()
+			defer cancel()
+			_ = r.complete(ctx, x, &ev, <-done, &wire.CommitResponse{})
+		}()
 		return base.Errorf(base.CodeAmbiguous, "group %v: %v while transaction %v was being logged; it may still commit", r.id, context.Cause(ctx), x.id)
 	}
+}
+
+// errNotBegun: the timestamp that would be assigned may lie below that of a commit acknowledged before the
+// transaction began. Nothing was done.
+var errNotBegun = base.Errorf(base.CodeUnavailable, "the clock mode has changed: retry")
+
+// begin makes the commit lie above everything acknowledged before it, where the clock alone does not.
+func (r *Replica) begin(ctx context.Context, q *wire.CommitRequest) error {
+	ts, err := r.clock.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	q.MinTs, q.Begun = max(q.MinTs, uint64(ts)), true
+	return nil
 }
 
 func (r *Replica) checkWrites(q *wire.CommitRequest) error {
@@ -193,7 +221,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 	var rd *store.Reader // opened when first needed
 	view := func() *store.Reader {
 		if rd == nil {
-			rd = r.store.NewReader()
+			rd = r.store.NewPointReader()
 		}
 		return rd
 	}
@@ -338,7 +366,11 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 	// A delete of an absent key logs nothing, but its transaction is a writer all
 	// the same: its timestamp must not lie before it began.
 	if len(q.Writes) > 0 || !q.Prepare {
-		now := r.clock.Now()
+		now, whole := r.clock.Assign()
+		if !whole && !q.Begun {
+			r.mu.Unlock()
+			return nil, errNotBegun
+		}
 		if r.cfg.QuorumDelay != nil {
 			now = now.Add(r.cfg.QuorumDelay(r.id))
 		}
@@ -392,7 +424,9 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		// lie ahead of now and wait: a clock that followed them would run away, each pushing the next one further.
 		_ = r.clock.Observe(e.ts)
 	}
-	return r.enqueue(cmd, term, leased), nil
+	done := r.enqueue(cmd, term, leased)
+	r.clock.Settling(e.ts)
+	return done, nil
 }
 
 // errBound says that a commit has come past the slots that bound it.
@@ -466,7 +500,9 @@ func (r *Replica) proposeSlot(ctx context.Context, x *txnState, term uint64, e *
 		Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion}
 	leased := r.addLease(cmd)
 	r.mu.Unlock()
-	return r.enqueue(cmd, term, leased), nil
+	done := r.enqueue(cmd, term, leased)
+	r.clock.Settling(e.ts)
+	return done, nil
 }
 
 // enqueue hands a command to the group; propMu is held. The caller pushes the group.
@@ -496,7 +532,7 @@ func NoteCost(ctx context.Context, resp *wire.CommitResponse) {
 
 // complete ends a proposal: it releases a committed transaction once true time
 // has passed its timestamp (commit wait, I5), and keeps a prepared one.
-func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.CommitResponse) error {
+func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p proposed, resp *wire.CommitResponse) error {
 	switch {
 	case p.err != nil && base.CodeOf(p.err) == base.CodeAmbiguous:
 		// The leadership is lost, and with it all that is known of x here.
@@ -524,10 +560,18 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		if e.q.Slot != 0 {
 			r.tellVote(e.q)
 			r.decideByVotes(x.id)
+		} else if m, _ := r.clock.Mode(); m != clock.GClock && m != clock.None && len(x.keys) > 0 {
+			// The trip to the oracle began with the proposal: the coordinator need not make it once more.
+			_ = r.commitWait(ctx, e.ts)
+			resp.Oracle = uint64(r.clock.Known())
 		}
 	default:
-		if err := r.waitPast(context.Background(), e.ts); err != nil {
-			return err
+		r.mu.Lock()
+		x.index = p.index
+		r.mu.Unlock()
+		if err := r.commitWait(ctx, e.ts); err != nil {
+			go r.settleLate(x, e.ts)
+			return base.Errorf(base.CodeAmbiguous, "group %v: transaction %v is logged at %s, but nobody may be told yet: %v", r.id, x.id, e.ts, err)
 		}
 		resp.Index = p.index
 		for _, w := range e.writes {
@@ -540,7 +584,7 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		r.mu.Unlock()
 	}
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
-	resp.Hops = uint32(r.group.Hops())
+	resp.Hops = uint32(max(r.group.Hops(), r.clock.Hops()))
 	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {
 		for _, w := range e.writes {
 			resp.Bytes += uint32(w.SizeVT() + 3)
@@ -548,6 +592,17 @@ func (r *Replica) complete(x *txnState, e *evaluation, p proposed, resp *wire.Co
 		resp.Bytes += entryOverhead
 	}
 	return nil
+}
+
+// settleLate ends a commit whose client no longer waits.
+func (r *Replica) settleLate(x *txnState, ts base.Timestamp) {
+	ctx, cancel := r.life()
+	defer cancel()
+	if r.commitWait(ctx, ts) == nil {
+		r.mu.Lock()
+		r.release(x, false)
+		r.mu.Unlock()
+	}
 }
 
 // unpend takes back that x was proposed, because it certainly was not; mu is held.

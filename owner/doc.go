@@ -33,7 +33,8 @@
 //	I6 A closed timestamp in a log entry holds as of that entry: commits in flight lie before it, undecided votes
 //	   above it. One told by pulse holds as of the index told with it, the applied one, so commits in flight must lie above it
 //	   too. The two must not be mixed up: the closed timestamp of an entry in flight, told with the applied
-//	   index, lets a follower read just before the commit it has not got.
+//	   index, lets a follower read just before the commit it has not got. A commit that is applied and only waits for its
+//	   timestamp to pass holds no closed timestamp back: every read of its versions waits for the same (I5).
 //
 // # Ownership (C2-C5)
 //
@@ -41,7 +42,8 @@
 // key without versions, that of its predecessor in the section; else base.Key.DefaultOwner.
 //
 //	I7 Only a logged write of the present owner changes who owns a key: a new row (also in the place of a
-//	   tombstone) gets the home of its writer, and with it the gap up to the next key. Such a write locks that gap
+//	   tombstone) gets the home of its writer, and with it the gap up to the next key. So does a fence, which is
+//	   a tombstone at an absent key, labelled with the home of who asked for it. Such a write locks that gap
 //	   exclusively: what somebody has locked or prepared is not handed over. The label is chosen
 //	   by the owner and logged; applying an entry looks at no row, since other groups' logs
 //	   change rows as well and replicas apply them in different orders. Collecting a tombstone merges its gap into

@@ -32,6 +32,12 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 	x := r.txns[id]
 	if !q.Prepared {
 		defer r.mu.Unlock()
+		if q.MinTs != 0 {
+			if err := r.clock.Observe(base.Timestamp(q.MinTs)); err != nil {
+				return err
+			}
+			r.lead.floor = max(r.lead.floor, min(base.Timestamp(q.MinTs), r.lead.leaseEnd.Prev()))
+		}
 		if x == nil {
 			if len(r.finished) < maxFinished {
 				r.finished[id] = r.clock.Latest()
@@ -50,11 +56,9 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 				return r.lost(x)
 			}
 		}
-		if c := base.Timestamp(q.Close); c != 0 {
-			if c > r.clock.Latest().Add(maxAhead) {
-				return base.Errorf(base.CodeInvalid, "timestamp %s is too far in the future", c)
-			}
-			r.lead.floor = max(r.lead.floor, c)
+		if q.At != 0 && r.lead.floor < base.Timestamp(q.MinTs) {
+			r.release(x, true)
+			return base.Errorf(base.CodeAborted, "the lease of group %v ends before %s: retry", r.id, base.Timestamp(q.MinTs))
 		}
 		r.release(x, true)
 		return nil
@@ -99,7 +103,11 @@ func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit
 	}, func(out outcome) {
 		// Whether or not somebody still waits for the answer: the decision is in the log.
 		if out.state == wire.TxnState_COMMITTED {
-			_ = r.waitPast(context.Background(), out.ts)
+			ctx, cancel := r.life()
+			defer cancel()
+			if r.commitWait(ctx, out.ts) != nil {
+				return // the replica was closed
+			}
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -177,7 +177,7 @@ func (r *Replica) proposeAll(v Verdict) {
 // take the row along if nothing else depends on the row's home.
 func (e *evaluation) blind(x *txnState, w *wire.Write, p *place) {
 	from := base.RegionID(e.q.Txn.GatewayRegion)
-	if e.q.LockTerm != 0 || !e.r.counted(from) || w.Kind == wire.WriteKind_MOVE {
+	if e.q.LockTerm != 0 || !e.r.counted(from) || w.Kind == wire.WriteKind_MOVE || w.Kind == wire.WriteKind_FENCE {
 		return
 	}
 	v := e.r.access(w.Key, p.v.Label, from, x.id, true)
@@ -197,8 +197,17 @@ func (e *evaluation) logged(x *txnState, w *wire.Write, p *place, there bool) *w
 	if !there && (w.Kind == wire.WriteKind_DELETE || w.Kind == wire.WriteKind_MOVE) {
 		return nil
 	}
+	if w.Kind == wire.WriteKind_FENCE && (there || e.r.shard == base.MetaShard) {
+		return nil // a row has a home of its own, with its gap
+	}
 	l, moved := e.label(w, p, there)
 	w.Label = uint64(l)
+	if w.Kind == wire.WriteKind_FENCE {
+		if !e.r.handsOver(w) {
+			return nil // the gap is the asker's already
+		}
+		return &wire.Write{Kind: wire.WriteKind_DELETE, Key: w.Key, Label: w.Label}
+	}
 	if w.Kind != wire.WriteKind_MOVE && w.Move == 0 {
 		return w
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/lock"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -19,6 +20,9 @@ type pulse struct {
 
 const maxPulses = 16
 
+// maxAsks bounds the leases that are remembered until they are applied; one is proposed a second.
+const maxAsks = 64
+
 // Leading implements group.StateMachine.
 func (r *Replica) Leading(term uint64, first bool) {
 	r.mu.Lock()
@@ -27,7 +31,7 @@ func (r *Replica) Leading(term uint64, first bool) {
 		r.stopLocked(r.notLeader())
 		r.lead = leadership{term: term}
 	} else {
-		r.lead.next, r.lead.asked, r.lead.leaseEnd = 0, 0, 0
+		r.lead.next, r.lead.asked, r.lead.leaseEnd, r.lead.askedUntil = 0, 0, 0, time.Time{}
 	}
 	r.attempts++
 	r.lead.attempt = r.attempts
@@ -43,28 +47,26 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	case <-r.closing:
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := r.life()
 	defer cancel()
-	go func() {
-		// Losing the term or closing ends the waits below.
-		select {
-		case <-r.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	r.mu.Lock()
-	var others, all base.Timestamp
+	var all base.Timestamp
+	var others []lease
 	for n, l := range r.rep.leases {
 		all = max(all, l.end)
 		if n != r.cfg.Self && !l.revoked {
-			others = max(others, l.end)
+			others = append(others, l)
 		}
 	}
 	join := r.rep.join
+	if l := &r.lead; l.attempt == attempt {
+		l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed)
+	}
 	r.mu.Unlock()
-	if err := r.clock.WaitPast(ctx, others); err != nil {
-		return
+	for _, l := range others {
+		if !r.outlive(ctx, &l) {
+			return
+		}
 	}
 	for tries := 0; ; tries++ {
 		var need []*wire.GroupIndex
@@ -129,6 +131,34 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	l.serving = true
 	r.wake()
 	r.cfg.Logger.Debug("owner serves", "group", r.id, "term", term, "prepared", len(r.rep.prepared))
+}
+
+// outlive waits until the holder of a lease has certainly stopped serving under it: true time has passed its end, or
+// its length has passed since this replica learned of it, by a clock that may run a little fast. Only the latter
+// counts where the end or this node's reading does not come from a clock with a bound.
+func (r *Replica) outlive(ctx context.Context, l *lease) bool {
+	length := l.length
+	if length == 0 {
+		length = r.cfg.Lease
+	}
+	for {
+		d := time.Until(l.learned.Add(clock.Stretched(length)))
+		if d <= 0 {
+			return true
+		}
+		if !l.virtual {
+			passed, wait := r.clock.PassedBy(l.end)
+			if passed {
+				return true
+			}
+			d = min(d, wait)
+		}
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 func (r *Replica) attempting(attempt uint64) bool {
@@ -203,7 +233,7 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(error)) {
 	l.next = to
 	// Every promise this owner made lies below (I1, I2): also that what an undecided vote relies on as
 	// read does not change below the vote's upper bound. The successor does not know those locks.
-	end := max(l.floor, l.told)
+	end := max(l.floor, l.told, l.issued)
 	for _, x := range r.txns {
 		if x.phase >= preparing && x.hi > end && r.reads(x) {
 			end = x.hi.Prev()
@@ -313,12 +343,28 @@ func (r *Replica) command(ts base.Timestamp) *wire.Command {
 // addLease puts a lease into a command if it is time for a new one.
 func (r *Replica) addLease(c *wire.Command) bool {
 	l := &r.lead
-	end := max(r.clock.Latest().Add(r.cfg.Lease), r.rep.leases[r.cfg.Self].end)
-	if l.next != 0 || end.Sub(l.asked) < r.cfg.LeaseRenew {
+	now := time.Now()
+	virtual := r.clock.Virtual()
+	from := max(r.clock.LatestAt(now), l.low)
+	if virtual { // it may just have begun
+		from = max(from, l.floor)
+	}
+	end := max(from.Add(r.cfg.Lease), r.rep.leases[r.cfg.Self].end)
+	// The monotonic clock decides too: the other one may stand, or have been set.
+	if due := !now.Add(r.cfg.Lease - r.cfg.LeaseRenew).Before(l.askedUntil); l.next != 0 || end.Sub(l.asked) < r.cfg.LeaseRenew && !(l.asked != 0 && due) {
 		return false
 	}
-	l.asked = end
-	c.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end)}
+	if end <= l.asked {
+		end = l.asked.Next()
+	}
+	// A little earlier than its length, should this clock run slow.
+	until := now.Add(2*r.cfg.Lease - clock.Stretched(r.cfg.Lease))
+	l.asked, l.askedUntil = end, until
+	if len(l.asks) >= maxAsks {
+		l.asks = slices.Delete(l.asks, 0, 1)
+	}
+	l.asks = append(l.asks, ask{end, until})
+	c.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end), LengthNs: uint64(r.cfg.Lease), Virtual: virtual}
 	return true
 }
 
@@ -354,7 +400,7 @@ func (r *Replica) leaseFailed(term uint64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lead.term == term {
-		r.lead.asked = 0
+		r.lead.asked, r.lead.askedUntil = 0, time.Time{}
 		r.lead.vector = [16]uint64{}
 	}
 }
@@ -368,7 +414,9 @@ func (r *Replica) promise(want base.Timestamp) base.Timestamp {
 	want = min(want, l.leaseEnd.Prev())
 	l.floor = max(l.floor, want)
 	for x := range r.pending {
-		want = min(want, x.ts.Prev())
+		if x.index == 0 || x.index > r.applied.Load() { // else it is visible, and only its commit wait goes on: who reads it does the same
+			want = min(want, x.ts.Prev())
+		}
 	}
 	l.told = max(l.told, want)
 	if uint64(want) > r.closed.Load() {

@@ -92,7 +92,7 @@ func leader(t *testing.T) (*Replica, *quiet) {
 	q := &quiet{r: r}
 	r.Attach(q)
 	now := r.clock.Latest()
-	r.lead = leadership{term: 1, serving: true, leaseEnd: now.Add(r.cfg.Lease), asked: now.Add(r.cfg.Lease), floor: now}
+	r.lead = leadership{term: 1, serving: true, leaseEnd: now.Add(r.cfg.Lease), until: time.Now().Add(r.cfg.Lease), asked: now.Add(r.cfg.Lease), floor: now}
 	return r, q
 }
 
@@ -164,7 +164,7 @@ func TestOutlivesLease(t *testing.T) {
 			r, q := leader(t)
 			end := r.clock.Latest().Add(2 * time.Second)
 			r.lead = leadership{}
-			r.rep.leases[2] = lease{end: end, revoked: revoked}
+			r.rep.leases[2] = lease{end: end, revoked: revoked, learned: time.Now()}
 			r.Leading(1, true)
 			time.Sleep(time.Second)
 			synctest.Wait()

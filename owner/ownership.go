@@ -78,7 +78,7 @@ func (r *Replica) writeSpans(rd *store.Reader, w *wire.Write) (base.Span, error)
 
 // handsOver reports whether a labelled write gives its key to another group.
 func (r *Replica) handsOver(w *wire.Write) bool {
-	return w.Kind != wire.WriteKind_DELETE && homeGroup(w.Key, base.Label(w.Label)) != r.id
+	return homeGroup(w.Key, base.Label(w.Label)) != r.id
 }
 
 // ownsSection reports whether all keys of key's section are this group's for good: an index keyed by

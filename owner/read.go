@@ -34,6 +34,7 @@ func (r *Replica) read(ctx context.Context, q *wire.ReadRequest, resp *wire.Read
 			return err
 		}
 	}
+	r.clock.Learn(base.Timestamp(q.Oracle))
 	if len(q.Need) > 0 {
 		if err := r.waitVector(ctx, q.Need); err != nil {
 			return err
@@ -122,21 +123,21 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 			return err
 		}
 	}
-	rd := r.store.NewReader()
+	rd := r.store.NewPointReader()
 	defer rd.Close()
-	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared
-		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
-	}
 	g := r.newGather(rd, q, ts, resp)
 	if err := g.run(); err != nil {
 		return err
+	}
+	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared meanwhile
+		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
 	}
 	if allPoints(q.Spans) {
 		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
 	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
-	return r.waitPast(ctx, base.Timestamp(resp.MaxTs))
+	return r.commitWait(ctx, base.Timestamp(resp.MaxTs))
 }
 
 // readLocking locks the spans and reads what is newest.
@@ -188,7 +189,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	// Ownership is looked up after the wait (C3): whoever had the locks may have given parts away.
-	rd := r.store.NewReader()
+	rd := r.store.NewPointReader()
 	defer rd.Close()
 	g := r.newGather(rd, q, view, resp)
 	g.keep = mode == lock.Exclusive
@@ -500,15 +501,15 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 		return nil, base.Errorf(base.CodeTooLate, "shard %d is complete up to %s at node %d, not %s", r.shard, c, r.cfg.Self, ts)
 	}
 	resp := &wire.ReadResponse{}
-	rd := r.store.NewReader()
+	rd := r.store.NewPointReader()
 	defer rd.Close()
-	if !r.set.Holds(r.shard) { // it may have been cleared before this view of it
-		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
-	}
 	g := r.newGather(rd, q, ts, resp)
 	g.all = true
 	if err := g.run(); err != nil {
 		return nil, err
 	}
-	return resp, r.waitPast(ctx, base.Timestamp(resp.MaxTs))
+	if r.set.Replica(r.id) != r || !r.set.Holds(r.shard) { // it may have been cleared meanwhile
+		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
+	}
+	return resp, r.commitWait(ctx, base.Timestamp(resp.MaxTs))
 }

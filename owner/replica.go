@@ -61,15 +61,26 @@ type Replica struct {
 
 // leadership is what an owner keeps in memory only; guarded by mu.
 type leadership struct {
-	term     uint64 // the term this node leads in; 0 if it does not
-	attempt  uint64 // the takeOver that may bring it into service
-	serving  bool
-	leaseEnd base.Timestamp // of a lease of this node applied in term (I1)
-	asked    base.Timestamp // end of the newest lease proposed in term
-	floor    base.Timestamp // every timestamp assigned from now on is above (I2)
-	told     base.Timestamp // highest closed timestamp put into a command or told by pulse; at most floor
-	next     base.NodeID    // while revoking: who gets the lead
-	vector   [16]uint64     // siblings' applied indexes already in the log of this term
+	term       uint64 // the term this node leads in; 0 if it does not
+	attempt    uint64 // the takeOver that may bring it into service
+	serving    bool
+	leaseEnd   base.Timestamp // of a lease of this node applied in term (I1)
+	until      time.Time      // when that lease ends by the monotonic clock
+	asked      base.Timestamp // end of the newest lease proposed in term
+	askedUntil time.Time
+	asks       []ask          // leases proposed in term and not applied yet
+	issued     base.Timestamp // newest timestamp of the oracle (meta group)
+	low        base.Timestamp // the next lease ends well above it
+	floor      base.Timestamp // every timestamp assigned from now on is above (I2)
+	told       base.Timestamp // highest closed timestamp put into a command or told by pulse; at most floor
+	next       base.NodeID    // while revoking: who gets the lead
+	vector     [16]uint64     // siblings' applied indexes already in the log of this term
+}
+
+// ask is a lease on its way: until is when it ends, by the monotonic clock, counted from before it was proposed.
+type ask struct {
+	end   base.Timestamp
+	until time.Time
 }
 
 // txnState is a transaction at its owner.
@@ -83,6 +94,7 @@ type txnState struct {
 	calls     int       // requests being served; guarded by mu as all below
 	phase     phase
 	ts        base.Timestamp // assigned commit timestamp, or lo of the vote
+	index     uint64         // log entry of the commit, once it is known
 	hi        base.Timestamp // upper bound of the vote
 	since     time.Time      // when prepared
 	keys      []base.Key     // of its writes, sorted; set with phase
@@ -229,7 +241,11 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 
 func (r *Replica) ready(lease bool, ts base.Timestamp) bool {
 	l := &r.lead
-	return l.serving && (!lease || l.leaseEnd > ts && l.leaseEnd > r.clock.Latest())
+	if !l.serving || !lease {
+		return l.serving
+	}
+	now := time.Now()
+	return l.leaseEnd > ts && l.leaseEnd > r.clock.LatestAt(now) && now.Before(l.until)
 }
 
 // waitVector waits until the siblings of this replica have applied what need names.
@@ -294,15 +310,25 @@ func (r *Replica) await(ctx context.Context, atMost time.Duration, cond func() b
 	return nil
 }
 
-// waitPast is commit wait: it returns once true time has passed ts everywhere.
-func (r *Replica) waitPast(ctx context.Context, ts base.Timestamp) error {
-	if ts < r.clock.Earliest() || r.cfg.Alone() && ts <= r.clock.Seen() {
+// commitWait returns once every later snapshot anywhere is above ts (commit wait, in GClock mode).
+func (r *Replica) commitWait(ctx context.Context, ts base.Timestamp) error {
+	if r.clock.Settled(ts) || r.cfg.Alone() && ts <= r.clock.Seen() {
 		return nil
 	}
-	if err := r.clock.WaitPast(ctx, ts); err != nil {
-		return canceled(ctx)
-	}
-	return nil
+	return r.clock.Settle(ctx, ts)
+}
+
+// life is a context that ends with the replica.
+func (r *Replica) life() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-r.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 func canceled(ctx context.Context) *base.Error {

@@ -60,6 +60,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindFinish, s.handleFinish)
 	t.Handle(wire.KindResolve, s.handleResolve)
 	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
+	t.Handle(wire.KindOracle, s.handleOracle)
 	t.Handle(wire.KindVote, s.handleVote)
 	return s
 }
@@ -451,7 +452,7 @@ func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
 	if !s.Holds(shard) {
 		return 0, false
 	}
-	rd := s.cfg.Store.NewReader()
+	rd := s.cfg.Store.NewPointReader()
 	defer rd.Close()
 	p, err := locate(rd, key)
 	return p.owner, err == nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/wire"
@@ -28,6 +29,9 @@ type replicated struct {
 type lease struct {
 	end     base.Timestamp
 	revoked bool
+	length  time.Duration // its holder stops so long after proposing it; 0: not known
+	virtual bool          // end says nothing of true time
+	learned time.Time     // when this replica learned of it: after it was proposed
 }
 
 // horizon: attempts that began before it are refused (RecordAge).
@@ -35,10 +39,11 @@ func (s *replicated) horizon() base.Timestamp { return s.closed.Add(-RecordAge) 
 
 const stateName = "owner"
 
-// encode: version 1: closed, lastTS, join (16), then per lease: holder, end, revoked; all uvarints.
+// encode: version 2: closed, lastTS, join (16), then per lease: holder, end, flags (1 revoked, 2 virtual), length in ns; all
+// uvarints. Version 1 has no length.
 func (s *replicated) encode() []byte {
 	b := make([]byte, 0, 64)
-	b = append(b, 1)
+	b = append(b, 2)
 	b = binary.AppendUvarint(b, uint64(s.closed))
 	b = binary.AppendUvarint(b, uint64(s.lastTS))
 	for _, v := range s.join {
@@ -48,19 +53,24 @@ func (s *replicated) encode() []byte {
 		l := s.leases[n]
 		b = binary.AppendUvarint(b, uint64(n))
 		b = binary.AppendUvarint(b, uint64(l.end))
-		rev := uint64(0)
+		flags := uint64(0)
 		if l.revoked {
-			rev = 1
+			flags |= 1
 		}
-		b = binary.AppendUvarint(b, rev)
+		if l.virtual {
+			flags |= 2
+		}
+		b = binary.AppendUvarint(b, flags)
+		b = binary.AppendUvarint(b, uint64(l.length))
 	}
 	return b
 }
 
 func (s *replicated) decode(b []byte) bool {
-	if len(b) == 0 || b[0] != 1 {
+	if len(b) == 0 || b[0] != 1 && b[0] != 2 {
 		return false
 	}
+	v1 := b[0] == 1
 	b = b[1:]
 	ok := true
 	next := func() uint64 {
@@ -79,7 +89,13 @@ func (s *replicated) decode(b []byte) bool {
 	}
 	for ok && len(b) > 0 {
 		n := base.NodeID(next())
-		s.leases[n] = lease{end: base.Timestamp(next()), revoked: next() == 1}
+		l := lease{end: base.Timestamp(next()), learned: time.Now()}
+		flags := next()
+		l.revoked, l.virtual = flags&1 != 0, flags&2 != 0
+		if !v1 {
+			l.length = time.Duration(next())
+		}
+		s.leases[n] = l
 	}
 	return ok
 }

@@ -16,15 +16,17 @@ import (
 
 // AUTO_INCREMENT counters live in the meta shard: a lease works from every
 // region and does not depend on where the table's rows are. A gateway leases blocks of values
-// through transactions of their own; a block is one value at first and grows eightfold
-// while blocks are used up quickly, so that a lone session sees 1, 2, 3 and a
-// bulk load pays one lease per thousand rows. The next block is leased when the last value of one is taken, so that
-// no insert but a gateway's first waits for it. Values of a block that a gateway does not use up are lost, as
-// after a rollback in MySQL.
+// through transactions of their own, the next one when half of a block is taken, so that
+// no insert but a gateway's first waits for it. Blocks grow eightfold while they are used up quickly: a lone session
+// sees 1, 2, 3, and a bulk load pays one lease for thousands of rows. In a cluster of several regions the values of
+// a block come with the gaps that their rows will fall into (fence.go). Values of a block that a gateway does not
+// use up are lost, as after a rollback in MySQL.
 const (
-	maxBlock  = 4096
-	quickNext = 2 * time.Second  // a block that is used up within this time of the last one makes the next one larger
-	leaseTime = 30 * time.Second // of a lease that nobody waits for
+	maxBlock   = 4096
+	firstBlock = 8                // in a cluster of several regions, where each block costs a trip to its gaps' owner, too
+	quickNext  = 10 * time.Second // a block that is used up within this time makes the next one larger
+	slowNext   = 60 * time.Second // one that lasts longer, smaller
+	leaseTime  = 30 * time.Second // of a lease that nobody waits for
 )
 
 // counters are the leased blocks of one gateway.
@@ -38,11 +40,20 @@ type counterID struct {
 	key, epoch uint64
 }
 
+// values are [next, end).
+type values struct {
+	next, end uint64
+}
+
+func (v values) empty() bool { return v.next >= v.end }
+
 type block struct {
-	mu        sync.Mutex
-	next, end uint64 // values [next, end) are ours
-	size      uint64
-	usedUp    time.Time // when the last value of a block was taken
+	mu    sync.Mutex
+	now   values        // being handed out
+	then  values        // afterwards
+	busy  chan struct{} // closed when the lease under way ends; nil: there is none
+	size  uint64        // of the newest block
+	began time.Time     // when the first value of now was taken
 }
 
 func newCounters(db kv.DB) *counters { return &counters{db: db, m: map[counterID]*block{}} }
@@ -62,58 +73,111 @@ func (c *counters) block(id counterID) *block {
 	return b
 }
 
-// take returns the next value of a counter.
-func (c *counters) take(ctx context.Context, id counterID) (uint64, error) {
-	b := c.block(id)
+// take returns the next value of a table's counter.
+func (c *counters) take(ctx context.Context, t *table) (uint64, error) {
+	b := c.block(t.counter())
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next >= b.end {
-		if err := c.lease(ctx, id, b, 1); err != nil {
-			return 0, err
+	for b.now.empty() {
+		switch {
+		case !b.then.empty():
+			c.grow(b)
+			b.now, b.then, b.began = b.then, values{}, time.Now()
+		case b.busy != nil:
+			busy := b.busy
+			b.mu.Unlock()
+			select {
+			case <-busy:
+			case <-ctx.Done():
+			}
+			b.mu.Lock()
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
+		default:
+			if err := c.leaseNow(ctx, t, b, 1); err != nil {
+				return 0, err
+			}
 		}
 	}
-	v := b.next
-	if b.next++; b.next >= b.end {
-		c.leaseAhead(id, b)
+	v := b.now.next
+	b.now.next++
+	if b.now.end-b.now.next <= b.size/2 && b.then.empty() && b.busy == nil {
+		c.leaseAhead(t, b)
 	}
 	return v, nil
 }
 
-// leaseAhead takes the next block while nobody waits for it; the caller holds b.mu.
-func (c *counters) leaseAhead(id counterID, b *block) {
-	now := time.Now()
-	if now.Sub(b.usedUp) < quickNext {
-		b.size = min(8*b.size, maxBlock)
-	} else {
-		b.size = 1
+// grow chooses the size of the next block by how long the last one has lasted; the caller holds b.mu.
+func (c *counters) grow(b *block) {
+	least := uint64(1)
+	if c.regions() > 1 {
+		least = firstBlock
 	}
-	b.usedUp = now
+	switch d := time.Since(b.began); {
+	case b.size == 0 || d > slowNext:
+		b.size = least
+	case d < quickNext:
+		b.size = min(8*b.size, maxBlock)
+	}
+}
+
+func (c *counters) regions() int { return len(c.db.Topology().Regions) }
+
+// leaseNow takes a block for the statement that waits for it; the caller holds b.mu. The gap of the value that comes
+// first is left to that statement's own row.
+func (c *counters) leaseNow(ctx context.Context, t *table, b *block, least uint64) error {
+	c.grow(b)
+	v, err := c.lease(ctx, t.counter(), b.size, least)
+	if err != nil {
+		return err
+	}
+	b.now, b.then, b.began = v, values{}, time.Now()
+	if v.next++; !v.empty() {
+		go c.fence(t, v)
+	}
+	return nil
+}
+
+// leaseAhead takes the next block while nobody waits for it; the caller holds b.mu.
+func (c *counters) leaseAhead(t *table, b *block) {
+	busy, size, least := make(chan struct{}), b.size, b.now.end
+	b.busy = busy
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
 		defer cancel()
+		v, err := c.lease(ctx, t.counter(), size, least)
+		if err == nil {
+			c.fence(t, v)
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.next >= b.end {
-			_ = c.lease(ctx, id, b, 1) // whoever needs it tries again
+		b.busy = nil
+		close(busy)
+		if err == nil && v.next >= b.now.end { // else a client's own value has passed it; whoever needs another one leases it
+			b.then = v
 		}
 	}()
 }
 
 // passed notes that a value was given by a client: later ones are above it.
-func (c *counters) passed(ctx context.Context, id counterID, v uint64) error {
-	b := c.block(id)
+func (c *counters) passed(ctx context.Context, t *table, v uint64) error {
+	b := c.block(t.counter())
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case v < b.next:
+	case v < b.now.next:
 		return nil
-	case v < b.end:
-		b.next = v + 1
+	case v < b.now.end:
+		b.now.next = v + 1
+		return nil
+	case !b.then.empty() && v < b.then.end:
+		b.now, b.then, b.began = values{max(v+1, b.then.next), b.then.end}, values{}, time.Now()
 		return nil
 	case v == math.MaxUint64:
 		v--
 	}
-	return c.lease(ctx, id, b, v+1)
+	return c.leaseNow(ctx, t, b, v+1)
 }
 
 // peek returns the next value without taking it.
@@ -121,8 +185,10 @@ func (c *counters) peek(ctx context.Context, id counterID) (uint64, error) {
 	b := c.block(id)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next < b.end {
-		return b.next, nil
+	for _, v := range []values{b.now, b.then} {
+		if !v.empty() {
+			return v.next, nil
+		}
 	}
 	t := c.db.Begin(kv.Options{ReadOnly: true})
 	defer t.Rollback(ctx)
@@ -141,40 +207,30 @@ func counterValue(v []byte) (uint64, error) {
 	return n, err
 }
 
-// lease takes a block that begins at or above least.
-func (c *counters) lease(ctx context.Context, id counterID, b *block, least uint64) error {
-	b.size = max(b.size, 1)
-	var from uint64
+// lease takes size values at or above least.
+func (c *counters) lease(ctx context.Context, id counterID, size, least uint64) (values, error) {
+	var v values
 	_, err := kv.Run(ctx, c.db, kv.Options{}, func(t kv.Txn) error {
 		key := counterKey(id.key)
 		rows, err := t.Get(ctx, []base.Key{key}, kv.LockExclusive)
 		if err != nil {
 			return err
 		}
-		if from, err = counterValue(rows[0].Value); err != nil {
+		from, err := counterValue(rows[0].Value)
+		if err != nil {
 			return err
 		}
-		from = max(from, least)
-		end := from + b.size
-		if end < from {
-			end = math.MaxUint64
+		v.next = max(from, least)
+		if v.end = v.next + size; v.end < v.next {
+			v.end = math.MaxUint64
 		}
-		t.Put(key, base.AppendUint64(nil, end), 0)
+		t.Put(key, base.AppendUint64(nil, v.end), 0)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	b.next, b.end = from, from+b.size
-	if b.end < b.next {
-		b.end = math.MaxUint64
-	}
-	return nil
+	return v, err
 }
 
-func (t *sqlTable) counter() counterID {
-	return counterID{t.t.desc.AutoKey, t.t.desc.AutoEpoch}
-}
+func (t *table) counter() counterID { return counterID{t.desc.AutoKey, t.desc.AutoEpoch} }
 
 // GetNextAutoIncrementValue implements sql.AutoIncrementTable.
 func (t *sqlTable) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint64, error) {
@@ -184,7 +240,7 @@ func (t *sqlTable) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint6
 		kctx = s.kvctx(ctx)
 	}
 	if given == nil {
-		v, err := t.g.counters.take(kctx, t.counter())
+		v, err := t.g.counters.take(kctx, t.t)
 		return v, clientError(err)
 	}
 	conv, _, err := types.Uint64.Convert(ctx, given)
@@ -192,12 +248,12 @@ func (t *sqlTable) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint6
 		return 0, err
 	}
 	v := conv.(uint64)
-	return v, clientError(t.g.counters.passed(kctx, t.counter(), v))
+	return v, clientError(t.g.counters.passed(kctx, t.t, v))
 }
 
 // PeekNextAutoIncrementValue implements sql.AutoIncrementGetter.
 func (t *sqlTable) PeekNextAutoIncrementValue(ctx *sql.Context) (uint64, error) {
-	v, err := t.g.counters.peek(ctx, t.counter())
+	v, err := t.g.counters.peek(ctx, t.t.counter())
 	if p := t.t.desc.autoIncCol(); p >= 0 {
 		v = min(v, t.t.cols[p].largestInt()) // as MySQL shows a counter that is exhausted
 	}

@@ -31,6 +31,10 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.built = true
 		s.writes = writes(ctx, n)
 	}
+	if p := s.ahead; p != nil && p.node == n {
+		s.ahead = nil
+		return b.readAhead(ctx, s, p, row)
+	}
 	switch n := n.(type) {
 	case *plan.JoinNode:
 		return b.join(ctx, n, row)
@@ -39,12 +43,15 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		if err := b.g.keyUUIDs(ctx, s, n); err != nil {
 			return nil, err
 		}
+		b.aheadInsert(ctx, s, n)
 	case *plan.Update:
 		s.perRow, s.blind = n.Ignore, false
 		markTargets(s, n.Child)
+		b.aheadUpdate(ctx, s, n)
 	case *plan.DeleteFrom:
 		s.perRow, s.blind = false, false
 		markTargets(s, n.Child)
+		b.aheadDelete(ctx, s, n)
 	case *plan.AddColumn:
 		return b.addColumn(ctx, n)
 	case *plan.CreateForeignKey:

@@ -156,8 +156,13 @@ func (e *editor) StatementComplete(ctx *sql.Context) error {
 	if e.err != nil {
 		return e.err
 	}
-	err := e.flush(ctx)
+	// A statement may change several tables, by foreign keys; their editors complete in any order.
+	err := e.tx.flush(ctx, nil)
 	if err != nil {
+		for _, o := range e.tx.editors {
+			o.ops = nil
+		}
+		e.tx.editors = nil
 		_ = e.DiscardChanges(ctx, err)
 	}
 	return err

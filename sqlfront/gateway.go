@@ -41,6 +41,7 @@ type gateway struct {
 
 	fast    fastCache
 	noFast  bool // tests: everything goes through the engine
+	noAhead bool // tests: changes read row by row
 	usersTS atomic.Uint64
 	usersMu sync.Mutex
 

@@ -56,6 +56,8 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		if done, err := f.try(ctx, sent, one); done {
 			return err
 		}
+		ctx, stop := whileThere(ctx, c.Conn)
+		defer stop()
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			f.learn(r)
@@ -79,6 +81,8 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		if done, err := f.try(ctx, sent, one); done {
 			return err
 		}
+		ctx, stop := whileThere(ctx, c.Conn)
+		defer stop()
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			f.learn(r)
@@ -102,6 +106,8 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		if done, err := f.try(ctx, sent, cb); done {
 			return err
 		}
+		ctx, stop := whileThere(ctx, c.Conn)
+		defer stop()
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
 			f.learn(r)

@@ -99,7 +99,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded)}
 	scfg := server.Config{
-		Protocol: "tcp", Address: ln.Addr().String(), Listener: ln, Version: serverVersion,
+		Protocol: "tcp", Address: ln.Addr().String(), Listener: quick(ln), Version: serverVersion,
 		Options: []server.Option{func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (*sqle.Engine, *server.SessionManager, mysql.Handler) {
 			s.h = &handler{Handler: h, g: g, sm: sm}
 			return e, sm, s.h

@@ -33,6 +33,7 @@ type Session struct {
 	astLock   kv.LockMode
 	blind     bool // a plain INSERT whose duplicates Commit may find
 	perRow    bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
+	ahead     *aheadPlan
 	hold      bool // changes of the statement are sent to kv at its end only
 	call      bool // the statement is CALL
 	truncate  bool // the statement is TRUNCATE
@@ -108,7 +109,7 @@ func (s *Session) SessionEnd() {
 
 func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
-	s.hold, s.inCall, s.fresh = false, false, false
+	s.hold, s.inCall, s.fresh, s.ahead = false, false, false, nil
 	s.create, s.view = tableOptions{}, ""
 }
 

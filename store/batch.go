@@ -15,6 +15,8 @@ type Batch struct {
 	b         *pebble.Batch
 	err       error
 	rows      bool          // versions change: idle readers are out of date
+	puts      []Version     // what the row cache has to learn, then
+	drops     []base.Key    // what it has to forget
 	logs      []*Log        // whose memory is ahead of the disk until the commit
 	held      []*shardState // merges into these wait for the batch
 	exclusive bool          // made by a merge: holds nothing
@@ -77,9 +79,25 @@ func (b *Batch) CommitAsync(sync bool) error {
 	b.committed = true
 	if b.rows {
 		b.s.idle.expire()
+		b.refreshRows()
 	}
 	b.release()
 	return nil
+}
+
+// refreshRows brings the row cache up to date with what has just become visible.
+func (b *Batch) refreshRows() {
+	if b.exclusive {
+		b.s.rows.purge()
+		return
+	}
+	for i := range b.puts {
+		b.s.rows.put(&b.puts[i])
+	}
+	for _, key := range b.drops {
+		b.s.rows.drop(key)
+	}
+	b.puts, b.drops = nil, nil
 }
 
 // Wait returns when the synced CommitAsync is durable; at once if there was none.
@@ -166,7 +184,7 @@ func (b *Batch) delRange(lo, hi []byte) {
 
 // PutVersion adds a version. It is idempotent, as the same (key, timestamp)
 // always carries the same bytes. A version that this replica has seen and removed (L2, L3) is
-// left out.
+// left out. The version's memory must not change until the commit.
 func (b *Batch) PutVersion(v Version) {
 	if len(v.Key) == 0 || v.TS == 0 || v.TS > base.MaxTimestamp || v.Writer.Index == 0 || v.Writer.Region > maxWriterRegion {
 		b.fail(base.Errorf(base.CodeInvalid, "version %s@%s by r%d/%d: a version needs a key, a timestamp and a writer", v.Key, v.TS, v.Writer.Region, v.Writer.Index))
@@ -182,4 +200,5 @@ func (b *Batch) PutVersion(v Version) {
 	if err := op.Finish(); err != nil {
 		b.fail(b.s.wrap(err))
 	}
+	b.puts = append(b.puts, v)
 }

@@ -135,6 +135,7 @@ func (b *Batch) CollectKeys(keys []base.Key, below base.Timestamp) error {
 	}
 	for _, key := range keys {
 		sh := b.enter(key.Shard())
+		b.drops = append(b.drops, key)
 		// Reads below the mark are refused before the versions go.
 		sh.raise(below)
 		sh.mark(key, below)

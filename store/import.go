@@ -307,6 +307,7 @@ func (i *Import) merge(h header, last *Batch) error {
 	}
 	defer theirs.Close()
 	m := &merger{i: i, b: s.NewBatch(), local: local, remote: h.context}
+	m.b.exclusive, m.b.rows = true, true
 	defer func() { m.b.Close() }()
 	if err := m.run(ours, theirs); err != nil {
 		return err
@@ -320,6 +321,7 @@ func (i *Import) merge(h header, last *Batch) error {
 	sh.recorded = max(sh.recorded, h.threshold)
 	sh.join(&h.context)
 	s.idle.expire()
+	s.rows.purge()
 	return nil
 }
 

@@ -38,6 +38,7 @@ const stepsBeforeSeek = 4
 // come from Err after Next returned false: base.CodeTooOld when ts is below the collection threshold.
 func (r *Reader) Iter(span base.Span, ts base.Timestamp, opts IterOptions) *Iter {
 	i := &Iter{r: r, ts: ts, opts: opts}
+	r.open()
 	if i.err = r.checkAge(span.Start, ts); i.err != nil {
 		return i
 	}

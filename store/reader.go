@@ -13,7 +13,9 @@ import (
 // It pins memory and files: close it soon.
 type Reader struct {
 	s    *Store
-	view *pebble.Iterator // nil when closed
+	late bool // made by NewPointReader: the view is made when it is needed, and rows come from the cache
+	done bool // closed
+	view *pebble.Iterator
 	gen  uint64
 	lent bool             // an Iter is using view
 	twin *pebble.Iterator // for point reads meanwhile
@@ -30,14 +32,28 @@ func wholeBounds() *pebble.IterOptions {
 // NewReader opens a view.
 func (s *Store) NewReader() *Reader {
 	r := &Reader{s: s}
-	if r.view, r.gen = s.idle.take(); r.view == nil {
-		r.view, r.err = s.db.NewIter(wholeBounds())
-	}
+	r.open()
 	return r
+}
+
+// NewPointReader makes a reader for those who know that no version they may see can come up or go away
+// until they close it, because they hold locks or read at a closed timestamp. All batches committed before it are seen,
+// but what is committed meanwhile may be seen in a part of the reads. In return it looks for rows in
+// the cache first, and opens a view when one is not there.
+func (s *Store) NewPointReader() *Reader { return &Reader{s: s, late: true} }
+
+// open makes the view.
+func (r *Reader) open() {
+	if r.view == nil && r.err == nil && !r.done {
+		if r.view, r.gen = r.s.idle.take(); r.view == nil {
+			r.view, r.err = r.s.db.NewIter(wholeBounds())
+		}
+	}
 }
 
 // Close ends the view. Its iterators must have been closed.
 func (r *Reader) Close() {
+	r.done = true
 	if r.twin != nil {
 		_ = r.twin.Close()
 		r.twin = nil
@@ -50,6 +66,7 @@ func (r *Reader) Close() {
 
 // iter is the iterator for point reads.
 func (r *Reader) iter() (*pebble.Iterator, error) {
+	r.open()
 	switch {
 	case r.err != nil:
 		return nil, r.s.wrap(r.err)
@@ -77,15 +94,41 @@ func (r *Reader) checkAge(key base.Key, ts base.Timestamp) error {
 // Get returns the newest version of key at or below ts, a tombstone too. The
 // result shares no memory with the reader; its Key is the one passed in.
 func (r *Reader) Get(key base.Key, ts base.Timestamp) (Version, bool, error) {
+	v, cached := r.cached(key)
+	if cached = cached && v.TS <= ts; !cached {
+		r.open()
+	}
 	if err := r.checkAge(key, ts); err != nil {
 		return Version{}, false, err
+	}
+	if cached {
+		return v, true, nil
 	}
 	return r.newest(key, ts)
 }
 
 // Newest returns the newest version of key, a tombstone too.
 func (r *Reader) Newest(key base.Key) (Version, bool, error) {
-	return r.newest(key, base.MaxTimestamp)
+	if v, ok := r.cached(key); ok {
+		return v, true, nil
+	}
+	v, ok, err := r.newest(key, base.MaxTimestamp)
+	if ok && r.late {
+		r.s.rows.add(&v, r.gen)
+	}
+	return v, ok, err
+}
+
+// cached asks the cache for the newest version of key.
+func (r *Reader) cached(key base.Key) (Version, bool) {
+	if !r.late || r.done {
+		return Version{}, false
+	}
+	v, ok := r.s.rows.get(key)
+	if ok {
+		v.Key, v.Value = key, clone(v.Value)
+	}
+	return v, ok
 }
 
 func (r *Reader) newest(key base.Key, ts base.Timestamp) (v Version, ok bool, err error) {

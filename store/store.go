@@ -32,6 +32,8 @@ type Options struct {
 	FS vfs.FS
 	// CacheMB is the size of the block cache, without memtables; 0 is 128 (4 in simulation).
 	CacheMB int
+	// RowCacheMB is the size of the cache of rows read one by one; 0 is a quarter of CacheMB.
+	RowCacheMB int
 	// MemTableMB is when a memtable is flushed; 0 is 64 (4 in simulation).
 	MemTableMB int
 	// LogCacheKB bounds, per group, the recent raft entries kept in memory; 0 is 1024.
@@ -62,6 +64,7 @@ func (o *Options) fill() {
 	def(&o.CacheMB, 128, 4)
 	def(&o.MemTableMB, 64, 4)
 	def(&o.LogCacheKB, 1024, 1024)
+	def(&o.RowCacheMB, (o.CacheMB+3)/4, 1)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -74,6 +77,7 @@ type Store struct {
 	corruption atomic.Pointer[error]
 	stalls     atomic.Int64
 	idle       idlePool
+	rows       *rowCache
 	shards     shardTable
 	guard      guard
 	synced     atomic.Uint64 // sequence numbers below it are on disk
@@ -91,6 +95,7 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{opts: opts, logs: map[base.GroupID]*Log{}}
 	s.shards.init(s)
 	s.guard.s = s
+	s.rows = newRowCache(opts.RowCacheMB<<20, s.idle.gen.Load)
 	if err := s.guard.check(); err != nil {
 		return nil, err
 	}

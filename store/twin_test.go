@@ -158,6 +158,10 @@ func TestReaderAgainstTwin(t *testing.T) {
 func checkReader(t *testing.T, s *Store, w *twin, rng *rand.Rand, key func() base.Key) {
 	t.Helper()
 	r := s.NewReader()
+	if rng.IntN(2) == 0 {
+		r.Close()
+		r = s.NewPointReader()
+	}
 	defer r.Close()
 	for range 20 {
 		k, ts := key(), base.Timestamp(rng.IntN(520))

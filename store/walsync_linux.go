@@ -56,7 +56,7 @@ func newFileSyncer(fd uintptr) *fileSyncer {
 
 // sync is fdatasync; done is false if it was not even begun.
 func (s *fileSyncer) sync() (done bool, err error) {
-	if _, _, e := syscall.Syscall(syscall.SYS_IO_SUBMIT, s.ring, 1, uintptr(unsafe.Pointer(&s.cb))); e != 0 {
+	if _, _, e := syscall.RawSyscall(syscall.SYS_IO_SUBMIT, s.ring, 1, uintptr(unsafe.Pointer(&s.cb))); e != 0 {
 		return false, e
 	}
 	var b [8]byte
@@ -65,7 +65,7 @@ func (s *fileSyncer) sync() (done bool, err error) {
 	}
 	var ev ioEvent
 	for {
-		n, _, e := syscall.Syscall6(syscall.SYS_IO_GETEVENTS, s.ring, 1, 1, uintptr(unsafe.Pointer(&ev)), 0, 0)
+		n, _, e := syscall.RawSyscall6(syscall.SYS_IO_GETEVENTS, s.ring, 1, 1, uintptr(unsafe.Pointer(&ev)), 0, 0)
 		switch {
 		case e == syscall.EINTR:
 		case e != 0:

@@ -22,6 +22,11 @@ type write struct {
 	mo   kv.MoveOptions
 }
 
+// content reports whether there is a write and reads see it: a row, or that it is deleted.
+func (w *write) content() bool {
+	return w != nil && w.kind != wire.WriteKind_MOVE && w.kind != wire.WriteKind_FENCE
+}
+
 func (w *write) size() int { return len(w.key) + len(w.val) + 48 }
 
 // undo takes one change of the buffer back.
@@ -115,9 +120,9 @@ func (b *buffer) within(s base.Span) []*write {
 	}
 	b.tidy()
 	in := cut(b.order, s)
-	move := func(w *write) bool { return w.kind == wire.WriteKind_MOVE }
-	if slices.ContainsFunc(in, move) {
-		return slices.DeleteFunc(slices.Clone(in), move)
+	hidden := func(w *write) bool { return !w.content() }
+	if slices.ContainsFunc(in, hidden) {
+		return slices.DeleteFunc(slices.Clone(in), hidden)
 	}
 	return in
 }

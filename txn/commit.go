@@ -42,8 +42,12 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.CommitTimeout)
 	defer cancel()
+	t.started()
 	c, err := t.plan(ctx)
 	if err != nil {
+		return 0, err
+	}
+	if _, err := t.open(ctx); err != nil {
 		return 0, err
 	}
 	margin := t.db.horizon.get(len(t.buf.byKey))
@@ -82,7 +86,7 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 // are one snapshot, at which what it pinned must have held.
 func (t *Txn) commitSnapshot(ctx context.Context) (base.Timestamp, error) {
 	if t.readTS == 0 {
-		return t.db.clock.Now(), nil
+		return t.db.clock.Now(), nil // nothing was read: nobody can tell
 	}
 	if len(t.pins) > 0 {
 		if t.db.set.Closed(base.MetaShard) < t.readTS {
@@ -112,13 +116,24 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.CommitTimeout)
 	defer cancel()
-	waits := t.maxTS >= t.db.clock.Earliest()
+	waits := !t.db.isSettled(t.maxTS)
 	if waits {
-		if err := t.db.waitPast(ctx, t.maxTS); err != nil {
-			return 0, base.Errorf(base.CodeCanceled, "%v", err)
+		if err := t.db.settle(ctx, t.maxTS); err != nil {
+			return 0, err
 		}
 	}
-	now := t.db.clock.Now()
+	now, err := t.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if now == 0 {
+		now = t.db.clock.Now()
+	} else {
+		// Who locks these rows after it must commit above that instant, which the owners' clocks may not have reached.
+		for _, p := range held {
+			waits = waits || !p.told
+		}
+	}
 	if len(t.pins) > 0 {
 		if _, err := t.holdPins(ctx, 0); err != nil {
 			return 0, err
@@ -127,7 +142,7 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 	if len(held) > 1 || waits && len(held) > 0 {
 		errs := make([]error, len(held))
 		parallel(ctx, len(held), func(ctx context.Context, i int) {
-			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:]})
+			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened())})
 			if err == nil {
 				err = owner.ErrorOf(resp.Status)
 			}
@@ -322,7 +337,8 @@ func (t *Txn) releaseOthers(groups []base.GroupID) {
 func (c *committer) request(g base.GroupID) *wire.CommitRequest {
 	t := c.t
 	t.part(g)
-	return &wire.CommitRequest{Group: uint32(g), Txn: &t.meta, Writes: c.writes[g], MinTs: uint64(t.maxTS),
+	opened := t.opened()
+	return &wire.CommitRequest{Group: uint32(g), Txn: &t.meta, Writes: c.writes[g], MinTs: uint64(max(t.maxTS, opened)), Begun: opened != 0,
 		MaxTs: uint64(c.bound), LockTerm: t.lockTerm(g), Need: c.need[g]}
 }
 
@@ -402,7 +418,7 @@ func (t *Txn) movedAway(g base.GroupID, resp *wire.CommitResponse) {
 
 // settled is commit wait at the coordinator.
 func (t *Txn) settled(ctx context.Context, ts base.Timestamp) error {
-	if err := t.db.waitPast(context.WithoutCancel(ctx), ts); err != nil {
+	if err := t.db.settle(context.WithoutCancel(ctx), ts); err != nil {
 		return base.Errorf(base.CodeAmbiguous, "transaction %v committed at %s, but the wait for its timestamp was cut short: %v", t.id, ts, err)
 	}
 	return nil
@@ -496,6 +512,7 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 			return
 		}
 		v.resp = resp
+		t.db.clock.Learn(base.Timestamp(resp.Oracle))
 		v.lo, v.hi, v.err = base.Timestamp(resp.Ts), base.Timestamp(resp.Hi), owner.ErrorOf(resp.Status)
 		code := base.CodeOf(v.err)
 		v.maybe = code == base.CodeAmbiguous || code == base.CodeCanceled

@@ -193,12 +193,16 @@ func (db *DB) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
 // MetaChanged implements kv.DB.
 func (db *DB) MetaChanged() <-chan struct{} { return db.set.MetaChanged() }
 
-// waitPast is commit wait.
-func (db *DB) waitPast(ctx context.Context, ts base.Timestamp) error {
-	if ts < db.clock.Earliest() || db.cfg.Alone() && ts <= db.clock.Seen() {
+// settle returns once every later snapshot anywhere is above ts (commit wait, in GClock mode).
+func (db *DB) settle(ctx context.Context, ts base.Timestamp) error {
+	if db.isSettled(ts) {
 		return nil
 	}
-	return db.clock.WaitPast(ctx, ts)
+	return db.clock.Settle(ctx, ts)
+}
+
+func (db *DB) isSettled(ts base.Timestamp) bool {
+	return db.clock.Settled(ts) || db.cfg.Alone() && ts <= db.clock.Seen()
 }
 
 // spawn runs f in the background; beyond the bound, here and now. What does not

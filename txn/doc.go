@@ -20,12 +20,17 @@
 //
 // # Reads
 //
-//	T4 LockNone reads share a snapshot taken from the clock's upper bound at the first of them: with commit wait
-//	   it is at or above every commit acknowledged before. The local replicas serve it if they are complete up to
+//	T4 LockNone reads share a snapshot (Clock.Snapshot) taken at the first of them: it is at or above every commit
+//	   acknowledged before. The local replicas serve it if they are complete up to
 //	   it (AS OF), else the owners, in parallel.
 //	T5 A transaction that only read under locks is placed at an instant at which it held them all. One group vouches
 //	   for that in every answer (term, registration, lease). Of several, each has to confirm its locks after
-//	   the last one was taken: that is what Commit waits for. It also waits until true time has passed what was read.
+//	   the last one was taken: that is what Commit waits for. It also waits until what was read is settled.
+//	T8 A commit timestamp lies above every commit acknowledged before the transaction began. In GClock mode the owner's
+//	   clock sees to that. A clock of GTM mode may lag behind the oracle: there, and in DUAL mode, the transaction takes a
+//	   Snapshot after it began (beside its first reads) and commits above it; one that read under locks tells it to
+//	   the owners before it is over. Because: T3 takes its snapshot; T1 commits above it and is acknowledged; T2 begins, and
+//	   an owner that lags lets it commit below the snapshot; T3 then sees T2 and not T1.
 //
 // # Meta shard
 //

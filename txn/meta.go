@@ -16,7 +16,10 @@ import (
 func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 	if t.metaTS == 0 {
 		if t.readTS == 0 {
-			t.readTS = t.db.clock.Now()
+			var err error
+			if t.readTS, err = t.now(ctx); err != nil {
+				return err
+			}
 		}
 		t.metaTS = t.readTS
 	}
@@ -139,16 +142,27 @@ func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestam
 	}
 	set := t.db.set
 	bound := set.Closed(base.MetaShard)
-	if want := t.db.clock.Now().Add(margin); bound < want {
+	want := t.db.clock.Now().Add(margin)
+	if bound < want {
 		if err := set.EnsureClosed(ctx, base.MetaShard, want); err != nil {
 			return 0, err
 		}
 		bound = set.Closed(base.MetaShard)
 	}
-	if err := t.checkPins(bound); err != nil {
-		return 0, err
+	err := t.checkPins(bound)
+	if err == nil {
+		return bound.Next(), nil
 	}
-	return bound.Next(), nil
+	if base.CodeOf(err) == base.CodeSchemaChanged && want < bound {
+		// A change that lies ahead of now. There may be time to commit before it; else the next attempt shall see it.
+		if t.checkPins(want) == nil {
+			return want.Next(), nil
+		}
+		if werr := t.db.settle(ctx, want); werr != nil {
+			return 0, werr
+		}
+	}
+	return 0, err
 }
 
 // lockPins is holdPins for a transaction that writes or locks the meta shard:

@@ -60,6 +60,7 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 		todo = nil
 		for _, q := range reqs {
 			if f.lock != kv.LockNone {
+				t.started()
 				t.part(base.GroupID(q.msg.Group))
 			}
 		}
@@ -181,11 +182,14 @@ func (q *request) fill(t *Txn, f *fetch) {
 	m.Lock = uint32(f.lock)
 	m.Reverse, m.Limit, m.MaxBytes = f.reverse, uint32(f.limit), uint32(f.maxBytes)
 	if f.lock == kv.LockNone {
-		m.ReadTs = uint64(f.ts)
+		m.ReadTs, m.Oracle = uint64(f.ts), uint64(t.db.clock.Known())
 		m.Region = t.meta.GatewayRegion
 	} else {
 		m.Txn = &t.meta
 		m.LockTerm = t.lockTerm(base.GroupID(m.Group))
+		if m.MinTs = uint64(t.opened()); m.MinTs != 0 {
+			t.part(base.GroupID(m.Group)).told = true
+		}
 	}
 	m.Spans = make([]*wire.Span, len(q.pieces))
 	for i, p := range q.pieces {
@@ -423,7 +427,7 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	f := fetch{lock: lock}
 	meta := fetch{}
 	for i, k := range keys {
-		if w := t.buf.get(k); w != nil && w.kind != wire.WriteKind_MOVE {
+		if w := t.buf.get(k); w.content() {
 			out[i] = w.row(k)
 			continue
 		}
@@ -441,8 +445,10 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 		}
 	}
 	for len(f.spans) > 0 {
-		t.snapshot(&f)
-		if err := f.run(ctx, t); err != nil {
+		if err := t.snapshot(ctx, &f); err != nil {
+			return nil, t.failed(err)
+		}
+		if err := f.runAhead(ctx, t); err != nil {
 			return nil, t.failed(err)
 		}
 		// Answers are bounded: what did not fit is asked again.
@@ -505,12 +511,17 @@ func (t *Txn) checkLock(lock kv.LockMode) error {
 }
 
 // snapshot fixes the timestamp of LockNone reads at the first one.
-func (t *Txn) snapshot(f *fetch) {
+func (t *Txn) snapshot(ctx context.Context, f *fetch) error {
 	if f.lock != kv.LockNone {
-		return
+		return nil
 	}
 	if t.readTS == 0 || t.stale {
-		t.readTS, t.stale = t.db.clock.Now(), false
+		ts, err := t.now(ctx)
+		if err != nil {
+			return err
+		}
+		t.readTS, t.stale = ts, false
 	}
 	f.ts = t.readTS
+	return nil
 }

@@ -86,9 +86,8 @@ func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, 
 	var err error
 	if spans[0].Start.Shard() == base.MetaShard && req.Lock != kv.LockExclusive {
 		err = t.readMeta(ctx, &f)
-	} else {
-		t.snapshot(&f)
-		err = f.run(ctx, t)
+	} else if err = t.snapshot(ctx, &f); err == nil {
+		err = f.runAhead(ctx, t)
 	}
 	if err != nil {
 		return kv.ScanResult{}, err

@@ -15,6 +15,7 @@ type part struct {
 	group base.GroupID
 	term  uint64 // of the locks; 0: asked, but nothing is known to be locked
 	asked int    // locking requests answered
+	told  bool   // with an opening
 }
 
 // pin is a meta key, or a span of them, that must not change after at.
@@ -31,16 +32,18 @@ type Txn struct {
 	meta  wire.TxnMeta
 	begun time.Time
 
-	readTS base.Timestamp // snapshot of LockNone reads
-	stale  bool           // the next LockNone read takes a new snapshot
-	metaTS base.Timestamp // snapshot of meta reads
-	maxTS  base.Timestamp // largest commit timestamp read
-	parts  []part
-	pins   []pin
-	buf    buffer
+	readTS  base.Timestamp // snapshot of LockNone reads
+	stale   bool           // the next LockNone read takes a new snapshot
+	metaTS  base.Timestamp // snapshot of meta reads
+	maxTS   base.Timestamp // largest commit timestamp read
+	opening *opening
+	parts   []part
+	pins    []pin
+	buf     buffer
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
 	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
+	ahead  ahead
 
 	err        error // sticky
 	ended      bool  // committed, or released
@@ -166,7 +169,7 @@ func (t *Txn) release() {
 // Rollback implements kv.Txn.
 func (t *Txn) Rollback(context.Context) {
 	t.release()
-	t.buf = buffer{}
+	t.buf, t.ahead = buffer{}, ahead{}
 	if t.err == nil && t.commitTS == 0 {
 		t.err = base.Errorf(base.CodeInvalid, "transaction %v was rolled back", t.id)
 	}
@@ -189,10 +192,17 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 	t.buffer(w)
 }
 
+// Fence implements kv.Txn.
+func (t *Txn) Fence(key base.Key, to base.RegionID) {
+	if t.buf.get(key) == nil {
+		t.buffer(&write{key: key, kind: wire.WriteKind_FENCE, home: to})
+	}
+}
+
 // Move implements kv.Txn.
 func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 	w := &write{key: key, kind: wire.WriteKind_MOVE}
-	if old := t.buf.get(key); old != nil {
+	if old := t.buf.get(key); old != nil && old.kind != wire.WriteKind_FENCE {
 		if old.kind == wire.WriteKind_DELETE {
 			return
 		}
@@ -209,7 +219,7 @@ func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 // Insert implements kv.Txn.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	w := &write{key: key, kind: wire.WriteKind_INSERT, val: value, home: t.home(home)}
-	if old := t.buf.get(key); old != nil && old.kind != wire.WriteKind_MOVE {
+	if old := t.buf.get(key); old.content() {
 		if old.kind != wire.WriteKind_DELETE {
 			return exists(key)
 		}

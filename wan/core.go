@@ -24,6 +24,7 @@ type core struct {
 	ordered  [wire.KindMax]func(base.NodeID, []byte)
 	pools    [wire.KindMax]*pool
 	started  atomic.Bool
+	packing  atomic.Uint32 // Compression wanted
 	closed   atomic.Bool
 
 	free    callPool

@@ -26,6 +26,7 @@ type hello struct {
 	node    base.NodeID
 	want    base.NodeID // who the dialler believes lives here; 0 anybody
 	cluster string
+	packs   Compression // what the dialler can undo; 0 also from older nodes
 }
 
 func (h hello) encode() []byte {
@@ -34,7 +35,7 @@ func (h hello) encode() []byte {
 	b = append(b, byte(h.class), byte(h.region))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.node))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.want))
-	return appendString(b, h.cluster)
+	return append(appendString(b, h.cluster), byte(h.packs))
 }
 
 func decodeHello(b []byte) (hello, error) {
@@ -50,8 +51,12 @@ func decodeHello(b []byte) (hello, error) {
 	}
 	var ok bool
 	// What newer versions append behind the cluster id is ignored.
-	if h.cluster, _, ok = cutString(b[12:]); !ok {
+	var rest []byte
+	if h.cluster, rest, ok = cutString(b[12:]); !ok {
 		return hello{}, fmt.Errorf("malformed hello: cluster id is cut off")
+	}
+	if len(rest) > 0 {
+		h.packs = Compression(rest[0])
 	}
 	return h, nil
 }
@@ -63,6 +68,7 @@ type welcome struct {
 	node    base.NodeID
 	region  base.RegionID
 	text    string
+	packs   Compression // what the listener can undo
 }
 
 const welcomed base.Code = 0
@@ -72,7 +78,7 @@ func (w welcome) encode() []byte {
 	b = binary.LittleEndian.AppendUint16(b, w.version)
 	b = append(b, byte(w.code), byte(w.region))
 	b = binary.LittleEndian.AppendUint32(b, uint32(w.node))
-	return appendString(b, w.text)
+	return append(appendString(b, w.text), byte(w.packs))
 }
 
 func decodeWelcome(b []byte) (welcome, error) {
@@ -84,8 +90,12 @@ func decodeWelcome(b []byte) (welcome, error) {
 	le := binary.LittleEndian
 	w := welcome{version: le.Uint16(b), code: base.Code(b[2]), region: base.RegionID(b[3]), node: base.NodeID(le.Uint32(b[4:]))}
 	var ok bool
-	if w.text, _, ok = cutString(b[8:]); !ok {
+	var rest []byte
+	if w.text, rest, ok = cutString(b[8:]); !ok {
 		return welcome{}, fmt.Errorf("malformed welcome: text is cut off")
+	}
+	if len(rest) > 0 {
+		w.packs = Compression(rest[0])
 	}
 	return w, nil
 }

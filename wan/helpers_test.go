@@ -77,6 +77,18 @@ func netPair(t testing.TB, lim Limits) (Transport, Transport) {
 func onBoth(t *testing.T, f func(t *testing.T, mk pairMaker)) {
 	t.Run("tcp", func(t *testing.T) { f(t, tcpPair) })
 	t.Run("net", func(t *testing.T) { f(t, netPair) })
+	for _, c := range []Compression{LZ4, Zstd} {
+		with := func(mk pairMaker) pairMaker {
+			return func(t testing.TB, lim Limits) (Transport, Transport) {
+				a, b := mk(t, lim)
+				a.SetCompression(c)
+				b.SetCompression(c)
+				return a, b
+			}
+		}
+		t.Run("tcp-"+c.String(), func(t *testing.T) { f(t, with(tcpPair)) })
+		t.Run("net-"+c.String(), func(t *testing.T) { f(t, with(netPair)) })
+	}
 }
 
 // virtual runs f on virtual time with an emulated network.

@@ -16,6 +16,8 @@ func Collector(t Transport, constant prometheus.Labels) prometheus.Collector {
 		t:          t,
 		msgs:       desc("messages_total", "Messages exchanged with a peer.", "peer", "region", "kind", "direction"),
 		bytes:      desc("bytes_total", "Bytes of frames exchanged with a peer.", "peer", "region", "kind", "direction"),
+		stream:     desc("stream_bytes_total", "Bytes of frames that went into connections to a peer or came out of them.", "peer", "region", "direction"),
+		wire:       desc("wire_bytes_total", "Bytes that crossed the network for them, compressed or not.", "peer", "region", "direction"),
 		overloaded: desc("overloaded_total", "Messages refused because a queue was full.", "peer", "region"),
 		dropped:    desc("dropped_total", "One-way messages lost.", "peer", "region"),
 		connects:   desc("connects_total", "Streams opened to a peer.", "peer", "region"),
@@ -26,12 +28,12 @@ func Collector(t Transport, constant prometheus.Labels) prometheus.Collector {
 }
 
 type collector struct {
-	t                                                                            Transport
-	msgs, bytes, overloaded, dropped, connects, connected, queueMsgs, queueBytes *prometheus.Desc
+	t                                                                                          Transport
+	msgs, bytes, stream, wire, overloaded, dropped, connects, connected, queueMsgs, queueBytes *prometheus.Desc
 }
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.msgs, c.bytes, c.overloaded, c.dropped, c.connects, c.connected, c.queueMsgs, c.queueBytes} {
+	for _, d := range []*prometheus.Desc{c.msgs, c.bytes, c.stream, c.wire, c.overloaded, c.dropped, c.connects, c.connected, c.queueMsgs, c.queueBytes} {
 		ch <- d
 	}
 }
@@ -48,6 +50,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			put(c.bytes, prometheus.CounterValue, float64(k.SentBytes), k.Kind.String(), "sent")
 			put(c.bytes, prometheus.CounterValue, float64(k.RecvBytes), k.Kind.String(), "received")
 		}
+		put(c.stream, prometheus.CounterValue, float64(s.StreamSent), "sent")
+		put(c.stream, prometheus.CounterValue, float64(s.StreamRecv), "received")
+		put(c.wire, prometheus.CounterValue, float64(s.WireSent), "sent")
+		put(c.wire, prometheus.CounterValue, float64(s.WireRecv), "received")
 		put(c.overloaded, prometheus.CounterValue, float64(s.Overloaded))
 		put(c.dropped, prometheus.CounterValue, float64(s.Dropped))
 		put(c.connects, prometheus.CounterValue, float64(s.Connects))

@@ -4,9 +4,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // LinkSpec is the path from one region to another (or within one).
@@ -68,6 +70,9 @@ type Network struct {
 	asleep int64 // the mover sleeps until this time (ns since start)
 	held   map[*pipe]struct{}
 	closed bool
+
+	sizer sizer
+	tap   atomic.Pointer[func(Tapped)]
 
 	wake   chan struct{}
 	done   chan struct{}
@@ -133,6 +138,24 @@ func (n *Network) Join(id base.NodeID, region base.RegionID) Transport {
 	defer n.mu.Unlock()
 	n.where[id] = region
 	return v
+}
+
+// Tapped is a message between two regions as it enters the network.
+type Tapped struct {
+	At       time.Duration // since the network's start
+	From, To base.NodeID
+	Stream   string // what else tells the streams of two nodes apart: class and direction
+	Kind     wire.Kind
+	Frame    []byte // not to be changed
+}
+
+// Tap shows every message between regions to fn, from many goroutines; nil ends that.
+func (n *Network) Tap(fn func(Tapped)) {
+	if fn == nil {
+		n.tap.Store(nil)
+		return
+	}
+	n.tap.Store(&fn)
 }
 
 // SetPath sets the path from one region to another in this direction, for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/wire"
@@ -400,6 +401,24 @@ func (v *netNode) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req,
 // push puts a parcel on its way; its load is taken already.
 func (c *netConn) push(p *pipe, pc parcel) {
 	n := c.net
+	sender, receiver, from := c.count, c.s.count, c.from
+	if !p.fwd {
+		sender, receiver, from = receiver, sender, c.to
+	}
+	pc.wire = len(pc.buf)
+	if packs(p.from.region, p.to.region, understood, understood) {
+		if pack := from.compression(); pack != Off {
+			pc.wire = n.sizer.size(pack, pc.buf)
+		}
+		if tap := n.tap.Load(); tap != nil {
+			stream := c.class.String() + " answers"
+			if p.fwd {
+				stream = c.class.String()
+			}
+			(*tap)(Tapped{At: time.Duration(n.now()), From: p.from.id, To: p.to.id, Stream: stream, Kind: pc.kind, Frame: pc.buf})
+		}
+	}
+	sender.crossed(len(pc.buf), pc.wire, receiver)
 	n.mu.Lock()
 	if c.dead {
 		n.mu.Unlock()

@@ -14,7 +14,8 @@ type parcel struct {
 	typ  frameType
 	kind wire.Kind
 	id   uint64
-	left int    // bytes not yet through the bottleneck
+	wire int    // bytes on the line
+	left int    // of them, not yet through the bottleneck
 	gen  uint64 // of the hold, to know a stalled parcel
 }
 
@@ -143,7 +144,7 @@ func (n *Network) enter(p *pipe, c parcel) (now bool) {
 	t := n.now()
 	w := p.path
 	if w.spec.Bandwidth > 0 || w.waiting > 0 {
-		c.left = len(c.buf)
+		c.left = c.wire
 		if w.waiting > 0 || w.busy > t || c.left > quantum {
 			p.inflight++
 			w.queue[p.conn.class] = append(w.queue[p.conn.class], queued{p, c})
@@ -169,7 +170,7 @@ func (n *Network) depart(p *pipe, c parcel, at int64, extra time.Duration) (now 
 		d += time.Duration(n.rnd.Int64N(int64(s.Jitter)))
 	}
 	if s.Loss > 0 {
-		packets := (len(c.buf) + 1447) / 1448
+		packets := (c.wire + 1447) / 1448
 		if n.rnd.Float64() < 1-math.Pow(1-s.Loss, float64(packets)) {
 			if n.opt.DropSends && c.typ == typeSend {
 				p.lose(c)

@@ -2,6 +2,8 @@ package wan
 
 import (
 	"net"
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,4 +17,39 @@ func setUserTimeout(c *net.TCPConn, d time.Duration) {
 			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
 		})
 	}
+}
+
+// setCongestion sets the congestion control of a connection; "" is the kernel's default.
+func setCongestion(c *net.TCPConn, name string) error {
+	if name == "" {
+		b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
+		if err != nil {
+			return err
+		}
+		name = strings.TrimSpace(string(b))
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	if err := raw.Control(func(fd uintptr) {
+		set = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
+	}); err != nil {
+		return err
+	}
+	return set
+}
+
+// knowsCongestion tries a congestion control on a socket of its own.
+func knowsCongestion(name string) error {
+	if name == "" {
+		return nil
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
 }

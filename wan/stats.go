@@ -25,6 +25,10 @@ type LinkStats struct {
 	// Sums over Kinds.
 	SentMsgs, SentBytes uint64
 	RecvMsgs, RecvBytes uint64
+	// StreamSent and StreamRecv are bytes of frames that went into connections and came out of them,
+	// WireSent and WireRecv what crossed the network for them: less, where it was compressed.
+	StreamSent, WireSent uint64
+	StreamRecv, WireRecv uint64
 	// Overloaded counts messages refused because a queue was full, here or (for
 	// requests from the peer) at a handler.
 	Overloaded uint64
@@ -48,6 +52,8 @@ type counters struct {
 	overloaded atomic.Uint64
 	dropped    atomic.Uint64
 	connects   atomic.Uint64
+	// Bytes of streams as they were queued, and as they crossed the network.
+	streamSent, wireSent, streamRecv, wireRecv atomic.Uint64
 }
 
 func (c *counters) sent(kind wire.Kind, size int) {
@@ -55,6 +61,14 @@ func (c *counters) sent(kind wire.Kind, size int) {
 		c.kinds[kind].sentMsgs.Add(1)
 		c.kinds[kind].sentBytes.Add(uint64(size))
 	}
+}
+
+// crossed counts a frame on an emulated link, at both ends.
+func (c *counters) crossed(raw, wire int, to *counters) {
+	c.streamSent.Add(uint64(raw))
+	c.wireSent.Add(uint64(wire))
+	to.streamRecv.Add(uint64(raw))
+	to.wireRecv.Add(uint64(wire))
 }
 
 func (c *counters) received(f frame) {
@@ -68,6 +82,7 @@ func (c *counters) stats() LinkStats {
 	s := LinkStats{
 		Peer: c.peer, Region: base.RegionID(c.region.Load()), Overloaded: c.overloaded.Load(),
 		Dropped: c.dropped.Load(), Connects: c.connects.Load(),
+		StreamSent: c.streamSent.Load(), WireSent: c.wireSent.Load(), StreamRecv: c.streamRecv.Load(), WireRecv: c.wireRecv.Load(),
 	}
 	for k := range c.kinds {
 		ks := KindStats{

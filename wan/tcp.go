@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -74,6 +75,8 @@ type TCP struct {
 
 	pmu   sync.RWMutex
 	links map[base.NodeID]*tcpPeer
+
+	congestion atomic.Value // string, of connections to other regions
 
 	smu   sync.Mutex
 	conns map[*serverConn]struct{} // accepted
@@ -343,16 +346,62 @@ const readBuffer = 64 << 10
 
 // tuneConn sets what every connection wants: no Nagle delay, and death noticed within dead.
 func tuneConn(conn net.Conn, dead time.Duration) {
-	if u, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = u.NetConn()
-	}
-	tc, ok := conn.(*net.TCPConn)
-	if !ok {
+	tc := tcpOf(conn)
+	if tc == nil {
 		return
 	}
 	tc.SetNoDelay(true)
 	tc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: dead / 2, Interval: max(dead/6, time.Second), Count: 3})
 	setUserTimeout(tc, dead)
+}
+
+// SetCongestion implements [Transport].
+func (t *TCP) SetCongestion(name string) error {
+	if err := knowsCongestion(name); err != nil {
+		return base.Errorf(base.CodeInvalid, "this machine's TCP has no congestion control %q, or only for root (see net.ipv4.tcp_allowed_congestion_control): %v", name, err)
+	}
+	t.congestion.Store(name)
+	t.pmu.RLock()
+	defer t.pmu.RUnlock()
+	for _, p := range t.links {
+		for i := range p.links {
+			p.links[i].mu.Lock()
+			s := p.links[i].cur
+			p.links[i].mu.Unlock()
+			if s == nil {
+				continue
+			}
+			s.mu.Lock()
+			if s.conn != nil {
+				t.congest(s.conn, base.RegionID(p.count.region.Load()))
+			}
+			s.mu.Unlock()
+		}
+	}
+	t.smu.Lock()
+	defer t.smu.Unlock()
+	for _, c := range t.slots {
+		t.congest(c.conn, base.RegionID(c.s.count.region.Load()))
+	}
+	return nil
+}
+
+// congest sets the congestion control of a connection to a region.
+func (t *TCP) congest(conn net.Conn, to base.RegionID) {
+	name, ok := t.congestion.Load().(string)
+	if tc := tcpOf(conn); ok && tc != nil && to != t.region && to != 0 {
+		if err := setCongestion(tc, name); err != nil {
+			t.log.Warn("congestion control cannot be set", "name", name, "err", err)
+		}
+	}
+}
+
+func tcpOf(conn net.Conn) *net.TCPConn {
+	if u, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = u.NetConn()
+	}
+	tc, _ := conn.(*net.TCPConn)
+	return tc
 }
 
 // Ask sends one request to an address, as nobody in particular, and waits for

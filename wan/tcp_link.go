@@ -69,7 +69,7 @@ func (l *tcpLink) stream(t *TCP) (*stream, error) {
 func (s *stream) run() {
 	t, p := s.l.t, s.l.p
 	conn, r, w, err := t.opt.connect(t.ctx, s.addr, hello{
-		version: protocolVersion, class: s.l.class, region: t.region, node: t.self, want: p.id, cluster: t.opt.ClusterID,
+		version: protocolVersion, class: s.l.class, region: t.region, node: t.self, want: p.id, cluster: t.opt.ClusterID, packs: understood,
 	})
 	if err != nil {
 		s.fail(err, false)
@@ -85,10 +85,13 @@ func (s *stream) run() {
 	}
 	p.count.connects.Add(1)
 	t.log.Debug("connected", "peer", uint32(p.id), "addr", s.addr, "class", s.l.class.String(), "peer_region", uint8(w.region))
+	t.congest(conn, w.region)
+	out, r, release := t.halves(conn, r, p.count, packs(t.region, w.region, understood, w.packs), w.packs)
+	defer release()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := writeAll(conn, s.out); err != nil {
+		if err := out.writeAll(s.out); err != nil {
 			s.fail(err, true)
 		}
 	}()
@@ -98,13 +101,13 @@ func (s *stream) run() {
 }
 
 // writeAll is the writer of a connection; nil when the outbox was closed.
-func writeAll(conn net.Conn, out *outbox) error {
+func (w *sender) writeAll(out *outbox) error {
 	for {
 		b := out.take()
 		if b == nil {
 			return nil
 		}
-		if _, err := conn.Write(b); err != nil {
+		if err := w.write(b); err != nil {
 			return err
 		}
 		out.wrote(b)

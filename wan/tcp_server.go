@@ -115,7 +115,7 @@ func (c *serverConn) serve() {
 		}
 		return
 	}
-	w := welcome{version: protocolVersion, node: t.self, region: t.region}
+	w := welcome{version: protocolVersion, node: t.self, region: t.region, packs: understood}
 	w.code, w.text = judge(h, t.self, t.opt.ClusterID)
 	if _, err := conn.Write(appendRaw(nil, typeWelcome, 0, 0, w.encode())); err != nil || w.code != welcomed {
 		if w.code != welcomed {
@@ -146,10 +146,13 @@ func (c *serverConn) serve() {
 			<-old.done
 		}
 	}
+	t.congest(c.conn, h.region)
+	out, r, release := t.halves(conn, r, c.s.count, packs(t.region, h.region, understood, h.packs), h.packs)
+	defer release()
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		if writeAll(conn, c.out) != nil {
+		if out.writeAll(c.out) != nil {
 			c.close()
 		}
 	}()

@@ -49,6 +49,11 @@ type Transport interface {
 	SetPeer(id base.NodeID, addr string, region base.RegionID)
 	// Region is the region of a peer; 0 if unknown.
 	Region(id base.NodeID) base.RegionID
+	// SetCompression says how this node compresses what it sends to other regions, from now on.
+	SetCompression(Compression)
+	// SetCongestion names the kernel's congestion control for connections to other regions,
+	// open ones too; "" is its default. What the kernel does not offer is reported and left as it is.
+	SetCongestion(name string) error
 	// Stats are the counters per peer, by node id.
 	Stats() []LinkStats
 	// Start begins to receive.

@@ -18,12 +18,13 @@ const (
 	KindSnapshot
 	KindAsk
 	KindForward
+	KindOracle
 	KindVote
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "vote"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "vote"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

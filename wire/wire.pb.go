@@ -26,6 +26,8 @@ const (
 )
 
 // A MOVE changes nothing but the home of a row that is there, or its pin; it is logged with the value found.
+// FENCE makes its home region the owner of the gap from an absent key on. Where that changes the owner it is logged as the
+// DELETE that it is to all replicas: a tombstone with a label.
 type WriteKind int32
 
 const (
@@ -33,6 +35,7 @@ const (
 	WriteKind_INSERT WriteKind = 1
 	WriteKind_DELETE WriteKind = 2
 	WriteKind_MOVE   WriteKind = 3
+	WriteKind_FENCE  WriteKind = 4
 )
 
 // Enum value maps for WriteKind.
@@ -42,12 +45,14 @@ var (
 		1: "INSERT",
 		2: "DELETE",
 		3: "MOVE",
+		4: "FENCE",
 	}
 	WriteKind_value = map[string]int32{
 		"PUT":    0,
 		"INSERT": 1,
 		"DELETE": 2,
 		"MOVE":   3,
+		"FENCE":  4,
 	}
 )
 
@@ -606,6 +611,7 @@ type ReadRequest struct {
 	Need          []*GroupIndex          `protobuf:"bytes,10,rep,name=need,proto3" json:"need,omitempty"`                          // applied vector that the answer must include
 	LockTerm      uint64                 `protobuf:"varint,11,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which the transaction's locks in this group were taken; 0 if none
 	Region        uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
+	Oracle        uint64                 `protobuf:"varint,13,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached, as the asker knows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -720,6 +726,13 @@ func (x *ReadRequest) GetLockTerm() uint64 {
 func (x *ReadRequest) GetRegion() uint32 {
 	if x != nil {
 		return x.Region
+	}
+	return 0
+}
+
+func (x *ReadRequest) GetOracle() uint64 {
+	if x != nil {
+		return x.Oracle
 	}
 	return 0
 }
@@ -965,6 +978,7 @@ type CommitRequest struct {
 	Participants []uint32               `protobuf:"varint,7,rep,packed,name=participants,proto3" json:"participants,omitempty"`  // groups, all of them, with prepare
 	LockTerm     uint64                 `protobuf:"varint,8,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which locks were taken here; 0: none taken yet
 	Need         []*GroupIndex          `protobuf:"bytes,9,rep,name=need,proto3" json:"need,omitempty"`
+	Begun        bool                   `protobuf:"varint,10,opt,name=begun,proto3" json:"begun,omitempty"` // min_ts is at or above every commit acknowledged before the transaction began (Clock.Snapshot)
 	// slot, with prepare: the commit timestamp that all participants must vote for; 0: each assigns its own.
 	Slot uint64 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`
 	// reads are spans that were read at snapshot without locks and must not have changed since.
@@ -1067,6 +1081,13 @@ func (x *CommitRequest) GetNeed() []*GroupIndex {
 	return nil
 }
 
+func (x *CommitRequest) GetBegun() bool {
+	if x != nil {
+		return x.Begun
+	}
+	return false
+}
+
 func (x *CommitRequest) GetSlot() uint64 {
 	if x != nil {
 		return x.Slot
@@ -1100,6 +1121,7 @@ type CommitResponse struct {
 	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`     // keys whose homes it changed
 	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`  // of the log entry that went to other regions
 	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of one
+	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"` // a timestamp that the oracle has reached
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1204,8 +1226,15 @@ func (x *CommitResponse) GetBytes() uint32 {
 	return 0
 }
 
+func (x *CommitResponse) GetOracle() uint64 {
+	if x != nil {
+		return x.Oracle
+	}
+	return 0
+}
+
 // Finish ends a transaction in a group: decides a prepared one or releases the locks of one that never prepared.
-// A release may ask that nothing commits here any more at or below close, and that the locks held at the instant at.
+// min_ts of a release: whatever is assigned here from now on lies above. at: the instant at which its locks have to have been held.
 type FinishRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -1213,8 +1242,8 @@ type FinishRequest struct {
 	Commit        bool                   `protobuf:"varint,3,opt,name=commit,proto3" json:"commit,omitempty"`
 	Ts            uint64                 `protobuf:"varint,4,opt,name=ts,proto3" json:"ts,omitempty"`
 	Prepared      bool                   `protobuf:"varint,5,opt,name=prepared,proto3" json:"prepared,omitempty"`
-	Close         uint64                 `protobuf:"varint,20,opt,name=close,proto3" json:"close,omitempty"`
-	At            uint64                 `protobuf:"varint,21,opt,name=at,proto3" json:"at,omitempty"`
+	MinTs         uint64                 `protobuf:"varint,6,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
+	At            uint64                 `protobuf:"varint,20,opt,name=at,proto3" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1284,9 +1313,9 @@ func (x *FinishRequest) GetPrepared() bool {
 	return false
 }
 
-func (x *FinishRequest) GetClose() uint64 {
+func (x *FinishRequest) GetMinTs() uint64 {
 	if x != nil {
-		return x.Close
+		return x.MinTs
 	}
 	return 0
 }
@@ -1913,10 +1942,14 @@ func (x *Collect) GetBelow() uint64 {
 	return 0
 }
 
+// Lease: the holder may serve until end, and no longer than length after it proposed this. With virtual, end is not
+// a reading of its source: a successor goes by length alone. A length of 0 was logged by a version that knew only end.
 type Lease struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Holder        uint32                 `protobuf:"varint,1,opt,name=holder,proto3" json:"holder,omitempty"`
 	End           uint64                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	LengthNs      uint64                 `protobuf:"varint,3,opt,name=length_ns,json=lengthNs,proto3" json:"length_ns,omitempty"`
+	Virtual       bool                   `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1965,6 +1998,157 @@ func (x *Lease) GetEnd() uint64 {
 	return 0
 }
 
+func (x *Lease) GetLengthNs() uint64 {
+	if x != nil {
+		return x.LengthNs
+	}
+	return 0
+}
+
+func (x *Lease) GetVirtual() bool {
+	if x != nil {
+		return x.Virtual
+	}
+	return false
+}
+
+// ClockOrder is a step of the clock mode (meta group): it counts if epoch is one above that in force.
+type ClockOrder struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mode          uint32                 `protobuf:"varint,1,opt,name=mode,proto3" json:"mode,omitempty"` // clock.Mode
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Target        uint32                 `protobuf:"varint,3,opt,name=target,proto3" json:"target,omitempty"` // the mode that the steps lead to
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	AtNs          uint64                 `protobuf:"varint,6,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"`       // wall clock of who ordered it, for people
+	TookNs        uint64                 `protobuf:"varint,7,opt,name=took_ns,json=tookNs,proto3" json:"took_ns,omitempty"` // how long the step before took
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockOrder) Reset() {
+	*x = ClockOrder{}
+	mi := &file_wire_wire_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockOrder) ProtoMessage() {}
+
+func (x *ClockOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
+func (*ClockOrder) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ClockOrder) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetTarget() uint32 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ClockOrder) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ClockOrder) GetAtNs() uint64 {
+	if x != nil {
+		return x.AtNs
+	}
+	return 0
+}
+
+func (x *ClockOrder) GetTookNs() uint64 {
+	if x != nil {
+		return x.TookNs
+	}
+	return 0
+}
+
+type ClockOrders struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Orders        []*ClockOrder          `protobuf:"bytes,1,rep,name=orders,proto3" json:"orders,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockOrders) Reset() {
+	*x = ClockOrders{}
+	mi := &file_wire_wire_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockOrders) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockOrders) ProtoMessage() {}
+
+func (x *ClockOrders) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
+func (*ClockOrders) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ClockOrders) GetOrders() []*ClockOrder {
+	if x != nil {
+		return x.Orders
+	}
+	return nil
+}
+
 // Command is one log entry. ts grows along the log of a group for every entry that commits
 // versions; closed never falls. Exactly one of the parts is set, or none (a lease extension or a term's first entry).
 type Command struct {
@@ -1979,13 +2163,14 @@ type Command struct {
 	Refuse        []byte                 `protobuf:"bytes,8,opt,name=refuse,proto3" json:"refuse,omitempty"`
 	Collect       *Collect               `protobuf:"bytes,9,opt,name=collect,proto3" json:"collect,omitempty"`
 	Proposal      uint64                 `protobuf:"varint,10,opt,name=proposal,proto3" json:"proposal,omitempty"` // unique per proposer process: (node << 40 | sequence)
+	Clock         *ClockOrder            `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2182,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2195,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -2083,6 +2268,118 @@ func (x *Command) GetProposal() uint64 {
 	return 0
 }
 
+func (x *Command) GetClock() *ClockOrder {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+// Oracle raises the counter of GTM mode above min; the leader of the meta group answers.
+type OracleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Min           uint64                 `protobuf:"varint,2,opt,name=min,proto3" json:"min,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OracleRequest) Reset() {
+	*x = OracleRequest{}
+	mi := &file_wire_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OracleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OracleRequest) ProtoMessage() {}
+
+func (x *OracleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
+func (*OracleRequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *OracleRequest) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *OracleRequest) GetMin() uint64 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+type OracleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Ts            uint64                 `protobuf:"varint,2,opt,name=ts,proto3" json:"ts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OracleResponse) Reset() {
+	*x = OracleResponse{}
+	mi := &file_wire_wire_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OracleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OracleResponse) ProtoMessage() {}
+
+func (x *OracleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
+func (*OracleResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *OracleResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *OracleResponse) GetTs() uint64 {
+	if x != nil {
+		return x.Ts
+	}
+	return 0
+}
+
 // GroupLead is one leader's word on one group: its lease, and that nothing will
 // commit at or below closed that is not at or before index (PROTOCOLS A3).
 type GroupLead struct {
@@ -2101,7 +2398,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2410,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2423,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -2185,13 +2482,14 @@ type Pulse struct {
 	Leads         []*GroupLead           `protobuf:"bytes,8,rep,name=leads,proto3" json:"leads,omitempty"`
 	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"` // statements in flight
 	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"`
+	Clock         *ClockWord             `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2501,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2514,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Pulse) GetNode() uint32 {
@@ -2289,6 +2587,162 @@ func (x *Pulse) GetAppliedLagNs() uint64 {
 	return 0
 }
 
+func (x *Pulse) GetClock() *ClockWord {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+// ClockWord is a node's word on its clock, and, from the leader of the meta group, the order in force.
+type ClockWord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mode          uint32                 `protobuf:"varint,1,opt,name=mode,proto3" json:"mode,omitempty"` // in force at the sender: its acknowledgement
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Earliest      uint64                 `protobuf:"varint,3,opt,name=earliest,proto3" json:"earliest,omitempty"` // by the source, read when this is sent
+	Latest        uint64                 `protobuf:"varint,4,opt,name=latest,proto3" json:"latest,omitempty"`
+	Seen          uint64                 `protobuf:"varint,5,opt,name=seen,proto3" json:"seen,omitempty"` // at or above all that the sender acknowledged
+	Fenced        bool                   `protobuf:"varint,6,opt,name=fenced,proto3" json:"fenced,omitempty"`
+	Source        string                 `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
+	OrderMode     uint32                 `protobuf:"varint,8,opt,name=order_mode,json=orderMode,proto3" json:"order_mode,omitempty"` // 0: the sender does not lead the meta group under a lease
+	OrderEpoch    uint64                 `protobuf:"varint,9,opt,name=order_epoch,json=orderEpoch,proto3" json:"order_epoch,omitempty"`
+	Oracle        uint64                 `protobuf:"varint,10,opt,name=oracle,proto3" json:"oracle,omitempty"`                                 // the oracle has reached it
+	EchoEarliest  uint64                 `protobuf:"varint,11,opt,name=echo_earliest,json=echoEarliest,proto3" json:"echo_earliest,omitempty"` // the receiver's own, out of its newest word received here
+	EchoLatest    uint64                 `protobuf:"varint,12,opt,name=echo_latest,json=echoLatest,proto3" json:"echo_latest,omitempty"`
+	LimitNs       uint64                 `protobuf:"varint,13,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"` // with an order: clock.max_bound
+	Suspect       bool                   `protobuf:"varint,14,opt,name=suspect,proto3" json:"suspect,omitempty"`                // the sender's comparison of clocks finds most of the others wrong
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockWord) Reset() {
+	*x = ClockWord{}
+	mi := &file_wire_wire_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockWord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockWord) ProtoMessage() {}
+
+func (x *ClockWord) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
+func (*ClockWord) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ClockWord) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEarliest() uint64 {
+	if x != nil {
+		return x.Earliest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetLatest() uint64 {
+	if x != nil {
+		return x.Latest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetSeen() uint64 {
+	if x != nil {
+		return x.Seen
+	}
+	return 0
+}
+
+func (x *ClockWord) GetFenced() bool {
+	if x != nil {
+		return x.Fenced
+	}
+	return false
+}
+
+func (x *ClockWord) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ClockWord) GetOrderMode() uint32 {
+	if x != nil {
+		return x.OrderMode
+	}
+	return 0
+}
+
+func (x *ClockWord) GetOrderEpoch() uint64 {
+	if x != nil {
+		return x.OrderEpoch
+	}
+	return 0
+}
+
+func (x *ClockWord) GetOracle() uint64 {
+	if x != nil {
+		return x.Oracle
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEchoEarliest() uint64 {
+	if x != nil {
+		return x.EchoEarliest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEchoLatest() uint64 {
+	if x != nil {
+		return x.EchoLatest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetLimitNs() uint64 {
+	if x != nil {
+		return x.LimitNs
+	}
+	return 0
+}
+
+func (x *ClockWord) GetSuspect() bool {
+	if x != nil {
+		return x.Suspect
+	}
+	return false
+}
+
 type SnapshotChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -2306,7 +2760,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2318,7 +2772,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2331,7 +2785,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -2408,7 +2862,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2874,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2887,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -2468,7 +2922,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2480,7 +2934,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2493,7 +2947,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -2521,7 +2975,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2533,7 +2987,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2546,7 +3000,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AskRequest) GetName() string {
@@ -2573,7 +3027,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +3039,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +3052,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -2626,7 +3080,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +3092,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +3105,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -2680,7 +3134,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +3146,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2705,7 +3159,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -2744,7 +3198,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2756,7 +3210,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2769,7 +3223,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SessionState) GetUser() string {
@@ -2831,7 +3285,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +3297,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +3310,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -2926,7 +3380,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2938,7 +3392,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2951,7 +3405,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -3001,7 +3455,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3467,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3480,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -3190,7 +3644,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
 	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\x12\x10\n" +
-	"\x03crt\x18\x14 \x01(\bR\x03crt\"\xe7\x02\n" +
+	"\x03crt\x18\x14 \x01(\bR\x03crt\"\xff\x02\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -3204,7 +3658,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04need\x18\n" +
 	" \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x1b\n" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
-	"\x06region\x18\f \x01(\rR\x06region\"\x9a\x02\n" +
+	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
+	"\x06oracle\x18\r \x01(\x04R\x06oracle\"\x9a\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -3227,7 +3682,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03pin\x18\b \x01(\x0e2\x10.godwit.wire.PinR\x03pin\x12\x16\n" +
 	"\x06reason\x18\t \x01(\fR\x06reason\x12\x16\n" +
 	"\x06follow\x18\n" +
-	" \x01(\bR\x06follow\"\x88\x03\n" +
+	" \x01(\bR\x06follow\"\x9e\x03\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -3237,10 +3692,12 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\aprepare\x18\x06 \x01(\bR\aprepare\x12\"\n" +
 	"\fparticipants\x18\a \x03(\rR\fparticipants\x12\x1b\n" +
 	"\tlock_term\x18\b \x01(\x04R\blockTerm\x12+\n" +
-	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x12\n" +
+	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x14\n" +
+	"\x05begun\x18\n" +
+	" \x01(\bR\x05begun\x12\x12\n" +
 	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x1a\n" +
 	"\bsnapshot\x18\x15 \x01(\x04R\bsnapshot\x12'\n" +
-	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\"\x8d\x02\n" +
+	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\"\xa5\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -3252,15 +3709,16 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05moved\x18\b \x03(\fR\x05moved\x12\x16\n" +
 	"\x06copies\x18\t \x01(\rR\x06copies\x12\x14\n" +
 	"\x05bytes\x18\n" +
-	" \x01(\rR\x05bytes\"\xa1\x01\n" +
+	" \x01(\rR\x05bytes\x12\x16\n" +
+	"\x06oracle\x18\v \x01(\x04R\x06oracle\"\xa2\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\bR\x06commit\x12\x0e\n" +
 	"\x02ts\x18\x04 \x01(\x04R\x02ts\x12\x1a\n" +
-	"\bprepared\x18\x05 \x01(\bR\bprepared\x12\x14\n" +
-	"\x05close\x18\x14 \x01(\x04R\x05close\x12\x0e\n" +
-	"\x02at\x18\x15 \x01(\x04R\x02at\"Q\n" +
+	"\bprepared\x18\x05 \x01(\bR\bprepared\x12\x15\n" +
+	"\x06min_ts\x18\x06 \x01(\x04R\x05minTs\x12\x0e\n" +
+	"\x02at\x18\x14 \x01(\x04R\x02at\"Q\n" +
 	"\x0eFinishResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
 	"\x04hops\x18\x02 \x01(\rR\x04hops\"8\n" +
@@ -3302,10 +3760,23 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06writes\x18\x02 \x03(\v2\x12.godwit.wire.WriteR\x06writes\"3\n" +
 	"\aCollect\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\fR\x04keys\x12\x14\n" +
-	"\x05below\x18\x02 \x01(\x04R\x05below\"1\n" +
+	"\x05below\x18\x02 \x01(\x04R\x05below\"h\n" +
 	"\x05Lease\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\rR\x06holder\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\x04R\x03end\"\xfa\x02\n" +
+	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1b\n" +
+	"\tlength_ns\x18\x03 \x01(\x04R\blengthNs\x12\x18\n" +
+	"\avirtual\x18\x04 \x01(\bR\avirtual\"\xa4\x01\n" +
+	"\n" +
+	"ClockOrder\x12\x12\n" +
+	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06target\x18\x03 \x01(\rR\x06target\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\x12\x13\n" +
+	"\x05at_ns\x18\x06 \x01(\x04R\x04atNs\x12\x17\n" +
+	"\atook_ns\x18\a \x01(\x04R\x06tookNs\">\n" +
+	"\vClockOrders\x12/\n" +
+	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\xa9\x03\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02ts\x18\x01 \x01(\x04R\x02ts\x12\x16\n" +
 	"\x06closed\x18\x02 \x01(\x04R\x06closed\x12(\n" +
@@ -3317,14 +3788,21 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06refuse\x18\b \x01(\fR\x06refuse\x12.\n" +
 	"\acollect\x18\t \x01(\v2\x14.godwit.wire.CollectR\acollect\x12\x1a\n" +
 	"\bproposal\x18\n" +
-	" \x01(\x04R\bproposal\"\x9a\x01\n" +
+	" \x01(\x04R\bproposal\x12-\n" +
+	"\x05clock\x18\v \x01(\v2\x17.godwit.wire.ClockOrderR\x05clock\"7\n" +
+	"\rOracleRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
+	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
+	"\x0eOracleResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
+	"\x02ts\x18\x02 \x01(\x04R\x02ts\"\x9a\x01\n" +
 	"\tGroupLead\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
-	"\asettled\x18\x06 \x01(\x04R\asettled\"\x99\x02\n" +
+	"\asettled\x18\x06 \x01(\x04R\asettled\"\xc7\x02\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -3336,7 +3814,27 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05leads\x18\b \x03(\v2\x16.godwit.wire.GroupLeadR\x05leads\x12\x12\n" +
 	"\x04load\x18\t \x01(\rR\x04load\x12$\n" +
 	"\x0eapplied_lag_ns\x18\n" +
-	" \x01(\x04R\fappliedLagNs\"\xd0\x01\n" +
+	" \x01(\x04R\fappliedLagNs\x12,\n" +
+	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\"\x80\x03\n" +
+	"\tClockWord\x12\x12\n" +
+	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
+	"\bearliest\x18\x03 \x01(\x04R\bearliest\x12\x16\n" +
+	"\x06latest\x18\x04 \x01(\x04R\x06latest\x12\x12\n" +
+	"\x04seen\x18\x05 \x01(\x04R\x04seen\x12\x16\n" +
+	"\x06fenced\x18\x06 \x01(\bR\x06fenced\x12\x16\n" +
+	"\x06source\x18\a \x01(\tR\x06source\x12\x1d\n" +
+	"\n" +
+	"order_mode\x18\b \x01(\rR\torderMode\x12\x1f\n" +
+	"\vorder_epoch\x18\t \x01(\x04R\n" +
+	"orderEpoch\x12\x16\n" +
+	"\x06oracle\x18\n" +
+	" \x01(\x04R\x06oracle\x12#\n" +
+	"\recho_earliest\x18\v \x01(\x04R\fechoEarliest\x12\x1f\n" +
+	"\vecho_latest\x18\f \x01(\x04R\n" +
+	"echoLatest\x12\x19\n" +
+	"\blimit_ns\x18\r \x01(\x04R\alimitNs\x12\x18\n" +
+	"\asuspect\x18\x0e \x01(\bR\asuspect\"\xd0\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
@@ -3408,14 +3906,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
-	"\bmessages\x18\x12 \x01(\x04R\bmessages*6\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages*A\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
 	"\x06INSERT\x10\x01\x12\n" +
 	"\n" +
 	"\x06DELETE\x10\x02\x12\b\n" +
-	"\x04MOVE\x10\x03*#\n" +
+	"\x04MOVE\x10\x03\x12\t\n" +
+	"\x05FENCE\x10\x04*#\n" +
 	"\x03Pin\x12\b\n" +
 	"\x04KEEP\x10\x00\x12\a\n" +
 	"\x03PIN\x10\x01\x12\t\n" +
@@ -3439,7 +3938,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -3467,20 +3966,25 @@ var file_wire_wire_proto_goTypes = []any{
 	(*TxnCommit)(nil),            // 23: godwit.wire.TxnCommit
 	(*Collect)(nil),              // 24: godwit.wire.Collect
 	(*Lease)(nil),                // 25: godwit.wire.Lease
-	(*Command)(nil),              // 26: godwit.wire.Command
-	(*GroupLead)(nil),            // 27: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 28: godwit.wire.Pulse
-	(*SnapshotChunk)(nil),        // 29: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 30: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 31: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 32: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 33: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 34: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 35: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 36: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 37: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 38: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 39: godwit.wire.ForwardResponse
+	(*ClockOrder)(nil),           // 26: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 27: godwit.wire.ClockOrders
+	(*Command)(nil),              // 28: godwit.wire.Command
+	(*OracleRequest)(nil),        // 29: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 30: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 31: godwit.wire.GroupLead
+	(*Pulse)(nil),                // 32: godwit.wire.Pulse
+	(*ClockWord)(nil),            // 33: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 34: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 35: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 36: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 37: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 38: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 39: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 40: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 41: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 42: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 43: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 44: godwit.wire.ForwardResponse
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -3505,24 +4009,28 @@ var file_wire_wire_proto_depIdxs = []int32{
 	7,  // 19: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
 	11, // 20: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
 	11, // 21: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	25, // 22: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 23: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	23, // 24: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	21, // 25: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	22, // 26: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	24, // 27: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	27, // 28: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	7,  // 29: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 30: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	35, // 31: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	34, // 32: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 33: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	38, // 34: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	26, // 22: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	25, // 23: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 24: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	23, // 25: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	21, // 26: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	22, // 27: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	24, // 28: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	26, // 29: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	7,  // 30: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	31, // 31: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	33, // 32: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	7,  // 33: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 34: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	40, // 35: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	39, // 36: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 37: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	43, // 38: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	39, // [39:39] is the sub-list for method output_type
+	39, // [39:39] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -3536,7 +4044,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   37,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -68,7 +68,7 @@ func (c *cursor) skip() {
 }
 
 func (t *txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, error) {
-	if err := t.begin(); err != nil {
+	if err := t.beginRead(req.Spans, req.Lock); err != nil {
 		return kv.ScanResult{}, err
 	}
 	defer t.db.mu.Unlock()

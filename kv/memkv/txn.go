@@ -43,6 +43,7 @@ type txn struct {
 	points map[string]kv.LockMode
 	spans  []lockedSpan
 	meta   []metaRead
+	ahead  map[kv.LockMode][]base.Span // read ahead of time
 	err    error
 	done   bool
 }
@@ -54,9 +55,13 @@ func (t *txn) Wrote() bool                   { return len(t.writes) > 0 }
 
 var errDone = base.Errorf(base.CodeInvalid, "the transaction has ended")
 
-// begin checks that the transaction is usable and takes the store's mutex.
+// begin checks that the transaction is usable and takes the store's mutex; it counts a call.
 func (t *txn) begin() error {
 	t.db.calls.Add(1)
+	return t.enter()
+}
+
+func (t *txn) enter() error {
 	t.db.mu.Lock()
 	if t.done && t.err == nil {
 		t.err = errDone
@@ -202,14 +207,14 @@ func (t *txn) protect(ctx context.Context, spans []base.Span, mode kv.LockMode) 
 }
 
 func (t *txn) Get(ctx context.Context, keys []base.Key, mode kv.LockMode) ([]kv.Row, error) {
-	if err := t.begin(); err != nil {
-		return nil, err
-	}
-	defer t.db.mu.Unlock()
 	spans := make([]base.Span, len(keys))
 	for i, k := range keys {
 		spans[i] = base.PointSpan(k)
 	}
+	if err := t.beginRead(spans, mode); err != nil {
+		return nil, err
+	}
+	defer t.db.mu.Unlock()
 	ts, err := t.protect(ctx, spans, mode)
 	if err != nil {
 		return nil, err
@@ -221,6 +226,53 @@ func (t *txn) Get(ctx context.Context, keys []base.Key, mode kv.LockMode) ([]kv.
 	}
 	return rows, nil
 }
+
+// beginRead is begin for a read, which is no call if everything was read ahead or written.
+func (t *txn) beginRead(spans []base.Span, mode kv.LockMode) error {
+	known := func(s base.Span) bool {
+		if _, own := t.writes[string(s.Start)]; own && s.IsPoint() {
+			return true
+		}
+		for m, ahead := range t.ahead {
+			if mode == kv.LockNone || m < mode {
+				continue
+			}
+			for _, a := range ahead {
+				if bytes.Compare(a.Start, s.Start) <= 0 && bytes.Compare(s.Limit(), a.Limit()) <= 0 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	if len(t.ahead) > 0 && !slices.ContainsFunc(spans, func(s base.Span) bool { return !known(s) }) {
+		return t.enter()
+	}
+	return t.begin()
+}
+
+func (t *txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, mode kv.LockMode) (bool, error) {
+	all := slices.Clone(spans)
+	for _, k := range keys {
+		if _, own := t.writes[string(k)]; !own {
+			all = append(all, base.PointSpan(k))
+		}
+	}
+	if err := t.beginRead(all, mode); err != nil {
+		return false, err
+	}
+	defer t.db.mu.Unlock()
+	if _, err := t.protect(ctx, all, mode); err != nil {
+		return false, err
+	}
+	if t.ahead == nil {
+		t.ahead = map[kv.LockMode][]base.Span{}
+	}
+	t.ahead[mode] = append(t.ahead[mode], all...)
+	return true, nil
+}
+
+func (t *txn) Forget() { t.ahead = nil }
 
 // read returns the row of a key as the transaction sees it.
 func (t *txn) read(k string, ts base.Timestamp) (kv.Row, bool) {
@@ -307,6 +359,9 @@ func (t *txn) Pin(ts base.Timestamp, keys ...base.Key) {
 		t.meta = append(t.meta, metaRead{span: base.PointSpan(k), ts: ts, pin: true})
 	}
 }
+
+// Fence implements kv.Txn: here nobody owns gaps.
+func (t *txn) Fence(base.Key, base.RegionID) {}
 
 func (t *txn) Savepoint() int {
 	t.saves = append(t.saves, len(t.log))

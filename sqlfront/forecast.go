@@ -1,0 +1,383 @@
+package sqlfront
+
+import (
+	"slices"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+const (
+	aheadSpans = 1 << 14 // ranges of indexes looked into in one step
+	aheadDepth = 15      // how deep the engine follows foreign keys
+	aheadTasks = 1 << 16 // rows of one level
+)
+
+// aheadTask is one row that is going to be changed.
+type aheadTask struct {
+	st       *sqlTable
+	fk       *plan.ForeignKeyEditor                          // nil: no foreign keys
+	old, row sql.Row                                         // nil: inserted; deleted
+	keys     bool                                            // the row's new keys in primary key and unique indexes will be looked at
+	exists   func(f *forecast, existing sql.Row) []aheadTask // what becomes of a row that is in the way; may be nil
+}
+
+// aheadWant is a lookup that is going to be made.
+type aheadWant struct {
+	st    *sqlTable
+	x     *index // nil: the primary key
+	lock  kv.LockMode
+	key   base.Key // or
+	spans []base.Span
+	then  func(f *forecast, row sql.Row) []aheadTask // what becomes of the rows found; may be nil
+}
+
+// forecast finds out what changes of rows will read, and has it read.
+type forecast struct {
+	tx      *Txn
+	regions []base.Region
+	seen    map[string]bool
+	will    map[string]sql.Row // what becomes of rows, by primary key
+}
+
+// latest is what has become of a row when the statement gets to it again.
+func (f *forecast) latest(ctx *sql.Context, t *table, row sql.Row) sql.Row {
+	if ref, err := t.refOf(ctx, row); err == nil && len(t.pk) > 0 {
+		if next := f.will[string(t.rowKey(ref))]; next != nil {
+			return next
+		}
+	}
+	return row
+}
+
+func (f *forecast) becomes(ctx *sql.Context, t *table, row, next sql.Row) {
+	if ref, err := t.refOf(ctx, row); err == nil && len(t.pk) > 0 {
+		if f.will == nil {
+			f.will = map[string]sql.Row{}
+		}
+		f.will[string(t.rowKey(ref))] = next
+	}
+}
+
+// run goes level by level: the rows of the statement, those that refer to them, and so on.
+func (f *forecast) run(ctx *sql.Context, tasks []aheadTask) error {
+	for depth := 0; len(tasks) > 0 && depth <= aheadDepth; depth++ {
+		var next []aheadTask
+		var wants []aheadWant
+		spans := 0
+		for i, t := range tasks {
+			for _, w := range f.wants(ctx, t) {
+				wants = append(wants, w)
+				spans += len(w.spans)
+			}
+			if spans < aheadSpans && i < len(tasks)-1 {
+				continue
+			}
+			// What is locked exclusively anyhow is not locked twice.
+			for _, lock := range []kv.LockMode{kv.LockExclusive, kv.LockShared} {
+				more, ok, err := f.fetch(ctx, wants, lock)
+				if err != nil || !ok {
+					return err
+				}
+				next = append(next, more...)
+			}
+			wants, spans = wants[:0], 0
+		}
+		tasks = next[:min(len(next), aheadTasks)]
+	}
+	return nil
+}
+
+// wants are the lookups that the change of a row leads to.
+func (f *forecast) wants(ctx *sql.Context, t aheadTask) (out []aheadWant) {
+	if t.row != nil && t.keys {
+		out = f.newKeys(ctx, t)
+	}
+	if t.fk == nil {
+		return out
+	}
+	if t.row != nil {
+		for _, r := range t.fk.References {
+			if t.old == nil || differ(ctx, t.fk.Schema, t.old, t.row, r.RowMapper.IndexPositions) {
+				out = f.lookup(ctx, out, &r.RowMapper, t.row, kv.LockShared, nil)
+			}
+		}
+	}
+	if t.old == nil || t.row == nil && f.gone(ctx, t) {
+		return out
+	}
+	for i := range t.fk.RefActions {
+		a := &t.fk.RefActions[i]
+		action := a.ForeignKey.OnDelete
+		if t.row != nil {
+			if changed, err := t.fk.ColumnsUpdated(ctx, *a, t.old, t.row); err != nil || !changed {
+				continue
+			}
+			action = a.ForeignKey.OnUpdate
+		}
+		out = f.lookup(ctx, out, a.RowMapper, t.old, kv.LockExclusive, follow(a, action, t.row))
+	}
+	return out
+}
+
+// gone reports whether the deletion of the row was looked at before: foreign keys may form circles.
+func (f *forecast) gone(ctx *sql.Context, t aheadTask) bool {
+	if t.st == nil || len(t.st.t.pk) == 0 {
+		return false
+	}
+	ref, err := t.st.t.refOf(ctx, t.old)
+	name := "gone" + string(t.st.t.rowKey(ref))
+	if err != nil || f.seen[name] {
+		return err == nil
+	}
+	f.seen[name] = true
+	return false
+}
+
+// follow says what becomes of the rows that refer to one that is deleted, or updated to row.
+func follow(a *plan.ForeignKeyRefActionData, action sql.ForeignKeyReferentialAction, row sql.Row) func(*forecast, sql.Row) []aheadTask {
+	e, ok := a.Editor.Editor.(*editor)
+	if !ok {
+		return nil
+	}
+	task := aheadTask{st: e.sqlTable, fk: a.Editor, keys: true}
+	switch action {
+	case sql.ForeignKeyReferentialAction_Cascade:
+		if row == nil && len(a.Editor.RefActions) == 0 {
+			return nil
+		}
+	case sql.ForeignKeyReferentialAction_SetNull:
+		row = nil
+	default:
+		return nil
+	}
+	return func(_ *forecast, child sql.Row) []aheadTask {
+		t := task
+		t.old = child
+		if action == sql.ForeignKeyReferentialAction_SetNull || row != nil {
+			t.row = child.Copy()
+			for i, p := range a.ChildParentMapping {
+				if p < 0 {
+					continue
+				}
+				if t.row[i] = nil; row != nil {
+					t.row[i] = row[p]
+				}
+			}
+		}
+		return []aheadTask{t}
+	}
+}
+
+func differ(ctx *sql.Context, sch sql.Schema, a, b sql.Row, at []int) bool {
+	return slices.ContainsFunc(at, func(i int) bool {
+		c, err := sch[i].Type.Compare(ctx, a[i], b[i])
+		return err != nil || c != 0
+	})
+}
+
+// newKeys are the keys that must be absent for the row.
+func (f *forecast) newKeys(ctx *sql.Context, t aheadTask) (out []aheadWant) {
+	tab := t.st.t
+	var ref, was rowRef
+	var err error
+	if len(tab.pk) > 0 {
+		if ref, err = tab.refOf(ctx, t.row); err != nil {
+			return nil
+		}
+		key := tab.rowKey(ref)
+		if t.old != nil {
+			if was, err = tab.refOf(ctx, t.old); err != nil {
+				return nil
+			}
+		}
+		if t.old == nil || key.Compare(tab.rowKey(was)) != 0 {
+			out = append(out, aheadWant{st: t.st, lock: kv.LockExclusive, key: key, then: t.exists})
+		}
+	}
+	for _, x := range tab.indexes {
+		if !x.desc.stored() || !x.desc.unique() || x.null(t.row) {
+			continue
+		}
+		key, _, err := tab.indexEntry(ctx, x, t.row, ref, 0)
+		if err != nil {
+			continue
+		}
+		if t.old != nil {
+			if k, _, err := tab.indexEntry(ctx, x, t.old, was, 0); err != nil || k.Compare(key) == 0 {
+				continue
+			}
+		}
+		out = append(out, aheadWant{st: t.st, x: x, lock: kv.LockExclusive, key: key, then: t.exists})
+	}
+	return out
+}
+
+// lookupNote takes the place of an editor in a foreign key and notes the lookup that is made for a row.
+type lookupNote struct {
+	sql.ForeignKeyEditor
+	l *sql.IndexLookup
+}
+
+// IndexedAccess implements sql.ForeignKeyEditor.
+func (n *lookupNote) IndexedAccess(_ *sql.Context, l sql.IndexLookup) sql.IndexedTable {
+	n.l = &l
+	return noRows{}
+}
+
+type noRows struct{ sql.IndexedTable }
+
+func (noRows) LookupPartitions(*sql.Context, sql.IndexLookup) (sql.PartitionIter, error) {
+	return sql.PartitionsToPartitionIter(), nil
+}
+
+// lookup adds the lookup that a foreign key makes for a row.
+func (f *forecast) lookup(ctx *sql.Context, out []aheadWant, m *plan.ForeignKeyRowMapper, row sql.Row, lock kv.LockMode, then func(*forecast, sql.Row) []aheadTask) []aheadWant {
+	e, ok := m.Updater.(*editor)
+	if !ok {
+		return out
+	}
+	note := &lookupNote{}
+	noted := *m
+	noted.Updater = note
+	if _, err := noted.GetIter(ctx, row, false); err != nil || note.l == nil {
+		return out
+	}
+	i, ok := note.l.Index.(*sqlIndex)
+	ranges, rok := note.l.Ranges.(sql.MySQLRangeCollection)
+	if !ok || !rok || len(ranges) != 1 || i.x != nil && !i.x.desc.stored() {
+		return out
+	}
+	k, err := i.keyRangeOf(ctx, ranges[0])
+	if err != nil || k.empty {
+		return out
+	}
+	name := string(rune(lock)) + i.t.desc.DB + "\x00" + i.t.desc.Name + "\x00" + lookupName(i, k)
+	if then == nil { // what becomes of the rows may differ from row to row
+		if f.seen[name] {
+			return out
+		}
+		f.seen[name] = true
+	}
+	w := aheadWant{st: e.sqlTable, x: i.x, lock: lock, then: then}
+	if k.point && i.IsUnique() {
+		w.key = i.pointKey(k)
+	} else {
+		w.spans = i.spans(f.regions, k)
+	}
+	return append(out, w)
+}
+
+// fetch reads what is wanted under one lock, first keys and entries of indexes, then the rows that these name. ok is false if
+// it is too much.
+func (f *forecast) fetch(ctx *sql.Context, all []aheadWant, lock kv.LockMode) (next []aheadTask, ok bool, err error) {
+	var wants []aheadWant
+	var keys []base.Key
+	var spans []base.Span
+	for _, w := range all {
+		if w.lock != lock {
+			continue
+		}
+		wants = append(wants, w)
+		if spans = append(spans, w.spans...); w.key != nil {
+			keys = append(keys, w.key)
+		}
+	}
+	if len(wants) == 0 {
+		return nil, true, nil
+	}
+	if ok, err = f.ahead(ctx, keys, spans, lock); !ok || err != nil {
+		return nil, ok, err
+	}
+	found, err := f.found(ctx, wants, keys, lock)
+	if err != nil {
+		return nil, false, err
+	}
+	var rows []base.Key
+	for i, w := range wants {
+		if w.x == nil {
+			continue
+		}
+		for j, e := range found[i] {
+			ref, err := w.x.entryRef(e.Key, e.Value)
+			if err != nil {
+				return nil, false, clientError(err)
+			}
+			found[i][j] = kv.Row{Key: w.st.t.rowKey(ref)}
+			rows = append(rows, found[i][j].Key)
+		}
+	}
+	if ok, err = f.ahead(ctx, rows, nil, lock); !ok || err != nil {
+		return nil, ok, err
+	}
+	for i, w := range wants {
+		if w.then == nil || len(found[i]) == 0 {
+			continue
+		}
+		if w.x != nil {
+			keys = keys[:0]
+			for _, r := range found[i] {
+				keys = append(keys, r.Key)
+			}
+			if found[i], err = f.tx.kv.Get(f.tx.s.kvctx(ctx), keys, lock); err != nil {
+				return nil, false, f.tx.fail(err)
+			}
+		}
+		for _, r := range found[i] {
+			if r.Value == nil {
+				continue
+			}
+			row := make(sql.Row, len(w.st.t.cols))
+			if err := w.st.t.decodeRow(ctx, r.Value, row); err != nil {
+				return nil, false, clientError(err)
+			}
+			next = append(next, w.then(f, row)...)
+		}
+	}
+	return next, true, nil
+}
+
+func (f *forecast) ahead(ctx *sql.Context, keys []base.Key, spans []base.Span, lock kv.LockMode) (bool, error) {
+	if len(keys)+len(spans) == 0 {
+		return true, nil
+	}
+	ok, err := f.tx.kv.Ahead(f.tx.s.kvctx(ctx), keys, spans, lock)
+	if err != nil {
+		return false, f.tx.fail(err)
+	}
+	return ok, nil
+}
+
+// found are the rows and entries that there are of each lookup, with what the transaction has written.
+func (f *forecast) found(ctx *sql.Context, wants []aheadWant, keys []base.Key, lock kv.LockMode) ([][]kv.Row, error) {
+	out := make([][]kv.Row, len(wants))
+	kctx := f.tx.s.kvctx(ctx)
+	points, err := f.tx.kv.Get(kctx, keys, lock)
+	if err != nil {
+		return nil, f.tx.fail(err)
+	}
+	for i, w := range wants {
+		if w.key != nil {
+			if points[0].Value != nil {
+				out[i] = points[:1:1]
+			}
+			points = points[1:]
+			continue
+		}
+		if w.x == nil && w.then == nil {
+			continue // locked, and nothing follows
+		}
+		for req := (&kv.ScanRequest{Spans: w.spans, Lock: lock, MaxBytes: batchBytes}); req != nil; {
+			res, err := f.tx.kv.Scan(kctx, *req)
+			if err != nil {
+				return nil, f.tx.fail(err)
+			}
+			out[i] = append(out[i], res.Rows...)
+			req = res.Next
+		}
+	}
+	return out, nil
+}

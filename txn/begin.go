@@ -1,0 +1,90 @@
+package txn
+
+import (
+	"context"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/obs"
+)
+
+// opening is a timestamp at or above every commit that was acknowledged before the transaction began. In GClock mode
+// the owners' clocks give that by themselves. In the other modes the transaction fetches it from the oracle, beside
+// its first statements, and commits above it (T8).
+type opening struct {
+	done chan struct{}
+	ts   base.Timestamp
+	hops int
+	err  error
+}
+
+// started sees to it that the opening is on its way, in modes that need it.
+func (t *Txn) started() {
+	if t.opening != nil {
+		return
+	}
+	if m, _ := t.db.clock.Mode(); m == clock.GClock {
+		return
+	}
+	o := &opening{done: make(chan struct{})}
+	t.opening = o
+	go func() {
+		defer close(o.done)
+		ctx, cancel := context.WithTimeout(context.Background(), t.db.cfg.RequestTimeout)
+		defer cancel()
+		tr := &obs.Trace{}
+		o.ts, o.err = t.db.clock.Snapshot(obs.WithTrace(ctx, tr))
+		o.hops = tr.Hops()
+	}()
+}
+
+// opened is the opening if it has arrived, else 0.
+func (t *Txn) opened() base.Timestamp {
+	if t.opening != nil {
+		select {
+		case <-t.opening.done:
+			if t.opening.err == nil {
+				return t.opening.ts
+			}
+		default:
+		}
+	}
+	return 0
+}
+
+// open waits for the opening; it is 0 in GClock mode.
+func (t *Txn) open(ctx context.Context) (base.Timestamp, error) {
+	t.started()
+	o := t.opening
+	if o == nil {
+		return 0, nil
+	}
+	select {
+	case <-o.done: // it cost nothing
+		return o.ts, o.err
+	default:
+	}
+	select {
+	case <-o.done:
+		obs.TraceOf(ctx).AddHops(o.hops)
+		return o.ts, o.err
+	case <-ctx.Done():
+		return 0, base.Errorf(base.CodeCanceled, "request ended: %v", context.Cause(ctx))
+	}
+}
+
+// now is a snapshot for reads that begin now.
+func (t *Txn) now(ctx context.Context) (base.Timestamp, error) {
+	if t.opening != nil && !t.stale {
+		return t.open(ctx)
+	}
+	ts, err := t.db.clock.Snapshot(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if m, _ := t.db.clock.Mode(); m != clock.GClock && t.opening == nil {
+		t.opening = &opening{done: make(chan struct{}), ts: ts}
+		close(t.opening.done)
+	}
+	return ts, nil
+}
