@@ -289,7 +289,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 		r.mu.Lock()
 		for i, s := range e.handover {
 			switch {
-			case r.locks.Holds(x.id, s, lock.Exclusive):
+			case e.holds(x, s):
 			case movers[i] != nil:
 				if soft == nil {
 					soft = map[*wire.Write]base.Span{}
@@ -477,7 +477,12 @@ func (r *Replica) proposeSlot(ctx context.Context, x *txnState, term uint64, e *
 			break
 		}
 		r.propMu.Unlock()
-		err := r.awaitEnd(ctx, busy)
+		wait, cancel := context.WithTimeout(ctx, slot.Sub(r.clock.Latest()))
+		err := r.awaitEnd(wait, busy)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			err = nil // too late, says the next look
+		}
 		r.mu.Unlock()
 		r.propMu.Lock()
 		r.mu.Lock()

@@ -243,6 +243,9 @@ func (r *Replica) undecided(spans []base.Span, ts base.Timestamp) *txnState {
 	return nil
 }
 
+// older reports whether x has the higher priority.
+func (x *txnState) older(y *txnState) bool { return ranked{x.id, x.age}.older(ranked{y.id, y.age}) }
+
 func (x *txnState) sortKeys() {
 	slices.SortFunc(x.keys, func(a, b base.Key) int { return a.Compare(b) })
 }

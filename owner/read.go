@@ -178,9 +178,11 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	}
 	view := base.MaxTimestamp
 	r.mu.Lock()
+	x.crt = q.Txn.Crt
 	if len(r.slots) > 0 || x.bound.below != 0 {
-		view, err = r.underSlots(ctx, x, term, mode, q.Txn.Crt, spans)
+		view, err = r.underSlots(ctx, x, term, mode, spans)
 	}
+	resp.Bounded = x.bound.below != 0
 	r.mu.Unlock()
 	if err != nil {
 		if base.CodeOf(err) == base.CodeAborted {

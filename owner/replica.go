@@ -102,6 +102,7 @@ type txnState struct {
 	handover  []base.Span    // gaps that its commit gives to other groups
 	waits     []*lockWait
 	advice    map[string][]byte // reasons of the moves advised to it, by key
+	crt       bool              // it locks across regions
 	bound     bound             // slots below which it must commit
 	gone      chan struct{}     // closed when it has ended here; made on demand
 	ended     bool

@@ -165,6 +165,14 @@ func (e *evaluation) runSlot(ctx context.Context, x *txnState, term uint64) erro
 	}
 }
 
+// holds reports whether x has what a write of the span needs; mu is held.
+func (e *evaluation) holds(x *txnState, s base.Span) bool {
+	if e.q.Slot == 0 {
+		return e.r.locks.Holds(x.id, s, lock.Exclusive)
+	}
+	return e.r.locks.Holds(x.id, s, lock.Shared) && e.r.locks.Holds(x.id, inCRTTier(s), lock.Exclusive)
+}
+
 // runReads locks and validates what a commit of one group has read without locks.
 func (e *evaluation) runReads(ctx context.Context, x *txnState, term uint64) error {
 	if _, err := e.r.lock(ctx, x, term, lock.Shared, spansOf(e.q.Reads)...); err != nil {
@@ -184,6 +192,8 @@ func (r *Replica) boundOthers(x *txnState, writes []*wire.Write, handover []base
 			y := r.txns[id]
 			switch {
 			case y == nil || y == x:
+			case y.phase == active && y.crt && y.older(x):
+				busy = y // it thinks across the ocean, and would hardly be in time
 			case y.phase == active:
 				if !slices.Contains(bounded, y) {
 					bounded = append(bounded, y)
@@ -211,7 +221,7 @@ func (r *Replica) boundOthers(x *txnState, writes []*wire.Write, handover []base
 // underSlots is called by a read that holds its locks. It returns the timestamp to read at: the newest there is, or, if a
 // slot ahead writes something of it, just before that slot, below which the transaction must commit then. A slot that
 // is due is waited for: whether its transaction has committed decides what is to be read. mu is held.
-func (r *Replica) underSlots(ctx context.Context, x *txnState, term uint64, mode lock.Mode, crt bool, spans []base.Span) (base.Timestamp, error) {
+func (r *Replica) underSlots(ctx context.Context, x *txnState, term uint64, mode lock.Mode, spans []base.Span) (base.Timestamp, error) {
 	if err := r.keepBound(ctx, x, r.clock.Latest()); err != nil {
 		return 0, err
 	}
@@ -223,7 +233,7 @@ func (r *Replica) underSlots(ctx context.Context, x *txnState, term uint64, mode
 			if p == x || !slices.ContainsFunc(spans, p.writesIn) {
 				continue
 			}
-			if mode != lock.Shared || crt || p.ts <= soon {
+			if mode != lock.Shared || x.crt || p.ts <= soon {
 				due = p
 				break
 			}

@@ -48,6 +48,16 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 			return err
 		}
 	}
+	relay := f.lock != kv.LockNone && t.opts.Relay
+	if relay && f.meta() {
+		if t.crossing != nil {
+			return errMetaCrossing
+		}
+		relay, t.opts.Relay = false, false
+	}
+	if relay && t.crossing != nil {
+		return f.runCrossing(ctx, t)
+	}
 	var todo []piece
 	for i, s := range f.spans {
 		todo = t.guess(todo, i, s, f.limit)
@@ -55,6 +65,15 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 	for round := 0; len(todo) > 0; round++ {
 		if round == maxRounds {
 			return base.Errorf(base.CodeUnavailable, "the owner of %v could not be found in %d steps: it is moving; retry", todo[0].span, maxRounds)
+		}
+		if f.lock != kv.LockNone && t.far(todo) {
+			if relay && !t.buf.meta() {
+				if err := t.cross(ctx); err != nil {
+					return err
+				}
+				return f.runCrossing(ctx, t)
+			}
+			t.meta.Crt = true
 		}
 		reqs := f.requests(todo)
 		todo = nil
@@ -79,6 +98,9 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 	}
 	for i := range f.got {
 		f.got[i].order(f.reverse)
+	}
+	if relay {
+		return t.noteReads(f)
 	}
 	return nil
 }
@@ -272,6 +294,7 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 	g := base.GroupID(q.msg.Group)
 	if f.lock != kv.LockNone {
 		t.maxTS = max(t.maxTS, base.Timestamp(resp.MaxTs))
+		t.bounded = t.bounded || resp.Bounded
 		if p := t.findPart(g); resp.Term != 0 {
 			p.term = resp.Term
 			p.asked++

@@ -749,6 +749,7 @@ type ReadResponse struct {
 	MaxTs         uint64 `protobuf:"varint,7,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"`                // largest commit timestamp among what was read
 	Now           uint64 `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                 // the owner's clock, to be merged into the asker's
 	Hops          uint32 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`                               // WAN hops the owner itself waited for
+	Bounded       bool   `protobuf:"varint,20,opt,name=bounded,proto3" json:"bounded,omitempty"`                        // the transaction must commit before the slot of another one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -844,6 +845,13 @@ func (x *ReadResponse) GetHops() uint32 {
 		return x.Hops
 	}
 	return 0
+}
+
+func (x *ReadResponse) GetBounded() bool {
+	if x != nil {
+		return x.Bounded
+	}
+	return false
 }
 
 type Write struct {
@@ -3659,7 +3667,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x1b\n" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
 	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
-	"\x06oracle\x18\r \x01(\x04R\x06oracle\"\x9a\x02\n" +
+	"\x06oracle\x18\r \x01(\x04R\x06oracle\"\xb4\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -3670,7 +3678,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x15\n" +
 	"\x06max_ts\x18\a \x01(\x04R\x05maxTs\x12\x10\n" +
 	"\x03now\x18\b \x01(\x04R\x03now\x12\x12\n" +
-	"\x04hops\x18\t \x01(\rR\x04hops\"\x81\x02\n" +
+	"\x04hops\x18\t \x01(\rR\x04hops\x12\x18\n" +
+	"\abounded\x18\x14 \x01(\bR\abounded\"\x81\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
