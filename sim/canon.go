@@ -9,7 +9,9 @@ import (
 
 // canonical is the history in which deletes that found nothing are reads. Such a delete leaves no version
 // behind, so nobody who reads above its timestamp waits until that has passed, and none need see it: it says
-// no more than that the key was absent when it committed. The client cannot know which they were; the timestamps tell.
+// no more than that the key was absent when it committed. The client cannot know which they were; the timestamps tell. (They
+// are not known of every version: of one by a transaction of unknown outcome that was only seen after a move, none is. Who has
+// seen the key there did not find nothing.)
 func (o *Outcome) canonical() *history.History {
 	type write struct {
 		ts      uint64
@@ -24,14 +26,16 @@ func (o *Outcome) canonical() *history.History {
 		if t.Outcome == history.Aborted {
 			continue
 		}
-		last := map[string]write{}
+		last, there := map[string]write{}, map[string]bool{}
 		ts := o.committedAt(t)
 		for j, op := range t.Ops {
 			switch op.Kind {
+			case history.OpRead:
+				there[op.Key] = op.Value != ""
 			case history.OpWrite, history.OpDelete:
 				w := write{ts: ts, txn: i, op: j, value: op.Value}
-				if _, twice := last[op.Key]; twice {
-					w.op = -1 // it wrote the key before: not a lone delete
+				if _, twice := last[op.Key]; twice || there[op.Key] {
+					w.op = -1 // it wrote the key before, or saw it: not a lone delete
 				}
 				last[op.Key] = w
 			}

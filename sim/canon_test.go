@@ -24,3 +24,20 @@ func TestDeletesOfWhatUnknownTransactionsWrote(t *testing.T) {
 		t.Errorf("the first delete found something, the second did not: %v", ops)
 	}
 }
+
+// What a transaction of unknown outcome wrote, and a move then took along, was shown with the timestamp of the move
+// only. Who saw it and deleted it found something. (Seed 15.)
+func TestDeletesOfWhatWasSeenAfterAMove(t *testing.T) {
+	rec := history.NewRecorder(func() int64 { return 0 })
+	a := rec.Begin(1, "r1")
+	a.Write("x", "1.1")
+	a.Unknown(0)
+	b := rec.Begin(2, "r1")
+	b.Read("x", "1.1")
+	b.Delete("x")
+	b.Commit(20)
+	o := &Outcome{History: rec.History(), bench: &bench{versions: map[[2]string]base.Timestamp{}}}
+	if ops := o.canonical().Txns[1].Ops; ops[1].Kind != history.OpDelete {
+		t.Errorf("the delete found something: %v", ops)
+	}
+}

@@ -35,9 +35,28 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.ahead = nil
 		return b.readAhead(ctx, s, p, row)
 	}
+	if o := s.outer; o != nil && o.Node == n {
+		s.outer = nil
+		return o.BuildRowIter(ctx, b.base.ExecBuilder, row)
+	}
 	switch n := n.(type) {
 	case *plan.JoinNode:
 		return b.join(ctx, n, row)
+	case *plan.Project:
+		if !s.writes || s.stable {
+			return b.subqueries(ctx, n, n.Projections, row)
+		}
+	case *plan.Filter:
+		if !s.writes || s.stable {
+			return b.subqueries(ctx, n, []sql.Expression{n.Expression}, row)
+		}
+	case *plan.UpdateSource:
+		if s.stable {
+			// The engine wants to see the table below it as it is.
+			if inner := correlated(ctx, n.UpdateExprs.AllExpressions()); len(inner) > 0 {
+				s.outer = &outerNode{Node: n.Child, inner: inner}
+			}
+		}
 	case *plan.InsertInto:
 		b.insert(ctx, s, n)
 		if err := b.g.keyUUIDs(ctx, s, n); err != nil {
@@ -58,6 +77,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		if d := sql.ForeignKeyReferentialAction_SetDefault; n.FkDef.OnUpdate == d || n.FkDef.OnDelete == d {
 			return nil, sql.ErrForeignKeySetDefault.New() // before the engine makes an index for it
 		}
+		b.aheadForeignKey(ctx, s, *n.FkDef)
 	case *plan.AlterIndex:
 		b.resolveVirtual(ctx, n.Table)
 	case *plan.Call:

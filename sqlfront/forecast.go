@@ -76,6 +76,9 @@ func (f *forecast) run(ctx *sql.Context, tasks []aheadTask) error {
 			if spans < aheadSpans && i < len(tasks)-1 {
 				continue
 			}
+			if depth == 0 && len(tasks) == 1 && len(wants) == 1 && wants[0].then == nil {
+				return nil // nothing to put together
+			}
 			// What is locked exclusively anyhow is not locked twice.
 			for _, lock := range []kv.LockMode{kv.LockExclusive, kv.LockShared} {
 				more, ok, err := f.fetch(ctx, wants, lock)

@@ -39,6 +39,9 @@ func TestNoTripPerRow(t *testing.T) {
 		{"SELECT /*+ LOOKUP_JOIN(a,b) JOIN_ORDER(a,b) */ COUNT(*) FROM i a LEFT JOIN i b ON b.code = CONCAT(a.code, '0')", "300"},
 		{"SELECT COUNT(*) FROM o WHERE id IN (SELECT item FROM l)", "300"},
 		{"SELECT COUNT(*) FROM o WHERE cust IN (1,3,5)", "129"},
+		{"SELECT SUM(n) FROM (SELECT (SELECT code FROM i WHERE i.id = o.id) n FROM o) x", "0"},
+		{"SELECT COUNT(*) FROM o WHERE id < (SELECT SUM(n) + o.id FROM l WHERE l.o = o.id)", "300"},
+		{"SELECT COUNT(*) FROM o WHERE id = (SELECT MAX(item) FROM l WHERE l.o = o.id AND l.n = 1)", "300"},
 		{"SELECT COUNT(*) FROM i WHERE id IN (" + strings.Trim(strings.Repeat("7,8,9,", 50), ",") + ")", "3"},
 	} {
 		calls := db.Calls()
@@ -47,6 +50,24 @@ func TestNoTripPerRow(t *testing.T) {
 			t.Errorf("%s: %d kv calls", tt.q, d)
 		}
 	}
+	for _, q := range []string{
+		"UPDATE o SET cust = (SELECT MAX(item) + 5 FROM l WHERE l.o = o.id)",
+		"UPDATE l SET item = (SELECT cust - 5 FROM o WHERE o.id = l.o) - 1",
+		"DELETE FROM o WHERE (SELECT COUNT(*) FROM l WHERE l.o = o.id) = 0",
+		"INSERT INTO i SELECT id + 1000, (SELECT CONCAT('d', MAX(item), '.', o.id) FROM l WHERE l.o = o.id) FROM o",
+		"DELETE FROM i WHERE id >= 1000",
+		"ALTER TABLE l ADD FOREIGN KEY (o) REFERENCES o(id)",
+	} {
+		calls := db.Calls()
+		exec(t, c, q)
+		if d := db.Calls() - calls; d > 60 {
+			t.Errorf("%s: %d kv calls", q, d)
+		}
+	}
+	expect(t, c, "SELECT SUM(item), COUNT(*) FROM l", "89698|600")
+	exec(t, c, "UPDATE l SET item = 5000 WHERE o = 290")
+	expectErr(t, c, 1452, "ALTER TABLE l ADD FOREIGN KEY (item) REFERENCES o(id)")
+	exec(t, c, "ALTER TABLE l DROP FOREIGN KEY l_ibfk_1")
 	calls := db.Calls()
 	exec(t, c, "UPDATE l SET n = n + 10")
 	exec(t, c, "DELETE FROM o WHERE id >= 10")

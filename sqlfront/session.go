@@ -34,10 +34,13 @@ type Session struct {
 	blind     bool // a plain INSERT whose duplicates Commit may find
 	perRow    bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
 	ahead     *aheadPlan
-	hold      bool // changes of the statement are sent to kv at its end only
-	call      bool // the statement is CALL
-	truncate  bool // the statement is TRUNCATE
-	fresh     bool // READ COMMITTED: the statement has its snapshot
+	newKey    *newKey
+	outer     *outerNode // the source of an UPDATE that is about to be built
+	stable    bool       // the UPDATE does not change what its subqueries read
+	hold      bool       // changes of the statement are sent to kv at its end only
+	call      bool       // the statement is CALL
+	truncate  bool       // the statement is TRUNCATE
+	fresh     bool       // READ COMMITTED: the statement has its snapshot
 	retrying  bool
 	triggered int      // depth of CALLs within a running statement
 	inCall    bool     // the engine is about to set the transaction of a CALL aside
@@ -109,7 +112,8 @@ func (s *Session) SessionEnd() {
 
 func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
-	s.hold, s.inCall, s.fresh, s.ahead = false, false, false, nil
+	s.hold, s.inCall, s.fresh, s.stable = false, false, false, false
+	s.ahead, s.newKey, s.outer = nil, nil, nil
 	s.create, s.view = tableOptions{}, ""
 }
 

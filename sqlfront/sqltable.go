@@ -129,7 +129,11 @@ func (t *sqlTable) Partitions(*sql.Context) (sql.PartitionIter, error) {
 func (t *sqlTable) PartitionRows(ctx *sql.Context, p sql.Partition) (sql.RowIter, error) {
 	part, ok := p.(partition)
 	if !ok || part.lookup == nil {
-		return t.scanAll(ctx)
+		it, err := t.scanAll(ctx)
+		if s := sessionOf(ctx); err == nil && s != nil {
+			it = s.newKey.checked(s, t, it)
+		}
+		return it, err
 	}
 	return t.scanLookup(ctx, *part.lookup)
 }

@@ -43,7 +43,8 @@ type txn struct {
 	points map[string]kv.LockMode
 	spans  []lockedSpan
 	meta   []metaRead
-	ahead  map[kv.LockMode][]base.Span // read ahead of time
+	ahead  []lockedSpan           // read ahead of time
+	near   map[string]kv.LockMode // and keys
 	err    error
 	done   bool
 }
@@ -230,22 +231,19 @@ func (t *txn) Get(ctx context.Context, keys []base.Key, mode kv.LockMode) ([]kv.
 // beginRead is begin for a read, which is no call if everything was read ahead or written.
 func (t *txn) beginRead(spans []base.Span, mode kv.LockMode) error {
 	known := func(s base.Span) bool {
-		if _, own := t.writes[string(s.Start)]; own && s.IsPoint() {
-			return true
-		}
-		for m, ahead := range t.ahead {
-			if mode == kv.LockNone || m < mode {
-				continue
+		if s.IsPoint() {
+			if _, own := t.writes[string(s.Start)]; own || t.near[string(s.Start)] >= mode {
+				return true
 			}
-			for _, a := range ahead {
-				if bytes.Compare(a.Start, s.Start) <= 0 && bytes.Compare(s.Limit(), a.Limit()) <= 0 {
-					return true
-				}
+		}
+		for _, a := range t.ahead {
+			if a.mode >= mode && bytes.Compare(a.span.Start, s.Start) <= 0 && bytes.Compare(s.Limit(), a.span.Limit()) <= 0 {
+				return true
 			}
 		}
 		return false
 	}
-	if len(t.ahead) > 0 && !slices.ContainsFunc(spans, func(s base.Span) bool { return !known(s) }) {
+	if mode != kv.LockNone && len(t.ahead)+len(t.near) > 0 && !slices.ContainsFunc(spans, func(s base.Span) bool { return !known(s) }) {
 		return t.enter()
 	}
 	return t.begin()
@@ -265,14 +263,20 @@ func (t *txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, mod
 	if _, err := t.protect(ctx, all, mode); err != nil {
 		return false, err
 	}
-	if t.ahead == nil {
-		t.ahead = map[kv.LockMode][]base.Span{}
+	if t.near == nil {
+		t.near = map[string]kv.LockMode{}
 	}
-	t.ahead[mode] = append(t.ahead[mode], all...)
+	for _, s := range all {
+		if s.IsPoint() {
+			t.near[string(s.Start)] = max(mode, t.near[string(s.Start)])
+		} else {
+			t.ahead = append(t.ahead, lockedSpan{s, mode})
+		}
+	}
 	return true, nil
 }
 
-func (t *txn) Forget() { t.ahead = nil }
+func (t *txn) Forget() { t.ahead, t.near = nil, nil }
 
 // read returns the row of a key as the transaction sees it.
 func (t *txn) read(k string, ts base.Timestamp) (kv.Row, bool) {

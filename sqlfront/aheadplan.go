@@ -1,0 +1,344 @@
+package sqlfront
+
+import (
+	"context"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+)
+
+// belowTriggers is the node whose rows the triggers of a statement see first: what they do comes row by row.
+func belowTriggers(n sql.Node) sql.Node {
+	for {
+		t, ok := n.(*plan.TriggerExecutor)
+		if !ok {
+			return n
+		}
+		n = t.Left()
+	}
+}
+
+// aheadInsert looks at the rows to insert: their own keys, if duplicates matter row by row, and those that they refer to.
+func (b *builder) aheadInsert(ctx *sql.Context, s *Session, n *plan.InsertInto) {
+	if b.g.noAhead {
+		return
+	}
+	dest, err := plan.GetInsertable(n.Destination)
+	if err != nil || n.Source == nil {
+		return
+	}
+	st := tableOf(dest)
+	if st == nil || st.t.of != nil {
+		return
+	}
+	var fk *plan.ForeignKeyEditor
+	keys := s.perRow
+	if h, ok := dest.(*plan.ForeignKeyHandler); ok {
+		fk = h.Editor
+		for _, r := range fk.References {
+			// Looking for the parent of a row makes the editor send those before it.
+			keys = keys || r.ForeignKey.IsSelfReferential() && !s.blind
+		}
+	}
+	s.stable = stableSubqueries(ctx, n.Source, []*sqlTable{st}, fk)
+	if fk == nil && !keys {
+		return
+	}
+	source := belowTriggers(n.Source)
+	dups := n.OnDupExprs != nil && n.OnDupExprs.HasUpdates()
+	var updates []sql.Expression
+	if dups {
+		updates = n.OnDupExprs.AllExpressions()
+	}
+	if (n.HasAfterTrigger || source != n.Source || usesVariables(ctx, updates)) && nodeUsesVariables(ctx, source) {
+		return // a row may depend on what became of the one before it
+	}
+	dups = dups && plainExpressions(ctx, updates)
+	var side *sql.Context
+	if dups {
+		side = sql.NewEmptyContext() // keeps warnings to itself
+	}
+	s.ahead = &aheadPlan{source, func(ctx *sql.Context, row sql.Row) []aheadTask {
+		if len(row) < len(st.t.cols) {
+			return nil
+		}
+		row = st.t.converted(ctx.Context, row[len(row)-len(st.t.cols):], n.Ignore)
+		t := aheadTask{st: st, fk: fk, row: row, keys: keys}
+		switch {
+		case n.IsReplace && fk != nil && len(fk.RefActions) > 0:
+			t.exists = func(_ *forecast, old sql.Row) []aheadTask { return []aheadTask{{st: st, fk: fk, old: old}} }
+		case dups:
+			t.exists = func(f *forecast, old sql.Row) []aheadTask {
+				next := onDuplicate(side, updates, f.latest(side, st.t, old), row)
+				if next == nil {
+					return nil
+				}
+				f.becomes(side, st.t, old, next)
+				return []aheadTask{{st: st, fk: fk, old: old, row: next, keys: true}}
+			}
+		}
+		return []aheadTask{t}
+	}}
+}
+
+// converted is a row to insert as the engine will convert it to the types of the table.
+func (t *table) converted(ctx context.Context, row sql.Row, ignore bool) sql.Row {
+	out := row.Copy()
+	for i, c := range t.cols {
+		if out[i] == nil {
+			if ignore && !c.desc.Nullable {
+				out[i] = c.typ.Zero()
+			}
+			continue
+		}
+		var v any
+		var in sql.ConvertInRange
+		var err error
+		if r, ok := c.typ.(sql.RoundingNumberType); ok {
+			v, in, err = r.ConvertRound(ctx, out[i])
+		} else {
+			v, in, err = c.typ.Convert(ctx, out[i])
+		}
+		if err == nil && in == sql.InRange {
+			out[i] = v
+		}
+	}
+	return out
+}
+
+// onDuplicate is what ON DUPLICATE KEY UPDATE will make of a row; nil if that cannot be said.
+func onDuplicate(ctx *sql.Context, updates []sql.Expression, old, row sql.Row) sql.Row {
+	acc := old.Append(row)
+	for _, e := range updates {
+		v, err := e.Eval(ctx, acc)
+		if err != nil {
+			return nil
+		}
+		var ok bool
+		if acc, ok = v.(sql.Row); !ok || len(acc) < len(old) {
+			return nil
+		}
+	}
+	return acc[:len(old)]
+}
+
+// plainExpressions reports whether expressions can be evaluated twice without anybody noticing.
+func plainExpressions(ctx *sql.Context, exprs []sql.Expression) bool {
+	plain := true
+	for _, e := range exprs {
+		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
+			switch e.(type) {
+			case nil, *expression.GetField, *expression.SetField, *expression.Literal, *expression.Arithmetic, *expression.UnaryMinus, *function.Values:
+			default:
+				plain = false
+			}
+			return plain
+		})
+	}
+	return plain
+}
+
+func usesVariables(ctx *sql.Context, exprs []sql.Expression) bool {
+	uses := false
+	for _, e := range exprs {
+		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
+			_, v := e.(*expression.UserVar)
+			uses = uses || v
+			return !uses
+		})
+	}
+	return uses
+}
+
+func nodeUsesVariables(ctx *sql.Context, n sql.Node) bool {
+	uses := false
+	transform.InspectExpressions(ctx, n, func(ctx *sql.Context, e sql.Expression) bool {
+		_, v := e.(*expression.UserVar)
+		uses = uses || v
+		return !uses
+	})
+	return uses
+}
+
+// aheadDelete looks for the rows that refer to those to delete.
+func (b *builder) aheadDelete(ctx *sql.Context, s *Session, n *plan.DeleteFrom) {
+	if b.g.noAhead {
+		return
+	}
+	type part struct {
+		task     aheadTask
+		from, to int
+	}
+	var parts []part
+	sch := n.Child.Schema(ctx)
+	for _, target := range n.GetDeleteTargets() {
+		h, ok := target.(*plan.ForeignKeyHandler)
+		if !ok || len(h.Editor.RefActions) == 0 {
+			continue
+		}
+		name := h.Name()
+		transform.InspectWithOpaque(ctx, target, func(_ *sql.Context, n sql.Node) bool {
+			if a, ok := n.(*plan.TableAlias); ok {
+				name = a.Name()
+				return false
+			}
+			return true
+		})
+		p := part{task: aheadTask{st: tableOf(h.Table), fk: h.Editor}, from: -1}
+		for i, c := range sch {
+			if strings.EqualFold(c.Source, name) {
+				if p.from < 0 {
+					p.from = i
+				}
+				p.to = i + 1
+			}
+		}
+		if p.from >= 0 && p.to-p.from == len(h.Editor.Schema) {
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) == 0 {
+		s.stable = stableSubqueries(ctx, n.Child, tablesIn(n.Child))
+		return
+	}
+	s.ahead = &aheadPlan{belowTriggers(n.Child), func(_ *sql.Context, row sql.Row) (out []aheadTask) {
+		if len(row) < len(sch) {
+			return nil
+		}
+		row = row[len(row)-len(sch):]
+		for _, p := range parts {
+			t := p.task
+			t.old = row[p.from:p.to]
+			out = append(out, t)
+		}
+		return out
+	}}
+}
+
+// aheadUpdate looks at the rows to update: their new keys, those that they refer to, and those that refer to them.
+func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
+	if b.g.noAhead {
+		return
+	}
+	if j, ok := n.Child.(*plan.UpdateJoin); ok {
+		b.aheadUpdateJoin(ctx, s, j)
+		return
+	}
+	var t aheadTask
+	node := n.Child
+	if h, ok := node.(*plan.ForeignKeyHandler); ok {
+		t.fk, node = h.Editor, h.OriginalNode
+	}
+	dest, err := plan.GetUpdatable(n.Child)
+	if err != nil {
+		return
+	}
+	t.st, t.keys = tableOf(dest), true
+	source, ok := belowTriggers(node).(*plan.UpdateSource)
+	s.stable = ok && stableSubqueries(ctx, source, tablesIn(source), t.fk)
+	if !ok || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore || b.dependent(ctx, source, t.fk, source != node) {
+		return
+	}
+	s.ahead = &aheadPlan{source, func(_ *sql.Context, row sql.Row) []aheadTask {
+		t := t
+		t.old, t.row = row[:len(row)/2], row[len(row)/2:]
+		if len(t.row) != len(t.st.t.cols) {
+			return nil
+		}
+		return []aheadTask{t}
+	}}
+}
+
+func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJoin) {
+	source, ok := belowTriggers(j.Child).(*plan.UpdateSource)
+	if !ok {
+		return
+	}
+	targets := map[string]aheadTask{}
+	for name, n := range j.UpdateTargets {
+		h, ok := n.(*plan.ForeignKeyHandler)
+		if !ok {
+			continue
+		}
+		if st := tableOf(h.Table); st != nil && !b.dependent(ctx, source, h.Editor, source != j.Child) {
+			targets[strings.ToLower(name)] = aheadTask{st: st, fk: h.Editor, keys: true}
+		}
+	}
+	if len(targets) == 0 {
+		return
+	}
+	sch := source.Child.Schema(ctx)
+	s.ahead = &aheadPlan{source, func(_ *sql.Context, row sql.Row) (out []aheadTask) {
+		if len(row) != 2*len(sch) {
+			return nil
+		}
+		was, is := plan.SplitRowIntoTableRowMap(row[:len(sch)], sch), plan.SplitRowIntoTableRowMap(row[len(sch):], sch)
+		for name, t := range targets {
+			t.old, t.row = was[name], is[name]
+			if len(t.old) == len(t.st.t.cols) && len(t.row) == len(t.st.t.cols) {
+				out = append(out, t)
+			}
+		}
+		return out
+	}}
+}
+
+// dependent reports whether new values of a row may depend on what became of the row before it: through variables that
+// a trigger sets, or subqueries over what a foreign key changes.
+func (b *builder) dependent(ctx *sql.Context, n *plan.UpdateSource, fk *plan.ForeignKeyEditor, triggers bool) bool {
+	sub := false
+	exprs := n.UpdateExprs.AllExpressions()
+	for _, e := range exprs {
+		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
+			_, s := e.(*plan.Subquery)
+			sub = sub || s
+			return !sub
+		})
+	}
+	return sub && (triggers || fk != nil && len(fk.RefActions) > 0) || triggers && usesVariables(ctx, exprs)
+}
+
+// newKey is a foreign key that is being made for the rows that there are.
+type newKey struct {
+	st *sqlTable
+	fk *plan.ForeignKeyEditor
+}
+
+// aheadForeignKey looks at the parents of all rows of a table that gets a foreign key.
+func (b *builder) aheadForeignKey(ctx *sql.Context, s *Session, d sql.ForeignKeyConstraint) {
+	snap, err := s.snapshot(ctx)
+	if err != nil || b.g.noAhead {
+		return
+	}
+	child, parent := snap.table(d.Database, d.Table), snap.table(d.ParentDatabase, d.ParentTable)
+	if child == nil || parent == nil || len(d.Columns) != len(d.ParentColumns) {
+		return
+	}
+	ct, pt := newSQLTable(b.g, child), newSQLTable(b.g, parent)
+	ix, ok, err := plan.FindFKIndexWithPrefix(ctx, pt, d.ParentColumns, true)
+	if err != nil || !ok {
+		return
+	}
+	m := plan.ForeignKeyRowMapper{Index: ix, Updater: pt.editor(ctx), SourceSch: ct.full}
+	if m.IndexPositions, m.AppendTypes, err = plan.FindForeignKeyColMapping(ctx, d.Name, ct, d.Columns, d.ParentColumns, ix); err != nil {
+		return
+	}
+	if m.TargetTypeConversions, err = plan.GetForeignKeyTypeConversions(pt.full, ct.full, d, plan.ChildToParent); err != nil {
+		return
+	}
+	s.newKey = &newKey{ct, &plan.ForeignKeyEditor{Schema: ct.full, References: []*plan.ForeignKeyReferenceHandler{{ForeignKey: d, RowMapper: m}}}}
+}
+
+// checked reads the rows of a table for the check of a foreign key that it gets.
+func (k *newKey) checked(s *Session, t *sqlTable, it sql.RowIter) sql.RowIter {
+	if k == nil || t.t.desc.ID != k.st.t.desc.ID || t.cols != nil {
+		return it
+	}
+	return &aheadIter{RowIter: it, s: s, p: &aheadPlan{forecast: func(_ *sql.Context, row sql.Row) []aheadTask {
+		return []aheadTask{{st: k.st, fk: k.fk, row: row}}
+	}}}
+}
