@@ -170,13 +170,8 @@ type evaluation struct {
 }
 
 func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
-	if len(e.q.Reads) > 0 {
-		if err := e.runReads(ctx, x, term); err != nil {
-			return err
-		}
-	}
 	if len(e.q.Writes) == 0 {
-		return nil
+		return e.runReads(ctx, x, term)
 	}
 	spans := make([]base.Span, len(e.q.Writes))
 	for i, w := range e.q.Writes {
@@ -192,7 +187,7 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 			return err
 		}
 		if len(gaps) == 0 && len(soft) == 0 {
-			return nil
+			return e.runReads(ctx, x, term)
 		}
 		if len(gaps) > 0 {
 			if _, err := e.r.lock(ctx, x, term, lock.Exclusive, gaps...); err != nil {

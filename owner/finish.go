@@ -114,7 +114,7 @@ func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit
 		if r.lead.term == term {
 			r.lead.floor = max(r.lead.floor, out.ts)
 			if x := r.txns[id]; x != nil {
-				x.committed = out.state == wire.TxnState_COMMITTED
+				x.aborted = out.state == wire.TxnState_ABORTED
 				r.release(x, true)
 			}
 		}

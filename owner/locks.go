@@ -202,6 +202,7 @@ func (r *Replica) release(x *txnState, remember bool) {
 	if remember && len(r.finished) < maxFinished {
 		r.finished[x.id] = r.clock.Latest()
 	}
+	x.aborted = x.aborted || x.phase == active
 	delete(r.txns, x.id)
 	delete(r.pending, x)
 	delete(r.slots, x)

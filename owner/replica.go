@@ -106,7 +106,7 @@ type txnState struct {
 	bound     bound             // slots below which it must commit
 	gone      chan struct{}     // closed when it has ended here; made on demand
 	ended     bool
-	committed bool // set before ended, of a vote
+	aborted   bool // set before ended, if it certainly did not commit
 	deciding  bool
 }
 

@@ -173,8 +173,12 @@ func (e *evaluation) holds(x *txnState, s base.Span) bool {
 	return e.r.locks.Holds(x.id, s, lock.Shared) && e.r.locks.Holds(x.id, inCRTTier(s), lock.Exclusive)
 }
 
-// runReads locks and validates what a commit of one group has read without locks.
+// runReads locks and validates what a commit of one group has read without locks. It comes after the locks of the writes:
+// while it waited for those, the rows might have changed.
 func (e *evaluation) runReads(ctx context.Context, x *txnState, term uint64) error {
+	if len(e.q.Reads) == 0 {
+		return nil
+	}
 	if _, err := e.r.lock(ctx, x, term, lock.Shared, spansOf(e.q.Reads)...); err != nil {
 		return err
 	}
@@ -211,6 +215,7 @@ func (r *Replica) boundOthers(x *txnState, writes []*wire.Write, handover []base
 		look(s)
 	}
 	if busy == nil {
+		x.ts = slot
 		for _, y := range bounded {
 			y.bound.add(x)
 		}
@@ -266,7 +271,7 @@ func (r *Replica) keepBound(ctx context.Context, x *txnState, at base.Timestamp)
 		var left bound
 		for _, p := range x.bound.by {
 			switch {
-			case p.ended && p.committed:
+			case p.ended && !p.aborted:
 				return base.Errorf(base.CodeAborted, "transaction %v read what a cross-region transaction has changed before it could commit: retry", x.id)
 			case !p.ended && p.ts <= at:
 				r.stats.SlotWaits.Add(1)
@@ -274,7 +279,7 @@ func (r *Replica) keepBound(ctx context.Context, x *txnState, at base.Timestamp)
 					return err
 				}
 			}
-			if !p.ended || p.committed {
+			if !p.ended || !p.aborted {
 				left.add(p)
 			}
 		}

@@ -45,6 +45,7 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.CommitTimeout)
 	defer cancel()
 	t.started()
+	t.opts.Relay = false // what is locked from here on stays locked
 	c, err := t.plan(ctx)
 	if err != nil {
 		return 0, err
