@@ -52,7 +52,9 @@ func TestTableAndVerdicts(t *testing.T) {
 	below.Value = 200
 	lower := sample()
 	lower.Figure, lower.Better, lower.Value, lower.Paper = "relay/6b", Lower, 50, nil
-	for _, l := range []Line{sample(), below, lower} {
+	none := lower
+	none.Value = 0
+	for _, l := range []Line{sample(), below, lower, none} {
 		if err := s.Emit(l); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +63,7 @@ func TestTableAndVerdicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"3.00x better, reaches the paper's 2.50x", "2.00x better, below the paper's 2.50x",
-		"relay/6b\n", "2.00x better\n"} {
+		"relay/6b\n", "2.00x better\n", "better: none at all\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
 		}

@@ -87,6 +87,8 @@ func (l *Line) Verdict() string {
 	g := l.gain(*l.Ratio)
 	var v string
 	switch {
+	case math.IsInf(g, 1):
+		return "better: none at all"
 	case g >= 1.005:
 		v = fmt.Sprintf("%.2fx better", g)
 	case g <= 0.995:

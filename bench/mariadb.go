@@ -164,7 +164,7 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// startGodwit runs this very binary as a cluster of one node.
+// startGodwit runs this very binary as a cluster of one node, which has one shard: more would be there for nodes to come.
 func startGodwit(ctx context.Context, dir string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -185,7 +185,7 @@ func startGodwit(ctx context.Context, dir string) (*server, error) {
 		return nil, err
 	}
 	err = s.await(ctx, func() error {
-		res, err := http.Post("http://"+addr+"/cluster/init", "application/json", strings.NewReader(`{"shards":2}`))
+		res, err := http.Post("http://"+addr+"/cluster/init", "application/json", strings.NewReader(`{"shards":1}`))
 		if err != nil {
 			return err
 		}

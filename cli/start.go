@@ -76,6 +76,8 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.StringVar(&cfg.SQLAdvertise, "sql-advertise", "", "HOST:PORT at which clients reach --sql-listen, shown by status (default --sql-listen)")
 	f.StringSliceVar(&cfg.Join, "join", nil, "addresses of some other nodes (their --advertise), comma-separated or repeated; may name this node too")
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError, "bound on how far this machine's clock is off true time; commits wait it out")
+	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource, "where the clock's bound comes from: fixed (--max-clock-error), kernel (adjtimex), HOST:PORT of a 'godwit timeserver', or auto: kernel if it is disciplined, else fixed")
+	f.DurationVar(&cfg.ClockPoll, "clock-poll", def.ClockPoll, "how often a time server is asked")
 	f.IntVar(&cfg.CacheMB, "cache-mb", def.CacheMB, "block cache in MiB")
 	f.DurationVar(&cfg.GCAge, "gc-age", def.GCAge, "how long old row versions can be read with AS OF")
 	f.StringVar(&cfg.LogLevel, "log-level", def.LogLevel, "debug, info, warn or error")

@@ -190,6 +190,7 @@ func statusLines(s *cluster.Status) []string {
 	for _, p := range s.Problems {
 		lines = append(lines, "PROBLEM  "+p)
 	}
+	lines = append(lines, clockLine(s))
 	lines = append(append(append(lines, ""), nodeLines(s)...), "")
 	lines = append(lines, groupLines(s)...)
 	if jobs := jobLines(s); jobs != nil {

@@ -63,6 +63,7 @@ type Clock struct {
 	oracle Oracle
 	rounds rounds
 	known  atomic.Uint64 // the oracle has reached it
+	past   atomic.Uint64 // everything at or below it is settled for good, whatever becomes of this node
 	hops   atomic.Int32  // of a trip to the oracle
 	virt   atomic.Pointer[anchored]
 
@@ -114,7 +115,8 @@ func (c *Clock) above(ts base.Timestamp) base.Timestamp {
 // Seen is the largest timestamp handed out or observed: later ones exceed it.
 func (c *Clock) Seen() base.Timestamp { return base.Timestamp(c.last.Load()) }
 
-// Latest is the upper bound of true time.
+// Latest is the upper bound of true time; where the bound is over the limit, only so much of it as will not drag other
+// nodes into the future.
 func (c *Clock) Latest() base.Timestamp { return c.LatestAt(time.Now()) }
 
 // LatestAt is Latest for a caller that has just taken the time.
@@ -122,7 +124,13 @@ func (c *Clock) LatestAt(t time.Time) base.Timestamp {
 	if c.st.Load().virtual {
 		return c.virtual(t)
 	}
-	now, bound := c.read(t)
+	return c.upper(c.read(t))
+}
+
+func (c *Clock) upper(now base.Timestamp, bound time.Duration) base.Timestamp {
+	if limit := c.limit.Load(); int64(bound) > limit {
+		return now.Add(-bound).Add(2 * time.Duration(limit))
+	}
 	return now.Add(bound)
 }
 
@@ -136,8 +144,14 @@ func (c *Clock) Earliest() base.Timestamp {
 	return now.Add(-bound)
 }
 
-// Virtual reports whether Latest is the virtual clock's.
-func (c *Clock) Virtual() bool { return c.st.Load().virtual }
+// Virtual reports whether Latest is no bound of true time.
+func (c *Clock) Virtual() bool {
+	if c.st.Load().virtual {
+		return true
+	}
+	_, bound := c.read(time.Now())
+	return int64(bound) > c.limit.Load()
+}
 
 // virtual is the virtual clock's reading; 0 if nothing is known to begin with.
 func (c *Clock) virtual(t time.Time) base.Timestamp {

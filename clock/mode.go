@@ -113,8 +113,7 @@ func (c *Clock) enter(st *state, oracle base.Timestamp) {
 		ts := c.Known()
 		if ts == 0 { // nothing was heard of the oracle
 			if ts = c.Seen(); !st.fenced {
-				l, b := c.read(now)
-				ts = l.Add(b)
+				ts = c.upper(c.read(now))
 			}
 		}
 		c.anchor(ts, now)
@@ -188,12 +187,34 @@ func (c *Clock) anchor(ts base.Timestamp, now time.Time) {
 	}
 }
 
-// slew is how much faster or slower than the monotonic clock the virtual one runs to meet the source.
-const slew = 0.05
+// How much faster or slower than the monotonic clock the virtual one runs to meet the source. It is ahead after every change of the
+// oracle, by up to a lease.
+const (
+	slewUp   = 0.05
+	slewDown = 0.5
+)
 
-// Slew lets the virtual clock run a little faster or slower, so that it does not drift away from true time while
+// Tick is to be called a few times a second.
+func (c *Clock) Tick() {
+	c.slew()
+	// What is settled once stays so: a node that has lost its right can still show what is old.
+	st, t := c.st.Load(), time.Now()
+	past := base.MaxTimestamp
+	if st.mode != GTM {
+		now, bound := c.read(t)
+		past = now.Add(-bound).Prev()
+	}
+	if st.mode != GClock {
+		past = min(past, c.Known())
+	}
+	if st.mode != None && (!st.fenced || st.mode == GTM) && c.granted(t) && c.st.Load() == st {
+		raise(&c.past, uint64(past))
+	}
+}
+
+// slew lets the virtual clock run a little faster or slower, so that it does not drift away from true time while
 // the source can be trusted. It is for the distance only: nothing is decided by where the source stands.
-func (c *Clock) Slew() {
+func (c *Clock) slew() {
 	st := c.st.Load()
 	old := c.virt.Load()
 	if !st.virtual || old == nil {
@@ -204,9 +225,9 @@ func (c *Clock) Slew() {
 	if now, bound := c.read(t); !st.fenced && int64(bound) <= c.limit.Load() {
 		switch {
 		case n.ts > now.Add(bound):
-			n.rate = 1 - slew
+			n.rate = 1 - slewDown
 		case n.ts < now.Add(-bound):
-			n.rate = 1 + slew
+			n.rate = 1 + slewUp
 		}
 	}
 	c.virt.CompareAndSwap(old, n)
@@ -260,6 +281,10 @@ func (c *Clock) blocked(st *state, t time.Time) (why *base.Error, ch <-chan stru
 	return why, ch
 }
 
+func tooWide(m Mode, bound time.Duration) *base.Error {
+	return base.Errorf(base.CodeUnavailable, "the clock of this node may be off by %s, more than clock.max_bound, and mode %s needs it: mend the clock's source, or set clock.mode to auto or gtm; retry", bound, m)
+}
+
 // pause waits for ch, for d (if positive) or for the end of ctx.
 func pause(ctx context.Context, ch <-chan struct{}, d time.Duration) error {
 	var c <-chan time.Time
@@ -305,12 +330,18 @@ func (c *Clock) Snapshot(ctx context.Context) (base.Timestamp, error) {
 					return t, nil
 				}
 				// The bound is over the limit.
-				_, b := c.read(time.Now())
-				why = base.Errorf(base.CodeUnavailable, "the clock of this node may be off by %s, more than clock.max_bound, and mode gclock needs it: mend the clock's source, or set clock.mode to auto or gtm; retry", b)
+				if _, b := c.read(time.Now()); int64(b) > c.limit.Load() {
+					why = tooWide(st.mode, b)
+				}
 			case GTM, Dual:
 				low := base.Timestamp(0)
 				if st.mode == Dual {
-					low = c.Latest()
+					now, b := c.read(time.Now())
+					if int64(b) > c.limit.Load() {
+						why = tooWide(st.mode, b)
+						break
+					}
+					low = now.Add(b)
 				}
 				var err error
 				if ts, err = c.rounds.raise(ctx, c, low, true); err != nil {
@@ -325,8 +356,8 @@ func (c *Clock) Snapshot(ctx context.Context) (base.Timestamp, error) {
 			}
 			continue
 		}
-		if why != nil {
-			if err := pause(ctx, ch, 0); err != nil {
+		if why != nil { // the bound may shrink without a word
+			if err := pause(ctx, ch, 20*time.Millisecond); err != nil {
 				return 0, ended(err, why)
 			}
 		}
@@ -382,11 +413,14 @@ func (c *Clock) Settling(ts base.Timestamp) {
 	if st.mode <= GClock || c.Known() >= ts || ts.Sub(c.Latest()) > ahead {
 		return
 	}
-	c.rounds.begin(c, ts)
+	c.rounds.begin(c, ts, false)
 }
 
 // Settled is Settle that does not wait: it reports whether ts is settled already.
 func (c *Clock) Settled(ts base.Timestamp) bool {
+	if uint64(ts) <= c.past.Load() {
+		return true
+	}
 	st := c.st.Load()
 	t := time.Now()
 	if st.mode == None || st.fenced && st.mode != GTM || !c.granted(t) {
@@ -409,6 +443,6 @@ func (c *Clock) Assign() (ts base.Timestamp, whole bool) {
 	}
 	t := time.Now()
 	now, bound := c.read(t)
-	ts = c.above(now.Add(bound))
+	ts = c.above(c.upper(now, bound))
 	return ts, int64(bound) <= c.limit.Load() && c.granted(t) && c.st.Load() == st
 }

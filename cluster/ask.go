@@ -15,6 +15,9 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
+// PathClock sets the cluster setting clock.mode: POST {"mode": "auto"}.
+const PathClock = "/cluster/clock"
+
 // PathDecommission takes a node out: POST {"node": 3}.
 const PathDecommission = "/cluster/decommission"
 
@@ -78,6 +81,7 @@ func (c *Cluster) part() *part {
 	if n := t.Node(c.o.Self); n != nil {
 		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Live: true}
 	}
+	p.Node.Clock = c.Clock()
 	if c.o.Local != nil {
 		c.o.Local(&p.Node)
 	}
@@ -190,6 +194,7 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 			}
 		}
 	}
+	s.ClockHistory = c.ClockHistory()
 	s.Problems = problems(s)
 	s.Took = time.Since(begin)
 	return s

@@ -36,6 +36,12 @@ type Replicas interface {
 	Left() ([]base.GroupID, error)
 	// Sweep removes the data of shards of which no group is left here and that are not wanted.
 	Sweep(wanted func(base.ShardID) bool) error
+	// ClockSteps are the clock mode in force, as the meta replica here knows it, and the newest steps that led to it.
+	ClockSteps() (now *wire.ClockOrder, steps []*wire.ClockOrder)
+	// OrderClock logs a step of the clock mode, at the meta group's leader; the oracle has reached raise before it counts.
+	OrderClock(ctx context.Context, o *wire.ClockOrder, raise base.Timestamp) error
+	// Reached is what the oracle has reached; 0 if it is not here.
+	Reached() base.Timestamp
 	// Describe adds what the leader knows of a group led here.
 	Describe(g base.GroupID, s *GroupStatus)
 }
@@ -65,6 +71,16 @@ type Options struct {
 	Local func(*NodeStatus)
 	// Answer answers questions of other nodes that this package does not know (AskRegion); nil, nil: neither does it. May be nil.
 	Answer func(name string, body []byte) ([]byte, error)
+	// Steady is the clock's source, if it notices when it is set; may be nil.
+	Steady *clock.Steady
+	// SourceName names the clock's source; may be nil.
+	SourceName func() string
+	// KeepMode is told, in the background, of a mode taken over, for the next start of this node; may be nil.
+	KeepMode func(clock.Mode, uint64)
+	// ModeLease is how long this node may act in a clock mode without word from the meta group's leader. Default 5 s.
+	ModeLease time.Duration
+	// NoFence has the node issue although its clock is found wrong: for tests of what that breaks.
+	NoFence bool
 	// PulseEvery is the time between pulses. Default 100 ms.
 	PulseEvery time.Duration
 	// SilentAfter is how long no pulse may come from a node before OnSilent. Default ten pulses.
@@ -80,6 +96,9 @@ type Cluster struct {
 	dir   *Directory
 	peers *peers
 	db    kv.DB // set by Start
+
+	clocks *clocks
+	kept   uint64 // epoch told to KeepMode
 
 	setting  sync.Mutex // one SetTopology at a time; guards the next four
 	closed   bool
@@ -102,13 +121,16 @@ func New(o Options) *Cluster {
 	if o.PulseEvery == 0 {
 		o.PulseEvery = 100 * time.Millisecond
 	}
+	if o.ModeLease == 0 {
+		o.ModeLease = defaultModeLease
+	}
 	if o.ReconcileEvery == 0 {
 		o.ReconcileEvery = 500 * time.Millisecond
 	}
 	if o.SilentAfter == 0 {
 		o.SilentAfter = 10 * o.PulseEvery
 	}
-	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
+	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
 	first := o.Identity.First
 	c.topo.Store(&first)
@@ -223,9 +245,10 @@ func (c *Cluster) Start(db kv.DB) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	c.db = db
-	c.done.Go(func() { c.every(ctx, c.o.PulseEvery, c.pulse) })
+	c.done.Go(func() { c.every(ctx, c.o.PulseEvery, func() { c.pulse(ctx) }) })
 	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx) }) })
 	c.done.Go(func() { c.follow(ctx) })
+	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, c.keepMode) })
 }
 
 // Close ends the background work. The store and the groups may be closed after it: a Change that
@@ -253,7 +276,8 @@ func (c *Cluster) every(ctx context.Context, d time.Duration, fn func()) {
 	}
 }
 
-func (c *Cluster) pulse() {
+func (c *Cluster) pulse(ctx context.Context) {
+	leads := c.tickClock(ctx)
 	t := c.Topology()
 	if c.o.OnSilent != nil {
 		for _, n := range c.peers.silent(c.o.SilentAfter) {
@@ -268,7 +292,7 @@ func (c *Cluster) pulse() {
 		if n.ID == c.o.Self || n.Gone && !c.Live(n.ID) { // one that is going still serves
 			continue
 		}
-		m.Now = uint64(c.o.Clock.Latest())
+		m.Now, m.Clock = uint64(c.o.Clock.Latest()), c.word(n.ID, leads)
 		c.peers.probe(n.ID, m)
 		_ = c.o.Transport.Send(n.ID, wire.KindPulse, m) // the next pulse says it again
 	}
@@ -280,12 +304,15 @@ func (c *Cluster) onPulse(from base.NodeID, body []byte) {
 		c.o.Logger.Warn("malformed pulse dropped", "from", from, "err", err)
 		return
 	}
-	if err := c.o.Clock.Observe(base.Timestamp(m.Now)); err != nil {
-		c.o.Logger.Warn("pulse from the future dropped", "from", from, "err", err)
-		return
+	now := time.Now()
+	believed := c.onWord(from, &m, now)
+	if believed {
+		if err := c.o.Clock.Observe(base.Timestamp(m.Now)); err != nil {
+			c.o.Logger.Warn("pulse from the future dropped", "from", from, "err", err)
+			return
+		}
 	}
 	c.peers.heard(&m)
-	now := time.Now()
 	for _, l := range m.Leads {
 		c.dir.Heard(from, l, now)
 	}

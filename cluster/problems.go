@@ -71,6 +71,8 @@ func problems(s *Status) (out []string) {
 		}
 	}
 
+	out = append(out, clockProblems(s)...)
+
 	// Replicas that are not where they should be.
 	standIn := map[string][]base.GroupID{}
 	leaving := map[base.NodeID]int{}
@@ -130,6 +132,36 @@ func problems(s *Status) (out []string) {
 	}
 	say10("replicas on the move", moving)
 	say10("replicas far behind are being sent the whole shard", behind)
+	return out
+}
+
+// clockProblems are those of the clocks and of the clock mode.
+func clockProblems(s *Status) (out []string) {
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	for _, n := range s.Nodes {
+		c := n.Clock
+		if c == nil {
+			continue
+		}
+		switch {
+		case c.Fenced && c.Verdict == "wrong":
+			say("node %d's clock is outside its bound, by at least %s against most others: correct it (chronyc tracking, timedatectl); until then the node serves only in clock mode gtm", n.ID, c.Off.Abs())
+		case c.Fenced:
+			say("node %d's clock was outside its bound; it is taken into use again once it has agreed with the others for a while", n.ID)
+		case c.Verdict == "unsure":
+			say("node %d's clock and another one are %s apart, more than their bounds allow, and it cannot be told which is wrong: compare them with a third", n.ID, c.Off.Abs())
+		case c.Stepped != 0:
+			say("node %d's clock was set by %s against its own running: its bound covers both times until it has agreed with the others for a while", n.ID, c.Stepped)
+		case c.Bound > c.MaxBound && c.MaxBound > 0:
+			say("node %d's clock may be off by %s, more than clock.max_bound (%s): mend its source (%s)", n.ID, c.Bound, c.MaxBound, c.Source)
+		}
+		if c.Blocked != "" {
+			say("the clock mode cannot change now: %s", c.Blocked)
+		}
+		if c.Right < 0 {
+			say("node %d has had no word from the meta group's leader for too long and serves no reads or writes: can it reach it?", n.ID)
+		}
+	}
 	return out
 }
 

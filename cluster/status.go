@@ -19,8 +19,10 @@ type Status struct {
 	Nodes     []NodeStatus  `json:"nodes"`
 	Groups    []GroupStatus `json:"groups"`
 	RTT       []RegionRTT   `json:"rtt"`
-	Problems  []string      `json:"problems,omitempty"` // what an operator should look at, in words
-	Took      time.Duration `json:"took_ns"`
+	// ClockHistory are the newest steps of the clock mode, the oldest first.
+	ClockHistory []ClockStep   `json:"clock_history,omitempty"`
+	Problems     []string      `json:"problems,omitempty"` // what an operator should look at, in words
+	Took         time.Duration `json:"took_ns"`
 }
 
 // PathStatus serves [Status].
@@ -43,6 +45,7 @@ type NodeStatus struct {
 	Version    string        `json:"version"`
 	MemBytes   int64         `json:"mem_bytes"` // of the process, as its runtime counts it
 	Sessions   int           `json:"sessions"`  // MySQL connections
+	Clock      *ClockStatus  `json:"clock,omitempty"`
 	// Jobs are long statements run there, as JSON that package sqlfront reads.
 	Jobs json.RawMessage `json:"jobs,omitempty"`
 }

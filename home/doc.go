@@ -28,7 +28,8 @@
 // (locked rows are not handed over, PROTOCOLS C2); then the next access
 // gets the same advice. Decision.With names rows that this node knew in the same
 // home; they may lie in other shards, may have moved since, and each moves by an
-// entry of its own group. A move that is made is told with Export and Moved by
+// entry of its own group. Decision.Along names rows that the transaction will probably ask for next: the caller may lock
+// and show them with the answer, and tells of their use when the transaction writes them. A move that is made is told with Export and Moved by
 // the old owner and with Import by the new one, for rows that went along, too.
 // Nothing breaks if that is forgotten: the label of the next access (Home and
 // Changes) shows that the row has moved.

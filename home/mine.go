@@ -239,6 +239,22 @@ func (p *Policy) follow(h uint64, partners [maxPartners]uint64, why *Reason, now
 	return keys
 }
 
+// along are the keys of those partners that live in a home.
+func (p *Policy) along(partners [maxPartners]uint64, in base.RegionID) (keys []base.Key) {
+	for _, x := range partners {
+		if x == 0 {
+			break
+		}
+		t := p.stripe(x)
+		t.mu.Lock()
+		if r := t.find(x); r != nil && r.vec != 0 && r.home == in {
+			keys = append(keys, t.vecs[r.vec-1].key.Clone())
+		}
+		t.mu.Unlock()
+	}
+	return keys
+}
+
 // goesAlong: a partner follows if it lives in the same home, may move, and its
 // home does not use it far more than the row that it follows.
 func (s *settings) goesAlong(r *row, why *Reason, now uint32) bool {

@@ -31,6 +31,9 @@ type Decision struct {
 	// With are correlated rows of the same home that should go along if they can. They may lie in other shards.
 	With   []base.Key
 	Reason Reason // of a move; for an event
+	// Along are correlated rows of the same home that the transaction will probably use next, if it comes from another
+	// region and announces a write: a trip that can be saved. Whether anything moves does not matter.
+	Along []base.Key
 }
 
 // Policy decides where the rows live that one node owns. It is safe for
@@ -159,7 +162,10 @@ func (p *Policy) Record(a Access) Decision {
 		return Decision{}
 	}
 	var d Decision
-	var partners [maxPartners]uint64
+	var partners, along [maxPartners]uint64
+	if a.Write && !again && s.mine && a.From != a.Home && r.vec != 0 {
+		along = t.vecs[r.vec-1].with
+	}
 	if rule := s.judge(r, a.From, now); rule.Moves() {
 		d = Decision{Move: !s.DryRun, To: a.From, Reason: s.reason(r, rule, a.From, now)}
 		t.stats.Moves++
@@ -175,6 +181,9 @@ func (p *Policy) Record(a Access) Decision {
 
 	if ripe {
 		p.submit(&full, now, s)
+	}
+	if along[0] != 0 {
+		d.Along = p.along(along, a.Home)
 	}
 	if partners[0] != 0 && s.mine {
 		d.With = p.follow(h, partners, &d.Reason, now, s)

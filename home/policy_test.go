@@ -343,6 +343,17 @@ func TestGoesAlong(t *testing.T) {
 		return false
 	}
 	p, at := build(Params{})
+	// What is used next is named to other regions that announce a write, moves or not; to nobody else.
+	for _, x := range []struct {
+		from  base.RegionID
+		write bool
+		want  int
+	}{{2, true, 2}, {2, false, 0}, {1, true, 0}} {
+		a := Access{Key: key(50), Home: 1, From: x.from, Write: x.write, At: at, Txn: txnID(9_000_000 + uint64(x.from)*2 + uint64(x.want))}
+		if d := p.Record(a); len(d.Along) != x.want || d.Move {
+			t.Errorf("%+v: %d rows along, want %d; %+v", x, len(d.Along), x.want, d)
+		}
+	}
 	if d := move(p, 10, at); !d.Move || len(d.With) != 2 || !has(d, 11) || !has(d, 12) || d.Reason.With != 2 {
 		t.Errorf("row 10: %+v", d)
 	}

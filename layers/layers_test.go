@@ -19,7 +19,7 @@ const module = "github.com/godwitdb/godwit"
 var types = []string{"base", "env", "obs", "wire", "kv"}
 
 // mechanisms are layers 1 and 2.
-var mechanisms = []string{"clock", "home", "lock", "matrix", "store", "wan", "group"}
+var mechanisms = []string{"clock", "clock/timeserver", "home", "lock", "matrix", "store", "wan", "group"}
 
 // allowed says which packages of Godwit each package may import, besides those of "types".
 // A package that is not listed may not exist.
@@ -27,11 +27,13 @@ var allowed = map[string][]string{
 	// layer 0
 	"base": nil, "env": nil, "obs": nil, "wire": nil, "kv": nil,
 	// layer 1: pure cores
-	"clock": nil, "home": nil, "lock": nil, "matrix": nil,
+	"clock": nil, "home": nil, "lock": nil, "matrix": nil, "plan": nil, "filter": nil, "coord": nil,
 	// layer 2: mechanisms
-	"store": nil,
+	"store": nil, "clock/timeserver": {"clock"},
 	"wan":   {"clock"},
 	"group": {"store", "wan"},
+	// collective executes plans over the transport, and knows no database: it is a library of its own.
+	"collective": {"plan", "wan"},
 	// layer 3: drivers
 	"owner":   mechanisms,
 	"txn":     append([]string{"owner"}, mechanisms...),
@@ -40,18 +42,19 @@ var allowed = map[string][]string{
 	"sqlfront": nil,
 	"node":     append([]string{"owner", "txn", "cluster", "sqlfront"}, mechanisms...),
 	// the embedded API, tools and tests
-	"":           append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
-	"kv/memkv":   {"lock"},
-	"wanemu":     nil,
-	"workload":   nil,
-	"history":    nil,
-	"sim":        {"*"},
-	"bench":      {"*"},
-	"demo":       {"*"},
-	"cli":        {"*"},
-	"cmd/godwit": {"cli"},
-	"e2e":        {"*"},
-	"layers":     nil,
+	"":                    append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
+	"kv/memkv":            {"lock"},
+	"examples/collective": {"collective", "plan", "matrix", "wan"},
+	"wanemu":              nil,
+	"workload":            nil,
+	"history":             nil,
+	"sim":                 {"*"},
+	"bench":               {"*"},
+	"demo":                {"*"},
+	"cli":                 {"*"},
+	"cmd/godwit":          {"cli"},
+	"e2e":                 {"*"},
+	"layers":              nil,
 }
 
 // onlyIn names third-party and standard packages with one home each, and why.
@@ -66,7 +69,7 @@ var onlyIn = map[string]struct {
 }
 
 // pure packages own no goroutine, socket or clock; they may not even import these.
-var pure = []string{"base", "home", "lock", "matrix", "history", "kv/memkv"}
+var pure = []string{"base", "home", "lock", "matrix", "plan", "filter", "coord", "history", "kv/memkv"}
 var impure = []string{"net", "os", "syscall"}
 
 type pkg struct {

@@ -27,6 +27,8 @@ type Config struct {
 	SQLAdvertise  string        `yaml:"sql-advertise"`   // default SQLListen
 	Join          []string      `yaml:"join"`            // cluster addresses of some other nodes
 	MaxClockError time.Duration `yaml:"max-clock-error"` // bound on how far this machine's clock is off true time
+	ClockSource   string        `yaml:"clock-source"`    // auto, fixed, kernel, or HOST:PORT of a time server
+	ClockPoll     time.Duration `yaml:"clock-poll"`      // how often a time server is asked
 	CacheMB       int           `yaml:"cache-mb"`        // block cache
 	GCAge         time.Duration `yaml:"gc-age"`          // how long old row versions can be read by AS OF
 	LogLevel      string        `yaml:"log-level"`       // debug, info, warn, error
@@ -54,6 +56,10 @@ func (c *Config) Fill() {
 	def(&c.SQLListen, DefaultSQLListen)
 	def(&c.SQLAdvertise, c.SQLListen)
 	def(&c.LogLevel, "info")
+	def(&c.ClockSource, "auto")
+	if c.ClockPoll == 0 {
+		c.ClockPoll = DefaultClockPoll
+	}
 	if c.MaxClockError == 0 {
 		c.MaxClockError = time.Millisecond
 	}
@@ -82,6 +88,12 @@ func (c *Config) Validate() error {
 	}
 	if c.MaxClockError < 0 || c.MaxClockError > 10*time.Second {
 		bad("max-clock-error: %s is outside 0 to 10s", c.MaxClockError)
+	}
+	if err := checkClockSource(c.ClockSource); err != nil {
+		errs = append(errs, err)
+	}
+	if c.ClockPoll < 100*time.Microsecond || c.ClockPoll > time.Minute {
+		bad("clock-poll: %s is outside 100us to 1m", c.ClockPoll)
 	}
 	if c.CacheMB < 8 {
 		bad("cache-mb: %d is below 8", c.CacheMB)

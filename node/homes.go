@@ -31,7 +31,7 @@ const maxDry = 1000
 func (h *homes) Accessed(a owner.Access) owner.Verdict {
 	d := h.Record(home.Access{Key: a.Key, Home: a.Home, From: a.From, Txn: a.Txn, Write: a.Write, Pinned: a.Pinned, Changes: a.Changes, At: a.At})
 	if d.To == 0 {
-		return owner.Verdict{}
+		return owner.Verdict{Along: d.Along}
 	}
 	reason := packReason(h.Policy, a, d.Reason)
 	if !d.Move {
@@ -41,9 +41,9 @@ func (h *homes) Accessed(a owner.Access) owner.Verdict {
 		}
 		h.dry = append(h.dry, owner.Move{Key: a.Key.Clone(), From: a.Home, To: d.To, TS: a.At, Changes: a.Changes, Reason: reason})
 		h.mu.Unlock()
-		return owner.Verdict{}
+		return owner.Verdict{Along: d.Along}
 	}
-	return owner.Verdict{To: d.To, With: d.With, Reason: reason}
+	return owner.Verdict{To: d.To, With: d.With, Reason: reason, Along: d.Along}
 }
 
 // Moved implements owner.Homes: the old owner's counters go to the new one.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -188,4 +189,76 @@ func TestCanMove(t *testing.T) {
 			t.Errorf("%s: %v", c.what, got)
 		}
 	}
+}
+
+// TestMovesAreCounted: a statement says how many rows it moved, regions count what came whatever the number of
+// replicas, and looking at where rows live moves none.
+func TestMovesAreCounted(t *testing.T) {
+	l := startLocal(t, 2, 2) // the first region has two replicas
+	names := l.cfg.Matrix.Names
+	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[2], "")
+	mustExec(t, a, "CREATE DATABASE d")
+	for _, c := range []*sql.Conn{a, b} {
+		mustExec(t, c, "USE d")
+	}
+	mustExec(t, a, "CREATE TABLE t (id INT PRIMARY KEY, k INT, v INT, KEY (k), KEY (id, v))")
+	mustExec(t, a, "INSERT INTO t VALUES (1,1,0),(2,2,0),(3,3,0)")
+	mustExec(t, b, "INSERT INTO t VALUES (11,1,0),(12,2,0)")
+	home := func(id int) string {
+		return column(t, a, "SELECT home_region FROM t__homes WHERE id = ?", id)[0]
+	}
+	for range 8 {
+		column(t, b, "SELECT * FROM t__homes WHERE id = 1")
+		column(t, b, "SELECT t.id FROM d.t__homes t JOIN d.t__homes u USING (id) WHERE t.id = 1 FOR UPDATE")
+		mustExec(t, b, "UPDATE t__homes SET pinned = 0 WHERE id = 1")
+	}
+	for i, want := range []string{"0", "0", "1", "0"} {
+		mustExec(t, b, "UPDATE t SET v = v + 1 WHERE id = 3")
+		if got := column(t, b, "SELECT @@last_statement_rows_moved")[0]; got != want {
+			t.Errorf("UPDATE %d moved %s rows, want %s", i+1, got, want)
+		}
+		if got := column(t, b, "SHOW GODWIT STATEMENT COST")[0]; i > 0 && !strings.Contains(got, "|"+want+"|") {
+			t.Errorf("its cost: %s", got)
+		}
+		if i == 2 { // it has entries keyed by home, and was forwarded: it moves afterwards
+			until(t, "row 3 to move", func() string {
+				if h := home(3); h != names[1] {
+					return h
+				}
+				return ""
+			})
+		}
+	}
+	set := 0
+	for range 10 {
+		plan := column(t, b, "EXPLAIN ANALYZE SELECT * FROM t WHERE id = 2")
+		if last := plan[len(plan)-1]; strings.HasSuffix(last, "; 1 rows set off to another home") {
+			set++
+		} else if !strings.HasSuffix(last, "; 0 rows set off to another home") {
+			t.Errorf("EXPLAIN ANALYZE: %s", last)
+		}
+		if home(2) == names[1] {
+			break
+		}
+	}
+	until(t, "row 2 to move", func() string {
+		if h := home(2); h != names[1] {
+			return h
+		}
+		return ""
+	})
+	if set == 0 {
+		t.Error("EXPLAIN ANALYZE does not show that the row moves")
+	}
+	if h := home(1); h != names[0] {
+		t.Errorf("row 1, of which only the home was looked at, is in %s", h)
+	}
+	mustExec(t, b, "UPDATE t__homes SET home_region = ? WHERE id = 12", names[0])
+	until(t, "the moves to be counted", func() string {
+		s := l.Stats()
+		if x, y := s.Regions[names[0]].MovedIn, s.Regions[names[1]].MovedIn; x != 1 || y != 2 {
+			return fmt.Sprint(x, y)
+		}
+		return ""
+	})
 }

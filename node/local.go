@@ -198,7 +198,13 @@ func (l *Local) Stats() Stats {
 		r.WANHops += n.stats.WANHops.Load()
 		r.WANBytes += n.stats.WANBytes.Load()
 		r.WANMessages += n.stats.WANMessages.Load()
-		r.MovedIn += n.owners.Arrived(base.RegionID(i/l.cfg.NodesPerRegion + 1))
+		s.Regions[name] = r
+	}
+	for i, name := range l.Regions() {
+		r := s.Regions[name]
+		for _, n := range l.nodes {
+			r.MovedIn += n.owners.Arrived(base.RegionID(i + 1))
+		}
 		s.Regions[name] = r
 	}
 	return s

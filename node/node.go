@@ -37,8 +37,15 @@ const (
 	recIdentity = "identity"
 	recTopology = "topology"
 	recUUID     = "uuid"
+	recClock    = "clock"   // the mode last taken over
 	recFounded  = "founded" // set once the groups of a founding node have begun
 )
+
+// clockRecord is the clock mode that a node was last in.
+type clockRecord struct {
+	Mode  clock.Mode `json:"mode"`
+	Epoch uint64     `json:"epoch"`
+}
 
 // Node is one running process of a cluster, or one of several in a [Local].
 type Node struct {
@@ -55,6 +62,7 @@ type Node struct {
 	sql     *sqlfront.Server
 	homes   *homes // nil: rows move only by statements
 	mover   *txn.Mover
+	samples func() map[string]uint64 // counts of the time server's answers; nil: there is none
 	movable atomic.Pointer[func(base.Key) bool]
 	stats   *obs.Statements
 	began   time.Time
@@ -80,9 +88,13 @@ type Parts struct {
 	Identity  *cluster.Identity
 	Transport wan.Transport
 	Source    clock.Source
-	Log       *slog.Logger
-	GCAge     time.Duration
-	Seed      uint64
+	// SourceName names it for people; nil: fixed.
+	SourceName func() string
+	// NoFence has the node use its clock although it was found wrong: for tests of what that breaks.
+	NoFence bool
+	Log     *slog.Logger
+	GCAge   time.Duration
+	Seed    uint64
 	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
 	Homes *home.Params
 	// SQLListen is where MySQL clients connect; empty serves no SQL.
@@ -110,7 +122,13 @@ func newNode(log *slog.Logger) *Node {
 
 func (n *Node) assemble(p Parts) (err error) {
 	n.mu.Lock()
-	n.store, n.ident, n.trans, n.clock = p.Store, p.Identity, p.Transport, clock.New(p.Source)
+	src := p.Source
+	var steady *clock.Steady
+	if !p.NoFence {
+		steady = clock.NewSteady(src)
+		src = steady
+	}
+	n.store, n.ident, n.trans, n.clock = p.Store, p.Identity, p.Transport, clock.New(src)
 	n.mu.Unlock()
 	n.closeFirst(p.Transport.Close)
 	stored, err := storedTopology(p.Store)
@@ -148,6 +166,11 @@ func (n *Node) assemble(p Parts) (err error) {
 	n.host = host
 	n.mu.Unlock()
 	n.owners = owner.NewSet(oc)
+	var last clockRecord
+	if _, err := loadJSON(p.Store, recClock, &last); err != nil {
+		return err
+	}
+	n.clock.Wait(n.owners, last.Mode, last.Epoch)
 	n.reps = &replicas{set: n.owners, host: n.host, dir: dir, store: p.Store, left: map[base.ShardID]bool{}}
 	c := cluster.New(cluster.Options{
 		Self: p.Identity.Node, Identity: p.Identity, Transport: p.Transport, Clock: n.clock, Replicas: n.reps, Logger: p.Log, Stored: stored,
@@ -158,7 +181,15 @@ func (n *Node) assemble(p Parts) (err error) {
 		},
 		SaveTopology: func(t *base.Topology) error { return saveJSON(p.Store, recTopology, t) },
 		Local:        n.describe,
-		Answer:       n.answer,
+		Steady:       steady,
+		SourceName:   p.SourceName,
+		NoFence:      p.NoFence,
+		KeepMode: func(m clock.Mode, epoch uint64) {
+			if err := saveJSON(p.Store, recClock, clockRecord{m, epoch}); err != nil && !n.stopped() {
+				n.log.Warn("the clock mode could not be kept for the next start", "err", err)
+			}
+		},
+		Answer: n.answer,
 	})
 	n.mu.Lock()
 	n.cluster, dir.Cluster = c, c
@@ -204,7 +235,7 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings()}}
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings()}}
 	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
@@ -417,7 +448,8 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 func (n *Node) Register(mux *http.ServeMux) {
 	n.cluster.Register(mux)
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(n.stats, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
+	reg.MustRegister(n.stats, clockCollector{n}, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)
 }

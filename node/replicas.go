@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -126,6 +127,31 @@ func (r *replicas) Leased(g base.GroupID) bool {
 	}
 	_, ok := rep.Serving()
 	return ok
+}
+
+// ClockSteps implements cluster.Replicas.
+func (r *replicas) ClockSteps() (*wire.ClockOrder, []*wire.ClockOrder) {
+	if rep := r.set.Replica(base.MetaGroup); rep != nil {
+		return rep.ClockSteps()
+	}
+	return &wire.ClockOrder{}, nil
+}
+
+// OrderClock implements cluster.Replicas.
+func (r *replicas) OrderClock(ctx context.Context, o *wire.ClockOrder, raise base.Timestamp) error {
+	rep := r.set.Replica(base.MetaGroup)
+	if rep == nil {
+		return base.Errorf(base.CodeNotLeader, "the meta group has no replica here")
+	}
+	return rep.OrderClock(ctx, o, raise)
+}
+
+// Reached implements cluster.Replicas.
+func (r *replicas) Reached() base.Timestamp {
+	if rep := r.set.Replica(base.MetaGroup); rep != nil {
+		return rep.Reached()
+	}
+	return 0
 }
 
 // Describe implements cluster.Replicas.

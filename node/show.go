@@ -64,6 +64,13 @@ var topics = []sqlfront.Topic{
 		columns(sqlfront.TopicText, "voters", "learners"), columns(sqlfront.TopicInt, "committed"), columns(sqlfront.TopicText, "lag"),
 		columns(sqlfront.TopicFloat, "closed_lag_ms", "lease_left_ms"), columns(sqlfront.TopicInt, "log_entries", "log_bytes", "locks", "prepared"))},
 	sqlfront.JobTopic(),
+	{Name: "clock", Comment: "clocks of the nodes: bounds, what the others say of them, the mode in force", Columns: slices.Concat(
+		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region", "mode"), columns(sqlfront.TopicInt, "epoch"), columns(sqlfront.TopicText, "source"),
+		columns(sqlfront.TopicFloat, "bound_ms", "earliest_ms", "latest_ms"), columns(sqlfront.TopicText, "verdict"), columns(sqlfront.TopicFloat, "off_ms"),
+		columns(sqlfront.TopicBool, "fenced"), columns(sqlfront.TopicFloat, "oracle_ahead_ms", "right_left_s"), columns(sqlfront.TopicText, "waits_for"))},
+	{Name: "clock_history", Comment: "newest steps of the clock mode", Columns: slices.Concat(
+		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicInt, "epoch"), columns(sqlfront.TopicText, "from_mode", "to_mode", "target_mode", "reason", "ordered_by"),
+		columns(sqlfront.TopicFloat, "after_ms"))},
 	{Name: "moves", Comment: "newest moves of rows between regions that this region has seen", Columns: slices.Concat(
 		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicText, "row_name", "table_name", "from_region", "to_region", "triggered_by", "why"),
 		columns(sqlfront.TopicJSON, "why_json"), columns(sqlfront.TopicText, "cost"), columns(sqlfront.TopicInt, "bytes"), columns(sqlfront.TopicBool, "dry_run"))},
@@ -171,6 +178,10 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 			}
 		}
 		return sqlfront.JobRows(jobs)
+	case "clock":
+		return clockRows(n.cluster.Status(ctx))
+	case "clock_history":
+		return clockHistoryRows(n.cluster.ClockHistory())
 	case "moves":
 		t := n.cluster.Topology()
 		for _, m := range n.moves(ctx) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wan"
@@ -110,7 +109,13 @@ func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *clus
 	if err := sqlLn.Close(); err != nil {
 		return err
 	}
-	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: clock.NewWall(cfg.MaxClockError), Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, Tune: cfg.tune}); err != nil {
+	src, err := ClockSource(cfg.ClockSource, cfg.MaxClockError, cfg.ClockPoll)
+	if err != nil {
+		return errors.Join(err, tr.Close())
+	}
+	n.closeLast(src.Close)
+	n.samples = src.counts
+	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: src.Source, SourceName: src.Name, Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, Tune: cfg.tune}); err != nil {
 		return err
 	}
 	boot.Serve(n.cluster)

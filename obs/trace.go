@@ -15,6 +15,7 @@ type Trace struct {
 	hops  atomic.Int64
 	bytes atomic.Int64
 	msgs  atomic.Int64
+	moves atomic.Int64
 }
 
 // AddHops adds one-way WAN crossings that the statement waited for.
@@ -30,6 +31,21 @@ func (t *Trace) AddBytes(msgs, bytes int) {
 		t.msgs.Add(int64(msgs))
 		t.bytes.Add(int64(bytes))
 	}
+}
+
+// AddMoves adds rows that were moved to another home, or set off.
+func (t *Trace) AddMoves(n int) {
+	if t != nil && n != 0 {
+		t.moves.Add(int64(n))
+	}
+}
+
+// Moves is the number of rows moved to another home so far.
+func (t *Trace) Moves() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.moves.Load()
 }
 
 // Hops is the number of one-way WAN crossings waited for so far.
@@ -71,7 +87,7 @@ func (t *Trace) Parallel(n int) []*Trace {
 	return out
 }
 
-// Join adds the branches to t: the most hops, and all bytes.
+// Join adds the branches to t: the most hops, and all bytes and moves.
 func (t *Trace) Join(branches []*Trace) {
 	if t == nil {
 		return
@@ -80,6 +96,7 @@ func (t *Trace) Join(branches []*Trace) {
 	for _, b := range branches {
 		longest = max(longest, b.Hops())
 		t.AddBytes(int(b.Messages()), int(b.Bytes()))
+		t.AddMoves(int(b.Moves()))
 	}
 	t.AddHops(longest)
 }
@@ -90,6 +107,7 @@ func (t *Trace) Reset() {
 		t.hops.Store(0)
 		t.bytes.Store(0)
 		t.msgs.Store(0)
+		t.moves.Store(0)
 	}
 }
 

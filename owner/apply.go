@@ -56,6 +56,8 @@ func (r *Replica) apply(b *store.Batch, e group.Entry) (any, error) {
 		res, err = r.applyDecide(b, e)
 	case len(c.Refuse) > 0:
 		res, err = r.applyRefuse(b, c.Refuse)
+	case c.Clock != nil:
+		res, err = r.applyClock(b, c.Clock)
 	case c.Collect != nil:
 		keys := make([]base.Key, len(c.Collect.Keys))
 		for i, k := range c.Collect.Keys {

@@ -67,7 +67,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	if err != nil {
 		return err
 	}
-	ev := evaluation{r: r, q: q}
+	ev := evaluation{r: r, q: q, term: term}
 	var done chan proposed
 	if q.Slot != 0 {
 		done, err = r.proposeSlot(ctx, x, term, &ev)
@@ -164,8 +164,12 @@ type evaluation struct {
 	handover []base.Span
 	since    base.Timestamp // commit above this (C2)
 	foreign  []*wire.Foreign
-	counted  bool // the policy has been told
+	need     []*wire.GroupIndex // to be applied here before what was found counts
+	counted  bool               // the policy has been told
+	moves    uint32             // rows that it then set off
+	own      []seenKey          // for Config.Serves: the keys written
 
+	term   uint64
 	ts, hi base.Timestamp
 }
 
@@ -183,6 +187,12 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 	for {
 		// The view is newer than every lock held, so what it says stays true until they are released.
 		gaps, soft, err := e.look(x)
+		if len(e.need) > 0 {
+			if err := e.r.waitVector(ctx, e.need); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -225,7 +235,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			rd.Close()
 		}
 	}()
-	e.writes, e.foreign, e.handover, e.since = e.q.Writes[:0:0], nil, nil, 0
+	e.writes, e.foreign, e.need, e.handover, e.since, e.own = e.q.Writes[:0:0], nil, nil, nil, 0, nil
 	var exists base.Key
 	var movers []*wire.Write // as handover: whose gaps those are, if they can be left out
 	for _, w := range e.q.Writes {
@@ -245,7 +255,13 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			e.foreign = append(e.foreign, p.foreign(w.Key))
 			continue
 		}
+		if !p.found {
+			e.need = append(e.need, r.missing(p.writer)...)
+		}
 		e.since = max(e.since, p.since)
+		if r.cfg.Serves != nil {
+			e.own = append(e.own, seenKey{key: w.Key, place: p})
+		}
 		there := p.found && !p.v.Tombstone
 		if w.Kind == wire.WriteKind_INSERT && there && exists == nil {
 			exists = w.Key
@@ -566,6 +582,8 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 			resp.Oracle = uint64(r.clock.Known())
 		}
 	default:
+		r.served(WriteService, e.term, e.ts, e.own)
+		defer e.untaken(x, resp)
 		r.mu.Lock()
 		x.index = p.index
 		r.mu.Unlock()
@@ -574,15 +592,16 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 			return base.Errorf(base.CodeAmbiguous, "group %v: transaction %v is logged at %s, but nobody may be told yet: %v", r.id, x.id, e.ts, err)
 		}
 		resp.Index = p.index
-		for _, w := range e.writes {
-			if w.Move != 0 {
-				resp.Moved = append(resp.Moved, w.Key)
-			}
-		}
 		r.mu.Lock()
 		r.release(x, false)
 		r.mu.Unlock()
 	}
+	for _, w := range e.writes {
+		if w.Move != 0 {
+			resp.Moved = append(resp.Moved, w.Key)
+		}
+	}
+	resp.Moves = e.moves
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(max(r.group.Hops(), r.clock.Hops()))
 	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {

@@ -80,6 +80,9 @@ type Config struct {
 	// Proposed is told of moves that nobody's statement carries out. It must not block. Nil ignores them.
 	Proposed func(Proposal)
 
+	// Serves, if not nil, is told of every key for which a group answers as its owner, but for votes. It must be quick.
+	Serves func(Service)
+
 	Lease        time.Duration // length of a lease; default 3 s
 	LeaseRenew   time.Duration // age at which it is renewed; default 1 s
 	TxnIdle      time.Duration // silence after which an unprepared transaction is aborted; default 10 s

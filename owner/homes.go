@@ -26,6 +26,7 @@ type Verdict struct {
 	To     base.RegionID
 	With   []base.Key // rows of the same home that should go along
 	Reason []byte     // travels with the move
+	Along  []base.Key // rows that the transaction will probably ask for next
 }
 
 // Homes is the policy of row homes (package home implements it). Its methods
@@ -70,11 +71,11 @@ type moveLog struct {
 	to    [base.MaxRegions + 1]int64
 }
 
-func (l *moveLog) add(m Move) {
+func (l *moveLog) add(m Move, count bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total++
-	if m.From != m.To {
+	if m.From != m.To && m.Key.Index() == 0 && count {
 		l.to[m.To]++
 	}
 	if len(l.ring) < maxMoves {
@@ -93,7 +94,14 @@ func (s *Set) Moves() ([]Move, int64) {
 	return append(slices.Clone(l.ring[l.next:]), l.ring[:l.next]...), l.total
 }
 
-// Arrived is how many rows this node has seen move to a region since it started.
+// first reports whether this is the first of the group's replicas: the one that counts for all.
+func (r *Replica) first() bool {
+	at := r.cfg.Directory.Replicas(r.id)
+	return len(at) > 0 && slices.Min(at) == r.cfg.Self
+}
+
+// Arrived is how many rows have moved to a region since this node started, of shards of which it has the
+// first replica: the sum over all nodes counts each move once.
 func (s *Set) Arrived(r base.RegionID) int64 {
 	s.moves.mu.Lock()
 	defer s.moves.mu.Unlock()
@@ -104,7 +112,7 @@ func (s *Set) Arrived(r base.RegionID) int64 {
 func (r *Replica) moved(w *wire.Write, ts base.Timestamp) {
 	m := Move{Key: base.Key(w.Key).Clone(), From: r.region, To: base.Label(w.Label).Home(), TS: ts,
 		Changes: base.Label(w.Label).Changes(), Alone: w.Kind == wire.WriteKind_MOVE, Bytes: len(w.Value), Reason: w.Reason}
-	r.set.moves.add(m)
+	r.set.moves.add(m, r.first())
 	if h := r.cfg.Homes; h != nil {
 		h.Moved(m)
 	}
@@ -125,17 +133,20 @@ func (r *Replica) access(key base.Key, l base.Label, from base.RegionID, txn bas
 // count tells the policy of the rows of a read. (Ranges that are only read do not count: who looks through a
 // table is not at home there.) The answer of an exclusive
 // read advises the asker to move rows with his own writes; what else should move is proposed.
-func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode lock.Mode) {
-	if !r.counted(from) {
+func (r *Replica) count(x *txnState, q *wire.ReadRequest, resp *wire.ReadResponse, from base.RegionID, mode lock.Mode) {
+	if !r.counted(from) || q.Quiet {
 		return
 	}
+	var along []base.Key
+	var with map[string][]byte // of those that go along with a row, why
+	defer func() { r.takeAlong(x, resp, from, along, with) }()
 	exclusive := x != nil && mode == lock.Exclusive
 	var id base.TxnID
 	if x != nil {
 		id = x.id
 	}
 	n := 0
-	for _, row := range rows {
+	for _, row := range resp.Rows {
 		if row.Absent {
 			continue
 		}
@@ -143,6 +154,9 @@ func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode l
 			return
 		}
 		v := r.access(row.Key, base.Label(row.Label), from, id, exclusive)
+		if exclusive && from != r.region && q.Limit == 0 && allPoints(q.Spans) {
+			along = append(along, v.Along...)
+		}
 		if v.To == 0 || v.To == r.region {
 			continue
 		}
@@ -154,10 +168,17 @@ func (r *Replica) count(x *txnState, rows []*wire.KV, from base.RegionID, mode l
 			}
 			x.advice[string(row.Key)] = v.Reason
 			r.mu.Unlock()
+			for _, k := range v.With {
+				if with == nil {
+					with = map[string][]byte{}
+				}
+				with[string(k)] = v.Reason
+			}
 		} else {
 			r.propose1(Proposal{Key: base.Key(row.Key).Clone(), From: r.region, To: v.To, Reason: v.Reason})
+			resp.Moves++
 		}
-		r.proposeAll(v)
+		resp.Moves += r.proposeAll(v)
 	}
 }
 
@@ -167,17 +188,64 @@ func (r *Replica) propose1(p Proposal) {
 	}
 }
 
-func (r *Replica) proposeAll(v Verdict) {
+func (r *Replica) proposeAll(v Verdict) (n uint32) {
 	for _, k := range v.With {
 		r.propose1(Proposal{Key: k, From: r.region, To: v.To, Reason: v.Reason})
 	}
+	return uint32(len(v.With))
 }
 
-// blind tells the policy of a write whose row was not read first, and lets it
+// maxAlong bounds the rows that come with an answer unasked.
+const maxAlong = 8
+
+// takeAlong adds rows to the answer of a locking read from another region that its transaction will probably ask for next:
+// those that this group owns and nobody has locked. That saves it a trip.
+func (r *Replica) takeAlong(x *txnState, resp *wire.ReadResponse, from base.RegionID, keys []base.Key, with map[string][]byte) {
+	var got []base.Key
+	for _, k := range keys {
+		asked := slices.ContainsFunc(resp.Rows, func(row *wire.KV) bool { return string(row.Key) == string(k) })
+		if len(got) == maxAlong || asked || k.Shard() != r.shard || slices.ContainsFunc(got, func(o base.Key) bool { return o.Compare(k) == 0 }) {
+			continue
+		}
+		if ok, err := r.tryLock(x, resp.Term, base.PointSpan(k)); err == nil && ok {
+			got = append(got, k)
+		}
+	}
+	if len(got) == 0 {
+		return
+	}
+	rd := r.store.NewReader() // newer than the locks
+	defer rd.Close()
+	for _, k := range got {
+		p, err := locate(rd, k)
+		if err != nil || p.owner != r.id || !p.found || p.v.Tombstone || int(resp.SizeVT())+len(p.v.Value) > r.cfg.MaxBytes {
+			continue
+		}
+		row := &wire.KV{Key: k, Value: slices.Clone(p.v.Value), Ts: uint64(p.v.TS), Label: uint64(p.v.Label)}
+		resp.MaxTs = max(resp.MaxTs, row.Ts)
+		seen := seenKey{key: k, place: p}
+		seen.v.Key, seen.v.Value = nil, nil
+		r.mu.Lock()
+		if x.along == nil {
+			x.along = map[string]bool{}
+		}
+		x.along[string(k)] = true
+		if why, ok := with[string(k)]; ok {
+			x.advice[string(k)], row.Advice = why, uint32(from)
+		}
+		if len(x.seen) < maxSeen {
+			x.seen = append(x.seen, seen)
+		}
+		r.mu.Unlock()
+		resp.Along = append(resp.Along, row)
+	}
+}
+
+// blind tells the policy of a write whose row was not read first, or not asked for, and lets it
 // take the row along if nothing else depends on the row's home.
 func (e *evaluation) blind(x *txnState, w *wire.Write, p *place) {
 	from := base.RegionID(e.q.Txn.GatewayRegion)
-	if e.q.LockTerm != 0 || !e.r.counted(from) || w.Kind == wire.WriteKind_MOVE || w.Kind == wire.WriteKind_FENCE {
+	if e.q.LockTerm != 0 && !x.along[string(w.Key)] || !e.r.counted(from) || w.Kind == wire.WriteKind_MOVE || w.Kind == wire.WriteKind_FENCE {
 		return
 	}
 	v := e.r.access(w.Key, p.v.Label, from, x.id, true)
@@ -186,10 +254,34 @@ func (e *evaluation) blind(x *txnState, w *wire.Write, p *place) {
 	}
 	if v.To == from && w.Follow && w.Move == 0 && w.Kind == wire.WriteKind_PUT {
 		w.Move, w.Soft, w.Reason = uint32(v.To), true, v.Reason
-	} else {
+	} else if w.Move == 0 {
 		e.r.propose1(Proposal{Key: base.Key(w.Key).Clone(), From: e.r.region, To: v.To, Reason: v.Reason})
+		e.moves++
 	}
-	e.r.proposeAll(v)
+	e.moves += e.r.proposeAll(v)
+}
+
+// untaken has the mover carry out what was advised to a transaction that wrote the row and did not take it along.
+func (e *evaluation) untaken(x *txnState, resp *wire.CommitResponse) {
+	if len(x.advice) == 0 {
+		return
+	}
+	from := base.RegionID(e.q.Txn.GatewayRegion)
+	written := func(k string) bool {
+		return slices.ContainsFunc(e.writes, func(w *wire.Write) bool { return string(w.Key) == k })
+	}
+	for k := range x.along { // it was not what came next
+		if why, ok := x.advice[k]; ok && !written(k) {
+			e.r.propose1(Proposal{Key: base.Key(k), From: e.r.region, To: from, Reason: why})
+			resp.Moves++
+		}
+	}
+	for _, w := range e.writes {
+		if why, ok := x.advice[string(w.Key)]; ok && w.Move == 0 && w.Kind != wire.WriteKind_DELETE && from != 0 && !e.r.handsOver(w) {
+			e.r.propose1(Proposal{Key: base.Key(w.Key).Clone(), From: e.r.region, To: from, Reason: why})
+			resp.Moves++
+		}
+	}
 }
 
 // logged is the write as it goes to the log, with its label; nil if there is nothing to log.

@@ -124,6 +124,7 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	}
 	l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.told = max(l.told, r.rep.closed, base.Timestamp(r.closed.Load()))
+	l.issued = max(l.issued, all)
 	if err := r.lockPrepared(); err != nil {
 		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
 		return
@@ -496,6 +497,22 @@ func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
 		}
 		return r.Closed() >= ts
 	}, "group %v: nothing heard in time that closes %s at node %d", r.id, ts, r.cfg.Self)
+}
+
+// closeNow is EnsureClosed where that takes no wait.
+func (r *Replica) closeNow(ts base.Timestamp) bool {
+	if r.Closed() >= ts {
+		return true
+	}
+	if r.clock.Latest().Add(maxAhead) < ts {
+		return false
+	}
+	r.mu.Lock()
+	if r.ready(true, ts) {
+		r.promise(ts)
+	}
+	r.mu.Unlock()
+	return r.Closed() >= ts
 }
 
 // Serving reports whether this replica is the owner now, and its term.

@@ -87,6 +87,32 @@ func (r *Replica) ownsSection(key base.Key) bool {
 	return key.Shard() != base.MetaShard && key.Index()&base.ByHome != 0 && len(key) > base.IndexPrefixLen && key.DefaultOwner() == r.id
 }
 
+// missing is what this node must still apply before the group may act as the owner of a gap that the entry w of another
+// group's log gave it (C3): all that group's log names, because keys whose homes are elsewhere may lie in what looks
+// like a gap here. No replica's mu is held.
+func (r *Replica) missing(w base.GroupIndex) (need []*wire.GroupIndex) {
+	if w.Index == 0 || w.Region == 0 || w.Region == r.region || r.vouched[w.Region].Load() >= w.Index {
+		return nil
+	}
+	all := r.set.siblings(r.shard)
+	sib := all[w.Region]
+	if sib == nil {
+		return nil
+	}
+	sib.mu.Lock()
+	join, at := sib.rep.join, sib.applied.Load()
+	sib.mu.Unlock()
+	for i, o := range all {
+		if o != nil && o != r && o != sib && o.applied.Load() < join[i] {
+			need = append(need, &wire.GroupIndex{Region: uint32(i), Index: join[i]})
+		}
+	}
+	if need == nil && at >= w.Index {
+		r.vouched[w.Region].Store(at)
+	}
+	return need
+}
+
 // maxSeen bounds what a transaction remembers of the keys it has locked.
 const maxSeen = 32
 

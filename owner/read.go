@@ -123,21 +123,20 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 			return err
 		}
 	}
-	rd := r.store.NewPointReader()
-	defer rd.Close()
-	g := r.newGather(rd, q, ts, resp)
-	if err := g.run(); err != nil {
+	g, err := r.gather(ctx, resp, func(rd *store.Reader) *gather { return r.newGather(rd, q, ts, resp) })
+	if err != nil {
 		return err
 	}
 	if r.set.Replica(r.id) != r { // the group has left this node, and its rows may have been cleared meanwhile
 		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v any more", r.cfg.Self, r.id)
 	}
+	r.served(ReadService, resp.Term, ts, g.own)
 	if allPoints(q.Spans) {
-		r.count(nil, resp.Rows, base.RegionID(q.Region), lock.Shared)
+		r.count(nil, q, resp, base.RegionID(q.Region), lock.Shared)
 	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
-	return r.commitWait(ctx, base.Timestamp(resp.MaxTs))
+	return r.readWait(ctx, base.Timestamp(resp.MaxTs))
 }
 
 // readLocking locks the spans and reads what is newest.
@@ -191,24 +190,26 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	// Ownership is looked up after the wait (C3): whoever had the locks may have given parts away.
-	rd := r.store.NewPointReader()
-	defer rd.Close()
-	g := r.newGather(rd, q, view, resp)
-	g.keep = mode == lock.Exclusive
-	if q.Limit > 0 {
-		g.only = spans
-	}
-	if err := g.run(); err != nil {
+	g, err := r.gather(ctx, resp, func(rd *store.Reader) *gather {
+		g := r.newGather(rd, q, view, resp)
+		g.keep = mode == lock.Exclusive
+		if q.Limit > 0 {
+			g.only = spans
+		}
+		return g
+	})
+	if err != nil {
 		return err
 	}
 	if mode == lock.Exclusive || allPoints(q.Spans) {
-		r.count(x, resp.Rows, base.RegionID(q.Txn.GatewayRegion), mode)
+		r.count(x, q, resp, base.RegionID(q.Txn.GatewayRegion), mode)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current(x, term) || !r.ready(true, 0) {
 		return r.lost(x)
 	}
+	r.served(LockService, term, 0, g.own)
 	if fresh && x.calls == 1 && len(resp.Rows) == 0 && len(resp.Foreign) == len(q.Spans) && allPoints(q.Spans) {
 		// Nothing of it is here: the transaction has no business with this group.
 		r.release(x, false)
@@ -279,10 +280,14 @@ type gather struct {
 	resp  *wire.ReadResponse
 	rows  int // rows found, absent keys not counted
 	bytes int
-	max   int       // bytes
-	seen  int       // keys looked at
-	keep  bool      // note places in found: the read holds exclusive locks
-	found []seenKey // at most maxSeen
+	max   int                // bytes
+	seen  int                // keys looked at
+	keep  bool               // note places in found: the read holds exclusive locks
+	found []seenKey          // at most maxSeen
+	own   []seenKey          // for Config.Serves: every key of this group
+	need  []*wire.GroupIndex // to be applied here before any of it counts
+	kvs   []wire.KV          // room for rows
+	arena []byte             // room for keys and values
 }
 
 func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse) *gather {
@@ -291,6 +296,23 @@ func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Times
 		g.max = r.cfg.MaxBytes
 	}
 	return g
+}
+
+// gather reads, again while what it was read from is not complete here.
+func (r *Replica) gather(ctx context.Context, resp *wire.ReadResponse, begin func(*store.Reader) *gather) (*gather, error) {
+	for {
+		rd := r.store.NewPointReader()
+		g := begin(rd)
+		err := g.run()
+		rd.Close()
+		if err != nil || len(g.need) == 0 {
+			return g, err
+		}
+		if err := r.waitVector(ctx, g.need); err != nil {
+			return nil, err
+		}
+		resp.Rows, resp.Foreign, resp.Resume, resp.ResumeSpan, resp.MaxTs = nil, nil, nil, 0, 0
+	}
 }
 
 func (g *gather) full() bool {
@@ -350,8 +372,33 @@ func (g *gather) stop(span int, at base.Key) {
 	g.resp.Resume, g.resp.ResumeSpan = at, uint32(span)
 }
 
+// maxBlock and maxArena are how many rows, and how many bytes, are allocated at a time at most.
+const (
+	maxBlock = 64
+	maxArena = 16 << 10
+)
+
+// clone copies what an iterator lends.
+func (g *gather) clone(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	if len(b) > cap(g.arena)-len(g.arena) {
+		g.arena = make([]byte, 0, max(len(b), min(2*cap(g.arena), maxArena), 256))
+	}
+	n := len(g.arena)
+	g.arena = append(g.arena, b...)
+	return g.arena[n:len(g.arena):len(g.arena)]
+}
+
 func (g *gather) add(v *store.Version, key []byte, absent bool) {
-	g.resp.Rows = append(g.resp.Rows, &wire.KV{Key: key, Value: v.Value, Ts: uint64(v.TS), Label: uint64(v.Label), Absent: absent})
+	if len(g.kvs) == 0 {
+		g.kvs = make([]wire.KV, min(max(1, len(g.resp.Rows)), maxBlock))
+	}
+	row := &g.kvs[0]
+	g.kvs = g.kvs[1:]
+	row.Key, row.Value, row.Ts, row.Label, row.Absent = key, v.Value, uint64(v.TS), uint64(v.Label), absent
+	g.resp.Rows = append(g.resp.Rows, row)
 	g.bytes += len(key) + len(v.Value) + 16
 	if !absent {
 		g.rows++
@@ -377,6 +424,9 @@ func (g *gather) point(key base.Key) error {
 		g.resp.Foreign = append(g.resp.Foreign, p.foreign(key))
 		return nil
 	}
+	if !p.found {
+		g.need = append(g.need, g.r.missing(p.writer)...)
+	}
 	g.saw(key, &p)
 	v, ok := p.v, p.found
 	if ok && v.TS > g.ts {
@@ -395,6 +445,9 @@ func (g *gather) point(key base.Key) error {
 
 // saw notes the place of a key of this group for the commit.
 func (g *gather) saw(key base.Key, p *place) {
+	if g.r.cfg.Serves != nil {
+		g.own = append(g.own, seenKey{key: key, place: *p})
+	}
 	if g.keep && len(g.found) < maxSeen {
 		s := seenKey{key: key, place: *p}
 		s.v.Key, s.v.Value = nil, nil
@@ -433,12 +486,16 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 			foreign++
 			g.resp.Foreign = append(g.resp.Foreign, &wire.Foreign{
 				Span: &wire.Span{Start: s.span.Start, End: s.span.End}, Group: uint32(s.owner), Since: s.since})
+			return
+		}
+		for _, w := range s.since {
+			g.need = append(g.need, g.r.missing(base.GroupIndex{Region: base.RegionID(w.Region), Index: w.Index})...)
 		}
 	}}
 	for it.Next() {
 		v := it.Version()
 		g.seen++
-		key := v.Key.Clone()
+		key := base.Key(g.clone(v.Key))
 		v.Key = key
 		mine := true
 		if !g.all {
@@ -457,7 +514,7 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 					return nil, err
 				}
 			} else {
-				v.Value = bytes.Clone(v.Value)
+				v.Value = g.clone(v.Value)
 			}
 			if ok {
 				g.note(&v)
@@ -513,5 +570,5 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 	if r.set.Replica(r.id) != r || !r.set.Holds(r.shard) { // it may have been cleared meanwhile
 		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
 	}
-	return resp, r.commitWait(ctx, base.Timestamp(resp.MaxTs))
+	return resp, r.readWait(ctx, base.Timestamp(resp.MaxTs))
 }

@@ -25,6 +25,10 @@ type Replica struct {
 	store  *store.Store
 	clock  *clock.Clock
 
+	// vouched is, by the region of another group of the shard, up to which entry of its log all that the log names is
+	// applied here.
+	vouched [16]atomic.Uint64
+
 	attached chan struct{} // closed once group is set
 	group    Consensus
 	closing  chan struct{}
@@ -85,29 +89,30 @@ type ask struct {
 
 // txnState is a transaction at its owner.
 type txnState struct {
-	id        base.TxnID
-	age       base.Timestamp
-	policy    lock.Policy
-	voting    bool // a Prepare is being evaluated
-	timeout   time.Duration
-	last      time.Time // last sign of life
-	calls     int       // requests being served; guarded by mu as all below
-	phase     phase
-	ts        base.Timestamp // assigned commit timestamp, or lo of the vote
-	index     uint64         // log entry of the commit, once it is known
-	hi        base.Timestamp // upper bound of the vote
-	since     time.Time      // when prepared
-	keys      []base.Key     // of its writes, sorted; set with phase
-	seen      []seenKey      // keys read under its exclusive locks; only appended to
-	handover  []base.Span    // gaps that its commit gives to other groups
-	waits     []*lockWait
-	advice    map[string][]byte // reasons of the moves advised to it, by key
-	crt       bool              // it locks across regions
-	bound     bound             // slots below which it must commit
-	gone      chan struct{}     // closed when it has ended here; made on demand
-	ended     bool
-	aborted   bool // set before ended, if it certainly did not commit
-	deciding  bool
+	id       base.TxnID
+	age      base.Timestamp
+	policy   lock.Policy
+	voting   bool // a Prepare is being evaluated
+	timeout  time.Duration
+	last     time.Time // last sign of life
+	calls    int       // requests being served; guarded by mu as all below
+	phase    phase
+	ts       base.Timestamp // assigned commit timestamp, or lo of the vote
+	index    uint64         // log entry of the commit, once it is known
+	hi       base.Timestamp // upper bound of the vote
+	since    time.Time      // when prepared
+	keys     []base.Key     // of its writes, sorted; set with phase
+	seen     []seenKey      // keys read under its exclusive locks; only appended to
+	handover []base.Span    // gaps that its commit gives to other groups
+	waits    []*lockWait
+	advice   map[string][]byte // reasons of the moves advised to it, by key
+	along    map[string]bool   // keys shown to it unasked, of whose use the policy does not know
+	crt      bool              // it locks across regions
+	bound    bound             // slots below which it must commit
+	gone     chan struct{}     // closed when it has ended here; made on demand
+	ended    bool
+	aborted  bool // set before ended, if it certainly did not commit
+	deciding bool
 }
 
 type phase uint8
@@ -316,6 +321,16 @@ func (r *Replica) commitWait(ctx context.Context, ts base.Timestamp) error {
 	if r.clock.Settled(ts) || r.cfg.Alone() && ts <= r.clock.Seen() {
 		return nil
 	}
+	return r.clock.Settle(ctx, ts)
+}
+
+// readWait is commitWait for what was read, which takes its time only where this node may not act at all.
+func (r *Replica) readWait(ctx context.Context, ts base.Timestamp) error {
+	if r.clock.Settled(ts) || r.cfg.Alone() && ts <= r.clock.Seen() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.EnterTimeout)
+	defer cancel()
 	return r.clock.Settle(ctx, ts)
 }
 

@@ -160,6 +160,19 @@ func (s *Set) Closed(shard base.ShardID) base.Timestamp {
 	return c
 }
 
+// CloseNow is EnsureClosed where that takes no wait; false if it does.
+func (s *Set) CloseNow(shard base.ShardID, ts base.Timestamp) bool {
+	if !s.Holds(shard) {
+		return false
+	}
+	for _, r := range s.siblings(shard) {
+		if r != nil && !r.closeNow(ts) {
+			return false
+		}
+	}
+	return true
+}
+
 // EnsureClosed waits until Closed(shard) is at least ts.
 func (s *Set) EnsureClosed(ctx context.Context, shard base.ShardID, ts base.Timestamp) error {
 	if !s.Holds(shard) {

@@ -52,7 +52,22 @@ func (b *bound) add(x *txnState) {
 
 // validate makes sure, under locks on all that q says was read, that nothing of it has changed since: no
 // version is newer than the snapshot. Parts that others own are foreign.
-func (e *evaluation) validate(rd *store.Reader) error {
+func (e *evaluation) validate(ctx context.Context) error {
+	for {
+		e.foreign, e.need = nil, nil
+		rd := e.r.store.NewReader()
+		err := e.validateAll(rd)
+		rd.Close()
+		if err != nil || len(e.need) == 0 {
+			return err
+		}
+		if err := e.r.waitVector(ctx, e.need); err != nil {
+			return err
+		}
+	}
+}
+
+func (e *evaluation) validateAll(rd *store.Reader) error {
 	snapshot := base.Timestamp(e.q.Snapshot)
 	for _, w := range e.q.Reads {
 		if err := e.validateSpan(rd, spanOf(w), snapshot); err != nil {
@@ -78,6 +93,8 @@ func (e *evaluation) validateSpan(rd *store.Reader, s base.Span, snapshot base.T
 			e.foreign = append(e.foreign, p.foreign(s.Start))
 		case p.found && p.v.TS > snapshot:
 			return stale(s.Start)
+		case !p.found:
+			e.need = append(e.need, e.r.missing(p.writer)...)
 		}
 		return nil
 	}
@@ -86,6 +103,10 @@ func (e *evaluation) validateSpan(rd *store.Reader, s base.Span, snapshot base.T
 	seg := segmenter{rd: rd, span: s, emit: func(g segment) {
 		if g.owner != e.r.id {
 			e.foreign = append(e.foreign, &wire.Foreign{Span: &wire.Span{Start: g.span.Start, End: g.span.End}, Group: uint32(g.owner), Since: g.since})
+			return
+		}
+		for _, w := range g.since {
+			e.need = append(e.need, e.r.missing(base.GroupIndex{Region: base.RegionID(w.Region), Index: w.Index})...)
 		}
 	}}
 	for it.Next() {
@@ -135,13 +156,16 @@ func (e *evaluation) runSlot(ctx context.Context, x *txnState, term uint64) erro
 		return err
 	}
 	for {
-		rd := e.r.store.NewReader()
-		err := e.validate(rd)
-		rd.Close()
-		if err != nil {
+		if err := e.validate(ctx); err != nil {
 			return err
 		}
 		gaps, soft, err := e.look(x)
+		if len(e.need) > 0 {
+			if err := e.r.waitVector(ctx, e.need); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -182,9 +206,7 @@ func (e *evaluation) runReads(ctx context.Context, x *txnState, term uint64) err
 	if _, err := e.r.lock(ctx, x, term, lock.Shared, spansOf(e.q.Reads)...); err != nil {
 		return err
 	}
-	rd := e.r.store.NewReader()
-	defer rd.Close()
-	return e.validate(rd)
+	return e.validate(ctx)
 }
 
 // boundOthers is called as a vote for a slot is proposed: whoever has read what x writes must commit before the slot. It

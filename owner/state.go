@@ -20,6 +20,8 @@ type replicated struct {
 	prepared map[base.TxnID]*wire.Vote
 	// aborted are transactions that were refused or aborted here and are young enough to matter.
 	aborted map[base.TxnID]struct{}
+	// clock are the steps of the clock mode, the newest last (meta group). The slice is never changed in place.
+	clock []*wire.ClockOrder
 	// fresh are outcomes that may not be visible in the store yet.
 	fresh map[base.TxnID]base.Timestamp
 }
@@ -140,6 +142,9 @@ func (r *Replica) load() error {
 	}
 	if ok && !s.decode(b) {
 		return base.Errorf(base.CodeCorrupt, "group %v: the owner's record is damaged or of a newer version: restore this replica from the others, or start a newer godwit", r.id)
+	}
+	if s.clock, err = r.loadClock(); err != nil {
+		return err
 	}
 	err = r.store.ScanTxns(r.id, base.TxnID{}, base.TxnID{}, func(id base.TxnID, rec []byte) error {
 		st, _, v, err := r.parseRecord(id, rec)

@@ -19,6 +19,9 @@
 // into every group within a bound of virtual time, no lock and no prepared transaction stays, all replicas
 // of a shard hold the same versions. The history is judged afterwards, outside the bubble, by [Outcome.Check].
 //
+// While it runs, every key for which a group answers as its owner is noted (owners.go): at every step, no two groups, and
+// no two leaders of one group, may have served the same key in overlapping intervals of time.
+//
 // A seed repeats its configuration, its faults and the choices of its clients. It does not repeat the order in
 // which goroutines run, so a failure that depends on it may need several runs.
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/wan"
 )
 
@@ -42,7 +43,9 @@ func Compose(cfg *Config) Schedule {
 	kinds := cfg.Kinds
 	if kinds == nil {
 		for k := range faultKinds {
-			if k != "move shard" {
+			switch k {
+			case "move shard", "clock jump", "switch clock": // on top, below
+			default:
 				kinds = append(kinds, k)
 			}
 		}
@@ -67,6 +70,12 @@ func Compose(cfg *Config) Schedule {
 			s = append(s, Fault{At: time.Duration(r.Int64N(int64(cfg.Duration))), Kind: "move shard", Seed: r.Uint64N(1000)})
 		}
 	}
+	if r := rand.New(rand.NewPCG(cfg.Seed, 5)); cfg.Kinds == nil && r.IntN(3) == 0 {
+		// So do changes of the clock mode and clocks that are set.
+		for range 1 + r.IntN(6) {
+			s = append(s, Fault{At: time.Duration(r.Int64N(int64(cfg.Duration))), For: upTo(r, 6*time.Second), Kind: pick(r, "clock jump", "switch clock", "switch clock"), Seed: r.Uint64N(1000)})
+		}
+	}
 	slices.SortFunc(s, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }
@@ -88,6 +97,8 @@ var faultKinds = map[string]func(w *world, r *rand.Rand) (what string, undo func
 	"transfer leader": transferLeader,
 	"clock step":      clockStep,
 	"move shard":      moveShard,
+	"clock jump":      clockJump,
+	"switch clock":    switchClock,
 }
 
 // torment runs a schedule and returns when all is healed.
@@ -115,6 +126,11 @@ func (w *world) torment(s Schedule) {
 		h.disk.Store(int64(w.cfg.SyncDelay))
 		h.boot()
 	}
+	rng := rand.New(rand.NewPCG(w.cfg.Seed, 6))
+	for _, h := range w.hosts {
+		w.setClock(h, rng)
+	}
+	w.setPolicy(clock.Auto)
 	w.log.printf("all healed")
 }
 
@@ -272,9 +288,31 @@ func transferLeader(w *world, r *rand.Rand) (string, func()) {
 
 func clockStep(w *world, r *rand.Rand) (string, func()) {
 	h := w.host(r)
-	off, rate := w.drawSkew(r)
-	h.clock.step(off, rate)
-	return fmt.Sprint(h.id, " to ", off), nil
+	return fmt.Sprint(h.id, " to ", w.setClock(h, r)), nil
+}
+
+// clockJump sets a clock by far more than its bound, and back. It moves against the monotonic clock, so its node knows.
+func clockJump(w *world, r *rand.Rand) (string, func()) {
+	h := w.host(r)
+	d := max(time.Duration(1<<r.IntN(15))*time.Millisecond, 3*w.cfg.ClockBound)
+	if r.IntN(2) == 0 {
+		d = -d
+	}
+	h.jumped.Store(true)
+	h.clock.Jump(d)
+	return fmt.Sprint(h.id, " by ", d), func() {
+		h.jumped.Store(false)
+		w.setClock(h, rand.New(rand.NewPCG(w.cfg.Seed, uint64(d))))
+	}
+}
+
+// switchClock has the operator change the clock mode, and change his mind.
+func switchClock(w *world, r *rand.Rand) (string, func()) {
+	m := []clock.Setting{clock.WantGTM, clock.WantGTM, clock.WantGClock, clock.Auto}[r.IntN(4)]
+	w.setPolicy(m)
+	return string(m), func() {
+		w.setPolicy([]clock.Setting{clock.WantGClock, clock.Auto}[r.IntN(2)])
+	}
 }
 
 // moveShard gives a shard to another node of a region, as the placement rule does when nodes come and go.

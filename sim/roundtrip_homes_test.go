@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,7 +86,8 @@ func (l *rtLab) runHomes() {
 		g.conns = append(g.conns, c)
 	}
 	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.counted (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)",
-		"CREATE TABLE d.uuids (id CHAR(36) PRIMARY KEY, v INT)", "CREATE TABLE d.t (g INT, id INT, v INT, PRIMARY KEY (g, id))"} {
+		"CREATE TABLE d.uuids (id CHAR(36) PRIMARY KEY, v INT)", "CREATE TABLE d.t (g INT, id INT, v INT, PRIMARY KEY (g, id))",
+		"CREATE TABLE d.x (g INT, id INT, v INT, w INT, PRIMARY KEY (g, id), KEY (w), KEY (v))"} {
 		g.exec(1, q)
 	}
 	time.Sleep(5 * time.Second)
@@ -93,6 +95,7 @@ func (l *rtLab) runHomes() {
 	for r := base.RegionID(1); r <= n; r++ {
 		for i := range 10 {
 			g.exec(r, fmt.Sprintf("INSERT INTO d.t VALUES (%d, %d, 0)", r, 1000*i))
+			g.exec(r, fmt.Sprintf("INSERT INTO d.x VALUES (%d, %d, 0, %d)", r, 1000*i, i))
 			g.exec(r, "INSERT INTO d.uuids VALUES (UUID(), 0)")
 		}
 	}
@@ -125,6 +128,14 @@ func (l *rtLab) runHomes() {
 			g.measure(home("next UPDATE of that row"), "UPDATE d.t SET v = v + 1"+row)
 			if got := g.text(r, "SELECT home_region FROM d.t__homes"+row); got != fmt.Sprint("r", r) {
 				l.t.Errorf("%s is at home in %s after three updates from region %d", row, got, r)
+			}
+			g.exec(r, "UPDATE d.x SET v = v + 1"+row)
+			g.exec(r, "UPDATE d.x SET v = v + 1"+row)
+			g.measure(away("the same of a row with entries keyed by home"), "UPDATE d.x SET v = v + 1"+row)
+			time.Sleep(time.Second)
+			g.measure(home("next UPDATE of that row"), "UPDATE d.x SET v = v + 1"+row)
+			if got := g.text(r, "SELECT CONCAT(h.home_region, x.w) FROM d.x x JOIN d.x__homes h USING (g, id)"+strings.ReplaceAll(row, "WHERE g = ", "WHERE x.v = 4 AND x.g = ")); got != fmt.Sprintf("r%d%d", r, r) {
+				l.t.Errorf("%s of d.x is %s after four updates from region %d", row, got, r)
 			}
 			row = fmt.Sprintf(" WHERE g = %d AND id = 9000", o)
 			g.measure(budget{op: "UPDATE t__homes of a row of another region, alone", at: r, other: o, exact: true, maxRTTs: 3, formula: "2 RTT + quorum there",

@@ -25,6 +25,8 @@ type Outcome struct {
 	// Journal is what the nodes and the simulation logged, in virtual time.
 	Journal string
 	Elapsed time.Duration // virtual
+	// Steps of the clock mode that were taken.
+	Steps int
 
 	bench *bench
 }
@@ -81,6 +83,7 @@ func Run(cfg Config) *Outcome {
 	time.Sleep(cfg.Warmup)
 	w.torment(o.Faults)
 	b.probe()
+	w.checkClocks()
 	time.Sleep(time.Second) // with all clients, as before the faults
 	close(b.stop)
 	clients.Wait()
@@ -103,7 +106,17 @@ func Run(cfg Config) *Outcome {
 	for _, s := range sqls {
 		s.close()
 	}
+	if w.own.checked == 0 && cfg.Break == (Break{}) {
+		w.fail("no owner was seen at work")
+	}
 	o.Elapsed = w.now()
+	for _, h := range w.hosts {
+		if l := h.up(); l != nil {
+			for _, s := range l.node.Cluster().ClockHistory() {
+				o.Steps = max(o.Steps, int(s.Epoch)-1)
+			}
+		}
+	}
 	w.close()
 	o.History, o.Err, o.Journal = b.rec.History(), w.err(), w.log.text()
 	return o

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/node"
@@ -31,11 +32,13 @@ type world struct {
 	start time.Time
 	log   *journal
 
-	mu    sync.Mutex
-	errs  []error // what went wrong; guarded by mu
-	dying sync.WaitGroup
-	lives atomic.Int64
-	homes homes
+	mu     sync.Mutex
+	errs   []error // what went wrong; guarded by mu
+	dying  sync.WaitGroup
+	lives  atomic.Int64
+	policy atomic.Pointer[clock.Policy]
+	homes  homes
+	own    owners
 }
 
 // host is a machine: its disk and clock outlive the processes on it.
@@ -43,7 +46,8 @@ type host struct {
 	w      *world
 	id     base.NodeID
 	region base.RegionID
-	clock  *skewed
+	clock  *clock.Simulated
+	jumped atomic.Bool  // clock is off by more than its bound
 	slow   atomic.Int64 // ns that every arriving message waits
 	disk   atomic.Int64 // ns of a sync
 	rng    *rand.Rand   // for crashes; guarded by power
@@ -73,6 +77,7 @@ func newWorld(cfg Config) *world {
 	w.log = newJournal(w.start)
 	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: cfg.LAN}, DropSends: true, Logger: w.log.slog(slog.LevelWarn)})
 	w.calm()
+	w.setPolicy(clock.Auto)
 	names := make([]string, cfg.Regions)
 	for i := range names {
 		names[i] = fmt.Sprintf("r%d", i+1)
@@ -81,18 +86,56 @@ func newWorld(cfg Config) *world {
 	rng := rand.New(rand.NewPCG(cfg.Seed, 2))
 	for _, n := range w.ident.First.Nodes {
 		h := &host{w: w, id: n.ID, region: n.Region, power: make(chan struct{}, 1), fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(cfg.Seed, 100+uint64(n.ID)))}
-		h.clock = newSkewed(cfg.ClockBound, 0, 0, cfg.Break.ClockBeyond)
-		h.clock.step(w.drawSkew(rng))
+		h.clock = clock.NewSimulated(cfg.ClockBound, cfg.Seed+uint64(n.ID))
+		w.setClock(h, rng)
 		h.disk.Store(int64(cfg.SyncDelay))
 		w.hosts = append(w.hosts, h)
 	}
 	return w
 }
 
-// drawSkew is an offset within the limit of the clocks, and a drift.
-func (w *world) drawSkew(r *rand.Rand) (time.Duration, float64) {
+// setClock sets a clock, as a time daemon does, to an offset within the limit of the clocks, with a drift.
+func (w *world) setClock(h *host, r *rand.Rand) time.Duration {
 	limit := float64(w.cfg.ClockBound) * max(1, w.cfg.Break.ClockBeyond)
-	return time.Duration((2*r.Float64() - 1) * limit), (2*r.Float64() - 1) * 1e-3
+	off := time.Duration((2*r.Float64() - 1) * limit)
+	h.clock.Set(off, (2*r.Float64()-1)*1e-3, time.Duration(limit))
+	return off
+}
+
+// setPolicy tells all processes, and those to come, what the operator wants of the clock mode. (Without SQL there are no
+// cluster settings to tell them.)
+func (w *world) setPolicy(m clock.Setting) {
+	p := clock.DefaultPolicy()
+	p.Mode, p.Recovery = m, 2*time.Second
+	w.policy.Store(&p)
+	for _, h := range w.hosts {
+		if l := h.up(); l != nil {
+			l.node.Cluster().SetClockPolicy(p)
+		}
+	}
+}
+
+// checkClocks waits until all nodes are back in GClock mode, which the clocks allow now.
+func (w *world) checkClocks() {
+	deadline := time.Now().Add(3 * time.Minute)
+	for {
+		var what []string
+		for _, h := range w.hosts {
+			if l := h.up(); l != nil {
+				if c := l.node.Cluster().Clock(); c.Mode != clock.GClock.String() || c.Fenced || c.Blocked != "" {
+					what = append(what, fmt.Sprintf("node %d: %+v", h.id, *c))
+				}
+			}
+		}
+		if len(what) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.fail("the clocks are good, and these nodes are not in GClock mode: %v", what)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // calm sets all paths to what they are without faults.
@@ -140,6 +183,9 @@ func (h *host) boot() {
 		return
 	}
 	w := h.w
+	if h.jumped.Swap(false) { // a machine that starts sets its clock
+		w.setClock(h, rand.New(rand.NewPCG(w.cfg.Seed, uint64(h.id))))
+	}
 	l := &life{number: int(w.lives.Add(1))}
 	l.ctx, l.kill = context.WithCancel(context.Background())
 	log := w.log.slog(slog.LevelInfo).With("node", h.id)
@@ -154,7 +200,8 @@ func (h *host) boot() {
 	id.Node = h.id
 	parts := node.Parts{
 		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break}, Source: h.clock,
-		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
+		NoFence: w.cfg.Break.ClockBeyond > 1,
+		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
 	}
 	if w.cfg.SQL {
 		l.sql = newPipeListener()
@@ -165,6 +212,7 @@ func (h *host) boot() {
 		w.fail("node %d does not start: %w", h.id, err)
 		return
 	}
+	l.node.Cluster().SetClockPolicy(*w.policy.Load())
 	h.life.Store(l)
 	w.dying.Go(func() {
 		select {
@@ -184,6 +232,14 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 	}
 	if w.cfg.GCAge < w.cfg.Duration {
 		oc.GCInterval = time.Second
+	}
+	oc.Serves = func(s owner.Service) {
+		if m, _ := oc.Clock.Mode(); m != clock.GClock {
+			w.own.leftGClock()
+		}
+		if err := w.own.serves(s, time.Now()); err != nil {
+			w.fail("%w", err)
+		}
 	}
 	if w.cfg.Stay {
 		oc.Homes = nil

@@ -367,8 +367,10 @@ func (e *editor) Update(ctx *sql.Context, old, row sql.Row) error {
 	}
 	if newKey := e.t.rowKey(c.ref); newKey.Compare(oldKey) == 0 {
 		c.puts = append(c.puts, write{newKey, value, home})
-		if to := e.tx.advice[string(oldKey)]; to != 0 && e.t.desc.Locality.Kind == byRow {
-			// The row comes along with this write: it is at home where it is used.
+		if to := e.tx.advice[string(oldKey)]; to != 0 && e.t.desc.Locality.Kind == byRow && (!e.t.byHome() || to == e.g.db.Region()) {
+			// The row comes along with this write: it is at home where it is used. Entries keyed by home would make that a
+			// commit in that region, too: a trip more where the statement was forwarded from there, so then
+			// the owner, whose advice is not taken, moves the row afterwards.
 			c.to, newHome = to, to
 			c.moves = append(c.moves, newKey)
 			e.tx.moved(oldKey, to)

@@ -2,6 +2,8 @@ package sqlfront
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -188,45 +190,60 @@ func (f *fastCall) scanSpan(ctx *sql.Context, p *fastPlan, st *sqlTable, vals ma
 // key, and the first of them is the one that DISTINCT keeps.
 func (p *fastPlan) arrange(ctx *sql.Context, rows []sql.Row) ([]sql.Row, error) {
 	type keyed struct {
-		key []byte
-		row sql.Row
+		head uint64 // the first bytes of key
+		key  []byte
+		at   int
 	}
 	pos := p.order
 	if pos < 0 {
 		pos = p.out[0]
 	}
-	list := make([]keyed, 0, len(rows))
-	var seen map[string]struct{}
-	if p.distinct {
-		seen = make(map[string]struct{}, len(rows))
-	}
+	list := make([]keyed, len(rows))
 	var arena []byte
-	for _, r := range rows {
+	for i, r := range rows {
 		n := len(arena)
 		var err error
 		if arena, err = p.t.cols[pos].appendKey(ctx, arena, r[pos], 0); err != nil {
 			return nil, err
 		}
-		k := arena[n:len(arena):len(arena)]
-		if p.distinct {
-			if _, ok := seen[string(k)]; ok {
-				continue
-			}
-			seen[string(k)] = struct{}{}
+		if i == 0 {
+			arena = slices.Grow(arena, len(arena)*(len(rows)-1))
 		}
-		list = append(list, keyed{k, r})
+		k := arena[n:len(arena):len(arena)]
+		var head [8]byte
+		copy(head[:], k)
+		list[i] = keyed{binary.BigEndian.Uint64(head[:]), k, i}
 	}
-	if p.order >= 0 {
-		slices.SortStableFunc(list, func(a, b keyed) int {
-			if p.desc {
-				a, b = b, a
+	byKey := func(a, b keyed) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		return bytes.Compare(a.key, b.key)
+	}
+	sorted := func(desc bool) {
+		slices.SortFunc(list, func(a, b keyed) int {
+			c := byKey(a, b)
+			if desc {
+				c = -c
 			}
-			return bytes.Compare(a.key, b.key)
+			if c == 0 {
+				c = cmp.Compare(a.at, b.at)
+			}
+			return c
 		})
+	}
+	if p.distinct || p.order >= 0 {
+		sorted(p.order >= 0 && p.desc)
+	}
+	if p.distinct {
+		list = slices.CompactFunc(list, func(a, b keyed) bool { return byKey(a, b) == 0 })
+	}
+	if p.order < 0 {
+		slices.SortFunc(list, func(a, b keyed) int { return cmp.Compare(a.at, b.at) })
 	}
 	out := make([]sql.Row, len(list))
 	for i, k := range list {
-		out[i] = k.row
+		out[i] = rows[k.at]
 	}
 	return out, nil
 }

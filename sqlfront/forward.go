@@ -247,6 +247,7 @@ func (g *gateway) send(ctx *sql.Context, s *Session, ex execution, q *wire.Forwa
 	}
 	s.trace.AddHops(int(resp.Hops))
 	s.trace.AddBytes(int(resp.Messages), int(resp.Bytes))
+	s.trace.AddMoves(int(resp.Moves))
 	if st := resp.Status; st != nil && st.Code != 0 {
 		g.log.Debug("a forwarded statement was refused", "node", ex.node, "why", st.Msg)
 		return nil, nil

@@ -224,7 +224,7 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 	info := s.GetLastQueryInfo()
 	info.LastInsertId.Store(0)
 	info.RowCount.Store(0)
-	hops, bytes, msgs := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages()
+	hops, bytes, msgs, moves := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages(), s.trace.Moves()
 	res := &sqltypes.Result{}
 	var err error
 	if q.Prepared {
@@ -240,6 +240,7 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 		Affected: res.RowsAffected, InsertId: res.InsertID, Info: res.Info, LastInsertId: info.LastInsertId.Load(), RowCount: info.RowCount.Load(),
 		Ts: uint64(s.commitTS), Committed: uint32(s.committed),
 		Hops: uint32(s.trace.Hops() - hops), Bytes: uint64(s.trace.Bytes() - bytes), Messages: uint64(s.trace.Messages() - msgs),
+		Moves: uint64(s.trace.Moves() - moves),
 	}
 	warnings := s.Warnings() // newest first
 	for i := len(warnings) - 1; i >= 0; i-- {

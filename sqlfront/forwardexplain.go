@@ -110,7 +110,7 @@ func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, r
 		return nil, nil
 	}
 	s.explained = n
-	hops, bytes := s.trace.Hops(), s.trace.Bytes()
+	hops, bytes, moves := s.trace.Hops(), s.trace.Bytes(), s.trace.Moves()
 	it, err := b.base.ExecBuilder.Build(ctx, n, row)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,8 @@ func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, r
 			r[1], r[len(r)-1] = strings.ToUpper(statementKind(explainedText(ctx))), "Execution: "+where
 		}
 	case n.Format.Analyze:
-		rows = append(rows, sql.Row{fmt.Sprintf("WAN: %.1f round trips, %d bytes", float64(s.trace.Hops()-hops)/2, s.trace.Bytes()-bytes)})
+		rows = append(rows, sql.Row{fmt.Sprintf("WAN: %.1f round trips, %d bytes; %d rows set off to another home",
+			float64(s.trace.Hops()-hops)/2, s.trace.Bytes()-bytes, s.trace.Moves()-moves)})
 	default:
 		rows = append(rows, sql.Row{"Execution: " + where})
 	}

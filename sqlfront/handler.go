@@ -148,7 +148,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return exec(s, &sent)
 	}
 	start := time.Now()
-	hops, bytes, msgs := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages()
+	hops, bytes, msgs, moves := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages(), s.trace.Moves()
 	wait := retryFirst
 	var err error
 	for {
@@ -190,7 +190,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	}
 	kind := statementKind(query)
 	cost := statementCost{
-		Hops: s.trace.Hops() - hops, Bytes: s.trace.Bytes() - bytes, Messages: s.trace.Messages() - msgs,
+		Hops: s.trace.Hops() - hops, Bytes: s.trace.Bytes() - bytes, Messages: s.trace.Messages() - msgs, Moves: s.trace.Moves() - moves,
 		Elapsed: time.Since(start), Kind: kind,
 	}
 	if !strings.HasPrefix(kind, "show") && !costQuery(query) {

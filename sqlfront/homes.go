@@ -236,7 +236,7 @@ func (e *homesEditor) Update(ctx *sql.Context, old, row sql.Row) error {
 	key := e.h.rowKey(ref)
 	kr, ok := e.e.tx.located[string(key)]
 	if !ok {
-		rows, err := e.e.tx.kv.Get(e.e.tx.s.kvctx(ctx), []base.Key{key}, kv.LockExclusive)
+		rows, err := e.e.tx.kv.Get(kv.WithQuiet(e.e.tx.s.kvctx(ctx)), []base.Key{key}, kv.LockExclusive)
 		if err != nil {
 			return e.e.tx.fail(err)
 		}

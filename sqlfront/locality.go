@@ -120,8 +120,8 @@ func (g *gateway) setLocality(ctx *sql.Context, db, table string, l locality) (e
 }
 
 func costSchema() sql.Schema {
-	s := textSchema("statement", "wan_round_trips", "wan_messages", "wan_bytes", "milliseconds")
-	s[1].Type, s[2].Type, s[3].Type, s[4].Type = types.Float64, types.Int64, types.Int64, types.Float64
+	s := textSchema("statement", "wan_round_trips", "wan_messages", "wan_bytes", "rows_moved", "milliseconds")
+	s[1].Type, s[2].Type, s[3].Type, s[4].Type, s[5].Type = types.Float64, types.Int64, types.Int64, types.Int64, types.Float64
 	return s
 }
 
@@ -132,5 +132,5 @@ func showCost(ctx *sql.Context) ([]sql.Row, error) {
 		return nil, nil
 	}
 	c := s.lastCost
-	return []sql.Row{{c.Kind, float64(c.Hops) / 2, c.Messages, c.Bytes, float64(c.Elapsed) / float64(time.Millisecond)}}, nil
+	return []sql.Row{{c.Kind, float64(c.Hops) / 2, c.Messages, c.Bytes, c.Moves, float64(c.Elapsed) / float64(time.Millisecond)}}, nil
 }

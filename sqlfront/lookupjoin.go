@@ -238,7 +238,7 @@ func (p *prefetch) ranges(ctx *sql.Context, src *rowSource, spans []base.Span, o
 	req := &kv.ScanRequest{Spans: spans, Lock: src.lock, MaxBytes: batchBytes}
 	at := 0
 	for req != nil {
-		res, err := src.kv.Scan(src.tx.s.kvctx(ctx), *req)
+		res, err := src.kv.Scan(src.kvctx(ctx), *req)
 		if err != nil {
 			return src.tx.fail(err)
 		}

@@ -2,6 +2,7 @@ package sqlfront
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"slices"
 
@@ -254,6 +255,14 @@ func (r *rowSource) fill(ctx *sql.Context) error {
 	}
 }
 
+// kvctx is the context for reads: to see where rows live is no use of them.
+func (r *rowSource) kvctx(ctx *sql.Context) context.Context {
+	if r.st.t.of != nil {
+		return kv.WithQuiet(r.tx.s.kvctx(ctx))
+	}
+	return r.tx.s.kvctx(ctx)
+}
+
 // batch reads the kv rows of the next batch.
 func (r *rowSource) batch(ctx *sql.Context) ([]kv.Row, error) {
 	var entries []kv.Row
@@ -267,7 +276,7 @@ func (r *rowSource) batch(ctx *sql.Context) ([]kv.Row, error) {
 	} else {
 		r.req.Limit = r.limit
 		r.limit = min(4*r.limit, maxBatch)
-		res, err := r.kv.Scan(r.tx.s.kvctx(ctx), *r.req)
+		res, err := r.kv.Scan(r.kvctx(ctx), *r.req)
 		if err != nil {
 			return nil, r.tx.fail(err)
 		}
@@ -299,7 +308,7 @@ func (r *rowSource) batch(ctx *sql.Context) ([]kv.Row, error) {
 }
 
 func (r *rowSource) get(ctx *sql.Context, keys []base.Key) ([]kv.Row, error) {
-	rows, err := r.kv.Get(r.tx.s.kvctx(ctx), keys, r.lock)
+	rows, err := r.kv.Get(r.kvctx(ctx), keys, r.lock)
 	if err != nil {
 		return nil, r.tx.fail(err)
 	}

@@ -63,6 +63,7 @@ type statementCost struct {
 	Hops     int
 	Bytes    int64
 	Messages int64
+	Moves    int64 // rows
 	Elapsed  time.Duration
 	Kind     string
 }

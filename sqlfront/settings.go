@@ -101,7 +101,7 @@ func (g *gateway) showSettings(name string) ([]sql.Row, error) {
 }
 
 // setSetting changes a setting; nil takes it back to its default.
-func (g *gateway) setSetting(ctx *sql.Context, name string, value *string) error {
+func (g *gateway) setSetting(ctx context.Context, name string, value *string) error {
 	if _, err := g.settingNamed(name); err != nil {
 		return err
 	}
@@ -134,6 +134,11 @@ func (g *gateway) setSetting(ctx *sql.Context, name string, value *string) error
 	defer g.settingsMu.Unlock()
 	g.settings.Apply(next)
 	return nil
+}
+
+// SetClusterSetting is SET CLUSTER SETTING for who runs the node.
+func (s *Server) SetClusterSetting(ctx context.Context, name, value string) error {
+	return s.g.setSetting(ctx, name, &value)
 }
 
 func scanAllRows(ctx context.Context, t kv.Txn, span base.Span, lock kv.LockMode) (out []kv.Row, err error) {

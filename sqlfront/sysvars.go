@@ -25,6 +25,7 @@ func initSystemVariables() {
 			&sql.MysqlSystemVariable{Name: forwardVariable, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Type: types.NewSystemBoolType(forwardVariable),
 				Default: int8(1), Dynamic: true},
 			session("last_statement_wan_rtts", types.NewSystemDoubleType("last_statement_wan_rtts", 0, 1e18), float64(0)),
+			session("last_statement_rows_moved", types.NewSystemIntType("last_statement_rows_moved", 0, 1<<62, false), int64(0)),
 			session("last_statement_wan_bytes", types.NewSystemIntType("last_statement_wan_bytes", 0, 1<<62, false), int64(0)),
 		})
 		for _, name := range []string{isolationVar, oldIsolationVar} {
@@ -60,6 +61,8 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 			return float64(s.lastCost.Hops) / 2, nil
 		case "wan_bytes":
 			return s.lastCost.Bytes, nil
+		case "rows_moved":
+			return s.lastCost.Moves, nil
 		}
 	}
 	if strings.EqualFold(name, oldIsolationVar) {

@@ -54,7 +54,7 @@ func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, loc
 		}
 	}
 	for _, k := range keys {
-		if w := t.buf.get(k); w == nil || w.kind == wire.WriteKind_MOVE {
+		if w := t.buf.get(k); !w.content() {
 			ask(base.PointSpan(k))
 		}
 	}

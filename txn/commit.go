@@ -92,7 +92,7 @@ func (t *Txn) commitSnapshot(ctx context.Context) (base.Timestamp, error) {
 		return t.db.clock.Now(), nil // nothing was read: nobody can tell
 	}
 	if len(t.pins) > 0 {
-		if t.db.set.Closed(base.MetaShard) < t.readTS {
+		if !t.db.set.CloseNow(base.MetaShard, t.readTS) {
 			ctx, cancel := context.WithTimeout(ctx, t.db.cfg.RequestTimeout)
 			defer cancel()
 			if err := t.db.set.EnsureClosed(ctx, base.MetaShard, t.readTS); err != nil {
@@ -287,7 +287,7 @@ func (c *committer) locate(keys []base.Key) {
 
 // owner is the group in which a key is locked.
 func (t *Txn) owner(k base.Key) (base.GroupID, bool) {
-	if g, ok := t.known[string(k)]; ok {
+	if g, ok := t.present(k); ok {
 		return g, true
 	}
 	g, ok := t.absent[string(k)]
@@ -398,6 +398,7 @@ func (c *committer) oneRound(ctx context.Context, g base.GroupID) (ts base.Times
 	case base.CodeOther:
 		if err == nil {
 			t.movedAway(g, resp)
+			noteMoves(ctx, resp)
 			return base.Timestamp(resp.Ts), false, nil
 		}
 		return 0, false, err
@@ -434,9 +435,22 @@ func (t *Txn) movedAway(g base.GroupID, resp *wire.CommitResponse) {
 	}
 }
 
+// noteMoves counts the rows, not their index entries, that a commit moved or set off.
+func noteMoves(ctx context.Context, resp *wire.CommitResponse) {
+	n := int(resp.Moves)
+	for _, k := range resp.Moved {
+		if base.Key(k).Index() == 0 {
+			n++
+		}
+	}
+	obs.TraceOf(ctx).AddMoves(n)
+}
+
 // settled is commit wait at the coordinator.
 func (t *Txn) settled(ctx context.Context, ts base.Timestamp) error {
-	if err := t.db.settle(context.WithoutCancel(ctx), ts); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.db.cfg.AmbiguousTimeout)
+	defer cancel()
+	if err := t.db.settle(ctx, ts); err != nil {
 		return base.Errorf(base.CodeAmbiguous, "transaction %v committed at %s, but the wait for its timestamp was cut short: %v", t.id, ts, err)
 	}
 	return nil
@@ -592,6 +606,9 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 	}
 	t.db.horizon.longEnough()
 	c.finish(groups, true, lo)
+	for i := range votes {
+		noteMoves(ctx, votes[i].resp)
+	}
 	return lo, t.settled(ctx, lo)
 }
 

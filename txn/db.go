@@ -103,6 +103,7 @@ type DB struct {
 
 	liveMu sync.Mutex
 	live   map[*Txn]struct{} // those that hold locks
+	gate   gate
 
 	hintMu sync.Mutex
 	hints  map[string]hint

@@ -92,3 +92,42 @@ func TestKnownKeys(t *testing.T) {
 		}
 	})
 }
+
+// TestKnownRanges: what a range read under locks has shown is there for inserts and for commits in several groups.
+func TestKnownRanges(t *testing.T) {
+	bubble(t, 1, 2, func(t *testing.T, c *cluster) {
+		db := c.db(1)
+		for i := range 60 {
+			put(t, db, key(1+i%2, 1, 1, string(rune('A'+i))), "old")
+		}
+		x := db.Begin(kv.Options{})
+		for _, reverse := range []bool{false, true} {
+			for sh := 1; sh <= 2; sh++ {
+				p := key(sh, 1, 1, "")
+				res, err := x.Scan(ctx(t), kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}}, Reverse: reverse, Lock: kv.LockShared})
+				must(t, err)
+				if len(res.Rows) != 30 {
+					t.Fatalf("%d rows", len(res.Rows))
+				}
+			}
+		}
+		if len(x.(*Txn).ranges) < 2 {
+			t.Errorf("%d ranges are remembered", len(x.(*Txn).ranges))
+		}
+		for i := range 60 {
+			k := key(1+i%2, 1, 1, string(rune('A'+i)))
+			if err := x.Insert(k, nil, 0); base.CodeOf(err) != base.CodeExists {
+				t.Fatalf("insert of %v: %v", k, err)
+			}
+			x.Put(k, []byte("new"), 0)
+		}
+		must(t, x.Insert(key(1, 1, 1, "A0"), []byte("new"), 0))
+		_, err := x.Commit(ctx(t))
+		must(t, err)
+		for i := range 60 {
+			if got := get(t, db, key(1+i%2, 1, 1, string(rune('A'+i)))); got != "new" {
+				t.Fatalf("row %d: %s", i, got)
+			}
+		}
+	})
+}

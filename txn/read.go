@@ -21,6 +21,7 @@ type fetch struct {
 	limit    int // rows per request; 0 no limit
 	maxBytes int
 	apart    bool // one request per span (streams to be merged), so that limits count for each
+	quiet    bool // no use of the rows
 
 	got []found
 }
@@ -43,6 +44,7 @@ type piece struct {
 // run asks the guessed owners in parallel and follows what they say about other owners.
 func (f *fetch) run(ctx context.Context, t *Txn) error {
 	f.got = make([]found, len(f.spans))
+	f.quiet = kv.Quiet(ctx)
 	if f.lock == kv.LockNone {
 		if done, err := f.local(ctx, t); done || err != nil {
 			return err
@@ -57,6 +59,12 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 	}
 	if relay && t.crossing != nil {
 		return f.runCrossing(ctx, t)
+	}
+	if f.lock != kv.LockNone && !t.entered && !t.ended {
+		if err := t.db.gate.enter(ctx, t.db.stopc); err != nil {
+			return err
+		}
+		t.entered = true
 	}
 	var todo []piece
 	for i, s := range f.spans {
@@ -202,6 +210,7 @@ func (f *fetch) requests(todo []piece) []*request {
 func (q *request) fill(t *Txn, f *fetch) {
 	m := q.msg
 	m.Lock = uint32(f.lock)
+	m.Quiet = f.quiet
 	m.Reverse, m.Limit, m.MaxBytes = f.reverse, uint32(f.limit), uint32(f.maxBytes)
 	if f.lock == kv.LockNone {
 		m.ReadTs, m.Oracle = uint64(f.ts), uint64(t.db.clock.Known())
@@ -285,6 +294,7 @@ func (t *Txn) read(ctx context.Context, m *wire.ReadRequest) (*wire.ReadResponse
 		}
 		_ = t.db.clock.Observe(base.Timestamp(resp.Now))
 	}
+	obs.TraceOf(ctx).AddMoves(int(resp.Moves))
 	return resp, owner.ErrorOf(resp.Status)
 }
 
@@ -298,6 +308,17 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 		if p := t.findPart(g); resp.Term != 0 {
 			p.term = resp.Term
 			p.asked++
+		}
+	}
+	if len(resp.Along) > 0 {
+		t.remember(resp.Along, g)
+		if t.along == nil {
+			t.along = map[string]*wire.KV{}
+		}
+		for _, r := range resp.Along {
+			if len(t.along) < maxKnown {
+				t.along[string(r.Key)] = r
+			}
 		}
 	}
 	rows, foreign := resp.Rows, resp.Foreign
@@ -371,6 +392,15 @@ func (r *found) order(reverse bool) {
 
 // remember notes keys read under a lock, as present or absent, and who owns them.
 func (t *Txn) remember(rows []*wire.KV, g base.GroupID) {
+	if len(rows) >= minRange && len(t.ranges) < maxRanges && slices.IsSortedFunc(rows, func(a, b *wire.KV) int { return bytes.Compare(a.Key, b.Key) }) &&
+		!slices.ContainsFunc(rows, func(r *wire.KV) bool { return r.Absent }) {
+		keys := make([]base.Key, len(rows))
+		for i, r := range rows {
+			keys[i] = r.Key
+		}
+		t.ranges = append(t.ranges, readRange{keys, g})
+		return
+	}
 	for _, r := range rows {
 		if r.Absent {
 			if len(t.absent) >= maxKnown {
@@ -390,6 +420,33 @@ func (t *Txn) remember(rows []*wire.KV, g base.GroupID) {
 		}
 		t.known[string(r.Key)] = g
 	}
+}
+
+// readRange are rows found by one read of a range, by key, and the group that owns them.
+type readRange struct {
+	keys  []base.Key
+	group base.GroupID
+}
+
+// Ranges of at least minRange rows are remembered as they are, up to maxRanges of them: of most of
+// their rows nobody will ask.
+const (
+	minRange  = 16
+	maxRanges = 32
+)
+
+// present reports whether a key was read under a lock and found, and in which group.
+func (t *Txn) present(key base.Key) (base.GroupID, bool) {
+	if g, ok := t.known[string(key)]; ok {
+		return g, true
+	}
+	for i := range t.ranges {
+		r := &t.ranges[i]
+		if _, ok := slices.BinarySearchFunc(r.keys, key, base.Key.Compare); ok {
+			return r.group, true
+		}
+	}
+	return 0, false
 }
 
 // guess appends the pieces of a span with their likely owners.
@@ -455,6 +512,10 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 			continue
 		}
 		out[i].Key = k
+		if r := t.along[string(k)]; r != nil && lock != kv.LockNone {
+			setRow(&out[i], r)
+			continue
+		}
 		if k.Shard() == base.MetaShard && lock != kv.LockExclusive {
 			meta.spans = append(meta.spans, base.PointSpan(k))
 		} else {

@@ -46,11 +46,14 @@ type Txn struct {
 	buf      buffer
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
+	ranges []readRange             // rows of ranges read under locks, instead
 	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
+	along  map[string]*wire.KV     // rows locked and shown by their owner unasked
 	ahead  ahead
 
 	err        error // sticky
 	ended      bool  // committed, or released
+	entered    bool  // the gate, before its first lock
 	commitTS   base.Timestamp
 	liveGroups []base.GroupID // guarded by db.liveMu
 }
@@ -150,6 +153,9 @@ func (t *Txn) end() {
 		delete(t.db.live, t)
 		t.db.liveMu.Unlock()
 	}
+	if t.entered {
+		t.db.gate.leave(base.CodeOf(t.err) == base.CodeAborted)
+	}
 }
 
 // release gives all locks back, in the background where that takes a message.
@@ -230,7 +236,7 @@ func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 		if !old.fresh {
 			w.kind = wire.WriteKind_PUT // present or not, this transaction deleted it
 		}
-	} else if _, present := t.known[string(key)]; present {
+	} else if _, present := t.present(key); present {
 		return exists(key)
 	}
 	t.buffer(w)

@@ -20,11 +20,13 @@ const (
 	KindForward
 	KindOracle
 	KindVote
+	KindCollective
+	KindCollectiveWant
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "vote"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "vote", "collective", "collective-want"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

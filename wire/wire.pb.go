@@ -612,6 +612,7 @@ type ReadRequest struct {
 	LockTerm      uint64                 `protobuf:"varint,11,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which the transaction's locks in this group were taken; 0 if none
 	Region        uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
 	Oracle        uint64                 `protobuf:"varint,13,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached, as the asker knows
+	Quiet         bool                   `protobuf:"varint,14,opt,name=quiet,proto3" json:"quiet,omitempty"`                       // no use of the rows: the policy of homes is not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -737,6 +738,13 @@ func (x *ReadRequest) GetOracle() uint64 {
 	return 0
 }
 
+func (x *ReadRequest) GetQuiet() bool {
+	if x != nil {
+		return x.Quiet
+	}
+	return false
+}
+
 type ReadResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Status  *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -749,6 +757,8 @@ type ReadResponse struct {
 	MaxTs         uint64 `protobuf:"varint,7,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"`                // largest commit timestamp among what was read
 	Now           uint64 `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                 // the owner's clock, to be merged into the asker's
 	Hops          uint32 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`                               // WAN hops the owner itself waited for
+	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`                            // rows that it set off to another home
+	Along         []*KV  `protobuf:"bytes,11,rep,name=along,proto3" json:"along,omitempty"`                             // rows that are mostly used with those asked for, locked as well
 	Bounded       bool   `protobuf:"varint,20,opt,name=bounded,proto3" json:"bounded,omitempty"`                        // the transaction must commit before the slot of another one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -845,6 +855,20 @@ func (x *ReadResponse) GetHops() uint32 {
 		return x.Hops
 	}
 	return 0
+}
+
+func (x *ReadResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+func (x *ReadResponse) GetAlong() []*KV {
+	if x != nil {
+		return x.Along
+	}
+	return nil
 }
 
 func (x *ReadResponse) GetBounded() bool {
@@ -1130,6 +1154,7 @@ type CommitResponse struct {
 	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`  // of the log entry that went to other regions
 	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of one
 	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"` // a timestamp that the oracle has reached
+	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`   // rows that it set off to another home, beside those moved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1237,6 +1262,13 @@ func (x *CommitResponse) GetBytes() uint32 {
 func (x *CommitResponse) GetOracle() uint64 {
 	if x != nil {
 		return x.Oracle
+	}
+	return 0
+}
+
+func (x *CommitResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
 	}
 	return 0
 }
@@ -2607,18 +2639,22 @@ type ClockWord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Mode          uint32                 `protobuf:"varint,1,opt,name=mode,proto3" json:"mode,omitempty"` // in force at the sender: its acknowledgement
 	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Earliest      uint64                 `protobuf:"varint,3,opt,name=earliest,proto3" json:"earliest,omitempty"` // by the source, read when this is sent
+	Earliest      uint64                 `protobuf:"varint,3,opt,name=earliest,proto3" json:"earliest,omitempty"` // bounds of true time when this was sent
 	Latest        uint64                 `protobuf:"varint,4,opt,name=latest,proto3" json:"latest,omitempty"`
 	Seen          uint64                 `protobuf:"varint,5,opt,name=seen,proto3" json:"seen,omitempty"` // at or above all that the sender acknowledged
 	Fenced        bool                   `protobuf:"varint,6,opt,name=fenced,proto3" json:"fenced,omitempty"`
 	Source        string                 `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
 	OrderMode     uint32                 `protobuf:"varint,8,opt,name=order_mode,json=orderMode,proto3" json:"order_mode,omitempty"` // 0: the sender does not lead the meta group under a lease
 	OrderEpoch    uint64                 `protobuf:"varint,9,opt,name=order_epoch,json=orderEpoch,proto3" json:"order_epoch,omitempty"`
-	Oracle        uint64                 `protobuf:"varint,10,opt,name=oracle,proto3" json:"oracle,omitempty"`                                 // the oracle has reached it
-	EchoEarliest  uint64                 `protobuf:"varint,11,opt,name=echo_earliest,json=echoEarliest,proto3" json:"echo_earliest,omitempty"` // the receiver's own, out of its newest word received here
-	EchoLatest    uint64                 `protobuf:"varint,12,opt,name=echo_latest,json=echoLatest,proto3" json:"echo_latest,omitempty"`
-	LimitNs       uint64                 `protobuf:"varint,13,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"` // with an order: clock.max_bound
-	Suspect       bool                   `protobuf:"varint,14,opt,name=suspect,proto3" json:"suspect,omitempty"`                // the sender's comparison of clocks finds most of the others wrong
+	Oracle        uint64                 `protobuf:"varint,10,opt,name=oracle,proto3" json:"oracle,omitempty"`                              // the oracle has reached it
+	Echo          uint64                 `protobuf:"varint,11,opt,name=echo,proto3" json:"echo,omitempty"`                                  // raw_earliest of the receiver's newest word received here
+	Life          uint64                 `protobuf:"varint,12,opt,name=life,proto3" json:"life,omitempty"`                                  // names the sender's process
+	LimitNs       uint64                 `protobuf:"varint,13,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"`             // with an order: clock.max_bound
+	Unsure        bool                   `protobuf:"varint,14,opt,name=unsure,proto3" json:"unsure,omitempty"`                              // the sender cannot tell whether its clock is wrong or another
+	EchoLife      uint64                 `protobuf:"varint,15,opt,name=echo_life,json=echoLife,proto3" json:"echo_life,omitempty"`          // life of that word
+	RawEarliest   uint64                 `protobuf:"varint,16,opt,name=raw_earliest,json=rawEarliest,proto3" json:"raw_earliest,omitempty"` // the source's own bounds, without what makes good for its having been set
+	RawLatest     uint64                 `protobuf:"varint,17,opt,name=raw_latest,json=rawLatest,proto3" json:"raw_latest,omitempty"`
+	EchoSent      uint64                 `protobuf:"varint,18,opt,name=echo_sent,json=echoSent,proto3" json:"echo_sent,omitempty"` // sent_ns of the pulse with that word
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2723,16 +2759,16 @@ func (x *ClockWord) GetOracle() uint64 {
 	return 0
 }
 
-func (x *ClockWord) GetEchoEarliest() uint64 {
+func (x *ClockWord) GetEcho() uint64 {
 	if x != nil {
-		return x.EchoEarliest
+		return x.Echo
 	}
 	return 0
 }
 
-func (x *ClockWord) GetEchoLatest() uint64 {
+func (x *ClockWord) GetLife() uint64 {
 	if x != nil {
-		return x.EchoLatest
+		return x.Life
 	}
 	return 0
 }
@@ -2744,11 +2780,39 @@ func (x *ClockWord) GetLimitNs() uint64 {
 	return 0
 }
 
-func (x *ClockWord) GetSuspect() bool {
+func (x *ClockWord) GetUnsure() bool {
 	if x != nil {
-		return x.Suspect
+		return x.Unsure
 	}
 	return false
+}
+
+func (x *ClockWord) GetEchoLife() uint64 {
+	if x != nil {
+		return x.EchoLife
+	}
+	return 0
+}
+
+func (x *ClockWord) GetRawEarliest() uint64 {
+	if x != nil {
+		return x.RawEarliest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetRawLatest() uint64 {
+	if x != nil {
+		return x.RawLatest
+	}
+	return 0
+}
+
+func (x *ClockWord) GetEchoSent() uint64 {
+	if x != nil {
+		return x.EchoSent
+	}
+	return 0
 }
 
 type SnapshotChunk struct {
@@ -3457,6 +3521,7 @@ type ForwardResponse struct {
 	Hops          uint32                 `protobuf:"varint,16,opt,name=hops,proto3" json:"hops,omitempty"`           // WAN hops that the executor waited for
 	Bytes         uint64                 `protobuf:"varint,17,opt,name=bytes,proto3" json:"bytes,omitempty"`         // WAN traffic that it caused
 	Messages      uint64                 `protobuf:"varint,18,opt,name=messages,proto3" json:"messages,omitempty"`
+	Moves         uint64                 `protobuf:"varint,19,opt,name=moves,proto3" json:"moves,omitempty"` // rows that it moved to another home, or set off
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3617,6 +3682,560 @@ func (x *ForwardResponse) GetMessages() uint64 {
 	return 0
 }
 
+func (x *ForwardResponse) GetMoves() uint64 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+// CollectivePart is one node's contribution to a round, or a slice of it.
+type CollectivePart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Origin        uint32                 `protobuf:"varint,1,opt,name=origin,proto3" json:"origin,omitempty"` // index of the node in its communicator
+	Slice         uint32                 `protobuf:"varint,2,opt,name=slice,proto3" json:"slice,omitempty"`   // of slices; 0 of 1 is everything
+	Slices        uint32                 `protobuf:"varint,3,opt,name=slices,proto3" json:"slices,omitempty"`
+	Dest          uint32                 `protobuf:"varint,4,opt,name=dest,proto3" json:"dest,omitempty"` // index + 1 of the only receiver; 0: everybody
+	Body          []byte                 `protobuf:"bytes,5,opt,name=body,proto3" json:"body,omitempty"`
+	Filtered      bool                   `protobuf:"varint,6,opt,name=filtered,proto3" json:"filtered,omitempty"`  // an aggregator left out what others made void
+	Needs         []uint32               `protobuf:"varint,7,rep,packed,name=needs,proto3" json:"needs,omitempty"` // the nodes whose contributions did so
+	Set           []uint32               `protobuf:"varint,8,rep,packed,name=set,proto3" json:"set,omitempty"`     // a reduced value: all nodes that it holds
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectivePart) Reset() {
+	*x = CollectivePart{}
+	mi := &file_wire_wire_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectivePart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectivePart) ProtoMessage() {}
+
+func (x *CollectivePart) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
+func (*CollectivePart) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *CollectivePart) GetOrigin() uint32 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetSlice() uint32 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetSlices() uint32 {
+	if x != nil {
+		return x.Slices
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetDest() uint32 {
+	if x != nil {
+		return x.Dest
+	}
+	return 0
+}
+
+func (x *CollectivePart) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *CollectivePart) GetFiltered() bool {
+	if x != nil {
+		return x.Filtered
+	}
+	return false
+}
+
+func (x *CollectivePart) GetNeeds() []uint32 {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+func (x *CollectivePart) GetSet() []uint32 {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+// CollectiveMsg is what nodes of one communicator send in a round.
+type CollectiveMsg struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Comm          uint32                 `protobuf:"varint,1,opt,name=comm,proto3" json:"comm,omitempty"`
+	Round         uint64                 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
+	Op            uint32                 `protobuf:"varint,3,opt,name=op,proto3" json:"op,omitempty"`
+	Root          uint32                 `protobuf:"varint,4,opt,name=root,proto3" json:"root,omitempty"` // index, for gather and broadcast
+	Parts         []*CollectivePart      `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
+	Done          uint64                 `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"` // the sender needs nothing more of rounds up to this one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectiveMsg) Reset() {
+	*x = CollectiveMsg{}
+	mi := &file_wire_wire_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectiveMsg) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectiveMsg) ProtoMessage() {}
+
+func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
+func (*CollectiveMsg) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *CollectiveMsg) GetComm() uint32 {
+	if x != nil {
+		return x.Comm
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetOp() uint32 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetRoot() uint32 {
+	if x != nil {
+		return x.Root
+	}
+	return 0
+}
+
+func (x *CollectiveMsg) GetParts() []*CollectivePart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *CollectiveMsg) GetDone() uint64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+// CollectiveFrame carries a CollectiveMsg, maybe over relays: route holds the nodes that it has still to reach, the last
+// being the receiver; a relay takes itself off and passes it on.
+type CollectiveFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Route         []uint32               `protobuf:"varint,1,rep,packed,name=route,proto3" json:"route,omitempty"` // node ids
+	From          uint32                 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`          // node id of the first sender
+	Body          []byte                 `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectiveFrame) Reset() {
+	*x = CollectiveFrame{}
+	mi := &file_wire_wire_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectiveFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectiveFrame) ProtoMessage() {}
+
+func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
+func (*CollectiveFrame) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *CollectiveFrame) GetRoute() []uint32 {
+	if x != nil {
+		return x.Route
+	}
+	return nil
+}
+
+func (x *CollectiveFrame) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *CollectiveFrame) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+// CollectiveWant asks for contributions that have not come; the answer is a CollectiveMsg.
+type CollectiveWant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Comm          uint32                 `protobuf:"varint,1,opt,name=comm,proto3" json:"comm,omitempty"`
+	Round         uint64                 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
+	Op            uint32                 `protobuf:"varint,3,opt,name=op,proto3" json:"op,omitempty"`
+	Root          uint32                 `protobuf:"varint,4,opt,name=root,proto3" json:"root,omitempty"`
+	Origins       []uint32               `protobuf:"varint,5,rep,packed,name=origins,proto3" json:"origins,omitempty"`
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`                      // something that the receiver should have sent over relays did not come
+	ForNode       uint32                 `protobuf:"varint,7,opt,name=for_node,json=forNode,proto3" json:"for_node,omitempty"` // index + 1 of the node that wants it, if that is not the one that asks
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectiveWant) Reset() {
+	*x = CollectiveWant{}
+	mi := &file_wire_wire_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectiveWant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectiveWant) ProtoMessage() {}
+
+func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
+func (*CollectiveWant) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *CollectiveWant) GetComm() uint32 {
+	if x != nil {
+		return x.Comm
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetOp() uint32 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetRoot() uint32 {
+	if x != nil {
+		return x.Root
+	}
+	return 0
+}
+
+func (x *CollectiveWant) GetOrigins() []uint32 {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+func (x *CollectiveWant) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+func (x *CollectiveWant) GetForNode() uint32 {
+	if x != nil {
+		return x.ForNode
+	}
+	return 0
+}
+
+// EpochWrite is a write of a submitted transaction. value is its place in the batch's values + 1; 0: it has none, or it did not travel.
+type EpochWrite struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         uint32                 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
+	Null          bool                   `protobuf:"varint,3,opt,name=null,proto3" json:"null,omitempty"`
+	Del           bool                   `protobuf:"varint,4,opt,name=del,proto3" json:"del,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochWrite) Reset() {
+	*x = EpochWrite{}
+	mi := &file_wire_wire_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochWrite) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochWrite) ProtoMessage() {}
+
+func (x *EpochWrite) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
+func (*EpochWrite) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *EpochWrite) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *EpochWrite) GetValue() uint32 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *EpochWrite) GetNull() bool {
+	if x != nil {
+		return x.Null
+	}
+	return false
+}
+
+func (x *EpochWrite) GetDel() bool {
+	if x != nil {
+		return x.Del
+	}
+	return false
+}
+
+// EpochTxn is a submitted transaction, or what rule F1 needs of one that has lost.
+type EpochTxn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Priority      uint64                 `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"` // smaller is better; ties by id
+	Reads         [][]byte               `protobuf:"bytes,3,rep,name=reads,proto3" json:"reads,omitempty"`        // keys
+	Ranges        []*Span                `protobuf:"bytes,4,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Writes        []*EpochWrite          `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"` // known to have lost: reads, ranges and values are left out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochTxn) Reset() {
+	*x = EpochTxn{}
+	mi := &file_wire_wire_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochTxn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochTxn) ProtoMessage() {}
+
+func (x *EpochTxn) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
+func (*EpochTxn) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *EpochTxn) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetPriority() uint64 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *EpochTxn) GetReads() [][]byte {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetRanges() []*Span {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetWrites() []*EpochWrite {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+func (x *EpochTxn) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+type EpochBatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Txns          []*EpochTxn            `protobuf:"bytes,1,rep,name=txns,proto3" json:"txns,omitempty"`
+	Values        [][]byte               `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochBatch) Reset() {
+	*x = EpochBatch{}
+	mi := &file_wire_wire_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochBatch) ProtoMessage() {}
+
+func (x *EpochBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
+func (*EpochBatch) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *EpochBatch) GetTxns() []*EpochTxn {
+	if x != nil {
+		return x.Txns
+	}
+	return nil
+}
+
+func (x *EpochBatch) GetValues() [][]byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 var File_wire_wire_proto protoreflect.FileDescriptor
 
 const file_wire_wire_proto_rawDesc = "" +
@@ -3652,7 +4271,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
 	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\x12\x10\n" +
-	"\x03crt\x18\x14 \x01(\bR\x03crt\"\xff\x02\n" +
+	"\x03crt\x18\x14 \x01(\bR\x03crt\"\x95\x03\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -3667,7 +4286,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x1b\n" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
 	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
-	"\x06oracle\x18\r \x01(\x04R\x06oracle\"\xb4\x02\n" +
+	"\x06oracle\x18\r \x01(\x04R\x06oracle\x12\x14\n" +
+	"\x05quiet\x18\x0e \x01(\bR\x05quiet\"\xf1\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -3678,7 +4298,10 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x15\n" +
 	"\x06max_ts\x18\a \x01(\x04R\x05maxTs\x12\x10\n" +
 	"\x03now\x18\b \x01(\x04R\x03now\x12\x12\n" +
-	"\x04hops\x18\t \x01(\rR\x04hops\x12\x18\n" +
+	"\x04hops\x18\t \x01(\rR\x04hops\x12\x14\n" +
+	"\x05moves\x18\n" +
+	" \x01(\rR\x05moves\x12%\n" +
+	"\x05along\x18\v \x03(\v2\x0f.godwit.wire.KVR\x05along\x12\x18\n" +
 	"\abounded\x18\x14 \x01(\bR\abounded\"\x81\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
@@ -3706,7 +4329,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x01(\bR\x05begun\x12\x12\n" +
 	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x1a\n" +
 	"\bsnapshot\x18\x15 \x01(\x04R\bsnapshot\x12'\n" +
-	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\"\xa5\x02\n" +
+	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\"\xbb\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -3719,7 +4342,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06copies\x18\t \x01(\rR\x06copies\x12\x14\n" +
 	"\x05bytes\x18\n" +
 	" \x01(\rR\x05bytes\x12\x16\n" +
-	"\x06oracle\x18\v \x01(\x04R\x06oracle\"\xa2\x01\n" +
+	"\x06oracle\x18\v \x01(\x04R\x06oracle\x12\x14\n" +
+	"\x05moves\x18\f \x01(\rR\x05moves\"\xa2\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
@@ -3824,7 +4448,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04load\x18\t \x01(\rR\x04load\x12$\n" +
 	"\x0eapplied_lag_ns\x18\n" +
 	" \x01(\x04R\fappliedLagNs\x12,\n" +
-	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\"\x80\x03\n" +
+	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\"\xdc\x03\n" +
 	"\tClockWord\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
@@ -3838,12 +4462,16 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\vorder_epoch\x18\t \x01(\x04R\n" +
 	"orderEpoch\x12\x16\n" +
 	"\x06oracle\x18\n" +
-	" \x01(\x04R\x06oracle\x12#\n" +
-	"\recho_earliest\x18\v \x01(\x04R\fechoEarliest\x12\x1f\n" +
-	"\vecho_latest\x18\f \x01(\x04R\n" +
-	"echoLatest\x12\x19\n" +
-	"\blimit_ns\x18\r \x01(\x04R\alimitNs\x12\x18\n" +
-	"\asuspect\x18\x0e \x01(\bR\asuspect\"\xd0\x01\n" +
+	" \x01(\x04R\x06oracle\x12\x12\n" +
+	"\x04echo\x18\v \x01(\x04R\x04echo\x12\x12\n" +
+	"\x04life\x18\f \x01(\x04R\x04life\x12\x19\n" +
+	"\blimit_ns\x18\r \x01(\x04R\alimitNs\x12\x16\n" +
+	"\x06unsure\x18\x0e \x01(\bR\x06unsure\x12\x1b\n" +
+	"\techo_life\x18\x0f \x01(\x04R\bechoLife\x12!\n" +
+	"\fraw_earliest\x18\x10 \x01(\x04R\vrawEarliest\x12\x1d\n" +
+	"\n" +
+	"raw_latest\x18\x11 \x01(\x04R\trawLatest\x12\x1b\n" +
+	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\"\xd0\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
@@ -3895,7 +4523,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eForwardWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xff\x03\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x95\x04\n" +
 	"\x0fForwardResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\rR\x05error\x12\x14\n" +
@@ -3915,7 +4543,53 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03age\x18\x0f \x01(\x04R\x03age\x12\x12\n" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
-	"\bmessages\x18\x12 \x01(\x04R\bmessages*A\n" +
+	"\bmessages\x18\x12 \x01(\x04R\bmessages\x12\x14\n" +
+	"\x05moves\x18\x13 \x01(\x04R\x05moves\"\xc2\x01\n" +
+	"\x0eCollectivePart\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\rR\x06origin\x12\x14\n" +
+	"\x05slice\x18\x02 \x01(\rR\x05slice\x12\x16\n" +
+	"\x06slices\x18\x03 \x01(\rR\x06slices\x12\x12\n" +
+	"\x04dest\x18\x04 \x01(\rR\x04dest\x12\x12\n" +
+	"\x04body\x18\x05 \x01(\fR\x04body\x12\x1a\n" +
+	"\bfiltered\x18\x06 \x01(\bR\bfiltered\x12\x14\n" +
+	"\x05needs\x18\a \x03(\rR\x05needs\x12\x10\n" +
+	"\x03set\x18\b \x03(\rR\x03set\"\xa4\x01\n" +
+	"\rCollectiveMsg\x12\x12\n" +
+	"\x04comm\x18\x01 \x01(\rR\x04comm\x12\x14\n" +
+	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x0e\n" +
+	"\x02op\x18\x03 \x01(\rR\x02op\x12\x12\n" +
+	"\x04root\x18\x04 \x01(\rR\x04root\x121\n" +
+	"\x05parts\x18\x05 \x03(\v2\x1b.godwit.wire.CollectivePartR\x05parts\x12\x12\n" +
+	"\x04done\x18\x06 \x01(\x04R\x04done\"O\n" +
+	"\x0fCollectiveFrame\x12\x14\n" +
+	"\x05route\x18\x01 \x03(\rR\x05route\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\rR\x04from\x12\x12\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"\xa7\x01\n" +
+	"\x0eCollectiveWant\x12\x12\n" +
+	"\x04comm\x18\x01 \x01(\rR\x04comm\x12\x14\n" +
+	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x0e\n" +
+	"\x02op\x18\x03 \x01(\rR\x02op\x12\x12\n" +
+	"\x04root\x18\x04 \x01(\rR\x04root\x12\x18\n" +
+	"\aorigins\x18\x05 \x03(\rR\aorigins\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\x12\x19\n" +
+	"\bfor_node\x18\a \x01(\rR\aforNode\"Z\n" +
+	"\n" +
+	"EpochWrite\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value\x12\x12\n" +
+	"\x04null\x18\x03 \x01(\bR\x04null\x12\x10\n" +
+	"\x03del\x18\x04 \x01(\bR\x03del\"\xbc\x01\n" +
+	"\bEpochTxn\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\x04R\bpriority\x12\x14\n" +
+	"\x05reads\x18\x03 \x03(\fR\x05reads\x12)\n" +
+	"\x06ranges\x18\x04 \x03(\v2\x11.godwit.wire.SpanR\x06ranges\x12/\n" +
+	"\x06writes\x18\x05 \x03(\v2\x17.godwit.wire.EpochWriteR\x06writes\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\"O\n" +
+	"\n" +
+	"EpochBatch\x12)\n" +
+	"\x04txns\x18\x01 \x03(\v2\x15.godwit.wire.EpochTxnR\x04txns\x12\x16\n" +
+	"\x06values\x18\x02 \x03(\fR\x06values*A\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
@@ -3947,7 +4621,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -3994,6 +4668,13 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ForwardRequest)(nil),       // 42: godwit.wire.ForwardRequest
 	(*ForwardWarning)(nil),       // 43: godwit.wire.ForwardWarning
 	(*ForwardResponse)(nil),      // 44: godwit.wire.ForwardResponse
+	(*CollectivePart)(nil),       // 45: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 46: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 47: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 48: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 49: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 50: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 51: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -4004,42 +4685,47 @@ var file_wire_wire_proto_depIdxs = []int32{
 	7,  // 5: godwit.wire.ReadResponse.status:type_name -> godwit.wire.Status
 	5,  // 6: godwit.wire.ReadResponse.rows:type_name -> godwit.wire.KV
 	6,  // 7: godwit.wire.ReadResponse.foreign:type_name -> godwit.wire.Foreign
-	0,  // 8: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
-	1,  // 9: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
-	8,  // 10: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
-	11, // 11: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
-	3,  // 12: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
-	4,  // 13: godwit.wire.CommitRequest.reads:type_name -> godwit.wire.Span
-	7,  // 14: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
-	6,  // 15: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	7,  // 16: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
-	7,  // 17: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
-	2,  // 18: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	7,  // 19: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	11, // 20: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	11, // 21: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	26, // 22: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
-	25, // 23: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 24: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	23, // 25: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	21, // 26: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	22, // 27: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	24, // 28: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	26, // 29: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	7,  // 30: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	31, // 31: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	33, // 32: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	7,  // 33: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 34: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	40, // 35: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	39, // 36: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 37: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	43, // 38: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	39, // [39:39] is the sub-list for method output_type
-	39, // [39:39] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	5,  // 8: godwit.wire.ReadResponse.along:type_name -> godwit.wire.KV
+	0,  // 9: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
+	1,  // 10: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
+	8,  // 11: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
+	11, // 12: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
+	3,  // 13: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
+	4,  // 14: godwit.wire.CommitRequest.reads:type_name -> godwit.wire.Span
+	7,  // 15: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
+	6,  // 16: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
+	7,  // 17: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
+	7,  // 18: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
+	2,  // 19: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
+	7,  // 20: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	11, // 21: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	11, // 22: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	26, // 23: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	25, // 24: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 25: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	23, // 26: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	21, // 27: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	22, // 28: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	24, // 29: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	26, // 30: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	7,  // 31: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	31, // 32: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	33, // 33: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	7,  // 34: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 35: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	40, // 36: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	39, // 37: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 38: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	43, // 39: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	45, // 40: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 41: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	49, // 42: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	50, // 43: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -4053,7 +4739,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   42,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

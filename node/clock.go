@@ -1,0 +1,159 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/home"
+)
+
+// clockParams are clock.Policy as cluster settings.
+type clockParams struct {
+	Mode     clock.Setting `json:"mode"`
+	MaxBound home.Duration `json:"max_bound"`
+	Recovery home.Duration `json:"recovery"`
+}
+
+func (p clockParams) policy() clock.Policy {
+	return clock.Policy{Mode: p.Mode, MaxBound: time.Duration(p.MaxBound), Recovery: time.Duration(p.Recovery)}
+}
+
+// clockSettings are what the operator decides about the clock mode.
+func (n *Node) clockSettings() settingGroup {
+	def := clock.DefaultPolicy()
+	read := func(data []byte) (clock.Policy, error) {
+		var p clockParams
+		err := json.Unmarshal(data, &p)
+		return p.policy(), err
+	}
+	return settingGroup{
+		prefix: "clock.", defaults: clockParams{def.Mode, home.Duration(def.MaxBound), home.Duration(def.Recovery)},
+		help: map[string]string{
+			"mode":      "where timestamps come from: gclock (local clocks and commit wait), gtm (the oracle), auto (gclock while all clocks are good)",
+			"max_bound": "a node whose clock may be off by more does not issue by it",
+			"recovery":  "with auto: how long all clocks must have been good before gclock is taken up again",
+		},
+		check: func(data []byte) error {
+			p, err := read(data)
+			if err == nil {
+				err = p.Validate()
+			}
+			return err
+		},
+		apply: func(data []byte) error {
+			p, err := read(data)
+			if err == nil {
+				n.cluster.SetClockPolicy(p)
+			}
+			return err
+		},
+	}
+}
+
+// clockRows are the rows of godwit.clock.
+func clockRows(s *cluster.Status) (rows [][]any) {
+	for _, x := range s.Nodes {
+		c := x.Clock
+		if c == nil {
+			rows = append(rows, []any{x.ID, x.Region, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil})
+			continue
+		}
+		bound := millis(c.Bound)
+		rows = append(rows, []any{x.ID, x.Region, c.Mode, c.Epoch, c.Source, bound, -bound, bound, c.Verdict, millis(c.Off), c.Fenced, millis(c.Ahead),
+			seconds(min(c.Right, time.Hour)), orNull(c.Blocked)})
+	}
+	return rows
+}
+
+func clockHistoryRows(steps []cluster.ClockStep) (rows [][]any) {
+	for _, s := range steps {
+		rows = append(rows, []any{s.At.UTC(), s.Epoch, s.From, s.To, s.Target, s.Reason, s.By, millis(s.After)})
+	}
+	return rows
+}
+
+// serveClockMode answers POST cluster.PathClock {"mode": "gtm"}: it sets the cluster setting clock.mode.
+func (n *Node) serveClockMode(w http.ResponseWriter, r *http.Request) {
+	answer := func(status int, err error) {
+		var a cluster.InitReply
+		if err != nil {
+			a.Error = err.Error()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(a) // the client is gone
+	}
+	var q struct {
+		Mode string `json:"mode"`
+	}
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&q); err != nil {
+		answer(http.StatusBadRequest, errors.New("malformed request: "+err.Error()))
+		return
+	}
+	n.mu.Lock()
+	srv := n.sql
+	n.mu.Unlock()
+	if srv == nil {
+		answer(http.StatusServiceUnavailable, errors.New("this node does not serve SQL yet: retry"))
+		return
+	}
+	if err := srv.SetClusterSetting(r.Context(), "clock.mode", q.Mode); err != nil {
+		answer(http.StatusConflict, err)
+		return
+	}
+	answer(http.StatusOK, nil)
+}
+
+// clockCollector shows the clock to Prometheus.
+type clockCollector struct{ n *Node }
+
+var (
+	clockMode    = prometheus.NewDesc("godwit_clock_mode", "Clock mode in force at this node: 1 for the one, 0 for the others.", []string{"mode"}, nil)
+	clockEpoch   = prometheus.NewDesc("godwit_clock_epoch", "Number of the clock mode's last change taken over.", nil, nil)
+	clockBound   = prometheus.NewDesc("godwit_clock_bound_seconds", "How far this node's clock may be off true time.", nil, nil)
+	clockFenced  = prometheus.NewDesc("godwit_clock_fenced", "1 while this node's clock is not used, because it was found wrong.", nil, nil)
+	clockRight   = prometheus.NewDesc("godwit_clock_right_seconds", "How long this node may go on in its clock mode without word from the meta group's leader.", nil, nil)
+	clockAhead   = prometheus.NewDesc("godwit_clock_oracle_ahead_seconds", "How far the timestamp oracle is ahead of this node's clock.", nil, nil)
+	clockSamples = prometheus.NewDesc("godwit_clock_timeserver_answers_total", "Answers of the time server, by what became of them.", []string{"result"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c clockCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{clockMode, clockEpoch, clockBound, clockFenced, clockRight, clockAhead, clockSamples} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c clockCollector) Collect(ch chan<- prometheus.Metric) {
+	s := c.n.cluster.Clock()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	is := func(b bool) float64 {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	for m := clock.GClock; m <= clock.GTM; m++ {
+		gauge(clockMode, is(s.Mode == m.String()), m.String())
+	}
+	gauge(clockEpoch, float64(s.Epoch))
+	gauge(clockBound, s.Bound.Seconds())
+	gauge(clockFenced, is(s.Fenced))
+	gauge(clockRight, s.Right.Seconds())
+	gauge(clockAhead, s.Ahead.Seconds())
+	if c.n.samples != nil {
+		for result, v := range c.n.samples() {
+			ch <- prometheus.MustNewConstMetric(clockSamples, prometheus.CounterValue, float64(v), result)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/owner"
+)
+
+// TestOneOwnerAtATime: the check lets pass what owners may do, and nothing else.
+func TestOneOwnerAtATime(t *testing.T) {
+	const (
+		read, lock, write = owner.ReadService, owner.LockService, owner.WriteService
+	)
+	a, b, c := base.DataGroup(1, 1), base.DataGroup(1, 2), base.DataGroup(1, 3)
+	type step struct {
+		kind  owner.ServiceKind
+		group base.GroupID
+		term  uint64
+		since int
+		at    int // of locking reads: the present
+	}
+	for _, x := range []struct {
+		name  string
+		steps []step
+		bad   bool
+	}{
+		{"one owner", []step{{write, a, 1, 0, 5}, {read, a, 1, 5, 4}, {lock, a, 1, 5, 8}, {write, a, 1, 5, 9}}, false},
+		{"a row moves, with a write", []step{{write, a, 1, 0, 5}, {write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {lock, b, 1, 12, 13}}, false},
+		{"a row moves at the instant at which it was locked", []step{{lock, a, 1, 5, 9}, {write, a, 1, 5, 9}, {lock, b, 1, 9, 9}}, false},
+		{"a row moves at the timestamp at which it was shown", []step{{read, a, 1, 5, 9}, {lock, b, 1, 9, 10}}, true},
+		{"it moves there and back", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {write, a, 1, 12, 20}, {read, a, 1, 20, 7}}, false},
+		{"the old owner shows the past", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {read, a, 1, 5, 8}}, false},
+		{"the old owner shows the present", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {read, a, 1, 5, 10}}, true},
+		{"the old owner locks", []step{{write, a, 1, 5, 9}, {lock, b, 1, 9, 12}, {lock, a, 1, 5, 13}}, true},
+		{"the old owner writes", []step{{write, a, 1, 5, 9}, {lock, b, 1, 9, 12}, {write, a, 1, 5, 11}}, true},
+		{"the new owner begins below what the old one showed", []step{{read, a, 1, 5, 10}, {write, b, 1, 9, 12}}, true},
+		{"the new owner begins below what the old one wrote", []step{{write, a, 1, 5, 10}, {write, b, 1, 9, 12}}, true},
+		{"the new owner begins below a locking read", []step{{lock, a, 1, 5, 10}, {lock, b, 1, 9, 12}}, true},
+		{"one version names two owners", []step{{write, a, 1, 5, 9}, {lock, b, 1, 9, 12}, {lock, c, 1, 9, 13}}, true},
+		{"a third owner begins within the second one's time", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 20}, {write, c, 1, 15, 21}}, true},
+		{"a new leader", []step{{write, a, 1, 0, 5}, {read, a, 1, 5, 8}, {write, a, 2, 5, 9}, {read, a, 1, 5, 8}}, false},
+		{"a new leader writes below what was shown", []step{{read, a, 1, 5, 8}, {write, a, 2, 5, 8}}, true},
+		{"an old leader shows what is above a write", []step{{write, a, 1, 5, 8}, {write, a, 2, 8, 11}, {read, a, 1, 8, 12}}, true},
+		{"an old leader locks", []step{{lock, a, 1, 5, 8}, {lock, a, 2, 5, 9}, {lock, a, 1, 5, 10}}, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var o owners
+			key := base.AppendInt64(base.IndexPrefix(1, 100, 0, 0), 1)
+			var got error
+			for i, s := range x.steps {
+				at := base.Timestamp(s.at) * base.Timestamp(time.Second)
+				err := o.serves(owner.Service{Kind: s.kind, Key: key, Group: s.group, Term: s.term, Found: true,
+					Since: base.Timestamp(s.since) * base.Timestamp(time.Second), At: at}, at.Time())
+				if err != nil && i < len(x.steps)-1 {
+					t.Errorf("step %d: %v", i, err)
+				}
+				got = err
+			}
+			if (got != nil) != x.bad {
+				t.Errorf("the last step gives %v", got)
+			}
+		})
+	}
+}
+
+// TestOneOwnerBites: clocks that are off by far more than they say let two leaders of a group serve under leases at once.
+func TestOneOwnerBites(t *testing.T) {
+	const seeds = 24
+	for s := range uint64(seeds) {
+		cfg := Pick(s)
+		cfg.Regions, cfg.NodesPerRegion, cfg.Workload, cfg.Keys = 3, 1, "mixed", 3
+		cfg.Delay, cfg.Clients = even(3, 30*time.Millisecond), 2
+		cfg.ClockBound, cfg.Break.ClockBeyond, cfg.Kinds = time.Millisecond, 1000, []string{"clock step"}
+		o, _ := runSeed(t, cfg)
+		var e *twoOwners
+		if errors.As(o.Err, &e) {
+			t.Logf("seed %d: %.300v", s, e)
+			return
+		}
+	}
+	t.Errorf("%d seeds pass", seeds)
+}

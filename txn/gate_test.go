@@ -1,0 +1,90 @@
+package txn
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+func TestGateFollowsConflicts(t *testing.T) {
+	var g gate
+	ctx := t.Context()
+	for range 32 {
+		if err := g.enter(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g.limit != 0 || g.inside != 32 {
+		t.Fatalf("without conflicts: bound %v, %d inside", g.limit, g.inside)
+	}
+	for range 31 {
+		g.leave(true)
+	}
+	if g.limit >= 10 || g.limit < gateLeast || g.inside != 1 {
+		t.Fatalf("after conflicts: bound %v, %d inside", g.limit, g.inside)
+	}
+	for i := 0; g.limit != 0; i++ {
+		if i == 1000 {
+			t.Fatalf("the bound stays at %v though all commit", g.limit)
+		}
+		if err := g.enter(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		g.leave(false)
+	}
+}
+
+func TestGateQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gate{limit: gateLeast}
+		for range gateLeast {
+			if err := g.enter(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Who has waited longest comes next.
+		order := make(chan int, 3)
+		for i := range 3 {
+			go func() {
+				if g.enter(t.Context(), nil) == nil {
+					order <- i
+				}
+			}()
+			synctest.Wait()
+		}
+		g.leave(false)
+		synctest.Wait()
+		g.leave(false)
+		synctest.Wait()
+		if a, b := <-order, <-order; a != 0 || b != 1 {
+			t.Fatalf("%d and %d came first", a, b)
+		}
+		// The third does not wait for ever for those that are idle.
+		begin := time.Now()
+		if <-order; time.Since(begin) != gateWait {
+			t.Fatalf("it waited %v", time.Since(begin))
+		}
+		if g.inside != 3 || len(g.queue) != 0 {
+			t.Fatalf("%d inside, %d waiting", g.inside, len(g.queue))
+		}
+		// Who gives up leaves nothing behind.
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() { gone <- g.enter(ctx, nil) }()
+		synctest.Wait()
+		cancel()
+		if err := <-gone; err == nil || g.inside != 3 || len(g.queue) != 0 {
+			t.Fatalf("%v; %d inside, %d waiting", err, g.inside, len(g.queue))
+		}
+		stop := make(chan struct{})
+		go func() { gone <- g.enter(t.Context(), stop) }()
+		synctest.Wait()
+		close(stop)
+		if err := <-gone; base.CodeOf(err) != base.CodeUnavailable || g.inside != 3 || len(g.queue) != 0 {
+			t.Fatalf("%v; %d inside, %d waiting", err, g.inside, len(g.queue))
+		}
+	})
+}
