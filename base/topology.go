@@ -26,16 +26,110 @@ type Node struct {
 // Topology is an immutable snapshot of who is where. Version grows with every
 // change; the meta shard holds the newest one.
 type Topology struct {
-	Version   uint64   `json:"version"`
-	ClusterID string   `json:"cluster_id"`
-	Shards    int      `json:"shards"` // data shards, 1..Shards; fixed when the cluster is made
-	Regions   []Region `json:"regions"`
-	Nodes     []Node   `json:"nodes"`
+	Version   uint64 `json:"version"`
+	ClusterID string `json:"cluster_id"`
+	Shards    int    `json:"shards"` // data shards of synchronous tables, 1..Shards; fixed when the cluster is made
+	// Async is the number of shards of asynchronous tables, behind the others; 0 until one is asked for, then fixed.
+	Async   int      `json:"async_shards,omitempty"`
+	Regions []Region `json:"regions"`
+	Nodes   []Node   `json:"nodes"`
 	// MetaVoters vote in the meta group; every other live node learns it.
 	MetaVoters []NodeID `json:"meta_voters"`
 	// Replicas[s] are the nodes that hold data shard s+1, hence a replica of
 	// each of its groups.
 	Replicas [][]NodeID `json:"replicas"`
+	// AsyncFirst are the replicas with which the shards of asynchronous tables began.
+	AsyncFirst [][]NodeID `json:"async_first,omitempty"`
+	// Promotions are those of asynchronous groups whose region was lost, in order.
+	Promotions []Promotion `json:"promotions,omitempty"`
+}
+
+// Promotion is a new incarnation of the asynchronous groups of a region, made of what other regions held when it was lost.
+type Promotion struct {
+	ID     uint64     `json:"id"`
+	At     Timestamp  `json:"at"`
+	Region RegionID   `json:"region"` // whose groups
+	Lost   RegionID   `json:"lost"`   // where they voted
+	Seat   RegionID   `json:"seat"`   // where they vote since
+	Cut    Timestamp  `json:"cut"`    // all that they committed at or below it stands, and nothing above it
+	Groups []Promoted `json:"groups"`
+	// Back is set when the groups vote in their own region again.
+	Back bool `json:"back,omitempty"`
+}
+
+// Promoted is a group of a promotion.
+type Promoted struct {
+	Group  GroupID   `json:"group"`
+	Source NodeID    `json:"source"` // whose copy the new incarnation begins with: no survivor had more
+	Index  uint64    `json:"index"`  // of the old log
+	Closed Timestamp `json:"closed"` // newest closed timestamp heard of it
+}
+
+// Of is what the promotion says of a group; nil if nothing.
+func (p *Promotion) Of(g GroupID) *Promoted {
+	for i := range p.Groups {
+		if p.Groups[i].Group == g {
+			return &p.Groups[i]
+		}
+	}
+	return nil
+}
+
+// Incarnation counts the promotions of a group.
+func (t *Topology) Incarnation(g GroupID) (n uint32) {
+	for i := range t.Promotions {
+		if t.Promotions[i].Of(g) != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Promotion is the one that made an incarnation of a group, from 1; nil if it is not known.
+func (t *Topology) Promotion(g GroupID, incarnation uint32) *Promotion {
+	for i := range t.Promotions {
+		if t.Promotions[i].Of(g) != nil {
+			if incarnation--; incarnation == 0 {
+				return &t.Promotions[i]
+			}
+		}
+	}
+	return nil
+}
+
+// AllShards is the number of data shards.
+func (t *Topology) AllShards() int { return t.Shards + t.Async }
+
+// IsAsync reports whether a shard is one of asynchronous tables: the voters of its groups are in one region.
+func (t *Topology) IsAsync(s ShardID) bool { return int(s) > t.Shards && int(s) <= t.AllShards() }
+
+// Seat is the region in which the voters of a region's asynchronous groups are.
+func (t *Topology) Seat(r RegionID) RegionID {
+	for i := len(t.Promotions) - 1; i >= 0; i-- {
+		if p := &t.Promotions[i]; p.Region == r {
+			if p.Back {
+				return r
+			}
+			return p.Seat
+		}
+	}
+	return r
+}
+
+// Home is the region in which a data group is led.
+func (t *Topology) Home(g GroupID) RegionID {
+	if t.IsAsync(g.Shard()) {
+		return t.Seat(g.Region())
+	}
+	return g.Region()
+}
+
+// AsyncGroups are the groups of a region in the shards of asynchronous tables.
+func (t *Topology) AsyncGroups(r RegionID) (gs []GroupID) {
+	for s := t.Shards + 1; s <= t.AllShards(); s++ {
+		gs = append(gs, DataGroup(ShardID(s), r))
+	}
+	return gs
 }
 
 // Node returns the node with an id, nil if unknown.
@@ -96,7 +190,7 @@ func (t *Topology) ShardReplicas(s ShardID) []NodeID {
 // Groups are all groups: the meta group, then every shard's group of every region.
 func (t *Topology) Groups() []GroupID {
 	gs := []GroupID{MetaGroup}
-	for s := 1; s <= t.Shards; s++ {
+	for s := 1; s <= t.AllShards(); s++ {
 		for _, r := range t.Regions {
 			gs = append(gs, DataGroup(ShardID(s), r.ID))
 		}
@@ -112,8 +206,11 @@ func (t *Topology) Validate() error {
 	if t.Shards < 1 || t.Shards > 1<<12 {
 		return Errorf(CodeInvalid, "a cluster has 1 to 4096 shards, not %d", t.Shards)
 	}
-	if len(t.Replicas) != t.Shards {
-		return Errorf(CodeInvalid, "%d shards but %d replica sets", t.Shards, len(t.Replicas))
+	if t.Async < 0 || t.Async > 1<<12 || len(t.AsyncFirst) != t.Async {
+		return Errorf(CodeInvalid, "%d shards of asynchronous tables, of which %d have first replicas", t.Async, len(t.AsyncFirst))
+	}
+	if len(t.Replicas) != t.AllShards() {
+		return Errorf(CodeInvalid, "%d shards but %d replica sets", t.AllShards(), len(t.Replicas))
 	}
 	for s, set := range t.Replicas {
 		if len(set) == 0 {

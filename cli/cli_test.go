@@ -225,6 +225,25 @@ func TestDecommissionCommand(t *testing.T) {
 	}
 }
 
+func TestPromoteCommand(t *testing.T) {
+	body := ""
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathPromote: func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		body = string(b)
+		answer(200, cluster.PromoteReply{Promotions: []cluster.PromotionAccount{{ID: 1, Region: "eu", Lost: "eu", Seat: "us", Group: "s3@r1", Source: 4}}})(w, r)
+	}})
+	status, out, errs := godwit(t, "promote", "--lost", "eu", "--addr", addr)
+	if status != 0 || body != `{"lost":"eu"}` || !strings.Contains(out, "group s3@r1 of region eu votes in us") || !strings.Contains(out, "copy of node 4") {
+		t.Errorf("status %d, sent %s:\n%s%s", status, body, out, errs)
+	}
+	if status, _, _ := godwit(t, "promote", "--return", "eu", "--addr", addr); status != 0 || body != `{"lost":"eu","back":true}` {
+		t.Errorf("status %d, sent %s", status, body)
+	}
+	if status, _, errs := godwit(t, "promote", "--addr", addr); status != 2 || !strings.Contains(errs, "--lost") {
+		t.Errorf("status %d:\n%s", status, errs)
+	}
+}
+
 // TestWhatIsWrongWithTheNode: each way in which a node fails to answer says what to do.
 func TestWhatIsWrongWithTheNode(t *testing.T) {
 	mute, err := net.Listen("tcp", "127.0.0.1:0")

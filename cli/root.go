@@ -103,7 +103,7 @@ Make a cluster of real processes:
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(), clockCommand(), timeserverCommand(),
+	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(), promoteCommand(), clockCommand(), timeserverCommand(),
 		workload.Command(), benchCommand(), routerCommand(), versionCommand())
 	requireSubcommands(root)
 	return root

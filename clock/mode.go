@@ -383,7 +383,7 @@ func (c *Clock) Settle(ctx context.Context, ts base.Timestamp) error {
 				}
 			}
 			if d == 0 && st.mode != GClock && c.Known() < ts {
-				if d = ts.Sub(c.Latest()) - ahead; d < 0 || st.mode != GTM {
+				if d = ts.Sub(c.Latest()) - ahead; d <= 0 || st.mode != GTM {
 					d = 0
 					if _, err := c.rounds.raise(ctx, c, ts, false); err != nil {
 						return err

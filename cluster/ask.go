@@ -66,6 +66,17 @@ func (c *Cluster) onAsk(ctx context.Context, from base.NodeID, body []byte) (wan
 		}
 		return &wire.AskResponse{Body: b}, nil
 	}
+	if q.Name == askCopies {
+		var f copiesQuery
+		if err := json.Unmarshal(q.Body, &f); err != nil {
+			return nil, base.Errorf(base.CodeInvalid, "malformed request from node %d: %v", from, err)
+		}
+		b, err := json.Marshal(c.onCopies(f))
+		if err != nil {
+			return nil, err
+		}
+		return &wire.AskResponse{Body: b}, nil
+	}
 	if c.o.Answer != nil {
 		if b, err := c.o.Answer(q.Name, q.Body); b != nil || err != nil {
 			return &wire.AskResponse{Body: b}, err
@@ -256,6 +267,7 @@ func (c *Cluster) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+PathStatus, func(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusOK, c.Status(r.Context()))
 	})
+	c.registerPromote(mux)
 	mux.HandleFunc("POST "+PathDecommission, func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
 			Node base.NodeID `json:"node"`

@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/replica"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -24,6 +25,15 @@ type Replicas interface {
 	Open(g base.GroupID, members group.Conf, founding bool) error
 	// Leads are the words of the groups led here, for pulses.
 	Leads() []*wire.GroupLead
+	// CommitLead is how far ahead of now the leaders here assign commit timestamps, at most.
+	CommitLead() time.Duration
+	// Complete is the timestamp up to which all shards held here are complete; 0 if that is unknown or none is held.
+	Complete() base.Timestamp
+	// ClosedChanged is closed when a closed timestamp has risen since the call.
+	ClosedChanged() <-chan struct{}
+	// MetaNewest is the commit timestamp of the newest version of a key of the meta shard here, 0 if there is none, and
+	// up to when the shard is complete.
+	MetaNewest(base.Key) (newest, complete base.Timestamp)
 	// OnLeads takes the words of another node's leaders.
 	OnLeads(leads []*wire.GroupLead)
 	// Group is the consensus group of a replica held here; nil if none.
@@ -44,6 +54,16 @@ type Replicas interface {
 	Reached() base.Timestamp
 	// Describe adds what the leader knows of a group led here.
 	Describe(g base.GroupID, s *GroupStatus)
+	// HeldHere is what the replica here has of an incarnation of a group: everything up to a log index, and all that
+	// commits at or below a timestamp.
+	HeldHere(g base.GroupID) (index uint64, closed base.Timestamp, incarnation uint32)
+	// Freeze keeps a replica from learning more of its group, or lets it learn again.
+	Freeze(g base.GroupID, on bool)
+	// Rewind makes what is on disk of a group part of a new incarnation, if it is not: what lies above the cut is discarded
+	// and reported. source: the incarnation begins with this node's copy.
+	Rewind(g base.GroupID, incarnation uint32, p *base.Promotion, source bool) error
+	// HeldChanged tells that Cluster.HeldOf may answer more than before.
+	HeldChanged()
 }
 
 // Options of a Cluster. All fields without a default are required.
@@ -57,6 +77,8 @@ type Options struct {
 	// Founding lets this node start fresh groups as one of their first members: only
 	// in its first life, or a replica that was removed and its data cleared would begin anew by itself.
 	Founding bool
+	// FoundAsync calls found, which opens the first replicas of asynchronous shards, in this node's first life with such shards only.
+	FoundAsync func(found func() error) error
 	// Stored is the newest topology on disk; nil if none.
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.
@@ -83,6 +105,10 @@ type Options struct {
 	NoFence bool
 	// PulseEvery is the time between pulses. Default 100 ms.
 	PulseEvery time.Duration
+	// WordEvery is the time between closed timestamps sent to nodes that wait for them. Default 10 ms; negative: only pulses carry them.
+	WordEvery time.Duration
+	// Load is the number of statements in flight at this node; may be nil.
+	Load func() int
 	// SilentAfter is how long no pulse may come from a node before OnSilent. Default ten pulses.
 	SilentAfter time.Duration
 	// ReconcileEvery is the time between looks at where replicas should be. Default 500 ms.
@@ -91,11 +117,18 @@ type Options struct {
 
 // Cluster is one node's part in the cluster's own affairs.
 type Cluster struct {
-	o     Options
-	topo  atomic.Pointer[base.Topology]
-	dir   *Directory
-	peers *peers
-	db    kv.DB // set by Start
+	o       Options
+	topo    atomic.Pointer[base.Topology]
+	dir     *Directory
+	peers   *peers
+	words   *words
+	point   point
+	choices choices
+	held    held
+
+	confirmed atomic.Bool // see Confirmed
+	opening   sync.Mutex  // one OpenReplicas at a time
+	db        kv.DB       // set by Start
 
 	clocks *clocks
 	kept   uint64 // epoch told to KeepMode
@@ -106,6 +139,7 @@ type Cluster struct {
 	endEpoch context.CancelFunc
 	hints    map[base.NodeID]hint
 
+	wordPause   atomic.Int64 // see SetWordEvery
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 	moving      sync.Map // groups whose membership is being changed
@@ -127,11 +161,16 @@ func New(o Options) *Cluster {
 	if o.ReconcileEvery == 0 {
 		o.ReconcileEvery = 500 * time.Millisecond
 	}
+	if o.WordEvery == 0 {
+		o.WordEvery = defaultWordEvery
+	}
 	if o.SilentAfter == 0 {
 		o.SilentAfter = 10 * o.PulseEvery
 	}
-	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
+	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), words: newWords(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
+	c.choices.tab = replica.NewTable()
+	c.point.p, c.point.changed = replica.NewPoint(o.Self, o.Clock.Latest()), make(chan struct{})
 	first := o.Identity.First
 	c.topo.Store(&first)
 	if o.Stored != nil && o.Stored.Version > first.Version {
@@ -139,6 +178,8 @@ func New(o Options) *Cluster {
 	}
 	c.setPeers(c.topo.Load())
 	o.Transport.HandleOrdered(wire.KindPulse, c.onPulse)
+	o.Transport.HandleOrdered(wire.KindClosed, c.onClosed)
+	o.Transport.HandleOrdered(wire.KindConsistency, c.onConsistency)
 	o.Transport.Handle(wire.KindAsk, c.onAsk)
 	return c
 }
@@ -175,18 +216,43 @@ func (c *Cluster) Alone() bool { return len(c.Topology().ShardReplicas(base.Meta
 
 // MetaLead is how far ahead of now the meta group closes timestamps, so that a
 // closed timestamp arrives everywhere before the present reaches it: the
-// closed timestamp's trip to the gateway, a commit's trip from there to an owner, two pulses and some slack. A cluster of one node needs none.
+// closed timestamp's trip to the gateway, a commit's trip from there to an owner, two pulses and some slack, and as far as owners
+// assign commit timestamps ahead of now. A cluster of one node needs none.
 func (c *Cluster) MetaLead() time.Duration {
 	if c.Alone() {
 		return 0
 	}
-	return c.peers.longest() + 2*c.o.PulseEvery + 50*time.Millisecond
+	return c.peers.longest() + 2*c.o.PulseEvery + 50*time.Millisecond + c.CommitLead()
+}
+
+// CommitLead is how far ahead of now an owner of the cluster assigns commit timestamps, at most.
+func (c *Cluster) CommitLead() time.Duration {
+	return max(c.peers.commitLead(), c.o.Replicas.CommitLead())
 }
 
 // RTT is the smoothed round trip to a node; 0 if unknown or this node.
 func (c *Cluster) RTT(id base.NodeID) time.Duration {
 	d, _ := c.peers.rtt(id)
 	return d
+}
+
+// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas; 0 if unknown.
+func (c *Cluster) QuorumRTT(g base.GroupID) time.Duration {
+	var all []time.Duration
+	for _, n := range c.Replicas(g) {
+		if n == c.o.Self {
+			all = append(all, 0)
+		} else if d, ok := c.peers.rtt(n); ok {
+			all = append(all, d)
+		} else {
+			all = append(all, time.Hour)
+		}
+	}
+	slices.Sort(all)
+	if len(all) == 0 || all[len(all)/2] == time.Hour {
+		return 0
+	}
+	return all[len(all)/2]
 }
 
 // Live reports whether a node was heard of lately.
@@ -204,6 +270,9 @@ func (c *Cluster) Gone(id base.NodeID, since time.Time) bool {
 // found, what the topology places here, and what is still on its disk. The
 // latter may be on its way to another node, which needs it until it is there.
 func (c *Cluster) OpenFirst() error {
+	if err := c.rewind(c.Topology()); err != nil {
+		return err
+	}
 	if first := &c.o.Identity.First; c.o.Founding {
 		for _, g := range first.Groups() {
 			if !slices.Contains(first.ShardReplicas(g.Shard()), c.o.Self) {
@@ -229,7 +298,17 @@ func (c *Cluster) OpenFirst() error {
 
 // OpenReplicas opens the groups that the topology places on this node.
 func (c *Cluster) OpenReplicas() error {
+	c.opening.Lock()
+	defer c.opening.Unlock()
 	t := c.Topology()
+	if err := c.rewind(t); err != nil {
+		return err
+	}
+	if t.Async > 0 && c.o.FoundAsync != nil {
+		if err := c.o.FoundAsync(func() error { return c.foundAsync(t) }); err != nil {
+			return err
+		}
+	}
 	for _, g := range t.Groups() {
 		if slices.Contains(t.ShardReplicas(g.Shard()), c.o.Self) {
 			if err := c.o.Replicas.Open(g, group.Conf{}, false); err != nil {
@@ -246,9 +325,11 @@ func (c *Cluster) Start(db kv.DB) {
 	c.stop = cancel
 	c.db = db
 	c.done.Go(func() { c.every(ctx, c.o.PulseEvery, func() { c.pulse(ctx) }) })
-	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx) }) })
+	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx); c.keepView(ctx) }) })
 	c.done.Go(func() { c.follow(ctx) })
 	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, c.keepMode) })
+	c.done.Go(func() { c.tellWords(ctx) })
+	c.done.Go(func() { c.keepPoint(ctx) })
 }
 
 // Close ends the background work. The store and the groups may be closed after it: a Change that
@@ -284,10 +365,18 @@ func (c *Cluster) pulse(ctx context.Context) {
 			c.o.OnSilent(n)
 		}
 	}
-	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads()}
+	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads(), Held: c.heldHere(t),
+		CommitLeadNs: uint64(c.o.Replicas.CommitLead())}
+	if c.o.Load != nil {
+		m.Load = uint32(c.o.Load())
+	}
+	if done := c.o.Replicas.Complete(); done != 0 {
+		m.AppliedLagNs = uint64(max(c.o.Clock.Latest().Sub(done), 1))
+	}
 	for _, l := range m.Leads {
 		c.dir.Heard(c.o.Self, l, time.Now())
 	}
+	c.refreshChoices()
 	for _, n := range t.Nodes {
 		if n.ID == c.o.Self || n.Gone && !c.Live(n.ID) { // one that is going still serves
 			continue
@@ -313,10 +402,12 @@ func (c *Cluster) onPulse(from base.NodeID, body []byte) {
 		}
 	}
 	c.peers.heard(&m)
+	c.confirm(from, m.Topology)
 	for _, l := range m.Leads {
 		c.dir.Heard(from, l, now)
 	}
 	c.o.Replicas.OnLeads(m.Leads)
+	c.onHeld(from, m.Held)
 }
 
 func (c *Cluster) setPeers(t *base.Topology) {

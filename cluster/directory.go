@@ -18,6 +18,7 @@ type Directory struct {
 type lead struct {
 	node   base.NodeID
 	term   uint64
+	inc    uint32 // incarnation of the group
 	closed base.Timestamp
 	heard  time.Time
 }
@@ -30,10 +31,10 @@ func (d *Directory) Heard(from base.NodeID, l *wire.GroupLead, now time.Time) {
 	g := base.GroupID(l.Group)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if old, ok := d.leads[g]; ok && old.term > l.Term {
+	if old, ok := d.leads[g]; ok && (old.inc > l.Incarnation || old.inc == l.Incarnation && old.term > l.Term) {
 		return
 	}
-	d.leads[g] = lead{from, l.Term, base.Timestamp(l.Closed), now}
+	d.leads[g] = lead{from, l.Term, l.Incarnation, base.Timestamp(l.Closed), now}
 }
 
 // Leader is the node last heard to lead a group; 0 if none was.
@@ -41,6 +42,13 @@ func (d *Directory) Leader(g base.GroupID) base.NodeID {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.leads[g].node
+}
+
+// Incarnation is that of the group as last heard.
+func (d *Directory) Incarnation(g base.GroupID) uint32 {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.leads[g].inc
 }
 
 // Closed is the newest closed timestamp heard of a group, and when.

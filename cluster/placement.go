@@ -22,12 +22,22 @@ func replicasPerRegion(regions, index, nodes int) int {
 	return min(want, nodes)
 }
 
+// asyncPerRegion is the same for the shards of asynchronous tables: three, so that the voters, all in one
+// region, survive one of them, or one where there are fewer. The nodes of the other regions learn, all of them: each may
+// lead its own region's group of the shard, and a leader needs what all groups of the shard have done.
+func asyncPerRegion(nodes int) int {
+	if nodes >= 3 {
+		return 3
+	}
+	return min(1, nodes)
+}
+
 // Place returns t with the replica sets and meta voters that the placement
 // rule wants, changing as little as possible: a replica moves only off a node
 // that is gone or in order to even out a region by more than one shard.
 func Place(t base.Topology) base.Topology {
 	out := t
-	out.Replicas = make([][]base.NodeID, t.Shards)
+	out.Replicas = make([][]base.NodeID, t.AllShards())
 	for i := range t.Regions {
 		placeRegion(&t, &out, i)
 	}
@@ -37,18 +47,26 @@ func Place(t base.Topology) base.Topology {
 
 func placeRegion(old, out *base.Topology, index int) {
 	nodes := liveNodes(old, old.Regions[index].ID)
-	want := replicasPerRegion(len(old.Regions), index, len(nodes))
+	// The two families of shards are placed apart: an even load of each is an even load of both.
+	for s, set := range append(placeShards(old, nodes, 0, old.Shards, replicasPerRegion(len(old.Regions), index, len(nodes))),
+		placeShards(old, nodes, old.Shards, old.AllShards(), asyncPerRegion(len(nodes)))...) {
+		out.Replicas[s] = append(out.Replicas[s], set...)
+	}
+}
+
+// placeShards says which nodes of a region hold the shards from+1..to, want of them each.
+func placeShards(old *base.Topology, nodes []base.NodeID, from, to, want int) [][]base.NodeID {
+	sets := make([][]base.NodeID, to-from)
 	if want == 0 {
-		return
+		return sets
 	}
 	load := map[base.NodeID]int{}
 	for _, n := range nodes {
 		load[n] = 0
 	}
-	sets := make([][]base.NodeID, old.Shards)
 	for s := range sets {
-		if s < len(old.Replicas) {
-			for _, n := range old.Replicas[s] {
+		if from+s < len(old.Replicas) {
+			for _, n := range old.Replicas[from+s] {
 				if slices.Contains(nodes, n) && len(sets[s]) < want {
 					sets[s] = append(sets[s], n)
 					load[n]++
@@ -64,9 +82,7 @@ func placeRegion(old, out *base.Topology, index int) {
 		}
 	}
 	balance(nodes, load, sets)
-	for s := range sets {
-		out.Replicas[s] = append(out.Replicas[s], sets[s]...)
-	}
+	return sets
 }
 
 // balance moves one replica at a time from the fullest node to the emptiest
@@ -147,7 +163,10 @@ func metaVoters(t *base.Topology) []base.NodeID {
 
 // Members are the voters and learners that a group should have.
 func Members(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) {
-	if g != base.MetaGroup {
+	switch {
+	case t.IsAsync(g.Shard()):
+		return asyncMembers(t, t.Home(g), t.ShardReplicas(g.Shard()))
+	case g != base.MetaGroup:
 		return slices.Clone(t.ShardReplicas(g.Shard())), nil
 	}
 	for _, n := range t.Nodes {
@@ -162,6 +181,23 @@ func Members(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) 
 	return voters, learners
 }
 
+// asyncMembers splits the replicas of a shard into those that vote in a group, which are in one region, and those that learn.
+func asyncMembers(t *base.Topology, seat base.RegionID, replicas []base.NodeID) (voters, learners []base.NodeID) {
+	for _, n := range replicas {
+		if t.RegionOf(n) == seat {
+			voters = append(voters, n)
+		} else {
+			learners = append(learners, n)
+		}
+	}
+	return voters, learners
+}
+
+// FirstMembers are the members with which a group of an asynchronous shard began.
+func FirstMembers(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) {
+	return asyncMembers(t, g.Region(), t.AsyncFirst[int(g.Shard())-t.Shards-1])
+}
+
 // Preferred is the node that should lead a group: of the home region's
 // replicas (with several, spread over them by shard), or of the meta group's voters,
 // the first that is live; if none is, the first. 0 leaves the choice to the election.
@@ -171,7 +207,7 @@ func Preferred(t *base.Topology, g base.GroupID, live func(base.NodeID) bool) ba
 	if g != base.MetaGroup {
 		nodes = nil
 		for _, n := range t.ShardReplicas(g.Shard()) {
-			if t.RegionOf(n) == g.Region() {
+			if t.RegionOf(n) == t.Home(g) {
 				nodes = append(nodes, n)
 			}
 		}

@@ -115,3 +115,57 @@ func TestPreferredIsAtHome(t *testing.T) {
 		}
 	}
 }
+
+// TestAsynchronousShards: the voters of a group are in its region, or where it was promoted to; all others learn.
+func TestAsynchronousShards(t *testing.T) {
+	topo := base.Topology{Shards: 2, Async: 2, Regions: []base.Region{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}, {ID: 3, Name: "c"}}}
+	id := base.NodeID(0)
+	for _, n := range []struct {
+		region base.RegionID
+		nodes  int
+	}{{1, 4}, {2, 3}, {3, 2}} {
+		for range n.nodes {
+			id++
+			topo.Nodes = append(topo.Nodes, base.Node{ID: id, Region: n.region})
+		}
+	}
+	topo = Place(topo)
+	topo.AsyncFirst = topo.Replicas[topo.Shards:]
+	if err := topo.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	count := func(s base.ShardID, r base.RegionID) (voters, learners int) {
+		vs, ls := Members(&topo, base.DataGroup(s, r))
+		for _, v := range vs {
+			if seat := topo.Home(base.DataGroup(s, r)); topo.RegionOf(v) != seat && topo.IsAsync(s) {
+				t.Errorf("node %d votes in %v, whose seat is region %d", v, base.DataGroup(s, r), seat)
+			}
+		}
+		return len(vs), len(ls)
+	}
+	check := func(want map[base.RegionID][2]int) {
+		t.Helper()
+		for r, w := range want {
+			for s := base.ShardID(3); s <= 4; s++ {
+				if v, l := count(s, r); v != w[0] || l != w[1] {
+					t.Errorf("%v has %d voters and %d learners, want %v", base.DataGroup(s, r), v, l, w)
+				}
+			}
+		}
+		if v, l := count(1, 1); v != 3 || l != 0 {
+			t.Errorf("a synchronous group has %d voters and %d learners", v, l)
+		}
+	}
+	check(map[base.RegionID][2]int{1: {3, 4}, 2: {3, 4}, 3: {1, 6}})
+	p := base.Promotion{ID: 1, Region: 1, Lost: 1, Seat: 3}
+	for _, g := range topo.AsyncGroups(1) {
+		p.Groups = append(p.Groups, base.Promoted{Group: g})
+	}
+	topo.Promotions = []base.Promotion{p}
+	check(map[base.RegionID][2]int{1: {1, 6}, 2: {3, 4}, 3: {1, 6}})
+	if g := base.DataGroup(3, 1); topo.Incarnation(g) != 1 || topo.Incarnation(base.DataGroup(3, 2)) != 0 || topo.Incarnation(base.DataGroup(1, 1)) != 0 {
+		t.Error("incarnations are counted wrong")
+	}
+	topo.Promotions[0].Back = true
+	check(map[base.RegionID][2]int{1: {3, 4}})
+}

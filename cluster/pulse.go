@@ -31,7 +31,9 @@ type peer struct {
 	lastSent uint64 // newest sent_ns received from the peer
 	sentAt   time.Time
 	load     uint32
-	told     bool // that it is silent
+	lag      time.Duration // of its replicas; 0: it holds none
+	lead     time.Duration // see wire.Pulse.CommitLeadNs
+	told     bool          // that it is silent
 }
 
 func newPeers(now func() time.Time) *peers {
@@ -72,6 +74,7 @@ func (p *peers) heard(m *wire.Pulse) {
 	now := p.now()
 	x.heard = now
 	x.load, x.told = m.Load, false
+	x.lag, x.lead = time.Duration(m.AppliedLagNs), time.Duration(m.CommitLeadNs)
 	if m.Seq < x.lastSeq { // pulses come in order, so this is another process
 		x.began, x.lastSent = now, 0
 	}
@@ -122,6 +125,30 @@ func (p *peers) longest() time.Duration {
 	for _, x := range p.all {
 		if x.rtt.Known() && p.now().Sub(x.heard) < deadAfter {
 			d = max(d, x.rtt.SRTT)
+		}
+	}
+	return d
+}
+
+// facts are how far a peer's replicas were behind when it said so last, with the way of its word, and its load; 0, 0 if unknown.
+func (p *peers) facts(id base.NodeID) (lag time.Duration, load int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.all[id]
+	if x == nil || x.lag == 0 {
+		return 0, 0
+	}
+	return x.lag, int(x.load)
+}
+
+// commitLead is the longest of the commit leads of peers heard of lately.
+func (p *peers) commitLead() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := time.Duration(0)
+	for _, x := range p.all {
+		if p.now().Sub(x.heard) < deadAfter {
+			d = max(d, x.lead)
 		}
 	}
 	return d

@@ -47,6 +47,9 @@ func (c *Cluster) Change(ctx context.Context, fn func(*base.Topology) error) (*b
 			return err
 		}
 		edit = Place(edit)
+		if len(edit.AsyncFirst) < edit.Async {
+			edit.AsyncFirst = slices.Clone(edit.Replicas[edit.Shards:])
+		}
 		edit.Version++
 		if err := edit.Validate(); err != nil {
 			return err

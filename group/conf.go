@@ -182,8 +182,8 @@ func (g *Group) stepMembers(want Conf, fresh *newcomers) (done bool, err error) 
 			change(pb.ConfChangeType_ConfChangeAddLearnerNode, id)
 		}
 	}
-	if len(fresh.ask) > 0 && len(cc.Changes) == 0 {
-		return false, nil
+	if len(cc.Changes) == 0 && slices.ContainsFunc(fresh.ask, func(id uint64) bool { return slices.Contains(voters, id) }) {
+		return false, nil // a newcomer that is only to learn, and is perhaps down, holds nothing up
 	}
 	if len(cc.Changes) == 0 {
 		ready := make(map[uint64]bool)
@@ -206,6 +206,9 @@ func (g *Group) stepMembers(want Conf, fresh *newcomers) (done bool, err error) 
 				change(pb.ConfChangeType_ConfChangeRemoveNode, id)
 			}
 		}
+	}
+	if len(cc.Changes) == 0 {
+		return false, nil
 	}
 	// Dropped or refused while another change is pending: the next step tries again.
 	if g.applied.Load() >= g.confIndex {

@@ -74,7 +74,11 @@ type Group struct {
 	id        base.GroupID
 	sm        StateMachine
 	preferred func() base.NodeID
-	mb        *mailbox
+	// incarnation is how often the group was begun anew from what survived the loss of its region. Replicas of
+	// different ones do not speak with each other.
+	incarnation uint32
+	frozen      atomic.Bool // no message comes in
+	mb          *mailbox
 
 	word         atomic.Pointer[word]
 	applied      atomic.Uint64

@@ -354,7 +354,11 @@ func (h *Host) receive(from base.NodeID, body []byte) {
 	r.add()
 	for i, raw := range batch.Messages {
 		g := h.Group(base.GroupID(batch.Groups[i]))
-		if g == nil {
+		incarnation := uint32(0)
+		if i < len(batch.Incarnations) {
+			incarnation = batch.Incarnations[i]
+		}
+		if g == nil || incarnation != g.incarnation || g.frozen.Load() {
 			continue
 		}
 		m, err := unmarshalMessage(raw)

@@ -104,6 +104,12 @@ func (o *outbox) send(q []outMsg) {
 			o.h.opts.Logger.Error("raft message cannot be encoded", "group", x.g.id, "type", x.m.GetType(), "err", err)
 			body = nil
 		}
+		if x.g.incarnation != 0 && batch.Incarnations == nil {
+			batch.Incarnations = make([]uint32, len(batch.Groups), len(q))
+		}
+		if batch.Incarnations != nil {
+			batch.Incarnations = append(batch.Incarnations, x.g.incarnation)
+		}
 		batch.Groups = append(batch.Groups, uint32(x.g.id))
 		batch.Messages = append(batch.Messages, body)
 		if size += len(body); size >= maxBatchBytes {

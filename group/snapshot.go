@@ -210,7 +210,7 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		c := &wire.SnapshotChunk{Group: uint32(j.g.id), Id: id, Seq: seq, Raft: body}
+		c := &wire.SnapshotChunk{Group: uint32(j.g.id), Id: id, Seq: seq, Raft: body, Incarnations: exp.Incarnations.Numbers()}
 		if err := s.call(s.ctx, k.to, c, o.SnapshotTimeout); err != nil {
 			return 0, err
 		}

@@ -87,6 +87,7 @@ func (s *snapshots) inboundOf(from base.NodeID, c *wire.SnapshotChunk) (*inbound
 	if err != nil {
 		return nil, err
 	}
+	imp.Incarnations = store.IncarnationsOf(c.Incarnations)
 	in := &inbound{key: key, shard: shard, imp: imp, turn: make(chan struct{}, 1), seen: map[uint32]bool{}}
 	in.expire = time.AfterFunc(s.h.opts.SnapshotTimeout, func() {
 		select {

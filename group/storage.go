@@ -74,6 +74,9 @@ func (g *Group) recover(members Conf) error {
 		return err
 	}
 	g.log, g.disk = log, &storage{log, g}
+	if g.incarnation, err = s.Incarnation(g.id); err != nil {
+		return err
+	}
 	hs, cs, err := log.InitialState()
 	if err != nil {
 		return err

@@ -116,6 +116,12 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return json.Marshal(n.localMoves())
 	case askAdvice:
 		return n.advise(body)
+	case askLosses:
+		l, err := n.localLosses()
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(l)
 	}
 	return nil, nil
 }

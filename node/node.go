@@ -39,6 +39,8 @@ const (
 	recUUID     = "uuid"
 	recClock    = "clock"   // the mode last taken over
 	recFounded  = "founded" // set once the groups of a founding node have begun
+	// recFoundedAsync is set once the first replicas of asynchronous shards have begun here.
+	recFoundedAsync = "founded-async"
 )
 
 // clockRecord is the clock mode that a node was last in.
@@ -66,6 +68,7 @@ type Node struct {
 	movable atomic.Pointer[func(base.Key) bool]
 	stats   *obs.Statements
 	began   time.Time
+	gateway atomic.Pointer[txn.DB] // db, once it is there
 
 	sqlAddr string
 	addr    string
@@ -144,17 +147,25 @@ func (n *Node) assemble(p Parts) (err error) {
 		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) },
 		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
 	oc := owner.Config{Self: p.Identity.Node, Store: p.Store, Clock: n.clock, Transport: p.Transport, Directory: dir, Logger: p.Log,
-		Alone:  func() bool { return dir.Alone() },
-		Ahead:  func() time.Duration { return dir.MetaLead() },
-		Groups: func() []base.GroupID { return dir.Topology().Groups() },
-		Gone:   func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
-		GCAge:  p.GCAge}
+		Alone:     func() bool { return dir.Alone() },
+		Ahead:     func() time.Duration { return dir.MetaLead() },
+		Groups:    func() []base.GroupID { return dir.Topology().Groups() },
+		Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
+		QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
+		Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
+		Held:      dir,
+		GCAge:     p.GCAge}
 	if err := n.makeHomes(p, dir, &oc); err != nil {
 		return err
 	}
 	tc := txn.Config{Self: p.Identity.Node, Transport: p.Transport, Clock: n.clock, Directory: dir, Logger: p.Log,
-		Alone:    func() bool { return dir.Alone() },
-		Topology: func() *base.Topology { return dir.Topology() }}
+		Alone:      func() bool { return dir.Alone() },
+		RTT:        func(n base.NodeID) time.Duration { return dir.RTT(n) },
+		Want:       func() { dir.Want() },
+		Replica:    func(s base.ShardID, ts base.Timestamp) base.NodeID { return dir.ReplicaFor(s, ts) },
+		Answered:   func(n base.NodeID, took time.Duration, err error) { dir.Answered(n, took, err) },
+		CommitLead: func() time.Duration { return dir.CommitLead() },
+		Topology:   func() *base.Topology { return dir.Topology() }}
 	if p.Tune != nil {
 		p.Tune(&ho, &oc, &tc)
 	}
@@ -175,6 +186,16 @@ func (n *Node) assemble(p Parts) (err error) {
 	c := cluster.New(cluster.Options{
 		Self: p.Identity.Node, Identity: p.Identity, Transport: p.Transport, Clock: n.clock, Replicas: n.reps, Logger: p.Log, Stored: stored,
 		Founding: p.Identity.Founding && !founded,
+		FoundAsync: func(found func() error) error {
+			var done bool
+			if _, err := loadJSON(p.Store, recFoundedAsync, &done); err != nil || done {
+				return err
+			}
+			if err := found(); err != nil {
+				return err
+			}
+			return saveJSON(p.Store, recFoundedAsync, true)
+		},
 		OnSilent: n.host.OnPeerDown,
 		OnGone: func() {
 			n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: its process ends for good and its store can be deleted; a node with an empty store may join in its place", p.Identity.Node))
@@ -190,6 +211,7 @@ func (n *Node) assemble(p Parts) (err error) {
 			}
 		},
 		Answer: n.answer,
+		Load:   n.load,
 	})
 	n.mu.Lock()
 	n.cluster, dir.Cluster = c, c
@@ -204,6 +226,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		}
 	}
 	p.Transport.Handle(wire.KindForward, n.executeForwarded)
+	p.Transport.Handle(wire.KindServe, n.serve)
 	if err = p.Transport.Start(); err != nil {
 		return err
 	}
@@ -214,6 +237,7 @@ func (n *Node) assemble(p Parts) (err error) {
 	tc.Owners = n.owners
 	tc.Region = n.cluster.Topology().RegionOf(p.Identity.Node)
 	n.db = txn.New(tc)
+	n.gateway.Store(n.db)
 	n.closeFirst(func() error { n.db.Close(); return nil })
 	n.mu.Lock()
 	n.mover = txn.NewMover(n.db, n.expand)
@@ -235,8 +259,8 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings()}}
-	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings()}}
+	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
 	var srv *sqlfront.Server

@@ -115,8 +115,14 @@ func (r *replicas) Sweep(wanted func(base.ShardID) bool) error {
 	return nil
 }
 
-func (r *replicas) Leads() []*wire.GroupLead          { return r.set.Leads() }
-func (r *replicas) OnLeads(l []*wire.GroupLead)       { r.set.OnLeads(l) }
+func (r *replicas) Leads() []*wire.GroupLead       { return r.set.Leads() }
+func (r *replicas) OnLeads(l []*wire.GroupLead)    { r.set.OnLeads(l) }
+func (r *replicas) CommitLead() time.Duration      { return r.set.CommitLead() }
+func (r *replicas) ClosedChanged() <-chan struct{} { return r.set.ClosedChanged() }
+func (r *replicas) MetaNewest(k base.Key) (newest, complete base.Timestamp) {
+	return r.set.MetaNewest(k)
+}
+func (r *replicas) Complete() base.Timestamp          { return r.set.Complete() }
 func (r *replicas) Group(g base.GroupID) *group.Group { return r.host.Group(g) }
 
 // Leased implements cluster.Replicas.
@@ -171,4 +177,41 @@ func (r *replicas) Describe(g base.GroupID, s *cluster.GroupStatus) {
 			s.Prepared++
 		}
 	}
+}
+
+// HeldHere implements cluster.Replicas.
+func (r *replicas) HeldHere(g base.GroupID) (uint64, base.Timestamp, uint32) {
+	return r.set.HeldHere(g)
+}
+
+// HeldChanged implements cluster.Replicas.
+func (r *replicas) HeldChanged() { r.set.HeldChanged() }
+
+// Freeze implements cluster.Replicas.
+func (r *replicas) Freeze(g base.GroupID, on bool) {
+	r.set.Freeze(g, on)
+	if grp := r.host.Group(g); grp != nil {
+		grp.Freeze(on)
+	}
+}
+
+// lostRecord is the name of the local record of what a group's copy here held beyond the cut of a promotion.
+func lostRecord(promotion uint64, g base.GroupID) string {
+	return fmt.Sprintf("lost/%d/%d", promotion, g)
+}
+
+// Rewind implements cluster.Replicas.
+func (r *replicas) Rewind(g base.GroupID, incarnation uint32, p *base.Promotion, source bool) error {
+	if have, err := r.store.Incarnation(g); err != nil || have >= incarnation {
+		return err
+	}
+	if r.set.Replica(g) != nil {
+		r.set.Remove(g)
+		if err := r.host.Remove(g, false); err != nil && r.host.Group(g) != nil {
+			return err
+		}
+	}
+	return r.set.Rewind(owner.Rewinding{Group: g, Incarnation: incarnation, Cut: p.Cut, Source: source}, func(l owner.Lost) error {
+		return saveJSON(r.store, lostRecord(p.ID, g), l)
+	})
 }

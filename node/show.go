@@ -78,6 +78,9 @@ var topics = []sqlfront.Topic{
 		columns(sqlfront.TopicText, "row_name", "table_name", "home_region"), columns(sqlfront.TopicFloat, "heat", "home_heat"), columns(sqlfront.TopicJSON, "heat_by_region"),
 		columns(sqlfront.TopicText, "last_region"), columns(sqlfront.TopicInt, "run"), columns(sqlfront.TopicFloat, "stays_s"),
 		columns(sqlfront.TopicInt, "correlated"), columns(sqlfront.TopicBool, "pinned"))},
+	{Name: "replicas", Comment: "nodes as servers of snapshot reads, as this node sees them, and which of them are on the skyline of staleness and latency", Columns: slices.Concat(
+		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region"), columns(sqlfront.TopicFloat, "staleness_ms", "latency_ms"), columns(sqlfront.TopicInt, "load"),
+		columns(sqlfront.TopicBool, "healthy", "skyline", "member", "collector"), columns(sqlfront.TopicTime, "consistency_point"))},
 	{Name: "locks", Comment: "locks of the groups that this node leads", Columns: slices.Concat(
 		columns(sqlfront.TopicText, "group_name", "span", "mode", "txn"), columns(sqlfront.TopicBool, "granted"))},
 	{Name: "transactions", Comment: "transactions in the groups that this node leads", Columns: slices.Concat(
@@ -85,8 +88,14 @@ var topics = []sqlfront.Topic{
 		columns(sqlfront.TopicInt, "locks", "waiting"), columns(sqlfront.TopicFloat, "idle_ms"))},
 }
 
+// EnableAsync implements sqlfront.Cluster.
+func (s show) EnableAsync(ctx context.Context) error { return s.n.cluster.EnableAsync(ctx) }
+
+// AwaitHeld implements sqlfront.Cluster.
+func (s show) AwaitHeld(ctx context.Context) error { return s.n.cluster.AwaitHeld(ctx) }
+
 // Topics implements sqlfront.Cluster.
-func (s show) Topics() []sqlfront.Topic { return slices.Clone(topics) }
+func (s show) Topics() []sqlfront.Topic { return slices.Concat(topics, promotionTopics) }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
@@ -178,6 +187,10 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 			}
 		}
 		return sqlfront.JobRows(jobs)
+	case "promotions":
+		return n.showPromotions(ctx)
+	case "losses":
+		return n.showLosses(ctx)
 	case "clock":
 		return clockRows(n.cluster.Status(ctx))
 	case "clock_history":
@@ -205,6 +218,17 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 			facts, _ := json.Marshal(by) // of strings and numbers
 			rows = append(rows, []any{n.rowName(h.Key), n.tableName(h.Key), t.RegionName(h.Home), total, h.Heat.Heat.Of(h.Home), string(facts), t.RegionName(h.Last), h.Run,
 				seconds(time.Duration(h.Stay)), h.With, h.Pinned})
+		}
+	case "replicas":
+		all, skyline := n.cluster.Servers()
+		p, t := n.cluster.Point(), n.cluster.Topology()
+		for _, x := range all {
+			var at any
+			if x.ID == n.ID() && p.Certified && p.Usable != 0 {
+				at = p.Usable.Time()
+			}
+			rows = append(rows, []any{x.ID, t.RegionName(x.Region), millis(x.Staleness), millis(x.Latency), x.Load, x.Healthy,
+				slices.Contains(skyline, x.ID), p.View.Has(x.ID), p.View.Collector == x.ID, at})
 		}
 	case "locks":
 		for _, r := range n.owners.Replicas() {

@@ -5,6 +5,7 @@ package obs
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Trace counts what one statement or transaction cost on the WAN. Hops are
@@ -15,7 +16,58 @@ type Trace struct {
 	hops  atomic.Int64
 	bytes atomic.Int64
 	msgs  atomic.Int64
+	reads [numReads]atomic.Int64
+	wait  atomic.Int64 // ns
 	moves atomic.Int64
+}
+
+// ReadKind is how a snapshot read was answered.
+type ReadKind uint8
+
+// The kinds of snapshot reads.
+const (
+	ReadLocal  ReadKind = iota // by this node's replicas, which were complete
+	ReadWaited                 // by this node's replicas, after a wait until they were complete
+	ReadOwner                  // by owners in this region
+	ReadFar                    // by owners in other regions
+	ReadServed                 // by another node's replicas
+	numReads
+)
+
+// AddRead counts a snapshot read of a span or more, and how long it waited for closed timestamps.
+func (t *Trace) AddRead(k ReadKind, waited time.Duration) {
+	if t != nil {
+		t.reads[k].Add(1)
+		t.wait.Add(int64(waited))
+	}
+}
+
+// Reads is the number of snapshot reads of a kind so far.
+func (t *Trace) Reads(k ReadKind) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.reads[k].Load()
+}
+
+// Waited is how long snapshot reads waited for closed timestamps so far.
+func (t *Trace) Waited() time.Duration {
+	if t == nil {
+		return 0
+	}
+	return time.Duration(t.wait.Load())
+}
+
+// addReads adds those of a branch.
+func (t *Trace) addReads(b *Trace) {
+	if b == nil {
+		return
+	}
+	for k := range t.reads {
+		if n := b.reads[k].Load(); n > 0 {
+			t.reads[k].Add(n)
+		}
+	}
 }
 
 // AddHops adds one-way WAN crossings that the statement waited for.
@@ -92,13 +144,16 @@ func (t *Trace) Join(branches []*Trace) {
 	if t == nil {
 		return
 	}
-	longest := 0
+	longest, waited := 0, time.Duration(0)
 	for _, b := range branches {
 		longest = max(longest, b.Hops())
+		waited = max(waited, b.Waited())
 		t.AddBytes(int(b.Messages()), int(b.Bytes()))
+		t.addReads(b)
 		t.AddMoves(int(b.Moves()))
 	}
 	t.AddHops(longest)
+	t.wait.Add(int64(waited))
 }
 
 // Reset sets all counts to zero.
@@ -107,6 +162,10 @@ func (t *Trace) Reset() {
 		t.hops.Store(0)
 		t.bytes.Store(0)
 		t.msgs.Store(0)
+		for k := range t.reads {
+			t.reads[k].Store(0)
+		}
+		t.wait.Store(0)
 		t.moves.Store(0)
 	}
 }

@@ -169,7 +169,11 @@ func (r *Replica) applyDecide(b *store.Batch, e group.Entry) (any, error) {
 	}
 	ts := base.Timestamp(d.Ts)
 	r.put(b, v.Writes, ts, e.Index)
-	b.SetTxn(r.id, id, committedRecord(ts))
+	rec := committedRecord(ts)
+	if r.mixed(v.Participants) {
+		rec = append(rec, boundRecord)
+	}
+	b.SetTxn(r.id, id, rec)
 	r.rep.fresh[id] = ts
 	if v.Slot == 0 {
 		// A slot may lie ahead, and what commits before it comes behind this entry. A new leader's timestamps
@@ -232,9 +236,10 @@ func (r *Replica) Applied(index uint64) {
 		}
 	}
 	r.pulses = r.pulses[:n]
-	if c > r.closed.Load() {
-		r.closed.Store(c)
+	if r.lead.term == 0 && c > r.closed.Load() {
+		r.heardClosed(base.Timestamp(c))
 	}
+	r.closeTo(c)
 	if r.waiting > 0 {
 		r.wake()
 	}

@@ -163,14 +163,16 @@ type evaluation struct {
 	writes   []*wire.Write // those to be logged: deletes of absent keys are dropped
 	handover []base.Span
 	since    base.Timestamp // commit above this (C2)
+	came     came
 	foreign  []*wire.Foreign
 	need     []*wire.GroupIndex // to be applied here before what was found counts
 	counted  bool               // the policy has been told
 	moves    uint32             // rows that it then set off
 	own      []seenKey          // for Config.Serves: the keys written
 
-	term   uint64
-	ts, hi base.Timestamp
+	term     uint64
+	ts, hi   base.Timestamp
+	proposed time.Time
 }
 
 func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
@@ -197,7 +199,10 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 			return err
 		}
 		if len(gaps) == 0 && len(soft) == 0 {
-			return e.runReads(ctx, x, term)
+			if err := e.runReads(ctx, x, term); err != nil {
+				return err
+			}
+			return e.came.settled(ctx, e.r)
 		}
 		if len(gaps) > 0 {
 			if _, err := e.r.lock(ctx, x, term, lock.Exclusive, gaps...); err != nil {
@@ -259,6 +264,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 			e.need = append(e.need, r.missing(p.writer)...)
 		}
 		e.since = max(e.since, p.since)
+		e.came.note(r, p.writer, p.since)
 		if r.cfg.Serves != nil {
 			e.own = append(e.own, seenKey{key: w.Key, place: p})
 		}
@@ -382,10 +388,11 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 			r.mu.Unlock()
 			return nil, errNotBegun
 		}
-		if r.cfg.QuorumDelay != nil {
-			now = now.Add(r.cfg.QuorumDelay(r.id))
-		}
 		e.ts = max(now, l.floor.Next(), r.rep.lastTS.Next(), base.Timestamp(q.MinTs).Next(), e.since.Next())
+		// Ahead of now by the time that replication takes (A4), unless that were too late: it is only a matter of speed.
+		if ahead := now.Add(r.ahead()); ahead > e.ts && (q.MaxTs == 0 || ahead < base.Timestamp(q.MaxTs)) {
+			e.ts = ahead
+		}
 	} else {
 		// Only read here: the locks make the reads true at any time above what was read (B7).
 		e.ts = base.Timestamp(q.MinTs).Next()
@@ -406,6 +413,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		return nil, base.Errorf(base.CodeTooLate, "group %v: transaction %v must commit below %s, the clock is at %s", r.id, x.id, e.hi, e.ts)
 	}
 	x.ts, x.hi, x.handover = e.ts, e.hi, e.handover
+	e.proposed = time.Now()
 	x.keys = make([]base.Key, len(e.writes))
 	for i, w := range e.writes {
 		x.keys[i] = w.Key
@@ -420,7 +428,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		}
 		cmd = r.command(0)
 		cmd.Prepare = &wire.Vote{Txn: x.id[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Participants: q.Participants,
-			Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion}
+			Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion, Depends: q.MinTs}
 	} else {
 		x.phase = committing
 		l.floor = e.ts
@@ -568,11 +576,15 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		return base.Errorf(base.CodeAborted, "transaction %v was refused in group %v: it took too long and was resolved by others, or is older than %s", x.id, r.id, RecordAge)
 	case e.q.Prepare:
 		r.mu.Lock()
+		r.delay.took(time.Since(e.proposed))
 		if x.phase == preparing {
 			x.phase, x.since = prepared, time.Now()
 		}
 		r.leave(x)
 		r.mu.Unlock()
+		if err := r.voteHeld(ctx, e.q.Participants, p.index, base.Timestamp(e.q.MinTs)); err != nil {
+			return err
+		}
 		if e.q.Slot != 0 {
 			r.tellVote(e.q)
 			r.decideByVotes(x.id)
@@ -585,7 +597,12 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		r.served(WriteService, e.term, e.ts, e.own)
 		defer e.untaken(x, resp)
 		r.mu.Lock()
+		r.delay.took(time.Since(e.proposed))
+		// It lies before the applied index: it need not hold back what is closed as of that index.
 		x.index = p.index
+		if r.waiting > 0 {
+			r.wake()
+		}
 		r.mu.Unlock()
 		if err := r.commitWait(ctx, e.ts); err != nil {
 			go r.settleLate(x, e.ts)
@@ -604,6 +621,9 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 	resp.Moves = e.moves
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(max(r.group.Hops(), r.clock.Hops()))
+	if e.q.Prepare && r.mixed(e.q.Participants) {
+		resp.Hops += 2 // to another region, and its word back
+	}
 	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {
 		for _, w := range e.writes {
 			resp.Bytes += uint32(w.SizeVT() + 3)

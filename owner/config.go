@@ -42,6 +42,19 @@ type Consensus interface {
 	FarCopies() int
 }
 
+// Held knows what other regions hold of the groups that replicate to them asynchronously; package cluster does from pulses.
+type Held interface {
+	// Async reports whether the groups of a shard are such.
+	Async(s base.ShardID) bool
+	// Confirmed reports whether this process knows that nobody has taken over from it while it was away.
+	Confirmed() bool
+	// Away reports whether this node is in another region than the voters of an asynchronous group.
+	Away(g base.GroupID) bool
+	// HeldOf: another region has the log of the group up to index, and other regions have all that commits at or
+	// below cut in any asynchronous group of its region. Neither ever shrinks while a region is not lost.
+	HeldOf(g base.GroupID) (index uint64, cut base.Timestamp)
+}
+
 // Transport is what a Set needs of the WAN; package wan's transports satisfy it.
 type Transport interface {
 	Handle(kind wire.Kind, h wan.Handler)
@@ -68,10 +81,18 @@ type Config struct {
 	// Gone reports that a gateway that gave a sign of life at since is known to have died: nothing was
 	// heard of its node for a while, or that was started again. Nil is never.
 	Gone func(gateway base.NodeID, since time.Time) bool
-	// QuorumDelay is added to a commit timestamp (PROTOCOLS A4). Nil is 0.
+	// QuorumDelay is added to a commit timestamp (PROTOCOLS A4). Nil: what the group's commits are seen to take.
 	QuorumDelay func(base.GroupID) time.Duration
+	// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas, as measured; 0 if
+	// unknown. It bounds what commits are assigned ahead. Nil: no bound.
+	QuorumRTT func(base.GroupID) time.Duration
+	// Every is the time between the words of a group's leader that reach this node at present. Nil is 100 ms.
+	Every func(base.GroupID) time.Duration
 	// Settled are the groups whose word is needed before outcomes are forgotten: all of the cluster. Nil: never forget.
 	Groups func() []base.GroupID
+
+	// Held knows what other regions hold of asynchronous groups; nil: there are none.
+	Held Held
 
 	// Homes is the policy of row homes; nil: rows move only by explicit statements.
 	Homes Homes
@@ -106,6 +127,7 @@ type Config struct {
 
 // Defaults of bounds that are not worth a knob.
 const (
+	defaultEvery   = 100 * time.Millisecond
 	defaultAhead   = 500 * time.Millisecond
 	maxAhead       = 5 * time.Second // most that EnsureClosed promises ahead of now
 	maxForeign     = 4096            // foreign parts in one answer
@@ -138,6 +160,9 @@ func (c *Config) fill() {
 	}
 	if c.Gone == nil {
 		c.Gone = func(base.NodeID, time.Time) bool { return false }
+	}
+	if c.Every == nil {
+		c.Every = func(base.GroupID) time.Duration { return defaultEvery }
 	}
 	if c.Ahead == nil {
 		c.Ahead = func() time.Duration { return defaultAhead }

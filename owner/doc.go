@@ -10,7 +10,9 @@
 //
 //	I1 A leader reads and closes timestamps only while clock.Latest() is below the end of a lease of its own that
 //	   was applied in its own term; a read at or above that end waits for the renewal. A new leader
-//	   serves when its clock's lower bound has passed the end of every other holder's lease in its log
+//	   serves when its clock's lower bound has passed the end of every other holder's lease in its log, or the lease's
+//	   length has passed since it learned of it; a leader stops by its monotonic clock as well, for modes without a bound
+//	   (PROTOCOLS E5)
 //	   (unless that holder revoked it: an entry with a lower end), has applied the join of all vectors in its log (C3), and
 //	   holds the write locks of all prepared transactions again.
 //
@@ -25,8 +27,8 @@
 //	   transactions that have not begun to commit do not matter to it. A gap being handed over counts as written.
 //	I4 What a view says about ownership is what counts, and it is taken after the last wait. Parts
 //	   that others own are answered as Foreign, with the log entry that made them so.
-//	I5 Commit wait: locks of a commit are released, and its client answered, when true time has passed its
-//	   timestamp everywhere; a snapshot read does not return a version before that either. A cluster of one node
+//	I5 Commit wait: locks of a commit are released, and its client answered, when its timestamp is settled (Clock.Settle:
+//	   in GClock mode, when true time has passed it everywhere); a snapshot read does not return a version before that either. A cluster of one node
 //	   skips it and lets its clock follow instead, except for the meta group, which commits ahead of now: a clock
 //	   that followed it would run away, each commit pushing the next one further. In no other case may the timestamps
 //	   assigned feed the clock.

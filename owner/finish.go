@@ -176,6 +176,9 @@ func (r *Replica) resolve(ctx context.Context, q *wire.ResolveRequest, resp *wir
 	}
 	resp.State, resp.Ts = out.state, uint64(out.ts)
 	if out.vote != nil {
+		if err := r.voteHeld(ctx, out.vote.Participants, r.applied.Load(), base.Timestamp(out.vote.Depends)); err != nil {
+			return err
+		}
 		resp.Hi, resp.Participants = out.vote.Hi, out.vote.Participants
 	}
 	return nil

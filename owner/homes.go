@@ -1,11 +1,13 @@
 package owner
 
 import (
+	"context"
 	"slices"
 	"sync"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -330,4 +332,23 @@ func (r *Replica) tryLock(x *txnState, term uint64, s base.Span) (bool, error) {
 	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, Policy: lock.NoWait})
 	r.settle(ev)
 	return out == lock.Granted, err
+}
+
+func (s *Set) handleTouched(_ context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+	var q wire.Touched
+	if err := q.UnmarshalVT(body); err != nil {
+		return nil, base.Errorf(base.CodeInvalid, "malformed accesses: %v", err)
+	}
+	for i := range q.Rows {
+		k := base.Key(q.Rows[i].Key)
+		if len(k) < base.ShardPrefixLen {
+			continue
+		}
+		if r := s.Replica(homeGroup(k, base.Label(q.Rows[i].Label))); r != nil {
+			if _, ok := r.Serving(); ok {
+				r.count(nil, &wire.ReadRequest{}, &wire.ReadResponse{Rows: q.Rows[i : i+1]}, base.RegionID(q.Region), lock.Shared)
+			}
+		}
+	}
+	return &wire.TouchedResponse{}, nil
 }

@@ -61,6 +61,9 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	join := r.rep.join
 	if l := &r.lead; l.attempt == attempt {
 		l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed)
+		if r.id == base.MetaGroup { // the oracle issues above all, below its lease
+			l.low = max(l.low, all)
+		}
 	}
 	r.mu.Unlock()
 	for _, l := range others {
@@ -414,19 +417,27 @@ func (r *Replica) promise(want base.Timestamp) base.Timestamp {
 	l := &r.lead
 	want = min(want, l.leaseEnd.Prev())
 	l.floor = max(l.floor, want)
+	applied := r.applied.Load()
 	for x := range r.pending {
-		if x.index == 0 || x.index > r.applied.Load() { // else it is visible, and only its commit wait goes on: who reads it does the same
+		if x.index == 0 || x.index > applied { // else it is visible, and only its commit wait goes on: who reads it does the same
 			want = min(want, x.ts.Prev())
 		}
 	}
 	l.told = max(l.told, want)
-	if uint64(want) > r.closed.Load() {
-		r.closed.Store(uint64(want))
-		if r.waiting > 0 {
-			r.wake()
-		}
-	}
+	r.closeTo(uint64(want))
 	return r.Closed()
+}
+
+// closeTo raises the closed timestamp; mu is held.
+func (r *Replica) closeTo(c uint64) {
+	if c <= r.closed.Load() {
+		return
+	}
+	r.closed.Store(c)
+	if r.waiting > 0 {
+		r.wake()
+	}
+	r.set.closedRose()
 }
 
 // Lead is this leader's word for the pulses; nil if it does not serve under a valid lease.
@@ -434,8 +445,13 @@ func (r *Replica) Lead() *wire.GroupLead {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ready(true, 0) {
+		r.leadNs.Store(0)
 		return nil
 	}
+	if r.cfg.QuorumRTT != nil {
+		r.delay.most = r.cfg.QuorumRTT(r.id)
+	}
+	r.leadNs.Store(int64(r.ahead()))
 	now := r.clock.Latest()
 	if r.id == base.MetaGroup && !r.cfg.Alone() {
 		now = now.Add(r.cfg.Ahead())
@@ -443,7 +459,7 @@ func (r *Replica) Lead() *wire.GroupLead {
 	closed := r.promise(now)
 	return &wire.GroupLead{
 		Group: uint32(r.id), Term: r.lead.term, Index: r.applied.Load(),
-		Closed: uint64(closed), LeaseEnd: uint64(r.lead.leaseEnd), Settled: uint64(r.settled()),
+		Closed: uint64(closed), LeaseEnd: uint64(r.lead.leaseEnd), Settled: uint64(r.settled()), Incarnation: r.incarnation,
 	}
 }
 
@@ -466,10 +482,8 @@ func (r *Replica) OnLead(l *wire.GroupLead) {
 		return
 	}
 	if l.Index <= r.applied.Load() {
-		r.closed.Store(uint64(c))
-		if r.waiting > 0 {
-			r.wake()
-		}
+		r.heardClosed(c)
+		r.closeTo(uint64(c))
 		return
 	}
 	if len(r.pulses) == maxPulses {
@@ -480,7 +494,14 @@ func (r *Replica) OnLead(l *wire.GroupLead) {
 
 // Closed is the timestamp at or below which this replica will see no further
 // commit of its group: reads at it can be served here.
-func (r *Replica) Closed() base.Timestamp { return base.Timestamp(r.closed.Load()) }
+func (r *Replica) Closed() base.Timestamp {
+	c := base.Timestamp(r.closed.Load())
+	if r.async() && r.cfg.Held.Away(r.id) {
+		_, cut := r.cfg.Held.HeldOf(r.id)
+		c = min(c, cut) // I14
+	}
+	return c
+}
 
 // EnsureClosed waits until Closed is at least ts. The leader promises it at
 // once, as far as its lease reaches; another replica waits for its leader's word.

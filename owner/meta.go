@@ -108,3 +108,18 @@ func (s *Set) ChangedWithin(span base.Span, from, upTo base.Timestamp) (bool, er
 	}
 	return false, it.Err()
 }
+
+// MetaNewest is the commit timestamp of the newest version of a key of the meta shard at this node, 0 if there is none,
+// and the timestamp up to which the node knows all of them.
+func (s *Set) MetaNewest(key base.Key) (newest, complete base.Timestamp) {
+	r := s.Replica(base.MetaGroup)
+	if r == nil {
+		return 0, 0
+	}
+	complete = r.Closed() // before looking: what is closed is visible
+	newest, err := s.newestIn(base.PointSpan(key))
+	if err != nil {
+		return 0, 0
+	}
+	return newest, complete
+}

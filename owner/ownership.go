@@ -147,6 +147,8 @@ type segmenter struct {
 	span    base.Span
 	reverse bool
 	emit    func(segment)
+	// by, if not nil, is told of each label that names an owner: who wrote it, and when.
+	by func(owner base.GroupID, w base.GroupIndex, ts base.Timestamp)
 
 	cur     segment // reverse: Start is the lowest key so far
 	started bool
@@ -204,7 +206,11 @@ func (s *segmenter) add(v *store.Version) error {
 			return err
 		}
 	}
-	s.switchTo(homeGroup(v.Key, v.Label), v.Writer, v.Key)
+	owner := homeGroup(v.Key, v.Label)
+	if s.by != nil {
+		s.by(owner, v.Writer, v.TS)
+	}
+	s.switchTo(owner, v.Writer, v.Key)
 	if s.reverse {
 		s.cur.span.Start = v.Key
 	}
@@ -221,6 +227,9 @@ func (s *segmenter) gap(key base.Key) error {
 		}
 		if ok {
 			owner, w = homeGroup(key, p.Label), p.Writer
+			if s.by != nil {
+				s.by(owner, w, p.TS)
+			}
 		}
 	}
 	s.switchTo(owner, w, key)

@@ -134,6 +134,9 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	if allPoints(q.Spans) {
 		r.count(nil, q, resp, base.RegionID(q.Region), lock.Shared)
 	}
+	if err := g.came.settled(ctx, r); err != nil {
+		return err
+	}
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
 	return r.readWait(ctx, base.Timestamp(resp.MaxTs))
@@ -199,6 +202,9 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return g
 	})
 	if err != nil {
+		return err
+	}
+	if err := g.came.settled(ctx, r); err != nil {
 		return err
 	}
 	if mode == lock.Exclusive || allPoints(q.Spans) {
@@ -286,8 +292,11 @@ type gather struct {
 	found []seenKey          // at most maxSeen
 	own   []seenKey          // for Config.Serves: every key of this group
 	need  []*wire.GroupIndex // to be applied here before any of it counts
+	came  came               // rows that other regions have handed over
 	kvs   []wire.KV          // room for rows
 	arena []byte             // room for keys and values
+	homes uint32             // with all: regions whose groups own the keys and gaps read, as of ts, by bit
+	asOf  bool               // with all: fill homes
 }
 
 func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse) *gather {
@@ -414,6 +423,13 @@ func (g *gather) point(key base.Key) error {
 		}
 		g.note(&v)
 		g.add(&v, key, !ok || v.Tombstone)
+		if g.asOf {
+			if ok {
+				g.home(homeGroup(key, v.Label))
+				return nil
+			}
+			return g.gapHome(key)
+		}
 		return nil
 	}
 	p, err := locate(g.rd, key)
@@ -428,6 +444,7 @@ func (g *gather) point(key base.Key) error {
 		g.need = append(g.need, g.r.missing(p.writer)...)
 	}
 	g.saw(key, &p)
+	g.came.note(g.r, p.writer, p.since)
 	v, ok := p.v, p.found
 	if ok && v.TS > g.ts {
 		if v, ok, err = g.rd.Get(key, g.ts); err != nil {
@@ -478,6 +495,15 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 	if g.all {
 		iterTS = g.ts
 	}
+	if g.asOf { // the scan meets all owners but that of a gap at its start
+		_, ok, err := g.rd.Get(span.Start, g.ts)
+		if err == nil && !ok {
+			err = g.gapHome(span.Start)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	it := g.rd.Iter(span, iterTS, store.IterOptions{Reverse: g.q.Reverse})
 	defer it.Close()
 	foreign := 0
@@ -492,6 +518,13 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 			g.need = append(g.need, g.r.missing(base.GroupIndex{Region: base.RegionID(w.Region), Index: w.Index})...)
 		}
 	}}
+	if g.r.async() {
+		seg.by = func(owner base.GroupID, w base.GroupIndex, ts base.Timestamp) {
+			if owner == g.r.id {
+				g.came.note(g.r, w, ts)
+			}
+		}
+	}
 	for it.Next() {
 		v := it.Version()
 		g.seen++
@@ -506,6 +539,9 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 			if mine {
 				g.saw(key, &place{owner: g.r.id, since: v.TS, found: true, v: v})
 			}
+		}
+		if g.asOf {
+			g.home(homeGroup(key, v.Label))
 		}
 		if mine {
 			ok := true
@@ -549,26 +585,73 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 	return nil, nil
 }
 
+// home notes a group that owns part of what is read.
+func (g *gather) home(id base.GroupID) { g.homes |= 1 << id.Region() }
+
+// gapHome notes who owned, as of the timestamp, the gap in which a key lies.
+func (g *gather) gapHome(key base.Key) error {
+	if key.Shard() == base.MetaShard {
+		return nil
+	}
+	p, ok, err := g.rd.Pred(key)
+	if err != nil {
+		return err
+	}
+	if ok && p.TS > g.ts {
+		at := p.Key.Clone()
+		if p, ok, err = g.rd.Get(at, g.ts); err != nil {
+			return err
+		}
+		if !ok { // it is younger: whoever owned the gap before is not worth a longer search
+			g.homes = ^uint32(0)
+			return nil
+		}
+	}
+	if ok {
+		g.home(homeGroup(key, p.Label))
+	} else {
+		g.home(key.DefaultOwner())
+	}
+	return nil
+}
+
 // ReadLocal reads whatever the owners are, from this replica at a timestamp at
-// or below the closed timestamps of all groups of the shard (Set.Closed).
+// or below the closed timestamps of all groups of the shard (Set.Closed), or at least of those that owned
+// the keys and gaps at that timestamp: nobody else could have written there (PROTOCOLS C8).
 func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.ReadResponse, error) {
 	if err := r.checkSpans(q.Spans); err != nil {
 		return nil, err
 	}
 	ts := base.Timestamp(q.ReadTs)
-	if c := r.set.Closed(r.shard); ts > c {
-		return nil, base.Errorf(base.CodeTooLate, "shard %d is complete up to %s at node %d, not %s", r.shard, c, r.cfg.Self, ts)
+	whole := ts <= r.set.Closed(r.shard)
+	var closed uint32
+	if !whole { // before the view: what is closed is visible in it
+		for i, sib := range r.set.siblings(r.shard) {
+			if sib != nil && sib.Closed() >= ts {
+				closed |= 1 << i
+			}
+		}
+		if closed == 0 {
+			return nil, r.incomplete(ts)
+		}
 	}
 	resp := &wire.ReadResponse{}
 	rd := r.store.NewPointReader()
 	defer rd.Close()
 	g := r.newGather(rd, q, ts, resp)
-	g.all = true
+	g.all, g.asOf = true, !whole
 	if err := g.run(); err != nil {
 		return nil, err
 	}
 	if r.set.Replica(r.id) != r || !r.set.Holds(r.shard) { // it may have been cleared meanwhile
 		return nil, base.Errorf(base.CodeTooLate, "shard %d has just left node %d", r.shard, r.cfg.Self)
 	}
+	if g.homes&^closed != 0 && !whole {
+		return nil, r.incomplete(ts)
+	}
 	return resp, r.readWait(ctx, base.Timestamp(resp.MaxTs))
+}
+
+func (r *Replica) incomplete(ts base.Timestamp) error {
+	return base.Errorf(base.CodeTooLate, "shard %d is complete up to %s at node %d, not %s", r.shard, r.set.Closed(r.shard), r.cfg.Self, ts)
 }

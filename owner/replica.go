@@ -17,13 +17,16 @@ import (
 // Replica is one group at one node: the state machine that its log drives and,
 // while the node leads the group under a lease, the owner of its rows.
 type Replica struct {
-	id     base.GroupID
-	shard  base.ShardID
-	region base.RegionID
-	cfg    *Config
-	set    *Set
-	store  *store.Store
-	clock  *clock.Clock
+	isAsync     bool        // see async
+	incarnation uint32      // of the group, see store.Store.Incarnation
+	frozen      atomic.Bool // the words of leaders are not heard
+	id          base.GroupID
+	shard       base.ShardID
+	region      base.RegionID
+	cfg         *Config
+	set         *Set
+	store       *store.Store
+	clock       *clock.Clock
 
 	// vouched is, by the region of another group of the shard, up to which entry of its log all that the log names is
 	// applied here.
@@ -57,6 +60,10 @@ type Replica struct {
 	notices  map[base.TxnID]*notices
 	finished map[base.TxnID]base.Timestamp
 	waiting  int // requests in a bounded wait
+
+	delay  quorumDelay  // guarded by mu
+	leadNs atomic.Int64 // ahead() while it leads, as of the last pulse
+	lag    lag
 
 	pulses  []pulse // closed timestamps to count when their index is applied
 	changed chan struct{}
@@ -132,6 +139,11 @@ func newReplica(s *Set, g base.GroupID) (*Replica, error) {
 	r := &Replica{
 		id: g, shard: g.Shard(), region: g.Region(), cfg: &s.cfg, set: s, store: s.cfg.Store, clock: s.cfg.Clock,
 		attached: make(chan struct{}), closing: make(chan struct{}), changed: make(chan struct{}),
+	}
+	r.isAsync = s.cfg.Held != nil && s.cfg.Held.Async(r.shard)
+	var err error
+	if r.incarnation, err = s.cfg.Store.Incarnation(g); err != nil {
+		return nil, err
 	}
 	r.forget()
 	if err := r.load(); err != nil {
@@ -247,6 +259,9 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 
 func (r *Replica) ready(lease bool, ts base.Timestamp) bool {
 	l := &r.lead
+	if r.isAsync && !r.cfg.Held.Confirmed() {
+		return false // perhaps others have taken over while this node was away
+	}
 	if !l.serving || !lease {
 		return l.serving
 	}

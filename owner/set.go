@@ -32,6 +32,12 @@ type Set struct {
 
 	moves moveLog
 
+	rise struct { // see ClosedChanged
+		mu sync.Mutex
+		ch chan struct{}
+		on atomic.Bool // ch is there
+	}
+
 	stopc    chan struct{}
 	stop1    sync.Once
 	wg       sync.WaitGroup
@@ -60,6 +66,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindFinish, s.handleFinish)
 	t.Handle(wire.KindResolve, s.handleResolve)
 	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
+	t.Handle(wire.KindTouched, s.handleTouched)
 	t.Handle(wire.KindOracle, s.handleOracle)
 	t.Handle(wire.KindVote, s.handleVote)
 	return s
@@ -206,7 +213,7 @@ func (s *Set) Leads() []*wire.GroupLead {
 // OnLeads takes the words of another node's leaders, also of groups that have no replica here.
 func (s *Set) OnLeads(leads []*wire.GroupLead) {
 	for _, l := range leads {
-		if r := s.Replica(base.GroupID(l.Group)); r != nil {
+		if r := s.Replica(base.GroupID(l.Group)); r != nil && r.incarnation == l.Incarnation && !r.frozen.Load() {
 			r.OnLead(l)
 		}
 	}

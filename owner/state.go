@@ -115,11 +115,18 @@ func committedRecord(ts base.Timestamp) []byte {
 	return binary.BigEndian.AppendUint64(append(b, byte(wire.TxnState_COMMITTED)), uint64(ts))
 }
 
+// boundRecord follows the commit timestamp of a transaction that bound groups beyond those that are lost with this one.
+const boundRecord = 1
+
 var abortedRecord = []byte{byte(wire.TxnState_ABORTED)}
 
 func (r *Replica) parseRecord(id base.TxnID, b []byte) (st wire.TxnState, ts base.Timestamp, v *wire.Vote, err error) {
+	return parseRecord(r.id, id, b)
+}
+
+func parseRecord(g base.GroupID, id base.TxnID, b []byte) (st wire.TxnState, ts base.Timestamp, v *wire.Vote, err error) {
 	switch {
-	case len(b) == 9 && b[0] == byte(wire.TxnState_COMMITTED):
+	case (len(b) == 9 || len(b) == 10 && b[9] == boundRecord) && b[0] == byte(wire.TxnState_COMMITTED):
 		return wire.TxnState_COMMITTED, base.Timestamp(binary.BigEndian.Uint64(b[1:])), nil, nil
 	case len(b) == 1 && b[0] == byte(wire.TxnState_ABORTED):
 		return wire.TxnState_ABORTED, 0, nil, nil
@@ -129,7 +136,7 @@ func (r *Replica) parseRecord(id base.TxnID, b []byte) (st wire.TxnState, ts bas
 			return wire.TxnState_PREPARED, base.Timestamp(v.Lo), v, nil
 		}
 	}
-	return 0, 0, nil, base.Errorf(base.CodeCorrupt, "group %v: the record of transaction %v is damaged: restore this replica from the others (remove its store and let it join again)", r.id, id)
+	return 0, 0, nil, base.Errorf(base.CodeCorrupt, "group %v: the record of transaction %v is damaged: restore this replica from the others (remove its store and let it join again)", g, id)
 }
 
 // load fills the replicated state from the store.

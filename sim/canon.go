@@ -10,8 +10,8 @@ import (
 // canonical is the history in which deletes that found nothing are reads. Such a delete leaves no version
 // behind, so nobody who reads above its timestamp waits until that has passed, and none need see it: it says
 // no more than that the key was absent when it committed. The client cannot know which they were; the timestamps tell. (They
-// are not known of every version: of one by a transaction of unknown outcome that was only seen after a move, none is. Who has
-// seen the key there did not find nothing.)
+// are not known of every version: of one by a transaction of unknown outcome that was only seen after a move, none is. A delete
+// that may have found such a version is left alone.)
 func (o *Outcome) canonical() *history.History {
 	type write struct {
 		ts      uint64
@@ -21,6 +21,7 @@ func (o *Outcome) canonical() *history.History {
 	h := *o.History
 	h.Txns = slices.Clone(h.Txns)
 	keys := map[string][]write{}
+	undated := map[string]int64{} // since when a key may have had a version whose timestamp is not known
 	for i := range h.Txns {
 		t := &h.Txns[i]
 		if t.Outcome == history.Aborted {
@@ -43,6 +44,8 @@ func (o *Outcome) canonical() *history.History {
 		for k, w := range last {
 			if w.ts != 0 {
 				keys[k] = append(keys[k], w)
+			} else if since, ok := undated[k]; w.value != "" && (!ok || t.Invoke < since) {
+				undated[k] = t.Invoke
 			}
 		}
 	}
@@ -52,6 +55,9 @@ func (o *Outcome) canonical() *history.History {
 		for _, w := range ws {
 			if w.value == "" && before == "" && w.op >= 0 {
 				t := &h.Txns[w.txn]
+				if since, ok := undated[k]; ok && since <= t.Return {
+					continue // whatever came before
+				}
 				t.Ops = slices.Clone(t.Ops)
 				t.Ops[w.op] = history.Op{Kind: history.OpRead, Key: k}
 			}

@@ -41,3 +41,24 @@ func TestDeletesOfWhatWasSeenAfterAMove(t *testing.T) {
 		t.Errorf("the delete found something: %v", ops)
 	}
 }
+
+// The same where nobody saw it before it was deleted. (Seed 8029.)
+func TestDeletesOfWhatMayHaveBeenThere(t *testing.T) {
+	now := int64(0)
+	rec := history.NewRecorder(func() int64 { now++; return now })
+	early := rec.Begin(1, "r1")
+	early.Delete("x")
+	early.Commit(5)
+	a := rec.Begin(2, "r1")
+	a.Write("x", "1.1")
+	a.Write("y", "1.2")
+	a.Unknown(0)
+	b := rec.Begin(3, "r1")
+	b.Delete("x")
+	b.Commit(20)
+	o := &Outcome{History: rec.History(), bench: &bench{versions: map[[2]string]base.Timestamp{}}}
+	txns := o.canonical().Txns
+	if txns[0].Ops[0].Kind != history.OpRead || txns[2].Ops[0].Kind != history.OpDelete {
+		t.Errorf("the first delete found nothing, the second may have found something: %v, %v", txns[0].Ops, txns[2].Ops)
+	}
+}

@@ -67,6 +67,7 @@ func (l *rtLab) runSQL() {
 			db, c := l.sqlConn(r, "")
 			l.exec(c, "CREATE DATABASE d")
 			l.exec(c, "CREATE TABLE d.t (id INT PRIMARY KEY, v INT, w VARCHAR(20), KEY (w))")
+			l.exec(c, "CREATE TABLE d.a (id INT PRIMARY KEY, v INT, w VARCHAR(20), KEY (w)) REPLICATION ASYNC")
 			l.exec(c, "CREATE TABLE d.f (id INT PRIMARY KEY, v INT, CHECK (v < 1000000))")
 			c.Close()
 			db.Close()
@@ -76,6 +77,7 @@ func (l *rtLab) runSQL() {
 		for i := range 40 {
 			l.exec(c, "INSERT INTO t VALUES (?, 1, 'x')", 100*int(r)+i)
 			l.exec(c, "INSERT INTO f VALUES (?, 1)", 100*int(r)+i)
+			l.exec(c, "INSERT INTO a VALUES (?, 1, 'x')", 100*int(r)+i)
 		}
 		dbs, cs = append(dbs, db), append(cs, c)
 	}
@@ -84,11 +86,19 @@ func (l *rtLab) runSQL() {
 		c, own := cs[r-1], 100*int(r)
 		l.statement(budget{op: "UPDATE by primary key, own-region row", at: r, exact: true, maxRTTs: 1, formula: "quorum", want: l.quorum(r)},
 			c, fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", own))
+		async := func(op string) budget {
+			return budget{op: op + ", asynchronous table", at: r, exact: true, formula: "0"}
+		}
+		l.statement(async("UPDATE by primary key, own-region row"), c, fmt.Sprintf("UPDATE a SET v = v + 1 WHERE id = %d", own))
+		l.statement(async("UPDATE of an indexed column, own-region rows of several shards"), c, fmt.Sprintf("UPDATE a SET w = 'y' WHERE id IN (%d, %d, %d, %d)", own, own+1, own+2, own+3))
+		l.statement(async("INSERT behind an own-region row"), c, fmt.Sprintf("INSERT INTO a VALUES (%d, 1, 'z')", own+60))
 		for o := base.RegionID(1); o <= n; o++ {
 			if o == r {
 				continue
 			}
 			theirs := 100*int(o) + 10
+			l.statement(budget{op: "UPDATE by primary key, row of another region (forwarded), asynchronous table", at: r, other: o, exact: true, maxRTTs: 1, formula: "RTT", want: l.rtt(r, o)},
+				c, fmt.Sprintf("UPDATE a SET v = v + 1 WHERE id = %d", theirs))
 			want := l.rtt(r, o) + l.quorum(o)
 			away := func(op string) budget {
 				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 2, formula: "RTT + quorum there", want: want}

@@ -25,6 +25,8 @@ const (
 	// slack is what an operation may take on top of its round trips: local work takes no virtual
 	// time, so it is commit wait (twice the clock bound, which is 100 µs here).
 	slack = time.Millisecond
+	// heartbeat is the time between closed timestamps that are sent to nodes that wait for them.
+	heartbeat = 10 * time.Millisecond
 )
 
 // budget is one row of the table.
@@ -102,6 +104,14 @@ func (l *rtLab) check(b budget, err error) {
 }
 
 func (l *rtLab) rtt(a, b base.RegionID) time.Duration { return l.m.RoundTrip(int(a)-1, int(b)-1) }
+
+// farthest is the longest round trip between a region and another one.
+func (l *rtLab) farthest(r base.RegionID) (d time.Duration) {
+	for o := range l.m.Names {
+		d = max(d, l.m.RoundTrip(int(r)-1, o))
+	}
+	return d
+}
 func (l *rtLab) quorum(r base.RegionID) time.Duration { return l.m.Quorum(int(r) - 1) }
 
 // commitNow is the body of a transaction that writes and commits.
@@ -187,6 +197,31 @@ func (l *rtLab) run() {
 				kv.Options{}, nil, getAll(kv.LockExclusive, theirs...))
 			l.measure(budget{op: "snapshot read, rows of another region", at: r, other: o, maxRTTs: 1, formula: "at most RTT", want: trip},
 				kv.Options{ReadOnly: true}, nil, getAll(kv.LockNone, theirs...))
+			// While others read like that too, closed timestamps come every 10 ms.
+			warm := func(ctx context.Context, _ kv.Txn) error {
+				for range 2 {
+					t := l.db(r).Begin(kv.Options{ReadOnly: true})
+					if _, err := t.Get(ctx, theirs, kv.LockNone); err != nil {
+						return err
+					}
+					t.Rollback(ctx)
+					time.Sleep(trip + 50*time.Millisecond)
+				}
+				return nil
+			}
+			half := func(op string, trip time.Duration) budget {
+				return budget{op: op, at: r, other: o, maxRTTs: 0.5, formula: "half an RTT + heartbeat", want: trip/2 + heartbeat}
+			}
+			l.measure(half("strong read from the local replica, rows of another region", trip), kv.Options{ReadOnly: true}, warm, getAll(kv.LockNone, theirs...))
+			l.measure(half("strong read from the local replica, rows of this and another region", trip), kv.Options{ReadOnly: true}, warm, getAll(kv.LockNone, own[0], theirs[0]))
+			l.measure(half("strong scan from the local replica, rows of all regions", l.farthest(r)), kv.Options{ReadOnly: true}, warm, func(ctx context.Context, t kv.Txn) error {
+				var spans []base.Span
+				for h := base.RegionID(1); int(h) <= n; h++ {
+					spans = append(spans, base.Span{Start: l.key(1, h, 0), End: l.key(1, h, 9)}, base.Span{Start: l.key(2, h, 0), End: l.key(2, h, 9)})
+				}
+				_, err := t.Scan(ctx, kv.ScanRequest{Spans: spans})
+				return err
+			})
 			l.measure(budget{op: "snapshot read, 3 s in the past, rows of another region", at: r, other: o, exact: true, formula: "0"},
 				kv.Options{ReadOnly: true, ReadTS: base.FromTime(time.Now().Add(-3 * time.Second))}, nil, getAll(kv.LockNone, theirs...))
 			l.measure(budget{op: "blind write of a row of another region", at: r, other: o, exact: true, maxRTTs: 2, formula: "RTT + quorum there", want: trip + oq},

@@ -120,7 +120,7 @@ func (w *world) divergence() string {
 			t = *l.node.Cluster().Topology()
 		}
 	}
-	for s := range t.Shards + 1 {
+	for s := range t.AllShards() + 1 {
 		first, of := []version(nil), base.NodeID(0)
 		for _, id := range t.ShardReplicas(base.ShardID(s)) {
 			l := w.hosts[id-1].up()

@@ -35,6 +35,9 @@ func (s slowed) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []by
 		if kind == wire.KindPulse && (s.brk.EarlyPulses > 0 || s.brk.ClockBeyond > 0) {
 			body = s.brk.pulse(body)
 		}
+		if kind == wire.KindClosed && s.brk.EarlyPulses > 0 {
+			body = s.brk.word(body)
+		}
 		h(from, body)
 	})
 }
@@ -53,6 +56,25 @@ func (b *Break) pulse(body []byte) []byte {
 		p.Now = 0
 	}
 	out, err := p.MarshalVT()
+	if err != nil {
+		return body
+	}
+	return out
+}
+
+// word breaks the promises in closed timestamps sent between pulses.
+func (b *Break) word(body []byte) []byte {
+	var m wire.Closed
+	if m.UnmarshalVT(body) != nil || len(m.Leads) == 0 {
+		return body
+	}
+	m.Closed += uint64(b.EarlyPulses)
+	for _, l := range m.Leads {
+		if l.Closed > 0 {
+			l.Closed += uint64(b.EarlyPulses)
+		}
+	}
+	out, err := m.MarshalVT()
 	if err != nil {
 		return body
 	}

@@ -193,6 +193,7 @@ type garbageDesc struct {
 	All    []base.IndexID `json:"all,omitempty"`   // the indexes of the table, as in keys
 	Shards int            `json:"shards"`
 	Global bool           `json:"global,omitempty"`
+	Async  bool           `json:"async,omitempty"`
 	Since  time.Time      `json:"since"`
 	// Node is set while a rewrite is filling the table; it is garbage only if that fails.
 	Node base.NodeID `json:"node,omitempty"`
@@ -205,7 +206,7 @@ func garbageKey(id base.TableID, ix uint64) base.Key {
 
 func garbageOf(t *table) *garbageDesc {
 	g := &garbageDesc{
-		V: descVersion, Table: t.desc.ID, All: []base.IndexID{0}, Shards: t.desc.Shards,
+		V: t.desc.format(), Table: t.desc.ID, All: []base.IndexID{0}, Shards: t.desc.Shards, Async: t.desc.Locality.Async,
 		Global: t.desc.Locality.Kind == global, Since: time.Now().UTC(),
 	}
 	for _, x := range t.indexes {
@@ -228,7 +229,7 @@ func (m *mutation) discardIndex(d *tableDesc, x *indexDesc) {
 	}
 	k := x.key()
 	m.put(garbageKey(d.ID, uint64(k)), marshal(&garbageDesc{
-		V: descVersion, Table: d.ID, Index: &k, Shards: d.Shards, Global: d.Locality.Kind == global, Since: time.Now().UTC(),
+		V: d.format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async, Global: d.Locality.Kind == global, Since: time.Now().UTC(),
 	}))
 	m.txn.after = append(m.txn.after, m.g.gc.kick)
 }

@@ -99,7 +99,7 @@ func (c *collector) remove(ctx context.Context, key base.Key, d *garbageDesc) er
 	if !d.Global {
 		shards = shards[:0]
 		for i := range d.Shards {
-			shards = append(shards, base.ShardID(i+1))
+			shards = append(shards, base.ShardID(firstShard(d.Shards, d.Async)+i+1))
 		}
 	}
 	for _, ix := range indexes {

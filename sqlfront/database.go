@@ -45,6 +45,12 @@ func (d *sqlDatabase) look(ctx *sql.Context) (*database, error) {
 
 // GetTableInsensitive implements sql.Database.
 func (d *sqlDatabase) GetTableInsensitive(ctx *sql.Context, name string) (sql.Table, bool, error) {
+	s := sessionOf(ctx)
+	if s != nil {
+		if t := s.txn(); t != nil && t.asOf != 0 && !t.over {
+			return d.GetTableInsensitiveAsOf(ctx, name, int64(t.asOf))
+		}
+	}
 	db, err := d.look(ctx)
 	if err != nil {
 		return nil, false, err
@@ -52,7 +58,7 @@ func (d *sqlDatabase) GetTableInsensitive(ctx *sql.Context, name string) (sql.Ta
 	lower := strings.ToLower(name)
 	t := db.tables[lower]
 	if t == nil && db.objects[ixView][lower] == nil && lower != "dual" {
-		if s := sessionOf(ctx); s != nil {
+		if s != nil {
 			snap, err := s.refresh(ctx)
 			if err != nil {
 				return nil, false, err
@@ -65,7 +71,10 @@ func (d *sqlDatabase) GetTableInsensitive(ctx *sql.Context, name string) (sql.Ta
 		return h, h != nil, err
 	}
 	st := newSQLTable(d.g, t)
-	if s := sessionOf(ctx); s != nil && (s.truncate || s.call) {
+	if s != nil {
+		s.noteTable(t)
+	}
+	if s != nil && (s.truncate || s.call) {
 		return truncatable{st}, true, nil
 	}
 	return st, true, nil
@@ -137,7 +146,14 @@ func (d *sqlDatabase) SetCollation(ctx *sql.Context, coll sql.CollationID) error
 	if _, err := m.lock(ctx, key); err != nil {
 		return err
 	}
-	desc := &dbDesc{V: descVersion, Name: d.name, Collation: coll}
+	desc := *m.snap().db(d.name).desc
+	desc.Collation = coll
+	return d.describe(m, &desc)
+}
+
+// describe changes the descriptor of the database, whose row is locked.
+func (d *sqlDatabase) describe(m *mutation, desc *dbDesc) error {
+	key := catalogKey(ixDatabase, d.name)
 	m.put(key, marshal(desc))
 	m.txn.snap = m.snap().with(d.name, func(db *database) { db.desc = desc })
 	return nil
@@ -168,10 +184,19 @@ func (d *sqlDatabase) CreateTable(ctx *sql.Context, name string, sch sql.Primary
 		if desc.Comment == "" {
 			desc.Comment = s.create.comment
 		}
-		if desc.Locality = s.create.locality; desc.Locality.Kind == byTable {
+		desc.Locality = s.create.locality
+		if s.create.replication == "" && desc.Locality.Kind != global {
+			desc.Locality.Async = m.snap().db(d.name).desc.Async
+		}
+		if desc.Locality.Kind == byTable {
 			region = desc.Locality.Region
 		}
 		s.create = tableOptions{}
+	}
+	if desc.Locality.Async && d.g.db.Topology().Async == 0 {
+		if err := d.g.enableAsync(ctx); err != nil {
+			return err
+		}
 	}
 	if desc.ID, err = m.newTableID(ctx, region); err != nil {
 		return err

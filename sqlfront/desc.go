@@ -15,19 +15,27 @@ import (
 // descVersion is the format of all descriptors. History:
 //
 //	1: first
-const descVersion = 1
+//	2: asynchronous tables, whose descriptors only have it
+const (
+	descVersion  = 1
+	asyncVersion = 2
+)
 
 // dbDesc describes a database.
 type dbDesc struct {
 	V         int             `json:"v"`
 	Name      string          `json:"name"`
 	Collation sql.CollationID `json:"collation"`
+	// Async is what tables are that do not say so themselves.
+	Async bool `json:"async,omitempty"`
 }
 
 // locality is where the rows of a table live.
 type locality struct {
 	Kind   localityKind  `json:"kind"`
 	Region base.RegionID `json:"region,omitempty"` // byTable: the home of every row
+	// Async tables are in shards of their own, whose groups replicate to other regions asynchronously.
+	Async bool `json:"async,omitempty"`
 }
 
 type localityKind string
@@ -212,6 +220,25 @@ func (t *tableDesc) autoIncCol() int {
 	return slices.IndexFunc(t.Cols, func(c columnDesc) bool { return c.AutoInc })
 }
 
+// format is the oldest one that can tell what the descriptor says.
+func (t *tableDesc) format() int {
+	if t.Locality.Async {
+		return asyncVersion
+	}
+	return descVersion
+}
+
+// firstShard is the shard before those of the table.
+func (t *tableDesc) firstShard() int { return firstShard(t.Shards, t.Locality.Async) }
+
+// firstShard is the shard before those of a table: the shards of asynchronous tables lie behind as many others.
+func firstShard(shards int, async bool) int {
+	if async {
+		return shards
+	}
+	return 0
+}
+
 // home is what new rows pass to kv: 0 lets the gateway's region own them.
 func (t *tableDesc) home() base.RegionID {
 	if t.Locality.Kind == byTable {
@@ -247,8 +274,8 @@ func unmarshal[T any](b []byte, version func(*T) int) (*T, error) {
 	if err := json.Unmarshal(b, v); err != nil {
 		return nil, base.Errorf(base.CodeCorrupt, "catalog row: %v", err)
 	}
-	if n := version(v); n > descVersion {
-		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: upgrade this node", n, descVersion)
+	if n := version(v); n > asyncVersion {
+		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: upgrade this node", n, asyncVersion)
 	}
 	return v, nil
 }

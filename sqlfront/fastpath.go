@@ -123,6 +123,10 @@ func (f *fastCall) plan(ctx *sql.Context) *fastPlan {
 	if t == nil {
 		return nil
 	}
+	if x := f.s.txn(); f.s.nextAsOf != 0 || x != nil && x.asOf != 0 {
+		return nil // the engine knows the tables of the past
+	}
+	f.s.noteTable(t)
 	return f.shape.bind(snap, t)
 }
 

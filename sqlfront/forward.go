@@ -255,6 +255,7 @@ func (g *gateway) send(ctx *sql.Context, s *Session, ex execution, q *wire.Forwa
 	s.committed += int(resp.Committed)
 	if resp.Committed > 0 {
 		s.commitTS = base.Timestamp(resp.Ts)
+		s.wroteAt = max(s.wroteAt, s.commitTS)
 	}
 	if resp.Aborted {
 		s.aborted, s.age = true, base.Timestamp(resp.Age)

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/obs"
 )
 
 var explainPrefix = regexp.MustCompile(`(?is)^\s*(?:explain|describe|desc)\s+(?:analyze\s+|plan\s+|extended\s+|format\s*=\s*\S+\s+)*`)
@@ -36,6 +39,15 @@ func (g *gateway) explained(ctx *sql.Context, s *Session) string {
 			case ex.several:
 				return "cross-region"
 			case ex.elsewhere(g.db.Region()):
+				if s.staleness > 0 && !s.explicit(ctx) {
+					return "read at the consistency point of region " + topo.RegionName(g.db.Region())
+				}
+				if g.reads != nil && len(ex.first) > 0 {
+					if local, wait, rtt := g.reads.Plan(ex.first); local {
+						return fmt.Sprintf("read from the local replica when it is complete, in about %.1f ms, instead of %.1f ms in region %s",
+							millis(wait), millis(rtt), topo.RegionName(ex.region)) + g.advised(ctx, s, r, ex)
+					}
+				}
 				return "read in region " + topo.RegionName(ex.region) + g.advised(ctx, s, r, ex)
 			}
 		}
@@ -111,6 +123,7 @@ func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, r
 	}
 	s.explained = n
 	hops, bytes, moves := s.trace.Hops(), s.trace.Bytes(), s.trace.Moves()
+	before := readsOf(s.trace)
 	it, err := b.base.ExecBuilder.Build(ctx, n, row)
 	if err != nil {
 		return nil, err
@@ -132,8 +145,52 @@ func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, r
 	case n.Format.Analyze:
 		rows = append(rows, sql.Row{fmt.Sprintf("WAN: %.1f round trips, %d bytes; %d rows set off to another home",
 			float64(s.trace.Hops()-hops)/2, s.trace.Bytes()-bytes, s.trace.Moves()-moves)})
+		if text := readsOf(s.trace).since(before); text != "" {
+			rows = append(rows, sql.Row{"Reads: " + text})
+		}
 	default:
 		rows = append(rows, sql.Row{"Execution: " + where})
 	}
 	return sql.RowsToRowIter(rows...), nil
 }
+
+// reads is how the snapshot reads of a session were answered so far.
+type reads struct {
+	n    [len(readWords)]int64
+	wait time.Duration
+}
+
+var readWords = [...]struct {
+	kind obs.ReadKind
+	text string
+}{
+	{obs.ReadLocal, "from local replicas"},
+	{obs.ReadWaited, "from local replicas once they were complete"},
+	{obs.ReadServed, "from replicas of other nodes"},
+	{obs.ReadOwner, "from owners in this region"},
+	{obs.ReadFar, "from owners in other regions"},
+}
+
+func readsOf(t *obs.Trace) (r reads) {
+	for i, w := range readWords {
+		r.n[i] = t.Reads(w.kind)
+	}
+	r.wait = t.Waited()
+	return r
+}
+
+// since says what has been read since; "" if nothing.
+func (r reads) since(before reads) string {
+	var out []string
+	for i, w := range readWords {
+		if n := r.n[i] - before.n[i]; n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", n, w.text))
+		}
+	}
+	if d := r.wait - before.wait; d > 0 {
+		out = append(out, fmt.Sprintf("waited %.1f ms", millis(d)))
+	}
+	return strings.Join(out, ", ")
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -37,6 +37,7 @@ type gateway struct {
 	onStmt   func(kind string, d time.Duration, hops int, err error)
 	onTxn    func(TxnCost)
 	fwd      Forwarder
+	reads    Reads
 	routes   routes
 
 	fast    fastCache
@@ -58,7 +59,7 @@ type gateway struct {
 func newGateway(cfg Config) *gateway {
 	g := &gateway{
 		db: cfg.DB, log: cfg.Logger, cluster: cfg.Cluster, catalog: newCatalog(cfg.DB), counters: newCounters(cfg.DB),
-		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder,
+		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder, reads: cfg.Reads,
 		past: map[base.Timestamp]*snapshot{}, settings: cfg.Settings,
 	}
 	g.gc, g.jobs = newCollector(g), &jobs{g: g}

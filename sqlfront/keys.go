@@ -131,7 +131,7 @@ func (t *table) shardOf(enc []byte) base.ShardID {
 	if t.desc.Locality.Kind == global {
 		return base.MetaShard
 	}
-	return base.ShardID(1 + xxhash.Sum64(enc)%uint64(t.desc.Shards))
+	return base.ShardID(t.desc.firstShard() + 1 + int(xxhash.Sum64(enc)%uint64(t.desc.Shards)))
 }
 
 // shards are all shards that hold rows of the table.
@@ -141,7 +141,7 @@ func (t *table) shards() []base.ShardID {
 	}
 	out := make([]base.ShardID, t.desc.Shards)
 	for i := range out {
-		out[i] = base.ShardID(i + 1)
+		out[i] = base.ShardID(t.desc.firstShard() + i + 1)
 	}
 	return out
 }

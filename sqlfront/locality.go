@@ -79,9 +79,17 @@ func (g *gateway) showLocality(ctx *sql.Context, db, table string) ([]sql.Row, e
 	return []sql.Row{{t.Name(), g.localityText(t.t.desc.Locality)}}, nil
 }
 
-// setLocality changes where the rows of a table live: the rows are written again under a new table
-// id, because the id names who owns the gaps and GLOBAL tables are in another shard.
-func (g *gateway) setLocality(ctx *sql.Context, db, table string, l locality) (err error) {
+// setLocality changes where the rows of a table live.
+func (g *gateway) setLocality(ctx *sql.Context, db, table string, l locality) error {
+	return g.rewriteAs(ctx, db, table, "SET LOCALITY "+g.localityText(l), func(old locality) locality {
+		l.Async = old.Async
+		return l
+	})
+}
+
+// rewriteAs writes the rows of a table again under a new table id, because the id names who owns the
+// gaps, GLOBAL tables are in another shard, and asynchronous ones in other shards than synchronous ones.
+func (g *gateway) rewriteAs(ctx *sql.Context, db, table, kind string, as func(old locality) locality) (err error) {
 	t, err := g.lookup(ctx, db, table)
 	if err != nil {
 		return err
@@ -90,13 +98,17 @@ func (g *gateway) setLocality(ctx *sql.Context, db, table string, l locality) (e
 	if err != nil {
 		return err
 	}
+	l := as(d.Locality)
 	if d.Locality == l {
 		return nil
+	}
+	if err := l.check(); err != nil {
+		return err
 	}
 	t.t = m.snap().table(t.t.desc.DB, t.Name())
 	d.Locality = l
 	t.acc.lock, t.acc.keepHomes = kv.LockShared, true
-	w, err := t.rewrite(ctx, m, d, "SET LOCALITY "+g.localityText(l))
+	w, err := t.rewrite(ctx, m, d, kind)
 	if err != nil {
 		return err
 	}

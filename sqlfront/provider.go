@@ -254,6 +254,7 @@ func (m *mutation) putTable(d *tableDesc) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.V = d.format()
 	m.put(t.key, marshal(d))
 	m.txn.snap = m.snap().with(d.DB, func(db *database) { db.tables[strings.ToLower(d.Name)] = t })
 	return t, nil

@@ -240,6 +240,12 @@ func (r *rewriter) Close(ctx *sql.Context) (err error) {
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
+	if r.desc.Locality.Async && r.t.g.cluster != nil {
+		// Rows that were synchronous must not be lost as they become asynchronous.
+		if err := r.t.g.cluster.AwaitHeld(ctx); err != nil {
+			return clientError(err)
+		}
+	}
 	old := r.t.t
 	nt, err := r.m.putTable(r.desc)
 	if err != nil {

@@ -63,9 +63,14 @@ func (t *sqlTable) open(ctx *sql.Context) (*rowSource, error) {
 		src.kv = tx.at(t.acc.asOf)
 		return src, nil
 	}
+	s.noteTable(t.t)
 	k, err := tx.begun(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if at := k.ReadTimestamp(); tx.snapshot && at != 0 && t.t.ts > at && tx.snap == nil {
+		// Both rules of GaussDB-Global: a definition is in effect at the snapshot, or the table is not read at it.
+		return nil, tx.fail(base.Errorf(base.CodeSchemaChanged, "table %s was changed after the snapshot of the transaction", t.Name()))
 	}
 	if !t.acc.target {
 		if err := tx.flush(ctx, &t.t.desc.ID); err != nil {

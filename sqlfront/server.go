@@ -32,6 +32,8 @@ type Config struct {
 	Cluster Cluster
 	// Forwarder sends statements on rows of another region there; nil executes everything here.
 	Forwarder Forwarder
+	// Reads chooses snapshots for reads that may be old; nil: all read the present.
+	Reads Reads
 	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
 	MaxForwarded int
 	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
@@ -57,6 +59,13 @@ type Cluster interface {
 	// Advice is what the owner of a row would say now to a statement of this region: whether to move the row, and
 	// why or why not. It counts as no use of the row; an empty text says that nothing is known.
 	Advice(ctx context.Context, owner base.NodeID, key base.Key, home base.RegionID) (move bool, why string)
+	// EnableAsync makes shards for asynchronous tables, once, and waits until they can be used.
+	EnableAsync(ctx context.Context) error
+	// AwaitHeld waits until other regions hold all that asynchronous groups have committed until now.
+	AwaitHeld(ctx context.Context) error
+	// Promote lets the survivors of a region take over its asynchronous tables; the region seat, if any is named, is where
+	// their groups vote from then on. force goes on without survivors that do not answer; back returns them.
+	Promote(ctx context.Context, lost, seat string, force, back bool) error
 }
 
 // Server speaks the MySQL protocol for one gateway.

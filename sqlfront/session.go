@@ -56,6 +56,7 @@ type Session struct {
 	prepared  map[string]sqlparser.Statement
 
 	remoteState
+	staleState
 }
 
 // statementCost is what the last statement cost on the WAN.
@@ -116,6 +117,7 @@ func (s *Session) beginStatement() {
 	s.hold, s.inCall, s.fresh, s.stable = false, false, false, false
 	s.ahead, s.newKey, s.outer = nil, nil, nil
 	s.create, s.view = tableOptions{}, ""
+	s.newest = 0
 }
 
 // ValidateSession is called by the engine before it plans a statement.
@@ -199,7 +201,9 @@ func (s *Session) SetTransaction(tx sql.Transaction) {
 
 // StartTransaction implements sql.TransactionSession. The kv transaction begins with its first use.
 func (s *Session) StartTransaction(ctx *sql.Context, c sql.TransactionCharacteristic) (sql.Transaction, error) {
-	return &Txn{s: s, readOnly: c == sql.ReadOnly}, nil
+	t := &Txn{s: s, readOnly: c == sql.ReadOnly, asOf: s.nextAsOf}
+	s.nextAsOf = 0
+	return t, nil
 }
 
 // CommitTransaction implements sql.TransactionSession. After a failure the

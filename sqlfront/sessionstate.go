@@ -42,6 +42,9 @@ func (s *Session) region() base.RegionID {
 
 // SetSessionVariable implements sql.Session.
 func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error {
+	if done, err := s.setStale(ctx, name, v); done {
+		return err
+	}
 	s.state = nil
 	if err := s.BaseSession.SetSessionVariable(ctx, name, v); err != nil {
 		return err
@@ -108,7 +111,7 @@ func (s *Session) stateBytes() []byte {
 func (s *Session) changedVariables() (out []*wire.SessionVariable, ok bool) {
 	for name, v := range s.GetAllSessionVariables() {
 		sv, _, known := sql.SystemVariables.GetGlobal(name)
-		if !known || sv.IsReadOnly() || sv.IsGlobalOnly() || name == forwardVariable || fmt.Sprint(v) == fmt.Sprint(sv.GetDefault()) {
+		if !known || sv.IsReadOnly() || sv.IsGlobalOnly() || name == forwardVariable || name == stalenessVar || fmt.Sprint(v) == fmt.Sprint(sv.GetDefault()) {
 			continue
 		}
 		w := &wire.SessionVariable{Name: name}

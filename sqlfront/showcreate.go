@@ -20,16 +20,20 @@ import (
 //
 //	CREATE TABLE t (...) ENGINE=InnoDB ... /*!99999 LOCALITY GLOBAL */
 const (
-	localityForms = `LOCALITY\s+(?:GLOBAL|REGIONAL\s+BY\s+ROW|REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
-	localityMark  = "/*!99999 "
+	localityForms    = `LOCALITY\s+(?:GLOBAL|REGIONAL\s+BY\s+ROW|REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
+	replicationForms = `REPLICATION\s+(?:SYNC|ASYNC)`
+	placementForms   = `(?:` + localityForms + `(?:\s+` + replicationForms + `)?|` + replicationForms + `)`
+	localityMark     = "/*!99999 "
 	// localityOption carries the clause through the grammar, which lacks it, to the plan.
 	localityOption = "SECONDARY_ENGINE_ATTRIBUTE"
 )
 
 var (
 	reCreateTable  = regexp.MustCompile(`(?is)^\s*CREATE\s+TABLE\b`)
-	reMarkedClause = regexp.MustCompile(`(?is)/\*!99999\s+(` + localityForms + `)\s*\*/`)
-	rePlainClause  = regexp.MustCompile(`(?is)\b(` + localityForms + `)\s*;?\s*$`)
+	reMarkedClause = regexp.MustCompile(`(?is)/\*!99999\s+(` + placementForms + `)\s*\*/`)
+	rePlainClause  = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
+	rePlaced       = regexp.MustCompile(`(?is)^` + placementForms + `$`)
+	rePlacement    = regexp.MustCompile(`(?is)^(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?$`)
 )
 
 // rewriteCreate turns the locality clause of a CREATE TABLE into a table option.
@@ -59,20 +63,28 @@ func (b *builder) createTable(s *Session, n *plan.CreateTable) error {
 	if c, ok := n.TableOpts["comment"].(string); ok {
 		s.create.comment = c
 	}
-	if text, ok := n.TableOpts[strings.ToLower(localityOption)].(string); ok && len(text) > 9 && strings.EqualFold(text[:9], "LOCALITY ") {
-		l, bad := b.g.parseLocality(strings.TrimSpace(text[9:]))
-		if bad != "" {
-			return invalid(bad)
+	text, _ := n.TableOpts[strings.ToLower(localityOption)].(string)
+	if rePlaced.MatchString(text) {
+		m := rePlacement.FindStringSubmatch(text)
+		s.create.replication = strings.ToUpper(m[2])
+		if m[1] != "" {
+			l, bad := b.g.parseLocality(m[1])
+			if bad != "" {
+				return invalid(bad)
+			}
+			s.create.locality = l
 		}
-		s.create.locality = l
+		s.create.locality.Async = s.create.replication == "ASYNC"
 	}
-	return nil
+	return s.create.locality.check()
 }
 
 // tableOptions are those of the table that the statement creates.
 type tableOptions struct {
 	comment  string
 	locality locality
+	// replication is what the statement says of it: SYNC, ASYNC or nothing.
+	replication string
 }
 
 // showCreate completes SHOW CREATE TABLE by the locality, unless it is the
@@ -98,10 +110,18 @@ func (b *builder) showCreate(ctx *sql.Context, s *Session, n *plan.ShowCreateTab
 	}
 	s.explained = shown
 	it, err := b.base.ExecBuilder.Build(ctx, shown, row)
-	if err != nil || t.t.desc.Locality.Kind == byRow {
+	l := t.t.desc.Locality
+	var clause []string
+	if l.Kind != byRow {
+		clause = append(clause, "LOCALITY "+b.g.localityText(l))
+	}
+	if l.Async {
+		clause = append(clause, "REPLICATION ASYNC")
+	}
+	if err != nil || clause == nil {
 		return it, err
 	}
-	return &clauseIter{it, " " + localityMark + "LOCALITY " + b.g.localityText(t.t.desc.Locality) + " */"}, nil
+	return &clauseIter{it, " " + localityMark + strings.Join(clause, " ") + " */"}, nil
 }
 
 // textDefault makes the literal default of an ENUM or SET column a string.

@@ -21,7 +21,7 @@ import (
 //	SHOW GODWIT STATEMENT COST
 //	SHOW GODWIT topic            (a table of the database godwit)
 //	SET TRANSACTION ISOLATION LEVEL level     (of the next transaction only, as in MySQL)
-//	... FROM t AS OF SYSTEM TIME time
+//	... FROM t AS OF SYSTEM TIME time, AS OF TIMESTAMP time      (and what stale.go lists)
 
 const identRE = "(?:(`[^`]+`|[\\w$]+)\\s*\\.\\s*)?(`[^`]+`|[\\w$]+)"
 
@@ -34,7 +34,7 @@ var (
 	reShowLoc  = regexp.MustCompile("(?is)^SHOW\\s+LOCALITY\\s+FROM\\s+(?:TABLE\\s+)?" + identRE + "$")
 	reJobs     = regexp.MustCompile(`(?is)^SHOW\s+(?:GODWIT\s+)?JOBS$`)
 	reGodwit   = regexp.MustCompile(`(?is)^SHOW\s+GODWIT\s+([\w ]+?)$`)
-	reSysTime  = regexp.MustCompile(`(?i)\bAS\s+OF\s+SYSTEM\s+TIME\b`)
+	reSysTime  = regexp.MustCompile(`(?i)\bAS\s+OF\s+(?:SYSTEM\s+TIME|TIMESTAMP)\b`)
 )
 
 // own parses a statement that is not MySQL's; nil if it is none of them.
@@ -46,6 +46,12 @@ func (p *parser) own(query string) sqlparser.Statement {
 	q = strings.TrimRight(q, "; \t\r\n")
 	if m := reLocality.FindStringSubmatch(q); m != nil {
 		return p.locality(unquote(m[1]), unquote(m[2]), strings.TrimSpace(m[3]))
+	}
+	if stmt := p.replication(q); stmt != nil {
+		return stmt
+	}
+	if stmt := p.promotion(q); stmt != nil {
+		return stmt
 	}
 	if stmt := p.nextLevel(q); stmt != nil {
 		return stmt
@@ -78,8 +84,8 @@ func unquote(s string) string { return strings.Trim(s, "`'\"") }
 
 // rewriteText brings CockroachDB's AS OF SYSTEM TIME to the engine's AS OF.
 func rewriteText(q string) string {
-	q = rewriteCreate(unwrap(plainComments(q)))
-	if !containsFold(q, "SYSTEM") || !reSysTime.MatchString(q) { // a statement may have a megabyte
+	q = rewriteAsOf(rewriteCreate(unwrap(plainComments(q))))
+	if !containsFold(q, "SYSTEM") && !containsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) { // a statement may have a megabyte
 		return q
 	}
 	return reSysTime.ReplaceAllString(q, "AS OF")

@@ -16,6 +16,12 @@ import (
 // someCluster has a topic with a column of each kind.
 type someCluster struct{}
 
+func (someCluster) Promote(context.Context, string, string, bool, bool) error { return nil }
+
+func (someCluster) AwaitHeld(context.Context) error { return nil }
+
+func (someCluster) EnableAsync(context.Context) error { return nil }
+
 func (someCluster) Topics() []Topic {
 	return []Topic{{Name: "moves", Comment: "what moved", Columns: []TopicColumn{
 		{"at", TopicTime}, {"row_name", TopicText}, {"to_region", TopicText}, {"bytes", TopicInt}, {"heat", TopicFloat}, {"dry_run", TopicBool}, {"why_json", TopicJSON}}}}

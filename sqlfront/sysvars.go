@@ -2,6 +2,7 @@ package sqlfront
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -19,11 +20,17 @@ func initSystemVariables() {
 				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Type: t, Default: def, Dynamic: false,
 			}
 		}
+		both := func(name string) sql.SystemVariable {
+			return &sql.MysqlSystemVariable{
+				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Type: types.NewSystemStringType(name), Default: "", Dynamic: true,
+			}
+		}
 		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{
 			session("godwit_region", types.NewSystemStringType("godwit_region"), ""),
 			session("godwit_node", types.NewSystemIntType("godwit_node", 0, 1<<32, false), int64(0)),
 			&sql.MysqlSystemVariable{Name: forwardVariable, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Type: types.NewSystemBoolType(forwardVariable),
 				Default: int8(1), Dynamic: true},
+			both(stalenessVar), both(oldStalenessVar), both(tokenVar), both(nextAsOfVar), both(startAsOfVar),
 			session("last_statement_wan_rtts", types.NewSystemDoubleType("last_statement_wan_rtts", 0, 1e18), float64(0)),
 			session("last_statement_rows_moved", types.NewSystemIntType("last_statement_rows_moved", 0, 1<<62, false), int64(0)),
 			session("last_statement_wan_bytes", types.NewSystemIntType("last_statement_wan_bytes", 0, 1<<62, false), int64(0)),
@@ -45,6 +52,9 @@ func (s *Session) initVariables() {
 	_ = s.InitSessionVariable(ctx, "godwit_node", int64(s.g.db.Node()))
 	_ = s.setIsolation(ctx, isolationVar)
 	s.readForward(ctx)
+	if v, err := s.BaseSession.GetSessionVariable(ctx, stalenessVar); err == nil {
+		s.staleness, _ = parseStaleness(v) // the server's default
+	}
 }
 
 // noteCost keeps the cost of a statement for the session's variables.
@@ -64,6 +74,12 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 		case "rows_moved":
 			return s.lastCost.Moves, nil
 		}
+	}
+	switch strings.ToLower(name) {
+	case tokenVar:
+		return strconv.FormatUint(uint64(s.token()), 10), nil
+	case oldStalenessVar:
+		name = stalenessVar
 	}
 	if strings.EqualFold(name, oldIsolationVar) {
 		name = isolationVar

@@ -17,11 +17,12 @@ import (
 type Txn struct {
 	s         *Session
 	level     isolation
-	readOnly  bool   // START TRANSACTION READ ONLY
-	kv        kv.Txn // nil until used
-	snapshot  bool   // kv reads one snapshot and cannot write
-	over      bool   // committed, rolled back or lost
-	discarded bool   // an autocommit statement failed: end it
+	readOnly  bool           // START TRANSACTION READ ONLY
+	asOf      base.Timestamp // everything is read at that time; 0: not
+	kv        kv.Txn         // nil until used
+	snapshot  bool           // kv reads one snapshot and cannot write
+	over      bool           // committed, rolled back or lost
+	discarded bool           // an autocommit statement failed: end it
 	snap      *snapshot
 	pinned    map[string]struct{}
 	saves     []savepoint
@@ -69,7 +70,11 @@ func (t *Txn) begun(ctx *sql.Context) (kv.Txn, error) {
 		t.isolate()
 		explicit := t.s.explicit(ctx)
 		t.snapshot = t.readOnly || !explicit && t.s.built && !t.s.writes && t.s.astLock == kv.LockNone
-		t.kv = t.s.g.db.Begin(kv.Options{ReadOnly: t.snapshot, Age: t.s.age, Source: t.s.source, Trace: t.s.trace})
+		var at base.Timestamp
+		if t.snapshot {
+			at = t.s.snapshotFor(ctx)
+		}
+		t.kv = t.s.g.db.Begin(kv.Options{ReadOnly: t.snapshot, ReadTS: at, Age: t.s.age, Source: t.s.source, Trace: t.s.trace})
 		if t.s.age == 0 {
 			t.s.age = t.kv.ID().Start()
 		}
@@ -146,6 +151,11 @@ func (t *Txn) commit(ctx *sql.Context) error {
 	}
 	t.s.committed++
 	t.s.commitTS = ts
+	if t.snapshot {
+		t.s.readAt = max(t.s.readAt, ts)
+	} else {
+		t.s.wroteAt = max(t.s.wroteAt, ts)
+	}
 	if t.snap != nil {
 		t.s.snap = nil
 		// The next statement of this session must see its own change.

@@ -21,13 +21,19 @@ type Export struct {
 	Threshold base.Timestamp
 	// Applied is each group's applied index, by home region.
 	Applied Vector
-	seen    Vector
+	// Incarnations are those of the groups.
+	Incarnations Incarnations
+	seen         Vector
 }
 
 // ExportShard opens a copy as of now. It pins no memory, but versions
 // overwritten meanwhile stay on disk until Close.
 func (s *Store) ExportShard(id base.ShardID) (*Export, error) {
-	e := &Export{s: s, id: id, snap: s.db.NewSnapshot()}
+	inc, err := s.Incarnations(id) // before the copy: if it changes in between, the receiver refuses
+	if err != nil {
+		return nil, err
+	}
+	e := &Export{s: s, id: id, snap: s.db.NewSnapshot(), Incarnations: inc}
 	if err := e.load(); err != nil {
 		e.Close()
 		return nil, err

@@ -25,6 +25,8 @@ type Import struct {
 	s    *Store
 	sh   *shardState
 	done bool
+	// Incarnations are the sender's: Finish refuses what is not of the same ones.
+	Incarnations Incarnations
 	// Conflicts counts versions that both sides held with different contents, which means that
 	// replicas have diverged; the one with the later writer was kept.
 	Conflicts int
@@ -122,6 +124,13 @@ func (i *Import) Finish(adopt []base.GroupID, final func(b *Batch) error) error 
 	defer func() { <-i.sh.gc }()
 	i.sh.beginMerge()
 	defer i.sh.endMerge()
+	if own, err := i.s.Incarnations(i.sh.id); err != nil || own != i.Incarnations {
+		_ = i.clear()
+		if err == nil {
+			err = base.Errorf(base.CodeUnavailable, "shard %d: the snapshot is of other incarnations of its groups; retry later", i.sh.id)
+		}
+		return err
+	}
 
 	last := i.s.NewBatch()
 	defer last.Close()

@@ -20,7 +20,8 @@ import (
 // FormatVersion is the newest format of the store this program reads and the one it writes.
 //
 //	1 first format
-const FormatVersion = 1
+//	2 incarnations of groups; outcomes of transactions that bind groups of several regions say so
+const FormatVersion = 2
 
 const localFormat = "format"
 
@@ -172,6 +173,11 @@ func (s *Store) load() error {
 	}
 	if err := s.shards.load(); err != nil {
 		return err
+	}
+	if f < FormatVersion { // what an older program wrote is read as it is
+		if err := s.setLocal(localFormat, binary.AppendUvarint(nil, FormatVersion), true); err != nil {
+			return err
+		}
 	}
 	return s.resumeImports()
 }

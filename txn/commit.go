@@ -18,6 +18,8 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 	if err := t.usable(); err != nil {
 		return 0, err
 	}
+	t.db.busy.Add(1)
+	defer t.db.busy.Add(-1)
 	ts, err := t.commit(t.trace(ctx))
 	if err != nil {
 		t.db.stats.Failed.Add(1)
@@ -53,7 +55,7 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 	if _, err := t.open(ctx); err != nil {
 		return 0, err
 	}
-	margin := t.db.horizon.get(len(t.buf.byKey))
+	margin := t.db.horizon.get(len(t.buf.byKey)) + t.db.cfg.CommitLead()
 	for try := 0; ; try++ {
 		if try == maxReroutes {
 			return 0, base.Errorf(base.CodeUnavailable, "the owners of the written keys keep moving: retry")

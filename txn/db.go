@@ -27,6 +27,17 @@ type Config struct {
 	Logger *slog.Logger // nil discards
 	// Alone reports that the cluster has no other node: then commit wait is skipped. Nil is never.
 	Alone func() bool
+	// RTT is the smoothed round trip to a node, 0 if unknown. Nil: strong reads never wait for closed timestamps here.
+	RTT func(base.NodeID) time.Duration
+	// Want is told that reads wait for closed timestamps, or will soon. It must be cheap. Nil ignores it.
+	Want func()
+	// Replica is the node to ask for a snapshot of a shard that is not held here, whose Serve answers; 0: nobody, ask the
+	// owners. Nil: always.
+	Replica func(shard base.ShardID, ts base.Timestamp) base.NodeID
+	// Answered is told how long such a node took. Nil ignores it.
+	Answered func(n base.NodeID, took time.Duration, err error)
+	// CommitLead is how far ahead of now owners assign commit timestamps, at most. Nil is 0.
+	CommitLead func() time.Duration
 
 	LockTimeout      time.Duration // of one wait for a lock, where the transaction names none; default 10 s
 	RequestTimeout   time.Duration // longest time to reach an owner for one step of a statement; default 15 s
@@ -68,6 +79,15 @@ func (c *Config) fill() {
 	if c.Alone == nil {
 		c.Alone = func() bool { return false }
 	}
+	if c.Want == nil {
+		c.Want = func() {}
+	}
+	if c.Answered == nil {
+		c.Answered = func(base.NodeID, time.Duration, error) {}
+	}
+	if c.CommitLead == nil {
+		c.CommitLead = func() time.Duration { return 0 }
+	}
 	def(&c.LockTimeout, 10*time.Second)
 	def(&c.RequestTimeout, 15*time.Second)
 	def(&c.CommitTimeout, 30*time.Second)
@@ -86,6 +106,10 @@ type Stats struct {
 	SlotsMissed              atomic.Int64 // slots that were past when a vote was cast
 	Ambiguous                atomic.Int64 // commits whose outcome had to be asked for
 	Moved                    atomic.Int64 // rows moved by the mover
+	ReadsLocal, ReadsWaited  atomic.Int64 // snapshot reads served by replicas here: at once, after a wait for the closed timestamp
+	ReadsServed              atomic.Int64 // snapshot reads of shards that are not held here, by other nodes' replicas
+	ReadsAsked               atomic.Int64 // requests of snapshot reads to owners
+	WaitsLost                atomic.Int64 // waits for the closed timestamp that were given up
 	Forwarded                atomic.Int64 // keys and ranges found with another owner than guessed
 }
 
@@ -104,6 +128,9 @@ type DB struct {
 	liveMu sync.Mutex
 	live   map[*Txn]struct{} // those that hold locks
 	gate   gate
+
+	touches touches
+	busy    atomic.Int64 // reads and commits under way
 
 	hintMu sync.Mutex
 	hints  map[string]hint

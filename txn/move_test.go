@@ -245,6 +245,12 @@ func TestPolicyMoves(t *testing.T) {
 // taken, because the delete between them hides whose gap it lies in. Here a tombstone keeps its owner, and owners wait for
 // what made them so: the second insert of E finds the first.
 func TestFigure8(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		figure8(t, wait)
+	}
+}
+
+func figure8(t *testing.T, wait bool) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		k := func(name string) base.Key { return key(1, 1, 1, name) }
 		insert := func(region int, name string) error {
@@ -276,6 +282,9 @@ func TestFigure8(t *testing.T) {
 			t.Fatal("region 3 does not lag: this shows nothing")
 		}
 		take(3, "D")
+		if wait {
+			time.Sleep(time.Second) // region 3 learns what it owns now before it learns of E
+		}
 		if err := insert(3, "E"); base.CodeOf(err) != base.CodeExists {
 			t.Errorf("E was inserted twice: %v", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -39,10 +40,24 @@ type piece struct {
 	span  base.Span
 	group base.GroupID
 	need  []*wire.GroupIndex
+	wait  time.Duration // read it here, after a wait of about so long for the closed timestamp; 0: ask the group
+	owner bool          // do not wait here again
 }
 
-// run asks the guessed owners in parallel and follows what they say about other owners.
+// run reads the spans.
 func (f *fetch) run(ctx context.Context, t *Txn) error {
+	t.db.busy.Add(1)
+	defer t.db.busy.Add(-1)
+	if f.lock == kv.LockNone && !t.served {
+		if parts := f.split(t); parts != nil {
+			return f.runParts(ctx, t, parts)
+		}
+	}
+	return f.runHere(ctx, t)
+}
+
+// runHere asks the guessed owners in parallel and follows what they say about other owners.
+func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 	f.got = make([]found, len(f.spans))
 	f.quiet = kv.Quiet(ctx)
 	if f.lock == kv.LockNone {
@@ -74,7 +89,9 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 		if round == maxRounds {
 			return base.Errorf(base.CodeUnavailable, "the owner of %v could not be found in %d steps: it is moving; retry", todo[0].span, maxRounds)
 		}
-		if f.lock != kv.LockNone && t.far(todo) {
+		if f.lock == kv.LockNone {
+			f.choose(t, todo)
+		} else if t.far(todo) {
 			if relay && !t.buf.meta() {
 				if err := t.cross(ctx); err != nil {
 					return err
@@ -91,6 +108,7 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 				t.part(base.GroupID(q.msg.Group))
 			}
 		}
+		again := 0
 		for _, q := range reqs {
 			q.fill(t, f)
 		}
@@ -98,10 +116,18 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 			return err
 		}
 		for _, q := range reqs {
+			if q.resp == nil { // it waited here in vain
+				for _, p := range q.pieces {
+					p.wait, p.owner = 0, true
+					todo = append(todo, p)
+				}
+				again += len(q.pieces)
+				continue
+			}
 			todo = append(todo, f.take(t, q)...)
 		}
-		if len(todo) > 0 {
-			t.db.stats.Forwarded.Add(int64(len(todo)))
+		if n := len(todo) - again; n > 0 {
+			t.db.stats.Forwarded.Add(int64(n))
 		}
 	}
 	for i := range f.got {
@@ -147,10 +173,12 @@ func (f *fetch) local(ctx context.Context, t *Txn) (done bool, err error) {
 				for j := i + 1; j < len(f.got); j++ {
 					f.got[j].cut = f.first(f.spans[j])
 				}
-				return true, nil
+				break
 			}
 		}
 	}
+	t.db.stats.ReadsLocal.Add(1)
+	obs.TraceOf(ctx).AddRead(obs.ReadLocal, 0)
 	return true, nil
 }
 
@@ -165,6 +193,7 @@ func (f *fetch) first(s base.Span) base.Key {
 // request is one message to one group.
 type request struct {
 	pieces []piece
+	wait   time.Duration // see piece
 	msg    *wire.ReadRequest
 	resp   *wire.ReadResponse
 	err    error
@@ -173,7 +202,7 @@ type request struct {
 // requests groups pieces by owner, in the order of the scan.
 func (f *fetch) requests(todo []piece) []*request {
 	if len(todo) == 1 {
-		return []*request{{pieces: todo, msg: &wire.ReadRequest{Group: uint32(todo[0].group)}}}
+		return []*request{{pieces: todo, wait: todo[0].wait, msg: &wire.ReadRequest{Group: uint32(todo[0].group)}}}
 	}
 	slices.SortStableFunc(todo, func(a, b piece) int {
 		if a.of != b.of {
@@ -187,18 +216,19 @@ func (f *fetch) requests(todo []piece) []*request {
 	})
 	var reqs []*request
 	type name struct {
-		g  base.GroupID
-		of int
+		g    base.GroupID
+		of   int
+		here bool
 	}
 	at := map[name]*request{}
 	for _, p := range todo {
-		n := name{p.group, 0}
+		n := name{p.group, 0, p.wait > 0}
 		if f.apart {
 			n.of = p.of
 		}
 		q := at[n]
 		if q == nil {
-			q = &request{msg: &wire.ReadRequest{Group: uint32(p.group)}}
+			q = &request{wait: p.wait, msg: &wire.ReadRequest{Group: uint32(p.group)}}
 			at[n] = q
 			reqs = append(reqs, q)
 		}
@@ -245,7 +275,7 @@ func addNeed(need []*wire.GroupIndex, n *wire.GroupIndex) []*wire.GroupIndex {
 func send(ctx context.Context, t *Txn, reqs []*request) error {
 	if len(reqs) == 1 {
 		q := reqs[0]
-		q.resp, q.err = t.read(ctx, q.msg)
+		q.resp, q.err = t.ask(ctx, q)
 		return q.err
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.RequestTimeout)
@@ -254,7 +284,7 @@ func send(ctx context.Context, t *Txn, reqs []*request) error {
 	done := make(chan struct{})
 	for i, q := range reqs {
 		go func() {
-			q.resp, q.err = t.read(obs.WithTrace(ctx, traces[i]), q.msg)
+			q.resp, q.err = t.ask(obs.WithTrace(ctx, traces[i]), q)
 			done <- struct{}{}
 		}()
 	}

@@ -33,6 +33,7 @@ type Txn struct {
 	begun time.Time
 
 	readTS  base.Timestamp // snapshot of LockNone reads
+	served  bool           // on behalf of another node: what is not held here is not asked of a third one's replicas
 	stale   bool           // the next LockNone read takes a new snapshot
 	metaTS  base.Timestamp // snapshot of meta reads
 	maxTS   base.Timestamp // largest commit timestamp read

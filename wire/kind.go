@@ -19,14 +19,18 @@ const (
 	KindAsk
 	KindForward
 	KindOracle
-	KindVote
 	KindCollective
 	KindCollectiveWant
+	KindClosed
+	KindConsistency
+	KindServe
+	KindTouched
+	KindVote
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "vote", "collective", "collective-want"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -1732,7 +1732,8 @@ type Vote struct {
 	Participants  []uint32               `protobuf:"varint,4,rep,packed,name=participants,proto3" json:"participants,omitempty"`
 	Writes        []*Write               `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
 	GatewayRegion uint32                 `protobuf:"varint,6,opt,name=gateway_region,json=gatewayRegion,proto3" json:"gateway_region,omitempty"`
-	Slot          uint64                 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"` // lo, if the coordinator fixed it; 0: the owner assigned lo
+	Depends       uint64                 `protobuf:"varint,7,opt,name=depends,proto3" json:"depends,omitempty"` // largest timestamp that the transaction has read
+	Slot          uint64                 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`      // lo, if the coordinator fixed it; 0: the owner assigned lo
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1805,6 +1806,13 @@ func (x *Vote) GetWrites() []*Write {
 func (x *Vote) GetGatewayRegion() uint32 {
 	if x != nil {
 		return x.GatewayRegion
+	}
+	return 0
+}
+
+func (x *Vote) GetDepends() uint64 {
+	if x != nil {
+		return x.Depends
 	}
 	return 0
 }
@@ -2432,6 +2440,7 @@ type GroupLead struct {
 	// settled: every transaction that began before it is decided in this group for good, so
 	// other groups may forget the outcomes of such (owner/doc.go).
 	Settled       uint64 `protobuf:"varint,6,opt,name=settled,proto3" json:"settled,omitempty"`
+	Incarnation   uint32 `protobuf:"varint,30,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2508,6 +2517,13 @@ func (x *GroupLead) GetSettled() uint64 {
 	return 0
 }
 
+func (x *GroupLead) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
 // Pulse is sent to every node a few times a second; it is the RTT probe, the
 // liveness signal, the leader directory and the carrier of closed timestamps.
 type Pulse struct {
@@ -2520,9 +2536,11 @@ type Pulse struct {
 	Now           uint64                 `protobuf:"varint,6,opt,name=now,proto3" json:"now,omitempty"`                                      // sender's timestamp clock
 	Topology      uint64                 `protobuf:"varint,7,opt,name=topology,proto3" json:"topology,omitempty"`                            // version known
 	Leads         []*GroupLead           `protobuf:"bytes,8,rep,name=leads,proto3" json:"leads,omitempty"`
-	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"` // statements in flight
-	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"`
+	Load          uint32                 `protobuf:"varint,9,opt,name=load,proto3" json:"load,omitempty"`                                        // statements in flight
+	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"` // how far the sender's replicas are behind its clock, the worst of them; 0: it holds none
 	Clock         *ClockWord             `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
+	Held          []*GroupHeld           `protobuf:"bytes,30,rep,name=held,proto3" json:"held,omitempty"`
+	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (PROTOCOLS A4)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2634,6 +2652,577 @@ func (x *Pulse) GetClock() *ClockWord {
 	return nil
 }
 
+func (x *Pulse) GetHeld() []*GroupHeld {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *Pulse) GetCommitLeadNs() uint64 {
+	if x != nil {
+		return x.CommitLeadNs
+	}
+	return 0
+}
+
+// Closed is the word of a node's leaders between pulses, to the nodes that wait for it; and how a node says that it does.
+type Closed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	Now           uint64                 `protobuf:"varint,2,opt,name=now,proto3" json:"now,omitempty"`                     // sender's timestamp clock
+	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"`               // of those leads that have none of their own
+	Leads         []*GroupLead           `protobuf:"bytes,4,rep,name=leads,proto3" json:"leads,omitempty"`                  // group, term, index, closed
+	WantMs        uint32                 `protobuf:"varint,5,opt,name=want_ms,json=wantMs,proto3" json:"want_ms,omitempty"` // the sender wants such words of the receiver for so long; 0: says nothing of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Closed) Reset() {
+	*x = Closed{}
+	mi := &file_wire_wire_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Closed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Closed) ProtoMessage() {}
+
+func (x *Closed) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Closed.ProtoReflect.Descriptor instead.
+func (*Closed) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Closed) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *Closed) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+func (x *Closed) GetClosed() uint64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *Closed) GetLeads() []*GroupLead {
+	if x != nil {
+		return x.Leads
+	}
+	return nil
+}
+
+func (x *Closed) GetWantMs() uint32 {
+	if x != nil {
+		return x.WantMs
+	}
+	return 0
+}
+
+// Touched tells an owner of rows that were read elsewhere: its policy of homes counts them (key and label only).
+type Touched struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Region        uint32                 `protobuf:"varint,1,opt,name=region,proto3" json:"region,omitempty"`
+	Rows          []*KV                  `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Touched) Reset() {
+	*x = Touched{}
+	mi := &file_wire_wire_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Touched) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Touched) ProtoMessage() {}
+
+func (x *Touched) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Touched.ProtoReflect.Descriptor instead.
+func (*Touched) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Touched) GetRegion() uint32 {
+	if x != nil {
+		return x.Region
+	}
+	return 0
+}
+
+func (x *Touched) GetRows() []*KV {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+type TouchedResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TouchedResponse) Reset() {
+	*x = TouchedResponse{}
+	mi := &file_wire_wire_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TouchedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TouchedResponse) ProtoMessage() {}
+
+func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
+func (*TouchedResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *TouchedResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+// Consistency is how the nodes of a region agree on its consistency point (replica.Point).
+type Consistency struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	View          uint64                 `protobuf:"varint,2,opt,name=view,proto3" json:"view,omitempty"`     // commit timestamp of the view of the region that the sender goes by
+	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"` // up to which the sender's replicas are complete
+	Known         uint64                 `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`   // newest value that the sender knows
+	Usable        uint64                 `protobuf:"varint,5,opt,name=usable,proto3" json:"usable,omitempty"` // newest value known to all members, as far as the sender knows
+	Boot          uint64                 `protobuf:"varint,6,opt,name=boot,proto3" json:"boot,omitempty"`     // when the sender's process was started, by its clock
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Consistency) Reset() {
+	*x = Consistency{}
+	mi := &file_wire_wire_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Consistency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Consistency) ProtoMessage() {}
+
+func (x *Consistency) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
+func (*Consistency) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Consistency) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *Consistency) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *Consistency) GetClosed() uint64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *Consistency) GetKnown() uint64 {
+	if x != nil {
+		return x.Known
+	}
+	return 0
+}
+
+func (x *Consistency) GetUsable() uint64 {
+	if x != nil {
+		return x.Usable
+	}
+	return 0
+}
+
+func (x *Consistency) GetBoot() uint64 {
+	if x != nil {
+		return x.Boot
+	}
+	return 0
+}
+
+// Serve asks any node that holds a shard for what a snapshot shows, whoever the owners are.
+type ServeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ReadTs        uint64                 `protobuf:"varint,1,opt,name=read_ts,json=readTs,proto3" json:"read_ts,omitempty"`
+	Spans         []*Span                `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
+	Reverse       bool                   `protobuf:"varint,3,opt,name=reverse,proto3" json:"reverse,omitempty"`
+	Limit         uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	MaxBytes      uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	Apart         bool                   `protobuf:"varint,6,opt,name=apart,proto3" json:"apart,omitempty"` // limits count for each span
+	MinTs         uint64                 `protobuf:"varint,7,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
+	Region        uint32                 `protobuf:"varint,8,opt,name=region,proto3" json:"region,omitempty"` // on whose behalf
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeRequest) Reset() {
+	*x = ServeRequest{}
+	mi := &file_wire_wire_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeRequest) ProtoMessage() {}
+
+func (x *ServeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
+func (*ServeRequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ServeRequest) GetReadTs() uint64 {
+	if x != nil {
+		return x.ReadTs
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetSpans() []*Span {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+func (x *ServeRequest) GetReverse() bool {
+	if x != nil {
+		return x.Reverse
+	}
+	return false
+}
+
+func (x *ServeRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetMaxBytes() uint32 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetApart() bool {
+	if x != nil {
+		return x.Apart
+	}
+	return false
+}
+
+func (x *ServeRequest) GetMinTs() uint64 {
+	if x != nil {
+		return x.MinTs
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetRegion() uint32 {
+	if x != nil {
+		return x.Region
+	}
+	return 0
+}
+
+type ServedSpan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*KV                  `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	Cut           []byte                 `protobuf:"bytes,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedSpan) Reset() {
+	*x = ServedSpan{}
+	mi := &file_wire_wire_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedSpan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedSpan) ProtoMessage() {}
+
+func (x *ServedSpan) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
+func (*ServedSpan) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ServedSpan) GetRows() []*KV {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *ServedSpan) GetCut() []byte {
+	if x != nil {
+		return x.Cut
+	}
+	return nil
+}
+
+type ServeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Spans         []*ServedSpan          `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
+	Now           uint64                 `protobuf:"varint,3,opt,name=now,proto3" json:"now,omitempty"`
+	Hops          uint32                 `protobuf:"varint,4,opt,name=hops,proto3" json:"hops,omitempty"` // WAN hops that the server waited for
+	MaxTs         uint64                 `protobuf:"varint,5,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeResponse) Reset() {
+	*x = ServeResponse{}
+	mi := &file_wire_wire_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeResponse) ProtoMessage() {}
+
+func (x *ServeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
+func (*ServeResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ServeResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *ServeResponse) GetSpans() []*ServedSpan {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+func (x *ServeResponse) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+func (x *ServeResponse) GetHops() uint32 {
+	if x != nil {
+		return x.Hops
+	}
+	return 0
+}
+
+func (x *ServeResponse) GetMaxTs() uint64 {
+	if x != nil {
+		return x.MaxTs
+	}
+	return 0
+}
+
+// GroupHeld says what the sender has of an asynchronous group of another region.
+type GroupHeld struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`   // everything up to this entry of its log
+	Closed        uint64                 `protobuf:"varint,3,opt,name=closed,proto3" json:"closed,omitempty"` // all that commits at or below
+	Incarnation   uint32                 `protobuf:"varint,4,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupHeld) Reset() {
+	*x = GroupHeld{}
+	mi := &file_wire_wire_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupHeld) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupHeld) ProtoMessage() {}
+
+func (x *GroupHeld) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
+func (*GroupHeld) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *GroupHeld) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *GroupHeld) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *GroupHeld) GetClosed() uint64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *GroupHeld) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
 // ClockWord is a node's word on its clock, and, from the leader of the meta group, the order in force.
 type ClockWord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2661,7 +3250,7 @@ type ClockWord struct {
 
 func (x *ClockWord) Reset() {
 	*x = ClockWord{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2673,7 +3262,7 @@ func (x *ClockWord) String() string {
 func (*ClockWord) ProtoMessage() {}
 
 func (x *ClockWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2686,7 +3275,7 @@ func (x *ClockWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
 func (*ClockWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ClockWord) GetMode() uint32 {
@@ -2826,13 +3415,14 @@ type SnapshotChunk struct {
 	Last          bool                   `protobuf:"varint,7,opt,name=last,proto3" json:"last,omitempty"`
 	GcThreshold   uint64                 `protobuf:"varint,8,opt,name=gc_threshold,json=gcThreshold,proto3" json:"gc_threshold,omitempty"` // sender's collection threshold of the shard
 	Crc           uint32                 `protobuf:"varint,9,opt,name=crc,proto3" json:"crc,omitempty"`                                    // of keys and values
+	Incarnations  []uint32               `protobuf:"varint,10,rep,packed,name=incarnations,proto3" json:"incarnations,omitempty"`          // first chunk: of the shard's groups at the sender, by region; none if all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +3434,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +3447,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -2923,6 +3513,13 @@ func (x *SnapshotChunk) GetCrc() uint32 {
 	return 0
 }
 
+func (x *SnapshotChunk) GetIncarnations() []uint32 {
+	if x != nil {
+		return x.Incarnations
+	}
+	return nil
+}
+
 type SnapshotAck struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -2934,7 +3531,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3543,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3556,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -2988,13 +3585,14 @@ type RaftBatch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Groups        []uint32               `protobuf:"varint,1,rep,packed,name=groups,proto3" json:"groups,omitempty"`
 	Messages      [][]byte               `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
+	Incarnations  []uint32               `protobuf:"varint,3,rep,packed,name=incarnations,proto3" json:"incarnations,omitempty"` // of the groups; none if all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3006,7 +3604,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3019,7 +3617,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -3036,6 +3634,13 @@ func (x *RaftBatch) GetMessages() [][]byte {
 	return nil
 }
 
+func (x *RaftBatch) GetIncarnations() []uint32 {
+	if x != nil {
+		return x.Incarnations
+	}
+	return nil
+}
+
 // Ask carries a small named administrative request (join, init, status, move) as JSON.
 type AskRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3047,7 +3652,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3059,7 +3664,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3072,7 +3677,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AskRequest) GetName() string {
@@ -3099,7 +3704,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +3716,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +3729,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -3152,7 +3757,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3164,7 +3769,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3177,7 +3782,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -3206,7 +3811,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3218,7 +3823,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3231,7 +3836,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -3270,7 +3875,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3282,7 +3887,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3295,7 +3900,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SessionState) GetUser() string {
@@ -3357,7 +3962,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3369,7 +3974,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3382,7 +3987,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -3452,7 +4057,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3464,7 +4069,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3477,7 +4082,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -3528,7 +4133,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3540,7 +4145,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3553,7 +4158,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -3706,7 +4311,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3718,7 +4323,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3731,7 +4336,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -3805,7 +4410,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3817,7 +4422,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3830,7 +4435,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -3888,7 +4493,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3900,7 +4505,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3913,7 +4518,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -3953,7 +4558,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3965,7 +4570,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3978,7 +4583,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -4043,7 +4648,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4055,7 +4660,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4068,7 +4673,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -4114,7 +4719,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4126,7 +4731,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4139,7 +4744,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -4194,7 +4799,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4206,7 +4811,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4219,7 +4824,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -4375,14 +4980,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04txns\x18\x01 \x03(\fR\x04txns\x12\x18\n" +
 	"\agateway\x18\x02 \x01(\rR\agateway\"C\n" +
 	"\x14TxnHeartbeatResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xc3\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xdd\x01\n" +
 	"\x04Vote\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x04R\x02lo\x12\x0e\n" +
 	"\x02hi\x18\x03 \x01(\x04R\x02hi\x12\"\n" +
 	"\fparticipants\x18\x04 \x03(\rR\fparticipants\x12*\n" +
 	"\x06writes\x18\x05 \x03(\v2\x12.godwit.wire.WriteR\x06writes\x12%\n" +
-	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\x12\x12\n" +
+	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\x12\x18\n" +
+	"\adepends\x18\a \x01(\x04R\adepends\x12\x12\n" +
 	"\x04slot\x18\x14 \x01(\x04R\x04slot\"B\n" +
 	"\x06Decide\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x16\n" +
@@ -4428,14 +5034,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
 	"\x0eOracleResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
-	"\x02ts\x18\x02 \x01(\x04R\x02ts\"\x9a\x01\n" +
+	"\x02ts\x18\x02 \x01(\x04R\x02ts\"\xbc\x01\n" +
 	"\tGroupLead\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
-	"\asettled\x18\x06 \x01(\x04R\asettled\"\xc7\x02\n" +
+	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\x99\x03\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -4448,7 +5055,51 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04load\x18\t \x01(\rR\x04load\x12$\n" +
 	"\x0eapplied_lag_ns\x18\n" +
 	" \x01(\x04R\fappliedLagNs\x12,\n" +
-	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\"\xdc\x03\n" +
+	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\x12*\n" +
+	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\x12$\n" +
+	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\"\x8d\x01\n" +
+	"\x06Closed\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
+	"\x03now\x18\x02 \x01(\x04R\x03now\x12\x16\n" +
+	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12,\n" +
+	"\x05leads\x18\x04 \x03(\v2\x16.godwit.wire.GroupLeadR\x05leads\x12\x17\n" +
+	"\awant_ms\x18\x05 \x01(\rR\x06wantMs\"F\n" +
+	"\aTouched\x12\x16\n" +
+	"\x06region\x18\x01 \x01(\rR\x06region\x12#\n" +
+	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\">\n" +
+	"\x0fTouchedResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\x8f\x01\n" +
+	"\vConsistency\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x12\n" +
+	"\x04view\x18\x02 \x01(\x04R\x04view\x12\x16\n" +
+	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12\x14\n" +
+	"\x05known\x18\x04 \x01(\x04R\x05known\x12\x16\n" +
+	"\x06usable\x18\x05 \x01(\x04R\x06usable\x12\x12\n" +
+	"\x04boot\x18\x06 \x01(\x04R\x04boot\"\xe2\x01\n" +
+	"\fServeRequest\x12\x17\n" +
+	"\aread_ts\x18\x01 \x01(\x04R\x06readTs\x12'\n" +
+	"\x05spans\x18\x02 \x03(\v2\x11.godwit.wire.SpanR\x05spans\x12\x18\n" +
+	"\areverse\x18\x03 \x01(\bR\areverse\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x1b\n" +
+	"\tmax_bytes\x18\x05 \x01(\rR\bmaxBytes\x12\x14\n" +
+	"\x05apart\x18\x06 \x01(\bR\x05apart\x12\x15\n" +
+	"\x06min_ts\x18\a \x01(\x04R\x05minTs\x12\x16\n" +
+	"\x06region\x18\b \x01(\rR\x06region\"C\n" +
+	"\n" +
+	"ServedSpan\x12#\n" +
+	"\x04rows\x18\x01 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12\x10\n" +
+	"\x03cut\x18\x02 \x01(\fR\x03cut\"\xa8\x01\n" +
+	"\rServeResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12-\n" +
+	"\x05spans\x18\x02 \x03(\v2\x17.godwit.wire.ServedSpanR\x05spans\x12\x10\n" +
+	"\x03now\x18\x03 \x01(\x04R\x03now\x12\x12\n" +
+	"\x04hops\x18\x04 \x01(\rR\x04hops\x12\x15\n" +
+	"\x06max_ts\x18\x05 \x01(\x04R\x05maxTs\"q\n" +
+	"\tGroupHeld\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x16\n" +
+	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12 \n" +
+	"\vincarnation\x18\x04 \x01(\rR\vincarnation\"\xdc\x03\n" +
 	"\tClockWord\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
@@ -4471,7 +5122,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\fraw_earliest\x18\x10 \x01(\x04R\vrawEarliest\x12\x1d\n" +
 	"\n" +
 	"raw_latest\x18\x11 \x01(\x04R\trawLatest\x12\x1b\n" +
-	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\"\xd0\x01\n" +
+	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\"\xf4\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
@@ -4481,14 +5132,17 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06values\x18\x06 \x03(\fR\x06values\x12\x12\n" +
 	"\x04last\x18\a \x01(\bR\x04last\x12!\n" +
 	"\fgc_threshold\x18\b \x01(\x04R\vgcThreshold\x12\x10\n" +
-	"\x03crc\x18\t \x01(\rR\x03crc\"\\\n" +
+	"\x03crc\x18\t \x01(\rR\x03crc\x12\"\n" +
+	"\fincarnations\x18\n" +
+	" \x03(\rR\fincarnations\"\\\n" +
 	"\vSnapshotAck\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
-	"\x03seq\x18\x03 \x01(\rR\x03seq\"?\n" +
+	"\x03seq\x18\x03 \x01(\rR\x03seq\"c\n" +
 	"\tRaftBatch\x12\x16\n" +
 	"\x06groups\x18\x01 \x03(\rR\x06groups\x12\x1a\n" +
-	"\bmessages\x18\x02 \x03(\fR\bmessages\"4\n" +
+	"\bmessages\x18\x02 \x03(\fR\bmessages\x12\"\n" +
+	"\fincarnations\x18\x03 \x03(\rR\fincarnations\"4\n" +
 	"\n" +
 	"AskRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -4621,7 +5275,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -4656,25 +5310,33 @@ var file_wire_wire_proto_goTypes = []any{
 	(*OracleResponse)(nil),       // 30: godwit.wire.OracleResponse
 	(*GroupLead)(nil),            // 31: godwit.wire.GroupLead
 	(*Pulse)(nil),                // 32: godwit.wire.Pulse
-	(*ClockWord)(nil),            // 33: godwit.wire.ClockWord
-	(*SnapshotChunk)(nil),        // 34: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 35: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 36: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 37: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 38: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 39: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 40: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 41: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 42: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 43: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 44: godwit.wire.ForwardResponse
-	(*CollectivePart)(nil),       // 45: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 46: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 47: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 48: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 49: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 50: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 51: godwit.wire.EpochBatch
+	(*Closed)(nil),               // 33: godwit.wire.Closed
+	(*Touched)(nil),              // 34: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 35: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 36: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 37: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 38: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 39: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 40: godwit.wire.GroupHeld
+	(*ClockWord)(nil),            // 41: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 42: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 43: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 44: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 45: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 46: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 47: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 48: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 49: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 50: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 51: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 52: godwit.wire.ForwardResponse
+	(*CollectivePart)(nil),       // 53: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 54: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 55: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 56: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 57: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 58: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 59: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -4710,22 +5372,30 @@ var file_wire_wire_proto_depIdxs = []int32{
 	26, // 30: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
 	7,  // 31: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
 	31, // 32: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	33, // 33: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	7,  // 34: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 35: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	40, // 36: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	39, // 37: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 38: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	43, // 39: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	45, // 40: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 41: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	49, // 42: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	50, // 43: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	41, // 33: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	40, // 34: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
+	31, // 35: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	5,  // 36: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	7,  // 37: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	4,  // 38: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	5,  // 39: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	7,  // 40: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	38, // 41: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	7,  // 42: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 43: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	48, // 44: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	47, // 45: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 46: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	51, // 47: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	53, // 48: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 49: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	57, // 50: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	58, // 51: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -4739,7 +5409,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   49,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

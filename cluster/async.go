@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// held is what is known, from pulses, of the copies of asynchronous groups outside their region.
+type held struct {
+	mu sync.Mutex
+	at map[base.GroupID]map[base.NodeID]copyAt
+	// promotions is the number of them that the topology had.
+	promotions int
+}
+
+// copyAt says how much a replica has: everything up to a log index, and all that commits at or below a timestamp.
+type copyAt struct {
+	index  uint64
+	closed base.Timestamp
+}
+
+// heldHere is what this node has of the asynchronous groups of other regions.
+func (c *Cluster) heldHere(t *base.Topology) (out []*wire.GroupHeld) {
+	mine := t.RegionOf(c.o.Self)
+	for _, r := range t.Regions {
+		if t.Seat(r.ID) == mine {
+			continue
+		}
+		for _, g := range t.AsyncGroups(r.ID) {
+			if index, closed, inc := c.o.Replicas.HeldHere(g); index > 0 {
+				out = append(out, &wire.GroupHeld{Group: uint32(g), Index: index, Closed: uint64(closed), Incarnation: inc})
+			}
+		}
+	}
+	return out
+}
+
+func (c *Cluster) onHeld(from base.NodeID, hs []*wire.GroupHeld) {
+	t := c.Topology()
+	if t.Async == 0 {
+		return
+	}
+	c.held.mu.Lock()
+	if c.held.at == nil || c.held.promotions != len(t.Promotions) {
+		// What was said of earlier incarnations no longer holds.
+		c.held.at, c.held.promotions = map[base.GroupID]map[base.NodeID]copyAt{}, len(t.Promotions)
+	}
+	for _, h := range hs {
+		g := base.GroupID(h.Group)
+		if h.Incarnation != t.Incarnation(g) {
+			continue
+		}
+		if c.held.at[g] == nil {
+			c.held.at[g] = map[base.NodeID]copyAt{}
+		}
+		c.held.at[g][from] = copyAt{h.Index, base.Timestamp(h.Closed)}
+	}
+	c.held.mu.Unlock()
+	c.o.Replicas.HeldChanged()
+}
+
+// Async reports whether the groups of a shard replicate to other regions asynchronously.
+func (c *Cluster) Async(s base.ShardID) bool {
+	t := c.Topology()
+	return t.IsAsync(s) && len(t.Regions) > 1
+}
+
+// aloneFor is how long a process that hears of no other region takes for granted that it was not promoted over while it was away.
+const aloneFor = 10 * time.Second
+
+// Confirmed reports whether another region has told this process a topology that is no newer than its own, or
+// none can be heard: groups whose region was given up for lost have a new incarnation elsewhere.
+func (c *Cluster) Confirmed() bool {
+	return c.confirmed.Load() || c.peers.mono() > aloneFor
+}
+
+// confirm takes the version of the topology that a node knows.
+func (c *Cluster) confirm(from base.NodeID, version uint64) {
+	if t := c.Topology(); !c.confirmed.Load() && version <= t.Version && t.RegionOf(from) != t.RegionOf(c.o.Self) {
+		c.confirmed.Store(true)
+		c.o.Replicas.HeldChanged()
+	}
+}
+
+func (c *Cluster) away(t *base.Topology, g base.GroupID) bool {
+	return t.RegionOf(c.o.Self) != t.Seat(g.Region())
+}
+
+// Away reports whether this node is outside the region in which an asynchronous group votes.
+func (c *Cluster) Away(g base.GroupID) bool { return c.away(c.Topology(), g) }
+
+// HeldOf is what other regions hold of an asynchronous group, as far as this node has heard: one of their nodes has its log
+// up to index, and of all asynchronous groups of its region some node elsewhere has all that commits at or below cut.
+// What lies at or below the cut survives the loss of the region.
+func (c *Cluster) HeldOf(g base.GroupID) (index uint64, cut base.Timestamp) {
+	t := c.Topology()
+	own := c.away(t, g)
+	cut = base.MaxTimestamp
+	c.held.mu.Lock()
+	defer c.held.mu.Unlock()
+	for _, x := range t.AsyncGroups(g.Region()) {
+		var best copyAt
+		if own {
+			if index, closed, inc := c.o.Replicas.HeldHere(x); inc == t.Incarnation(x) {
+				best = copyAt{index, closed}
+			}
+		}
+		for _, h := range c.held.at[x] {
+			best.index, best.closed = max(best.index, h.index), max(best.closed, h.closed)
+		}
+		if cut = min(cut, best.closed); x == g {
+			index = best.index
+		}
+	}
+	return index, cut
+}
+
+// foundAsync opens the asynchronous groups of which this node is one of the first members.
+func (c *Cluster) foundAsync(t *base.Topology) error {
+	for _, r := range t.Regions {
+		for _, g := range t.AsyncGroups(r.ID) {
+			voters, learners := FirstMembers(t, g)
+			if !slices.Contains(voters, c.o.Self) && !slices.Contains(learners, c.o.Self) {
+				continue
+			}
+			if err := c.o.Replicas.Open(g, group.Conf{Voters: voters, Learners: learners}, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// EnableAsync makes the shards of asynchronous tables, if there are none, and waits until their groups have leaders.
+func (c *Cluster) EnableAsync(ctx context.Context) error {
+	if c.Topology().Async == 0 {
+		if _, err := c.Change(ctx, func(t *base.Topology) error {
+			t.Async = t.Shards
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for {
+		missing := base.MetaGroup
+		t := c.Topology()
+		for _, r := range t.Regions {
+			for _, g := range t.AsyncGroups(r.ID) {
+				if c.dir.Leader(g) == 0 {
+					missing = g
+				}
+			}
+		}
+		if missing == base.MetaGroup {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return base.Errorf(base.CodeUnavailable, "group %v of asynchronous tables has no leader yet: retry", missing)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// AwaitHeld waits until other regions hold all that asynchronous groups have committed until now.
+func (c *Cluster) AwaitHeld(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, topologyTimeout)
+	defer cancel()
+	now := c.o.Clock.Latest()
+	for {
+		t := c.Topology()
+		behind := ""
+		for _, r := range t.Regions {
+			if gs := t.AsyncGroups(r.ID); len(gs) > 0 && len(t.Regions) > 1 {
+				if _, cut := c.HeldOf(gs[0]); cut < now {
+					behind = r.Name
+				}
+			}
+		}
+		if behind == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return base.Errorf(base.CodeUnavailable, "no other region has confirmed in time what the asynchronous tables of region %s hold", behind)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/replica"
+)
+
+// choices is what this node knows of the others as servers of reads, refreshed with every pulse.
+type choices struct {
+	mu  sync.Mutex
+	tab *replica.Table
+}
+
+// refreshChoices brings the facts of all nodes up to date.
+func (c *Cluster) refreshChoices() {
+	t := c.Topology()
+	c.choices.mu.Lock()
+	defer c.choices.mu.Unlock()
+	known := map[base.NodeID]bool{}
+	for _, n := range t.Nodes {
+		if n.Gone {
+			continue
+		}
+		known[n.ID] = true
+		x := replica.Node{ID: n.ID, Region: n.Region}
+		if n.ID == c.o.Self {
+			x.Healthy = true
+			if c.o.Load != nil {
+				x.Load = c.o.Load()
+			}
+			if done := c.o.Replicas.Complete(); done != 0 {
+				x.Staleness = max(c.o.Clock.Latest().Sub(done), 0)
+			}
+		} else {
+			var ok bool
+			x.Latency, ok = c.peers.rtt(n.ID)
+			x.Staleness, x.Load = c.peers.facts(n.ID)
+			x.Healthy = ok && x.Staleness > 0 && c.peers.silence(n.ID) < c.o.SilentAfter
+		}
+		c.choices.tab.Set(x)
+	}
+	for _, x := range c.choices.tab.Nodes() {
+		if !known[x.ID] {
+			c.choices.tab.Drop(x.ID)
+		}
+	}
+}
+
+// ReplicaFor is the node to ask for a snapshot of a shard, other than this one; 0 if nobody is known to hold it.
+func (c *Cluster) ReplicaFor(shard base.ShardID, ts base.Timestamp) base.NodeID {
+	holders := c.Topology().ShardReplicas(shard)
+	c.point.mu.Lock()
+	usable := c.point.p.Usable()
+	c.point.mu.Unlock()
+	region := c.region()
+	c.choices.mu.Lock()
+	defer c.choices.mu.Unlock()
+	nodes := c.choices.tab.Nodes()
+	for i := range nodes {
+		if ts <= usable && nodes[i].Region == region {
+			nodes[i].Staleness = 0 // that is what the consistency point says
+		}
+	}
+	n, _ := replica.Choose(nodes, replica.Query{Bound: max(c.o.Clock.Latest().Sub(ts), 0), Wait: c.o.PulseEvery / 2,
+		Holds: func(id base.NodeID) bool { return id != c.o.Self && slices.Contains(holders, id) }})
+	return n.ID
+}
+
+// Answered notes how long a node took to answer a read.
+func (c *Cluster) Answered(n base.NodeID, took time.Duration, err error) {
+	rtt, _ := c.peers.rtt(n)
+	c.choices.mu.Lock()
+	defer c.choices.mu.Unlock()
+	c.choices.tab.Answered(n, took-rtt, err != nil)
+}
+
+// Servers are the nodes as servers of reads, as this node sees them, and which of them are on the skyline.
+func (c *Cluster) Servers() (all []replica.Node, skyline []base.NodeID) {
+	c.choices.mu.Lock()
+	defer c.choices.mu.Unlock()
+	all = c.choices.tab.Nodes()
+	for _, n := range replica.Skyline(all) {
+		skyline = append(skyline, n.ID)
+	}
+	return all, skyline
+}

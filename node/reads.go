@@ -1,0 +1,71 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wan"
+)
+
+// reads chooses snapshots for SQL; it implements sqlfront.Reads.
+type reads struct{ n *Node }
+
+func (r reads) ReadPoint(ctx context.Context, atLeast base.Timestamp, wait time.Duration) (base.Timestamp, bool) {
+	return r.n.cluster.ReadPoint(ctx, atLeast, wait)
+}
+
+// PointWait is as long as a closed timestamp takes from the farthest node, if nothing holds it back, and some more.
+func (r reads) PointWait() time.Duration { return r.n.cluster.Farthest() + 100*time.Millisecond }
+
+func (r reads) Plan(key base.Key) (local bool, wait, rtt time.Duration) { return r.n.db.PlanRead(key) }
+
+// load is the number of reads and commits under way at this gateway.
+func (n *Node) load() int {
+	if db := n.gateway.Load(); db != nil {
+		return db.Load()
+	}
+	return 0
+}
+
+// serve reads for nodes that do not hold what they read.
+func (n *Node) serve(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
+	if db := n.gateway.Load(); db != nil {
+		return db.Serve(ctx, from, body)
+	}
+	return nil, base.Errorf(base.CodeUnavailable, "node %d is starting", n.ID())
+}
+
+// readParams are the cluster settings of reads from replicas.
+type readParams struct {
+	Heartbeat float64 `json:"heartbeat_ms"`
+}
+
+var readDefaults = readParams{Heartbeat: 10}
+
+func (n *Node) readSettings() settingGroup {
+	read := func(data []byte) (p readParams, err error) {
+		if err = json.Unmarshal(data, &p); err == nil && (p.Heartbeat > 1000 || p.Heartbeat >= 0 && p.Heartbeat < 1) {
+			err = base.Errorf(base.CodeInvalid, "reads.heartbeat_ms is %v; it must be from 1 to 1000, or negative for none", p.Heartbeat)
+		}
+		return p, err
+	}
+	return settingGroup{
+		prefix: "reads.", defaults: readDefaults,
+		help: map[string]string{
+			"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: only every 100 ms, with the pulses",
+		},
+		check: func(data []byte) error {
+			_, err := read(data)
+			return err
+		},
+		apply: func(data []byte) error {
+			p, err := read(data)
+			if err == nil {
+				n.cluster.SetWordEvery(time.Duration(p.Heartbeat * float64(time.Millisecond)))
+			}
+			return err
+		},
+	}
+}

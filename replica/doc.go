@@ -1,0 +1,33 @@
+// Package replica decides which replica answers a read, and at what timestamp: GaussDB-Global's section IV. It is a
+// pure core: it owns no goroutine, socket or clock.
+//
+// # The consistency point of a region (section IV-A)
+//
+// Every node of a region knows up to which timestamp its replicas are complete; the smallest of them is the region's
+// consistency point (RCP): all of the region's nodes show the same snapshot there. A collector, which is one of the
+// nodes, gathers and publishes it. [Point] is one node's part in that:
+//
+//	P1 members and collector are those of the region's view, a row of the meta shard. A node acts on messages of its own view only.
+//	P2 the collector proposes the smallest of its members' reports, if it lies above the view's commit timestamp,
+//	   above the boot time of its process, and not above true time.
+//	P3 a value is usable once every member has said that it knows it.
+//	P4 a member does not know values at or below the boot time of its process.
+//	P5 a read takes the newest usable value, and that is at least what the node knew when the read began: else it waits.
+//	P6 a node uses values only while its replica of the meta shard is complete up to now, and shows no other view.
+//
+// Why a client that hops between the nodes of a region never sees an older snapshot: let one read use v at time t, and a
+// later one begin at another node. In the same view, all members knew v at t (P3) and the second node is a member: it
+// knows at least v when the read begins, unless its process was started in between; but then it knows only what lies above its boot
+// time (P4), while v lay below t (P2). So the read uses v or more (P5). In a later view, whose commit timestamp
+// is c: as the meta shard was complete up to t at the first node without showing that view (P6), t < c; and v <= t (P2). What
+// is used in the later view lies above c (P2). A collector that was started again forgets what it has published,
+// but that lay below its boot time. So neither leases nor a majority of the region are needed: who may speak for the region is a row
+// like any other, and closed timestamps of the meta shard, which run ahead of now, say that it still holds.
+//
+// Since v lies below true time when it is used, a strong read that begins later, anywhere, is newer as well.
+//
+// # The choice of a node (section IV-B)
+//
+// [Skyline] keeps the nodes that no other one beats in both staleness and latency (load counts as latency), and [Choose] takes
+// the fastest of those that are fresh enough.
+package replica
