@@ -19,6 +19,7 @@ import (
 // commit proposes a slot, and the owners of what was read make sure that nothing of it changes between snapshot and slot.
 type crossing struct {
 	snapshot base.Timestamp
+	released bool // it gave locks back, so that for their owners it has ended
 }
 
 const (
@@ -82,7 +83,7 @@ func (t *Txn) cross(ctx context.Context) error {
 	t.liveGroups = nil
 	delete(t.db.live, t)
 	t.db.liveMu.Unlock()
-	t.crossing = &crossing{snapshot: s}
+	t.crossing = &crossing{snapshot: s, released: len(parts) > 0}
 	t.readTS = s
 	t.db.stats.Crossed.Add(1)
 	return nil
@@ -151,6 +152,9 @@ func (t *Txn) commitCrossing(ctx context.Context) (base.Timestamp, error) {
 	}
 	db := t.db
 	a := t
+	if t.crossing.released {
+		a = t.again()
+	}
 	for try := 1; ; try++ {
 		c := a.planCrossing()
 		groups := c.groups()
