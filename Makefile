@@ -22,7 +22,7 @@ e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./e2e -count=1 -timeout 40m
 
 race: ## the core packages under the race detector
-	$(GO) test -race -tags $(TAGS) ./base ./clock ./home ./lock ./wan ./store ./group ./owner ./txn ./cluster ./collective ./plan ./filter ./coord ./kv/... ./history
+	$(GO) test -race -tags $(TAGS) ./base ./clock ./home ./leader ./lock ./wan ./store ./group ./owner ./txn ./cluster ./collective ./plan ./filter ./coord ./kv/... ./history
 
 lint: ## format, vet, staticcheck, import table
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || (echo "run make fmt"; exit 1)

@@ -15,11 +15,14 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn"
 )
 
 // geo is a cluster of one node a region in this process, over emulated oceans
@@ -30,6 +33,8 @@ type geo struct {
 	dbs  []kv.DB // by region
 	sel  *site   // of the central selector; nil: transactions run where the client is
 	all  []*site
+	// stale has transactions that only read do so at their region's consistency point.
+	stale bool
 	// running are transactions, also those whose client has left.
 	running sync.WaitGroup
 }
@@ -39,6 +44,7 @@ type variant struct {
 	name     string
 	homes    home.Params
 	selector int // region (from 1) of a central site selector; 0: none
+	tune     func(*group.HostOptions, *owner.Config, *txn.Config)
 }
 
 func openGeo(ctx context.Context, dir string, regions []string, v variant) (*geo, error) {
@@ -49,11 +55,15 @@ func openGeo(ctx context.Context, dir string, regions []string, v variant) (*geo
 	if m, err = m.Pick(regions...); err != nil {
 		return nil, err
 	}
+	return openOn(ctx, dir, m, v)
+}
+
+func openOn(ctx context.Context, dir string, m *matrix.Matrix, v variant) (_ *geo, err error) {
 	if dir, err = os.MkdirTemp(dir, v.name+"-"); err != nil {
 		return nil, err
 	}
 	params := v.homes
-	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(dir, "data"), CacheMB: 64, Homes: &params, NoSQL: true}, slog.New(slog.DiscardHandler))
+	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(dir, "data"), CacheMB: 64, Homes: &params, NoSQL: true, Tune: v.tune}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +144,10 @@ const (
 
 // op is one statement: it reads or writes all its keys at once. A scan has the two ends of its range.
 type op struct {
-	Kind int
-	Keys []base.Key
-	Ago  time.Duration // how old the snapshot of a transaction is that begins with a read
+	Kind  int
+	Keys  []base.Key
+	Ago   time.Duration // how old the snapshot of a transaction is that begins with a read
+	Value []byte        // of rows that are written; nil: rowValue
 }
 
 // job is a transaction, one statement after the other.
@@ -147,14 +158,14 @@ func (j job) writes() bool {
 }
 
 // runJob runs a transaction as SQL does: rows to be written are locked when they are read, and come
-// along with the write when the policy advises so; a transaction that only reads takes a snapshot.
-func runJob(ctx context.Context, db kv.DB, j job, tr *obs.Trace) error {
+// along with the write when the policy advises so; a transaction that only reads takes a snapshot, or the one given.
+func runJob(ctx context.Context, db kv.DB, j job, at base.Timestamp, tr *obs.Trace) error {
 	writes := j.writes()
 	read := kv.LockNone
 	if writes {
 		read = kv.LockShared
 	}
-	opts := kv.Options{ReadOnly: !writes, Trace: tr}
+	opts := kv.Options{ReadOnly: !writes, ReadTS: at, Trace: tr}
 	if ago := j[0].Ago; ago > 0 {
 		opts.ReadTS = db.Clock().Add(-ago)
 	}
@@ -170,10 +181,14 @@ func runJob(ctx context.Context, db kv.DB, j job, tr *obs.Trace) error {
 }
 
 func (o op) exec(ctx context.Context, t kv.Txn, read kv.LockMode) error {
+	value := o.Value
+	if value == nil {
+		value = rowValue
+	}
 	switch o.Kind {
 	case opInsert:
 		for _, k := range o.Keys {
-			if err := t.Insert(k, rowValue, 0); err != nil {
+			if err := t.Insert(k, value, 0); err != nil {
 				return err
 			}
 		}
@@ -195,7 +210,7 @@ func (o op) exec(ctx context.Context, t kv.Txn, read kv.LockMode) error {
 			return err
 		}
 		for _, row := range rows {
-			t.Put(row.Key, rowValue, 0)
+			t.Put(row.Key, value, 0)
 			if row.Advice != 0 {
 				t.Move(row.Key, row.Advice, kv.MoveOptions{Soft: true})
 			}
@@ -209,7 +224,12 @@ func (g *geo) run(ctx context.Context, region int, j job, tr *obs.Trace) error {
 	if g.sel != nil {
 		return g.all[region].runSelected(ctx, g.sel, j, tr)
 	}
-	return runJob(ctx, g.dbs[region], j, tr)
+	at := base.Timestamp(0)
+	if g.stale && !j.writes() {
+		// None in time: then it is a strong read.
+		at, _ = g.Nodes()[region].Cluster().ReadPoint(ctx, 0, time.Second)
+	}
+	return runJob(ctx, g.dbs[region], j, at, tr)
 }
 
 // client works in a closed loop, in a region that may change.

@@ -105,8 +105,8 @@ func cpuTime() time.Duration {
 }
 
 // pick is a duration or a count for quick and for full runs.
-func pick[T any](b *polybase, quick, full T) T {
-	if b.Quick {
+func pick[T any](p Params, quick, full T) T {
+	if p.Quick {
 		return quick
 	}
 	return full

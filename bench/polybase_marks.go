@@ -157,7 +157,7 @@ func (b *polybase) remote(ctx context.Context) (lines []Line, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	settle, run := pick(b, 500*time.Millisecond, 3*time.Second), pick(b, 2500*time.Millisecond, 10*time.Second)
+	settle, run := pick(b.Params, 500*time.Millisecond, 3*time.Second), pick(b.Params, 2500*time.Millisecond, 10*time.Second)
 	measure := func(gs []*geo, next func(c, region int) func(*rand.Rand) job) ([]outcomes, error) {
 		s := start(ctx, gs, func(int) (cs []*client) {
 			for c := range 3 * per {
@@ -277,7 +277,7 @@ func (b *polybase) scans(ctx context.Context) (lines []Line, err error) {
 			return nil, err
 		}
 	}
-	run := pick(b, 2*time.Second, 8*time.Second)
+	run := pick(b.Params, 2*time.Second, 8*time.Second)
 	scan := func(a int, ago time.Duration, writers bool) (outcomes, error) {
 		cs := []*client{newClient(0, 0, func(*rand.Rand) job {
 			return job{{Kind: opScan, Keys: []base.Key{key(scanTable, a, 0), key(scanTable, a, scanRows)}, Ago: ago}}

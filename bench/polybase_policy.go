@@ -71,7 +71,7 @@ func (b *polybase) hotness(ctx context.Context) (lines []Line, err error) {
 		return nil, err
 	}
 	// Where every access moves a row, it takes some of each row until they lie as they will.
-	settle, run := pick(b, 2*time.Second, 20*time.Second), pick(b, 4*time.Second, 20*time.Second)
+	settle, run := pick(b.Params, 2*time.Second, 20*time.Second), pick(b.Params, 4*time.Second, 20*time.Second)
 	s := start(ctx, gs, func(int) (cs []*client) {
 		for c := range 3 * per {
 			region := c / per
@@ -134,7 +134,7 @@ func (b *polybase) correlation(ctx context.Context) (lines []Line, err error) {
 		return nil, err
 	}
 	const per = 3
-	settle, run := pick(b, 4*time.Second, 10*time.Second), pick(b, 5*time.Second, 20*time.Second)
+	settle, run := pick(b.Params, 4*time.Second, 10*time.Second), pick(b.Params, 5*time.Second, 20*time.Second)
 	s := start(ctx, gs, func(int) (cs []*client) {
 		for c := range 2 * per {
 			z := newZipf(pairs, .99)

@@ -74,7 +74,7 @@ func TestMixes(t *testing.T) {
 			first++
 		}
 	}
-	if first < jobs/8 || first > jobs/4 { // about one in six
+	if first < jobs/8 || first > jobs/4 { // one in 6.4
 		t.Errorf("the hottest of %d pairs was drawn %d times in %d", pairs, first, jobs)
 	}
 }

@@ -60,7 +60,7 @@ func (b *polybase) affinity(ctx context.Context) (lines []Line, err error) {
 	}
 	defer func() { err = errors.Join(err, shut()) }()
 	const per = 3 // clients a region
-	settle, run := pick(b, 4*time.Second, 10*time.Second), pick(b, 3*time.Second, 12*time.Second)
+	settle, run := pick(b.Params, 4*time.Second, 10*time.Second), pick(b.Params, 3*time.Second, 12*time.Second)
 	if err := each(len(gs), func(i int) error {
 		return gs[i].carts(ctx, 3*per, func(c int) int { return c % 3 })
 	}); err != nil {
@@ -107,7 +107,7 @@ func (b *polybase) balancing(ctx context.Context) (lines []Line, err error) {
 	}
 	defer func() { err = errors.Join(err, shut()) }()
 	const per, surge = 2, 8 // clients of R1 and R3; of R2 in the surge, 2 of whom go to R1 and 2 to R3
-	before, settle, run := pick(b, 2*time.Second, 6*time.Second), pick(b, 4*time.Second, 8*time.Second), pick(b, 2*time.Second, 8*time.Second)
+	before, settle, run := pick(b.Params, 2*time.Second, 6*time.Second), pick(b.Params, 4*time.Second, 8*time.Second), pick(b.Params, 2*time.Second, 8*time.Second)
 	lives := func(c int) int {
 		switch {
 		case c < per:
@@ -172,7 +172,7 @@ func (b *polybase) mobility(ctx context.Context) (lines []Line, err error) {
 	}
 	defer func() { err = errors.Join(err, shut()) }()
 	const stay, travel = 3, 6
-	leg, half := pick(b, 5*time.Second, 10*time.Second), pick(b, 1250*time.Millisecond, 5*time.Second)
+	leg, half := pick(b.Params, 5*time.Second, 10*time.Second), pick(b.Params, 1250*time.Millisecond, 5*time.Second)
 	if err := each(len(gs), func(i int) error {
 		return gs[i].carts(ctx, stay+travel, func(int) int { return 1 })
 	}); err != nil {
@@ -262,7 +262,7 @@ func (b *polybase) crash(ctx context.Context) (lines []Line, err error) {
 	for c := range 3 * per {
 		cs = append(cs, newClient(c/per, 0, cart{c * cartUsers, &added}.next))
 	}
-	before, after := pick(b, 2*time.Second, 6*time.Second), pick(b, 9*time.Second, 25*time.Second)
+	before, after := pick(b.Params, 2*time.Second, 6*time.Second), pick(b.Params, 9*time.Second, 25*time.Second)
 	s := g.work(ctx, cs)
 	wait := pause(ctx, before)
 	g.Network().Isolate(g.Nodes()[0].ID())

@@ -115,7 +115,7 @@ func (s *site) runSelected(ctx context.Context, selector *site, j job, tr *obs.T
 		return err
 	}
 	if a.Site == s.db.Region() {
-		return runJob(ctx, s.db, j, tr)
+		return runJob(ctx, s.db, j, 0, tr)
 	}
 	_, err = s.ask(ctx, s.all[a.Site-1], &siteRequest{Run: j}, tr)
 	return err
@@ -137,7 +137,7 @@ func (s *site) serve(ctx context.Context, q *siteRequest) (a siteAnswer, err err
 			return nil
 		})
 	case q.Run != nil:
-		err = runJob(ctx, s.db, q.Run, &tr)
+		err = runJob(ctx, s.db, q.Run, 0, &tr)
 	}
 	a.Hops = tr.Hops()
 	return a, err

@@ -104,7 +104,7 @@ Make a cluster of real processes:
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(), promoteCommand(), clockCommand(), timeserverCommand(),
-		workload.Command(), benchCommand(), routerCommand(), versionCommand())
+		workload.Command(), benchCommand(), etcdLeaderCommand(), routerCommand(), versionCommand())
 	requireSubcommands(root)
 	return root
 }

@@ -84,13 +84,12 @@ func TestOperations(t *testing.T) {
 		w.every(10)
 		w.setPlan(w.makePlan(plan.Params{Groups: 1, NoShards: true}), 20)
 		w.every(20)
-		var gs []plan.Group
-		for g := range 7 {
-			gs = append(gs, plan.Group{Members: []int{2 * g, 2*g + 1}, Aggregators: []int{2 * g, 2*g + 1}})
-		}
-		gs[3].Aggregators = []int{6} // not all groups have as many slices
-		w.setPlan(plan.Evaluate(w.facts, plan.Params{}, gs), 30)
+		w.setPlan(w.sharded(), 30)
 		w.every(30)
+		gs := w.sharded().Groups
+		gs[3].Aggregators = []int{6} // not all groups have as many slices
+		w.setPlan(plan.Evaluate(w.facts, plan.Params{}, gs), 40)
+		w.every(40)
 	})
 }
 
@@ -148,16 +147,22 @@ func TestMakespanAndMessages(t *testing.T) {
 // complete this round and the next ones, all with the same result (C1, C4).
 func TestNodeFailsAtAnyMessage(t *testing.T) {
 	m := network(t, matrix.AWS2022, 8)
-	seeds := 60
-	if testing.Short() {
-		seeds = 15
-	}
-	for seed := range seeds {
+	for seed := range *seeds {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
-			w := newWorld(t, m, 1, Options{}, wan.NetOptions{Seed: uint64(seed)})
+			per := 1 + seed%2
+			m, err := m.First(8 / per)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, m, per, Options{}, wan.NetOptions{Seed: uint64(seed)})
 			defer w.close()
-			p := w.makePlan(plan.Params{Groups: 2 + rnd.IntN(4), RelayGain: -1})
+			var p *plan.Plan
+			if per == 1 {
+				p = w.makePlan(plan.Params{Groups: 2 + rnd.IntN(4), RelayGain: -1})
+			} else {
+				p = w.sharded()
+			}
 			w.setPlan(p, 1)
 			// An aggregator, a relay, or anybody.
 			victim := rnd.IntN(8)
@@ -235,17 +240,16 @@ func TestNodeFailsAtAnyMessage(t *testing.T) {
 // while; every operation of every round still gives what it should (C1, C4).
 func TestLossDelayAndRepetition(t *testing.T) {
 	m := network(t, matrix.Clouds, 6)
-	seeds := 40
-	if testing.Short() {
-		seeds = 8
-	}
-	for seed := range seeds {
+	for seed := range *seeds {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 2))
 			per := 1 + rnd.IntN(2)
 			w := newWorld(t, m, per, Options{}, wan.NetOptions{Seed: uint64(seed), WAN: wan.LinkSpec{Jitter: 20 * time.Millisecond}})
 			defer w.close()
 			p := w.makePlan(plan.Params{Groups: []int{0, 2, 3}[rnd.IntN(3)]})
+			if per == 2 && rnd.IntN(2) == 0 {
+				p = w.sharded()
+			}
 			w.setPlan(p, 1)
 			loss := 0.3 * rnd.Float64()
 			for i := range w.trs {
@@ -294,6 +298,32 @@ func TestBrokenPairIsBridged(t *testing.T) {
 	})
 }
 
+// What comes after its aggregator has stopped waiting is passed on by itself, and
+// nobody has to ask for it.
+func TestLateContributionIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, network(t, matrix.AWS, 5), 1, Options{}, wan.NetOptions{})
+		defer w.close()
+		gs := []plan.Group{{Members: []int{1, 2, 3}, Aggregators: []int{1}}, {Members: []int{0, 4}, Aggregators: []int{4}}}
+		p := plan.Evaluate(w.facts, plan.Params{NoRelays: true}, gs)
+		w.setPlan(p, 1)
+		late := p.Makespan/2 + 60*time.Millisecond
+		w.trs[2].fate = func(int, base.NodeID) fate { return fate{late: late} }
+		took := w.all(func(i int, c *Comm) error {
+			out, err := c.AllGather(context.Background(), 1, payload(1, i))
+			return errors.Join(err, gathered(out, 1, nil))
+		})
+		if took > late+p.Makespan {
+			t.Errorf("%v; it was %v late, and a round takes %v", took, late, p.Makespan)
+		}
+		for i, c := range w.comms {
+			if n := c.Stats().Wants; n > 0 {
+				t.Errorf("node %d asked %d times", i, n)
+			}
+		}
+	})
+}
+
 // A relay that swallows messages is found out, and rounds go direct while it rests.
 func TestDeadRelayFallsBackToDirect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -329,6 +359,189 @@ func TestDeadRelayFallsBackToDirect(t *testing.T) {
 		if took := round(4); took != 20*time.Millisecond {
 			t.Errorf("after it has rested: %v", took)
 		}
+	})
+}
+
+// An aggregator that dies costs the round in which it died; the next ones do
+// without it and take no longer than a flat round does.
+func TestDeadAggregatorIsDoneWithout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, network(t, matrix.AWS2022, 8), 1, Options{}, wan.NetOptions{})
+		defer w.close()
+		p := w.makePlan(plan.Params{Groups: 2, NoRelays: true})
+		w.setPlan(p, 1)
+		victim := p.Groups[0].Aggregators[0]
+		if len(p.Groups[0].Members) < 3 {
+			victim = p.Groups[1].Aggregators[0]
+		}
+		round := func(num uint64, dead bool) time.Duration {
+			return w.all(func(i int, c *Comm) error {
+				if i == victim && dead {
+					return nil
+				}
+				out, err := c.AllGather(context.Background(), num, payload(num, i))
+				return errors.Join(err, gathered(out, num, func(o int) bool { return dead && o == victim }))
+			})
+		}
+		if took := round(1, false); took > p.Makespan+time.Millisecond {
+			t.Errorf("before: %v, planned %v", took, p.Makespan)
+		}
+		w.net.Crash(w.nodes[victim])
+		w.comms[victim].Close()
+		time.AfterFunc(time.Second, func() {
+			for i, c := range w.comms {
+				if i != victim {
+					c.Exclude(w.nodes[victim], 2)
+				}
+			}
+		})
+		if took := round(2, true); took > 2*time.Second {
+			t.Errorf("the round in which it died: %v", took)
+		}
+		flat := w.makePlan(plan.Params{}).Flat
+		for num := uint64(3); num < 6; num++ {
+			if took := round(num, true); took > flat+time.Millisecond {
+				t.Errorf("round %d: %v, flat %v", num, took, flat)
+			}
+		}
+	})
+}
+
+// A member that finds its aggregator dead sends its data to the other groups at
+// once; one that only hears nothing of it does so from the next round on.
+func TestMembersDoWithoutTheirAggregator(t *testing.T) {
+	for _, how := range []string{"dead", "unreachable"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, network(t, matrix.AWS2022, 5), 1, Options{}, wan.NetOptions{})
+			defer w.close()
+			gs := []plan.Group{{Members: []int{0, 1, 2}, Aggregators: []int{1}}, {Members: []int{3}, Aggregators: []int{3}}, {Members: []int{4}, Aggregators: []int{4}}}
+			p := plan.Evaluate(w.facts, plan.Params{NoRelays: true}, gs)
+			w.setPlan(p, 1)
+			// What others have of a round after a time in which nobody asks for anything.
+			lacking := func(num uint64) (missing []base.NodeID) {
+				w.all(func(i int, c *Comm) error {
+					ctx, cancel := within(p.Makespan + 50*time.Millisecond)
+					defer cancel()
+					var inc *Incomplete
+					if _, err := c.AllGather(ctx, num, payload(num, i)); errors.As(err, &inc) && i == 3 {
+						missing = inc.Missing
+					}
+					return nil
+				})
+				return missing
+			}
+			if how == "dead" {
+				if m := lacking(1); m != nil {
+					t.Fatalf("%v are missing", m)
+				}
+				w.net.Crash(2)
+				w.comms[1].Close()
+				for _, tr := range w.trs { // as connections do that have been found broken
+					tr.fate = func(_ int, to base.NodeID) (f fate) {
+						if to == 2 {
+							f.err = base.Errorf(base.CodeUnavailable, "connection refused")
+						}
+						return f
+					}
+				}
+				w.comms[1], w.comms[4] = w.comms[4], w.comms[1] // a closed end makes no calls
+				w.comms = w.comms[:4]
+				if m := lacking(2); !slices.Equal(m, []base.NodeID{2}) {
+					t.Errorf("%v are missing, not only node 2", m)
+				}
+				return
+			}
+			w.net.CutNodes(1, 2)
+			w.all(func(i int, c *Comm) error {
+				out, err := c.AllGather(context.Background(), 1, payload(1, i))
+				return errors.Join(err, gathered(out, 1, nil))
+			})
+			if m := lacking(2); m != nil {
+				t.Errorf("%v are missing", m)
+			}
+		})
+	}
+}
+
+// A relay between aggregators is found out by those who wait for a member's data.
+func TestDeadRelayBetweenAggregators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := matrix.Parse(strings.NewReader("a,m,b,r\n0,10,200,20\n10,0,200,20\n200,200,0,20\n20,20,20,0\n"), "detour")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t, m, 1, Options{}, wan.NetOptions{})
+		defer w.close()
+		gs := []plan.Group{{Members: []int{0, 1}, Aggregators: []int{0}}, {Members: []int{2}, Aggregators: []int{2}}, {Members: []int{3}, Aggregators: []int{3}}}
+		w.setPlan(plan.Evaluate(w.facts, plan.Params{}, gs), 1)
+		round := func(num uint64) time.Duration {
+			return w.all(func(i int, c *Comm) error {
+				out, err := c.AllGather(context.Background(), num, payload(num, i))
+				return errors.Join(err, gathered(out, num, nil))
+			})
+		}
+		if took := round(1); took > 31*time.Millisecond {
+			t.Errorf("over the relay: %v", took)
+		}
+		w.trs[3].deaf.Store(true)
+		round(2)
+		if took := round(3); took > 111*time.Millisecond {
+			t.Errorf("direct: %v", took)
+		}
+	})
+}
+
+// The same code over sockets, with a node that is closed in the middle.
+func TestOverTCP(t *testing.T) {
+	const n = 5
+	var nodes []base.NodeID
+	var trs []*wan.TCP
+	var comms []*Comm
+	for i := range n {
+		nodes = append(nodes, base.NodeID(i+1))
+	}
+	for i := range n {
+		tr, err := wan.NewTCP(wan.TCPOptions{Self: nodes[i], ClusterID: "c", Region: base.RegionID(i + 1), Listen: "127.0.0.1:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		c, err := New(tr).Join(1, nodes, Options{Retry: 20 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		trs, comms = append(trs, tr), append(comms, c)
+	}
+	for i, tr := range trs {
+		for j, peer := range trs {
+			if i != j {
+				tr.SetPeer(nodes[j], peer.Addr().String(), base.RegionID(j+1))
+			}
+		}
+	}
+	gs := []plan.Group{{Members: []int{0, 1, 2}, Aggregators: []int{1}}, {Members: []int{3, 4}, Aggregators: []int{3}}}
+	grouped := &plan.Plan{Groups: gs, Of: []int{0, 0, 0, 1, 1}, Routes: map[[2]int][]int{{1, 3}: {4}}, Makespan: time.Millisecond}
+	for i, tr := range trs {
+		if err := errors.Join(tr.Start(), comms[i].SetPlan(grouped, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{t: t, nodes: nodes, comms: comms}
+	w.every(1)
+	trs[1].Close()
+	comms[1].Close()
+	for _, c := range comms {
+		c.Exclude(2, 10)
+	}
+	w.all(func(i int, c *Comm) error {
+		if i == 1 {
+			return nil
+		}
+		ctx, cancel := within(time.Minute)
+		defer cancel()
+		out, err := c.AllGather(ctx, 10, payload(10, i))
+		return errors.Join(err, gathered(out, 10, func(o int) bool { return o == 1 }))
 	})
 }
 
@@ -453,11 +666,13 @@ func TestFilterAndExclusion(t *testing.T) {
 		for _, c := range w.comms {
 			c.Exclude(w.nodes[2], 2)
 		}
-		// Round 2: node 2's data is there and was used by the filter of an aggregator
-		// that has not heard of the exclusion in time.
-		w.comms[0].mu.Lock()
-		w.comms[0].excluded = map[int]uint64{}
-		w.comms[0].mu.Unlock()
+		// Round 2: node 2's data is there and was used by the filter of an aggregator;
+		// neither of them has heard of the exclusion in time.
+		for _, i := range []int{0, 2} {
+			w.comms[i].mu.Lock()
+			w.comms[i].excluded = map[int]uint64{}
+			w.comms[i].mu.Unlock()
+		}
 		time.AfterFunc(time.Second, func() { w.comms[0].Exclude(w.nodes[2], 2) })
 		w.all(func(i int, c *Comm) error {
 			out, err := c.AllGather(context.Background(), 2, payload(2, i))

@@ -125,7 +125,7 @@ func (s *Service) Join(id uint32, nodes []base.NodeID, opt Options) (*Comm, erro
 	}
 	c.self = self
 	if (opt.Split == nil) != (opt.Join == nil) {
-		return nil, fmt.Errorf("Split and Join are set together, or not at all")
+		return nil, fmt.Errorf("only one of Split and Join is set: one must undo the other")
 	}
 	if opt.Split == nil {
 		c.opt.Split, c.opt.Join = cut, concat

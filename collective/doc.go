@@ -13,7 +13,8 @@
 // nodes use for it and no other; numbers grow. All nodes call the same operation
 // for a round, each with its own data; calls for several rounds may overlap.
 // [Comm.SetPlan] says which plan holds from which round on; without one rounds
-// are flat. Nodes may follow different plans for a while: that costs messages and
+// are flat. What is passed to a call is kept for nodes that are behind: do not change
+// it afterwards. Nodes may follow different plans for a while: that costs messages and
 // time, not correctness.
 //
 // # What holds

@@ -2,6 +2,7 @@ package collective
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
+
+var seeds = flag.Int("seeds", 50, "faulty runs of each kind")
 
 // world is n nodes on an emulated network.
 type world struct {
@@ -40,6 +43,7 @@ type shaky struct {
 
 type fate struct {
 	drop  bool
+	err   error // Send fails so
 	twice bool
 	late  time.Duration
 	first func() // before it is sent
@@ -58,6 +62,9 @@ func (s *shaky) Send(to base.NodeID, kind wire.Kind, m wan.Msg) error {
 	}
 	if what.first != nil {
 		what.first()
+	}
+	if what.err != nil {
+		return what.err
 	}
 	if what.drop {
 		return nil
@@ -149,6 +156,19 @@ func (w *world) makePlan(p plan.Params) *plan.Plan {
 		w.t.Fatal(err)
 	}
 	return out
+}
+
+// sharded is a group for each region, in which every node aggregates a slice.
+func (w *world) sharded() *plan.Plan {
+	var gs []plan.Group
+	for i, r := range w.facts.Region {
+		if r == len(gs) {
+			gs = append(gs, plan.Group{})
+		}
+		gs[r].Members = append(gs[r].Members, i)
+		gs[r].Aggregators = append(gs[r].Aggregators, i)
+	}
+	return plan.Evaluate(w.facts, plan.Params{}, gs)
 }
 
 // all runs f on every node and waits; it returns the time of the slowest.

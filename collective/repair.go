@@ -33,10 +33,7 @@ func (r *round) repair(ctx context.Context, attempt int) {
 			ask[o] = append(ask[o], o)
 		}
 		if s := r.sender(o); s != r.self() && len(r.plan.Routes[[2]int{s, r.self()}]) > 0 {
-			lost[s] = true
-			if s != o {
-				ask[s] = append(ask[s], o)
-			}
+			lost[s] = true // its own data was in the same message, so it is asked
 		}
 	}
 	if n := len(c.nodes); attempt > 0 {

@@ -38,14 +38,13 @@ type Options struct {
 
 // Map holds the coordinates of all nodes.
 type Map struct {
-	opt    Options
-	rnd    *rand.Rand
-	nodes  []*coordinate.Client
-	names  []string
-	peers  [][]int // neighbours of each node
-	fixed  []map[int]time.Duration
-	age    [][]int // keys of fixed, oldest first
-	errors []float64
+	opt   Options
+	rnd   *rand.Rand
+	nodes []*coordinate.Client
+	names []string
+	peers [][]int                 // neighbours of each node
+	fixed []map[int]time.Duration // samples that override estimates
+	age   [][]int                 // keys of fixed, oldest first
 }
 
 // New makes a map of n nodes that knows nothing.

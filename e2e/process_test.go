@@ -19,6 +19,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/godwitdb/godwit/cli"
+	"github.com/godwitdb/godwit/wanemu"
 	"github.com/godwitdb/godwit/workload"
 )
 
@@ -34,7 +35,7 @@ const serversVar = "GODWIT_E2E_SERVERS"
 const patience = 90 * time.Second
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asGodwit) != "" {
+	if os.Getenv(asGodwit) != "" || len(os.Args) > 1 && os.Args[1] == wanemu.RouterArg {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	code := m.Run()

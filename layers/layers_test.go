@@ -19,7 +19,7 @@ const module = "github.com/godwitdb/godwit"
 var types = []string{"base", "env", "obs", "wire", "kv"}
 
 // mechanisms are layers 1 and 2.
-var mechanisms = []string{"clock", "clock/timeserver", "home", "lock", "matrix", "replica", "store", "wan", "group"}
+var mechanisms = []string{"clock", "clock/timeserver", "home", "leader", "lock", "matrix", "replica", "store", "wan", "group"}
 
 // allowed says which packages of Godwit each package may import, besides those of "types".
 // A package that is not listed may not exist.
@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	// layer 0
 	"base": nil, "env": nil, "obs": nil, "wire": nil, "kv": nil,
 	// layer 1: pure cores
-	"clock": nil, "home": nil, "lock": nil, "matrix": nil, "replica": nil, "plan": nil, "filter": nil, "coord": nil,
+	"clock": nil, "home": nil, "leader": nil, "lock": nil, "matrix": nil, "replica": nil, "plan": nil, "filter": nil, "coord": nil,
 	// layer 2: mechanisms
 	"store": nil, "clock/timeserver": {"clock"},
 	"wan":   {"clock"},
@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"":                    append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	"kv/memkv":            {"lock"},
 	"examples/collective": {"collective", "plan", "matrix", "wan"},
+	"etcdleader":          {"leader", "wan"},
 	"wanemu":              nil,
 	"workload":            nil,
 	"history":             nil,
@@ -65,11 +66,11 @@ var onlyIn = map[string]struct {
 	"github.com/cockroachdb/pebble":      {[]string{"store", "sim"}, "one package knows how bytes lie on disk; sim brings the file system that crashes"},
 	"go.etcd.io/raft":                    {[]string{"group", "store"}, "consensus is one mechanism; store implements its log"},
 	"github.com/dolthub/go-mysql-server": {[]string{"sqlfront"}, "its API moves; one package follows it"},
-	"net/http":                           {[]string{"cluster", "node", "cli", "e2e", "workload", "obs", "wan", "bench", "sim"}, "policies and state machines do no I/O"},
+	"net/http":                           {[]string{"cluster", "node", "cli", "e2e", "workload", "obs", "wan", "bench", "sim", "etcdleader"}, "policies and state machines do no I/O"},
 }
 
 // pure packages own no goroutine, socket or clock; they may not even import these.
-var pure = []string{"base", "home", "lock", "matrix", "replica", "plan", "filter", "coord", "history", "kv/memkv"}
+var pure = []string{"base", "home", "leader", "lock", "matrix", "replica", "plan", "filter", "coord", "history", "kv/memkv"}
 var impure = []string{"net", "os", "syscall"}
 
 type pkg struct {

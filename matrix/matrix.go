@@ -1,6 +1,6 @@
 // Package matrix reads latency matrices: which regions there are and how far
 // apart. It holds a few measured ones (data/README.md has the sources), and is
-// pure: no files, no clock.
+// pure: no files, no clock. A [Trace] is a matrix that changes with time.
 //
 // A matrix is CSV. The header names the regions; row i, column j is the round
 // trip from i to j in milliseconds, in the order of the header. A blank cell was

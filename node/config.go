@@ -126,4 +126,6 @@ type LocalConfig struct {
 	Homes *home.Params
 	// NoSQL starts the nodes without SQL: transactions through Node.DB, all of whose keys are rows that may move.
 	NoSQL bool
+	// Tune is Parts.Tune of every node; may be nil.
+	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
 }

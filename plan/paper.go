@@ -3,13 +3,14 @@ package plan
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 )
 
 // Paper minimises the paper's T = max l_j + max L (equations 1 to 3): the longest
 // way between a member and its aggregator, plus the longest between two
-// aggregators, of at most groups groups (0: any number). It is exact and takes at
+// aggregators, with the given number of groups (0: any number). It is exact and takes at
 // most 64 nodes; the distance of two nodes is the longer of both directions.
 //
 // For each possible radius, smallest first, a depth-first search looks for
@@ -17,10 +18,10 @@ import (
 // uncovered node with the fewest candidates.
 func Paper(lat [][]time.Duration, groups int) (aggregator []int, t time.Duration) {
 	n := len(lat)
-	if groups <= 0 {
-		groups = n
+	s := &cover{n: n, d: make([]time.Duration, n*n), groups: n, best: math.MaxInt64}
+	if groups > 0 {
+		s.groups, s.exactly = min(groups, n), true
 	}
-	s := &cover{n: n, d: make([]time.Duration, n*n), groups: groups, best: math.MaxInt64}
 	var radii []time.Duration
 	for i := range n {
 		for j := range n {
@@ -64,6 +65,7 @@ func Paper(lat [][]time.Duration, groups int) (aggregator []int, t time.Duration
 
 type cover struct {
 	n, groups int
+	exactly   bool
 	d         []time.Duration
 	within    []uint64 // candidates of each node at this radius
 	radius    time.Duration
@@ -74,16 +76,20 @@ type cover struct {
 // search extends the aggregators in set; open are the nodes not covered yet, can
 // the nodes that may still become aggregators, wide the largest distance in set.
 func (s *cover) search(open, set, can uint64, wide time.Duration) {
-	if open == 0 {
-		if s.radius+wide < s.best {
-			s.best, s.set = s.radius+wide, set
-		}
+	if s.radius+wide >= s.best || s.exactly && count(set|can) < s.groups {
+		return
+	}
+	if open == 0 && (!s.exactly || count(set) == s.groups) {
+		s.best, s.set = s.radius+wide, set
 		return
 	}
 	if count(set) == s.groups {
 		return
 	}
 	next, fewest := -1, uint64(0)
+	if open == 0 {
+		fewest = can // more aggregators than are needed to cover all
+	}
 	for rest := open; rest != 0; rest &= rest - 1 {
 		i := lowest(rest)
 		c := s.within[i] & can
@@ -127,3 +133,6 @@ func (s *cover) search(open, set, can uint64, wide time.Duration) {
 		can &^= 1 << ch.c // sets with it have all been seen
 	}
 }
+
+func count(s uint64) int  { return bits.OnesCount64(s) }
+func lowest(s uint64) int { return bits.TrailingZeros64(s) }

@@ -294,7 +294,7 @@ func TestPaperFormulaIsExact(t *testing.T) {
 		for _, k := range []int{0, 2, 4} {
 			best := time.Duration(math.MaxInt64)
 			for set := uint64(1); set < 1<<10; set++ {
-				if k > 0 && count(set) > k {
+				if k > 0 && count(set) != k {
 					continue
 				}
 				var r, d time.Duration
@@ -457,6 +457,44 @@ func TestDamper(t *testing.T) {
 	noisy := &Facts{Latency: [][]time.Duration{{0, 1900 * time.Microsecond}, {time.Millisecond, 0}}}
 	if d.Observe(0, noisy) || d.Observe(time.Minute, noisy) {
 		t.Error("0.9 ms made a new plan")
+	}
+}
+
+// The keeper follows the network, is not lured by single measurements, and never
+// holds a plan that is slower than flat on what it knows.
+func TestKeeper(t *testing.T) {
+	series, err := matrix.Seattle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k Keeper
+	nodes := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	planned := 0
+	for i, m := range series[:200] {
+		f := &Facts{Latency: latencies(m, nodes)}
+		p, err := k.Observe(time.Duration(i)*10*time.Second, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, flat := Rerun(f, p), Rerun(f, Flat(10)); got > flat {
+			t.Errorf("slot %d: %v in force, flat %v", i, got, flat)
+		} else if got < flat {
+			planned++
+		}
+	}
+	if planned < 100 || k.Plans > 150 {
+		t.Errorf("%d of 200 rounds were faster than flat, with %d plans", planned, k.Plans)
+	}
+	quiet := Keeper{}
+	f := &Facts{Latency: latencies(series[0], nodes)}
+	first, _ := quiet.Observe(0, f)
+	for i := range 10 {
+		if p, _ := quiet.Observe(time.Duration(i)*time.Minute, f); p != first {
+			t.Error("it changes plans although nothing changes")
+		}
+	}
+	if p, err := quiet.Observe(time.Hour, &Facts{Latency: latencies(series[0], nodes[:5])}); err != nil || p.Check(5) != nil {
+		t.Error("nodes left", err)
 	}
 }
 

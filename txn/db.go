@@ -27,6 +27,9 @@ type Config struct {
 	Logger *slog.Logger // nil discards
 	// Alone reports that the cluster has no other node: then commit wait is skipped. Nil is never.
 	Alone func() bool
+	// OwnersOnly has snapshots of rows read at their owners, even if a replica here could answer: it is what benchmarks
+	// compare reads of replicas with.
+	OwnersOnly bool
 	// RTT is the smoothed round trip to a node, 0 if unknown. Nil: strong reads never wait for closed timestamps here.
 	RTT func(base.NodeID) time.Duration
 	// Want is told that reads wait for closed timestamps, or will soon. It must be cheap. Nil ignores it.

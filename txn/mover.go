@@ -28,11 +28,12 @@ type Mover struct {
 }
 
 const (
-	maxProposals = 8192                 // beyond, proposals are dropped: the policy will make them again
-	moveBatch    = 64                   // rows of one transaction
-	moveTimeout  = 10 * time.Second     // of one batch
-	moveGather   = 2 * time.Millisecond // what comes meanwhile goes along
-	moverWorkers = 4                    // batches under way
+	maxProposals = 8192                   // beyond, proposals are dropped: the policy will make them again
+	moveBatch    = 64                     // rows of one transaction
+	moveTimeout  = 10 * time.Second       // of one batch
+	moveWait     = 300 * time.Millisecond // of one row for its lock
+	moveGather   = 2 * time.Millisecond   // what comes meanwhile goes along
+	moverWorkers = 4                      // batches under way
 )
 
 // NewMover starts a mover. expand may be nil where rows stand alone. Close it before its DB.
@@ -123,8 +124,8 @@ func pick(ps []owner.Proposal) (batch, other []owner.Proposal) {
 	return batch, other
 }
 
-// move moves a batch as one transaction; if that fails, row by row, each once. It gives way
-// to everybody: what is locked stays where it is.
+// move moves a batch as one transaction; if that fails, row by row, each once. The batch gives way to everybody. A single
+// row waits in line for a moment: one in constant use is never free by itself, and it is just that one that should move.
 func (m *Mover) move(ctx context.Context, batch []owner.Proposal) {
 	defer func() {
 		m.mu.Lock()
@@ -133,20 +134,20 @@ func (m *Mover) move(ctx context.Context, batch []owner.Proposal) {
 		}
 		m.mu.Unlock()
 	}()
-	if err := m.try(ctx, batch); err == nil || len(batch) == 1 {
+	if err := m.try(ctx, batch, kv.Options{Policy: kv.NoWait, Age: base.MaxTimestamp}); err == nil {
 		return
 	}
 	for _, p := range batch {
 		if ctx.Err() == nil {
-			_ = m.try(ctx, []owner.Proposal{p})
+			_ = m.try(ctx, []owner.Proposal{p}, kv.Options{Age: base.MaxTimestamp, LockTimeout: moveWait})
 		}
 	}
 }
 
-func (m *Mover) try(ctx context.Context, batch []owner.Proposal) error {
+func (m *Mover) try(ctx context.Context, batch []owner.Proposal, opts kv.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
-	t := m.db.Begin(kv.Options{Policy: kv.NoWait, Age: base.MaxTimestamp})
+	t := m.db.Begin(opts)
 	defer t.Rollback(context.Background())
 	keys := make([]base.Key, len(batch))
 	for i, p := range batch {

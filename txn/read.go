@@ -148,6 +148,9 @@ func (f *fetch) local(ctx context.Context, t *Txn) (done bool, err error) {
 			continue
 		}
 		shard = sh
+		if t.db.cfg.OwnersOnly && sh != base.MetaShard {
+			return false, nil
+		}
 		if c := t.db.set.Closed(sh); c == 0 || c < f.ts {
 			return false, nil
 		}

@@ -22,7 +22,7 @@ const (
 // complete up to the snapshot: about half a round trip and a heartbeat, while owners take a whole one, and are not bothered.
 func (f *fetch) choose(t *Txn, todo []piece) {
 	db := t.db
-	if db.cfg.RTT == nil {
+	if db.cfg.RTT == nil || db.cfg.OwnersOnly {
 		return
 	}
 	for i := range todo {

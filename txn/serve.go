@@ -95,6 +95,9 @@ func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) error {
 	db := t.db
 	q := &wire.ServeRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(f.limit), MaxBytes: uint32(f.maxBytes), Apart: f.apart,
 		MinTs: uint64(f.ts), Region: t.meta.GatewayRegion}
+	if kv.Quiet(ctx) {
+		q.Region = 0
+	}
 	for _, s := range f.spans {
 		q.Spans = append(q.Spans, &wire.Span{Start: s.Start, End: s.End})
 	}
@@ -155,6 +158,9 @@ func (db *DB) serveTo(ctx context.Context, q *wire.ServeRequest, resp *wire.Serv
 	t := db.Begin(kv.Options{ReadOnly: true, ReadTS: base.Timestamp(q.ReadTs), Source: base.RegionID(q.Region)}).(*Txn)
 	defer t.Rollback(ctx)
 	t.served = true
+	if q.Region == 0 {
+		ctx = kv.WithQuiet(ctx)
+	}
 	f := fetch{lock: kv.LockNone, ts: t.readTS, reverse: q.Reverse, limit: int(q.Limit), maxBytes: int(q.MaxBytes), apart: q.Apart}
 	for _, s := range q.Spans {
 		span := base.Span{Start: s.Start, End: s.End}

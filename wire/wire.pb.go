@@ -2935,7 +2935,7 @@ type ServeRequest struct {
 	MaxBytes      uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	Apart         bool                   `protobuf:"varint,6,opt,name=apart,proto3" json:"apart,omitempty"` // limits count for each span
 	MinTs         uint64                 `protobuf:"varint,7,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
-	Region        uint32                 `protobuf:"varint,8,opt,name=region,proto3" json:"region,omitempty"` // on whose behalf
+	Region        uint32                 `protobuf:"varint,8,opt,name=region,proto3" json:"region,omitempty"` // on whose behalf; 0: it is no use of the rows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
