@@ -138,7 +138,7 @@ func (t *Txn) noteReads(f *fetch) error {
 }
 
 // commitCrossing validates what was read and commits.
-func (t *Txn) commitCrossing(ctx context.Context) (base.Timestamp, error) {
+func (t *Txn) commitCrossing(ctx context.Context) (ts base.Timestamp, err error) {
 	if len(t.buf.byKey) == 0 {
 		return t.commitSnapshot(ctx) // all reads are of one snapshot that was taken after it began
 	}
@@ -155,6 +155,13 @@ func (t *Txn) commitCrossing(ctx context.Context) (base.Timestamp, error) {
 	if t.crossing.released {
 		a = t.again()
 	}
+	defer func() {
+		if a != t && err == nil {
+			a.end()
+		} else if a != t {
+			a.release()
+		}
+	}()
 	for try := 1; ; try++ {
 		c := a.planCrossing()
 		groups := c.groups()
@@ -175,7 +182,7 @@ func (t *Txn) commitCrossing(ctx context.Context) (base.Timestamp, error) {
 			c.slot = bound.Prev()
 		}
 		db.stats.TwoRound.Add(1)
-		ts, err := c.prepare(ctx, groups)
+		ts, err = c.prepare(ctx, groups)
 		switch {
 		case err == nil:
 			return ts, nil
