@@ -77,6 +77,9 @@ type Options struct {
 	// Follow lets the policy of homes move rows that are written without having been read: nothing else
 	// may depend on where they are at home.
 	Follow bool
+	// Relay lets the transaction cross regions without locking across them: from the moment it touches rows of a second
+	// region it reads one snapshot, which is validated when it commits (docs/protocol.md S).
+	Relay bool
 	// Trace collects round trips and bytes of the transaction; may be nil.
 	Trace *obs.Trace
 }

@@ -30,6 +30,9 @@ func run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Tim
 		if !base.Retryable(err) {
 			return 0, err
 		}
+		if base.CodeOf(err) == base.CodeAborted {
+			opts.Relay = false // what it met once it would meet again: lock
+		}
 		select {
 		case <-ctx.Done():
 			return 0, err

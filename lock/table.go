@@ -512,3 +512,15 @@ func (t *Table) Rows(limit int) []Row {
 	}
 	return rows
 }
+
+// Holders calls fn for each transaction that holds a lock overlapping span, maybe more than once, until fn returns false.
+func (t *Table) Holders(span base.Span, fn func(id base.TxnID, mode Mode) bool) {
+	t.overlapping(span, t.find(span), func(o *node) bool {
+		for _, g := range o.grants {
+			if !fn(g.txn.id, g.mode) {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -175,7 +175,11 @@ func (r *Replica) applyDecide(b *store.Batch, e group.Entry) (any, error) {
 	}
 	b.SetTxn(r.id, id, rec)
 	r.rep.fresh[id] = ts
-	r.rep.lastTS = max(r.rep.lastTS, ts)
+	if v.Slot == 0 {
+		// A slot may lie ahead, and what commits before it comes behind this entry. A new leader's timestamps
+		// lie above it all the same: it is below the end of a lease (I9).
+		r.rep.lastTS = max(r.rep.lastTS, ts)
+	}
 	return outcome{state: wire.TxnState_COMMITTED, ts: ts}, nil
 }
 

@@ -55,7 +55,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 			return err
 		}
 	}
-	if err := r.enter(ctx, q.Prepare, 0); err != nil {
+	if err := r.enter(ctx, q.Prepare, base.Timestamp(q.Slot)); err != nil {
 		return err
 	}
 	term := r.lead.term
@@ -68,12 +68,13 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		return err
 	}
 	ev := evaluation{r: r, q: q, term: term}
-	err = ev.run(ctx, x, term)
 	var done chan proposed
-	if err == nil {
-		if done, err = r.propose(x, term, &ev); err == errNotBegun { // the mode has changed
+	if q.Slot != 0 {
+		done, err = r.proposeSlot(ctx, x, term, &ev)
+	} else if err = ev.run(ctx, x, term); err == nil {
+		if done, err = r.proposeBounded(ctx, x, term, &ev); err == errNotBegun { // the mode has changed
 			if err = r.begin(ctx, q); err == nil {
-				done, err = r.propose(x, term, &ev)
+				done, err = r.proposeBounded(ctx, x, term, &ev)
 			}
 		}
 	}
@@ -126,6 +127,14 @@ func (r *Replica) checkWrites(q *wire.CommitRequest) error {
 	if len(q.Writes) == 0 && !q.Prepare {
 		return base.Errorf(base.CodeInvalid, "a one-round commit needs a write; use Finish to release locks")
 	}
+	if q.Slot != 0 && !q.Prepare {
+		return base.Errorf(base.CodeInvalid, "a commit of one group has no slot")
+	}
+	if len(q.Reads) > 0 {
+		if err := r.checkSpans(q.Reads); err != nil {
+			return err
+		}
+	}
 	if q.Prepare && !slices.Contains(q.Participants, uint32(r.id)) {
 		return base.Errorf(base.CodeInvalid, "group %v is not among the participants of the transaction it shall prepare", r.id)
 	}
@@ -168,7 +177,7 @@ type evaluation struct {
 
 func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 	if len(e.q.Writes) == 0 {
-		return nil
+		return e.runReads(ctx, x, term)
 	}
 	spans := make([]base.Span, len(e.q.Writes))
 	for i, w := range e.q.Writes {
@@ -190,6 +199,9 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 			return err
 		}
 		if len(gaps) == 0 && len(soft) == 0 {
+			if err := e.runReads(ctx, x, term); err != nil {
+				return err
+			}
 			return e.came.settled(ctx, e.r)
 		}
 		if len(gaps) > 0 {
@@ -294,7 +306,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 		r.mu.Lock()
 		for i, s := range e.handover {
 			switch {
-			case r.locks.Holds(x.id, s, lock.Exclusive):
+			case e.holds(x, s):
 			case movers[i] != nil:
 				if soft == nil {
 					soft = map[*wire.Write]base.Span{}
@@ -386,6 +398,13 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		e.ts = base.Timestamp(q.MinTs).Next()
 	}
 	e.hi = base.Timestamp(q.MaxTs)
+	if b := x.bound.below; b != 0 && (e.hi == 0 || b < e.hi) {
+		if e.ts >= b && !q.Prepare {
+			r.mu.Unlock()
+			return nil, errBound
+		}
+		e.hi = b
+	}
 	if q.Prepare && (e.hi == 0 || e.hi > l.leaseEnd) {
 		e.hi = l.leaseEnd
 	}
@@ -424,6 +443,94 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		// lie ahead of now and wait: a clock that followed them would run away, each pushing the next one further.
 		_ = r.clock.Observe(e.ts)
 	}
+	done := r.enqueue(cmd, term, leased)
+	r.clock.Settling(e.ts)
+	return done, nil
+}
+
+// errBound says that a commit has come past the slots that bound it.
+var errBound = base.Errorf(base.CodeAborted, "past a slot")
+
+// proposeBounded proposes, unless a slot that bounds the transaction has passed and its transaction has committed.
+func (r *Replica) proposeBounded(ctx context.Context, x *txnState, term uint64, e *evaluation) (chan proposed, error) {
+	for {
+		done, err := r.propose(x, term, e)
+		if err != errBound {
+			return done, err
+		}
+		r.mu.Lock()
+		err = r.keepBound(ctx, x, e.ts)
+		r.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// proposeSlot evaluates and proposes a vote for a slot.
+func (r *Replica) proposeSlot(ctx context.Context, x *txnState, term uint64, e *evaluation) (chan proposed, error) {
+	if err := e.runSlot(ctx, x, term); err != nil {
+		return nil, err
+	}
+	q := e.q
+	slot := base.Timestamp(q.Slot)
+	r.propMu.Lock()
+	defer r.propMu.Unlock()
+	r.mu.Lock()
+	for {
+		if !r.current(x, term) {
+			r.mu.Unlock()
+			return nil, r.lost(x)
+		}
+		l := &r.lead
+		if !l.serving {
+			defer r.mu.Unlock()
+			return nil, r.notLeader()
+		}
+		if now := max(r.clock.Latest(), l.floor, l.told, r.rep.lastTS, e.since, base.Timestamp(q.MinTs)); slot <= now || slot.Next() > l.leaseEnd {
+			r.mu.Unlock()
+			return nil, base.Errorf(base.CodeTooLate, "group %v: the slot %s of transaction %v is past, or behind the lease: it is %s", r.id, slot, x.id, now)
+		}
+		busy := r.boundOthers(x, e.writes, e.handover, slot)
+		if busy == nil {
+			break
+		}
+		r.propMu.Unlock()
+		wait, cancel := context.WithTimeout(ctx, slot.Sub(r.clock.Latest()))
+		err := r.awaitEnd(wait, busy)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			err = nil // too late, says the next look
+		}
+		r.mu.Unlock()
+		r.propMu.Lock()
+		r.mu.Lock()
+		if err != nil {
+			r.mu.Unlock()
+			return nil, err
+		}
+	}
+	e.ts, e.hi = slot, slot.Next()
+	x.ts, x.hi, x.handover = e.ts, e.hi, e.handover
+	x.keys = make([]base.Key, len(e.writes))
+	for i, w := range e.writes {
+		x.keys[i] = w.Key
+	}
+	r.locks.Ending(x.id, true)
+	x.phase = preparing
+	r.pending[x], r.slots[x] = struct{}{}, struct{}{}
+	cmd := r.command(0)
+	cmd.Prepare = &wire.Vote{Txn: x.id[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Slot: q.Slot, Participants: q.Participants,
+		Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion}
+	leased := r.addLease(cmd)
+	r.mu.Unlock()
+	done := r.enqueue(cmd, term, leased)
+	r.clock.Settling(e.ts)
+	return done, nil
+}
+
+// enqueue hands a command to the group; propMu is held. The caller pushes the group.
+func (r *Replica) enqueue(cmd *wire.Command, term uint64, leased bool) chan proposed {
 	done := make(chan proposed, 1)
 	r.group.Enqueue(cmd, term, func(res any, index uint64, err error) {
 		p := proposed{index: index, err: err}
@@ -434,8 +541,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		}
 		done <- p
 	})
-	r.clock.Settling(e.ts)
-	return done, nil
+	return done
 }
 
 // entryOverhead is what a command holds beside its writes, about: transaction, timestamps, raft's own fields.
@@ -480,8 +586,11 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		if err := r.voteHeld(ctx, e.q.Participants, p.index, base.Timestamp(e.q.MinTs)); err != nil {
 			return err
 		}
-		// The trip to the oracle began with the proposal: the coordinator need not make it once more.
-		if m, _ := r.clock.Mode(); m != clock.GClock && m != clock.None && len(x.keys) > 0 {
+		if e.q.Slot != 0 {
+			r.tellVote(e.q)
+			r.decideByVotes(x.id)
+		} else if m, _ := r.clock.Mode(); m != clock.GClock && m != clock.None && len(x.keys) > 0 {
+			// The trip to the oracle began with the proposal: the coordinator need not make it once more.
 			_ = r.commitWait(ctx, e.ts)
 			resp.Oracle = uint64(r.clock.Known())
 		}
@@ -540,6 +649,7 @@ func (r *Replica) settleLate(x *txnState, ts base.Timestamp) {
 func (r *Replica) unpend(x *txnState) {
 	x.phase, x.keys, x.handover, x.ts, x.hi = active, nil, nil, 0, 0
 	delete(r.pending, x)
+	delete(r.slots, x)
 	r.locks.Ending(x.id, false)
 	if x.gone != nil && !x.ended {
 		close(x.gone)

@@ -47,11 +47,30 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 		if x.phase != active {
 			return base.Errorf(base.CodeAborted, "transaction %v is %v in group %v already", id, x.phase, r.id)
 		}
+		if q.At != 0 {
+			if err := r.keepBound(ctx, x, base.Timestamp(q.At)); err != nil {
+				r.release(x, true)
+				return err
+			}
+			if !r.current(x, term) {
+				return r.lost(x)
+			}
+		}
+		if q.At != 0 && r.lead.floor < base.Timestamp(q.MinTs) {
+			r.release(x, true)
+			return base.Errorf(base.CodeAborted, "the lease of group %v ends before %s: retry", r.id, base.Timestamp(q.MinTs))
+		}
 		r.release(x, true)
 		return nil
 	}
 	v := r.rep.prepared[id]
 	switch {
+	case v == nil && q.Commit && x == nil, v != nil && q.Commit && v.Slot != 0 && x != nil && x.deciding:
+		// The votes have told, or somebody who asked.
+		if _, refused := r.rep.aborted[id]; !refused {
+			r.mu.Unlock()
+			return nil
+		}
 	case v == nil && !q.Commit && (x == nil || x.phase == active):
 		// Never came to a vote.
 		if x != nil {
@@ -95,6 +114,7 @@ func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit
 		if r.lead.term == term {
 			r.lead.floor = max(r.lead.floor, out.ts)
 			if x := r.txns[id]; x != nil {
+				x.aborted = out.state == wire.TxnState_ABORTED
 				r.release(x, true)
 			}
 		}
@@ -216,6 +236,11 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 			} else {
 				r.release(x, true) // decided by an entry of another proposer
 			}
+		}
+	}
+	for id, n := range r.notices {
+		if now.Sub(n.at) > finishedMemory {
+			delete(r.notices, id)
 		}
 	}
 	horizon := r.clock.Latest().Add(-finishedMemory)

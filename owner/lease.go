@@ -190,6 +190,11 @@ func (r *Replica) lockPrepared() error {
 			if !spans.IsPoint() {
 				x.handover = append(x.handover, spans)
 			}
+			if v.Slot != 0 {
+				if out, _, _, err := r.locks.Acquire(lock.Request{Txn: id, Age: x.age, Span: inCRTTier(spans), Mode: lock.Exclusive}); err != nil || out != lock.Granted {
+					return base.Errorf(base.CodeCorrupt, "prepared cross-region transactions of group %v write %v both (%v)", r.id, spans, err)
+				}
+			}
 			// They cannot conflict: votes were cast under these locks.
 			out, _, _, err := r.locks.Acquire(lock.Request{Txn: id, Age: x.age, Span: spans, Mode: lock.Exclusive})
 			if err != nil {
@@ -302,6 +307,8 @@ func (r *Replica) forget() {
 	r.locks = lock.New(r.cfg.Limits)
 	r.txns = map[base.TxnID]*txnState{}
 	r.pending = map[*txnState]struct{}{}
+	r.slots = map[*txnState]struct{}{}
+	r.notices = map[base.TxnID]*notices{}
 	r.finished = map[base.TxnID]base.Timestamp{}
 }
 

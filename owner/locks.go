@@ -202,8 +202,10 @@ func (r *Replica) release(x *txnState, remember bool) {
 	if remember && len(r.finished) < maxFinished {
 		r.finished[x.id] = r.clock.Latest()
 	}
+	x.aborted = x.aborted || x.phase == active
 	delete(r.txns, x.id)
 	delete(r.pending, x)
+	delete(r.slots, x)
 	ev := r.locks.Release(x.id)
 	for _, w := range x.waits {
 		w.finish(r.lost(x))
@@ -241,6 +243,9 @@ func (r *Replica) undecided(spans []base.Span, ts base.Timestamp) *txnState {
 	}
 	return nil
 }
+
+// older reports whether x has the higher priority.
+func (x *txnState) older(y *txnState) bool { return ranked{x.id, x.age}.older(ranked{y.id, y.age}) }
 
 func (x *txnState) sortKeys() {
 	slices.SortFunc(x.keys, func(a, b base.Key) int { return a.Compare(b) })

@@ -178,9 +178,23 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		}
 		return err
 	}
+	view := base.MaxTimestamp
+	r.mu.Lock()
+	x.crt = q.Txn.Crt
+	if len(r.slots) > 0 || x.bound.below != 0 {
+		view, err = r.underSlots(ctx, x, term, mode, spans)
+	}
+	resp.Bounded = x.bound.below != 0
+	r.mu.Unlock()
+	if err != nil {
+		if base.CodeOf(err) == base.CodeAborted {
+			r.abort(x)
+		}
+		return err
+	}
 	// Ownership is looked up after the wait (C3): whoever had the locks may have given parts away.
 	g, err := r.gather(ctx, resp, func(rd *store.Reader) *gather {
-		g := r.newGather(rd, q, base.MaxTimestamp, resp)
+		g := r.newGather(rd, q, view, resp)
 		g.keep = mode == lock.Exclusive
 		if q.Limit > 0 {
 			g.only = spans

@@ -56,6 +56,8 @@ type Replica struct {
 	locks    *lock.Table
 	txns     map[base.TxnID]*txnState
 	pending  map[*txnState]struct{} // with writes, proposed or prepared, not yet released
+	slots    map[*txnState]struct{} // those of pending that are votes for a slot
+	notices  map[base.TxnID]*notices
 	finished map[base.TxnID]base.Timestamp
 	waiting  int // requests in a bounded wait
 
@@ -112,8 +114,11 @@ type txnState struct {
 	waits    []*lockWait
 	advice   map[string][]byte // reasons of the moves advised to it, by key
 	along    map[string]bool   // keys shown to it unasked, of whose use the policy does not know
+	crt      bool              // it locks across regions
+	bound    bound             // slots below which it must commit
 	gone     chan struct{}     // closed when it has ended here; made on demand
 	ended    bool
+	aborted  bool // set before ended, if it certainly did not commit
 	deciding bool
 }
 

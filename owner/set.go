@@ -38,10 +38,12 @@ type Set struct {
 		on atomic.Bool // ch is there
 	}
 
-	stopc   chan struct{}
-	stop1   sync.Once
-	wg      sync.WaitGroup
-	recover chan struct{} // bounds resolutions under way
+	stopc    chan struct{}
+	stop1    sync.Once
+	wg       sync.WaitGroup
+	recover  chan struct{} // bounds resolutions under way
+	votes    chan struct{} // bounds what spawn runs
+	spawning sync.Mutex    // nothing is spawned once stopc is closed
 }
 
 // held is a shard at this node.
@@ -53,7 +55,7 @@ type held struct {
 // NewSet makes the set and registers its handlers; the transport must not have been started.
 func NewSet(cfg Config) *Set {
 	cfg.fill()
-	s := &Set{cfg: cfg, stopc: make(chan struct{}), settledAt: map[base.GroupID]base.Timestamp{}, recover: make(chan struct{}, 64)}
+	s := &Set{cfg: cfg, stopc: make(chan struct{}), settledAt: map[base.GroupID]base.Timestamp{}, recover: make(chan struct{}, 64), votes: make(chan struct{}, 4096)}
 	s.replicas.Store(&map[base.GroupID]*Replica{})
 	s.shards.Store(&map[base.ShardID]*held{})
 	s.router = &Router{set: s, cfg: &s.cfg}
@@ -66,6 +68,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
 	t.Handle(wire.KindTouched, s.handleTouched)
 	t.Handle(wire.KindOracle, s.handleOracle)
+	t.Handle(wire.KindVote, s.handleVote)
 	return s
 }
 
@@ -256,7 +259,11 @@ func (s *Set) Start() { s.wg.Go(s.run) }
 
 // Close ends the background work and all replicas.
 func (s *Set) Close() {
-	s.stop1.Do(func() { close(s.stopc) })
+	s.stop1.Do(func() {
+		s.spawning.Lock()
+		close(s.stopc)
+		s.spawning.Unlock()
+	})
 	for _, r := range s.Replicas() {
 		r.Close()
 	}
@@ -401,6 +408,40 @@ func (s *Set) handleHeartbeat(_ context.Context, _ base.NodeID, body []byte) (wa
 	}
 	s.Heartbeat(&q)
 	return &wire.TxnHeartbeatResponse{}, nil
+}
+
+func (s *Set) handleVote(_ context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+	var q wire.VoteNotice
+	if err := q.UnmarshalVT(body); err != nil {
+		return nil, base.Errorf(base.CodeInvalid, "malformed vote notice: %v", err)
+	}
+	if id, ok := txnID(q.Txn); ok {
+		if r := s.Replica(base.GroupID(q.Group)); r != nil {
+			r.OnVote(id, base.GroupID(q.From))
+		}
+	}
+	return &wire.TxnHeartbeatResponse{}, nil
+}
+
+// spawn runs f in the background, bounded in number and time. What is too much is left undone.
+func (s *Set) spawn(f func(ctx context.Context)) {
+	s.spawning.Lock()
+	defer s.spawning.Unlock()
+	select {
+	case <-s.stopc:
+		return
+	case s.votes <- struct{}{}:
+	default:
+		return
+	}
+	s.wg.Go(func() {
+		defer func() { <-s.votes }()
+		ctx, cancel := s.background()
+		defer cancel()
+		ctx, cancel2 := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel2()
+		f(ctx)
+	})
 }
 
 // Heartbeat keeps transactions alive in all groups led here.

@@ -14,6 +14,7 @@ type Stats struct {
 	LockWaits, LockWaitNanos, LockTimeouts, Deadlocks atomic.Int64
 	Died                                              atomic.Int64 // requests that lost a conflict
 	UndecidedWaits                                    atomic.Int64 // reads that waited for an undecided commit
+	SlotWaits                                         atomic.Int64 // waits for the outcome of a transaction whose slot had come
 	Expired                                           atomic.Int64 // transactions aborted for silence
 	Collected                                         atomic.Int64 // tombstones
 }

@@ -68,7 +68,7 @@ func policy(n, noWait int) kv.Policy {
 }
 
 func (b *bank) one() {
-	opts := kv.Options{}
+	opts := kv.Options{Relay: b.rng.IntN(100) < b.w.cfg.Relay}
 	opts.Policy = policy(b.rng.IntN(100), b.w.cfg.NoWait)
 	switch n := b.rng.IntN(10); {
 	case n < 6:

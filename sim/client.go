@@ -205,6 +205,9 @@ func (c *client) run(kind string, opts kv.Options, fn func(t *tx) error) bool {
 		if done || !again || c.stopped() {
 			return done
 		}
+		if c.rng.IntN(2) == 0 {
+			opts.Relay = false
+		}
 		sleep(context.Background(), backoff/2+time.Duration(c.rng.Int64N(int64(backoff))))
 		backoff = min(2*backoff, 500*time.Millisecond)
 	}

@@ -25,6 +25,7 @@ type Config struct {
 	Clients  int           // per region
 	Keys     int           // per table and shard ("mixed"), accounts in all ("bank")
 	NoWait   int           // percent of transactions under NO_WAIT; the rest is WAIT_DIE
+	Relay    int           // percent of transactions that cross regions without locks, where they cross
 	Moves    int           // percent of writes that take their row to some region, and of transactions that only do that
 	Think    time.Duration // mean pause of a client between transactions
 	Warmup   time.Duration // before the first fault
@@ -72,6 +73,7 @@ func Pick(seed uint64) Config {
 		GCAge: pick(r, 10*time.Minute, 4*time.Second), ShortLogs: r.IntN(2) == 0,
 	}
 	c.Moves = pick(r, 0, 5, 30)
+	c.Relay = []int{0, 50, 100}[rand.New(rand.NewPCG(seed, 2)).IntN(3)]
 	switch r.IntN(6) {
 	case 0:
 		c.Regions, c.NodesPerRegion = 5, 1
@@ -108,8 +110,8 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 // String is the configuration on a few lines.
 func (c *Config) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d regions x %d nodes, %d shards, %s, %d clients a region, %d keys, think %v, no-wait %d%%, moves %d%%\n",
-		c.Seed, c.Regions, c.NodesPerRegion, c.Shards, c.Workload, c.Clients, c.Keys, c.Think, c.NoWait, c.Moves)
+	fmt.Fprintf(&b, "seed %d: %d regions x %d nodes, %d shards, %s, %d clients a region, %d keys, think %v, no-wait %d%%, relay %d%%, moves %d%%\n",
+		c.Seed, c.Regions, c.NodesPerRegion, c.Shards, c.Workload, c.Clients, c.Keys, c.Think, c.NoWait, c.Relay, c.Moves)
 	fmt.Fprintf(&b, "  clock bound %v, sync %v, jitter %v, loss %v, gc age %v, short logs %v, %d faults in %v\n",
 		c.ClockBound, c.SyncDelay, c.Jitter, c.Loss, c.GCAge, c.ShortLogs, c.Faults, c.Duration)
 	if c.Break != (Break{}) {

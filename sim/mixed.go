@@ -62,7 +62,7 @@ func (m *mixed) homed() base.RegionID {
 }
 
 func (m *mixed) opts() kv.Options {
-	o := kv.Options{}
+	o := kv.Options{Relay: m.rng.IntN(100) < m.w.cfg.Relay}
 	o.Policy = policy(m.rng.IntN(100), m.w.cfg.NoWait)
 	if m.rng.IntN(4) == 0 {
 		o.LockTimeout = 300 * time.Millisecond

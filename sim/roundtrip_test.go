@@ -230,6 +230,31 @@ func (l *rtLab) run() {
 				kv.Options{}, nil, commitNow(func(t kv.Txn) { t.Put(both[0], val, 0); t.Put(both[1], val, 0) }))
 			l.measure(budget{op: "insert into a gap of another region", at: r, other: o, maxRTTs: 2, formula: "at most RTT + quorum there", want: trip + oq},
 				kv.Options{}, nil, commitNow(func(t kv.Txn) { _ = t.Insert(l.gap(1, o, int(r)), val, 0) }))
+			for _, n := range []int{1, 3, 10} {
+				// Every statement reads a row for update and writes it, here and there.
+				statements := func(ctx context.Context, t kv.Txn) error {
+					for i := range n {
+						for _, k := range []base.Key{l.key(1, r, i%9), l.key(1+i%2, o, i%9)} {
+							if _, err := t.Get(ctx, []base.Key{k}, kv.LockExclusive); err != nil {
+								return err
+							}
+							t.Put(k, val, 0)
+						}
+					}
+					_, err := t.Commit(ctx)
+					return err
+				}
+				before := func(ctx context.Context, x kv.Txn) error {
+					t := l.db(r).Begin(kv.Options{Relay: true}) // from which the gateway learns how far ahead slots have to be
+					if err := statements(ctx, t); err != nil {
+						return err
+					}
+					return warm(ctx, x)
+				}
+				l.measure(budget{op: fmt.Sprintf("transaction across regions without locks (relay), %d statements in each", n), at: r, other: o, maxRTTs: 2.5,
+					formula: "half an RTT + heartbeat, then max(quorum, RTT + quorum there) and a slack of 1/16 + 3 ms",
+					want:    trip/2 + heartbeat + max(q, trip+oq)*17/16 + 3*time.Millisecond}, kv.Options{Relay: true}, before, statements)
+			}
 			l.measure(budget{op: "commit in both regions (parallel prepare)", at: r, other: o, maxRTTs: 2, formula: "max(quorum, RTT + quorum there)", want: max(q, trip+oq)},
 				kv.Options{}, nil, commitNow(func(t kv.Txn) { t.Put(own[0], val, 0); t.Put(theirs[0], val, 0) }))
 		}

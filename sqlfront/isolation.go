@@ -29,6 +29,16 @@ const (
 	oldIsolationVar = "tx_isolation" // before MySQL 8
 )
 
+// consistencyVar says how the session's transactions cross regions: STRICT locks at the owners, RELAY reads a snapshot
+// that is validated at commit, so that nobody nearby waits for somebody far away.
+const consistencyVar = "transaction_consistency"
+
+// readConsistency keeps how the session's next transactions cross regions.
+func (s *Session) readConsistency(ctx *sql.Context) {
+	v, err := s.BaseSession.GetSessionVariable(ctx, consistencyVar)
+	s.relay = err == nil && v == "RELAY"
+}
+
 var isolationNames = map[string]isolation{
 	"SERIALIZABLE": serializable, "REPEATABLE-READ": repeatableRead, "READ-COMMITTED": readCommitted,
 	// There are no dirty reads: the next stronger level serves.

@@ -54,6 +54,8 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		s.readForward(ctx)
 	case isolationVar:
 		return s.setIsolation(ctx, name)
+	case consistencyVar:
+		s.readConsistency(ctx)
 	}
 	return nil
 }

@@ -35,6 +35,10 @@ func initSystemVariables() {
 			session("last_statement_rows_moved", types.NewSystemIntType("last_statement_rows_moved", 0, 1<<62, false), int64(0)),
 			session("last_statement_wan_bytes", types.NewSystemIntType("last_statement_wan_bytes", 0, 1<<62, false), int64(0)),
 		})
+		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
+			Name: consistencyVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "STRICT",
+			Type: types.NewSystemEnumType(consistencyVar, "STRICT", "RELAY"),
+		}})
 		for _, name := range []string{isolationVar, oldIsolationVar} {
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
 				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "SERIALIZABLE",
@@ -51,6 +55,7 @@ func (s *Session) initVariables() {
 	_ = s.InitSessionVariable(ctx, "godwit_region", s.g.db.Topology().RegionName(s.region()))
 	_ = s.InitSessionVariable(ctx, "godwit_node", int64(s.g.db.Node()))
 	_ = s.setIsolation(ctx, isolationVar)
+	s.readConsistency(ctx)
 	s.readForward(ctx)
 	if v, err := s.BaseSession.GetSessionVariable(ctx, stalenessVar); err == nil {
 		s.staleness, _ = parseStaleness(v) // the server's default

@@ -37,6 +37,8 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 
 func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 	switch {
+	case t.crossing != nil:
+		return t.commitCrossing(ctx)
 	case len(t.buf.byKey) == 0 && len(t.parts) == 0:
 		return t.commitSnapshot(ctx)
 	case len(t.buf.byKey) == 0:
@@ -45,6 +47,7 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.CommitTimeout)
 	defer cancel()
 	t.started()
+	t.opts.Relay = false // what is locked from here on stays locked
 	c, err := t.plan(ctx)
 	if err != nil {
 		return 0, err
@@ -124,6 +127,7 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 			return 0, err
 		}
 	}
+	waits = waits || t.bounded
 	now, err := t.open(ctx)
 	if err != nil {
 		return 0, err
@@ -144,7 +148,7 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 	if len(held) > 1 || waits && len(held) > 0 {
 		errs := make([]error, len(held))
 		parallel(ctx, len(held), func(ctx context.Context, i int) {
-			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened())})
+			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened()), At: uint64(now)})
 			if err == nil {
 				err = owner.ErrorOf(resp.Status)
 			}
@@ -184,6 +188,11 @@ type committer struct {
 	writes map[base.GroupID][]*wire.Write
 	need   map[base.GroupID][]*wire.GroupIndex
 	bound  base.Timestamp // the commit timestamp must be below; 0: no bound
+
+	// What a transaction that crosses regions has read at its snapshot, and the slot it proposes.
+	reads    map[base.GroupID][]*wire.Span
+	snapshot base.Timestamp
+	slot     base.Timestamp
 }
 
 // plan makes sure of what the writes assume and finds their owners.
@@ -317,6 +326,11 @@ func (c *committer) groups() []base.GroupID {
 	for g := range c.writes {
 		gs = append(gs, g)
 	}
+	for g := range c.reads {
+		if len(c.writes[g]) == 0 {
+			gs = append(gs, g)
+		}
+	}
 	for _, p := range c.t.parts {
 		if p.term != 0 && !slices.Contains(gs, p.group) {
 			gs = append(gs, p.group)
@@ -341,7 +355,7 @@ func (c *committer) request(g base.GroupID) *wire.CommitRequest {
 	t.part(g)
 	opened := t.opened()
 	return &wire.CommitRequest{Group: uint32(g), Txn: &t.meta, Writes: c.writes[g], MinTs: uint64(max(t.maxTS, opened)), Begun: opened != 0,
-		MaxTs: uint64(c.bound), LockTerm: t.lockTerm(g), Need: c.need[g]}
+		MaxTs: uint64(c.bound), LockTerm: t.lockTerm(g), Need: c.need[g], Reads: c.reads[g], Snapshot: uint64(c.snapshot), Slot: uint64(c.slot)}
 }
 
 // send sends a commit or a Prepare: straight to the owner if that is here.
@@ -393,6 +407,10 @@ func (c *committer) oneRound(ctx context.Context, g base.GroupID) (ts base.Times
 	case base.CodeTooLate:
 		return 0, true, err
 	case base.CodeWrongOwner:
+		if c.snapshot != 0 {
+			t.astray(resp.Foreign)
+			return 0, true, err
+		}
 		c.reroute(g, resp.Foreign)
 		return 0, true, err
 	case base.CodeAmbiguous, base.CodeCanceled:
@@ -517,9 +535,18 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 		reqs[i].Prepare, reqs[i].Participants = true, ids
 	}
 	votes := make([]vote, len(groups))
+	start := time.Now()
 	parallel(ctx, len(groups), func(ctx context.Context, i int) {
 		v := &votes[i]
 		resp, err := c.send(ctx, reqs[i])
+		if err == nil && c.slot != 0 {
+			switch base.CodeOf(owner.ErrorOf(resp.Status)) {
+			case base.CodeTooLate:
+				t.db.slots.tooShort(groups[i].Region())
+			case base.CodeOther:
+				t.db.slots.answered(groups[i].Region(), time.Since(start))
+			}
+		}
 		if err != nil {
 			v.maybe = !wan.NeverRan(err)
 			if v.err = err; !v.maybe {
@@ -546,9 +573,7 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 		default:
 			if base.CodeOf(v.err) == base.CodeWrongOwner {
 				// A Prepare cannot be moved; the next attempt will know better.
-				for _, f := range v.resp.Foreign {
-					t.db.setHint(f.Span.Start, hint{group: base.GroupID(f.Group), need: f.Since})
-				}
+				t.astray(v.resp.Foreign)
 			}
 			if refused == nil || rank(v.err) > rank(refused) {
 				refused = v.err
@@ -558,10 +583,13 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 	switch {
 	case refused != nil:
 		// Somebody did not prepare and will not: nobody can find it committed.
+		c.finish(groups, false, 0)
 		if base.CodeOf(refused) == base.CodeTooLate {
+			if c.slot != 0 {
+				return 0, refused
+			}
 			t.db.horizon.tooShort()
 		}
-		c.finish(groups, false, 0)
 		return 0, c.refusal(refused)
 	case unknown != nil:
 		ts, committed, err := t.outcome(ctx, groups, unknown)
@@ -584,6 +612,13 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 		noteMoves(ctx, votes[i].resp)
 	}
 	return lo, t.settled(ctx, lo)
+}
+
+// astray remembers who owns what was asked of others.
+func (t *Txn) astray(foreign []*wire.Foreign) {
+	for _, f := range foreign {
+		t.db.setHint(f.Span.Start, hint{group: base.GroupID(f.Group), need: f.Since})
+	}
 }
 
 // rank orders the errors of participants by how much they tell the client.

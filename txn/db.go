@@ -105,6 +105,8 @@ func (c *Config) fill() {
 type Stats struct {
 	Begun, Committed, Failed atomic.Int64
 	OneRound, TwoRound       atomic.Int64 // commits of one group, of several
+	Crossed                  atomic.Int64 // transactions that turned to a second region without locks
+	SlotsMissed              atomic.Int64 // slots that were past when a vote was cast
 	Ambiguous                atomic.Int64 // commits whose outcome had to be asked for
 	Moved                    atomic.Int64 // rows moved by the mover
 	ReadsLocal, ReadsWaited  atomic.Int64 // snapshot reads served by replicas here: at once, after a wait for the closed timestamp
@@ -117,6 +119,7 @@ type Stats struct {
 // DB is a gateway: it runs transactions as their coordinator. It implements kv.DB.
 type DB struct {
 	horizon horizon
+	slots   slots
 
 	cfg    Config
 	set    *owner.Set

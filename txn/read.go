@@ -65,6 +65,16 @@ func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 			return err
 		}
 	}
+	relay := f.lock != kv.LockNone && t.opts.Relay
+	if relay && f.meta() {
+		if t.crossing != nil {
+			return errMetaCrossing
+		}
+		relay, t.opts.Relay = false, false
+	}
+	if relay && t.crossing != nil {
+		return f.runCrossing(ctx, t)
+	}
 	if f.lock != kv.LockNone && !t.entered && !t.ended {
 		if err := t.db.gate.enter(ctx, t.db.stopc); err != nil {
 			return err
@@ -81,6 +91,14 @@ func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 		}
 		if f.lock == kv.LockNone {
 			f.choose(t, todo)
+		} else if t.far(todo) {
+			if relay && !t.buf.meta() {
+				if err := t.cross(ctx); err != nil {
+					return err
+				}
+				return f.runCrossing(ctx, t)
+			}
+			t.meta.Crt = true
 		}
 		reqs := f.requests(todo)
 		todo = nil
@@ -114,6 +132,9 @@ func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 	}
 	for i := range f.got {
 		f.got[i].order(f.reverse)
+	}
+	if relay {
+		return t.noteReads(f)
 	}
 	return nil
 }
@@ -316,6 +337,7 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 	g := base.GroupID(q.msg.Group)
 	if f.lock != kv.LockNone {
 		t.maxTS = max(t.maxTS, base.Timestamp(resp.MaxTs))
+		t.bounded = t.bounded || resp.Bounded
 		if p := t.findPart(g); resp.Term != 0 {
 			p.term = resp.Term
 			p.asked++

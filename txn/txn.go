@@ -39,8 +39,12 @@ type Txn struct {
 	maxTS   base.Timestamp // largest commit timestamp read
 	opening *opening
 	parts   []part
-	pins    []pin
-	buf     buffer
+	// crossing is set once a transaction reads a snapshot instead of locking (kv.Options.Relay); reads is what it has read.
+	crossing *crossing
+	reads    []base.Span
+	bounded  bool // an owner said that it must commit before a slot
+	pins     []pin
+	buf      buffer
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
 	ranges []readRange             // rows of ranges read under locks, instead

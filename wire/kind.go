@@ -25,11 +25,12 @@ const (
 	KindConsistency
 	KindServe
 	KindTouched
+	KindVote
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -512,6 +512,7 @@ type TxnMeta struct {
 	GatewayRegion uint32                 `protobuf:"varint,4,opt,name=gateway_region,json=gatewayRegion,proto3" json:"gateway_region,omitempty"`
 	Policy        uint32                 `protobuf:"varint,5,opt,name=policy,proto3" json:"policy,omitempty"` // kv.Policy
 	LockTimeoutNs int64                  `protobuf:"varint,6,opt,name=lock_timeout_ns,json=lockTimeoutNs,proto3" json:"lock_timeout_ns,omitempty"`
+	Crt           bool                   `protobuf:"varint,20,opt,name=crt,proto3" json:"crt,omitempty"` // it holds locks in several regions, and so across the ocean
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -586,6 +587,13 @@ func (x *TxnMeta) GetLockTimeoutNs() int64 {
 		return x.LockTimeoutNs
 	}
 	return 0
+}
+
+func (x *TxnMeta) GetCrt() bool {
+	if x != nil {
+		return x.Crt
+	}
+	return false
 }
 
 // Read is Get (point spans) or Scan, under locks or at a snapshot.
@@ -751,6 +759,7 @@ type ReadResponse struct {
 	Hops          uint32 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`                               // WAN hops the owner itself waited for
 	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`                            // rows that it set off to another home
 	Along         []*KV  `protobuf:"bytes,11,rep,name=along,proto3" json:"along,omitempty"`                             // rows that are mostly used with those asked for, locked as well
+	Bounded       bool   `protobuf:"varint,20,opt,name=bounded,proto3" json:"bounded,omitempty"`                        // the transaction must commit before the slot of another one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -860,6 +869,13 @@ func (x *ReadResponse) GetAlong() []*KV {
 		return x.Along
 	}
 	return nil
+}
+
+func (x *ReadResponse) GetBounded() bool {
+	if x != nil {
+		return x.Bounded
+	}
+	return false
 }
 
 type Write struct {
@@ -984,17 +1000,22 @@ func (x *Write) GetFollow() bool {
 
 // Commit is a one-round commit (prepare=false, one participant) or a Prepare.
 type CommitRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
-	Txn           *TxnMeta               `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
-	Writes        []*Write               `protobuf:"bytes,3,rep,name=writes,proto3" json:"writes,omitempty"`
-	MinTs         uint64                 `protobuf:"varint,4,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"` // commit above this
-	MaxTs         uint64                 `protobuf:"varint,5,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"` // and below this; 0 is no bound
-	Prepare       bool                   `protobuf:"varint,6,opt,name=prepare,proto3" json:"prepare,omitempty"`
-	Participants  []uint32               `protobuf:"varint,7,rep,packed,name=participants,proto3" json:"participants,omitempty"`  // groups, all of them, with prepare
-	LockTerm      uint64                 `protobuf:"varint,8,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which locks were taken here; 0: none taken yet
-	Need          []*GroupIndex          `protobuf:"bytes,9,rep,name=need,proto3" json:"need,omitempty"`
-	Begun         bool                   `protobuf:"varint,10,opt,name=begun,proto3" json:"begun,omitempty"` // min_ts is at or above every commit acknowledged before the transaction began (Clock.Snapshot)
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Group        uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Txn          *TxnMeta               `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
+	Writes       []*Write               `protobuf:"bytes,3,rep,name=writes,proto3" json:"writes,omitempty"`
+	MinTs        uint64                 `protobuf:"varint,4,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"` // commit above this
+	MaxTs        uint64                 `protobuf:"varint,5,opt,name=max_ts,json=maxTs,proto3" json:"max_ts,omitempty"` // and below this; 0 is no bound
+	Prepare      bool                   `protobuf:"varint,6,opt,name=prepare,proto3" json:"prepare,omitempty"`
+	Participants []uint32               `protobuf:"varint,7,rep,packed,name=participants,proto3" json:"participants,omitempty"`  // groups, all of them, with prepare
+	LockTerm     uint64                 `protobuf:"varint,8,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which locks were taken here; 0: none taken yet
+	Need         []*GroupIndex          `protobuf:"bytes,9,rep,name=need,proto3" json:"need,omitempty"`
+	Begun        bool                   `protobuf:"varint,10,opt,name=begun,proto3" json:"begun,omitempty"` // min_ts is at or above every commit acknowledged before the transaction began (Clock.Snapshot)
+	// slot, with prepare: the commit timestamp that all participants must vote for; 0: each assigns its own.
+	Slot uint64 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`
+	// reads are spans that were read at snapshot without locks and must not have changed since.
+	Snapshot      uint64  `protobuf:"varint,21,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Reads         []*Span `protobuf:"bytes,22,rep,name=reads,proto3" json:"reads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1097,6 +1118,27 @@ func (x *CommitRequest) GetBegun() bool {
 		return x.Begun
 	}
 	return false
+}
+
+func (x *CommitRequest) GetSlot() uint64 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *CommitRequest) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+func (x *CommitRequest) GetReads() []*Span {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
 }
 
 type CommitResponse struct {
@@ -1232,7 +1274,7 @@ func (x *CommitResponse) GetMoves() uint32 {
 }
 
 // Finish ends a transaction in a group: decides a prepared one or releases the locks of one that never prepared.
-// min_ts of a release: whatever is assigned here from now on lies above.
+// min_ts of a release: whatever is assigned here from now on lies above. at: the instant at which its locks have to have been held.
 type FinishRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -1241,6 +1283,7 @@ type FinishRequest struct {
 	Ts            uint64                 `protobuf:"varint,4,opt,name=ts,proto3" json:"ts,omitempty"`
 	Prepared      bool                   `protobuf:"varint,5,opt,name=prepared,proto3" json:"prepared,omitempty"`
 	MinTs         uint64                 `protobuf:"varint,6,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
+	At            uint64                 `protobuf:"varint,20,opt,name=at,proto3" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1313,6 +1356,13 @@ func (x *FinishRequest) GetPrepared() bool {
 func (x *FinishRequest) GetMinTs() uint64 {
 	if x != nil {
 		return x.MinTs
+	}
+	return 0
+}
+
+func (x *FinishRequest) GetAt() uint64 {
+	if x != nil {
+		return x.At
 	}
 	return 0
 }
@@ -1507,6 +1557,76 @@ func (x *ResolveResponse) GetHops() uint32 {
 	return 0
 }
 
+// VoteNotice tells another participant that a vote for a slot is durable, so that the outcome is known everywhere one
+// one-way trip after the last vote.
+type VoteNotice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Txn           []byte                 `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
+	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	Slot          uint64                 `protobuf:"varint,4,opt,name=slot,proto3" json:"slot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VoteNotice) Reset() {
+	*x = VoteNotice{}
+	mi := &file_wire_wire_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VoteNotice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VoteNotice) ProtoMessage() {}
+
+func (x *VoteNotice) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VoteNotice.ProtoReflect.Descriptor instead.
+func (*VoteNotice) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *VoteNotice) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *VoteNotice) GetTxn() []byte {
+	if x != nil {
+		return x.Txn
+	}
+	return nil
+}
+
+func (x *VoteNotice) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *VoteNotice) GetSlot() uint64 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
 // Heartbeat keeps a live transaction's locks at an owner.
 type TxnHeartbeatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1518,7 +1638,7 @@ type TxnHeartbeatRequest struct {
 
 func (x *TxnHeartbeatRequest) Reset() {
 	*x = TxnHeartbeatRequest{}
-	mi := &file_wire_wire_proto_msgTypes[15]
+	mi := &file_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1650,7 @@ func (x *TxnHeartbeatRequest) String() string {
 func (*TxnHeartbeatRequest) ProtoMessage() {}
 
 func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[15]
+	mi := &file_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1663,7 @@ func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TxnHeartbeatRequest) GetTxns() [][]byte {
@@ -1569,7 +1689,7 @@ type TxnHeartbeatResponse struct {
 
 func (x *TxnHeartbeatResponse) Reset() {
 	*x = TxnHeartbeatResponse{}
-	mi := &file_wire_wire_proto_msgTypes[16]
+	mi := &file_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1701,7 @@ func (x *TxnHeartbeatResponse) String() string {
 func (*TxnHeartbeatResponse) ProtoMessage() {}
 
 func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[16]
+	mi := &file_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +1714,7 @@ func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TxnHeartbeatResponse) GetStatus() *Status {
@@ -1613,13 +1733,14 @@ type Vote struct {
 	Writes        []*Write               `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
 	GatewayRegion uint32                 `protobuf:"varint,6,opt,name=gateway_region,json=gatewayRegion,proto3" json:"gateway_region,omitempty"`
 	Depends       uint64                 `protobuf:"varint,7,opt,name=depends,proto3" json:"depends,omitempty"` // largest timestamp that the transaction has read
+	Slot          uint64                 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`      // lo, if the coordinator fixed it; 0: the owner assigned lo
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Vote) Reset() {
 	*x = Vote{}
-	mi := &file_wire_wire_proto_msgTypes[17]
+	mi := &file_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1752,7 @@ func (x *Vote) String() string {
 func (*Vote) ProtoMessage() {}
 
 func (x *Vote) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[17]
+	mi := &file_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1765,7 @@ func (x *Vote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vote.ProtoReflect.Descriptor instead.
 func (*Vote) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Vote) GetTxn() []byte {
@@ -1696,6 +1817,13 @@ func (x *Vote) GetDepends() uint64 {
 	return 0
 }
 
+func (x *Vote) GetSlot() uint64 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
 type Decide struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
@@ -1707,7 +1835,7 @@ type Decide struct {
 
 func (x *Decide) Reset() {
 	*x = Decide{}
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1847,7 @@ func (x *Decide) String() string {
 func (*Decide) ProtoMessage() {}
 
 func (x *Decide) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1860,7 @@ func (x *Decide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decide.ProtoReflect.Descriptor instead.
 func (*Decide) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Decide) GetTxn() []byte {
@@ -1766,7 +1894,7 @@ type TxnCommit struct {
 
 func (x *TxnCommit) Reset() {
 	*x = TxnCommit{}
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1778,7 +1906,7 @@ func (x *TxnCommit) String() string {
 func (*TxnCommit) ProtoMessage() {}
 
 func (x *TxnCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1791,7 +1919,7 @@ func (x *TxnCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnCommit.ProtoReflect.Descriptor instead.
 func (*TxnCommit) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TxnCommit) GetTxn() []byte {
@@ -1820,7 +1948,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +1960,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +1973,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Collect) GetKeys() [][]byte {
@@ -1876,7 +2004,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1888,7 +2016,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1901,7 +2029,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Lease) GetHolder() uint32 {
@@ -1948,7 +2076,7 @@ type ClockOrder struct {
 
 func (x *ClockOrder) Reset() {
 	*x = ClockOrder{}
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2088,7 @@ func (x *ClockOrder) String() string {
 func (*ClockOrder) ProtoMessage() {}
 
 func (x *ClockOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2101,7 @@ func (x *ClockOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
 func (*ClockOrder) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ClockOrder) GetMode() uint32 {
@@ -2034,7 +2162,7 @@ type ClockOrders struct {
 
 func (x *ClockOrders) Reset() {
 	*x = ClockOrders{}
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2174,7 @@ func (x *ClockOrders) String() string {
 func (*ClockOrders) ProtoMessage() {}
 
 func (x *ClockOrders) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2187,7 @@ func (x *ClockOrders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
 func (*ClockOrders) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ClockOrders) GetOrders() []*ClockOrder {
@@ -2090,7 +2218,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2230,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2243,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -2206,7 +2334,7 @@ type OracleRequest struct {
 
 func (x *OracleRequest) Reset() {
 	*x = OracleRequest{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2346,7 @@ func (x *OracleRequest) String() string {
 func (*OracleRequest) ProtoMessage() {}
 
 func (x *OracleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2359,7 @@ func (x *OracleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
 func (*OracleRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OracleRequest) GetGroup() uint32 {
@@ -2258,7 +2386,7 @@ type OracleResponse struct {
 
 func (x *OracleResponse) Reset() {
 	*x = OracleResponse{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2270,7 +2398,7 @@ func (x *OracleResponse) String() string {
 func (*OracleResponse) ProtoMessage() {}
 
 func (x *OracleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2283,7 +2411,7 @@ func (x *OracleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
 func (*OracleResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *OracleResponse) GetStatus() *Status {
@@ -2319,7 +2447,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2459,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2472,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -2419,7 +2547,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2559,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2572,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Pulse) GetNode() uint32 {
@@ -2552,7 +2680,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2692,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2705,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -2626,7 +2754,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +2766,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +2779,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -2677,7 +2805,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +2817,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +2830,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -2727,7 +2855,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2739,7 +2867,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2752,7 +2880,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -2814,7 +2942,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +2954,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +2967,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -2908,7 +3036,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +3048,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3061,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -2963,7 +3091,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2975,7 +3103,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2988,7 +3116,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -3039,7 +3167,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3179,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3192,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -3122,7 +3250,7 @@ type ClockWord struct {
 
 func (x *ClockWord) Reset() {
 	*x = ClockWord{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3134,7 +3262,7 @@ func (x *ClockWord) String() string {
 func (*ClockWord) ProtoMessage() {}
 
 func (x *ClockWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3147,7 +3275,7 @@ func (x *ClockWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
 func (*ClockWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ClockWord) GetMode() uint32 {
@@ -3294,7 +3422,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3434,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3447,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -3403,7 +3531,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3415,7 +3543,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3428,7 +3556,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -3464,7 +3592,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3476,7 +3604,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3489,7 +3617,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -3524,7 +3652,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3536,7 +3664,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3549,7 +3677,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AskRequest) GetName() string {
@@ -3576,7 +3704,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3588,7 +3716,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3601,7 +3729,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -3629,7 +3757,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3641,7 +3769,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3654,7 +3782,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -3683,7 +3811,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3823,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3836,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -3747,7 +3875,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3759,7 +3887,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3772,7 +3900,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SessionState) GetUser() string {
@@ -3834,7 +3962,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3846,7 +3974,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3859,7 +3987,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -3929,7 +4057,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3941,7 +4069,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3954,7 +4082,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -4005,7 +4133,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4017,7 +4145,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4030,7 +4158,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -4183,7 +4311,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4195,7 +4323,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4208,7 +4336,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -4282,7 +4410,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4294,7 +4422,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4307,7 +4435,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -4365,7 +4493,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4377,7 +4505,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4390,7 +4518,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -4430,7 +4558,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4442,7 +4570,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4455,7 +4583,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -4520,7 +4648,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4532,7 +4660,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4545,7 +4673,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -4591,7 +4719,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4603,7 +4731,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4616,7 +4744,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -4671,7 +4799,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4683,7 +4811,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4696,7 +4824,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -4740,14 +4868,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x10\n" +
 	"\x03msg\x18\x02 \x01(\tR\x03msg\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\rR\x04node\x12\x10\n" +
-	"\x03key\x18\x04 \x01(\fR\x03key\"\xac\x01\n" +
+	"\x03key\x18\x04 \x01(\fR\x03key\"\xbe\x01\n" +
 	"\aTxnMeta\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x18\n" +
 	"\agateway\x18\x03 \x01(\rR\agateway\x12%\n" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
-	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\"\x95\x03\n" +
+	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\x12\x10\n" +
+	"\x03crt\x18\x14 \x01(\bR\x03crt\"\x95\x03\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -4763,7 +4892,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
 	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
 	"\x06oracle\x18\r \x01(\x04R\x06oracle\x12\x14\n" +
-	"\x05quiet\x18\x0e \x01(\bR\x05quiet\"\xd7\x02\n" +
+	"\x05quiet\x18\x0e \x01(\bR\x05quiet\"\xf1\x02\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -4777,7 +4906,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04hops\x18\t \x01(\rR\x04hops\x12\x14\n" +
 	"\x05moves\x18\n" +
 	" \x01(\rR\x05moves\x12%\n" +
-	"\x05along\x18\v \x03(\v2\x0f.godwit.wire.KVR\x05along\"\x81\x02\n" +
+	"\x05along\x18\v \x03(\v2\x0f.godwit.wire.KVR\x05along\x12\x18\n" +
+	"\abounded\x18\x14 \x01(\bR\abounded\"\x81\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -4789,7 +4919,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03pin\x18\b \x01(\x0e2\x10.godwit.wire.PinR\x03pin\x12\x16\n" +
 	"\x06reason\x18\t \x01(\fR\x06reason\x12\x16\n" +
 	"\x06follow\x18\n" +
-	" \x01(\bR\x06follow\"\xc5\x02\n" +
+	" \x01(\bR\x06follow\"\x9e\x03\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -4801,7 +4931,10 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\tlock_term\x18\b \x01(\x04R\blockTerm\x12+\n" +
 	"\x04need\x18\t \x03(\v2\x17.godwit.wire.GroupIndexR\x04need\x12\x14\n" +
 	"\x05begun\x18\n" +
-	" \x01(\bR\x05begun\"\xbb\x02\n" +
+	" \x01(\bR\x05begun\x12\x12\n" +
+	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x1a\n" +
+	"\bsnapshot\x18\x15 \x01(\x04R\bsnapshot\x12'\n" +
+	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\"\xbb\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -4815,14 +4948,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05bytes\x18\n" +
 	" \x01(\rR\x05bytes\x12\x16\n" +
 	"\x06oracle\x18\v \x01(\x04R\x06oracle\x12\x14\n" +
-	"\x05moves\x18\f \x01(\rR\x05moves\"\x92\x01\n" +
+	"\x05moves\x18\f \x01(\rR\x05moves\"\xa2\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\bR\x06commit\x12\x0e\n" +
 	"\x02ts\x18\x04 \x01(\x04R\x02ts\x12\x1a\n" +
 	"\bprepared\x18\x05 \x01(\bR\bprepared\x12\x15\n" +
-	"\x06min_ts\x18\x06 \x01(\x04R\x05minTs\"Q\n" +
+	"\x06min_ts\x18\x06 \x01(\x04R\x05minTs\x12\x0e\n" +
+	"\x02at\x18\x14 \x01(\x04R\x02at\"Q\n" +
 	"\x0eFinishResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
 	"\x04hops\x18\x02 \x01(\rR\x04hops\"8\n" +
@@ -4835,12 +4969,18 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x02ts\x18\x03 \x01(\x04R\x02ts\x12\x0e\n" +
 	"\x02hi\x18\x04 \x01(\x04R\x02hi\x12\"\n" +
 	"\fparticipants\x18\x05 \x03(\rR\fparticipants\x12\x12\n" +
-	"\x04hops\x18\x06 \x01(\rR\x04hops\"C\n" +
+	"\x04hops\x18\x06 \x01(\rR\x04hops\"\\\n" +
+	"\n" +
+	"VoteNotice\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
+	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x12\n" +
+	"\x04slot\x18\x04 \x01(\x04R\x04slot\"C\n" +
 	"\x13TxnHeartbeatRequest\x12\x12\n" +
 	"\x04txns\x18\x01 \x03(\fR\x04txns\x12\x18\n" +
 	"\agateway\x18\x02 \x01(\rR\agateway\"C\n" +
 	"\x14TxnHeartbeatResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xc9\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xdd\x01\n" +
 	"\x04Vote\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x04R\x02lo\x12\x0e\n" +
@@ -4848,7 +4988,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\fparticipants\x18\x04 \x03(\rR\fparticipants\x12*\n" +
 	"\x06writes\x18\x05 \x03(\v2\x12.godwit.wire.WriteR\x06writes\x12%\n" +
 	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\x12\x18\n" +
-	"\adepends\x18\a \x01(\x04R\adepends\"B\n" +
+	"\adepends\x18\a \x01(\x04R\adepends\x12\x12\n" +
+	"\x04slot\x18\x14 \x01(\x04R\x04slot\"B\n" +
 	"\x06Decide\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\bR\x06commit\x12\x0e\n" +
@@ -5134,7 +5275,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -5154,47 +5295,48 @@ var file_wire_wire_proto_goTypes = []any{
 	(*FinishResponse)(nil),       // 15: godwit.wire.FinishResponse
 	(*ResolveRequest)(nil),       // 16: godwit.wire.ResolveRequest
 	(*ResolveResponse)(nil),      // 17: godwit.wire.ResolveResponse
-	(*TxnHeartbeatRequest)(nil),  // 18: godwit.wire.TxnHeartbeatRequest
-	(*TxnHeartbeatResponse)(nil), // 19: godwit.wire.TxnHeartbeatResponse
-	(*Vote)(nil),                 // 20: godwit.wire.Vote
-	(*Decide)(nil),               // 21: godwit.wire.Decide
-	(*TxnCommit)(nil),            // 22: godwit.wire.TxnCommit
-	(*Collect)(nil),              // 23: godwit.wire.Collect
-	(*Lease)(nil),                // 24: godwit.wire.Lease
-	(*ClockOrder)(nil),           // 25: godwit.wire.ClockOrder
-	(*ClockOrders)(nil),          // 26: godwit.wire.ClockOrders
-	(*Command)(nil),              // 27: godwit.wire.Command
-	(*OracleRequest)(nil),        // 28: godwit.wire.OracleRequest
-	(*OracleResponse)(nil),       // 29: godwit.wire.OracleResponse
-	(*GroupLead)(nil),            // 30: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 31: godwit.wire.Pulse
-	(*Closed)(nil),               // 32: godwit.wire.Closed
-	(*Touched)(nil),              // 33: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 34: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 35: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 36: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 37: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 38: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 39: godwit.wire.GroupHeld
-	(*ClockWord)(nil),            // 40: godwit.wire.ClockWord
-	(*SnapshotChunk)(nil),        // 41: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 42: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 43: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 44: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 45: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 46: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 47: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 48: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 49: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 50: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 51: godwit.wire.ForwardResponse
-	(*CollectivePart)(nil),       // 52: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 53: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 54: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 55: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 56: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 57: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 58: godwit.wire.EpochBatch
+	(*VoteNotice)(nil),           // 18: godwit.wire.VoteNotice
+	(*TxnHeartbeatRequest)(nil),  // 19: godwit.wire.TxnHeartbeatRequest
+	(*TxnHeartbeatResponse)(nil), // 20: godwit.wire.TxnHeartbeatResponse
+	(*Vote)(nil),                 // 21: godwit.wire.Vote
+	(*Decide)(nil),               // 22: godwit.wire.Decide
+	(*TxnCommit)(nil),            // 23: godwit.wire.TxnCommit
+	(*Collect)(nil),              // 24: godwit.wire.Collect
+	(*Lease)(nil),                // 25: godwit.wire.Lease
+	(*ClockOrder)(nil),           // 26: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 27: godwit.wire.ClockOrders
+	(*Command)(nil),              // 28: godwit.wire.Command
+	(*OracleRequest)(nil),        // 29: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 30: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 31: godwit.wire.GroupLead
+	(*Pulse)(nil),                // 32: godwit.wire.Pulse
+	(*Closed)(nil),               // 33: godwit.wire.Closed
+	(*Touched)(nil),              // 34: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 35: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 36: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 37: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 38: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 39: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 40: godwit.wire.GroupHeld
+	(*ClockWord)(nil),            // 41: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 42: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 43: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 44: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 45: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 46: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 47: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 48: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 49: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 50: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 51: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 52: godwit.wire.ForwardResponse
+	(*CollectivePart)(nil),       // 53: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 54: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 55: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 56: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 57: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 58: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 59: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -5211,48 +5353,49 @@ var file_wire_wire_proto_depIdxs = []int32{
 	8,  // 11: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
 	11, // 12: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
 	3,  // 13: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
-	7,  // 14: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
-	6,  // 15: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	7,  // 16: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
-	7,  // 17: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
-	2,  // 18: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	7,  // 19: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	11, // 20: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	11, // 21: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	25, // 22: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
-	24, // 23: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 24: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	22, // 25: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	20, // 26: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	21, // 27: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	23, // 28: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	25, // 29: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	7,  // 30: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	30, // 31: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	40, // 32: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	39, // 33: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
-	30, // 34: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	5,  // 35: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	7,  // 36: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	4,  // 37: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	5,  // 38: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	7,  // 39: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	37, // 40: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	7,  // 41: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 42: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	47, // 43: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	46, // 44: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 45: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	50, // 46: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	52, // 47: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 48: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	56, // 49: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	57, // 50: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	4,  // 14: godwit.wire.CommitRequest.reads:type_name -> godwit.wire.Span
+	7,  // 15: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
+	6,  // 16: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
+	7,  // 17: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
+	7,  // 18: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
+	2,  // 19: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
+	7,  // 20: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	11, // 21: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	11, // 22: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	26, // 23: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	25, // 24: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 25: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	23, // 26: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	21, // 27: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	22, // 28: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	24, // 29: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	26, // 30: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	7,  // 31: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	31, // 32: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	41, // 33: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	40, // 34: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
+	31, // 35: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	5,  // 36: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	7,  // 37: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	4,  // 38: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	5,  // 39: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	7,  // 40: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	38, // 41: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	7,  // 42: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 43: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	48, // 44: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	47, // 45: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 46: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	51, // 47: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	53, // 48: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 49: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	57, // 50: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	58, // 51: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -5266,7 +5409,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   56,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
