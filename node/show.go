@@ -82,7 +82,7 @@ var topics = []sqlfront.Topic{
 		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region"), columns(sqlfront.TopicFloat, "staleness_ms", "latency_ms"), columns(sqlfront.TopicInt, "load"),
 		columns(sqlfront.TopicBool, "healthy", "skyline", "member", "collector"), columns(sqlfront.TopicTime, "consistency_point"))},
 	{Name: "locks", Comment: "locks of the groups that this node leads", Columns: slices.Concat(
-		columns(sqlfront.TopicText, "group_name", "span", "mode", "txn"), columns(sqlfront.TopicBool, "granted"))},
+		columns(sqlfront.TopicText, "group_name", "span", "mode", "txn", "tier"), columns(sqlfront.TopicBool, "granted"))},
 	{Name: "transactions", Comment: "transactions in the groups that this node leads", Columns: slices.Concat(
 		columns(sqlfront.TopicText, "group_name", "txn"), columns(sqlfront.TopicFloat, "age_ms"), columns(sqlfront.TopicText, "phase"),
 		columns(sqlfront.TopicInt, "locks", "waiting"), columns(sqlfront.TopicFloat, "idle_ms"))},
@@ -233,7 +233,11 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 	case "locks":
 		for _, r := range n.owners.Replicas() {
 			for _, l := range r.Locks(maxShown - len(rows)) {
-				rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), !l.Waiting})
+				tier := "irt"
+				if l.CRT {
+					tier = "crt"
+				}
+				rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), tier, !l.Waiting})
 			}
 		}
 	case "transactions":

@@ -34,11 +34,23 @@ type TxnRow struct {
 	Prepared time.Duration  // how long ago
 }
 
+// LockRow is one granted or waiting lock, for people to look at.
+type LockRow struct {
+	lock.Row
+	CRT bool // in the tier that orders transactions which cross regions (slot.go)
+}
+
 // Locks lists the locks of this owner, at most limit (0: all).
-func (r *Replica) Locks(limit int) []lock.Row {
+func (r *Replica) Locks(limit int) []LockRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.locks.Rows(limit)
+	rows := r.locks.Rows(limit)
+	out := make([]LockRow, len(rows))
+	for i, l := range rows {
+		out[i].Row = l
+		out[i].Span, out[i].CRT = tierOf(l.Span)
+	}
+	return out
 }
 
 // Txns lists the transactions of this owner.
