@@ -65,10 +65,19 @@ func (c *Cluster) ReplicaFor(shard base.ShardID, ts base.Timestamp) base.NodeID 
 			nodes[i].Staleness = 0 // that is what the consistency point says
 		}
 	}
-	n, _ := replica.Choose(nodes, replica.Query{Bound: max(c.o.Clock.Latest().Sub(ts), 0), Wait: c.o.PulseEvery / 2,
-		Holds: func(id base.NodeID) bool { return id != c.o.Self && slices.Contains(holders, id) }})
+	holds := func(id base.NodeID) bool { return id != c.o.Self && slices.Contains(holders, id) }
+	// A node of this region knows its rows as soon as any, however far it is behind with those of other regions, and
+	// for those it waits no longer than others.
+	near := slices.DeleteFunc(slices.Clone(nodes), func(n replica.Node) bool { return n.Region != region })
+	if n, ok := replica.Choose(near, replica.Query{Bound: time.Hour, Holds: holds}); ok && n.Cost() < slowNeighbour {
+		return n.ID
+	}
+	n, _ := replica.Choose(nodes, replica.Query{Bound: max(c.o.Clock.Latest().Sub(ts), 0), Wait: c.o.PulseEvery / 2, Holds: holds})
 	return n.ID
 }
+
+// slowNeighbour is the expected latency from which on a node of the own region competes with those of others.
+const slowNeighbour = 300 * time.Millisecond
 
 // Answered notes how long a node took to answer a read.
 func (c *Cluster) Answered(n base.NodeID, took time.Duration, err error) {
