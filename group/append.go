@@ -11,7 +11,7 @@ import (
 
 // crowdBatches is for how many batches after proposals came in company a sole voter does not stand still while the
 // disk works: it applies one batch while the next is being synced.
-const crowdBatches = 16
+const crowdBatches = 4
 
 // maxFlights bounds the appends of one group whose fsync has not ended.
 const maxFlights = 16
