@@ -197,7 +197,7 @@ func (p *promotion) home(region string) {
 	begin := time.Now()
 	for {
 		s := p.c.status(t)
-		if !strings.Contains(s, "problem") || time.Since(begin) > patience {
+		if !strings.Contains(s, "PROBLEM") || time.Since(begin) > patience {
 			break
 		}
 		time.Sleep(200 * time.Millisecond)
