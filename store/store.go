@@ -39,8 +39,8 @@ type Options struct {
 	MemTableMB int
 	// LogCacheKB bounds, per group, the recent raft entries kept in memory; 0 is 1024.
 	LogCacheKB int
-	// NoSync makes synced commits return before their fsync: a crash of the
-	// machine loses acknowledged data. For throw-away clusters.
+	// NoSync makes synced commits return before they are in any file: a crash of the machine
+	// or of the process loses acknowledged data. For throw-away clusters.
 	NoSync bool
 	// Simulation runs nothing in the background: no automatic compactions, no table
 	// statistics. For clusters in virtual time.
