@@ -57,6 +57,8 @@ type Break struct {
 	LyingDisk bool
 	// EarlyPulses has pulses close timestamps that are still to come.
 	EarlyPulses time.Duration
+	// EarlyCopies has survivors of a lost region state that they hold more of it than they do.
+	EarlyCopies time.Duration
 }
 
 // Pick draws a configuration.
