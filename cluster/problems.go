@@ -142,11 +142,11 @@ func problems(s *Status) (out []string) {
 			if len(gs) == 0 {
 				continue
 			}
-			what := "when the region is back"
-			if !slices.ContainsFunc(liveNodes(t, r.ID), func(n base.NodeID) bool { return !live[n] }) {
-				what = "it is back"
+			when := "when the region is back"
+			if allNodes(liveNodes(t, r.ID), func(n base.NodeID) bool { return live[n] }) {
+				when = "the region is back"
 			}
-			say("%s promoted: of asynchronous tables of %s, and vote in %s; %s, godwit promote --return %s lets them vote there again", named(gs), r.Name, seat.Name, what, r.Name)
+			say("the asynchronous groups of %s vote in %s since a promotion; %s: `godwit promote --return %s` lets them vote there again", r.Name, seat.Name, when, r.Name)
 		}
 	}
 	for _, n := range t.Nodes {
