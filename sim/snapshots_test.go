@@ -23,6 +23,8 @@ import (
 type snapshots struct {
 	*world
 	keys []base.Key
+	// private is the number of keys, the last, that these writers leave alone.
+	private int
 	// within has each write stay in one group of its region; others write everywhere.
 	within bool
 	// modes has the clock mode change all the time.
@@ -48,29 +50,34 @@ func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.
 			continue
 		}
 		value := fmt.Sprintf("%d.%d", region, n)
-		picked := rng.Perm(len(s.keys))[:1+rng.IntN(4)]
+		picked := rng.Perm(len(s.keys) - s.private)[:1+rng.IntN(4)]
 		if s.within { // the two keys of the region in one shard
 			i := 6*rng.IntN(2) + 2*(int(region)-1)
 			picked = []int{i, i + 1}
 		}
-		ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
-		t := l.node.DB().Begin(kv.Options{})
-		for _, i := range picked {
-			t.Put(s.keys[i], []byte(value), region)
-		}
-		ts, err := t.Commit(ctx)
-		cancel()
-		if err != nil {
-			t.Rollback(context.Background())
-		}
-		if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted || code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
-			continue
-		}
-		s.mu.Lock()
-		for _, i := range picked {
-			s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts), Unknown: err != nil || l.dead.Load()})
-		}
-		s.mu.Unlock()
+		s.commit(l, region, value, picked)
+	}
+}
+
+// commit writes a value to some keys in one transaction, and notes what is known of it.
+func (s *snapshots) commit(l *life, region base.RegionID, value string, picked []int) {
+	ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
+	t := l.node.DB().Begin(kv.Options{})
+	for _, i := range picked {
+		t.Put(s.keys[i], []byte(value), region)
+	}
+	ts, err := t.Commit(ctx)
+	cancel()
+	if err != nil {
+		t.Rollback(context.Background())
+	}
+	if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted || code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range picked {
+		s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts), Unknown: err != nil || l.dead.Load()})
 	}
 }
 
