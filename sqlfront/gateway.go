@@ -46,7 +46,7 @@ type gateway struct {
 	noFast  bool // tests: everything goes through the engine
 	noAhead bool // tests: changes read row by row
 	usersTS atomic.Uint64
-	usersMu sync.Mutex
+	usersMu sync.Mutex // not held over a read: that may wait for other nodes
 
 	uuids uuids
 

@@ -59,7 +59,13 @@ func (g *gateway) readUsers(ctx context.Context) (data []byte, at base.Timestamp
 	return rows[0].Value, t.ReadTimestamp(), nil
 }
 
+// applyUsers takes over what was read at a timestamp, unless something newer is in force.
 func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
+	g.usersMu.Lock()
+	defer g.usersMu.Unlock()
+	if uint64(ts) <= g.usersTS.Load() {
+		return nil
+	}
 	db := g.engine.Analyzer.Catalog.MySQLDb
 	ed := db.Editor()
 	defer ed.Close()
@@ -73,11 +79,6 @@ func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
 // refreshUsers takes over grants that another gateway has changed.
 func (g *gateway) refreshUsers(ctx context.Context) error {
 	changed, _ := g.db.MetaVersion(base.PointSpan(usersKey))
-	if uint64(changed) <= g.usersTS.Load() {
-		return nil
-	}
-	g.usersMu.Lock()
-	defer g.usersMu.Unlock()
 	if uint64(changed) <= g.usersTS.Load() {
 		return nil
 	}
