@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,27 @@ func TestClockModes(t *testing.T) {
 	}
 	if steps < int(seeds) {
 		t.Errorf("only %d steps of the clock mode in %d runs", steps, seeds)
+	}
+}
+
+// TestClockSoak does so for as many seeds as asked for, with clocks that are set by seconds and minutes.
+func TestClockSoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) {
+			cfg := Pick(*flagFirst + i)
+			cfg.Kinds = []string{"switch clock", "switch clock", "clock leap", "clock jump", "clock step", "crash node", "isolate node", "transfer leader", "restart"}
+			if i%2 == 0 {
+				cfg.Kinds = cfg.Kinds[:4]
+			}
+			cfg.Faults = 14
+			o, err := runSeed(t, cfg)
+			if err != nil {
+				t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o))
+			}
+		})
 	}
 }
 
