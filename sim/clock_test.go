@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/kv"
 )
@@ -86,5 +87,40 @@ func TestWrongClockIsFenced(t *testing.T) {
 			bad.clock.Set(0, 0, s.cfg.ClockBound)
 			s.checkClocks()
 		})
+	}
+}
+
+// TestStepIsNotBelieved: a clock is set while its node serves. Whatever the others can tell, and when, and whether they can be heard at all: as
+// long as the node may issue by it, true time lies within the bound that it goes by. (What was heard before the step does not speak for the
+// clock, nor does silence; soak seed 612.)
+func TestStepIsNotBelieved(t *testing.T) {
+	for i, off := range []time.Duration{32 * time.Millisecond, 60 * time.Millisecond, 16 * time.Second, -60 * time.Millisecond, -16 * time.Second} {
+		for _, alone := range []bool{false, true} {
+			onStageOf(t, 1, 3, time.Hour, func(s *stage) {
+				s.setPolicy(clock.WantGClock)
+				bad := s.hosts[2]
+				bad.crash()
+				// Its pulses come so long after those of the others.
+				time.Sleep(10*time.Second - s.now()%(100*time.Millisecond) + time.Duration(5+20*i)*time.Millisecond)
+				bad.boot()
+				time.Sleep(10 * time.Second)
+				bad.clock.Jump(off)
+				if alone {
+					s.net.Isolate(bad.id)
+				}
+				for range 200 {
+					c := bad.up().node.Cluster().Clock()
+					if now, _ := bad.clock.Read(); !c.Fenced && c.Right > 0 && now.Sub(base.FromTime(time.Now())).Abs() > c.Bound {
+						t.Errorf("off by %v, alone %v: the node may issue: %+v", off, alone, *c)
+						return
+					}
+					time.Sleep(60 * time.Millisecond)
+				}
+				s.net.Rejoin(bad.id)
+				bad.clock.Set(0, 0, s.cfg.ClockBound)
+				s.setPolicy(clock.Auto)
+				s.checkClocks()
+			})
+		}
 	}
 }

@@ -304,7 +304,7 @@ func clockJump(w *world, r *rand.Rand) (string, func()) {
 
 // clockLeap sets a clock by more than nodes believe of each other.
 func clockLeap(w *world, r *rand.Rand) (string, func()) {
-	d := []time.Duration{9 * time.Second, 11 * time.Second, 16384 * time.Millisecond, 40 * time.Second}[r.IntN(4)]
+	d := 8*time.Second + upTo(r, 40*time.Second) // no two alike, or they would be the majority
 	if r.IntN(3) == 0 {
 		d = -d
 	}
