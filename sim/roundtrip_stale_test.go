@@ -72,18 +72,18 @@ func (l *rtLab) runStale() {
 				l.exec(c, "SELECT SUM(v) FROM d.t")
 				time.Sleep(300 * time.Millisecond)
 			}
-			l.query(local("bounded-stale read (read_staleness = '5s'), row of another region"), c, fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(o)))
-			l.query(local("bounded-stale join of the rows of all regions"), c, "SELECT COUNT(*) FROM d.t a JOIN d.t b ON a.id = b.id + 1")
+			l.selectOne(local("bounded-stale read (read_staleness = '5s'), row of another region"), c, fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(o)))
+			l.selectOne(local("bounded-stale join of the rows of all regions"), c, "SELECT COUNT(*) FROM d.t a JOIN d.t b ON a.id = b.id + 1")
 			l.exec(c, "SET read_staleness = ''")
-			l.query(local("read AS OF 3 s ago, rows of all regions"), c, "SELECT SUM(v) FROM d.t AS OF TIMESTAMP NOW(6) - INTERVAL 3 SECOND")
-			l.query(local("SELECT by primary key, own-region row"), c, fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(r)))
+			l.selectOne(local("read AS OF 3 s ago, rows of all regions"), c, "SELECT SUM(v) FROM d.t AS OF TIMESTAMP NOW(6) - INTERVAL 3 SECOND")
+			l.selectOne(local("SELECT by primary key, own-region row"), c, fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(r)))
 			row := fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(o))
 			for range 3 { // others read like that, too
 				l.exec(c, row)
 				time.Sleep(l.rtt(r, o) + 50*time.Millisecond)
 			}
 			b := budget{op: "strong SELECT of a row of another region" + where, at: r, other: o, maxRTTs: 0.5, formula: "half an RTT + heartbeat", want: l.rtt(r, o)/2 + heartbeat}
-			l.query(b, c, row)
+			l.selectOne(b, c, row)
 			if !holds {
 				// Its neighbour owns the row; and it does not know who owns one of another region, so it cannot forward the statement.
 				l.statement(budget{op: "UPDATE by primary key, own-region row" + where, at: r, exact: true, maxRTTs: 1, formula: "quorum, and 2 trips to the neighbour",
@@ -97,8 +97,8 @@ func (l *rtLab) runStale() {
 	}
 }
 
-// query measures a SELECT of one row.
-func (l *rtLab) query(b budget, c *sql.Conn, q string) {
+// selectOne measures a SELECT of one row.
+func (l *rtLab) selectOne(b budget, c *sql.Conn, q string) {
 	time.Sleep(100 * time.Millisecond)
 	var v sql.NullString
 	began := time.Now()
