@@ -61,7 +61,21 @@ func TestAsynchronousTables(t *testing.T) {
 	mustExec(t, a, "CREATE TABLE x (id INT PRIMARY KEY) LOCALITY REGIONAL BY TABLE REPLICATION ASYNC")
 	mustExec(t, a, "CREATE TABLE y (id INT PRIMARY KEY) /*!99999 LOCALITY REGIONAL BY ROW REPLICATION SYNC */")
 	mustExec(t, a, "ALTER DATABASE d SET REPLICATION ASYNC")
+	if got := column(t, a, "SHOW WARNINGS"); len(got) != 1 {
+		t.Errorf("the tables that the database has: %q", got)
+	}
 	mustExec(t, a, "CREATE TABLE z (id INT PRIMARY KEY)")
+	// A dump keeps what the database says.
+	var name, create string
+	if err := a.QueryRowContext(t.Context(), "SHOW CREATE DATABASE d").Scan(&name, &create); err != nil || !strings.HasSuffix(create, " /*!99999 REPLICATION ASYNC */") {
+		t.Errorf("%s (%v)", create, err)
+	}
+	for i, q := range []string{strings.Replace(create, "`d`", "d1", 1), "CREATE DATABASE IF NOT EXISTS d2 REPLICATION ASYNC", "CREATE DATABASE d3 REPLICATION SYNC"} {
+		mustExec(t, a, q)
+		if err := a.QueryRowContext(t.Context(), fmt.Sprintf("SHOW CREATE DATABASE d%d", i+1)).Scan(&name, &create); err != nil || strings.Contains(create, "ASYNC") != (i < 2) {
+			t.Errorf("%s: %s (%v)", q, create, err)
+		}
+	}
 	mustExec(t, a, "CREATE TABLE g (id INT PRIMARY KEY) LOCALITY GLOBAL")
 	mustExec(t, a, "CREATE TABLE y2 (id INT PRIMARY KEY) REPLICATION SYNC")
 	for table, want := range map[string]bool{"x": true, "y": false, "z": true, "g": false, "y2": false, "s": false} {
