@@ -207,7 +207,8 @@ func (c *Cluster) decidable(t *base.Topology) error {
 func decidePromotion(t *base.Topology, q copiesQuery, regions []base.RegionID, seat base.RegionID, answers map[base.NodeID]copiesReply) ([]base.Promotion, error) {
 	for n, a := range answers {
 		if len(a.Alive) > 0 {
-			return nil, base.Errorf(base.CodeInvalid, "region %s is not lost: node %d hears of its nodes %v; stop them first", t.RegionName(q.Lost), n, a.Alive)
+			return nil, base.Errorf(base.CodeInvalid, "region %s is not lost: node %d has heard of its nodes %v in the last %v; if they have just died, repeat this in a few seconds, else stop them first",
+				t.RegionName(q.Lost), n, a.Alive, deadAfter)
 		}
 	}
 	if seat != 0 {
