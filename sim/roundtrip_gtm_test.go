@@ -2,10 +2,7 @@ package sim
 
 import (
 	"context"
-	"runtime"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -23,22 +20,12 @@ func TestRoundTripsGTM(t *testing.T) {
 	}
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 2, Delay: m.OneWays(), LAN: 250 * time.Microsecond,
 		ClockBound: 100 * time.Microsecond, GCAge: time.Hour, Stay: true}
-	cryptotest.SetGlobalRandom(t, 1)
-	runtime.GC()
-	runtime.GC()
 	l := &rtLab{t: t, m: m}
-	synctest.Test(t, func(*testing.T) {
-		l.w = newWorld(cfg)
-		for _, h := range l.w.hosts {
-			h.boot()
-		}
+	onWorld(t, cfg, func(s *stage) {
+		l.w = s.world
 		time.Sleep(20 * time.Second) // leaders go home
 		l.runGTM()
-		l.w.close()
 	})
-	if err := l.w.err(); err != nil {
-		t.Error(err)
-	}
 }
 
 func (l *rtLab) runGTM() {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -52,18 +50,11 @@ func (g *gateways) measure(b budget, q string) {
 // homes measures what it costs that rows have homes, through SQL on a cluster of its own.
 func (l *rtLab) homes(cfg Config) {
 	cfg.SQL, cfg.Stay = true, false
-	synctest.Test(l.t, func(*testing.T) {
-		l.w = newWorld(cfg)
-		for _, h := range l.w.hosts {
-			h.boot()
-		}
+	onWorld(l.t, cfg, func(s *stage) {
+		l.w = s.world
 		time.Sleep(20 * time.Second) // leaders go home
 		l.runHomes()
-		l.w.close()
 	})
-	if err := l.w.err(); err != nil {
-		l.t.Error(err)
-	}
 }
 
 func (l *rtLab) runHomes() {
