@@ -3,11 +3,8 @@ package sim
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -46,17 +43,9 @@ func TestCrashAtEveryStepOfAMove(t *testing.T) {
 	for _, w := range ways {
 		for victim, role := range []string{"the new owner", "the old owner", "a third region"} {
 			t.Run(w.name+", "+role+" dies", func(t *testing.T) {
-				cryptotest.SetGlobalRandom(t, 1)
-				runtime.GC()
-				runtime.GC()
-				var s *stage
-				synctest.Test(t, func(t *testing.T) {
-					s = &stage{newWorld(Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, Delay: even(3, 50*time.Millisecond), LAN: time.Millisecond,
-						ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond, Stay: true}), t}
-					for _, h := range s.hosts {
-						h.boot()
-					}
-					defer s.close()
+				cfg := stageConfig(3)
+				cfg.Stay = true
+				onWorld(t, cfg, func(s *stage) {
 					s.atHome()
 					moved, stayed, step := 0, 0, 1
 					for ; !t.Failed(); step++ {
@@ -76,9 +65,6 @@ func TestCrashAtEveryStepOfAMove(t *testing.T) {
 					}
 					t.Logf("%d steps: %d moves made, %d not", step-1, moved, stayed)
 				})
-				if err := s.err(); err != nil {
-					t.Error(err)
-				}
 			})
 		}
 	}
