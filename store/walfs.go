@@ -128,8 +128,8 @@ func (f *walFile) writeOut(sync bool) error {
 			f.fill()
 		}
 		_, err := f.syncer.write(f.buf[:size], f.at, sync && !f.unsynced)
-		if f.at == 0 && f.out == 0 && (errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP)) {
-			return f.throughCache(sync) // there are file systems that find out only now
+		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) {
+			return f.throughCache(sync) // some file systems find out only now, or want larger blocks
 		}
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (f *walFile) writeOut(sync bool) error {
 	return nil
 }
 
-// throughCache gives up to pass the page cache by.
+// throughCache gives up to pass the page cache by; what buf holds is written again.
 func (f *walFile) throughCache(sync bool) error {
 	f.syncer.direct(false)
 	buf := f.buf[:f.held]

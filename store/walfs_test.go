@@ -91,7 +91,7 @@ func TestWALFile(t *testing.T) {
 				t.Log("this system does not write past the page cache")
 			}
 			prepare(w)
-			want := writeWAL(t, w, path, 300, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 1)}, 1+i*37) })
+			want := writeWAL(t, w, path, nil, 300, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 1)}, 1+i*37) })
 			if mode == "refused" && w.buf != nil {
 				t.Error("unaligned writes went past the page cache")
 			}
@@ -103,7 +103,7 @@ func TestWALFile(t *testing.T) {
 			must(t, err)
 			w = f.(*walFile)
 			prepare(w)
-			want = writeWAL(t, w, path+"2", 70, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 101)}, 1+i*7) })
+			want = writeWAL(t, w, path+"2", nil, 70, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 101)}, 1+i*7) })
 			must(t, f.Close())
 			got, err := os.ReadFile(path + "2")
 			must(t, err)
@@ -114,9 +114,35 @@ func TestWALFile(t *testing.T) {
 	}
 }
 
-// writeWAL writes records, syncs now and then, and looks each time at what is in the file.
-func writeWAL(t *testing.T, w *walFile, path string, n int, rec func(i int) []byte) (want []byte) {
+// TestWALFileGivesUp: a file system that took some writes past the page cache and then refuses one loses nothing.
+func TestWALFileGivesUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "000001.log")
+	f, err := walFS{vfs.Default}.Create(path, walCategory)
+	must(t, err)
+	w := f.(*walFile)
+	if w.buf == nil {
+		t.Skip("this system does not write past the page cache")
+	}
+	want := writeWAL(t, w, path, nil, 50, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 1)}, 1+i*97) })
+	if w.buf == nil {
+		t.Skip("this file system does not write past the page cache")
+	}
+	moved := make([]byte, walBuf+1)[1:]
+	copy(moved, w.buf)
+	freePages(w.buf)
+	w.buf = moved
+	want = writeWAL(t, w, path, want, 50, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 51)}, 1+i*89) })
+	if w.buf != nil {
+		t.Error("unaligned writes went past the page cache")
+	}
+	must(t, f.Close())
+	checkFile(t, path, want)
+}
+
+// writeWAL writes records after what is there, syncs now and then, and looks each time at what is in the file.
+func writeWAL(t *testing.T, w *walFile, path string, before []byte, n int, rec func(i int) []byte) (want []byte) {
 	t.Helper()
+	want = before
 	for i := range n {
 		p := rec(i)
 		_, err := w.Write(p)
