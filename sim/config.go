@@ -57,6 +57,14 @@ type Break struct {
 	LyingDisk bool
 	// EarlyPulses has pulses close timestamps that are still to come.
 	EarlyPulses time.Duration
+	// UntoldReads keeps from owners in other regions what a crossing transaction has read of them, so that it is neither
+	// locked nor validated (docs/protocol.md S3).
+	UntoldReads bool
+	// NoBounds has owners forget who has read what a slot ahead writes (S4).
+	NoBounds bool
+	// OwnSlots has every other region apply its piece of a crossing transaction on its own, up to so much later, as a
+	// literal reading of Algorithm 1 of the Relay paper does.
+	OwnSlots time.Duration
 }
 
 // Pick draws a configuration.
