@@ -37,6 +37,9 @@ type Config struct {
 	// ShortLogs makes logs so short that a replica that was away needs a snapshot.
 	ShortLogs bool
 
+	// MaxLocks bounds the lock table of an owner; 0 is the default.
+	MaxLocks int
+
 	// SQL has the nodes speak the MySQL protocol, over pipes.
 	SQL bool
 	// Stay has no policy move rows: they keep the homes they were made with.

@@ -233,6 +233,7 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 	if w.cfg.GCAge < w.cfg.Duration {
 		oc.GCInterval = time.Second
 	}
+	oc.Limits.Total = w.cfg.MaxLocks
 	oc.NoBounds = w.cfg.Break.NoBounds
 	oc.Serves = func(s owner.Service) {
 		if m, _ := oc.Clock.Mode(); m != clock.GClock {
