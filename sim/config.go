@@ -47,6 +47,9 @@ type Config struct {
 
 	// Break breaks a promise that the database rests on, from outside; the run must then fail.
 	Break Break
+
+	// play is what happens instead of a schedule of faults.
+	play func(*world)
 }
 
 // Break is what a deliberately broken run breaks, always from outside: a thing
@@ -68,6 +71,8 @@ type Break struct {
 	// OwnSlots has every other region apply its piece of a crossing transaction on its own, up to so much later, as a
 	// literal reading of Algorithm 1 of the Relay paper does.
 	OwnSlots time.Duration
+	// ForgedAcks has nodes say that they have taken over a clock mode of which one of them has not heard yet.
+	ForgedAcks bool
 }
 
 // Pick draws a configuration.
