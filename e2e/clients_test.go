@@ -106,7 +106,7 @@ func TestMySQLCommandLineErrors(t *testing.T) {
 func TestSysbench(t *testing.T) {
 	bench := tool(t, "sysbench")
 	if testing.Short() {
-		t.Skip("takes a quarter of a minute")
+		t.Skip("-short: it takes a quarter of a minute")
 	}
 	c := shared.database(t, "sbtest")
 	host, port, _ := net.SplitHostPort(c.nodes[0].sql)
