@@ -28,8 +28,14 @@ func onStage(t *testing.T, regions int, gcAge time.Duration, play func(s *stage)
 
 func onStageOf(t *testing.T, regions, nodesPerRegion int, gcAge time.Duration, play func(s *stage)) {
 	t.Helper()
+	onStageTuned(t, regions, nodesPerRegion, func(cfg *Config) { cfg.GCAge = gcAge }, play)
+}
+
+func onStageTuned(t *testing.T, regions, nodesPerRegion int, tune func(*Config), play func(s *stage)) {
+	t.Helper()
 	cfg := stageConfig(regions)
-	cfg.NodesPerRegion, cfg.GCAge = nodesPerRegion, gcAge
+	cfg.NodesPerRegion = nodesPerRegion
+	tune(&cfg)
 	onWorld(t, cfg, func(s *stage) {
 		time.Sleep(15 * time.Second) // leaders go home
 		play(s)

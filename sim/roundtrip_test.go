@@ -262,7 +262,7 @@ func (l *rtLab) run() {
 func TestRoundTrips(t *testing.T) {
 	var doc strings.Builder
 	fmt.Fprintf(&doc, "# Round trips\n\nMeasured on virtual time by\n\n    go test -tags gms_pure_go ./sim -run TestRoundTrips -args -update\n\n"+
-		"One node a region, two shards, no load, clock bound 100 µs (commit wait is at most twice that). Counted are WAN round trips on the\n"+
+		"One node a region (two where it says so), two shards, no load, clock bound 100 µs (commit wait is at most twice that). Counted are WAN round trips on the\n"+
 		"critical path, as `EXPLAIN ANALYZE` shows them; allowed is the formula from the matrix plus %v. The test fails where a row exceeds its\n"+
 		"budget, and, for rows without \"at most\", where it undercuts it.\n", slack)
 	for _, n := range []int{3, 5} {
@@ -281,6 +281,10 @@ func TestRoundTrips(t *testing.T) {
 				l.runSQL()
 			})
 			l.homes(cfg)
+			if n == 3 {
+				l.stale(cfg)
+			}
+			l.gtm(cfg)
 			l.print(&doc)
 		})
 	}
