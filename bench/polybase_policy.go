@@ -72,7 +72,7 @@ func (b *polybase) hotness(ctx context.Context) (lines []Line, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, shut()) }()
-	rows := pick(b.Params, 1000, 5000) // a region: few enough to load, and so many that clients seldom meet at one
+	rows := pick(b.Params, 2000, 20_000) // a region: few enough to load, and so many that clients seldom meet at one
 	const per = 6
 	if err := each(len(gs), func(i int) error {
 		for r := range 3 {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/godwitdb/godwit/home"
 )
 
 // Config is everything that a run depends on.
@@ -44,6 +46,8 @@ type Config struct {
 	SQL bool
 	// Stay has no policy move rows: they keep the homes they were made with.
 	Stay bool
+	// Homes are the parameters of the policy that moves rows; nil takes the defaults.
+	Homes *home.Params
 
 	// Break breaks a promise that the database rests on, from outside; the run must then fail.
 	Break Break

@@ -69,6 +69,9 @@ func (g *gate) enter(ctx context.Context, stop <-chan struct{}) error {
 
 func (g *gate) room() bool { return g.limit == 0 || float64(g.inside+1) <= g.limit }
 
+// idle is a bound that does nothing while so many are at work.
+func (g *gate) idle(n int) float64 { return 2*float64(n) + gateLeast }
+
 // admit lets in whom there is room for; mu is held.
 func (g *gate) admit() {
 	for len(g.queue) > 0 && g.room() {
@@ -93,12 +96,13 @@ func (g *gate) leave(lost bool) {
 	defer g.mu.Unlock()
 	switch {
 	case lost:
-		if g.limit == 0 || g.limit > float64(g.inside) {
-			g.limit = float64(g.inside)
+		// From where it holds nobody up: one that is lost now and then is no reason to.
+		if most := g.idle(g.inside); g.limit == 0 || g.limit > most {
+			g.limit = most
 		}
 		g.limit = max(gateLeast, g.limit*gateFall)
 	case g.limit != 0:
-		if g.limit += gateRise; g.limit > 2*float64(g.inside+len(g.queue))+gateLeast {
+		if g.limit += gateRise; g.limit > g.idle(g.inside+len(g.queue)) {
 			g.limit = 0
 		}
 	}

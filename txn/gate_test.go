@@ -37,6 +37,25 @@ func TestGateFollowsConflicts(t *testing.T) {
 	}
 }
 
+// TestGateLetsFewConflictsBe: where one transaction of many loses, nobody waits.
+func TestGateLetsFewConflictsBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gate
+		began := time.Now()
+		for i := range 1000 {
+			for g.inside < 6 {
+				if err := g.enter(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g.leave(i%20 == 0)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("clients have waited %v", took)
+		}
+	})
+}
+
 func TestGateQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate{limit: gateLeast}
