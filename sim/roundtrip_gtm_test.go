@@ -2,8 +2,6 @@ package sim
 
 import (
 	"context"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -15,18 +13,11 @@ import (
 // oracle trip, and a transaction of writes alone one oracle trip before that, which others have behind them by then.
 func (l *rtLab) gtm(cfg Config) {
 	cfg.SQL = false
-	synctest.Test(l.t, func(*testing.T) {
-		l.w = newWorld(cfg)
-		for _, h := range l.w.hosts {
-			h.boot()
-		}
+	onWorld(l.t, cfg, func(s *stage) {
+		l.w = s.world
 		time.Sleep(20 * time.Second) // leaders go home
 		l.runGTM()
-		l.w.close()
 	})
-	if err := l.w.err(); err != nil {
-		l.t.Error(err)
-	}
 }
 
 func (l *rtLab) runGTM() {

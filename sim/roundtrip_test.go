@@ -5,11 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -276,23 +273,13 @@ func TestRoundTrips(t *testing.T) {
 			}
 			cfg := Config{Seed: 1, Regions: n, NodesPerRegion: 1, Shards: 2, Delay: m.OneWays(), LAN: 250 * time.Microsecond,
 				ClockBound: 100 * time.Microsecond, GCAge: time.Hour, SQL: true, Stay: true}
-			cryptotest.SetGlobalRandom(t, 1)
-			runtime.GC()
-			runtime.GC()
 			l := &rtLab{t: t, m: m}
-			synctest.Test(t, func(*testing.T) {
-				l.w = newWorld(cfg)
-				for _, h := range l.w.hosts {
-					h.boot()
-				}
+			onWorld(t, cfg, func(s *stage) {
+				l.w = s.world
 				time.Sleep(20 * time.Second) // leaders go home
 				l.run()
 				l.runSQL()
-				l.w.close()
 			})
-			if err := l.w.err(); err != nil {
-				t.Error(err)
-			}
 			l.homes(cfg)
 			if n == 3 {
 				l.stale(cfg)

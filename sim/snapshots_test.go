@@ -23,6 +23,8 @@ import (
 type snapshots struct {
 	*world
 	keys []base.Key
+	// private is the number of keys, the last, that these writers leave alone.
+	private int
 	// within has each write stay in one group of its region; others write everywhere.
 	within bool
 	// modes has the clock mode change all the time.
@@ -38,6 +40,10 @@ type snapshots struct {
 	failed int                               // reads that found no consistency point in time
 }
 
+func newSnapshots(within, modes bool) *snapshots {
+	return &snapshots{within: within, modes: modes, sync: time.Millisecond, ages: map[base.RegionID][]time.Duration{}, byMode: map[string]int{}}
+}
+
 func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.Rand) {
 	for n := 0; ; n++ {
 		select {
@@ -50,29 +56,34 @@ func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.
 			continue
 		}
 		value := fmt.Sprintf("%d.%d", region, n)
-		picked := rng.Perm(len(s.keys))[:1+rng.IntN(4)]
+		picked := rng.Perm(len(s.keys) - s.private)[:1+rng.IntN(4)]
 		if s.within { // the two keys of the region in one shard
 			i := 6*rng.IntN(2) + 2*(int(region)-1)
 			picked = []int{i, i + 1}
 		}
-		ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
-		t := l.node.DB().Begin(kv.Options{})
-		for _, i := range picked {
-			t.Put(s.keys[i], []byte(value), region)
-		}
-		ts, err := t.Commit(ctx)
-		cancel()
-		if err != nil {
-			t.Rollback(context.Background())
-		}
-		if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted || code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
-			continue
-		}
-		s.mu.Lock()
-		for _, i := range picked {
-			s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts), Unknown: err != nil || l.dead.Load()})
-		}
-		s.mu.Unlock()
+		s.commit(l, region, value, picked)
+	}
+}
+
+// commit writes a value to some keys in one transaction, and notes what is known of it.
+func (s *snapshots) commit(l *life, region base.RegionID, value string, picked []int) {
+	ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
+	t := l.node.DB().Begin(kv.Options{})
+	for _, i := range picked {
+		t.Put(s.keys[i], []byte(value), region)
+	}
+	ts, err := t.Commit(ctx)
+	cancel()
+	if err != nil {
+		t.Rollback(context.Background())
+	}
+	if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted || code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range picked {
+		s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts), Unknown: err != nil || l.dead.Load()})
 	}
 }
 
@@ -125,7 +136,7 @@ func (s *snapshots) read(stop <-chan struct{}, client int, region base.RegionID,
 // runSnapshots plays with or without faults, and has the reads judged.
 func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within, modes bool) *snapshots {
 	t.Helper()
-	return (&snapshots{within: within, modes: modes, sync: time.Millisecond}).run(t, seed, nodes, faults)
+	return newSnapshots(within, modes).run(t, seed, nodes, faults)
 }
 
 func (s *snapshots) run(t *testing.T, seed uint64, nodes int, faults bool) *snapshots {
@@ -133,7 +144,6 @@ func (s *snapshots) run(t *testing.T, seed uint64, nodes int, faults bool) *snap
 	cryptotest.SetGlobalRandom(t, seed)
 	runtime.GC()
 	runtime.GC()
-	s.ages, s.byMode = map[base.RegionID][]time.Duration{}, map[string]int{}
 	synctest.Test(t, func(*testing.T) {
 		cfg := Config{Seed: seed, Regions: 3, NodesPerRegion: nodes, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: 250 * time.Microsecond,
 			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: s.sync}
@@ -257,7 +267,9 @@ func TestStaleness(t *testing.T) {
 		sync  time.Duration
 		extra time.Duration
 	}{{1, time.Millisecond, 3 * time.Millisecond}, {2, time.Millisecond, 6 * time.Millisecond}, {1, 15 * time.Millisecond, 3 * time.Millisecond}, {1, 40 * time.Millisecond, 3 * time.Millisecond}} {
-		s := (&snapshots{within: true, sync: c.sync}).run(t, 7, c.nodes, false)
+		s := newSnapshots(true, false)
+		s.sync = c.sync
+		s.run(t, 7, c.nodes, false)
 		scatter := c.sync
 		if c.sync <= time.Millisecond {
 			scatter = 0

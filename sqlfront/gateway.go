@@ -39,13 +39,14 @@ type gateway struct {
 	onTxn    func(TxnCost)
 	fwd      Forwarder
 	reads    Reads
+	relay    func() bool
 	routes   routes
 
 	fast    fastCache
 	noFast  bool // tests: everything goes through the engine
 	noAhead bool // tests: changes read row by row
 	usersTS atomic.Uint64
-	usersMu sync.Mutex
+	usersMu sync.Mutex // not held over a read: that may wait for other nodes
 
 	uuids uuids
 
@@ -60,7 +61,7 @@ type gateway struct {
 func newGateway(cfg Config) *gateway {
 	g := &gateway{
 		db: cfg.DB, log: cfg.Logger, cluster: cfg.Cluster, catalog: newCatalog(cfg.DB), counters: newCounters(cfg.DB),
-		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder, reads: cfg.Reads,
+		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder, reads: cfg.Reads, relay: cfg.Relay,
 		past: map[base.Timestamp]*snapshot{}, settings: cfg.Settings,
 	}
 	g.gc, g.jobs = newCollector(g), &jobs{g: g}
