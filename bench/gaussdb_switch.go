@@ -136,7 +136,9 @@ func (s *switchRun) run(ctx context.Context, d time.Duration, change func() erro
 	} else {
 		done <- nil
 	}
-	r, err := s.work.Run(ctx, s.targets, workload.RunOptions{Duration: d, ClientsPerTarget: s.clients})
+	r, err := s.work.Run(ctx, s.targets, workload.RunOptions{Duration: d, ClientsPerTarget: s.clients, Retried: func(err error) {
+		fmt.Fprintf(s.Log, "repeated: %v\n", err)
+	}})
 	return r, errors.Join(err, <-done)
 }
 

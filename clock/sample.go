@@ -14,6 +14,9 @@ type Sample struct {
 	Sent, Came time.Time
 }
 
+// Silent is in the name of a source that has given no time for a while; its bound grows with the drift of this process's clock.
+const Silent = "silent for "
+
 // At is the time and its bound at t: the server read its clock some time between Sent and Came, and since then this process's
 // clock has run by it with its drift.
 func (s *Sample) At(t time.Time) (base.Timestamp, time.Duration) {

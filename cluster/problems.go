@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 )
 
 // maxNamed is how many groups one problem names.
@@ -186,6 +187,8 @@ func clockProblems(s *Status) (out []string) {
 			say("node %d's clock was set by %s against its own running: its bound covers both times until it has agreed with the others for a while", n.ID, c.Stepped)
 		case c.Bound > c.MaxBound && c.MaxBound > 0:
 			say("node %d's clock may be off by %s, more than clock.max_bound (%s): mend its source (%s)", n.ID, c.Bound, c.MaxBound, c.Source)
+		case strings.Contains(c.Source, clock.Silent):
+			say("node %d's clock source does not answer (%s): its bound is %s and grows by 200 µs a second; above clock.max_bound (%s) the cluster goes over to the oracle", n.ID, c.Source, c.Bound, c.MaxBound)
 		}
 		if c.Blocked != "" {
 			say("the clock mode cannot change now: %s", c.Blocked)

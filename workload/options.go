@@ -131,6 +131,8 @@ type RunOptions struct {
 	Progress func(Snapshot)
 	// MaxRetries of one transaction before it counts as an error; 0 means 100.
 	MaxRetries int
+	// Retried, if set, is told why an attempt is repeated, from many goroutines.
+	Retried func(error)
 	// TolerateErrors makes clients reconnect, with back-off, when a connection is lost or cannot be made. Without
 	// it the run ends with that error. Errors that leave the connection usable never end a run.
 	TolerateErrors bool

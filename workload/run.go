@@ -251,6 +251,9 @@ func (r *run) attempt(region int, t txn, s *session, rng *rand.Rand) error {
 				return nil // the run ended; the attempt was rolled back
 			}
 			cell.retries.Add(1)
+			if r.opts.Retried != nil {
+				r.opts.Retried(err)
+			}
 			continue
 		case Retryable(err):
 			err = fmt.Errorf("gave up after %d retries: %w", try, err)

@@ -84,6 +84,7 @@ type Client struct {
 	addr   string
 	every  time.Duration
 	conn   net.Conn
+	heard  atomic.Pointer[time.Time] // when it answered last
 	newest atomic.Pointer[clock.Sample]
 	first  chan struct{}
 	once   sync.Once
@@ -201,6 +202,7 @@ func (c *Client) take(b []byte, came time.Time) {
 		return
 	}
 	c.answers.Add(1)
+	c.heard.Store(&came)
 	if old := c.newest.Load(); old == nil || s.Better(old, came) {
 		c.newest.Store(s)
 	}
@@ -213,8 +215,19 @@ func (c *Client) Read() (base.Timestamp, time.Duration) { return c.ReadAt(time.N
 // ReadAt is Read at a moment that was just taken.
 func (c *Client) ReadAt(t time.Time) (base.Timestamp, time.Duration) { return c.newest.Load().At(t) }
 
+// silentAfter is how long a server may be silent before it is told.
+const silentAfter = 2 * time.Second
+
 // Name says where the time comes from.
-func (c *Client) Name() string { return "time server " + c.addr }
+func (c *Client) Name() string {
+	name := "time server " + c.addr
+	if at := c.heard.Load(); at != nil {
+		if d := time.Since(*at); d > silentAfter {
+			name += ", " + clock.Silent + d.Truncate(time.Second).String()
+		}
+	}
+	return name
+}
 
 // Counts are the datagrams that came, by what became of them.
 func (c *Client) Counts() map[string]uint64 {

@@ -127,6 +127,21 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
+// TestSilent: people are told when a server does not answer any more.
+func TestSilent(t *testing.T) {
+	c := &Client{addr: "a:1"}
+	for _, x := range []struct {
+		ago  time.Duration
+		want string
+	}{{time.Second, "time server a:1"}, {7500 * time.Millisecond, "time server a:1, " + clock.Silent + "7s"}} {
+		at := time.Now().Add(-x.ago)
+		c.heard.Store(&at)
+		if got := c.Name(); got != x.want {
+			t.Errorf("%v after its last word: %q, want %q", x.ago, got, x.want)
+		}
+	}
+}
+
 // TestSample is the arithmetic: half the round trip each way, then the drift.
 func TestSample(t *testing.T) {
 	at := time.Now()
