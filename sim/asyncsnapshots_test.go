@@ -38,7 +38,7 @@ func (a asyncSnapshots) run(t *testing.T) (s *snapshots, err error) {
 	cryptotest.SetGlobalRandom(t, a.seed)
 	runtime.GC()
 	runtime.GC()
-	s = &snapshots{within: a.within, ages: map[base.RegionID][]time.Duration{}}
+	s = newSnapshots(a.within, false)
 	lost := map[lostWrite]bool{}
 	var promoted base.Timestamp
 	synctest.Test(t, func(*testing.T) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"hash/fnv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type slowed struct {
 	wan.Transport
 	by  *atomic.Int64 // ns
 	brk *Break
+	own *sync.Map // transactions whose slots are the region's own (Break.OwnSlots), and by how much they lie behind
 	w   *world
 	id  base.NodeID
 }
@@ -28,6 +30,12 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 		time.Sleep(time.Duration(s.by.Load()))
 		if s.brk.RemoteLocks {
 			body = unlock(kind, body)
+		}
+		if s.brk.UntoldReads && kind == wire.KindCommit {
+			body = untold(body)
+		}
+		if s.brk.OwnSlots > 0 && (kind == wire.KindCommit || kind == wire.KindFinish) {
+			return s.ownSlot(ctx, kind, from, body, h)
 		}
 		res, err := h(ctx, from, body)
 		if a, ok := res.(*wire.AskResponse); ok && s.brk.EarlyCopies > 0 {
@@ -149,6 +157,55 @@ func (b *Break) word(body []byte) []byte {
 		return body
 	}
 	return out
+}
+
+// untold takes what was read out of a vote for a slot.
+func untold(body []byte) []byte {
+	var q wire.CommitRequest
+	if q.UnmarshalVT(body) == nil && q.Slot != 0 {
+		q.Reads = nil
+		if out, err := q.MarshalVT(); err == nil {
+			return out
+		}
+	}
+	return body
+}
+
+// ownSlot has this region vote for, and commit at, a slot of its own; nobody else hears of it.
+func (s slowed) ownSlot(ctx context.Context, kind wire.Kind, from base.NodeID, body []byte, h wan.Handler) (wan.Msg, error) {
+	var m wan.Msg
+	later := uint64(0)
+	switch kind {
+	case wire.KindCommit:
+		var q wire.CommitRequest
+		if q.UnmarshalVT(body) != nil || q.Slot == 0 {
+			return h(ctx, from, body)
+		}
+		n := fnv.New64a()
+		n.Write(q.Txn.Id)
+		later = n.Sum64() % uint64(s.brk.OwnSlots)
+		s.own.Store(string(q.Txn.Id), later)
+		q.Slot += later
+		m = &q
+	case wire.KindFinish:
+		var q wire.FinishRequest
+		if q.UnmarshalVT(body) != nil || !q.Commit {
+			return h(ctx, from, body)
+		}
+		if v, ok := s.own.Load(string(q.Txn)); ok {
+			q.Ts += v.(uint64)
+		}
+		m = &q
+	}
+	body, err := m.MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := h(ctx, from, body)
+	if r, ok := resp.(*wire.CommitResponse); ok && r.Hi > r.Ts {
+		r.Ts, r.Hi = r.Ts-later, r.Hi-later
+	}
+	return resp, err
 }
 
 // unlock makes a snapshot read of a locking one, and a commit that says so.

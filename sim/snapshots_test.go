@@ -38,6 +38,10 @@ type snapshots struct {
 	failed int                               // reads that found no consistency point in time
 }
 
+func newSnapshots(within, modes bool) *snapshots {
+	return &snapshots{within: within, modes: modes, ages: map[base.RegionID][]time.Duration{}, byMode: map[string]int{}}
+}
+
 func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.Rand) {
 	for n := 0; ; n++ {
 		select {
@@ -133,7 +137,7 @@ func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within, modes bo
 	cryptotest.SetGlobalRandom(t, seed)
 	runtime.GC()
 	runtime.GC()
-	s := &snapshots{within: within, modes: modes, ages: map[base.RegionID][]time.Duration{}, byMode: map[string]int{}}
+	s := newSnapshots(within, modes)
 	synctest.Test(t, func(*testing.T) {
 		cfg := Config{Seed: seed, Regions: 3, NodesPerRegion: nodes, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: 250 * time.Microsecond,
 			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond}
