@@ -111,7 +111,10 @@ func (c *Cluster) HeldOf(g base.GroupID) (index uint64, cut base.Timestamp) {
 				best = copyAt{index, closed}
 			}
 		}
-		for _, h := range c.held.at[x] {
+		for n, h := range c.held.at[x] {
+			if t.RegionOf(n) == t.Seat(g.Region()) {
+				continue // from before its region voted
+			}
 			best.index, best.closed = max(best.index, h.index), max(best.closed, h.closed)
 		}
 		if cut = min(cut, best.closed); x == g {

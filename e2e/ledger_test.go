@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,15 @@ type ledger struct {
 
 	mu   sync.Mutex
 	sent map[int64]outcome
+	told map[int64]step
 	done []int // acknowledged transactions by region
+}
+
+// step is what a transaction read of its region's counter after it had counted, and when.
+type step struct {
+	n     int64
+	began time.Time
+	ended time.Time
 }
 
 // outcome is what a client knows of a transaction.
@@ -44,7 +53,7 @@ func openLedger(t *testing.T, c *processes, db string) *ledger {
 	exec1(t, first, "CREATE TABLE ledger (n BIGINT PRIMARY KEY, region INT NOT NULL, value BIGINT NOT NULL)")
 	exec1(t, first, "CREATE TABLE counter (region INT PRIMARY KEY, n BIGINT NOT NULL, probe BIGINT NOT NULL)")
 	ctx, stop := context.WithCancel(context.Background())
-	l := &ledger{c: c, stop: stop, sent: map[int64]outcome{}, done: make([]int, len(c.regions))}
+	l := &ledger{c: c, stop: stop, sent: map[int64]outcome{}, told: map[int64]step{}, done: make([]int, len(c.regions))}
 	for r, name := range c.regions {
 		exec1(t, c.of(name)[0].open(t, db), "INSERT INTO counter VALUES (?, 0, 0)", r)
 		var pools []*sql.DB
@@ -66,9 +75,11 @@ func (l *ledger) close() {
 func (l *ledger) write(ctx context.Context, region int, pools []*sql.DB) {
 	for i := int64(0); ctx.Err() == nil; i++ {
 		n := i*int64(len(l.c.regions)) + int64(region)
-		o := post(ctx, pools[i%int64(len(pools))], region, n)
+		st := step{began: time.Now()}
+		o := post(ctx, pools[i%int64(len(pools))], region, n, &st.n)
+		st.ended = time.Now()
 		l.mu.Lock()
-		l.sent[n] = o
+		l.sent[n], l.told[n] = o, st
 		if o == acknowledged {
 			l.done[region]++
 		}
@@ -79,7 +90,7 @@ func (l *ledger) write(ctx context.Context, region int, pools []*sql.DB) {
 	}
 }
 
-func post(ctx context.Context, db *sql.DB, region int, n int64) outcome {
+func post(ctx context.Context, db *sql.DB, region int, n int64, count *int64) outcome {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return refused
@@ -89,6 +100,9 @@ func post(ctx context.Context, db *sql.DB, region int, n int64) outcome {
 		return refused
 	}
 	if _, err := tx.ExecContext(ctx, "UPDATE counter SET n = n + 1 WHERE region = ?", region); err != nil {
+		return refused
+	}
+	if err := tx.QueryRowContext(ctx, "SELECT n FROM counter WHERE region = ?", region).Scan(count); err != nil {
 		return refused
 	}
 	err = tx.Commit()
@@ -235,10 +249,40 @@ func (l *ledger) read(db *sql.DB) (map[int64]bool, error) {
 			return nil, fmt.Errorf("read counter %d: %w", r, err)
 		}
 		if n != want {
-			return nil, fmt.Errorf("region %d has %d rows but counted %d: half a transaction is there", r, want, n)
+			return seen, fmt.Errorf("region %d has %d rows but counted %d: half a transaction is there\n%s", r, want, n, l.explain(seen, r))
 		}
 	}
 	return seen, nil
+}
+
+// explain lists the transactions of a region whose count does not follow from the one before, with their neighbours.
+func (l *ledger) explain(seen map[int64]bool, region int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var ns []int64
+	for n := range l.sent {
+		if n%int64(len(l.c.regions)) == int64(region) {
+			ns = append(ns, n)
+		}
+	}
+	slices.Sort(ns)
+	var out strings.Builder
+	last, shown := int64(0), -1
+	for i, n := range ns {
+		if !seen[n] {
+			continue
+		}
+		if now := l.told[n].n; now != last+1 {
+			for j := max(shown+1, i-6); j < min(i+4, len(ns)); j++ {
+				s := l.told[ns[j]]
+				fmt.Fprintf(&out, "  %d: counted %d, outcome %d, there %v, %s to %s\n", ns[j], s.n, l.sent[ns[j]], seen[ns[j]], s.began.UTC().Format("05.000"), s.ended.UTC().Format("05.000"))
+				shown = j
+			}
+			out.WriteString("\n")
+		}
+		last = l.told[n].n
+	}
+	return out.String()
 }
 
 // serves waits until a write to a row of the region goes through the node, and returns how long that took.

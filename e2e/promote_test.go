@@ -197,10 +197,13 @@ func (p *promotion) home(region string) {
 	begin := time.Now()
 	for {
 		s := p.c.status(t)
-		if !strings.Contains(s, "PROBLEM") || time.Since(begin) > patience {
+		if !strings.Contains(s, "groups of "+region+" vote in") && !strings.Contains(s, "NO LEADER") && !strings.Contains(s, "on the move") {
 			break
 		}
-		time.Sleep(200 * time.Millisecond)
+		if time.Since(begin) > patience {
+			t.Fatalf("the groups of %s do not go back:\n%s", region, s)
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 	p.async.advances(t, 20, p.c.regions...)
 	t.Logf("%s leads its rows again after %s", region, time.Since(begin).Round(10*time.Millisecond))
@@ -273,6 +276,8 @@ func (p *promotion) finish() {
 		seen, err := p.async.read(through.open(t, "async"))
 		if err != nil {
 			t.Errorf("read through %s: %v", r, err)
+		}
+		if seen == nil {
 			continue
 		}
 		missing := p.async.missing(seen)

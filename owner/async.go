@@ -56,7 +56,8 @@ func (c *came) settled(ctx context.Context, r *Replica) error {
 	}
 	for region, ts := range c {
 		from := base.DataGroup(r.shard, base.RegionID(region))
-		if ts == 0 || !r.cfg.Held.Away(from) { // or they are lost together
+		// Also where both vote in the same place since a promotion: lost together, they have a cut each.
+		if ts == 0 {
 			continue
 		}
 		if err := r.waitHeld(ctx, from, 0, ts); err != nil {

@@ -27,7 +27,7 @@ type Lost struct {
 type LostTxn struct {
 	ID base.TxnID     `json:"id"`
 	TS base.Timestamp `json:"ts"`
-	// Unsure: it was logged here, but only a majority could tell whether it committed.
+	// Unsure: it was logged or voted for here, but only a majority, or the other groups, could tell whether it committed.
 	Unsure bool       `json:"unsure,omitempty"`
 	Keys   []base.Key `json:"keys,omitempty"` // written in this group: rows and entries of indexes
 }
@@ -105,6 +105,19 @@ func (s *Set) Rewind(r Rewinding, report func(Lost) error) error {
 	} else if err := s.loseTail(r, votes, aborted, lose, lost); err != nil {
 		return err
 	}
+	// A transaction has committed once all its votes are logged, and a client may have been told so before a decision was.
+	// (Votes that bind other groups were told only if they stand.)
+	probe := Replica{id: r.Group, shard: r.Group.Shard(), region: r.Group.Region(), cfg: &s.cfg, isAsync: true}
+	for id, v := range votes {
+		if lost[id] != nil || aborted[id] || probe.mixed(v.Participants) {
+			continue
+		}
+		if lose(id, base.Timestamp(v.Lo), true); lost[id] != nil {
+			for _, w := range v.Writes {
+				lost[id].Keys = append(lost[id].Keys, w.Key)
+			}
+		}
+	}
 	byTS := map[base.Timestamp][]*LostTxn{}
 	for _, x := range lost {
 		byTS[x.TS] = append(byTS[x.TS], x)
@@ -177,6 +190,8 @@ func (s *Set) loseTail(r Rewinding, votes map[base.TxnID]*wire.Vote, aborted map
 			id, ok := txnID(c.Decide.Txn)
 			if v := votes[id]; ok && v != nil && c.Decide.Commit && !probe.mixed(v.Participants) {
 				note(id, base.Timestamp(c.Decide.Ts), e.Index, v.Writes)
+			} else if ok && !c.Decide.Commit {
+				aborted[id] = true
 			}
 		case len(c.Refuse) > 0:
 			if id, ok := txnID(c.Refuse); ok && votes[id] == nil {

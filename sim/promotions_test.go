@@ -115,13 +115,19 @@ func (l *promotionLab) runPromotions() {
 			}
 		}
 	}
-	only := map[base.Timestamp]bool{}
+	only := map[string]bool{}
+	lose := func(keys ...base.Key) {
+		l.must(1, keys...)
+		for _, k := range keys {
+			only[k.String()] = true
+			delete(l.acked, string(k))
+		}
+	}
 	for n := range 5 {
-		key := asyncKey(201 + 2*n) // in the shard that it holds
-		only[l.must(1, key)] = true
-		delete(l.acked, string(key))
+		lose(asyncKey(201 + 2*n)) // in the shard that it holds
 	}
 	time.Sleep(time.Second)
+	lose(asyncKey(301), asyncKey(302)) // its client is told as soon as both shards have voted
 	l.crash(1)
 	silent.crash()
 	l.w.net.HealAll()
@@ -202,13 +208,15 @@ func (l *promotionLab) runPromotions() {
 
 func seatName(r base.RegionID) string { return "r" + string('0'+rune(r)) }
 
-// reportsJust checks that the transactions with these timestamps are reported as lost by the silent survivor, and no others.
-func (l *promotionLab) reportsJust(want map[base.Timestamp]bool) {
+// reportsJust checks that these rows are reported as lost, and no others.
+func (l *promotionLab) reportsJust(want map[string]bool) {
 	l.t.Helper()
-	got := map[base.Timestamp]bool{}
+	got := map[string]bool{}
 	for _, x := range l.in(2)[0].up().node.Losses(context.Background()) {
 		for _, y := range x.List {
-			got[y.TS] = true
+			for _, k := range y.Keys {
+				got[k.String()] = true
+			}
 		}
 	}
 	if !maps.Equal(got, want) {
