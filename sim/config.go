@@ -73,6 +73,8 @@ type Break struct {
 	OwnSlots time.Duration
 	// ForgedAcks has nodes say that they have taken over a clock mode of which one of them has not heard yet.
 	ForgedAcks bool
+	// EarlyCopies has survivors of a lost region state that they hold more of it than they do.
+	EarlyCopies time.Duration
 }
 
 // Pick draws a configuration.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"hash/fnv"
 	"sync"
 	"sync/atomic"
@@ -36,8 +37,32 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 		if s.brk.OwnSlots > 0 && (kind == wire.KindCommit || kind == wire.KindFinish) {
 			return s.ownSlot(ctx, kind, from, body, h)
 		}
-		return h(ctx, from, body)
+		res, err := h(ctx, from, body)
+		if a, ok := res.(*wire.AskResponse); ok && s.brk.EarlyCopies > 0 {
+			s.brk.copies(a)
+		}
+		return res, err
 	})
+}
+
+// copies breaks the promise in what a survivor says that it holds of groups.
+func (b *Break) copies(a *wire.AskResponse) {
+	var r struct {
+		Copies map[base.GroupID]struct {
+			Index  uint64         `json:"index"`
+			Closed base.Timestamp `json:"closed"`
+		} `json:"copies"`
+	}
+	if json.Unmarshal(a.Body, &r) != nil || len(r.Copies) == 0 {
+		return
+	}
+	for g, c := range r.Copies {
+		c.Closed = c.Closed.Add(b.EarlyCopies)
+		r.Copies[g] = c
+	}
+	if out, err := json.Marshal(r); err == nil {
+		a.Body = out
+	}
 }
 
 func (s slowed) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []byte)) {
