@@ -76,7 +76,7 @@ func runRelay(ctx context.Context, p Params) error {
 // load is the default one of section 4.2.
 func (b *relayBench) load(p kv.Policy) tierLoad {
 	return tierLoad{policy: p, clients: relayClients, cross: relayShare, theta: relayTheta,
-		warm: pick(b.Params, time.Second, 2*time.Second), length: pick(b.Params, 2500*time.Millisecond, 6*time.Second)}
+		warm: pick(b.Params, time.Second, 2*time.Second), length: pick(b.Params, 2*time.Second, 6*time.Second)}
 }
 
 // relayPair is the same load under one kind of locks, and in tiers.
@@ -138,7 +138,7 @@ func (b *relayBench) concurrency(ctx context.Context) error {
 	for _, p := range relayPolicies {
 		var best relayPair
 		var sweep []Line
-		for _, n := range pick(b.Params, []int{relayClients, 21}, []int{3, relayClients, 21, 35}) {
+		for _, n := range pick(b.Params, []int{14}, []int{3, relayClients, 21, 35}) {
 			l := b.load(p.policy)
 			l.clients = n
 			r, err := b.both(ctx, l)
@@ -188,18 +188,25 @@ func (b *relayBench) shares(ctx context.Context) error {
 		var flat []Line
 		for _, share := range pick(b.Params, []float64{0, .5}, []float64{0, .05, .2, .5, 1}) {
 			l := b.load(p.policy)
-			l.cross = share
+			if l.cross = share; share == 0 { // so many commit that less will do
+				l.warm, l.length = l.warm/2, l.length/3
+			}
 			r, err := b.both(ctx, l)
 			if err != nil {
 				return err
 			}
 			x := fmt.Sprintf("%.0f %%", 100*share)
-			lines := append([]Line{r.throughput(p.share, x, nil)}, r.latencies(p.share, "IRT", x)...)
+			lines := []Line{r.throughput(p.share, x, nil)}
+			if share < 1 {
+				lines = append(lines, r.latencies(p.share, "IRT", x)...)
+			}
 			if err := b.emit(lines...); err != nil {
 				return err
 			}
 			if none == nil {
 				none = r.relay
+			}
+			if share == 0 || share == 1 {
 				continue
 			}
 			flat = append(flat, Line{Figure: "flat", Series: "relay " + p.name + "/nobody crosses", X: x, Metric: "IRT p99 latency", Unit: "ms", Better: Lower,
@@ -280,8 +287,8 @@ func (b *relayBench) waiting(ctx context.Context) error {
 // zero is what tiers cost where nobody crosses. In virtual time processors are free, so it is counted in what they did: the least of several runs, in turns.
 func (b *relayBench) zero(ctx context.Context) error {
 	l := b.load(kv.NoWait)
-	l.cross, l.theta, l.warm = 0, .3, 500*time.Millisecond
-	l.length = pick(b.Params, time.Second, 4*time.Second)
+	l.cross, l.theta, l.clients, l.warm = 0, .3, 3, 200*time.Millisecond
+	l.length = pick(b.Params, 500*time.Millisecond, 4*time.Second)
 	var least [2]float64
 	for range pick(b.Params, 2, 5) {
 		for i := range least {
