@@ -36,6 +36,8 @@ type Consensus interface {
 	// Push may apply entries, and so call the replica, before it returns.
 	Push()
 	Leader() (base.NodeID, uint64)
+	// Stand has this node campaign for the lead, on behalf of the leader of term, once its log is complete up to index.
+	Stand(term uint64, from base.NodeID, index uint64) error
 	// Hops is the number of one-way WAN crossings a proposal waits for.
 	Hops() int
 	// FarCopies is how many copies of a proposal go to other regions.

@@ -69,6 +69,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindTouched, s.handleTouched)
 	t.Handle(wire.KindOracle, s.handleOracle)
 	t.Handle(wire.KindVote, s.handleVote)
+	t.Handle(wire.KindHandover, s.handleHandover)
 	return s
 }
 
