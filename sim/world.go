@@ -39,6 +39,7 @@ type world struct {
 	policy atomic.Pointer[clock.Policy]
 	homes  homes
 	own    owners
+	seen   func(owner.Service) // besides own; may be nil
 }
 
 // host is a machine: its disk and clock outlive the processes on it.
@@ -239,6 +240,9 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 		}
 		if err := w.own.serves(s, time.Now()); err != nil {
 			w.fail("%w", err)
+		}
+		if w.seen != nil {
+			w.seen(s)
 		}
 	}
 	if w.cfg.Stay {
