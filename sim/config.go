@@ -42,6 +42,9 @@ type Config struct {
 	// Stay has no policy move rows: they keep the homes they were made with.
 	Stay bool
 
+	// Handover, if not nil, takes the place of the faults.
+	Handover *HandoverFault
+
 	// Break breaks a promise that the database rests on, from outside; the run must then fail.
 	Break Break
 }

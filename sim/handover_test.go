@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"runtime"
@@ -60,18 +61,7 @@ func newHandoverLab(t *testing.T, cfg Config) *handoverLab {
 	return l
 }
 
-func (l *handoverLab) leader() *host {
-	for _, h := range l.w.hosts {
-		if p := h.up(); p != nil {
-			if r := p.node.Owners().Replica(l.group); r != nil {
-				if _, ok := r.Serving(); ok {
-					return h
-				}
-			}
-		}
-	}
-	return nil
-}
+func (l *handoverLab) leader() *host { return l.w.leaderOf(l.group) }
 
 // settle waits until the group is led from where it prefers to be.
 func (l *handoverLab) settle() bool {
@@ -315,4 +305,34 @@ func TestHandover(t *testing.T) {
 	if t.Failed() {
 		fmt.Println(l.w.log.tail(40))
 	}
+}
+
+var flagEvery = flag.Int("every", 11, "TestHandoverFaults: at every how many messages something fails")
+
+// TestHandoverFaults: whatever fails, at whichever message of a hand-over, no acknowledged write is lost, the history is strictly
+// serializable, and the cluster works on when it is healed.
+func TestHandoverFaults(t *testing.T) {
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 2 * time.Millisecond, SyncDelay: 2 * time.Millisecond,
+		Delay: handoverDelays(), GCAge: time.Hour, Workload: "mixed", Clients: 2, Keys: 4, Think: 5 * time.Millisecond, Warmup: 2 * time.Second, Moves: 5}
+	run := func(f HandoverFault) *Outcome {
+		c := cfg
+		c.Handover = &f
+		o, err := runSeed(t, c)
+		if err != nil {
+			t.Errorf("message %d, %s:\n%s\n%v\nhistory and journal: %s", f.At, f.What, o.Summary(), err, save(t, o))
+		}
+		return o
+	}
+	n := run(HandoverFault{}).Messages
+	if n < 20 {
+		t.Fatalf("%d messages in all", n)
+	}
+	runs := 0
+	for i, what := range HandoverFaults {
+		for at := 1 + i%*flagEvery; at <= n && !t.Failed(); at += *flagEvery {
+			run(HandoverFault{at, what})
+			runs++
+		}
+	}
+	t.Logf("%d messages, %d runs", n, runs)
 }

@@ -32,14 +32,15 @@ type world struct {
 	start time.Time
 	log   *journal
 
-	mu     sync.Mutex
-	errs   []error // what went wrong; guarded by mu
-	dying  sync.WaitGroup
-	lives  atomic.Int64
-	policy atomic.Pointer[clock.Policy]
-	homes  homes
-	own    owners
-	seen   func(owner.Service) // besides own; may be nil
+	mu       sync.Mutex
+	errs     []error // what went wrong; guarded by mu
+	dying    sync.WaitGroup
+	lives    atomic.Int64
+	policy   atomic.Pointer[clock.Policy]
+	homes    homes
+	own      owners
+	seen     func(owner.Service) // besides own; may be nil
+	messages int                 // of the hand-over
 }
 
 // host is a machine: its disk and clock outlive the processes on it.
