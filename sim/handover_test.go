@@ -314,7 +314,7 @@ var flagEvery = flag.Int("every", 11, "TestHandoverFaults: at every how many mes
 func TestHandoverFaults(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 2 * time.Millisecond, SyncDelay: 2 * time.Millisecond,
 		Delay: handoverDelays(), GCAge: time.Hour, Workload: "mixed", Clients: 2, Keys: 4, Think: 5 * time.Millisecond, Warmup: 2 * time.Second, Moves: 5}
-	run := func(f HandoverFault) *Outcome {
+	run := func(t *testing.T, f HandoverFault) *Outcome {
 		c := cfg
 		c.Handover = &f
 		o, err := runSeed(t, c)
@@ -323,16 +323,18 @@ func TestHandoverFaults(t *testing.T) {
 		}
 		return o
 	}
-	n := run(HandoverFault{}).Messages
+	n := run(t, HandoverFault{}).Messages
 	if n < 20 {
 		t.Fatalf("%d messages in all", n)
 	}
 	runs := 0
 	for i, what := range HandoverFaults {
-		for at := 1 + i%*flagEvery; at <= n && !t.Failed(); at += *flagEvery {
-			run(HandoverFault{at, what})
-			runs++
-		}
+		t.Run(what, func(t *testing.T) {
+			for at := 1 + i%*flagEvery; at <= n && !t.Failed(); at += *flagEvery {
+				run(t, HandoverFault{at, what})
+				runs++
+			}
+		})
 	}
 	t.Logf("%d messages, %d runs", n, runs)
 }
