@@ -335,6 +335,9 @@ func (g *Group) handToPreferred() {
 		return
 	}
 	to := uint64(g.preferred())
+	if f := g.host.opts.HandTo; f != nil {
+		to = uint64(f(g.id))
+	}
 	if to == 0 || to == uint64(g.host.opts.Self) {
 		g.prefWait = 0
 		return

@@ -145,6 +145,12 @@ func (n *Node) assemble(p Parts) (err error) {
 	dir := &directory{}
 	ho := group.HostOptions{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Logger: p.Log, Seed: p.Seed,
 		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) },
+		HandTo: func(g base.GroupID) base.NodeID {
+			if dir.Cluster == nil {
+				return 0
+			}
+			return dir.HandTo(g)
+		},
 		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
 	oc := owner.Config{Self: p.Identity.Node, Store: p.Store, Clock: n.clock, Transport: p.Transport, Directory: dir, Logger: p.Log,
 		Alone:     func() bool { return dir.Alone() },
@@ -202,6 +208,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		},
 		SaveTopology: func(t *base.Topology) error { return saveJSON(p.Store, recTopology, t) },
 		Local:        n.describe,
+		RowsStay:     func() bool { return n.homes.Params().Mode == home.Never },
 		Steady:       steady,
 		SourceName:   p.SourceName,
 		NoFence:      p.NoFence,
@@ -259,7 +266,7 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings()}}
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.leaderSettings()}}
 	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
@@ -473,6 +480,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	n.cluster.Register(mux)
 	reg := prometheus.NewRegistry()
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
+	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
 	reg.MustRegister(n.stats, clockCollector{n}, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)

@@ -256,7 +256,7 @@ func (r *Replica) Applied(index uint64) {
 
 // SnapshotInstalled implements group.StateMachine.
 func (r *Replica) SnapshotInstalled(index uint64) {
-	if err := r.load(); err != nil {
+	if err := r.loadState(); err != nil {
 		r.cfg.Logger.Error("replica cannot be read after a snapshot", "group", r.id, "err", err)
 		return
 	}

@@ -21,6 +21,12 @@ import (
 // transaction is over here. CodeNotLeader, CodeUnavailable, CodeOverloaded: nothing was done.
 // CodeAmbiguous, CodeCanceled: ask Resolve.
 func (r *Replica) Commit(ctx context.Context, q *wire.CommitRequest) *wire.CommitResponse {
+	return r.commitFor(ctx, r.cfg.Self, q)
+}
+
+// commitFor is Commit on behalf of a client of another node.
+func (r *Replica) commitFor(ctx context.Context, from base.NodeID, q *wire.CommitRequest) *wire.CommitResponse {
+	r.load.note(from, true)
 	resp := &wire.CommitResponse{}
 	err := r.commit(ctx, q, resp)
 	for h := r.handingOf(err); h != nil; h = r.handingOf(err) {

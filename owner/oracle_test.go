@@ -141,7 +141,7 @@ func TestOrderClock(t *testing.T) {
 			}
 		}
 		before, steps := r.ClockSteps()
-		if err := r.load(); err != nil {
+		if err := r.loadState(); err != nil {
 			t.Fatal(err)
 		}
 		after, again := r.ClockSteps()

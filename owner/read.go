@@ -14,6 +14,12 @@ import (
 // Read serves a read under locks or at a snapshot. The request's keys may be
 // kept: they belong to the replica from now on.
 func (r *Replica) Read(ctx context.Context, q *wire.ReadRequest) *wire.ReadResponse {
+	return r.readFor(ctx, r.cfg.Self, q)
+}
+
+// readFor is Read on behalf of a client of another node.
+func (r *Replica) readFor(ctx context.Context, from base.NodeID, q *wire.ReadRequest) *wire.ReadResponse {
+	r.load.note(from, false)
 	resp := &wire.ReadResponse{}
 	r.stats.Reads.Add(1)
 	err := r.read(ctx, q, resp)

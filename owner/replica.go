@@ -51,8 +51,9 @@ type Replica struct {
 	lead     leadership
 	handed   *handing // the last one; guarded by mu
 	heir     *heir    // this node has been asked to take over; guarded by mu
-	helped   int      // requests that wait for a hand-over, or are served by the new leader on behalf of this one
-	attempts uint64   // of takeOver, ever
+	load     loads
+	helped   int    // requests that wait for a hand-over, or are served by the new leader on behalf of this one
+	attempts uint64 // of takeOver, ever
 	rep      replicated
 
 	queued   atomic.Int64 // requests waiting for locks
@@ -155,7 +156,7 @@ func newReplica(s *Set, g base.GroupID) (*Replica, error) {
 		return nil, err
 	}
 	r.forget()
-	if err := r.load(); err != nil {
+	if err := r.loadState(); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -160,7 +160,7 @@ func parseRecord(g base.GroupID, id base.TxnID, b []byte) (st wire.TxnState, ts 
 }
 
 // load fills the replicated state from the store.
-func (r *Replica) load() error {
+func (r *Replica) loadState() error {
 	s := replicated{leases: map[base.NodeID]lease{}, prepared: map[base.TxnID]*wire.Vote{},
 		aborted: map[base.TxnID]struct{}{}, fresh: map[base.TxnID]base.Timestamp{}}
 	b, ok, err := r.store.GetState(r.id, stateName)

@@ -2997,6 +2997,8 @@ type Pulse struct {
 	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"` // how far the sender's replicas are behind its clock, the worst of them; 0: it holds none
 	Clock         *ClockWord             `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	Held          []*GroupHeld           `protobuf:"bytes,30,rep,name=held,proto3" json:"held,omitempty"`
+	RttNodes      []uint32               `protobuf:"varint,31,rep,packed,name=rtt_nodes,json=rttNodes,proto3" json:"rtt_nodes,omitempty"`        // from time to time: the sender's smoothed round trips to these nodes
+	RttUs         []uint32               `protobuf:"varint,32,rep,packed,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"`                 // in microseconds, in the same order
 	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (PROTOCOLS A4)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3112,6 +3114,20 @@ func (x *Pulse) GetClock() *ClockWord {
 func (x *Pulse) GetHeld() []*GroupHeld {
 	if x != nil {
 		return x.Held
+	}
+	return nil
+}
+
+func (x *Pulse) GetRttNodes() []uint32 {
+	if x != nil {
+		return x.RttNodes
+	}
+	return nil
+}
+
+func (x *Pulse) GetRttUs() []uint32 {
+	if x != nil {
+		return x.RttUs
 	}
 	return nil
 }
@@ -5540,7 +5556,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
 	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
-	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\x99\x03\n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xcd\x03\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -5554,7 +5570,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eapplied_lag_ns\x18\n" +
 	" \x01(\x04R\fappliedLagNs\x12,\n" +
 	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\x12*\n" +
-	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\x12$\n" +
+	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\x12\x1b\n" +
+	"\trtt_nodes\x18\x1f \x03(\rR\brttNodes\x12\x15\n" +
+	"\x06rtt_us\x18  \x03(\rR\x05rttUs\x12$\n" +
 	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\"\x8d\x01\n" +
 	"\x06Closed\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
