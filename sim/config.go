@@ -41,6 +41,8 @@ type Config struct {
 	SQL bool
 	// Stay has no policy move rows: they keep the homes they were made with.
 	Stay bool
+	// Never has the policy of homes switched off, so that leaders follow the load.
+	Never bool
 
 	// Handover, if not nil, takes the place of the faults.
 	Handover *HandoverFault

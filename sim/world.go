@@ -16,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/store"
@@ -204,6 +205,9 @@ func (h *host) boot() {
 		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break}, Source: h.clock,
 		NoFence: w.cfg.Break.ClockBeyond > 1,
 		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
+	}
+	if w.cfg.Never {
+		parts.Homes = &home.Params{Mode: home.Never}
 	}
 	if w.cfg.SQL {
 		l.sql = newPipeListener()
