@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/replica"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
@@ -52,8 +53,8 @@ type Replicas interface {
 	OrderClock(ctx context.Context, o *wire.ClockOrder, raise base.Timestamp) error
 	// Reached is what the oracle has reached; 0 if it is not here.
 	Reached() base.Timestamp
-	// Loads are the requests to this node as a group's leader, by the node that asked, since the process began.
-	Loads(g base.GroupID) map[base.NodeID]Load
+	// Loads are the requests to this node as a group's leader, by who asked, since the process began.
+	Loads(g base.GroupID) map[owner.Asker]owner.Load
 	// Describe adds what the leader knows of a group led here.
 	Describe(g base.GroupID, s *GroupStatus)
 	// HeldHere is what the replica here has of an incarnation of a group: everything up to a log index, and all that

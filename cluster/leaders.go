@@ -16,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/leader"
+	"github.com/godwitdb/godwit/owner"
 )
 
 // Who leads a group is decided by its present leader, from what it counts and what pulses tell, once in leaderBeat. Rows and leaders
@@ -122,7 +123,7 @@ type leaders struct {
 type led struct {
 	pol    *leader.Policy
 	meters map[base.NodeID]*leader.Meter
-	seen   map[base.NodeID]Load
+	seen   map[owner.Asker]owner.Load
 	facts  leader.Facts
 	dec    leader.Decision
 	mean   map[base.NodeID]float64 // of the utilities, over about a window, in ns
@@ -131,9 +132,6 @@ type led struct {
 	tries  int
 	move   *LeaderMove // what is being carried out
 }
-
-// Load is what a node has asked of a group's leader since that one's process began.
-type Load struct{ Requests, Writes uint64 }
 
 // LeaderMove is one decision to move a lead.
 type LeaderMove struct {
@@ -325,6 +323,17 @@ func (x *leaders) remember(m *LeaderMove) {
 func (c *Cluster) facts(t *base.Topology, g base.GroupID, grp *group.Group, l *led, p *LeaderParams) leader.Facts {
 	st := grp.Status()
 	now := c.o.Replicas.Loads(g)
+	fresh := map[base.NodeID]owner.Load{} // since the last beat
+	for a, have := range now {
+		was := l.seen[a]
+		if a.Node == 0 {
+			a.Node = stands(t, a.Region, st.Voters)
+		}
+		sum := fresh[a.Node]
+		sum.Requests += have.Requests - min(was.Requests, have.Requests)
+		sum.Writes += have.Writes - min(was.Writes, have.Writes)
+		fresh[a.Node] = sum
+	}
 	f := leader.Facts{Leader: c.o.Self}
 	if !c.free(g) {
 		f.Home = t.Home(g)
@@ -339,13 +348,12 @@ func (c *Cluster) facts(t *base.Topology, g base.GroupID, grp *group.Group, l *l
 	for _, n := range t.Nodes {
 		voter := slices.Contains(st.Voters, n.ID)
 		m := l.meters[n.ID]
-		if have, ok := now[n.ID]; ok || m != nil {
+		if d, ok := fresh[n.ID]; ok || m != nil {
 			if m == nil {
 				m = new(leader.Meter)
 				l.meters[n.ID] = m
 			}
-			was := l.seen[n.ID]
-			m.Add(float64(have.Requests-min(was.Requests, have.Requests)), float64(have.Writes-min(was.Writes, have.Writes)), 1)
+			m.Add(float64(d.Requests), float64(min(d.Writes, d.Requests)), 1)
 		}
 		if n.Gone || !voter && m == nil {
 			continue
@@ -379,6 +387,16 @@ func (c *Cluster) facts(t *base.Topology, g base.GroupID, grp *group.Group, l *l
 		}
 	}
 	return f
+}
+
+// stands is the node that stands for a region: one that votes if there is one.
+func stands(t *base.Topology, r base.RegionID, voters []base.NodeID) (best base.NodeID) {
+	for _, n := range t.Nodes {
+		if n.Region == r && !n.Gone && (best == 0 || slices.Contains(voters, n.ID) && !slices.Contains(voters, best)) {
+			best = n.ID
+		}
+	}
+	return best
 }
 
 // LeaderRows are the standings in the groups led here.

@@ -159,6 +159,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
 		QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
 		Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
+		Region:    func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) },
 		Held:      dir,
 		GCAge:     p.GCAge}
 	if err := n.makeHomes(p, dir, &oc); err != nil {

@@ -116,16 +116,12 @@ func (r *replicas) Sweep(wanted func(base.ShardID) bool) error {
 }
 
 // Loads implements cluster.Replicas.
-func (r *replicas) Loads(g base.GroupID) map[base.NodeID]cluster.Load {
+func (r *replicas) Loads(g base.GroupID) map[owner.Asker]owner.Load {
 	rep := r.set.Replica(g)
 	if rep == nil {
 		return nil
 	}
-	out := map[base.NodeID]cluster.Load{}
-	for n, l := range rep.Loads() {
-		out[n] = cluster.Load(l)
-	}
-	return out
+	return rep.Loads()
 }
 
 func (r *replicas) Leads() []*wire.GroupLead       { return r.set.Leads() }

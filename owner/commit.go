@@ -26,7 +26,7 @@ func (r *Replica) Commit(ctx context.Context, q *wire.CommitRequest) *wire.Commi
 
 // commitFor is Commit on behalf of a client of another node.
 func (r *Replica) commitFor(ctx context.Context, from base.NodeID, q *wire.CommitRequest) *wire.CommitResponse {
-	r.load.note(from, true)
+	r.asked(from, q.Txn, true)
 	resp := &wire.CommitResponse{}
 	err := r.commit(ctx, q, resp)
 	for h := r.handingOf(err); h != nil; h = r.handingOf(err) {

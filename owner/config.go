@@ -93,6 +93,8 @@ type Config struct {
 	// Settled are the groups whose word is needed before outcomes are forgotten: all of the cluster. Nil: never forget.
 	Groups func() []base.GroupID
 
+	// Region is this node's; nil: forwarded statements count as this node's own.
+	Region func() base.RegionID
 	// Held knows what other regions hold of asynchronous groups; nil: there are none.
 	Held Held
 

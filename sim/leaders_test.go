@@ -2,11 +2,16 @@ package sim
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
+	"net"
 	"runtime"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
@@ -134,5 +139,74 @@ func TestLeaderFollowsLoad(t *testing.T) {
 				t.Errorf("no such group: %v", err)
 			}
 		})
+	})
+}
+
+// TestLeadersSQL: the policy is set, its view and its decisions are read, through SQL.
+func TestLeadersSQL(t *testing.T) {
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
+		Delay: handoverDelays(), GCAge: time.Hour, SQL: true}
+	cryptotest.SetGlobalRandom(t, 1)
+	runtime.GC()
+	runtime.GC()
+	synctest.Test(t, func(*testing.T) {
+		w := newWorld(cfg)
+		for _, h := range w.hosts {
+			h.boot()
+		}
+		time.Sleep(20 * time.Second)
+		ctx := context.Background()
+		p := w.hosts[2].up()
+		mc := mysql.NewConfig()
+		mc.User, mc.Net, mc.Logger = "root", "tcp", &mysql.NopLogger{}
+		mc.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return p.sql.dial(ctx) }
+		connector, err := mysql.NewConnector(mc)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		db := sql.OpenDB(connector)
+		exec := func(q string) {
+			t.Helper()
+			if _, err := db.ExecContext(ctx, q); err != nil {
+				t.Errorf("%s: %v", q, err)
+			}
+		}
+		text := func(q string) (s string) {
+			t.Helper()
+			if err := db.QueryRowContext(ctx, q).Scan(&s); err != nil {
+				t.Errorf("%s: %v", q, err)
+			}
+			return s
+		}
+		exec("SET CLUSTER SETTING leader.window = 20")
+		exec("SET CLUSTER SETTING home.mode = 'never'")
+		for _, bad := range []string{"leader.mode = 'maybe'", "leader.window = 0.5", "leader.pin = 'x'", "leader.commit = 'mean'"} {
+			if _, err := db.ExecContext(ctx, "SET CLUSTER SETTING "+bad); err == nil {
+				t.Errorf("%s was taken", bad)
+			}
+		}
+		exec("CREATE DATABASE d")
+		exec("CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+		exec("INSERT INTO d.t VALUES (1, 0)") // at home in region 3
+		p = w.hosts[0].up()                   // further connections go there
+		db.SetMaxIdleConns(0)
+		for i := range 150 {
+			exec(fmt.Sprintf("UPDATE d.t SET v = %d WHERE id = 1", i))
+		}
+		if got := text("SELECT CONCAT(from_node, '>', to_node, ' ', reason, ' ', dry_run, ' ', gain_ms > 0, ' ', JSON_EXTRACT(utilities_ms, '$.\"1\"') > 0) FROM godwit.leader_moves WHERE group_name = 's1@r3'"); got != "3>1 better 0 1 1" {
+			t.Errorf("godwit.leader_moves: %s", got)
+		}
+		if got := text("SELECT CONCAT(leader, ' ', node, ' ', leads, ' ', candidate, ' ', follows_load) FROM godwit.leaders WHERE group_name = 's1@r3' AND leads"); got != "1 1 1 1 1" {
+			t.Errorf("godwit.leaders: %s", got)
+		}
+		if got := text("SELECT COUNT(*) FROM godwit.leaders WHERE commit_ms > 0"); got == "0" {
+			t.Errorf("%s standings with the time of a commit", got)
+		}
+		db.Close()
+		if err := w.err(); err != nil {
+			t.Error(err)
+		}
+		w.close()
 	})
 }
