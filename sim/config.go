@@ -49,6 +49,9 @@ type Config struct {
 
 	// Break breaks a promise that the database rests on, from outside; the run must then fail.
 	Break Break
+
+	// play is what happens instead of a schedule of faults.
+	play func(*world)
 }
 
 // Break is what a deliberately broken run breaks, always from outside: a thing
@@ -62,6 +65,8 @@ type Break struct {
 	LyingDisk bool
 	// EarlyPulses has pulses close timestamps that are still to come.
 	EarlyPulses time.Duration
+	// ForgedAcks has nodes say that they have taken over a clock mode of which one of them has not heard yet.
+	ForgedAcks bool
 }
 
 // Pick draws a configuration.

@@ -22,6 +22,7 @@ import (
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // world is the cluster and its surroundings.
@@ -33,13 +34,16 @@ type world struct {
 	start time.Time
 	log   *journal
 
-	mu       sync.Mutex
-	errs     []error // what went wrong; guarded by mu
-	dying    sync.WaitGroup
-	lives    atomic.Int64
-	policy   atomic.Pointer[clock.Policy]
-	homes    homes
-	own      owners
+	mu     sync.Mutex
+	errs   []error // what went wrong; guarded by mu
+	dying  sync.WaitGroup
+	lives  atomic.Int64
+	policy atomic.Pointer[clock.Policy]
+	homes  homes
+	own    owners
+	// spy sees what arrives in order at a node, before it does; it may have it lost.
+	spy      atomic.Pointer[func(from, to base.NodeID, kind wire.Kind, body []byte) (lose bool)]
+	forged   forgery
 	seen     func(owner.Service) // besides own; may be nil
 	messages int                 // of the hand-over
 }
@@ -202,7 +206,7 @@ func (h *host) boot() {
 	id := *w.ident
 	id.Node = h.id
 	parts := node.Parts{
-		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break}, Source: h.clock,
+		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, w, h.id}, Source: h.clock,
 		NoFence: w.cfg.Break.ClockBeyond > 1,
 		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
 	}

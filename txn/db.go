@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -153,6 +154,7 @@ func New(cfg Config) *DB {
 	cfg.fill()
 	db := &DB{cfg: cfg, set: cfg.Owners, router: cfg.Owners.Router(), clock: cfg.Clock, live: map[*Txn]struct{}{},
 		background: make(chan struct{}, cfg.MaxBackground), stopc: make(chan struct{})}
+	db.seq.Store(rand.Uint32()) // before it has heard of any clock, a process cannot tell its ids from those of its former life
 	db.wg.Go(db.heartbeats)
 	return db
 }
