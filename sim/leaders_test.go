@@ -27,7 +27,7 @@ func TestLeaderFollowsLoad(t *testing.T) {
 		runtime.GC()
 		runtime.GC()
 		synctest.Test(t, func(*testing.T) {
-			l := newHandoverLab(t, cfg)
+			l := newHandoverLab(cfg)
 			for _, h := range l.w.hosts {
 				p := cluster.DefaultLeaderParams()
 				p.Mode = mode
