@@ -53,6 +53,9 @@ type geolm struct {
 
 func runGeoLM(ctx context.Context, p Params) error {
 	b := &geolm{p}
+	if err := b.handover(); err != nil {
+		return err
+	}
 	if err := b.trace(ctx); err != nil {
 		return err
 	}

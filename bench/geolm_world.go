@@ -114,12 +114,12 @@ func draught(r *rand.Rand, popularity []float64) int {
 // idleSM replicates and does nothing with it: what is measured is the way there.
 type idleSM struct{}
 
-func (idleSM) Apply(*store.Batch, []group.Entry) ([]any, error)   { return nil, nil }
-func (idleSM) Applied(uint64)                                     {}
-func (idleSM) Leading(uint64, bool)                               {}
-func (idleSM) Revoking(_ uint64, _ base.NodeID, done func(error)) { done(nil) }
-func (idleSM) Stopped(uint64)                                     {}
-func (idleSM) SnapshotInstalled(uint64)                           {}
+func (idleSM) Apply(*store.Batch, []group.Entry) ([]any, error)         { return nil, nil }
+func (idleSM) Applied(uint64)                                           {}
+func (idleSM) Leading(uint64, uint64)                                   {}
+func (idleSM) Revoking(_ uint64, _ base.NodeID, done func(bool, error)) { done(false, nil) }
+func (idleSM) Stopped(uint64)                                           {}
+func (idleSM) SnapshotInstalled(uint64)                                 {}
 
 // play runs groups at n nodes.
 func (b *geolm) play(ctx context.Context, name string, n int, length, jitter time.Duration, oneWay func(time.Duration) [][]time.Duration, groups ...cell) error {

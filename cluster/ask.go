@@ -66,6 +66,9 @@ func (c *Cluster) onAsk(ctx context.Context, from base.NodeID, body []byte) (wan
 		}
 		return &wire.AskResponse{Body: b}, nil
 	}
+	if b, mine, err := c.answerLeaders(q.Name, q.Body); mine {
+		return &wire.AskResponse{Body: b}, err
+	}
 	if q.Name == askCopies {
 		var f copiesQuery
 		if err := json.Unmarshal(q.Body, &f); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/replica"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
@@ -52,6 +53,8 @@ type Replicas interface {
 	OrderClock(ctx context.Context, o *wire.ClockOrder, raise base.Timestamp) error
 	// Reached is what the oracle has reached; 0 if it is not here.
 	Reached() base.Timestamp
+	// Loads are the requests to this node as a group's leader, by who asked, since the process began.
+	Loads(g base.GroupID) map[owner.Asker]owner.Load
 	// Describe adds what the leader knows of a group led here.
 	Describe(g base.GroupID, s *GroupStatus)
 	// HeldHere is what the replica here has of an incarnation of a group: everything up to a log index, and all that
@@ -93,6 +96,8 @@ type Options struct {
 	Local func(*NodeStatus)
 	// Answer answers questions of other nodes that this package does not know (AskRegion); nil, nil: neither does it. May be nil.
 	Answer func(name string, body []byte) ([]byte, error)
+	// RowsStay reports whether no policy moves rows between regions: then groups follow their load. Nil: it may.
+	RowsStay func() bool
 	// Steady is the clock's source, if it notices when it is set; may be nil.
 	Steady *clock.Steady
 	// SourceName names the clock's source; may be nil.
@@ -136,6 +141,8 @@ type Cluster struct {
 	endEpoch context.CancelFunc
 	hints    map[base.NodeID]hint
 
+	pulses      uint64 // of this process; by pulse
+	leaders     *leaders
 	wordPause   atomic.Int64 // see SetWordEvery
 	stop        context.CancelFunc
 	done        sync.WaitGroup
@@ -164,7 +171,7 @@ func New(o Options) *Cluster {
 	if o.SilentAfter == 0 {
 		o.SilentAfter = 10 * o.PulseEvery
 	}
-	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), words: newWords(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
+	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), words: newWords(), leaders: newLeaders(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
 	c.choices.tab = replica.NewTable()
 	c.point.p, c.point.changed = replica.NewPoint(o.Self), make(chan struct{})
@@ -325,6 +332,7 @@ func (c *Cluster) Start(db kv.DB) {
 	c.db = db
 	c.done.Go(func() { c.every(ctx, c.o.PulseEvery, func() { c.pulse(ctx) }) })
 	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx); c.keepView(ctx) }) })
+	c.done.Go(func() { c.every(ctx, leaderBeat, c.beat) })
 	c.done.Go(func() { c.follow(ctx) })
 	c.done.Go(func() { c.tellWords(ctx) })
 	c.done.Go(func() { c.bootPoint(ctx) })
@@ -367,6 +375,9 @@ func (c *Cluster) pulse(ctx context.Context) {
 	now := time.Now()
 	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads(), Held: c.heldHere(t),
 		CommitLeadNs: uint64(c.o.Replicas.CommitLead())}
+	if c.pulses++; c.pulses%rowEvery == 0 {
+		c.peers.tellRow(m)
+	}
 	if c.o.Load != nil {
 		m.Load = uint32(c.o.Load())
 	}

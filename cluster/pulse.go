@@ -31,9 +31,10 @@ type peer struct {
 	lastSent uint64 // newest sent_ns received from the peer
 	sentAt   time.Time
 	load     uint32
-	lag      time.Duration // of its replicas; 0: it holds none
-	lead     time.Duration // see wire.Pulse.CommitLeadNs
-	told     bool          // that it is silent
+	lag      time.Duration                 // of its replicas; 0: it holds none
+	lead     time.Duration                 // see wire.Pulse.CommitLeadNs
+	told     bool                          // that it is silent
+	row      map[base.NodeID]time.Duration // its round trips to the others, as it told last
 }
 
 func newPeers(now func() time.Time) *peers {
@@ -81,6 +82,12 @@ func (p *peers) heard(m *wire.Pulse) {
 	x.lastSeq = m.Seq
 	if m.SentNs > x.lastSent {
 		x.lastSent, x.sentAt = m.SentNs, now
+	}
+	if len(m.RttNodes) > 0 && len(m.RttNodes) == len(m.RttUs) {
+		x.row = make(map[base.NodeID]time.Duration, len(m.RttNodes))
+		for i, id := range m.RttNodes {
+			x.row[base.NodeID(id)] = time.Duration(m.RttUs[i]) * time.Microsecond
+		}
 	}
 	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
 }
@@ -166,4 +173,39 @@ func (p *peers) silent(d time.Duration) (out []base.NodeID) {
 		}
 	}
 	return out
+}
+
+// rowEvery is how many pulses there are to one that carries the sender's round trips.
+const rowEvery = 10
+
+// tellRow puts this node's round trips into a pulse.
+func (p *peers) tellRow(m *wire.Pulse) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, x := range p.all {
+		if x.rtt.Known() {
+			m.RttNodes, m.RttUs = append(m.RttNodes, uint32(id)), append(m.RttUs, uint32(min(x.rtt.SRTT.Microseconds(), 1<<31)))
+		}
+	}
+}
+
+// between is the smoothed round trip that one node has measured to another; negative if this node has not heard.
+func (p *peers) between(self, a, b base.NodeID) time.Duration {
+	if a == b {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a == self {
+		if x := p.all[b]; x != nil && x.rtt.Known() {
+			return x.rtt.SRTT
+		}
+		return -1
+	}
+	if x := p.all[a]; x != nil {
+		if d, ok := x.row[b]; ok {
+			return d
+		}
+	}
+	return -1
 }

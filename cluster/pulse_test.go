@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -37,5 +38,33 @@ func TestPeerStartedAgain(t *testing.T) {
 	}
 	if now = now.Add(silent); !p.gone(2, now, silent) {
 		t.Error("a silent peer is not taken for dead")
+	}
+}
+
+// TestRows: nodes tell their round trips to all others, in few bytes, and the leader of a group puts them together.
+func TestRows(t *testing.T) {
+	now := time.Now()
+	p := newPeers(func() time.Time { return now })
+	for id := base.NodeID(2); id <= 7; id++ {
+		p.get(id).rtt.Add(time.Duration(id) * 40 * time.Millisecond)
+	}
+	var without, with wire.Pulse
+	p.tellRow(&with)
+	if n := with.SizeVT() - without.SizeVT(); n > 6*6 {
+		t.Errorf("6 round trips take %d bytes", n)
+	}
+	leader := newPeers(func() time.Time { return now })
+	with.Node = 1
+	leader.heard(&with)
+	for id := base.NodeID(2); id <= 7; id++ {
+		if d := leader.between(9, 1, id); d != time.Duration(id)*40*time.Millisecond {
+			t.Errorf("from 1 to %d: %v", id, d)
+		}
+	}
+	if d := leader.between(9, 2, 3); d >= 0 {
+		t.Errorf("nobody has told, but it is %v", d)
+	}
+	if d := p.between(1, 1, 4); d != 160*time.Millisecond {
+		t.Errorf("its own: %v", d)
 	}
 }

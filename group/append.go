@@ -255,10 +255,9 @@ func (g *Group) apply(raftEnts []*pb.Entry) error {
 	}
 	g.verdicts = verdicts[:0]
 	clear(g.ents)
-	if g.state == raft.StateLeader && !g.serving && last.GetTerm() == g.term {
-		g.serving = true
-		g.publish()
-		g.sm.Leading(g.term, true)
+	if g.state == raft.StateLeader && g.first == 0 && last.GetTerm() == g.term {
+		g.first = last.GetIndex()
 	}
+	g.tellLeading()
 	return nil
 }

@@ -20,12 +20,12 @@ import (
 // sink is a state machine that does next to nothing.
 type sink struct{}
 
-func (sink) Apply(*store.Batch, []Entry) ([]any, error)         { return nil, nil }
-func (sink) Applied(uint64)                                     {}
-func (sink) Leading(uint64, bool)                               {}
-func (sink) Revoking(_ uint64, _ base.NodeID, done func(error)) { done(nil) }
-func (sink) Stopped(uint64)                                     {}
-func (sink) SnapshotInstalled(uint64)                           {}
+func (sink) Apply(*store.Batch, []Entry) ([]any, error)               { return nil, nil }
+func (sink) Applied(uint64)                                           {}
+func (sink) Leading(uint64, uint64)                                   {}
+func (sink) Revoking(_ uint64, _ base.NodeID, done func(bool, error)) { done(false, nil) }
+func (sink) Stopped(uint64)                                           {}
+func (sink) SnapshotInstalled(uint64)                                 {}
 
 // benchHosts starts n nodes with groups on real directories.
 func benchHosts(b testing.TB, n int, groups []base.GroupID, nosync bool) (hosts []*Host, closeAll func()) {

@@ -151,7 +151,7 @@ func (g *Group) stepMembers(want Conf, fresh *newcomers) (done bool, err error) 
 	if g.state != raft.StateLeader {
 		return false, g.notLeader(g.lead)
 	}
-	if len(g.conf.VotersOutgoing) > 0 || !g.serving {
+	if len(g.conf.VotersOutgoing) > 0 || !g.settled() || g.xfer != nil {
 		return false, nil // raft leaves a joint configuration by itself
 	}
 	self := uint64(g.host.opts.Self)
@@ -162,9 +162,7 @@ func (g *Group) stepMembers(want Conf, fresh *newcomers) (done bool, err error) 
 	if !slices.Contains(voters, self) {
 		for _, id := range voters {
 			if slices.Contains(g.conf.Voters, id) {
-				if g.xfer == nil {
-					_ = g.beginHandover(id)
-				}
+				_ = g.beginHandover(id)
 				return false, nil // ends with notLeader
 			}
 		}

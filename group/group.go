@@ -34,16 +34,16 @@ type StateMachine interface {
 	// Applied tells that everything up to index is visible in the store; also
 	// for entries that Apply was not shown.
 	Applied(index uint64)
-	// Leading tells that this replica leads in term and has applied the term's
-	// own first entry, hence everything committed before it. first is false
-	// when it follows Revoking because the hand-over was given up: the owner
-	// may serve on in the same term.
-	Leading(term uint64, first bool)
-	// Revoking asks the owner to stop serving, because the lead is about to be
-	// handed to another node. The owner calls done, once, from any goroutine,
-	// when the end of its lease is logged and applied; an error there gives the
-	// hand-over up. Proposals are accepted until then.
-	Revoking(term uint64, to base.NodeID, done func(error))
+	// Leading tells that this replica leads in term and has applied everything
+	// that was committed in earlier ones: all that its log has before first, the
+	// index of the term's own first entry. first is 0 when it follows Revoking because
+	// the hand-over was given up: the owner may serve on in the same term, once an entry of it commits.
+	Leading(term, first uint64)
+	// Revoking asks the owner to stop serving, because the lead is to be
+	// handed to another node. The owner calls done, once, from any goroutine; an error there gives the
+	// hand-over up. told: it has had the other node stand for election (Group.Stand), and
+	// nothing is to be proposed in this term any more; else raft is to move the lead.
+	Revoking(term uint64, to base.NodeID, done func(told bool, err error))
 	// Stopped tells that the lead told of by Leading in that term is lost.
 	Stopped(term uint64)
 	// SnapshotInstalled tells that the replica's state was replaced by a
@@ -123,6 +123,8 @@ type loop struct {
 	voter bool // this node votes
 
 	serving  bool   // Leading(term) was told
+	first    uint64 // while leading: index of the term's own first entry
+	stand    *stand // this node has been asked to stand for election
 	now      uint64 // ticks seen
 	elapsed  int    // ticks given to raft since the leader was last heard
 	campaign int    // ticks until an early campaign; 0 none

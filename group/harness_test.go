@@ -115,25 +115,25 @@ func (r *register) event(format string, args ...any) {
 }
 
 func (r *register) Applied(uint64) {}
-func (r *register) Leading(term uint64, first bool) {
-	r.event("leading %v", first)
+func (r *register) Leading(term, first uint64) {
+	r.event("leading %v", first > 0)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if first && r.leads != 0 {
+	if first > 0 && r.leads != 0 {
 		r.fatal("%v: leads term %d without having stopped %d", r.g, term, r.leads)
 	}
 	r.leads = term
 }
-func (r *register) Revoking(term uint64, to base.NodeID, done func(error)) {
+func (r *register) Revoking(term uint64, to base.NodeID, done func(bool, error)) {
 	r.event("revoking for %d", to)
 	r.mu.Lock()
 	f := r.revoke
 	r.mu.Unlock()
 	if f != nil {
-		f(term, done)
+		f(term, func(err error) { done(false, err) })
 		return
 	}
-	done(nil)
+	done(false, nil)
 }
 func (r *register) Stopped(term uint64) {
 	r.event("stopped")

@@ -14,8 +14,55 @@ import (
 // its lease (PROTOCOLS A1, A6), then raft moves the lead.
 type handover struct {
 	to       uint64
-	moving   bool   // raft has been told
+	moving   bool   // raft, or the target, has been told
+	told     bool   // it was the target
 	deadline uint64 // tick
+}
+
+// stand is the wish of this group's leader that this node stands for election, as soon as it knows
+// that all of the leader's log is committed.
+type stand struct {
+	term, from, index uint64
+	since             uint64 // tick
+}
+
+// standPatience is how many ticks the word that the log is committed may be late: without it the new leader comes into
+// service a round trip later.
+const standPatience = 2
+
+// Stand has this node campaign at once, on behalf of the leader of term, whose log ends at index: voters do not hold
+// against it that they hear of that leader. It is an error if the group is not, or no longer, in that term.
+func (g *Group) Stand(term uint64, from base.NodeID, index uint64) error {
+	var err error
+	if e := g.do(context.Background(), func() {
+		if g.term != term || g.state != raft.StateFollower || g.lead != uint64(from) || !g.voter {
+			err = base.Errorf(base.CodeUnavailable, "group %v: node %d does not follow node %d in term %d", g.id, g.host.opts.Self, from, term)
+			return
+		}
+		g.stand = &stand{term, uint64(from), index, g.now}
+		g.tryStand()
+	}); e != nil {
+		return e
+	}
+	return err
+}
+
+// tryStand begins the campaign that was asked for, when the log is there.
+func (g *Group) tryStand() {
+	s := g.stand
+	if g.term != s.term || g.state != raft.StateFollower {
+		g.stand = nil
+		return
+	}
+	if g.rn.BasicStatus().HardState.GetCommit() < s.index {
+		last, err := g.log.LastIndex()
+		if err != nil || last < s.index || g.now < s.since+standPatience {
+			return
+		}
+	}
+	g.stand = nil
+	self := uint64(g.host.opts.Self)
+	_ = g.rn.Step(&pb.Message{Type: pb.MsgTimeoutNow.Enum(), From: &s.from, To: &self, Term: &s.term})
 }
 
 // begin starts the replica's life.
@@ -97,6 +144,9 @@ func (g *Group) nextWake() int32 {
 			w = n
 		}
 	}
+	if g.stand != nil {
+		at(1)
+	}
 	if g.voter {
 		at(g.host.opts.ElectionTicks - g.elapsed)
 		if g.state != raft.StateFollower || g.lead == 0 {
@@ -136,6 +186,13 @@ func (g *Group) noteReady(rd raft.Ready) {
 		g.campaign = 0
 	}
 	if won {
+		g.first = 0
+		for _, e := range rd.Entries {
+			if e.GetTerm() == term {
+				g.first = e.GetIndex()
+				break
+			}
+		}
 		clear(g.newcomers)
 		g.beats.Store(0)
 		g.leadTick = g.now
@@ -143,6 +200,53 @@ func (g *Group) noteReady(rd raft.Ready) {
 		g.prefWait = 0
 	}
 }
+
+// tellLeading brings the state machine into service once it has applied all that was committed in earlier terms. The log of who
+// is elected holds all of that; what is in it before the term's own first entry and is known to be committed is all
+// there is, so a leader that knows need not wait until that entry commits.
+func (g *Group) tellLeading() {
+	if g.state == raft.StateLeader && !g.serving && g.first != 0 && g.applied.Load()+1 >= g.first {
+		g.serving = true
+		g.publish()
+		g.sm.Leading(g.term, g.first)
+	}
+}
+
+// foretell sends new entries of a leader that has just been elected behind the term's first one. Raft sends that alone, and
+// more only when a follower has answered: the first commits would take another round trip. A follower that
+// refuses the first entry refuses these too, and raft ignores what it says of them; one that gets them twice has them once.
+func (g *Group) foretell(ents []*pb.Entry) {
+	for len(ents) > 0 && (ents[0].GetTerm() != g.term || ents[0].GetIndex() <= g.first) {
+		ents = ents[1:]
+	}
+	if g.first == 0 || len(ents) == 0 {
+		return
+	}
+	if g.applied.Load() >= g.first+foretold {
+		return
+	}
+	var size uint64
+	for _, e := range ents {
+		size += uint64(len(e.Data))
+	}
+	if size > g.host.opts.MaxMsgBytes {
+		return
+	}
+	prev, self, term := ents[0].GetIndex()-1, uint64(g.host.opts.Self), g.term
+	commit := g.rn.BasicStatus().HardState.GetCommit()
+	g.rn.WithProgress(func(id uint64, t raft.ProgressType, pr tracker.Progress) {
+		if id == self || t != raft.ProgressTypePeer || pr.State != tracker.StateProbe || !pr.MsgAppFlowPaused || pr.Next > g.first {
+			return
+		}
+		g.send(&pb.Message{Type: pb.MsgApp.Enum(), From: &self, To: new(id), Term: &term, Index: &prev, LogTerm: &term, Entries: ents, Commit: &commit})
+	})
+}
+
+// foretold is how many entries of a new term are worth a look whether followers have answered yet.
+const foretold = 256
+
+// settled reports whether an entry of this term is known to be committed.
+func (g *Group) settled() bool { return g.serving && g.applied.Load() >= g.first }
 
 func (g *Group) loseLead() {
 	g.xfer = nil
@@ -185,12 +289,12 @@ func (g *Group) beginHandover(to uint64) error {
 	}
 	x := &handover{to: to, deadline: g.now + uint64(2*g.host.opts.ElectionTicks)}
 	g.xfer = x
-	g.sm.Revoking(g.term, base.NodeID(to), func(err error) { g.later(func() { g.revoked(x, err) }) })
+	g.sm.Revoking(g.term, base.NodeID(to), func(told bool, err error) { g.later(func() { g.revoked(x, told, err) }) })
 	return nil
 }
 
-// revoked goes on when the owner has logged the end of its lease.
-func (g *Group) revoked(x *handover, err error) {
+// revoked goes on when the owner has done its part.
+func (g *Group) revoked(x *handover, told bool, err error) {
 	if g.xfer != x || x.moving {
 		return
 	}
@@ -201,7 +305,9 @@ func (g *Group) revoked(x *handover, err error) {
 	}
 	x.moving = true
 	x.deadline = g.now + uint64(g.host.opts.ElectionTicks+2*g.host.opts.HeartbeatTicks)
-	g.rn.TransferLeader(x.to)
+	if x.told = told; !told {
+		g.rn.TransferLeader(x.to)
+	}
 }
 
 // watchHandover gives up a hand-over that does not come about.
@@ -211,7 +317,7 @@ func (g *Group) watchHandover() {
 	case !x.moving && g.now >= x.deadline:
 		g.host.opts.Logger.Info("hand-over given up: the owner did not revoke in time", "group", g.id.String(), "to", x.to)
 		g.resume()
-	case x.moving && g.rn.BasicStatus().LeadTransferee == raft.None:
+	case x.moving && !x.told && g.rn.BasicStatus().LeadTransferee == raft.None, x.told && g.now >= x.deadline:
 		g.host.opts.Logger.Info("hand-over given up: the target did not take over", "group", g.id.String(), "to", x.to)
 		g.resume()
 	}
@@ -219,7 +325,7 @@ func (g *Group) watchHandover() {
 
 func (g *Group) resume() {
 	g.xfer = nil
-	g.sm.Leading(g.term, false)
+	g.sm.Leading(g.term, 0)
 }
 
 // handToPreferred hands the lead to the preferred leader when it is alive and
@@ -229,6 +335,9 @@ func (g *Group) handToPreferred() {
 		return
 	}
 	to := uint64(g.preferred())
+	if f := g.host.opts.HandTo; f != nil {
+		to = uint64(f(g.id))
+	}
 	if to == 0 || to == uint64(g.host.opts.Self) {
 		g.prefWait = 0
 		return
@@ -267,6 +376,10 @@ func (g *Group) progress(id uint64) (tracker.Progress, bool) {
 func (g *Group) peerDown(node uint64) {
 	if g.state == raft.StateLeader {
 		g.rn.ReportUnreachable(node)
+		if x := g.xfer; x != nil && x.to == node && (x.told || !x.moving) {
+			g.host.opts.Logger.Info("hand-over given up: the target is gone", "group", g.id.String(), "to", x.to)
+			g.resume()
+		}
 		return
 	}
 	if g.lead != node || !g.voter {

@@ -111,6 +111,9 @@ func (g *Group) turn(in mail) {
 	for _, s := range in.snaps {
 		g.stepSnapshot(s)
 	}
+	if g.stand != nil {
+		g.tryStand()
+	}
 	for _, f := range in.ctl {
 		f()
 	}
@@ -147,6 +150,7 @@ func (g *Group) drain() {
 		g.flush()
 		more := g.startAppend()
 		more = g.runApplies() || more
+		g.tellLeading()
 		if !more && !g.rn.HasReady() {
 			return
 		}
@@ -161,6 +165,7 @@ func (g *Group) collect() {
 		if g.state == raft.StateLeader {
 			g.placeProposals(rd.Entries)
 		}
+		ahead := rd.Entries
 		for _, m := range rd.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
@@ -170,6 +175,9 @@ func (g *Group) collect() {
 			default:
 				g.send(m)
 			}
+		}
+		if g.state == raft.StateLeader && len(ahead) > 0 {
+			g.foretell(ahead)
 		}
 	}
 }

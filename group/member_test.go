@@ -392,6 +392,7 @@ func TestRevoke(t *testing.T) {
 		id, term := l.Leader()
 		to := id%3 + 1
 		sm := c.nodes[id].sms[testGroup]
+		time.Sleep(200 * time.Millisecond) // followers have answered
 		sm.revoke = func(_ uint64, done func(error)) { done(fmt.Errorf("not now")) }
 		must(t, l.Transfer(to))
 		c.until("resumed", func() bool { sm.mu.Lock(); defer sm.mu.Unlock(); return sm.events[len(sm.events)-1] == "leading false" })

@@ -77,6 +77,8 @@ type HostOptions struct {
 	// SnapshotTimeout ends a stream that makes no progress. Default 30 s.
 	SnapshotTimeout time.Duration
 
+	// HandTo is the node that a leader should hand the lead of a group to; 0: none. Nil is the preferred leader.
+	HandTo func(g base.GroupID) base.NodeID
 	// Seed seeds the jitter of campaigns after a peer's death; 0 draws one.
 	// raft itself draws election timeouts from crypto/rand.
 	Seed uint64

@@ -140,6 +140,12 @@ func (n *Node) assemble(p Parts) (err error) {
 	dir := &directory{}
 	ho := group.HostOptions{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Logger: p.Log, Seed: p.Seed,
 		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) },
+		HandTo: func(g base.GroupID) base.NodeID {
+			if dir.Cluster == nil {
+				return 0
+			}
+			return dir.HandTo(g)
+		},
 		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
 	oc := owner.Config{Self: p.Identity.Node, Store: p.Store, Clock: n.clock, Transport: p.Transport, Directory: dir, Logger: p.Log,
 		Alone:     func() bool { return dir.Alone() },
@@ -148,6 +154,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
 		QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
 		Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
+		Region:    func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) },
 		Held:      dir,
 		GCAge:     p.GCAge}
 	if err := n.makeHomes(p, dir, &oc); err != nil {
@@ -194,6 +201,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		},
 		SaveTopology: func(t *base.Topology) error { return saveJSON(p.Store, recTopology, t) },
 		Local:        n.describe,
+		RowsStay:     func() bool { return n.homes.Params().Mode == home.Never },
 		Steady:       steady,
 		SourceName:   p.SourceName,
 		NoFence:      p.NoFence,
@@ -246,7 +254,7 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.tierSettings()}}
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings()}}
 	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
@@ -460,6 +468,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	n.cluster.Register(mux)
 	reg := prometheus.NewRegistry()
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
+	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
 	reg.MustRegister(n.stats, clockCollector{n}, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)

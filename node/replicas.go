@@ -115,6 +115,15 @@ func (r *replicas) Sweep(wanted func(base.ShardID) bool) error {
 	return nil
 }
 
+// Loads implements cluster.Replicas.
+func (r *replicas) Loads(g base.GroupID) map[owner.Asker]owner.Load {
+	rep := r.set.Replica(g)
+	if rep == nil {
+		return nil
+	}
+	return rep.Loads()
+}
+
 func (r *replicas) Leads() []*wire.GroupLead       { return r.set.Leads() }
 func (r *replicas) OnLeads(l []*wire.GroupLead)    { r.set.OnLeads(l) }
 func (r *replicas) CommitLead() time.Duration      { return r.set.CommitLead() }

@@ -42,8 +42,16 @@ func (r *Replica) apply(b *store.Batch, e group.Entry) (any, error) {
 			s.join[v.Region] = max(s.join[v.Region], v.Index)
 		}
 	}
+	if c.Ended != nil {
+		l := s.leases[base.NodeID(c.Ended.Holder)]
+		l.end, l.revoked, l.learned = base.Timestamp(c.Ended.End), true, time.Now()
+		s.leases[base.NodeID(c.Ended.Holder)] = l
+	}
 	if c.Lease != nil {
 		r.applyLease(e)
+	}
+	if q := c.Bequest; q != nil {
+		s.bequest = bequest{base.NodeID(q.Heir), e.Term, e.Index, lease{end: base.Timestamp(q.End), length: time.Duration(q.LengthNs), virtual: q.Virtual, learned: time.Now()}}
 	}
 	var res any
 	var err error
@@ -73,6 +81,7 @@ func (r *Replica) apply(b *store.Batch, e group.Entry) (any, error) {
 func (r *Replica) applyLease(e group.Entry) {
 	s := &r.rep
 	holder, end := base.NodeID(e.Cmd.Lease.Holder), base.Timestamp(e.Cmd.Lease.End)
+	s.bequest = bequest{} // whoever logs a lease behind it has reckoned with it
 	old := s.leases[holder]
 	s.leases[holder] = lease{end: end, revoked: end < old.end, length: time.Duration(e.Cmd.Lease.LengthNs), virtual: e.Cmd.Lease.Virtual, learned: time.Now()}
 	for n, l := range s.leases {
@@ -81,7 +90,7 @@ func (r *Replica) applyLease(e group.Entry) {
 			delete(s.leases, n)
 		}
 	}
-	if holder == r.cfg.Self && e.Term == r.lead.term && r.lead.next == 0 {
+	if holder == r.cfg.Self && e.Term == r.lead.term && (r.lead.next == 0 || r.lead.serving) {
 		r.lead.leaseEnd = end
 		for i, a := range r.lead.asks {
 			if a.end == end {
@@ -247,7 +256,7 @@ func (r *Replica) Applied(index uint64) {
 
 // SnapshotInstalled implements group.StateMachine.
 func (r *Replica) SnapshotInstalled(index uint64) {
-	if err := r.load(); err != nil {
+	if err := r.loadState(); err != nil {
 		r.cfg.Logger.Error("replica cannot be read after a snapshot", "group", r.id, "err", err)
 		return
 	}

@@ -21,8 +21,24 @@ import (
 // transaction is over here. CodeNotLeader, CodeUnavailable, CodeOverloaded: nothing was done.
 // CodeAmbiguous, CodeCanceled: ask Resolve.
 func (r *Replica) Commit(ctx context.Context, q *wire.CommitRequest) *wire.CommitResponse {
+	return r.commitFor(ctx, r.cfg.Self, q)
+}
+
+// commitFor is Commit on behalf of a client of another node.
+func (r *Replica) commitFor(ctx context.Context, from base.NodeID, q *wire.CommitRequest) *wire.CommitResponse {
+	r.asked(from, q.Txn, true)
 	resp := &wire.CommitResponse{}
 	err := r.commit(ctx, q, resp)
+	for h := r.handingOf(err); h != nil; h = r.handingOf(err) {
+		var passed *wire.CommitResponse
+		if passed, err = helped[wire.CommitResponse](ctx, r, h, wire.KindCommit, q, false); passed != nil {
+			return passed
+		}
+		if err == nil {
+			resp = &wire.CommitResponse{}
+			err = r.commit(ctx, q, resp)
+		}
+	}
 	if err != nil {
 		r.stats.Errors.Add(1)
 		resp.Ts, resp.Hi = 0, 0
@@ -371,14 +387,13 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 	defer r.propMu.Unlock()
 	r.mu.Lock()
 	if !r.current(x, term) {
-		r.mu.Unlock()
-		return nil, r.lost(x)
+		defer r.mu.Unlock()
+		return nil, r.lost(x, term)
 	}
 	l := &r.lead
-	if !l.serving {
-		// The end of the lease is in the log; no promise may be made behind it.
-		defer r.mu.Unlock()
-		return nil, r.notLeader()
+	if err := r.mayPropose(term); err != nil {
+		r.mu.Unlock()
+		return nil, err
 	}
 	// A delete of an absent key logs nothing, but its transaction is a writer all
 	// the same: its timestamp must not lie before it began.
@@ -479,13 +494,13 @@ func (r *Replica) proposeSlot(ctx context.Context, x *txnState, term uint64, e *
 	r.mu.Lock()
 	for {
 		if !r.current(x, term) {
-			r.mu.Unlock()
-			return nil, r.lost(x)
+			defer r.mu.Unlock()
+			return nil, r.lost(x, term)
 		}
 		l := &r.lead
-		if !l.serving {
-			defer r.mu.Unlock()
-			return nil, r.notLeader()
+		if err := r.mayPropose(term); err != nil {
+			r.mu.Unlock()
+			return nil, err
 		}
 		if now := max(r.clock.Latest(), l.floor, l.told, r.rep.lastTS, e.since, base.Timestamp(q.MinTs)); slot <= now || slot.Next() > l.leaseEnd {
 			r.mu.Unlock()
@@ -665,8 +680,7 @@ func (r *Replica) unpend(x *txnState) {
 func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wire.Command), after func(outcome)) (outcome, error) {
 	r.propMu.Lock()
 	r.mu.Lock()
-	if r.lead.term != term || !r.lead.serving {
-		err := r.notLeader()
+	if err := r.mayPropose(term); err != nil {
 		r.mu.Unlock()
 		r.propMu.Unlock()
 		return outcome{}, err

@@ -36,6 +36,8 @@ type Consensus interface {
 	// Push may apply entries, and so call the replica, before it returns.
 	Push()
 	Leader() (base.NodeID, uint64)
+	// Stand has this node campaign for the lead, on behalf of the leader of term, once its log is complete up to index.
+	Stand(term uint64, from base.NodeID, index uint64) error
 	// Hops is the number of one-way WAN crossings a proposal waits for.
 	Hops() int
 	// FarCopies is how many copies of a proposal go to other regions.
@@ -91,6 +93,8 @@ type Config struct {
 	// Settled are the groups whose word is needed before outcomes are forgotten: all of the cluster. Nil: never forget.
 	Groups func() []base.GroupID
 
+	// Region is this node's; nil: forwarded statements count as this node's own.
+	Region func() base.RegionID
 	// Held knows what other regions hold of asynchronous groups; nil: there are none.
 	Held Held
 

@@ -4,7 +4,7 @@
 //
 // What every replica derives from the log alone: versions, prepared and
 // finished transactions, leases, the join of all vectors, the closed timestamp. What only the
-// leader has, in memory, and loses with its term: locks, registered transactions, the timestamp floor.
+// leader has, in memory, and loses with its term unless it hands its lead over: locks, registered transactions, the timestamp floor.
 //
 // # Lease (PROTOCOLS A1)
 //
@@ -13,7 +13,7 @@
 //	   serves when its clock's lower bound has passed the end of every other holder's lease in its log, or the lease's
 //	   length has passed since it learned of it; a leader stops by its monotonic clock as well, for modes without a bound
 //	   (PROTOCOLS E5)
-//	   (unless that holder revoked it: an entry with a lower end), has applied the join of all vectors in its log (C3), and
+//	   (unless it is known where that holder ended it: handover.go), has applied the join of all vectors in its log (C3), and
 //	   holds the write locks of all prepared transactions again.
 //
 // # Timestamps

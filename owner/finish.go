@@ -13,7 +13,17 @@ import (
 // locks until now, which tells a transaction that only read under locks that its reads do not stand.
 func (r *Replica) Finish(ctx context.Context, q *wire.FinishRequest) *wire.FinishResponse {
 	resp := &wire.FinishResponse{}
-	if err := r.finish(ctx, q, resp); err != nil {
+	err := r.finish(ctx, q, resp)
+	for h := r.handingOf(err); h != nil; h = r.handingOf(err) {
+		var passed *wire.FinishResponse
+		if passed, err = helped[wire.FinishResponse](ctx, r, h, wire.KindFinish, q, q.Prepared); passed != nil {
+			return passed
+		}
+		if err == nil {
+			err = r.finish(ctx, q, resp)
+		}
+	}
+	if err != nil {
 		resp.Status = statusOf(err)
 	}
 	return resp
@@ -94,7 +104,7 @@ func (r *Replica) finishLocks(ctx context.Context, q *wire.FinishRequest, x *txn
 			return err
 		}
 		if !r.current(x, term) {
-			return r.lost(x)
+			return r.lost(x, term)
 		}
 	}
 	if q.At != 0 && r.lead.floor < base.Timestamp(q.MinTs) {
@@ -135,7 +145,18 @@ func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit
 func (r *Replica) Resolve(ctx context.Context, q *wire.ResolveRequest) *wire.ResolveResponse {
 	resp := &wire.ResolveResponse{}
 	r.stats.Resolves.Add(1)
-	if err := r.resolve(ctx, q, resp); err != nil {
+	err := r.resolve(ctx, q, resp)
+	for h := r.handingOf(err); h != nil; h = r.handingOf(err) {
+		var passed *wire.ResolveResponse
+		if passed, err = helped[wire.ResolveResponse](ctx, r, h, wire.KindResolve, q, true); passed != nil {
+			return passed
+		}
+		if err == nil {
+			resp = &wire.ResolveResponse{}
+			err = r.resolve(ctx, q, resp)
+		}
+	}
+	if err != nil {
 		resp.Status = statusOf(err)
 	}
 	return resp

@@ -323,7 +323,7 @@ func (r *Replica) tryLock(x *txnState, term uint64, s base.Span) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current(x, term) {
-		return false, r.lost(x)
+		return false, r.lost(x, term)
 	}
 	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, Policy: lock.NoWait})
 	r.settle(ev)

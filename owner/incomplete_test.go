@@ -94,12 +94,12 @@ func TestLeaderThatCannotServeIsRelieved(t *testing.T) {
 		s := newTwo(t)
 		a, q := s.mustAdd(t, two[0])
 		a.rep.join[2] = 5
-		a.Leading(1, true)
+		a.Leading(1, 1)
 		time.Sleep(10 * time.Second)
 		relieve := func() {
 			t.Helper()
 			done := make(chan error, 1)
-			a.Revoking(1, 2, func(err error) { done <- err })
+			a.Revoking(1, 2, func(_ bool, err error) { done <- err })
 			if err := <-done; err != nil {
 				t.Fatalf("it cannot be relieved: %v", err)
 			}
@@ -107,7 +107,7 @@ func TestLeaderThatCannotServeIsRelieved(t *testing.T) {
 		for range 5 { // each time the target does not take over
 			relieve()
 			time.Sleep(time.Second)
-			a.Leading(1, false)
+			a.Leading(1, 0)
 		}
 		relieve()
 		b, _ := s.mustAdd(t, two[1])
@@ -116,7 +116,7 @@ func TestLeaderThatCannotServeIsRelieved(t *testing.T) {
 		if q.waiting() != 0 {
 			t.Fatal("a leader that is being relieved asks for a lease")
 		}
-		a.Leading(1, false)
+		a.Leading(1, 0)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := q.waiting(); n != 1 {
@@ -124,7 +124,7 @@ func TestLeaderThatCannotServeIsRelieved(t *testing.T) {
 		}
 		// From now on a successor would have to wait for that lease: it is to come into service first.
 		done := make(chan error, 1)
-		a.Revoking(1, 2, func(err error) { done <- err })
+		a.Revoking(1, 2, func(_ bool, err error) { done <- err })
 		if err := <-done; base.CodeOf(err) != base.CodeNotLeader {
 			t.Errorf("relieved with a lease in flight: %v", err)
 		}

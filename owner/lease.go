@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -24,24 +23,36 @@ const maxPulses = 16
 const maxAsks = 64
 
 // Leading implements group.StateMachine.
-func (r *Replica) Leading(term uint64, first bool) {
+func (r *Replica) Leading(term, first uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if first || r.lead.term != term {
+	var h *wire.Heritage
+	if first > 0 || r.lead.term != term {
 		r.stopLocked(r.notLeader())
-		r.lead = leadership{term: term}
+		h = r.inherited(first)
+		r.lead = leadership{term: term, inherits: h != nil}
+		if h != nil {
+			r.lead.until, r.lead.from = r.heir.until, r.heir.from
+		}
+		r.heir = nil
 	} else {
 		r.lead.next, r.lead.asked, r.lead.leaseEnd, r.lead.askedUntil = 0, 0, 0, time.Time{}
+		r.lead.resumes = r.lead.handing != nil || r.lead.resumes
+		r.endHanding(true)
 	}
 	r.attempts++
 	r.lead.attempt = r.attempts
-	go r.takeOver(term, r.attempts)
+	go r.takeOver(term, r.attempts, h)
 }
 
 // takeOver brings a new leader into service (I1, I2, I3): it outlives its
 // predecessors' leases, catches up with what its log relies on, and takes the locks of prepared transactions again.
 // It ends when another attempt has begun.
-func (r *Replica) takeOver(term, attempt uint64) {
+//
+// With a heritage its predecessor serves no more, and where it ended is known: there is nothing to outlive, and the lease to
+// serve under is in the log. What resumes after a hand-over that came to nothing is as it was, once an entry
+// of the term commits: then nobody has taken over.
+func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 	select {
 	case <-r.attached:
 	case <-r.closing:
@@ -52,14 +63,23 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	r.mu.Lock()
 	var all base.Timestamp
 	var others []lease
-	for n, l := range r.rep.leases {
-		all = max(all, l.end)
-		if n != r.cfg.Self && !l.revoked {
-			others = append(others, l)
+	resumes := r.lead.resumes
+	if h == nil && !resumes {
+		for n, l := range r.rep.leases {
+			all = max(all, l.end)
+			if n != r.cfg.Self && !l.revoked {
+				others = append(others, l)
+			}
+		}
+		if b := &r.rep.bequest; b.heir != 0 {
+			all = max(all, b.end)
+			if b.heir != r.cfg.Self && b.term+1 != term { // else that one cannot have led in between
+				others = append(others, b.lease)
+			}
 		}
 	}
 	join := r.rep.join
-	if l := &r.lead; l.attempt == attempt {
+	if l := &r.lead; l.attempt == attempt && h == nil {
 		l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed)
 		if r.id == base.MetaGroup { // the oracle issues above all, below its lease
 			l.low = max(l.low, all)
@@ -94,6 +114,9 @@ func (r *Replica) takeOver(term, attempt uint64) {
 			return
 		}
 	}
+	if h != nil && !r.inherit(attempt, h) {
+		return
+	}
 	for {
 		r.propMu.Lock()
 		r.mu.Lock()
@@ -103,7 +126,11 @@ func (r *Replica) takeOver(term, attempt uint64) {
 			return
 		}
 		cmd := r.command(0)
-		r.addLease(cmd)
+		if !r.addLease(cmd) && h != nil { // a commit has carried it
+			r.mu.Unlock()
+			r.propMu.Unlock()
+			return
+		}
 		r.mu.Unlock()
 		done := make(chan error, 1)
 		r.group.ProposeAsync(cmd, term, func(_ any, _ uint64, err error) { done <- err })
@@ -122,6 +149,9 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lead
+	if l.attempt == attempt {
+		l.resumes = false
+	}
 	if l.attempt != attempt || l.next != 0 || l.serving {
 		return
 	}
@@ -214,70 +244,12 @@ func (r *Replica) lockPrepared() error {
 	return nil
 }
 
-// Revoking implements group.StateMachine: it stops serving and logs the end of
-// the lease, so that the next leader need not wait for it.
-func (r *Replica) Revoking(term uint64, to base.NodeID, done func(error)) {
-	r.propMu.Lock()
-	defer r.propMu.Unlock()
-	r.mu.Lock()
-	l := &r.lead
-	if l.term == term && !l.serving && l.asked == 0 {
-		// It has never had a lease in this term, and will not take one. Whoever comes next waits out what the log says.
-		l.next = to
-		r.mu.Unlock()
-		go done(nil)
-		return
-	}
-	if l.term != term || !l.serving {
-		r.mu.Unlock()
-		go done(base.Errorf(base.CodeNotLeader, "group %v: the owner does not serve in term %d", r.id, term))
-		return
-	}
-	l.serving = false
-	l.next = to
-	// Every promise this owner made lies below (I1, I2): also that what an undecided vote relies on as
-	// read does not change below the vote's upper bound. The successor does not know those locks.
-	end := max(l.floor, l.told, l.issued)
-	for _, x := range r.txns {
-		if x.phase >= preparing && x.hi > end && r.reads(x) {
-			end = x.hi.Prev()
-		}
-	}
-	if l.leaseEnd != 0 {
-		end = min(end, l.leaseEnd.Prev())
-	}
-	cmd := r.command(0)
-	cmd.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end)}
-	r.failWaits(r.notLeader())
-	r.wake()
-	r.mu.Unlock()
-	r.group.ProposeAsync(cmd, term, func(_ any, _ uint64, err error) { done(err) })
-}
-
-// reads reports whether a voter holds locks other than those of its logged
-// writes, which a new leader takes again. mu is held.
-func (r *Replica) reads(x *txnState) (more bool) {
-	r.locks.Each(x.id, func(s base.Span, m lock.Mode) bool {
-		if m == lock.Exclusive {
-			if s.IsPoint() {
-				_, more = slices.BinarySearchFunc(x.keys, s.Start, base.Key.Compare)
-				more = !more
-			} else {
-				more = !slices.ContainsFunc(x.handover, func(h base.Span) bool { return bytes.Equal(h.Start, s.Start) && bytes.Equal(h.End, s.End) })
-			}
-		} else {
-			more = true
-		}
-		return !more
-	})
-	return more
-}
-
 // Stopped implements group.StateMachine.
 func (r *Replica) Stopped(term uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lead.term == term {
+		r.endHanding(false)
 		r.lead = leadership{}
 		r.stopLocked(r.notLeader())
 	}
@@ -354,6 +326,9 @@ func (r *Replica) addLease(c *wire.Command) bool {
 		from = max(from, l.floor)
 	}
 	end := max(from.Add(r.cfg.Lease), r.rep.leases[r.cfg.Self].end)
+	if r.rep.bequest.heir == r.cfg.Self { // the new one supersedes it
+		end = max(end, r.rep.bequest.end)
+	}
 	// The monotonic clock decides too: the other one may stand, or have been set.
 	if due := !now.Add(r.cfg.Lease - r.cfg.LeaseRenew).Before(l.askedUntil); l.next != 0 || end.Sub(l.asked) < r.cfg.LeaseRenew && !(l.asked != 0 && due) {
 		return false
@@ -368,6 +343,7 @@ func (r *Replica) addLease(c *wire.Command) bool {
 		l.asks = slices.Delete(l.asks, 0, 1)
 	}
 	l.asks = append(l.asks, ask{end, until})
+	c.Ended = l.ended
 	c.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end), LengthNs: uint64(r.cfg.Lease), Virtual: virtual}
 	return true
 }

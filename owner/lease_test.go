@@ -58,6 +58,9 @@ func (q *quiet) Enqueue(cmd *wire.Command, term uint64, done func(any, uint64, e
 	q.ProposeAsync(cmd, term, done)
 }
 func (q *quiet) Push() {}
+func (q *quiet) Stand(uint64, base.NodeID, uint64) error {
+	return base.Errorf(base.CodeInvalid, "not used")
+}
 func (q *quiet) apply() {
 	for q.waiting() > 0 {
 		q.mu.Lock()
@@ -165,7 +168,7 @@ func TestOutlivesLease(t *testing.T) {
 			end := r.clock.Latest().Add(2 * time.Second)
 			r.lead = leadership{}
 			r.rep.leases[2] = lease{end: end, revoked: revoked, learned: time.Now()}
-			r.Leading(1, true)
+			r.Leading(1, 1)
 			time.Sleep(time.Second)
 			synctest.Wait()
 			if asked := q.waiting() > 0; asked != revoked {

@@ -39,7 +39,7 @@ func (r *Replica) admit(m *wire.TxnMeta, lockTerm uint64) (*txnState, error) {
 	}
 	x := r.txns[id]
 	switch {
-	case lockTerm != 0 && (lockTerm != r.lead.term || x == nil):
+	case lockTerm != 0 && (x == nil || lockTerm < x.born || lockTerm > r.lead.term):
 		return nil, base.Errorf(base.CodeAborted, "the locks of transaction %v in group %v are lost: the leader changed, or nothing was heard of it for too long", id, r.id)
 	case x != nil && x.phase != active:
 		return nil, base.Errorf(base.CodeAborted, "transaction %v is %v in group %v already", id, x.phase, r.id)
@@ -54,7 +54,7 @@ func (r *Replica) admit(m *wire.TxnMeta, lockTerm uint64) (*txnState, error) {
 	if len(r.txns) >= r.cfg.MaxTxns {
 		return nil, base.Errorf(base.CodeOverloaded, "group %v: %d transactions are active; retry later", r.id, len(r.txns))
 	}
-	x = &txnState{id: id, age: base.Timestamp(m.Age), policy: lock.Policy(m.Policy), timeout: time.Duration(m.LockTimeoutNs), calls: 1, last: time.Now()}
+	x = &txnState{id: id, born: r.lead.term, age: base.Timestamp(m.Age), policy: lock.Policy(m.Policy), timeout: time.Duration(m.LockTimeoutNs), calls: 1, last: time.Now()}
 	if x.age == 0 {
 		x.age = id.Start()
 	}
@@ -76,7 +76,11 @@ func (r *Replica) current(x *txnState, term uint64) bool {
 	return r.lead.term == term && r.txns[x.id] == x
 }
 
-func (r *Replica) lost(x *txnState) error {
+// lost is the answer to a request of a transaction that is not registered any more, which began in a term. mu is held.
+func (r *Replica) lost(x *txnState, term uint64) error {
+	if err := r.elsewhere(term); err != nil {
+		return err
+	}
 	return base.Errorf(base.CodeAborted, "transaction %v was aborted in group %v: the leader changed, or it was idle or refused", x.id, r.id)
 }
 
@@ -87,7 +91,10 @@ func (r *Replica) lock(ctx context.Context, x *txnState, term uint64, mode lock.
 	defer r.mu.Unlock()
 	for _, s := range spans {
 		if !r.current(x, term) {
-			return waited, r.lost(x)
+			return waited, r.lost(x, term)
+		}
+		if err := r.elsewhere(term); err != nil {
+			return waited, err
 		}
 		w := &lockWait{}
 		out, lw, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: mode, Policy: x.policy, Data: w})
@@ -208,7 +215,7 @@ func (r *Replica) release(x *txnState, remember bool) {
 	delete(r.slots, x)
 	ev := r.locks.Release(x.id)
 	for _, w := range x.waits {
-		w.finish(r.lost(x))
+		w.finish(r.lost(x, r.lead.term))
 	}
 	x.waits = nil
 	r.end(x)
@@ -267,6 +274,9 @@ func (x *txnState) writesIn(s base.Span) bool {
 
 // awaitEnd waits until x has ended here; mu is held at entry and exit.
 func (r *Replica) awaitEnd(ctx context.Context, x *txnState) error {
+	if h := r.lead.handing; h != nil && h.stopped {
+		return h.err
+	}
 	if r.waiting >= r.cfg.MaxWaiting {
 		return base.Errorf(base.CodeOverloaded, "group %v: %d requests wait already; retry later", r.id, r.waiting)
 	}
@@ -292,5 +302,8 @@ func (r *Replica) awaitEnd(ctx context.Context, x *txnState) error {
 	timer.Stop()
 	r.mu.Lock()
 	r.waiting--
+	if h := r.lead.handing; h != nil && h.stopped {
+		return h.err
+	}
 	return err
 }

@@ -61,7 +61,7 @@ func TestOracle(t *testing.T) {
 		r.rep.leases[2] = r.rep.leases[1] // as the successor sees its predecessor's
 		delete(r.rep.leases, 1)
 		r.lead = leadership{}
-		r.Leading(2, true)
+		r.Leading(2, 1)
 		time.Sleep(clock.Stretched(r.cfg.Lease) + time.Millisecond)
 		synctest.Wait()
 		q.apply()
@@ -90,7 +90,7 @@ func TestLeaseByMonotonicClock(t *testing.T) {
 		r, q := leader(t)
 		r.lead = leadership{}
 		r.rep.leases[2] = lease{end: r.clock.Latest().Add(-time.Hour), length: 2 * time.Second, virtual: true, learned: time.Now()}
-		r.Leading(1, true)
+		r.Leading(1, 1)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		early := q.waiting()
@@ -141,7 +141,7 @@ func TestOrderClock(t *testing.T) {
 			}
 		}
 		before, steps := r.ClockSteps()
-		if err := r.load(); err != nil {
+		if err := r.loadState(); err != nil {
 			t.Fatal(err)
 		}
 		after, again := r.ClockSteps()

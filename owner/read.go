@@ -14,9 +14,26 @@ import (
 // Read serves a read under locks or at a snapshot. The request's keys may be
 // kept: they belong to the replica from now on.
 func (r *Replica) Read(ctx context.Context, q *wire.ReadRequest) *wire.ReadResponse {
+	return r.readFor(ctx, r.cfg.Self, q)
+}
+
+// readFor is Read on behalf of a client of another node.
+func (r *Replica) readFor(ctx context.Context, from base.NodeID, q *wire.ReadRequest) *wire.ReadResponse {
+	r.asked(from, q.Txn, false)
 	resp := &wire.ReadResponse{}
 	r.stats.Reads.Add(1)
-	if err := r.read(ctx, q, resp); err != nil {
+	err := r.read(ctx, q, resp)
+	for h := r.handingOf(err); h != nil; h = r.handingOf(err) {
+		var passed *wire.ReadResponse
+		if passed, err = helped[wire.ReadResponse](ctx, r, h, wire.KindRead, q, true); passed != nil {
+			return passed
+		}
+		if err == nil {
+			resp = &wire.ReadResponse{}
+			err = r.read(ctx, q, resp)
+		}
+	}
+	if err != nil {
 		r.stats.Errors.Add(1)
 		resp.Rows, resp.Foreign, resp.Resume = nil, nil, nil
 		resp.Status = statusOf(err)
@@ -213,7 +230,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current(x, term) || !r.ready(true, 0) {
-		return r.lost(x)
+		return r.lost(x, term)
 	}
 	r.served(LockService, term, 0, g.own)
 	if fresh && x.calls == 1 && len(resp.Rows) == 0 && len(resp.Foreign) == len(q.Spans) && allPoints(q.Spans) {

@@ -49,6 +49,10 @@ type Replica struct {
 	mu     sync.Mutex
 
 	lead     leadership
+	handed   *handing // the last one; guarded by mu
+	heir     *heir    // this node has been asked to take over; guarded by mu
+	load     loads
+	helped   int    // requests that wait for a hand-over, or are served by the new leader on behalf of this one
 	attempts uint64 // of takeOver, ever
 	rep      replicated
 
@@ -86,6 +90,11 @@ type leadership struct {
 	told       base.Timestamp // highest closed timestamp put into a command or told by pulse; at most floor
 	next       base.NodeID    // while revoking: who gets the lead
 	vector     [16]uint64     // siblings' applied indexes already in the log of this term
+	handing    *handing       // the lead is being handed to next
+	resumes    bool           // a hand-over came to nothing; what this leader knows counts once an entry of the term commits
+	inherits   bool           // it serves under the lease that its predecessor gave it, until it has one of its own
+	from       base.NodeID    // with inherits: the predecessor
+	ended      *wire.Lease    // where the predecessor's lease ended, to be logged with the next one
 }
 
 // ask is a lease on its way: until is when it ends, by the monotonic clock, counted from before it was proposed.
@@ -97,6 +106,7 @@ type ask struct {
 // txnState is a transaction at its owner.
 type txnState struct {
 	id       base.TxnID
+	born     uint64 // the term in which it came: its locks were held from then on
 	age      base.Timestamp
 	policy   lock.Policy
 	voting   bool // a Prepare is being evaluated
@@ -147,7 +157,7 @@ func newReplica(s *Set, g base.GroupID) (*Replica, error) {
 		return nil, err
 	}
 	r.forget()
-	if err := r.load(); err != nil {
+	if err := r.loadState(); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -220,10 +230,15 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 			r.mu.Unlock()
 			return base.Errorf(base.CodeUnavailable, "group %v is starting", r.id)
 		}
-		if r.lead.term == 0 {
+		expects := r.lead.term == 0 && r.expects()
+		if r.lead.term == 0 && !expects {
 			err := r.notLeader()
 			r.mu.Unlock()
 			return err
+		}
+		if h := r.lead.handing; h != nil && h.stopped {
+			r.mu.Unlock()
+			return h.err
 		}
 		if r.waiting >= r.cfg.MaxWaiting {
 			r.mu.Unlock()
@@ -236,9 +251,14 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 			timer = time.NewTimer(r.cfg.EnterTimeout)
 			defer timer.Stop()
 		}
+		var look <-chan time.Time
+		if expects {
+			look = time.After(expectEvery)
+		}
 		var err error
 		select {
 		case <-ch:
+		case <-look:
 		case <-timer.C:
 			err = base.Errorf(base.CodeUnavailable, "group %v has no valid lease: is a majority of its replicas reachable?", r.id)
 		case <-ctx.Done():

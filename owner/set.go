@@ -69,6 +69,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindTouched, s.handleTouched)
 	t.Handle(wire.KindOracle, s.handleOracle)
 	t.Handle(wire.KindVote, s.handleVote)
+	t.Handle(wire.KindHandover, s.handleHandover)
 	return s
 }
 
@@ -381,14 +382,14 @@ func serve[Q any, PQ interface {
 	return do(r, q), nil
 }
 
-func (s *Set) handleRead(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+func (s *Set) handleRead(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
 	return serve(s, body, func(st *wire.Status) *wire.ReadResponse { return &wire.ReadResponse{Status: st} },
-		func(r *Replica, q *wire.ReadRequest) *wire.ReadResponse { return r.Read(ctx, q) })
+		func(r *Replica, q *wire.ReadRequest) *wire.ReadResponse { return r.readFor(ctx, from, q) })
 }
 
-func (s *Set) handleCommit(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+func (s *Set) handleCommit(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
 	return serve(s, body, func(st *wire.Status) *wire.CommitResponse { return &wire.CommitResponse{Status: st} },
-		func(r *Replica, q *wire.CommitRequest) *wire.CommitResponse { return r.Commit(ctx, q) })
+		func(r *Replica, q *wire.CommitRequest) *wire.CommitResponse { return r.commitFor(ctx, from, q) })
 }
 
 func (s *Set) handleFinish(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {

@@ -296,7 +296,7 @@ func (r *Replica) underSlots(ctx context.Context, x *txnState, term uint64, mode
 			return 0, err
 		}
 		if !r.current(x, term) {
-			return 0, r.lost(x)
+			return 0, r.lost(x, term)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 // by mu, changed by Apply only.
 type replicated struct {
 	leases   map[base.NodeID]lease
+	bequest  bequest
 	join     [16]uint64 // join of all vectors in the log (C3), by region
 	closed   base.Timestamp
 	lastTS   base.Timestamp // largest commit timestamp
@@ -41,19 +42,17 @@ func (s *replicated) horizon() base.Timestamp { return s.closed.Add(-RecordAge) 
 
 const stateName = "owner"
 
-// encode: version 2: closed, lastTS, join (16), then per lease: holder, end, flags (1 revoked, 2 virtual), length in ns; all
-// uvarints. Version 1 has no length.
+// encode: version 3: closed, lastTS, join (16), the bequest's heir, and if that is not 0 its term, index, end, flags and length; then
+// per lease: holder, end, flags (1 revoked, 2 virtual), length in ns; all uvarints. Version 2 has no bequest, version 1 no length.
 func (s *replicated) encode() []byte {
 	b := make([]byte, 0, 64)
-	b = append(b, 2)
+	b = append(b, 3)
 	b = binary.AppendUvarint(b, uint64(s.closed))
 	b = binary.AppendUvarint(b, uint64(s.lastTS))
 	for _, v := range s.join {
 		b = binary.AppendUvarint(b, v)
 	}
-	for _, n := range slices.Sorted(maps.Keys(s.leases)) {
-		l := s.leases[n]
-		b = binary.AppendUvarint(b, uint64(n))
+	put := func(l *lease) {
 		b = binary.AppendUvarint(b, uint64(l.end))
 		flags := uint64(0)
 		if l.revoked {
@@ -65,14 +64,27 @@ func (s *replicated) encode() []byte {
 		b = binary.AppendUvarint(b, flags)
 		b = binary.AppendUvarint(b, uint64(l.length))
 	}
+	if q := &s.bequest; q.heir == 0 {
+		b = append(b, 0)
+	} else {
+		b = binary.AppendUvarint(b, uint64(q.heir))
+		b = binary.AppendUvarint(b, q.term)
+		b = binary.AppendUvarint(b, q.index)
+		put(&q.lease)
+	}
+	for _, n := range slices.Sorted(maps.Keys(s.leases)) {
+		b = binary.AppendUvarint(b, uint64(n))
+		l := s.leases[n]
+		put(&l)
+	}
 	return b
 }
 
 func (s *replicated) decode(b []byte) bool {
-	if len(b) == 0 || b[0] != 1 && b[0] != 2 {
+	if len(b) == 0 || b[0] < 1 || b[0] > 3 {
 		return false
 	}
-	v1 := b[0] == 1
+	version := b[0]
 	b = b[1:]
 	ok := true
 	next := func() uint64 {
@@ -89,15 +101,23 @@ func (s *replicated) decode(b []byte) bool {
 	for i := range s.join {
 		s.join[i] = next()
 	}
-	for ok && len(b) > 0 {
-		n := base.NodeID(next())
+	get := func() lease {
 		l := lease{end: base.Timestamp(next()), learned: time.Now()}
 		flags := next()
 		l.revoked, l.virtual = flags&1 != 0, flags&2 != 0
-		if !v1 {
+		if version > 1 {
 			l.length = time.Duration(next())
 		}
-		s.leases[n] = l
+		return l
+	}
+	if version > 2 {
+		if heir := base.NodeID(next()); heir != 0 {
+			s.bequest = bequest{heir: heir, term: next(), index: next(), lease: get()}
+		}
+	}
+	for ok && len(b) > 0 {
+		n := base.NodeID(next())
+		s.leases[n] = get()
 	}
 	return ok
 }
@@ -140,7 +160,7 @@ func parseRecord(g base.GroupID, id base.TxnID, b []byte) (st wire.TxnState, ts 
 }
 
 // load fills the replicated state from the store.
-func (r *Replica) load() error {
+func (r *Replica) loadState() error {
 	s := replicated{leases: map[base.NodeID]lease{}, prepared: map[base.TxnID]*wire.Vote{},
 		aborted: map[base.TxnID]struct{}{}, fresh: map[base.TxnID]base.Timestamp{}}
 	b, ok, err := r.store.GetState(r.id, stateName)

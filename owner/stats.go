@@ -17,6 +17,8 @@ type Stats struct {
 	SlotWaits                                         atomic.Int64 // waits for the outcome of a transaction whose slot had come
 	Expired                                           atomic.Int64 // transactions aborted for silence
 	Collected                                         atomic.Int64 // tombstones
+	HandedOver, Inherited, Resumed                    atomic.Int64 // hand-overs of the lead: told to the heir, taken up as heir, come to nothing
+	Helped                                            atomic.Int64 // requests that met one and were passed on, or served later
 }
 
 // Stats are the replica's counters, to be read.

@@ -48,6 +48,11 @@ type Config struct {
 	Stay bool
 	// Homes are the parameters of the policy that moves rows; nil takes the defaults.
 	Homes *home.Params
+	// Never has the policy of homes switched off, so that leaders follow the load.
+	Never bool
+
+	// Handover, if not nil, takes the place of the faults.
+	Handover *HandoverFault
 
 	// Break breaks a promise that the database rests on, from outside; the run must then fail.
 	Break Break

@@ -105,6 +105,10 @@ var faultKinds = map[string]func(w *world, r *rand.Rand) (what string, undo func
 // torment runs a schedule and returns when all is healed.
 func (w *world) torment(s Schedule) {
 	var wg sync.WaitGroup
+	if w.cfg.Handover != nil {
+		s = nil
+		w.messages = w.handover(*w.cfg.Handover)
+	}
 	begin := time.Now()
 	for _, f := range s {
 		sleep(context.Background(), time.Until(begin.Add(f.At)))

@@ -27,6 +27,8 @@ type Outcome struct {
 	Elapsed time.Duration // virtual
 	// Steps of the clock mode that were taken.
 	Steps int
+	// Messages of the hand-over (Config.Handover).
+	Messages int
 
 	bench *bench
 }
@@ -122,6 +124,7 @@ func Run(cfg Config) *Outcome {
 		}
 	}
 	w.close()
+	o.Messages = w.messages
 	o.History, o.Err, o.Journal = b.rec.History(), w.err(), w.log.text()
 	return o
 }

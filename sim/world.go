@@ -16,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/store"
@@ -41,8 +42,10 @@ type world struct {
 	homes  homes
 	own    owners
 	// spy sees what arrives in order at a node, before it does; it may have it lost.
-	spy    atomic.Pointer[func(from, to base.NodeID, kind wire.Kind, body []byte) (lose bool)]
-	forged forgery
+	spy      atomic.Pointer[func(from, to base.NodeID, kind wire.Kind, body []byte) (lose bool)]
+	forged   forgery
+	seen     func(owner.Service) // besides own; may be nil
+	messages int                 // of the hand-over
 }
 
 // host is a machine: its disk and clock outlive the processes on it.
@@ -207,6 +210,9 @@ func (h *host) boot() {
 		NoFence: w.cfg.Break.ClockBeyond > 1,
 		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune, Homes: w.cfg.Homes,
 	}
+	if w.cfg.Never {
+		parts.Homes = &home.Params{Mode: home.Never}
+	}
 	if w.cfg.SQL {
 		l.sql = newPipeListener()
 		parts.SQLListener = l.sql
@@ -245,6 +251,9 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 		}
 		if err := w.own.serves(s, time.Now()); err != nil {
 			w.fail("%w", err)
+		}
+		if w.seen != nil {
+			w.seen(s)
 		}
 	}
 	if w.cfg.Stay {

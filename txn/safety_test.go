@@ -197,7 +197,8 @@ func TestDeadCoordinator(t *testing.T) {
 	})
 }
 
-// TestLeaderChange: locks do not survive a change of leader; the transaction that held them aborts.
+// TestLeaderChange: locks survive a planned change of leader (PROTOCOLS A6). They do not survive a lost leader; the transaction that held
+// them aborts.
 func TestLeaderChange(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		a := key(1, 1, 1, "a")
@@ -207,7 +208,7 @@ func TestLeaderChange(t *testing.T) {
 			x := c.db(1).Begin(kv.Options{})
 			_, err := x.Get(ctx(t), []base.Key{a}, kv.LockShared)
 			must(t, err)
-			x.Put(a, []byte("lost"), 0)
+			x.Put(a, []byte("mine"), 0)
 			if planned {
 				must(t, c.nodes[0].host.Group(g).Transfer(2))
 				time.Sleep(500 * time.Millisecond)
@@ -220,8 +221,11 @@ func TestLeaderChange(t *testing.T) {
 				c.net.HealAll()
 			}
 			_, err = x.Commit(ctx(t))
-			if base.CodeOf(err) != base.CodeAborted {
+			if planned && err != nil || !planned && base.CodeOf(err) != base.CodeAborted {
 				t.Errorf("planned %v: %v", planned, err)
+			}
+			if got := get(t, c.db(2), a); planned != (got == "mine") {
+				t.Errorf("planned %v: %s", planned, got)
 			}
 			put(t, c.db(3), a, "after")
 			if got := get(t, c.db(2), a); got != "after" {

@@ -2228,6 +2228,8 @@ type Command struct {
 	Collect       *Collect               `protobuf:"bytes,9,opt,name=collect,proto3" json:"collect,omitempty"`
 	Proposal      uint64                 `protobuf:"varint,10,opt,name=proposal,proto3" json:"proposal,omitempty"` // unique per proposer process: (node << 40 | sequence)
 	Clock         *ClockOrder            `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
+	Bequest       *Bequest               `protobuf:"bytes,12,opt,name=bequest,proto3" json:"bequest,omitempty"`
+	Ended         *Lease                 `protobuf:"bytes,13,opt,name=ended,proto3" json:"ended,omitempty"` // the lease of a predecessor that handed its lead over, and where it ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2339,6 +2341,461 @@ func (x *Command) GetClock() *ClockOrder {
 	return nil
 }
 
+func (x *Command) GetBequest() *Bequest {
+	if x != nil {
+		return x.Bequest
+	}
+	return nil
+}
+
+func (x *Command) GetEnded() *Lease {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
+// Bequest is the last entry of a leader that hands its lead to heir. It grants a lease under which the heir may serve as
+// soon as it leads, if the entry right behind is the first one of its own term.
+type Bequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Heir          uint32                 `protobuf:"varint,1,opt,name=heir,proto3" json:"heir,omitempty"`
+	End           uint64                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	LengthNs      uint64                 `protobuf:"varint,3,opt,name=length_ns,json=lengthNs,proto3" json:"length_ns,omitempty"`
+	Virtual       bool                   `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Bequest) Reset() {
+	*x = Bequest{}
+	mi := &file_wire_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Bequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Bequest) ProtoMessage() {}
+
+func (x *Bequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Bequest.ProtoReflect.Descriptor instead.
+func (*Bequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Bequest) GetHeir() uint32 {
+	if x != nil {
+		return x.Heir
+	}
+	return 0
+}
+
+func (x *Bequest) GetEnd() uint64 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *Bequest) GetLengthNs() uint64 {
+	if x != nil {
+		return x.LengthNs
+	}
+	return 0
+}
+
+func (x *Bequest) GetVirtual() bool {
+	if x != nil {
+		return x.Virtual
+	}
+	return false
+}
+
+// Handover prepares a node to take over the lead of a group in term (without heritage), and then has it stand for election.
+type HandoverRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Incarnation   uint32                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Heritage      *Heritage              `protobuf:"bytes,4,opt,name=heritage,proto3" json:"heritage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandoverRequest) Reset() {
+	*x = HandoverRequest{}
+	mi := &file_wire_wire_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandoverRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandoverRequest) ProtoMessage() {}
+
+func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandoverRequest.ProtoReflect.Descriptor instead.
+func (*HandoverRequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *HandoverRequest) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *HandoverRequest) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *HandoverRequest) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *HandoverRequest) GetHeritage() *Heritage {
+	if x != nil {
+		return x.Heritage
+	}
+	return nil
+}
+
+type HandoverResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandoverResponse) Reset() {
+	*x = HandoverResponse{}
+	mi := &file_wire_wire_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandoverResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandoverResponse) ProtoMessage() {}
+
+func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandoverResponse.ProtoReflect.Descriptor instead.
+func (*HandoverResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *HandoverResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+// Heritage is what an owner has in memory only, as of when it stopped serving.
+type Heritage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"` // of the bequest; it is committed
+	Floor         uint64                 `protobuf:"varint,2,opt,name=floor,proto3" json:"floor,omitempty"`
+	Told          uint64                 `protobuf:"varint,3,opt,name=told,proto3" json:"told,omitempty"`
+	Issued        uint64                 `protobuf:"varint,4,opt,name=issued,proto3" json:"issued,omitempty"`
+	Low           uint64                 `protobuf:"varint,5,opt,name=low,proto3" json:"low,omitempty"`
+	Txns          []*HeldTxn             `protobuf:"bytes,6,rep,name=txns,proto3" json:"txns,omitempty"`
+	Finished      [][]byte               `protobuf:"bytes,7,rep,name=finished,proto3" json:"finished,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Heritage) Reset() {
+	*x = Heritage{}
+	mi := &file_wire_wire_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Heritage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Heritage) ProtoMessage() {}
+
+func (x *Heritage) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Heritage.ProtoReflect.Descriptor instead.
+func (*Heritage) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Heritage) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Heritage) GetFloor() uint64 {
+	if x != nil {
+		return x.Floor
+	}
+	return 0
+}
+
+func (x *Heritage) GetTold() uint64 {
+	if x != nil {
+		return x.Told
+	}
+	return 0
+}
+
+func (x *Heritage) GetIssued() uint64 {
+	if x != nil {
+		return x.Issued
+	}
+	return 0
+}
+
+func (x *Heritage) GetLow() uint64 {
+	if x != nil {
+		return x.Low
+	}
+	return 0
+}
+
+func (x *Heritage) GetTxns() []*HeldTxn {
+	if x != nil {
+		return x.Txns
+	}
+	return nil
+}
+
+func (x *Heritage) GetFinished() [][]byte {
+	if x != nil {
+		return x.Finished
+	}
+	return nil
+}
+
+// HeldTxn is a transaction at its owner, with its locks.
+type HeldTxn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Age           uint64                 `protobuf:"varint,2,opt,name=age,proto3" json:"age,omitempty"`
+	Policy        uint32                 `protobuf:"varint,3,opt,name=policy,proto3" json:"policy,omitempty"`
+	TimeoutNs     uint64                 `protobuf:"varint,4,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	Born          uint64                 `protobuf:"varint,5,opt,name=born,proto3" json:"born,omitempty"` // term in which it came
+	Phase         uint32                 `protobuf:"varint,6,opt,name=phase,proto3" json:"phase,omitempty"`
+	Ts            uint64                 `protobuf:"varint,7,opt,name=ts,proto3" json:"ts,omitempty"`
+	Hi            uint64                 `protobuf:"varint,8,opt,name=hi,proto3" json:"hi,omitempty"`
+	Keys          [][]byte               `protobuf:"bytes,9,rep,name=keys,proto3" json:"keys,omitempty"`
+	Handover      []*Span                `protobuf:"bytes,10,rep,name=handover,proto3" json:"handover,omitempty"`
+	Shared        []*Span                `protobuf:"bytes,11,rep,name=shared,proto3" json:"shared,omitempty"`
+	Exclusive     []*Span                `protobuf:"bytes,12,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
+	Crt           bool                   `protobuf:"varint,13,opt,name=crt,proto3" json:"crt,omitempty"`
+	BoundBy       [][]byte               `protobuf:"bytes,14,rep,name=bound_by,json=boundBy,proto3" json:"bound_by,omitempty"`
+	Slot          bool                   `protobuf:"varint,15,opt,name=slot,proto3" json:"slot,omitempty"`
+	Votes         []uint32               `protobuf:"varint,16,rep,packed,name=votes,proto3" json:"votes,omitempty"` // participants that told their votes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldTxn) Reset() {
+	*x = HeldTxn{}
+	mi := &file_wire_wire_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldTxn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldTxn) ProtoMessage() {}
+
+func (x *HeldTxn) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldTxn.ProtoReflect.Descriptor instead.
+func (*HeldTxn) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *HeldTxn) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *HeldTxn) GetAge() uint64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+func (x *HeldTxn) GetPolicy() uint32 {
+	if x != nil {
+		return x.Policy
+	}
+	return 0
+}
+
+func (x *HeldTxn) GetTimeoutNs() uint64 {
+	if x != nil {
+		return x.TimeoutNs
+	}
+	return 0
+}
+
+func (x *HeldTxn) GetBorn() uint64 {
+	if x != nil {
+		return x.Born
+	}
+	return 0
+}
+
+func (x *HeldTxn) GetPhase() uint32 {
+	if x != nil {
+		return x.Phase
+	}
+	return 0
+}
+
+func (x *HeldTxn) GetTs() uint64 {
+	if x != nil {
+		return x.Ts
+	}
+	return 0
+}
+
+func (x *HeldTxn) GetHi() uint64 {
+	if x != nil {
+		return x.Hi
+	}
+	return 0
+}
+
+func (x *HeldTxn) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *HeldTxn) GetHandover() []*Span {
+	if x != nil {
+		return x.Handover
+	}
+	return nil
+}
+
+func (x *HeldTxn) GetShared() []*Span {
+	if x != nil {
+		return x.Shared
+	}
+	return nil
+}
+
+func (x *HeldTxn) GetExclusive() []*Span {
+	if x != nil {
+		return x.Exclusive
+	}
+	return nil
+}
+
+func (x *HeldTxn) GetCrt() bool {
+	if x != nil {
+		return x.Crt
+	}
+	return false
+}
+
+func (x *HeldTxn) GetBoundBy() [][]byte {
+	if x != nil {
+		return x.BoundBy
+	}
+	return nil
+}
+
+func (x *HeldTxn) GetSlot() bool {
+	if x != nil {
+		return x.Slot
+	}
+	return false
+}
+
+func (x *HeldTxn) GetVotes() []uint32 {
+	if x != nil {
+		return x.Votes
+	}
+	return nil
+}
+
 // Oracle raises the counter of GTM mode above min; the leader of the meta group answers.
 type OracleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2350,7 +2807,7 @@ type OracleRequest struct {
 
 func (x *OracleRequest) Reset() {
 	*x = OracleRequest{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2819,7 @@ func (x *OracleRequest) String() string {
 func (*OracleRequest) ProtoMessage() {}
 
 func (x *OracleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2832,7 @@ func (x *OracleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
 func (*OracleRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OracleRequest) GetGroup() uint32 {
@@ -2402,7 +2859,7 @@ type OracleResponse struct {
 
 func (x *OracleResponse) Reset() {
 	*x = OracleResponse{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2871,7 @@ func (x *OracleResponse) String() string {
 func (*OracleResponse) ProtoMessage() {}
 
 func (x *OracleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2884,7 @@ func (x *OracleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
 func (*OracleResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *OracleResponse) GetStatus() *Status {
@@ -2463,7 +2920,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2932,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +2945,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -2556,6 +3013,8 @@ type Pulse struct {
 	AppliedLagNs  uint64                 `protobuf:"varint,10,opt,name=applied_lag_ns,json=appliedLagNs,proto3" json:"applied_lag_ns,omitempty"` // how far the sender's replicas are behind its clock, the worst of them; 0: it holds none
 	Clock         *ClockWord             `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	Held          []*GroupHeld           `protobuf:"bytes,30,rep,name=held,proto3" json:"held,omitempty"`
+	RttNodes      []uint32               `protobuf:"varint,31,rep,packed,name=rtt_nodes,json=rttNodes,proto3" json:"rtt_nodes,omitempty"`        // from time to time: the sender's smoothed round trips to these nodes
+	RttUs         []uint32               `protobuf:"varint,32,rep,packed,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"`                 // in microseconds, in the same order
 	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (PROTOCOLS A4)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2563,7 +3022,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +3034,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +3047,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Pulse) GetNode() uint32 {
@@ -2675,6 +3134,20 @@ func (x *Pulse) GetHeld() []*GroupHeld {
 	return nil
 }
 
+func (x *Pulse) GetRttNodes() []uint32 {
+	if x != nil {
+		return x.RttNodes
+	}
+	return nil
+}
+
+func (x *Pulse) GetRttUs() []uint32 {
+	if x != nil {
+		return x.RttUs
+	}
+	return nil
+}
+
 func (x *Pulse) GetCommitLeadNs() uint64 {
 	if x != nil {
 		return x.CommitLeadNs
@@ -2696,7 +3169,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +3181,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +3194,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -2770,7 +3243,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2782,7 +3255,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2795,7 +3268,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -2821,7 +3294,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2833,7 +3306,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2846,7 +3319,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -2871,7 +3344,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +3356,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +3369,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -2958,7 +3431,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3443,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3456,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -3052,7 +3525,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3064,7 +3537,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3077,7 +3550,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -3107,7 +3580,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3119,7 +3592,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3132,7 +3605,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -3183,7 +3656,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3195,7 +3668,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3208,7 +3681,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -3266,7 +3739,7 @@ type ClockWord struct {
 
 func (x *ClockWord) Reset() {
 	*x = ClockWord{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3278,7 +3751,7 @@ func (x *ClockWord) String() string {
 func (*ClockWord) ProtoMessage() {}
 
 func (x *ClockWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3291,7 +3764,7 @@ func (x *ClockWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
 func (*ClockWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ClockWord) GetMode() uint32 {
@@ -3438,7 +3911,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3923,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3936,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -3547,7 +4020,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3559,7 +4032,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3572,7 +4045,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -3608,7 +4081,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +4093,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +4106,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -3668,7 +4141,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3680,7 +4153,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3693,7 +4166,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AskRequest) GetName() string {
@@ -3720,7 +4193,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3732,7 +4205,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3745,7 +4218,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -3773,7 +4246,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3785,7 +4258,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3798,7 +4271,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -3827,7 +4300,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3839,7 +4312,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3852,7 +4325,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -3891,7 +4364,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +4376,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4389,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SessionState) GetUser() string {
@@ -3978,7 +4451,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3990,7 +4463,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4003,7 +4476,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -4073,7 +4546,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4085,7 +4558,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4098,7 +4571,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -4152,7 +4625,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4164,7 +4637,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4177,7 +4650,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -4353,7 +4826,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4365,7 +4838,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4378,7 +4851,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ForwardField) GetName() string {
@@ -4462,7 +4935,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4474,7 +4947,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4487,7 +4960,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -4521,7 +4994,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +5006,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +5019,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -4620,7 +5093,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4632,7 +5105,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4645,7 +5118,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -4703,7 +5176,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4715,7 +5188,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4728,7 +5201,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -4768,7 +5241,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4780,7 +5253,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4793,7 +5266,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -4858,7 +5331,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4870,7 +5343,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4883,7 +5356,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -4929,7 +5402,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4941,7 +5414,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4954,7 +5427,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -5009,7 +5482,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5021,7 +5494,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5034,7 +5507,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -5227,7 +5700,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05at_ns\x18\x06 \x01(\x04R\x04atNs\x12\x17\n" +
 	"\atook_ns\x18\a \x01(\x04R\x06tookNs\">\n" +
 	"\vClockOrders\x12/\n" +
-	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\xa9\x03\n" +
+	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\x83\x04\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02ts\x18\x01 \x01(\x04R\x02ts\x12\x16\n" +
 	"\x06closed\x18\x02 \x01(\x04R\x06closed\x12(\n" +
@@ -5240,7 +5713,48 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\acollect\x18\t \x01(\v2\x14.godwit.wire.CollectR\acollect\x12\x1a\n" +
 	"\bproposal\x18\n" +
 	" \x01(\x04R\bproposal\x12-\n" +
-	"\x05clock\x18\v \x01(\v2\x17.godwit.wire.ClockOrderR\x05clock\"7\n" +
+	"\x05clock\x18\v \x01(\v2\x17.godwit.wire.ClockOrderR\x05clock\x12.\n" +
+	"\abequest\x18\f \x01(\v2\x14.godwit.wire.BequestR\abequest\x12(\n" +
+	"\x05ended\x18\r \x01(\v2\x12.godwit.wire.LeaseR\x05ended\"f\n" +
+	"\aBequest\x12\x12\n" +
+	"\x04heir\x18\x01 \x01(\rR\x04heir\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1b\n" +
+	"\tlength_ns\x18\x03 \x01(\x04R\blengthNs\x12\x18\n" +
+	"\avirtual\x18\x04 \x01(\bR\avirtual\"\x90\x01\n" +
+	"\x0fHandoverRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x12 \n" +
+	"\vincarnation\x18\x03 \x01(\rR\vincarnation\x121\n" +
+	"\bheritage\x18\x04 \x01(\v2\x15.godwit.wire.HeritageR\bheritage\"?\n" +
+	"\x10HandoverResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xba\x01\n" +
+	"\bHeritage\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
+	"\x05floor\x18\x02 \x01(\x04R\x05floor\x12\x12\n" +
+	"\x04told\x18\x03 \x01(\x04R\x04told\x12\x16\n" +
+	"\x06issued\x18\x04 \x01(\x04R\x06issued\x12\x10\n" +
+	"\x03low\x18\x05 \x01(\x04R\x03low\x12(\n" +
+	"\x04txns\x18\x06 \x03(\v2\x14.godwit.wire.HeldTxnR\x04txns\x12\x1a\n" +
+	"\bfinished\x18\a \x03(\fR\bfinished\"\xa2\x03\n" +
+	"\aHeldTxn\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
+	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x16\n" +
+	"\x06policy\x18\x03 \x01(\rR\x06policy\x12\x1d\n" +
+	"\n" +
+	"timeout_ns\x18\x04 \x01(\x04R\ttimeoutNs\x12\x12\n" +
+	"\x04born\x18\x05 \x01(\x04R\x04born\x12\x14\n" +
+	"\x05phase\x18\x06 \x01(\rR\x05phase\x12\x0e\n" +
+	"\x02ts\x18\a \x01(\x04R\x02ts\x12\x0e\n" +
+	"\x02hi\x18\b \x01(\x04R\x02hi\x12\x12\n" +
+	"\x04keys\x18\t \x03(\fR\x04keys\x12-\n" +
+	"\bhandover\x18\n" +
+	" \x03(\v2\x11.godwit.wire.SpanR\bhandover\x12)\n" +
+	"\x06shared\x18\v \x03(\v2\x11.godwit.wire.SpanR\x06shared\x12/\n" +
+	"\texclusive\x18\f \x03(\v2\x11.godwit.wire.SpanR\texclusive\x12\x10\n" +
+	"\x03crt\x18\r \x01(\bR\x03crt\x12\x19\n" +
+	"\bbound_by\x18\x0e \x03(\fR\aboundBy\x12\x12\n" +
+	"\x04slot\x18\x0f \x01(\bR\x04slot\x12\x14\n" +
+	"\x05votes\x18\x10 \x03(\rR\x05votes\"7\n" +
 	"\rOracleRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
@@ -5254,7 +5768,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
 	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
-	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\x99\x03\n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xcd\x03\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -5268,7 +5782,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eapplied_lag_ns\x18\n" +
 	" \x01(\x04R\fappliedLagNs\x12,\n" +
 	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\x12*\n" +
-	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\x12$\n" +
+	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\x12\x1b\n" +
+	"\trtt_nodes\x18\x1f \x03(\rR\brttNodes\x12\x15\n" +
+	"\x06rtt_us\x18  \x03(\rR\x05rttUs\x12$\n" +
 	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\"\x8d\x01\n" +
 	"\x06Closed\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
@@ -5507,7 +6023,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -5538,39 +6054,44 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ClockOrder)(nil),           // 26: godwit.wire.ClockOrder
 	(*ClockOrders)(nil),          // 27: godwit.wire.ClockOrders
 	(*Command)(nil),              // 28: godwit.wire.Command
-	(*OracleRequest)(nil),        // 29: godwit.wire.OracleRequest
-	(*OracleResponse)(nil),       // 30: godwit.wire.OracleResponse
-	(*GroupLead)(nil),            // 31: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 32: godwit.wire.Pulse
-	(*Closed)(nil),               // 33: godwit.wire.Closed
-	(*Touched)(nil),              // 34: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 35: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 36: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 37: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 38: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 39: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 40: godwit.wire.GroupHeld
-	(*ClockWord)(nil),            // 41: godwit.wire.ClockWord
-	(*SnapshotChunk)(nil),        // 42: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 43: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 44: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 45: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 46: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 47: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 48: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 49: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 50: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 51: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 52: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 53: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 54: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 55: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 56: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 57: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 58: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 59: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 60: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 61: godwit.wire.EpochBatch
+	(*Bequest)(nil),              // 29: godwit.wire.Bequest
+	(*HandoverRequest)(nil),      // 30: godwit.wire.HandoverRequest
+	(*HandoverResponse)(nil),     // 31: godwit.wire.HandoverResponse
+	(*Heritage)(nil),             // 32: godwit.wire.Heritage
+	(*HeldTxn)(nil),              // 33: godwit.wire.HeldTxn
+	(*OracleRequest)(nil),        // 34: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 35: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 36: godwit.wire.GroupLead
+	(*Pulse)(nil),                // 37: godwit.wire.Pulse
+	(*Closed)(nil),               // 38: godwit.wire.Closed
+	(*Touched)(nil),              // 39: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 40: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 41: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 42: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 43: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 44: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 45: godwit.wire.GroupHeld
+	(*ClockWord)(nil),            // 46: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 47: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 48: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 49: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 50: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 51: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 52: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 53: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 54: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 55: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 56: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 57: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 58: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 59: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 60: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 61: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 62: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 63: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 64: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 65: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 66: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -5604,34 +6125,42 @@ var file_wire_wire_proto_depIdxs = []int32{
 	22, // 28: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
 	24, // 29: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
 	26, // 30: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	7,  // 31: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	31, // 32: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	41, // 33: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	40, // 34: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
-	31, // 35: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	5,  // 36: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	7,  // 37: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	4,  // 38: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	5,  // 39: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	7,  // 40: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	38, // 41: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	7,  // 42: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 43: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	48, // 44: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	47, // 45: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 46: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	51, // 47: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	53, // 48: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	54, // 49: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	55, // 50: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 51: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	59, // 52: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	60, // 53: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	54, // [54:54] is the sub-list for method output_type
-	54, // [54:54] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	29, // 31: godwit.wire.Command.bequest:type_name -> godwit.wire.Bequest
+	25, // 32: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
+	32, // 33: godwit.wire.HandoverRequest.heritage:type_name -> godwit.wire.Heritage
+	7,  // 34: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
+	33, // 35: godwit.wire.Heritage.txns:type_name -> godwit.wire.HeldTxn
+	4,  // 36: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
+	4,  // 37: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
+	4,  // 38: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
+	7,  // 39: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	36, // 40: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	46, // 41: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	45, // 42: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
+	36, // 43: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	5,  // 44: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	7,  // 45: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	4,  // 46: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	5,  // 47: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	7,  // 48: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	43, // 49: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	7,  // 50: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 51: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	53, // 52: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	52, // 53: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 54: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	56, // 55: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	58, // 56: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	59, // 57: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	60, // 58: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 59: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	64, // 60: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	65, // 61: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	62, // [62:62] is the sub-list for method output_type
+	62, // [62:62] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -5645,7 +6174,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   59,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/sqlfront"
+)
+
+// leaderSettings are the settings of the policy of leaders.
+func (n *Node) leaderSettings() settingGroup {
+	read := func(data []byte) (p cluster.LeaderParams, err error) {
+		if err = json.Unmarshal(data, &p); err == nil {
+			err = p.Validate()
+		}
+		return p, err
+	}
+	return settingGroup{
+		prefix: "leader.", defaults: cluster.DefaultLeaderParams(),
+		help: map[string]string{
+			"mode":           "whether the leads of groups move to where requests are served faster: on, off, dry_run (decide and report only)",
+			"window":         "first and shortest damping window, in heartbeats of 200 ms",
+			"max_window":     "bound of its doubling",
+			"hold_down":      "heartbeats after a change of leader that are not looked at; negative: none",
+			"min_gain_ms":    "least time that an average request must save; negative: any",
+			"min_gain_share": "the same as a share of what it takes now; negative: any",
+			"commit":         "what the time of a commit is estimated from: quorum (the nearest majority), median (GeoLM's)",
+			"load":           "what requests count for: measured, uniform (all nodes alike), ignored (the fastest quorum leads)",
+			"may_lead":       "regions whose nodes may lead, with commas; empty: all",
+			"pin":            "groups and the nodes that are to lead them, like 's1@r2=5 meta=1'",
+		},
+		check: func(data []byte) error {
+			_, err := read(data)
+			return err
+		},
+		apply: func(data []byte) error {
+			p, err := read(data)
+			if err == nil {
+				err = n.cluster.SetLeaderParams(p)
+			}
+			return err
+		},
+	}
+}
+
+var leaderTopics = []sqlfront.Topic{
+	{Name: "leaders", Comment: "how each node would do as leader of each group, as the groups' leaders see it", Columns: slices.Concat(
+		columns(sqlfront.TopicText, "group_name", "home_region"), columns(sqlfront.TopicBool, "follows_load"), columns(sqlfront.TopicInt, "leader", "node"),
+		columns(sqlfront.TopicText, "region"), columns(sqlfront.TopicBool, "leads", "candidate", "pinned"),
+		columns(sqlfront.TopicFloat, "requests_per_s", "writes_per_s", "access_ms", "commit_ms", "cost_ms", "utility_ms"),
+		columns(sqlfront.TopicText, "state"), columns(sqlfront.TopicInt, "window", "seen", "hold_down"))},
+	{Name: "leader_moves", Comment: "newest decisions to move the lead of a group", Columns: slices.Concat(
+		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicText, "group_name"), columns(sqlfront.TopicInt, "from_node", "to_node"),
+		columns(sqlfront.TopicText, "reason"), columns(sqlfront.TopicFloat, "gain_ms"), columns(sqlfront.TopicInt, "window"),
+		columns(sqlfront.TopicJSON, "utilities_ms"), columns(sqlfront.TopicBool, "dry_run"), columns(sqlfront.TopicFloat, "took_ms"),
+		columns(sqlfront.TopicText, "error"))},
+}
+
+func (n *Node) leaderRows(ctx context.Context) (rows [][]any) {
+	t := n.cluster.Topology()
+	for _, r := range n.cluster.AllLeaderRows(ctx) {
+		home := any(nil)
+		if r.Group != base.MetaGroup {
+			home = t.RegionName(r.Group.Region())
+		}
+		s := r.Standing
+		row := []any{r.Group.String(), home, r.Free, r.Leader, s.Node, t.RegionName(t.RegionOf(s.Node)), s.Node == r.Leader, s.Candidate, r.Pinned,
+			r.Requests, r.Writes, nil, nil, nil, nil, r.Reason, r.Window, r.Seen, r.HoldDown}
+		if s.Known {
+			row[11], row[12], row[13], row[14] = millis(s.Access), millis(s.Commit), millis(s.Cost), millis(s.Utility)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (n *Node) leaderMoveRows(ctx context.Context) (rows [][]any) {
+	for _, m := range n.cluster.AllLeaderMoves(ctx) {
+		utilities, err := json.Marshal(m.Utilities)
+		if err != nil {
+			utilities = []byte("null")
+		}
+		row := []any{m.At.UTC(), m.Group.String(), m.From, m.To, m.Reason, millis(m.Gain), m.Window, string(utilities), m.Dry, nil, orNull(m.Error)}
+		if m.Took > 0 {
+			row[9] = millis(m.Took)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// serveLeader answers POST cluster.PathLeader: it moves a lead, or pins it by the cluster setting leader.pin.
+func (n *Node) serveLeader(w http.ResponseWriter, r *http.Request) {
+	answer := func(status int, err error) {
+		var a cluster.InitReply
+		if err != nil {
+			a.Error = err.Error()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(a) // the client is gone
+	}
+	var q cluster.LeaderRequest
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&q); err != nil {
+		answer(http.StatusBadRequest, errors.New("malformed request: "+err.Error()))
+		return
+	}
+	g, err := cluster.ParseGroup(q.Group)
+	if err == nil && q.Pin {
+		err = n.pinLeader(r.Context(), g, q.Node)
+	}
+	if err == nil && q.Node != 0 {
+		err = n.cluster.MoveLeader(r.Context(), g, q.Node)
+	}
+	if err != nil {
+		answer(http.StatusConflict, err)
+		return
+	}
+	answer(http.StatusOK, nil)
+}
+
+func (n *Node) pinLeader(ctx context.Context, g base.GroupID, node base.NodeID) error {
+	n.mu.Lock()
+	srv := n.sql
+	n.mu.Unlock()
+	if srv == nil {
+		return errors.New("this node does not serve SQL yet: retry")
+	}
+	if x := n.cluster.Topology().Node(node); node != 0 && (x == nil || x.Gone) {
+		return base.Errorf(base.CodeInvalid, "there is no node %d", node)
+	}
+	pins := n.cluster.LeaderPins()
+	if pins[g] = node; node == 0 {
+		delete(pins, g)
+	}
+	return srv.SetClusterSetting(ctx, "leader.pin", cluster.FormatPins(pins))
+}

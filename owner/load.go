@@ -1,0 +1,74 @@
+package owner
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Load counts what a node's clients ask of a leader, since the leader's process began: each request pays the way there, and each
+// write the replication besides.
+type Load struct{ Requests, Writes uint64 }
+
+// Asker is a node that asks, or a region whose statements were forwarded to the leader's node as a whole.
+type Asker struct {
+	Node   base.NodeID
+	Region base.RegionID
+}
+
+// loads count by who asks. They are counted where requests arrive, so that no message has to tell of them.
+type loads struct {
+	mu  sync.RWMutex
+	all map[Asker]*loadCount
+}
+
+type loadCount struct{ requests, writes atomic.Uint64 }
+
+// note counts a request, of which nothing is known to have failed.
+func (l *loads) note(from Asker, write bool) {
+	l.mu.RLock()
+	c := l.all[from]
+	l.mu.RUnlock()
+	if c == nil {
+		l.mu.Lock()
+		if l.all == nil {
+			l.all = map[Asker]*loadCount{}
+		}
+		if c = l.all[from]; c == nil {
+			c = new(loadCount)
+			l.all[from] = c
+		}
+		l.mu.Unlock()
+	}
+	c.requests.Add(1)
+	if write {
+		c.writes.Add(1)
+	}
+}
+
+// asked counts a request. A statement that was forwarded here made one trip, whatever it asks here; it counts with its commit.
+func (r *Replica) asked(from base.NodeID, txn *wire.TxnMeta, write bool) {
+	if from == r.cfg.Self && r.cfg.Region != nil {
+		if g := base.RegionID(txn.GetGatewayRegion()); g != 0 && g != r.cfg.Region() {
+			if write {
+				r.load.note(Asker{Region: g}, true)
+			}
+			return
+		}
+	}
+	r.load.note(Asker{Node: from}, write)
+}
+
+// Loads are the requests to this replica as its group's leader, by who asked.
+func (r *Replica) Loads() map[Asker]Load {
+	r.load.mu.RLock()
+	defer r.load.mu.RUnlock()
+	out := make(map[Asker]Load, len(r.load.all))
+	for n, c := range r.load.all {
+		w := c.writes.Load() // first: it is never more than the requests
+		out[n] = Load{c.requests.Load(), w}
+	}
+	return out
+}

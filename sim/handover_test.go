@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+)
+
+func handoverDelays() [][]time.Duration {
+	const ms = time.Millisecond
+	return [][]time.Duration{{0, 40 * ms, 70 * ms}, {40 * ms, 0, 60 * ms}, {70 * ms, 60 * ms, 0}}
+}
+
+// TestHandover: the lead of a group moves under write load, there by command and back by preference. No transaction fails or is lost or
+// runs twice, those with locks go on, and the pause is within the budget.
+func TestHandover(t *testing.T) {
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
+		Delay: handoverDelays(), GCAge: time.Hour, Stay: true}
+	cryptotest.SetGlobalRandom(t, 1)
+	runtime.GC()
+	runtime.GC()
+	var l *handoverLab
+	synctest.Test(t, func(*testing.T) {
+		l = newHandoverLab(cfg)
+		if !l.settle() {
+			t.Error("the group is not led from home")
+		}
+		time.Sleep(5 * time.Second)
+		for _, h := range l.w.hosts {
+			l.load(h, 5, time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		began := l.handOver(2)
+		time.Sleep(time.Second)
+		if h := l.leader(); h == nil || h.id != 2 {
+			t.Errorf("the lead did not move: %+v", h)
+		}
+		l.mu.Lock()
+		reads, writes := gap(l.reads, began, began+time.Second), gap(l.writes, began, began+time.Second)
+		before := gap(l.writes, began-time.Second, began)
+		l.mu.Unlock()
+		const oneWay, quorum = 40 * time.Millisecond, 80 * time.Millisecond
+		t.Logf("pause of reads %v, of commits %v (without a move %v); a round trip takes %v", reads, writes, before, 2*oneWay)
+		if reads > oneWay+quorum+10*time.Millisecond {
+			t.Errorf("reads paused for %v, the budget is a one-way trip and a quorum, %v", reads, oneWay+quorum)
+		}
+		if writes > oneWay+2*quorum+20*time.Millisecond {
+			t.Errorf("commits paused for %v, the budget is a one-way trip and two quorums, %v", writes, oneWay+2*quorum)
+		}
+		time.Sleep(4 * time.Second)
+		if h := l.leader(); h == nil || h.id != 1 {
+			t.Errorf("the lead did not go home: %+v", h)
+		}
+		close(l.stop)
+		l.wg.Wait()
+		l.noFailures()
+		l.check()
+		var handed, inherited, helped int64
+		for _, h := range l.w.hosts {
+			s := h.up().node.Owners().Replica(l.group).Stats()
+			handed, inherited, helped = handed+s.HandedOver.Load(), inherited+s.Inherited.Load(), helped+s.Helped.Load()
+		}
+		t.Logf("%d transactions, %d hand-overs, %d taken up, %d requests passed on", len(l.ends), handed, inherited, helped)
+		if handed < 2 || inherited < 2 {
+			t.Errorf("%d hand-overs, %d taken up", handed, inherited)
+		}
+		if err := l.w.err(); err != nil {
+			t.Error(err)
+		}
+		l.w.close()
+	})
+	if t.Failed() {
+		fmt.Println(l.w.log.tail(40))
+	}
+}
+
+var flagEvery = flag.Int("every", 31, "TestHandoverFaults: at every how many messages something fails")
+
+// TestHandoverFaults: whatever fails, at whichever message of a hand-over, no acknowledged write is lost, the history is strictly
+// serializable, and the cluster works on when it is healed.
+func TestHandoverFaults(t *testing.T) {
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 2 * time.Millisecond, SyncDelay: 2 * time.Millisecond,
+		Delay: handoverDelays(), GCAge: time.Hour, Workload: "mixed", Clients: 2, Keys: 4, Think: 5 * time.Millisecond, Warmup: 2 * time.Second, Moves: 5, Relay: 30}
+	run := func(t *testing.T, f HandoverFault) *Outcome {
+		c := cfg
+		c.Handover = &f
+		o, err := runSeed(t, c)
+		if err != nil {
+			t.Errorf("message %d, %s:\n%s\n%v\nhistory and journal: %s", f.At, f.What, o.Summary(), err, save(t, o))
+		}
+		return o
+	}
+	n := run(t, HandoverFault{}).Messages
+	if n < 20 {
+		t.Fatalf("%d messages in all", n)
+	}
+	runs := 0
+	for i, what := range HandoverFaults {
+		t.Run(what, func(t *testing.T) {
+			for at := 1 + i%*flagEvery; at <= n && !t.Failed(); at += *flagEvery {
+				run(t, HandoverFault{at, what})
+				runs++
+			}
+		})
+	}
+	t.Logf("%d messages, %d runs", n, runs)
+}
