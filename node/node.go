@@ -154,7 +154,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
 		Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
 		Held:      dir,
-		GCAge:     p.GCAge}
+		GCAge:     p.GCAge, Concurrency: p.Identity.First.Concurrency}
 	if err := n.makeHomes(p, dir, &oc); err != nil {
 		return err
 	}

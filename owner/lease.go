@@ -128,6 +128,7 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.told = max(l.told, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.issued = max(l.issued, all)
+	l.finished = l.floor
 	if err := r.lockPrepared(); err != nil {
 		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
 		return
@@ -180,7 +181,7 @@ func (r *Replica) lockPrepared() error {
 		if r.txns[id] != nil {
 			continue
 		}
-		x := &txnState{id: id, age: id.Start(), phase: prepared, ts: base.Timestamp(v.Lo), since: time.Now(), last: time.Now()}
+		x := &txnState{id: id, age: id.Start(), phase: prepared, ordered: v.Ordered, ts: base.Timestamp(v.Lo), since: time.Now(), last: time.Now()}
 		for _, w := range v.Writes {
 			spans, err := r.writeSpans(rd, w)
 			if err != nil {
@@ -237,7 +238,10 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(error)) {
 	l.next = to
 	// Every promise this owner made lies below (I1, I2): also that what an undecided vote relies on as
 	// read does not change below the vote's upper bound. The successor does not know those locks.
-	end := max(l.floor, l.told, l.issued)
+	end := max(l.floor, l.told, l.issued, l.finished)
+	if r.order != nil {
+		end = max(end, r.order.high)
+	}
 	for _, x := range r.txns {
 		if x.phase >= preparing && x.hi > end && r.reads(x) {
 			end = x.hi.Prev()
@@ -309,6 +313,9 @@ func (r *Replica) forget() {
 	r.pending = map[*txnState]struct{}{}
 	r.slots = map[*txnState]struct{}{}
 	r.notices = map[base.TxnID]*notices{}
+	if r.byTime() {
+		r.order = newTSCache()
+	}
 	r.finished = map[base.TxnID]base.Timestamp{}
 }
 
@@ -321,6 +328,9 @@ func (r *Replica) command(ts base.Timestamp) *wire.Command {
 	// Commits in flight lie before this entry in the log, so only undecided votes hold the closed
 	// timestamp back (I6).
 	closed := max(ts, l.floor)
+	if r.order != nil {
+		closed = l.told // commits may still come below others
+	}
 	for x := range r.pending {
 		if x.phase >= preparing {
 			closed = min(closed, x.ts.Prev())
@@ -455,6 +465,9 @@ func (r *Replica) Lead() *wire.GroupLead {
 	now := r.clock.Latest()
 	if r.id == base.MetaGroup && !r.cfg.Alone() {
 		now = now.Add(r.cfg.Ahead())
+	}
+	if r.order != nil {
+		now = now.Add(-r.cfg.ClosedLag)
 	}
 	closed := r.promise(now)
 	return &wire.GroupLead{

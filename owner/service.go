@@ -8,7 +8,7 @@ type ServiceKind uint8
 // The kinds of services.
 const (
 	ReadService  ServiceKind = iota // showed it at a timestamp, At
-	LockService                     // showed it under a lock, now
+	LockService                     // showed it to a transaction that may write it: under a lock, now, or at the timestamp At
 	WriteService                    // wrote it at a timestamp, At
 )
 

@@ -138,7 +138,7 @@ func (o *Outcome) Check() error {
 	}
 	h := o.canonical()
 	judge(history.NoTornReads(h))
-	judge(history.StrictSerializable(h))
+	judge(o.promised(h))
 	judge(history.CommitOrder(h))
 	judge(history.MonotoneSnapshots(o.byProcess()))
 	if h.Final != nil {
