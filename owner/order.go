@@ -236,7 +236,7 @@ func (r *Replica) readOrdered(ctx context.Context, q *wire.ReadRequest, resp *wi
 	resp.Newer = uint64(g.newer)
 	kind := ReadService
 	if q.LimitTs != 0 { // the reader may write at the same timestamp
-		kind = LockService
+		kind = OrderService
 	}
 	r.served(kind, resp.Term, ts, g.own)
 	if allPoints(q.Spans) {

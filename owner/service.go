@@ -8,8 +8,9 @@ type ServiceKind uint8
 // The kinds of services.
 const (
 	ReadService  ServiceKind = iota // showed it at a timestamp, At
-	LockService                     // showed it to a transaction that may write it: under a lock, now, or at the timestamp At
+	LockService                     // showed it under a lock, now
 	WriteService                    // wrote it at a timestamp, At
+	OrderService                    // showed it at a timestamp, At, to a transaction that may write it at the same
 )
 
 // Service is one key for which a group has answered as its owner.
