@@ -91,9 +91,9 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		case base.CodeWrongOwner:
 			resp.Foreign = ev.foreign
 		}
-		if q.Ordered { // whoever tries again does so under another name
+		if q.Ordered { // a vote is tried again under another name
 			resp.NeedTs = uint64(ev.least)
-			if x.phase == active {
+			if code := base.CodeOf(err); x.phase == active && (q.Prepare || x.early || code != base.CodeTooLate && code != base.CodeWrongOwner) {
 				r.release(x, true)
 			}
 		}

@@ -128,7 +128,7 @@ func (r *Replica) takeOver(term, attempt uint64) {
 	l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.told = max(l.told, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.issued = max(l.issued, all)
-	l.finished = l.floor
+	l.ends = ends{low: l.floor}
 	if err := r.lockPrepared(); err != nil {
 		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
 		return
@@ -238,7 +238,7 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(error)) {
 	l.next = to
 	// Every promise this owner made lies below (I1, I2): also that what an undecided vote relies on as
 	// read does not change below the vote's upper bound. The successor does not know those locks.
-	end := max(l.floor, l.told, l.issued, l.finished)
+	end := max(l.floor, l.told, l.issued, l.ends.newest())
 	if r.order != nil {
 		end = max(end, r.order.high)
 	}

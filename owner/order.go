@@ -2,9 +2,11 @@ package owner
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/lock"
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wire"
@@ -186,6 +188,11 @@ func (r *Replica) readOrdered(ctx context.Context, q *wire.ReadRequest, resp *wi
 	}
 	by, _ := txnID(q.Reader)
 	spans := spansOf(q.Spans)
+	if q.Lock != 0 {
+		if err := r.lockAhead(ctx, q, spansOf(q.Spans)); err != nil {
+			return err
+		}
+	}
 	limit := base.Timestamp(0) // versions up to it that this group made may have been acknowledged before the reader began
 	for {
 		if err := r.enter(ctx, true, ts); err != nil {
@@ -245,6 +252,31 @@ func (r *Replica) readOrdered(ctx context.Context, q *wire.ReadRequest, resp *wi
 	return g.came.settled(ctx, r)
 }
 
+// lockAhead locks what the reader is going to write, so that it need not be tried again for what others write meanwhile. Nothing
+// rests on these locks: a new leader does not know them.
+func (r *Replica) lockAhead(ctx context.Context, q *wire.ReadRequest, spans []base.Span) error {
+	if err := r.enter(ctx, true, 0); err != nil {
+		return err
+	}
+	term := r.lead.term
+	x, err := r.admit(q.Txn, 0)
+	if err == nil {
+		x.ordered = true
+	}
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = r.lock(ctx, x, term, lock.Exclusive, spans...)
+	if base.CodeOf(err) == base.CodeAborted {
+		r.abort(x)
+	}
+	r.mu.Lock()
+	r.leave(x)
+	r.mu.Unlock()
+	return err
+}
+
 // uncertain finds a transaction that has voted for a timestamp in (ts, limit] and writes within spans: it may have committed, and
 // its client may know. One that commits in this group alone has not been acknowledged yet. mu is held.
 func (r *Replica) uncertain(spans []base.Span, ts, limit base.Timestamp) *txnState {
@@ -268,7 +300,9 @@ func (g *gather) doubt(key base.Key, v store.Version) error {
 	}
 	for v.TS > g.ts {
 		limit := g.limit
-		if v.Writer.Region != g.r.region { // the row was elsewhere: what this group knows does not bound it
+		if g.q.Lock != 0 { // the reader will write it, above this version
+			limit = v.TS
+		} else if v.Writer.Region != g.r.region { // the row was elsewhere: what this group knows does not bound it
 			limit = base.Timestamp(g.q.LimitTs)
 		}
 		if v.TS <= limit {
@@ -285,7 +319,7 @@ func (g *gather) doubt(key base.Key, v store.Version) error {
 }
 
 // Order serves the timestamp manager of a region: it answers with the largest timestamp at which a transaction was said to have
-// ended, and takes note of another one. A manager that has just taken over goes by the ends of all leases before its own, below
+// ended, before the asker began, and takes note of another one. A manager that has just taken over goes by the ends of all leases before its own, below
 // which its predecessors took note.
 func (r *Replica) Order(ctx context.Context, q *wire.OrderRequest) *wire.OrderResponse {
 	resp := &wire.OrderResponse{}
@@ -298,12 +332,74 @@ func (r *Replica) Order(ctx context.Context, q *wire.OrderRequest) *wire.OrderRe
 		resp.Status = statusOf(err)
 		return resp
 	}
-	resp.Finished = uint64(r.lead.finished)
-	r.lead.finished = max(r.lead.finished, ts)
+	resp.Finished = uint64(r.lead.ends.before(base.Timestamp(q.Began)))
+	r.lead.ends.add(ts, r.certainly())
 	r.mu.Unlock()
 	r.stats.Orders.Add(1)
 	resp.Now = uint64(r.clock.Latest())
 	return resp
+}
+
+// certainly is a timestamp that true time has passed; 0 if the clock cannot tell.
+func (r *Replica) certainly() base.Timestamp {
+	if m, _ := r.clock.Mode(); m != clock.GClock || r.clock.Virtual() {
+		return 0
+	}
+	return r.clock.Earliest()
+}
+
+// ends are the largest timestamps at which transactions have ended, by when that was told.
+type ends struct {
+	low  base.Timestamp // of all that is not in marks
+	list []endMark      // both growing
+}
+
+type endMark struct{ told, ts base.Timestamp }
+
+const (
+	maxEnds  = 4096
+	endGrain = 200 * time.Microsecond
+)
+
+func (e *ends) newest() base.Timestamp {
+	if n := len(e.list); n > 0 {
+		return e.list[n-1].ts
+	}
+	return e.low
+}
+
+// add notes an end that is being told when true time has certainly passed told.
+func (e *ends) add(ts, told base.Timestamp) {
+	if ts <= e.newest() {
+		return
+	}
+	n := len(e.list)
+	switch {
+	case n > 0 && told.Sub(e.list[n-1].told) < endGrain:
+		e.list[n-1].ts = ts // as if it had been told a little earlier
+		return
+	case n == maxEnds:
+		e.low = e.list[n/2-1].ts
+		e.list = append(e.list[:0], e.list[n/2:]...)
+	}
+	e.list = append(e.list, endMark{told, ts})
+}
+
+// before is the largest end, but for those told certainly after began; 0 is never.
+func (e *ends) before(began base.Timestamp) base.Timestamp {
+	if began == 0 {
+		return e.newest()
+	}
+	i, _ := slices.BinarySearchFunc(e.list, began, func(m endMark, at base.Timestamp) int {
+		if m.told <= at {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 {
+		return e.low
+	}
+	return e.list[i-1].ts
 }
 
 // tellEnd tells the region's timestamp manager of a commit, while it is being replicated.
@@ -313,7 +409,7 @@ func (r *Replica) tellEnd(ts base.Timestamp) chan error {
 	if m := r.set.Replica(base.GroupID(q.Group)); m != nil {
 		m.mu.Lock()
 		if m.ready(true, ts) {
-			m.lead.finished = max(m.lead.finished, ts)
+			m.lead.ends.add(ts, m.certainly())
 			m.mu.Unlock()
 			m.stats.Orders.Add(1)
 			done <- nil

@@ -40,7 +40,7 @@ func (r *Replica) read(ctx context.Context, q *wire.ReadRequest, resp *wire.Read
 			return err
 		}
 	}
-	if kv.LockMode(q.Lock) == kv.LockNone && r.byTime() {
+	if q.ReadTs != 0 && r.byTime() {
 		return r.readOrdered(ctx, q, resp)
 	}
 	if kv.LockMode(q.Lock) == kv.LockNone {

@@ -85,7 +85,7 @@ type leadership struct {
 	low        base.Timestamp // the next lease ends well above it
 	floor      base.Timestamp // every timestamp assigned from now on is above (I2)
 	told       base.Timestamp // highest closed timestamp put into a command or told by pulse; at most floor
-	finished   base.Timestamp // newest end of a transaction told to the region's timestamp manager (Order)
+	ends       ends           // of transactions, told to the region's timestamp manager (Order)
 	next       base.NodeID    // while revoking: who gets the lead
 	vector     [16]uint64     // siblings' applied indexes already in the log of this term
 }

@@ -19,13 +19,20 @@ func TestTimestampOrdering(t *testing.T) {
 			seeds = append(seeds, *flagFirst+i)
 		}
 	}
-	for _, s := range seeds {
+	for i, s := range seeds {
 		for _, c := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
 			t.Run(fmt.Sprint(c, "/", s), func(t *testing.T) {
 				cfg := Pick(s)
 				cfg.Concurrency = c
 				seed(t, cfg)
 			})
+			if i%4 == 0 {
+				t.Run(fmt.Sprint(c, "/sql/", s), func(t *testing.T) {
+					cfg := PickSQL(s)
+					cfg.Concurrency = c
+					seed(t, cfg)
+				})
+			}
 		}
 	}
 }

@@ -75,9 +75,6 @@ func (t *Txn) open(ctx context.Context) (base.Timestamp, error) {
 
 // now is a snapshot for reads that begin now.
 func (t *Txn) now(ctx context.Context) (base.Timestamp, error) {
-	if t.byTime() {
-		return t.db.clock.Now(), nil
-	}
 	if t.opening != nil && !t.stale {
 		return t.open(ctx)
 	}

@@ -369,8 +369,12 @@ func (c *committer) request(g base.GroupID) *wire.CommitRequest {
 	t := c.t
 	t.part(g)
 	opened := t.opened()
+	term := t.lockTerm(g)
+	if c.ordered {
+		term = 0 // nothing rests on locks
+	}
 	return &wire.CommitRequest{Group: uint32(g), Txn: &t.meta, Writes: c.writes[g], MinTs: uint64(max(t.maxTS, opened)), Begun: opened != 0,
-		MaxTs: uint64(c.bound), LockTerm: t.lockTerm(g), Need: c.need[g], Reads: c.reads[g], Snapshot: uint64(c.snapshot), Slot: uint64(c.slot), Ordered: c.ordered}
+		MaxTs: uint64(c.bound), LockTerm: term, Need: c.need[g], Reads: c.reads[g], Snapshot: uint64(c.snapshot), Slot: uint64(c.slot), Ordered: c.ordered}
 }
 
 // send sends a commit or a Prepare: straight to the owner if that is here.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/wire"
@@ -17,6 +18,7 @@ import (
 // writes, else at a later one up to which its reads are checked as well.
 type ordering struct {
 	limit base.Timestamp // what lies above it was not acknowledged before the transaction began, if clocks keep their bound
+	began base.Timestamp // true time had not passed it when the transaction began; 0: the clock cannot tell
 	// told is, for each region whose timestamp manager was asked, the timestamp that it was told.
 	told     map[base.RegionID]base.Timestamp
 	overflow bool // more was read than is remembered
@@ -80,30 +82,43 @@ func (t *Txn) turnToLocks(ctx context.Context) error {
 	return nil
 }
 
-func (t *Txn) startOrder() {
+func (t *Txn) startOrder(ctx context.Context) error {
 	if t.order != nil {
-		return
+		return nil
 	}
-	now := t.db.clock.Now()
+	now, err := t.db.clock.Snapshot(ctx) // by the clock alone in GClock mode, which is why there is a limit
+	if err != nil {
+		return err
+	}
 	if t.readTS == 0 {
 		t.readTS = now
 	}
 	t.order = &ordering{limit: max(now, t.readTS).Add(uncertainty)}
+	if m, _ := t.db.clock.Mode(); m == clock.GClock && !t.db.clock.Virtual() {
+		t.order.began = t.db.clock.Latest()
+	}
+	return nil
 }
 
 // runOrdered reads the spans at the transaction's timestamp, which it moves up as needed.
 func (f *fetch) runOrdered(ctx context.Context, t *Txn) error {
-	t.startOrder()
+	if err := t.startOrder(ctx); err != nil {
+		return err
+	}
 	f.quiet = kv.Quiet(ctx)
 	if t.stale && f.lock == kv.LockNone {
-		t.stale = false
-		if err := t.moveUp(ctx, t.db.clock.Now()); err != nil {
+		now, err := t.db.clock.Snapshot(ctx)
+		if err == nil {
+			t.stale = false
+			err = t.moveUp(ctx, now)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	for try := 0; ; try++ {
 		g := *f
-		g.lock, g.ts = kv.LockNone, t.readTS
+		g.lock, g.ts, g.write = kv.LockNone, t.readTS, f.lock == kv.LockExclusive && !t.locking
 		newer, err := g.readAt(ctx, t, 0)
 		if err != nil {
 			return err
@@ -154,6 +169,10 @@ func (f *fetch) readAt(ctx context.Context, t *Txn, since base.Timestamp) (newer
 		var regions []base.RegionID
 		for _, q := range reqs {
 			q.fill(t, f)
+			if f.write && !slices.ContainsFunc(q.pieces, func(p piece) bool { return !p.span.IsPoint() }) {
+				q.msg.Lock, q.msg.Txn = uint32(kv.LockExclusive), &t.meta
+				t.part(base.GroupID(q.msg.Group))
+			}
 			q.msg.Reader, q.msg.LimitTs, q.msg.Refresh = t.id[:], uint64(t.order.limit), uint64(since)
 			regions = append(regions, base.GroupID(q.msg.Group).Region())
 		}
@@ -225,7 +244,7 @@ func (t *Txn) tellEnds(ctx context.Context, regions []base.RegionID, ts base.Tim
 	}
 	ch := make(chan answer, len(regions))
 	for _, r := range regions {
-		q := &wire.OrderRequest{Group: uint32(owner.TimestampManager(r)), Ts: uint64(ts)}
+		q := &wire.OrderRequest{Group: uint32(owner.TimestampManager(r)), Ts: uint64(ts), Began: uint64(t.order.began)}
 		ask := func() {
 			ctx, cancel := context.WithTimeout(ctx, t.db.cfg.RequestTimeout)
 			defer cancel()
@@ -276,11 +295,13 @@ func (t *Txn) commitOrdered(ctx context.Context) (base.Timestamp, error) {
 	if !slices.ContainsFunc(t.buf.all(), func(w *write) bool { return !w.cancelled() }) {
 		return t.commitRead(ctx)
 	}
-	t.startOrder()
+	if err := t.startOrder(ctx); err != nil {
+		return 0, err
+	}
 	a := t
 	defer func() {
 		if a != t {
-			a.end()
+			a.release()
 		}
 	}()
 	target := base.Timestamp(0) // 0: at the timestamp of the reads
@@ -327,10 +348,17 @@ func (t *Txn) commitOrdered(ctx context.Context) (base.Timestamp, error) {
 			if c.lost && t.db.managed {
 				_, terr = t.tellEnds(ctx, regionsOf(groups), ts)()
 			}
+			// Clocks with a bound need no wait: readers count with what may lie above them. The other modes know no bound.
+			if _, whole := t.db.clock.Assign(); !whole && terr == nil {
+				terr = t.settled(ctx, ts)
+			}
 			if terr != nil {
+				a.end()
 				return 0, base.Errorf(base.CodeAmbiguous, "transaction %v committed at %s: %v", t.id, ts, terr)
 			}
 			t.order.touched = touched
+			a.releaseOthers(groups)
+			a.end()
 			return ts, nil
 		}
 		switch code := base.CodeOf(err); {
@@ -342,13 +370,16 @@ func (t *Txn) commitOrdered(ctx context.Context) (base.Timestamp, error) {
 			t.db.stats.Pushed.Add(1)
 			target = max(c.least, t.db.clock.Now())
 		}
-		a.end()
-		a = t.again()
+		if len(groups) > 1 { // a group votes once for each name
+			a.end()
+			a = t.again()
+		}
 	}
 }
 
 // commitRead ends a transaction that wrote nothing: it is placed at the timestamp of its reads.
 func (t *Txn) commitRead(ctx context.Context) (base.Timestamp, error) {
+	defer t.releaseOthers(nil) // rows that it was going to write
 	if t.order != nil && t.db.managed {
 		for r := range t.order.told {
 			t.order.touched = append(t.order.touched, r)
@@ -371,7 +402,9 @@ func (t *Txn) aboveEnds(ctx context.Context) error {
 	if !t.db.managed || !t.locking {
 		return nil
 	}
-	t.startOrder()
+	if err := t.startOrder(ctx); err != nil {
+		return err
+	}
 	var regions []base.RegionID
 	for _, r := range t.db.cfg.Topology().Regions {
 		regions = append(regions, r.ID)

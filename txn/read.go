@@ -23,6 +23,7 @@ type fetch struct {
 	maxBytes int
 	apart    bool // one request per span (streams to be merged), so that limits count for each
 	quiet    bool // no use of the rows
+	write    bool // by timestamp: the rows are going to be written
 
 	got []found
 }

@@ -1679,10 +1679,12 @@ func (x *VoteNotice) GetSlot() uint64 {
 
 // Order tells the timestamp manager of a region, which is the leader of a group of it, that a transaction ends there at ts,
 // and asks for the largest timestamp told before (docs/protocol.md T).
+// began: ends told certainly later, by the clocks, do not matter; 0: all do.
 type OrderRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
 	Ts            uint64                 `protobuf:"varint,2,opt,name=ts,proto3" json:"ts,omitempty"`
+	Began         uint64                 `protobuf:"varint,3,opt,name=began,proto3" json:"began,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1727,6 +1729,13 @@ func (x *OrderRequest) GetGroup() uint32 {
 func (x *OrderRequest) GetTs() uint64 {
 	if x != nil {
 		return x.Ts
+	}
+	return 0
+}
+
+func (x *OrderRequest) GetBegan() uint64 {
+	if x != nil {
+		return x.Began
 	}
 	return 0
 }
@@ -5153,10 +5162,11 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\rR\x04from\x12\x12\n" +
-	"\x04slot\x18\x04 \x01(\x04R\x04slot\"4\n" +
+	"\x04slot\x18\x04 \x01(\x04R\x04slot\"J\n" +
 	"\fOrderRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
-	"\x02ts\x18\x02 \x01(\x04R\x02ts\"j\n" +
+	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x14\n" +
+	"\x05began\x18\x03 \x01(\x04R\x05began\"j\n" +
 	"\rOrderResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x1a\n" +
 	"\bfinished\x18\x02 \x01(\x04R\bfinished\x12\x10\n" +

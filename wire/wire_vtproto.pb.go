@@ -1389,6 +1389,11 @@ func (m *OrderRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Began != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Began))
+		i--
+		dAtA[i] = 0x18
+	}
 	if m.Ts != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Ts))
 		i--
@@ -4949,6 +4954,9 @@ func (m *OrderRequest) SizeVT() (n int) {
 	}
 	if m.Ts != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Ts))
+	}
+	if m.Began != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Began))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9814,6 +9822,25 @@ func (m *OrderRequest) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Ts |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Began", wireType)
+			}
+			m.Began = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Began |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
