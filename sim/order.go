@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/history"
@@ -14,14 +15,21 @@ func (o *Outcome) promised(h *history.History) *history.Violation {
 	case base.ByTimestamp: // and Linearizable, for each key
 		return history.Serializable(h)
 	case base.ByTimestampRelay:
-		for i := range h.Txns {
-			if t := &h.Txns[i]; len(t.Regions) == 0 { // nobody knows what it touched: only conflicts order it
-				t.Regions = []string{fmt.Sprint("only ", t.ID)}
-			}
-		}
-		return history.RelayConsistent(h)
+		return history.RelayConsistent(alone(h))
 	}
 	return history.StrictSerializable(h)
+}
+
+// alone puts transactions of which nobody knows what they touched into regions of their own: only conflicts order them.
+func alone(h *history.History) *history.History {
+	out := *h
+	out.Txns = slices.Clone(h.Txns)
+	for i := range out.Txns {
+		if t := &out.Txns[i]; len(t.Regions) == 0 {
+			t.Regions = []string{fmt.Sprint("only ", t.ID)}
+		}
+	}
+	return &out
 }
 
 // touch notes the regions that a committed transaction is relevant to.

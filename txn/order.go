@@ -21,8 +21,8 @@ type ordering struct {
 	began base.Timestamp // true time had not passed it when the transaction began; 0: the clock cannot tell
 	// told is, for each region whose timestamp manager was asked, the timestamp that it was told.
 	told     map[base.RegionID]base.Timestamp
-	overflow bool // more was read than is remembered
-	touched  []base.RegionID
+	overflow bool            // more was read than is remembered
+	touched  []base.RegionID // regions whose rows it has used
 }
 
 // uncertainty is by how much the clocks of two nodes may differ, at most.
@@ -220,6 +220,11 @@ func (t *Txn) moveUp(ctx context.Context, ts base.Timestamp) error {
 // askEnds asks the timestamp managers of regions that were not asked yet, and returns how to wait for their answer: the
 // largest timestamp of a transaction that has ended there. A transaction that will write tells them its own when it commits.
 func (t *Txn) askEnds(ctx context.Context, regions []base.RegionID) func() (base.Timestamp, error) {
+	for _, r := range regions {
+		if !slices.Contains(t.order.touched, r) {
+			t.order.touched = append(t.order.touched, r)
+		}
+	}
 	if !t.db.managed {
 		return func() (base.Timestamp, error) { return 0, nil }
 	}
@@ -381,9 +386,6 @@ func (t *Txn) commitOrdered(ctx context.Context) (base.Timestamp, error) {
 func (t *Txn) commitRead(ctx context.Context) (base.Timestamp, error) {
 	defer t.releaseOthers(nil) // rows that it was going to write
 	if t.order != nil && t.db.managed {
-		for r := range t.order.told {
-			t.order.touched = append(t.order.touched, r)
-		}
 		var regions []base.RegionID
 		for r, ts := range t.order.told {
 			if ts < t.readTS {
@@ -415,7 +417,7 @@ func (t *Txn) aboveEnds(ctx context.Context) error {
 	return err
 }
 
-// Touched are the regions whose timestamp managers know that the transaction has committed, where there are any.
+// Touched are the regions whose rows a committed transaction has used, where transactions are ordered by timestamps.
 func (t *Txn) Touched() []base.RegionID {
 	if t.order == nil {
 		return nil
