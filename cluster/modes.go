@@ -88,7 +88,7 @@ func (c *Cluster) word(to base.NodeID, leads bool) *wire.ClockWord {
 	if x := k.words[to]; x != nil {
 		w.Echo, w.EchoLife, w.EchoSent = x.RawEarliest, x.Life, x.sent
 	}
-	if leads {
+	if leads && c.o.Replicas.Leased(base.MetaGroup) { // still, after what is echoed was heard
 		now, _ := c.o.Replicas.ClockSteps()
 		w.OrderMode, w.OrderEpoch, w.LimitNs = now.Mode, now.Epoch, uint64(k.policy.MaxBound)
 		w.Oracle = uint64(c.o.Clock.Known())
@@ -139,6 +139,7 @@ func (c *Cluster) onWord(from base.NodeID, m *wire.Pulse, now time.Time) bool {
 		if w.EchoLife == k.life && w.EchoSent != 0 {
 			if sent := c.peers.start.Add(time.Duration(w.EchoSent)); !sent.After(now) {
 				c.o.Clock.Grant(sent.Add(c.o.ModeLease))
+				c.hearMeta(m.Leads, sent, now)
 			}
 		}
 	}
@@ -146,19 +147,16 @@ func (c *Cluster) onWord(from base.NodeID, m *wire.Pulse, now time.Time) bool {
 }
 
 func (c *Cluster) adopt(m clock.Mode, epoch uint64, oracle base.Timestamp) {
-	if !c.o.Clock.Adopt(m, epoch, oracle) {
+	c.point.mu.Lock() // who sees the mode and then looks at the watch must not see words of before
+	ok := c.o.Clock.Adopt(m, epoch, oracle)
+	if ok {
+		c.point.watch.Mode(time.Now())
+	}
+	c.point.mu.Unlock()
+	if !ok {
 		return
 	}
 	c.o.Logger.Info("clock mode", "mode", m, "epoch", epoch)
-}
-
-// keepMode remembers the mode for the next start. Only the background loop calls it: disks may be slow.
-func (c *Cluster) keepMode() {
-	m, epoch := c.o.Clock.Mode()
-	if m != clock.None && epoch != c.kept && c.o.KeepMode != nil {
-		c.kept = epoch
-		c.o.KeepMode(m, epoch)
-	}
 }
 
 // judge compares this node's clock with all that were heard of lately.

@@ -10,7 +10,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-func openSQL(t *testing.T, n *Node, name string) *sql.Conn {
+func openSQL(t testing.TB, n *Node, name string) *sql.Conn {
 	t.Helper()
 	db, err := sql.Open("mysql", "root@tcp("+n.SQLAddr()+")/"+name)
 	if err != nil {
@@ -24,7 +24,7 @@ func openSQL(t *testing.T, n *Node, name string) *sql.Conn {
 	return c
 }
 
-func mustExec(t *testing.T, c *sql.Conn, q string, args ...any) {
+func mustExec(t testing.TB, c *sql.Conn, q string, args ...any) {
 	t.Helper()
 	if _, err := c.ExecContext(t.Context(), q, args...); err != nil {
 		t.Fatalf("%s: %v", q, err)

@@ -37,17 +37,10 @@ const (
 	recIdentity = "identity"
 	recTopology = "topology"
 	recUUID     = "uuid"
-	recClock    = "clock"   // the mode last taken over
 	recFounded  = "founded" // set once the groups of a founding node have begun
 	// recFoundedAsync is set once the first replicas of asynchronous shards have begun here.
 	recFoundedAsync = "founded-async"
 )
-
-// clockRecord is the clock mode that a node was last in.
-type clockRecord struct {
-	Mode  clock.Mode `json:"mode"`
-	Epoch uint64     `json:"epoch"`
-}
 
 // Node is one running process of a cluster, or one of several in a [Local].
 type Node struct {
@@ -177,11 +170,7 @@ func (n *Node) assemble(p Parts) (err error) {
 	n.host = host
 	n.mu.Unlock()
 	n.owners = owner.NewSet(oc)
-	var last clockRecord
-	if _, err := loadJSON(p.Store, recClock, &last); err != nil {
-		return err
-	}
-	n.clock.Wait(n.owners, last.Mode, last.Epoch)
+	n.clock.Wait(n.owners)
 	n.reps = &replicas{set: n.owners, host: n.host, dir: dir, store: p.Store, left: map[base.ShardID]bool{}}
 	c := cluster.New(cluster.Options{
 		Self: p.Identity.Node, Identity: p.Identity, Transport: p.Transport, Clock: n.clock, Replicas: n.reps, Logger: p.Log, Stored: stored,
@@ -205,13 +194,8 @@ func (n *Node) assemble(p Parts) (err error) {
 		Steady:       steady,
 		SourceName:   p.SourceName,
 		NoFence:      p.NoFence,
-		KeepMode: func(m clock.Mode, epoch uint64) {
-			if err := saveJSON(p.Store, recClock, clockRecord{m, epoch}); err != nil && !n.stopped() {
-				n.log.Warn("the clock mode could not be kept for the next start", "err", err)
-			}
-		},
-		Answer: n.answer,
-		Load:   n.load,
+		Answer:       n.answer,
+		Load:         n.load,
 	})
 	n.mu.Lock()
 	n.cluster, dir.Cluster = c, c

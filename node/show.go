@@ -94,6 +94,9 @@ func (s show) EnableAsync(ctx context.Context) error { return s.n.cluster.Enable
 // AwaitHeld implements sqlfront.Cluster.
 func (s show) AwaitHeld(ctx context.Context) error { return s.n.cluster.AwaitHeld(ctx) }
 
+// Live implements sqlfront.Cluster.
+func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
+
 // Topics implements sqlfront.Cluster.
 func (s show) Topics() []sqlfront.Topic { return slices.Concat(topics, promotionTopics) }
 

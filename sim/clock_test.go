@@ -1,7 +1,13 @@
 package sim
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/kv"
 )
 
 // TestClockModes switches the clock mode back and forth, by hand and because clocks jump, while nodes crash, messages
@@ -27,5 +33,36 @@ func TestClockModes(t *testing.T) {
 	}
 	if steps < int(seeds) {
 		t.Errorf("only %d steps of the clock mode in %d runs", steps, seeds)
+	}
+}
+
+// TestWrongClockIsFenced: a node starts with a clock that is off by far more than it says. The others find out before it
+// may issue by it, the cluster goes over to GTM mode, in which that node serves too, and comes back when the clock was corrected.
+func TestWrongClockIsFenced(t *testing.T) {
+	for _, off := range []time.Duration{2 * time.Second, -2 * time.Second, time.Hour} {
+		onStageOf(t, 3, 1, time.Hour, func(s *stage) {
+			s.setPolicy(clock.Auto)
+			s.put(1, s.key(1, 1), "before")
+			bad := s.hosts[1]
+			bad.crash()
+			bad.clock.Jump(off)
+			time.Sleep(10 * time.Second)
+			bad.boot()
+			time.Sleep(30 * time.Second)
+			for _, h := range s.hosts {
+				if c := h.up().node.Cluster().Clock(); c.Mode != clock.GTM.String() || c.Fenced != (h == bad) {
+					t.Errorf("off by %v: node %d: %+v", off, h.id, *c)
+				}
+				key := s.key(h.region, 1)
+				if _, err := s.within(20*time.Second, h, kv.Options{}, func(t kv.Txn) error { t.Put(key, []byte("gtm"), 0); return nil }); err != nil {
+					t.Errorf("off by %v: a write through node %d: %v", off, h.id, err)
+				}
+			}
+			if p := strings.Join(bad.up().node.Cluster().Status(context.Background()).Problems, "\n"); !strings.Contains(p, "node 2's clock is outside its bound") {
+				t.Errorf("off by %v: status does not say so:\n%s", off, p)
+			}
+			bad.clock.Set(0, 0, s.cfg.ClockBound)
+			s.checkClocks()
+		})
 	}
 }

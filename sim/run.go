@@ -81,6 +81,10 @@ func Run(cfg Config) *Outcome {
 		clients.Go(func() { w.lie(b.stop) })
 	}
 	time.Sleep(cfg.Warmup)
+	if cfg.play != nil {
+		cfg.play(w)
+		o.Faults = nil
+	}
 	w.torment(o.Faults)
 	b.probe()
 	w.checkClocks()

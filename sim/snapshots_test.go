@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/history"
 	"github.com/godwitdb/godwit/kv"
 )
@@ -24,11 +25,14 @@ type snapshots struct {
 	keys []base.Key
 	// within has each write stay in one group of its region; others write everywhere.
 	within bool
+	// modes has the clock mode change all the time.
+	modes bool
 
 	mu     sync.Mutex
 	writes []history.SnapshotWrite
 	reads  []history.SnapshotRead
 	ages   map[base.RegionID][]time.Duration // staleness seen
+	byMode map[string]int                    // reads
 	failed int                               // reads that found no consistency point in time
 }
 
@@ -95,7 +99,7 @@ func (s *snapshots) read(stop <-chan struct{}, client int, region base.RegionID,
 			s.mu.Unlock()
 			continue
 		}
-		age := time.Since(at.Time())
+		age, mode := time.Since(at.Time()), l.node.Cluster().Clock().Mode
 		ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
 		t := l.node.DB().Begin(kv.Options{ReadOnly: true, ReadTS: at})
 		rows, err := t.Get(ctx, s.keys, kv.LockNone)
@@ -111,17 +115,18 @@ func (s *snapshots) read(stop <-chan struct{}, client int, region base.RegionID,
 		s.mu.Lock()
 		s.reads = append(s.reads, r)
 		s.ages[region] = append(s.ages[region], age)
+		s.byMode[mode]++
 		s.mu.Unlock()
 	}
 }
 
 // runSnapshots plays with or without faults, and has the reads judged.
-func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within bool) *snapshots {
+func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within, modes bool) *snapshots {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, seed)
 	runtime.GC()
 	runtime.GC()
-	s := &snapshots{within: within, ages: map[base.RegionID][]time.Duration{}}
+	s := &snapshots{within: within, modes: modes, ages: map[base.RegionID][]time.Duration{}, byMode: map[string]int{}}
 	synctest.Test(t, func(*testing.T) {
 		cfg := Config{Seed: seed, Regions: 3, NodesPerRegion: nodes, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: 250 * time.Microsecond,
 			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond}
@@ -146,6 +151,19 @@ func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within bool) *sn
 				rng := rand.New(rand.NewPCG(seed, uint64(r)<<8|uint64(c)))
 				wg.Go(func() { s.read(stop, int(r)*10+c, r, rng) })
 			}
+		}
+		if s.modes {
+			rng := rand.New(rand.NewPCG(seed, 98))
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					s.setPolicy([]clock.Setting{clock.WantGTM, clock.WantGClock}[i%2])
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Duration(4+rng.IntN(8)) * time.Second):
+					}
+				}
+			})
 		}
 		time.Sleep(3 * time.Second) // owners learn how long their commits take
 		s.mu.Lock()
@@ -204,8 +222,19 @@ func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within bool) *sn
 // transactions, and never an older snapshot.
 func TestReplicaSnapshots(t *testing.T) {
 	for seed := range uint64(3) {
-		s := runSnapshots(t, seed+1, 2, true, seed == 1)
+		s := runSnapshots(t, seed+1, 2, true, seed == 1, false)
 		t.Logf("seed %d: %d reads, %d found no consistency point, %d versions", seed+1, len(s.reads), s.failed, len(s.writes))
+	}
+}
+
+// TestReplicaSnapshotsInAllModes: the same while the clock mode changes every few seconds.
+func TestReplicaSnapshotsInAllModes(t *testing.T) {
+	for seed := range uint64(4) {
+		s := runSnapshots(t, seed+20, 2, true, seed%2 == 1, true)
+		t.Logf("seed %d: %v reads, %d found no consistency point, %d versions", seed+20, s.byMode, s.failed, len(s.writes))
+		if s.byMode["gtm"] < 500 || s.byMode["gclock"] < 500 {
+			t.Errorf("seed %d: too few reads in one of the modes", seed+20)
+		}
 	}
 }
 
@@ -215,7 +244,7 @@ func TestReplicaSnapshots(t *testing.T) {
 func TestStaleness(t *testing.T) {
 	const oneWay = 50 * time.Millisecond
 	for nodes, extra := range map[int]time.Duration{1: 3 * time.Millisecond, 2: 6 * time.Millisecond} {
-		s := runSnapshots(t, 7, nodes, false, true)
+		s := runSnapshots(t, 7, nodes, false, true, false)
 		for r, ages := range s.ages {
 			slices.Sort(ages)
 			median, p99 := ages[len(ages)/2], ages[len(ages)*99/100]

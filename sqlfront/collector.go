@@ -77,7 +77,7 @@ func (c *collector) round(ctx context.Context) error {
 	}
 	for _, r := range rows {
 		d := new(garbageDesc)
-		if err := json.Unmarshal(r.Value, d); err != nil || d.V > descVersion {
+		if err := json.Unmarshal(r.Value, d); err != nil || d.V > nextVersion {
 			continue
 		}
 		if d.Node != 0 && time.Since(d.Since) < rewriteAge {

@@ -16,9 +16,11 @@ import (
 //
 //	1: first
 //	2: asynchronous tables, whose descriptors only have it
+//	3: tables with a successor, while they have it
 const (
 	descVersion  = 1
 	asyncVersion = 2
+	nextVersion  = 3
 )
 
 // dbDesc describes a database.
@@ -159,6 +161,8 @@ type tableDesc struct {
 	// AutoKey names the counter; it stays when a rewrite changes ID.
 	AutoKey uint64    `json:"auto_key"`
 	Created time.Time `json:"created"`
+	// Next is the table that is to take the place of this one; see mirror.go.
+	Next *nextDesc `json:"next,omitempty"`
 }
 
 func (t *tableDesc) clone() *tableDesc {
@@ -222,7 +226,10 @@ func (t *tableDesc) autoIncCol() int {
 
 // format is the oldest one that can tell what the descriptor says.
 func (t *tableDesc) format() int {
-	if t.Locality.Async {
+	switch {
+	case t.Next != nil:
+		return nextVersion
+	case t.Locality.Async:
 		return asyncVersion
 	}
 	return descVersion
@@ -274,8 +281,8 @@ func unmarshal[T any](b []byte, version func(*T) int) (*T, error) {
 	if err := json.Unmarshal(b, v); err != nil {
 		return nil, base.Errorf(base.CodeCorrupt, "catalog row: %v", err)
 	}
-	if n := version(v); n > asyncVersion {
-		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: upgrade this node", n, asyncVersion)
+	if n := version(v); n > nextVersion {
+		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: upgrade this node", n, nextVersion)
 	}
 	return v, nil
 }

@@ -32,6 +32,7 @@ type gateway struct {
 	stats    *tableStats
 	gc       *collector
 	jobs     *jobs
+	copies   sync.Map // successors of tables that this node copies rows to, by id
 	engine   *sqle.Engine
 	sessions sync.Map // connection id -> *Session
 	onStmt   func(kind string, d time.Duration, hops int, err error)

@@ -279,17 +279,9 @@ func (m *mutation) delObject(ix base.IndexID, db, name string) {
 
 // newTableID takes the next table id.
 func (m *mutation) newTableID(ctx *sql.Context, region base.RegionID) (base.TableID, error) {
-	key := base.IndexPrefix(base.MetaShard, tabCounter, 1, 0)
-	rows, err := m.kv.Get(m.s.kvctx(ctx), []base.Key{key}, kv.LockExclusive)
+	id, err := nextTableID(m.s.kvctx(ctx), m.kv, region)
 	if err != nil {
 		return 0, m.txn.fail(err)
 	}
-	seq := uint64(firstTableSeq)
-	if v := rows[0].Value; v != nil {
-		if seq, _, err = base.TakeUint64(v); err != nil {
-			return 0, clientError(err)
-		}
-	}
-	m.put(key, base.AppendUint64(nil, seq+1))
-	return base.MakeTableID(seq, region), nil
+	return id, nil
 }

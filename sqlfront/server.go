@@ -63,6 +63,8 @@ type Cluster interface {
 	EnableAsync(ctx context.Context) error
 	// AwaitHeld waits until other regions hold all that asynchronous groups have committed until now.
 	AwaitHeld(ctx context.Context) error
+	// Live reports whether a node has been heard of lately.
+	Live(node base.NodeID) bool
 	// Promote lets the survivors of a region take over its asynchronous tables; the region seat, if any is named, is where
 	// their groups vote from then on. force goes on without survivors that do not answer; back returns them.
 	Promote(ctx context.Context, lost, seat string, force, back bool) error
@@ -148,6 +150,7 @@ func (s *Server) Serve() error {
 	defer cancel()
 	go s.g.follow(ctx, "users and grants", s.g.refreshUsers)
 	go s.g.follow(ctx, "cluster settings", s.g.refreshSettings)
+	go s.g.adopt(ctx)
 	s.g.gc.start()
 	return s.srv.Start()
 }

@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -156,11 +157,15 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 			return 0, err
 		}
 	}
+	// Not before what it read: a slot that it read the old state of elsewhere may lie between.
+	at := max(now, t.maxTS)
+	var moves atomic.Int64
 	if len(held) > 1 || waits && len(held) > 0 {
 		errs := make([]error, len(held))
 		parallel(ctx, len(held), func(ctx context.Context, i int) {
-			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened()), At: uint64(now)})
+			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened()), At: uint64(at), Done: true})
 			if err == nil {
+				moves.Add(int64(resp.Moves))
 				err = owner.ErrorOf(resp.Status)
 			}
 			errs[i] = err
@@ -172,8 +177,8 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 		}
 		t.end()
 	}
-	t.release()
-	return max(now, t.maxTS), nil
+	obs.TraceOf(ctx).AddMoves(int(moves.Load()) + t.free(true))
+	return at, nil
 }
 
 // parallel runs f for 0..n-1 at once, one of them here; each has a branch of the trace.

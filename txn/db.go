@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -158,6 +159,7 @@ func New(cfg Config) *DB {
 		background: make(chan struct{}, cfg.MaxBackground), stopc: make(chan struct{})}
 	db.ordered = db.set.Concurrency().Ordered()
 	db.managed = db.set.Concurrency() == base.ByTimestampRelay
+	db.seq.Store(rand.Uint32()) // before it has heard of any clock, a process cannot tell its ids from those of its former life
 	db.wg.Go(db.heartbeats)
 	return db
 }

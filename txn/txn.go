@@ -162,21 +162,25 @@ func (t *Txn) end() {
 }
 
 // release gives all locks back, in the background where that takes a message.
-func (t *Txn) release() {
+func (t *Txn) release() { t.free(false) }
+
+// free gives back the locks; done: the transaction has committed. It says how many moves that has set off, as far as is known at once.
+func (t *Txn) free(done bool) (moves int) {
 	if t.ended {
-		return
+		return 0
 	}
 	t.end()
 	for _, p := range t.parts {
-		q := &wire.FinishRequest{Group: uint32(p.group), Txn: t.id[:]}
+		q := &wire.FinishRequest{Group: uint32(p.group), Txn: t.id[:], Done: done}
 		if r := t.db.set.Replica(p.group); r != nil {
 			if _, ok := r.Serving(); ok {
-				r.Finish(context.Background(), q)
+				moves += int(r.Finish(context.Background(), q).Moves)
 				continue
 			}
 		}
 		t.db.spawn(func(ctx context.Context) { _, _ = t.db.router.Finish(ctx, q) })
 	}
+	return moves
 }
 
 // Rollback implements kv.Txn.

@@ -1334,6 +1334,7 @@ type FinishRequest struct {
 	Prepared      bool                   `protobuf:"varint,5,opt,name=prepared,proto3" json:"prepared,omitempty"`
 	MinTs         uint64                 `protobuf:"varint,6,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
 	At            uint64                 `protobuf:"varint,20,opt,name=at,proto3" json:"at,omitempty"`
+	Done          bool                   `protobuf:"varint,21,opt,name=done,proto3" json:"done,omitempty"` // what only locked has committed: what it was advised to move may move
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1417,10 +1418,18 @@ func (x *FinishRequest) GetAt() uint64 {
 	return 0
 }
 
+func (x *FinishRequest) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
 type FinishResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
 	Hops          uint32                 `protobuf:"varint,2,opt,name=hops,proto3" json:"hops,omitempty"`
+	Moves         uint32                 `protobuf:"varint,3,opt,name=moves,proto3" json:"moves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1465,6 +1474,13 @@ func (x *FinishResponse) GetStatus() *Status {
 func (x *FinishResponse) GetHops() uint32 {
 	if x != nil {
 		return x.Hops
+	}
+	return 0
+}
+
+func (x *FinishResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
 	}
 	return 0
 }
@@ -4307,7 +4323,10 @@ type ForwardResponse struct {
 	Hops          uint32                 `protobuf:"varint,16,opt,name=hops,proto3" json:"hops,omitempty"`           // WAN hops that the executor waited for
 	Bytes         uint64                 `protobuf:"varint,17,opt,name=bytes,proto3" json:"bytes,omitempty"`         // WAN traffic that it caused
 	Messages      uint64                 `protobuf:"varint,18,opt,name=messages,proto3" json:"messages,omitempty"`
-	Moves         uint64                 `protobuf:"varint,19,opt,name=moves,proto3" json:"moves,omitempty"` // rows that it moved to another home, or set off
+	Moves         uint64                 `protobuf:"varint,19,opt,name=moves,proto3" json:"moves,omitempty"`  // rows that it moved to another home, or set off
+	Fields        []*ForwardField        `protobuf:"bytes,20,rep,name=fields,proto3" json:"fields,omitempty"` // of a query
+	Rows          []*ForwardRow          `protobuf:"bytes,21,rep,name=rows,proto3" json:"rows,omitempty"`
+	FoundRows     int64                  `protobuf:"varint,22,opt,name=found_rows,json=foundRows,proto3" json:"found_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4475,6 +4494,197 @@ func (x *ForwardResponse) GetMoves() uint64 {
 	return 0
 }
 
+func (x *ForwardResponse) GetFields() []*ForwardField {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *ForwardResponse) GetRows() []*ForwardRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *ForwardResponse) GetFoundRows() int64 {
+	if x != nil {
+		return x.FoundRows
+	}
+	return 0
+}
+
+// ForwardField describes a column of a result, as MySQL's protocol does.
+type ForwardField struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	OrgName       string                 `protobuf:"bytes,2,opt,name=org_name,json=orgName,proto3" json:"org_name,omitempty"`
+	Table         string                 `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	OrgTable      string                 `protobuf:"bytes,4,opt,name=org_table,json=orgTable,proto3" json:"org_table,omitempty"`
+	Database      string                 `protobuf:"bytes,5,opt,name=database,proto3" json:"database,omitempty"`
+	Type          int32                  `protobuf:"varint,6,opt,name=type,proto3" json:"type,omitempty"`
+	Length        uint32                 `protobuf:"varint,7,opt,name=length,proto3" json:"length,omitempty"`
+	Charset       uint32                 `protobuf:"varint,8,opt,name=charset,proto3" json:"charset,omitempty"`
+	Decimals      uint32                 `protobuf:"varint,9,opt,name=decimals,proto3" json:"decimals,omitempty"`
+	Flags         uint32                 `protobuf:"varint,10,opt,name=flags,proto3" json:"flags,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardField) Reset() {
+	*x = ForwardField{}
+	mi := &file_wire_wire_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardField) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardField) ProtoMessage() {}
+
+func (x *ForwardField) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
+func (*ForwardField) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *ForwardField) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ForwardField) GetOrgName() string {
+	if x != nil {
+		return x.OrgName
+	}
+	return ""
+}
+
+func (x *ForwardField) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *ForwardField) GetOrgTable() string {
+	if x != nil {
+		return x.OrgTable
+	}
+	return ""
+}
+
+func (x *ForwardField) GetDatabase() string {
+	if x != nil {
+		return x.Database
+	}
+	return ""
+}
+
+func (x *ForwardField) GetType() int32 {
+	if x != nil {
+		return x.Type
+	}
+	return 0
+}
+
+func (x *ForwardField) GetLength() uint32 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *ForwardField) GetCharset() uint32 {
+	if x != nil {
+		return x.Charset
+	}
+	return 0
+}
+
+func (x *ForwardField) GetDecimals() uint32 {
+	if x != nil {
+		return x.Decimals
+	}
+	return 0
+}
+
+func (x *ForwardField) GetFlags() uint32 {
+	if x != nil {
+		return x.Flags
+	}
+	return 0
+}
+
+// ForwardRow is a row of a result: the values one behind the other, and how long each is (-1: NULL).
+type ForwardRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lengths       []int64                `protobuf:"zigzag64,1,rep,packed,name=lengths,proto3" json:"lengths,omitempty"`
+	Values        []byte                 `protobuf:"bytes,2,opt,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardRow) Reset() {
+	*x = ForwardRow{}
+	mi := &file_wire_wire_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardRow) ProtoMessage() {}
+
+func (x *ForwardRow) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
+func (*ForwardRow) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *ForwardRow) GetLengths() []int64 {
+	if x != nil {
+		return x.Lengths
+	}
+	return nil
+}
+
+func (x *ForwardRow) GetValues() []byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 // CollectivePart is one node's contribution to a round, or a slice of it.
 type CollectivePart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4492,7 +4702,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4504,7 +4714,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4517,7 +4727,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -4591,7 +4801,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4603,7 +4813,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4616,7 +4826,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -4674,7 +4884,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4686,7 +4896,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4699,7 +4909,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -4739,7 +4949,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4751,7 +4961,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4764,7 +4974,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -4829,7 +5039,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4841,7 +5051,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4854,7 +5064,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -4900,7 +5110,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4912,7 +5122,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4925,7 +5135,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -4980,7 +5190,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4992,7 +5202,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5005,7 +5215,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -5135,7 +5345,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x01(\rR\x05bytes\x12\x16\n" +
 	"\x06oracle\x18\v \x01(\x04R\x06oracle\x12\x14\n" +
 	"\x05moves\x18\f \x01(\rR\x05moves\x12\x17\n" +
-	"\aneed_ts\x18\x1e \x01(\x04R\x06needTs\"\xa2\x01\n" +
+	"\aneed_ts\x18\x1e \x01(\x04R\x06needTs\"\xb6\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
@@ -5143,10 +5353,12 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x02ts\x18\x04 \x01(\x04R\x02ts\x12\x1a\n" +
 	"\bprepared\x18\x05 \x01(\bR\bprepared\x12\x15\n" +
 	"\x06min_ts\x18\x06 \x01(\x04R\x05minTs\x12\x0e\n" +
-	"\x02at\x18\x14 \x01(\x04R\x02at\"Q\n" +
+	"\x02at\x18\x14 \x01(\x04R\x02at\x12\x12\n" +
+	"\x04done\x18\x15 \x01(\bR\x04done\"g\n" +
 	"\x0eFinishResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
-	"\x04hops\x18\x02 \x01(\rR\x04hops\"8\n" +
+	"\x04hops\x18\x02 \x01(\rR\x04hops\x12\x14\n" +
+	"\x05moves\x18\x03 \x01(\rR\x05moves\"8\n" +
 	"\x0eResolveRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\"\xc3\x01\n" +
@@ -5373,7 +5585,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eForwardWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\x95\x04\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x94\x05\n" +
 	"\x0fForwardResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\rR\x05error\x12\x14\n" +
@@ -5394,7 +5606,27 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
 	"\bmessages\x18\x12 \x01(\x04R\bmessages\x12\x14\n" +
-	"\x05moves\x18\x13 \x01(\x04R\x05moves\"\xc2\x01\n" +
+	"\x05moves\x18\x13 \x01(\x04R\x05moves\x121\n" +
+	"\x06fields\x18\x14 \x03(\v2\x19.godwit.wire.ForwardFieldR\x06fields\x12+\n" +
+	"\x04rows\x18\x15 \x03(\v2\x17.godwit.wire.ForwardRowR\x04rows\x12\x1d\n" +
+	"\n" +
+	"found_rows\x18\x16 \x01(\x03R\tfoundRows\"\x84\x02\n" +
+	"\fForwardField\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
+	"\borg_name\x18\x02 \x01(\tR\aorgName\x12\x14\n" +
+	"\x05table\x18\x03 \x01(\tR\x05table\x12\x1b\n" +
+	"\torg_table\x18\x04 \x01(\tR\borgTable\x12\x1a\n" +
+	"\bdatabase\x18\x05 \x01(\tR\bdatabase\x12\x12\n" +
+	"\x04type\x18\x06 \x01(\x05R\x04type\x12\x16\n" +
+	"\x06length\x18\a \x01(\rR\x06length\x12\x18\n" +
+	"\acharset\x18\b \x01(\rR\acharset\x12\x1a\n" +
+	"\bdecimals\x18\t \x01(\rR\bdecimals\x12\x14\n" +
+	"\x05flags\x18\n" +
+	" \x01(\rR\x05flags\">\n" +
+	"\n" +
+	"ForwardRow\x12\x18\n" +
+	"\alengths\x18\x01 \x03(\x12R\alengths\x12\x16\n" +
+	"\x06values\x18\x02 \x01(\fR\x06values\"\xc2\x01\n" +
 	"\x0eCollectivePart\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\rR\x06origin\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\x12\x16\n" +
@@ -5471,7 +5703,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -5528,13 +5760,15 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ForwardRequest)(nil),       // 52: godwit.wire.ForwardRequest
 	(*ForwardWarning)(nil),       // 53: godwit.wire.ForwardWarning
 	(*ForwardResponse)(nil),      // 54: godwit.wire.ForwardResponse
-	(*CollectivePart)(nil),       // 55: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 56: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 57: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 58: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 59: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 60: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 61: godwit.wire.EpochBatch
+	(*ForwardField)(nil),         // 55: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 56: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 57: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 58: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 59: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 60: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 61: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 62: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 63: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -5586,15 +5820,17 @@ var file_wire_wire_proto_depIdxs = []int32{
 	49, // 46: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
 	7,  // 47: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
 	53, // 48: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	55, // 49: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 50: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	59, // 51: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	60, // 52: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	53, // [53:53] is the sub-list for method output_type
-	53, // [53:53] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	55, // 49: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	56, // 50: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	57, // 51: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 52: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	61, // 53: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	62, // 54: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	55, // [55:55] is the sub-list for method output_type
+	55, // [55:55] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -5608,7 +5844,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   59,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
