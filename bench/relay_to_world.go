@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/home"
@@ -69,7 +67,7 @@ func openOrdered(ctx context.Context, m *matrix.Matrix, how base.Concurrency) (_
 	rng := rand.New(rand.NewPCG(1, 2))
 	var disk atomic.Int64 // ns of a sync: none yet, since nodes begin under locks, and virtual time would wait for those
 	for i, nd := range ident.First.Nodes {
-		st, err := store.Open(store.Options{Dir: "db", FS: vfs.NewMem(), Simulation: true, Logger: slog.New(slog.DiscardHandler),
+		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, Logger: slog.New(slog.DiscardHandler),
 			SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }})
 		if err != nil {
 			return nil, err
