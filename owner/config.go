@@ -110,6 +110,9 @@ type Config struct {
 	// timestamps that they began with; default 2 s.
 	ClosedLag time.Duration
 
+	// NoBounds forgets who has read what a slot ahead writes: for tests of what that breaks.
+	NoBounds bool
+
 	Lease        time.Duration // length of a lease; default 3 s
 	LeaseRenew   time.Duration // age at which it is renewed; default 1 s
 	TxnIdle      time.Duration // silence after which an unprepared transaction is aborted; default 10 s

@@ -64,7 +64,7 @@ func (r *Replica) proposeOrdered(ctx context.Context, x *txnState, term uint64, 
 		x.phase = preparing
 		cmd = r.command(0)
 		cmd.Prepare = &wire.Vote{Txn: x.id[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Participants: q.Participants,
-			Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion, Depends: q.Snapshot, Ordered: true}
+			Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion, Depends: q.MinTs, Ordered: true}
 	} else {
 		x.phase = committing
 		cmd = r.command(e.ts)

@@ -188,6 +188,7 @@ func (f *fetch) readAt(ctx context.Context, t *Txn, since base.Timestamp) (newer
 		newer = max(newer, finished)
 		for _, q := range reqs {
 			newer = max(newer, base.Timestamp(q.resp.Newer))
+			t.maxTS = max(t.maxTS, base.Timestamp(q.resp.MaxTs)) // D1 goes by it
 			todo = append(todo, f.take(t, q)...)
 		}
 		t.db.stats.Forwarded.Add(int64(len(todo)))
