@@ -30,9 +30,11 @@ type Topology struct {
 	ClusterID string `json:"cluster_id"`
 	Shards    int    `json:"shards"` // data shards of synchronous tables, 1..Shards; fixed when the cluster is made
 	// Async is the number of shards of asynchronous tables, behind the others; 0 until one is asked for, then fixed.
-	Async   int      `json:"async_shards,omitempty"`
-	Regions []Region `json:"regions"`
-	Nodes   []Node   `json:"nodes"`
+	Async int `json:"async_shards,omitempty"`
+	// Concurrency is how transactions are ordered; fixed when the cluster is made.
+	Concurrency Concurrency `json:"concurrency,omitempty"`
+	Regions     []Region    `json:"regions"`
+	Nodes       []Node      `json:"nodes"`
 	// MetaVoters vote in the meta group; every other live node learns it.
 	MetaVoters []NodeID `json:"meta_voters"`
 	// Replicas[s] are the nodes that hold data shard s+1, hence a replica of

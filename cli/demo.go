@@ -35,6 +35,8 @@ type demoFlags struct {
 	warmup   time.Duration
 	interval time.Duration
 	json     bool
+	// concurrency is cfg.Concurrency as it was given.
+	concurrency string
 }
 
 const (
@@ -78,6 +80,7 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.regions, "regions", 0, "number of regions, 1 to 7: the first N of the matrix (default 5, or all of --matrix)")
 	fs.IntVar(&f.cfg.NodesPerRegion, "nodes-per-region", 1, "nodes in each region")
 	fs.IntVar(&f.cfg.Shards, "shards", 0, "number of shards; 0 takes one for each node of a region, at least two")
+	fs.StringVar(&f.concurrency, "concurrency", "locking", "how transactions are ordered: locking, timestamp or timestamp-relay")
 	fs.StringVar(&f.workload, "workload", "tpcc", strings.Join(workload.Names(), ", ")+" or none")
 	fs.IntVar(&f.clients, "clients", 4, "clients of the workload in each region, each with a connection of its own")
 	fs.DurationVar(&f.duration, "for", 0, "how long to measure, e.g. 30s; 0 is until Ctrl-C")
@@ -114,6 +117,9 @@ func (f *demoFlags) validate() error {
 		return usageError{plain(err)}
 	}
 	f.cfg.Matrix = m
+	if f.cfg.Concurrency, err = base.ParseConcurrency(f.concurrency); err != nil {
+		return usagef("--concurrency: %w", err)
+	}
 	switch n := m.Len(); {
 	case n > base.MaxRegions:
 		return usagef("--matrix: %s has %d regions and a cluster %d at most; take the first ones with --regions %[3]d", f.matrix, n, base.MaxRegions)
@@ -266,7 +272,7 @@ func runDemo(c *cobra.Command, f *demoFlags) (err error) {
 		return orInterrupted(ctx, err)
 	}
 	report.Version, report.StartSeconds = obs.Version(), started.Seconds()
-	report.Setup = map[string]any{"regions": local.Regions(), "nodes_per_region": f.cfg.NodesPerRegion, "shards": f.cfg.Shards,
+	report.Setup = map[string]any{"regions": local.Regions(), "nodes_per_region": f.cfg.NodesPerRegion, "shards": f.cfg.Shards, "concurrency": f.cfg.Concurrency.String(),
 		"clients_per_region": f.clients, "matrix": f.matrix}
 	if f.json {
 		err = json.NewEncoder(c.OutOrStdout()).Encode(report)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/godwitdb/godwit/base"
 )
 
 // makeStore makes the data directory; the result removes it if it is temporary.
@@ -31,13 +33,14 @@ type demoState struct {
 	Regions        []string `json:"regions"`
 	NodesPerRegion int      `json:"nodes_per_region"`
 	Shards         int      `json:"shards"`
+	Concurrency    string   `json:"concurrency,omitempty"`
 	Loaded         []string `json:"loaded"` // workloads
 }
 
 // openState reads demo.json and refuses flags that contradict it, or makes it.
 func openState(f *demoFlags) (*demoState, error) {
 	want := &demoState{path: filepath.Join(f.cfg.Dir, "demo.json"), Regions: f.cfg.Matrix.Names,
-		NodesPerRegion: f.cfg.NodesPerRegion, Shards: f.cfg.Shards}
+		NodesPerRegion: f.cfg.NodesPerRegion, Shards: f.cfg.Shards, Concurrency: string(f.cfg.Concurrency)}
 	body, err := os.ReadFile(want.path)
 	if errors.Is(err, os.ErrNotExist) {
 		entries, err := os.ReadDir(f.cfg.Dir)
@@ -62,6 +65,9 @@ func openState(f *demoFlags) (*demoState, error) {
 	}
 	if want.Shards != 0 && have.Shards != want.Shards {
 		return nil, usagef("--shards: the cluster in %s was made with --shards %d, which is fixed", f.cfg.Dir, have.Shards)
+	}
+	if have.Concurrency != want.Concurrency {
+		return nil, usagef("--concurrency: the cluster in %s was made with %s, which is fixed", f.cfg.Dir, base.Concurrency(have.Concurrency))
 	}
 	f.cfg.Shards = have.Shards
 	return have, nil

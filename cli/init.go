@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
 )
 
@@ -18,6 +19,7 @@ func initCommand() *cobra.Command {
 	var e endpoint
 	var q cluster.InitRequest
 	var wait time.Duration
+	var concurrency string
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Make a cluster of the nodes that were started",
@@ -25,7 +27,10 @@ func initCommand() *cobra.Command {
 run and name that node (or each other) in --join. Nodes that are started later join by themselves.
 
 The number of shards is fixed from then on: a table's rows are spread over them, and every region holds all of them,
-spread over its nodes.`,
+spread over its nodes.
+
+So is the concurrency control: locking (strictly serializable), timestamp (as CockroachDB: serializable, and linearizable
+for each key), or timestamp-relay (Relay: besides, real time orders all transactions that touch a common region).`,
 		Example: `  godwit init --addr 127.0.0.1:7400 --expect 3
   godwit init --addr db1.example:7400 --expect 9 --shards 12`,
 		Args: cobra.NoArgs,
@@ -36,6 +41,10 @@ spread over its nodes.`,
 			if q.Shards < 0 || q.Shards > 4096 {
 				return usagef("--shards: %d is outside 1 to 4096 (0 chooses)", q.Shards)
 			}
+			if _, err := base.ParseConcurrency(concurrency); err != nil {
+				return usagef("--concurrency: %w", err)
+			}
+			q.Concurrency = base.Concurrency(concurrency)
 			if q.Expect < 0 {
 				return usagef("--expect: %d is negative", q.Expect)
 			}
@@ -68,13 +77,14 @@ spread over its nodes.`,
 				}
 				regions = append(regions, fmt.Sprintf("%s (%d)", r.Name, n))
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "cluster %s: %d nodes in %d regions, %d shards\nnodes by region: %s\n",
-				made.ClusterID, len(t.Nodes), len(t.Regions), t.Shards, strings.Join(regions, ", "))
+			_, err := fmt.Fprintf(c.OutOrStdout(), "cluster %s: %d nodes in %d regions, %d shards, concurrency control %s\nnodes by region: %s\n",
+				made.ClusterID, len(t.Nodes), len(t.Regions), t.Shards, t.Concurrency, strings.Join(regions, ", "))
 			return err
 		},
 	}
 	e.flags(c.Flags())
 	c.Flags().IntVar(&q.Shards, "shards", 0, "number of shards, 1 to 4096; 0 takes one for each node of the largest region, at least two")
+	c.Flags().StringVar(&concurrency, "concurrency", "locking", "locking, timestamp or timestamp-relay")
 	c.Flags().IntVar(&q.Expect, "expect", 0, "wait until this many nodes have joined; 0 takes those that have")
 	c.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait for the nodes expected before giving up")
 	return c

@@ -69,6 +69,8 @@ type Identity struct {
 type InitRequest struct {
 	// Shards is the number of data shards; 0 takes one for each node of the largest region, at least two.
 	Shards int `json:"shards"`
+	// Concurrency is how transactions are ordered.
+	Concurrency base.Concurrency `json:"concurrency,omitempty"`
 	// Expect refuses to make the cluster before this many nodes have asked; 0 is no condition.
 	Expect int `json:"expect"`
 }
@@ -375,10 +377,15 @@ func (b *Bootstrap) Init(q InitRequest) (*Identity, error) {
 	if len(known) < q.Expect {
 		return nil, base.Errorf(base.CodeUnavailable, "%d of the expected %d nodes have asked this node so far; start the others with this node's address in their --join and try again", len(known), q.Expect)
 	}
+	concurrency, err := base.ParseConcurrency(string(q.Concurrency))
+	if err != nil {
+		return nil, err
+	}
 	id, err := Found(known, q.Shards)
 	if err != nil {
 		return nil, err
 	}
+	id.First.Concurrency = concurrency
 	for _, n := range id.First.Nodes {
 		if n.UUID == b.self.UUID {
 			id.Node = n.ID

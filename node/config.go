@@ -10,6 +10,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/matrix"
@@ -114,11 +115,12 @@ type LocalConfig struct {
 	Matrix         *matrix.Matrix // regions and round trips; nil is the embedded default of five regions
 	NodesPerRegion int            // default 1
 	Shards         int            // default max(2, NodesPerRegion)
-	Dir            string         // node i keeps its data in Dir/node-i; required
-	SQLBasePort    int            // region i's first node listens on SQLBasePort+i on loopback; 0 picks free ports
-	HTTPListen     string         // status, metrics and pprof of the whole process; empty is none
-	MaxClockError  time.Duration  // default 100 µs: the nodes share one clock
-	CacheMB        int            // of the whole process, default 256
+	Concurrency    base.Concurrency
+	Dir            string        // node i keeps its data in Dir/node-i; required
+	SQLBasePort    int           // region i's first node listens on SQLBasePort+i on loopback; 0 picks free ports
+	HTTPListen     string        // status, metrics and pprof of the whole process; empty is none
+	MaxClockError  time.Duration // default 100 µs: the nodes share one clock
+	CacheMB        int           // of the whole process, default 256
 	GCAge          time.Duration
 	LogLevel       string // default warn
 	Seed           uint64 // of jitter; 0 is random

@@ -45,6 +45,7 @@ func StartLocal(ctx context.Context, cfg LocalConfig, log *slog.Logger) (*Local,
 	l.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: lanDelay}, Precise: true, Logger: log})
 	l.net.SetOneWay(cfg.Matrix.OneWays())
 	ident := LocalIdentity(cfg.Matrix.Names, cfg.NodesPerRegion, cfg.Shards)
+	ident.First.Concurrency = cfg.Concurrency
 	if err := l.start(ctx, ident, log); err != nil {
 		return nil, errors.Join(err, l.Close(context.Background()))
 	}
@@ -77,6 +78,8 @@ func (l *Local) start(ctx context.Context, ident *cluster.Identity, log *slog.Lo
 			if err = errors.Join(err, saveJSON(st, recIdentity, &id)); err != nil {
 				return errors.Join(err, st.Close())
 			}
+		} else if id.First.Concurrency != ident.First.Concurrency {
+			return errors.Join(st.Close(), base.Errorf(base.CodeInvalid, "the store in %s was made with concurrency control %s; start it with the same, or name an empty directory", l.cfg.Dir, id.First.Concurrency))
 		} else if len(id.First.Nodes) != len(ident.First.Nodes) || id.First.Shards != ident.First.Shards || id.First.Regions[len(id.First.Regions)-1] != ident.First.Regions[len(ident.First.Regions)-1] {
 			return errors.Join(st.Close(), base.Errorf(base.CodeInvalid, "the store in %s was made with %d nodes in %d regions and %d shards; start it with the same, or name an empty directory",
 				l.cfg.Dir, len(id.First.Nodes), len(id.First.Regions), id.First.Shards))

@@ -156,7 +156,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
 		Region:    func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) },
 		Held:      dir,
-		GCAge:     p.GCAge}
+		GCAge:     p.GCAge, Concurrency: p.Identity.First.Concurrency}
 	if err := n.makeHomes(p, dir, &oc); err != nil {
 		return err
 	}

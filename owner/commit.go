@@ -61,7 +61,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 			return err
 		}
 	}
-	if m, _ := r.clock.Mode(); m != clock.GClock && !q.Begun {
+	if m, _ := r.clock.Mode(); m != clock.GClock && !q.Begun && !q.Ordered {
 		if err := r.begin(ctx, q); err != nil {
 			return err
 		}
@@ -71,13 +71,13 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 			return err
 		}
 	}
-	if err := r.enter(ctx, q.Prepare, base.Timestamp(q.Slot)); err != nil {
+	if err := r.enter(ctx, q.Prepare || q.Ordered, base.Timestamp(q.Slot)); err != nil {
 		return err
 	}
 	term := r.lead.term
 	x, err := r.admit(q.Txn, q.LockTerm)
 	if err == nil {
-		x.voting = q.Prepare
+		x.voting, x.ordered = q.Prepare, q.Ordered
 	}
 	r.mu.Unlock()
 	if err != nil {
@@ -85,7 +85,9 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	}
 	ev := evaluation{r: r, q: q, term: term}
 	var done chan proposed
-	if q.Slot != 0 {
+	if q.Ordered {
+		done, err = r.proposeOrdered(ctx, x, term, &ev)
+	} else if q.Slot != 0 {
 		done, err = r.proposeSlot(ctx, x, term, &ev)
 	} else if err = ev.run(ctx, x, term); err == nil {
 		if done, err = r.proposeBounded(ctx, x, term, &ev); err == errNotBegun { // the mode has changed
@@ -104,6 +106,12 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 			}
 		case base.CodeWrongOwner:
 			resp.Foreign = ev.foreign
+		}
+		if q.Ordered { // a vote is tried again under another name
+			resp.NeedTs = uint64(ev.least)
+			if code := base.CodeOf(err); x.phase == active && (q.Prepare || x.early || code != base.CodeTooLate && code != base.CodeWrongOwner) {
+				r.release(x, true)
+			}
 		}
 		r.mu.Unlock()
 		return err
@@ -143,7 +151,10 @@ func (r *Replica) checkWrites(q *wire.CommitRequest) error {
 	if len(q.Writes) == 0 && !q.Prepare {
 		return base.Errorf(base.CodeInvalid, "a one-round commit needs a write; use Finish to release locks")
 	}
-	if q.Slot != 0 && !q.Prepare {
+	if q.Ordered && !r.byTime() {
+		return base.Errorf(base.CodeInvalid, "group %v does not order by timestamps", r.id)
+	}
+	if q.Slot != 0 && !q.Prepare && !q.Ordered {
 		return base.Errorf(base.CodeInvalid, "a commit of one group has no slot")
 	}
 	if len(q.Reads) > 0 {
@@ -188,6 +199,8 @@ type evaluation struct {
 
 	term     uint64
 	ts, hi   base.Timestamp
+	least    base.Timestamp // with CodeTooLate of an ordered commit: the least timestamp that would do
+	told     chan error     // the word of the region's timestamp manager; nil: none is needed
 	proposed time.Time
 }
 
@@ -260,7 +273,7 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 	var exists base.Key
 	var movers []*wire.Write // as handover: whose gaps those are, if they can be left out
 	for _, w := range e.q.Writes {
-		if (w.Kind == wire.WriteKind_PUT || w.Kind == wire.WriteKind_DELETE) && w.Pin == wire.Pin_KEEP && r.ownsSection(w.Key) {
+		if !e.q.Ordered && (w.Kind == wire.WriteKind_PUT || w.Kind == wire.WriteKind_DELETE) && w.Pin == wire.Pin_KEEP && r.ownsSection(w.Key) {
 			// Whether the key is there changes neither its owner nor its label.
 			w.Label, w.Move = uint64(base.MakeLabel(r.region, 0, 0)), 0
 			e.writes = append(e.writes, w)
@@ -404,6 +417,9 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 			return nil, errNotBegun
 		}
 		e.ts = max(now, l.floor.Next(), r.rep.lastTS.Next(), base.Timestamp(q.MinTs).Next(), e.since.Next())
+		if r.order != nil {
+			e.ts = max(e.ts, r.order.high.Next())
+		}
 		// Ahead of now by the time that replication takes (A4), unless that were too late: it is only a matter of speed.
 		if ahead := now.Add(r.ahead()); ahead > e.ts && (q.MaxTs == 0 || ahead < base.Timestamp(q.MaxTs)) {
 			e.ts = ahead
@@ -601,7 +617,11 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		if err := r.voteHeld(ctx, e.q.Participants, p.index, base.Timestamp(e.q.MinTs)); err != nil {
 			return err
 		}
-		if e.q.Slot != 0 {
+		if e.q.Ordered {
+			if err := e.awaitTold(ctx); err != nil {
+				return err
+			}
+		} else if e.q.Slot != 0 {
 			r.tellVote(e.q)
 			r.decideByVotes(x.id)
 		} else if m, _ := r.clock.Mode(); m != clock.GClock && m != clock.None && len(x.keys) > 0 {
@@ -620,7 +640,14 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 			r.wake()
 		}
 		r.mu.Unlock()
-		if err := r.commitWait(ctx, e.ts); err != nil {
+		if e.q.Ordered {
+			r.mu.Lock()
+			r.release(x, false)
+			r.mu.Unlock()
+			if err := e.awaitTold(ctx); err != nil {
+				return err
+			}
+		} else if err := r.commitWait(ctx, e.ts); err != nil {
 			go r.settleLate(x, e.ts)
 			return base.Errorf(base.CodeAmbiguous, "group %v: transaction %v is logged at %s, but nobody may be told yet: %v", r.id, x.id, e.ts, err)
 		}

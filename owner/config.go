@@ -108,6 +108,12 @@ type Config struct {
 	// Serves, if not nil, is told of every key for which a group answers as its owner, but for votes. It must be quick.
 	Serves func(Service)
 
+	// Concurrency is that of the cluster.
+	Concurrency base.Concurrency
+	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that transactions can commit at the
+	// timestamps that they began with; default 2 s.
+	ClosedLag time.Duration
+
 	// NoBounds forgets who has read what a slot ahead writes: for tests of what that breaks.
 	NoBounds bool
 
@@ -175,6 +181,7 @@ func (c *Config) fill() {
 		c.Ahead = func() time.Duration { return defaultAhead }
 	}
 	def(&c.Lease, 3*time.Second)
+	def(&c.ClosedLag, 2*time.Second)
 	def(&c.LeaseRenew, c.Lease/3)
 	def(&c.TxnIdle, 10*time.Second)
 	def(&c.TxnOrphan, 2500*time.Millisecond)

@@ -73,6 +73,12 @@
 //	   alike, so outcomes older than that may be forgotten; but only when every group has said (GroupLead.settled)
 //	   that it has nothing undecided of that age.
 //
+// # Timestamp ordering
+//
+// In a cluster that orders by timestamps (docs/protocol.md T) the groups of rows keep I1, I3 (with marks instead of the floor), I4 and I6
+// to I12. Of I2 remains: no commit at or below the floor, which rises with promises and with what locks, and each is pending
+// (txnState.early) from the moment it has its timestamp. I5 holds for what locks only.
+//
 // # Lock order
 //
 // Replica.propMu before Replica.mu. Neither is held while waiting for anything

@@ -117,11 +117,15 @@ func (r *Replica) finishLocks(ctx context.Context, q *wire.FinishRequest, x *txn
 
 // decide logs the outcome of a prepared transaction and ends it here.
 func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit bool, ts base.Timestamp) (outcome, error) {
+	r.mu.Lock()
+	v := r.rep.prepared[id]
+	r.mu.Unlock()
+	ordered := v != nil && v.Ordered
 	return r.proposeCommand(ctx, term, func(c *wire.Command) {
 		c.Decide = &wire.Decide{Txn: id[:], Commit: commit, Ts: uint64(ts)}
 	}, func(out outcome) {
 		// Whether or not somebody still waits for the answer: the decision is in the log.
-		if out.state == wire.TxnState_COMMITTED {
+		if out.state == wire.TxnState_COMMITTED && !ordered {
 			ctx, cancel := r.life()
 			defer cancel()
 			if r.commitWait(ctx, out.ts) != nil {
@@ -131,7 +135,9 @@ func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.lead.term == term {
-			r.lead.floor = max(r.lead.floor, out.ts)
+			if !ordered {
+				r.lead.floor = max(r.lead.floor, out.ts)
+			}
 			if x := r.txns[id]; x != nil {
 				x.aborted = out.state == wire.TxnState_ABORTED
 				r.release(x, true)

@@ -73,6 +73,10 @@ const (
 
 // Revoking implements group.StateMachine.
 func (r *Replica) Revoking(term uint64, to base.NodeID, done func(told bool, err error)) {
+	if r.byTime() {
+		r.revoke(term, to, done)
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lead

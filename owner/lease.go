@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -158,6 +159,7 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 	l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.told = max(l.told, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.issued = max(l.issued, all)
+	l.ends = ends{low: l.floor}
 	if err := r.lockPrepared(); err != nil {
 		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
 		return
@@ -210,7 +212,7 @@ func (r *Replica) lockPrepared() error {
 		if r.txns[id] != nil {
 			continue
 		}
-		x := &txnState{id: id, age: id.Start(), phase: prepared, ts: base.Timestamp(v.Lo), since: time.Now(), last: time.Now()}
+		x := &txnState{id: id, age: id.Start(), phase: prepared, ordered: v.Ordered, ts: base.Timestamp(v.Lo), since: time.Now(), last: time.Now()}
 		for _, w := range v.Writes {
 			spans, err := r.writeSpans(rd, w)
 			if err != nil {
@@ -242,6 +244,68 @@ func (r *Replica) lockPrepared() error {
 		}
 	}
 	return nil
+}
+
+// revoke stops serving and logs the end of the lease, so that the next leader need not wait for it: how a group that orders by timestamps
+// gives its lead away. What was read when is not handed over there.
+func (r *Replica) revoke(term uint64, to base.NodeID, done func(told bool, err error)) {
+	r.propMu.Lock()
+	defer r.propMu.Unlock()
+	r.mu.Lock()
+	l := &r.lead
+	if l.term == term && !l.serving && l.asked == 0 {
+		// It has never had a lease in this term, and will not take one. Whoever comes next waits out what the log says.
+		l.next = to
+		r.mu.Unlock()
+		go done(false, nil)
+		return
+	}
+	if l.term != term || !l.serving {
+		r.mu.Unlock()
+		go done(false, base.Errorf(base.CodeNotLeader, "group %v: the owner does not serve in term %d", r.id, term))
+		return
+	}
+	l.serving = false
+	l.next = to
+	// Every promise this owner made lies below (I1, I2): also that what an undecided vote relies on as
+	// read does not change below the vote's upper bound. The successor does not know those locks.
+	end := max(l.floor, l.told, l.issued, l.ends.newest())
+	if r.order != nil {
+		end = max(end, r.order.high)
+	}
+	for _, x := range r.txns {
+		if x.phase >= preparing && x.hi > end && r.reads(x) {
+			end = x.hi.Prev()
+		}
+	}
+	if l.leaseEnd != 0 {
+		end = min(end, l.leaseEnd.Prev())
+	}
+	cmd := r.command(0)
+	cmd.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end)}
+	r.failWaits(r.notLeader())
+	r.wake()
+	r.mu.Unlock()
+	r.group.ProposeAsync(cmd, term, func(_ any, _ uint64, err error) { done(false, err) })
+}
+
+// reads reports whether a voter holds locks other than those of its logged
+// writes, which a new leader takes again. mu is held.
+func (r *Replica) reads(x *txnState) (more bool) {
+	r.locks.Each(x.id, func(s base.Span, m lock.Mode) bool {
+		if m == lock.Exclusive {
+			if s.IsPoint() {
+				_, more = slices.BinarySearchFunc(x.keys, s.Start, base.Key.Compare)
+				more = !more
+			} else {
+				more = !slices.ContainsFunc(x.handover, func(h base.Span) bool { return bytes.Equal(h.Start, s.Start) && bytes.Equal(h.End, s.End) })
+			}
+		} else {
+			more = true
+		}
+		return !more
+	})
+	return more
 }
 
 // Stopped implements group.StateMachine.
@@ -281,6 +345,9 @@ func (r *Replica) forget() {
 	r.pending = map[*txnState]struct{}{}
 	r.slots = map[*txnState]struct{}{}
 	r.notices = map[base.TxnID]*notices{}
+	if r.byTime() {
+		r.order = newTSCache()
+	}
 	r.finished = map[base.TxnID]base.Timestamp{}
 }
 
@@ -293,6 +360,9 @@ func (r *Replica) command(ts base.Timestamp) *wire.Command {
 	// Commits in flight lie before this entry in the log, so only undecided votes hold the closed
 	// timestamp back (I6).
 	closed := max(ts, l.floor)
+	if r.order != nil {
+		closed = l.told // commits may still come below others
+	}
 	for x := range r.pending {
 		if x.phase >= preparing {
 			closed = min(closed, x.ts.Prev())
@@ -431,6 +501,9 @@ func (r *Replica) Lead() *wire.GroupLead {
 	now := r.clock.Latest()
 	if r.id == base.MetaGroup && !r.cfg.Alone() {
 		now = now.Add(r.cfg.Ahead())
+	}
+	if r.order != nil {
+		now = now.Add(-r.cfg.ClosedLag)
 	}
 	closed := r.promise(now)
 	return &wire.GroupLead{

@@ -210,6 +210,10 @@ func (r *Replica) release(x *txnState, remember bool) {
 		r.finished[x.id] = r.clock.Latest()
 	}
 	x.aborted = x.aborted || x.phase == active
+	if r.order != nil && !x.ordered && r.lead.leaseEnd != 0 {
+		// It may have read under locks: whatever comes now lies above that.
+		r.lead.floor = max(r.lead.floor, min(r.clock.Latest(), r.lead.leaseEnd.Prev()))
+	}
 	delete(r.txns, x.id)
 	delete(r.pending, x)
 	delete(r.slots, x)

@@ -57,6 +57,9 @@ func (r *Replica) read(ctx context.Context, q *wire.ReadRequest, resp *wire.Read
 			return err
 		}
 	}
+	if q.ReadTs != 0 && r.byTime() {
+		return r.readOrdered(ctx, q, resp)
+	}
 	if kv.LockMode(q.Lock) == kv.LockNone {
 		return r.readSnapshot(ctx, q, resp)
 	}
@@ -314,6 +317,8 @@ type gather struct {
 	arena []byte             // room for keys and values
 	homes uint32             // with all: regions whose groups own the keys and gaps read, as of ts, by bit
 	asOf  bool               // with all: fill homes
+	limit base.Timestamp     // see doubt
+	newer base.Timestamp     // the newest version in doubt
 }
 
 func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Timestamp, resp *wire.ReadResponse) *gather {
@@ -464,6 +469,9 @@ func (g *gather) point(key base.Key) error {
 	g.came.note(g.r, p.writer, p.since)
 	v, ok := p.v, p.found
 	if ok && v.TS > g.ts {
+		if err := g.doubt(key, v); err != nil {
+			return err
+		}
 		if v, ok, err = g.rd.Get(key, g.ts); err != nil {
 			return err
 		}
@@ -563,6 +571,9 @@ func (g *gather) scan(span base.Span) (more base.Key, err error) {
 		if mine {
 			ok := true
 			if v.TS > g.ts {
+				if err := g.doubt(key, v); err != nil {
+					return nil, err
+				}
 				if v, ok, err = g.rd.Get(key, g.ts); err != nil {
 					return nil, err
 				}

@@ -56,6 +56,7 @@ type Replica struct {
 	attempts uint64 // of takeOver, ever
 	rep      replicated
 
+	order    *tsCache     // with timestamp ordering: what was read when
 	queued   atomic.Int64 // requests waiting for locks
 	locks    *lock.Table
 	txns     map[base.TxnID]*txnState
@@ -88,6 +89,7 @@ type leadership struct {
 	low        base.Timestamp // the next lease ends well above it
 	floor      base.Timestamp // every timestamp assigned from now on is above (I2)
 	told       base.Timestamp // highest closed timestamp put into a command or told by pulse; at most floor
+	ends       ends           // of transactions, told to the region's timestamp manager (Order)
 	next       base.NodeID    // while revoking: who gets the lead
 	vector     [16]uint64     // siblings' applied indexes already in the log of this term
 	handing    *handing       // the lead is being handed to next
@@ -110,6 +112,8 @@ type txnState struct {
 	age      base.Timestamp
 	policy   lock.Policy
 	voting   bool // a Prepare is being evaluated
+	ordered  bool // by timestamps: it holds locks only of writes under way
+	early    bool // it has a timestamp and is pending, but was not proposed yet
 	timeout  time.Duration
 	last     time.Time // last sign of life
 	calls    int       // requests being served; guarded by mu as all below

@@ -63,6 +63,11 @@ func (rt *Router) Resolve(ctx context.Context, q *wire.ResolveRequest) (*wire.Re
 	return route(ctx, rt, base.GroupID(q.Group), wire.KindResolve, q, true, func(r *Replica) *wire.ResolveResponse { return r.Resolve(ctx, q) })
 }
 
+// Order tells and asks the timestamp manager of a region.
+func (rt *Router) Order(ctx context.Context, q *wire.OrderRequest) (*wire.OrderResponse, error) {
+	return route(ctx, rt, base.GroupID(q.Group), wire.KindOrder, q, true, func(r *Replica) *wire.OrderResponse { return r.Order(ctx, q) })
+}
+
 // route finds the leader and calls it. again allows requests whose answer was lost to be repeated.
 func route[T any, A message[T]](ctx context.Context, rt *Router, g base.GroupID, kind wire.Kind, q wan.Msg, again bool, local func(*Replica) A) (A, error) {
 	var to, hint base.NodeID

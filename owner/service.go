@@ -10,6 +10,7 @@ const (
 	ReadService  ServiceKind = iota // showed it at a timestamp, At
 	LockService                     // showed it under a lock, now
 	WriteService                    // wrote it at a timestamp, At
+	OrderService                    // showed it at a timestamp, At, to a transaction that may write it at the same
 )
 
 // Service is one key for which a group has answered as its owner.

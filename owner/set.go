@@ -70,6 +70,7 @@ func NewSet(cfg Config) *Set {
 	t.Handle(wire.KindOracle, s.handleOracle)
 	t.Handle(wire.KindVote, s.handleVote)
 	t.Handle(wire.KindHandover, s.handleHandover)
+	t.Handle(wire.KindOrder, s.handleOrder)
 	return s
 }
 
@@ -423,6 +424,14 @@ func (s *Set) handleVote(_ context.Context, _ base.NodeID, body []byte) (wan.Msg
 	}
 	return &wire.TxnHeartbeatResponse{}, nil
 }
+
+func (s *Set) handleOrder(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+	return serve(s, body, func(st *wire.Status) *wire.OrderResponse { return &wire.OrderResponse{Status: st} },
+		func(r *Replica, q *wire.OrderRequest) *wire.OrderResponse { return r.Order(ctx, q) })
+}
+
+// Concurrency is that of the cluster.
+func (s *Set) Concurrency() base.Concurrency { return s.cfg.Concurrency }
 
 // spawn runs f in the background, bounded in number and time. What is too much is left undone.
 func (s *Set) spawn(f func(ctx context.Context)) {

@@ -198,7 +198,7 @@ func (e *evaluation) runSlot(ctx context.Context, x *txnState, term uint64) erro
 
 // holds reports whether x has what a write of the span needs; mu is held.
 func (e *evaluation) holds(x *txnState, s base.Span) bool {
-	if e.q.Slot == 0 {
+	if e.q.Slot == 0 || e.q.Ordered {
 		return e.r.locks.Holds(x.id, s, lock.Exclusive)
 	}
 	return e.r.locks.Holds(x.id, s, lock.Shared) && e.r.locks.Holds(x.id, inCRTTier(s), lock.Exclusive)
@@ -207,7 +207,7 @@ func (e *evaluation) holds(x *txnState, s base.Span) bool {
 // runReads locks and validates what a commit of one group has read without locks. It comes after the locks of the writes:
 // while it waited for those, the rows might have changed.
 func (e *evaluation) runReads(ctx context.Context, x *txnState, term uint64) error {
-	if len(e.q.Reads) == 0 {
+	if len(e.q.Reads) == 0 || e.q.Ordered {
 		return nil
 	}
 	spans := spansOf(e.q.Reads)

@@ -15,6 +15,7 @@ type Stats struct {
 	Died                                              atomic.Int64 // requests that lost a conflict
 	UndecidedWaits                                    atomic.Int64 // reads that waited for an undecided commit
 	SlotWaits                                         atomic.Int64 // waits for the outcome of a transaction whose slot had come
+	Orders                                            atomic.Int64 // ends of transactions told to it as the timestamp manager of its region
 	Expired                                           atomic.Int64 // transactions aborted for silence
 	Collected                                         atomic.Int64 // tombstones
 	HandedOver, Inherited, Resumed                    atomic.Int64 // hand-overs of the lead: told to the heir, taken up as heir, come to nothing

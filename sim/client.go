@@ -270,6 +270,9 @@ func (c *client) attempt(l *life, kind string, opts kv.Options, fn func(t *tx) e
 		if !t.Wrote() {
 			ts = 0 // its place is its snapshot, or any instant at which it held its locks
 		}
+		if c.w.cfg.Concurrency.Ordered() {
+			t.touch()
+		}
 		t.rec.Commit(uint64(ts))
 		c.count(kind, 0, nil)
 		return true, false

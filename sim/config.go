@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/home"
 )
 
@@ -38,6 +39,9 @@ type Config struct {
 	GCAge time.Duration
 	// ShortLogs makes logs so short that a replica that was away needs a snapshot.
 	ShortLogs bool
+
+	// Concurrency is how the cluster orders transactions.
+	Concurrency base.Concurrency
 
 	// MaxLocks bounds the lock table of an owner; 0 is the default.
 	MaxLocks int
@@ -139,8 +143,8 @@ func (c *Config) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d regions x %d nodes, %d shards, %s, %d clients a region, %d keys, think %v, no-wait %d%%, relay %d%%, moves %d%%\n",
 		c.Seed, c.Regions, c.NodesPerRegion, c.Shards, c.Workload, c.Clients, c.Keys, c.Think, c.NoWait, c.Relay, c.Moves)
-	fmt.Fprintf(&b, "  clock bound %v, sync %v, jitter %v, loss %v, gc age %v, short logs %v, %d faults in %v\n",
-		c.ClockBound, c.SyncDelay, c.Jitter, c.Loss, c.GCAge, c.ShortLogs, c.Faults, c.Duration)
+	fmt.Fprintf(&b, "  clock bound %v, sync %v, jitter %v, loss %v, gc age %v, short logs %v, %d faults in %v, %v\n",
+		c.ClockBound, c.SyncDelay, c.Jitter, c.Loss, c.GCAge, c.ShortLogs, c.Faults, c.Duration, c.Concurrency)
 	if c.Break != (Break{}) {
 		fmt.Fprintf(&b, "  deliberately broken: %+v\n", c.Break)
 	}

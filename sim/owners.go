@@ -58,7 +58,7 @@ type twoOwners struct {
 
 func (e *twoOwners) Error() string {
 	say := func(s owner.Service) string {
-		what := [...]string{"shown at", "shown under a lock", "written at"}[s.Kind]
+		what := [...]string{"shown at", "shown under a lock", "written at", "shown to a writer at"}[s.Kind]
 		return fmt.Sprintf("group %v term %d on node %d, owner since %d: %s %d", s.Group, s.Term, s.Node, s.Since, what, s.At)
 	}
 	return fmt.Sprintf("key %v has two owners at a time: %s; %s; %s", e.key, say(e.a), say(e.b), e.why)

@@ -145,8 +145,10 @@ func (o *Outcome) Check() error {
 	}
 	h := o.canonical()
 	judge(history.NoTornReads(h))
-	judge(history.StrictSerializable(h))
-	judge(history.RelayConsistent(o.grouped(h)))
+	judge(o.promised(h))
+	if !o.Config.Concurrency.Ordered() {
+		judge(history.RelayConsistent(o.grouped(h)))
+	}
 	judge(history.CommitOrder(h))
 	judge(history.MonotoneSnapshots(o.byProcess()))
 	if h.Final != nil {

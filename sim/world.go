@@ -90,6 +90,7 @@ func newWorld(cfg Config) *world {
 		names[i] = fmt.Sprintf("r%d", i+1)
 	}
 	w.ident = node.LocalIdentity(names, cfg.NodesPerRegion, cfg.Shards)
+	w.ident.First.Concurrency = cfg.Concurrency
 	rng := rand.New(rand.NewPCG(cfg.Seed, 2))
 	for _, n := range w.ident.First.Nodes {
 		h := &host{w: w, id: n.ID, region: n.Region, power: make(chan struct{}, 1), fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(cfg.Seed, 100+uint64(n.ID)))}

@@ -45,6 +45,9 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 	if done, err := s.setStale(ctx, name, v); done {
 		return err
 	}
+	if c := s.g.db.Topology().Concurrency; c.Ordered() && strings.EqualFold(name, consistencyVar) {
+		return clientError(base.Errorf(base.CodeInvalid, "the consistency of this cluster is fixed: it orders transactions by timestamps (concurrency control %s)", c))
+	}
 	s.state = nil
 	if err := s.BaseSession.SetSessionVariable(ctx, name, v); err != nil {
 		return err

@@ -87,6 +87,9 @@ type Store struct {
 	logs map[base.GroupID]*Log
 }
 
+// Memory is a disk in memory, for simulations.
+func Memory() vfs.FS { return vfs.NewMem() }
+
 // Open opens or creates a store. Errors: base.CodeCorrupt when files are
 // damaged or missing, base.CodeInvalid when a newer program wrote them, base.CodeUnavailable when
 // another process has it open. A torn tail of the write-ahead log is normal after a crash and

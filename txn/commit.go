@@ -40,6 +40,17 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 }
 
 func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
+	if t.byTime() {
+		if !t.buf.meta() {
+			return t.commitOrdered(ctx)
+		}
+		if err := t.turnToLocks(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if err := t.aboveEnds(ctx); err != nil {
+		return 0, err
+	}
 	switch {
 	case t.crossing != nil:
 		return t.commitCrossing(ctx)
@@ -201,6 +212,10 @@ type committer struct {
 	reads    map[base.GroupID][]*wire.Span
 	snapshot base.Timestamp
 	slot     base.Timestamp
+	// ordered by timestamp: at slot, or at whatever the only group says. least is what slot should have been.
+	ordered bool
+	least   base.Timestamp
+	lost    bool // its outcome had to be asked for
 }
 
 // plan makes sure of what the writes assume and finds their owners.
@@ -362,8 +377,12 @@ func (c *committer) request(g base.GroupID) *wire.CommitRequest {
 	t := c.t
 	t.part(g)
 	opened := t.opened()
+	term := t.lockTerm(g)
+	if c.ordered {
+		term = 0 // nothing rests on locks
+	}
 	return &wire.CommitRequest{Group: uint32(g), Txn: &t.meta, Writes: c.writes[g], MinTs: uint64(max(t.maxTS, opened)), Begun: opened != 0,
-		MaxTs: uint64(c.bound), LockTerm: t.lockTerm(g), Need: c.need[g], Reads: c.reads[g], Snapshot: uint64(c.snapshot), Slot: uint64(c.slot)}
+		MaxTs: uint64(c.bound), LockTerm: term, Need: c.need[g], Reads: c.reads[g], Snapshot: uint64(c.snapshot), Slot: uint64(c.slot), Ordered: c.ordered}
 }
 
 // send sends a commit or a Prepare: straight to the owner if that is here.
@@ -398,6 +417,7 @@ func (c *committer) oneRound(ctx context.Context, g base.GroupID) (ts base.Times
 	}
 	resp, err := c.send(ctx, c.request(g))
 	if err == nil {
+		c.least = base.Timestamp(resp.NeedTs)
 		err = owner.ErrorOf(resp.Status)
 	} else if wan.NeverRan(err) {
 		return 0, false, base.Errorf(base.CodeUnavailable, "%v", err)
@@ -428,6 +448,9 @@ func (c *committer) oneRound(ctx context.Context, g base.GroupID) (ts base.Times
 		}
 		if !committed {
 			return 0, false, base.Errorf(base.CodeAborted, "the commit was lost and did not happen: %v", err)
+		}
+		if c.lost = true; c.ordered {
+			return ts, false, nil
 		}
 		return ts, false, t.settled(ctx, ts)
 	}
@@ -547,7 +570,10 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 	parallel(ctx, len(groups), func(ctx context.Context, i int) {
 		v := &votes[i]
 		resp, err := c.send(ctx, reqs[i])
-		if err == nil && c.slot != 0 {
+		if err == nil {
+			v.resp = resp
+		}
+		if err == nil && c.slot != 0 && !c.ordered {
 			switch base.CodeOf(owner.ErrorOf(resp.Status)) {
 			case base.CodeTooLate:
 				t.db.slots.tooShort(groups[i].Region())
@@ -579,6 +605,7 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 		case v.maybe:
 			unknown = v.err
 		default:
+			c.least = max(c.least, base.Timestamp(v.resp.GetNeedTs()))
 			if base.CodeOf(v.err) == base.CodeWrongOwner {
 				// A Prepare cannot be moved; the next attempt will know better.
 				t.astray(v.resp.Foreign)
@@ -592,7 +619,7 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 	case refused != nil:
 		// Somebody did not prepare and will not: nobody can find it committed.
 		c.finish(groups, false, 0)
-		if base.CodeOf(refused) == base.CodeTooLate {
+		if code := base.CodeOf(refused); code == base.CodeTooLate || c.ordered && code == base.CodeWrongOwner {
 			if c.slot != 0 {
 				return 0, refused
 			}
@@ -608,6 +635,9 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 		if !committed {
 			return 0, base.Errorf(base.CodeAborted, "the commit was lost and did not happen: %v", unknown)
 		}
+		if c.lost = true; c.ordered {
+			return ts, nil
+		}
 		return ts, t.settled(ctx, ts)
 	case lo >= hi:
 		t.db.horizon.tooShort()
@@ -618,6 +648,9 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 	c.finish(groups, true, lo)
 	for i := range votes {
 		noteMoves(ctx, votes[i].resp)
+	}
+	if c.ordered {
+		return lo, nil
 	}
 	return lo, t.settled(ctx, lo)
 }

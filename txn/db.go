@@ -111,6 +111,7 @@ type Stats struct {
 	OneRound, TwoRound       atomic.Int64 // commits of one group, of several
 	Crossed                  atomic.Int64 // transactions that turned to a second region without locks
 	SlotsMissed              atomic.Int64 // slots that were past when a vote was cast
+	MovedUp, Pushed          atomic.Int64 // timestamp ordering: reads that moved to a later timestamp, commits that had to
 	Ambiguous                atomic.Int64 // commits whose outcome had to be asked for
 	Moved                    atomic.Int64 // rows moved by the mover
 	ReadsLocal, ReadsWaited  atomic.Int64 // snapshot reads served by replicas here: at once, after a wait for the closed timestamp
@@ -130,7 +131,9 @@ type DB struct {
 	router *owner.Router
 	clock  *clock.Clock
 	seq    atomic.Uint32
-	stats  Stats
+	// ordered: the cluster orders by timestamps; managed: and regions have timestamp managers.
+	ordered, managed bool
+	stats            Stats
 
 	liveMu sync.Mutex
 	live   map[*Txn]struct{} // those that hold locks
@@ -157,6 +160,8 @@ func New(cfg Config) *DB {
 	cfg.fill()
 	db := &DB{cfg: cfg, set: cfg.Owners, router: cfg.Owners.Router(), clock: cfg.Clock, live: map[*Txn]struct{}{},
 		background: make(chan struct{}, cfg.MaxBackground), stopc: make(chan struct{})}
+	db.ordered = db.set.Concurrency().Ordered()
+	db.managed = db.set.Concurrency() == base.ByTimestampRelay
 	db.seq.Store(rand.Uint32()) // before it has heard of any clock, a process cannot tell its ids from those of its former life
 	db.wg.Go(db.heartbeats)
 	return db
@@ -192,6 +197,9 @@ func (db *DB) Begin(opts kv.Options) kv.Txn {
 		t.opts.Source = db.cfg.Region
 	}
 	t.readTS = opts.ReadTS
+	if db.ordered {
+		t.opts.Relay = false
+	}
 	t.meta = wire.TxnMeta{Id: t.id[:], Age: uint64(t.opts.Age), Gateway: uint32(db.cfg.Self),
 		GatewayRegion: uint32(t.opts.Source), Policy: uint32(opts.Policy), LockTimeoutNs: int64(t.opts.LockTimeout)}
 	return t

@@ -32,6 +32,11 @@
 //	   the owners before it is over. Because: T3 takes its snapshot; T1 commits above it and is acknowledged; T2 begins, and
 //	   an owner that lags lets it commit below the snapshot; T3 then sees T2 and not T1.
 //
+// # Timestamp ordering
+//
+// In a cluster that orders by timestamps, a transaction reads and commits at its own (order.go, docs/protocol.md T): T1 to T3 hold, with
+// votes for one timestamp; T4, T5 and T8 for those that lock, which are those that lock or write rows of the meta shard.
+//
 // # Meta shard
 //
 //	T6 Meta rows are read from the local replica at one timestamp and pinned. Commit bounds the commit timestamp by what

@@ -40,10 +40,10 @@ const (
 )
 
 // skewed is a wall clock that is off by less than its bound.
-type skewed struct{ off time.Duration }
+type skewed struct{ off, bound time.Duration }
 
 func (s skewed) Read() (base.Timestamp, time.Duration) {
-	return base.FromTime(time.Now().Add(s.off)), bound
+	return base.FromTime(time.Now().Add(s.off)), s.bound
 }
 
 // cluster is a small one below SQL: one node per region, all in one process.
@@ -54,6 +54,7 @@ type cluster struct {
 	nodes []*node // by id-1
 	// crashable file systems can lose what was not synced.
 	crashable bool
+	skew      time.Duration // of the clocks; half their bound
 	oc        func(*owner.Config)
 	tc        func(*Config)
 	logger    *slog.Logger
@@ -93,6 +94,7 @@ func newCluster(t testing.TB, regions, shards int, tune ...func(*cluster)) *clus
 		level = slog.LevelDebug
 	}
 	c := &cluster{t: t, logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+	c.skew = bound / 2
 	for _, f := range tune {
 		f(c)
 	}
@@ -142,8 +144,7 @@ func (n *node) start() {
 	n.leads = map[base.GroupID]base.NodeID{}
 	n.mu.Unlock()
 	n.stop = make(chan struct{})
-	off := time.Duration(int(n.id)%3-1) * bound / 2
-	n.clock = clock.New(skewed{off})
+	n.clock = clock.New(skewed{time.Duration(int(n.id)%3-1) * c.skew, 2 * c.skew})
 	n.host, err = group.NewHost(group.HostOptions{Self: n.id, Store: n.store, Transport: n.trans, Logger: c.logger,
 		Fatal: func(g base.GroupID, err error) { t.Errorf("node %d group %v: %v", n.id, g, err) }})
 	must(t, err)

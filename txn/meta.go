@@ -59,7 +59,7 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 				read.End = cut
 			}
 		}
-		if !t.opts.ReadOnly {
+		if !t.opts.ReadOnly || t.byTime() { // by timestamp, also what only reads may move on
 			t.pins = append(t.pins, pin{read, f.ts})
 		}
 		if f.got[i].cut != nil && !f.apart {

@@ -23,6 +23,7 @@ type fetch struct {
 	maxBytes int
 	apart    bool // one request per span (streams to be merged), so that limits count for each
 	quiet    bool // no use of the rows
+	write    bool // by timestamp: the rows are going to be written
 
 	got []found
 }
@@ -48,6 +49,11 @@ type piece struct {
 func (f *fetch) run(ctx context.Context, t *Txn) error {
 	t.db.busy.Add(1)
 	defer t.db.busy.Add(-1)
+	if ordered, err := f.ordered(ctx, t); err != nil {
+		return err
+	} else if ordered {
+		return f.runOrdered(ctx, t)
+	}
 	if f.lock == kv.LockNone && !t.served {
 		if parts := f.split(t); parts != nil {
 			return f.runParts(ctx, t, parts)
@@ -630,7 +636,7 @@ func (t *Txn) checkLock(lock kv.LockMode) error {
 
 // snapshot fixes the timestamp of LockNone reads at the first one.
 func (t *Txn) snapshot(ctx context.Context, f *fetch) error {
-	if f.lock != kv.LockNone {
+	if f.lock != kv.LockNone || t.db.ordered && t.opts.ReadTS == 0 {
 		return nil
 	}
 	if t.readTS == 0 || t.stale {

@@ -43,7 +43,9 @@ type Txn struct {
 	// crossing is set once a transaction reads a snapshot instead of locking (kv.Options.Relay); reads is what it has read.
 	crossing *crossing
 	reads    []base.Span
-	bounded  bool // an owner said that it must commit before a slot
+	order    *ordering // with timestamp ordering, from the first read or the commit on
+	locking  bool      // it locks although its cluster orders by timestamps
+	bounded  bool      // an owner said that it must commit before a slot
 	pins     []pin
 	buf      buffer
 	// known are keys read under a lock and present, with the group that owns them.

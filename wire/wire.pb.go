@@ -598,21 +598,25 @@ func (x *TxnMeta) GetCrt() bool {
 
 // Read is Get (point spans) or Scan, under locks or at a snapshot.
 type ReadRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
-	Txn           *TxnMeta               `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
-	Lock          uint32                 `protobuf:"varint,3,opt,name=lock,proto3" json:"lock,omitempty"`                   // kv.LockMode
-	ReadTs        uint64                 `protobuf:"varint,4,opt,name=read_ts,json=readTs,proto3" json:"read_ts,omitempty"` // for LockNone: the snapshot
-	MinTs         uint64                 `protobuf:"varint,5,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`    // the asker has seen this timestamp: the owner's clock must not be below
-	Spans         []*Span                `protobuf:"bytes,6,rep,name=spans,proto3" json:"spans,omitempty"`
-	Reverse       bool                   `protobuf:"varint,7,opt,name=reverse,proto3" json:"reverse,omitempty"`
-	Limit         uint32                 `protobuf:"varint,8,opt,name=limit,proto3" json:"limit,omitempty"` // most rows; 0 no limit
-	MaxBytes      uint32                 `protobuf:"varint,9,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
-	Need          []*GroupIndex          `protobuf:"bytes,10,rep,name=need,proto3" json:"need,omitempty"`                          // applied vector that the answer must include
-	LockTerm      uint64                 `protobuf:"varint,11,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which the transaction's locks in this group were taken; 0 if none
-	Region        uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
-	Oracle        uint64                 `protobuf:"varint,13,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached, as the asker knows
-	Quiet         bool                   `protobuf:"varint,14,opt,name=quiet,proto3" json:"quiet,omitempty"`                       // no use of the rows: the policy of homes is not told
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Group    uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Txn      *TxnMeta               `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
+	Lock     uint32                 `protobuf:"varint,3,opt,name=lock,proto3" json:"lock,omitempty"`                   // kv.LockMode
+	ReadTs   uint64                 `protobuf:"varint,4,opt,name=read_ts,json=readTs,proto3" json:"read_ts,omitempty"` // for LockNone: the snapshot
+	MinTs    uint64                 `protobuf:"varint,5,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`    // the asker has seen this timestamp: the owner's clock must not be below
+	Spans    []*Span                `protobuf:"bytes,6,rep,name=spans,proto3" json:"spans,omitempty"`
+	Reverse  bool                   `protobuf:"varint,7,opt,name=reverse,proto3" json:"reverse,omitempty"`
+	Limit    uint32                 `protobuf:"varint,8,opt,name=limit,proto3" json:"limit,omitempty"` // most rows; 0 no limit
+	MaxBytes uint32                 `protobuf:"varint,9,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	Need     []*GroupIndex          `protobuf:"bytes,10,rep,name=need,proto3" json:"need,omitempty"`                          // applied vector that the answer must include
+	LockTerm uint64                 `protobuf:"varint,11,opt,name=lock_term,json=lockTerm,proto3" json:"lock_term,omitempty"` // term in which the transaction's locks in this group were taken; 0 if none
+	Region   uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
+	Oracle   uint64                 `protobuf:"varint,13,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached, as the asker knows
+	Quiet    bool                   `protobuf:"varint,14,opt,name=quiet,proto3" json:"quiet,omitempty"`                       // no use of the rows: the policy of homes is not told
+	// Timestamp ordering (docs/protocol.md T).
+	LimitTs       uint64 `protobuf:"varint,30,opt,name=limit_ts,json=limitTs,proto3" json:"limit_ts,omitempty"` // versions above read_ts, up to this, may have been acknowledged before the reader began
+	Reader        []byte `protobuf:"bytes,31,opt,name=reader,proto3" json:"reader,omitempty"`                   // transaction that reads: its own reads do not push its writes
+	Refresh       uint64 `protobuf:"varint,32,opt,name=refresh,proto3" json:"refresh,omitempty"`                // read nothing: make sure that nothing in the spans changed after this, up to read_ts
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -745,6 +749,27 @@ func (x *ReadRequest) GetQuiet() bool {
 	return false
 }
 
+func (x *ReadRequest) GetLimitTs() uint64 {
+	if x != nil {
+		return x.LimitTs
+	}
+	return 0
+}
+
+func (x *ReadRequest) GetReader() []byte {
+	if x != nil {
+		return x.Reader
+	}
+	return nil
+}
+
+func (x *ReadRequest) GetRefresh() uint64 {
+	if x != nil {
+		return x.Refresh
+	}
+	return 0
+}
+
 type ReadResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Status  *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -760,6 +785,7 @@ type ReadResponse struct {
 	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`                            // rows that it set off to another home
 	Along         []*KV  `protobuf:"bytes,11,rep,name=along,proto3" json:"along,omitempty"`                             // rows that are mostly used with those asked for, locked as well
 	Bounded       bool   `protobuf:"varint,20,opt,name=bounded,proto3" json:"bounded,omitempty"`                        // the transaction must commit before the slot of another one
+	Newer         uint64 `protobuf:"varint,30,opt,name=newer,proto3" json:"newer,omitempty"`                            // a version above read_ts that the reader must not miss: read again at or above it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -876,6 +902,13 @@ func (x *ReadResponse) GetBounded() bool {
 		return x.Bounded
 	}
 	return false
+}
+
+func (x *ReadResponse) GetNewer() uint64 {
+	if x != nil {
+		return x.Newer
+	}
+	return 0
 }
 
 type Write struct {
@@ -1014,8 +1047,10 @@ type CommitRequest struct {
 	// slot, with prepare: the commit timestamp that all participants must vote for; 0: each assigns its own.
 	Slot uint64 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`
 	// reads are spans that were read at snapshot without locks and must not have changed since.
-	Snapshot      uint64  `protobuf:"varint,21,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
-	Reads         []*Span `protobuf:"bytes,22,rep,name=reads,proto3" json:"reads,omitempty"`
+	Snapshot uint64  `protobuf:"varint,21,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Reads    []*Span `protobuf:"bytes,22,rep,name=reads,proto3" json:"reads,omitempty"`
+	// ordered: timestamp ordering (docs/protocol.md T). With slot: at that timestamp or not at all; else at or above snapshot.
+	Ordered       bool `protobuf:"varint,30,opt,name=ordered,proto3" json:"ordered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1141,6 +1176,13 @@ func (x *CommitRequest) GetReads() []*Span {
 	return nil
 }
 
+func (x *CommitRequest) GetOrdered() bool {
+	if x != nil {
+		return x.Ordered
+	}
+	return false
+}
+
 type CommitResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -1148,13 +1190,14 @@ type CommitResponse struct {
 	Hi            uint64                 `protobuf:"varint,3,opt,name=hi,proto3" json:"hi,omitempty"` // vote: the commit timestamp must be below
 	Now           uint64                 `protobuf:"varint,4,opt,name=now,proto3" json:"now,omitempty"`
 	Hops          uint32                 `protobuf:"varint,5,opt,name=hops,proto3" json:"hops,omitempty"`
-	Foreign       []*Foreign             `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"` // with CodeWrongOwner: which keys belong to whom
-	Index         uint64                 `protobuf:"varint,7,opt,name=index,proto3" json:"index,omitempty"`    // log entry of a one-round commit
-	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`     // keys whose homes it changed
-	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`  // of the log entry that went to other regions
-	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of one
-	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"` // a timestamp that the oracle has reached
-	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`   // rows that it set off to another home, beside those moved
+	Foreign       []*Foreign             `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"`               // with CodeWrongOwner: which keys belong to whom
+	Index         uint64                 `protobuf:"varint,7,opt,name=index,proto3" json:"index,omitempty"`                  // log entry of a one-round commit
+	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`                   // keys whose homes it changed
+	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`                // of the log entry that went to other regions
+	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`                 // of one
+	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"`               // a timestamp that the oracle has reached
+	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`                 // rows that it set off to another home, beside those moved
+	NeedTs        uint64                 `protobuf:"varint,30,opt,name=need_ts,json=needTs,proto3" json:"need_ts,omitempty"` // with CodeTooLate of an ordered one: the least timestamp that would do
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1269,6 +1312,13 @@ func (x *CommitResponse) GetOracle() uint64 {
 func (x *CommitResponse) GetMoves() uint32 {
 	if x != nil {
 		return x.Moves
+	}
+	return 0
+}
+
+func (x *CommitResponse) GetNeedTs() uint64 {
+	if x != nil {
+		return x.NeedTs
 	}
 	return 0
 }
@@ -1643,6 +1693,129 @@ func (x *VoteNotice) GetSlot() uint64 {
 	return 0
 }
 
+// Order tells the timestamp manager of a region, which is the leader of a group of it, that a transaction ends there at ts,
+// and asks for the largest timestamp told before (docs/protocol.md T).
+// began: ends told certainly later, by the clocks, do not matter; 0: all do.
+type OrderRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Ts            uint64                 `protobuf:"varint,2,opt,name=ts,proto3" json:"ts,omitempty"`
+	Began         uint64                 `protobuf:"varint,3,opt,name=began,proto3" json:"began,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrderRequest) Reset() {
+	*x = OrderRequest{}
+	mi := &file_wire_wire_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrderRequest) ProtoMessage() {}
+
+func (x *OrderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrderRequest.ProtoReflect.Descriptor instead.
+func (*OrderRequest) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *OrderRequest) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *OrderRequest) GetTs() uint64 {
+	if x != nil {
+		return x.Ts
+	}
+	return 0
+}
+
+func (x *OrderRequest) GetBegan() uint64 {
+	if x != nil {
+		return x.Began
+	}
+	return 0
+}
+
+type OrderResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Finished      uint64                 `protobuf:"varint,2,opt,name=finished,proto3" json:"finished,omitempty"`
+	Now           uint64                 `protobuf:"varint,3,opt,name=now,proto3" json:"now,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrderResponse) Reset() {
+	*x = OrderResponse{}
+	mi := &file_wire_wire_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrderResponse) ProtoMessage() {}
+
+func (x *OrderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrderResponse.ProtoReflect.Descriptor instead.
+func (*OrderResponse) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *OrderResponse) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *OrderResponse) GetFinished() uint64 {
+	if x != nil {
+		return x.Finished
+	}
+	return 0
+}
+
+func (x *OrderResponse) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
 // Heartbeat keeps a live transaction's locks at an owner.
 type TxnHeartbeatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1654,7 +1827,7 @@ type TxnHeartbeatRequest struct {
 
 func (x *TxnHeartbeatRequest) Reset() {
 	*x = TxnHeartbeatRequest{}
-	mi := &file_wire_wire_proto_msgTypes[16]
+	mi := &file_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +1839,7 @@ func (x *TxnHeartbeatRequest) String() string {
 func (*TxnHeartbeatRequest) ProtoMessage() {}
 
 func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[16]
+	mi := &file_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +1852,7 @@ func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TxnHeartbeatRequest) GetTxns() [][]byte {
@@ -1705,7 +1878,7 @@ type TxnHeartbeatResponse struct {
 
 func (x *TxnHeartbeatResponse) Reset() {
 	*x = TxnHeartbeatResponse{}
-	mi := &file_wire_wire_proto_msgTypes[17]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1890,7 @@ func (x *TxnHeartbeatResponse) String() string {
 func (*TxnHeartbeatResponse) ProtoMessage() {}
 
 func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[17]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1903,7 @@ func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TxnHeartbeatResponse) GetStatus() *Status {
@@ -1748,15 +1921,16 @@ type Vote struct {
 	Participants  []uint32               `protobuf:"varint,4,rep,packed,name=participants,proto3" json:"participants,omitempty"`
 	Writes        []*Write               `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
 	GatewayRegion uint32                 `protobuf:"varint,6,opt,name=gateway_region,json=gatewayRegion,proto3" json:"gateway_region,omitempty"`
-	Depends       uint64                 `protobuf:"varint,7,opt,name=depends,proto3" json:"depends,omitempty"` // largest timestamp that the transaction has read
-	Slot          uint64                 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`      // lo, if the coordinator fixed it; 0: the owner assigned lo
+	Depends       uint64                 `protobuf:"varint,7,opt,name=depends,proto3" json:"depends,omitempty"`  // largest timestamp that the transaction has read
+	Slot          uint64                 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`       // lo, if the coordinator fixed it; 0: the owner assigned lo
+	Ordered       bool                   `protobuf:"varint,30,opt,name=ordered,proto3" json:"ordered,omitempty"` // by timestamp ordering: nobody waits for lo to pass
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Vote) Reset() {
 	*x = Vote{}
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1942,7 @@ func (x *Vote) String() string {
 func (*Vote) ProtoMessage() {}
 
 func (x *Vote) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +1955,7 @@ func (x *Vote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vote.ProtoReflect.Descriptor instead.
 func (*Vote) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Vote) GetTxn() []byte {
@@ -1840,6 +2014,13 @@ func (x *Vote) GetSlot() uint64 {
 	return 0
 }
 
+func (x *Vote) GetOrdered() bool {
+	if x != nil {
+		return x.Ordered
+	}
+	return false
+}
+
 type Decide struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
@@ -1851,7 +2032,7 @@ type Decide struct {
 
 func (x *Decide) Reset() {
 	*x = Decide{}
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +2044,7 @@ func (x *Decide) String() string {
 func (*Decide) ProtoMessage() {}
 
 func (x *Decide) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +2057,7 @@ func (x *Decide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decide.ProtoReflect.Descriptor instead.
 func (*Decide) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Decide) GetTxn() []byte {
@@ -1910,7 +2091,7 @@ type TxnCommit struct {
 
 func (x *TxnCommit) Reset() {
 	*x = TxnCommit{}
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +2103,7 @@ func (x *TxnCommit) String() string {
 func (*TxnCommit) ProtoMessage() {}
 
 func (x *TxnCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2116,7 @@ func (x *TxnCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnCommit.ProtoReflect.Descriptor instead.
 func (*TxnCommit) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TxnCommit) GetTxn() []byte {
@@ -1964,7 +2145,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +2157,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +2170,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Collect) GetKeys() [][]byte {
@@ -2020,7 +2201,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2213,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2226,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Lease) GetHolder() uint32 {
@@ -2092,7 +2273,7 @@ type ClockOrder struct {
 
 func (x *ClockOrder) Reset() {
 	*x = ClockOrder{}
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2285,7 @@ func (x *ClockOrder) String() string {
 func (*ClockOrder) ProtoMessage() {}
 
 func (x *ClockOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2298,7 @@ func (x *ClockOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
 func (*ClockOrder) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ClockOrder) GetMode() uint32 {
@@ -2178,7 +2359,7 @@ type ClockOrders struct {
 
 func (x *ClockOrders) Reset() {
 	*x = ClockOrders{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2371,7 @@ func (x *ClockOrders) String() string {
 func (*ClockOrders) ProtoMessage() {}
 
 func (x *ClockOrders) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2384,7 @@ func (x *ClockOrders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
 func (*ClockOrders) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ClockOrders) GetOrders() []*ClockOrder {
@@ -2236,7 +2417,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2429,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,7 +2442,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -2369,7 +2550,7 @@ type Bequest struct {
 
 func (x *Bequest) Reset() {
 	*x = Bequest{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2562,7 @@ func (x *Bequest) String() string {
 func (*Bequest) ProtoMessage() {}
 
 func (x *Bequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2575,7 @@ func (x *Bequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bequest.ProtoReflect.Descriptor instead.
 func (*Bequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Bequest) GetHeir() uint32 {
@@ -2438,7 +2619,7 @@ type HandoverRequest struct {
 
 func (x *HandoverRequest) Reset() {
 	*x = HandoverRequest{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2631,7 @@ func (x *HandoverRequest) String() string {
 func (*HandoverRequest) ProtoMessage() {}
 
 func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2644,7 @@ func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverRequest.ProtoReflect.Descriptor instead.
 func (*HandoverRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HandoverRequest) GetGroup() uint32 {
@@ -2503,7 +2684,7 @@ type HandoverResponse struct {
 
 func (x *HandoverResponse) Reset() {
 	*x = HandoverResponse{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2515,7 +2696,7 @@ func (x *HandoverResponse) String() string {
 func (*HandoverResponse) ProtoMessage() {}
 
 func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2528,7 +2709,7 @@ func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverResponse.ProtoReflect.Descriptor instead.
 func (*HandoverResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HandoverResponse) GetStatus() *Status {
@@ -2554,7 +2735,7 @@ type Heritage struct {
 
 func (x *Heritage) Reset() {
 	*x = Heritage{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2566,7 +2747,7 @@ func (x *Heritage) String() string {
 func (*Heritage) ProtoMessage() {}
 
 func (x *Heritage) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2579,7 +2760,7 @@ func (x *Heritage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heritage.ProtoReflect.Descriptor instead.
 func (*Heritage) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Heritage) GetIndex() uint64 {
@@ -2656,7 +2837,7 @@ type HeldTxn struct {
 
 func (x *HeldTxn) Reset() {
 	*x = HeldTxn{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +2849,7 @@ func (x *HeldTxn) String() string {
 func (*HeldTxn) ProtoMessage() {}
 
 func (x *HeldTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +2862,7 @@ func (x *HeldTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldTxn.ProtoReflect.Descriptor instead.
 func (*HeldTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HeldTxn) GetId() []byte {
@@ -2807,7 +2988,7 @@ type OracleRequest struct {
 
 func (x *OracleRequest) Reset() {
 	*x = OracleRequest{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2819,7 +3000,7 @@ func (x *OracleRequest) String() string {
 func (*OracleRequest) ProtoMessage() {}
 
 func (x *OracleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2832,7 +3013,7 @@ func (x *OracleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
 func (*OracleRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OracleRequest) GetGroup() uint32 {
@@ -2859,7 +3040,7 @@ type OracleResponse struct {
 
 func (x *OracleResponse) Reset() {
 	*x = OracleResponse{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2871,7 +3052,7 @@ func (x *OracleResponse) String() string {
 func (*OracleResponse) ProtoMessage() {}
 
 func (x *OracleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2884,7 +3065,7 @@ func (x *OracleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
 func (*OracleResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OracleResponse) GetStatus() *Status {
@@ -2920,7 +3101,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +3113,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +3126,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -3022,7 +3203,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3034,7 +3215,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3047,7 +3228,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Pulse) GetNode() uint32 {
@@ -3169,7 +3350,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3181,7 +3362,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3194,7 +3375,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -3243,7 +3424,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3436,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3449,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -3294,7 +3475,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3487,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3500,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -3344,7 +3525,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +3537,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +3550,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -3431,7 +3612,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3443,7 +3624,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3456,7 +3637,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -3525,7 +3706,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3537,7 +3718,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3550,7 +3731,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -3580,7 +3761,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3592,7 +3773,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3605,7 +3786,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -3656,7 +3837,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3668,7 +3849,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3681,7 +3862,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -3739,7 +3920,7 @@ type ClockWord struct {
 
 func (x *ClockWord) Reset() {
 	*x = ClockWord{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3751,7 +3932,7 @@ func (x *ClockWord) String() string {
 func (*ClockWord) ProtoMessage() {}
 
 func (x *ClockWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3764,7 +3945,7 @@ func (x *ClockWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
 func (*ClockWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ClockWord) GetMode() uint32 {
@@ -3911,7 +4092,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3923,7 +4104,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3936,7 +4117,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -4020,7 +4201,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4032,7 +4213,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4226,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -4081,7 +4262,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4274,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4287,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -4141,7 +4322,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4153,7 +4334,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4166,7 +4347,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AskRequest) GetName() string {
@@ -4193,7 +4374,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4205,7 +4386,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4218,7 +4399,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -4246,7 +4427,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4258,7 +4439,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4271,7 +4452,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -4300,7 +4481,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4312,7 +4493,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4325,7 +4506,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -4364,7 +4545,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4376,7 +4557,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4389,7 +4570,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SessionState) GetUser() string {
@@ -4451,7 +4632,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4463,7 +4644,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4476,7 +4657,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -4546,7 +4727,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4558,7 +4739,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4571,7 +4752,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -4625,7 +4806,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4637,7 +4818,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4650,7 +4831,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -4826,7 +5007,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4838,7 +5019,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4851,7 +5032,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ForwardField) GetName() string {
@@ -4935,7 +5116,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4947,7 +5128,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4960,7 +5141,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -4994,7 +5175,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5006,7 +5187,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5019,7 +5200,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -5093,7 +5274,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5105,7 +5286,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5118,7 +5299,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -5176,7 +5357,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5188,7 +5369,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5201,7 +5382,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -5241,7 +5422,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5253,7 +5434,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5266,7 +5447,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -5331,7 +5512,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5343,7 +5524,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5356,7 +5537,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -5402,7 +5583,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5414,7 +5595,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5427,7 +5608,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -5482,7 +5663,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5494,7 +5675,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5507,7 +5688,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -5559,7 +5740,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
 	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\x12\x10\n" +
-	"\x03crt\x18\x14 \x01(\bR\x03crt\"\x95\x03\n" +
+	"\x03crt\x18\x14 \x01(\bR\x03crt\"\xe2\x03\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -5575,7 +5756,10 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\tlock_term\x18\v \x01(\x04R\blockTerm\x12\x16\n" +
 	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
 	"\x06oracle\x18\r \x01(\x04R\x06oracle\x12\x14\n" +
-	"\x05quiet\x18\x0e \x01(\bR\x05quiet\"\xf1\x02\n" +
+	"\x05quiet\x18\x0e \x01(\bR\x05quiet\x12\x19\n" +
+	"\blimit_ts\x18\x1e \x01(\x04R\alimitTs\x12\x16\n" +
+	"\x06reader\x18\x1f \x01(\fR\x06reader\x12\x18\n" +
+	"\arefresh\x18  \x01(\x04R\arefresh\"\x87\x03\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -5590,7 +5774,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05moves\x18\n" +
 	" \x01(\rR\x05moves\x12%\n" +
 	"\x05along\x18\v \x03(\v2\x0f.godwit.wire.KVR\x05along\x12\x18\n" +
-	"\abounded\x18\x14 \x01(\bR\abounded\"\x81\x02\n" +
+	"\abounded\x18\x14 \x01(\bR\abounded\x12\x14\n" +
+	"\x05newer\x18\x1e \x01(\x04R\x05newer\"\x81\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -5602,7 +5787,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03pin\x18\b \x01(\x0e2\x10.godwit.wire.PinR\x03pin\x12\x16\n" +
 	"\x06reason\x18\t \x01(\fR\x06reason\x12\x16\n" +
 	"\x06follow\x18\n" +
-	" \x01(\bR\x06follow\"\x9e\x03\n" +
+	" \x01(\bR\x06follow\"\xb8\x03\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -5617,7 +5802,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x01(\bR\x05begun\x12\x12\n" +
 	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x1a\n" +
 	"\bsnapshot\x18\x15 \x01(\x04R\bsnapshot\x12'\n" +
-	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\"\xbb\x02\n" +
+	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\x12\x18\n" +
+	"\aordered\x18\x1e \x01(\bR\aordered\"\xd4\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -5631,7 +5817,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05bytes\x18\n" +
 	" \x01(\rR\x05bytes\x12\x16\n" +
 	"\x06oracle\x18\v \x01(\x04R\x06oracle\x12\x14\n" +
-	"\x05moves\x18\f \x01(\rR\x05moves\"\xb6\x01\n" +
+	"\x05moves\x18\f \x01(\rR\x05moves\x12\x17\n" +
+	"\aneed_ts\x18\x1e \x01(\x04R\x06needTs\"\xb6\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
@@ -5660,12 +5847,20 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\rR\x04from\x12\x12\n" +
-	"\x04slot\x18\x04 \x01(\x04R\x04slot\"C\n" +
+	"\x04slot\x18\x04 \x01(\x04R\x04slot\"J\n" +
+	"\fOrderRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
+	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x14\n" +
+	"\x05began\x18\x03 \x01(\x04R\x05began\"j\n" +
+	"\rOrderResponse\x12+\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x1a\n" +
+	"\bfinished\x18\x02 \x01(\x04R\bfinished\x12\x10\n" +
+	"\x03now\x18\x03 \x01(\x04R\x03now\"C\n" +
 	"\x13TxnHeartbeatRequest\x12\x12\n" +
 	"\x04txns\x18\x01 \x03(\fR\x04txns\x12\x18\n" +
 	"\agateway\x18\x02 \x01(\rR\agateway\"C\n" +
 	"\x14TxnHeartbeatResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xdd\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xf7\x01\n" +
 	"\x04Vote\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x04R\x02lo\x12\x0e\n" +
@@ -5674,7 +5869,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06writes\x18\x05 \x03(\v2\x12.godwit.wire.WriteR\x06writes\x12%\n" +
 	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\x12\x18\n" +
 	"\adepends\x18\a \x01(\x04R\adepends\x12\x12\n" +
-	"\x04slot\x18\x14 \x01(\x04R\x04slot\"B\n" +
+	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x18\n" +
+	"\aordered\x18\x1e \x01(\bR\aordered\"B\n" +
 	"\x06Decide\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\bR\x06commit\x12\x0e\n" +
@@ -6023,7 +6219,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -6044,54 +6240,56 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ResolveRequest)(nil),       // 16: godwit.wire.ResolveRequest
 	(*ResolveResponse)(nil),      // 17: godwit.wire.ResolveResponse
 	(*VoteNotice)(nil),           // 18: godwit.wire.VoteNotice
-	(*TxnHeartbeatRequest)(nil),  // 19: godwit.wire.TxnHeartbeatRequest
-	(*TxnHeartbeatResponse)(nil), // 20: godwit.wire.TxnHeartbeatResponse
-	(*Vote)(nil),                 // 21: godwit.wire.Vote
-	(*Decide)(nil),               // 22: godwit.wire.Decide
-	(*TxnCommit)(nil),            // 23: godwit.wire.TxnCommit
-	(*Collect)(nil),              // 24: godwit.wire.Collect
-	(*Lease)(nil),                // 25: godwit.wire.Lease
-	(*ClockOrder)(nil),           // 26: godwit.wire.ClockOrder
-	(*ClockOrders)(nil),          // 27: godwit.wire.ClockOrders
-	(*Command)(nil),              // 28: godwit.wire.Command
-	(*Bequest)(nil),              // 29: godwit.wire.Bequest
-	(*HandoverRequest)(nil),      // 30: godwit.wire.HandoverRequest
-	(*HandoverResponse)(nil),     // 31: godwit.wire.HandoverResponse
-	(*Heritage)(nil),             // 32: godwit.wire.Heritage
-	(*HeldTxn)(nil),              // 33: godwit.wire.HeldTxn
-	(*OracleRequest)(nil),        // 34: godwit.wire.OracleRequest
-	(*OracleResponse)(nil),       // 35: godwit.wire.OracleResponse
-	(*GroupLead)(nil),            // 36: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 37: godwit.wire.Pulse
-	(*Closed)(nil),               // 38: godwit.wire.Closed
-	(*Touched)(nil),              // 39: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 40: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 41: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 42: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 43: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 44: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 45: godwit.wire.GroupHeld
-	(*ClockWord)(nil),            // 46: godwit.wire.ClockWord
-	(*SnapshotChunk)(nil),        // 47: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 48: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 49: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 50: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 51: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 52: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 53: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 54: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 55: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 56: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 57: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 58: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 59: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 60: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 61: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 62: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 63: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 64: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 65: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 66: godwit.wire.EpochBatch
+	(*OrderRequest)(nil),         // 19: godwit.wire.OrderRequest
+	(*OrderResponse)(nil),        // 20: godwit.wire.OrderResponse
+	(*TxnHeartbeatRequest)(nil),  // 21: godwit.wire.TxnHeartbeatRequest
+	(*TxnHeartbeatResponse)(nil), // 22: godwit.wire.TxnHeartbeatResponse
+	(*Vote)(nil),                 // 23: godwit.wire.Vote
+	(*Decide)(nil),               // 24: godwit.wire.Decide
+	(*TxnCommit)(nil),            // 25: godwit.wire.TxnCommit
+	(*Collect)(nil),              // 26: godwit.wire.Collect
+	(*Lease)(nil),                // 27: godwit.wire.Lease
+	(*ClockOrder)(nil),           // 28: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 29: godwit.wire.ClockOrders
+	(*Command)(nil),              // 30: godwit.wire.Command
+	(*Bequest)(nil),              // 31: godwit.wire.Bequest
+	(*HandoverRequest)(nil),      // 32: godwit.wire.HandoverRequest
+	(*HandoverResponse)(nil),     // 33: godwit.wire.HandoverResponse
+	(*Heritage)(nil),             // 34: godwit.wire.Heritage
+	(*HeldTxn)(nil),              // 35: godwit.wire.HeldTxn
+	(*OracleRequest)(nil),        // 36: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 37: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 38: godwit.wire.GroupLead
+	(*Pulse)(nil),                // 39: godwit.wire.Pulse
+	(*Closed)(nil),               // 40: godwit.wire.Closed
+	(*Touched)(nil),              // 41: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 42: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 43: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 44: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 45: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 46: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 47: godwit.wire.GroupHeld
+	(*ClockWord)(nil),            // 48: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 49: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 50: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 51: godwit.wire.RaftBatch
+	(*AskRequest)(nil),           // 52: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 53: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 54: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 55: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 56: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 57: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 58: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 59: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 60: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 61: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 62: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 63: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 64: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 65: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 66: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 67: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 68: godwit.wire.EpochBatch
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -6114,53 +6312,54 @@ var file_wire_wire_proto_depIdxs = []int32{
 	7,  // 17: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
 	7,  // 18: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
 	2,  // 19: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	7,  // 20: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	11, // 21: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	11, // 22: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	26, // 23: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
-	25, // 24: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 25: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	23, // 26: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	21, // 27: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	22, // 28: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	24, // 29: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	26, // 30: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	29, // 31: godwit.wire.Command.bequest:type_name -> godwit.wire.Bequest
-	25, // 32: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
-	32, // 33: godwit.wire.HandoverRequest.heritage:type_name -> godwit.wire.Heritage
-	7,  // 34: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
-	33, // 35: godwit.wire.Heritage.txns:type_name -> godwit.wire.HeldTxn
-	4,  // 36: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
-	4,  // 37: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
-	4,  // 38: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
-	7,  // 39: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	36, // 40: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	46, // 41: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	45, // 42: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
-	36, // 43: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	5,  // 44: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	7,  // 45: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	4,  // 46: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	5,  // 47: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	7,  // 48: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	43, // 49: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	7,  // 50: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 51: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	53, // 52: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	52, // 53: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 54: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	56, // 55: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	58, // 56: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	59, // 57: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	60, // 58: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 59: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	64, // 60: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	65, // 61: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	62, // [62:62] is the sub-list for method output_type
-	62, // [62:62] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	7,  // 20: godwit.wire.OrderResponse.status:type_name -> godwit.wire.Status
+	7,  // 21: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	11, // 22: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	11, // 23: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	28, // 24: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	27, // 25: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	3,  // 26: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	25, // 27: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	23, // 28: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	24, // 29: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	26, // 30: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	28, // 31: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	31, // 32: godwit.wire.Command.bequest:type_name -> godwit.wire.Bequest
+	27, // 33: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
+	34, // 34: godwit.wire.HandoverRequest.heritage:type_name -> godwit.wire.Heritage
+	7,  // 35: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
+	35, // 36: godwit.wire.Heritage.txns:type_name -> godwit.wire.HeldTxn
+	4,  // 37: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
+	4,  // 38: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
+	4,  // 39: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
+	7,  // 40: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	38, // 41: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	48, // 42: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	47, // 43: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
+	38, // 44: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	5,  // 45: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	7,  // 46: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	4,  // 47: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	5,  // 48: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	7,  // 49: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	45, // 50: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	7,  // 51: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	7,  // 52: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	55, // 53: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	54, // 54: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 55: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	58, // 56: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	60, // 57: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	61, // 58: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	62, // 59: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 60: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	66, // 61: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	67, // 62: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	63, // [63:63] is the sub-list for method output_type
+	63, // [63:63] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -6174,7 +6373,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   64,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/matrix"
+)
+
+func init() {
+	Register(Bench{
+		Name: "crdbrelay", Title: "timestamp ordering with a timestamp manager in each region (CRDB-Relay) beside timestamp ordering alone (CockroachDB's)",
+		Figures: []string{"crdbrelay/10", "crdbrelay/11"},
+		Run:     runCRDBRelay,
+	})
+}
+
+// orderPair is the same load in two clusters: by timestamps, and with timestamp managers.
+type orderPair struct{ plain, relay *orderResult }
+
+func runCRDBRelay(ctx context.Context, p Params) error {
+	m, err := matrix.Default(5)
+	if err != nil {
+		return err
+	}
+	ycsb := orderLoad{next: (*orderWorld).ycsbT, warm: time.Second, length: pick(p, 3*time.Second, 6*time.Second)}
+	tpcc := ycsb
+	tpcc.next = (*orderWorld).tpcC
+	sweep := pick(p, []int{6}, []int{4, 8})
+	var ys, ts []orderPair
+	begin, cpu := time.Now(), cpuTime()
+	err = virtual(func() error {
+		for _, how := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
+			// The context is of real time: nothing in here may wait for it.
+			w, err := openOrdered(context.Background(), m, how)
+			if err != nil {
+				return err
+			}
+			for i, n := range sweep {
+				for j, l := range []orderLoad{ycsb, tpcc} {
+					pairs := []*[]orderPair{&ys, &ts}[j]
+					if err = errors.Join(err, ctx.Err()); err != nil {
+						continue
+					}
+					l.clients = n
+					var r *orderResult
+					if r, err = w.run(l); err != nil {
+						continue
+					}
+					fmt.Fprintf(p.Log, "%s, %s, %d clients a region: %.0f txn/s, %.2f %% of attempts aborted, mean %.1f ms, p50 %.1f, p99 %.1f; %d moved up, %d pushed, %d ends told\n",
+						how, []string{"YCSB-T", "TPC-C"}[j], n, r.rate(), r.aborted(), r.mean(), r.ms(.5), r.ms(.99), r.movedUp, r.pushed, r.orders)
+					if how == base.ByTimestamp {
+						*pairs = append(*pairs, orderPair{plain: r})
+					} else {
+						(*pairs)[i].relay = r
+					}
+				}
+			}
+			if err = errors.Join(err, w.close()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Log, "crdbrelay: %.1f s, %.1f s of CPU\n", time.Since(begin).Seconds(), (cpuTime() - cpu).Seconds())
+	return errors.Join(emitOrdered(p, "crdbrelay/10", sweep, ys, .902), emitOrdered(p, "crdbrelay/11", sweep, ts, .97))
+}
+
+// emitOrdered shows a sweep; paper is the ratio of peak throughputs there.
+func emitOrdered(p Params, figure string, sweep []int, pairs []orderPair, paper float64) error {
+	line := func(x any, metric, unit, better string, of func(*orderResult) float64, pair orderPair, paper *float64) error {
+		return p.Emit(Line{Figure: figure, Series: "CRDB-Relay/CRDB", X: x, Metric: metric, Unit: unit, Better: better,
+			Value: of(pair.relay), Baseline: Float(of(pair.plain)), Paper: paper})
+	}
+	var peak orderPair
+	for i, pair := range pairs {
+		x := sweep[i]
+		if err := errors.Join(line(x, "throughput", "txn/s", Higher, (*orderResult).rate, pair, nil),
+			line(x, "mean latency", "ms", Lower, (*orderResult).mean, pair, nil),
+			line(x, "p99 latency", "ms", Lower, func(r *orderResult) float64 { return r.ms(.99) }, pair, nil),
+			line(x, "aborted attempts", "%", Lower, (*orderResult).aborted, pair, nil)); err != nil {
+			return err
+		}
+		if peak.plain == nil || pair.plain.rate() > peak.plain.rate() {
+			peak.plain = pair.plain
+		}
+		if peak.relay == nil || pair.relay.rate() > peak.relay.rate() {
+			peak.relay = pair.relay
+		}
+	}
+	return line("peak", "throughput", "txn/s", Higher, (*orderResult).rate, peak, &paper)
+}

@@ -1,0 +1,128 @@
+package owner
+
+import (
+	"bytes"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// tsCache remembers up to which timestamps the keys of a group have been read, so that writes come above (timestamp ordering,
+// docs/protocol.md T). It is bounded: what is forgotten counts as read at the largest timestamp forgotten. Not safe for
+// concurrent use.
+type tsCache struct {
+	low  base.Timestamp // of what was forgotten
+	high base.Timestamp // largest of all
+	cur  *readEra
+	old  *readEra
+}
+
+// readEra is a generation: the older one is forgotten as a whole.
+type readEra struct {
+	points map[string]readMark
+	ranges []rangeMark
+	high   base.Timestamp
+}
+
+// readMark is the newest read of a key, and whose it was; a zero id: more than one transaction's.
+type readMark struct {
+	ts base.Timestamp
+	by base.TxnID
+}
+
+type rangeMark struct {
+	span base.Span
+	readMark
+}
+
+const (
+	maxPointMarks = 32_768
+	maxRangeMarks = 256
+)
+
+func newTSCache() *tsCache {
+	return &tsCache{cur: newReadEra(), old: newReadEra()}
+}
+
+func newReadEra() *readEra { return &readEra{points: map[string]readMark{}} }
+
+// add notes reads by a transaction (zero: of no one in particular).
+func (c *tsCache) add(spans []base.Span, ts base.Timestamp, by base.TxnID) {
+	for _, s := range spans {
+		if s.IsPoint() && len(c.cur.points) >= maxPointMarks || !s.IsPoint() && len(c.cur.ranges) >= maxRangeMarks {
+			c.low = max(c.low, c.old.high)
+			c.cur, c.old = newReadEra(), c.cur
+		}
+		if ts <= c.low {
+			continue
+		}
+		c.high, c.cur.high = max(c.high, ts), max(c.cur.high, ts)
+		if !s.IsPoint() {
+			c.cur.addRange(rangeMark{s, readMark{ts, by}})
+			continue
+		}
+		m, ok := c.cur.points[string(s.Start)]
+		switch {
+		case !ok || ts > m.ts:
+			m = readMark{ts, by}
+		case ts == m.ts && by != m.by:
+			m.by = base.TxnID{}
+		default:
+			continue
+		}
+		c.cur.points[string(s.Start)] = m
+	}
+}
+
+// addRange replaces the mark of the same range, if the same ranges are read again and again.
+func (e *readEra) addRange(m rangeMark) {
+	for i := range e.ranges {
+		o := &e.ranges[i]
+		if !bytes.Equal(o.span.Start, m.span.Start) || !bytes.Equal(o.span.End, m.span.End) {
+			continue
+		}
+		switch {
+		case m.ts > o.ts:
+			o.readMark = m.readMark
+		case m.ts == o.ts && m.by != o.by:
+			o.by = base.TxnID{}
+		}
+		return
+	}
+	m.span = base.Span{Start: m.span.Start.Clone(), End: m.span.End.Clone()}
+	e.ranges = append(e.ranges, m)
+}
+
+// read is the largest timestamp at which somebody else may have read something of the span. Where only by has read at the
+// largest timestamp, all others have read below it; by writes at or above its own reads.
+func (c *tsCache) read(s base.Span, by base.TxnID) base.Timestamp {
+	ts := c.low
+	for _, e := range []*readEra{c.cur, c.old} {
+		if e.high <= ts {
+			continue
+		}
+		if s.IsPoint() {
+			if m, ok := e.points[string(s.Start)]; ok {
+				ts = max(ts, m.others(by))
+			}
+		} else {
+			for k, m := range e.points {
+				if m.ts > ts && s.Contains(base.Key(k)) {
+					ts = max(ts, m.others(by))
+				}
+			}
+		}
+		for i := range e.ranges {
+			if m := &e.ranges[i]; m.ts > ts && m.span.Overlaps(s) {
+				ts = max(ts, m.others(by))
+			}
+		}
+	}
+	return ts
+}
+
+func (m readMark) others(by base.TxnID) base.Timestamp {
+	if m.by == by && !by.IsZero() {
+		return m.ts.Prev()
+	}
+	return m.ts
+}
