@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -30,6 +31,7 @@ type tierWorld struct {
 	dbs   []kv.DB // by region
 	rows  int     // in each region
 	zipfs map[float64]func(*rand.Rand) int
+	open  atomic.Bool // all groups are there
 }
 
 const (
@@ -53,7 +55,12 @@ func openTiers(ctx context.Context, dir string, m *matrix.Matrix, rows int) (_ *
 		// A commit is durable when the replicas inside the region have it: a round trip there.
 		inside := m.RTT[i][i]
 		st, err := store.Open(store.Options{Dir: filepath.Join(dir, fmt.Sprint(nd.ID)), NoSync: true, Simulation: true, Logger: slog.New(slog.DiscardHandler),
-			SyncDelay: func() time.Duration { return inside }})
+			SyncDelay: func() time.Duration {
+				if !w.open.Load() {
+					return 0 // groups are opened under mutexes, and who waits for one stops virtual time
+				}
+				return inside
+			}})
 		if err != nil {
 			return nil, err
 		}
@@ -69,6 +76,7 @@ func openTiers(ctx context.Context, dir string, m *matrix.Matrix, rows int) (_ *
 	if err := w.nodes[0].Cluster().EnableAsync(ctx); err != nil {
 		return nil, err
 	}
+	w.open.Store(true)
 	for r := range w.dbs {
 		for part := range slices.Chunk(firstsOf(rows), 500) {
 			if _, err := kv.Run(ctx, w.dbs[r], kv.Options{}, func(t kv.Txn) error {
