@@ -34,7 +34,10 @@ var allowed = map[string][]string{
 	"group": {"store", "wan"},
 	// collective executes plans over the transport, and knows no database: it is a library of its own.
 	"collective": {"plan", "wan"},
+	// epoch is a pure core over another one: what filters leave out must not matter to it.
+	"epoch": {"filter"},
 	// layer 3: drivers
+	"multi":   {"epoch", "filter", "collective", "plan", "store", "wan"},
 	"owner":   mechanisms,
 	"txn":     append([]string{"owner"}, mechanisms...),
 	"cluster": append([]string{"owner", "txn"}, mechanisms...),
@@ -70,7 +73,7 @@ var onlyIn = map[string]struct {
 }
 
 // pure packages own no goroutine, socket or clock; they may not even import these.
-var pure = []string{"base", "home", "leader", "lock", "matrix", "replica", "plan", "filter", "coord", "history", "kv/memkv"}
+var pure = []string{"base", "home", "leader", "lock", "matrix", "replica", "plan", "filter", "epoch", "coord", "history", "kv/memkv"}
 var impure = []string{"net", "os", "syscall"}
 
 type pkg struct {

@@ -26,11 +26,13 @@ const (
 	KindServe
 	KindTouched
 	KindVote
+	KindEpochPing
+	KindEpochControl
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote", "epoch-ping", "epoch-control"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
