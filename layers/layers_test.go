@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"cluster": append([]string{"owner", "txn"}, mechanisms...),
 	// layer 4: edge
 	"sqlfront": nil,
-	"node":     append([]string{"owner", "txn", "cluster", "sqlfront"}, mechanisms...),
+	"node":     append([]string{"owner", "txn", "cluster", "sqlfront", "multi", "epoch", "plan"}, mechanisms...),
 	// the embedded API, tools and tests
 	"":                    append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	"kv/memkv":            {"lock"},

@@ -16,9 +16,11 @@ import (
 //
 //	1: first
 //	2: asynchronous tables, whose descriptors only have it
+//	3: MULTI MASTER tables, likewise
 const (
 	descVersion  = 1
 	asyncVersion = 2
+	multiVersion = 3
 )
 
 // dbDesc describes a database.
@@ -44,6 +46,7 @@ const (
 	byRow   localityKind = ""
 	byTable localityKind = "table"
 	global  localityKind = "global"
+	multi   localityKind = "multi" // every node has all rows, written by epochs
 )
 
 // columnDesc describes a column. ID is never reused within the table.
@@ -222,7 +225,10 @@ func (t *tableDesc) autoIncCol() int {
 
 // format is the oldest one that can tell what the descriptor says.
 func (t *tableDesc) format() int {
-	if t.Locality.Async {
+	switch {
+	case t.Locality.Kind == multi:
+		return multiVersion
+	case t.Locality.Async:
 		return asyncVersion
 	}
 	return descVersion
@@ -250,7 +256,7 @@ func (t *tableDesc) home() base.RegionID {
 // classFor decides where the entries of a new index live (see the package comment).
 func (t *tableDesc) classFor(cols []indexCol, c sql.IndexConstraint) indexClass {
 	switch {
-	case t.Locality.Kind == global:
+	case t.Locality.Kind == global, t.Locality.Kind == multi: // all entries lie beside the rows
 		return classGlobal
 	case len(t.PK) > 0 && cols[0].Col == t.PK[0] && cols[0].Length == 0:
 		return classLocal
@@ -274,8 +280,8 @@ func unmarshal[T any](b []byte, version func(*T) int) (*T, error) {
 	if err := json.Unmarshal(b, v); err != nil {
 		return nil, base.Errorf(base.CodeCorrupt, "catalog row: %v", err)
 	}
-	if n := version(v); n > asyncVersion {
-		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: upgrade this node", n, asyncVersion)
+	if n := version(v); n > multiVersion {
+		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: upgrade this node", n, multiVersion)
 	}
 	return v, nil
 }

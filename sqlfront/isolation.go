@@ -107,6 +107,7 @@ func (t *Txn) isolate() {
 	if t.level = t.s.level; t.s.nextLevel != isoDefault {
 		t.level, t.s.nextLevel = t.s.nextLevel, isoDefault
 	}
+	t.strict = t.level == serializable
 	if t.level == isoDefault {
 		t.level = serializable
 	}
