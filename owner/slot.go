@@ -203,7 +203,15 @@ func (e *evaluation) runReads(ctx context.Context, x *txnState, term uint64) err
 	if len(e.q.Reads) == 0 {
 		return nil
 	}
-	if _, err := e.r.lock(ctx, x, term, lock.Shared, spansOf(e.q.Reads)...); err != nil {
+	spans := spansOf(e.q.Reads)
+	if _, err := e.r.lock(ctx, x, term, lock.Shared, spans...); err != nil {
+		return err
+	}
+	// The locks of a slot are shared, too: one that lies ahead bounds this commit as it does any reader's (S4).
+	e.r.mu.Lock()
+	_, err := e.r.underSlots(ctx, x, term, lock.Shared, spans)
+	e.r.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	return e.validate(ctx)

@@ -145,10 +145,12 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 			return 0, err
 		}
 	}
+	// Not before what it read: a slot that it read the old state of elsewhere may lie between.
+	at := max(now, t.maxTS)
 	if len(held) > 1 || waits && len(held) > 0 {
 		errs := make([]error, len(held))
 		parallel(ctx, len(held), func(ctx context.Context, i int) {
-			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened()), At: uint64(now)})
+			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened()), At: uint64(at)})
 			if err == nil {
 				err = owner.ErrorOf(resp.Status)
 			}
@@ -162,7 +164,7 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 		t.end()
 	}
 	t.release()
-	return max(now, t.maxTS), nil
+	return at, nil
 }
 
 // parallel runs f for 0..n-1 at once, one of them here; each has a branch of the trace.
