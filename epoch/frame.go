@@ -17,6 +17,8 @@ type Frame struct {
 	Merged      uint64
 	Digest      Digest
 	Batch       []byte // filter.Encode; nil if nothing was submitted
+	// RTTs are the sender's round trips to the members in microseconds, 0 if unknown; nil in most frames.
+	RTTs []uint32
 }
 
 // HashOf names the contents of a batch.
@@ -27,7 +29,7 @@ func HashOf(batch []byte) []byte {
 
 // Encode makes the bytes of a frame.
 func (f *Frame) Encode() []byte {
-	w := wire.EpochFrame{View: f.View, Epoch: f.Epoch, Hash: f.Hash, Held: f.Held, Merged: f.Merged, Digest: f.Digest[:], Batch: f.Batch}
+	w := wire.EpochFrame{View: f.View, Epoch: f.Epoch, Hash: f.Hash, Held: f.Held, Merged: f.Merged, Digest: f.Digest[:], Batch: f.Batch, RttUs: f.RTTs}
 	out, err := w.MarshalVT()
 	if err != nil {
 		panic("epoch: " + err.Error()) // generated code does not fail
@@ -41,7 +43,7 @@ func DecodeFrame(data []byte) (*Frame, error) {
 	if err := w.UnmarshalVT(data); err != nil {
 		return nil, base.Errorf(base.CodeInvalid, "a batch of an epoch cannot be read: %v", err)
 	}
-	f := &Frame{View: w.View, Epoch: w.Epoch, Hash: w.Hash, Held: w.Held, Merged: w.Merged, Batch: w.Batch}
+	f := &Frame{View: w.View, Epoch: w.Epoch, Hash: w.Hash, Held: w.Held, Merged: w.Merged, Batch: w.Batch, RTTs: w.RttUs}
 	copy(f.Digest[:], w.Digest)
 	return f, nil
 }

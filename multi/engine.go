@@ -37,6 +37,11 @@ type Config struct {
 
 	// Plan is asked now and then for how rounds among these nodes should travel, and must answer at once; nil, or no answer, is flat.
 	Plan func(nodes []base.NodeID) *plan.Plan
+	// RTT is the smoothed round trip to a node, 0 if unknown. Members tell each other theirs, and plan rounds by them; nil
+	// does without.
+	RTT func(base.NodeID) time.Duration
+	// Region is where a node is; needed with RTT.
+	Region func(base.NodeID) base.RegionID
 	// Interval is the least time between two epochs that this node begins. Default 10 ms.
 	Interval func() time.Duration
 	// Suspect is how long a batch may be missing before a new view is asked for. Default 3 s.
@@ -80,6 +85,8 @@ type Engine struct {
 	swept    uint64        // old versions were collected up to here; guarded by work
 	counters counters
 
+	planning sync.Mutex // one plan at a time
+
 	mu      sync.Mutex
 	place   place
 	active  bool // member of the view, not sealed
@@ -101,9 +108,12 @@ type Engine struct {
 	own     map[uint64][]*submission
 	others  map[base.NodeID]uint64 // what members hold
 	digests map[uint64]epoch.Digest
-	planned time.Time // when Plan was asked
-	late    bool      // an epoch was not complete in time
-	heard   uint64    // the newest view that anybody has spoken of
+	planned time.Time // when plans were thought of
+	rtts    map[base.NodeID][]uint32
+	keeper  *plan.Keeper // of the view
+	born    time.Time
+	late    bool   // an epoch was not complete in time
+	heard   uint64 // the newest view that anybody has spoken of
 	stopped bool
 	failure error
 
@@ -166,7 +176,7 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.BatchBytes <= 0 {
 		cfg.BatchBytes = 4 << 20
 	}
-	e := &Engine{cfg: cfg, j: journal{cfg.Store}, log: cfg.Logger, work: make(chan struct{}, 1),
+	e := &Engine{born: time.Now(), cfg: cfg, j: journal{cfg.Store}, log: cfg.Logger, work: make(chan struct{}, 1),
 		rounds: map[uint64][]byteFrame{}, own: map[uint64][]*submission{}, others: map[base.NodeID]uint64{}, digests: map[uint64]epoch.Digest{},
 		kick: make(chan struct{}, 1), gather: make(chan struct{}, 1), trouble: make(chan string, 1), stopc: make(chan struct{})}
 	if err := e.load(); err != nil {

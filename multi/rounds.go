@@ -131,13 +131,9 @@ func (e *Engine) start(now time.Time) {
 		e.ping(false)
 	}
 	e.said = max(e.said, f.Held)
-	if e.cfg.Plan != nil && now.Sub(e.planned) >= replan {
+	if now.Sub(e.planned) >= replan {
 		e.planned = now
-		if p := e.cfg.Plan(e.place.View.Members); p != nil {
-			if err := comm.SetPlan(p, num); err != nil {
-				e.log.Warn("a plan does not fit", "err", err)
-			}
-		}
+		f.RTTs = e.plan(comm, num, now)
 	}
 	e.mu.Unlock()
 	if n > 0 {
@@ -202,6 +198,9 @@ func (e *Engine) exchange(ctx context.Context, comm *collective.Comm, view, num 
 		frames[i] = byteFrame{from, f}
 		some = some || len(f.Hash) > 0
 		e.note(from, f.Held)
+		if len(f.RTTs) == len(bodies) {
+			e.rtts[from] = f.RTTs
+		}
 		if d, ok := e.digests[f.Merged]; ok && d != f.Digest {
 			e.log.Error("replicas have diverged", "epoch", f.Merged, "node", from)
 			e.failure = base.Errorf(base.CodeCorrupt, "the rows of MULTI MASTER tables differ from those of node %d as of epoch %d", from, f.Merged)

@@ -218,7 +218,7 @@ func (w *world) judge(rec *history.Recorder, out outcomes, fates map[base.TxnID]
 }
 
 func TestQuietRun(t *testing.T) {
-	for _, c := range []worldConfig{{regions: 1}, {regions: 3}, {regions: 5}, {regions: 3, per: 2, sharded: true}} {
+	for _, c := range []worldConfig{{regions: 1}, {regions: 3}, {regions: 5}, {regions: 3, per: 2, sharded: true}, {regions: 3, per: 2, planned: true}} {
 		for _, serial := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%dx%d,serializable=%v", c.regions, max(1, c.per), serial), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -282,7 +282,8 @@ func shape(seed uint64) worldConfig {
 	if r.IntN(3) == 0 {
 		c.regions, c.per = 3, 2
 	}
-	c.sharded = r.IntN(2) == 0
+	c.sharded = r.IntN(3) == 0
+	c.planned = !c.sharded && r.IntN(2) == 0
 	if r.IntN(3) == 0 {
 		c.keep = 20 // who has been away copies the rows
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/collective"
 	"github.com/godwitdb/godwit/epoch"
+	"github.com/godwitdb/godwit/plan"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -395,7 +396,7 @@ func (e *Engine) enter(v *epoch.View) error {
 	if err != nil {
 		return err
 	}
-	e.comm, e.active, e.planned = comm, true, time.Time{}
+	e.comm, e.active, e.planned, e.rtts, e.keeper = comm, true, time.Time{}, map[base.NodeID][]uint32{}, &plan.Keeper{}
 	// Everything before the view's start is applied: what is still without an outcome was discarded.
 	var again []*submission
 	for _, num := range slices.Sorted(maps.Keys(e.own)) {

@@ -48,6 +48,7 @@ type worldConfig struct {
 	sync     time.Duration
 	hostile  bool // messages are lost, late and doubled
 	sharded  bool // plans with a group for each region
+	planned  bool // plans by measured round trips
 	keep     uint64
 	interval time.Duration
 	early    bool // Config.early
@@ -234,6 +235,16 @@ func (m *machine) boot() {
 	}
 	if w.cfg.sharded {
 		cfg.Plan = w.regional
+	}
+	if w.cfg.planned {
+		cfg.Region = func(n base.NodeID) base.RegionID { return w.nodes[n-1].region }
+		cfg.RTT = func(n base.NodeID) time.Duration {
+			a, b := m.region, w.nodes[n-1].region
+			if a == b {
+				return 500 * time.Microsecond
+			}
+			return 2 * w.net.Path(a, b).Delay
+		}
 	}
 	eng, err := New(cfg)
 	if err != nil {

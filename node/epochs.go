@@ -14,8 +14,12 @@ import (
 // makeEpochs makes the node's part in the epochs of MULTI MASTER tables, before the transport starts. It is idle until
 // the first such table is made.
 func (n *Node) makeEpochs(p Parts) (err error) {
+	n.interval.Store(int64(epochDefaults.Interval * float64(time.Millisecond)))
 	n.epochs, err = multi.New(multi.Config{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Registry: registry{n}, Logger: p.Log,
-		Voters: func() []base.NodeID { return n.cluster.Topology().MetaVoters }})
+		Voters:   func() []base.NodeID { return n.cluster.Topology().MetaVoters },
+		Interval: func() time.Duration { return time.Duration(n.interval.Load()) },
+		RTT:      func(o base.NodeID) time.Duration { return n.cluster.RTT(o) },
+		Region:   func(o base.NodeID) base.RegionID { return n.cluster.Topology().RegionOf(o) }})
 	return err
 }
 
@@ -109,4 +113,37 @@ func (r registry) Replace(ctx context.Context, v *epoch.View) error {
 		return base.Errorf(base.CodeAborted, "%v", err)
 	}
 	return err
+}
+
+// epochParams are the cluster settings of epochs.
+type epochParams struct {
+	Interval float64 `json:"interval_ms"`
+}
+
+var epochDefaults = epochParams{Interval: 10}
+
+func (n *Node) epochSettings() settingGroup {
+	read := func(data []byte) (p epochParams, err error) {
+		if err = json.Unmarshal(data, &p); err == nil && (p.Interval < 1 || p.Interval > 1000) {
+			err = base.Errorf(base.CodeInvalid, "epochs.interval_ms is %v; it must be from 1 to 1000", p.Interval)
+		}
+		return p, err
+	}
+	return settingGroup{
+		prefix: "epochs.", defaults: epochDefaults,
+		help: map[string]string{
+			"interval_ms": "least time between two epochs of MULTI MASTER tables: writes of that time are submitted together",
+		},
+		check: func(data []byte) error {
+			_, err := read(data)
+			return err
+		},
+		apply: func(data []byte) error {
+			p, err := read(data)
+			if err == nil {
+				n.interval.Store(int64(p.Interval * float64(time.Millisecond)))
+			}
+			return err
+		},
+	}
 }

@@ -52,26 +52,27 @@ type clockRecord struct {
 
 // Node is one running process of a cluster, or one of several in a [Local].
 type Node struct {
-	log     *slog.Logger
-	store   *store.Store
-	ident   *cluster.Identity
-	clock   *clock.Clock
-	reps    *replicas
-	trans   wan.Transport
-	host    *group.Host
-	owners  *owner.Set
-	db      *txn.DB
-	cluster *cluster.Cluster
-	sql     *sqlfront.Server
-	homes   *homes // nil: rows move only by statements
-	mover   *txn.Mover
-	samples func() map[string]uint64 // counts of the time server's answers; nil: there is none
-	movable atomic.Pointer[func(base.Key) bool]
-	stats   *obs.Statements
-	began   time.Time
-	gateway atomic.Pointer[txn.DB] // db, once it is there
-	epochs  *multi.Engine
-	both    *multi.DB // db with the rows of epochs
+	log      *slog.Logger
+	store    *store.Store
+	ident    *cluster.Identity
+	clock    *clock.Clock
+	reps     *replicas
+	trans    wan.Transport
+	host     *group.Host
+	owners   *owner.Set
+	db       *txn.DB
+	cluster  *cluster.Cluster
+	sql      *sqlfront.Server
+	homes    *homes // nil: rows move only by statements
+	mover    *txn.Mover
+	samples  func() map[string]uint64 // counts of the time server's answers; nil: there is none
+	movable  atomic.Pointer[func(base.Key) bool]
+	stats    *obs.Statements
+	began    time.Time
+	gateway  atomic.Pointer[txn.DB] // db, once it is there
+	epochs   *multi.Engine
+	both     *multi.DB    // db with the rows of epochs
+	interval atomic.Int64 // ns between epochs
 
 	sqlAddr string
 	addr    string
@@ -267,7 +268,7 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings()}}
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.epochSettings()}}
 	cfg := sqlfront.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
