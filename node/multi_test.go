@@ -240,3 +240,76 @@ func TestMultiMasterUnderLoad(t *testing.T) {
 		})
 	}
 }
+
+// A region dies and comes back, a node joins, all nodes restart: nothing acknowledged is lost, all have the same rows.
+func TestMultiMasterNodesComeAndGo(t *testing.T) {
+	w := newWorld(t, cfgs{}, "eu", "us", "asia")
+	c := openSQL(t, w.procs[0].n, "")
+	mustExec(t, c, "CREATE DATABASE d")
+	mustExec(t, c, "CREATE TABLE d.t (id INT PRIMARY KEY, who VARCHAR(10)) LOCALITY MULTI MASTER")
+	next, acked := 0, 0
+	insert := func(p *proc, n int) {
+		t.Helper()
+		c := openSQL(t, p.n, "d")
+		for range n {
+			next++
+			id := next
+			until(t, "an insert", func() string {
+				_, err := c.ExecContext(t.Context(), "INSERT INTO t VALUES (?, ?)", id, p.cfg.Region)
+				if err != nil && mysqlCode(err) != 1062 { // 1062: it was of unknown outcome, and has committed
+					return err.Error()
+				}
+				return ""
+			})
+			acked++
+		}
+	}
+	same := func() {
+		t.Helper()
+		for _, p := range w.procs {
+			if !p.up() {
+				continue
+			}
+			c := openSQL(t, p.n, "d")
+			until(t, "the rows to be on node "+p.cfg.Region, func() string {
+				var n int
+				if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n); err != nil {
+					return err.Error()
+				}
+				if n != acked {
+					return fmt.Sprintf("%d rows of %d", n, acked)
+				}
+				return ""
+			})
+		}
+	}
+	for _, p := range w.procs {
+		insert(p, 3)
+	}
+	same()
+	w.procs[2].kill(t)
+	insert(w.procs[0], 3)
+	insert(w.procs[1], 3)
+	same()
+	w.procs[2].start(t)
+	w.procs[2].ready(t)
+	insert(w.procs[2], 3)
+	same()
+	added := w.add(t, "us")
+	insert(added, 3)
+	insert(w.procs[0], 3)
+	same()
+	for _, p := range w.procs {
+		p.kill(t)
+	}
+	for _, p := range w.procs {
+		p.start(t)
+	}
+	for _, p := range w.procs {
+		p.ready(t)
+	}
+	for _, p := range w.procs {
+		insert(p, 2)
+	}
+	same()
+}
