@@ -44,7 +44,7 @@ type Config struct {
 	Region func(base.NodeID) base.RegionID
 	// Interval is the least time between two epochs that this node begins. Default 10 ms.
 	Interval func() time.Duration
-	// Suspect is how long a batch may be missing before a new view is asked for. Default 3 s.
+	// Suspect is how long a batch may be missing, and a member silent, before a new view is asked for. Default 3 s.
 	Suspect time.Duration
 	// Ask bounds each step of a view change with one node. Default 1 s; fetching rows takes as long as it takes.
 	Ask time.Duration
@@ -63,11 +63,15 @@ type Config struct {
 }
 
 const (
-	window   = 48                     // epochs begun and not complete
-	trail    = 16                     // epochs begun by everybody after one with submissions
-	remind   = 200 * time.Millisecond // between two pings while something is missing
-	replan   = time.Second
-	commBase = 0x45 << 24 // communicators of epochs, by view
+	window = 48                     // epochs begun and not complete
+	trail  = 16                     // epochs begun by everybody after one with submissions
+	remind = 200 * time.Millisecond // between two pings while something is missing
+	replan = time.Second
+	// patience is how many times Config.Suspect a batch may take whose node answers.
+	patience = 10
+	// maxFlying is about how many bytes of own batches are on their way before more are submitted.
+	maxFlying = 8 << 20
+	commBase  = 0x45 << 24 // communicators of epochs, by view
 )
 
 // Engine takes part in the epochs. All methods may be called from any goroutine.
@@ -107,6 +111,8 @@ type Engine struct {
 	queue   []*wire.EpochRecord    // held, not applied yet
 	own     map[uint64][]*submission
 	others  map[base.NodeID]uint64 // what members hold
+	heardAt map[base.NodeID]time.Time
+	flying  int // bytes of own batches on their way
 	digests map[uint64]epoch.Digest
 	planned time.Time // when plans were thought of
 	rtts    map[base.NodeID][]uint32
@@ -367,8 +373,8 @@ func (e *Engine) Submit(ctx context.Context, t filter.Txn) (uint64, error) {
 	e.mu.Unlock()
 	e.counters.submitted.Add(1)
 	poke(e.kick)
-	patience := time.NewTimer(e.cfg.Submit)
-	defer patience.Stop()
+	limit := time.NewTimer(e.cfg.Submit)
+	defer limit.Stop()
 	for {
 		select {
 		case <-s.done:
@@ -383,7 +389,7 @@ func (e *Engine) Submit(ctx context.Context, t filter.Txn) (uint64, error) {
 			default:
 			}
 			return 0, base.Errorf(base.CodeAmbiguous, "the transaction is part of an epoch whose outcome is not known yet (%v)", context.Cause(ctx))
-		case <-patience.C:
+		case <-limit.C:
 			if e.withdraw(s) {
 				return 0, base.Errorf(base.CodeUnavailable, "this node has not taken part in epochs for %v: nothing was done; a majority of the regions must be reachable", e.cfg.Submit)
 			}

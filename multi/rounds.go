@@ -39,7 +39,7 @@ func (e *Engine) step() time.Duration {
 		return -1
 	}
 	now := time.Now()
-	want := len(e.pending) > 0 || e.asked > e.begun || e.seen > 0 && e.begun < e.seen+trail
+	want := len(e.pending) > 0 && e.flying < maxFlying || e.asked > e.begun || e.seen > 0 && e.begun < e.seen+trail
 	if want && e.begun-e.held < window {
 		if wait := e.began.Add(e.cfg.Interval()).Sub(now); wait > 0 {
 			e.mu.Unlock()
@@ -90,6 +90,7 @@ func (e *Engine) onPing(from base.NodeID, body []byte) {
 		}
 		return
 	}
+	e.heardAt[from] = time.Now()
 	if p.Begun > e.asked {
 		e.asked = p.Begun
 		poke(e.kick)
@@ -116,7 +117,7 @@ func (e *Engine) start(now time.Time) {
 	f := &epoch.Frame{View: view, Epoch: num, Held: e.full, Merged: e.applied.Load(), Digest: e.digest}
 	var b filter.Batch
 	bytes, n := 0, 0
-	for n < len(e.pending) && (n == 0 || bytes+e.pending[n].size <= e.cfg.BatchBytes) {
+	for n < len(e.pending) && e.flying < maxFlying && (n == 0 || bytes+e.pending[n].size <= e.cfg.BatchBytes) {
 		s := e.pending[n]
 		s.view = view
 		b.Txns = append(b.Txns, s.txn)
@@ -144,6 +145,9 @@ func (e *Engine) start(now time.Time) {
 		}
 	}
 	data := f.Encode()
+	e.mu.Lock()
+	e.flying += len(data)
+	e.mu.Unlock()
 	if n > 0 {
 		if !e.lock() {
 			return
@@ -156,6 +160,9 @@ func (e *Engine) start(now time.Time) {
 		e.unlock()
 	}
 	if ctx.Err() != nil {
+		e.mu.Lock()
+		e.flying -= len(data)
+		e.mu.Unlock()
 		return
 	}
 	e.wg.Go(func() { e.exchange(ctx, comm, view, num, data) })
@@ -163,9 +170,14 @@ func (e *Engine) start(now time.Time) {
 
 // exchange runs the round of an epoch.
 func (e *Engine) exchange(ctx context.Context, comm *collective.Comm, view, num uint64, data []byte) {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Suspect)
+	ctx, cancel := context.WithTimeout(ctx, patience*e.cfg.Suspect)
 	defer cancel()
+	watch := time.AfterFunc(e.cfg.Suspect, func() { e.suspect(ctx, cancel, view) })
+	defer watch.Stop()
 	bodies, err := comm.AllGather(ctx, num, data)
+	e.mu.Lock()
+	e.flying -= len(data)
+	e.mu.Unlock()
 	if err != nil {
 		var missing *collective.Incomplete
 		e.mu.Lock()
@@ -198,6 +210,7 @@ func (e *Engine) exchange(ctx context.Context, comm *collective.Comm, view, num 
 		frames[i] = byteFrame{from, f}
 		some = some || len(f.Hash) > 0
 		e.note(from, f.Held)
+		e.heardAt[from] = time.Now()
 		if len(f.RTTs) == len(bodies) {
 			e.rtts[from] = f.RTTs
 		}
@@ -216,6 +229,22 @@ func (e *Engine) exchange(ctx context.Context, comm *collective.Comm, view, num 
 	}
 	e.rounds[num] = frames
 	poke(e.gather)
+}
+
+// suspect gives a round up when a member has not been heard for too long: whoever only has much to send answers pings.
+func (e *Engine) suspect(ctx context.Context, giveUp context.CancelFunc, view uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ctx.Err() != nil || !e.active || e.place.View.Number != view {
+		return
+	}
+	for _, n := range e.place.View.Members {
+		if n != e.cfg.Self && time.Since(e.heardAt[n]) > e.cfg.Suspect {
+			giveUp()
+			return
+		}
+	}
+	time.AfterFunc(e.cfg.Suspect/4, func() { e.suspect(ctx, giveUp, view) })
 }
 
 // collect writes down what is complete, and applies what is exposed.

@@ -407,8 +407,9 @@ func (e *Engine) enter(v *epoch.View) error {
 	e.viewCtx, e.leave = context.WithCancel(context.Background())
 	e.begun, e.held, e.asked, e.seen = v.Start-1, v.Start-1, 0, 0
 	e.full, e.said, e.late = v.Start-1, v.Start-1, false
-	e.others = map[base.NodeID]uint64{}
+	e.others, e.heardAt = map[base.NodeID]uint64{}, map[base.NodeID]time.Time{}
 	for _, n := range v.Members {
+		e.heardAt[n] = time.Now()
 		e.others[n] = v.Start - 1
 	}
 	poke(e.kick)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -102,6 +103,70 @@ func TestMultiMaster(t *testing.T) {
 	wg.Wait()
 	if codes[0] != 1 || codes[1213] != 1 {
 		t.Errorf("two conflicting commits: %v", codes)
+	}
+
+	// Write skew is what snapshot isolation allows, and serializability does not; nor do locking reads.
+	crossed := func(level, suffix string, want map[uint16]int) {
+		t.Helper()
+		mustExec(t, cs[0], "REPLACE INTO b VALUES (8, 1), (9, 1)")
+		for _, c := range cs[:2] {
+			until(t, "the rows to be there", func() string {
+				if got := strings.Join(column(t, c, "SELECT v FROM b WHERE id IN (8, 9)"), " "); got != "1 1" {
+					return got
+				}
+				return ""
+			})
+			if level != "" {
+				mustExec(t, c, "SET TRANSACTION ISOLATION LEVEL "+level)
+			}
+			mustExec(t, c, "BEGIN")
+		}
+		for i, c := range cs[:2] {
+			column(t, c, "SELECT SUM(v) FROM b WHERE id BETWEEN 8 AND 9"+suffix)
+			mustExec(t, c, fmt.Sprintf("UPDATE b SET v = 0 WHERE id = %d", 8+i))
+		}
+		got := map[uint16]int{}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for _, c := range cs[:2] {
+			wg.Go(func() {
+				_, err := c.ExecContext(t.Context(), "COMMIT")
+				mu.Lock()
+				defer mu.Unlock()
+				got[mysqlCode(err)]++
+			})
+		}
+		wg.Wait()
+		if !maps.Equal(got, want) {
+			t.Errorf("write skew, %q %q: %v, want %v", level, suffix, got, want)
+		}
+	}
+	crossed("", "", map[uint16]int{0: 2})
+	crossed("SERIALIZABLE", "", map[uint16]int{0: 1, 1213: 1})
+	crossed("", " FOR UPDATE", map[uint16]int{0: 1, 1213: 1})
+
+	// Foreign keys hold, whoever comes first.
+	mustExec(t, cs[0], "CREATE TABLE p (id INT PRIMARY KEY) LOCALITY MULTI MASTER")
+	mustExec(t, cs[0], "CREATE TABLE k (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id)) LOCALITY MULTI MASTER")
+	mustExec(t, cs[0], "INSERT INTO p VALUES (1), (2)")
+	mustExec(t, cs[0], "INSERT INTO k VALUES (1, 1)")
+	if _, err := cs[0].ExecContext(t.Context(), "INSERT INTO k VALUES (2, 3)"); mysqlCode(err) != 1452 {
+		t.Errorf("a child without a parent: %v", err)
+	}
+	if _, err := cs[0].ExecContext(t.Context(), "DELETE FROM p WHERE id = 1"); mysqlCode(err) != 1451 {
+		t.Errorf("a parent with a child: %v", err)
+	}
+	for i, q := range []string{"DELETE FROM p WHERE id = 2", "INSERT INTO k VALUES (3, 2)"} {
+		mustExec(t, cs[i], "BEGIN")
+		mustExec(t, cs[i], q)
+	}
+	results := make([]error, 2)
+	for i := range results {
+		wg.Go(func() { _, results[i] = cs[i].ExecContext(t.Context(), "COMMIT") })
+	}
+	wg.Wait()
+	if a, b := mysqlCode(results[0]), mysqlCode(results[1]); a+b != 1213 || a*b != 0 {
+		t.Errorf("a parent goes while a child comes: %v, %v", results[0], results[1])
 	}
 
 	// Own writes are seen before the commit, and savepoints undo them.

@@ -12,7 +12,7 @@ import (
 
 // Statements that are not MySQL's, in the syntax of CockroachDB where it has one:
 //
-//	ALTER TABLE t SET LOCALITY {REGIONAL BY ROW | REGIONAL BY TABLE [IN {'region' | PRIMARY REGION}] | GLOBAL}
+//	ALTER TABLE t SET LOCALITY {REGIONAL BY ROW | REGIONAL BY TABLE [IN {'region' | PRIMARY REGION}] | GLOBAL | MULTI MASTER}
 //	CREATE TABLE t (...) LOCALITY ...
 //	SHOW REGIONS [FROM CLUSTER]
 //	SHOW LOCALITY FROM t
