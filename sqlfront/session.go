@@ -50,6 +50,7 @@ type Session struct {
 	missed    bool   // the catalog was refreshed for a name that was not found
 	age       base.Timestamp
 	level     isolation // of transactions to come
+	strict    bool      // the session has asked for SERIALIZABLE, which is the default anyway, but for MULTI MASTER tables
 	relay     bool      // transactions to come cross regions without locks
 	nextLevel isolation // of the next one only
 	aborted   bool      // the last statement lost its transaction
