@@ -58,6 +58,9 @@ const (
 // Stretched is a time of d by the slowest clock that may be about, for waits that must outlast d elsewhere.
 func Stretched(d time.Duration) time.Duration { return d + time.Duration(2*drift*float64(d)) + 1 }
 
+// Shrunk is how much of d, by this process's monotonic clock, has certainly passed by any other one.
+func Shrunk(d time.Duration) time.Duration { return d - time.Duration(2*drift*float64(d)) - 1 }
+
 // Mode is the mode and epoch in force here.
 func (c *Clock) Mode() (Mode, uint64) {
 	st := c.st.Load()
@@ -67,13 +70,12 @@ func (c *Clock) Mode() (Mode, uint64) {
 // Fenced reports whether this node has been found to be outside its bound.
 func (c *Clock) Fenced() bool { return c.st.Load().fenced }
 
-// Wait is what the clock has to be told before it issues: for the nodes of a cluster, whose mode its meta group
-// decides. last is the mode that this node was last in, so that timestamps which it makes before it is told (ids,
-// ends of leases) come from the right clock.
-func (c *Clock) Wait(o Oracle, last Mode, epoch uint64) {
+// Wait has the clock issue nothing until it is told a mode: for the nodes of a cluster, whose mode its meta group decides.
+// Until then its source is not looked at either: nobody has compared it with others.
+func (c *Clock) Wait(o Oracle) {
 	c.oracle = o
 	c.right.Store(0)
-	c.st.Store(&state{mode: None, epoch: epoch, virtual: last == GTM || last == Dual})
+	c.st.Store(&state{mode: None, virtual: true})
 }
 
 // Adopt puts a mode in force; one of an older epoch is ignored. oracle is a reading of the oracle, at or below which
@@ -107,7 +109,7 @@ func (c *Clock) Fence(on bool) {
 func (c *Clock) enter(st *state, oracle base.Timestamp) {
 	c.Learn(oracle)
 	was := c.st.Load().virtual
-	if st.virtual = st.mode == GTM || st.fenced || st.mode == None && was; st.virtual && !was {
+	if st.virtual = st.mode == GTM || st.fenced || st.mode == None; st.virtual && !was {
 		// Time goes on where it was.
 		now := time.Now()
 		ts := c.Known()
@@ -197,7 +199,12 @@ const (
 // Tick is to be called a few times a second.
 func (c *Clock) Tick() {
 	c.slew()
-	// What is settled once stays so: a node that has lost its right can still show what is old.
+	c.SettledTo()
+}
+
+// SettledTo is a timestamp at or below which everything is settled, as new as can be told without a trip: every Snapshot that
+// begins later, anywhere, is above it. What is settled once stays so: a node that has lost its right can still tell what is old.
+func (c *Clock) SettledTo() base.Timestamp {
 	st, t := c.st.Load(), time.Now()
 	past := base.MaxTimestamp
 	if st.mode != GTM {
@@ -210,6 +217,19 @@ func (c *Clock) Tick() {
 	if st.mode != None && (!st.fenced || st.mode == GTM) && c.granted(t) && c.st.Load() == st {
 		raise(&c.past, uint64(past))
 	}
+	return base.Timestamp(c.past.Load())
+}
+
+// Fresh is a timestamp at or above everything that was settled anywhere before the call, like a Snapshot, if that can be told
+// without a trip: in GClock mode.
+func (c *Clock) Fresh() (base.Timestamp, bool) {
+	st := c.st.Load()
+	if st.mode != GClock || st.virtual {
+		return 0, false
+	}
+	t := time.Now()
+	now, bound := c.read(t)
+	return c.upper(now, bound), int64(bound) <= c.limit.Load() && c.granted(t) && c.st.Load() == st
 }
 
 // slew lets the virtual clock run a little faster or slower, so that it does not drift away from true time while

@@ -35,7 +35,7 @@ const testBound = 10 * time.Millisecond
 // member is a node's clock that is off, in a mode that the test orders.
 func member(o Oracle, off time.Duration) *Clock {
 	c := New(skewed{off, testBound})
-	c.Wait(o, None, 0)
+	c.Wait(o)
 	c.Grant(time.Now().Add(time.Hour))
 	return c
 }
@@ -189,7 +189,7 @@ func TestRight(t *testing.T) {
 		for _, m := range []Mode{GClock, Dual, GTM} {
 			o := &counter{at: base.FromTime(time.Now())}
 			c := New(skewed{0, time.Millisecond})
-			c.Wait(o, None, 0)
+			c.Wait(o)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			if _, err := c.Snapshot(ctx); base.CodeOf(err) != base.CodeUnavailable {
 				t.Errorf("before a mode is known: %v", err)
@@ -279,7 +279,7 @@ func TestVirtual(t *testing.T) {
 		src := NewSimulated(time.Millisecond, 1)
 		c := New(src)
 		o := &counter{}
-		c.Wait(o, None, 0)
+		c.Wait(o)
 		from := base.FromTime(time.Now()).Add(3 * time.Second) // ahead, as after a change of leader
 		c.Adopt(GTM, 1, from)
 		src.Jump(-time.Hour)

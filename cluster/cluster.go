@@ -97,8 +97,6 @@ type Options struct {
 	Steady *clock.Steady
 	// SourceName names the clock's source; may be nil.
 	SourceName func() string
-	// KeepMode is told, in the background, of a mode taken over, for the next start of this node; may be nil.
-	KeepMode func(clock.Mode, uint64)
 	// ModeLease is how long this node may act in a clock mode without word from the meta group's leader. Default 5 s.
 	ModeLease time.Duration
 	// NoFence has the node issue although its clock is found wrong: for tests of what that breaks.
@@ -131,7 +129,6 @@ type Cluster struct {
 	db        kv.DB       // set by Start
 
 	clocks *clocks
-	kept   uint64 // epoch told to KeepMode
 
 	setting  sync.Mutex // one SetTopology at a time; guards the next four
 	closed   bool
@@ -170,7 +167,9 @@ func New(o Options) *Cluster {
 	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), words: newWords(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
 	c.choices.tab = replica.NewTable()
-	c.point.p, c.point.changed = replica.NewPoint(o.Self, o.Clock.Latest()), make(chan struct{})
+	c.point.p, c.point.changed = replica.NewPoint(o.Self), make(chan struct{})
+	length := min(watchFor, o.ModeLease)
+	c.point.watch = replica.NewWatch(length, clock.Stretched(length))
 	first := o.Identity.First
 	c.topo.Store(&first)
 	if o.Stored != nil && o.Stored.Version > first.Version {
@@ -327,8 +326,8 @@ func (c *Cluster) Start(db kv.DB) {
 	c.done.Go(func() { c.every(ctx, c.o.PulseEvery, func() { c.pulse(ctx) }) })
 	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, func() { c.reconcile(ctx); c.keepView(ctx) }) })
 	c.done.Go(func() { c.follow(ctx) })
-	c.done.Go(func() { c.every(ctx, c.o.ReconcileEvery, c.keepMode) })
 	c.done.Go(func() { c.tellWords(ctx) })
+	c.done.Go(func() { c.bootPoint(ctx) })
 	c.done.Go(func() { c.keepPoint(ctx) })
 }
 
@@ -365,6 +364,7 @@ func (c *Cluster) pulse(ctx context.Context) {
 			c.o.OnSilent(n)
 		}
 	}
+	now := time.Now()
 	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads(), Held: c.heldHere(t),
 		CommitLeadNs: uint64(c.o.Replicas.CommitLead())}
 	if c.o.Load != nil {
@@ -376,6 +376,7 @@ func (c *Cluster) pulse(ctx context.Context) {
 	for _, l := range m.Leads {
 		c.dir.Heard(c.o.Self, l, time.Now())
 	}
+	c.hearMeta(m.Leads, now, time.Now())
 	c.refreshChoices()
 	for _, n := range t.Nodes {
 		if n.ID == c.o.Self || n.Gone && !c.Live(n.ID) { // one that is going still serves

@@ -29,9 +29,24 @@ type clocks struct {
 	ordering  bool
 	blocked   string
 	verdict   clock.Verdict
-	off       time.Duration // how far the others say this clock is off
-	fineSince time.Time
+	off       time.Duration  // how far the others say this clock is off
+	fineSince time.Time      // zero: it is not
+	raw       reading        // of the source, when it was judged last
+	steppedAt time.Time      // when it was last found to have been set
 	fencedAt  base.Timestamp // at or above all that this node acknowledged before it was fenced
+}
+
+// reading is what a source said.
+type reading struct {
+	ts    base.Timestamp
+	bound time.Duration
+	at    time.Time
+}
+
+// agrees reports whether a later reading is as late as the monotonic clock says.
+func (r reading) agrees(x reading) bool {
+	age := x.at.Sub(r.at)
+	return x.ts.Sub(r.ts.Add(age)).Abs() <= r.bound+x.bound+clock.Stretched(age)-age+time.Microsecond
 }
 
 // clockWord is the newest word of another node.
@@ -86,9 +101,11 @@ func (c *Cluster) word(to base.NodeID, leads bool) *wire.ClockWord {
 	defer k.mu.Unlock()
 	w.Seen, w.Unsure = uint64(c.seen()), k.verdict == clock.Unsure
 	if x := k.words[to]; x != nil {
-		w.Echo, w.EchoLife, w.EchoSent = x.RawEarliest, x.Life, x.sent
+		// What that clock says by now, at least.
+		held := base.Timestamp(x.RawEarliest).Add(clock.Shrunk(time.Since(x.at)))
+		w.Echo, w.EchoLife, w.EchoSent = uint64(held), x.Life, x.sent
 	}
-	if leads {
+	if leads && c.o.Replicas.Leased(base.MetaGroup) { // still, after what is echoed was heard
 		now, _ := c.o.Replicas.ClockSteps()
 		w.OrderMode, w.OrderEpoch, w.LimitNs = now.Mode, now.Epoch, uint64(k.policy.MaxBound)
 		w.Oracle = uint64(c.o.Clock.Known())
@@ -139,6 +156,7 @@ func (c *Cluster) onWord(from base.NodeID, m *wire.Pulse, now time.Time) bool {
 		if w.EchoLife == k.life && w.EchoSent != 0 {
 			if sent := c.peers.start.Add(time.Duration(w.EchoSent)); !sent.After(now) {
 				c.o.Clock.Grant(sent.Add(c.o.ModeLease))
+				c.hearMeta(m.Leads, sent, now)
 			}
 		}
 	}
@@ -146,19 +164,16 @@ func (c *Cluster) onWord(from base.NodeID, m *wire.Pulse, now time.Time) bool {
 }
 
 func (c *Cluster) adopt(m clock.Mode, epoch uint64, oracle base.Timestamp) {
-	if !c.o.Clock.Adopt(m, epoch, oracle) {
+	c.point.mu.Lock() // who sees the mode and then looks at the watch must not see words of before
+	ok := c.o.Clock.Adopt(m, epoch, oracle)
+	if ok {
+		c.point.watch.Mode(time.Now())
+	}
+	c.point.mu.Unlock()
+	if !ok {
 		return
 	}
 	c.o.Logger.Info("clock mode", "mode", m, "epoch", epoch)
-}
-
-// keepMode remembers the mode for the next start. Only the background loop calls it: disks may be slow.
-func (c *Cluster) keepMode() {
-	m, epoch := c.o.Clock.Mode()
-	if m != clock.None && epoch != c.kept && c.o.KeepMode != nil {
-		c.kept = epoch
-		c.o.KeepMode(m, epoch)
-	}
 }
 
 // judge compares this node's clock with all that were heard of lately.
@@ -171,10 +186,21 @@ func (c *Cluster) judge(now time.Time) {
 	leads := c.o.Replicas.Leased(base.MetaGroup)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if c.o.Steady != nil {
+		x := reading{at: time.Now()}
+		if x.ts, x.bound = c.o.Steady.Raw(); !k.raw.at.IsZero() && !k.raw.agrees(x) {
+			k.steppedAt, k.fineSince = x.at, time.Time{} // what was heard before says nothing of the clock as it is
+		}
+		k.raw = x
+	}
 	var sights []clock.Sight
+	vouchers := 0
 	for _, x := range k.words {
 		if x.sees && now.Sub(x.at) < deadAfter {
 			sights = append(sights, x.sight)
+			if x.at.After(k.steppedAt) {
+				vouchers++
+			}
 		}
 	}
 	was := k.verdict
@@ -184,7 +210,7 @@ func (c *Cluster) judge(now time.Time) {
 	}
 	fenced := c.o.Clock.Fenced()
 	switch {
-	case k.verdict != clock.Fine:
+	case k.verdict != clock.Fine || vouchers < c.quorumOfClocks():
 		k.fineSince = time.Time{}
 		if k.verdict == clock.Wrong && !fenced {
 			if mode, _ := c.o.Clock.Mode(); mode == clock.GClock || mode == clock.Dual {
@@ -204,6 +230,17 @@ func (c *Cluster) judge(now time.Time) {
 			c.o.Clock.Fence(false)
 		}
 	}
+}
+
+// quorumOfClocks is how many others a node must hear of to say that most clocks agree with its own.
+func (c *Cluster) quorumOfClocks() int {
+	n := 0
+	for _, x := range c.Topology().Nodes {
+		if !x.Gone {
+			n++
+		}
+	}
+	return n / 2
 }
 
 // tickClock does, before each pulse, what time demands. It reports whether this node leads the meta group.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/replica"
 	"github.com/godwitdb/godwit/wire"
@@ -26,6 +27,7 @@ type point struct {
 	p       *replica.Point
 	changed chan struct{} // closed at the next change of p
 	viewed  time.Time     // when the view became what it is
+	watch   *replica.Watch
 
 	proposing sync.Mutex
 	differs   int // looks in a row at which the view was not what it should be
@@ -35,10 +37,27 @@ const (
 	viewAfter   = 2               // such looks before another view is proposed
 	viewPause   = 5 * time.Second // before this node overrules a view without it
 	viewTimeout = 5 * time.Second
+	// watchFor is how long a node may go by a view without word from the meta group's leader, in clock mode GTM; and how long it
+	// waits before it goes by a new one.
+	watchFor = 2 * time.Second
 )
 
-// earliest is at or below true time.
-func (c *Cluster) earliest() base.Timestamp { return c.o.Clock.Earliest() }
+// settled is a timestamp at or below which everything is settled: reads that begin later, anywhere, show it.
+func (c *Cluster) settled() base.Timestamp { return c.o.Clock.SettledTo() }
+
+// bootPoint takes a snapshot, which tells what was settled before this process was started.
+func (c *Cluster) bootPoint(ctx context.Context) {
+	for ctx.Err() == nil {
+		if ts, err := c.o.Clock.Snapshot(ctx); err == nil {
+			c.step(func(p *replica.Point) []replica.Out { return p.Boot(ts) })
+			return
+		}
+		select { // no clock mode is known yet
+		case <-ctx.Done():
+		case <-time.After(c.o.PulseEvery):
+		}
+	}
+}
 
 func (c *Cluster) region() base.RegionID { return c.Topology().RegionOf(c.o.Self) }
 
@@ -51,6 +70,7 @@ func (c *Cluster) step(f func(*replica.Point) []replica.Out) {
 	if v := pt.p.View().At; v != at || pt.p.Known() != known || pt.p.Usable() != usable {
 		if v != at {
 			pt.viewed = time.Now()
+			pt.watch.View()
 		}
 		close(pt.changed)
 		pt.changed = make(chan struct{})
@@ -70,7 +90,7 @@ func (c *Cluster) onConsistency(from base.NodeID, body []byte) {
 	}
 	c.step(func(p *replica.Point) []replica.Out {
 		return p.Hear(replica.Message{From: from, View: base.Timestamp(m.View), Boot: base.Timestamp(m.Boot), Closed: base.Timestamp(m.Closed),
-			Known: base.Timestamp(m.Known), Usable: base.Timestamp(m.Usable)}, c.earliest())
+			Known: base.Timestamp(m.Known), Usable: base.Timestamp(m.Usable)}, c.settled())
 	})
 }
 
@@ -84,7 +104,7 @@ func (c *Cluster) keepPoint(ctx context.Context) {
 		meta := c.db.MetaChanged()
 		c.loadView(ctx)
 		if done := c.o.Replicas.Complete(); done != 0 {
-			c.step(func(p *replica.Point) []replica.Out { return p.Complete(done, c.earliest()) })
+			c.step(func(p *replica.Point) []replica.Out { return p.Complete(done, c.settled()) })
 		}
 		awake := c.awake()
 		if !c.Wanted() {
@@ -108,6 +128,9 @@ func (c *Cluster) loadView(ctx context.Context) {
 	at, _ := c.o.Replicas.MetaNewest(key)
 	c.point.mu.Lock()
 	have := c.point.p.View().At
+	if applied, closed, _ := c.o.Replicas.HeldHere(base.MetaGroup); have != 0 && closed >= have {
+		c.point.watch.Shown(applied)
+	}
 	c.point.mu.Unlock()
 	if at == have {
 		return
@@ -181,11 +204,39 @@ func (c *Cluster) propose(ctx context.Context, at base.Timestamp, v replica.View
 	return err
 }
 
-// certified reports whether the view of that timestamp is the region's newest one now.
-func (c *Cluster) certified(at base.Timestamp) bool {
-	now := c.o.Clock.Latest()
-	newest, complete := c.o.Replicas.MetaNewest(ViewKey(c.region()))
-	return at != 0 && newest == at && complete >= now
+// certified reports whether the view of that timestamp is the region's newest one now, so that its value v may be used.
+func (c *Cluster) certified(at, v base.Timestamp) bool {
+	if at == 0 {
+		return false
+	}
+	mode, epoch := c.o.Clock.Mode()
+	switch mode {
+	case clock.GClock: // whatever was used anywhere before now lies at or below now, and a view lies below what is used in it
+		now, ok := c.o.Clock.Fresh()
+		newest, complete := c.o.Replicas.MetaNewest(ViewKey(c.region()))
+		return ok && newest == at && complete >= now
+	case clock.GTM:
+		now := time.Now()
+		applied, _, _ := c.o.Replicas.HeldHere(base.MetaGroup) // before looking
+		newest, complete := c.o.Replicas.MetaNewest(ViewKey(c.region()))
+		c.point.mu.Lock()
+		holds := c.point.watch.Alone(now) && c.point.watch.Holds(applied, now)
+		c.point.mu.Unlock()
+		_, after := c.o.Clock.Mode()
+		return holds && newest == at && complete >= v && after == epoch
+	}
+	return false // between the two, neither says enough
+}
+
+// hearMeta takes the meta group's leader's word that it had applied so much, and had heard what this node said at sent.
+func (c *Cluster) hearMeta(leads []*wire.GroupLead, sent, now time.Time) {
+	for _, l := range leads {
+		if base.GroupID(l.Group) == base.MetaGroup {
+			c.point.mu.Lock()
+			c.point.watch.Heard(l.Index, sent, now)
+			c.point.mu.Unlock()
+		}
+	}
 }
 
 // ReadPoint is a timestamp of the region's consistency point, at least atLeast: wherever in the region a client
@@ -201,7 +252,7 @@ func (c *Cluster) ReadPoint(ctx context.Context, atLeast base.Timestamp, wait ti
 		}
 		usable, at, changed := pt.p.Usable(), pt.p.View().At, pt.changed
 		pt.mu.Unlock()
-		if usable != 0 && usable >= atLeast && c.certified(at) {
+		if usable != 0 && usable >= atLeast && c.certified(at, usable) {
 			return usable, true
 		}
 		if timer == nil {
@@ -233,6 +284,6 @@ func (c *Cluster) Point() PointStatus {
 	c.point.mu.Lock()
 	s := PointStatus{View: c.point.p.View(), Known: c.point.p.Known(), Usable: c.point.p.Usable()}
 	c.point.mu.Unlock()
-	s.Certified = c.certified(s.View.At)
+	s.Certified = c.certified(s.View.At, s.Usable)
 	return s
 }

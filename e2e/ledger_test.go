@@ -178,16 +178,39 @@ func (l *ledger) compare(t *testing.T, db string) {
 }
 
 func (l *ledger) compareAt(db *sql.DB) error {
+	seen, err := l.read(db)
+	if err != nil {
+		return err
+	}
+	if lost := len(l.missing(seen)); lost > 0 {
+		return fmt.Errorf("%d acknowledged transactions are lost", lost)
+	}
+	return nil
+}
+
+// missing are the acknowledged transactions that are not among those seen.
+func (l *ledger) missing(seen map[int64]bool) (lost []int64) {
+	for n, o := range l.sent {
+		if o == acknowledged && !seen[n] {
+			lost = append(lost, n)
+		}
+	}
+	slices.Sort(lost)
+	return lost
+}
+
+// read returns the numbers of the transactions that are there, each of them as a whole and as it was sent.
+func (l *ledger) read(db *sql.DB) (map[int64]bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one snapshot
 	if err != nil {
-		return fmt.Errorf("begin: %w", err)
+		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // it only reads
 	rows, err := tx.QueryContext(ctx, "SELECT n, region, value FROM ledger")
 	if err != nil {
-		return fmt.Errorf("read the ledger: %w", err)
+		return nil, fmt.Errorf("read the ledger: %w", err)
 	}
 	defer rows.Close()
 	seen := map[int64]bool{}
@@ -195,36 +218,27 @@ func (l *ledger) compareAt(db *sql.DB) error {
 	for rows.Next() {
 		var n, region, v int64
 		if err := rows.Scan(&n, &region, &v); err != nil {
-			return err
+			return nil, err
 		}
 		if l.sent[n] == refused || v != value(n) || region != n%int64(len(l.c.regions)) || seen[n] {
-			return fmt.Errorf("row %d (region %d, value %d) was refused, or never sent like this", n, region, v)
+			return nil, fmt.Errorf("row %d (region %d, value %d) was refused, or never sent like this", n, region, v)
 		}
 		seen[n] = true
 		perRegion[region]++
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read row %d of the ledger: %w", len(seen), err)
-	}
-	lost := 0
-	for n, o := range l.sent {
-		if o == acknowledged && !seen[n] {
-			lost++
-		}
-	}
-	if lost > 0 {
-		return fmt.Errorf("%d acknowledged transactions are lost", lost)
+		return nil, fmt.Errorf("read row %d of the ledger: %w", len(seen), err)
 	}
 	for r, want := range perRegion {
 		var n int64
 		if err := tx.QueryRowContext(ctx, "SELECT n FROM counter WHERE region = ?", r).Scan(&n); err != nil {
-			return fmt.Errorf("read counter %d: %w", r, err)
+			return nil, fmt.Errorf("read counter %d: %w", r, err)
 		}
 		if n != want {
-			return fmt.Errorf("region %d has %d rows but counted %d: half a transaction is there", r, want, n)
+			return nil, fmt.Errorf("region %d has %d rows but counted %d: half a transaction is there", r, want, n)
 		}
 	}
-	return nil
+	return seen, nil
 }
 
 // serves waits until a write to a row of the region goes through the node, and returns how long that took.

@@ -28,6 +28,7 @@ import (
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/sqlfront"
 	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/tier"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
@@ -38,17 +39,10 @@ const (
 	recIdentity = "identity"
 	recTopology = "topology"
 	recUUID     = "uuid"
-	recClock    = "clock"   // the mode last taken over
 	recFounded  = "founded" // set once the groups of a founding node have begun
 	// recFoundedAsync is set once the first replicas of asynchronous shards have begun here.
 	recFoundedAsync = "founded-async"
 )
-
-// clockRecord is the clock mode that a node was last in.
-type clockRecord struct {
-	Mode  clock.Mode `json:"mode"`
-	Epoch uint64     `json:"epoch"`
-}
 
 // Node is one running process of a cluster, or one of several in a [Local].
 type Node struct {
@@ -64,6 +58,7 @@ type Node struct {
 	cluster  *cluster.Cluster
 	sql      *sqlfront.Server
 	homes    *homes // nil: rows move only by statements
+	tier     *tier.Policy
 	mover    *txn.Mover
 	samples  func() map[string]uint64 // counts of the time server's answers; nil: there is none
 	movable  atomic.Pointer[func(base.Key) bool]
@@ -124,7 +119,7 @@ func Assemble(p Parts) (*Node, error) {
 }
 
 func newNode(log *slog.Logger) *Node {
-	return &Node{log: log, stats: obs.NewStatements(), began: time.Now(), ready: make(chan struct{}), stopc: make(chan struct{}), fatal: make(chan error, 1)}
+	return &Node{log: log, stats: obs.NewStatements(), tier: tier.New(time.Now()), began: time.Now(), ready: make(chan struct{}), stopc: make(chan struct{}), fatal: make(chan error, 1)}
 }
 
 func (n *Node) assemble(p Parts) (err error) {
@@ -169,6 +164,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		Replica:    func(s base.ShardID, ts base.Timestamp) base.NodeID { return dir.ReplicaFor(s, ts) },
 		Answered:   func(n base.NodeID, took time.Duration, err error) { dir.Answered(n, took, err) },
 		CommitLead: func() time.Duration { return dir.CommitLead() },
+		Committed:  func(crossed bool) { n.tier.Committed(crossed, time.Now()) },
 		Topology:   func() *base.Topology { return dir.Topology() }}
 	if p.Tune != nil {
 		p.Tune(&ho, &oc, &tc)
@@ -181,11 +177,7 @@ func (n *Node) assemble(p Parts) (err error) {
 	n.host = host
 	n.mu.Unlock()
 	n.owners = owner.NewSet(oc)
-	var last clockRecord
-	if _, err := loadJSON(p.Store, recClock, &last); err != nil {
-		return err
-	}
-	n.clock.Wait(n.owners, last.Mode, last.Epoch)
+	n.clock.Wait(n.owners)
 	n.reps = &replicas{set: n.owners, host: n.host, dir: dir, store: p.Store, left: map[base.ShardID]bool{}}
 	c := cluster.New(cluster.Options{
 		Self: p.Identity.Node, Identity: p.Identity, Transport: p.Transport, Clock: n.clock, Replicas: n.reps, Logger: p.Log, Stored: stored,
@@ -209,13 +201,8 @@ func (n *Node) assemble(p Parts) (err error) {
 		Steady:       steady,
 		SourceName:   p.SourceName,
 		NoFence:      p.NoFence,
-		KeepMode: func(m clock.Mode, epoch uint64) {
-			if err := saveJSON(p.Store, recClock, clockRecord{m, epoch}); err != nil && !n.stopped() {
-				n.log.Warn("the clock mode could not be kept for the next start", "err", err)
-			}
-		},
-		Answer: n.answer,
-		Load:   n.load,
+		Answer:       n.answer,
+		Load:         n.load,
 	})
 	n.mu.Lock()
 	n.cluster, dir.Cluster = c, c
@@ -268,8 +255,8 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.epochSettings()}}
-	cfg := sqlfront.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.tierSettings(), n.epochSettings()}}
+	cfg := sqlfront.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
 	var srv *sqlfront.Server

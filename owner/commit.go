@@ -582,7 +582,7 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		}
 		r.leave(x)
 		r.mu.Unlock()
-		e.untaken(x, resp) // the mover comes after the decision: it waits for the row
+		resp.Moves = r.untaken(x, e.writes) // the mover comes after the decision: it waits for the row
 		if err := r.voteHeld(ctx, e.q.Participants, p.index, base.Timestamp(e.q.MinTs)); err != nil {
 			return err
 		}
@@ -596,7 +596,7 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 		}
 	default:
 		r.served(WriteService, e.term, e.ts, e.own)
-		defer e.untaken(x, resp)
+		defer func() { resp.Moves += r.untaken(x, e.writes) }()
 		r.mu.Lock()
 		r.delay.took(time.Since(e.proposed))
 		// It lies before the applied index: it need not hold back what is closed as of that index.
@@ -619,7 +619,7 @@ func (r *Replica) complete(ctx context.Context, x *txnState, e *evaluation, p pr
 			resp.Moved = append(resp.Moved, w.Key)
 		}
 	}
-	resp.Moves = e.moves
+	resp.Moves += e.moves
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(max(r.group.Hops(), r.clock.Hops()))
 	if e.q.Prepare && r.mixed(e.q.Participants) {

@@ -31,37 +31,12 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 	term := r.lead.term
 	x := r.txns[id]
 	if !q.Prepared {
-		defer r.mu.Unlock()
-		if q.MinTs != 0 {
-			if err := r.clock.Observe(base.Timestamp(q.MinTs)); err != nil {
-				return err
-			}
-			r.lead.floor = max(r.lead.floor, min(base.Timestamp(q.MinTs), r.lead.leaseEnd.Prev()))
+		err := r.finishLocks(ctx, q, x, id, term)
+		r.mu.Unlock()
+		if err == nil && q.Done {
+			resp.Moves = r.untaken(x, nil)
 		}
-		if x == nil {
-			if len(r.finished) < maxFinished {
-				r.finished[id] = r.clock.Latest()
-			}
-			return base.Errorf(base.CodeAborted, "transaction %v holds no locks in group %v any more", id, r.id)
-		}
-		if x.phase != active {
-			return base.Errorf(base.CodeAborted, "transaction %v is %v in group %v already", id, x.phase, r.id)
-		}
-		if q.At != 0 {
-			if err := r.keepBound(ctx, x, base.Timestamp(q.At)); err != nil {
-				r.release(x, true)
-				return err
-			}
-			if !r.current(x, term) {
-				return r.lost(x)
-			}
-		}
-		if q.At != 0 && r.lead.floor < base.Timestamp(q.MinTs) {
-			r.release(x, true)
-			return base.Errorf(base.CodeAborted, "the lease of group %v ends before %s: retry", r.id, base.Timestamp(q.MinTs))
-		}
-		r.release(x, true)
-		return nil
+		return err
 	}
 	v := r.rep.prepared[id]
 	switch {
@@ -93,6 +68,40 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 		return base.Errorf(base.CodeInvalid, "transaction %v is %v in group %v", id, out.state, r.id)
 	}
 	resp.Hops = uint32(r.group.Hops())
+	return nil
+}
+
+// finishLocks ends a transaction that only locked here; mu is held.
+func (r *Replica) finishLocks(ctx context.Context, q *wire.FinishRequest, x *txnState, id base.TxnID, term uint64) error {
+	if q.MinTs != 0 {
+		if err := r.clock.Observe(base.Timestamp(q.MinTs)); err != nil {
+			return err
+		}
+		r.lead.floor = max(r.lead.floor, min(base.Timestamp(q.MinTs), r.lead.leaseEnd.Prev()))
+	}
+	if x == nil {
+		if len(r.finished) < maxFinished {
+			r.finished[id] = r.clock.Latest()
+		}
+		return base.Errorf(base.CodeAborted, "transaction %v holds no locks in group %v any more", id, r.id)
+	}
+	if x.phase != active {
+		return base.Errorf(base.CodeAborted, "transaction %v is %v in group %v already", id, x.phase, r.id)
+	}
+	if q.At != 0 {
+		if err := r.keepBound(ctx, x, base.Timestamp(q.At)); err != nil {
+			r.release(x, true)
+			return err
+		}
+		if !r.current(x, term) {
+			return r.lost(x)
+		}
+	}
+	if q.At != 0 && r.lead.floor < base.Timestamp(q.MinTs) {
+		r.release(x, true)
+		return base.Errorf(base.CodeAborted, "the lease of group %v ends before %s: retry", r.id, base.Timestamp(q.MinTs))
+	}
+	r.release(x, true)
 	return nil
 }
 

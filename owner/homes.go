@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -168,6 +169,7 @@ func (r *Replica) count(x *txnState, q *wire.ReadRequest, resp *wire.ReadRespons
 			if x.advice == nil {
 				x.advice = map[string][]byte{}
 			}
+			x.asker = from
 			x.advice[string(row.Key)] = v.Reason
 			r.mu.Unlock()
 			for _, k := range v.With {
@@ -263,27 +265,21 @@ func (e *evaluation) blind(x *txnState, w *wire.Write, p *place) {
 	e.moves += e.r.proposeAll(v)
 }
 
-// untaken has the mover carry out what was advised to a transaction that wrote the row and did not take it along.
-func (e *evaluation) untaken(x *txnState, resp *wire.CommitResponse) {
-	if len(x.advice) == 0 {
-		return
-	}
-	from := base.RegionID(e.q.Txn.GatewayRegion)
-	written := func(k string) bool {
-		return slices.ContainsFunc(e.writes, func(w *wire.Write) bool { return string(w.Key) == k })
-	}
-	for k := range x.along { // it was not what came next
-		if why, ok := x.advice[k]; ok && !written(k) {
-			e.r.propose1(Proposal{Key: base.Key(k), From: e.r.region, To: from, Reason: why})
-			resp.Moves++
+// untaken has the mover carry out what was advised to a transaction that is over and did not do it with its own writes: rows
+// that it only locked, or could not take along. It says how many that are.
+func (r *Replica) untaken(x *txnState, writes []*wire.Write) (moves uint32) {
+	r.mu.Lock()
+	advice, to := maps.Clone(x.advice), x.asker
+	r.mu.Unlock()
+	for _, w := range writes {
+		if w.Move != 0 || w.Kind == wire.WriteKind_DELETE || r.handsOver(w) {
+			delete(advice, string(w.Key))
 		}
 	}
-	for _, w := range e.writes {
-		if why, ok := x.advice[string(w.Key)]; ok && w.Move == 0 && w.Kind != wire.WriteKind_DELETE && from != 0 && !e.r.handsOver(w) {
-			e.r.propose1(Proposal{Key: base.Key(w.Key).Clone(), From: e.r.region, To: from, Reason: why})
-			resp.Moves++
-		}
+	for k, why := range advice {
+		r.propose1(Proposal{Key: base.Key(k), From: r.region, To: to, Reason: why})
 	}
+	return uint32(len(advice))
 }
 
 // logged is the write as it goes to the log, with its label; nil if there is nothing to log.

@@ -67,7 +67,7 @@ func (r *Replica) Reached() base.Timestamp {
 		return 0
 	}
 	l := &r.lead
-	l.issued = max(l.issued, min(r.clock.Latest(), l.leaseEnd.Prev()))
+	l.issued = max(l.issued, 1, min(r.clock.Latest(), l.leaseEnd.Prev()))
 	return l.issued
 }
 

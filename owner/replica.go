@@ -113,6 +113,7 @@ type txnState struct {
 	handover []base.Span    // gaps that its commit gives to other groups
 	waits    []*lockWait
 	advice   map[string][]byte // reasons of the moves advised to it, by key
+	asker    base.RegionID     // where they go
 	along    map[string]bool   // keys shown to it unasked, of whose use the policy does not know
 	crt      bool              // it locks across regions
 	bound    bound             // slots below which it must commit

@@ -9,22 +9,31 @@
 //
 //	P1 members and collector are those of the region's view, a row of the meta shard. A node acts on messages of its own view only.
 //	P2 the collector proposes the smallest of its members' reports, if it lies above the view's commit timestamp,
-//	   above the boot time of its process, and not above true time.
+//	   above the boot time of its process, and everything up to it is settled (clock I3): no later snapshot lies below it.
 //	P3 a value is usable once every member has said that it knows it.
-//	P4 a member does not know values at or below the boot time of its process.
+//	P4 a member does not know values at or below the boot time of its process: a snapshot that it took after it was started.
 //	P5 a read takes the newest usable value, and that is at least what the node knew when the read began: else it waits.
-//	P6 a node uses values only while its replica of the meta shard is complete up to now, and shows no other view.
+//	P6 a node uses values only while its replica of the meta shard shows no other view, and certainly nobody goes by a later one.
+//	   In clock mode GClock: the replica is complete up to now. In GTM: for a while after it spoke to the meta shard's leader, who had
+//	   applied no more than this node has; and a new view is gone by only when as long has passed since that leader had it ([Watch]).
+//	   In DUAL nobody uses values.
 //
 // Why a client that hops between the nodes of a region never sees an older snapshot: let one read use v at time t, and a
 // later one begin at another node. In the same view, all members knew v at t (P3) and the second node is a member: it
 // knows at least v when the read begins, unless its process was started in between; but then it knows only what lies above its boot
-// time (P4), while v lay below t (P2). So the read uses v or more (P5). In a later view, whose commit timestamp
-// is c: as the meta shard was complete up to t at the first node without showing that view (P6), t < c; and v <= t (P2). What
-// is used in the later view lies above c (P2). A collector that was started again forgets what it has published,
-// but that lay below its boot time. So neither leases nor a majority of the region are needed: who may speak for the region is a row
-// like any other, and closed timestamps of the meta shard, which run ahead of now, say that it still holds.
+// time (P4), while v was settled before t, so it lies below that snapshot (P2). So the read uses v or more (P5). In a later view, whose commit
+// timestamp is c: as the meta shard was complete up to v at the first node without showing that view (P6), v < c, and what
+// is used in the later view lies above c (P2). In an earlier view: then the second node goes by it after the first has gone by the later one.
+// In GClock mode it does not, because the later view lies below v, which is settled, and its meta replica is complete up to now,
+// which is above all that is settled: it shows the later view. In GTM mode it has spoken to the leader, at s, who had not applied the later view,
+// so the first node cannot have gone by it in GTM mode before s and a while (a leader's words are sent in the order in which it applies), nor
+// in GClock mode after s, as the modes of two nodes are neighbours and words of before the mode do not count; and if before s, the leader had it.
 //
-// Since v lies below true time when it is used, a strong read that begins later, anywhere, is newer as well.
+// A collector that was started again forgets what it has published, but that lay below its boot time. So neither leases nor a majority of the
+// region are needed: who may speak for the region is a row like any other, and closed timestamps of the meta shard, which run ahead of now, say
+// that it still holds.
+//
+// Since v is settled when it is used, a strong read that begins later, anywhere, is newer as well.
 //
 // # The choice of a node (section IV-B)
 //

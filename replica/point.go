@@ -58,8 +58,17 @@ type Point struct {
 	reports               map[base.NodeID]Message // of the members, at the collector
 }
 
-// NewPoint is that of a process that was started at boot, by its clock.
-func NewPoint(self base.NodeID, boot base.Timestamp) *Point { return &Point{self: self, boot: boot} }
+// NewPoint is that of a process that has just been started: it says and hears nothing until Boot.
+func NewPoint(self base.NodeID) *Point { return &Point{self: self} }
+
+// Boot says that everything that was settled before the process was started lies at or below ts.
+func (p *Point) Boot(ts base.Timestamp) []Out {
+	if p.boot != 0 {
+		return nil
+	}
+	p.boot = ts
+	return p.Say()
+}
 
 // View is the view that the node goes by.
 func (p *Point) View() View { return p.view }
@@ -79,13 +88,13 @@ func (p *Point) SetView(v View) []Out {
 	return p.Say()
 }
 
-// Complete says that the node's replicas are complete up to closed. now is at or below true time.
+// Complete says that the node's replicas are complete up to closed. Everything up to now is settled.
 func (p *Point) Complete(closed, now base.Timestamp) []Out {
 	if closed <= p.closed {
 		return nil
 	}
 	p.closed = closed
-	if !p.view.Has(p.self) {
+	if !p.acts() {
 		return nil
 	}
 	if p.view.Collector == p.self {
@@ -94,9 +103,12 @@ func (p *Point) Complete(closed, now base.Timestamp) []Out {
 	return p.Say()
 }
 
+// acts: the node is a member of a view, and knows what was settled before its process was started.
+func (p *Point) acts() bool { return p.boot != 0 && p.view.At != 0 && p.view.Has(p.self) }
+
 // Say is everything that the node has to say.
 func (p *Point) Say() []Out {
-	if !p.view.Has(p.self) || p.view.At == 0 {
+	if !p.acts() {
 		return nil
 	}
 	m := Message{From: p.self, View: p.view.At, Boot: p.boot, Closed: p.closed, Known: p.known, Usable: p.usable}
@@ -112,9 +124,9 @@ func (p *Point) Say() []Out {
 	return out
 }
 
-// Hear takes a message. now is at or below true time.
+// Hear takes a message. Everything up to now is settled.
 func (p *Point) Hear(m Message, now base.Timestamp) []Out {
-	if m.View != p.view.At || p.view.At == 0 || !p.view.Has(p.self) || !p.view.Has(m.From) {
+	if m.View != p.view.At || !p.acts() || !p.view.Has(m.From) {
 		return nil
 	}
 	if p.view.Collector == p.self {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/history"
 )
 
@@ -24,6 +25,16 @@ var broken = []struct {
 	}},
 	{"disks that lose what they have synced", 4, func(c *Config) {
 		c.Break.LyingDisk, c.Kinds, c.Faults = true, []string{"crash all"}, 3
+	}},
+	{"nodes that say that they have taken over a clock mode of which they have not heard", 4, func(c *Config) {
+		c.Break.ForgedAcks, c.ClockBound, c.Duration = true, 50*time.Millisecond, 30*time.Second
+		c.Delay, c.Jitter, c.Think, c.Clients, c.Keys = even(3, time.Millisecond), 0, time.Millisecond, 4, 6
+		c.play = func(w *world) {
+			for i := range 8 {
+				w.setPolicy([]clock.Setting{clock.WantGTM, clock.WantGClock}[i%2])
+				time.Sleep(6 * time.Second)
+			}
+		}
 	}},
 	{"closed timestamps told half a second early", 4, func(c *Config) {
 		c.Break.EarlyPulses, c.Kinds, c.Faults = 500*time.Millisecond, []string{"delay"}, 4

@@ -14,13 +14,22 @@ import (
 
 // sqlConn is one connection to the node of a region.
 func (l *rtLab) sqlConn(r base.RegionID, database string) (*sql.DB, *sql.Conn) {
-	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net, cfg.DBName, cfg.Logger = "root", "tcp", database, &mysql.NopLogger{}
 	for _, h := range l.w.hosts {
 		if h.region == r {
-			cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return h.up().sql.dial(ctx) }
+			return l.connInto(h, database)
 		}
 	}
+	l.t.Fatalf("no node in region %d", r)
+	return nil, nil
+}
+
+// connTo is one to a node.
+func (l *rtLab) connTo(h *host) (*sql.DB, *sql.Conn) { return l.connInto(h, "") }
+
+func (l *rtLab) connInto(h *host, database string) (*sql.DB, *sql.Conn) {
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.DBName, cfg.Logger = "root", "tcp", database, &mysql.NopLogger{}
+	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return h.up().sql.dial(ctx) }
 	con, err := mysql.NewConnector(cfg)
 	if err != nil {
 		l.t.Fatal(err)
@@ -50,6 +59,29 @@ func (l *rtLab) statement(b budget, c *sql.Conn, q string, args ...any) {
 		if n, err = res.RowsAffected(); err == nil && n == 0 {
 			err = fmt.Errorf("no row was changed")
 		}
+	}
+	if err == nil {
+		err = c.QueryRowContext(context.Background(), "SELECT @@last_statement_wan_rtts").Scan(&b.rtts)
+	}
+	l.check(b, err)
+}
+
+// query measures one autocommit query that has to find as many rows.
+func (l *rtLab) query(b budget, c *sql.Conn, want int, q string) {
+	time.Sleep(time.Second)
+	began := time.Now()
+	rows, err := c.QueryContext(context.Background(), q)
+	n := 0
+	if err == nil {
+		for rows.Next() {
+			n++
+		}
+		err = rows.Err()
+		rows.Close()
+	}
+	b.took = time.Since(began)
+	if err == nil && n != want {
+		err = fmt.Errorf("%d rows, want %d", n, want)
 	}
 	if err == nil {
 		err = c.QueryRowContext(context.Background(), "SELECT @@last_statement_wan_rtts").Scan(&b.rtts)
@@ -108,7 +140,18 @@ func (l *rtLab) runSQL() {
 			l.statement(away("UPDATE with a CHECK, several rows of another region (forwarded)"), c, fmt.Sprintf("UPDATE f SET v = v * 2 WHERE id IN (%d, %d, %d)", theirs, theirs+1, theirs+2))
 			l.statement(away("INSERT ... ON DUPLICATE KEY UPDATE, row of another region (forwarded)"), c, fmt.Sprintf("INSERT INTO f VALUES (%d, 1) ON DUPLICATE KEY UPDATE v = v + 1", theirs))
 			l.statement(away("DELETE by primary key, row of another region (forwarded)"), c, fmt.Sprintf("DELETE FROM t WHERE id = %d", theirs+10+int(r)))
+			lock := func(op string) budget {
+				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 1, formula: "RTT", want: l.rtt(r, o)}
+			}
+			l.query(lock("SELECT ... FOR UPDATE, row of another region (forwarded)"), c, 1, fmt.Sprintf("SELECT * FROM t WHERE id = %d FOR UPDATE", theirs))
+			several := fmt.Sprintf("SELECT * FROM t WHERE id BETWEEN %d AND %d ORDER BY v FOR UPDATE", theirs, theirs+5)
+			l.query(lock("SELECT ... FOR UPDATE, rows of another region in several shards (forwarded)"), c, 6, several)
 			l.exec(c, "SET godwit_forward = OFF")
+			l.query(budget{op: "SELECT ... FOR UPDATE, rows of another region in several shards (godwit_forward = OFF)", at: r, other: o, exact: true, maxRTTs: 2,
+				formula: "2 RTT", want: 2 * l.rtt(r, o)}, c, 6, several)
+			l.exec(c, "BEGIN")
+			l.query(lock("SELECT ... FOR UPDATE, rows of another region in several shards, in a transaction"), c, 6, several)
+			l.exec(c, "ROLLBACK")
 			l.statement(budget{op: "UPDATE by primary key, row of another region (godwit_forward = OFF)", at: r, other: o, exact: true, maxRTTs: 3,
 				formula: "2 RTT + quorum there", want: 2*l.rtt(r, o) + l.quorum(o)}, c, fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", theirs))
 			l.exec(c, "SET godwit_forward = ON")

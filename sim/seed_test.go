@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -32,7 +33,10 @@ func runSeed(t *testing.T, cfg Config) (*Outcome, error) {
 		LogLevel = slog.LevelDebug
 	}
 	cryptotest.SetGlobalRandom(t, cfg.Seed)
-	hang := time.AfterFunc(hangAfter, func() { panic(fmt.Sprintf("sim: hangs: %s\n%s", cfg.String(), newest.Load().tail(60))) })
+	hang := time.AfterFunc(hangAfter, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("sim: hangs: %s\n%s", cfg.String(), newest.Load().tail(60)))
+	})
 	defer hang.Stop()
 	// Pebble keeps channels in pools; two collections empty them, so that none goes from one bubble to another.
 	runtime.GC()

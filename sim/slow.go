@@ -2,6 +2,9 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
+	"hash/fnv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +20,9 @@ type slowed struct {
 	wan.Transport
 	by  *atomic.Int64 // ns
 	brk *Break
+	own *sync.Map // transactions whose slots are the region's own (Break.OwnSlots), and by how much they lie behind
+	w   *world
+	id  base.NodeID
 }
 
 func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
@@ -25,15 +31,51 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 		if s.brk.RemoteLocks {
 			body = unlock(kind, body)
 		}
-		return h(ctx, from, body)
+		if s.brk.UntoldReads && kind == wire.KindCommit {
+			body = untold(body)
+		}
+		if s.brk.OwnSlots > 0 && (kind == wire.KindCommit || kind == wire.KindFinish) {
+			return s.ownSlot(ctx, kind, from, body, h)
+		}
+		res, err := h(ctx, from, body)
+		if a, ok := res.(*wire.AskResponse); ok && s.brk.EarlyCopies > 0 {
+			s.brk.copies(a)
+		}
+		return res, err
 	})
+}
+
+// copies breaks the promise in what a survivor says that it holds of groups.
+func (b *Break) copies(a *wire.AskResponse) {
+	var r struct {
+		Copies map[base.GroupID]struct {
+			Index  uint64         `json:"index"`
+			Closed base.Timestamp `json:"closed"`
+		} `json:"copies"`
+	}
+	if json.Unmarshal(a.Body, &r) != nil || len(r.Copies) == 0 {
+		return
+	}
+	for g, c := range r.Copies {
+		c.Closed = c.Closed.Add(b.EarlyCopies)
+		r.Copies[g] = c
+	}
+	if out, err := json.Marshal(r); err == nil {
+		a.Body = out
+	}
 }
 
 func (s slowed) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []byte)) {
 	s.Transport.HandleOrdered(kind, func(from base.NodeID, body []byte) {
 		time.Sleep(time.Duration(s.by.Load()))
+		if spy := s.w.spy.Load(); spy != nil && (*spy)(from, s.id, kind, body) {
+			return
+		}
 		if kind == wire.KindPulse && (s.brk.EarlyPulses > 0 || s.brk.ClockBeyond > 0) {
 			body = s.brk.pulse(body)
+		}
+		if kind == wire.KindPulse && s.brk.ForgedAcks {
+			body = s.w.forge(s.id, body)
 		}
 		if kind == wire.KindClosed && s.brk.EarlyPulses > 0 {
 			body = s.brk.word(body)
@@ -62,6 +104,42 @@ func (b *Break) pulse(body []byte) []byte {
 	return out
 }
 
+// forgery is what [world.forge] knows of the clock mode.
+type forgery struct {
+	mu    sync.Mutex
+	mode  uint32
+	epoch uint64
+	at    time.Time
+}
+
+// lateBy is how much later the last node hears of a clock mode.
+const lateBy = 2 * time.Second
+
+// forge has every node say that it has taken over the newest clock mode, while one of them does not hear of it for a while.
+func (w *world) forge(to base.NodeID, body []byte) []byte {
+	var p wire.Pulse
+	if p.UnmarshalVT(body) != nil || p.Clock == nil {
+		return body
+	}
+	f := &w.forged
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p.Clock.OrderEpoch > f.epoch {
+		f.mode, f.epoch, f.at = p.Clock.OrderMode, p.Clock.OrderEpoch, time.Now()
+	}
+	if f.epoch != 0 {
+		p.Clock.Mode, p.Clock.Epoch = f.mode, f.epoch
+	}
+	if int(to) == len(w.hosts) && p.Clock.OrderMode != 0 && time.Since(f.at) < lateBy {
+		p.Clock.OrderMode = 0
+	}
+	out, err := p.MarshalVT()
+	if err != nil {
+		return body
+	}
+	return out
+}
+
 // word breaks the promises in closed timestamps sent between pulses.
 func (b *Break) word(body []byte) []byte {
 	var m wire.Closed
@@ -79,6 +157,55 @@ func (b *Break) word(body []byte) []byte {
 		return body
 	}
 	return out
+}
+
+// untold takes what was read out of a vote for a slot.
+func untold(body []byte) []byte {
+	var q wire.CommitRequest
+	if q.UnmarshalVT(body) == nil && q.Slot != 0 {
+		q.Reads = nil
+		if out, err := q.MarshalVT(); err == nil {
+			return out
+		}
+	}
+	return body
+}
+
+// ownSlot has this region vote for, and commit at, a slot of its own; nobody else hears of it.
+func (s slowed) ownSlot(ctx context.Context, kind wire.Kind, from base.NodeID, body []byte, h wan.Handler) (wan.Msg, error) {
+	var m wan.Msg
+	later := uint64(0)
+	switch kind {
+	case wire.KindCommit:
+		var q wire.CommitRequest
+		if q.UnmarshalVT(body) != nil || q.Slot == 0 {
+			return h(ctx, from, body)
+		}
+		n := fnv.New64a()
+		n.Write(q.Txn.Id)
+		later = n.Sum64() % uint64(s.brk.OwnSlots)
+		s.own.Store(string(q.Txn.Id), later)
+		q.Slot += later
+		m = &q
+	case wire.KindFinish:
+		var q wire.FinishRequest
+		if q.UnmarshalVT(body) != nil || !q.Commit {
+			return h(ctx, from, body)
+		}
+		if v, ok := s.own.Load(string(q.Txn)); ok {
+			q.Ts += v.(uint64)
+		}
+		m = &q
+	}
+	body, err := m.MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := h(ctx, from, body)
+	if r, ok := resp.(*wire.CommitResponse); ok && r.Hi > r.Ts {
+		r.Ts, r.Hi = r.Ts-later, r.Hi-later
+	}
+	return resp, err
 }
 
 // unlock makes a snapshot read of a locking one, and a commit that says so.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/history"
 	"github.com/godwitdb/godwit/kv"
 )
@@ -22,14 +23,23 @@ import (
 type snapshots struct {
 	*world
 	keys []base.Key
+	// private is the number of keys, the last, that these writers leave alone.
+	private int
 	// within has each write stay in one group of its region; others write everywhere.
 	within bool
+	// modes has the clock mode change all the time.
+	modes bool
 
 	mu     sync.Mutex
 	writes []history.SnapshotWrite
 	reads  []history.SnapshotRead
 	ages   map[base.RegionID][]time.Duration // staleness seen
+	byMode map[string]int                    // reads
 	failed int                               // reads that found no consistency point in time
+}
+
+func newSnapshots(within, modes bool) *snapshots {
+	return &snapshots{within: within, modes: modes, ages: map[base.RegionID][]time.Duration{}, byMode: map[string]int{}}
 }
 
 func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.Rand) {
@@ -44,29 +54,34 @@ func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.
 			continue
 		}
 		value := fmt.Sprintf("%d.%d", region, n)
-		picked := rng.Perm(len(s.keys))[:1+rng.IntN(4)]
+		picked := rng.Perm(len(s.keys) - s.private)[:1+rng.IntN(4)]
 		if s.within { // the two keys of the region in one shard
 			i := 6*rng.IntN(2) + 2*(int(region)-1)
 			picked = []int{i, i + 1}
 		}
-		ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
-		t := l.node.DB().Begin(kv.Options{})
-		for _, i := range picked {
-			t.Put(s.keys[i], []byte(value), region)
-		}
-		ts, err := t.Commit(ctx)
-		cancel()
-		if err != nil {
-			t.Rollback(context.Background())
-		}
-		if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted || code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
-			continue
-		}
-		s.mu.Lock()
-		for _, i := range picked {
-			s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts), Unknown: err != nil || l.dead.Load()})
-		}
-		s.mu.Unlock()
+		s.commit(l, region, value, picked)
+	}
+}
+
+// commit writes a value to some keys in one transaction, and notes what is known of it.
+func (s *snapshots) commit(l *life, region base.RegionID, value string, picked []int) {
+	ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
+	t := l.node.DB().Begin(kv.Options{})
+	for _, i := range picked {
+		t.Put(s.keys[i], []byte(value), region)
+	}
+	ts, err := t.Commit(ctx)
+	cancel()
+	if err != nil {
+		t.Rollback(context.Background())
+	}
+	if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted || code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range picked {
+		s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts), Unknown: err != nil || l.dead.Load()})
 	}
 }
 
@@ -95,7 +110,7 @@ func (s *snapshots) read(stop <-chan struct{}, client int, region base.RegionID,
 			s.mu.Unlock()
 			continue
 		}
-		age := time.Since(at.Time())
+		age, mode := time.Since(at.Time()), l.node.Cluster().Clock().Mode
 		ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
 		t := l.node.DB().Begin(kv.Options{ReadOnly: true, ReadTS: at})
 		rows, err := t.Get(ctx, s.keys, kv.LockNone)
@@ -111,17 +126,18 @@ func (s *snapshots) read(stop <-chan struct{}, client int, region base.RegionID,
 		s.mu.Lock()
 		s.reads = append(s.reads, r)
 		s.ages[region] = append(s.ages[region], age)
+		s.byMode[mode]++
 		s.mu.Unlock()
 	}
 }
 
 // runSnapshots plays with or without faults, and has the reads judged.
-func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within bool) *snapshots {
+func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within, modes bool) *snapshots {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, seed)
 	runtime.GC()
 	runtime.GC()
-	s := &snapshots{within: within, ages: map[base.RegionID][]time.Duration{}}
+	s := newSnapshots(within, modes)
 	synctest.Test(t, func(*testing.T) {
 		cfg := Config{Seed: seed, Regions: 3, NodesPerRegion: nodes, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: 250 * time.Microsecond,
 			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond}
@@ -146,6 +162,19 @@ func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within bool) *sn
 				rng := rand.New(rand.NewPCG(seed, uint64(r)<<8|uint64(c)))
 				wg.Go(func() { s.read(stop, int(r)*10+c, r, rng) })
 			}
+		}
+		if s.modes {
+			rng := rand.New(rand.NewPCG(seed, 98))
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					s.setPolicy([]clock.Setting{clock.WantGTM, clock.WantGClock}[i%2])
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Duration(4+rng.IntN(8)) * time.Second):
+					}
+				}
+			})
 		}
 		time.Sleep(3 * time.Second) // owners learn how long their commits take
 		s.mu.Lock()
@@ -204,8 +233,19 @@ func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within bool) *sn
 // transactions, and never an older snapshot.
 func TestReplicaSnapshots(t *testing.T) {
 	for seed := range uint64(3) {
-		s := runSnapshots(t, seed+1, 2, true, seed == 1)
+		s := runSnapshots(t, seed+1, 2, true, seed == 1, false)
 		t.Logf("seed %d: %d reads, %d found no consistency point, %d versions", seed+1, len(s.reads), s.failed, len(s.writes))
+	}
+}
+
+// TestReplicaSnapshotsInAllModes: the same while the clock mode changes every few seconds.
+func TestReplicaSnapshotsInAllModes(t *testing.T) {
+	for seed := range uint64(4) {
+		s := runSnapshots(t, seed+20, 2, true, seed%2 == 1, true)
+		t.Logf("seed %d: %v reads, %d found no consistency point, %d versions", seed+20, s.byMode, s.failed, len(s.writes))
+		if s.byMode["gtm"] < 500 || s.byMode["gclock"] < 500 {
+			t.Errorf("seed %d: too few reads in one of the modes", seed+20)
+		}
 	}
 }
 
@@ -215,7 +255,7 @@ func TestReplicaSnapshots(t *testing.T) {
 func TestStaleness(t *testing.T) {
 	const oneWay = 50 * time.Millisecond
 	for nodes, extra := range map[int]time.Duration{1: 3 * time.Millisecond, 2: 6 * time.Millisecond} {
-		s := runSnapshots(t, 7, nodes, false, true)
+		s := runSnapshots(t, 7, nodes, false, true, false)
 		for r, ages := range s.ages {
 			slices.Sort(ages)
 			median, p99 := ages[len(ages)/2], ages[len(ages)*99/100]

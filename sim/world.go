@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // world is the cluster and its surroundings.
@@ -39,6 +40,9 @@ type world struct {
 	policy atomic.Pointer[clock.Policy]
 	homes  homes
 	own    owners
+	// spy sees what arrives in order at a node, before it does; it may have it lost.
+	spy    atomic.Pointer[func(from, to base.NodeID, kind wire.Kind, body []byte) (lose bool)]
+	forged forgery
 }
 
 // host is a machine: its disk and clock outlive the processes on it.
@@ -199,7 +203,7 @@ func (h *host) boot() {
 	id := *w.ident
 	id.Node = h.id
 	parts := node.Parts{
-		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break}, Source: h.clock,
+		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w, h.id}, Source: h.clock,
 		NoFence: w.cfg.Break.ClockBeyond > 1,
 		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
 	}
@@ -233,6 +237,8 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 	if w.cfg.GCAge < w.cfg.Duration {
 		oc.GCInterval = time.Second
 	}
+	oc.Limits.Total = w.cfg.MaxLocks
+	oc.NoBounds = w.cfg.Break.NoBounds
 	oc.Serves = func(s owner.Service) {
 		if m, _ := oc.Clock.Mode(); m != clock.GClock {
 			w.own.leftGClock()

@@ -10,8 +10,17 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// change begins a schema change of the table: m and a clone of the newest descriptor to alter.
+// change begins a schema change of the table: m and a clone of the newest descriptor to alter. It is refused while the
+// table gets a successor.
 func (t *sqlTable) change(ctx *sql.Context) (*mutation, *tableDesc, error) {
+	m, d, err := t.changing(ctx)
+	if err == nil && d.Next != nil {
+		return nil, nil, clientError(busy(d))
+	}
+	return m, d, err
+}
+
+func (t *sqlTable) changing(ctx *sql.Context) (*mutation, *tableDesc, error) {
 	m, err := t.g.mutate(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -249,12 +249,18 @@ func garbageOf(t *table) *garbageDesc {
 
 // discard hands the rows of a table to the collector when the transaction commits.
 func (m *mutation) discard(t *table) {
-	m.put(garbageKey(t.desc.ID, 0), marshal(garbageOf(t)))
+	discardTable(m.kv, t)
+	if t.next != nil {
+		discardTable(m.kv, t.next)
+	}
 	if t.desc.Locality.Kind == multi {
 		m.txn.declares(t.desc.ID, true)
 	}
 	m.txn.after = append(m.txn.after, m.g.gc.kick)
 }
+
+// discardTable does so for the rows of one table id.
+func discardTable(k kv.Txn, t *table) { k.Put(garbageKey(t.desc.ID, 0), marshal(garbageOf(t)), 0) }
 
 func (m *mutation) discardIndex(d *tableDesc, x *indexDesc) {
 	if !x.stored() {

@@ -258,6 +258,9 @@ func (b *snapshotBuilder) add(ix base.IndexID, r kv.Row) error {
 			return base.Errorf(base.CodeCorrupt, "table %s.%s: %v", d.DB, d.Name, err)
 		}
 		t.ts = r.TS
+		if t.next != nil {
+			t.next.ts = r.TS
+		}
 		b.putTable(t)
 	case ixGarbage:
 	default:
@@ -283,7 +286,15 @@ func newDatabase(d *dbDesc) *database {
 func (b *snapshotBuilder) putTable(t *table) {
 	if db := b.snap.db(t.desc.DB); db != nil {
 		db.tables[strings.ToLower(t.desc.Name)] = t
-		b.snap.byID[t.desc.ID] = t
+		b.snap.index(t)
+	}
+}
+
+// index makes a table, and its successor, known by id.
+func (s *snapshot) index(t *table) {
+	s.byID[t.desc.ID] = t
+	if t.next != nil {
+		s.byID[t.next.desc.ID] = t.next
 	}
 }
 
@@ -320,7 +331,7 @@ func (s *snapshot) with(db string, fn func(*database)) *snapshot {
 	c.byID = map[base.TableID]*table{}
 	for _, d := range c.dbs {
 		for _, t := range d.tables {
-			c.byID[t.desc.ID] = t
+			c.index(t)
 		}
 	}
 	c.link()

@@ -16,11 +16,13 @@ import (
 //
 //	1: first
 //	2: asynchronous tables, whose descriptors only have it
-//	3: MULTI MASTER tables, likewise
+//	3: tables with a successor, while they have it
+//	4: MULTI MASTER tables, whose descriptors only have it
 const (
 	descVersion  = 1
 	asyncVersion = 2
-	multiVersion = 3
+	nextVersion  = 3
+	multiVersion = 4
 )
 
 // dbDesc describes a database.
@@ -162,6 +164,8 @@ type tableDesc struct {
 	// AutoKey names the counter; it stays when a rewrite changes ID.
 	AutoKey uint64    `json:"auto_key"`
 	Created time.Time `json:"created"`
+	// Next is the table that is to take the place of this one; see mirror.go.
+	Next *nextDesc `json:"next,omitempty"`
 }
 
 func (t *tableDesc) clone() *tableDesc {
@@ -228,6 +232,8 @@ func (t *tableDesc) format() int {
 	switch {
 	case t.Locality.Kind == multi:
 		return multiVersion
+	case t.Next != nil:
+		return nextVersion
 	case t.Locality.Async:
 		return asyncVersion
 	}

@@ -50,6 +50,7 @@ type change struct {
 	to    base.RegionID
 	old   []byte // encoding of the old row, of tables without primary key
 	ref   rowRef
+	was   formerRow // of tables with a successor
 }
 
 type write struct {
@@ -331,6 +332,9 @@ func (e *editor) Delete(ctx *sql.Context, row sql.Row) error {
 		return err
 	}
 	c := change{ref: ref, old: enc, dels: []base.Key{e.t.rowKey(ref)}}
+	if e.t.next != nil {
+		c.was = formerRow{row.Copy(), ref}
+	}
 	for _, x := range e.t.indexes {
 		if !x.desc.stored() {
 			continue
@@ -357,6 +361,9 @@ func (e *editor) Update(ctx *sql.Context, old, row sql.Row) error {
 		return err
 	}
 	c := change{row: row.Copy(), old: enc}
+	if e.t.next != nil {
+		c.was = formerRow{old.Copy(), ref}
+	}
 	value, err := e.t.appendRow(ctx, nil, row)
 	if err != nil {
 		return clientError(err)
@@ -429,10 +436,19 @@ func (e *editor) flush(ctx *sql.Context) error {
 			return err
 		}
 	}
+	m, err := e.mirror(ctx, ops)
+	if err != nil {
+		return err
+	}
 	rows := 0
 	for i := range ops {
 		if err := e.apply(ctx, &ops[i], blind); err != nil {
 			return err
+		}
+		if m != nil {
+			if err := m.apply(ctx, &ops[i]); err != nil {
+				return err
+			}
 		}
 		if ops[i].row != nil && len(ops[i].dels) == 0 && len(ops[i].ins) > 0 {
 			rows++

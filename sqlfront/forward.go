@@ -17,10 +17,10 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Statement forwarding: an autocommit statement that changes rows of one other region, named by their primary
+// Statement forwarding: an autocommit statement that changes or locks rows of one other region, named by their primary
 // keys, is sent as a whole to the node that leads them and runs there as a statement of its own
-// region would. That costs one round trip and the commit's quorum there, where executing it here would cost a
-// round trip more. The executor goes through everything a statement of its own clients does; if the
+// region would. That costs one round trip and, if it changes something, the commit's quorum there, where executing it here would
+// cost a round trip more (to lock in one shard only: none more). The executor goes through everything a statement of its own clients does; if the
 // rows have moved meanwhile it runs a cross-region transaction, so nothing is forwarded twice.
 
 // Forwarder carries statements to other gateways.
@@ -50,7 +50,7 @@ func (e execution) elsewhere(own base.RegionID) bool {
 // forward sends a statement to the region of its rows if that pays; done is false if it has to run here.
 func (h *handler) forward(ctx context.Context, s *Session, c *mysql.Conn, query string, p *mysql.PrepareData, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
 	g := h.g
-	if g.fwd == nil || s.noForward || s.nextLevel != isoDefault || s.remote || !changesRows(query) || len(g.db.Topology().Regions) < 2 || s.GetIgnoreAutoCommit() {
+	if g.fwd == nil || s.noForward || s.nextLevel != isoDefault || s.remote || s.nextAsOf != 0 || !locksRows(query) || len(g.db.Topology().Regions) < 2 || s.GetIgnoreAutoCommit() {
 		return false, nil
 	}
 	if t := s.txn(); t != nil && (t.kv != nil || t.over || t.snap != nil || t.readOnly) {
@@ -102,22 +102,47 @@ func (h *handler) forward(ctx context.Context, s *Session, c *mysql.Conn, query 
 	}
 	info := sctx.GetLastQueryInfo()
 	info.RowCount.Store(resp.RowCount)
+	if len(resp.Fields) > 0 {
+		info.FoundRows.Store(resp.FoundRows)
+	}
 	if resp.LastInsertId != 0 {
 		info.LastInsertId.Store(resp.LastInsertId)
 	}
-	return true, send(&sqltypes.Result{RowsAffected: resp.Affected, InsertID: resp.InsertId, Info: resp.Info})
+	return true, send(answeredResult(resp))
 }
 
-// changesRows is a cheap look at the first word of a statement.
-func changesRows(q string) bool {
+// locksRows is a cheap look at the ends of a statement.
+func locksRows(q string) bool {
 	for i := 0; i < len(q); i++ {
 		switch q[i] | 0x20 {
 		case ' ', '\t' | 0x20, '\n' | 0x20, '\r' | 0x20:
 			continue
 		case 'u', 'd', 'i', 'r': // UPDATE, DELETE, INSERT, REPLACE
 			return true
+		case 's': // SELECT ... FOR UPDATE [OF t] [NOWAIT], ... LOCK IN SHARE MODE
+			return locking(q[max(i, len(q)-lockingTail):])
 		}
 		return false
+	}
+	return false
+}
+
+// lockingTail is longer than FOR UPDATE OF a table NOWAIT.
+const lockingTail = 128
+
+// locking reports whether the end of a query may be a locking clause.
+func locking(q string) bool {
+	for i := range len(q) {
+		switch q[i] | 0x20 {
+		case 'u':
+			if len(q) >= i+6 && strings.EqualFold(q[i:i+6], "update") {
+				return true
+			}
+		case 's':
+			if len(q) >= i+5 && strings.EqualFold(q[i:i+5], "share") {
+				return true
+			}
+		}
 	}
 	return false
 }
@@ -168,6 +193,11 @@ func (g *gateway) execution(ctx *sql.Context, s *Session, r *route, args []liter
 		return ex
 	}
 	t := snap.table(db, r.table)
+	if base, ok := strings.CutSuffix(r.table, homesSuffix); ok && t == nil && r.kind == fastUpdate { // moves, pins
+		if of := snap.table(db, base); of != nil && len(of.pk) > 0 && of.desc.Locality.Kind != global {
+			t, _ = homesOf(of)
+		}
+	}
 	if t == nil {
 		return ex
 	}
@@ -261,6 +291,19 @@ func (g *gateway) send(ctx *sql.Context, s *Session, ex execution, q *wire.Forwa
 		s.aborted, s.age = true, base.Timestamp(resp.Age)
 	}
 	return resp, nil
+}
+
+// answeredResult is what the executor's own client would have been sent.
+func answeredResult(resp *wire.ForwardResponse) *sqltypes.Result {
+	res := &sqltypes.Result{RowsAffected: resp.Affected, InsertID: resp.InsertId, Info: resp.Info}
+	for _, f := range resp.Fields {
+		res.Fields = append(res.Fields, &querypb.Field{Name: f.Name, OrgName: f.OrgName, Table: f.Table, OrgTable: f.OrgTable, Database: f.Database,
+			Type: querypb.Type(f.Type), ColumnLength: f.Length, Charset: f.Charset, Decimals: f.Decimals, Flags: f.Flags})
+	}
+	for _, r := range resp.Rows {
+		res.Rows = append(res.Rows, sqltypes.MakeRowTrusted(res.Fields, &querypb.Row{Lengths: r.Lengths, Values: r.Values}))
+	}
+	return res
 }
 
 // answeredError is the error that the executor's own client would have seen.

@@ -84,6 +84,9 @@ func startPair(t testing.TB, most int) (l *link, c, us *sql.DB, gs [2]*Server) {
 
 // outcome is all that a client sees of a statement.
 func outcome(c execer, q string, args ...any) string {
+	if strings.HasPrefix(q, "SELECT") {
+		return found(c, q, args...)
+	}
 	r, err := c.ExecContext(context.Background(), q, args...)
 	out := ""
 	if err == nil {
@@ -97,6 +100,36 @@ func outcome(c execer, q string, args ...any) string {
 		} else {
 			out = err.Error()
 		}
+	}
+	w, _ := tryQuery(c, "SHOW WARNINGS")
+	return out + fmt.Sprint(" ", w)
+}
+
+// found is all that a client sees of a query.
+func found(c execer, q string, args ...any) string {
+	out := ""
+	rows, err := c.QueryContext(context.Background(), q, args...)
+	if err == nil {
+		types, _ := rows.ColumnTypes()
+		for _, t := range types {
+			null, _ := t.Nullable()
+			digits, scale, _ := t.DecimalSize()
+			out += fmt.Sprintf("%s %s null %v %d,%d %v;", t.Name(), t.DatabaseTypeName(), null, digits, scale, t.ScanType())
+		}
+		for rows.Next() {
+			vals, ptrs := make([]any, len(types)), make([]any, len(types))
+			for i := range vals {
+				ptrs[i] = &vals[i]
+			}
+			if err = rows.Scan(ptrs...); err != nil {
+				break
+			}
+			out += fmt.Sprintf(" %T%q", vals, vals)
+		}
+		err = errors.Join(err, rows.Err(), rows.Close())
+	}
+	if err != nil {
+		out += " error " + err.Error()
 	}
 	w, _ := tryQuery(c, "SHOW WARNINGS")
 	return out + fmt.Sprint(" ", w)
@@ -170,6 +203,20 @@ var forwardCases = []struct {
 	{name: "no privilege", dsn: "user=reader", run: []string{"UPDATE t SET a = 1 WHERE id = 1"}},
 	{name: "privilege on the table", dsn: "user=writer", away: 1, run: []string{"UPDATE t SET a = 1 WHERE id = 1", "DELETE FROM t WHERE id = 1", "UPDATE p SET id = 1 WHERE id = 1"}},
 	{name: "trigger", away: 1, run: []string{"UPDATE tr SET a = 5 WHERE id = 1"}, look: "SELECT what FROM log"},
+	{name: "homes", away: 3, run: []string{"UPDATE t__homes SET pinned = 1 WHERE id IN (1, 2)", "UPDATE t__homes SET home_region = 'eu', pinned = 0 WHERE id = 1", "UPDATE t__homes SET home_region = 'nowhere' WHERE id = 2"},
+		look: "SELECT id, home_region, pinned FROM t__homes WHERE id < 4 ORDER BY id"},
+	{name: "homes, not forwarded", dsn: "user=writer", run: []string{"UPDATE t__homes SET pinned = 1 WHERE id = 1", "UPDATE t__homes SET id = 1 WHERE id = 2"}},
+	{name: "lock", away: 4, run: []string{"SELECT * FROM t WHERE id = 1 FOR UPDATE", "SELECT * FROM t WHERE id = 1 FOR UPDATE", "SELECT s, a/3, NULL, 1e0 FROM t WHERE id IN (1, 2, 5) ORDER BY a DESC\n  LOCK IN SHARE MODE",
+		"SELECT COUNT(*), SUM(a) AS sum FROM t AS x WHERE x.id BETWEEN 1 AND 3 FOR UPDATE OF x;"}},
+	{name: "lock nothing", away: 1, run: []string{"SELECT a FROM t WHERE id = 2 AND a = 77 FOR UPDATE"}, look: "SELECT FOUND_ROWS(), ROW_COUNT()"},
+	{name: "lock, prepared", away: 1, run: []string{"SELECT id, a, s, u FROM t WHERE id BETWEEN ? AND ? FOR UPDATE"}, args: []any{2, 4}, look: "SELECT FOUND_ROWS(), ROW_COUNT()"},
+	{name: "lock, prepared, one row", away: 1, run: []string{"SELECT * FROM f WHERE id = ? FOR UPDATE"}, args: []any{1}},
+	{name: "lock, times", away: 1, dsn: "parseTime=true", set: []string{"SET time_zone = '+05:00'"}, run: []string{"SELECT ts, d FROM f, (SELECT 1 AS d) AS y WHERE f.id = 1 FOR UPDATE", "SELECT ts FROM f WHERE id = 1 FOR UPDATE"}},
+	{name: "lock, error", away: 1, run: []string{"SELECT nosuch FROM t WHERE id = 1 FOR UPDATE"}},
+	{name: "lock, no privilege", dsn: "user=writer", away: 1, run: []string{"SELECT a FROM t WHERE id = 1 FOR UPDATE", "SELECT * FROM p WHERE id = 1 FOR UPDATE"}},
+	{name: "lock, elsewhere", run: []string{"SELECT a FROM t WHERE a = 10 FOR UPDATE", "SELECT a INTO @x FROM t WHERE id = 1 FOR UPDATE", "SELECT a FROM t WHERE id = (SELECT 1) FOR UPDATE",
+		"SELECT t.a FROM t JOIN p ON p.id = t.id WHERE t.id = 1 FOR UPDATE", "SELECT a FROM t WHERE id = 1", "SELECT 'for update' FROM t WHERE id = 1"}},
+	{name: "lock in a transaction", run: []string{"BEGIN", "SELECT a FROM t WHERE id = 1 FOR UPDATE", "ROLLBACK"}},
 	{name: "transaction", run: []string{"BEGIN", "UPDATE t SET a = 5 WHERE id = 1", "ROLLBACK"}, look: "SELECT a FROM t WHERE id = 1"},
 	{name: "autocommit off", set: []string{"SET autocommit = 0"}, run: []string{"UPDATE t SET a = 5 WHERE id = 1", "ROLLBACK"}, look: "SELECT a FROM t WHERE id = 1"},
 }
@@ -373,6 +420,11 @@ func TestExplainExecution(t *testing.T) {
 		{"EXPLAIN FORMAT=TREE REPLACE INTO t VALUES (1,1,'x',1)", "forwarded to region us"},
 		{"EXPLAIN UPDATE t SET a = 0 WHERE id = 1", "forwarded to region us"},
 		{"EXPLAIN DELETE FROM t WHERE id = 100", "local"},
+		{"EXPLAIN PLAN SELECT * FROM t WHERE id = 1 FOR UPDATE", "forwarded to region us"},
+		{"EXPLAIN SELECT * FROM t WHERE id IN (1, 2) LOCK IN SHARE MODE", "forwarded to region us"},
+		{"EXPLAIN PLAN SELECT * FROM t WHERE id = 100 FOR UPDATE", "local"},
+		{"EXPLAIN PLAN SELECT * FROM t WHERE id IN (1, 100) FOR UPDATE", "cross-region"},
+		{"EXPLAIN PLAN SELECT * FROM t WHERE a = 1 FOR UPDATE", "local or cross-region, by the rows that it finds"},
 	} {
 		got := strings.Join(query(t, conn, k.q), "\n")
 		if !strings.Contains(got+"\n", "Execution: "+k.want+"\n") {

@@ -115,12 +115,10 @@ func (s *Server) Execute(ctx context.Context, q *wire.ForwardRequest) *wire.Forw
 // catchUp waits until this node knows the schema and the grants that the asker knew.
 func (g *gateway) catchUp(ctx context.Context, q *wire.ForwardRequest) error {
 	if q.UsersTs > g.usersTS.Load() {
-		g.usersMu.Lock()
 		data, ts, err := g.readUsers(ctx)
-		if err == nil && data != nil && uint64(ts) > g.usersTS.Load() {
+		if err == nil && data != nil {
 			err = g.applyUsers(data, ts)
 		}
-		g.usersMu.Unlock()
 		if err != nil {
 			return err
 		}
@@ -225,23 +223,25 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 	info.LastInsertId.Store(0)
 	info.RowCount.Store(0)
 	hops, bytes, msgs, moves := s.trace.Hops(), s.trace.Bytes(), s.trace.Messages(), s.trace.Moves()
-	res := &sqltypes.Result{}
+	resp := &wire.ForwardResponse{}
+	rows := &forwardedRows{resp: resp}
 	var err error
 	if q.Prepared {
 		p := &mysql.PrepareData{PrepareStmt: q.Query, ParamsCount: uint16(len(q.Args)), BindVars: map[string]*querypb.BindVariable{}}
 		for i, a := range q.Args {
 			p.BindVars["v"+strconv.Itoa(i+1)] = &querypb.BindVariable{Type: querypb.Type(a.Type), Value: a.Value}
 		}
-		err = h.ComStmtExecute(ctx, r.conn, p, func(got *sqltypes.Result) error { res = got; return nil })
+		err = h.ComStmtExecute(ctx, r.conn, p, rows.add)
 	} else {
-		err = h.ComQuery(ctx, r.conn, q.Query, func(got *sqltypes.Result, _ bool) error { res = got; return nil })
+		err = h.ComQuery(ctx, r.conn, q.Query, func(got *sqltypes.Result, _ bool) error { return rows.add(got) })
 	}
-	resp := &wire.ForwardResponse{
-		Affected: res.RowsAffected, InsertId: res.InsertID, Info: res.Info, LastInsertId: info.LastInsertId.Load(), RowCount: info.RowCount.Load(),
-		Ts: uint64(s.commitTS), Committed: uint32(s.committed),
-		Hops: uint32(s.trace.Hops() - hops), Bytes: uint64(s.trace.Bytes() - bytes), Messages: uint64(s.trace.Messages() - msgs),
-		Moves: uint64(s.trace.Moves() - moves),
+	if rows.size > maxForwardedRows { // queries alone have rows, and have done nothing
+		return refusal(base.CodeOverloaded, "the result is larger than %d bytes", maxForwardedRows)
 	}
+	resp.LastInsertId, resp.RowCount, resp.FoundRows = info.LastInsertId.Load(), info.RowCount.Load(), info.FoundRows.Load()
+	resp.Ts, resp.Committed = uint64(s.commitTS), uint32(s.committed)
+	resp.Hops, resp.Bytes, resp.Messages = uint32(s.trace.Hops()-hops), uint64(s.trace.Bytes()-bytes), uint64(s.trace.Messages()-msgs)
+	resp.Moves = uint64(s.trace.Moves() - moves)
 	warnings := s.Warnings() // newest first
 	for i := len(warnings) - 1; i >= 0; i-- {
 		w := warnings[i]
@@ -255,6 +255,36 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 		}
 	}
 	return resp
+}
+
+// maxForwardedRows bounds the bytes of a result that travels. A query that has more is executed by the asker itself.
+const maxForwardedRows = 4 << 20
+
+var errLargeResult = base.Errorf(base.CodeOverloaded, "the result of a forwarded query is larger than %d bytes", maxForwardedRows)
+
+// forwardedRows puts a result into the answer.
+type forwardedRows struct {
+	resp *wire.ForwardResponse
+	size int
+}
+
+// add takes the next part of it; what that points to is used again after the call.
+func (f *forwardedRows) add(r *sqltypes.Result) error {
+	f.resp.Affected, f.resp.InsertId, f.resp.Info = r.RowsAffected, r.InsertID, r.Info
+	if len(f.resp.Fields) == 0 {
+		for _, c := range r.Fields {
+			f.resp.Fields = append(f.resp.Fields, &wire.ForwardField{Name: c.Name, OrgName: c.OrgName, Table: c.Table, OrgTable: c.OrgTable,
+				Database: c.Database, Type: int32(c.Type), Length: c.ColumnLength, Charset: c.Charset, Decimals: c.Decimals, Flags: c.Flags})
+		}
+	}
+	for _, row := range r.Rows {
+		p := sqltypes.RowToProto3(row)
+		if f.size += len(p.Values) + 2*len(p.Lengths); f.size > maxForwardedRows {
+			return errLargeResult
+		}
+		f.resp.Rows = append(f.resp.Rows, &wire.ForwardRow{Lengths: p.Lengths, Values: p.Values})
+	}
+	return nil
 }
 
 func sqlError(err error) *mysql.SQLError {

@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
 )
 
@@ -34,7 +35,10 @@ func (g *gateway) explained(ctx *sql.Context, s *Session) string {
 	switch stmt := stmt.(type) {
 	case *sqlparser.Update, *sqlparser.Delete, *sqlparser.Insert:
 	case *sqlparser.Select:
-		if r := readRoute(stmt); r != nil && len(topo.Regions) > 1 {
+		if lockClause(stmt) != kv.LockNone {
+			break
+		}
+		if r := newRoute(); r.query(stmt) && len(topo.Regions) > 1 {
 			switch ex := g.execution(ctx, s, r, nil); {
 			case ex.several:
 				return "cross-region"
@@ -74,15 +78,6 @@ func (g *gateway) explained(ctx *sql.Context, s *Session) string {
 		return "cross-region" + g.advised(ctx, s, r, ex)
 	}
 	return "cross-region"
-}
-
-// readRoute is the route of a query of one table; nil if it is none, or reads the past.
-func readRoute(q *sqlparser.Select) *route {
-	r := &route{kind: fastSelect, where: map[string][]int{}, between: map[string][2]int{}}
-	if q.With != nil || q.Where == nil || !r.from(q.From, q.Where.Expr) {
-		return nil
-	}
-	return r
 }
 
 // advised is what the owner of rows in one other region thinks of their home.

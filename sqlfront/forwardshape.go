@@ -9,9 +9,10 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 )
 
-// route is what a statement that changes rows says about which ones, with its constants left out: it
+// route is what a statement that changes or locks rows says about which ones, with its constants left out: it
 // names them by their whole primary keys. nil where a route is expected means that it does not, or that its
 // meaning hangs on more of the session than travels with a forwarded statement.
 type route struct {
@@ -19,7 +20,7 @@ type route struct {
 	db, table string
 	replace   bool
 	sets      []string         // columns assigned
-	where     map[string][]int // UPDATE, DELETE: constants that a column may equal
+	where     map[string][]int // but of INSERT: constants that a column may equal
 	between   map[string][2]int
 	cols      []string // INSERT: names, nil for all
 	rows      [][]int  // INSERT: constant of each column, -1 for what is none
@@ -51,9 +52,13 @@ func (c *routes) put(key string, r *route) {
 	c.m[key] = r
 }
 
+func newRoute() *route {
+	return &route{where: map[string][]int{}, between: map[string][2]int{}}
+}
+
 // routeOf reads the route of a statement.
 func routeOf(stmt sqlparser.Statement) *route {
-	r := &route{where: map[string][]int{}, between: map[string][2]int{}}
+	r := newRoute()
 	ok := false
 	switch s := stmt.(type) {
 	case *sqlparser.Update:
@@ -68,11 +73,19 @@ func routeOf(stmt sqlparser.Statement) *route {
 	case *sqlparser.Insert:
 		r.kind = fastInsert
 		ok = r.insert(s)
+	case *sqlparser.Select:
+		ok = lockClause(s) != kv.LockNone && r.query(s) && s.Into == nil
 	}
 	if !ok || sessionBound(stmt) {
 		return nil
 	}
 	return r
+}
+
+// query takes a query of one table.
+func (r *route) query(s *sqlparser.Select) bool {
+	r.kind = fastSelect
+	return s.With == nil && s.Where != nil && r.from(s.From, s.Where.Expr)
 }
 
 // from takes one plain table, and what the condition says of its columns.

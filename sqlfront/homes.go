@@ -248,7 +248,27 @@ func (e *homesEditor) Update(ctx *sql.Context, old, row sql.Row) error {
 	if err := e.h.of.moveRow(ctx, e.e.tx.kv, kr, to, opts); err != nil {
 		return clientError(err)
 	}
-	return nil
+	return e.follow(ctx, kr, to, opts)
+}
+
+// follow does the same to the row in the table's successor, if it is there already.
+func (e *homesEditor) follow(ctx *sql.Context, kr kv.Row, to base.RegionID, opts kv.MoveOptions) error {
+	n := e.h.of.next
+	if n == nil || n.desc.Locality.Kind != byRow {
+		return nil
+	}
+	keys, err := n.keysOf(ctx, []kv.Row{kr})
+	if err != nil {
+		return clientError(err)
+	}
+	rows, err := e.e.tx.kv.Get(kv.WithQuiet(e.e.tx.s.kvctx(ctx)), keys, kv.LockExclusive)
+	if err != nil {
+		return e.e.tx.fail(err)
+	}
+	if rows[0].Value == nil {
+		return nil
+	}
+	return clientError(n.moveRow(ctx, e.e.tx.kv, rows[0], to, opts))
 }
 
 // moveRow makes a region the home of a row, which is read under an exclusive

@@ -109,10 +109,14 @@ type job struct {
 	logged time.Time
 }
 
-// begin registers a job that reads all rows of a table.
+// begin registers a job that reads all rows of a table; no statement waits for it if ctx is nil.
 func (o *jobs) begin(ctx *sql.Context, kind string, t *table) *job {
 	now := time.Now()
-	j := &job{owner: o, logged: now, pid: ctx.Pid(), desc: Job{
+	pid := uint64(0)
+	if ctx != nil {
+		pid = ctx.Pid()
+	}
+	j := &job{owner: o, logged: now, pid: pid, desc: Job{
 		ID: uint64(o.g.db.Node())<<32 | o.seq.Add(1), Kind: kind, Table: t.desc.DB + "." + t.desc.Name, State: jobRunning, Started: now}}
 	o.mu.Lock()
 	o.list = append(o.list, j)
@@ -129,7 +133,7 @@ func (o *jobs) begin(ctx *sql.Context, kind string, t *table) *job {
 			j.total.Store(int64(n))
 		}
 	}()
-	if ctx.ProcessList != nil {
+	if ctx != nil && ctx.ProcessList != nil {
 		ctx.ProcessList.AddTableProgress(j.pid, t.desc.Name, int64(o.g.stats.rows(t)))
 	}
 	return j
@@ -138,7 +142,7 @@ func (o *jobs) begin(ctx *sql.Context, kind string, t *table) *job {
 // did counts rows, and says how far it is every few seconds in the log.
 func (j *job) did(ctx *sql.Context, t *table, n int) {
 	j.rows.Add(int64(n))
-	if ctx.ProcessList != nil {
+	if ctx != nil && ctx.ProcessList != nil {
 		ctx.ProcessList.UpdateTableProgress(j.pid, t.desc.Name, int64(n))
 	}
 	j.mu.Lock()

@@ -96,12 +96,19 @@ func (g *gateway) rewriteAs(ctx *sql.Context, db, table, kind string, as func(ol
 	if err != nil {
 		return err
 	}
-	m, d, err := t.change(ctx)
+	m, d, err := t.changing(ctx)
 	if err != nil {
 		return err
 	}
 	l := as(d.Locality)
-	if d.Locality == l {
+	switch {
+	case d.Next != nil && d.Locality == l:
+		m.txn.rollback()
+		*m.txn = Txn{s: m.s}
+		return clientError(g.callOff(m.s.kvctx(ctx), d.Next.ID))
+	case d.Next != nil:
+		return clientError(busy(d))
+	case d.Locality == l:
 		return nil
 	}
 	if err := l.check(); err != nil {
@@ -111,9 +118,12 @@ func (g *gateway) rewriteAs(ctx *sql.Context, db, table, kind string, as func(ol
 		return err
 	}
 	if l.Kind == multi {
+		// Its rows cannot be kept up along with those of another table: writers wait for the copy.
 		if err := t.g.beginEpochs(ctx); err != nil {
 			return err
 		}
+	} else if g.online(d) {
+		return g.copyTable(ctx, t, kind, l)
 	}
 	t.t = m.snap().table(t.t.desc.DB, t.Name())
 	d.Locality = l

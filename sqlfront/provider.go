@@ -123,7 +123,12 @@ func (p *provider) CreateCollatedDatabase(ctx *sql.Context, name string, coll sq
 	} else if ok {
 		return sql.ErrDatabaseExists.New(name)
 	}
-	d := &dbDesc{V: descVersion, Name: name, Collation: coll}
+	d := &dbDesc{V: descVersion, Name: name, Collation: coll, Async: createsAsync(ctx.Query())}
+	if d.Async {
+		if err := p.g.enableAsync(ctx); err != nil {
+			return err
+		}
+	}
 	m.put(key, marshal(d))
 	snap := m.snap()
 	next := snap.with("", nil)
@@ -282,17 +287,9 @@ func (m *mutation) delObject(ix base.IndexID, db, name string) {
 
 // newTableID takes the next table id.
 func (m *mutation) newTableID(ctx *sql.Context, region base.RegionID) (base.TableID, error) {
-	key := base.IndexPrefix(base.MetaShard, tabCounter, 1, 0)
-	rows, err := m.kv.Get(m.s.kvctx(ctx), []base.Key{key}, kv.LockExclusive)
+	id, err := nextTableID(m.s.kvctx(ctx), m.kv, region)
 	if err != nil {
 		return 0, m.txn.fail(err)
 	}
-	seq := uint64(firstTableSeq)
-	if v := rows[0].Value; v != nil {
-		if seq, _, err = base.TakeUint64(v); err != nil {
-			return 0, clientError(err)
-		}
-	}
-	m.put(key, base.AppendUint64(nil, seq+1))
-	return base.MakeTableID(seq, region), nil
+	return id, nil
 }

@@ -36,6 +36,9 @@ type Config struct {
 	Reads Reads
 	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
 	MaxForwarded int
+	// Relay says whether transactions of sessions that have not chosen cross regions in a tier of their own
+	// (kv.Options.Relay); nil: they do not.
+	Relay func() bool
 	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
 	Settings Settings
 	// Logger gets structured logs; nil is slog.Default().
@@ -63,6 +66,8 @@ type Cluster interface {
 	EnableAsync(ctx context.Context) error
 	// AwaitHeld waits until other regions hold all that asynchronous groups have committed until now.
 	AwaitHeld(ctx context.Context) error
+	// Live reports whether a node has been heard of lately.
+	Live(node base.NodeID) bool
 	// Promote lets the survivors of a region take over its asynchronous tables; the region seat, if any is named, is where
 	// their groups vote from then on. force goes on without survivors that do not answer; back returns them.
 	Promote(ctx context.Context, lost, seat string, force, back bool) error
@@ -148,6 +153,7 @@ func (s *Server) Serve() error {
 	defer cancel()
 	go s.g.follow(ctx, "users and grants", s.g.refreshUsers)
 	go s.g.follow(ctx, "cluster settings", s.g.refreshSettings)
+	go s.g.adopt(ctx)
 	s.g.gc.start()
 	return s.srv.Start()
 }

@@ -20,6 +20,8 @@ func (someCluster) Promote(context.Context, string, string, bool, bool) error { 
 
 func (someCluster) AwaitHeld(context.Context) error { return nil }
 
+func (someCluster) Live(base.NodeID) bool { return true }
+
 func (someCluster) EnableAsync(context.Context) error { return nil }
 
 func (someCluster) Topics() []Topic {

@@ -25,6 +25,8 @@ type table struct {
 	once        sync.Once
 	sqlIdx      []sql.Index
 	of          *table // whose rows' homes this table shows; nil: it is none such
+	next        *table // its successor, which writers write as well; nil: none
+	prev        *table // whose successor it is
 }
 
 // index is an index descriptor made ready for use.
@@ -64,6 +66,13 @@ func newTable(d *tableDesc) (*table, error) {
 			x.cols = append(x.cols, indexPos{d.col(c.Col), c.Length})
 		}
 		t.indexes = append(t.indexes, x)
+	}
+	if d.Next != nil {
+		n, err := newTable(d.successor())
+		if err != nil {
+			return nil, err
+		}
+		t.next, n.prev = n, t
 	}
 	return t, nil
 }

@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -30,6 +31,9 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 		return 0, err
 	}
 	t.db.stats.Committed.Add(1)
+	if told := t.db.cfg.Committed; told != nil && (len(t.parts) > 0 || len(t.buf.byKey) > 0 || t.crossing != nil) {
+		told(t.crossed())
+	}
 	t.commitTS = ts
 	t.end()
 	return ts, nil
@@ -147,11 +151,13 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 	}
 	// Not before what it read: a slot that it read the old state of elsewhere may lie between.
 	at := max(now, t.maxTS)
+	var moves atomic.Int64
 	if len(held) > 1 || waits && len(held) > 0 {
 		errs := make([]error, len(held))
 		parallel(ctx, len(held), func(ctx context.Context, i int) {
-			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened()), At: uint64(at)})
+			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened()), At: uint64(at), Done: true})
 			if err == nil {
+				moves.Add(int64(resp.Moves))
 				err = owner.ErrorOf(resp.Status)
 			}
 			errs[i] = err
@@ -163,7 +169,7 @@ func (t *Txn) commitLocks(ctx context.Context) (base.Timestamp, error) {
 		}
 		t.end()
 	}
-	t.release()
+	obs.TraceOf(ctx).AddMoves(int(moves.Load()) + t.free(true))
 	return at, nil
 }
 

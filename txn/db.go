@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,9 @@ type Config struct {
 	Answered func(n base.NodeID, took time.Duration, err error)
 	// CommitLead is how far ahead of now owners assign commit timestamps, at most. Nil is 0.
 	CommitLead func() time.Duration
+	// Committed is told of every transaction that locked or wrote, and whether it did so in other regions, too. It must be
+	// quick. Nil ignores it.
+	Committed func(crossed bool)
 
 	LockTimeout      time.Duration // of one wait for a lock, where the transaction names none; default 10 s
 	RequestTimeout   time.Duration // longest time to reach an owner for one step of a statement; default 15 s
@@ -153,6 +157,7 @@ func New(cfg Config) *DB {
 	cfg.fill()
 	db := &DB{cfg: cfg, set: cfg.Owners, router: cfg.Owners.Router(), clock: cfg.Clock, live: map[*Txn]struct{}{},
 		background: make(chan struct{}, cfg.MaxBackground), stopc: make(chan struct{})}
+	db.seq.Store(rand.Uint32()) // before it has heard of any clock, a process cannot tell its ids from those of its former life
 	db.wg.Go(db.heartbeats)
 	return db
 }

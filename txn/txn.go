@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -159,22 +160,41 @@ func (t *Txn) end() {
 	}
 }
 
+// quitGate takes a transaction that crosses regions out of the gate.
+func (t *Txn) quitGate() {
+	if t.entered {
+		t.entered = false
+		t.db.gate.quit()
+	}
+}
+
+// crossed reports whether rows of other regions were locked or written.
+func (t *Txn) crossed() bool {
+	return t.crossing != nil || slices.ContainsFunc(t.parts, func(p part) bool {
+		return p.group != base.MetaGroup && p.group.Region() != t.db.cfg.Region
+	})
+}
+
 // release gives all locks back, in the background where that takes a message.
-func (t *Txn) release() {
+func (t *Txn) release() { t.free(false) }
+
+// free gives back the locks; done: the transaction has committed. It says how many moves that has set off, as far as is known at once.
+func (t *Txn) free(done bool) (moves int) {
 	if t.ended {
-		return
+		return 0
 	}
 	t.end()
 	for _, p := range t.parts {
-		q := &wire.FinishRequest{Group: uint32(p.group), Txn: t.id[:]}
+		q := &wire.FinishRequest{Group: uint32(p.group), Txn: t.id[:], Done: done}
 		if r := t.db.set.Replica(p.group); r != nil {
 			if _, ok := r.Serving(); ok {
-				r.Finish(context.Background(), q)
+				moves += int(r.Finish(context.Background(), q).Moves)
 				continue
 			}
 		}
 		t.db.spawn(func(ctx context.Context) { _, _ = t.db.router.Finish(ctx, q) })
 	}
+	return moves
 }
 
 // Rollback implements kv.Txn.

@@ -1284,6 +1284,7 @@ type FinishRequest struct {
 	Prepared      bool                   `protobuf:"varint,5,opt,name=prepared,proto3" json:"prepared,omitempty"`
 	MinTs         uint64                 `protobuf:"varint,6,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
 	At            uint64                 `protobuf:"varint,20,opt,name=at,proto3" json:"at,omitempty"`
+	Done          bool                   `protobuf:"varint,21,opt,name=done,proto3" json:"done,omitempty"` // what only locked has committed: what it was advised to move may move
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1367,10 +1368,18 @@ func (x *FinishRequest) GetAt() uint64 {
 	return 0
 }
 
+func (x *FinishRequest) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
 type FinishResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
 	Hops          uint32                 `protobuf:"varint,2,opt,name=hops,proto3" json:"hops,omitempty"`
+	Moves         uint32                 `protobuf:"varint,3,opt,name=moves,proto3" json:"moves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1415,6 +1424,13 @@ func (x *FinishResponse) GetStatus() *Status {
 func (x *FinishResponse) GetHops() uint32 {
 	if x != nil {
 		return x.Hops
+	}
+	return 0
+}
+
+func (x *FinishResponse) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
 	}
 	return 0
 }
@@ -4126,7 +4142,10 @@ type ForwardResponse struct {
 	Hops          uint32                 `protobuf:"varint,16,opt,name=hops,proto3" json:"hops,omitempty"`           // WAN hops that the executor waited for
 	Bytes         uint64                 `protobuf:"varint,17,opt,name=bytes,proto3" json:"bytes,omitempty"`         // WAN traffic that it caused
 	Messages      uint64                 `protobuf:"varint,18,opt,name=messages,proto3" json:"messages,omitempty"`
-	Moves         uint64                 `protobuf:"varint,19,opt,name=moves,proto3" json:"moves,omitempty"` // rows that it moved to another home, or set off
+	Moves         uint64                 `protobuf:"varint,19,opt,name=moves,proto3" json:"moves,omitempty"`  // rows that it moved to another home, or set off
+	Fields        []*ForwardField        `protobuf:"bytes,20,rep,name=fields,proto3" json:"fields,omitempty"` // of a query
+	Rows          []*ForwardRow          `protobuf:"bytes,21,rep,name=rows,proto3" json:"rows,omitempty"`
+	FoundRows     int64                  `protobuf:"varint,22,opt,name=found_rows,json=foundRows,proto3" json:"found_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4294,6 +4313,197 @@ func (x *ForwardResponse) GetMoves() uint64 {
 	return 0
 }
 
+func (x *ForwardResponse) GetFields() []*ForwardField {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *ForwardResponse) GetRows() []*ForwardRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *ForwardResponse) GetFoundRows() int64 {
+	if x != nil {
+		return x.FoundRows
+	}
+	return 0
+}
+
+// ForwardField describes a column of a result, as MySQL's protocol does.
+type ForwardField struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	OrgName       string                 `protobuf:"bytes,2,opt,name=org_name,json=orgName,proto3" json:"org_name,omitempty"`
+	Table         string                 `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	OrgTable      string                 `protobuf:"bytes,4,opt,name=org_table,json=orgTable,proto3" json:"org_table,omitempty"`
+	Database      string                 `protobuf:"bytes,5,opt,name=database,proto3" json:"database,omitempty"`
+	Type          int32                  `protobuf:"varint,6,opt,name=type,proto3" json:"type,omitempty"`
+	Length        uint32                 `protobuf:"varint,7,opt,name=length,proto3" json:"length,omitempty"`
+	Charset       uint32                 `protobuf:"varint,8,opt,name=charset,proto3" json:"charset,omitempty"`
+	Decimals      uint32                 `protobuf:"varint,9,opt,name=decimals,proto3" json:"decimals,omitempty"`
+	Flags         uint32                 `protobuf:"varint,10,opt,name=flags,proto3" json:"flags,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardField) Reset() {
+	*x = ForwardField{}
+	mi := &file_wire_wire_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardField) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardField) ProtoMessage() {}
+
+func (x *ForwardField) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
+func (*ForwardField) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ForwardField) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ForwardField) GetOrgName() string {
+	if x != nil {
+		return x.OrgName
+	}
+	return ""
+}
+
+func (x *ForwardField) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *ForwardField) GetOrgTable() string {
+	if x != nil {
+		return x.OrgTable
+	}
+	return ""
+}
+
+func (x *ForwardField) GetDatabase() string {
+	if x != nil {
+		return x.Database
+	}
+	return ""
+}
+
+func (x *ForwardField) GetType() int32 {
+	if x != nil {
+		return x.Type
+	}
+	return 0
+}
+
+func (x *ForwardField) GetLength() uint32 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *ForwardField) GetCharset() uint32 {
+	if x != nil {
+		return x.Charset
+	}
+	return 0
+}
+
+func (x *ForwardField) GetDecimals() uint32 {
+	if x != nil {
+		return x.Decimals
+	}
+	return 0
+}
+
+func (x *ForwardField) GetFlags() uint32 {
+	if x != nil {
+		return x.Flags
+	}
+	return 0
+}
+
+// ForwardRow is a row of a result: the values one behind the other, and how long each is (-1: NULL).
+type ForwardRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lengths       []int64                `protobuf:"zigzag64,1,rep,packed,name=lengths,proto3" json:"lengths,omitempty"`
+	Values        []byte                 `protobuf:"bytes,2,opt,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardRow) Reset() {
+	*x = ForwardRow{}
+	mi := &file_wire_wire_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardRow) ProtoMessage() {}
+
+func (x *ForwardRow) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
+func (*ForwardRow) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *ForwardRow) GetLengths() []int64 {
+	if x != nil {
+		return x.Lengths
+	}
+	return nil
+}
+
+func (x *ForwardRow) GetValues() []byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 // CollectivePart is one node's contribution to a round, or a slice of it.
 type CollectivePart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4311,7 +4521,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4323,7 +4533,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4336,7 +4546,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -4410,7 +4620,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +4632,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +4645,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -4493,7 +4703,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4505,7 +4715,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4518,7 +4728,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -4558,7 +4768,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4570,7 +4780,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4583,7 +4793,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -4648,7 +4858,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4660,7 +4870,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4673,7 +4883,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -4720,7 +4930,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4732,7 +4942,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4745,7 +4955,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -4807,7 +5017,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4819,7 +5029,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4832,7 +5042,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -4866,7 +5076,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4878,7 +5088,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4891,7 +5101,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -4963,7 +5173,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4975,7 +5185,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4988,7 +5198,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -5031,7 +5241,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5043,7 +5253,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5056,7 +5266,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -5097,7 +5307,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5109,7 +5319,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5122,7 +5332,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -5200,7 +5410,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5212,7 +5422,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5225,7 +5435,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -5317,7 +5527,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5329,7 +5539,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5342,7 +5552,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -5480,7 +5690,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05bytes\x18\n" +
 	" \x01(\rR\x05bytes\x12\x16\n" +
 	"\x06oracle\x18\v \x01(\x04R\x06oracle\x12\x14\n" +
-	"\x05moves\x18\f \x01(\rR\x05moves\"\xa2\x01\n" +
+	"\x05moves\x18\f \x01(\rR\x05moves\"\xb6\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
@@ -5488,10 +5698,12 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x02ts\x18\x04 \x01(\x04R\x02ts\x12\x1a\n" +
 	"\bprepared\x18\x05 \x01(\bR\bprepared\x12\x15\n" +
 	"\x06min_ts\x18\x06 \x01(\x04R\x05minTs\x12\x0e\n" +
-	"\x02at\x18\x14 \x01(\x04R\x02at\"Q\n" +
+	"\x02at\x18\x14 \x01(\x04R\x02at\x12\x12\n" +
+	"\x04done\x18\x15 \x01(\bR\x04done\"g\n" +
 	"\x0eFinishResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
-	"\x04hops\x18\x02 \x01(\rR\x04hops\"8\n" +
+	"\x04hops\x18\x02 \x01(\rR\x04hops\x12\x14\n" +
+	"\x05moves\x18\x03 \x01(\rR\x05moves\"8\n" +
 	"\x0eResolveRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\"\xc3\x01\n" +
@@ -5709,7 +5921,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eForwardWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\x95\x04\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x94\x05\n" +
 	"\x0fForwardResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\rR\x05error\x12\x14\n" +
@@ -5730,7 +5942,27 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04hops\x18\x10 \x01(\rR\x04hops\x12\x14\n" +
 	"\x05bytes\x18\x11 \x01(\x04R\x05bytes\x12\x1a\n" +
 	"\bmessages\x18\x12 \x01(\x04R\bmessages\x12\x14\n" +
-	"\x05moves\x18\x13 \x01(\x04R\x05moves\"\xc2\x01\n" +
+	"\x05moves\x18\x13 \x01(\x04R\x05moves\x121\n" +
+	"\x06fields\x18\x14 \x03(\v2\x19.godwit.wire.ForwardFieldR\x06fields\x12+\n" +
+	"\x04rows\x18\x15 \x03(\v2\x17.godwit.wire.ForwardRowR\x04rows\x12\x1d\n" +
+	"\n" +
+	"found_rows\x18\x16 \x01(\x03R\tfoundRows\"\x84\x02\n" +
+	"\fForwardField\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
+	"\borg_name\x18\x02 \x01(\tR\aorgName\x12\x14\n" +
+	"\x05table\x18\x03 \x01(\tR\x05table\x12\x1b\n" +
+	"\torg_table\x18\x04 \x01(\tR\borgTable\x12\x1a\n" +
+	"\bdatabase\x18\x05 \x01(\tR\bdatabase\x12\x12\n" +
+	"\x04type\x18\x06 \x01(\x05R\x04type\x12\x16\n" +
+	"\x06length\x18\a \x01(\rR\x06length\x12\x18\n" +
+	"\acharset\x18\b \x01(\rR\acharset\x12\x1a\n" +
+	"\bdecimals\x18\t \x01(\rR\bdecimals\x12\x14\n" +
+	"\x05flags\x18\n" +
+	" \x01(\rR\x05flags\">\n" +
+	"\n" +
+	"ForwardRow\x12\x18\n" +
+	"\alengths\x18\x01 \x03(\x12R\alengths\x12\x16\n" +
+	"\x06values\x18\x02 \x01(\fR\x06values\"\xc2\x01\n" +
 	"\x0eCollectivePart\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\rR\x06origin\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\x12\x16\n" +
@@ -5854,7 +6086,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -5909,19 +6141,21 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ForwardRequest)(nil),       // 50: godwit.wire.ForwardRequest
 	(*ForwardWarning)(nil),       // 51: godwit.wire.ForwardWarning
 	(*ForwardResponse)(nil),      // 52: godwit.wire.ForwardResponse
-	(*CollectivePart)(nil),       // 53: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 54: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 55: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 56: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 57: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 58: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 59: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 60: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 61: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 62: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 63: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 64: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 65: godwit.wire.EpochRow
+	(*ForwardField)(nil),         // 53: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 54: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 55: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 56: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 57: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 58: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 59: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 60: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 61: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 62: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 63: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 64: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 65: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 66: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 67: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -5972,17 +6206,19 @@ var file_wire_wire_proto_depIdxs = []int32{
 	47, // 45: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
 	7,  // 46: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
 	51, // 47: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	53, // 48: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 49: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	57, // 50: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	58, // 51: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	62, // 52: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	65, // 53: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	54, // [54:54] is the sub-list for method output_type
-	54, // [54:54] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	53, // 48: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	54, // 49: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	55, // 50: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 51: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	59, // 52: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	60, // 53: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	64, // 54: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	67, // 55: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	56, // [56:56] is the sub-list for method output_type
+	56, // [56:56] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -5996,7 +6232,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   63,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
