@@ -18,6 +18,9 @@ type ShardID uint16
 // MetaShard is the shard of the catalog and of GLOBAL tables.
 const MetaShard ShardID = 0
 
+// EpochShard is the shard of MULTI MASTER tables: every node holds it, and no Raft group replicates it.
+const EpochShard ShardID = 1<<16 - 1
+
 // GroupID names a Raft group: (shard, home region), or the meta group.
 type GroupID uint32
 

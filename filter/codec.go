@@ -27,7 +27,7 @@ func Encode(b *Batch) []byte {
 	}
 	for i := range b.Txns {
 		t := &b.Txns[i]
-		w := &wire.EpochTxn{Id: t.ID[:], Priority: t.Priority, Lost: t.Lost}
+		w := &wire.EpochTxn{Id: t.ID[:], Priority: t.Priority, Snapshot: t.Snapshot, Lost: t.Lost}
 		for _, k := range t.Reads {
 			w.Reads = append(w.Reads, []byte(k))
 		}
@@ -58,7 +58,7 @@ func Decode(origin int, data []byte) (*Batch, error) {
 	}
 	b := &Batch{Origin: origin, Txns: make([]Txn, 0, len(m.Txns))}
 	for _, w := range m.Txns {
-		t := Txn{Priority: w.Priority, Lost: w.Lost}
+		t := Txn{Priority: w.Priority, Snapshot: w.Snapshot, Lost: w.Lost}
 		if copy(t.ID[:], w.Id) != len(w.Id) || len(w.Id) != len(t.ID) {
 			return nil, base.Errorf(base.CodeInvalid, "batch of node %d: a transaction's id has %d bytes", origin, len(w.Id))
 		}
@@ -98,7 +98,7 @@ func Slices(b *Batch, n int) []Batch {
 		pieces := make([]*Txn, n)
 		piece := func(s int) *Txn {
 			if pieces[s] == nil {
-				pieces[s] = &Txn{ID: t.ID, Priority: t.Priority, Lost: t.Lost, Ranges: t.Ranges}
+				pieces[s] = &Txn{ID: t.ID, Priority: t.Priority, Snapshot: t.Snapshot, Lost: t.Lost, Ranges: t.Ranges}
 			}
 			return pieces[s]
 		}

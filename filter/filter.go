@@ -23,6 +23,8 @@ type Txn struct {
 	ID base.TxnID
 	// Priority: smaller is better; ties are broken by ID, so no two are equal.
 	Priority uint64
+	// Snapshot is the epoch that it has read. The rule does not look at it: who merges does.
+	Snapshot uint64
 	Reads    []string
 	Ranges   []base.Span
 	Writes   []Write
@@ -174,7 +176,7 @@ func Group(rule Rule, batches []Batch) {
 
 // same compares everything: equal ids alone decide nothing.
 func same(a, b *Txn) bool {
-	return a.ID == b.ID && a.Priority == b.Priority && a.Lost == b.Lost && slices.Equal(a.Reads, b.Reads) &&
+	return a.ID == b.ID && a.Priority == b.Priority && a.Snapshot == b.Snapshot && a.Lost == b.Lost && slices.Equal(a.Reads, b.Reads) &&
 		slices.EqualFunc(a.Ranges, b.Ranges, func(x, y base.Span) bool { return bytes.Equal(x.Start, y.Start) && bytes.Equal(x.End, y.End) }) &&
 		slices.EqualFunc(a.Writes, b.Writes, func(x, y Write) bool {
 			return x.Key == y.Key && x.Null == y.Null && x.Del == y.Del && bytes.Equal(x.Value, y.Value)
@@ -187,13 +189,35 @@ type Result struct {
 	Writes    map[string]Write // that change a row
 }
 
+// Winner is a transaction that no better one has beaten, whole or in slices.
+type Winner struct {
+	ID       base.TxnID
+	Priority uint64
+	Pieces   []*Txn
+}
+
 // Outcome applies the rule to the batches of an epoch, in any order, filtered or not.
 func Outcome(rule Rule, batches []Batch) Result {
+	res := Result{Writes: map[string]Write{}}
+	for _, w := range Winners(rule, batches) {
+		res.Committed = append(res.Committed, w.ID)
+		for _, t := range w.Pieces {
+			for _, x := range t.Writes {
+				if !x.Null {
+					res.Writes[x.Key] = x
+				}
+			}
+		}
+	}
+	return res
+}
+
+// Winners are the transactions that the rule lets commit, best first. They share memory with the batches.
+func Winners(rule Rule, batches []Batch) []Winner {
 	g := newJudge(rule, batches)
 	type fate struct {
-		rank
-		lost   bool
-		pieces []*Txn
+		Winner
+		lost bool
 	}
 	fates := map[base.TxnID]*fate{}
 	for i := range batches {
@@ -201,31 +225,22 @@ func Outcome(rule Rule, batches []Batch) Result {
 			t := &batches[i].Txns[j]
 			f := fates[t.ID]
 			if f == nil {
-				f = &fate{rank: rank{priority: t.Priority, id: t.ID}}
+				f = &fate{Winner: Winner{ID: t.ID, Priority: t.Priority}}
 				fates[t.ID] = f
 			}
 			_, lost := g.beaten(t)
 			f.lost = f.lost || lost || t.Lost
-			f.pieces = append(f.pieces, t)
+			f.Pieces = append(f.Pieces, t)
 		}
 	}
-	winners := make([]*fate, 0, len(fates))
+	winners := make([]Winner, 0, len(fates))
 	for _, f := range fates {
 		if !f.lost {
-			winners = append(winners, f)
+			winners = append(winners, f.Winner)
 		}
 	}
-	slices.SortFunc(winners, func(a, b *fate) int { return a.compare(b.rank) })
-	res := Result{Writes: map[string]Write{}}
-	for _, f := range winners {
-		res.Committed = append(res.Committed, f.id)
-		for _, t := range f.pieces {
-			for _, w := range t.Writes {
-				if !w.Null {
-					res.Writes[w.Key] = w
-				}
-			}
-		}
-	}
-	return res
+	slices.SortFunc(winners, func(a, b Winner) int {
+		return rank{priority: a.Priority, id: a.ID}.compare(rank{priority: b.Priority, id: b.ID})
+	})
+	return winners
 }

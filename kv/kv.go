@@ -223,3 +223,24 @@ type DB interface {
 func Run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Timestamp, error) {
 	return run(ctx, db, opts, fn)
 }
+
+// Epochs is what a [DB] offers whose nodes take part in epochs: MULTI MASTER tables, whose rows have keys of
+// base.EpochShard. Its transactions ([EpochTxn]) read them at the last epoch applied here, write them by submitting
+// what they have buffered to the next one, and lose to others that changed the same since they began.
+type Epochs interface {
+	// BeginEpochs has the cluster begin, unless it has.
+	BeginEpochs(ctx context.Context) error
+	// Declare makes a version of a table's definition the one in force, unless a newer one is: transactions that are held to an
+	// older one do not commit any more. It returns when this is permanent, and known here.
+	Declare(ctx context.Context, table base.TableID, version base.Timestamp) error
+}
+
+// EpochTxn is what transactions of [Epochs] can do besides.
+type EpochTxn interface {
+	Txn
+	// Hold makes the transaction depend on a version of a table's definition: the snapshot is from when it was in force, and
+	// it still is when the transaction commits. Call it before the table's rows are read or written.
+	Hold(ctx context.Context, table base.TableID, version base.Timestamp) error
+	// Buffered reports whether writes of rows of epochs, and of other rows, are buffered: Commit refuses both at once.
+	Buffered() (epochs, others bool)
+}

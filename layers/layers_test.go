@@ -34,13 +34,16 @@ var allowed = map[string][]string{
 	"group": {"store", "wan"},
 	// collective executes plans over the transport, and knows no database: it is a library of its own.
 	"collective": {"plan", "wan"},
+	// epoch is a pure core over another one: what filters leave out must not matter to it.
+	"epoch": {"filter"},
 	// layer 3: drivers
+	"multi":   {"epoch", "filter", "collective", "plan", "store", "wan"},
 	"owner":   mechanisms,
 	"txn":     append([]string{"owner"}, mechanisms...),
 	"cluster": append([]string{"owner", "txn"}, mechanisms...),
 	// layer 4: edge
 	"sqlfront": nil,
-	"node":     append([]string{"owner", "txn", "cluster", "sqlfront"}, mechanisms...),
+	"node":     append([]string{"owner", "txn", "cluster", "sqlfront", "multi", "epoch", "plan"}, mechanisms...),
 	// the embedded API, tools and tests
 	"":                     append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	"kv/memkv":             {"lock"},
@@ -71,7 +74,7 @@ var onlyIn = map[string]struct {
 }
 
 // pure packages own no goroutine, socket or clock; they may not even import these.
-var pure = []string{"base", "home", "leader", "lock", "matrix", "replica", "tier", "plan", "filter", "coord", "history", "kv/memkv"}
+var pure = []string{"base", "home", "leader", "lock", "matrix", "replica", "tier", "plan", "filter", "epoch", "coord", "history", "kv/memkv"}
 var impure = []string{"net", "os", "syscall"}
 
 type pkg struct {

@@ -23,6 +23,7 @@ import (
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/multi"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/sqlfront"
@@ -45,25 +46,28 @@ const (
 
 // Node is one running process of a cluster, or one of several in a [Local].
 type Node struct {
-	log     *slog.Logger
-	store   *store.Store
-	ident   *cluster.Identity
-	clock   *clock.Clock
-	reps    *replicas
-	trans   wan.Transport
-	host    *group.Host
-	owners  *owner.Set
-	db      *txn.DB
-	cluster *cluster.Cluster
-	sql     *sqlfront.Server
-	homes   *homes // nil: rows move only by statements
-	tier    *tier.Policy
-	mover   *txn.Mover
-	samples func() map[string]uint64 // counts of the time server's answers; nil: there is none
-	movable atomic.Pointer[func(base.Key) bool]
-	stats   *obs.Statements
-	began   time.Time
-	gateway atomic.Pointer[txn.DB] // db, once it is there
+	log      *slog.Logger
+	store    *store.Store
+	ident    *cluster.Identity
+	clock    *clock.Clock
+	reps     *replicas
+	trans    wan.Transport
+	host     *group.Host
+	owners   *owner.Set
+	db       *txn.DB
+	cluster  *cluster.Cluster
+	sql      *sqlfront.Server
+	homes    *homes // nil: rows move only by statements
+	tier     *tier.Policy
+	mover    *txn.Mover
+	samples  func() map[string]uint64 // counts of the time server's answers; nil: there is none
+	movable  atomic.Pointer[func(base.Key) bool]
+	stats    *obs.Statements
+	began    time.Time
+	gateway  atomic.Pointer[txn.DB] // db, once it is there
+	epochs   *multi.Engine
+	both     *multi.DB    // db with the rows of epochs
+	interval atomic.Int64 // ns between epochs
 
 	sqlAddr string
 	addr    string
@@ -220,6 +224,9 @@ func (n *Node) assemble(p Parts) (err error) {
 			return err
 		}
 	}
+	if err = n.makeEpochs(p); err != nil {
+		return err
+	}
 	p.Transport.Handle(wire.KindForward, n.executeForwarded)
 	p.Transport.Handle(wire.KindServe, n.serve)
 	if err = p.Transport.Start(); err != nil {
@@ -233,6 +240,7 @@ func (n *Node) assemble(p Parts) (err error) {
 	tc.Region = n.cluster.Topology().RegionOf(p.Identity.Node)
 	n.db = txn.New(tc)
 	n.gateway.Store(n.db)
+	n.both = multi.NewDB(n.db, n.epochs)
 	n.closeFirst(func() error { n.db.Close(); return nil })
 	n.mu.Lock()
 	n.mover = txn.NewMover(n.db, n.expand)
@@ -240,6 +248,7 @@ func (n *Node) assemble(p Parts) (err error) {
 	n.closeFirst(func() error { n.mover.Close(); return nil })
 	n.cluster.Start(n.db)
 	n.closeFirst(func() error { n.cluster.Close(); return nil })
+	n.startEpochs()
 	if p.SQLListen == "" && p.SQLListener == nil {
 		close(n.ready)
 		return nil
@@ -254,8 +263,8 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings()}}
-	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings()}}
+	cfg := sqlfront.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
 	var srv *sqlfront.Server
@@ -374,7 +383,7 @@ func (n *Node) Addr() string { return n.addr }
 func (n *Node) ID() base.NodeID { return n.ident.Node }
 
 // DB runs transactions through this node as the gateway.
-func (n *Node) DB() kv.DB { return n.db }
+func (n *Node) DB() kv.DB { return n.both }
 
 // Cluster is the node's part in the cluster's own affairs.
 func (n *Node) Cluster() *cluster.Cluster { return n.cluster }

@@ -19,7 +19,12 @@ func (r reads) ReadPoint(ctx context.Context, atLeast base.Timestamp, wait time.
 // PointWait is as long as a closed timestamp takes from the farthest node, if nothing holds it back, and some more.
 func (r reads) PointWait() time.Duration { return r.n.cluster.Farthest() + 100*time.Millisecond }
 
-func (r reads) Plan(key base.Key) (local bool, wait, rtt time.Duration) { return r.n.db.PlanRead(key) }
+func (r reads) Plan(key base.Key) (local bool, wait, rtt time.Duration) {
+	if key.Shard() == base.EpochShard {
+		return true, 0, 0
+	}
+	return r.n.db.PlanRead(key)
+}
 
 // load is the number of reads and commits under way at this gateway.
 func (n *Node) load() int {

@@ -154,6 +154,9 @@ func (t *sqlTable) ModifyColumn(ctx *sql.Context, name string, c *sql.Column, or
 		return sql.ErrTableColumnNotFound.New(t.Name(), name)
 	}
 	nd := d.Cols[i]
+	if c.AutoIncrement && !nd.AutoInc && d.Locality.Kind == multi {
+		return invalid("a column of a MULTI MASTER table cannot become AUTO_INCREMENT: make a new table")
+	}
 	if c.AutoIncrement && !nd.AutoInc {
 		if err := t.startCounter(ctx, m, d, i); err != nil {
 			return err
@@ -302,6 +305,9 @@ func (t *sqlTable) AddForeignKey(ctx *sql.Context, fk sql.ForeignKeyConstraint) 
 	m, d, err := t.change(ctx)
 	if err != nil {
 		return err
+	}
+	if p := m.snap().table(fk.ParentDatabase, fk.ParentTable); p != nil && (p.desc.Locality.Kind == multi) != (d.Locality.Kind == multi) {
+		return invalid("a foreign key cannot lead from a MULTI MASTER table to another one, or the other way")
 	}
 	for _, o := range m.snap().db(d.DB).tables {
 		for _, k := range o.desc.FKs {

@@ -40,6 +40,9 @@ func (d *tableDesc) defineIndex(def sql.IndexDef, state indexState) (*indexDesc,
 		}
 		x.Cols = append(x.Cols, indexCol{d.Cols[i].ID, c.Length})
 	}
+	if d.Locality.Kind == multi && !x.stored() {
+		return nil, invalid("MULTI MASTER tables have ordinary and unique indexes only")
+	}
 	x.Class = d.classFor(x.Cols, x.Constraint)
 	d.NextIndex++
 	d.Indexes = append(d.Indexes, x)
@@ -61,6 +64,9 @@ func (t *sqlTable) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 	x, err := d.defineIndex(def, state)
 	if err != nil {
 		return err
+	}
+	if state != indexPublic && d.Locality.Kind == multi && t.g.indexesVirtual(d, x) {
+		return invalid("a MULTI MASTER table cannot get an index over a virtual column: make the column STORED, or the index with the table")
 	}
 	if state == indexPublic || t.g.indexesVirtual(d, x) {
 		// Values of virtual columns come from the engine (BuildIndex).

@@ -293,6 +293,18 @@ func (e *editor) SetAutoIncrementValue(ctx *sql.Context, v uint64) error {
 	if err != nil {
 		return err
 	}
+	if d.Locality.Kind == multi {
+		// Other regions may be inserting values that are not here yet: it only goes up.
+		rows, err := m.kv.Get(m.s.kvctx(ctx), []base.Key{counterKey(d.AutoKey)}, kv.LockExclusive)
+		if err != nil {
+			return m.txn.fail(err)
+		}
+		now, err := counterValue(rows[0].Value)
+		if err != nil {
+			return clientError(err)
+		}
+		v = max(v, now)
+	}
 	d.AutoEpoch++
 	m.put(counterKey(d.AutoKey), base.AppendUint64(nil, max(v, largest+1)))
 	return t.done(m, d)

@@ -103,17 +103,46 @@ func (t *sqlTable) fill(ctx *sql.Context, cur *table, id base.IndexID) (err erro
 	return nil
 }
 
+// fillBatch writes the entries of some rows in one transaction. In a MULTI MASTER table that loses to any change of one of the
+// rows, so there it is tried with fewer and fewer.
 func (t *sqlTable) fillBatch(ctx *sql.Context, cur *table, x *index, rows []kv.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
+	if cur.desc.Locality.Kind != multi || len(rows) == 1 {
+		return t.fillRows(ctx, cur, x, rows, kv.Run)
+	}
+	lost := false
+	err := t.fillRows(ctx, cur, x, rows, func(ctx context.Context, db kv.DB, opts kv.Options, fn func(kv.Txn) error) (base.Timestamp, error) {
+		k := db.Begin(opts)
+		defer k.Rollback(context.Background())
+		if err := fn(k); err != nil {
+			lost = base.Retryable(err)
+			return 0, err
+		}
+		ts, err := k.Commit(ctx)
+		lost = base.Retryable(err)
+		return ts, err
+	})
+	if !lost {
+		return err
+	}
+	half := len(rows) / 2
+	if err := t.fillBatch(ctx, cur, x, rows[:half]); err != nil {
+		return err
+	}
+	return t.fillBatch(ctx, cur, x, rows[half:])
+}
+
+func (t *sqlTable) fillRows(ctx *sql.Context, cur *table, x *index, rows []kv.Row,
+	run func(context.Context, kv.DB, kv.Options, func(kv.Txn) error) (base.Timestamp, error)) error {
 	s := sessionOf(ctx)
 	keys := make([]base.Key, len(rows))
 	for i, r := range rows {
 		keys[i] = r.Key
 	}
 	var clash error
-	_, err := kv.Run(s.kvctx(ctx), t.g.db, kv.Options{Trace: s.trace}, func(k kv.Txn) error {
+	_, err := run(s.kvctx(ctx), t.g.db, kv.Options{Trace: s.trace}, func(k kv.Txn) error {
 		clash = nil
 		kctx := s.kvctx(ctx)
 		locked, err := k.Get(kctx, keys, kv.LockExclusive)
@@ -194,6 +223,7 @@ type garbageDesc struct {
 	Shards int            `json:"shards"`
 	Global bool           `json:"global,omitempty"`
 	Async  bool           `json:"async,omitempty"`
+	Multi  bool           `json:"multi,omitempty"`
 	Since  time.Time      `json:"since"`
 	// Node is set while a rewrite is filling the table; it is garbage only if that fails.
 	Node base.NodeID `json:"node,omitempty"`
@@ -207,7 +237,7 @@ func garbageKey(id base.TableID, ix uint64) base.Key {
 func garbageOf(t *table) *garbageDesc {
 	g := &garbageDesc{
 		V: t.desc.format(), Table: t.desc.ID, All: []base.IndexID{0}, Shards: t.desc.Shards, Async: t.desc.Locality.Async,
-		Global: t.desc.Locality.Kind == global, Since: time.Now().UTC(),
+		Global: t.desc.Locality.Kind == global, Multi: t.desc.Locality.Kind == multi, Since: time.Now().UTC(),
 	}
 	for _, x := range t.indexes {
 		if x.desc.stored() {
@@ -223,6 +253,9 @@ func (m *mutation) discard(t *table) {
 	if t.next != nil {
 		discardTable(m.kv, t.next)
 	}
+	if t.desc.Locality.Kind == multi {
+		m.txn.declares(t.desc.ID, true)
+	}
 	m.txn.after = append(m.txn.after, m.g.gc.kick)
 }
 
@@ -235,7 +268,8 @@ func (m *mutation) discardIndex(d *tableDesc, x *indexDesc) {
 	}
 	k := x.key()
 	m.put(garbageKey(d.ID, uint64(k)), marshal(&garbageDesc{
-		V: d.format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async, Global: d.Locality.Kind == global, Since: time.Now().UTC(),
+		V: d.format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async, Global: d.Locality.Kind == global,
+		Multi: d.Locality.Kind == multi, Since: time.Now().UTC(),
 	}))
 	m.txn.after = append(m.txn.after, m.g.gc.kick)
 }

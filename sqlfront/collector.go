@@ -77,7 +77,7 @@ func (c *collector) round(ctx context.Context) error {
 	}
 	for _, r := range rows {
 		d := new(garbageDesc)
-		if err := json.Unmarshal(r.Value, d); err != nil || d.V > nextVersion {
+		if err := json.Unmarshal(r.Value, d); err != nil || d.V > multiVersion {
 			continue
 		}
 		if d.Node != 0 && time.Since(d.Since) < rewriteAge {
@@ -91,12 +91,20 @@ func (c *collector) round(ctx context.Context) error {
 }
 
 func (c *collector) remove(ctx context.Context, key base.Key, d *garbageDesc) error {
+	if d.Multi {
+		if err := c.g.retire(ctx, d); err != nil {
+			return err
+		}
+	}
 	indexes := d.All
 	if d.Index != nil {
 		indexes = []base.IndexID{*d.Index}
 	}
 	shards := []base.ShardID{base.MetaShard}
-	if !d.Global {
+	switch {
+	case d.Multi:
+		shards[0] = base.EpochShard
+	case !d.Global:
 		shards = shards[:0]
 		for i := range d.Shards {
 			shards = append(shards, base.ShardID(firstShard(d.Shards, d.Async)+i+1))

@@ -185,7 +185,7 @@ func (d *sqlDatabase) CreateTable(ctx *sql.Context, name string, sch sql.Primary
 			desc.Comment = s.create.comment
 		}
 		desc.Locality = s.create.locality
-		if s.create.replication == "" && desc.Locality.Kind != global {
+		if s.create.replication == "" && desc.Locality.Kind != global && desc.Locality.Kind != multi {
 			desc.Locality.Async = m.snap().db(d.name).desc.Async
 		}
 		if desc.Locality.Kind == byTable {
@@ -195,6 +195,11 @@ func (d *sqlDatabase) CreateTable(ctx *sql.Context, name string, sch sql.Primary
 	}
 	if desc.Locality.Async && d.g.db.Topology().Async == 0 {
 		if err := d.g.enableAsync(ctx); err != nil {
+			return err
+		}
+	}
+	if desc.Locality.Kind == multi {
+		if err := d.g.beginEpochs(ctx); err != nil {
 			return err
 		}
 	}

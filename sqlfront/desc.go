@@ -17,10 +17,12 @@ import (
 //	1: first
 //	2: asynchronous tables, whose descriptors only have it
 //	3: tables with a successor, while they have it
+//	4: MULTI MASTER tables, whose descriptors only have it
 const (
 	descVersion  = 1
 	asyncVersion = 2
 	nextVersion  = 3
+	multiVersion = 4
 )
 
 // dbDesc describes a database.
@@ -46,6 +48,7 @@ const (
 	byRow   localityKind = ""
 	byTable localityKind = "table"
 	global  localityKind = "global"
+	multi   localityKind = "multi" // every node has all rows, written by epochs
 )
 
 // columnDesc describes a column. ID is never reused within the table.
@@ -227,6 +230,8 @@ func (t *tableDesc) autoIncCol() int {
 // format is the oldest one that can tell what the descriptor says.
 func (t *tableDesc) format() int {
 	switch {
+	case t.Locality.Kind == multi:
+		return multiVersion
 	case t.Next != nil:
 		return nextVersion
 	case t.Locality.Async:
@@ -257,7 +262,7 @@ func (t *tableDesc) home() base.RegionID {
 // classFor decides where the entries of a new index live (see the package comment).
 func (t *tableDesc) classFor(cols []indexCol, c sql.IndexConstraint) indexClass {
 	switch {
-	case t.Locality.Kind == global:
+	case t.Locality.Kind == global, t.Locality.Kind == multi: // all entries lie beside the rows
 		return classGlobal
 	case len(t.PK) > 0 && cols[0].Col == t.PK[0] && cols[0].Length == 0:
 		return classLocal
@@ -281,8 +286,8 @@ func unmarshal[T any](b []byte, version func(*T) int) (*T, error) {
 	if err := json.Unmarshal(b, v); err != nil {
 		return nil, base.Errorf(base.CodeCorrupt, "catalog row: %v", err)
 	}
-	if n := version(v); n > nextVersion {
-		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: upgrade this node", n, nextVersion)
+	if n := version(v); n > multiVersion {
+		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: upgrade this node", n, multiVersion)
 	}
 	return v, nil
 }

@@ -102,6 +102,9 @@ func (t *sqlTable) editor(ctx *sql.Context) *editor {
 		return e
 	}
 	tx.pin(snap, t.t)
+	if t.t.desc.Locality.Kind == multi {
+		e.err = tx.hold(ctx, t.t)
+	}
 	return e
 }
 
@@ -422,6 +425,9 @@ func (e *editor) flush(ctx *sql.Context) error {
 		return nil
 	}
 	if _, err := e.tx.begun(ctx); err != nil {
+		return err
+	}
+	if err := e.unmixed(); err != nil {
 		return err
 	}
 	blind := e.blind

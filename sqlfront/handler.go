@@ -166,7 +166,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 			break
 		}
 		if explicit && t != nil {
-			s.SetTransaction(&Txn{s: s, readOnly: t.readOnly, level: t.level})
+			s.SetTransaction(&Txn{s: s, readOnly: t.readOnly, level: t.level, strict: t.strict})
 			s.SetIgnoreAutoCommit(true)
 		}
 		s.retrying = true

@@ -106,7 +106,7 @@ var (
 func (g *gateway) homesTableOf(db *database, name string) (sql.Table, error) {
 	base, ok := strings.CutSuffix(name, homesSuffix)
 	t := db.tables[base]
-	if !ok || t == nil || t.desc.Locality.Kind == global {
+	if !ok || t == nil || t.desc.Locality.Kind == global || t.desc.Locality.Kind == multi {
 		return nil, nil
 	}
 	h, err := homesOf(t)

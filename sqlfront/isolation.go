@@ -123,8 +123,10 @@ func (t *Txn) isolate() {
 	if t.level != isoDefault {
 		return
 	}
+	t.strict = t.s.strict
 	if t.level = t.s.level; t.s.nextLevel != isoDefault {
 		t.level, t.s.nextLevel = t.s.nextLevel, isoDefault
+		t.strict = t.level == serializable
 	}
 	if t.level == isoDefault {
 		t.level = serializable

@@ -128,16 +128,22 @@ func (c *column) appendDecimalKey(k []byte, d decimal.Decimal) []byte {
 
 // shardOf hashes an encoded distribution value to a data shard.
 func (t *table) shardOf(enc []byte) base.ShardID {
-	if t.desc.Locality.Kind == global {
+	switch t.desc.Locality.Kind {
+	case global:
 		return base.MetaShard
+	case multi:
+		return base.EpochShard
 	}
 	return base.ShardID(t.desc.firstShard() + 1 + int(xxhash.Sum64(enc)%uint64(t.desc.Shards)))
 }
 
 // shards are all shards that hold rows of the table.
 func (t *table) shards() []base.ShardID {
-	if t.desc.Locality.Kind == global {
+	switch t.desc.Locality.Kind {
+	case global:
 		return []base.ShardID{base.MetaShard}
+	case multi:
+		return []base.ShardID{base.EpochShard}
 	}
 	out := make([]base.ShardID, t.desc.Shards)
 	for i := range out {

@@ -43,6 +43,8 @@ func (g *gateway) localityText(l locality) string {
 		return fmt.Sprintf("REGIONAL BY TABLE IN '%s'", g.db.Topology().RegionName(l.Region))
 	case global:
 		return "GLOBAL"
+	case multi:
+		return "MULTI MASTER"
 	}
 	return "REGIONAL BY ROW"
 }
@@ -82,7 +84,7 @@ func (g *gateway) showLocality(ctx *sql.Context, db, table string) ([]sql.Row, e
 // setLocality changes where the rows of a table live.
 func (g *gateway) setLocality(ctx *sql.Context, db, table string, l locality) error {
 	return g.rewriteAs(ctx, db, table, "SET LOCALITY "+g.localityText(l), func(old locality) locality {
-		l.Async = old.Async
+		l.Async = old.Async && l.Kind != multi
 		return l
 	})
 }
@@ -112,7 +114,15 @@ func (g *gateway) rewriteAs(ctx *sql.Context, db, table, kind string, as func(ol
 	if err := l.check(); err != nil {
 		return err
 	}
-	if g.online(d) {
+	if err := t.mayTurn(m, d, l); err != nil {
+		return err
+	}
+	if l.Kind == multi {
+		// Its rows cannot be kept up along with those of another table: writers wait for the copy.
+		if err := t.g.beginEpochs(ctx); err != nil {
+			return err
+		}
+	} else if g.online(d) {
 		return g.copyTable(ctx, t, kind, l)
 	}
 	t.t = m.snap().table(t.t.desc.DB, t.Name())

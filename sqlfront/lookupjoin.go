@@ -235,7 +235,7 @@ func (p *prefetch) ranges(ctx *sql.Context, src *rowSource, spans []base.Span, o
 	if len(spans) == 0 {
 		return nil
 	}
-	req := &kv.ScanRequest{Spans: spans, Lock: src.lock, MaxBytes: batchBytes}
+	req := &kv.ScanRequest{Spans: spans, Lock: src.take, MaxBytes: batchBytes}
 	at := 0
 	for req != nil {
 		res, err := src.kv.Scan(src.kvctx(ctx), *req)

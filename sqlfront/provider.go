@@ -261,6 +261,9 @@ func (m *mutation) putTable(d *tableDesc) (*table, error) {
 	}
 	d.V = d.format()
 	m.put(t.key, marshal(d))
+	if d.Locality.Kind == multi {
+		m.txn.declares(d.ID, false)
+	}
 	m.txn.snap = m.snap().with(d.DB, func(db *database) { db.tables[strings.ToLower(d.Name)] = t })
 	return t, nil
 }

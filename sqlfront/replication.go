@@ -55,6 +55,9 @@ func (l locality) check() error {
 	if l.Kind == global && l.Async {
 		return invalid("GLOBAL tables replicate synchronously: every region writes them")
 	}
+	if l.Kind == multi && l.Async {
+		return invalid("MULTI MASTER tables are replicated by epochs: REPLICATION ASYNC does not apply to them")
+	}
 	return nil
 }
 

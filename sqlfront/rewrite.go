@@ -77,6 +77,9 @@ func (t *sqlTable) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, 
 	if err != nil {
 		return nil, err
 	}
+	if old.Locality.Kind == multi {
+		return nil, errMultiRewrite(old.Name)
+	}
 	t.acc.lock, t.acc.keepHomes = kv.LockShared, true
 	t.acc.target, t.acc.whole = false, false
 	d := old.clone()

@@ -27,8 +27,9 @@ type rowSource struct {
 	st   *sqlTable
 	tx   *Txn
 	kv   kv.Txn
-	lock kv.LockMode
-	x    *index // nil: keys and rows are those of the primary key
+	lock kv.LockMode // that the statement asks for
+	take kv.LockMode // that kv is asked for
+	x    *index      // nil: keys and rows are those of the primary key
 
 	keys  []base.Key // point reads left
 	req   *kv.ScanRequest
@@ -59,6 +60,9 @@ func (t *sqlTable) open(ctx *sql.Context) (*rowSource, error) {
 		tx = nt.(*Txn)
 	}
 	src := &rowSource{st: t, tx: tx, limit: firstBatch, whole: t.acc.whole}
+	if t.t.desc.Locality.Kind == multi && (t.acc.asOf != 0 || tx.asOf != 0) {
+		return nil, invalid("table " + t.Name() + " is MULTI MASTER: it cannot be read AS OF a time")
+	}
 	if t.acc.asOf != 0 {
 		src.kv = tx.at(t.acc.asOf)
 		return src, nil
@@ -89,6 +93,13 @@ func (t *sqlTable) open(ctx *sql.Context) (*rowSource, error) {
 	}
 	tx.pin(snap, t.t)
 	src.kv, src.lock = k, tx.lockFor(t.acc)
+	src.take = src.lock
+	if t.t.desc.Locality.Kind == multi {
+		if err := tx.hold(ctx, t.t); err != nil {
+			return nil, err
+		}
+		src.take = tx.validates(t.acc, src.lock)
+	}
 	return src, nil
 }
 
@@ -108,7 +119,7 @@ func (t *sqlTable) scanAll(ctx *sql.Context) (sql.RowIter, error) {
 }
 
 func (r *rowSource) scan(spans []base.Span, merge, reverse bool) {
-	r.req = &kv.ScanRequest{Spans: spans, Merge: merge, Reverse: reverse, Lock: r.lock, MaxBytes: batchBytes}
+	r.req = &kv.ScanRequest{Spans: spans, Merge: merge, Reverse: reverse, Lock: r.take, MaxBytes: batchBytes}
 	if merge {
 		r.req.Suffix = r.x.prefixLen()
 		if r.x == nil || r.x.desc.Class != classByHome {
@@ -313,7 +324,7 @@ func (r *rowSource) batch(ctx *sql.Context) ([]kv.Row, error) {
 }
 
 func (r *rowSource) get(ctx *sql.Context, keys []base.Key) ([]kv.Row, error) {
-	rows, err := r.kv.Get(r.kvctx(ctx), keys, r.lock)
+	rows, err := r.kv.Get(r.kvctx(ctx), keys, r.take)
 	if err != nil {
 		return nil, r.tx.fail(err)
 	}

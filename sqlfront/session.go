@@ -51,6 +51,7 @@ type Session struct {
 	tries       int    // transactions begun with that age
 	age         base.Timestamp
 	level       isolation   // of transactions to come
+	strict      bool        // the session has asked for SERIALIZABLE, which is the default anyway, but for MULTI MASTER tables
 	consistency consistency // of transactions to come
 	nextLevel   isolation   // of the next one only
 	aborted     bool        // the last statement lost its transaction

@@ -56,7 +56,9 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 	case forwardVariable:
 		s.readForward(ctx)
 	case isolationVar:
-		return s.setIsolation(ctx, name)
+		err := s.setIsolation(ctx, name)
+		s.strict = s.level == serializable
+		return err
 	case consistencyVar:
 		s.readConsistency(ctx)
 	}

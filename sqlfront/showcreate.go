@@ -20,7 +20,7 @@ import (
 //
 //	CREATE TABLE t (...) ENGINE=InnoDB ... /*!99999 LOCALITY GLOBAL */
 const (
-	localityForms    = `LOCALITY\s+(?:GLOBAL|REGIONAL\s+BY\s+ROW|REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
+	localityForms    = `LOCALITY\s+(?:GLOBAL|MULTI\s+MASTER|REGIONAL\s+BY\s+ROW|REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
 	replicationForms = `REPLICATION\s+(?:SYNC|ASYNC)`
 	placementForms   = `(?:` + localityForms + `(?:\s+` + replicationForms + `)?|` + replicationForms + `)`
 	localityMark     = "/*!99999 "

@@ -12,7 +12,7 @@ import (
 
 // Statements that are not MySQL's, in the syntax of CockroachDB where it has one:
 //
-//	ALTER TABLE t SET LOCALITY {REGIONAL BY ROW | REGIONAL BY TABLE [IN {'region' | PRIMARY REGION}] | GLOBAL}
+//	ALTER TABLE t SET LOCALITY {REGIONAL BY ROW | REGIONAL BY TABLE [IN {'region' | PRIMARY REGION}] | GLOBAL | MULTI MASTER}
 //	CREATE TABLE t (...) LOCALITY ...
 //	SHOW REGIONS [FROM CLUSTER]
 //	SHOW LOCALITY FROM t
@@ -30,6 +30,7 @@ var (
 	reByTable  = regexp.MustCompile(`(?is)^REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?$`)
 	reByRow    = regexp.MustCompile(`(?is)^REGIONAL\s+BY\s+ROW$`)
 	reGlobal   = regexp.MustCompile(`(?is)^GLOBAL$`)
+	reMulti    = regexp.MustCompile(`(?is)^MULTI\s+MASTER$`)
 	reRegions  = regexp.MustCompile(`(?is)^SHOW\s+REGIONS(?:\s+FROM\s+CLUSTER)?$`)
 	reShowLoc  = regexp.MustCompile("(?is)^SHOW\\s+LOCALITY\\s+FROM\\s+(?:TABLE\\s+)?" + identRE + "$")
 	reJobs     = regexp.MustCompile(`(?is)^SHOW\s+(?:GODWIT\s+)?JOBS$`)
@@ -162,6 +163,8 @@ func (g *gateway) parseLocality(text string) (l locality, bad string) {
 	case reByRow.MatchString(text):
 	case reGlobal.MatchString(text):
 		l.Kind = global
+	case reMulti.MatchString(text):
+		l.Kind = multi
 	case reByTable.MatchString(text):
 		l.Kind = byTable
 		name := unquote(reByTable.FindStringSubmatch(text)[1])
@@ -172,7 +175,7 @@ func (g *gateway) parseLocality(text string) (l locality, bad string) {
 			}
 		}
 	default:
-		bad = "unknown locality '" + text + "': use REGIONAL BY ROW, REGIONAL BY TABLE IN 'region' or GLOBAL"
+		bad = "unknown locality '" + text + "': use REGIONAL BY ROW, REGIONAL BY TABLE IN 'region', GLOBAL or MULTI MASTER"
 	}
 	return l, bad
 }

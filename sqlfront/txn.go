@@ -17,6 +17,7 @@ import (
 type Txn struct {
 	s         *Session
 	level     isolation
+	strict    bool           // SERIALIZABLE was asked for: of MULTI MASTER tables, too, everything read is validated
 	readOnly  bool           // START TRANSACTION READ ONLY
 	asOf      base.Timestamp // everything is read at that time; 0: not
 	kv        kv.Txn         // nil until used
@@ -40,6 +41,7 @@ type Txn struct {
 	past     map[base.Timestamp]kv.Txn // AS OF reads
 	after    []func()                  // run when the commit is durable
 	made     map[base.TableID]struct{} // tables created by this transaction
+	declared map[base.TableID]bool     // MULTI MASTER tables that it changes; true: removes
 	raw      error                     // the last error of kv as it was
 	lastHome homeOf                    // of the last row read with keepHomes
 	top      int                       // the newest savepoint of kv that exists
@@ -167,6 +169,9 @@ func (t *Txn) commit(ctx *sql.Context) error {
 		if _, err := t.s.g.catalog.fresh(t.s.kvctx(ctx)); err != nil {
 			t.s.g.log.Warn("catalog could not be read after a schema change", "err", err)
 		}
+	}
+	if err := t.declare(ctx, ts); err != nil {
+		return err
 	}
 	for _, f := range t.after {
 		f()

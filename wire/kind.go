@@ -28,11 +28,13 @@ const (
 	KindVote
 	KindHandover
 	KindOrder
+	KindEpochPing
+	KindEpochControl
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote", "handover", "order"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping", "epoch-control"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -5576,7 +5576,8 @@ type EpochTxn struct {
 	Reads         [][]byte               `protobuf:"bytes,3,rep,name=reads,proto3" json:"reads,omitempty"`        // keys
 	Ranges        []*Span                `protobuf:"bytes,4,rep,name=ranges,proto3" json:"ranges,omitempty"`
 	Writes        []*EpochWrite          `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
-	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"` // known to have lost: reads, ranges and values are left out
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`         // known to have lost: reads, ranges and values are left out
+	Snapshot      uint64                 `protobuf:"varint,7,opt,name=snapshot,proto3" json:"snapshot,omitempty"` // the epoch that it has read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5653,6 +5654,13 @@ func (x *EpochTxn) GetLost() bool {
 	return false
 }
 
+func (x *EpochTxn) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
 type EpochBatch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Txns          []*EpochTxn            `protobuf:"bytes,1,rep,name=txns,proto3" json:"txns,omitempty"`
@@ -5701,6 +5709,530 @@ func (x *EpochBatch) GetTxns() []*EpochTxn {
 func (x *EpochBatch) GetValues() [][]byte {
 	if x != nil {
 		return x.Values
+	}
+	return nil
+}
+
+// EpochFrame is what a node gives to the round of an epoch: its batch, or a slice of it, under its name.
+type EpochFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	View          uint64                 `protobuf:"varint,1,opt,name=view,proto3" json:"view,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Hash          []byte                 `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`                        // of the batch as submitted; empty in an empty batch
+	Held          uint64                 `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`                       // the sender has all batches up to this epoch on disk
+	Merged        uint64                 `protobuf:"varint,5,opt,name=merged,proto3" json:"merged,omitempty"`                   // the epoch that digest is of
+	Digest        []byte                 `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`                    // of the outcomes of all epochs up to merged
+	Batch         []byte                 `protobuf:"bytes,7,opt,name=batch,proto3" json:"batch,omitempty"`                      // EpochBatch
+	RttUs         []uint32               `protobuf:"varint,8,rep,packed,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"` // now and then: the sender's round trips to the members of the view, 0: unknown
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochFrame) Reset() {
+	*x = EpochFrame{}
+	mi := &file_wire_wire_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochFrame) ProtoMessage() {}
+
+func (x *EpochFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
+func (*EpochFrame) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *EpochFrame) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *EpochFrame) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *EpochFrame) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *EpochFrame) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *EpochFrame) GetMerged() uint64 {
+	if x != nil {
+		return x.Merged
+	}
+	return 0
+}
+
+func (x *EpochFrame) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *EpochFrame) GetBatch() []byte {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+func (x *EpochFrame) GetRttUs() []uint32 {
+	if x != nil {
+		return x.RttUs
+	}
+	return nil
+}
+
+// EpochPing tells members of a view which epoch the sender has begun, and how far it holds.
+type EpochPing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	View          uint64                 `protobuf:"varint,1,opt,name=view,proto3" json:"view,omitempty"`
+	Begun         uint64                 `protobuf:"varint,2,opt,name=begun,proto3" json:"begun,omitempty"`
+	Held          uint64                 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
+	Ask           bool                   `protobuf:"varint,4,opt,name=ask,proto3" json:"ask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochPing) Reset() {
+	*x = EpochPing{}
+	mi := &file_wire_wire_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochPing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochPing) ProtoMessage() {}
+
+func (x *EpochPing) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
+func (*EpochPing) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *EpochPing) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *EpochPing) GetBegun() uint64 {
+	if x != nil {
+		return x.Begun
+	}
+	return 0
+}
+
+func (x *EpochPing) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *EpochPing) GetAsk() bool {
+	if x != nil {
+		return x.Ask
+	}
+	return false
+}
+
+// EpochRecord is an epoch as a node holds it: the batches of all members, filtered or not.
+type EpochRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	View          uint64                 `protobuf:"varint,2,opt,name=view,proto3" json:"view,omitempty"`
+	Batches       [][]byte               `protobuf:"bytes,3,rep,name=batches,proto3" json:"batches,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochRecord) Reset() {
+	*x = EpochRecord{}
+	mi := &file_wire_wire_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochRecord) ProtoMessage() {}
+
+func (x *EpochRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
+func (*EpochRecord) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *EpochRecord) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *EpochRecord) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *EpochRecord) GetBatches() [][]byte {
+	if x != nil {
+		return x.Batches
+	}
+	return nil
+}
+
+// EpochControl is a step of a view change, or of catching up.
+type EpochControl struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Step          uint32                 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"` // what is asked: see package multi
+	View          uint64                 `protobuf:"varint,2,opt,name=view,proto3" json:"view,omitempty"`
+	Install       []byte                 `protobuf:"bytes,3,opt,name=install,proto3" json:"install,omitempty"` // the new view, JSON
+	After         uint64                 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`    // pull: epochs above this one
+	To            uint64                 `protobuf:"varint,5,opt,name=to,proto3" json:"to,omitempty"`          // pull, catch up: up to this one
+	Holder        uint32                 `protobuf:"varint,6,opt,name=holder,proto3" json:"holder,omitempty"`  // catch up: whom to pull from
+	At            uint64                 `protobuf:"varint,7,opt,name=at,proto3" json:"at,omitempty"`          // state: as of this epoch
+	From          []byte                 `protobuf:"bytes,8,opt,name=from,proto3" json:"from,omitempty"`       // state: keys from this one on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochControl) Reset() {
+	*x = EpochControl{}
+	mi := &file_wire_wire_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochControl) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochControl) ProtoMessage() {}
+
+func (x *EpochControl) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
+func (*EpochControl) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *EpochControl) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *EpochControl) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *EpochControl) GetInstall() []byte {
+	if x != nil {
+		return x.Install
+	}
+	return nil
+}
+
+func (x *EpochControl) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *EpochControl) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *EpochControl) GetHolder() uint32 {
+	if x != nil {
+		return x.Holder
+	}
+	return 0
+}
+
+func (x *EpochControl) GetAt() uint64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *EpochControl) GetFrom() []byte {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+type EpochAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	View          uint64                 `protobuf:"varint,1,opt,name=view,proto3" json:"view,omitempty"` // the newest view that the answerer has installed
+	Sealed        bool                   `protobuf:"varint,2,opt,name=sealed,proto3" json:"sealed,omitempty"`
+	Held          uint64                 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
+	Merged        uint64                 `protobuf:"varint,4,opt,name=merged,proto3" json:"merged,omitempty"`
+	Digest        []byte                 `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`
+	Records       []*EpochRecord         `protobuf:"bytes,6,rep,name=records,proto3" json:"records,omitempty"`
+	StateNeeded   bool                   `protobuf:"varint,7,opt,name=state_needed,json=stateNeeded,proto3" json:"state_needed,omitempty"` // pull: the log does not reach back so far
+	At            uint64                 `protobuf:"varint,8,opt,name=at,proto3" json:"at,omitempty"`
+	Rows          []*EpochRow            `protobuf:"bytes,9,rep,name=rows,proto3" json:"rows,omitempty"`
+	Next          []byte                 `protobuf:"bytes,10,opt,name=next,proto3" json:"next,omitempty"`           // state: where to go on; empty at the end
+	Installed     []byte                 `protobuf:"bytes,11,opt,name=installed,proto3" json:"installed,omitempty"` // that view, JSON
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochAnswer) Reset() {
+	*x = EpochAnswer{}
+	mi := &file_wire_wire_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochAnswer) ProtoMessage() {}
+
+func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
+func (*EpochAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *EpochAnswer) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *EpochAnswer) GetSealed() bool {
+	if x != nil {
+		return x.Sealed
+	}
+	return false
+}
+
+func (x *EpochAnswer) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *EpochAnswer) GetMerged() uint64 {
+	if x != nil {
+		return x.Merged
+	}
+	return 0
+}
+
+func (x *EpochAnswer) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *EpochAnswer) GetRecords() []*EpochRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *EpochAnswer) GetStateNeeded() bool {
+	if x != nil {
+		return x.StateNeeded
+	}
+	return false
+}
+
+func (x *EpochAnswer) GetAt() uint64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *EpochAnswer) GetRows() []*EpochRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *EpochAnswer) GetNext() []byte {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *EpochAnswer) GetInstalled() []byte {
+	if x != nil {
+		return x.Installed
+	}
+	return nil
+}
+
+type EpochRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Del           bool                   `protobuf:"varint,3,opt,name=del,proto3" json:"del,omitempty"`
+	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EpochRow) Reset() {
+	*x = EpochRow{}
+	mi := &file_wire_wire_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EpochRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EpochRow) ProtoMessage() {}
+
+func (x *EpochRow) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
+func (*EpochRow) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *EpochRow) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *EpochRow) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *EpochRow) GetDel() bool {
+	if x != nil {
+		return x.Del
+	}
+	return false
+}
+
+func (x *EpochRow) GetValue() []byte {
+	if x != nil {
+		return x.Value
 	}
 	return nil
 }
@@ -6176,18 +6708,65 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value\x12\x12\n" +
 	"\x04null\x18\x03 \x01(\bR\x04null\x12\x10\n" +
-	"\x03del\x18\x04 \x01(\bR\x03del\"\xbc\x01\n" +
+	"\x03del\x18\x04 \x01(\bR\x03del\"\xd8\x01\n" +
 	"\bEpochTxn\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x04R\bpriority\x12\x14\n" +
 	"\x05reads\x18\x03 \x03(\fR\x05reads\x12)\n" +
 	"\x06ranges\x18\x04 \x03(\v2\x11.godwit.wire.SpanR\x06ranges\x12/\n" +
 	"\x06writes\x18\x05 \x03(\v2\x17.godwit.wire.EpochWriteR\x06writes\x12\x12\n" +
-	"\x04lost\x18\x06 \x01(\bR\x04lost\"O\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\x12\x1a\n" +
+	"\bsnapshot\x18\a \x01(\x04R\bsnapshot\"O\n" +
 	"\n" +
 	"EpochBatch\x12)\n" +
 	"\x04txns\x18\x01 \x03(\v2\x15.godwit.wire.EpochTxnR\x04txns\x12\x16\n" +
-	"\x06values\x18\x02 \x03(\fR\x06values*A\n" +
+	"\x06values\x18\x02 \x03(\fR\x06values\"\xbb\x01\n" +
+	"\n" +
+	"EpochFrame\x12\x12\n" +
+	"\x04view\x18\x01 \x01(\x04R\x04view\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04hash\x18\x03 \x01(\fR\x04hash\x12\x12\n" +
+	"\x04held\x18\x04 \x01(\x04R\x04held\x12\x16\n" +
+	"\x06merged\x18\x05 \x01(\x04R\x06merged\x12\x16\n" +
+	"\x06digest\x18\x06 \x01(\fR\x06digest\x12\x14\n" +
+	"\x05batch\x18\a \x01(\fR\x05batch\x12\x15\n" +
+	"\x06rtt_us\x18\b \x03(\rR\x05rttUs\"[\n" +
+	"\tEpochPing\x12\x12\n" +
+	"\x04view\x18\x01 \x01(\x04R\x04view\x12\x14\n" +
+	"\x05begun\x18\x02 \x01(\x04R\x05begun\x12\x12\n" +
+	"\x04held\x18\x03 \x01(\x04R\x04held\x12\x10\n" +
+	"\x03ask\x18\x04 \x01(\bR\x03ask\"Q\n" +
+	"\vEpochRecord\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04view\x18\x02 \x01(\x04R\x04view\x12\x18\n" +
+	"\abatches\x18\x03 \x03(\fR\abatches\"\xb2\x01\n" +
+	"\fEpochControl\x12\x12\n" +
+	"\x04step\x18\x01 \x01(\rR\x04step\x12\x12\n" +
+	"\x04view\x18\x02 \x01(\x04R\x04view\x12\x18\n" +
+	"\ainstall\x18\x03 \x01(\fR\ainstall\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\x04R\x05after\x12\x0e\n" +
+	"\x02to\x18\x05 \x01(\x04R\x02to\x12\x16\n" +
+	"\x06holder\x18\x06 \x01(\rR\x06holder\x12\x0e\n" +
+	"\x02at\x18\a \x01(\x04R\x02at\x12\x12\n" +
+	"\x04from\x18\b \x01(\fR\x04from\"\xc1\x02\n" +
+	"\vEpochAnswer\x12\x12\n" +
+	"\x04view\x18\x01 \x01(\x04R\x04view\x12\x16\n" +
+	"\x06sealed\x18\x02 \x01(\bR\x06sealed\x12\x12\n" +
+	"\x04held\x18\x03 \x01(\x04R\x04held\x12\x16\n" +
+	"\x06merged\x18\x04 \x01(\x04R\x06merged\x12\x16\n" +
+	"\x06digest\x18\x05 \x01(\fR\x06digest\x122\n" +
+	"\arecords\x18\x06 \x03(\v2\x18.godwit.wire.EpochRecordR\arecords\x12!\n" +
+	"\fstate_needed\x18\a \x01(\bR\vstateNeeded\x12\x0e\n" +
+	"\x02at\x18\b \x01(\x04R\x02at\x12)\n" +
+	"\x04rows\x18\t \x03(\v2\x15.godwit.wire.EpochRowR\x04rows\x12\x12\n" +
+	"\x04next\x18\n" +
+	" \x01(\fR\x04next\x12\x1c\n" +
+	"\tinstalled\x18\v \x01(\fR\tinstalled\"Z\n" +
+	"\bEpochRow\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x10\n" +
+	"\x03del\x18\x03 \x01(\bR\x03del\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value*A\n" +
 	"\tWriteKind\x12\a\n" +
 	"\x03PUT\x10\x00\x12\n" +
 	"\n" +
@@ -6219,7 +6798,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -6290,6 +6869,12 @@ var file_wire_wire_proto_goTypes = []any{
 	(*EpochWrite)(nil),           // 66: godwit.wire.EpochWrite
 	(*EpochTxn)(nil),             // 67: godwit.wire.EpochTxn
 	(*EpochBatch)(nil),           // 68: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 69: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 70: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 71: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 72: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 73: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 74: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -6355,11 +6940,13 @@ var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 60: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
 	66, // 61: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
 	67, // 62: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	63, // [63:63] is the sub-list for method output_type
-	63, // [63:63] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	71, // 63: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	74, // 64: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	65, // [65:65] is the sub-list for method output_type
+	65, // [65:65] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -6373,7 +6960,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   66,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

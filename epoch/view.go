@@ -1,0 +1,57 @@
+package epoch
+
+import (
+	"slices"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// View says who takes part in the epochs from Start on, until the next view.
+type View struct {
+	Number  uint64        `json:"number"`
+	Start   uint64        `json:"start"`
+	Members []base.NodeID `json:"members"`
+	Voters  []base.NodeID `json:"voters"`
+}
+
+// Has reports whether a node is a member.
+func (v *View) Has(n base.NodeID) bool { return slices.Contains(v.Members, n) }
+
+// Majority reports whether more than half of the voters satisfy has.
+func (v *View) Majority(has func(base.NodeID) bool) bool {
+	n := 0
+	for _, id := range v.Voters {
+		if has(id) {
+			n++
+		}
+	}
+	return 2*n > len(v.Voters)
+}
+
+// Exposed is the last epoch that a majority of the voters holds (X1), by what they have said.
+func (v *View) Exposed(held map[base.NodeID]uint64) uint64 {
+	if len(v.Voters) == 0 {
+		return 0
+	}
+	hs := make([]uint64, 0, len(v.Voters))
+	for _, id := range v.Voters {
+		hs = append(hs, held[id])
+	}
+	slices.Sort(hs)
+	return hs[(len(hs)-1)/2]
+}
+
+// Decide finds, from the reports of sealed nodes, the last epoch of a view and who
+// holds it (X2). ok is false without the reports of a majority of the voters.
+func (v *View) Decide(held map[base.NodeID]uint64) (last uint64, holder base.NodeID, ok bool) {
+	if !v.Majority(func(n base.NodeID) bool { _, said := held[n]; return said }) {
+		return 0, 0, false
+	}
+	last = v.Start - 1
+	for n, h := range held {
+		if h > last || h == last && (holder == 0 || n < holder) {
+			last, holder = h, n
+		}
+	}
+	return last, holder, true
+}

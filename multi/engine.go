@@ -1,0 +1,411 @@
+package multi
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/collective"
+	"github.com/godwitdb/godwit/epoch"
+	"github.com/godwitdb/godwit/filter"
+	"github.com/godwitdb/godwit/plan"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Registry is where views are decided: the meta group.
+type Registry interface {
+	// Load reads the view; nil if epochs were never begun. The answer may be old.
+	Load(ctx context.Context) (*epoch.View, error)
+	// Replace puts v in the place of the view with its number less one; if that is not the
+	// view, it fails with base.CodeAborted and changes nothing. Any other error may mean either.
+	Replace(ctx context.Context, v *epoch.View) error
+}
+
+// Config of a node's engine. The first block is required; zero fields of the rest take the defaults given.
+type Config struct {
+	Self      base.NodeID
+	Store     *store.Store
+	Transport wan.Transport // not started yet
+	Registry  Registry
+	// Voters are the nodes whose majority makes epochs permanent, from the next view on.
+	Voters func() []base.NodeID
+
+	// Plan is asked now and then for how rounds among these nodes should travel, and must answer at once; nil, or no answer, is flat.
+	Plan func(nodes []base.NodeID) *plan.Plan
+	// RTT is the smoothed round trip to a node, 0 if unknown. Members tell each other theirs, and plan rounds by them; nil
+	// does without.
+	RTT func(base.NodeID) time.Duration
+	// Region is where a node is; needed with RTT.
+	Region func(base.NodeID) base.RegionID
+	// Interval is the least time between two epochs that this node begins. Default 10 ms.
+	Interval func() time.Duration
+	// Suspect is how long a batch may be missing, and a member silent, before a new view is asked for. Default 3 s.
+	Suspect time.Duration
+	// Ask bounds each step of a view change with one node. Default 1 s; fetching rows takes as long as it takes.
+	Ask time.Duration
+	// Submit is how long a transaction waits to become part of an epoch. Default 10 s.
+	Submit time.Duration
+	// Keep is how many epochs the log keeps for nodes that are behind. Default 4096.
+	Keep uint64
+	// BatchBytes is about the most that one node submits to one epoch. Default 4 MiB.
+	BatchBytes int
+	Logger     *slog.Logger // nil discards
+
+	// onBatch sees what is submitted, before it is filtered or sent; for tests.
+	onBatch func(view, num uint64, batch []byte)
+	// early breaks rule F2, so that tests can see that it is needed.
+	early bool
+}
+
+const (
+	window = 48                     // epochs begun and not complete
+	trail  = 16                     // epochs begun by everybody after one with submissions
+	remind = 200 * time.Millisecond // between two pings while something is missing
+	replan = time.Second
+	// patience is how many times Config.Suspect a batch may take whose node answers.
+	patience = 10
+	// maxFlying is about how many bytes of own batches are on their way before more are submitted.
+	maxFlying = 8 << 20
+	commBase  = 0x45 << 24 // communicators of epochs, by view
+)
+
+// Engine takes part in the epochs. All methods may be called from any goroutine.
+type Engine struct {
+	cfg Config
+	j   journal
+	svc *collective.Service
+	log *slog.Logger
+
+	// work is held while something durable changes: a channel, because a disk takes virtual time in simulations.
+	work chan struct{}
+
+	applied  atomic.Uint64 // what snapshots read
+	cut      uint64        // the log was truncated up to here; guarded by work
+	swept    uint64        // old versions were collected up to here; guarded by work
+	counters counters
+
+	planning sync.Mutex // one plan at a time
+
+	mu      sync.Mutex
+	place   place
+	active  bool // member of the view, not sealed
+	comm    *collective.Comm
+	leave   context.CancelFunc // ends the view's rounds
+	viewCtx context.Context
+	digest  epoch.Digest // of applied
+	pending []*submission
+	begun   uint64                 // the last epoch begun here
+	began   time.Time              // when
+	asked   uint64                 // somebody has begun this one
+	held    uint64                 // complete and, if it is not empty, durable, as all before
+	full    uint64                 // the last of those that is not empty
+	seen    uint64                 // the last one complete here that is not empty
+	said    uint64                 // full as others have been told
+	pinged  time.Time              // when they were last reminded
+	rounds  map[uint64][]byteFrame // complete, not held yet
+	queue   []*wire.EpochRecord    // held, not applied yet
+	own     map[uint64][]*submission
+	others  map[base.NodeID]uint64 // what members hold
+	heardAt map[base.NodeID]time.Time
+	flying  int // bytes of own batches on their way
+	digests map[uint64]epoch.Digest
+	planned time.Time // when plans were thought of
+	rtts    map[base.NodeID][]uint32
+	keeper  *plan.Keeper // of the view
+	born    time.Time
+	late    bool   // an epoch was not complete in time
+	heard   uint64 // the newest view that anybody has spoken of
+	stopped bool
+	failure error
+
+	kick    chan struct{} // for begin
+	gather  chan struct{} // for collect
+	trouble chan string   // for manage: why a new view is needed
+	stopc   chan struct{}
+	wg      sync.WaitGroup
+}
+
+type byteFrame struct {
+	origin base.NodeID
+	frame  *epoch.Frame
+}
+
+type submission struct {
+	txn  filter.Txn
+	size int
+	view uint64 // of the epoch that it is in; 0 while it is pending
+	done chan struct{}
+	// Results, once done is closed.
+	at  uint64 // the epoch that it has committed in
+	err error
+}
+
+type counters struct {
+	epochs, empty, submitted, committed, aborted, resubmitted, views atomic.Uint64
+}
+
+// Stats count what a node has seen of epochs.
+type Stats struct {
+	Epochs, Empty                    uint64 // complete here
+	Submitted, Committed, Aborted    uint64 // transactions of this node
+	Resubmitted                      uint64 // whose epoch a view change discarded
+	Views                            uint64 // installed since the start
+	View, Applied, Held              uint64
+	Active                           bool
+	Messages, Bytes, Wants, Rejoined uint64
+}
+
+// New makes a node's engine; call it before the transport starts, and Start after that.
+func New(cfg Config) (*Engine, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Interval == nil {
+		cfg.Interval = func() time.Duration { return 10 * time.Millisecond }
+	}
+	for _, d := range []struct {
+		v *time.Duration
+		d time.Duration
+	}{{&cfg.Suspect, 3 * time.Second}, {&cfg.Ask, time.Second}, {&cfg.Submit, 10 * time.Second}} {
+		if *d.v <= 0 {
+			*d.v = d.d
+		}
+	}
+	if cfg.Keep == 0 {
+		cfg.Keep = 4096
+	}
+	if cfg.BatchBytes <= 0 {
+		cfg.BatchBytes = 4 << 20
+	}
+	e := &Engine{born: time.Now(), cfg: cfg, j: journal{cfg.Store}, log: cfg.Logger, work: make(chan struct{}, 1),
+		rounds: map[uint64][]byteFrame{}, own: map[uint64][]*submission{}, others: map[base.NodeID]uint64{}, digests: map[uint64]epoch.Digest{},
+		kick: make(chan struct{}, 1), gather: make(chan struct{}, 1), trouble: make(chan string, 1), stopc: make(chan struct{})}
+	if err := e.load(); err != nil {
+		return nil, err
+	}
+	e.svc = collective.New(cfg.Transport)
+	cfg.Transport.HandleOrdered(wire.KindEpochPing, e.onPing)
+	cfg.Transport.Handle(wire.KindEpochControl, e.onControl)
+	return e, nil
+}
+
+// load reads what the node was doing. It takes part again from the next view on.
+func (e *Engine) load() (err error) {
+	if e.place, err = e.j.loadPlace(); err != nil {
+		return err
+	}
+	applied, d, err := e.j.applied()
+	if err != nil {
+		return err
+	}
+	last, err := e.j.last()
+	if err != nil {
+		return err
+	}
+	e.applied.Store(applied)
+	e.digest = d
+	e.full = max(applied, last)
+	e.held = e.full
+	return e.j.held(applied, last, 0, func(r *wire.EpochRecord) error {
+		e.queue = append(e.queue, r)
+		return nil
+	})
+}
+
+// Start begins to take part, if epochs have begun in this cluster.
+func (e *Engine) Start() {
+	e.wg.Go(e.begin)
+	e.wg.Go(e.collect)
+	e.wg.Go(e.manage)
+	e.need("start")
+}
+
+// Close leaves without a word, as a crash does; those who wait are told that their outcome is not known.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	if e.stopped {
+		e.mu.Unlock()
+		return
+	}
+	e.stopped = true
+	e.retire()
+	subs := e.pending
+	e.pending = nil
+	for _, s := range e.own {
+		subs = append(subs, s...)
+	}
+	e.own = map[uint64][]*submission{}
+	for _, s := range subs {
+		s.finish(base.Errorf(base.CodeAmbiguous, "the node stops; whether the transaction has committed is not known"))
+	}
+	e.mu.Unlock()
+	close(e.stopc)
+	e.wg.Wait()
+}
+
+// retire stops taking part in the view; the caller holds mu.
+func (e *Engine) retire() {
+	e.active = false
+	if e.leave != nil {
+		e.leave()
+		e.leave = nil
+	}
+	if e.comm != nil {
+		e.comm.Close()
+		e.comm = nil
+	}
+}
+
+// fail stops the engine after an error of the disk or a divergence: what it would do next cannot be trusted.
+func (e *Engine) fail(err error) {
+	e.mu.Lock()
+	if e.failure == nil && !e.stopped {
+		e.failure = err
+		e.log.Error("epochs stop on this node", "err", err)
+	}
+	e.retire()
+	e.mu.Unlock()
+}
+
+// Err is why the engine has stopped taking part for good; nil while it has not.
+func (e *Engine) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failure
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// spawn runs f unless the engine stops.
+func (e *Engine) spawn(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.stopped {
+		e.wg.Go(f)
+	}
+}
+
+// need asks for a new view.
+func (e *Engine) need(why string) {
+	select {
+	case e.trouble <- why:
+	default:
+	}
+}
+
+// lock takes work; false if the engine stops.
+func (e *Engine) lock() bool {
+	select {
+	case e.work <- struct{}{}:
+		return true
+	case <-e.stopc:
+		return false
+	}
+}
+
+func (e *Engine) unlock() { <-e.work }
+
+func (s *submission) finish(err error) {
+	s.err = err
+	close(s.done)
+}
+
+// Snapshot is the epoch that transactions beginning now should read.
+func (e *Engine) Snapshot() uint64 { return e.applied.Load() }
+
+// View is the newest view installed here, and whether this node takes part in it.
+func (e *Engine) View() (epoch.View, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.place.View, e.active
+}
+
+// Digest stands for all that has been applied here.
+func (e *Engine) Digest() (uint64, epoch.Digest) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.applied.Load(), e.digest
+}
+
+// Stats are the counters so far.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := &e.counters
+	st := Stats{Epochs: c.epochs.Load(), Empty: c.empty.Load(), Submitted: c.submitted.Load(), Committed: c.committed.Load(), Aborted: c.aborted.Load(),
+		Resubmitted: c.resubmitted.Load(), Views: c.views.Load(), View: e.place.View.Number, Applied: e.applied.Load(), Held: e.held, Active: e.active}
+	if e.comm != nil {
+		s := e.comm.Stats()
+		st.Messages, st.Bytes, st.Wants = s.Messages, s.Bytes, s.Wants
+	}
+	return st
+}
+
+// Submit gives a transaction to the next epoch and waits for what becomes of it: the epoch that it has committed in, or
+//
+//   - base.CodeAborted: it has lost; run it again;
+//   - base.CodeUnavailable: it has not become part of any epoch;
+//   - base.CodeAmbiguous: it has, and ctx ended before the outcome was known.
+func (e *Engine) Submit(ctx context.Context, t filter.Txn) (uint64, error) {
+	s := &submission{txn: t, done: make(chan struct{}), size: 64}
+	for i := range t.Writes {
+		s.size += len(t.Writes[i].Key) + len(t.Writes[i].Value) + 8
+	}
+	for _, k := range t.Reads {
+		s.size += len(k) + 4
+	}
+	e.mu.Lock()
+	if e.stopped || e.failure != nil {
+		e.mu.Unlock()
+		return 0, base.Errorf(base.CodeUnavailable, "this node does not take part in epochs: ask another one")
+	}
+	e.pending = append(e.pending, s)
+	e.mu.Unlock()
+	e.counters.submitted.Add(1)
+	poke(e.kick)
+	limit := time.NewTimer(e.cfg.Submit)
+	defer limit.Stop()
+	for {
+		select {
+		case <-s.done:
+			return s.at, s.err
+		case <-ctx.Done():
+			if e.withdraw(s) {
+				return 0, base.Errorf(base.CodeUnavailable, "the transaction did not become part of an epoch in time (%v): nothing was done", context.Cause(ctx))
+			}
+			select {
+			case <-s.done:
+				return s.at, s.err
+			default:
+			}
+			return 0, base.Errorf(base.CodeAmbiguous, "the transaction is part of an epoch whose outcome is not known yet (%v)", context.Cause(ctx))
+		case <-limit.C:
+			if e.withdraw(s) {
+				return 0, base.Errorf(base.CodeUnavailable, "this node has not taken part in epochs for %v: nothing was done; a majority of the regions must be reachable", e.cfg.Submit)
+			}
+		}
+	}
+}
+
+// withdraw takes a transaction back that is not part of an epoch.
+func (e *Engine) withdraw(s *submission) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, p := range e.pending {
+		if p == s {
+			e.pending = append(e.pending[:i:i], e.pending[i+1:]...)
+			return true
+		}
+	}
+	return false
+}

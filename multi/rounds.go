@@ -1,0 +1,402 @@
+package multi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/collective"
+	"github.com/godwitdb/godwit/epoch"
+	"github.com/godwitdb/godwit/filter"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// begin begins epochs: when something is to be submitted, or others have begun.
+func (e *Engine) begin() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		wait := e.step()
+		if wait < 0 { // nothing to do
+			wait = time.Hour
+		}
+		timer.Reset(wait)
+		select {
+		case <-e.stopc:
+			return
+		case <-e.kick:
+		case <-timer.C:
+		}
+	}
+}
+
+// step does what is due and says when to look again.
+func (e *Engine) step() time.Duration {
+	e.mu.Lock()
+	if !e.active {
+		e.mu.Unlock()
+		return -1
+	}
+	now := time.Now()
+	want := len(e.pending) > 0 && e.flying < maxFlying || e.asked > e.begun || e.seen > 0 && e.begun < e.seen+trail
+	if want && e.begun-e.held < window {
+		if wait := e.began.Add(e.cfg.Interval()).Sub(now); wait > 0 {
+			e.mu.Unlock()
+			return wait
+		}
+		e.start(now) // unlocks
+		return 0
+	}
+	defer e.mu.Unlock()
+	if e.said < e.full && !want {
+		e.ping(false)
+	}
+	if e.begun == e.held && len(e.queue) == 0 {
+		return -1
+	}
+	if wait := e.pinged.Add(remind).Sub(now); wait > 0 {
+		return wait
+	}
+	e.ping(true)
+	return remind
+}
+
+// ping tells the members what has begun and what is held here; the caller holds mu.
+func (e *Engine) ping(ask bool) {
+	e.said, e.pinged = e.full, time.Now()
+	p := &wire.EpochPing{View: e.place.View.Number, Begun: e.begun, Held: e.full, Ask: ask}
+	for _, n := range e.place.View.Members {
+		if n != e.cfg.Self {
+			_ = e.cfg.Transport.Send(n, wire.KindEpochPing, p) // it is repeated
+		}
+	}
+}
+
+func (e *Engine) onPing(from base.NodeID, body []byte) {
+	var p wire.EpochPing
+	if p.UnmarshalVT(body) != nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p.View > e.heard {
+		e.heard = p.View
+		e.need("there is a newer view")
+	}
+	if p.View != e.place.View.Number || !e.active || !e.place.View.Has(from) {
+		if p.Ask && p.View < e.place.View.Number {
+			_ = e.cfg.Transport.Send(from, wire.KindEpochPing, &wire.EpochPing{View: e.place.View.Number})
+		}
+		return
+	}
+	e.heardAt[from] = time.Now()
+	if p.Begun > e.asked {
+		e.asked = p.Begun
+		poke(e.kick)
+	}
+	e.note(from, p.Held)
+	if p.Ask {
+		_ = e.cfg.Transport.Send(from, wire.KindEpochPing, &wire.EpochPing{View: p.View, Begun: e.begun, Held: e.full})
+	}
+}
+
+// note keeps what a member holds; the caller holds mu.
+func (e *Engine) note(n base.NodeID, held uint64) {
+	if held > e.others[n] {
+		e.others[n] = held
+		poke(e.gather)
+	}
+}
+
+// start begins the next epoch. The caller holds mu; start releases it.
+func (e *Engine) start(now time.Time) {
+	e.begun++
+	e.began = now
+	num, view, comm, ctx := e.begun, e.place.View.Number, e.comm, e.viewCtx
+	f := &epoch.Frame{View: view, Epoch: num, Held: e.full, Merged: e.applied.Load(), Digest: e.digest}
+	var b filter.Batch
+	bytes, n := 0, 0
+	for n < len(e.pending) && e.flying < maxFlying && (n == 0 || bytes+e.pending[n].size <= e.cfg.BatchBytes) {
+		s := e.pending[n]
+		s.view = view
+		b.Txns = append(b.Txns, s.txn)
+		bytes += s.size
+		n++
+	}
+	if n > 0 {
+		e.own[num] = e.pending[:n:n]
+		e.pending = e.pending[n:]
+	}
+	if n > 0 && num > e.seen+trail && num > e.asked {
+		e.ping(false)
+	}
+	e.said = max(e.said, f.Held)
+	if now.Sub(e.planned) >= replan {
+		e.planned = now
+		f.RTTs = e.plan(comm, num, now)
+	}
+	e.mu.Unlock()
+	if n > 0 {
+		f.Batch = filter.Encode(&b)
+		f.Hash = epoch.HashOf(f.Batch)
+		if e.cfg.onBatch != nil {
+			e.cfg.onBatch(view, num, f.Batch)
+		}
+	}
+	data := f.Encode()
+	e.mu.Lock()
+	e.flying += len(data)
+	e.mu.Unlock()
+	if n > 0 {
+		if !e.lock() {
+			return
+		}
+		if ctx.Err() == nil { // else the view has ended, and the batch with it
+			if err := e.j.own(num, data); err != nil {
+				e.fail(err)
+			}
+		}
+		e.unlock()
+	}
+	if ctx.Err() != nil {
+		e.mu.Lock()
+		e.flying -= len(data)
+		e.mu.Unlock()
+		return
+	}
+	e.wg.Go(func() { e.exchange(ctx, comm, view, num, data) })
+}
+
+// exchange runs the round of an epoch.
+func (e *Engine) exchange(ctx context.Context, comm *collective.Comm, view, num uint64, data []byte) {
+	ctx, cancel := context.WithTimeout(ctx, patience*e.cfg.Suspect)
+	defer cancel()
+	watch := time.AfterFunc(e.cfg.Suspect, func() { e.suspect(ctx, cancel, view) })
+	defer watch.Stop()
+	bodies, err := comm.AllGather(ctx, num, data)
+	e.mu.Lock()
+	e.flying -= len(data)
+	e.mu.Unlock()
+	if err != nil {
+		var missing *collective.Incomplete
+		e.mu.Lock()
+		same := e.active && e.place.View.Number == view
+		e.late = e.late || same
+		e.mu.Unlock()
+		if same {
+			if errors.As(err, &missing) {
+				e.log.Warn("an epoch is incomplete", "epoch", num, "missing", missing.Missing)
+			}
+			e.need("an epoch is incomplete: " + err.Error())
+		}
+		return
+	}
+	frames := make([]byteFrame, len(bodies))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.active || e.place.View.Number != view {
+		return
+	}
+	some := false
+	for i, body := range bodies {
+		f, err := epoch.DecodeFrame(body)
+		if err != nil || f.View != view || f.Epoch != num {
+			e.need("a batch cannot be read")
+			e.log.Error("the batch of a member cannot be read", "epoch", num, "node", e.place.View.Members[i], "err", err)
+			return
+		}
+		from := e.place.View.Members[i]
+		frames[i] = byteFrame{from, f}
+		some = some || len(f.Hash) > 0
+		e.note(from, f.Held)
+		e.heardAt[from] = time.Now()
+		if len(f.RTTs) == len(bodies) {
+			e.rtts[from] = f.RTTs
+		}
+		if d, ok := e.digests[f.Merged]; ok && d != f.Digest {
+			e.log.Error("replicas have diverged", "epoch", f.Merged, "node", from)
+			e.failure = base.Errorf(base.CodeCorrupt, "the rows of MULTI MASTER tables differ from those of node %d as of epoch %d", from, f.Merged)
+			e.retire()
+			return
+		}
+	}
+	e.counters.epochs.Add(1)
+	if !some {
+		e.counters.empty.Add(1)
+	} else {
+		e.seen = max(e.seen, num)
+	}
+	e.rounds[num] = frames
+	poke(e.gather)
+}
+
+// suspect gives a round up when a member has not been heard for too long: whoever only has much to send answers pings.
+func (e *Engine) suspect(ctx context.Context, giveUp context.CancelFunc, view uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ctx.Err() != nil || !e.active || e.place.View.Number != view {
+		return
+	}
+	for _, n := range e.place.View.Members {
+		if n != e.cfg.Self && time.Since(e.heardAt[n]) > e.cfg.Suspect {
+			giveUp()
+			return
+		}
+	}
+	time.AfterFunc(e.cfg.Suspect/4, func() { e.suspect(ctx, giveUp, view) })
+}
+
+// collect writes down what is complete, and applies what is exposed.
+func (e *Engine) collect() {
+	for {
+		select {
+		case <-e.stopc:
+			return
+		case <-e.gather:
+		}
+		if !e.lock() {
+			return
+		}
+		err := e.hold()
+		if err == nil {
+			err = e.expose()
+		}
+		if err == nil {
+			err = e.tidy()
+		}
+		e.unlock()
+		if err != nil {
+			e.fail(err)
+		}
+		poke(e.kick)
+	}
+}
+
+// hold makes complete epochs durable, in order. The caller holds work.
+func (e *Engine) hold() error {
+	e.mu.Lock()
+	var records []*wire.EpochRecord
+	to := e.held
+	for e.active {
+		frames, ok := e.rounds[to+1]
+		if !ok {
+			break
+		}
+		to++
+		r := &wire.EpochRecord{Epoch: to, View: e.place.View.Number}
+		some := false
+		for _, f := range frames {
+			some = some || len(f.frame.Hash) > 0
+			if len(f.frame.Batch) > 0 {
+				r.Batches = append(r.Batches, f.frame.Batch)
+			}
+		}
+		if some { // what was submitted, not what filters have left of it: all members must agree (X4)
+			records = append(records, r)
+		}
+		delete(e.rounds, to)
+	}
+	e.mu.Unlock()
+	if len(records) > 0 {
+		if err := e.j.hold(records); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.held = to
+	if n := len(records); n > 0 {
+		e.full = records[n-1].Epoch
+		e.queue = append(e.queue, records...)
+	}
+	return nil
+}
+
+// expose applies what a majority holds. The caller holds work.
+func (e *Engine) expose() error {
+	e.mu.Lock()
+	if !e.active {
+		e.mu.Unlock()
+		return nil
+	}
+	e.others[e.cfg.Self] = e.full
+	to := e.place.View.Exposed(e.others)
+	if e.cfg.early {
+		to = e.full
+	}
+	e.mu.Unlock()
+	return e.applyTo(to)
+}
+
+// applyTo merges and applies the epochs of the queue up to one. The caller holds work.
+func (e *Engine) applyTo(to uint64) error {
+	for {
+		e.mu.Lock()
+		if len(e.queue) == 0 || e.queue[0].Epoch > to {
+			e.mu.Unlock()
+			return nil
+		}
+		r := e.queue[0]
+		prev := e.digest
+		e.mu.Unlock()
+		batches, err := batchesOf(r)
+		if err != nil {
+			return err
+		}
+		reader := e.cfg.Store.NewReader()
+		m, err := epoch.Merge(r.Epoch, batches, rows{reader}, prev)
+		reader.Close()
+		if err != nil {
+			return err
+		}
+		if err := e.j.apply(m); err != nil {
+			return err
+		}
+		e.settle(m, r.View)
+	}
+}
+
+// digestsKept is how many digests are kept to compare those of others with.
+const digestsKept = 256
+
+// settle answers those who wait for an epoch. The caller holds work.
+func (e *Engine) settle(m *epoch.Merged, view uint64) {
+	e.mu.Lock()
+	e.queue[0] = nil
+	e.queue = e.queue[1:]
+	e.digest = m.Digest
+	e.applied.Store(m.Epoch)
+	e.digests[m.Epoch] = m.Digest
+	if len(e.digests) > digestsKept {
+		oldest := m.Epoch
+		for n := range e.digests {
+			oldest = min(oldest, n)
+		}
+		delete(e.digests, oldest)
+	}
+	subs := e.own[m.Epoch]
+	delete(e.own, m.Epoch)
+	if len(subs) > 0 && subs[0].view != view { // theirs was discarded, and the number used again
+		e.reclaim(subs)
+		subs = nil
+	}
+	e.mu.Unlock()
+	if len(subs) == 0 {
+		return
+	}
+	committed := make(map[base.TxnID]bool, len(m.Committed))
+	for _, id := range m.Committed {
+		committed[id] = true
+	}
+	for _, s := range subs {
+		if committed[s.txn.ID] {
+			s.at = m.Epoch
+			e.counters.committed.Add(1)
+			s.finish(nil)
+			continue
+		}
+		e.counters.aborted.Add(1)
+		s.finish(base.Errorf(base.CodeAborted, "another transaction has changed the same rows, or some that this one rests on, since it began: run it again"))
+	}
+}

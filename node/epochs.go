@@ -1,0 +1,149 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/epoch"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/multi"
+)
+
+// makeEpochs makes the node's part in the epochs of MULTI MASTER tables, before the transport starts. It is idle until
+// the first such table is made.
+func (n *Node) makeEpochs(p Parts) (err error) {
+	n.interval.Store(int64(epochDefaults.Interval * float64(time.Millisecond)))
+	n.epochs, err = multi.New(multi.Config{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Registry: registry{n}, Logger: p.Log,
+		Voters:   func() []base.NodeID { return n.cluster.Topology().MetaVoters },
+		Interval: func() time.Duration { return time.Duration(n.interval.Load()) },
+		RTT:      func(o base.NodeID) time.Duration { return n.cluster.RTT(o) },
+		Region:   func(o base.NodeID) base.RegionID { return n.cluster.Topology().RegionOf(o) }})
+	return err
+}
+
+// startEpochs takes part, and goes on watching for views.
+func (n *Node) startEpochs() {
+	n.epochs.Start()
+	n.background.Go(n.watchViews)
+	n.closeFirst(func() error { n.epochs.Close(); return nil })
+}
+
+// viewKey is the row of the meta shard with the view of the epochs.
+var viewKey = base.IndexPrefix(base.MetaShard, base.MakeTableID(6, 0), 0, 0)
+
+// watchEvery bounds how late a change that nobody has told of is seen.
+const watchEvery = 5 * time.Second
+
+// watchViews tells the engine when the row of the view has changed, and now and then, since the voters may have.
+func (n *Node) watchViews() {
+	span := base.PointSpan(viewKey)
+	var seen base.Timestamp
+	for {
+		changed := n.db.MetaChanged()
+		if at, _ := n.db.MetaVersion(span); at != seen {
+			seen = at
+			n.epochs.Watch()
+		}
+		select {
+		case <-n.stopc:
+			return
+		case <-changed:
+		case <-time.After(watchEvery):
+			if seen != 0 {
+				n.epochs.Watch()
+			}
+		}
+	}
+}
+
+// registry is the meta group as the place where views are decided.
+type registry struct{ n *Node }
+
+func parseView(v []byte) (*epoch.View, error) {
+	if v == nil {
+		return nil, nil
+	}
+	view := &epoch.View{}
+	if err := json.Unmarshal(v, view); err != nil {
+		return nil, base.Errorf(base.CodeCorrupt, "the view of the epochs cannot be read: %v", err)
+	}
+	return view, nil
+}
+
+// Load implements multi.Registry.
+func (r registry) Load(ctx context.Context) (*epoch.View, error) {
+	t := r.n.db.Begin(kv.Options{ReadOnly: true})
+	defer t.Rollback(context.Background())
+	rows, err := t.Get(ctx, []base.Key{viewKey}, kv.LockNone)
+	if err != nil {
+		return nil, err
+	}
+	return parseView(rows[0].Value)
+}
+
+// Replace implements multi.Registry.
+func (r registry) Replace(ctx context.Context, v *epoch.View) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	passed := false
+	_, err = kv.Run(ctx, r.n.db, kv.Options{}, func(t kv.Txn) error {
+		passed = false
+		rows, err := t.Get(ctx, []base.Key{viewKey}, kv.LockExclusive)
+		if err != nil {
+			return err
+		}
+		now, err := parseView(rows[0].Value)
+		if err != nil {
+			return err
+		}
+		if now == nil {
+			now = &epoch.View{}
+		}
+		if passed = now.Number+1 != v.Number; passed {
+			return base.Errorf(base.CodeInvalid, "the view of the epochs is %d, and was to become %d", now.Number, v.Number)
+		}
+		t.Put(viewKey, text, 0)
+		return nil
+	})
+	if passed {
+		return base.Errorf(base.CodeAborted, "%v", err)
+	}
+	return err
+}
+
+// epochParams are the cluster settings of epochs.
+type epochParams struct {
+	Interval float64 `json:"interval_ms"`
+}
+
+var epochDefaults = epochParams{Interval: 10}
+
+func (n *Node) epochSettings() settingGroup {
+	read := func(data []byte) (p epochParams, err error) {
+		if err = json.Unmarshal(data, &p); err == nil && (p.Interval < 1 || p.Interval > 1000) {
+			err = base.Errorf(base.CodeInvalid, "epochs.interval_ms is %v; it must be from 1 to 1000", p.Interval)
+		}
+		return p, err
+	}
+	return settingGroup{
+		prefix: "epochs.", defaults: epochDefaults,
+		help: map[string]string{
+			"interval_ms": "least time between two epochs of MULTI MASTER tables: writes of that time are submitted together",
+		},
+		check: func(data []byte) error {
+			_, err := read(data)
+			return err
+		},
+		apply: func(data []byte) error {
+			p, err := read(data)
+			if err == nil {
+				n.interval.Store(int64(p.Interval * float64(time.Millisecond)))
+			}
+			return err
+		},
+	}
+}
