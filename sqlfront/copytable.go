@@ -263,8 +263,11 @@ func (c *copier) batch(ctx context.Context, keys []base.Key) error {
 			return err
 		}
 		for i, r := range rows {
+			if r.Label.Pinned() {
+				pins = append(pins, to[i]) // also where a writer was faster: he knows nothing of it
+			}
 			if have[i].Value != nil {
-				continue // a writer was faster
+				continue
 			}
 			row := make(sql.Row, len(n.cols))
 			if err := n.decodeRow(ctx, r.Value, row); err != nil {
@@ -280,9 +283,6 @@ func (c *copier) batch(ctx context.Context, keys []base.Key) error {
 			}
 			for _, w := range ws {
 				k.Put(w.key, w.value, w.home)
-			}
-			if r.Label.Pinned() && n.desc.Locality.Kind == byRow {
-				pins = append(pins, to[i])
 			}
 		}
 		return nil
