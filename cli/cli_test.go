@@ -201,7 +201,7 @@ func TestInitCommand(t *testing.T) {
 		answer(200, cluster.InitReply{ClusterID: "c1", Topology: sampleStatus().Topology})(w, r)
 	}})
 	status, out, _ := godwit(t, "init", "--addr", addr, "--shards", "2", "--expect", "2")
-	if status != 0 || got.Shards != 2 || !strings.Contains(out, "cluster c1: 3 nodes in 2 regions, 2 shards\nnodes by region: eu (1), us (2)") {
+	if status != 0 || got.Shards != 2 || !strings.Contains(out, "cluster c1: 3 nodes in 2 regions, 2 shards, concurrency control locking\nnodes by region: eu (1), us (2)") {
 		t.Errorf("status %d, asked %+v:\n%s", status, got, out)
 	}
 	if status, _, errs := godwit(t, "init", "--addr", addr, "--expect", "3", "--wait", "300ms"); status != 1 || !strings.Contains(errs, "refuses: 2 of the expected 3") {
