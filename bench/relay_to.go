@@ -26,10 +26,10 @@ func runCRDBRelay(ctx context.Context, p Params) error {
 	if err != nil {
 		return err
 	}
-	ycsb := orderLoad{next: (*orderWorld).ycsbT, warm: time.Second, length: pick(p, 3*time.Second, 6*time.Second)}
+	ycsb := orderLoad{next: (*orderWorld).ycsbT, warm: time.Second, length: pick(p, 4*time.Second, 8*time.Second)}
 	tpcc := ycsb
 	tpcc.next = (*orderWorld).tpcC
-	sweep := pick(p, []int{6}, []int{4, 8})
+	sweep := pick(p, []int{6}, []int{3, 6, 12})
 	var ys, ts []orderPair
 	begin, cpu := time.Now(), cpuTime()
 	err = virtual(func() error {

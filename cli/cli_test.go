@@ -114,7 +114,7 @@ func sampleStatus() *cluster.Status {
 func TestStatusTables(t *testing.T) {
 	text := strings.Join(statusLines(sampleStatus()), "\n")
 	for _, want := range []string{
-		"cluster c1: 2 regions, 1 of 3 nodes live, 2 shards, topology version 3",
+		"cluster c1: 2 regions, 1 of 3 nodes live, 2 shards, concurrency control locking, topology version 3",
 		"PROBLEM  node 2 (us) has not been heard of for 12 s",
 		"1     eu      live   a:1",
 		"2     us      DOWN   b:1      b:2  12.0s  81.0ms",
@@ -201,7 +201,7 @@ func TestInitCommand(t *testing.T) {
 		answer(200, cluster.InitReply{ClusterID: "c1", Topology: sampleStatus().Topology})(w, r)
 	}})
 	status, out, _ := godwit(t, "init", "--addr", addr, "--shards", "2", "--expect", "2")
-	if status != 0 || got.Shards != 2 || !strings.Contains(out, "cluster c1: 3 nodes in 2 regions, 2 shards\nnodes by region: eu (1), us (2)") {
+	if status != 0 || got.Shards != 2 || !strings.Contains(out, "cluster c1: 3 nodes in 2 regions, 2 shards, concurrency control locking\nnodes by region: eu (1), us (2)") {
 		t.Errorf("status %d, asked %+v:\n%s", status, got, out)
 	}
 	if status, _, errs := godwit(t, "init", "--addr", addr, "--expect", "3", "--wait", "300ms"); status != 1 || !strings.Contains(errs, "refuses: 2 of the expected 3") {

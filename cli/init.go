@@ -41,10 +41,10 @@ for each key), or timestamp-relay (Relay: besides, real time orders all transact
 			if q.Shards < 0 || q.Shards > 4096 {
 				return usagef("--shards: %d is outside 1 to 4096 (0 chooses)", q.Shards)
 			}
-			if _, err := base.ParseConcurrency(concurrency); err != nil {
+			var err error
+			if q.Concurrency, err = base.ParseConcurrency(concurrency); err != nil {
 				return usagef("--concurrency: %w", err)
 			}
-			q.Concurrency = base.Concurrency(concurrency)
 			if q.Expect < 0 {
 				return usagef("--expect: %d is negative", q.Expect)
 			}
@@ -77,7 +77,7 @@ for each key), or timestamp-relay (Relay: besides, real time orders all transact
 				}
 				regions = append(regions, fmt.Sprintf("%s (%d)", r.Name, n))
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "cluster %s: %d nodes in %d regions, %d shards, concurrency control %s\nnodes by region: %s\n",
+			_, err = fmt.Fprintf(c.OutOrStdout(), "cluster %s: %d nodes in %d regions, %d shards, concurrency control %s\nnodes by region: %s\n",
 				made.ClusterID, len(t.Nodes), len(t.Regions), t.Shards, t.Concurrency, strings.Join(regions, ", "))
 			return err
 		},

@@ -47,6 +47,11 @@ func (g *gateway) loadUsers(ctx context.Context) error {
 		sctx := sql.NewContext(ctx)
 		err := db.Persist(sctx, ed)
 		ed.Close()
+		if err != nil { // another node that starts may have been faster
+			if data, ts, rerr := g.readUsers(ctx); rerr == nil && data != nil {
+				return g.applyUsers(data, ts)
+			}
+		}
 		return err
 	}
 	return g.applyUsers(data, ts)
