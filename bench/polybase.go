@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,7 +18,8 @@ func init() {
 		Name: "polybase", Title: "rows that come home, beside fixed homes, homes that follow every access, and a central site selector",
 		Figures: []string{"polybase/10", "polybase/11", "polybase/12", "polybase/13", "polybase/14", "polybase/15", "polybase/16",
 			"polybase/scan", "polybase/hotness", "polybase/correlation", "polybase/rehome"},
-		Run: runPolyBase,
+		Parts: true,
+		Run:   runPolyBase,
 	})
 }
 
@@ -46,13 +48,13 @@ type polybase struct {
 func runPolyBase(ctx context.Context, p Params) error {
 	b := &polybase{Params: p}
 	type figure struct {
-		name string
+		name string // of one, or of several that one run gives
 		run  func(context.Context) ([]Line, error)
 	}
 	lanes := [][]figure{
-		{{"10: natural affinity", b.affinity}, {"11: load balancing", b.balancing}, {"12: user mobility", b.mobility}, {"rehome", b.rehome}},
-		{{"13: loss of a region", b.crash}, {"hotness", b.hotness}, {"correlation", b.correlation}, {"scan", b.scans}},
-		{{"14, 15, 16: YCSB+T, TPC-C", b.remote}},
+		{{"10", b.affinity}, {"11", b.balancing}, {"12", b.mobility}, {"rehome", b.rehome}},
+		{{"13", b.crash}, {"hotness", b.hotness}, {"correlation", b.correlation}, {"scan", b.scans}},
+		{{"14, 15, 16", b.remote}},
 	}
 	if !p.Quick {
 		lanes = [][]figure{slices.Concat(lanes...)} // one after the other: nothing disturbs
@@ -64,6 +66,9 @@ func runPolyBase(ctx context.Context, p Params) error {
 	for i, lane := range lanes {
 		wg.Go(func() {
 			for _, f := range lane {
+				if !slices.ContainsFunc(strings.Split(f.name, ", "), func(n string) bool { return p.wants("polybase/" + n) }) {
+					continue
+				}
 				begin, cpu := time.Now(), cpuTime()
 				lines, err := f.run(ctx)
 				if err != nil {
@@ -88,6 +93,9 @@ func (b *polybase) emit(lines []Line) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range lines {
+		if !b.wants(l.Figure) {
+			continue
+		}
 		if err := b.Emit(l); err != nil {
 			return err
 		}

@@ -178,6 +178,9 @@ func (b *polybase) remote(ctx context.Context) (lines []Line, err error) {
 	p50 := [2]*float64{Float(1.2), Float(1 / 1.1)}
 	paper := map[int][2]*float64{0: {Float(1.7), Float(1 / 2.0)}, 50: p50}
 	for _, cross := range []int{0, 10, 50} {
+		if !b.wants("polybase/14") && !b.wants("polybase/15") {
+			break
+		}
 		all, err := measure(gs, func(c, _ int) func(*rand.Rand) job { return ycsb(c, cross) })
 		if err != nil {
 			return nil, err
@@ -210,6 +213,9 @@ func (b *polybase) remote(ctx context.Context) (lines []Line, err error) {
 	var orders atomic.Int64
 	papers := map[int]*float64{0: Float(1.61), 10: Float(1.64), 50: Float(1.28)}
 	for _, cross := range []int{0, 10, 50} {
+		if !b.wants("polybase/16") {
+			break
+		}
 		all, err := measure(gs, func(_, region int) func(*rand.Rand) job { return newOrder(region, cross, &orders) })
 		if err != nil {
 			return nil, err

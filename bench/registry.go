@@ -18,6 +18,13 @@ type Params struct {
 	Log io.Writer
 	// Emit takes each result as soon as it is known.
 	Emit func(Line) error
+	// Only are the figures to run, of a benchmark that can be run in parts; empty: all.
+	Only []string
+}
+
+// wants reports whether a figure was asked for.
+func (p *Params) wants(figure string) bool {
+	return len(p.Only) == 0 || slices.Contains(p.Only, figure)
 }
 
 // Bench regenerates the figures and tables of one paper.
@@ -28,7 +35,9 @@ type Bench struct {
 	Title string
 	// Figures are those it regenerates ("6a", "table 3").
 	Figures []string
-	Run     func(ctx context.Context, p Params) error
+	// Parts: its figures can be run one by one.
+	Parts bool
+	Run   func(ctx context.Context, p Params) error
 }
 
 var registry []Bench
@@ -65,4 +74,21 @@ func Find(name string) (Bench, error) {
 		return Bench{}, fmt.Errorf("there is no benchmark %q: this build has none", name)
 	}
 	return Bench{}, fmt.Errorf("there is no benchmark %q: this build has %s", name, strings.Join(names, ", "))
+}
+
+// Part checks the figures that somebody wants of a benchmark, with or without its name in front.
+func (b Bench) Part(figures []string) (only []string, err error) {
+	if len(figures) > 0 && !b.Parts {
+		return nil, fmt.Errorf("benchmark %s runs as a whole: leave out --figure", b.Name)
+	}
+	for _, f := range figures {
+		if !strings.Contains(f, "/") {
+			f = b.Name + "/" + f
+		}
+		if !slices.Contains(b.Figures, f) {
+			return nil, fmt.Errorf("benchmark %s has no figure %q: it has %s", b.Name, f, strings.Join(b.Figures, ", "))
+		}
+		only = append(only, f)
+	}
+	return only, nil
 }

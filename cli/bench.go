@@ -14,6 +14,7 @@ import (
 
 func benchCommand() *cobra.Command {
 	var quick, asJSON bool
+	var figures []string
 	c := &cobra.Command{
 		Use:   "bench NAME",
 		Short: "Regenerate the figures and tables of a paper, side by side with its baselines",
@@ -24,6 +25,7 @@ object a line: figure, series, x, metric, unit, value, baseline (the same metric
 (value/baseline), paper (the paper's ratio, null where it has none) and better ("higher" or "lower").`,
 		Example: `  godwit bench list
   godwit bench NAME --quick
+  godwit bench NAME --figure 12,scan
   godwit bench NAME --json > figures.jsonl`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -36,6 +38,10 @@ object a line: figure, series, x, metric, unit, value, baseline (the same metric
 			if err != nil {
 				return usageError{err}
 			}
+			only, err := b.Part(figures)
+			if err != nil {
+				return usageError{err}
+			}
 			dir, err := os.MkdirTemp("", "godwit-bench-")
 			if err != nil {
 				return err
@@ -44,7 +50,7 @@ object a line: figure, series, x, metric, unit, value, baseline (the same metric
 			defer remove()
 			defer atForcedExit(remove)()
 			sink := bench.NewSink(c.OutOrStdout(), asJSON)
-			err = b.Run(c.Context(), bench.Params{Quick: quick, Dir: dir, Log: c.ErrOrStderr(), Emit: sink.Emit})
+			err = b.Run(c.Context(), bench.Params{Quick: quick, Dir: dir, Log: c.ErrOrStderr(), Emit: sink.Emit, Only: only})
 			if cerr := sink.Close(); err == nil {
 				err = cerr
 			}
@@ -53,6 +59,7 @@ object a line: figure, series, x, metric, unit, value, baseline (the same metric
 	}
 	c.Flags().BoolVar(&quick, "quick", false, "fewer points and shorter measurements: ends within a minute on two cores")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line instead of tables; progress goes to standard error")
+	c.Flags().StringSliceVar(&figures, "figure", nil, "only these figures, as 'godwit bench list' names them, of a benchmark that can be run in parts")
 	c.AddCommand(benchListCommand())
 	return c
 }

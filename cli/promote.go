@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,8 +53,8 @@ When the region is back, --return lets its groups vote there again.`,
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(out, "What region %s committed later is lost. Its nodes discard and report it when they are back:\n"+
-				"SELECT * FROM godwit.losses\n", q.Lost)
+			_, err = fmt.Fprintf(out, "What region %s committed to asynchronous tables after %s is lost. Its nodes discard and report it when they are back:\n"+
+				"SELECT * FROM godwit.losses\nThen 'godwit promote --return %s' lets its groups vote there again.\n", q.Lost, oldest(r.Promotions).UTC().Format(timeFormat), q.Lost)
 			return err
 		},
 	}
@@ -63,6 +64,16 @@ When the region is back, --return lets its groups vote there again.`,
 	c.Flags().BoolVar(&q.Force, "force", false, "go on without survivors that do not answer")
 	c.Flags().String("return", "", "region that is back")
 	return c
+}
+
+// oldest is the smallest cut.
+func oldest(ps []cluster.PromotionAccount) (at time.Time) {
+	for i, p := range ps {
+		if t := p.Cut.Time(); i == 0 || t.Before(at) {
+			at = t
+		}
+	}
+	return at
 }
 
 // timeFormat shows timestamps to the microsecond.

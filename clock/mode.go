@@ -58,6 +58,9 @@ const (
 // Stretched is a time of d by the slowest clock that may be about, for waits that must outlast d elsewhere.
 func Stretched(d time.Duration) time.Duration { return d + time.Duration(2*drift*float64(d)) + 1 }
 
+// Shrunk is how much of d, by this process's monotonic clock, has certainly passed by any other one.
+func Shrunk(d time.Duration) time.Duration { return d - time.Duration(2*drift*float64(d)) - 1 }
+
 // Mode is the mode and epoch in force here.
 func (c *Clock) Mode() (Mode, uint64) {
 	st := c.st.Load()

@@ -230,17 +230,21 @@ func (c *Cluster) ask(ctx context.Context, n base.NodeID) *part {
 	return p
 }
 
-// AskRegion asks the other nodes of this node's region a question that their
-// Options.Answer knows; those that do not answer in time are left out.
-func (c *Cluster) AskRegion(ctx context.Context, name string) (answers [][]byte) {
+// AskAll asks the other nodes a question that their Options.Answer knows: here those of this node's region, there
+// those of others. Those that do not answer in time are left out.
+func (c *Cluster) AskAll(ctx context.Context, here, there string) (answers [][]byte) {
 	t := c.Topology()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, n := range t.Nodes {
-		if n.ID == c.o.Self || n.Gone || n.Region != t.RegionOf(c.o.Self) {
+		if n.ID == c.o.Self || n.Gone {
 			continue
+		}
+		name := there
+		if n.Region == t.RegionOf(c.o.Self) {
+			name = here
 		}
 		wg.Go(func() {
 			var res wire.AskResponse

@@ -29,9 +29,24 @@ type clocks struct {
 	ordering  bool
 	blocked   string
 	verdict   clock.Verdict
-	off       time.Duration // how far the others say this clock is off
-	fineSince time.Time
+	off       time.Duration  // how far the others say this clock is off
+	fineSince time.Time      // zero: it is not
+	raw       reading        // of the source, when it was judged last
+	steppedAt time.Time      // when it was last found to have been set
 	fencedAt  base.Timestamp // at or above all that this node acknowledged before it was fenced
+}
+
+// reading is what a source said.
+type reading struct {
+	ts    base.Timestamp
+	bound time.Duration
+	at    time.Time
+}
+
+// agrees reports whether a later reading is as late as the monotonic clock says.
+func (r reading) agrees(x reading) bool {
+	age := x.at.Sub(r.at)
+	return x.ts.Sub(r.ts.Add(age)).Abs() <= r.bound+x.bound+clock.Stretched(age)-age+time.Microsecond
 }
 
 // clockWord is the newest word of another node.
@@ -86,7 +101,9 @@ func (c *Cluster) word(to base.NodeID, leads bool) *wire.ClockWord {
 	defer k.mu.Unlock()
 	w.Seen, w.Unsure = uint64(c.seen()), k.verdict == clock.Unsure
 	if x := k.words[to]; x != nil {
-		w.Echo, w.EchoLife, w.EchoSent = x.RawEarliest, x.Life, x.sent
+		// What that clock says by now, at least.
+		held := base.Timestamp(x.RawEarliest).Add(clock.Shrunk(time.Since(x.at)))
+		w.Echo, w.EchoLife, w.EchoSent = uint64(held), x.Life, x.sent
 	}
 	if leads && c.o.Replicas.Leased(base.MetaGroup) { // still, after what is echoed was heard
 		now, _ := c.o.Replicas.ClockSteps()
@@ -169,10 +186,21 @@ func (c *Cluster) judge(now time.Time) {
 	leads := c.o.Replicas.Leased(base.MetaGroup)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if c.o.Steady != nil {
+		x := reading{at: time.Now()}
+		if x.ts, x.bound = c.o.Steady.Raw(); !k.raw.at.IsZero() && !k.raw.agrees(x) {
+			k.steppedAt, k.fineSince = x.at, time.Time{} // what was heard before says nothing of the clock as it is
+		}
+		k.raw = x
+	}
 	var sights []clock.Sight
+	vouchers := 0
 	for _, x := range k.words {
 		if x.sees && now.Sub(x.at) < deadAfter {
 			sights = append(sights, x.sight)
+			if x.at.After(k.steppedAt) {
+				vouchers++
+			}
 		}
 	}
 	was := k.verdict
@@ -182,7 +210,7 @@ func (c *Cluster) judge(now time.Time) {
 	}
 	fenced := c.o.Clock.Fenced()
 	switch {
-	case k.verdict != clock.Fine:
+	case k.verdict != clock.Fine || vouchers < c.quorumOfClocks():
 		k.fineSince = time.Time{}
 		if k.verdict == clock.Wrong && !fenced {
 			if mode, _ := c.o.Clock.Mode(); mode == clock.GClock || mode == clock.Dual {
@@ -202,6 +230,17 @@ func (c *Cluster) judge(now time.Time) {
 			c.o.Clock.Fence(false)
 		}
 	}
+}
+
+// quorumOfClocks is how many others a node must hear of to say that most clocks agree with its own.
+func (c *Cluster) quorumOfClocks() int {
+	n := 0
+	for _, x := range c.Topology().Nodes {
+		if !x.Gone {
+			n++
+		}
+	}
+	return n / 2
 }
 
 // tickClock does, before each pulse, what time demands. It reports whether this node leads the meta group.

@@ -28,6 +28,18 @@ func problems(s *Status) (out []string) {
 
 	// Without a leader nothing goes.
 	var without, starting []base.GroupID
+	var lost []string // regions that are down with the voters of asynchronous tables
+	for _, r := range t.Regions {
+		down := func(n base.NodeID) bool { return !live[n] }
+		if nodes := liveNodes(t, r.ID); len(nodes) == 0 || !allNodes(nodes, down) {
+			continue
+		}
+		for _, of := range t.Regions {
+			if gs := t.AsyncGroups(of.ID); len(gs) > 0 && t.Seat(of.ID) == r.ID && !slices.Contains(lost, r.Name) {
+				lost = append(lost, r.Name)
+			}
+		}
+	}
 	for _, id := range t.Groups() {
 		switch g := groups[id]; {
 		case g == nil:
@@ -49,6 +61,9 @@ func problems(s *Status) (out []string) {
 		what := "an election should end this within seconds"
 		if len(down) > 0 {
 			what = fmt.Sprintf("of the nodes that hold them, %v do not answer: start those if this lasts", down)
+		}
+		for _, r := range lost {
+			what += fmt.Sprintf("; if region %s will not come back, let the others take its asynchronous tables over: godwit promote --lost %s", r, r)
 		}
 		say("%s without a leader that answers; rows there cannot be read or written now: %s", named(without), what)
 	}
@@ -75,6 +90,7 @@ func problems(s *Status) (out []string) {
 
 	// Replicas that are not where they should be.
 	standIn := map[string][]base.GroupID{}
+	promoted := map[[2]base.RegionID][]base.GroupID{} // by home and seat
 	leaving := map[base.NodeID]int{}
 	var moving, behind []string
 	for _, id := range t.Groups() {
@@ -108,13 +124,29 @@ func problems(s *Status) (out []string) {
 				behind = append(behind, fmt.Sprintf("node %d of group %s", l.Node, id))
 			}
 		}
-		if g.Home != "" && t.RegionName(t.RegionOf(g.Leader)) != g.Home {
+		if seat := t.Home(id); id != base.MetaGroup && seat != id.Region() {
+			k := [2]base.RegionID{id.Region(), seat}
+			promoted[k] = append(promoted[k], id)
+		} else if g.Home != "" && t.RegionName(t.RegionOf(g.Leader)) != g.Home {
 			standIn[g.Home] = append(standIn[g.Home], id)
 		}
 	}
 	for _, r := range t.Regions {
 		if gs := standIn[r.Name]; len(gs) > 0 {
 			say("%s led by a stand-in outside of home %s: statements there pay round trips until the lead is back", named(gs), r.Name)
+		}
+	}
+	for _, r := range t.Regions {
+		for _, seat := range t.Regions {
+			gs := promoted[[2]base.RegionID{r.ID, seat.ID}]
+			if len(gs) == 0 {
+				continue
+			}
+			when := "when the region is back"
+			if allNodes(liveNodes(t, r.ID), func(n base.NodeID) bool { return live[n] }) {
+				when = "the region is back"
+			}
+			say("the asynchronous groups of %s vote in %s since a promotion; %s: `godwit promote --return %s` lets them vote there again", r.Name, seat.Name, when, r.Name)
 		}
 	}
 	for _, n := range t.Nodes {
@@ -163,6 +195,10 @@ func clockProblems(s *Status) (out []string) {
 		}
 	}
 	return out
+}
+
+func allNodes(nodes []base.NodeID, is func(base.NodeID) bool) bool {
+	return !slices.ContainsFunc(nodes, func(n base.NodeID) bool { return !is(n) })
 }
 
 // named are groups by name, the first few of many, as the subject of a sentence.

@@ -151,7 +151,13 @@ func (c *Cluster) Promote(ctx context.Context, q PromoteRequest) ([]base.Promoti
 		}
 	}
 	if len(regions) == 0 {
+		if by := t.Seat(lost); by != lost {
+			return nil, base.Errorf(base.CodeInvalid, "region %s has taken over from %s already (godwit.promotions), and no other asynchronous table votes there", t.RegionName(by), q.Lost)
+		}
 		return nil, base.Errorf(base.CodeInvalid, "no asynchronous table votes in region %s: synchronous ones go on by themselves", q.Lost)
+	}
+	if err := c.decidable(t); err != nil {
+		return nil, err
 	}
 	answers, silent := c.askSurvivors(ctx, t, ask)
 	ps, err := decidePromotion(t, ask, regions, seat, answers)
@@ -182,11 +188,36 @@ func (c *Cluster) Promote(ctx context.Context, q PromoteRequest) ([]base.Promoti
 	return ps, c.awaitLed(ctx, ask.Groups)
 }
 
+// decidable reports why nothing can be decided now: a promotion is a change of the topology, which the meta group logs.
+func (c *Cluster) decidable(t *base.Topology) error {
+	var dead []base.NodeID
+	for _, n := range t.MetaVoters {
+		if !c.Live(n) {
+			dead = append(dead, n)
+		}
+	}
+	if 2*len(dead) < len(t.MetaVoters) {
+		return nil
+	}
+	return base.Errorf(base.CodeUnavailable, "of the voters of the meta group, nodes %v, %v do not answer: without a majority of them no region can be promoted, "+
+		"by force neither, because the others may go on without this one; start one of them", t.MetaVoters, dead)
+}
+
 // decidePromotion makes the promotions of some regions of what the survivors hold.
 func decidePromotion(t *base.Topology, q copiesQuery, regions []base.RegionID, seat base.RegionID, answers map[base.NodeID]copiesReply) ([]base.Promotion, error) {
 	for n, a := range answers {
 		if len(a.Alive) > 0 {
-			return nil, base.Errorf(base.CodeInvalid, "region %s is not lost: node %d hears of its nodes %v; stop them first", t.RegionName(q.Lost), n, a.Alive)
+			return nil, base.Errorf(base.CodeInvalid, "region %s is not lost: node %d has heard of its nodes %v in the last %v; if they have just died, repeat this in a few seconds, else stop them first",
+				t.RegionName(q.Lost), n, a.Alive, deadAfter)
+		}
+	}
+	if seat != 0 {
+		alive := false
+		for n := range answers {
+			alive = alive || t.RegionOf(n) == seat
+		}
+		if !alive {
+			return nil, base.Errorf(base.CodeInvalid, "no node of region %s answers: it cannot take over", t.RegionName(seat))
 		}
 	}
 	var ps []base.Promotion

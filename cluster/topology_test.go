@@ -160,3 +160,46 @@ func TestProblems(t *testing.T) {
 		}
 	}
 }
+
+// TestProblemsOfAsynchronousTables: what to do about a region that is down with the voters of groups, and about one that was promoted over.
+func TestProblemsOfAsynchronousTables(t *testing.T) {
+	first := topo(1, 1, 1)
+	first.Async = first.Shards
+	p := Place(first)
+	down := func(dead base.NodeID, leaderless bool) string {
+		s := &Status{Topology: p}
+		for _, n := range p.Nodes {
+			s.Nodes = append(s.Nodes, NodeStatus{ID: n.ID, Region: p.RegionName(n.Region), Addr: "h:1", Live: n.ID != dead})
+		}
+		for _, g := range p.Groups() {
+			voters, learners := Members(&p, g)
+			gs := GroupStatus{ID: g, Name: g.String(), Leader: voters[0], Voters: voters, Learners: learners, Serving: true}
+			if g != base.MetaGroup {
+				gs.Home = p.RegionName(g.Region())
+				gs.Leader = p.Node(base.NodeID(p.Home(g))).ID // a node a region
+			}
+			if gs.Leader == dead && leaderless {
+				continue
+			}
+			s.Groups = append(s.Groups, gs)
+		}
+		return strings.Join(problems(s), "\n")
+	}
+	if got := down(0, false); got != "" {
+		t.Errorf("a sound cluster has problems: %s", got)
+	}
+	if got := down(1, true); !strings.Contains(got, "take its asynchronous tables over: godwit promote --lost region-1") {
+		t.Errorf("while region 1 is down:\n%s", got)
+	}
+	p.Promotions = append(p.Promotions, base.Promotion{ID: 1, Region: 1, Lost: 1, Seat: 2})
+	for _, g := range p.AsyncGroups(1) {
+		p.Promotions[0].Groups = append(p.Promotions[0].Groups, base.Promoted{Group: g, Source: 2})
+	}
+	p = Place(p)
+	if got := down(1, true); !strings.Contains(got, "vote in region-2 since a promotion; when the region is back") || strings.Contains(got, "promote --lost") {
+		t.Errorf("after the promotion:\n%s", got)
+	}
+	if got := down(0, false); !strings.Contains(got, "the region is back: `godwit promote --return region-1`") || strings.Contains(got, "stand-in") {
+		t.Errorf("when the region is back:\n%s", got)
+	}
+}

@@ -106,7 +106,7 @@ func TestMySQLCommandLineErrors(t *testing.T) {
 func TestSysbench(t *testing.T) {
 	bench := tool(t, "sysbench")
 	if testing.Short() {
-		t.Skip("takes a quarter of a minute")
+		t.Skip("-short: it takes a quarter of a minute")
 	}
 	c := shared.database(t, "sbtest")
 	host, port, _ := net.SplitHostPort(c.nodes[0].sql)
@@ -244,4 +244,51 @@ func drive(t *testing.T, c *processes, interpreter, script, db string) {
 	if !strings.HasSuffix(strings.TrimSpace(out), "ok") {
 		t.Errorf("the script did not reach its end:\n%s", out)
 	}
+}
+
+// TestLoadDataLocal: a stock client sends a file; rows that are there already stay, or are replaced if the statement says so.
+func TestLoadDataLocal(t *testing.T) {
+	client := tool(t, "mysql", "mariadb")
+	c := shared.database(t, "files")
+	host, port, _ := net.SplitHostPort(c.nodes[1].sql)
+	run := func(script string, flags ...string) string {
+		args := append([]string{"-h", host, "-P", port, "-u", "root", "-N", "-B", "--local-infile=1"}, flags...)
+		return outputOf(t, script, client, append(args, "files")...)
+	}
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	run("SET GLOBAL local_infile = 1; CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), x INT, KEY (x)); INSERT INTO t VALUES (1, 'old', 5)")
+	odd := file("odd.csv", "id,name,x\n1,\"a,b\",\\N\n2,\"q\\\"uote\",7\n3,plain,8\n3,again,9\n")
+	const format = ` INTO TABLE t FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '"' IGNORE 1 LINES`
+	for _, step := range []struct{ load, want string }{
+		{"LOAD DATA LOCAL INFILE '" + odd + "'" + format, "1\told\t5\n2\tq\"uote\t7\n3\tplain\t8\n"},
+		{"LOAD DATA LOCAL INFILE '" + odd + "' REPLACE" + format, "1\ta,b\tNULL\n2\tq\"uote\t7\n3\tagain\t9\n"},
+		{"TRUNCATE t; LOAD DATA LOCAL INFILE '" + odd + "'" + format + " (id, @n, x) SET name = CONCAT('<', @n, '>')", "1\t<a,b>\tNULL\n2\t<q\"uote>\t7\n3\t<plain>\t8\n"},
+		{"BEGIN; LOAD DATA LOCAL INFILE '" + odd + "' REPLACE" + format + "; ROLLBACK", "1\t<a,b>\tNULL\n2\t<q\"uote>\t7\n3\t<plain>\t8\n"},
+	} {
+		run(step.load)
+		if got := run("SELECT * FROM t ORDER BY id"); got != step.want {
+			t.Errorf("after %s\n%s\nwant\n%s", step.load, got, step.want)
+		}
+	}
+	// Many rows, by the client's default format.
+	var many strings.Builder
+	for i := 10; i < 10_010; i++ {
+		fmt.Fprintf(&many, "%d\tname %d\t%d\n", i, i, i%97)
+	}
+	run("LOAD DATA LOCAL INFILE '" + file("many", many.String()) + "' INTO TABLE t")
+	db := c.nodes[0].open(t, "files")
+	var n, sum, indexed int
+	if err := db.QueryRow("SELECT COUNT(*), CAST(SUM(id) AS SIGNED), (SELECT COUNT(*) FROM t WHERE x = 5) FROM t").Scan(&n, &sum, &indexed); err != nil {
+		t.Fatal(err)
+	}
+	if n != 10_003 || sum != (10+10_009)*10_000/2+1+2+3 || indexed != 103 {
+		t.Errorf("%d rows, sum %d, %d of x = 5", n, sum, indexed)
+	}
+	run("SET GLOBAL local_infile = 0")
 }

@@ -50,7 +50,7 @@ var etcdSites = []string{"A", "B", "C"}
 
 func startEtcdWAN(t *testing.T) *etcdWAN {
 	if testing.Short() {
-		t.Skip("it takes half a minute")
+		t.Skip("-short: it takes half a minute")
 	}
 	if err := wanemu.Check(); err != nil {
 		t.Skip(err)

@@ -132,7 +132,7 @@ func strike(t *testing.T, c *processes, l *ledger, victims ...*node) {
 func needTime(t *testing.T) {
 	t.Helper()
 	if os.Getenv("GODWIT_LONG") == "" {
-		t.Skip("takes a minute or more: make e2e")
+		t.Skip("it takes a minute or more: GODWIT_LONG=1, as make e2e sets")
 	}
 }
 

@@ -9,6 +9,10 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
+// crowdBatches is for how many batches after proposals came in company a sole voter does not stand still while the
+// disk works: it applies one batch while the next is being synced.
+const crowdBatches = 4
+
 // maxFlights bounds the appends of one group whose fsync has not ended.
 const maxFlights = 16
 
@@ -68,10 +72,15 @@ func (g *Group) startAppend() bool {
 		g.appendDone()
 		return true
 	}
-	if g.sole && len(g.flights) == 0 {
-		// No one to talk to while the disk works; proposals gather in the mailbox.
+	if g.crowd > 0 {
+		g.crowd--
+	} else if g.sole && len(g.flights) == 0 {
+		// No one to talk to while the disk works, and nothing to apply: waiting here spares two changes of goroutine.
 		err := b.Commit(true)
 		b.Close()
+		if g.mb.proposals() {
+			g.crowd = crowdBatches
+		}
 		if err != nil {
 			g.fail(base.Errorf(base.CodeOf(err), "group %v: log entries cannot be stored: %v", g.id, err))
 			return false

@@ -194,14 +194,18 @@ func (g *Group) stepMembers(want Conf, fresh *newcomers) (done bool, err error) 
 				change(pb.ConfChangeType_ConfChangeAddNode, id)
 			}
 		}
-		for _, id := range learners {
-			if slices.Contains(g.conf.Voters, id) {
-				change(pb.ConfChangeType_ConfChangeAddLearnerNode, id)
+		// A leader that is not to vote, with nobody to vote who does now, first lets them vote as well: one of
+		// them takes the lead over and goes on. Else they would wait out an election.
+		if slices.Contains(voters, self) || len(cc.Changes) == 0 {
+			for _, id := range learners {
+				if slices.Contains(g.conf.Voters, id) {
+					change(pb.ConfChangeType_ConfChangeAddLearnerNode, id)
+				}
 			}
-		}
-		for _, id := range slices.Concat(g.conf.Voters, g.conf.Learners) {
-			if !slices.Contains(voters, id) && !slices.Contains(learners, id) {
-				change(pb.ConfChangeType_ConfChangeRemoveNode, id)
+			for _, id := range slices.Concat(g.conf.Voters, g.conf.Learners) {
+				if !slices.Contains(voters, id) && !slices.Contains(learners, id) {
+					change(pb.ConfChangeType_ConfChangeRemoveNode, id)
+				}
 			}
 		}
 	}

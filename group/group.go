@@ -147,6 +147,7 @@ type loop struct {
 	removed bool
 	failed  error
 	props   []*proposal // of a sole voter, waiting for the disk
+	crowd   int         // so many batches of a sole voter still expect company, see startAppend
 
 	ents     []Entry // buffers of apply
 	verdicts []verdict

@@ -173,6 +173,7 @@ type member struct {
 }
 
 type cluster struct {
+	syncDelay func() time.Duration // of the disks; nil: none
 	t         testing.TB
 	net       *wan.Network
 	rng       *rand.Rand
@@ -213,7 +214,7 @@ func (c *cluster) start(id base.NodeID) *member {
 		c.nodes[id] = m
 	}
 	var err error
-	m.store, err = store.Open(store.Options{Dir: "data", FS: m.fs, Simulation: true, Logger: slog.New(slog.DiscardHandler)})
+	m.store, err = store.Open(store.Options{Dir: "data", FS: m.fs, Simulation: true, SyncDelay: c.syncDelay, Logger: slog.New(slog.DiscardHandler)})
 	must(c.t, err)
 	m.tr = c.net.Join(id, regionOf(id))
 	for _, other := range c.ids {

@@ -260,6 +260,9 @@ func (g *Group) handIn(props []*proposal) {
 	if len(ents) == 0 {
 		return
 	}
+	if len(ents) > 1 {
+		g.crowd = crowdBatches
+	}
 	self := uint64(g.host.opts.Self)
 	if err := g.rn.Step(&pb.Message{Type: pb.MsgProp.Enum(), From: &self, Entries: ents}); err != nil {
 		dropped := g.pend.fresh[first:]

@@ -198,6 +198,46 @@ func TestChangeMembers(t *testing.T) {
 	})
 }
 
+// A group whose only voter is exchanged for another one, as when a region that was promoted over votes again, hands its lead over:
+// nobody waits for an election.
+func TestTheOnlyVoterIsExchanged(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 3, wan30(), HostOptions{})
+		defer c.close()
+		c.groups[testGroup] = Conf{Voters: []base.NodeID{1}, Learners: []base.NodeID{2, 3}}
+		c.startAll()
+		c.leader(testGroup, 1)
+		for i := range 10 {
+			_, _, err := c.group(1, testGroup).Propose(context.Background(), put(uint64(i)), 0)
+			must(t, err)
+		}
+		for _, to := range []base.NodeID{2, 3} {
+			from, _ := c.leader(testGroup, 1, 2, 3).Leader()
+			var others []base.NodeID
+			for _, n := range c.ids {
+				if n != to {
+					others = append(others, n)
+				}
+			}
+			began := time.Now()
+			if err := c.group(from, testGroup).ChangeMembers(context.Background(), []base.NodeID{to}, others); base.CodeOf(err) != base.CodeNotLeader {
+				t.Fatalf("the leader that is not to vote: %v", err)
+			}
+			l := c.leader(testGroup, to)
+			took := time.Since(began)
+			must(t, l.ChangeMembers(context.Background(), []base.NodeID{to}, others))
+			if s := c.leader(testGroup, to).Status(); !slices.Equal(s.Voters, []base.NodeID{to}) || len(s.Learners) != 2 {
+				t.Fatalf("members are %v, %v", s.Voters, s.Learners)
+			}
+			t.Logf("node %d leads instead of node %d after %v", to, from, took)
+			if took > 500*time.Millisecond {
+				t.Errorf("node %d leads instead of node %d after %v", to, from, took)
+			}
+			c.converge(testGroup)
+		}
+	})
+}
+
 // A node that was removed while it was cut off, and is to come back at once, still has its old log. It must not
 // acknowledge entries on the strength of it: it forgets that log when it learns of its removal. (Simulation, seed 4289.)
 func TestRejoinWithOldLog(t *testing.T) {

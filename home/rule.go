@@ -128,7 +128,11 @@ func (r Reason) Text(name func(base.RegionID) string) string {
 	case RuleNever:
 		why = "mode never"
 	case RuleMinStay:
-		why = fmt.Sprintf("moved a moment ago, stays %v longer", time.Duration(r.Stay).Round(time.Millisecond))
+		did := "moved"
+		if r.DryRun {
+			did = "moved, or would have,"
+		}
+		why = fmt.Sprintf("%s a moment ago, stays %v longer", did, time.Duration(r.Stay).Round(time.Millisecond))
 	case RuleCold, RuleMargin:
 		why = fmt.Sprintf("%s has heat %.1f (%.1f needed) and a run of %d (%d needed)", from, r.Heat.Of(r.From), r.Need, r.Run, r.RunFor)
 	case RuleOther:

@@ -84,6 +84,10 @@ type Options struct {
 	Trace *obs.Trace
 }
 
+// RelayTries is how many attempts of a transaction cross regions without locks (Options.Relay) and are aborted before it locks: what it
+// met then it would meet again, and nobody may lose for ever.
+const RelayTries = 8
+
 // Row is one key with its value. Value is nil if the key is absent (only in
 // answers of Get).
 type Row struct {

@@ -17,6 +17,7 @@ func run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Tim
 	if opts.Age == 0 {
 		opts.Age = db.Clock()
 	}
+	aborts := 0
 	for backoff := backoffMin; ; backoff = min(2*backoff, backoffMax) {
 		t := db.Begin(opts)
 		err := fn(t)
@@ -31,7 +32,8 @@ func run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Tim
 			return 0, err
 		}
 		if base.CodeOf(err) == base.CodeAborted {
-			opts.Relay = false // what it met once it would meet again: lock
+			aborts++
+			opts.Relay = opts.Relay && aborts < RelayTries
 		}
 		select {
 		case <-ctx.Done():

@@ -61,7 +61,21 @@ func TestAsynchronousTables(t *testing.T) {
 	mustExec(t, a, "CREATE TABLE x (id INT PRIMARY KEY) LOCALITY REGIONAL BY TABLE REPLICATION ASYNC")
 	mustExec(t, a, "CREATE TABLE y (id INT PRIMARY KEY) /*!99999 LOCALITY REGIONAL BY ROW REPLICATION SYNC */")
 	mustExec(t, a, "ALTER DATABASE d SET REPLICATION ASYNC")
+	if got := column(t, a, "SHOW WARNINGS"); len(got) != 1 {
+		t.Errorf("the tables that the database has: %q", got)
+	}
 	mustExec(t, a, "CREATE TABLE z (id INT PRIMARY KEY)")
+	// A dump keeps what the database says.
+	var name, create string
+	if err := a.QueryRowContext(t.Context(), "SHOW CREATE DATABASE d").Scan(&name, &create); err != nil || !strings.HasSuffix(create, " /*!99999 REPLICATION ASYNC */") {
+		t.Errorf("%s (%v)", create, err)
+	}
+	for i, q := range []string{strings.Replace(create, "`d`", "d1", 1), "CREATE DATABASE IF NOT EXISTS d2 REPLICATION ASYNC", "CREATE DATABASE d3 REPLICATION SYNC"} {
+		mustExec(t, a, q)
+		if err := a.QueryRowContext(t.Context(), fmt.Sprintf("SHOW CREATE DATABASE d%d", i+1)).Scan(&name, &create); err != nil || strings.Contains(create, "ASYNC") != (i < 2) {
+			t.Errorf("%s: %s (%v)", q, create, err)
+		}
+	}
 	mustExec(t, a, "CREATE TABLE g (id INT PRIMARY KEY) LOCALITY GLOBAL")
 	mustExec(t, a, "CREATE TABLE y2 (id INT PRIMARY KEY) REPLICATION SYNC")
 	for table, want := range map[string]bool{"x": true, "y": false, "z": true, "g": false, "y2": false, "s": false} {
@@ -146,6 +160,82 @@ func TestReplicationChangesUnderLoad(t *testing.T) {
 		var v, k int64
 		if err := a.QueryRowContext(t.Context(), "SELECT v, k FROM t WHERE id = ?", i+1).Scan(&v, &k); err != nil || v != acked[i].Load() || k != v+int64(10*(i+1)) {
 			t.Errorf("row %d is %d and %d (%v) after %d updates", i+1, v, k, err, acked[i].Load())
+		}
+	}
+}
+
+// TestStaleReadsOfAsynchronousTables: in another region, a client that reads from replicas there, at one node and then at another, sees
+// asynchronous and synchronous tables as of one moment, never an older one.
+func TestStaleReadsOfAsynchronousTables(t *testing.T) {
+	l := startLocal(t, 3, 2)
+	w := openSQL(t, l.Nodes()[0], "")
+	mustExec(t, w, "CREATE DATABASE d")
+	mustExec(t, w, "USE d")
+	mustExec(t, w, "CREATE TABLE s (id INT PRIMARY KEY, v INT)")
+	mustExec(t, w, "CREATE TABLE a (id INT PRIMARY KEY, v INT) REPLICATION ASYNC")
+	mustExec(t, w, "CREATE TABLE b (id INT PRIMARY KEY, v INT) REPLICATION ASYNC")
+	mustExec(t, w, "INSERT INTO s VALUES (1, 0)")
+	mustExec(t, w, "INSERT INTO a VALUES (1, 0), (2, 0), (3, 0), (4, 0)")
+	mustExec(t, w, "INSERT INTO b VALUES (1, 0)")
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	run := func(c *sql.Conn, qs ...string) {
+		for n := 1; ctx.Err() == nil; n++ {
+			for _, q := range qs {
+				if _, err := c.ExecContext(context.Background(), strings.ReplaceAll(q, "$", fmt.Sprint(n))); err != nil && !strings.Contains(err.Error(), "1213") {
+					done <- fmt.Errorf("%s: %w", q, err)
+					return
+				}
+			}
+		}
+		done <- nil
+	}
+	// Transactions of both kinds, and asynchronous ones of several shards.
+	go run(w, "START TRANSACTION", "UPDATE s SET v = $", "UPDATE b SET v = $", "COMMIT")
+	go run(openSQL(t, l.Nodes()[1], "d"), "UPDATE a SET v = $")
+	var readers []*sql.Conn
+	for _, n := range l.Nodes()[2:4] { // the second region
+		c := openSQL(t, n, "d")
+		mustExec(t, c, "SET read_staleness = '10s'")
+		readers = append(readers, c)
+	}
+	var last [2]int64
+	changed, reads, trips := 0, 0, 0
+	for i := 0; changed < 30; i++ {
+		c := readers[i%2]
+		var s, b, low, high int64
+		if err := c.QueryRowContext(t.Context(), "SELECT s.v, b.v, (SELECT MIN(v) FROM a), (SELECT MAX(v) FROM a) FROM s JOIN b USING (id)").Scan(&s, &b, &low, &high); err == sql.ErrNoRows && last[0] == 0 {
+			continue // from before the rows were inserted
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if s != b || low != high {
+			t.Fatalf("read %d at node %d is torn: s %d, b %d, a %d to %d", i, i%2, s, b, low, high)
+		}
+		if s < last[0] || low < last[1] {
+			t.Fatalf("read %d at node %d goes back: %d after %d, %d after %d", i, i%2, s, last[0], low, last[1])
+		}
+		if s > last[0] && low > last[1] {
+			changed++
+		}
+		last = [2]int64{s, low}
+		var rtts float64
+		if err := c.QueryRowContext(t.Context(), "SELECT @@last_statement_wan_rtts").Scan(&rtts); err != nil {
+			t.Fatal(err)
+		}
+		reads++
+		if rtts > 0 {
+			trips++
+		}
+	}
+	// On a busy machine the consistency point may come too late, and the read is a strong one.
+	if t.Logf("%d of %d reads took a WAN trip", trips, reads); trips == reads {
+		t.Error("no read was answered in its region")
+	}
+	stop()
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -114,6 +114,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 	switch name {
 	case askMoves:
 		return json.Marshal(n.localMoves())
+	case askDryMoves:
+		return json.Marshal(n.dryMoves())
 	case askAdvice:
 		return n.advise(body)
 	case askLosses:
@@ -126,10 +128,10 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// moves are those that this region's nodes know of, oldest first.
+// moves are those that this region's nodes know of, and what owners anywhere would have moved, oldest first.
 func (n *Node) moves(ctx context.Context) []moveRow {
 	out := n.localMoves()
-	for _, b := range n.cluster.AskRegion(ctx, askMoves) {
+	for _, b := range n.cluster.AskAll(ctx, askMoves, askDryMoves) {
 		var more []moveRow
 		if json.Unmarshal(b, &more) == nil {
 			out = append(out, more...)
@@ -141,13 +143,10 @@ func (n *Node) moves(ctx context.Context) []moveRow {
 	return slices.CompactFunc(out, func(a, b moveRow) bool { return a.TS == b.TS && a.Dry == b.Dry && bytes.Equal(a.Key, b.Key) })
 }
 
-const askMoves = "moves"
-
-func (h *homes) dryMoves() []owner.Move {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.dry)
-}
+const (
+	askMoves    = "moves"
+	askDryMoves = "dry-moves"
+)
 
 // packReason is what travels with a move: the row's heat for the new owner, then why.
 func packReason(p *home.Policy, a owner.Access, r home.Reason) []byte {
@@ -180,20 +179,28 @@ type moveRow struct {
 	Reason []byte         `json:"reason,omitempty"`
 }
 
-// localMoves are those that this node's replicas have seen, and what its owners would have moved.
-func (n *Node) localMoves() []moveRow {
-	var out []moveRow
-	add := func(ms []owner.Move, dry bool) {
-		for _, m := range ms {
-			out = append(out, moveRow{Key: m.Key, From: m.From, To: m.To, TS: m.TS, Alone: m.Alone, Bytes: m.Bytes, Dry: dry, Reason: m.Reason})
-		}
-	}
-	moves, _ := n.owners.Moves()
-	add(moves, false)
-	if n.homes != nil {
-		add(n.homes.dryMoves(), true)
+// moveRows adds moves to rows.
+func moveRows(out []moveRow, ms []owner.Move, dry bool) []moveRow {
+	for _, m := range ms {
+		out = append(out, moveRow{Key: m.Key, From: m.From, To: m.To, TS: m.TS, Alone: m.Alone, Bytes: m.Bytes, Dry: dry, Reason: m.Reason})
 	}
 	return out
+}
+
+// dryMoves are those that this node's owners would have made.
+func (n *Node) dryMoves() []moveRow {
+	if n.homes == nil {
+		return nil
+	}
+	n.homes.mu.Lock()
+	defer n.homes.mu.Unlock()
+	return moveRows(nil, n.homes.dry, true)
+}
+
+// localMoves are those that this node's replicas have seen, and what its owners would have moved.
+func (n *Node) localMoves() []moveRow {
+	moves, _ := n.owners.Moves()
+	return moveRows(n.dryMoves(), moves, false)
 }
 
 // cost says what a move cost: its own log entry and a quorum, or nothing but its place in another write's.

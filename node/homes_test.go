@@ -140,15 +140,32 @@ func TestRowsComeHome(t *testing.T) {
 	if got := column(t, a, "SELECT COUNT(*) FROM godwit.nodes WHERE state = 'live' AND uptime_s >= 0"); got[0] != "3" {
 		t.Errorf("%s live nodes", got[0])
 	}
-	n := len(moves)
-	mustExec(t, a, "SET CLUSTER SETTING home.mode = 'never'")
-	defer mustExec(t, a, "SET CLUSTER SETTING home.mode = DEFAULT")
-	until(t, "the setting to arrive", func() string {
-		if got := column(t, b, "SHOW CLUSTER SETTING home.mode")[0]; !strings.HasPrefix(got, "home.mode|never|hotness|") {
-			return got
+	// What a dry run would move is told everywhere, and does not move.
+	setting := func(name, value, want string) {
+		mustExec(t, a, "SET CLUSTER SETTING "+name+" = "+value)
+		until(t, "the setting to arrive", func() string {
+			if got := column(t, b, "SHOW CLUSTER SETTING "+name)[0]; !strings.HasPrefix(got, name+"|"+want+"|") {
+				return got
+			}
+			return ""
+		})
+	}
+	setting("home.dry_run", "true", "true")
+	for range 4 {
+		mustExec(t, b, "UPDATE t SET v = v + 0 WHERE id = 3")
+	}
+	for _, c := range []*sql.Conn{a, b} {
+		if got := column(t, c, "SELECT row_name, to_region, cost FROM godwit.moves WHERE dry_run"); len(got) != 1 || got[0] != "d.t(3)|"+second+"|none: dry run" {
+			t.Errorf("dry run: %q", got)
 		}
-		return ""
-	})
+	}
+	if got := column(t, b, "SELECT home_region FROM t__homes WHERE id = 3"); got[0] != first {
+		t.Errorf("a row has moved to %s in a dry run", got[0])
+	}
+	setting("home.dry_run", "DEFAULT", "false")
+	n := len(column(t, b, "SHOW GODWIT MOVES"))
+	setting("home.mode", "'never'", "never")
+	defer mustExec(t, a, "SET CLUSTER SETTING home.mode = DEFAULT")
 	for range 5 {
 		mustExec(t, b, "UPDATE t SET v = v + 1 WHERE id = 3")
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/sqlfront"
 	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/tier"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
@@ -56,6 +57,7 @@ type Node struct {
 	cluster *cluster.Cluster
 	sql     *sqlfront.Server
 	homes   *homes // nil: rows move only by statements
+	tier    *tier.Policy
 	mover   *txn.Mover
 	samples func() map[string]uint64 // counts of the time server's answers; nil: there is none
 	movable atomic.Pointer[func(base.Key) bool]
@@ -113,7 +115,7 @@ func Assemble(p Parts) (*Node, error) {
 }
 
 func newNode(log *slog.Logger) *Node {
-	return &Node{log: log, stats: obs.NewStatements(), began: time.Now(), ready: make(chan struct{}), stopc: make(chan struct{}), fatal: make(chan error, 1)}
+	return &Node{log: log, stats: obs.NewStatements(), tier: tier.New(time.Now()), began: time.Now(), ready: make(chan struct{}), stopc: make(chan struct{}), fatal: make(chan error, 1)}
 }
 
 func (n *Node) assemble(p Parts) (err error) {
@@ -165,6 +167,7 @@ func (n *Node) assemble(p Parts) (err error) {
 		Replica:    func(s base.ShardID, ts base.Timestamp) base.NodeID { return dir.ReplicaFor(s, ts) },
 		Answered:   func(n base.NodeID, took time.Duration, err error) { dir.Answered(n, took, err) },
 		CommitLead: func() time.Duration { return dir.CommitLead() },
+		Committed:  func(crossed bool) { n.tier.Committed(crossed, time.Now()) },
 		Topology:   func() *base.Topology { return dir.Topology() }}
 	if p.Tune != nil {
 		p.Tune(&ho, &oc, &tc)
@@ -251,8 +254,8 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.leaderSettings()}}
-	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings()}}
+	cfg := sqlfront.Config{DB: n.db, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
 	var srv *sqlfront.Server

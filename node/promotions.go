@@ -105,8 +105,8 @@ func (l *Loss) join(o Loss) {
 	slices.SortFunc(l.List, func(a, b owner.LostTxn) int { return cmp.Compare(a.TS, b.TS) })
 	// Reports list a bounded number of transactions, but count all.
 	rows := 0
-	for _, x := range l.List {
-		rows += len(x.Keys)
+	for i := range l.List {
+		rows += l.List[i].Rows()
 	}
 	l.Txns, l.Rows = max(l.Txns, o.Txns, len(l.List)), max(l.Rows, o.Rows, rows)
 }
@@ -148,10 +148,13 @@ func (n *Node) showLosses(ctx context.Context) (rows [][]any) {
 	for _, l := range n.Losses(ctx) {
 		for _, x := range l.List {
 			row := []any{l.Promotion, l.Group.String(), x.ID.String(), x.TS.Time(), x.Unsure, nil, nil}
-			if len(x.Keys) == 0 {
+			if x.Rows() == 0 {
 				rows = append(rows, row)
 			}
 			for _, k := range x.Keys {
+				if k.Index() != 0 {
+					continue // an entry of an index, of a row in another shard or group
+				}
 				r := slices.Clone(row)
 				r[5], r[6] = n.rowName(k), n.tableName(k)
 				if rows = append(rows, r); len(rows) == maxShown {

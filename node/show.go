@@ -81,8 +81,11 @@ var topics = []sqlfront.Topic{
 	{Name: "replicas", Comment: "nodes as servers of snapshot reads, as this node sees them, and which of them are on the skyline of staleness and latency", Columns: slices.Concat(
 		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region"), columns(sqlfront.TopicFloat, "staleness_ms", "latency_ms"), columns(sqlfront.TopicInt, "load"),
 		columns(sqlfront.TopicBool, "healthy", "skyline", "member", "collector"), columns(sqlfront.TopicTime, "consistency_point"))},
+	{Name: "consistency", Comment: "how transactions of this gateway's sessions that have not chosen cross regions, and why: its newest decisions", Columns: slices.Concat(
+		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicText, "setting", "mode", "why"), columns(sqlfront.TopicInt, "transactions", "crossing"),
+		columns(sqlfront.TopicBool, "in_force"))},
 	{Name: "locks", Comment: "locks of the groups that this node leads", Columns: slices.Concat(
-		columns(sqlfront.TopicText, "group_name", "span", "mode", "txn", "tier"), columns(sqlfront.TopicBool, "granted"))},
+		columns(sqlfront.TopicText, "group_name", "span", "mode", "txn", "tier"), columns(sqlfront.TopicBool, "granted"), columns(sqlfront.TopicFloat, "age_ms"))},
 	{Name: "transactions", Comment: "transactions in the groups that this node leads", Columns: slices.Concat(
 		columns(sqlfront.TopicText, "group_name", "txn"), columns(sqlfront.TopicFloat, "age_ms"), columns(sqlfront.TopicText, "phase"),
 		columns(sqlfront.TopicInt, "locks", "waiting"), columns(sqlfront.TopicFloat, "idle_ms"))},
@@ -202,6 +205,8 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 		return n.leaderMoveRows(ctx)
 	case "clock_history":
 		return clockHistoryRows(n.cluster.ClockHistory())
+	case "consistency":
+		return tierRows(n.tier.Decisions())
 	case "moves":
 		t := n.cluster.Topology()
 		for _, m := range n.moves(ctx) {
@@ -244,7 +249,11 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 				if l.CRT {
 					tier = "crt"
 				}
-				rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), tier, !l.Waiting})
+				var age any
+				if l.Age != 0 {
+					age = millis(time.Since(l.Age.Time()))
+				}
+				rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), tier, !l.Waiting, age})
 			}
 		}
 	case "transactions":

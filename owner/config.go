@@ -108,6 +108,9 @@ type Config struct {
 	// Serves, if not nil, is told of every key for which a group answers as its owner, but for votes. It must be quick.
 	Serves func(Service)
 
+	// NoBounds forgets who has read what a slot ahead writes: for tests of what that breaks.
+	NoBounds bool
+
 	Lease        time.Duration // length of a lease; default 3 s
 	LeaseRenew   time.Duration // age at which it is renewed; default 1 s
 	TxnIdle      time.Duration // silence after which an unprepared transaction is aborted; default 10 s

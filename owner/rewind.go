@@ -19,7 +19,7 @@ type Lost struct {
 	Group base.GroupID `json:"group"`
 	Node  base.NodeID  `json:"node"`
 	Txns  int          `json:"txns"`
-	Rows  int          `json:"rows"`
+	Rows  int          `json:"rows"`           // without entries of indexes
 	List  []LostTxn    `json:"list,omitempty"` // by commit timestamp, at most maxLost
 }
 
@@ -29,7 +29,17 @@ type LostTxn struct {
 	TS base.Timestamp `json:"ts"`
 	// Unsure: it was logged here, but only a majority could tell whether it committed.
 	Unsure bool       `json:"unsure,omitempty"`
-	Keys   []base.Key `json:"keys,omitempty"` // written in this group
+	Keys   []base.Key `json:"keys,omitempty"` // written in this group: rows and entries of indexes
+}
+
+// Rows is the number of rows written.
+func (x *LostTxn) Rows() (n int) {
+	for _, k := range x.Keys {
+		if k.Index() == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // Rewinding says how a group begins anew from what lies at or below a cut.
@@ -115,7 +125,7 @@ func (s *Set) Rewind(r Rewinding, report func(Lost) error) error {
 	}
 	out := Lost{Group: r.Group, Node: s.cfg.Self, Txns: len(lost)}
 	for _, x := range lost {
-		out.Rows += len(x.Keys)
+		out.Rows += x.Rows()
 		out.List = append(out.List, *x)
 	}
 	slices.SortFunc(out.List, func(a, b LostTxn) int { return cmp.Compare(a.TS, b.TS) })

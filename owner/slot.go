@@ -50,6 +50,13 @@ func (b *bound) add(x *txnState) {
 	}
 }
 
+// bind has y commit before the slot of x.
+func (r *Replica) bind(y, x *txnState) {
+	if !r.cfg.NoBounds {
+		y.bound.add(x)
+	}
+}
+
 // validate makes sure, under locks on all that q says was read, that nothing of it has changed since: no
 // version is newer than the snapshot. Parts that others own are foreign.
 func (e *evaluation) validate(ctx context.Context) error {
@@ -247,7 +254,7 @@ func (r *Replica) boundOthers(x *txnState, writes []*wire.Write, handover []base
 	if busy == nil {
 		x.ts = slot
 		for _, y := range bounded {
-			y.bound.add(x)
+			r.bind(y, x)
 		}
 	}
 	return busy
@@ -278,7 +285,7 @@ func (r *Replica) underSlots(ctx context.Context, x *txnState, term uint64, mode
 			if view != base.MaxTimestamp {
 				for p := range r.slots {
 					if p != x && slices.ContainsFunc(spans, p.writesIn) {
-						x.bound.add(p)
+						r.bind(x, p)
 					}
 				}
 			}

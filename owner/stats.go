@@ -39,7 +39,8 @@ type TxnRow struct {
 // LockRow is one granted or waiting lock, for people to look at.
 type LockRow struct {
 	lock.Row
-	CRT bool // in the tier that orders transactions which cross regions (slot.go)
+	Age base.Timestamp // of its transaction: the smaller, the higher its priority in conflicts
+	CRT bool           // in the tier that orders transactions which cross regions (slot.go)
 }
 
 // Locks lists the locks of this owner, at most limit (0: all).
@@ -51,6 +52,9 @@ func (r *Replica) Locks(limit int) []LockRow {
 	for i, l := range rows {
 		out[i].Row = l
 		out[i].Span, out[i].CRT = tierOf(l.Span)
+		if x := r.txns[l.Txn]; x != nil {
+			out[i].Age = x.age
+		}
 	}
 	return out
 }

@@ -2,10 +2,12 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/kv"
 )
@@ -33,6 +35,27 @@ func TestClockModes(t *testing.T) {
 	}
 	if steps < int(seeds) {
 		t.Errorf("only %d steps of the clock mode in %d runs", steps, seeds)
+	}
+}
+
+// TestClockSoak does so for as many seeds as asked for, with clocks that are set by seconds and minutes.
+func TestClockSoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) {
+			cfg := Pick(*flagFirst + i)
+			cfg.Kinds = []string{"switch clock", "switch clock", "clock leap", "clock jump", "clock step", "crash node", "isolate node", "transfer leader", "restart"}
+			if i%2 == 0 {
+				cfg.Kinds = cfg.Kinds[:4]
+			}
+			cfg.Faults = 14
+			o, err := runSeed(t, cfg)
+			if err != nil {
+				t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o))
+			}
+		})
 	}
 }
 
@@ -64,5 +87,40 @@ func TestWrongClockIsFenced(t *testing.T) {
 			bad.clock.Set(0, 0, s.cfg.ClockBound)
 			s.checkClocks()
 		})
+	}
+}
+
+// TestStepIsNotBelieved: a clock is set while its node serves. Whatever the others can tell, and when, and whether they can be heard at all: as
+// long as the node may issue by it, true time lies within the bound that it goes by. (What was heard before the step does not speak for the
+// clock, nor does silence; soak seed 612.)
+func TestStepIsNotBelieved(t *testing.T) {
+	for i, off := range []time.Duration{32 * time.Millisecond, 60 * time.Millisecond, 16 * time.Second, -60 * time.Millisecond, -16 * time.Second} {
+		for _, alone := range []bool{false, true} {
+			onStageOf(t, 1, 3, time.Hour, func(s *stage) {
+				s.setPolicy(clock.WantGClock)
+				bad := s.hosts[2]
+				bad.crash()
+				// Its pulses come so long after those of the others.
+				time.Sleep(10*time.Second - s.now()%(100*time.Millisecond) + time.Duration(5+20*i)*time.Millisecond)
+				bad.boot()
+				time.Sleep(10 * time.Second)
+				bad.clock.Jump(off)
+				if alone {
+					s.net.Isolate(bad.id)
+				}
+				for range 200 {
+					c := bad.up().node.Cluster().Clock()
+					if now, _ := bad.clock.Read(); !c.Fenced && c.Right > 0 && now.Sub(base.FromTime(time.Now())).Abs() > c.Bound {
+						t.Errorf("off by %v, alone %v: the node may issue: %+v", off, alone, *c)
+						return
+					}
+					time.Sleep(60 * time.Millisecond)
+				}
+				s.net.Rejoin(bad.id)
+				bad.clock.Set(0, 0, s.cfg.ClockBound)
+				s.setPolicy(clock.Auto)
+				s.checkClocks()
+			})
+		}
 	}
 }

@@ -37,6 +37,9 @@ type Config struct {
 	// ShortLogs makes logs so short that a replica that was away needs a snapshot.
 	ShortLogs bool
 
+	// MaxLocks bounds the lock table of an owner; 0 is the default.
+	MaxLocks int
+
 	// SQL has the nodes speak the MySQL protocol, over pipes.
 	SQL bool
 	// Stay has no policy move rows: they keep the homes they were made with.
@@ -65,8 +68,18 @@ type Break struct {
 	LyingDisk bool
 	// EarlyPulses has pulses close timestamps that are still to come.
 	EarlyPulses time.Duration
+	// UntoldReads keeps from owners in other regions what a crossing transaction has read of them, so that it is neither
+	// locked nor validated (docs/protocol.md S3).
+	UntoldReads bool
+	// NoBounds has owners forget who has read what a slot ahead writes (S4).
+	NoBounds bool
+	// OwnSlots has every other region apply its piece of a crossing transaction on its own, up to so much later, as a
+	// literal reading of Algorithm 1 of the Relay paper does.
+	OwnSlots time.Duration
 	// ForgedAcks has nodes say that they have taken over a clock mode of which one of them has not heard yet.
 	ForgedAcks bool
+	// EarlyCopies has survivors of a lost region state that they hold more of it than they do.
+	EarlyCopies time.Duration
 }
 
 // Pick draws a configuration.

@@ -44,7 +44,7 @@ func Compose(cfg *Config) Schedule {
 	if kinds == nil {
 		for k := range faultKinds {
 			switch k {
-			case "move shard", "clock jump", "switch clock": // on top, below
+			case "move shard", "clock jump", "clock leap", "switch clock": // on top, below; or asked for
 			default:
 				kinds = append(kinds, k)
 			}
@@ -98,6 +98,7 @@ var faultKinds = map[string]func(w *world, r *rand.Rand) (what string, undo func
 	"clock step":      clockStep,
 	"move shard":      moveShard,
 	"clock jump":      clockJump,
+	"clock leap":      clockLeap,
 	"switch clock":    switchClock,
 }
 
@@ -302,6 +303,19 @@ func clockJump(w *world, r *rand.Rand) (string, func()) {
 	if r.IntN(2) == 0 {
 		d = -d
 	}
+	return w.jump(h, d)
+}
+
+// clockLeap sets a clock by more than nodes believe of each other.
+func clockLeap(w *world, r *rand.Rand) (string, func()) {
+	d := 8*time.Second + upTo(r, 40*time.Second) // no two alike, or they would be the majority
+	if r.IntN(3) == 0 {
+		d = -d
+	}
+	return w.jump(w.host(r), d)
+}
+
+func (w *world) jump(h *host, d time.Duration) (string, func()) {
 	h.jumped.Store(true)
 	h.clock.Jump(d)
 	return fmt.Sprint(h.id, " by ", d), func() {

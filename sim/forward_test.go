@@ -4,10 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"runtime"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -18,18 +15,9 @@ import (
 // forwardStage is a quiet cluster of three regions with SQL: rows 1 to 9 of table f live in region 2.
 func forwardStage(t *testing.T, play func(s *stage, l *rtLab, c *sql.Conn)) {
 	t.Helper()
-	cryptotest.SetGlobalRandom(t, 1)
-	runtime.GC()
-	runtime.GC()
-	var s *stage
-	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, Delay: even(3, 50*time.Millisecond), LAN: time.Millisecond,
-			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond, SQL: true, Stay: true}
-		s = &stage{newWorld(cfg), t}
-		for _, h := range s.hosts {
-			h.boot()
-		}
-		defer s.close()
+	cfg := stageConfig(3)
+	cfg.SQL, cfg.Stay = true, true
+	onWorld(t, cfg, func(s *stage) {
 		time.Sleep(15 * time.Second) // leaders go home
 		l := &rtLab{t: t, w: s.world}
 		db, c := l.sqlConn(2, "")
@@ -46,12 +34,6 @@ func forwardStage(t *testing.T, play func(s *stage, l *rtLab, c *sql.Conn)) {
 		defer c.Close()
 		play(s, l, c)
 	})
-	if err := s.err(); err != nil {
-		t.Error(err)
-	}
-	if t.Failed() && testing.Verbose() {
-		t.Log(s.log.text())
-	}
 }
 
 func (s *stage) forwarded(n int) (asked, executed int64) {

@@ -2,10 +2,7 @@ package sim
 
 import (
 	"context"
-	"runtime"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -16,14 +13,7 @@ import (
 // again, or cannot be heard, gives up its locks within a few seconds. What such
 // a gateway still asks for, if it was only cut off, is refused.
 func TestLocksOfADeadGateway(t *testing.T) {
-	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond, GCAge: time.Hour}
-	for range 3 {
-		row := make([]time.Duration, 3)
-		for i := range row {
-			row[i] = 50 * time.Millisecond
-		}
-		cfg.Delay = append(cfg.Delay, row)
-	}
+	cfg := stageConfig(3)
 	const limit = 4 * time.Second // of 10 s that a silent transaction of a living gateway has
 	for name, end := range map[string]func(w *world, h *host){
 		"killed":        func(_ *world, h *host) { h.crash() },
@@ -31,15 +21,8 @@ func TestLocksOfADeadGateway(t *testing.T) {
 		"cut off":       func(w *world, h *host) { w.net.Isolate(h.id) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cryptotest.SetGlobalRandom(t, 1)
-			runtime.GC()
-			runtime.GC()
-			var w *world
-			synctest.Test(t, func(*testing.T) {
-				w = newWorld(cfg)
-				for _, h := range w.hosts {
-					h.boot()
-				}
+			onWorld(t, cfg, func(s *stage) {
+				w := s.world
 				time.Sleep(20 * time.Second) // leaders go home
 				ctx, gateway := context.Background(), w.hosts[2]
 				row := base.AppendInt64(base.IndexPrefix(1, base.MakeTableID(2000, 1), 0, 0), 1) // of region 1
@@ -76,11 +59,7 @@ func TestLocksOfADeadGateway(t *testing.T) {
 						t.Errorf("the late commit was not refused: %v", err)
 					}
 				}
-				w.close()
 			})
-			if err := w.err(); err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }

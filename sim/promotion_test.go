@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -36,33 +33,12 @@ type written struct {
 func TestPromotion(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d nodes a region", nodes), func(t *testing.T) {
-			cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: nodes, Shards: 2, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond, GCAge: time.Hour}
-			for range 3 {
-				row := make([]time.Duration, 3)
-				for i := range row {
-					row[i] = 50 * time.Millisecond
-				}
-				cfg.Delay = append(cfg.Delay, row)
-			}
-			cryptotest.SetGlobalRandom(t, 1)
-			runtime.GC()
-			runtime.GC()
-			var w *world
-			synctest.Test(t, func(*testing.T) {
-				w = newWorld(cfg)
-				for _, h := range w.hosts {
-					h.boot()
-				}
+			cfg := stageConfig(3)
+			cfg.NodesPerRegion, cfg.Shards = nodes, 2
+			onWorld(t, cfg, func(s *stage) {
 				time.Sleep(20 * time.Second) // leaders go home
-				(&promotionLab{t: t, w: w, acked: map[string][]written{}}).run()
-				if t.Failed() {
-					t.Log(w.log.tail(60))
-				}
-				w.close()
+				(&promotionLab{t: t, w: s.world, acked: map[string][]written{}}).run()
 			})
-			if err := w.err(); err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }

@@ -28,19 +28,39 @@ func onStage(t *testing.T, regions int, gcAge time.Duration, play func(s *stage)
 
 func onStageOf(t *testing.T, regions, nodesPerRegion int, gcAge time.Duration, play func(s *stage)) {
 	t.Helper()
+	onStageTuned(t, regions, nodesPerRegion, func(cfg *Config) { cfg.GCAge = gcAge }, play)
+}
+
+func onStageTuned(t *testing.T, regions, nodesPerRegion int, tune func(*Config), play func(s *stage)) {
+	t.Helper()
+	cfg := stageConfig(regions)
+	cfg.NodesPerRegion = nodesPerRegion
+	tune(&cfg)
+	onWorld(t, cfg, func(s *stage) {
+		time.Sleep(15 * time.Second) // leaders go home
+		play(s)
+	})
+}
+
+// stageConfig is of one node a region, 50 ms apart.
+func stageConfig(regions int) Config {
+	return Config{Seed: 1, Regions: regions, NodesPerRegion: 1, Shards: 1, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
+		ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond}
+}
+
+// onWorld plays on a cluster that has just been started, in virtual time.
+func onWorld(t *testing.T, cfg Config, play func(s *stage)) {
+	t.Helper()
 	cryptotest.SetGlobalRandom(t, 1)
 	runtime.GC()
 	runtime.GC()
 	var s *stage
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Seed: 1, Regions: regions, NodesPerRegion: nodesPerRegion, Shards: 1, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
-			ClockBound: time.Millisecond, GCAge: gcAge, Duration: time.Minute, SyncDelay: time.Millisecond}
 		s = &stage{newWorld(cfg), t}
 		for _, h := range s.hosts {
 			h.boot()
 		}
 		defer s.close()
-		time.Sleep(15 * time.Second) // leaders go home
 		play(s)
 	})
 	if err := s.err(); err != nil {

@@ -14,13 +14,22 @@ import (
 
 // sqlConn is one connection to the node of a region.
 func (l *rtLab) sqlConn(r base.RegionID, database string) (*sql.DB, *sql.Conn) {
-	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net, cfg.DBName, cfg.Logger = "root", "tcp", database, &mysql.NopLogger{}
 	for _, h := range l.w.hosts {
 		if h.region == r {
-			cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return h.up().sql.dial(ctx) }
+			return l.connInto(h, database)
 		}
 	}
+	l.t.Fatalf("no node in region %d", r)
+	return nil, nil
+}
+
+// connTo is one to a node.
+func (l *rtLab) connTo(h *host) (*sql.DB, *sql.Conn) { return l.connInto(h, "") }
+
+func (l *rtLab) connInto(h *host, database string) (*sql.DB, *sql.Conn) {
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.DBName, cfg.Logger = "root", "tcp", database, &mysql.NopLogger{}
+	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return h.up().sql.dial(ctx) }
 	con, err := mysql.NewConnector(cfg)
 	if err != nil {
 		l.t.Fatal(err)

@@ -5,11 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -265,7 +262,7 @@ func (l *rtLab) run() {
 func TestRoundTrips(t *testing.T) {
 	var doc strings.Builder
 	fmt.Fprintf(&doc, "# Round trips\n\nMeasured on virtual time by\n\n    go test -tags gms_pure_go ./sim -run TestRoundTrips -args -update\n\n"+
-		"One node a region, two shards, no load, clock bound 100 µs (commit wait is at most twice that). Counted are WAN round trips on the\n"+
+		"One node a region (two where it says so), two shards, no load, clock bound 100 µs (commit wait is at most twice that). Counted are WAN round trips on the\n"+
 		"critical path, as `EXPLAIN ANALYZE` shows them; allowed is the formula from the matrix plus %v. The test fails where a row exceeds its\n"+
 		"budget, and, for rows without \"at most\", where it undercuts it.\n", slack)
 	for _, n := range []int{3, 5} {
@@ -276,24 +273,18 @@ func TestRoundTrips(t *testing.T) {
 			}
 			cfg := Config{Seed: 1, Regions: n, NodesPerRegion: 1, Shards: 2, Delay: m.OneWays(), LAN: 250 * time.Microsecond,
 				ClockBound: 100 * time.Microsecond, GCAge: time.Hour, SQL: true, Stay: true}
-			cryptotest.SetGlobalRandom(t, 1)
-			runtime.GC()
-			runtime.GC()
 			l := &rtLab{t: t, m: m}
-			synctest.Test(t, func(*testing.T) {
-				l.w = newWorld(cfg)
-				for _, h := range l.w.hosts {
-					h.boot()
-				}
+			onWorld(t, cfg, func(s *stage) {
+				l.w = s.world
 				time.Sleep(20 * time.Second) // leaders go home
 				l.run()
 				l.runSQL()
-				l.w.close()
 			})
-			if err := l.w.err(); err != nil {
-				t.Error(err)
-			}
 			l.homes(cfg)
+			if n == 3 {
+				l.stale(cfg)
+			}
+			l.gtm(cfg)
 			l.print(&doc)
 		})
 	}

@@ -146,6 +146,7 @@ func (o *Outcome) Check() error {
 	h := o.canonical()
 	judge(history.NoTornReads(h))
 	judge(history.StrictSerializable(h))
+	judge(history.RelayConsistent(o.grouped(h)))
 	judge(history.CommitOrder(h))
 	judge(history.MonotoneSnapshots(o.byProcess()))
 	if h.Final != nil {
@@ -160,6 +161,32 @@ func (o *Outcome) Check() error {
 	}
 	errs = append(errs, o.checkTimestamps(), o.checkExists())
 	return errors.Join(errs...)
+}
+
+// grouped is the history with the shard groups of its transactions (Relay, section 3.1): a key's is the region that its section was made
+// in. (Rows may move; but the definition holds for any fixed division of the keys, as strict serializability implies it.)
+func (o *Outcome) grouped(h *history.History) *history.History {
+	out := *h
+	out.Txns = slices.Clone(h.Txns)
+	homes := map[string]string{}
+	for i := range out.Txns {
+		t := &out.Txns[i]
+		var in []string
+		for _, op := range t.Ops {
+			name, ok := homes[op.Key]
+			if !ok {
+				if s := o.bench.ks.of(op.Key); s != nil {
+					name = fmt.Sprint("r", s.home)
+				}
+				homes[op.Key] = name
+			}
+			if name != "" && !slices.Contains(in, name) {
+				in = append(in, name)
+			}
+		}
+		t.Regions = in
+	}
+	return &out
 }
 
 // byProcess is the history as it concerns the order of snapshots: within the bound of the clocks they

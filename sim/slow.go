@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
+	"hash/fnv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +20,7 @@ type slowed struct {
 	wan.Transport
 	by  *atomic.Int64 // ns
 	brk *Break
+	own *sync.Map // transactions whose slots are the region's own (Break.OwnSlots), and by how much they lie behind
 	w   *world
 	id  base.NodeID
 }
@@ -28,8 +31,38 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 		if s.brk.RemoteLocks {
 			body = unlock(kind, body)
 		}
-		return h(ctx, from, body)
+		if s.brk.UntoldReads && kind == wire.KindCommit {
+			body = untold(body)
+		}
+		if s.brk.OwnSlots > 0 && (kind == wire.KindCommit || kind == wire.KindFinish) {
+			return s.ownSlot(ctx, kind, from, body, h)
+		}
+		res, err := h(ctx, from, body)
+		if a, ok := res.(*wire.AskResponse); ok && s.brk.EarlyCopies > 0 {
+			s.brk.copies(a)
+		}
+		return res, err
 	})
+}
+
+// copies breaks the promise in what a survivor says that it holds of groups.
+func (b *Break) copies(a *wire.AskResponse) {
+	var r struct {
+		Copies map[base.GroupID]struct {
+			Index  uint64         `json:"index"`
+			Closed base.Timestamp `json:"closed"`
+		} `json:"copies"`
+	}
+	if json.Unmarshal(a.Body, &r) != nil || len(r.Copies) == 0 {
+		return
+	}
+	for g, c := range r.Copies {
+		c.Closed = c.Closed.Add(b.EarlyCopies)
+		r.Copies[g] = c
+	}
+	if out, err := json.Marshal(r); err == nil {
+		a.Body = out
+	}
 }
 
 func (s slowed) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []byte)) {
@@ -124,6 +157,55 @@ func (b *Break) word(body []byte) []byte {
 		return body
 	}
 	return out
+}
+
+// untold takes what was read out of a vote for a slot.
+func untold(body []byte) []byte {
+	var q wire.CommitRequest
+	if q.UnmarshalVT(body) == nil && q.Slot != 0 {
+		q.Reads = nil
+		if out, err := q.MarshalVT(); err == nil {
+			return out
+		}
+	}
+	return body
+}
+
+// ownSlot has this region vote for, and commit at, a slot of its own; nobody else hears of it.
+func (s slowed) ownSlot(ctx context.Context, kind wire.Kind, from base.NodeID, body []byte, h wan.Handler) (wan.Msg, error) {
+	var m wan.Msg
+	later := uint64(0)
+	switch kind {
+	case wire.KindCommit:
+		var q wire.CommitRequest
+		if q.UnmarshalVT(body) != nil || q.Slot == 0 {
+			return h(ctx, from, body)
+		}
+		n := fnv.New64a()
+		n.Write(q.Txn.Id)
+		later = n.Sum64() % uint64(s.brk.OwnSlots)
+		s.own.Store(string(q.Txn.Id), later)
+		q.Slot += later
+		m = &q
+	case wire.KindFinish:
+		var q wire.FinishRequest
+		if q.UnmarshalVT(body) != nil || !q.Commit {
+			return h(ctx, from, body)
+		}
+		if v, ok := s.own.Load(string(q.Txn)); ok {
+			q.Ts += v.(uint64)
+		}
+		m = &q
+	}
+	body, err := m.MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := h(ctx, from, body)
+	if r, ok := resp.(*wire.CommitResponse); ok && r.Hi > r.Ts {
+		r.Ts, r.Hi = r.Ts-later, r.Hi-later
+	}
+	return resp, err
 }
 
 // unlock makes a snapshot read of a locking one, and a commit that says so.

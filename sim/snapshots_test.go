@@ -23,6 +23,8 @@ import (
 type snapshots struct {
 	*world
 	keys []base.Key
+	// private is the number of keys, the last, that these writers leave alone.
+	private int
 	// within has each write stay in one group of its region; others write everywhere.
 	within bool
 	// modes has the clock mode change all the time.
@@ -34,6 +36,10 @@ type snapshots struct {
 	ages   map[base.RegionID][]time.Duration // staleness seen
 	byMode map[string]int                    // reads
 	failed int                               // reads that found no consistency point in time
+}
+
+func newSnapshots(within, modes bool) *snapshots {
+	return &snapshots{within: within, modes: modes, ages: map[base.RegionID][]time.Duration{}, byMode: map[string]int{}}
 }
 
 func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.Rand) {
@@ -48,29 +54,34 @@ func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.
 			continue
 		}
 		value := fmt.Sprintf("%d.%d", region, n)
-		picked := rng.Perm(len(s.keys))[:1+rng.IntN(4)]
+		picked := rng.Perm(len(s.keys) - s.private)[:1+rng.IntN(4)]
 		if s.within { // the two keys of the region in one shard
 			i := 6*rng.IntN(2) + 2*(int(region)-1)
 			picked = []int{i, i + 1}
 		}
-		ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
-		t := l.node.DB().Begin(kv.Options{})
-		for _, i := range picked {
-			t.Put(s.keys[i], []byte(value), region)
-		}
-		ts, err := t.Commit(ctx)
-		cancel()
-		if err != nil {
-			t.Rollback(context.Background())
-		}
-		if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted || code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
-			continue
-		}
-		s.mu.Lock()
-		for _, i := range picked {
-			s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts), Unknown: err != nil || l.dead.Load()})
-		}
-		s.mu.Unlock()
+		s.commit(l, region, value, picked)
+	}
+}
+
+// commit writes a value to some keys in one transaction, and notes what is known of it.
+func (s *snapshots) commit(l *life, region base.RegionID, value string, picked []int) {
+	ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
+	t := l.node.DB().Begin(kv.Options{})
+	for _, i := range picked {
+		t.Put(s.keys[i], []byte(value), region)
+	}
+	ts, err := t.Commit(ctx)
+	cancel()
+	if err != nil {
+		t.Rollback(context.Background())
+	}
+	if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted || code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range picked {
+		s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts), Unknown: err != nil || l.dead.Load()})
 	}
 }
 
@@ -126,7 +137,7 @@ func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within, modes bo
 	cryptotest.SetGlobalRandom(t, seed)
 	runtime.GC()
 	runtime.GC()
-	s := &snapshots{within: within, modes: modes, ages: map[base.RegionID][]time.Duration{}, byMode: map[string]int{}}
+	s := newSnapshots(within, modes)
 	synctest.Test(t, func(*testing.T) {
 		cfg := Config{Seed: seed, Regions: 3, NodesPerRegion: nodes, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: 250 * time.Microsecond,
 			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond}

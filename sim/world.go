@@ -206,7 +206,7 @@ func (h *host) boot() {
 	id := *w.ident
 	id.Node = h.id
 	parts := node.Parts{
-		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, w, h.id}, Source: h.clock,
+		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w, h.id}, Source: h.clock,
 		NoFence: w.cfg.Break.ClockBeyond > 1,
 		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune,
 	}
@@ -243,6 +243,8 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 	if w.cfg.GCAge < w.cfg.Duration {
 		oc.GCInterval = time.Second
 	}
+	oc.Limits.Total = w.cfg.MaxLocks
+	oc.NoBounds = w.cfg.Break.NoBounds
 	oc.Serves = func(s owner.Service) {
 		if m, _ := oc.Clock.Mode(); m != clock.GClock {
 			w.own.leftGClock()

@@ -91,6 +91,8 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		return b.truncate(ctx, s, n)
 	case *plan.CreateTable:
 		return nil, b.createTable(s, n)
+	case *plan.ShowCreateDatabase:
+		return b.showCreateDatabase(ctx, s, n, row)
 	case *plan.ShowCreateTable:
 		return b.showCreate(ctx, s, n, row)
 	}

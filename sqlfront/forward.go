@@ -193,6 +193,11 @@ func (g *gateway) execution(ctx *sql.Context, s *Session, r *route, args []liter
 		return ex
 	}
 	t := snap.table(db, r.table)
+	if base, ok := strings.CutSuffix(r.table, homesSuffix); ok && t == nil && r.kind == fastUpdate { // moves, pins
+		if of := snap.table(db, base); of != nil && len(of.pk) > 0 && of.desc.Locality.Kind != global {
+			t, _ = homesOf(of)
+		}
+	}
 	if t == nil {
 		return ex
 	}

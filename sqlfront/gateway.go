@@ -39,13 +39,14 @@ type gateway struct {
 	onTxn    func(TxnCost)
 	fwd      Forwarder
 	reads    Reads
+	relay    func() bool
 	routes   routes
 
 	fast    fastCache
 	noFast  bool // tests: everything goes through the engine
 	noAhead bool // tests: changes read row by row
 	usersTS atomic.Uint64
-	usersMu sync.Mutex
+	usersMu sync.Mutex // not held over a read: that may wait for other nodes
 
 	uuids uuids
 
@@ -60,7 +61,7 @@ type gateway struct {
 func newGateway(cfg Config) *gateway {
 	g := &gateway{
 		db: cfg.DB, log: cfg.Logger, cluster: cfg.Cluster, catalog: newCatalog(cfg.DB), counters: newCounters(cfg.DB),
-		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder, reads: cfg.Reads,
+		rowIDs: &rowIDs{node: cfg.DB.Node()}, stats: newTableStats(cfg.DB), onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder, reads: cfg.Reads, relay: cfg.Relay,
 		past: map[base.Timestamp]*snapshot{}, settings: cfg.Settings,
 	}
 	g.gc, g.jobs = newCollector(g), &jobs{g: g}
@@ -75,7 +76,7 @@ func newGateway(cfg Config) *gateway {
 }
 
 // asOfTime reads the operand of AS OF: a time, a date string, seconds since the
-// epoch (with fraction), or a negative interval such as '-5s'.
+// epoch (with fraction) or, if negative, before now, or a negative interval such as '-5s'.
 func (g *gateway) asOfTime(ctx *sql.Context, v any) (base.Timestamp, error) {
 	v, err := sql.UnwrapAny(ctx, v)
 	if err != nil {
@@ -104,8 +105,14 @@ func (g *gateway) asOfTime(ctx *sql.Context, v any) (base.Timestamp, error) {
 			return g.asOfTime(ctx, d)
 		}
 	case decimal.Decimal:
+		if x.Sign() < 0 { // seconds before now
+			return g.db.Clock().Add(time.Duration(x.Shift(9).IntPart())), nil
+		}
 		return base.Timestamp(x.Shift(9).IntPart()), nil
 	case float64:
+		if x < 0 {
+			return g.db.Clock().Add(time.Duration(x * 1e9)), nil
+		}
 		return base.Timestamp(x * 1e9), nil
 	default:
 		if n, err := strconv.ParseInt(fmt.Sprint(v), 10, 64); err == nil {

@@ -30,13 +30,32 @@ const (
 )
 
 // consistencyVar says how the session's transactions cross regions: STRICT locks at the owners, RELAY reads a snapshot
-// that is validated at commit, so that nobody nearby waits for somebody far away.
+// that is validated at commit, so that nobody nearby waits for somebody far away. CLUSTER is whichever of them the
+// cluster setting transaction.tier says, or the gateway chose by itself.
 const consistencyVar = "transaction_consistency"
+
+// consistency is how a session's transactions cross regions.
+type consistency uint8
+
+const (
+	ofCluster consistency = iota
+	strict
+	relay
+)
+
+var consistencies = map[any]consistency{"STRICT": strict, "RELAY": relay}
 
 // readConsistency keeps how the session's next transactions cross regions.
 func (s *Session) readConsistency(ctx *sql.Context) {
 	v, err := s.BaseSession.GetSessionVariable(ctx, consistencyVar)
-	s.relay = err == nil && v == "RELAY"
+	if s.consistency = ofCluster; err == nil {
+		s.consistency = consistencies[v]
+	}
+}
+
+// crosses reports whether a transaction that begins now crosses regions in a tier of its own.
+func (s *Session) crosses() bool {
+	return s.consistency == relay || s.consistency == ofCluster && s.g.relay != nil && s.g.relay()
 }
 
 var isolationNames = map[string]isolation{

@@ -59,6 +59,9 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
 	renameIsolation(stmt)
 	splitRanges(stmt)
+	if err == nil {
+		anyTime(stmt, query)
+	}
 	p.useView(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, q, rest, err
@@ -72,8 +75,28 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, rewriteText(query), o)
 	renameIsolation(stmt)
 	splitRanges(stmt)
+	if err == nil {
+		anyTime(stmt, query)
+	}
 	p.note(ctx, query, stmt, err)
 	return stmt, n, err
+}
+
+// anyTime lets the operand of AS OF be any expression, such as NOW() - INTERVAL 5 SECOND: the engine takes literals and function
+// calls only.
+func anyTime(stmt sqlparser.Statement, query string) {
+	if !containsFold(query, "OF") || len(query) > 1<<16 {
+		return
+	}
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		if a, ok := n.(*sqlparser.AsOf); ok && a != nil {
+			switch a.Time.(type) {
+			case *sqlparser.BinaryExpr, *sqlparser.ParenExpr, *sqlparser.UnaryExpr:
+				a.Time = &sqlparser.ConvertExpr{Name: "cast", Expr: a.Time, Type: &sqlparser.ConvertType{Type: "char"}}
+			}
+		}
+		return true, nil
+	}, stmt) // it never fails
 }
 
 // splitRanges writes column BETWEEN a AND b of an UPDATE or DELETE as two comparisons. The engine does

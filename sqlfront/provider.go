@@ -123,7 +123,12 @@ func (p *provider) CreateCollatedDatabase(ctx *sql.Context, name string, coll sq
 	} else if ok {
 		return sql.ErrDatabaseExists.New(name)
 	}
-	d := &dbDesc{V: descVersion, Name: name, Collation: coll}
+	d := &dbDesc{V: descVersion, Name: name, Collation: coll, Async: createsAsync(ctx.Query())}
+	if d.Async {
+		if err := p.g.enableAsync(ctx); err != nil {
+			return err
+		}
+	}
 	m.put(key, marshal(d))
 	snap := m.snap()
 	next := snap.with("", nil)

@@ -12,6 +12,7 @@ import (
 // How tables replicate to the other regions:
 //
 //	ALTER TABLE t SET REPLICATION {SYNC | ASYNC}
+//	CREATE DATABASE d ... REPLICATION {SYNC | ASYNC}
 //	ALTER DATABASE d SET REPLICATION {SYNC | ASYNC}     (what new tables are that do not say so)
 //	CREATE TABLE t (...) [LOCALITY ...] REPLICATION {SYNC | ASYNC}
 //	ALTER CLUSTER PROMOTE REGION 'lost' [IN 'seat'] [FORCE]     (disaster: the asynchronous tables of a lost region)
@@ -127,5 +128,8 @@ func (g *gateway) setDefaultReplication(ctx *sql.Context, name string, async boo
 	}
 	desc := *cur.desc
 	desc.Async = async
+	if len(cur.tables) > 0 {
+		ctx.Warn(1105, "tables that %s has stay as they are: ALTER TABLE ... SET REPLICATION changes one", cur.desc.Name)
+	}
 	return own.describe(m, &desc)
 }

@@ -248,6 +248,36 @@ func TestUsersAreShared(t *testing.T) {
 	}
 }
 
+// TestUsersAtOnce: grants through one gateway do not undo those through another.
+func TestUsersAtOnce(t *testing.T) {
+	db := memkv.New(1, "eu", "us")
+	_, a := startServer(t, db)
+	_, b := startServer(t, db.Gateway(2))
+	var wg sync.WaitGroup
+	for i, c := range []*sql.DB{a, b} {
+		wg.Go(func() {
+			for n := range 8 {
+				for {
+					if _, err := c.Exec(fmt.Sprintf("CREATE USER IF NOT EXISTS u%d_%d", i, n)); err == nil {
+						break
+					} else if !strings.Contains(err.Error(), "at the same time") {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, c := range []*sql.DB{a, b} {
+		eventually(t, "every gateway knows all users", func() bool {
+			var n int
+			err := c.QueryRow("SELECT COUNT(*) FROM mysql.user WHERE User LIKE 'u%'").Scan(&n)
+			return err == nil && n == 16
+		})
+	}
+}
+
 func TestKeylessTable(t *testing.T) {
 	_, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (a INT, b VARCHAR(10), KEY (a))")

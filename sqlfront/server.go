@@ -36,6 +36,9 @@ type Config struct {
 	Reads Reads
 	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
 	MaxForwarded int
+	// Relay says whether transactions of sessions that have not chosen cross regions in a tier of their own
+	// (kv.Options.Relay); nil: they do not.
+	Relay func() bool
 	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
 	Settings Settings
 	// Logger gets structured logs; nil is slog.Default().

@@ -27,34 +27,35 @@ type Session struct {
 	dup       string // MySQL's wording of the last duplicate-key error
 
 	// State of the statement; reset by beginStatement.
-	snap      *snapshot
-	built     bool // the root of the plan was seen
-	writes    bool // the plan changes data or schema
-	astLock   kv.LockMode
-	blind     bool // a plain INSERT whose duplicates Commit may find
-	perRow    bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
-	ahead     *aheadPlan
-	newKey    *newKey
-	outer     *outerNode // the source of an UPDATE that is about to be built
-	stable    bool       // the UPDATE does not change what its subqueries read
-	hold      bool       // changes of the statement are sent to kv at its end only
-	call      bool       // the statement is CALL
-	truncate  bool       // the statement is TRUNCATE
-	fresh     bool       // READ COMMITTED: the statement has its snapshot
-	retrying  bool
-	triggered int      // depth of CALLs within a running statement
-	inCall    bool     // the engine is about to set the transaction of a CALL aside
-	explained sql.Node // EXPLAIN ANALYZE being built
-	create    tableOptions
-	view      string // definition of the view looked up last
-	missed    bool   // the catalog was refreshed for a name that was not found
-	age       base.Timestamp
-	level     isolation // of transactions to come
-	relay     bool      // transactions to come cross regions without locks
-	nextLevel isolation // of the next one only
-	aborted   bool      // the last statement lost its transaction
-	lastCost  statementCost
-	prepared  map[string]sqlparser.Statement
+	snap        *snapshot
+	built       bool // the root of the plan was seen
+	writes      bool // the plan changes data or schema
+	astLock     kv.LockMode
+	blind       bool // a plain INSERT whose duplicates Commit may find
+	perRow      bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
+	ahead       *aheadPlan
+	newKey      *newKey
+	outer       *outerNode // the source of an UPDATE that is about to be built
+	stable      bool       // the UPDATE does not change what its subqueries read
+	hold        bool       // changes of the statement are sent to kv at its end only
+	call        bool       // the statement is CALL
+	truncate    bool       // the statement is TRUNCATE
+	fresh       bool       // READ COMMITTED: the statement has its snapshot
+	retrying    bool
+	triggered   int      // depth of CALLs within a running statement
+	inCall      bool     // the engine is about to set the transaction of a CALL aside
+	explained   sql.Node // EXPLAIN ANALYZE being built
+	create      tableOptions
+	view        string // definition of the view looked up last
+	missed      bool   // the catalog was refreshed for a name that was not found
+	tries       int    // transactions begun with that age
+	age         base.Timestamp
+	level       isolation   // of transactions to come
+	consistency consistency // of transactions to come
+	nextLevel   isolation   // of the next one only
+	aborted     bool        // the last statement lost its transaction
+	lastCost    statementCost
+	prepared    map[string]sqlparser.Statement
 
 	remoteState
 	staleState

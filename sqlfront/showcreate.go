@@ -33,11 +33,15 @@ var (
 	reMarkedClause = regexp.MustCompile(`(?is)/\*!99999\s+(` + placementForms + `)\s*\*/`)
 	rePlainClause  = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
 	rePlaced       = regexp.MustCompile(`(?is)^` + placementForms + `$`)
+	reCreateDB     = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:DATABASE|SCHEMA)\b.*?)(/\*!99999\s+(` + replicationForms + `)\s*\*/|\b(` + replicationForms + `))\s*;?\s*$`)
 	rePlacement    = regexp.MustCompile(`(?is)^(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?$`)
 )
 
 // rewriteCreate turns the locality clause of a CREATE TABLE into a table option.
 func rewriteCreate(q string) string {
+	if m := reCreateDB.FindStringSubmatch(q); m != nil {
+		return m[1] // createsAsync reads the clause
+	}
 	if !reCreateTable.MatchString(q) {
 		return q
 	}
@@ -55,6 +59,29 @@ func rewriteCreate(q string) string {
 	}
 	clause := strings.ReplaceAll(q[m[2]:m[3]], `"`, "'")
 	return q[:m[0]] + localityOption + ` = "` + clause + `"` + q[end:]
+}
+
+// createsAsync reports whether a CREATE DATABASE says that tables are to be asynchronous.
+func createsAsync(q string) bool {
+	m := reCreateDB.FindStringSubmatch(q)
+	return m != nil && strings.HasSuffix(strings.ToUpper(m[3]+m[4]), "ASYNC")
+}
+
+// showCreateDatabase completes SHOW CREATE DATABASE by what new tables are.
+func (b *builder) showCreateDatabase(ctx *sql.Context, s *Session, n *plan.ShowCreateDatabase, row sql.Row) (sql.RowIter, error) {
+	if s.explained == n {
+		return nil, nil
+	}
+	db, err := (&provider{b.g}).find(ctx, n.Database().Name())
+	if err != nil || db == nil || !db.desc.Async {
+		return nil, err
+	}
+	s.explained = n
+	it, err := b.base.ExecBuilder.Build(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	return &clauseIter{it, " " + localityMark + "REPLICATION ASYNC */"}, nil
 }
 
 // createTable keeps for [sqlDatabase.CreateTable] what the engine does not pass on to it.

@@ -36,8 +36,8 @@ func initSystemVariables() {
 			session("last_statement_wan_bytes", types.NewSystemIntType("last_statement_wan_bytes", 0, 1<<62, false), int64(0)),
 		})
 		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
-			Name: consistencyVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "STRICT",
-			Type: types.NewSystemEnumType(consistencyVar, "STRICT", "RELAY"),
+			Name: consistencyVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "CLUSTER",
+			Type: types.NewSystemEnumType(consistencyVar, "CLUSTER", "STRICT", "RELAY"),
 		}})
 		for _, name := range []string{isolationVar, oldIsolationVar} {
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{

@@ -74,8 +74,12 @@ func (t *Txn) begun(ctx *sql.Context) (kv.Txn, error) {
 		if t.snapshot {
 			at = t.s.snapshotFor(ctx)
 		}
+		if t.s.age == 0 {
+			t.s.tries = 0
+		}
 		t.kv = t.s.g.db.Begin(kv.Options{ReadOnly: t.snapshot, ReadTS: at, Age: t.s.age, Source: t.s.source, Trace: t.s.trace,
-			Relay: t.s.relay && t.s.age == 0}) // what met a conflict once locks when it is tried again
+			Relay: t.s.tries < kv.RelayTries && t.s.crosses()})
+		t.s.tries++
 		if t.s.age == 0 {
 			t.s.age = t.kv.ID().Start()
 		}

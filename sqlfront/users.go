@@ -16,15 +16,19 @@ var usersKey = base.AppendBytes(base.IndexPrefix(base.MetaShard, tabPrivileges, 
 // Persist implements mysql_db.MySQLDbPersistence.
 func (g *gateway) Persist(ctx *sql.Context, data []byte) error {
 	ts, err := kv.Run(ctx, g.db, kv.Options{}, func(t kv.Txn) error {
-		if _, err := t.Get(ctx, []base.Key{usersKey}, kv.LockExclusive); err != nil {
+		rows, err := t.Get(ctx, []base.Key{usersKey}, kv.LockExclusive)
+		if err != nil {
 			return err
+		}
+		if uint64(rows[0].TS) > g.usersTS.Load() {
+			// What would be written does not know of that change, and would undo it.
+			return base.Errorf(base.CodeInvalid, "users or grants were changed through another node at the same time: run the statement again")
 		}
 		t.Put(usersKey, data, 0)
 		return nil
 	})
-	if err == nil {
-		g.usersTS.Store(uint64(ts))
-	}
+	// After an error what is in force here was not persisted: it is read anew.
+	g.usersTS.Store(uint64(ts))
 	return clientError(err)
 }
 
@@ -59,7 +63,13 @@ func (g *gateway) readUsers(ctx context.Context) (data []byte, at base.Timestamp
 	return rows[0].Value, t.ReadTimestamp(), nil
 }
 
+// applyUsers takes over what was read at a timestamp, unless something newer is in force.
 func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
+	g.usersMu.Lock()
+	defer g.usersMu.Unlock()
+	if uint64(ts) <= g.usersTS.Load() {
+		return nil
+	}
 	db := g.engine.Analyzer.Catalog.MySQLDb
 	ed := db.Editor()
 	defer ed.Close()
@@ -73,11 +83,6 @@ func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
 // refreshUsers takes over grants that another gateway has changed.
 func (g *gateway) refreshUsers(ctx context.Context) error {
 	changed, _ := g.db.MetaVersion(base.PointSpan(usersKey))
-	if uint64(changed) <= g.usersTS.Load() {
-		return nil
-	}
-	g.usersMu.Lock()
-	defer g.usersMu.Unlock()
 	if uint64(changed) <= g.usersTS.Load() {
 		return nil
 	}

@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -99,6 +101,7 @@ func BenchmarkAppend(b *testing.B) {
 			must(b, err)
 			defer s.Close()
 			b.ReportAllocs()
+			c0 := cpu()
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			var wg sync.WaitGroup
@@ -123,8 +126,15 @@ func BenchmarkAppend(b *testing.B) {
 				}()
 			}
 			wg.Wait()
+			b.ReportMetric(float64((cpu()-c0).Microseconds())/float64(b.N), "cpu-us/op")
 		})
 	}
+}
+
+func cpu() time.Duration {
+	var ru syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &ru)
+	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 }
 
 // BenchmarkPut: applying one row of 200 bytes per unsynced commit.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -66,35 +65,159 @@ func TestWALCrash(t *testing.T) {
 	}
 }
 
+// TestWALFile: past the page cache, through it, and where the file system refuses the former at the first write, a
+// log file holds what was written after each sync, and nothing else when it is closed.
 func TestWALFile(t *testing.T) {
+	for mode, prepare := range map[string]func(*walFile){
+		"direct": func(*walFile) {},
+		"cached": func(w *walFile) {
+			if w.syncer != nil {
+				w.syncer.direct(false)
+			}
+			w.buf = nil
+		},
+		"refused": func(w *walFile) {
+			if w.buf != nil {
+				w.buf = w.buf[1:] // the kernel wants aligned memory
+			}
+		},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "000001.log")
+			f, err := walFS{vfs.Default}.Create(path, walCategory)
+			must(t, err)
+			w := f.(*walFile)
+			if w.buf == nil {
+				t.Log("this system does not write past the page cache")
+			}
+			prepare(w)
+			want := writeWAL(t, w, path, nil, 300, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 1)}, 1+i*37) })
+			if mode == "refused" && w.buf != nil {
+				t.Error("unaligned writes went past the page cache")
+			}
+			must(t, f.Close())
+			checkFile(t, path, want)
+
+			// The same file again: it is longer than what is written to it now, and its size is no multiple of anything.
+			f, err = walFS{vfs.Default}.ReuseForWrite(path, path+"2", walCategory)
+			must(t, err)
+			w = f.(*walFile)
+			prepare(w)
+			want = writeWAL(t, w, path+"2", nil, 70, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 101)}, 1+i*7) })
+			must(t, f.Close())
+			got, err := os.ReadFile(path + "2")
+			must(t, err)
+			if !bytes.HasPrefix(got, want) {
+				t.Fatal("the file used again does not begin with what was written")
+			}
+		})
+	}
+}
+
+// TestWALFileGivesUp: a file system that took some writes past the page cache and then refuses one loses nothing.
+func TestWALFileGivesUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "000001.log")
 	f, err := walFS{vfs.Default}.Create(path, walCategory)
 	must(t, err)
 	w := f.(*walFile)
-	if runtime.GOOS == "linux" && w.syncer == nil {
-		t.Log("this kernel offers no asynchronous sync")
+	if w.buf == nil {
+		t.Skip("this system does not write past the page cache")
 	}
-	var want []byte
-	for i := range 300 {
-		p := bytes.Repeat([]byte{byte(i + 1)}, 1+i*37)
-		_, err := f.Write(p)
-		must(t, err)
-		want = append(want, p...)
-		must(t, f.SyncData())
-		got, err := os.ReadFile(path)
-		must(t, err)
-		if !bytes.HasPrefix(got, want) || !zero(got[len(want):]) {
-			t.Fatalf("after write %d the file is not what was written and zeros", i)
-		}
-		if len(got)%zeroStep != 0 {
-			t.Fatalf("after write %d the file has %d bytes", i, len(got))
-		}
+	want := writeWAL(t, w, path, nil, 50, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 1)}, 1+i*97) })
+	if w.buf == nil {
+		t.Skip("this file system does not write past the page cache")
+	}
+	moved := make([]byte, walBuf+1)[1:]
+	copy(moved, w.buf)
+	freePages(w.buf)
+	w.buf = moved
+	want = writeWAL(t, w, path, want, 50, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 51)}, 1+i*89) })
+	if w.buf != nil {
+		t.Error("unaligned writes went past the page cache")
 	}
 	must(t, f.Close())
+	checkFile(t, path, want)
+}
+
+// writeWAL writes records after what is there, syncs now and then, and looks each time at what is in the file.
+func writeWAL(t *testing.T, w *walFile, path string, before []byte, n int, rec func(i int) []byte) (want []byte) {
+	t.Helper()
+	want = before
+	for i := range n {
+		p := rec(i)
+		_, err := w.Write(p)
+		must(t, err)
+		want = append(want, p...)
+		if i%20 == 19 {
+			p = bytes.Repeat([]byte{byte(i)}, walBuf+i) // more than is gathered
+			_, err := w.Write(p)
+			must(t, err)
+			want = append(want, p...)
+		}
+		if i%3 == 2 {
+			continue
+		}
+		must(t, w.SyncData())
+		got, err := os.ReadFile(path)
+		must(t, err)
+		if !bytes.HasPrefix(got, want) {
+			t.Fatalf("after write %d the file is not what was written", i)
+		}
+	}
+	return want
+}
+
+func checkFile(t *testing.T, path string, want []byte) {
+	t.Helper()
 	got, err := os.ReadFile(path)
 	must(t, err)
 	if !bytes.Equal(got, want) {
 		t.Fatalf("the closed file has %d bytes, %d were written", len(got), len(want))
+	}
+}
+
+// TestWALFileZeros: behind what was written there are zeros, in whole pieces.
+func TestWALFileZeros(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "000001.log")
+	f, err := walFS{vfs.Default}.Create(path, walCategory)
+	must(t, err)
+	defer f.Close()
+	size := 0
+	for i := range 100 {
+		p := bytes.Repeat([]byte{1}, 1+i*523)
+		size += len(p)
+		_, err := f.Write(p)
+		must(t, err)
+		must(t, f.SyncData())
+		got, err := os.ReadFile(path)
+		must(t, err)
+		if len(got)%zeroStep != 0 || !zero(got[size:]) {
+			t.Fatalf("after write %d the file has %d bytes, or something behind the %d written", i, len(got), size)
+		}
+	}
+}
+
+// TestWALFileError: a log file that cannot be written says so; what was written before stays.
+func TestWALFileError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "000001.log")
+	f, err := walFS{vfs.Default}.Create(path, walCategory)
+	must(t, err)
+	w := f.(*walFile)
+	_, err = f.Write([]byte("one"))
+	must(t, err)
+	must(t, f.SyncData())
+	must(t, w.File.Close())
+	if _, err = f.Write([]byte("two")); err == nil {
+		err = f.SyncData()
+	}
+	if err == nil {
+		t.Fatal("a closed file was written")
+	}
+	_ = f.Close()
+	got, err := os.ReadFile(path)
+	must(t, err)
+	if !bytes.HasPrefix(got, []byte("one")) || !zero(got[3:]) {
+		t.Fatalf("the file has %q", got[:10])
 	}
 }
 

@@ -2,11 +2,21 @@
 
 package store
 
+import "errors"
+
 // fileSyncer exists on Linux only.
 type fileSyncer struct{}
 
 func newFileSyncer(uintptr) *fileSyncer { return nil }
 
-func (s *fileSyncer) sync() (done bool, err error) { return false, nil }
+func (s *fileSyncer) sync() (begun bool, err error) { return false, nil }
+
+func (s *fileSyncer) write([]byte, int64, bool) (int, error) { return 0, errors.ErrUnsupported }
+
+func (s *fileSyncer) direct(bool) bool { return false }
 
 func (s *fileSyncer) close() {}
+
+func pages(int) []byte { return nil }
+
+func freePages([]byte) {}

@@ -31,6 +31,9 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 		return 0, err
 	}
 	t.db.stats.Committed.Add(1)
+	if told := t.db.cfg.Committed; told != nil && (len(t.parts) > 0 || len(t.buf.byKey) > 0 || t.crossing != nil) {
+		told(t.crossed())
+	}
 	t.commitTS = ts
 	t.end()
 	return ts, nil

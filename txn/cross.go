@@ -84,6 +84,7 @@ func (t *Txn) cross(ctx context.Context) error {
 	delete(t.db.live, t)
 	t.db.liveMu.Unlock()
 	t.crossing = &crossing{snapshot: s, released: len(parts) > 0}
+	t.quitGate()
 	t.readTS = s
 	t.db.stats.Crossed.Add(1)
 	return nil

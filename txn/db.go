@@ -42,6 +42,9 @@ type Config struct {
 	Answered func(n base.NodeID, took time.Duration, err error)
 	// CommitLead is how far ahead of now owners assign commit timestamps, at most. Nil is 0.
 	CommitLead func() time.Duration
+	// Committed is told of every transaction that locked or wrote, and whether it did so in other regions, too. It must be
+	// quick. Nil ignores it.
+	Committed func(crossed bool)
 
 	LockTimeout      time.Duration // of one wait for a lock, where the transaction names none; default 10 s
 	RequestTimeout   time.Duration // longest time to reach an owner for one step of a statement; default 15 s

@@ -78,6 +78,15 @@ func (g *gate) admit() {
 	}
 }
 
+// quit lets out a transaction that turns to another region: over there it waits much longer than it works, and those that
+// work here must not wait with it.
+func (g *gate) quit() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+	g.admit()
+}
+
 // leave tells how a transaction that entered has ended.
 func (g *gate) leave(lost bool) {
 	g.mu.Lock()

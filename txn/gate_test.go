@@ -88,3 +88,29 @@ func TestGateQueue(t *testing.T) {
 		}
 	})
 }
+
+// A transaction that turns to another region leaves the gate: those that stay take its place, and that it is lost later is no conflict here.
+func TestGateQuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gate{limit: gateLeast}
+		for range gateLeast {
+			if err := g.enter(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := time.Now()
+		done := make(chan time.Duration)
+		go func() {
+			_ = g.enter(t.Context(), nil)
+			done <- time.Since(begin)
+		}()
+		synctest.Wait()
+		g.quit()
+		if waited := <-done; waited != 0 {
+			t.Errorf("waited %v for a place that was free", waited)
+		}
+		if g.inside != gateLeast || g.limit != gateLeast {
+			t.Errorf("%d inside, bound %v", g.inside, g.limit)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package txn
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,9 +178,15 @@ func TestMovePin(t *testing.T) {
 }
 
 // eager moves every row to whoever touches it.
-type eager struct{ moved chan owner.Move }
+type eager struct {
+	moved chan owner.Move
+	home  *atomic.Int64 // accesses by the region where the row is
+}
 
-func (eager) Accessed(a owner.Access) owner.Verdict {
+func (e eager) Accessed(a owner.Access) owner.Verdict {
+	if a.From == a.Home {
+		e.home.Add(1)
+	}
 	if a.Pinned || a.From == a.Home {
 		return owner.Verdict{}
 	}
@@ -196,7 +203,7 @@ func (e eager) Moved(m owner.Move) {
 // TestPolicyMoves: the policy's word is carried out with the transaction's own
 // write where it made one, else in the background; every replica learns of the move and its reason.
 func TestPolicyMoves(t *testing.T) {
-	pol := eager{make(chan owner.Move, 100)}
+	pol := eager{make(chan owner.Move, 100), new(atomic.Int64)}
 	movers := map[base.NodeID]*Mover{}
 	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
 		for _, n := range c.nodes {
@@ -204,7 +211,9 @@ func TestPolicyMoves(t *testing.T) {
 			defer movers[n.id].Close()
 		}
 		locked, blind, read := key(1, 1, 1, "locked"), key(1, 1, 1, "blind"), key(2, 1, 1, "read")
-		put(t, c.db(1), locked, "1", blind, "1", read, "1")
+		only, dropped := key(2, 1, 1, "only locked"), key(2, 1, 1, "rolled back")
+		put(t, c.db(1), locked, "1", blind, "1", read, "1", only, "1", dropped, "1")
+		before := pol.home.Load()
 		if n := hopsOf(t, c.db(2), kv.Options{}, func(x kv.Txn) error {
 			rows, err := x.Get(ctx(t), []base.Key{locked}, kv.LockExclusive)
 			if err != nil || rows[0].Advice != 2 {
@@ -220,8 +229,21 @@ func TestPolicyMoves(t *testing.T) {
 			t.Errorf("%d hops, want 4: commit and quorum", n)
 		}
 		get(t, c.db(3), read)
+		lock := func(x kv.Txn, k base.Key) error {
+			_, err := x.Get(ctx(t), []base.Key{k}, kv.LockExclusive)
+			return err
+		}
+		if n := hopsOf(t, c.db(2), kv.Options{}, func(x kv.Txn) error { return lock(x, only) }); n != 2 {
+			t.Errorf("%d hops, want 2: the lock", n)
+		}
+		x := c.db(2).Begin(kv.Options{})
+		must(t, lock(x, dropped))
+		x.Rollback(ctx(t))
 		time.Sleep(time.Second)
-		for k, want := range map[string]base.RegionID{string(locked): 2, string(blind): 2, string(read): 3} {
+		if n := pol.home.Load() - before; n != 0 {
+			t.Errorf("moving rows counts as %d uses by the region that they leave", n)
+		}
+		for k, want := range map[string]base.RegionID{string(locked): 2, string(blind): 2, string(read): 3, string(only): 2, string(dropped): 1} {
 			if h := homeOf(t, c.db(1), base.Key(k)); h != want {
 				t.Errorf("%v is at home in region %d, want %d", base.Key(k), h, want)
 			}

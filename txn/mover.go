@@ -145,7 +145,7 @@ func (m *Mover) move(ctx context.Context, batch []owner.Proposal) {
 }
 
 func (m *Mover) try(ctx context.Context, batch []owner.Proposal, opts kv.Options) error {
-	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
+	ctx, cancel := context.WithTimeout(kv.WithQuiet(ctx), moveTimeout) // the owner's region does not use the row by this
 	defer cancel()
 	t := m.db.Begin(opts)
 	defer t.Rollback(context.Background())

@@ -75,7 +75,7 @@ func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 	if relay && t.crossing != nil {
 		return f.runCrossing(ctx, t)
 	}
-	if f.lock != kv.LockNone && !t.entered && !t.ended {
+	if f.lock != kv.LockNone && !t.entered && !t.ended && !t.meta.Crt {
 		if err := t.db.gate.enter(ctx, t.db.stopc); err != nil {
 			return err
 		}
@@ -99,6 +99,7 @@ func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 				return f.runCrossing(ctx, t)
 			}
 			t.meta.Crt = true
+			t.quitGate()
 		}
 		reqs := f.requests(todo)
 		todo = nil

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -157,6 +158,21 @@ func (t *Txn) end() {
 	if t.entered {
 		t.db.gate.leave(base.CodeOf(t.err) == base.CodeAborted)
 	}
+}
+
+// quitGate takes a transaction that crosses regions out of the gate.
+func (t *Txn) quitGate() {
+	if t.entered {
+		t.entered = false
+		t.db.gate.quit()
+	}
+}
+
+// crossed reports whether rows of other regions were locked or written.
+func (t *Txn) crossed() bool {
+	return t.crossing != nil || slices.ContainsFunc(t.parts, func(p part) bool {
+		return p.group != base.MetaGroup && p.group.Region() != t.db.cfg.Region
+	})
 }
 
 // release gives all locks back, in the background where that takes a message.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -250,8 +251,8 @@ func TestCongestionControl(t *testing.T) {
 	if err := a.Call(context.Background(), 2, wire.KindRead, kv(1, nil), &wire.KV{}); err != nil {
 		t.Fatal(err)
 	}
-	if knowsCongestion("reno") != nil {
-		t.Skip("no reno here")
+	if runtime.GOOS != "linux" {
+		t.Skip("congestion controls are chosen by name on Linux only, where reno is never missing")
 	}
 	for _, name := range []string{"reno", ""} { // on the connection that is open
 		if err := a.SetCongestion(name); err != nil {

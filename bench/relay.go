@@ -1,0 +1,304 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/matrix"
+)
+
+func init() {
+	Register(Bench{
+		Name: "relay", Title: "nobody nearby waits for somebody far away: consistency tiers beside one kind of locks for all (Spanner)",
+		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b", "relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
+			"relay/flat", "relay/wait", "relay/zero"},
+		Run: runRelay,
+	})
+}
+
+// relayPolicy is a deadlock mechanism of the paper, with the figures that show it.
+type relayPolicy struct {
+	policy                          kv.Policy
+	name                            string
+	peak, clients, share, zipf, lag string  // figures
+	gain                            float64 // the paper's, in peak throughput
+}
+
+var relayPolicies = []relayPolicy{
+	{kv.NoWait, "NO_WAIT", "6a", "8a", "8b", "8c", "8d", 3.21},
+	{kv.WaitDie, "WAIT_DIE", "7a", "9a", "9b", "9c", "9d", 4.15},
+}
+
+// relayBench is one run of the benchmark.
+type relayBench struct {
+	Params
+	w *tierWorld
+}
+
+// relayRows are the rows of a region. The paper has 600,000 and 35 clients; so many fewer rows make two transactions of a region meet five times as
+// often, and so many fewer clients a fifth as often.
+const (
+	relayRows    = 20_000
+	relayClients = 7
+	relayTheta   = .75
+	relayShare   = .1
+)
+
+func runRelay(ctx context.Context, p Params) error {
+	m, err := matrix.Open(matrix.Relay)
+	if err != nil {
+		return err
+	}
+	var failed error
+	begin, cpu := time.Now(), cpuTime()
+	err = virtual(func() error {
+		// The context is of real time: nothing in here may wait for it.
+		w, err := openTiers(context.Background(), filepath.Join(p.Dir, "relay"), m, relayRows)
+		if err != nil {
+			return err
+		}
+		b := &relayBench{p, w}
+		for _, f := range []func(context.Context) error{b.concurrency, b.shares, b.zipfs, b.delays, b.waiting, b.zero} {
+			if failed = errors.Join(ctx.Err(), failed); failed == nil {
+				failed = f(ctx)
+			}
+		}
+		return w.close()
+	})
+	fmt.Fprintf(p.Log, "relay: %.1f s, %.1f s of CPU\n", time.Since(begin).Seconds(), (cpuTime() - cpu).Seconds())
+	return errors.Join(failed, err)
+}
+
+// load is the default one of section 4.2.
+func (b *relayBench) load(p kv.Policy) tierLoad {
+	return tierLoad{policy: p, clients: relayClients, cross: relayShare, theta: relayTheta,
+		warm: pick(b.Params, time.Second, 2*time.Second), length: pick(b.Params, 2500*time.Millisecond, 6*time.Second)}
+}
+
+// relayPair is the same load under one kind of locks, and in tiers.
+type relayPair struct{ strict, relay *tierResult }
+
+func (b *relayBench) both(ctx context.Context, l tierLoad) (p relayPair, err error) {
+	for _, relay := range []bool{false, true} {
+		if err := ctx.Err(); err != nil {
+			return p, err
+		}
+		l.relay = relay
+		cpu := cpuTime()
+		r, err := b.w.run(l)
+		if err != nil {
+			return p, err
+		}
+		fmt.Fprintf(b.Log, "relay %v, policy %v, %d clients a region, %.0f %% cross, zipf %v: %.0f txn/s, %.1f %% of attempts aborted (IRT %.1f, CRT %.1f), IRT %.0f/%.0f/%.0f ms, CRT %.0f/%.0f/%.0f ms, %.1f s of CPU\n",
+			relay, l.policy, l.clients, 100*l.cross, l.theta, r.rate(), r.aborted(), r.kinds[0].aborted(), r.kinds[1].aborted(),
+			r.kinds[0].ms(.5), r.kinds[0].ms(.9), r.kinds[0].ms(.99), r.kinds[1].ms(.5), r.kinds[1].ms(.9), r.kinds[1].ms(.99), (cpuTime() - cpu).Seconds())
+		if relay {
+			p.relay = r
+		} else {
+			p.strict = r
+		}
+	}
+	return p, nil
+}
+
+func (b *relayBench) emit(lines ...Line) error {
+	for _, l := range lines {
+		l.Figure = "relay/" + l.Figure
+		if err := b.Emit(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// throughput is a point of a sweep.
+func (p relayPair) throughput(figure string, x any, paper *float64) Line {
+	return Line{Figure: figure, Series: "relay/strict", X: x, Metric: "throughput", Unit: "txn/s", Better: Higher, Value: p.relay.rate(), Baseline: Float(p.strict.rate()), Paper: paper}
+}
+
+// latencies are those of a kind of transactions.
+func (p relayPair) latencies(figure, kind string, x any) (out []Line) {
+	i := map[string]int{"IRT": 0, "CRT": 1}[kind]
+	for _, q := range []struct {
+		name string
+		q    float64
+	}{{"p50", .5}, {"p90", .9}, {"p99", .99}} {
+		out = append(out, Line{Figure: figure, Series: "relay/strict", X: x, Metric: kind + " " + q.name + " latency", Unit: "ms", Better: Lower,
+			Value: p.relay.kinds[i].ms(q.q), Baseline: Float(p.strict.kinds[i].ms(q.q))})
+	}
+	return out
+}
+
+// concurrency is figures 8a and 9a, and their peaks 6 and 7.
+func (b *relayBench) concurrency(ctx context.Context) error {
+	for _, p := range relayPolicies {
+		var best relayPair
+		var sweep []Line
+		for _, n := range pick(b.Params, []int{relayClients, 21}, []int{3, relayClients, 21, 35}) {
+			l := b.load(p.policy)
+			l.clients = n
+			r, err := b.both(ctx, l)
+			if err != nil {
+				return err
+			}
+			sweep = append(sweep, r.throughput(p.clients, n, nil))
+			if best.strict == nil || r.strict.rate() > best.strict.rate() {
+				best.strict = r.strict
+			}
+			if best.relay == nil || r.relay.rate() > best.relay.rate() {
+				best.relay = r.relay
+			}
+		}
+		if err := b.emit(best.throughput(p.peak, p.name+", peak", Float(p.gain))); err != nil {
+			return err
+		}
+		abort := func(x string, of func(*tierResult) float64, paper *float64) Line {
+			return Line{Figure: "6b", Series: "relay/strict", X: x, Metric: "aborted attempts", Unit: "%", Better: Lower, Value: of(best.relay), Baseline: Float(of(best.strict)), Paper: paper}
+		}
+		var lines []Line
+		if p.policy == kv.NoWait {
+			lines = []Line{
+				abort("all", (*tierResult).aborted, Float(6.2/55.3)),
+				abort("IRT", func(r *tierResult) float64 { return r.kinds[0].aborted() }, Float(2.3/56.5)),
+				abort("CRT", func(r *tierResult) float64 { return r.kinds[1].aborted() }, nil),
+			}
+		} else {
+			mean := func(kind string, i int, paper *float64) Line {
+				return Line{Figure: "7b", Series: "relay/strict", X: kind, Metric: "mean latency", Unit: "ms", Better: Lower,
+					Value: best.relay.kinds[i].mean(), Baseline: Float(best.strict.kinds[i].mean()), Paper: paper}
+			}
+			lines = []Line{mean("IRT", 0, nil), mean("CRT", 1, Float(1)),
+				{Figure: "7b", Series: "relay/strict", X: "IRT", Metric: "p90 latency", Unit: "ms", Better: Lower, Value: best.relay.kinds[0].ms(.9), Baseline: Float(best.strict.kinds[0].ms(.9)), Paper: Float(.4 / 1.4)}}
+		}
+		if err := b.emit(append(lines, sweep...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shares is figures 8b and 9b: more and more transactions cross. relay/flat holds the tail of those that do not against what it is when nobody crosses.
+func (b *relayBench) shares(ctx context.Context) error {
+	for _, p := range relayPolicies {
+		var none *tierResult
+		var flat []Line
+		for _, share := range pick(b.Params, []float64{0, .5}, []float64{0, .05, .2, .5, 1}) {
+			l := b.load(p.policy)
+			l.cross = share
+			r, err := b.both(ctx, l)
+			if err != nil {
+				return err
+			}
+			x := fmt.Sprintf("%.0f %%", 100*share)
+			lines := append([]Line{r.throughput(p.share, x, nil)}, r.latencies(p.share, "IRT", x)...)
+			if err := b.emit(lines...); err != nil {
+				return err
+			}
+			if none == nil {
+				none = r.relay
+				continue
+			}
+			flat = append(flat, Line{Figure: "flat", Series: "relay " + p.name + "/nobody crosses", X: x, Metric: "IRT p99 latency", Unit: "ms", Better: Lower,
+				Value: r.relay.kinds[0].ms(.99), Baseline: Float(none.kinds[0].ms(.99))})
+		}
+		if err := b.emit(flat...); err != nil {
+			return err
+		}
+		if b.Quick {
+			break
+		}
+	}
+	return nil
+}
+
+// zipfs is figures 8c and 9c.
+func (b *relayBench) zipfs(ctx context.Context) error {
+	for _, p := range relayPolicies {
+		for _, theta := range pick(b.Params, []float64{.9}, []float64{.5, .6, .9}) {
+			l := b.load(p.policy)
+			l.theta = theta
+			r, err := b.both(ctx, l)
+			if err != nil {
+				return err
+			}
+			if err := b.emit(r.throughput(p.zipf, theta, nil)); err != nil {
+				return err
+			}
+		}
+		if b.Quick {
+			break
+		}
+	}
+	return nil
+}
+
+// delays is figures 8d and 9d: all regions equally far apart.
+func (b *relayBench) delays(ctx context.Context) error {
+	defer b.w.net.SetOneWay(b.w.m.OneWays())
+	for _, p := range relayPolicies {
+		for _, ms := range pick(b.Params, []int{40}, []int{20, 60, 100}) {
+			oneWay := b.w.m.OneWays()
+			for i := range oneWay {
+				for j := range oneWay[i] {
+					if i != j {
+						oneWay[i][j] = time.Duration(ms) * time.Millisecond / 2
+					}
+				}
+			}
+			b.w.net.SetOneWay(oneWay)
+			time.Sleep(10 * time.Second) // round trips are measured anew
+			r, err := b.both(ctx, b.load(p.policy))
+			if err != nil {
+				return err
+			}
+			if err := b.emit(r.throughput(p.lag, fmt.Sprintf("%d ms", ms), nil)); err != nil {
+				return err
+			}
+		}
+		if b.Quick {
+			break
+		}
+	}
+	return nil
+}
+
+// waiting is the default load under what SQL does, which the paper does not have: transactions wait, and of a deadlock the youngest dies.
+func (b *relayBench) waiting(ctx context.Context) error {
+	time.Sleep(10 * time.Second)
+	r, err := b.both(ctx, b.load(kv.Detect))
+	if err != nil {
+		return err
+	}
+	lines := append([]Line{r.throughput("wait", "DL_DETECT", nil)}, r.latencies("wait", "IRT", "DL_DETECT")...)
+	return b.emit(append(lines, r.latencies("wait", "CRT", "DL_DETECT")...)...)
+}
+
+// zero is what tiers cost where nobody crosses. In virtual time processors are free, so it is counted in what they did: the least of several runs, in turns.
+func (b *relayBench) zero(ctx context.Context) error {
+	l := b.load(kv.NoWait)
+	l.cross, l.theta, l.warm = 0, .3, 500*time.Millisecond
+	l.length = pick(b.Params, time.Second, 4*time.Second)
+	var least [2]float64
+	for range pick(b.Params, 2, 5) {
+		for i := range least {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			l.relay = i == 1
+			cpu := cpuTime()
+			r, err := b.w.run(l)
+			if err != nil {
+				return err
+			}
+			per := (cpuTime() - cpu).Seconds() * 1e6 / float64(max(1, r.committed()))
+			if least[i] == 0 || per < least[i] {
+				least[i] = per
+			}
+		}
+	}
+	return b.emit(Line{Figure: "zero", Series: "relay/strict", X: "0 %", Metric: "CPU of a transaction", Unit: "µs", Better: Lower, Value: least[1], Baseline: Float(least[0])})
+}

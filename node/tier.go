@@ -1,0 +1,65 @@
+package node
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/godwitdb/godwit/home"
+	"github.com/godwitdb/godwit/tier"
+)
+
+// tierParams are tier.Params as cluster settings.
+type tierParams struct {
+	Tier   tier.Setting  `json:"tier"`
+	Window home.Duration `json:"tier_window"`
+	Least  int           `json:"tier_least"`
+	Above  float64       `json:"tier_above"`
+	Below  float64       `json:"tier_below"`
+}
+
+// tierSettings are what the operator decides about how transactions cross regions.
+func (n *Node) tierSettings() settingGroup {
+	def := tier.Defaults()
+	read := func(data []byte) (tier.Params, error) {
+		var p tierParams
+		if err := json.Unmarshal(data, &p); err != nil {
+			return tier.Params{}, err
+		}
+		t := tier.Params{Setting: p.Tier, Window: time.Duration(p.Window), Least: p.Least, Above: p.Above, Below: p.Below}
+		return t, t.Validate()
+	}
+	return settingGroup{
+		prefix: "transaction.", defaults: tierParams{def.Setting, home.Duration(def.Window), def.Least, def.Above, def.Below},
+		help: map[string]string{
+			"tier": "how transactions of sessions that have not chosen (transaction_consistency) cross regions: strict (locks at the owners), relay (nobody inside a region waits for them), " +
+				"auto (relay while most stay inside their region; every gateway decides for itself)",
+			"tier_window": "with auto: the least time between two decisions",
+			"tier_least":  "with auto: the least number of transactions that a decision rests on",
+			"tier_above":  "with auto: share of transactions across regions from which on they take the same locks as all others",
+			"tier_below":  "with auto: share of transactions across regions down to which they cross in a tier of their own again",
+		},
+		check: func(data []byte) error {
+			_, err := read(data)
+			return err
+		},
+		apply: func(data []byte) error {
+			p, err := read(data)
+			if err == nil {
+				n.tier.Set(p, time.Now())
+			}
+			return err
+		},
+	}
+}
+
+// tierRows are the rows of godwit.consistency, the decision in force last.
+func tierRows(made []tier.Decision) (rows [][]any) {
+	for i, d := range made {
+		mode := "strict"
+		if d.Relay {
+			mode = "relay"
+		}
+		rows = append(rows, []any{d.At.UTC(), string(d.Setting), mode, d.Why, d.Transactions, d.Crossed, i == len(made)-1})
+	}
+	return rows
+}

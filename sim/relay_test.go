@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/history"
+)
+
+// brokenRelay are clusters that leave out one rule of how transactions cross regions without locks (docs/protocol.md S).
+var brokenRelay = []struct {
+	name string
+	rule Break
+}{
+	{"S3: what was read in other regions is not validated", Break{UntoldReads: true}},
+	{"S4: readers are not bound by slots ahead", Break{NoBounds: true}},
+	{"the paper's Algorithm 1, literally: every region applies its piece on its own", Break{OwnSlots: 60 * time.Millisecond}},
+}
+
+// TestRelayBites: without one of its rules the protocol makes histories that the definition of Relay (section 3.1) forbids, and the checker
+// finds them.
+func TestRelayBites(t *testing.T) {
+	for _, b := range brokenRelay {
+		t.Run(b.name, func(t *testing.T) {
+			for s := range uint64(24) {
+				cfg := relayConfig(s)
+				cfg.Break = b.rule
+				o, _ := runSeed(t, cfg)
+				if err := o.History.Validate(); err != nil {
+					t.Fatal(err)
+				}
+				if v := history.RelayConsistent(o.grouped(o.canonical())); v != nil {
+					t.Logf("seed %d rejected (%s): %.1000v", s, o.Summary(), v)
+					return
+				}
+				t.Logf("seed %d passes (%s)", s, o.Summary())
+			}
+			t.Error("24 seeds pass")
+		})
+	}
+}
+
+// relayConfig is a small cluster, few rows, and transactions that all cross without locks where they cross.
+func relayConfig(seed uint64) Config {
+	cfg := Pick(seed)
+	cfg.Regions, cfg.NodesPerRegion, cfg.Shards, cfg.Workload, cfg.Keys, cfg.Clients = 3, 1, 1, "mixed", 2, 4
+	cfg.Delay, cfg.Jitter, cfg.Loss = even(3, 20*time.Millisecond), 0, 0
+	cfg.Relay, cfg.Moves, cfg.NoWait, cfg.Think = 100, 0, 0, 5*time.Millisecond
+	cfg.ClockBound, cfg.SyncDelay = 100*time.Microsecond, 200*time.Microsecond
+	cfg.Kinds, cfg.Faults = []string{"delay"}, 1
+	return cfg
+}
+
+// TestRelaySeeds: the same clusters with all rules.
+func TestRelaySeeds(t *testing.T) {
+	for s := range uint64(4) {
+		o, err := runSeed(t, relayConfig(s))
+		if err != nil {
+			t.Errorf("seed %d (%s): %.2000v", s, o.Summary(), err)
+		}
+	}
+}
