@@ -65,7 +65,7 @@ func (p *watched) play() error {
 	}
 	change := 300 + p.rnd.IntN(200)
 	lag := [2]int{p.rnd.IntN(150), p.rnd.IntN(150)}
-	for m := p.nodes[0].mode; p.now < len(p.todo)-1; p.now++ {
+	for ; p.now < len(p.todo)-1; p.now++ {
 		for _, f := range p.todo[p.now] {
 			f()
 		}
@@ -76,7 +76,7 @@ func (p *watched) play() error {
 			p.after(p.rnd.IntN(40), func() { p.index = 2 })
 		}
 		if p.now%25 == 0 && p.rnd.IntN(2) == 0 && p.nodes[0].mode == p.nodes[1].mode { // both have taken the last one over
-			m = (p.nodes[0].mode + 1) % 4
+			m := (p.nodes[0].mode + 1) % 4
 			for i := range p.nodes {
 				p.after(p.rnd.IntN(22), adopt(&p.nodes[i], m))
 			}

@@ -35,12 +35,13 @@ func TestHandover(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		began := l.handOver(2)
-		time.Sleep(time.Second)
+		const watch = 600 * time.Millisecond // the lead goes home after about a second
+		time.Sleep(watch)
 		if h := l.leader(); h == nil || h.id != 2 {
 			t.Errorf("the lead did not move: %+v", h)
 		}
 		l.mu.Lock()
-		reads, writes := gap(l.reads, began, began+time.Second), gap(l.writes, began, began+time.Second)
+		reads, writes := gap(l.reads, began, began+watch), gap(l.writes, began, began+watch)
 		before := gap(l.writes, began-time.Second, began)
 		l.mu.Unlock()
 		const oneWay, quorum = 40 * time.Millisecond, 80 * time.Millisecond

@@ -38,6 +38,7 @@ func TestLeaderFollowsLoad(t *testing.T) {
 			if !l.settle() {
 				t.Error("the group is not led from home")
 			}
+			time.Sleep(5 * time.Second) // all nodes know the clock mode
 			check(l, func(n base.NodeID, within time.Duration) bool {
 				for range int(within / (100 * time.Millisecond)) {
 					if h := l.leader(); h != nil && h.id == n {
