@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/godwitdb/godwit/txn"
 )
 
 // TestConsistencyMode: sessions choose how they cross regions; those that do not follow the cluster setting, and with auto the gateway chooses
@@ -19,7 +17,7 @@ func TestConsistencyMode(t *testing.T) {
 	mustExec(t, a, "SET CLUSTER SETTING home.mode = 'never'")
 	mustExec(t, a, "INSERT INTO d.t VALUES (1,0),(2,0)")
 	mustExec(t, b, "INSERT INTO d.t VALUES (101,0),(102,0)")
-	crossed := func() int64 { return l.Nodes()[0].DB().(*txn.DB).Stats().Crossed.Load() }
+	crossed := func() int64 { return l.Nodes()[0].db.Stats().Crossed.Load() }
 	tx := func(c *sql.Conn, ids ...int) {
 		t.Helper()
 		until(t, "a transaction", func() string {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/history"
+	"github.com/godwitdb/godwit/multi"
 	"github.com/godwitdb/godwit/txn"
 )
 
@@ -34,7 +35,11 @@ func alone(h *history.History) *history.History {
 
 // touch notes the regions that a committed transaction is relevant to.
 func (t *tx) touch() {
-	if x, ok := t.Txn.(*txn.Txn); ok {
+	inner := t.Txn
+	if m, ok := inner.(*multi.Txn); ok { // which adds the rows of epochs
+		inner = m.Txn
+	}
+	if x, ok := inner.(*txn.Txn); ok {
 		for _, r := range x.Touched() {
 			t.rec.Touch(fmt.Sprint("r", r))
 		}
