@@ -547,6 +547,9 @@ func (t *Txn) RollbackTo(savepoint int) {
 	}
 }
 
+// commitHops are the trips over the WAN that a commit waits for: the batch to all regions, and the word that a majority holds it (F2).
+const commitHops = 2
+
 // Commit implements kv.Txn.
 func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 	if t.err != nil {
@@ -570,6 +573,9 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 		wait, cancel := context.WithTimeout(ctx, t.db.commit)
 		_, err = t.db.e.Submit(wait, *f)
 		cancel()
+		if err == nil && len(t.db.Topology().Regions) > 1 {
+			t.opts.Trace.AddHops(commitHops)
+		}
 	}
 	t.err = err
 	if t.err == nil {

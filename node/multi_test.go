@@ -58,6 +58,9 @@ func TestMultiMaster(t *testing.T) {
 	}
 	mustExec(t, cs[1], "CREATE TABLE b (id INT PRIMARY KEY, v INT) LOCALITY MULTI MASTER")
 	mustExec(t, cs[2], "INSERT INTO b VALUES (1, 0)")
+	if got := column(t, cs[2], "SHOW GODWIT STATEMENT COST"); len(got) != 1 || !strings.HasPrefix(got[0], "insert|1|") {
+		t.Errorf("the cost of a commit is %q, want one round trip", got)
+	}
 	mustExec(t, cs[0], "CREATE TABLE plain (id INT PRIMARY KEY, v INT)")
 
 	// Every region writes, by all kinds of statements.
