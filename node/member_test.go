@@ -234,9 +234,12 @@ func TestRestarts(t *testing.T) {
 		p.ready(t)
 		s := w.procs[(i+1)%3].settled(t)
 		spread(t, s)
-		if n := s.Topology.Node(p.n.ID()); n.Addr != p.n.Addr() || n.SQL != p.n.SQLAddr() {
-			t.Errorf("node %d is known at %s and %s, but is at %s and %s", n.ID, n.Addr, n.SQL, p.n.Addr(), p.n.SQLAddr())
-		}
+		until(t, "the others know where it is", func() string { // it tells them once it can write
+			if n := w.procs[(i+1)%3].settled(t).Topology.Node(p.n.ID()); n.Addr != p.n.Addr() || n.SQL != p.n.SQLAddr() {
+				return fmt.Sprintf("node %d is known at %s and %s, but is at %s and %s", n.ID, n.Addr, n.SQL, p.n.Addr(), p.n.SQLAddr())
+			}
+			return ""
+		})
 	}
 	l.progress(t)
 	for _, p := range w.procs {
