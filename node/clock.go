@@ -30,31 +30,19 @@ func (n *Node) clockSettings() settingGroup {
 	def := clock.DefaultPolicy()
 	read := func(data []byte) (clock.Policy, error) {
 		var p clockParams
-		err := json.Unmarshal(data, &p)
-		return p.policy(), err
+		if err := json.Unmarshal(data, &p); err != nil {
+			return clock.Policy{}, err
+		}
+		return p.policy(), p.policy().Validate()
 	}
-	return settingGroup{
-		prefix: "clock.", defaults: clockParams{def.Mode, home.Duration(def.MaxBound), home.Duration(def.Recovery)},
-		help: map[string]string{
-			"mode":      "where timestamps come from: gclock (local clocks and commit wait), gtm (the oracle), auto (gclock while all clocks are good)",
-			"max_bound": "a node whose clock may be off by more does not issue by it",
-			"recovery":  "with auto: how long all clocks must have been good before gclock is taken up again",
-		},
-		check: func(data []byte) error {
-			p, err := read(data)
-			if err == nil {
-				err = p.Validate()
-			}
-			return err
-		},
-		apply: func(data []byte) error {
-			p, err := read(data)
-			if err == nil {
-				n.cluster.SetClockPolicy(p)
-			}
-			return err
-		},
-	}
+	return settingsOf("clock.", clockParams{def.Mode, home.Duration(def.MaxBound), home.Duration(def.Recovery)}, map[string]string{
+		"mode":      "where timestamps come from: gclock (local clocks and commit wait), gtm (the oracle), auto (gclock while all clocks are good)",
+		"max_bound": "a node whose clock may be off by more does not issue by it",
+		"recovery":  "with auto: how long all clocks must have been good before gclock is taken up again",
+	}, read, func(p clock.Policy) error {
+		n.cluster.SetClockPolicy(p)
+		return nil
+	})
 }
 
 // clockRows are the rows of godwit.clock.
@@ -79,36 +67,38 @@ func clockHistoryRows(steps []cluster.ClockStep) (rows [][]any) {
 	return rows
 }
 
+// answer ends a request for a change: with nothing, or with why it was not made.
+func answer(w http.ResponseWriter, status int, err error) {
+	var a cluster.InitReply
+	if err != nil {
+		a.Error = err.Error()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(a) // the client is gone
+}
+
 // serveClockMode answers POST cluster.PathClock {"mode": "gtm"}: it sets the cluster setting clock.mode.
 func (n *Node) serveClockMode(w http.ResponseWriter, r *http.Request) {
-	answer := func(status int, err error) {
-		var a cluster.InitReply
-		if err != nil {
-			a.Error = err.Error()
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(a) // the client is gone
-	}
 	var q struct {
 		Mode string `json:"mode"`
 	}
 	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&q); err != nil {
-		answer(http.StatusBadRequest, errors.New("malformed request: "+err.Error()))
+		answer(w, http.StatusBadRequest, errors.New("malformed request: "+err.Error()))
 		return
 	}
 	n.mu.Lock()
 	srv := n.sql
 	n.mu.Unlock()
 	if srv == nil {
-		answer(http.StatusServiceUnavailable, errors.New("this node does not serve SQL yet: retry"))
+		answer(w, http.StatusServiceUnavailable, errors.New("this node does not serve SQL yet: retry"))
 		return
 	}
 	if err := srv.SetClusterSetting(r.Context(), "clock.mode", q.Mode); err != nil {
-		answer(http.StatusConflict, err)
+		answer(w, http.StatusConflict, err)
 		return
 	}
-	answer(http.StatusOK, nil)
+	answer(w, http.StatusOK, nil)
 }
 
 // clockCollector shows the clock to Prometheus.

@@ -129,21 +129,10 @@ func (n *Node) epochSettings() settingGroup {
 		}
 		return p, err
 	}
-	return settingGroup{
-		prefix: "epochs.", defaults: epochDefaults,
-		help: map[string]string{
-			"interval_ms": "least time between two epochs of MULTI MASTER tables: writes of that time are submitted together",
-		},
-		check: func(data []byte) error {
-			_, err := read(data)
-			return err
-		},
-		apply: func(data []byte) error {
-			p, err := read(data)
-			if err == nil {
-				n.interval.Store(int64(p.Interval * float64(time.Millisecond)))
-			}
-			return err
-		},
-	}
+	return settingsOf("epochs.", epochDefaults, map[string]string{
+		"interval_ms": "least time between two epochs of MULTI MASTER tables: writes of that time are submitted together",
+	}, read, func(p epochParams) error {
+		n.interval.Store(int64(p.Interval * float64(time.Millisecond)))
+		return nil
+	})
 }

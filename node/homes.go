@@ -234,45 +234,32 @@ func (m *moveRow) trigger(name func(base.RegionID) string) (by, why string, fact
 func (n *Node) homeSettings() settingGroup {
 	read := func(data []byte) (home.Params, error) {
 		var p home.Params
-		err := json.Unmarshal(data, &p)
-		return p, err
+		if err := json.Unmarshal(data, &p); err != nil {
+			return p, err
+		}
+		return p, p.Filled().Validate()
 	}
-	return settingGroup{
-		prefix: "home.", defaults: home.Defaults(),
-		help: map[string]string{
-			"mode":             "who decides where rows live: hotness, always (every access of another region moves the row), never",
-			"dry_run":          "decide and report (SHOW GODWIT MOVES), but move nothing",
-			"decay_time":       "a region that leaves a row alone for longer loses half of its heat",
-			"read_weight":      "what a read adds to a region's heat; negative: reads are not counted",
-			"write_weight":     "what a write adds to a region's heat; negative: writes are not counted",
-			"min_heat":         "least heat, and shortest run of accesses, that moves a row",
-			"margin":           "how many times hotter than the home a region must be",
-			"max_heat":         "heat at which all counters of a row are halved",
-			"min_stay":         "how long a row that has moved stays; it doubles with every further move soon after",
-			"max_stay":         "longest such stay",
-			"prefetch":         "most correlated rows that go along with one; negative: none",
-			"lookahead":        "largest distance, in transactions, of accesses that belong together",
-			"min_freq":         "accesses after which a row is mined for correlation",
-			"rsize":            "rows whose accesses are recorded",
-			"mining_rows":      "rows compared at a time",
-			"mine_interval":    "longest wait for a mining table to fill up",
-			"confidence":       "share of accesses that correlated rows must have together",
-			"mine_writes_only": "leave reads out of the mining",
-			"memory":           "bytes of all counters of a node",
-		},
-		check: func(data []byte) error {
-			p, err := read(data)
-			if err == nil {
-				err = p.Filled().Validate()
-			}
-			return err
-		},
-		apply: func(data []byte) error {
-			p, err := read(data)
-			if err != nil {
-				return err
-			}
-			return n.homes.SetParams(p, n.clock.Latest())
-		},
-	}
+	return settingsOf("home.", home.Defaults(), map[string]string{
+		"mode":             "who decides where rows live: hotness, always (every access of another region moves the row), never",
+		"dry_run":          "decide and report (SHOW GODWIT MOVES), but move nothing",
+		"decay_time":       "a region that leaves a row alone for longer loses half of its heat",
+		"read_weight":      "what a read adds to a region's heat; negative: reads are not counted",
+		"write_weight":     "what a write adds to a region's heat; negative: writes are not counted",
+		"min_heat":         "least heat, and shortest run of accesses, that moves a row",
+		"margin":           "how many times hotter than the home a region must be",
+		"max_heat":         "heat at which all counters of a row are halved",
+		"min_stay":         "how long a row that has moved stays; it doubles with every further move soon after",
+		"max_stay":         "longest such stay",
+		"prefetch":         "most correlated rows that go along with one; negative: none",
+		"lookahead":        "largest distance, in transactions, of accesses that belong together",
+		"min_freq":         "accesses after which a row is mined for correlation",
+		"rsize":            "rows whose accesses are recorded",
+		"mining_rows":      "rows compared at a time",
+		"mine_interval":    "longest wait for a mining table to fill up",
+		"confidence":       "share of accesses that correlated rows must have together",
+		"mine_writes_only": "leave reads out of the mining",
+		"memory":           "bytes of all counters of a node",
+	}, read, func(p home.Params) error {
+		return n.homes.SetParams(p, n.clock.Latest())
+	})
 }

@@ -21,32 +21,18 @@ func (n *Node) leaderSettings() settingGroup {
 		}
 		return p, err
 	}
-	return settingGroup{
-		prefix: "leader.", defaults: cluster.DefaultLeaderParams(),
-		help: map[string]string{
-			"mode":           "whether the leads of groups move to where requests are served faster: on, off, dry_run (decide and report only)",
-			"window":         "first and shortest damping window, in heartbeats of 200 ms",
-			"max_window":     "bound of its doubling",
-			"hold_down":      "heartbeats after a change of leader that are not looked at; negative: none",
-			"min_gain_ms":    "least time that an average request must save; negative: any",
-			"min_gain_share": "the same as a share of what it takes now; negative: any",
-			"commit":         "what the time of a commit is estimated from: quorum (the nearest majority), median (GeoLM's)",
-			"load":           "what requests count for: measured, uniform (all nodes alike), ignored (the fastest quorum leads)",
-			"may_lead":       "regions whose nodes may lead, with commas; empty: all",
-			"pin":            "groups and the nodes that are to lead them, like 's1@r2=5 meta=1'",
-		},
-		check: func(data []byte) error {
-			_, err := read(data)
-			return err
-		},
-		apply: func(data []byte) error {
-			p, err := read(data)
-			if err == nil {
-				err = n.cluster.SetLeaderParams(p)
-			}
-			return err
-		},
-	}
+	return settingsOf("leader.", cluster.DefaultLeaderParams(), map[string]string{
+		"mode":           "whether the leads of groups move to where requests are served faster: on, off, dry_run (decide and report only)",
+		"window":         "first and shortest damping window, in heartbeats of 200 ms",
+		"max_window":     "bound of its doubling",
+		"hold_down":      "heartbeats after a change of leader that are not looked at; negative: none",
+		"min_gain_ms":    "least time that an average request must save; negative: any",
+		"min_gain_share": "the same as a share of what it takes now; negative: any",
+		"commit":         "what the time of a commit is estimated from: quorum (the nearest majority), median (GeoLM's)",
+		"load":           "what requests count for: measured, uniform (all nodes alike), ignored (the fastest quorum leads)",
+		"may_lead":       "regions whose nodes may lead, with commas; empty: all",
+		"pin":            "groups and the nodes that are to lead them, like 's1@r2=5 meta=1'",
+	}, read, n.cluster.SetLeaderParams)
 }
 
 var leaderTopics = []sqlfront.Topic{
@@ -97,18 +83,9 @@ func (n *Node) leaderMoveRows(ctx context.Context) (rows [][]any) {
 
 // serveLeader answers POST cluster.PathLeader: it moves a lead, or pins it by the cluster setting leader.pin.
 func (n *Node) serveLeader(w http.ResponseWriter, r *http.Request) {
-	answer := func(status int, err error) {
-		var a cluster.InitReply
-		if err != nil {
-			a.Error = err.Error()
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(a) // the client is gone
-	}
 	var q cluster.LeaderRequest
 	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&q); err != nil {
-		answer(http.StatusBadRequest, errors.New("malformed request: "+err.Error()))
+		answer(w, http.StatusBadRequest, errors.New("malformed request: "+err.Error()))
 		return
 	}
 	g, err := cluster.ParseGroup(q.Group)
@@ -119,10 +96,10 @@ func (n *Node) serveLeader(w http.ResponseWriter, r *http.Request) {
 		err = n.cluster.MoveLeader(r.Context(), g, q.Node)
 	}
 	if err != nil {
-		answer(http.StatusConflict, err)
+		answer(w, http.StatusConflict, err)
 		return
 	}
-	answer(http.StatusOK, nil)
+	answer(w, http.StatusOK, nil)
 }
 
 func (n *Node) pinLeader(ctx context.Context, g base.GroupID, node base.NodeID) error {

@@ -56,21 +56,10 @@ func (n *Node) readSettings() settingGroup {
 		}
 		return p, err
 	}
-	return settingGroup{
-		prefix: "reads.", defaults: readDefaults,
-		help: map[string]string{
-			"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: only every 100 ms, with the pulses",
-		},
-		check: func(data []byte) error {
-			_, err := read(data)
-			return err
-		},
-		apply: func(data []byte) error {
-			p, err := read(data)
-			if err == nil {
-				n.cluster.SetWordEvery(time.Duration(p.Heartbeat * float64(time.Millisecond)))
-			}
-			return err
-		},
-	}
+	return settingsOf("reads.", readDefaults, map[string]string{
+		"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: only every 100 ms, with the pulses",
+	}, read, func(p readParams) error {
+		n.cluster.SetWordEvery(time.Duration(p.Heartbeat * float64(time.Millisecond)))
+		return nil
+	})
 }

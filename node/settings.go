@@ -30,6 +30,24 @@ type settingGroup struct {
 	apply    func(data []byte) error
 }
 
+// settingsOf makes a group of what read decodes and validates, and apply puts in force.
+func settingsOf[P any](prefix string, defaults any, help map[string]string, read func(data []byte) (P, error), apply func(P) error) settingGroup {
+	return settingGroup{
+		prefix: prefix, defaults: defaults, help: help,
+		check: func(data []byte) error {
+			_, err := read(data)
+			return err
+		},
+		apply: func(data []byte) error {
+			p, err := read(data)
+			if err != nil {
+				return err
+			}
+			return apply(p)
+		},
+	}
+}
+
 // jsonOf is the group's struct with values put in.
 func (g *settingGroup) jsonOf(values map[string]string) ([]byte, error) {
 	b, err := json.Marshal(g.defaults)

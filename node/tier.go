@@ -28,28 +28,17 @@ func (n *Node) tierSettings() settingGroup {
 		t := tier.Params{Setting: p.Tier, Window: time.Duration(p.Window), Least: p.Least, Above: p.Above, Below: p.Below}
 		return t, t.Validate()
 	}
-	return settingGroup{
-		prefix: "transaction.", defaults: tierParams{def.Setting, home.Duration(def.Window), def.Least, def.Above, def.Below},
-		help: map[string]string{
-			"tier": "how transactions of sessions that have not chosen (transaction_consistency) cross regions: strict (locks at the owners), relay (nobody inside a region waits for them), " +
-				"auto (relay while most stay inside their region; every gateway decides for itself)",
-			"tier_window": "with auto: the least time between two decisions",
-			"tier_least":  "with auto: the least number of transactions that a decision rests on",
-			"tier_above":  "with auto: share of transactions across regions from which on they take the same locks as all others",
-			"tier_below":  "with auto: share of transactions across regions down to which they cross in a tier of their own again",
-		},
-		check: func(data []byte) error {
-			_, err := read(data)
-			return err
-		},
-		apply: func(data []byte) error {
-			p, err := read(data)
-			if err == nil {
-				n.tier.Set(p, time.Now())
-			}
-			return err
-		},
-	}
+	return settingsOf("transaction.", tierParams{def.Setting, home.Duration(def.Window), def.Least, def.Above, def.Below}, map[string]string{
+		"tier": "how transactions of sessions that have not chosen (transaction_consistency) cross regions: strict (locks at the owners), relay (nobody inside a region waits for them), " +
+			"auto (relay while most stay inside their region; every gateway decides for itself)",
+		"tier_window": "with auto: the least time between two decisions",
+		"tier_least":  "with auto: the least number of transactions that a decision rests on",
+		"tier_above":  "with auto: share of transactions across regions from which on they take the same locks as all others",
+		"tier_below":  "with auto: share of transactions across regions down to which they cross in a tier of their own again",
+	}, read, func(p tier.Params) error {
+		n.tier.Set(p, time.Now())
+		return nil
+	})
 }
 
 // tierRows are the rows of godwit.consistency, the decision in force last.
