@@ -558,8 +558,8 @@ func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
 	if r.Closed() >= ts {
 		return nil
 	}
-	if r.clock.Latest().Add(maxAhead) < ts {
-		return base.Errorf(base.CodeInvalid, "timestamp %s is too far in the future", ts)
+	if err := r.clock.Within(ts, maxAhead); err != nil {
+		return err
 	}
 	return r.await(ctx, r.cfg.EnterTimeout, func() bool {
 		if r.ready(true, ts) {
@@ -574,7 +574,7 @@ func (r *Replica) closeNow(ts base.Timestamp) bool {
 	if r.Closed() >= ts {
 		return true
 	}
-	if r.clock.Latest().Add(maxAhead) < ts {
+	if r.clock.Within(ts, maxAhead) != nil {
 		return false
 	}
 	r.mu.Lock()
