@@ -245,7 +245,8 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 		oc.GCInterval = time.Second
 	}
 	oc.Limits.Total = w.cfg.MaxLocks
-	oc.NoBounds = w.cfg.Break.NoBounds
+	b := &w.cfg.Break
+	oc.NoBounds, oc.NoMarks, oc.NoHeritage = b.NoBounds, b.NoMarks, b.NoHeritage
 	oc.Serves = func(s owner.Service) {
 		if m, _ := oc.Clock.Mode(); m != clock.GClock {
 			w.own.leftGClock()
