@@ -82,6 +82,7 @@ type life struct {
 func newWorld(cfg Config) *world {
 	w := &world{cfg: cfg, start: time.Now()}
 	w.log = newJournal(w.start)
+	w.own.age = cfg.GCAge
 	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: cfg.LAN}, DropSends: true, Logger: w.log.slog(slog.LevelWarn)})
 	w.calm()
 	w.setPolicy(clock.Auto)

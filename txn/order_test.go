@@ -86,6 +86,28 @@ func TestOrderedPushed(t *testing.T) {
 	})
 }
 
+// TestOrderedReadsAgain: who reads a row twice sees the same twice, and is not tried again for what was written in between.
+func TestOrderedReadsAgain(t *testing.T) {
+	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
+		a := key(1, 1, 1, "a")
+		put(t, c.db(1), a, "0")
+		for _, from := range []int{1, 2} {
+			x := c.db(from).Begin(kv.Options{})
+			was := read(t, x, a, kv.LockShared)
+			put(t, c.db(3), a, was+"1")
+			if got := read(t, x, a, kv.LockShared); got != was {
+				t.Errorf("read %s, then %s", was, got)
+			}
+			if n := len(x.(*Txn).reads); n != 1 {
+				t.Errorf("one row counts as %d reads", n)
+			}
+			if _, err := x.Commit(ctx(t)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // TestOrderedUpdatesWait: updates of one row wait for each other instead of being tried again.
 func TestOrderedUpdatesWait(t *testing.T) {
 	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
