@@ -173,14 +173,28 @@ func (c *Clock) Observe(ts base.Timestamp) error {
 		if uint64(ts) <= last {
 			return nil
 		}
-		// A virtual clock that has not begun cannot tell.
-		if now := c.Latest(); now != 0 && ts > now.Add(maxAhead) {
-			return base.Errorf(base.CodeInvalid, "timestamp %s is %s ahead of this node's clock: check the clocks (NTP) of the cluster's nodes", ts, ts.Sub(now))
+		if c.Latest() != 0 { // a virtual clock that has not begun cannot tell
+			if err := c.Within(ts, maxAhead); err != nil {
+				return err
+			}
 		}
 		if c.last.CompareAndSwap(last, uint64(ts)) {
 			return nil
 		}
 	}
+}
+
+// Within refuses a timestamp that lies further ahead of this clock than d. A node that has not heard of a mode goes by what it knew
+// of the oracle before it was started, which may be long ago: it cannot take others to task, and asks to be tried again.
+func (c *Clock) Within(ts base.Timestamp, d time.Duration) error {
+	now := c.Latest()
+	if ts <= now.Add(d) {
+		return nil
+	}
+	if m, _ := c.Mode(); m == None {
+		return base.Errorf(base.CodeUnavailable, "this node has just started and does not know yet what time it is for the others: can it reach the meta group's leader? retry")
+	}
+	return base.Errorf(base.CodeInvalid, "timestamp %s is %s ahead of this node's clock: check the clocks (NTP) of the cluster's nodes", ts, ts.Sub(now))
 }
 
 // PassedBy reports whether true time has certainly passed ts, by the source alone. wait is about how long that takes.

@@ -50,6 +50,27 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// TestObserveBeforeTheMode: a node that was down for a minute knows the oracle as it was before. It does not take others to task for that.
+func TestObserveBeforeTheMode(t *testing.T) {
+	c := New(NewWall(time.Millisecond))
+	c.Wait(nil)
+	now := base.FromTime(time.Now())
+	c.Learn(now.Add(-time.Minute)) // from its log
+	if err := c.Observe(now); base.CodeOf(err) != base.CodeUnavailable {
+		t.Errorf("a minute ahead of what it knew before: %v", err)
+	}
+	if seen := c.Seen(); seen >= now {
+		t.Errorf("it follows to %s", seen)
+	}
+	c.Adopt(GClock, 1, now)
+	if err := c.Observe(now); err != nil {
+		t.Error(err)
+	}
+	if err := c.Within(now.Add(time.Minute), 5*time.Second); base.CodeOf(err) != base.CodeInvalid {
+		t.Errorf("a minute ahead: %v", err)
+	}
+}
+
 // TestSettle is I3: two clocks at opposite ends of their bounds.
 func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -408,7 +408,7 @@ func (c *Cluster) onPulse(from base.NodeID, body []byte) {
 	now := time.Now()
 	believed := c.onWord(from, &m, now)
 	if believed {
-		if err := c.o.Clock.Observe(base.Timestamp(m.Now)); err != nil {
+		if err := c.o.Clock.Observe(base.Timestamp(m.Now)); err != nil && base.CodeOf(err) != base.CodeUnavailable {
 			c.o.Logger.Warn("pulse from the future dropped", "from", from, "err", err)
 			return
 		}

@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/history"
 	"github.com/godwitdb/godwit/workload"
 )
@@ -20,7 +22,8 @@ type historian struct {
 	region int
 	pool   *sql.DB
 	rng    *rand.Rand
-	relay  bool
+	// consistency is what the session asks for; empty: nothing.
+	consistency string
 }
 
 const (
@@ -31,7 +34,45 @@ const (
 // TestHistoriesOfRealProcesses: clients of three regions change a few rows of all of them through SQL, half of them with each transaction_consistency,
 // while a node is killed and started again. Their history is strictly serializable, and so has Relay's three properties.
 func TestHistoriesOfRealProcesses(t *testing.T) {
-	c := startCluster(t, t.TempDir(), 3, 1)
+	h := recordHistory(t, startCluster(t, t.TempDir(), 3, 1), "relay", "strict")
+	judge(t, map[string]*history.Violation{
+		"Relay": history.RelayConsistent(h), "strict": history.StrictSerializable(h), "acknowledged writes": history.NoLostWrites(h), "whole transactions": history.NoTornReads(h),
+	})
+}
+
+// TestHistoriesByTimestamp: the same in clusters that order by timestamps, which promise less.
+func TestHistoriesByTimestamp(t *testing.T) {
+	for _, how := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
+		t.Run(string(how), func(t *testing.T) {
+			c := startCluster(t, t.TempDir(), 3, 1, "--concurrency", string(how))
+			if s := c.status(t); !strings.Contains(s, "concurrency control "+string(how)+",") {
+				t.Errorf("status: %s", s)
+			}
+			h := recordHistory(t, c, "")
+			found := map[string]*history.Violation{"acknowledged writes": history.NoLostWrites(h), "whole transactions": history.NoTornReads(h)}
+			if how == base.ByTimestampRelay {
+				found["Relay"] = history.RelayConsistent(h)
+			} else {
+				found["serializable"] = history.Serializable(h)
+			}
+			_, found["each key"] = history.Linearizable(h, 10*time.Second)
+			judge(t, found)
+		})
+	}
+}
+
+func judge(t *testing.T, found map[string]*history.Violation) {
+	t.Helper()
+	for name, v := range found {
+		if v != nil {
+			t.Errorf("%s: %.3000v", name, v)
+		}
+	}
+}
+
+// recordHistory lets clients of three regions work, while a node is killed and started again. The last reader comes after all have been.
+func recordHistory(t *testing.T, c *processes, consistencies ...string) *history.History {
+	t.Helper()
 	c.logOnFailure(t)
 	first := c.nodes[0].open(t, "")
 	exec1(t, first, "CREATE DATABASE h")
@@ -53,7 +94,7 @@ func TestHistoriesOfRealProcesses(t *testing.T) {
 	var clients sync.WaitGroup
 	for r, name := range c.regions {
 		for i := range 2 * historyPairs {
-			h := &historian{rec: rec, id: 100*r + i, region: r, pool: c.of(name)[0].open(t, "h"), rng: rand.New(rand.NewPCG(uint64(r), uint64(i))), relay: i%2 == 0}
+			h := &historian{rec: rec, id: 100*r + i, region: r, pool: c.of(name)[0].open(t, "h"), rng: rand.New(rand.NewPCG(uint64(r), uint64(i))), consistency: consistencies[i%len(consistencies)]}
 			clients.Go(func() { h.work(ctx, len(c.regions)) })
 		}
 	}
@@ -65,7 +106,17 @@ func TestHistoriesOfRealProcesses(t *testing.T) {
 	pause(ctx, 2*time.Second)
 	stop()
 	clients.Wait()
+	for _, n := range c.nodes {
+		n.kill()
+	}
+	for _, n := range c.nodes {
+		n.start(t)
+	}
+	for _, n := range c.nodes {
+		n.awaitSQL(t)
+	}
 
+	first = c.nodes[0].open(t, "")
 	final := map[string]string{}
 	rows, err := first.Query("SELECT k, v FROM h.t FOR UPDATE")
 	if err != nil {
@@ -99,13 +150,7 @@ func TestHistoriesOfRealProcesses(t *testing.T) {
 	if outcomes[history.Committed] < 100 || crossed < 20 {
 		t.Error("too few transactions committed to say anything")
 	}
-	for name, v := range map[string]*history.Violation{
-		"Relay": history.RelayConsistent(h), "strict": history.StrictSerializable(h), "acknowledged writes": history.NoLostWrites(h), "whole transactions": history.NoTornReads(h),
-	} {
-		if v != nil {
-			t.Errorf("%s: %.3000v", name, v)
-		}
-	}
+	return h
 }
 
 func historyKey(region, i int) string { return fmt.Sprintf("%c%d", 'a'+region, i) }
@@ -115,11 +160,9 @@ func (h *historian) work(ctx context.Context, regions int) {
 	for ctx.Err() == nil {
 		conn, err := h.pool.Conn(context.Background())
 		if err == nil {
-			mode := "strict"
-			if h.relay {
-				mode = "relay"
+			if h.consistency != "" {
+				_, err = conn.ExecContext(context.Background(), "SET transaction_consistency = '"+h.consistency+"'")
 			}
-			_, err = conn.ExecContext(context.Background(), "SET transaction_consistency = '"+mode+"'")
 			for err == nil && ctx.Err() == nil {
 				err = h.one(conn, regions)
 			}

@@ -210,8 +210,8 @@ func port(t testing.TB) string {
 	return ""
 }
 
-// startCluster starts regions x perRegion processes and makes a cluster of them.
-func startCluster(t testing.TB, dir string, regions, perRegion int) *processes {
+// startCluster starts regions x perRegion processes and makes a cluster of them; init are more arguments of godwit init.
+func startCluster(t testing.TB, dir string, regions, perRegion int, init ...string) *processes {
 	t.Helper()
 	c := &processes{}
 	for r := range regions {
@@ -229,7 +229,7 @@ func startCluster(t testing.TB, dir string, regions, perRegion int) *processes {
 		n.awaitLine(t, "listens at")
 	}
 	c.nodes[0].awaitLine(t, "listens at")
-	c.init(t)
+	c.init(t, init...)
 	for _, n := range c.nodes {
 		n.awaitSQL(t)
 	}
@@ -237,9 +237,9 @@ func startCluster(t testing.TB, dir string, regions, perRegion int) *processes {
 }
 
 // init makes the cluster once all nodes have asked the first one.
-func (c *processes) init(t testing.TB) {
+func (c *processes) init(t testing.TB, args ...string) {
 	t.Helper()
-	status, out, errs := godwit(t, "init", "--addr", c.nodes[0].addr, "--expect", fmt.Sprint(len(c.nodes)), "--wait", patience.String())
+	status, out, errs := godwit(t, append([]string{"init", "--addr", c.nodes[0].addr, "--expect", fmt.Sprint(len(c.nodes)), "--wait", patience.String()}, args...)...)
 	if status != 0 {
 		t.Fatalf("init: status %d: %s", status, errs)
 	}

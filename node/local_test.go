@@ -18,12 +18,17 @@ import (
 
 func startLocal(t *testing.T, regions, perRegion int) *Local {
 	t.Helper()
+	return startLocalOf(t, regions, perRegion, base.Locking)
+}
+
+func startLocalOf(t *testing.T, regions, perRegion int, how base.Concurrency) *Local {
+	t.Helper()
 	m, err := matrix.Default(regions)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	l, err := StartLocal(t.Context(), LocalConfig{Matrix: m, NodesPerRegion: perRegion, Dir: t.TempDir()}, log)
+	l, err := StartLocal(t.Context(), LocalConfig{Matrix: m, NodesPerRegion: perRegion, Dir: t.TempDir(), Concurrency: how}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

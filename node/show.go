@@ -206,7 +206,7 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 	case "clock_history":
 		return clockHistoryRows(n.cluster.ClockHistory())
 	case "consistency":
-		return tierRows(n.tier.Decisions())
+		return n.tierRows()
 	case "moves":
 		t := n.cluster.Topology()
 		for _, m := range n.moves(ctx) {

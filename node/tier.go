@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/tier"
 )
@@ -26,6 +27,9 @@ func (n *Node) tierSettings() settingGroup {
 			return tier.Params{}, err
 		}
 		t := tier.Params{Setting: p.Tier, Window: time.Duration(p.Window), Least: p.Least, Above: p.Above, Below: p.Below}
+		if c := n.concurrency(); c.Ordered() && t != def {
+			return tier.Params{}, base.Errorf(base.CodeInvalid, "this cluster orders transactions by timestamps (concurrency control %s), wherever they cross: it has no tiers to choose from", c)
+		}
 		return t, t.Validate()
 	}
 	return settingsOf("transaction.", tierParams{def.Setting, home.Duration(def.Window), def.Least, def.Above, def.Below}, map[string]string{
@@ -41,8 +45,14 @@ func (n *Node) tierSettings() settingGroup {
 	})
 }
 
+func (n *Node) concurrency() base.Concurrency { return n.cluster.Topology().Concurrency }
+
 // tierRows are the rows of godwit.consistency, the decision in force last.
-func tierRows(made []tier.Decision) (rows [][]any) {
+func (n *Node) tierRows() (rows [][]any) {
+	made := n.tier.Decisions()
+	if c := n.concurrency(); c.Ordered() {
+		return [][]any{{made[0].At.UTC(), c.String(), c.String(), "the cluster was made with this concurrency control", 0, 0, true}}
+	}
 	for i, d := range made {
 		mode := "strict"
 		if d.Relay {

@@ -116,6 +116,8 @@ type Config struct {
 
 	// NoBounds forgets who has read what a slot ahead writes: for tests of what that breaks.
 	NoBounds bool
+	// NoMarks forgets up to when keys were read, NoHeritage only what a former leader knew of that: for the same.
+	NoMarks, NoHeritage bool
 
 	Lease        time.Duration // length of a lease; default 3 s
 	LeaseRenew   time.Duration // age at which it is renewed; default 1 s

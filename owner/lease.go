@@ -158,6 +158,9 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 	}
 	l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.told = max(l.told, r.rep.closed, base.Timestamp(r.closed.Load()))
+	if r.cfg.NoHeritage {
+		l.floor = l.told
+	}
 	l.issued = max(l.issued, all)
 	l.ends = ends{low: l.floor}
 	if err := r.lockPrepared(); err != nil {
@@ -346,7 +349,7 @@ func (r *Replica) forget() {
 	r.slots = map[*txnState]struct{}{}
 	r.notices = map[base.TxnID]*notices{}
 	if r.byTime() {
-		r.order = newTSCache()
+		r.order = newTSCache(r.cfg.NoMarks)
 	}
 	r.finished = map[base.TxnID]base.Timestamp{}
 }
@@ -558,8 +561,8 @@ func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
 	if r.Closed() >= ts {
 		return nil
 	}
-	if r.clock.Latest().Add(maxAhead) < ts {
-		return base.Errorf(base.CodeInvalid, "timestamp %s is too far in the future", ts)
+	if err := r.clock.Within(ts, maxAhead); err != nil {
+		return err
 	}
 	return r.await(ctx, r.cfg.EnterTimeout, func() bool {
 		if r.ready(true, ts) {
@@ -574,7 +577,7 @@ func (r *Replica) closeNow(ts base.Timestamp) bool {
 	if r.Closed() >= ts {
 		return true
 	}
-	if r.clock.Latest().Add(maxAhead) < ts {
+	if r.clock.Within(ts, maxAhead) != nil {
 		return false
 	}
 	r.mu.Lock()

@@ -83,6 +83,8 @@ func (r *Replica) proposeOrdered(ctx context.Context, x *txnState, term uint64, 
 // reserve chooses the timestamp of a commit and shows its writes to readers as being under way at it.
 func (r *Replica) reserve(ctx context.Context, x *txnState, term uint64, e *evaluation) error {
 	q := e.q
+	patience, cancel := context.WithTimeout(ctx, r.cfg.EnterTimeout)
+	defer cancel()
 	for {
 		r.mu.Lock()
 		if !r.current(x, term) {
@@ -97,17 +99,23 @@ func (r *Replica) reserve(ctx context.Context, x *txnState, term uint64, e *eval
 			}
 			ts = base.Timestamp(q.Slot)
 		}
-		if ts >= r.lead.leaseEnd || q.MaxTs != 0 && ts >= base.Timestamp(q.MaxTs) {
+		d := ts.Sub(r.clock.Latest())
+		if q.MaxTs != 0 && ts >= base.Timestamp(q.MaxTs) || ts >= r.lead.leaseEnd && d <= mostAhead {
 			e.least = ts
 			r.mu.Unlock()
 			return base.Errorf(base.CodeTooLate, "group %v: transaction %v would commit at %s, behind its bound or the lease", r.id, x.id, ts)
 		}
-		if d := ts.Sub(r.clock.Latest()); d > mostAhead {
+		if d > mostAhead {
 			r.mu.Unlock()
 			select {
-			case <-time.After(d - mostAhead/2):
-			case <-ctx.Done():
-				return canceled(ctx)
+			case <-time.After(min(d-mostAhead/2, mostAhead)): // it may be set, or be told the time, meanwhile
+			case <-patience.Done():
+				if ctx.Err() != nil {
+					return canceled(ctx)
+				}
+				if err := r.clock.Within(ts, mostAhead); err != nil {
+					return base.Errorf(base.CodeUnavailable, "group %v: transaction %v would commit at %s: %v", r.id, x.id, ts, err)
+				}
 			}
 			continue
 		}
@@ -183,8 +191,8 @@ func (r *Replica) awaitBelow(ctx context.Context, x *txnState, spans []base.Span
 // readOrdered reads at a timestamp. What is written there later comes above it.
 func (r *Replica) readOrdered(ctx context.Context, q *wire.ReadRequest, resp *wire.ReadResponse) error {
 	ts := base.Timestamp(q.ReadTs)
-	if ts == 0 || ts > r.clock.Latest().Add(maxAhead) {
-		return base.Errorf(base.CodeInvalid, "snapshot timestamp %s is missing or too far in the future", ts)
+	if err := r.checkSnapshot(ts); err != nil {
+		return err
 	}
 	by, _ := txnID(q.Reader)
 	spans := spansOf(q.Spans)
@@ -324,8 +332,8 @@ func (g *gather) doubt(key base.Key, v store.Version) error {
 func (r *Replica) Order(ctx context.Context, q *wire.OrderRequest) *wire.OrderResponse {
 	resp := &wire.OrderResponse{}
 	ts := base.Timestamp(q.Ts)
-	if ts > r.clock.Latest().Add(maxAhead) {
-		resp.Status = statusOf(base.Errorf(base.CodeInvalid, "timestamp %s is too far in the future", ts))
+	if err := r.clock.Within(ts, maxAhead); err != nil {
+		resp.Status = statusOf(err)
 		return resp
 	}
 	if err := r.enter(ctx, true, ts); err != nil {

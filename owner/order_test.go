@@ -8,7 +8,7 @@ import (
 )
 
 func TestTSCache(t *testing.T) {
-	c := newTSCache()
+	c := newTSCache(false)
 	k := func(s string) base.Key { return base.Key(s) }
 	span := func(a, b string) base.Span { return base.Span{Start: k(a), End: k(b)} }
 	a, b := base.TxnID{1}, base.TxnID{2}

@@ -115,8 +115,8 @@ func spansOf(in []*wire.Span) []base.Span {
 // assigned from now on lies above it, and waits for what was assigned at or below it.
 func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *wire.ReadResponse) error {
 	ts := base.Timestamp(q.ReadTs)
-	if ts == 0 || ts > r.clock.Latest().Add(maxAhead) {
-		return base.Errorf(base.CodeInvalid, "snapshot timestamp %s is missing or too far in the future", ts)
+	if err := r.checkSnapshot(ts); err != nil {
+		return err
 	}
 	var spans []base.Span
 	for {
@@ -160,6 +160,13 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	// A version may be visible before true time has passed it everywhere (after a change of leader):
 	// who reads it must not be faster than the commit's own client.
 	return r.readWait(ctx, base.Timestamp(resp.MaxTs))
+}
+
+func (r *Replica) checkSnapshot(ts base.Timestamp) error {
+	if ts == 0 {
+		return base.Errorf(base.CodeInvalid, "the read has no snapshot timestamp")
+	}
+	return r.clock.Within(ts, maxAhead)
 }
 
 // readLocking locks the spans and reads what is newest.

@@ -14,6 +14,7 @@ type tsCache struct {
 	high base.Timestamp // largest of all
 	cur  *readEra
 	old  *readEra
+	void bool // forgets at once (Config.NoMarks)
 }
 
 // readEra is a generation: the older one is forgotten as a whole.
@@ -39,14 +40,17 @@ const (
 	maxRangeMarks = 256
 )
 
-func newTSCache() *tsCache {
-	return &tsCache{cur: newReadEra(), old: newReadEra()}
+func newTSCache(void bool) *tsCache {
+	return &tsCache{cur: newReadEra(), old: newReadEra(), void: void}
 }
 
 func newReadEra() *readEra { return &readEra{points: map[string]readMark{}} }
 
 // add notes reads by a transaction (zero: of no one in particular).
 func (c *tsCache) add(spans []base.Span, ts base.Timestamp, by base.TxnID) {
+	if c.void {
+		return
+	}
 	for _, s := range spans {
 		if s.IsPoint() && len(c.cur.points) >= maxPointMarks || !s.IsPoint() && len(c.cur.ranges) >= maxRangeMarks {
 			c.low = max(c.low, c.old.high)

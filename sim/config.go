@@ -84,6 +84,15 @@ type Break struct {
 	// OwnSlots has every other region apply its piece of a crossing transaction on its own, up to so much later, as a
 	// literal reading of Algorithm 1 of the Relay paper does.
 	OwnSlots time.Duration
+	// NoRefresh has owners say to other nodes that nothing has changed that a transaction has read, whatever timestamp it moves to
+	// (docs/protocol.md T3).
+	NoRefresh bool
+	// NoManager has timestamp managers neither heard nor asked by other nodes (T8).
+	NoManager bool
+	// NoDoubt has readers on other nodes not count with clocks that are ahead of theirs (T5).
+	NoDoubt bool
+	// NoMarks has owners forget what was read (T2), NoHeritage only what was read under a former leader.
+	NoMarks, NoHeritage bool
 	// ForgedAcks has nodes say that they have taken over a clock mode of which one of them has not heard yet.
 	ForgedAcks bool
 	// EarlyCopies has survivors of a lost region state that they hold more of it than they do.

@@ -18,6 +18,7 @@ type owners struct {
 	mu      sync.Mutex
 	keys    map[string]*ownedKey
 	checked int
+	age     time.Duration // of tombstones that are collected
 	// apart: a node was in a mode without a bounded clock, in which timestamps lag behind true time, so that
 	// a locked read in the present says nothing about them any more.
 	apart bool
@@ -98,13 +99,18 @@ func (o *owners) serves(s owner.Service, now time.Time) error {
 	if e := k.lead(s, now); e != nil {
 		return e
 	}
-	if e := k.own(s); e != nil {
+	merged := base.FromTime(now).Add(-o.age)
+	if o.apart {
+		merged = base.FromTime(now)
+	}
+	if e := k.own(s, merged); e != nil {
 		return e
 	}
 	return nil
 }
 
-func (k *ownedKey) own(s owner.Service) *twoOwners {
+// own checks a service of a key. Tombstones up to merged may have been collected.
+func (k *ownedKey) own(s owner.Service, merged base.Timestamp) *twoOwners {
 	if n := len(k.stints); !s.Found && n > 0 && s.Since < k.stints[n-1].since {
 		// A gap that lay behind a tombstone may be a part of an older one again, when that has been collected (C4).
 		return nil
@@ -125,6 +131,7 @@ func (k *ownedKey) own(s owner.Service) *twoOwners {
 		x := &k.stints[j]
 		switch {
 		case x.group == s.Group:
+		case !s.Found && x.last <= merged: // between the two the gap may have lain behind a tombstone that nobody looked for (C4)
 		case x.since == s.Since:
 			return &twoOwners{s.Key, x.how, s, "one version names two"}
 		case x.last > s.Since || x.last == s.Since && x.how.Kind == owner.ReadService:

@@ -94,9 +94,10 @@ func TestSeed(t *testing.T) {
 }
 
 // TestSeeds runs a few seeds of mixed configuration.
-// (158: a locking reader on both sides of a slot; 200: a commit of one group behind a slot.)
+// (158: a locking reader on both sides of a slot; 200: a commit of one group behind a slot; 7024: an owner
+// that was started and does not know the time yet.)
 func TestSeeds(t *testing.T) {
-	for _, s := range []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 158, 200} {
+	for _, s := range []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 158, 200, 7024} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, Pick(s)) })
 	}
 }

@@ -34,6 +34,12 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 		if s.brk.UntoldReads && kind == wire.KindCommit {
 			body = untold(body)
 		}
+		if s.brk.NoRefresh || s.brk.NoManager || s.brk.NoDoubt {
+			var answer wan.Msg
+			if body, answer = s.brk.unordered(kind, body); answer != nil {
+				return answer, nil
+			}
+		}
 		if s.brk.OwnSlots > 0 && (kind == wire.KindCommit || kind == wire.KindFinish) {
 			return s.ownSlot(ctx, kind, from, body, h)
 		}
@@ -169,6 +175,39 @@ func untold(body []byte) []byte {
 		}
 	}
 	return body
+}
+
+// unordered leaves out a rule of timestamp ordering in what other nodes ask of this one; answer is one that was made up.
+func (b *Break) unordered(kind wire.Kind, body []byte) (out []byte, answer wan.Msg) {
+	var m wan.Msg
+	switch kind {
+	case wire.KindOrder:
+		if b.NoManager {
+			return nil, &wire.OrderResponse{}
+		}
+	case wire.KindRead:
+		var q wire.ReadRequest
+		if q.UnmarshalVT(body) != nil || q.LimitTs == 0 {
+			break
+		}
+		if b.NoRefresh && q.Refresh != 0 {
+			return nil, &wire.ReadResponse{}
+		}
+		if b.NoDoubt {
+			q.LimitTs, m = q.ReadTs, &q
+		}
+	case wire.KindCommit:
+		var q wire.CommitRequest
+		if b.NoRefresh && q.UnmarshalVT(body) == nil && q.Ordered {
+			q.Reads, m = nil, &q
+		}
+	}
+	if m != nil {
+		if out, err := m.MarshalVT(); err == nil {
+			return out, nil
+		}
+	}
+	return body, nil
 }
 
 // ownSlot has this region vote for, and commit at, a slot of its own; nobody else hears of it.

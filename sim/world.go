@@ -82,6 +82,7 @@ type life struct {
 func newWorld(cfg Config) *world {
 	w := &world{cfg: cfg, start: time.Now()}
 	w.log = newJournal(w.start)
+	w.own.age = cfg.GCAge
 	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: cfg.LAN}, DropSends: true, Logger: w.log.slog(slog.LevelWarn)})
 	w.calm()
 	w.setPolicy(clock.Auto)
@@ -245,7 +246,8 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 		oc.GCInterval = time.Second
 	}
 	oc.Limits.Total = w.cfg.MaxLocks
-	oc.NoBounds = w.cfg.Break.NoBounds
+	b := &w.cfg.Break
+	oc.NoBounds, oc.NoMarks, oc.NoHeritage = b.NoBounds, b.NoMarks, b.NoHeritage
 	oc.Serves = func(s owner.Service) {
 		if m, _ := oc.Clock.Mode(); m != clock.GClock {
 			w.own.leftGClock()

@@ -1,6 +1,7 @@
 package sqlfront
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -76,7 +77,9 @@ func (s *Session) setIsolation(ctx *sql.Context, name string) error {
 		return err
 	}
 	s.level = isolationOf(v)
-	if v == "READ-UNCOMMITTED" {
+	if c := s.g.db.Topology().Concurrency; c.Ordered() && s.level != serializable {
+		s.Warn(&sql.Warning{Level: "Warning", Code: 1105, Message: fmt.Sprintf("this cluster orders transactions by timestamps (concurrency control %s): all are SERIALIZABLE", c)})
+	} else if v == "READ-UNCOMMITTED" {
 		s.Warn(&sql.Warning{Level: "Warning", Code: 1105, Message: "there are no dirty reads: READ UNCOMMITTED is READ COMMITTED"})
 	}
 	return nil
@@ -128,7 +131,7 @@ func (t *Txn) isolate() {
 		t.level, t.s.nextLevel = t.s.nextLevel, isoDefault
 		t.strict = t.level == serializable
 	}
-	if t.level == isoDefault {
+	if t.level == isoDefault || t.s.g.db.Topology().Concurrency.Ordered() { // who orders by timestamps gains nothing by less
 		t.level = serializable
 	}
 }

@@ -55,6 +55,7 @@ type cluster struct {
 	// crashable file systems can lose what was not synced.
 	crashable bool
 	skew      time.Duration // of the clocks; half their bound
+	modeless  bool          // clocks of nodes that are started wait to be told a mode
 	oc        func(*owner.Config)
 	tc        func(*Config)
 	logger    *slog.Logger
@@ -145,6 +146,9 @@ func (n *node) start() {
 	n.mu.Unlock()
 	n.stop = make(chan struct{})
 	n.clock = clock.New(skewed{time.Duration(int(n.id)%3-1) * c.skew, 2 * c.skew})
+	if c.modeless {
+		n.clock.Wait(nil)
+	}
 	n.host, err = group.NewHost(group.HostOptions{Self: n.id, Store: n.store, Transport: n.trans, Logger: c.logger,
 		Fatal: func(g base.GroupID, err error) { t.Errorf("node %d group %v: %v", n.id, g, err) }})
 	must(t, err)

@@ -22,6 +22,7 @@ type ordering struct {
 	// told is, for each region whose timestamp manager was asked, the timestamp that it was told.
 	told     map[base.RegionID]base.Timestamp
 	overflow bool            // more was read than is remembered
+	points   map[string]bool // keys among the reads
 	touched  []base.RegionID // regions whose rows it has used
 }
 
@@ -149,12 +150,53 @@ func (f *fetch) runOrdered(ctx context.Context, t *Txn) error {
 		t.order.overflow = true // it can go on as long as its timestamp stays
 		return nil
 	}
-	return t.noteReads(f)
+	return t.noteOrdered(f)
+}
+
+// noteOrdered remembers what was read; a key that is read again only once.
+func (t *Txn) noteOrdered(f *fetch) error {
+	if len(t.reads)+len(f.spans) > maxReads {
+		return base.Errorf(base.CodeInvalid, "a transaction that writes reads at most %d keys and ranges: do it in smaller pieces", maxReads)
+	}
+	n := len(t.reads)
+	if err := t.noteReads(f); err != nil {
+		return err
+	}
+	added := t.reads[n:]
+	t.reads = t.reads[:n]
+	for _, s := range added {
+		if s.IsPoint() {
+			if t.order.points[string(s.Start)] {
+				continue
+			}
+			if t.order.points == nil {
+				t.order.points = map[string]bool{}
+			}
+			t.order.points[string(s.Start)] = true
+		}
+		t.reads = append(t.reads, s)
+	}
+	return nil
+}
+
+// again reports whether the transaction has read all the keys already. What others write there since then was not acknowledged before
+// it began, however far their clocks are ahead.
+func (f *fetch) again(t *Txn) bool {
+	for _, s := range f.spans {
+		if !s.IsPoint() || !t.order.points[string(s.Start)] {
+			return false
+		}
+	}
+	return true
 }
 
 // readAt reads the spans at f.ts from their owners, or makes sure that nothing in them has changed since another timestamp. newer is
 // what the timestamp has to be at least, for all that was acknowledged before the transaction began to be seen.
 func (f *fetch) readAt(ctx context.Context, t *Txn, since base.Timestamp) (newer base.Timestamp, err error) {
+	limit := t.order.limit
+	if since == 0 && !f.write && f.again(t) {
+		limit = f.ts
+	}
 	f.got = make([]found, len(f.spans))
 	var todo []piece
 	for i, s := range f.spans {
@@ -173,7 +215,7 @@ func (f *fetch) readAt(ctx context.Context, t *Txn, since base.Timestamp) (newer
 				q.msg.Lock, q.msg.Txn = uint32(kv.LockExclusive), &t.meta
 				t.part(base.GroupID(q.msg.Group))
 			}
-			q.msg.Reader, q.msg.LimitTs, q.msg.Refresh = t.id[:], uint64(t.order.limit), uint64(since)
+			q.msg.Reader, q.msg.LimitTs, q.msg.Refresh = t.id[:], uint64(limit), uint64(since)
 			regions = append(regions, base.GroupID(q.msg.Group).Region())
 		}
 		ends := t.askEnds(ctx, regions)

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // byTimestamps makes the clusters of a test order by timestamps.
@@ -79,6 +81,28 @@ func TestOrderedPushed(t *testing.T) {
 				t.Error(err)
 			case !changed && ts <= seen:
 				t.Errorf("it wrote b at %s, which was read at %s", ts, seen)
+			}
+		}
+	})
+}
+
+// TestOrderedReadsAgain: who reads a row twice sees the same twice, and is not tried again for what was written in between.
+func TestOrderedReadsAgain(t *testing.T) {
+	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
+		a := key(1, 1, 1, "a")
+		put(t, c.db(1), a, "0")
+		for _, from := range []int{1, 2} {
+			x := c.db(from).Begin(kv.Options{})
+			was := read(t, x, a, kv.LockShared)
+			put(t, c.db(3), a, was+"1")
+			if got := read(t, x, a, kv.LockShared); got != was {
+				t.Errorf("read %s, then %s", was, got)
+			}
+			if n := len(x.(*Txn).reads); n != 1 {
+				t.Errorf("one row counts as %d reads", n)
+			}
+			if _, err := x.Commit(ctx(t)); err != nil {
+				t.Error(err)
 			}
 		}
 	})
@@ -225,5 +249,75 @@ func TestOrderedReadsOutliveLeaders(t *testing.T) {
 			t.Logf("refused: %v", err)
 		}
 		x.Rollback(ctx(t))
+	})
+}
+
+var ofOne = base.DataGroup(1, 1)
+
+// restartModeless restarts node 1 so that it leads its region's group and its clock waits to be told a mode.
+func (c *cluster) restartModeless() *node {
+	c.t.Helper()
+	n := c.nodes[0]
+	n.halt()
+	c.modeless = true
+	n.start()
+	for range 30 {
+		if _, ok := n.set.Replica(ofOne).Serving(); ok {
+			return n
+		}
+		if id, _ := n.host.Group(ofOne).Leader(); id != n.id {
+			n.host.Group(ofOne).Campaign()
+		}
+		time.Sleep(time.Second)
+	}
+	c.t.Fatal("node 1 does not serve")
+	return nil
+}
+
+// TestOrderedBeforeTheClockMode: an owner that has just been started, and leads before it was told the clock mode, takes a write as soon as it is told.
+func TestOrderedBeforeTheClockMode(t *testing.T) {
+	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
+		a := key(1, 1, 1, "a")
+		put(t, c.db(1), a, "0")
+		n := c.restartModeless()
+		done := make(chan error, 1)
+		go func() {
+			_, err := do(ctx(t), c.db(2), kv.Options{}, func(x kv.Txn) error {
+				x.Put(a, []byte("1"), 0)
+				return nil
+			})
+			done <- err
+		}()
+		time.Sleep(2 * time.Second)
+		select {
+		case err := <-done:
+			t.Fatalf("the write did not wait: %v", err)
+		default:
+		}
+		told := time.Now()
+		n.clock.Adopt(clock.GClock, 1, 0)
+		n.clock.Grant(time.Now().Add(time.Hour))
+		if err := <-done; err != nil || time.Since(told) > time.Second {
+			t.Errorf("%v after the mode was told: %v", time.Since(told), err)
+		}
+		if got := get(t, c.db(3), a); got != "1" {
+			t.Errorf("a=%s", got)
+		}
+	})
+}
+
+// TestOrderedWithoutClockMode: and if it is not told, the writer is asked to try again, within seconds.
+func TestOrderedWithoutClockMode(t *testing.T) {
+	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
+		a := key(1, 1, 1, "a")
+		put(t, c.db(1), a, "0")
+		n := c.restartModeless()
+		began := time.Now()
+		id := base.MakeTxnID(c.db(2).Clock(), 2, 1)
+		resp := n.set.Replica(ofOne).Commit(ctx(t), &wire.CommitRequest{Group: uint32(ofOne), Ordered: true, Snapshot: uint64(c.db(2).Clock()),
+			Txn: &wire.TxnMeta{Id: id[:]}, Writes: []*wire.Write{{Key: a, Value: []byte("1"), Kind: wire.WriteKind_PUT}}})
+		if code := base.Code(resp.GetStatus().GetCode()); code != base.CodeUnavailable || time.Since(began) > 6*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), resp.GetStatus())
+		}
 	})
 }
