@@ -130,12 +130,12 @@ type Cluster struct {
 	held    held
 
 	confirmed atomic.Bool // see Confirmed
-	opening   sync.Mutex  // one OpenReplicas at a time
+	opening   turn        // one OpenReplicas at a time
 	db        kv.DB       // set by Start
 
 	clocks *clocks
 
-	setting  sync.Mutex // one SetTopology at a time; guards the next four
+	setting  turn // one SetTopology at a time; guards the next four
 	closed   bool
 	epochCtx context.Context
 	endEpoch context.CancelFunc
@@ -171,7 +171,8 @@ func New(o Options) *Cluster {
 	if o.SilentAfter == 0 {
 		o.SilentAfter = 10 * o.PulseEvery
 	}
-	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), words: newWords(), leaders: newLeaders(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{}}
+	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), words: newWords(), leaders: newLeaders(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{},
+		opening: make(turn, 1), setting: make(turn, 1)}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
 	c.choices.tab = replica.NewTable()
 	c.point.p, c.point.changed = replica.NewPoint(o.Self), make(chan struct{})
@@ -453,6 +454,12 @@ func (c *Cluster) moved(uuid, addr string, own bool) {
 	c.hints[n.ID] = hint{addr, n.Addr}
 	c.o.Transport.SetPeer(n.ID, addr, n.Region)
 }
+
+// turn is a mutex that is held while disks write: a channel, because a disk takes virtual time in simulations.
+type turn chan struct{}
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
 
 // SetTopology takes a newer topology; older ones are ignored.
 func (c *Cluster) SetTopology(t *base.Topology) error {

@@ -148,6 +148,10 @@ func (s *snapshots) chunk(in *inbound, c *wire.SnapshotChunk) error {
 // install merges a complete stream for the groups whose raft wants it.
 func (s *snapshots) install(in *inbound) error {
 	in.expire.Stop()
+	if err := in.imp.Hold(); err != nil {
+		s.drop(in)
+		return err
+	}
 	for _, p := range in.parts {
 		if !p.g.mb.put(func(m *mail) { m.snaps = append(m.snaps, p) }) {
 			p.decide(false)

@@ -25,7 +25,8 @@ type Import struct {
 	s    *Store
 	sh   *shardState
 	done bool
-	// Incarnations are the sender's: Finish refuses what is not of the same ones.
+	held bool
+	// Incarnations are the sender's: Hold refuses what is not of the same ones.
 	Incarnations Incarnations
 	// Conflicts counts versions that both sides held with different contents, which means that
 	// replicas have diverged; the one with the later writer was kept.
@@ -97,7 +98,33 @@ func (i *Import) Abort() error {
 		return nil
 	}
 	i.done = true
+	i.release()
 	return i.clear()
+}
+
+// Hold keeps the incarnations of the shard's groups as they are until Finish or Abort, and fails if they are not the sender's: once
+// a group's raft has taken the snapshot, it can no longer do without.
+func (i *Import) Hold() error {
+	if i.held {
+		return nil
+	}
+	i.sh.gc <- struct{}{}
+	i.held = true
+	own, err := i.s.Incarnations(i.sh.id)
+	if err == nil && own != i.Incarnations {
+		err = base.Errorf(base.CodeUnavailable, "shard %d: the snapshot is of other incarnations of its groups; retry later", i.sh.id)
+	}
+	if err != nil {
+		i.release()
+	}
+	return err
+}
+
+func (i *Import) release() {
+	if i.held {
+		i.held = false
+		<-i.sh.gc
+	}
 }
 
 // Finish merges the staged shard (L1-L4). For each group in adopt whose applied
@@ -116,21 +143,16 @@ func (i *Import) Finish(adopt []base.GroupID, final func(b *Batch) error) error 
 	}
 	i.done = true
 	h, err := i.header()
+	if err == nil {
+		err = i.Hold()
+	}
+	defer i.release()
 	if err != nil {
 		_ = i.clear()
 		return err
 	}
-	i.sh.gc <- struct{}{}
-	defer func() { <-i.sh.gc }()
 	i.sh.beginMerge()
 	defer i.sh.endMerge()
-	if own, err := i.s.Incarnations(i.sh.id); err != nil || own != i.Incarnations {
-		_ = i.clear()
-		if err == nil {
-			err = base.Errorf(base.CodeUnavailable, "shard %d: the snapshot is of other incarnations of its groups; retry later", i.sh.id)
-		}
-		return err
-	}
 
 	last := i.s.NewBatch()
 	defer last.Close()
