@@ -25,6 +25,7 @@ var aheadTables = []string{
 	"CREATE TABLE n (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p(id) ON DELETE SET NULL)",
 	"CREATE TABLE rs (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES solo(id))",
 	"CREATE TABLE twin (id INT PRIMARY KEY, u INT UNIQUE, v INT)",
+	"CREATE TABLE doc (id INT PRIMARY KEY, body VARCHAR(200), FULLTEXT KEY (body))",
 }
 
 // many is f, with # for the number, of those up to n that a region has; part 0 is all of them.
@@ -62,6 +63,9 @@ var aheadStatements = []struct {
 	{q: "DELETE FROM r2", most: 2, code: 1451},
 	{q: "DELETE FROM solo", most: 4},
 	{q: "DELETE FROM p", most: 5},
+	{q: "INSERT INTO doc VALUES ROWS(2000+#,'a storm at sea: wave# after wave#, and calm again')", most: 3},
+	{q: "UPDATE doc SET body = CONCAT('many an old storm ', id)", most: 4},
+	{q: "DELETE FROM doc", most: 4},
 }
 
 func TestManyRowsFewTrips(t *testing.T) {
@@ -86,8 +90,11 @@ func TestManyRowsFewTrips(t *testing.T) {
 				defer c.Close()
 				for _, k := range tables {
 					f := "(#,#)"
-					if k == "t" {
+					switch k {
+					case "t":
 						f = "(#,#,#)"
+					case "doc":
+						f = "(#,'an ocean with wave# and storm#, salt and foam')"
 					}
 					l.exec(c, "INSERT INTO "+k+" VALUES "+many(n, part, f))
 				}
@@ -102,8 +109,8 @@ func TestManyRowsFewTrips(t *testing.T) {
 			db.Close()
 			time.Sleep(5 * time.Second)
 			fill(2, 0, "r2")
-			fill(2, 1, "p", "solo", "t")
-			fill(3, 2, "p", "solo", "t")
+			fill(2, 1, "p", "solo", "t", "doc")
+			fill(3, 2, "p", "solo", "t", "doc")
 			fill(2, 2, "c", "n")
 			fill(3, 1, "c", "n")
 			time.Sleep(5 * time.Second)

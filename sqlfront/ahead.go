@@ -20,6 +20,7 @@ const (
 // aheadPlan is what a statement is going to do with the rows of one of its nodes.
 type aheadPlan struct {
 	node     sql.Node
+	blind    bool // rows are inserted without a look at their keys
 	forecast func(ctx *sql.Context, row sql.Row) []aheadTask
 }
 
@@ -63,7 +64,9 @@ func (a *aheadIter) Next(ctx *sql.Context) (sql.Row, error) {
 }
 
 func (a *aheadIter) fill(ctx *sql.Context) error {
-	a.forget()
+	if a.used && a.s.keeps == 1 {
+		a.s.dropAhead() // of the rows before
+	}
 	var tasks []aheadTask
 	for size := 0; len(a.rows) < aheadRows && size < aheadBytes; {
 		row, err := a.RowIter.Next(ctx)
@@ -82,8 +85,11 @@ func (a *aheadIter) fill(ctx *sql.Context) error {
 	if _, err := tx.begun(ctx); err != nil {
 		return err
 	}
-	a.used = true
-	f := forecast{tx: tx, regions: a.s.g.db.Topology().Regions, seen: map[string]bool{}}
+	if !a.used {
+		a.used = true
+		a.s.keeps++
+	}
+	f := forecast{tx: tx, regions: a.s.g.db.Topology().Regions, seen: map[string]bool{}, blind: a.p.blind}
 	return f.run(ctx, tasks)
 }
 
@@ -101,15 +107,26 @@ func sizeOf(row sql.Row) int {
 	return n
 }
 
-func (a *aheadIter) forget() {
-	if tx := a.s.txn(); a.used && tx != nil && tx.kv != nil {
-		tx.kv.Forget()
+// Close implements sql.Closer.
+func (a *aheadIter) Close(ctx *sql.Context) error {
+	if a.used {
+		a.used = false
+		a.s.forget()
+	}
+	a.rows = nil
+	return a.RowIter.Close(ctx)
+}
+
+// forget drops what was read ahead when the last one that reads ahead is done: statements in triggers do so within others.
+func (s *Session) forget() {
+	if s.keeps--; s.keeps <= 0 {
+		s.keeps = 0
+		s.dropAhead()
 	}
 }
 
-// Close implements sql.Closer.
-func (a *aheadIter) Close(ctx *sql.Context) error {
-	a.forget()
-	a.rows = nil
-	return a.RowIter.Close(ctx)
+func (s *Session) dropAhead() {
+	if tx := s.txn(); tx != nil && tx.kv != nil {
+		tx.kv.Forget()
+	}
 }

@@ -29,6 +29,8 @@ var aheadSchema = []string{
 	"CREATE TABLE t (id INT PRIMARY KEY, u INT, v INT, UNIQUE KEY (u), KEY (v))",
 	"CREATE TABLE h (u INT UNIQUE, v INT)",
 	"CREATE TABLE src (id INT PRIMARY KEY, v INT)",
+	"CREATE TABLE doc (id INT PRIMARY KEY, pid INT, body VARCHAR(200), FULLTEXT KEY (body), FOREIGN KEY (pid) REFERENCES p(id) ON DELETE CASCADE ON UPDATE CASCADE)",
+	"CREATE TABLE memo (a VARCHAR(20), body TEXT, FULLTEXT KEY (a), FULLTEXT KEY (body, a))",
 }
 
 var aheadTables = []string{"g", "c", "sn", "f", "tree", "p", "q", "t", "h", "src"}
@@ -39,6 +41,14 @@ func aheadRowsOf(n int) []string {
 		"INSERT INTO c VALUES " + manyOf(n, "(#,%,#)"), "INSERT INTO g VALUES " + manyOf(n, "(#,#)"), "INSERT INTO sn VALUES " + manyOf(n, "(#,#)"),
 		"SET foreign_key_checks = 0", "INSERT INTO tree VALUES " + manyOf(n, "(#,%)"), "UPDATE tree SET up = NULL WHERE id = 0", "SET foreign_key_checks = 1",
 		"INSERT INTO t VALUES " + manyOf(n, "(#,#,#)"), "INSERT INTO h VALUES " + manyOf(n, "(#,#)"), "INSERT INTO src VALUES " + manyOf(n, "(#,#)"),
+	}
+}
+
+// docRows are those of tables with full-text indexes; it takes long to fill them.
+func docRows(n int) []string {
+	return []string{
+		"DELETE FROM doc", "DELETE FROM memo",
+		"INSERT INTO doc VALUES " + manyOf(n, "(#,%,'an ocean of wave# and wave@')"), "INSERT INTO memo VALUES " + manyOf(n, "('note%','the same text')"),
 	}
 }
 
@@ -69,7 +79,16 @@ var aheadStatements = []struct{ name, q string }{
 	{"parents by join", "DELETE p, src FROM p JOIN src ON src.id = p.id"},
 	{"the root", "DELETE FROM tree"},
 	{"restricted", "DELETE FROM q"},
+	{"documents", "INSERT INTO doc VALUES VALUES(1000+#,#,'Wave# after wave@, and the Ocean')"},
+	{"documents that replace others", "REPLACE INTO doc VALUES VALUES(#,%,'one more wave#')"},
+	{"other documents", "UPDATE doc SET body = CONCAT(body, ' and foam', id)"},
+	{"no documents", "DELETE FROM doc"},
+	{"documents of parents", "DELETE FROM p /* and doc */"},
+	{"documents with two indexes", "UPDATE memo SET a = 'other'"},
+	{"documents alike", "DELETE FROM memo"},
 }
+
+func usesDocs(q string) bool { return strings.Contains(q, " doc") || strings.Contains(q, " memo") }
 
 func aheadText(q string, n int) string {
 	a, b, ok := strings.Cut(q, "VALUES VALUES")
@@ -103,7 +122,15 @@ func TestChangesByBatch(t *testing.T) {
 					exec(t, conn, "SET foreign_key_checks = 0")
 					exec(t, conn, "DELETE FROM "+tab)
 				}
-				for _, q := range aheadRowsOf(n) {
+				n := n
+				if usesDocs(k.q) {
+					n /= 3
+				}
+				rows := aheadRowsOf(n)
+				if usesDocs(k.q) {
+					rows = append(rows, docRows(n)...)
+				}
+				for _, q := range rows {
 					exec(t, conn, q)
 				}
 				if explicit {
@@ -115,11 +142,11 @@ func TestChangesByBatch(t *testing.T) {
 					t.Errorf("%s: %v", k.q, err)
 					continue
 				}
-				rows, _ := r.RowsAffected()
+				affected, _ := r.RowsAffected()
 				name := fmt.Sprintf("%s (explicit %v)", k.name, explicit)
 				counts[name] = append(counts[name], db.Calls()-calls)
-				if n == 120 {
-					t.Logf("%s: %d rows, calls %v", name, rows, counts[name])
+				if len(counts[name]) == 2 {
+					t.Logf("%s: %d rows, calls %v", name, affected, counts[name])
 				}
 				if explicit {
 					exec(t, conn, "COMMIT")
@@ -173,6 +200,12 @@ var aheadCases = []string{
 	"INSERT INTO tr VALUES (1,1),(2,2),(3,77),(1,3) ON DUPLICATE KEY UPDATE pid = VALUES(pid)", "INSERT INTO tr VALUES (1,1),(2,500)", "UPDATE tr SET pid = pid + 1",
 	"DELETE FROM tr", "REPLACE INTO tr VALUES (7,1),(8,2),(7,3)",
 	"INSERT INTO h VALUES (1,100),(1,101),(NULL,102),(50,103) ON DUPLICATE KEY UPDATE v = h.v + VALUES(v), u = u + 30", "REPLACE INTO h VALUES (1,5),(NULL,6),(1,7)",
+	"INSERT INTO doc VALUES (100,1,'ocean, OCEAN'),(101,2,NULL),(102,3,''),(103,NULL,'it''s wave1''s foam')", "INSERT INTO doc VALUES (100,1,'ocean'),(1,2,'foam')",
+	"INSERT IGNORE INTO doc VALUES (100,1,'ocean'),(1,2,'foam'),(101,999,'wave3'),(100,3,'salt')", "REPLACE INTO doc VALUES (1,2,'foam'),(100,1,'foam'),(100,2,'wave3 salt')",
+	"INSERT INTO doc VALUES (1,1,'foam'),(100,1,'foam'),(1,3,'salt') ON DUPLICATE KEY UPDATE body = CONCAT(doc.body, ' ', VALUES(body))",
+	"UPDATE doc SET body = CONCAT('foam ', body) WHERE id < 9", "UPDATE doc SET id = id + 100 WHERE id > 15", "UPDATE doc SET body = 'ocean'", "DELETE FROM doc WHERE id < 9",
+	"DELETE doc FROM doc JOIN src ON src.id = doc.id WHERE src.v < 9", "INSERT INTO memo VALUES ('note1','the same text'),('note1','the same text'),('x','wave1 text')",
+	"DELETE FROM p WHERE id < 6 /* and doc */", "UPDATE p SET id = id + 100 /* and doc */", "UPDATE memo SET body = 'the other text' WHERE a = 'note3'", "DELETE FROM memo WHERE a IN ('note3','note4')", "UPDATE doc JOIN src ON src.id = doc.id SET doc.body = 'foam' WHERE src.v > 15",
 	"INSERT INTO ch VALUES (1,'5'),(2,' 5'),(3,'x')", "INSERT IGNORE INTO ch VALUES (1,5.4),(2,300),(3,-1)",
 }
 
@@ -203,12 +236,17 @@ func TestAheadAsRowByRow(t *testing.T) {
 		tables := append([]string{"au", "tr", "log", "ch"}, aheadTables...)
 		for _, explicit := range []bool{false, true} {
 			for i, q := range aheadCases {
-				if i == 0 || !explicit {
+				docs := usesDocs(q)
+				if i == 0 || !explicit || docs {
 					exec(t, conn, "SET foreign_key_checks = 0")
 					for _, tab := range tables {
 						exec(t, conn, "TRUNCATE TABLE "+tab)
 					}
-					for _, q := range aheadRowsOf(20) {
+					rows := aheadRowsOf(20)
+					if docs {
+						rows = append(rows, docRows(10)...)
+					}
+					for _, q := range rows {
 						exec(t, conn, q)
 					}
 					exec(t, conn, "INSERT INTO tr VALUES (8,8),(9,9)")
@@ -223,6 +261,14 @@ func TestAheadAsRowByRow(t *testing.T) {
 				o := q + ": " + outcome(conn, q) + fmt.Sprint(query(t, conn, "SELECT LAST_INSERT_ID()"))
 				for _, tab := range tables {
 					o += fmt.Sprintf("\n\t%s %v", tab, query(t, conn, "SELECT * FROM "+tab+" ORDER BY 1, 2"))
+				}
+				var words []string
+				if docs {
+					words = []string{"ocean", "wave1", "foam", "text", "note1", "other"}
+				}
+				for _, word := range words {
+					o += fmt.Sprintf("\n\t%s %v", word, query(t, conn, fmt.Sprintf("SELECT id, MATCH(body) AGAINST ('%s') FROM doc WHERE MATCH(body) AGAINST ('%[1]s') ORDER BY 1", word)))
+					o += fmt.Sprint(query(t, conn, fmt.Sprintf("SELECT a, body, MATCH(body, a) AGAINST ('%s'), MATCH(a) AGAINST ('%[1]s') FROM memo ORDER BY 1, 2", word)))
 				}
 				if explicit {
 					exec(t, conn, "ROLLBACK")

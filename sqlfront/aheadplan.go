@@ -45,7 +45,7 @@ func (b *builder) aheadInsert(ctx *sql.Context, s *Session, n *plan.InsertInto) 
 		}
 	}
 	s.stable = stableSubqueries(ctx, n.Source, []*sqlTable{st}, fk)
-	if fk == nil && !keys {
+	if fk == nil && !keys && !st.t.fulltext() {
 		return
 	}
 	source := belowTriggers(n.Source)
@@ -62,14 +62,14 @@ func (b *builder) aheadInsert(ctx *sql.Context, s *Session, n *plan.InsertInto) 
 	if dups {
 		side = sql.NewEmptyContext() // keeps warnings to itself
 	}
-	s.ahead = &aheadPlan{source, func(ctx *sql.Context, row sql.Row) []aheadTask {
+	s.ahead = &aheadPlan{node: source, blind: s.blind, forecast: func(ctx *sql.Context, row sql.Row) []aheadTask {
 		if len(row) < len(st.t.cols) {
 			return nil
 		}
 		row = st.t.converted(ctx.Context, row[len(row)-len(st.t.cols):], n.Ignore)
 		t := aheadTask{st: st, fk: fk, row: row, keys: keys}
 		switch {
-		case n.IsReplace && fk != nil && len(fk.RefActions) > 0:
+		case n.IsReplace && (fk != nil && len(fk.RefActions) > 0 || st.t.fulltext()):
 			t.exists = func(_ *forecast, old sql.Row) []aheadTask { return []aheadTask{{st: st, fk: fk, old: old}} }
 		case dups:
 			t.exists = func(f *forecast, old sql.Row) []aheadTask {
@@ -176,11 +176,16 @@ func (b *builder) aheadDelete(ctx *sql.Context, s *Session, n *plan.DeleteFrom) 
 	var parts []part
 	sch := n.Child.Schema(ctx)
 	for _, target := range n.GetDeleteTargets() {
-		h, ok := target.(*plan.ForeignKeyHandler)
-		if !ok || len(h.Editor.RefActions) == 0 {
+		var t aheadTask
+		if h, ok := target.(*plan.ForeignKeyHandler); ok {
+			t.st, t.fk = tableOf(h.Table), h.Editor
+		} else if d, err := plan.GetDeletable(target); err == nil {
+			t.st = tableOf(d)
+		}
+		if t.st == nil || (t.fk == nil || len(t.fk.RefActions) == 0) && !t.st.t.fulltext() {
 			continue
 		}
-		name := h.Name()
+		name := t.st.Name()
 		transform.InspectWithOpaque(ctx, target, func(_ *sql.Context, n sql.Node) bool {
 			if a, ok := n.(*plan.TableAlias); ok {
 				name = a.Name()
@@ -188,7 +193,7 @@ func (b *builder) aheadDelete(ctx *sql.Context, s *Session, n *plan.DeleteFrom) 
 			}
 			return true
 		})
-		p := part{task: aheadTask{st: tableOf(h.Table), fk: h.Editor}, from: -1}
+		p := part{task: t, from: -1}
 		for i, c := range sch {
 			if strings.EqualFold(c.Source, name) {
 				if p.from < 0 {
@@ -197,7 +202,7 @@ func (b *builder) aheadDelete(ctx *sql.Context, s *Session, n *plan.DeleteFrom) 
 				p.to = i + 1
 			}
 		}
-		if p.from >= 0 && p.to-p.from == len(h.Editor.Schema) {
+		if p.from >= 0 && p.to-p.from == len(t.st.t.cols) {
 			parts = append(parts, p)
 		}
 	}
@@ -205,7 +210,7 @@ func (b *builder) aheadDelete(ctx *sql.Context, s *Session, n *plan.DeleteFrom) 
 		s.stable = stableSubqueries(ctx, n.Child, tablesIn(n.Child))
 		return
 	}
-	s.ahead = &aheadPlan{belowTriggers(n.Child), func(_ *sql.Context, row sql.Row) (out []aheadTask) {
+	s.ahead = &aheadPlan{node: belowTriggers(n.Child), forecast: func(_ *sql.Context, row sql.Row) (out []aheadTask) {
 		if len(row) < len(sch) {
 			return nil
 		}
@@ -240,10 +245,10 @@ func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
 	t.st, t.keys = tableOf(dest), true
 	source, ok := belowTriggers(node).(*plan.UpdateSource)
 	s.stable = ok && stableSubqueries(ctx, source, tablesIn(source), t.fk)
-	if !ok || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore || b.dependent(ctx, source, t.fk, source != node) {
+	if !ok || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore && !t.st.t.fulltext() || b.dependent(ctx, source, t.fk, source != node) {
 		return
 	}
-	s.ahead = &aheadPlan{source, func(_ *sql.Context, row sql.Row) []aheadTask {
+	s.ahead = &aheadPlan{node: source, forecast: func(_ *sql.Context, row sql.Row) []aheadTask {
 		t := t
 		t.old, t.row = row[:len(row)/2], row[len(row)/2:]
 		if len(t.row) != len(t.st.t.cols) {
@@ -272,7 +277,7 @@ func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJo
 		return
 	}
 	sch := source.Child.Schema(ctx)
-	s.ahead = &aheadPlan{source, func(_ *sql.Context, row sql.Row) (out []aheadTask) {
+	s.ahead = &aheadPlan{node: source, forecast: func(_ *sql.Context, row sql.Row) (out []aheadTask) {
 		if len(row) != 2*len(sch) {
 			return nil
 		}

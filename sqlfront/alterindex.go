@@ -220,7 +220,7 @@ func (t *sqlTable) CreateVectorIndex(ctx *sql.Context, def sql.IndexDef, _ vecto
 // wrapped is the editor of the table, together with those of its full-text indexes.
 func (t *sqlTable) wrapped(ctx *sql.Context) sql.TableEditor {
 	e := t.editor(ctx)
-	if e.err != nil || !slices.ContainsFunc(t.t.indexes, func(x *index) bool { return x.desc.Fulltext != nil }) {
+	if e.err != nil || !t.t.fulltext() {
 		return e
 	}
 	multi, err := t.fulltextEditor(ctx, e)
@@ -231,17 +231,35 @@ func (t *sqlTable) wrapped(ctx *sql.Context) sql.TableEditor {
 	return multi
 }
 
-func (t *sqlTable) fulltextEditor(ctx *sql.Context, e sql.TableEditor) (sql.TableEditor, error) {
-	snap, err := (&provider{t.g}).snapshotOf(ctx)
+// fulltext reports whether the table has full-text indexes.
+func (t *table) fulltext() bool {
+	return slices.ContainsFunc(t.indexes, func(x *index) bool { return x.desc.Fulltext != nil })
+}
+
+func (t *sqlTable) fulltextEditor(ctx *sql.Context, e *editor) (sql.TableEditor, error) {
+	fe, err := t.fulltextOver(ctx, func(t *sqlTable) fulltext.EditableTable { return t })
 	if err != nil {
 		return nil, err
+	}
+	m, err := fulltext.CreateMultiTableEditor(ctx, e, fe)
+	if err != nil || t.g.noAhead || len(t.g.db.Topology().Regions) == 1 {
+		return m, err
+	}
+	return &aheadEditor{MultiTableEditor: m.(fulltext.MultiTableEditor), e: e}, nil
+}
+
+// fulltextOver is the engine's editor of the tables behind the full-text indexes.
+func (t *sqlTable) fulltextOver(ctx *sql.Context, over func(*sqlTable) fulltext.EditableTable) (none fulltext.TableEditor, err error) {
+	snap, err := (&provider{t.g}).snapshotOf(ctx)
+	if err != nil {
+		return none, err
 	}
 	find := func(name string) (fulltext.EditableTable, error) {
 		o := snap.table(t.t.desc.DB, name)
 		if o == nil {
 			return nil, sql.ErrTableNotFound.New(name)
 		}
-		return newSQLTable(t.g, o), nil
+		return over(newSQLTable(t.g, o)), nil
 	}
 	var sets []fulltext.TableSet
 	var config fulltext.EditableTable
@@ -257,16 +275,12 @@ func (t *sqlTable) fulltextEditor(ctx *sql.Context, e sql.TableEditor) (sql.Tabl
 			to   *fulltext.EditableTable
 		}{{f.Position, &set.Position}, {f.DocCount, &set.DocCount}, {f.GlobalCount, &set.GlobalCount}, {f.RowCount, &set.RowCount}, {f.Config, &config}} {
 			if *p.to, err = find(p.name); err != nil {
-				return nil, err
+				return none, err
 			}
 		}
 		sets = append(sets, set)
 	}
-	fe, err := fulltext.CreateEditor(ctx, t, config, sets...)
-	if err != nil {
-		return nil, err
-	}
-	return fulltext.CreateMultiTableEditor(ctx, e, fe)
+	return fulltext.CreateEditor(ctx, t, config, sets...)
 }
 
 // CreatePrimaryKey implements sql.PrimaryKeyAlterableTable; the engine rewrites the table instead.

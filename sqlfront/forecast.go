@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/fulltext"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
 	"github.com/godwitdb/godwit/base"
@@ -41,6 +42,8 @@ type forecast struct {
 	regions []base.Region
 	seen    map[string]bool
 	will    map[string]sql.Row // what becomes of rows, by primary key
+	words   map[*table]*wordNotes
+	blind   bool // see aheadPlan
 }
 
 // latest is what has become of a row when the statement gets to it again.
@@ -71,7 +74,7 @@ func (f *forecast) run(ctx *sql.Context, tasks []aheadTask) error {
 		for i, t := range tasks {
 			for _, w := range f.wants(ctx, t) {
 				wants = append(wants, w)
-				spans += len(w.spans)
+				spans += max(1, len(w.spans))
 			}
 			if spans < aheadSpans && i < len(tasks)-1 {
 				continue
@@ -98,6 +101,9 @@ func (f *forecast) run(ctx *sql.Context, tasks []aheadTask) error {
 func (f *forecast) wants(ctx *sql.Context, t aheadTask) (out []aheadWant) {
 	if t.row != nil && t.keys {
 		out = f.newKeys(ctx, t)
+	}
+	if t.st != nil && t.st.t.fulltext() && len(f.regions) > 1 {
+		out = append(out, f.fulltext(ctx, t)...)
 	}
 	if t.fk == nil {
 		return out
@@ -142,14 +148,14 @@ func (f *forecast) gone(ctx *sql.Context, t aheadTask) bool {
 
 // follow says what becomes of the rows that refer to one that is deleted, or updated to row.
 func follow(a *plan.ForeignKeyRefActionData, action sql.ForeignKeyReferentialAction, row sql.Row) func(*forecast, sql.Row) []aheadTask {
-	e, ok := a.Editor.Editor.(*editor)
-	if !ok {
+	e := editorOf(a.Editor.Editor)
+	if e == nil {
 		return nil
 	}
 	task := aheadTask{st: e.sqlTable, fk: a.Editor, keys: true}
 	switch action {
 	case sql.ForeignKeyReferentialAction_Cascade:
-		if row == nil && len(a.Editor.RefActions) == 0 {
+		if row == nil && len(a.Editor.RefActions) == 0 && !e.t.fulltext() {
 			return nil
 		}
 	case sql.ForeignKeyReferentialAction_SetNull:
@@ -173,6 +179,41 @@ func follow(a *plan.ForeignKeyRefActionData, action sql.ForeignKeyReferentialAct
 		}
 		return []aheadTask{t}
 	}
+}
+
+// editorOf is our editor below those of full-text indexes.
+func editorOf(e any) *editor {
+	switch e := e.(type) {
+	case *editor:
+		return e
+	case *aheadEditor:
+		return e.e
+	case fulltext.MultiTableEditor:
+		return editorOf(e.PrimaryEditor())
+	}
+	return nil
+}
+
+// fulltext are the lookups in the tables behind full-text indexes.
+func (f *forecast) fulltext(ctx *sql.Context, t aheadTask) (out []aheadWant) {
+	n := f.words[t.st.t]
+	if n == nil {
+		var err error
+		if n, err = newWordNotes(ctx, t.st); err != nil {
+			return nil
+		}
+		if f.words == nil {
+			f.words = map[*table]*wordNotes{}
+		}
+		f.words[t.st.t] = n
+	}
+	if t.old != nil {
+		out = n.of(ctx, t.old, false)
+	}
+	if t.row != nil {
+		out = append(out, n.of(ctx, t.row, !f.blind)...)
+	}
+	return out
 }
 
 func differ(ctx *sql.Context, sch sql.Schema, a, b sql.Row, at []int) bool {
@@ -239,8 +280,8 @@ func (noRows) LookupPartitions(*sql.Context, sql.IndexLookup) (sql.PartitionIter
 
 // lookup adds the lookup that a foreign key makes for a row.
 func (f *forecast) lookup(ctx *sql.Context, out []aheadWant, m *plan.ForeignKeyRowMapper, row sql.Row, lock kv.LockMode, then func(*forecast, sql.Row) []aheadTask) []aheadWant {
-	e, ok := m.Updater.(*editor)
-	if !ok {
+	e := editorOf(m.Updater)
+	if e == nil {
 		return out
 	}
 	note := &lookupNote{}

@@ -34,6 +34,7 @@ type Session struct {
 	blind       bool // a plain INSERT whose duplicates Commit may find
 	perRow      bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
 	ahead       *aheadPlan
+	keeps       int // that use what was read ahead
 	newKey      *newKey
 	outer       *outerNode // the source of an UPDATE that is about to be built
 	stable      bool       // the UPDATE does not change what its subqueries read
@@ -98,7 +99,7 @@ func (s *Session) kvctx(ctx *sql.Context) context.Context {
 // CommandBegin implements sql.LifecycleAwareSession.
 func (s *Session) CommandBegin() error {
 	s.note(nil)
-	s.triggered = 0
+	s.triggered, s.keeps = 0, 0
 	s.beginStatement()
 	return nil
 }
