@@ -27,33 +27,33 @@ const maxAsks = 64
 func (r *Replica) Leading(term, first uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var h *wire.Heritage
+	if first == 0 && r.lead.term == term && r.lead.handing != nil { // it has served all the time
+		r.lead.next = 0
+		r.endHanding()
+		r.wake()
+		return
+	}
+	var x *heir
 	if first > 0 || r.lead.term != term {
 		r.stopLocked(r.notLeader())
-		h = r.inherited(first)
-		r.lead = leadership{term: term, inherits: h != nil}
-		if h != nil {
-			r.lead.until, r.lead.from = r.heir.until, r.heir.from
-		}
-		r.heir = nil
+		x = r.succeeds(term, first)
+		r.lead = leadership{term: term}
+		r.heir = x
 	} else {
 		r.lead.next, r.lead.asked, r.lead.leaseEnd, r.lead.askedUntil = 0, 0, 0, time.Time{}
-		r.lead.resumes = r.lead.handing != nil || r.lead.resumes
-		r.endHanding(true)
 	}
 	r.attempts++
 	r.lead.attempt = r.attempts
-	go r.takeOver(term, r.attempts, h)
+	go r.takeOver(term, r.attempts, x)
 }
 
 // takeOver brings a new leader into service (I1, I2, I3): it outlives its
 // predecessors' leases, catches up with what its log relies on, and takes the locks of prepared transactions again.
 // It ends when another attempt has begun.
 //
-// With a heritage its predecessor serves no more, and where it ended is known: there is nothing to outlive, and the lease to
-// serve under is in the log. What resumes after a hand-over that came to nothing is as it was, once an entry
-// of the term commits: then nobody has taken over.
-func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
+// An heir's predecessor says when it serves no more, and where it ended. Then there is nothing to outlive, and the lease to
+// serve under is in the log. Until then, or if it never does, the heir waits for the leases like anybody else.
+func (r *Replica) takeOver(term, attempt uint64, x *heir) {
 	select {
 	case <-r.attached:
 	case <-r.closing:
@@ -64,34 +64,44 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 	r.mu.Lock()
 	var all base.Timestamp
 	var others []lease
-	resumes := r.lead.resumes
-	if h == nil && !resumes {
-		for n, l := range r.rep.leases {
-			all = max(all, l.end)
-			if n != r.cfg.Self && !l.revoked {
-				others = append(others, l)
-			}
+	for n, l := range r.rep.leases {
+		all = max(all, l.end)
+		if n != r.cfg.Self && !l.revoked {
+			others = append(others, l)
 		}
-		if b := &r.rep.bequest; b.heir != 0 {
-			all = max(all, b.end)
-			if b.heir != r.cfg.Self && b.term+1 != term { // else that one cannot have led in between
-				others = append(others, b.lease)
-			}
+	}
+	if b := &r.rep.bequest; b.heir != 0 {
+		all = max(all, b.end)
+		if b.heir != r.cfg.Self && b.term+1 != term { // else that one cannot have led in between
+			others = append(others, b.lease)
 		}
 	}
 	join := r.rep.join
-	if l := &r.lead; l.attempt == attempt && h == nil {
+	r.mu.Unlock()
+	var told <-chan struct{}
+	if x != nil {
+		told = x.told
+	}
+	for _, l := range others {
+		if !r.outlive(ctx, &l, told) {
+			return
+		}
+	}
+	r.mu.Lock()
+	if l := &r.lead; l.attempt == attempt {
+		if x != nil && (x.heritage == nil || x.heritage.Index != r.rep.bequest.index) {
+			x = nil
+		}
+		r.heir = nil // nothing more is taken
+		if x != nil {
+			all = 0
+		}
 		l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed)
 		if r.id == base.MetaGroup { // the oracle issues above all, below its lease
 			l.low = max(l.low, all)
 		}
 	}
 	r.mu.Unlock()
-	for _, l := range others {
-		if !r.outlive(ctx, &l) {
-			return
-		}
-	}
 	for tries := 0; ; tries++ {
 		var need []*wire.GroupIndex
 		for i, v := range join {
@@ -115,7 +125,7 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 			return
 		}
 	}
-	if h != nil && !r.inherit(attempt, h) {
+	if x != nil && !r.inherit(attempt, x) {
 		return
 	}
 	for {
@@ -127,7 +137,7 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 			return
 		}
 		cmd := r.command(0)
-		if !r.addLease(cmd) && h != nil { // a commit has carried it
+		if !r.addLease(cmd) && x != nil { // a commit has carried it
 			r.mu.Unlock()
 			r.propMu.Unlock()
 			return
@@ -150,9 +160,6 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lead
-	if l.attempt == attempt {
-		l.resumes = false
-	}
 	if l.attempt != attempt || l.next != 0 || l.serving {
 		return
 	}
@@ -169,10 +176,10 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 	r.cfg.Logger.Debug("owner serves", "group", r.id, "term", term, "prepared", len(r.rep.prepared))
 }
 
-// outlive waits until the holder of a lease has certainly stopped serving under it: true time has passed its end, or
+// outlive waits until the holder of a lease has told so, or certainly stopped serving under it: true time has passed its end, or
 // its length has passed since this replica learned of it, by a clock that may run a little fast. Only the latter
 // counts where the end or this node's reading does not come from a clock with a bound.
-func (r *Replica) outlive(ctx context.Context, l *lease) bool {
+func (r *Replica) outlive(ctx context.Context, l *lease, told <-chan struct{}) bool {
 	length := l.length
 	if length == 0 {
 		length = r.cfg.Lease
@@ -191,6 +198,8 @@ func (r *Replica) outlive(ctx context.Context, l *lease) bool {
 		}
 		select {
 		case <-time.After(d):
+		case <-told:
+			return true
 		case <-ctx.Done():
 			return false
 		}
@@ -313,7 +322,10 @@ func (r *Replica) Stopped(term uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lead.term == term {
-		r.endHanding(false)
+		if h := r.lead.handing; h != nil && h.index != 0 && r.lead.serving {
+			r.leaveTo(h)
+		}
+		r.endHanding()
 		r.lead = leadership{}
 		r.stopLocked(r.notLeader())
 	}

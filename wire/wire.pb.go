@@ -2606,13 +2606,15 @@ func (x *Bequest) GetVirtual() bool {
 	return false
 }
 
-// Handover prepares a node to take over the lead of a group in term (without heritage), and then has it stand for election.
+// Handover asks a node whether it would take over the lead of a group in term; with stand, has it stand for election as soon as its log ends
+// with that index; with heritage, tells it what the owner knew when it stopped serving.
 type HandoverRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
 	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
 	Incarnation   uint32                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Heritage      *Heritage              `protobuf:"bytes,4,opt,name=heritage,proto3" json:"heritage,omitempty"`
+	Stand         uint64                 `protobuf:"varint,5,opt,name=stand,proto3" json:"stand,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2673,6 +2675,13 @@ func (x *HandoverRequest) GetHeritage() *Heritage {
 		return x.Heritage
 	}
 	return nil
+}
+
+func (x *HandoverRequest) GetStand() uint64 {
+	if x != nil {
+		return x.Stand
+	}
+	return 0
 }
 
 type HandoverResponse struct {
@@ -6448,12 +6457,13 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04heir\x18\x01 \x01(\rR\x04heir\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1b\n" +
 	"\tlength_ns\x18\x03 \x01(\x04R\blengthNs\x12\x18\n" +
-	"\avirtual\x18\x04 \x01(\bR\avirtual\"\x90\x01\n" +
+	"\avirtual\x18\x04 \x01(\bR\avirtual\"\xa6\x01\n" +
 	"\x0fHandoverRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\rR\vincarnation\x121\n" +
-	"\bheritage\x18\x04 \x01(\v2\x15.godwit.wire.HeritageR\bheritage\"?\n" +
+	"\bheritage\x18\x04 \x01(\v2\x15.godwit.wire.HeritageR\bheritage\x12\x14\n" +
+	"\x05stand\x18\x05 \x01(\x04R\x05stand\"?\n" +
 	"\x10HandoverResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xba\x01\n" +
 	"\bHeritage\x12\x14\n" +

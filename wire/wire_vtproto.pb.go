@@ -2242,6 +2242,11 @@ func (m *HandoverRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Stand != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Stand))
+		i--
+		dAtA[i] = 0x28
+	}
 	if m.Heritage != nil {
 		size, err := m.Heritage.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -6442,6 +6447,9 @@ func (m *HandoverRequest) SizeVT() (n int) {
 	if m.Heritage != nil {
 		l = m.Heritage.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Stand != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Stand))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -13640,6 +13648,25 @@ func (m *HandoverRequest) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Stand", wireType)
+			}
+			m.Stand = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Stand |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
