@@ -106,6 +106,8 @@ type Config struct {
 	Homes Homes
 	// Movable says which keys the policy may move at all; nil: every one outside the meta shard.
 	Movable func(base.Key) bool
+	// Whole says which keys are of tables that are homed as a whole; nil: none. It is asked once a request.
+	Whole func(base.Key) bool
 	// Proposed is told of moves that nobody's statement carries out. It must not block. Nil ignores them.
 	Proposed func(Proposal)
 

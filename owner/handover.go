@@ -78,10 +78,6 @@ const (
 
 // Revoking implements group.StateMachine.
 func (r *Replica) Revoking(term uint64, to base.NodeID, done func(told bool, err error)) {
-	if r.byTime() {
-		r.revoke(term, to, done)
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lead
@@ -222,7 +218,11 @@ func (r *Replica) stopFor(h *handing) *wire.Heritage {
 	l := &r.lead
 	l.serving, h.stopped = false, true
 	r.stats.HandedOver.Add(1)
-	out := &wire.Heritage{Index: h.index, Floor: uint64(max(l.floor, l.told, l.issued)), Told: uint64(l.told), Issued: uint64(l.issued), Low: uint64(l.low)}
+	floor := max(l.floor, l.told, l.issued)
+	if r.order != nil { // what was read when is not told: all that the heir writes lies above
+		floor = max(floor, r.order.high, l.ends.newest())
+	}
+	out := &wire.Heritage{Index: h.index, Floor: uint64(floor), Told: uint64(l.told), Issued: uint64(l.issued), Low: uint64(l.low)}
 	// Those who wait for a lock, or for an outcome, ask again elsewhere.
 	var waits []*lockWait
 	for _, x := range r.txns {
@@ -545,6 +545,7 @@ func (r *Replica) inherit(attempt uint64, x *heir) bool {
 	l.floor = max(l.floor, base.Timestamp(h.Floor), r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.told = max(l.told, base.Timestamp(h.Told), r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.issued, l.low = max(l.issued, base.Timestamp(h.Issued)), max(l.low, base.Timestamp(h.Low))
+	l.ends = ends{low: l.floor}
 	l.leaseEnd = b.end
 	// A little earlier than its length, should this clock run slow. It was granted after this node was asked.
 	l.until = x.asked.Add(2*b.length - clock.Stretched(b.length))
@@ -652,7 +653,7 @@ func (r *Replica) takeVoter(x *txnState, t *wire.HeldTxn) (skip bool, err error)
 		go r.settleLate(x, ts)
 		return false, nil
 	}
-	x.phase = prepared
+	x.phase, x.ordered = prepared, v.Ordered
 	if len(t.Votes) > 0 {
 		r.notices[x.id] = &notices{from: groupsOf(t.Votes), at: x.last}
 		go r.decideByVotes(x.id)

@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -253,68 +252,6 @@ func (r *Replica) lockPrepared() error {
 		}
 	}
 	return nil
-}
-
-// revoke stops serving and logs the end of the lease, so that the next leader need not wait for it: how a group that orders by timestamps
-// gives its lead away. What was read when is not handed over there.
-func (r *Replica) revoke(term uint64, to base.NodeID, done func(told bool, err error)) {
-	r.propMu.Lock()
-	defer r.propMu.Unlock()
-	r.mu.Lock()
-	l := &r.lead
-	if l.term == term && !l.serving && l.asked == 0 {
-		// It has never had a lease in this term, and will not take one. Whoever comes next waits out what the log says.
-		l.next = to
-		r.mu.Unlock()
-		go done(false, nil)
-		return
-	}
-	if l.term != term || !l.serving {
-		r.mu.Unlock()
-		go done(false, base.Errorf(base.CodeNotLeader, "group %v: the owner does not serve in term %d", r.id, term))
-		return
-	}
-	l.serving = false
-	l.next = to
-	// Every promise this owner made lies below (I1, I2): also that what an undecided vote relies on as
-	// read does not change below the vote's upper bound. The successor does not know those locks.
-	end := max(l.floor, l.told, l.issued, l.ends.newest())
-	if r.order != nil {
-		end = max(end, r.order.high)
-	}
-	for _, x := range r.txns {
-		if x.phase >= preparing && x.hi > end && r.reads(x) {
-			end = x.hi.Prev()
-		}
-	}
-	if l.leaseEnd != 0 {
-		end = min(end, l.leaseEnd.Prev())
-	}
-	cmd := r.command(0)
-	cmd.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end)}
-	r.failWaits(r.notLeader())
-	r.wake()
-	r.mu.Unlock()
-	r.group.ProposeAsync(cmd, term, func(_ any, _ uint64, err error) { done(false, err) })
-}
-
-// reads reports whether a voter holds locks other than those of its logged
-// writes, which a new leader takes again. mu is held.
-func (r *Replica) reads(x *txnState) (more bool) {
-	r.locks.Each(x.id, func(s base.Span, m lock.Mode) bool {
-		if m == lock.Exclusive {
-			if s.IsPoint() {
-				_, more = slices.BinarySearchFunc(x.keys, s.Start, base.Key.Compare)
-				more = !more
-			} else {
-				more = !slices.ContainsFunc(x.handover, func(h base.Span) bool { return bytes.Equal(h.Start, s.Start) && bytes.Equal(h.End, s.End) })
-			}
-		} else {
-			more = true
-		}
-		return !more
-	})
-	return more
 }
 
 // Stopped implements group.StateMachine.
