@@ -18,7 +18,7 @@ type handover struct {
 	moving   bool   // raft, or the target, has been told
 	told     bool   // it was the target
 	deadline uint64 // tick
-	vote     *pb.Message
+	held     []*pb.Message
 }
 
 // stand is the wish of this group's leader that this node stands for election, as soon as its log ends where the leader's does.
@@ -278,10 +278,10 @@ const foretold = 256
 func (g *Group) settled() bool { return g.serving && g.applied.Load() >= g.first }
 
 func (g *Group) loseLead() {
-	if x := g.xfer; x != nil && x.vote != nil {
-		g.later(func() { _ = g.rn.Step(x.vote) })
+	if x := g.xfer; x != nil {
+		g.xfer = nil
+		g.later(func() { g.letIn(x) })
 	}
-	g.xfer = nil
 	g.elapsed = 0
 	if g.serving {
 		g.serving = false
@@ -341,19 +341,35 @@ func (g *Group) revoked(x *handover, told bool, err error) {
 	x.deadline = g.now + uint64(g.host.opts.ElectionTicks+2*g.host.opts.HeartbeatTicks)
 	if x.told = told; !told {
 		g.rn.TransferLeader(x.to)
-	} else if x.vote != nil {
-		_ = g.rn.Step(x.vote)
 	}
+	g.letIn(x)
 }
 
-// early reports whether a message is the target's request for this leader's vote, which has come before the owner is ready to leave:
-// it waits for that, as granting it ends this leader's term.
-func (x *handover) early(m *pb.Message) bool {
-	if x == nil || x.moving || m.GetType() != pb.MsgVote || m.GetFrom() != x.to {
+// maxHeld bounds the messages that are held back during a hand-over.
+const maxHeld = 64
+
+// early reports whether a message comes too early for a leader whose hand-over is being prepared: it would end his term before what he has under way
+// is committed. Whoever grants his vote to the target says so to all, this leader too. It waits, until the
+// owner is ready to leave or somebody leads already.
+func (g *Group) early(m *pb.Message) bool {
+	x := g.xfer
+	if x == nil || x.moving || m.GetTerm() <= g.term || len(x.held) >= maxHeld {
 		return false
 	}
-	x.vote = m
+	switch m.GetType() {
+	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
+		return false
+	}
+	x.held = append(x.held, m)
 	return true
+}
+
+// letIn gives raft what was held back.
+func (g *Group) letIn(x *handover) {
+	for _, m := range x.held {
+		_ = g.rn.Step(m)
+	}
+	x.held = nil
 }
 
 // watchHandover gives up a hand-over that does not come about.
@@ -370,8 +386,10 @@ func (g *Group) watchHandover() {
 }
 
 func (g *Group) resume() {
+	x := g.xfer
 	g.xfer = nil
 	g.sm.Leading(g.term, 0)
+	g.letIn(x)
 }
 
 // handToPreferred hands the lead to the preferred leader when it is alive and

@@ -102,7 +102,7 @@ func (g *Group) turn(in mail) {
 	}
 	g.tick(in.msgs)
 	for _, m := range in.msgs {
-		if !g.heeds(m) || g.xfer.early(m) {
+		if !g.heeds(m) || g.early(m) {
 			continue
 		}
 		// Errors are of messages that come too late or from nodes that were removed.

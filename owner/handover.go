@@ -20,15 +20,16 @@ import (
 //     commits wait. So its log ends with the bequest, at I. As soon as I is known it tells the heir to stand for election when
 //     its log ends there, too.
 //  3. The leader serves on, under its lease, until it hears that its term is over: as it is asked for its vote, which is held back until the
-//     bequest is applied and so nothing is under way. In that moment it stops and sends the heir what it has in memory only: locks, transactions, floor
-//     (message 3), beside its vote. It is the helper now: requests under way or still coming are passed on to the heir.
+//     bequest is applied, so nothing is under way. In that moment it stops and sends the heir what it has in memory only: locks, transactions, floor
+//     (message 3), beside its vote. It is the helper now: requests under way or still coming are passed on to the heir. (If somebody leads
+//     before the bequest is applied, it tells the heir all the same. What is under way is in the heir's log, which will say what became of it.)
 //  4. The heir, once it is elected and has that, goes on where the other stopped.
 //
 // The pause of reads is the trip of what is told, if the old leader is one of the heir's nearest majority; else the
 // rest of the election comes on top. Commits take that, the trip of the bequest, which the election needs, and the quorum of their entry.
 //
 // Why the heir may serve as soon as it is elected, before an entry of its own term is committed: its log holds all that is
-// committed and ends at I, which its predecessor says is committed. Nobody else can have served since: a leader of a term after T
+// committed and ends at I, which its predecessor says is committed; if he cannot say so, the heir waits for that entry. Nobody else can have served since: a leader of a term after T
 // serves only once a lease of that term is committed behind I, and then the heir is not elected with a log
 // that ends at I. And the old leader has stopped: it tells what it has once, when its term is over, so it never serves again without being
 // elected. If it is not told that, because the heir does not stand, it just goes on. Until the bequest is superseded by a
@@ -41,7 +42,8 @@ type handing struct {
 	term    uint64
 	err     *base.Error   // what a request fails with that has to go elsewhere; compared by identity
 	shut    bool          // nothing is proposed any more
-	index   uint64        // of the bequest, once it is applied
+	index   uint64        // of the bequest, once it is in the log
+	applied bool          // and applied: nothing is under way
 	stopped bool          // nothing is served any more
 	ended   bool          // over is closed
 	gone    chan struct{} // closed when stopped, as the heir is told
@@ -145,12 +147,15 @@ func (r *Replica) bequeath(ctx context.Context, h *handing) error {
 	cmd.Bequest = &wire.Bequest{Heir: uint32(h.to), End: uint64(max(from.Add(r.cfg.Lease), l.leaseEnd, l.asked)), LengthNs: uint64(r.cfg.Lease), Virtual: virtual}
 	r.mu.Unlock()
 	placed, done := make(chan uint64, 1), make(chan error, 1)
-	r.group.ProposePlaced(cmd, h.term, func(index uint64) { placed <- index }, func(_ any, index uint64, err error) {
-		if err == nil {
-			r.mu.Lock()
-			h.index = index
-			r.mu.Unlock()
-		}
+	r.group.ProposePlaced(cmd, h.term, func(index uint64) {
+		r.mu.Lock()
+		h.index = index
+		r.mu.Unlock()
+		placed <- index
+	}, func(_ any, _ uint64, err error) {
+		r.mu.Lock()
+		h.applied = err == nil
+		r.mu.Unlock()
 		done <- err
 	})
 	r.propMu.Unlock()
@@ -222,7 +227,7 @@ func (r *Replica) stopFor(h *handing) *wire.Heritage {
 	if r.order != nil { // what was read when is not told: all that the heir writes lies above
 		floor = max(floor, r.order.high, l.ends.newest())
 	}
-	out := &wire.Heritage{Index: h.index, Floor: uint64(floor), Told: uint64(l.told), Issued: uint64(l.issued), Low: uint64(l.low)}
+	out := &wire.Heritage{Index: h.index, Committed: h.applied, Floor: uint64(floor), Told: uint64(l.told), Issued: uint64(l.issued), Low: uint64(l.low)}
 	// Those who wait for a lock, or for an outcome, ask again elsewhere.
 	var waits []*lockWait
 	for _, x := range r.txns {
@@ -484,7 +489,9 @@ func (r *Replica) onHandover(from base.NodeID, q *wire.HandoverRequest) error {
 		x.heritage = q.Heritage
 		close(x.told)
 		r.wake()
-		r.group.Committed(q.Term, q.Heritage.Index)
+		if q.Heritage.Committed {
+			r.group.Committed(q.Term, q.Heritage.Index)
+		}
 		return nil
 	case r.lead.term != 0:
 		r.mu.Unlock()

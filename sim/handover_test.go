@@ -81,6 +81,29 @@ func TestHandover(t *testing.T) {
 	}
 }
 
+// TestHandoverFarMajority: the target is near the old leader, and both are far from a majority. The old leader serves until the votes
+// of the others can be there, so reads pause for the short way only.
+func TestHandoverFarMajority(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
+		c, err := MeasureHandover(farMajority(), false)
+		if err != nil {
+			t.Error(err)
+		}
+		t.Logf("%+v", c)
+		const oneWay, quorum = 5 * time.Millisecond, 120 * time.Millisecond
+		if c.Reads > 2*oneWay+5*time.Millisecond || c.Commits > oneWay+quorum+20*time.Millisecond || c.Failed > 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// farMajority are five regions, of which the first two are near each other, and the others near each other.
+func farMajority() [][]time.Duration {
+	const ms = time.Millisecond
+	return [][]time.Duration{{0, 5 * ms, 70 * ms, 80 * ms, 75 * ms}, {5 * ms, 0, 60 * ms, 85 * ms, 90 * ms}, {70 * ms, 60 * ms, 0, 40 * ms, 30 * ms},
+		{80 * ms, 85 * ms, 40 * ms, 0, 20 * ms}, {75 * ms, 90 * ms, 30 * ms, 20 * ms, 0}}
+}
+
 var flagEvery = flag.Int("every", 31, "TestHandoverFaults: at every how many messages something fails")
 
 // TestHandoverFaults: whatever fails, at whichever message of a hand-over, no acknowledged write is lost, the history is strictly
@@ -93,9 +116,7 @@ func TestHandoverFaults(t *testing.T) {
 	relay.Relay, relay.Moves = 30, 5
 	locks.Clients, locks.Keys, locks.NoWait = 3, 3, 30
 	five := locks // the target is near the old leader, and a majority is far from both
-	const ms = time.Millisecond
-	five.Regions, five.Clients, five.Delay = 5, 1, [][]time.Duration{{0, 5 * ms, 70 * ms, 80 * ms, 75 * ms}, {5 * ms, 0, 60 * ms, 85 * ms, 90 * ms}, {70 * ms, 60 * ms, 0, 40 * ms, 30 * ms},
-		{80 * ms, 85 * ms, 40 * ms, 0, 20 * ms}, {75 * ms, 90 * ms, 30 * ms, 20 * ms, 0}}
+	five.Regions, five.Clients, five.Delay = 5, 1, farMajority()
 	stamps := relay
 	stamps.Concurrency = base.ByTimestampRelay
 	runs := 0
@@ -115,9 +136,13 @@ func TestHandoverFaults(t *testing.T) {
 				t.Fatalf("%d messages in all", n)
 			}
 			t.Logf("%d messages", n)
+			every := *flagEvery
+			if k == "five regions" && !flagGiven("every") { // they take longer, and have more messages
+				every *= 4
+			}
 			for i, what := range HandoverFaults {
 				t.Run(what, func(t *testing.T) {
-					for at := 1 + i%*flagEvery; at <= n && !t.Failed(); at += *flagEvery {
+					for at := 1 + i*every/len(HandoverFaults); at <= n && !t.Failed(); at += every {
 						run(t, HandoverFault{at, what})
 						runs++
 					}
