@@ -13,7 +13,7 @@ import (
 func init() {
 	Register(Bench{
 		Name: "geolm", Title: "leaders where requests take least, beside fixed leaders, a leader near its quorum, and GeoLM without its parts",
-		Figures: []string{"geolm/11", "geolm/12a", "geolm/12b", "geolm/14a", "geolm/14b", "geolm/16", "geolm/17", "geolm/selection", "geolm/commit"},
+		Figures: []string{"geolm/11", "geolm/12a", "geolm/12b", "geolm/14a", "geolm/14b", "geolm/16", "geolm/17", "geolm/selection", "geolm/commit", "geolm/table1", "geolm/measurement"},
 		Run:     runGeoLM,
 	})
 }
@@ -54,6 +54,9 @@ type geolm struct {
 func runGeoLM(ctx context.Context, p Params) error {
 	b := &geolm{p}
 	if err := b.handover(); err != nil {
+		return err
+	}
+	if err := b.measurement(); err != nil {
 		return err
 	}
 	if err := b.trace(ctx); err != nil {

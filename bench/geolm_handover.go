@@ -3,6 +3,7 @@ package bench
 import (
 	"time"
 
+	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/sim"
 )
 
@@ -41,5 +42,28 @@ func (b *geolm) handover() error {
 		alone("pause of commits in round trips", "RTT", float64(planned.Commits)/float64(rtt)),
 		line("failed requests", "requests", float64(planned.Failed), max(float64(lost.Failed), 1), nil),
 		alone("requests passed on", "requests", float64(planned.Passed)),
+	)
+}
+
+// measurement is what is sent for what leaders are chosen by: in the database, ten regions, a node each, no load.
+func (b *geolm) measurement() error {
+	points, err := matrix.Seattle()
+	if err != nil {
+		return err
+	}
+	var c sim.MeasurementCost
+	if err := virtual(func() (err error) {
+		c, err = sim.MeasureMeasurement(points[0].OneWays())
+		return err
+	}); err != nil {
+		return err
+	}
+	line := func(metric, unit string, value float64) Line {
+		return Line{Figure: "measurement", Series: "a node", X: "ten regions", Metric: metric, Unit: unit, Value: value, Better: Lower}
+	}
+	return b.emit(
+		line("heartbeats sent", "messages/s", c.Pulses),
+		line("bytes of heartbeats", "B/s", c.PulseBytes),
+		line("of these for round trips", "B/s", c.ProbeBytes),
 	)
 }

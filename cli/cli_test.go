@@ -225,6 +225,49 @@ func TestDecommissionCommand(t *testing.T) {
 	}
 }
 
+// TestLeaderCommands: what is sent, what is printed, and each mistake is told with what to do about it.
+func TestLeaderCommands(t *testing.T) {
+	body, refusal := "", ""
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathLeader: func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		body = string(b)
+		if refusal != "" {
+			answer(409, map[string]string{"error": refusal})(w, r)
+			return
+		}
+		answer(200, struct{}{})(w, r)
+	}})
+	for _, c := range []struct{ args, sent, out string }{
+		{"move s1@r2 5", `{"group":"s1@r2","node":5,"pin":false}`, "node 5 leads group s1@r2"},
+		{"move meta 1", `{"group":"meta","node":1,"pin":false}`, "node 1 leads group meta"},
+		{"pin s1@r2 5", `{"group":"s1@r2","node":5,"pin":true}`, "the lead of group s1@r2 is pinned to node 5"},
+		{"pin s1@r2 none", `{"group":"s1@r2","node":0,"pin":true}`, "the lead of group s1@r2 is not pinned"},
+	} {
+		status, out, errs := godwit(t, append(append([]string{"leader"}, strings.Fields(c.args)...), "--addr", addr)...)
+		if status != 0 || body != c.sent || !strings.Contains(out, c.out) {
+			t.Errorf("%s: status %d, sent %s:\n%s%s", c.args, status, body, out, errs)
+		}
+	}
+	for args, want := range map[string]string{
+		"move":            "give a group and a node, like s1@r2 5",
+		"move s1@r2":      "SELECT name FROM godwit.groups",
+		"move s1@r2 none": `"none" is not the number of a node, like 5; godwit status lists them`,
+		"move s1@r2 0":    "godwit status",
+		"move eu 5":       `"eu" is not a group: meta, or like s1@r2 (SELECT name FROM godwit.groups)`,
+		"pin s0@r1 5":     `"s0@r1" is not a group`,
+		"pin s1@r99 5":    `"s1@r99" is not a group`,
+		"pin s1@r1 x":     "is not the number of a node",
+	} {
+		if status, _, errs := godwit(t, append(append([]string{"leader"}, strings.Fields(args)...), "--addr", addr)...); status != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s: status %d, want 2 with %q:\n%s", args, status, want, errs)
+		}
+	}
+	refusal = "there is no group s9@r9: SELECT name FROM godwit.groups lists them"
+	if status, _, errs := godwit(t, "leader", "move", "s9@r9", "1", "--addr", addr); status != 1 || !strings.Contains(errs, refusal) {
+		t.Errorf("status %d:\n%s", status, errs)
+	}
+}
+
 func TestPromoteCommand(t *testing.T) {
 	body := ""
 	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathPromote: func(w http.ResponseWriter, r *http.Request) {

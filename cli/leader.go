@@ -30,7 +30,7 @@ func leaderArgs(args []string, none bool) (q cluster.LeaderRequest, err error) {
 	}
 	n, err := strconv.ParseUint(args[1], 10, 16)
 	if err != nil || n == 0 {
-		return q, usagef("%q is not the number of a node", args[1])
+		return q, usagef("%q is not the number of a node, like 5; godwit status lists them", args[1])
 	}
 	q.Node = base.NodeID(n)
 	return q, nil

@@ -21,7 +21,8 @@ import (
 
 // Who leads a group is decided by its present leader, from what it counts and what pulses tell, once in leaderBeat. Rows and leaders
 // do not chase each other: where the policy of homes may move rows, each goes to the region that uses it, and
-// groups are led from their homes; only where it may not (home.mode = never) do groups follow their load.
+// groups are led from their homes. Groups follow their load where it may not: with home.mode = never, and where nearly all that a group is
+// asked for are rows of tables that are homed as a whole.
 
 // leaderBeat is a heartbeat of the policy: GeoLM's, and the unit of its windows.
 const leaderBeat = 200 * time.Millisecond
@@ -30,6 +31,8 @@ const (
 	maxLeaderMoves = 256
 	leastLoad      = 0.1 // requests a beat below which a group counts as idle
 	handTries      = 10  // beats in which a hand-over is tried: a follower may just not have answered
+	wholeShare     = .99 // of a group's requests: with that many for tables homed as a whole it follows its load
+	wholeBeats     = 10  // so long a leader away from home finds out whether it is to be there
 )
 
 // LeaderParams are the settings leader.*.
@@ -127,6 +130,8 @@ type led struct {
 	facts  leader.Facts
 	dec    leader.Decision
 	mean   map[base.NodeID]float64 // of the utilities, over about a window, in ns
+	kinds  leader.Meter            // of the requests, and those for tables homed as a whole
+	whole  bool                    // that is nearly all
 	beats  int
 	to     base.NodeID // to be handed over to
 	tries  int
@@ -190,9 +195,27 @@ func (c *Cluster) SetLeaderParams(p LeaderParams) error {
 	return nil
 }
 
-// free reports whether a group follows its load: no policy moves its rows to where they are used.
-func (c *Cluster) free(g base.GroupID) bool {
-	return g != base.MetaGroup && c.o.RowsStay != nil && c.o.RowsStay()
+// free reports whether a group follows its load: no policy moves its rows to where they are used. l is what is known of its load; nil: nothing.
+func (c *Cluster) free(g base.GroupID, l *led) bool {
+	return g != base.MetaGroup && (c.o.RowsStay != nil && c.o.RowsStay() || l != nil && l.whole)
+}
+
+// mayLead reports whether the settings let a region lead.
+func (p *LeaderParams) mayLead(t *base.Topology, r base.RegionID) bool {
+	in := p.regions(t)
+	return len(in) == 0 || slices.Contains(in, r)
+}
+
+// regions are those that may lead; empty: all.
+func (p *LeaderParams) regions(t *base.Topology) (out []base.RegionID) {
+	for _, name := range strings.Split(p.MayLead, ",") {
+		for _, r := range t.Regions {
+			if r.Name == strings.TrimSpace(name) {
+				out = append(out, r.ID)
+			}
+		}
+	}
+	return out
 }
 
 // HandTo is the node that this leader of a group should hand its lead to, for another reason than its load; 0 if none.
@@ -205,18 +228,31 @@ func (c *Cluster) HandTo(g base.GroupID) base.NodeID {
 	}
 	to := c.Preferred(g)
 	l := x.groups[g]
-	if x.p.Mode != "on" || l == nil || g == base.MetaGroup {
+	if x.p.Mode != "on" || g == base.MetaGroup {
 		return to
 	}
-	if c.free(g) {
+	t := c.Topology()
+	away := t.RegionOf(to) != t.RegionOf(c.o.Self)
+	switch {
+	case c.free(g, l), away && !x.p.mayLead(t, t.RegionOf(to)):
 		return 0
+	case away && (l == nil || l.beats < wholeBeats && !l.mixed()):
+		return 0 // its load may be what has brought the lead here
+	case away || l == nil:
+		return to
 	}
 	// Within the home region the lead goes back to where it is meant to be, so that the nodes share the work, unless its load is served
 	// better where it is. That takes a window to know.
-	if t := c.Topology(); t.RegionOf(to) == t.RegionOf(c.o.Self) && !l.dec.Idle && (l.beats < x.p.Window || l.mean[to] < -float64(x.p.policy().MinGain)/2) {
+	if !l.dec.Idle && (l.beats < x.p.Window || l.mean[to] < -float64(x.p.policy().MinGain)/2) {
 		return 0
 	}
 	return to
+}
+
+// mixed reports whether rows were asked for that the policy of homes may move, or that are homed otherwise.
+func (l *led) mixed() bool {
+	all, whole := l.kinds.Load()
+	return whole < wholeShare*all
 }
 
 // beat has the policies look at the groups led here.
@@ -252,7 +288,7 @@ func (c *Cluster) beat() {
 				x.mu.Unlock()
 				continue
 			}
-			l = &led{pol: pol, meters: map[base.NodeID]*leader.Meter{}, mean: map[base.NodeID]float64{}, seen: c.o.Replicas.Loads(g)}
+			l = &led{pol: pol, kinds: leader.Meter{RatioMemory: 25}, meters: map[base.NodeID]*leader.Meter{}, mean: map[base.NodeID]float64{}, seen: c.o.Replicas.Loads(g)}
 			x.groups[g] = l
 		}
 		p, pin := x.p, x.pins[g]
@@ -332,18 +368,23 @@ func (c *Cluster) facts(t *base.Topology, g base.GroupID, grp *group.Group, l *l
 		sum := fresh[a.Node]
 		sum.Requests += have.Requests - min(was.Requests, have.Requests)
 		sum.Writes += have.Writes - min(was.Writes, have.Writes)
+		sum.Whole += have.Whole - min(was.Whole, have.Whole)
 		fresh[a.Node] = sum
 	}
-	f := leader.Facts{Leader: c.o.Self}
-	if !c.free(g) {
-		f.Home = t.Home(g)
+	var kinds owner.Load
+	for _, d := range fresh {
+		kinds.Requests += d.Requests
+		kinds.Whole += min(d.Whole, d.Requests)
 	}
-	for _, name := range strings.Split(p.MayLead, ",") {
-		for _, r := range t.Regions {
-			if r.Name == strings.TrimSpace(name) {
-				f.MayLead = append(f.MayLead, r.ID)
-			}
-		}
+	c.leaders.mu.Lock()
+	l.kinds.Add(float64(kinds.Requests), float64(kinds.Whole), 1)
+	if rate, _ := l.kinds.Load(); rate >= leastLoad { // else it stays as it was
+		l.whole = !l.mixed()
+	}
+	c.leaders.mu.Unlock()
+	f := leader.Facts{Leader: c.o.Self, MayLead: p.regions(t)}
+	if !c.free(g, l) {
+		f.Home = t.Home(g)
 	}
 	for _, n := range t.Nodes {
 		voter := slices.Contains(st.Voters, n.ID)
@@ -411,7 +452,7 @@ func (c *Cluster) LeaderRows() (out []LeaderRow) {
 		}
 		for i, s := range l.dec.Standings {
 			n := l.facts.Nodes[i]
-			out = append(out, LeaderRow{Group: g, Leader: c.o.Self, Free: c.free(g), Pinned: x.pins[g] == s.Node, Standing: s,
+			out = append(out, LeaderRow{Group: g, Leader: c.o.Self, Free: c.free(g, l), Pinned: x.pins[g] == s.Node, Standing: s,
 				Requests: n.Requests / leaderBeat.Seconds(), Writes: n.Writes / leaderBeat.Seconds(), Reason: string(l.dec.Reason),
 				Window: st.Window, Seen: st.Seen, HoldDown: st.HoldDown, Preferred: c.Preferred(g) == s.Node})
 		}
@@ -483,14 +524,28 @@ func askAll[T any](ctx context.Context, c *Cluster, name string, own []T) []T {
 	return own
 }
 
-// MoveLeader has a group's leader hand its lead to a node, and waits until that leads.
-func (c *Cluster) MoveLeader(ctx context.Context, g base.GroupID, to base.NodeID) error {
+// CanLead says why a node cannot lead a group: there is no such group or node, or it does not vote there. A node of 0 stands for any.
+func (c *Cluster) CanLead(g base.GroupID, node base.NodeID) error {
 	t := c.Topology()
 	if !slices.Contains(t.Groups(), g) {
-		return base.Errorf(base.CodeInvalid, "there is no group %v", g)
+		return base.Errorf(base.CodeInvalid, "there is no group %v: SELECT name FROM godwit.groups lists them", g)
 	}
-	if n := t.Node(to); n == nil || n.Gone {
-		return base.Errorf(base.CodeInvalid, "there is no node %d", to)
+	if node == 0 {
+		return nil
+	}
+	if n := t.Node(node); n == nil || n.Gone {
+		return base.Errorf(base.CodeInvalid, "there is no node %d: godwit status lists them", node)
+	}
+	if voters, _ := Members(t, g); !slices.Contains(voters, node) {
+		return base.Errorf(base.CodeInvalid, "node %d does not vote in group %v and cannot lead it; nodes that do: %s", node, g, strings.Trim(fmt.Sprint(voters), "[]"))
+	}
+	return nil
+}
+
+// MoveLeader has a group's leader hand its lead to a node, and waits until that leads.
+func (c *Cluster) MoveLeader(ctx context.Context, g base.GroupID, to base.NodeID) error {
+	if err := c.CanLead(g, to); err != nil {
+		return err
 	}
 	body, err := json.Marshal(handQuery{g, to})
 	if err != nil {

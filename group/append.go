@@ -168,9 +168,15 @@ func (g *Group) runApplies() bool {
 	todo := g.applies
 	g.applies = nil
 	for _, m := range todo {
-		if err := g.apply(m.Entries); err != nil {
-			g.fail(err)
-			return false
+		ents := m.Entries
+		for len(ents) > 0 && ents[0].GetIndex() <= g.applied.Load() { // applyKnown has
+			ents = ents[1:]
+		}
+		if len(ents) > 0 {
+			if err := g.apply(ents); err != nil {
+				g.fail(err)
+				return false
+			}
 		}
 		for _, r := range m.Responses {
 			_ = g.rn.Step(r)

@@ -12,8 +12,9 @@
 //	(G4) commands proposed in one order through one Group are appended in that order, and
 //	     only in the term they name.
 //	(G5) between Leading(term) and Stopped(term) this replica believes it leads; another may
-//	     lead a later term already. Serving reads needs a lease of the owner's own, whose end it logs before it
-//	     lets a hand-over go on (Revoking; PROTOCOLS A1, A6).
+//	     lead a later term already. Serving reads needs a lease of the owner's own, whose end is logged before
+//	     another one serves (PROTOCOLS A1, A6). What is applied is committed, be it that Raft counted it or
+//	     that the leader of the term before said so ([Group.Committed]), to a log that has the same entry on its disk.
 //	(G6) acknowledgements and votes leave only after what they promise is synced; a
 //	     leader's appends do not wait for its own disk.
 //

@@ -42,7 +42,7 @@ type StateMachine interface {
 	// Revoking asks the owner to stop serving, because the lead is to be
 	// handed to another node. The owner calls done, once, from any goroutine; an error there gives the
 	// hand-over up. told: it has had the other node stand for election (Group.Stand), and
-	// nothing is to be proposed in this term any more; else raft is to move the lead.
+	// nothing is to be proposed in this term any more, but serves on until Stopped; else raft is to move the lead.
 	Revoking(term uint64, to base.NodeID, done func(told bool, err error))
 	// Stopped tells that the lead told of by Leading in that term is lost.
 	Stopped(term uint64)
@@ -125,14 +125,16 @@ type loop struct {
 	serving  bool   // Leading(term) was told
 	first    uint64 // while leading: index of the term's own first entry
 	stand    *stand // this node has been asked to stand for election
+	known    place  // an entry that a former leader has said to be committed
 	now      uint64 // ticks seen
 	elapsed  int    // ticks given to raft since the leader was last heard
 	campaign int    // ticks until an early campaign; 0 none
 	xfer     *handover
-	nextPref uint64 // tick before which no hand-over to the preferred leader begins
-	prefWait uint64 // present back-off of those, ticks
-	leadTick uint64 // tick at which the lead was won
-	heard    uint64 // tick at which a leader was last heard
+	nextPref uint64    // tick before which no hand-over to the preferred leader begins
+	prefWait uint64    // present back-off of those, ticks
+	leadTick uint64    // tick at which the lead was won
+	past     [4]uint64 // while leading: index of the last entry at the last heartbeats, the latest first
+	heard    uint64    // tick at which a leader was last heard
 
 	pend    pending
 	saved   pb.HardState    // term and vote that are durable or under way
@@ -225,7 +227,7 @@ func (g *Group) Propose(ctx context.Context, cmd *wire.Command, term uint64) (an
 		err    error
 	}
 	ch := make(chan outcome, 1)
-	p := g.propose(cmd, term, func(result any, index uint64, err error) { ch <- outcome{result, index, err} })
+	p := g.propose(cmd, term, nil, func(result any, index uint64, err error) { ch <- outcome{result, index, err} })
 	g.mb.wake()
 	var o outcome
 	select {
@@ -252,21 +254,28 @@ func (g *Group) Propose(ctx context.Context, cmd *wire.Command, term uint64) (an
 // a turn of the group, and must be quick; it may propose. Commands proposed
 // one after the other are appended in that order.
 func (g *Group) ProposeAsync(cmd *wire.Command, term uint64, done func(result any, index uint64, err error)) {
-	g.propose(cmd, term, done)
+	g.propose(cmd, term, nil, done)
+	g.mb.wake()
+}
+
+// ProposePlaced is ProposeAsync that also tells the index of the entry as soon as this leader's log has it. placed must not block;
+// it is not called for what is not appended.
+func (g *Group) ProposePlaced(cmd *wire.Command, term uint64, placed func(index uint64), done func(result any, index uint64, err error)) {
+	g.propose(cmd, term, placed, done)
 	g.mb.wake()
 }
 
 // Enqueue is ProposeAsync for a caller who calls Push as soon as he holds no locks.
 func (g *Group) Enqueue(cmd *wire.Command, term uint64, done func(result any, index uint64, err error)) {
-	g.propose(cmd, term, done)
+	g.propose(cmd, term, nil, done)
 }
 
-func (g *Group) propose(cmd *wire.Command, term uint64, done func(any, uint64, error)) *proposal {
+func (g *Group) propose(cmd *wire.Command, term uint64, placed func(uint64), done func(any, uint64, error)) *proposal {
 	h := g.host
 	if cmd.Proposal == 0 {
 		cmd.Proposal = h.nextProposal()
 	}
-	p := &proposal{cmd: cmd, want: term, done: done}
+	p := &proposal{cmd: cmd, want: term, placed: placed, done: done}
 	if size := cmd.SizeVT(); size > h.opts.MaxCommandBytes {
 		p.err = base.Errorf(base.CodeInvalid, "group %v: a command of %d bytes exceeds the limit of %d; split the transaction", g.id, size, h.opts.MaxCommandBytes)
 	} else if data, err := cmd.MarshalVT(); err != nil {

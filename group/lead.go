@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"math"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -17,21 +18,20 @@ type handover struct {
 	moving   bool   // raft, or the target, has been told
 	told     bool   // it was the target
 	deadline uint64 // tick
+	held     []*pb.Message
 }
 
-// stand is the wish of this group's leader that this node stands for election, as soon as it knows
-// that all of the leader's log is committed.
+// stand is the wish of this group's leader that this node stands for election, as soon as its log ends where the leader's does.
 type stand struct {
 	term, from, index uint64
-	since             uint64 // tick
+	until             uint64 // tick
 }
 
-// standPatience is how many ticks the word that the log is committed may be late: without it the new leader comes into
-// service a round trip later.
-const standPatience = 2
+// place is one of the log: there is one entry of that term at that index, ever.
+type place struct{ index, term uint64 }
 
-// Stand has this node campaign at once, on behalf of the leader of term, whose log ends at index: voters do not hold
-// against it that they hear of that leader. It is an error if the group is not, or no longer, in that term.
+// Stand has this node campaign on behalf of the leader of term as soon as its log ends with index, as the
+// leader's does: voters do not hold against it that they hear of that leader. It is an error if the group is not, or no longer, in that term.
 func (g *Group) Stand(term uint64, from base.NodeID, index uint64) error {
 	var err error
 	if e := g.do(context.Background(), func() {
@@ -39,7 +39,7 @@ func (g *Group) Stand(term uint64, from base.NodeID, index uint64) error {
 			err = base.Errorf(base.CodeUnavailable, "group %v: node %d does not follow node %d in term %d", g.id, g.host.opts.Self, from, term)
 			return
 		}
-		g.stand = &stand{term, uint64(from), index, g.now}
+		g.stand = &stand{term, uint64(from), index, g.now + uint64(g.host.opts.ElectionTicks)}
 		g.tryStand()
 	}); e != nil {
 		return e
@@ -47,22 +47,49 @@ func (g *Group) Stand(term uint64, from base.NodeID, index uint64) error {
 	return err
 }
 
-// tryStand begins the campaign that was asked for, when the log is there.
+// tryStand begins the campaign that was asked for, when the log is there. The entries need not be on the disk yet: this node's own vote waits for
+// that. If the log goes on the leader has thought better of it.
 func (g *Group) tryStand() {
 	s := g.stand
-	if g.term != s.term || g.state != raft.StateFollower {
+	last, err := g.log.LastIndex()
+	if err != nil || g.term != s.term || g.state != raft.StateFollower || last > s.index || g.now >= s.until {
 		g.stand = nil
 		return
 	}
-	if g.rn.BasicStatus().HardState.GetCommit() < s.index {
-		last, err := g.log.LastIndex()
-		if err != nil || last < s.index || g.now < s.since+standPatience {
-			return
-		}
+	if last < s.index {
+		return
 	}
 	g.stand = nil
 	self := uint64(g.host.opts.Self)
 	_ = g.rn.Step(&pb.Message{Type: pb.MsgTimeoutNow.Enum(), From: &s.from, To: &self, Term: &s.term})
+}
+
+// Committed tells what a former leader says: that the entry of term at index is committed. So is, then, all that a log which has
+// that entry has before it. Raft would find out with the first entry that this node commits as leader, a quorum's round trip later.
+func (g *Group) Committed(term, index uint64) {
+	g.later(func() { g.known = place{index, term} })
+}
+
+// applyKnown applies what the log of a new leader has before its first entry, if that is known to be committed. Being elected it has all of it
+// on its disk.
+func (g *Group) applyKnown() error {
+	k := g.known
+	if g.state != raft.StateLeader || g.serving || g.first == 0 || k.index+1 != g.first || g.applied.Load() >= k.index {
+		return nil
+	}
+	if t, err := g.log.Term(k.index); err != nil || t != k.term {
+		return nil
+	}
+	ents, err := g.log.Entries(g.applied.Load()+1, g.first, math.MaxUint64)
+	if err != nil {
+		return err
+	}
+	for _, e := range ents {
+		if e.GetType() != pb.EntryNormal { // raft wants to apply changes of its members itself
+			return nil
+		}
+	}
+	return g.apply(ents)
 }
 
 // begin starts the replica's life.
@@ -97,6 +124,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 			}
 			g.watchHandover()
 			g.handToPreferred()
+			g.noteLog()
 		}
 		return
 	}
@@ -196,6 +224,7 @@ func (g *Group) noteReady(rd raft.Ready) {
 		clear(g.newcomers)
 		g.beats.Store(0)
 		g.leadTick = g.now
+		clear(g.past[:])
 		g.nextPref = g.now + uint64(g.host.opts.HeartbeatTicks)
 		g.prefWait = 0
 	}
@@ -249,7 +278,10 @@ const foretold = 256
 func (g *Group) settled() bool { return g.serving && g.applied.Load() >= g.first }
 
 func (g *Group) loseLead() {
-	g.xfer = nil
+	if x := g.xfer; x != nil {
+		g.xfer = nil
+		g.later(func() { g.letIn(x) })
+	}
 	g.elapsed = 0
 	if g.serving {
 		g.serving = false
@@ -286,6 +318,8 @@ func (g *Group) beginHandover(to uint64) error {
 		return base.Errorf(base.CodeInvalid, "group %v: node %d does not vote in it and cannot lead", g.id, to)
 	case !pr.RecentActive || pr.State == tracker.StateSnapshot:
 		return base.Errorf(base.CodeUnavailable, "group %v: node %d is not up to date or not alive; retry later", g.id, to)
+	case !g.keepsUp(pr):
+		return base.Errorf(base.CodeUnavailable, "group %v: node %d is behind with the log and catches up first; retry later", g.id, to)
 	}
 	x := &handover{to: to, deadline: g.now + uint64(2*g.host.opts.ElectionTicks)}
 	g.xfer = x
@@ -308,6 +342,34 @@ func (g *Group) revoked(x *handover, told bool, err error) {
 	if x.told = told; !told {
 		g.rn.TransferLeader(x.to)
 	}
+	g.letIn(x)
+}
+
+// maxHeld bounds the messages that are held back during a hand-over.
+const maxHeld = 64
+
+// early reports whether a message comes too early for a leader whose hand-over is being prepared: it would end his term before what he has under way
+// is committed. Whoever grants his vote to the target says so to all, this leader too. It waits, until the
+// owner is ready to leave or somebody leads already.
+func (g *Group) early(m *pb.Message) bool {
+	x := g.xfer
+	if x == nil || x.moving || m.GetTerm() <= g.term || len(x.held) >= maxHeld {
+		return false
+	}
+	switch m.GetType() {
+	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
+		return false
+	}
+	x.held = append(x.held, m)
+	return true
+}
+
+// letIn gives raft what was held back.
+func (g *Group) letIn(x *handover) {
+	for _, m := range x.held {
+		_ = g.rn.Step(m)
+	}
+	x.held = nil
 }
 
 // watchHandover gives up a hand-over that does not come about.
@@ -324,8 +386,10 @@ func (g *Group) watchHandover() {
 }
 
 func (g *Group) resume() {
+	x := g.xfer
 	g.xfer = nil
 	g.sm.Leading(g.term, 0)
+	g.letIn(x)
 }
 
 // handToPreferred hands the lead to the preferred leader when it is alive and
@@ -343,10 +407,7 @@ func (g *Group) handToPreferred() {
 		return
 	}
 	pr, ok := g.progress(to)
-	if !ok || pr.IsLearner || !pr.RecentActive || pr.State != tracker.StateReplicate {
-		return
-	}
-	if last, err := g.log.LastIndex(); err != nil || pr.Match+preferredLag < last {
+	if !ok || pr.IsLearner || !pr.RecentActive || pr.State != tracker.StateReplicate || !g.keepsUp(pr) {
 		return
 	}
 	interval := max(1, uint64(g.host.opts.PreferredInterval/g.host.opts.TickInterval))
@@ -355,9 +416,20 @@ func (g *Group) handToPreferred() {
 	_ = g.beginHandover(to)
 }
 
-// preferredLag is how many entries the preferred leader may be behind; the
-// hand-over waits for them with proposals shut out.
-const preferredLag = 256
+// lagAllowed is how many entries a follower may be behind what the log had some heartbeats ago.
+const lagAllowed = 256
+
+// noteLog remembers how long the log is, at each heartbeat of a leader.
+func (g *Group) noteLog() {
+	copy(g.past[1:], g.past[:])
+	g.past[0], _ = g.log.LastIndex()
+}
+
+// keepsUp reports whether a follower has about what it can have at its distance, so that a hand-over, with
+// proposals shut out, does not wait for the log: GeoLM's pre-synchronisation. A log that grows fast is always a round trip ahead.
+func (g *Group) keepsUp(pr tracker.Progress) bool {
+	return pr.Match+lagAllowed >= g.past[len(g.past)-1]
+}
 
 func (g *Group) progress(id uint64) (tracker.Progress, bool) {
 	var out tracker.Progress

@@ -102,7 +102,7 @@ func (g *Group) turn(in mail) {
 	}
 	g.tick(in.msgs)
 	for _, m := range in.msgs {
-		if !g.heeds(m) {
+		if !g.heeds(m) || g.early(m) {
 			continue
 		}
 		// Errors are of messages that come too late or from nodes that were removed.
@@ -110,9 +110,6 @@ func (g *Group) turn(in mail) {
 	}
 	for _, s := range in.snaps {
 		g.stepSnapshot(s)
-	}
-	if g.stand != nil {
-		g.tryStand()
 	}
 	for _, f := range in.ctl {
 		f()
@@ -149,7 +146,14 @@ func (g *Group) drain() {
 		g.collect()
 		g.flush()
 		more := g.startAppend()
+		if g.stand != nil {
+			g.tryStand()
+		}
 		more = g.runApplies() || more
+		if err := g.applyKnown(); err != nil {
+			g.fail(err)
+			return
+		}
 		g.tellLeading()
 		if !more && !g.rn.HasReady() {
 			return

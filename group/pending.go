@@ -16,12 +16,14 @@ const (
 
 // proposal is one command on its way. It is answered exactly once.
 type proposal struct {
-	cmd   *wire.Command
-	data  []byte // cmd encoded
-	want  uint64 // term it must be appended in; 0 any
-	done  func(result any, index uint64, err error)
-	state atomic.Int32
-	err   error // refused before it was queued
+	cmd  *wire.Command
+	data []byte // cmd encoded
+	want uint64 // term it must be appended in; 0 any
+	done func(result any, index uint64, err error)
+	// placed is told the index as soon as the entry is in this leader's log; nil if nobody asks.
+	placed func(index uint64)
+	state  atomic.Int32
+	err    error // refused before it was queued
 
 	index, term uint64 // where it was appended
 	deadline    uint64 // loop tick at which a proposal of a lost leadership becomes ambiguous
@@ -51,6 +53,9 @@ func (p *pending) appended(index, term uint64) *proposal {
 	p.fresh = p.fresh[1:]
 	x.index, x.term = index, term
 	p.live = append(p.live, x)
+	if x.placed != nil {
+		x.placed(index)
+	}
 	return x
 }
 

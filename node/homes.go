@@ -71,6 +71,10 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 	oc.Homes = n.homes
 	sql := p.SQLListen != "" || p.SQLListener != nil
 	oc.Movable = func(k base.Key) bool { return n.canMove(dir.Topology(), sql, k) }
+	oc.Whole = func(k base.Key) bool {
+		f := n.whole.Load()
+		return f != nil && (*f)(k)
+	}
 	oc.Proposed = func(m owner.Proposal) {
 		n.mu.Lock()
 		mover := n.mover

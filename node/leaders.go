@@ -109,8 +109,8 @@ func (n *Node) pinLeader(ctx context.Context, g base.GroupID, node base.NodeID) 
 	if srv == nil {
 		return errors.New("this node does not serve SQL yet: retry")
 	}
-	if x := n.cluster.Topology().Node(node); node != 0 && (x == nil || x.Gone) {
-		return base.Errorf(base.CodeInvalid, "there is no node %d", node)
+	if err := n.cluster.CanLead(g, node); err != nil {
+		return err
 	}
 	pins := n.cluster.LeaderPins()
 	if pins[g] = node; node == 0 {

@@ -62,6 +62,7 @@ type Node struct {
 	mover    *txn.Mover
 	samples  func() map[string]uint64 // counts of the time server's answers; nil: there is none
 	movable  atomic.Pointer[func(base.Key) bool]
+	whole    atomic.Pointer[func(base.Key) bool]
 	stats    *obs.Statements
 	began    time.Time
 	gateway  atomic.Pointer[txn.DB] // db, once it is there
@@ -293,8 +294,9 @@ func (n *Node) serveSQL(p Parts) {
 		return
 	}
 	n.sql, n.sqlAddr = srv, srv.Addr().String()
-	movable := srv.Movable
+	movable, whole := srv.Movable, srv.Whole
 	n.movable.Store(&movable)
+	n.whole.Store(&whole)
 	close(n.ready)
 	n.mu.Unlock()
 	if err := srv.Serve(); err != nil && !n.stopped() {

@@ -26,7 +26,13 @@ func (r *Replica) Commit(ctx context.Context, q *wire.CommitRequest) *wire.Commi
 
 // commitFor is Commit on behalf of a client of another node.
 func (r *Replica) commitFor(ctx context.Context, from base.NodeID, q *wire.CommitRequest) *wire.CommitResponse {
-	r.asked(from, q.Txn, true)
+	var key base.Key
+	if len(q.Writes) > 0 {
+		key = q.Writes[0].Key
+	} else if len(q.Reads) > 0 {
+		key = q.Reads[0].Start
+	}
+	r.asked(from, q.Txn, true, key)
 	resp := &wire.CommitResponse{}
 	err := r.commit(ctx, q, resp)
 	for h := r.handingOf(err); h != nil; h = r.handingOf(err) {

@@ -36,8 +36,12 @@ type Consensus interface {
 	// Push may apply entries, and so call the replica, before it returns.
 	Push()
 	Leader() (base.NodeID, uint64)
-	// Stand has this node campaign for the lead, on behalf of the leader of term, once its log is complete up to index.
+	// ProposePlaced is ProposeAsync that also tells where the leader's log has the entry, before it is committed.
+	ProposePlaced(cmd *wire.Command, term uint64, placed func(index uint64), done func(result any, index uint64, err error))
+	// Stand has this node campaign for the lead, on behalf of the leader of term, once its log ends with index.
 	Stand(term uint64, from base.NodeID, index uint64) error
+	// Committed tells that the entry of term at index is committed, before the group itself may know.
+	Committed(term, index uint64)
 	// Hops is the number of one-way WAN crossings a proposal waits for.
 	Hops() int
 	// FarCopies is how many copies of a proposal go to other regions.
@@ -102,6 +106,8 @@ type Config struct {
 	Homes Homes
 	// Movable says which keys the policy may move at all; nil: every one outside the meta shard.
 	Movable func(base.Key) bool
+	// Whole says which keys are of tables that are homed as a whole; nil: none. It is asked once a request.
+	Whole func(base.Key) bool
 	// Proposed is told of moves that nobody's statement carries out. It must not block. Nil ignores them.
 	Proposed func(Proposal)
 

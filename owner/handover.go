@@ -17,19 +17,23 @@ import (
 //
 //  1. The leader asks the heir, which says yes if it follows the leader and holds the shard (Figure 8, messages 1 and 2).
 //  2. The leader logs a bequest: a lease for the heir. From now on it proposes nothing behind it; reads and locks go on,
-//     commits wait. So its log ends with the bequest, at I, and once that is applied nothing is under way.
-//  3. Then it stops serving and sends the heir what it has in memory only: locks, transactions, floor (message 3). It is
-//     the helper now: requests under way or still coming are passed on to the heir.
-//  4. The heir stands for election at once (message 4), holds requests until it has won, and then goes on where the other stopped.
+//     commits wait. So its log ends with the bequest, at I. As soon as I is known it tells the heir to stand for election when
+//     its log ends there, too.
+//  3. The leader serves on, under its lease, until it hears that its term is over: as it is asked for its vote, which is held back until the
+//     bequest is applied, so nothing is under way. In that moment it stops and sends the heir what it has in memory only: locks, transactions, floor
+//     (message 3), beside its vote. It is the helper now: requests under way or still coming are passed on to the heir. (If somebody leads
+//     before the bequest is applied, it tells the heir all the same. What is under way is in the heir's log, which will say what became of it.)
+//  4. The heir, once it is elected and has that, goes on where the other stopped.
 //
-// The pause of reads is the trip of message 3 and the election; commits take the quorum of their entry besides.
+// The pause of reads is the trip of what is told, if the old leader is one of the heir's nearest majority; else the
+// rest of the election comes on top. Commits take that, the trip of the bequest, which the election needs, and the quorum of their entry.
 //
 // Why the heir may serve as soon as it is elected, before an entry of its own term is committed: its log holds all that is
-// committed and ends at I, which its predecessor says is committed. Nobody else can have served since: a leader of a term after T
+// committed and ends at I, which its predecessor says is committed; if he cannot say so, the heir waits for that entry. Nobody else can have served since: a leader of a term after T
 // serves only once a lease of that term is committed behind I, and then the heir is not elected with a log
-// that ends at I. For the same reason the old leader, if it hears of no new term in time, resumes when
-// an entry of term T is committed behind I: then the heir will never use what it was given. Until the
-// bequest is superseded by a lease behind it, whoever else leads waits for its end like for that of any lease, unless he
+// that ends at I. And the old leader has stopped: it tells what it has once, when its term is over, so it never serves again without being
+// elected. If it is not told that, because the heir does not stand, it just goes on. Until the bequest is superseded by a
+// lease behind it, whoever else leads waits for its end like for that of any lease, unless he
 // leads in term T+1, in which the heir then did not.
 
 // handing is one hand-over, at the node that hands its lead over. Fields but channels are guarded by Replica.mu.
@@ -38,10 +42,12 @@ type handing struct {
 	term    uint64
 	err     *base.Error   // what a request fails with that has to go elsewhere; compared by identity
 	shut    bool          // nothing is proposed any more
+	index   uint64        // of the bequest, once it is in the log
+	applied bool          // and applied: nothing is under way
 	stopped bool          // nothing is served any more
-	resumed bool          // it came to nothing
-	gone    chan struct{} // closed when stopped, after the heir has been told
-	over    chan struct{} // closed when somebody leads again: resumed, or the lead is lost
+	ended   bool          // over is closed
+	gone    chan struct{} // closed when stopped, as the heir is told
+	over    chan struct{} // closed when somebody leads again: this node goes on, or another one does
 }
 
 // heir is what a node keeps that is to take over.
@@ -49,9 +55,10 @@ type heir struct {
 	from     base.NodeID
 	term     uint64
 	asked    time.Time // before the bequest was proposed
-	until    time.Time // when the lease ends that it grants, by the monotonic clock
 	deadline time.Time // when to think of it no more
+	stands   bool      // it was told to stand for election
 	heritage *wire.Heritage
+	told     chan struct{} // closed when the heritage has come
 }
 
 // bequest is the last one in the log; heir is 0 if a lease behind it has superseded it.
@@ -73,10 +80,6 @@ const (
 
 // Revoking implements group.StateMachine.
 func (r *Replica) Revoking(term uint64, to base.NodeID, done func(told bool, err error)) {
-	if r.byTime() {
-		r.revoke(term, to, done)
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lead
@@ -96,36 +99,23 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(told bool, err
 	}
 }
 
-// handOver carries a hand-over out.
+// handOver carries a hand-over out, to where the heir stands and nothing is under way.
 func (r *Replica) handOver(h *handing) (told bool, err error) {
 	ctx, cancel := r.life()
 	defer cancel()
 	ctx, cancel2 := context.WithTimeout(ctx, heirPatience)
 	defer cancel2()
-	ask := &wire.HandoverRequest{Group: uint32(r.id), Term: h.term, Incarnation: r.incarnation}
-	if err := r.tellHeir(ctx, h, ask); err != nil {
+	if err := r.tellHeir(ctx, h, r.handoverTo(h)); err != nil {
 		return false, err
 	}
-	index, err := r.bequeath(ctx, h)
-	if err != nil {
+	if err := r.bequeath(ctx, h); err != nil {
 		return false, err
 	}
-	r.mu.Lock()
-	if r.lead.handing != h || !r.lead.serving {
-		r.mu.Unlock()
-		return false, h.err
-	}
-	ask.Heritage = r.stopFor(h, index)
-	r.mu.Unlock()
-	answer := make(chan error, 1)
-	go func() { answer <- r.tellHeir(ctx, h, ask) }()
-	close(h.gone)
-	err = <-answer
-	var e *wan.CallError
-	if errors.As(err, &e) && e.Ran {
-		err = nil // it may stand; if it does not, the group finds out
-	}
-	return true, err
+	return true, nil
+}
+
+func (r *Replica) handoverTo(h *handing) *wire.HandoverRequest {
+	return &wire.HandoverRequest{Group: uint32(r.id), Term: h.term, Incarnation: r.incarnation}
 }
 
 func (r *Replica) tellHeir(ctx context.Context, h *handing, q *wire.HandoverRequest) error {
@@ -136,15 +126,15 @@ func (r *Replica) tellHeir(ctx context.Context, h *handing, q *wire.HandoverRequ
 	return ErrorOf(resp.Status)
 }
 
-// bequeath logs the bequest, behind which nothing is proposed, and waits until it is applied.
-func (r *Replica) bequeath(ctx context.Context, h *handing) (index uint64, err error) {
+// bequeath logs the bequest, behind which nothing is proposed, has the heir stand for election, and waits until the bequest is applied.
+func (r *Replica) bequeath(ctx context.Context, h *handing) error {
 	r.propMu.Lock()
 	r.mu.Lock()
 	l := &r.lead
 	if l.handing != h || !l.serving {
 		r.mu.Unlock()
 		r.propMu.Unlock()
-		return 0, h.err
+		return h.err
 	}
 	h.shut = true
 	l.next = h.to
@@ -156,27 +146,88 @@ func (r *Replica) bequeath(ctx context.Context, h *handing) (index uint64, err e
 	}
 	cmd.Bequest = &wire.Bequest{Heir: uint32(h.to), End: uint64(max(from.Add(r.cfg.Lease), l.leaseEnd, l.asked)), LengthNs: uint64(r.cfg.Lease), Virtual: virtual}
 	r.mu.Unlock()
-	type applied struct {
-		index uint64
-		err   error
-	}
-	done := make(chan applied, 1)
-	r.group.ProposeAsync(cmd, h.term, func(_ any, index uint64, err error) { done <- applied{index, err} })
+	placed, done := make(chan uint64, 1), make(chan error, 1)
+	r.group.ProposePlaced(cmd, h.term, func(index uint64) {
+		r.mu.Lock()
+		h.index = index
+		r.mu.Unlock()
+		placed <- index
+	}, func(_ any, _ uint64, err error) {
+		r.mu.Lock()
+		h.applied = err == nil
+		r.mu.Unlock()
+		done <- err
+	})
 	r.propMu.Unlock()
-	select {
-	case a := <-done:
-		return a.index, a.err
-	case <-ctx.Done():
-		return 0, canceled(ctx)
+	for {
+		select {
+		case index := <-placed:
+			q := r.handoverTo(h)
+			q.Stand = index
+			// If it does not stand, the group finds out; this leader serves meanwhile.
+			go func() {
+				if err := r.tellHeir(ctx, h, q); err != nil {
+					r.cfg.Logger.Debug("the heir does not stand for election", "group", r.id, "to", h.to, "err", err)
+				}
+			}()
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return canceled(ctx)
+		}
 	}
 }
 
+// leaveTo ends the service, as the term is over, and tells the heir. mu is held.
+func (r *Replica) leaveTo(h *handing) {
+	q := r.handoverTo(h)
+	q.Heritage = r.stopFor(h)
+	r.lead.handing = nil
+	go func() {
+		ctx, cancel := r.life()
+		defer cancel()
+		ctx, cancel2 := context.WithTimeout(ctx, heirPatience)
+		defer cancel2()
+		go func() {
+			if err := r.tellHeir(ctx, h, q); err != nil {
+				r.cfg.Logger.Info("the heir was not told what it takes over: open transactions abort", "group", r.id, "to", h.to, "err", err)
+			}
+		}()
+		close(h.gone)
+		for ctx.Err() == nil {
+			if n, term := r.group.Leader(); n != 0 && term > h.term {
+				break
+			}
+			select {
+			case <-time.After(expectEvery):
+			case <-ctx.Done():
+			}
+		}
+		r.mu.Lock()
+		h.ended = true
+		close(h.over)
+		r.mu.Unlock()
+	}()
+}
+
+// helps is the hand-over whose requests this node passes on, having stopped: until it hears who leads. mu is held.
+func (r *Replica) helps() *handing {
+	if h := r.handed; h != nil && h.stopped && !h.ended && r.lead.term == 0 {
+		return h
+	}
+	return nil
+}
+
 // stopFor ends the service and returns what the heir has to know. mu is held.
-func (r *Replica) stopFor(h *handing, index uint64) *wire.Heritage {
+func (r *Replica) stopFor(h *handing) *wire.Heritage {
 	l := &r.lead
 	l.serving, h.stopped = false, true
 	r.stats.HandedOver.Add(1)
-	out := &wire.Heritage{Index: index, Floor: uint64(max(l.floor, l.told, l.issued)), Told: uint64(l.told), Issued: uint64(l.issued), Low: uint64(l.low)}
+	floor := max(l.floor, l.told, l.issued)
+	if r.order != nil { // what was read when is not told: all that the heir writes lies above
+		floor = max(floor, r.order.high, l.ends.newest())
+	}
+	out := &wire.Heritage{Index: h.index, Committed: h.applied, Floor: uint64(floor), Told: uint64(l.told), Issued: uint64(l.issued), Low: uint64(l.low)}
 	// Those who wait for a lock, or for an outcome, ask again elsewhere.
 	var waits []*lockWait
 	for _, x := range r.txns {
@@ -254,21 +305,19 @@ func (r *Replica) held(x *txnState) *wire.HeldTxn {
 	return t
 }
 
-// endHanding tells those who wait for a hand-over that it is over. mu is held.
-func (r *Replica) endHanding(resumed bool) {
+// endHanding ends a hand-over that came to nothing: this node goes on, or has lost its lead otherwise. mu is held.
+func (r *Replica) endHanding() {
 	if h := r.lead.handing; h != nil {
-		h.resumed = resumed
-		if resumed && h.stopped {
-			r.stats.Resumed.Add(1)
-		}
+		r.stats.GivenUp.Add(1)
 		r.lead.handing = nil
+		h.ended = true
 		close(h.over)
 	}
 }
 
 // elsewhere is the error of a request that began in a term whose lead has been handed over since; nil for others. mu is held.
 func (r *Replica) elsewhere(term uint64) error {
-	if h := r.handed; h != nil && h.term == term && h.stopped && !h.resumed {
+	if h := r.handed; h != nil && h.term == term && h.stopped {
 		return h.err
 	}
 	return nil
@@ -407,7 +456,7 @@ func (s *Set) handleHandover(_ context.Context, from base.NodeID, body []byte) (
 		})
 }
 
-// onHandover takes the word of the leader that this node is to lead: first the question whether it would, then what it
+// onHandover takes the word of the leader that this node is to lead: the question whether it would, then that it is to stand, then what it
 // has to know.
 func (r *Replica) onHandover(from base.NodeID, q *wire.HandoverRequest) error {
 	refuse := func(why string) error {
@@ -419,31 +468,45 @@ func (r *Replica) onHandover(from base.NodeID, q *wire.HandoverRequest) error {
 		return refuse("it is starting")
 	}
 	switch n, term := r.group.Leader(); {
-	case n != from || term != q.Term:
-		return refuse("it does not follow it")
 	case q.Incarnation != r.incarnation || r.frozen.Load() || r.isAsync && !r.cfg.Held.Confirmed():
 		return refuse("the group begins anew")
+	case q.Heritage != nil: // its own campaign may have ended that term
+	case n != from || term != q.Term:
+		return refuse("it does not follow it")
 	case !r.set.Holds(r.shard):
 		return refuse("it does not hold the whole shard")
 	}
 	now := time.Now()
 	r.mu.Lock()
 	x := r.heir
+	known := x != nil && x.from == from && x.term == q.Term && now.Before(x.deadline)
 	switch {
+	case q.Heritage != nil:
+		defer r.mu.Unlock()
+		if !known || x.heritage != nil {
+			return refuse("it does not wait for that")
+		}
+		x.heritage = q.Heritage
+		close(x.told)
+		r.wake()
+		if q.Heritage.Committed {
+			r.group.Committed(q.Term, q.Heritage.Index)
+		}
+		return nil
 	case r.lead.term != 0:
 		r.mu.Unlock()
 		return refuse("it leads itself")
-	case q.Heritage == nil:
-		r.heir = &heir{from: from, term: q.Term, asked: now, deadline: now.Add(heirPatience)}
+	case q.Stand == 0:
+		r.heir = &heir{from: from, term: q.Term, asked: now, deadline: now.Add(heirPatience), told: make(chan struct{})}
 		r.mu.Unlock()
 		return nil
-	case x == nil || x.from != from || x.term != q.Term || x.heritage != nil || now.After(x.deadline):
+	case !known || x.stands:
 		r.mu.Unlock()
 		return refuse("it does not remember that it was asked")
 	}
-	x.heritage = q.Heritage
+	x.stands = true
 	r.mu.Unlock()
-	if err := r.group.Stand(q.Term, from, q.Heritage.Index); err != nil {
+	if err := r.group.Stand(q.Term, from, q.Stand); err != nil {
 		r.mu.Lock()
 		if r.heir == x {
 			r.heir = nil
@@ -458,33 +521,30 @@ func (r *Replica) onHandover(from base.NodeID, q *wire.HandoverRequest) error {
 // expects reports whether this node is about to take over; requests wait for that. mu is held.
 func (r *Replica) expects() bool {
 	x := r.heir
-	if x == nil || x.heritage == nil || time.Now().After(x.deadline) {
+	if x == nil || !x.stands || time.Now().After(x.deadline) {
 		return false
 	}
 	n, term := r.group.Leader()
-	return term == x.term || n == 0 || n == r.cfg.Self
+	return n == 0 || n == r.cfg.Self || x.heritage != nil && term == x.term
 }
 
-// inherited is what this leader, whose first entry is the one given, has been left by its predecessor; nil if it has to
+// succeeds is what this leader, whose first entry is the one given, has been promised by its predecessor; nil if it has to
 // begin from the log alone. mu is held.
-func (r *Replica) inherited(first uint64) *wire.Heritage {
+func (r *Replica) succeeds(term, first uint64) *heir {
 	x, b := r.heir, &r.rep.bequest
-	if first == 0 || x == nil || x.heritage == nil || x.heritage.Index+1 != first ||
-		b.heir != r.cfg.Self || b.index != x.heritage.Index || b.term != x.term {
+	if x == nil || !x.stands || x.term+1 != term || b.heir != r.cfg.Self || b.index+1 != first || b.term != x.term {
 		return nil
 	}
-	// A little earlier than its length, should this clock run slow. It was granted after this node was asked.
-	x.until = x.asked.Add(2*b.length - clock.Stretched(b.length))
-	return x.heritage
+	return x
 }
 
 // inherit goes on where the predecessor stopped. It reports whether this attempt goes on.
-func (r *Replica) inherit(attempt uint64, h *wire.Heritage) bool {
+func (r *Replica) inherit(attempt uint64, x *heir) bool {
 	r.propMu.Lock()
 	defer r.propMu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := &r.lead
+	l, h := &r.lead, x.heritage
 	if l.attempt != attempt || l.next != 0 || l.serving {
 		return false
 	}
@@ -492,8 +552,11 @@ func (r *Replica) inherit(attempt uint64, h *wire.Heritage) bool {
 	l.floor = max(l.floor, base.Timestamp(h.Floor), r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.told = max(l.told, base.Timestamp(h.Told), r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.issued, l.low = max(l.issued, base.Timestamp(h.Issued)), max(l.low, base.Timestamp(h.Low))
+	l.ends = ends{low: l.floor}
 	l.leaseEnd = b.end
-	l.ended = &wire.Lease{Holder: uint32(l.from), End: h.Floor}
+	// A little earlier than its length, should this clock run slow. It was granted after this node was asked.
+	l.until = x.asked.Add(2*b.length - clock.Stretched(b.length))
+	l.ended = &wire.Lease{Holder: uint32(x.from), End: h.Floor}
 	if err := r.takeLocks(h); err != nil {
 		r.cfg.Logger.Error("locks handed over cannot be taken: their transactions abort", "group", r.id, "err", err)
 		r.stopLocked(r.notLeader())
@@ -597,7 +660,7 @@ func (r *Replica) takeVoter(x *txnState, t *wire.HeldTxn) (skip bool, err error)
 		go r.settleLate(x, ts)
 		return false, nil
 	}
-	x.phase = prepared
+	x.phase, x.ordered = prepared, v.Ordered
 	if len(t.Votes) > 0 {
 		r.notices[x.id] = &notices{from: groupsOf(t.Votes), at: x.last}
 		go r.decideByVotes(x.id)

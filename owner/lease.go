@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -27,33 +26,33 @@ const maxAsks = 64
 func (r *Replica) Leading(term, first uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var h *wire.Heritage
+	if first == 0 && r.lead.term == term && r.lead.handing != nil { // it has served all the time
+		r.lead.next = 0
+		r.endHanding()
+		r.wake()
+		return
+	}
+	var x *heir
 	if first > 0 || r.lead.term != term {
 		r.stopLocked(r.notLeader())
-		h = r.inherited(first)
-		r.lead = leadership{term: term, inherits: h != nil}
-		if h != nil {
-			r.lead.until, r.lead.from = r.heir.until, r.heir.from
-		}
-		r.heir = nil
+		x = r.succeeds(term, first)
+		r.lead = leadership{term: term}
+		r.heir = x
 	} else {
 		r.lead.next, r.lead.asked, r.lead.leaseEnd, r.lead.askedUntil = 0, 0, 0, time.Time{}
-		r.lead.resumes = r.lead.handing != nil || r.lead.resumes
-		r.endHanding(true)
 	}
 	r.attempts++
 	r.lead.attempt = r.attempts
-	go r.takeOver(term, r.attempts, h)
+	go r.takeOver(term, r.attempts, x)
 }
 
 // takeOver brings a new leader into service (I1, I2, I3): it outlives its
 // predecessors' leases, catches up with what its log relies on, and takes the locks of prepared transactions again.
 // It ends when another attempt has begun.
 //
-// With a heritage its predecessor serves no more, and where it ended is known: there is nothing to outlive, and the lease to
-// serve under is in the log. What resumes after a hand-over that came to nothing is as it was, once an entry
-// of the term commits: then nobody has taken over.
-func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
+// An heir's predecessor says when it serves no more, and where it ended. Then there is nothing to outlive, and the lease to
+// serve under is in the log. Until then, or if it never does, the heir waits for the leases like anybody else.
+func (r *Replica) takeOver(term, attempt uint64, x *heir) {
 	select {
 	case <-r.attached:
 	case <-r.closing:
@@ -64,34 +63,44 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 	r.mu.Lock()
 	var all base.Timestamp
 	var others []lease
-	resumes := r.lead.resumes
-	if h == nil && !resumes {
-		for n, l := range r.rep.leases {
-			all = max(all, l.end)
-			if n != r.cfg.Self && !l.revoked {
-				others = append(others, l)
-			}
+	for n, l := range r.rep.leases {
+		all = max(all, l.end)
+		if n != r.cfg.Self && !l.revoked {
+			others = append(others, l)
 		}
-		if b := &r.rep.bequest; b.heir != 0 {
-			all = max(all, b.end)
-			if b.heir != r.cfg.Self && b.term+1 != term { // else that one cannot have led in between
-				others = append(others, b.lease)
-			}
+	}
+	if b := &r.rep.bequest; b.heir != 0 {
+		all = max(all, b.end)
+		if b.heir != r.cfg.Self && b.term+1 != term { // else that one cannot have led in between
+			others = append(others, b.lease)
 		}
 	}
 	join := r.rep.join
-	if l := &r.lead; l.attempt == attempt && h == nil {
+	r.mu.Unlock()
+	var told <-chan struct{}
+	if x != nil {
+		told = x.told
+	}
+	for _, l := range others {
+		if !r.outlive(ctx, &l, told) {
+			return
+		}
+	}
+	r.mu.Lock()
+	if l := &r.lead; l.attempt == attempt {
+		if x != nil && (x.heritage == nil || x.heritage.Index != r.rep.bequest.index) {
+			x = nil
+		}
+		r.heir = nil // nothing more is taken
+		if x != nil {
+			all = 0
+		}
 		l.floor = max(l.floor, all, r.rep.lastTS, r.rep.closed)
 		if r.id == base.MetaGroup { // the oracle issues above all, below its lease
 			l.low = max(l.low, all)
 		}
 	}
 	r.mu.Unlock()
-	for _, l := range others {
-		if !r.outlive(ctx, &l) {
-			return
-		}
-	}
 	for tries := 0; ; tries++ {
 		var need []*wire.GroupIndex
 		for i, v := range join {
@@ -115,7 +124,7 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 			return
 		}
 	}
-	if h != nil && !r.inherit(attempt, h) {
+	if x != nil && !r.inherit(attempt, x) {
 		return
 	}
 	for {
@@ -127,7 +136,7 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 			return
 		}
 		cmd := r.command(0)
-		if !r.addLease(cmd) && h != nil { // a commit has carried it
+		if !r.addLease(cmd) && x != nil { // a commit has carried it
 			r.mu.Unlock()
 			r.propMu.Unlock()
 			return
@@ -150,9 +159,6 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lead
-	if l.attempt == attempt {
-		l.resumes = false
-	}
 	if l.attempt != attempt || l.next != 0 || l.serving {
 		return
 	}
@@ -172,10 +178,10 @@ func (r *Replica) takeOver(term, attempt uint64, h *wire.Heritage) {
 	r.cfg.Logger.Debug("owner serves", "group", r.id, "term", term, "prepared", len(r.rep.prepared))
 }
 
-// outlive waits until the holder of a lease has certainly stopped serving under it: true time has passed its end, or
+// outlive waits until the holder of a lease has told so, or certainly stopped serving under it: true time has passed its end, or
 // its length has passed since this replica learned of it, by a clock that may run a little fast. Only the latter
 // counts where the end or this node's reading does not come from a clock with a bound.
-func (r *Replica) outlive(ctx context.Context, l *lease) bool {
+func (r *Replica) outlive(ctx context.Context, l *lease, told <-chan struct{}) bool {
 	length := l.length
 	if length == 0 {
 		length = r.cfg.Lease
@@ -194,6 +200,8 @@ func (r *Replica) outlive(ctx context.Context, l *lease) bool {
 		}
 		select {
 		case <-time.After(d):
+		case <-told:
+			return true
 		case <-ctx.Done():
 			return false
 		}
@@ -249,74 +257,15 @@ func (r *Replica) lockPrepared() error {
 	return nil
 }
 
-// revoke stops serving and logs the end of the lease, so that the next leader need not wait for it: how a group that orders by timestamps
-// gives its lead away. What was read when is not handed over there.
-func (r *Replica) revoke(term uint64, to base.NodeID, done func(told bool, err error)) {
-	r.propMu.Lock()
-	defer r.propMu.Unlock()
-	r.mu.Lock()
-	l := &r.lead
-	if l.term == term && !l.serving && l.asked == 0 {
-		// It has never had a lease in this term, and will not take one. Whoever comes next waits out what the log says.
-		l.next = to
-		r.mu.Unlock()
-		go done(false, nil)
-		return
-	}
-	if l.term != term || !l.serving {
-		r.mu.Unlock()
-		go done(false, base.Errorf(base.CodeNotLeader, "group %v: the owner does not serve in term %d", r.id, term))
-		return
-	}
-	l.serving = false
-	l.next = to
-	// Every promise this owner made lies below (I1, I2): also that what an undecided vote relies on as
-	// read does not change below the vote's upper bound. The successor does not know those locks.
-	end := max(l.floor, l.told, l.issued, l.ends.newest())
-	if r.order != nil {
-		end = max(end, r.order.high)
-	}
-	for _, x := range r.txns {
-		if x.phase >= preparing && x.hi > end && r.reads(x) {
-			end = x.hi.Prev()
-		}
-	}
-	if l.leaseEnd != 0 {
-		end = min(end, l.leaseEnd.Prev())
-	}
-	cmd := r.command(0)
-	cmd.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end)}
-	r.failWaits(r.notLeader())
-	r.wake()
-	r.mu.Unlock()
-	r.group.ProposeAsync(cmd, term, func(_ any, _ uint64, err error) { done(false, err) })
-}
-
-// reads reports whether a voter holds locks other than those of its logged
-// writes, which a new leader takes again. mu is held.
-func (r *Replica) reads(x *txnState) (more bool) {
-	r.locks.Each(x.id, func(s base.Span, m lock.Mode) bool {
-		if m == lock.Exclusive {
-			if s.IsPoint() {
-				_, more = slices.BinarySearchFunc(x.keys, s.Start, base.Key.Compare)
-				more = !more
-			} else {
-				more = !slices.ContainsFunc(x.handover, func(h base.Span) bool { return bytes.Equal(h.Start, s.Start) && bytes.Equal(h.End, s.End) })
-			}
-		} else {
-			more = true
-		}
-		return !more
-	})
-	return more
-}
-
 // Stopped implements group.StateMachine.
 func (r *Replica) Stopped(term uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lead.term == term {
-		r.endHanding(false)
+		if h := r.lead.handing; h != nil && h.index != 0 && r.lead.serving {
+			r.leaveTo(h)
+		}
+		r.endHanding()
 		r.lead = leadership{}
 		r.stopLocked(r.notLeader())
 	}

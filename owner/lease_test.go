@@ -57,7 +57,11 @@ func (q *quiet) ProposeAsync(cmd *wire.Command, term uint64, done func(any, uint
 func (q *quiet) Enqueue(cmd *wire.Command, term uint64, done func(any, uint64, error)) {
 	q.ProposeAsync(cmd, term, done)
 }
-func (q *quiet) Push() {}
+func (q *quiet) ProposePlaced(cmd *wire.Command, term uint64, _ func(uint64), done func(any, uint64, error)) {
+	q.ProposeAsync(cmd, term, done)
+}
+func (q *quiet) Committed(uint64, uint64) {}
+func (q *quiet) Push()                    {}
 func (q *quiet) Stand(uint64, base.NodeID, uint64) error {
 	return base.Errorf(base.CodeInvalid, "not used")
 }

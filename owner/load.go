@@ -9,8 +9,8 @@ import (
 )
 
 // Load counts what a node's clients ask of a leader, since the leader's process began: each request pays the way there, and each
-// write the replication besides.
-type Load struct{ Requests, Writes uint64 }
+// write the replication besides. Whole are the requests for rows of tables that are homed as a whole.
+type Load struct{ Requests, Writes, Whole uint64 }
 
 // Asker is a node that asks, or a region whose statements were forwarded to the leader's node as a whole.
 type Asker struct {
@@ -24,10 +24,10 @@ type loads struct {
 	all map[Asker]*loadCount
 }
 
-type loadCount struct{ requests, writes atomic.Uint64 }
+type loadCount struct{ requests, writes, whole atomic.Uint64 }
 
 // note counts a request, of which nothing is known to have failed.
-func (l *loads) note(from Asker, write bool) {
+func (l *loads) note(from Asker, write, whole bool) {
 	l.mu.RLock()
 	c := l.all[from]
 	l.mu.RUnlock()
@@ -46,19 +46,23 @@ func (l *loads) note(from Asker, write bool) {
 	if write {
 		c.writes.Add(1)
 	}
+	if whole {
+		c.whole.Add(1)
+	}
 }
 
-// asked counts a request. A statement that was forwarded here made one trip, whatever it asks here; it counts with its commit.
-func (r *Replica) asked(from base.NodeID, txn *wire.TxnMeta, write bool) {
+// asked counts a request, whose first key is given. A statement that was forwarded here made one trip, whatever it asks here; it counts with its commit.
+func (r *Replica) asked(from base.NodeID, txn *wire.TxnMeta, write bool, key base.Key) {
+	whole := r.cfg.Whole != nil && len(key) >= base.IndexPrefixLen && r.cfg.Whole(key)
 	if from == r.cfg.Self && r.cfg.Region != nil {
 		if g := base.RegionID(txn.GetGatewayRegion()); g != 0 && g != r.cfg.Region() {
 			if write {
-				r.load.note(Asker{Region: g}, true)
+				r.load.note(Asker{Region: g}, true, whole)
 			}
 			return
 		}
 	}
-	r.load.note(Asker{Node: from}, write)
+	r.load.note(Asker{Node: from}, write, whole)
 }
 
 // Loads are the requests to this replica as its group's leader, by who asked.
@@ -67,8 +71,8 @@ func (r *Replica) Loads() map[Asker]Load {
 	defer r.load.mu.RUnlock()
 	out := make(map[Asker]Load, len(r.load.all))
 	for n, c := range r.load.all {
-		w := c.writes.Load() // first: it is never more than the requests
-		out[n] = Load{c.requests.Load(), w}
+		w, whole := c.writes.Load(), c.whole.Load() // first: they are never more than the requests
+		out[n] = Load{c.requests.Load(), w, whole}
 	}
 	return out
 }

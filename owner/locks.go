@@ -281,7 +281,7 @@ func (x *txnState) writesIn(s base.Span) bool {
 
 // awaitEnd waits until x has ended here; mu is held at entry and exit.
 func (r *Replica) awaitEnd(ctx context.Context, x *txnState) error {
-	if h := r.lead.handing; h != nil && h.stopped {
+	if h := r.helps(); h != nil {
 		return h.err
 	}
 	if r.waiting >= r.cfg.MaxWaiting {
@@ -309,7 +309,7 @@ func (r *Replica) awaitEnd(ctx context.Context, x *txnState) error {
 	timer.Stop()
 	r.mu.Lock()
 	r.waiting--
-	if h := r.lead.handing; h != nil && h.stopped {
+	if h := r.helps(); h != nil {
 		return h.err
 	}
 	return err

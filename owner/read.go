@@ -19,7 +19,11 @@ func (r *Replica) Read(ctx context.Context, q *wire.ReadRequest) *wire.ReadRespo
 
 // readFor is Read on behalf of a client of another node.
 func (r *Replica) readFor(ctx context.Context, from base.NodeID, q *wire.ReadRequest) *wire.ReadResponse {
-	r.asked(from, q.Txn, false)
+	var key base.Key
+	if len(q.Spans) > 0 {
+		key = q.Spans[0].Start
+	}
+	r.asked(from, q.Txn, false, key)
 	resp := &wire.ReadResponse{}
 	r.stats.Reads.Add(1)
 	err := r.read(ctx, q, resp)

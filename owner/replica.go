@@ -93,9 +93,6 @@ type leadership struct {
 	next       base.NodeID    // while revoking: who gets the lead
 	vector     [16]uint64     // siblings' applied indexes already in the log of this term
 	handing    *handing       // the lead is being handed to next
-	resumes    bool           // a hand-over came to nothing; what this leader knows counts once an entry of the term commits
-	inherits   bool           // it serves under the lease that its predecessor gave it, until it has one of its own
-	from       base.NodeID    // with inherits: the predecessor
 	ended      *wire.Lease    // where the predecessor's lease ended, to be logged with the next one
 }
 
@@ -237,12 +234,11 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 		expects := r.lead.term == 0 && r.expects()
 		if r.lead.term == 0 && !expects {
 			err := r.notLeader()
+			if h := r.helps(); h != nil {
+				err = h.err
+			}
 			r.mu.Unlock()
 			return err
-		}
-		if h := r.lead.handing; h != nil && h.stopped {
-			r.mu.Unlock()
-			return h.err
 		}
 		if r.waiting >= r.cfg.MaxWaiting {
 			r.mu.Unlock()

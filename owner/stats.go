@@ -18,7 +18,7 @@ type Stats struct {
 	Orders                                            atomic.Int64 // ends of transactions told to it as the timestamp manager of its region
 	Expired                                           atomic.Int64 // transactions aborted for silence
 	Collected                                         atomic.Int64 // tombstones
-	HandedOver, Inherited, Resumed                    atomic.Int64 // hand-overs of the lead: told to the heir, taken up as heir, come to nothing
+	HandedOver, Inherited, GivenUp                    atomic.Int64 // hand-overs of the lead: told to the heir, taken up as heir, come to nothing
 	Helped                                            atomic.Int64 // requests that met one and were passed on, or served later
 }
 

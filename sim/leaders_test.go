@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -143,6 +144,262 @@ func TestLeaderFollowsLoad(t *testing.T) {
 	})
 }
 
+// leaderLab runs f with a cluster whose groups are led from home, and then looks whether all transactions did well.
+func leaderLab(t *testing.T, cfg Config, f func(l *handoverLab)) {
+	t.Helper()
+	cryptotest.SetGlobalRandom(t, 1)
+	runtime.GC()
+	runtime.GC()
+	synctest.Test(t, func(*testing.T) {
+		l := newHandoverLab(cfg)
+		for range 600 {
+			if h := l.leader(); h != nil && h.region == 1 {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		f(l)
+		close(l.stop)
+		l.wg.Wait()
+		l.check()
+		if err := l.w.err(); err != nil {
+			t.Error(err)
+		}
+		l.w.close()
+	})
+}
+
+// led waits until a group is led by a node, or by one of those.
+func (l *handoverLab) led(within time.Duration, by ...base.NodeID) bool {
+	for range int(within / (100 * time.Millisecond)) {
+		if h := l.leader(); h != nil && slices.Contains(by, h.id) {
+			return true
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return false
+}
+
+// clients ask through a node and wait for each answer.
+func (l *handoverLab) clients(h *host, n int) {
+	for i := range n {
+		l.wg.Go(func() {
+			for !l.stopped() {
+				l.increment(h, labKey("own", int(h.id)*1000+i), 0)
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// TestStandInByUtility: when the home region of a group is lost, whichever node was elected, the one whose region asks most leads in the
+// end; when the home is back, so is the lead.
+func TestStandInByUtility(t *testing.T) {
+	for stand, want := range map[int]base.NodeID{1: 2, 2: 3} {
+		t.Run(fmt.Sprintf("load from region %d", want), func(t *testing.T) {
+			const ms = time.Millisecond
+			delay := [][]time.Duration{{0, 40 * ms, 45 * ms, 50 * ms}, {40 * ms, 0, 60 * ms, 60 * ms}, {45 * ms, 60 * ms, 0, 60 * ms}, {50 * ms, 60 * ms, 60 * ms, 0}}
+			cfg := Config{Seed: 1, Regions: 4, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
+				Delay: delay, GCAge: time.Hour, Stay: true}
+			leaderLab(t, cfg, func(l *handoverLab) {
+				l.clients(l.w.hosts[stand], 6)
+				time.Sleep(5 * time.Second)
+				if h := l.leader(); h == nil || h.id != 1 {
+					t.Errorf("the group is not led from home: %+v", h)
+				}
+				l.w.net.Isolate(1)
+				if !l.led(40*time.Second, want) {
+					t.Errorf("region %d does not stand in", want)
+				}
+				time.Sleep(20 * time.Second)
+				if h := l.leader(); h == nil || h.id != want {
+					t.Errorf("the stand-in does not stay: %+v", h)
+				}
+				l.mu.Lock()
+				clear(l.failures) // of the region that was lost
+				l.mu.Unlock()
+				l.w.net.HealAll()
+				if !l.led(30*time.Second, 1) {
+					t.Error("the lead does not return home")
+				}
+				time.Sleep(20 * time.Second)
+				if h := l.leader(); h == nil || h.id != 1 {
+					t.Errorf("the lead does not stay at home: %+v", h)
+				}
+				l.mu.Lock()
+				l.noFailures()
+				l.mu.Unlock()
+			})
+		})
+	}
+}
+
+// TestLeaderAmongHomeNodes: of several nodes of the home region the one leads where requests take least, if that makes a difference; another one
+// of them takes over when it dies; and never one of another region, wherever the load comes from.
+func TestLeaderAmongHomeNodes(t *testing.T) {
+	const far = 40 * time.Millisecond
+	cfg := Config{Seed: 1, Regions: 2, NodesPerRegion: 3, Shards: 1, LAN: 6 * time.Millisecond, ClockBound: 100 * time.Microsecond,
+		Delay: [][]time.Duration{{0, far}, {far, 0}}, GCAge: time.Hour, Stay: true} // two of the three replicas are in region 1
+	leaderLab(t, cfg, func(l *handoverLab) {
+		reps := l.w.hosts[0].up().node.Cluster().Replicas(l.group)
+		var home []base.NodeID
+		for _, h := range l.w.hosts {
+			if h.region == 1 && slices.Contains(reps, h.id) {
+				home = append(home, h.id)
+			}
+		}
+		if len(home) < 2 {
+			t.Errorf("replicas %v: too few at home to choose from", reps)
+			return
+		}
+		first := l.leader().id
+		i := slices.IndexFunc(home, func(n base.NodeID) bool { return n != first })
+		l.clients(l.w.hosts[home[i]-1], 6)
+		if !l.led(40*time.Second, home[i]) {
+			t.Errorf("node %d does not lead: %+v", home[i], l.w.hosts[first-1].up().node.Cluster().LeaderRows())
+		}
+		for _, h := range l.w.hosts {
+			if h.region == 2 {
+				l.clients(h, 10) // far away, and most of the load
+			}
+		}
+		for range 200 {
+			time.Sleep(100 * time.Millisecond)
+			if h := l.leader(); h != nil && h.region != 1 {
+				t.Errorf("the lead left the home region, for node %d", h.id)
+				return
+			}
+		}
+		at := l.leader().id
+		l.w.net.Isolate(at)
+		rest := slices.DeleteFunc(slices.Clone(home), func(n base.NodeID) bool { return n == at })
+		if !l.led(30*time.Second, rest...) {
+			t.Errorf("none of %v took over from node %d", rest, at)
+		}
+		l.w.net.HealAll()
+		time.Sleep(10 * time.Second)
+		if h := l.leader(); h == nil || h.region != 1 {
+			t.Errorf("the lead is not at home: %+v", h)
+		}
+	})
+}
+
+// TestMayLead: a home whose region may not lead does not lead, and the lead does not swing between what the setting says and the home.
+func TestMayLead(t *testing.T) {
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
+		Delay: handoverDelays(), GCAge: time.Hour, Stay: true}
+	leaderLab(t, cfg, func(l *handoverLab) {
+		p := cluster.DefaultLeaderParams()
+		p.MayLead = "r3, r2"
+		for _, h := range l.w.hosts {
+			if err := h.up().node.Cluster().SetLeaderParams(p); err != nil {
+				t.Error(err)
+			}
+		}
+		if !l.led(20*time.Second, 2, 3) {
+			t.Error("the lead does not leave the region that may not lead")
+		}
+		for range 300 {
+			time.Sleep(100 * time.Millisecond)
+			if h := l.leader(); h != nil && h.region == 1 {
+				t.Error("the lead went back to the region that may not lead")
+				return
+			}
+		}
+		l.noFailures()
+	})
+}
+
+// openSQL connects to a process; further connections go to the one that p has become.
+func openSQL(t *testing.T, p **life) *sql.DB {
+	mc := mysql.NewConfig()
+	mc.User, mc.Net, mc.Logger = "root", "tcp", &mysql.NopLogger{}
+	mc.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return (*p).sql.dial(ctx) }
+	connector, err := mysql.NewConnector(mc)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	return sql.OpenDB(connector)
+}
+
+// TestWholeTableFollowsLoad: where rows may move, a group that is asked for rows of tables that are homed as a whole, and for no
+// others, is led from where its load comes from, and from home again when others are asked for.
+func TestWholeTableFollowsLoad(t *testing.T) {
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
+		Delay: handoverDelays(), GCAge: time.Hour, SQL: true}
+	cryptotest.SetGlobalRandom(t, 1)
+	runtime.GC()
+	runtime.GC()
+	synctest.Test(t, func(*testing.T) {
+		w := newWorld(cfg)
+		for _, h := range w.hosts {
+			h.boot()
+		}
+		time.Sleep(20 * time.Second)
+		ctx := context.Background()
+		here, there := w.hosts[0].up(), w.hosts[2].up()
+		home, away := openSQL(t, &here), openSQL(t, &there)
+		if home == nil || away == nil {
+			return
+		}
+		exec := func(db *sql.DB, q string) {
+			t.Helper()
+			if _, err := db.ExecContext(ctx, q); err != nil {
+				t.Errorf("%s: %v", q, err)
+			}
+		}
+		exec(home, "SET CLUSTER SETTING leader.window = 20")
+		exec(home, "CREATE DATABASE d")
+		exec(home, "CREATE TABLE d.whole (id INT PRIMARY KEY, v INT) LOCALITY REGIONAL BY TABLE IN 'r1'")
+		exec(home, "CREATE TABLE d.rows (id INT PRIMARY KEY, v INT)")
+		exec(home, "INSERT INTO d.whole VALUES (1, 0)")
+		exec(home, "INSERT INTO d.rows VALUES (1, 0), (2, 0), (3, 0)")
+		g := base.DataGroup(1, 1)
+		leads := func() base.NodeID {
+			if h := w.leaderOf(g); h != nil {
+				return h.id
+			}
+			return 0
+		}
+		if n := leads(); n != 1 {
+			t.Errorf("node %d leads, not the home", n)
+		}
+		for i := 0; i < 400 && leads() != 3; i++ {
+			exec(away, fmt.Sprintf("UPDATE d.whole SET v = %d WHERE id = 1", i))
+		}
+		if n := leads(); n != 3 {
+			t.Errorf("node %d leads: the group does not follow the load on its table", n)
+		}
+		for i := range 400 { // with the leader near this takes little time
+			exec(away, fmt.Sprintf("UPDATE d.whole SET v = %d WHERE id = 1", i))
+			time.Sleep(25 * time.Millisecond)
+			if n := leads(); n != 3 {
+				t.Errorf("the lead does not stay where the load is, but is at node %d", n)
+				break
+			}
+		}
+		var free bool
+		if err := away.QueryRowContext(ctx, "SELECT follows_load FROM godwit.leaders WHERE group_name = 's1@r1' AND leads").Scan(&free); err != nil || !free {
+			t.Errorf("godwit.leaders.follows_load: %v, %v", free, err)
+		}
+		for i := 0; i < 200 && leads() != 1; i++ { // rows that may move are asked for as well
+			exec(away, fmt.Sprintf("UPDATE d.whole SET v = %d WHERE id = 1", i))
+			exec(home, fmt.Sprintf("UPDATE d.rows SET v = %d WHERE id = %d", i, 1+i%3))
+		}
+		if n := leads(); n != 1 {
+			t.Errorf("node %d leads: the group with rows that may move does not go home", n)
+		}
+		home.Close()
+		away.Close()
+		if err := w.err(); err != nil {
+			t.Error(err)
+		}
+		w.close()
+	})
+}
+
 // TestLeadersSQL: the policy is set, its view and its decisions are read, through SQL.
 func TestLeadersSQL(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
@@ -158,15 +415,10 @@ func TestLeadersSQL(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		ctx := context.Background()
 		p := w.hosts[2].up()
-		mc := mysql.NewConfig()
-		mc.User, mc.Net, mc.Logger = "root", "tcp", &mysql.NopLogger{}
-		mc.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return p.sql.dial(ctx) }
-		connector, err := mysql.NewConnector(mc)
-		if err != nil {
-			t.Error(err)
+		db := openSQL(t, &p)
+		if db == nil {
 			return
 		}
-		db := sql.OpenDB(connector)
 		exec := func(q string) {
 			t.Helper()
 			if _, err := db.ExecContext(ctx, q); err != nil {

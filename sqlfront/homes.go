@@ -381,13 +381,22 @@ func (c *column) takeKey(k []byte) (text string, rest []byte, ok bool) {
 // Movable reports whether the policy may move a key: rows of tables that are REGIONAL BY ROW. Index
 // entries follow their rows.
 func (s *Server) Movable(key base.Key) bool {
-	if key.Index() != 0 {
-		return false
+	kind, ok := s.localityOf(key)
+	return ok && key.Index() == 0 && kind == byRow
+}
+
+// Whole reports whether a key is of a table that is REGIONAL BY TABLE.
+func (s *Server) Whole(key base.Key) bool {
+	kind, ok := s.localityOf(key)
+	return ok && kind == byTable
+}
+
+// localityOf is how the rows of a key's table are homed, if this node knows the table.
+func (s *Server) localityOf(key base.Key) (kind localityKind, ok bool) {
+	if snap := s.g.catalog.snap.Load(); snap != nil {
+		if t := snap.byID[key.Table()]; t != nil {
+			return t.desc.Locality.Kind, true
+		}
 	}
-	snap := s.g.catalog.snap.Load()
-	if snap == nil {
-		return false
-	}
-	t := snap.byID[key.Table()]
-	return t != nil && t.desc.Locality.Kind == byRow
+	return "", false
 }

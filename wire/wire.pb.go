@@ -2606,13 +2606,15 @@ func (x *Bequest) GetVirtual() bool {
 	return false
 }
 
-// Handover prepares a node to take over the lead of a group in term (without heritage), and then has it stand for election.
+// Handover asks a node whether it would take over the lead of a group in term; with stand, has it stand for election as soon as its log ends
+// with that index; with heritage, tells it what the owner knew when it stopped serving.
 type HandoverRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
 	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
 	Incarnation   uint32                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Heritage      *Heritage              `protobuf:"bytes,4,opt,name=heritage,proto3" json:"heritage,omitempty"`
+	Stand         uint64                 `protobuf:"varint,5,opt,name=stand,proto3" json:"stand,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2675,6 +2677,13 @@ func (x *HandoverRequest) GetHeritage() *Heritage {
 	return nil
 }
 
+func (x *HandoverRequest) GetStand() uint64 {
+	if x != nil {
+		return x.Stand
+	}
+	return 0
+}
+
 type HandoverResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -2722,13 +2731,14 @@ func (x *HandoverResponse) GetStatus() *Status {
 // Heritage is what an owner has in memory only, as of when it stopped serving.
 type Heritage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"` // of the bequest; it is committed
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"` // of the bequest
 	Floor         uint64                 `protobuf:"varint,2,opt,name=floor,proto3" json:"floor,omitempty"`
 	Told          uint64                 `protobuf:"varint,3,opt,name=told,proto3" json:"told,omitempty"`
 	Issued        uint64                 `protobuf:"varint,4,opt,name=issued,proto3" json:"issued,omitempty"`
 	Low           uint64                 `protobuf:"varint,5,opt,name=low,proto3" json:"low,omitempty"`
 	Txns          []*HeldTxn             `protobuf:"bytes,6,rep,name=txns,proto3" json:"txns,omitempty"`
 	Finished      [][]byte               `protobuf:"bytes,7,rep,name=finished,proto3" json:"finished,omitempty"`
+	Committed     bool                   `protobuf:"varint,8,opt,name=committed,proto3" json:"committed,omitempty"` // the bequest is, and all before it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2810,6 +2820,13 @@ func (x *Heritage) GetFinished() [][]byte {
 		return x.Finished
 	}
 	return nil
+}
+
+func (x *Heritage) GetCommitted() bool {
+	if x != nil {
+		return x.Committed
+	}
+	return false
 }
 
 // HeldTxn is a transaction at its owner, with its locks.
@@ -6448,14 +6465,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04heir\x18\x01 \x01(\rR\x04heir\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1b\n" +
 	"\tlength_ns\x18\x03 \x01(\x04R\blengthNs\x12\x18\n" +
-	"\avirtual\x18\x04 \x01(\bR\avirtual\"\x90\x01\n" +
+	"\avirtual\x18\x04 \x01(\bR\avirtual\"\xa6\x01\n" +
 	"\x0fHandoverRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\rR\vincarnation\x121\n" +
-	"\bheritage\x18\x04 \x01(\v2\x15.godwit.wire.HeritageR\bheritage\"?\n" +
+	"\bheritage\x18\x04 \x01(\v2\x15.godwit.wire.HeritageR\bheritage\x12\x14\n" +
+	"\x05stand\x18\x05 \x01(\x04R\x05stand\"?\n" +
 	"\x10HandoverResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xba\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xd8\x01\n" +
 	"\bHeritage\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
 	"\x05floor\x18\x02 \x01(\x04R\x05floor\x12\x12\n" +
@@ -6463,7 +6481,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06issued\x18\x04 \x01(\x04R\x06issued\x12\x10\n" +
 	"\x03low\x18\x05 \x01(\x04R\x03low\x12(\n" +
 	"\x04txns\x18\x06 \x03(\v2\x14.godwit.wire.HeldTxnR\x04txns\x12\x1a\n" +
-	"\bfinished\x18\a \x03(\fR\bfinished\"\xa2\x03\n" +
+	"\bfinished\x18\a \x03(\fR\bfinished\x12\x1c\n" +
+	"\tcommitted\x18\b \x01(\bR\tcommitted\"\xa2\x03\n" +
 	"\aHeldTxn\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x16\n" +

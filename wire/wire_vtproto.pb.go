@@ -2242,6 +2242,11 @@ func (m *HandoverRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Stand != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Stand))
+		i--
+		dAtA[i] = 0x28
+	}
 	if m.Heritage != nil {
 		size, err := m.Heritage.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -2342,6 +2347,16 @@ func (m *Heritage) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Committed {
+		i--
+		if m.Committed {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x40
 	}
 	if len(m.Finished) > 0 {
 		for iNdEx := len(m.Finished) - 1; iNdEx >= 0; iNdEx-- {
@@ -6443,6 +6458,9 @@ func (m *HandoverRequest) SizeVT() (n int) {
 		l = m.Heritage.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
+	if m.Stand != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Stand))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -6493,6 +6511,9 @@ func (m *Heritage) SizeVT() (n int) {
 			l = len(b)
 			n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 		}
+	}
+	if m.Committed {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -13640,6 +13661,25 @@ func (m *HandoverRequest) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Stand", wireType)
+			}
+			m.Stand = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Stand |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -13939,6 +13979,26 @@ func (m *Heritage) UnmarshalVT(dAtA []byte) error {
 			m.Finished = append(m.Finished, make([]byte, postIndex-iNdEx))
 			copy(m.Finished[len(m.Finished)-1], dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Committed", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Committed = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
