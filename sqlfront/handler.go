@@ -23,7 +23,7 @@ type handler struct {
 }
 
 const (
-	retryFor   = 30 * time.Second
+	retryFor   = 10 * time.Second
 	retryFirst = 2 * time.Millisecond
 	retryMax   = 250 * time.Millisecond
 )
