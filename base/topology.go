@@ -57,6 +57,17 @@ type Promotion struct {
 	Groups []Promoted `json:"groups"`
 	// Back is set when the groups vote in their own region again.
 	Back bool `json:"back,omitempty"`
+	// From are the regions where voters of the groups in Moving may still be, besides where they shall be.
+	From   []RegionID `json:"from,omitempty"`
+	Moving []GroupID  `json:"moving,omitempty"`
+}
+
+// seat is where the voters are, or shall be.
+func (p *Promotion) seat() RegionID {
+	if p.Back {
+		return p.Region
+	}
+	return p.Seat
 }
 
 // Promoted is a group of a promotion.
@@ -105,17 +116,33 @@ func (t *Topology) AllShards() int { return t.Shards + t.Async }
 // IsAsync reports whether a shard is one of asynchronous tables: the voters of its groups are in one region.
 func (t *Topology) IsAsync(s ShardID) bool { return int(s) > t.Shards && int(s) <= t.AllShards() }
 
-// Seat is the region in which the voters of a region's asynchronous groups are.
-func (t *Topology) Seat(r RegionID) RegionID {
+// Promoted is the newest promotion of a region's asynchronous groups; nil if there is none.
+func (t *Topology) Promoted(r RegionID) *Promotion {
 	for i := len(t.Promotions) - 1; i >= 0; i-- {
-		if p := &t.Promotions[i]; p.Region == r {
-			if p.Back {
-				return r
-			}
-			return p.Seat
+		if t.Promotions[i].Region == r {
+			return &t.Promotions[i]
 		}
 	}
+	return nil
+}
+
+// Seat is the region in which the voters of a region's asynchronous groups are, or are moving to.
+func (t *Topology) Seat(r RegionID) RegionID {
+	if p := t.Promoted(r); p != nil {
+		return p.seat()
+	}
 	return r
+}
+
+// Moving reports whether voters of a region's asynchronous groups may still be elsewhere than at their seat.
+func (t *Topology) Moving(r RegionID) bool {
+	p := t.Promoted(r)
+	return p != nil && len(p.Moving) > 0
+}
+
+// Votes reports whether voters of a region's asynchronous groups may be in the region in.
+func (t *Topology) Votes(r, in RegionID) bool {
+	return t.Seat(r) == in || t.Moving(r) && slices.Contains(t.Promoted(r).From, in)
 }
 
 // Home is the region in which a data group is led.

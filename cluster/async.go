@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +30,7 @@ type copyAt struct {
 func (c *Cluster) heldHere(t *base.Topology) (out []*wire.GroupHeld) {
 	mine := t.RegionOf(c.o.Self)
 	for _, r := range t.Regions {
-		if t.Seat(r.ID) == mine {
+		if t.Votes(r.ID, mine) {
 			continue
 		}
 		for _, g := range t.AsyncGroups(r.ID) {
@@ -88,19 +89,19 @@ func (c *Cluster) confirm(from base.NodeID, version uint64) {
 	}
 }
 
-func (c *Cluster) away(t *base.Topology, g base.GroupID) bool {
-	return t.RegionOf(c.o.Self) != t.Seat(g.Region())
+// Away reports whether what this node says of an asynchronous group must survive the loss of the region in which the group votes: it is
+// elsewhere, or voters that move to it have not arrived.
+func (c *Cluster) Away(g base.GroupID) bool {
+	t := c.Topology()
+	return t.RegionOf(c.o.Self) != t.Seat(g.Region()) || t.Moving(g.Region())
 }
-
-// Away reports whether this node is outside the region in which an asynchronous group votes.
-func (c *Cluster) Away(g base.GroupID) bool { return c.away(c.Topology(), g) }
 
 // HeldOf is what other regions hold of an asynchronous group, as far as this node has heard: one of their nodes has its log
 // up to index, and of all asynchronous groups of its region some node elsewhere has all that commits at or below cut.
 // What lies at or below the cut survives the loss of the region.
 func (c *Cluster) HeldOf(g base.GroupID) (index uint64, cut base.Timestamp) {
 	t := c.Topology()
-	own := c.away(t, g)
+	own := !t.Votes(g.Region(), t.RegionOf(c.o.Self))
 	cut = base.MaxTimestamp
 	c.held.mu.Lock()
 	defer c.held.mu.Unlock()
@@ -112,7 +113,7 @@ func (c *Cluster) HeldOf(g base.GroupID) (index uint64, cut base.Timestamp) {
 			}
 		}
 		for n, h := range c.held.at[x] {
-			if t.RegionOf(n) == t.Seat(g.Region()) {
+			if t.Votes(g.Region(), t.RegionOf(n)) {
 				continue // from before its region voted
 			}
 			best.index, best.closed = max(best.index, h.index), max(best.closed, h.closed)
@@ -122,6 +123,61 @@ func (c *Cluster) HeldOf(g base.GroupID) (index uint64, cut base.Timestamp) {
 		}
 	}
 	return index, cut
+}
+
+// errArrived: somebody else has said so.
+var errArrived = errors.New("the voters are known to have arrived")
+
+// arrived says in the topology which of the groups led here have all their voters where they shall be.
+func (c *Cluster) arrived(ctx context.Context, t *base.Topology) {
+	there := map[base.GroupID]bool{}
+	for _, r := range t.Regions {
+		if p := t.Promoted(r.ID); p != nil { // what is said of earlier ones no longer matters
+			for _, id := range p.Moving {
+				if g := c.o.Replicas.Group(id); g != nil && c.atSeat(t, g.Status(), id) {
+					there[id] = true
+				}
+			}
+		}
+	}
+	if len(there) == 0 {
+		return
+	}
+	if !c.arriving.CompareAndSwap(false, true) {
+		return
+	}
+	c.done.Go(func() {
+		defer c.arriving.Store(false)
+		_, err := c.Change(ctx, func(now *base.Topology) error {
+			now.Promotions = slices.Clone(now.Promotions)
+			changed := false
+			for id := range there {
+				if now.Incarnation(id) != t.Incarnation(id) || now.Seat(id.Region()) != t.Seat(id.Region()) {
+					continue // it is moving to elsewhere by now
+				}
+				if p := now.Promoted(id.Region()); p != nil && slices.Contains(p.Moving, id) {
+					p.Moving = slices.DeleteFunc(slices.Clone(p.Moving), func(g base.GroupID) bool { return g == id })
+					changed = true
+				}
+			}
+			if !changed {
+				return errArrived
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errArrived) && ctx.Err() == nil {
+			c.o.Logger.Warn("that groups have moved cannot be said, trying again", "err", err)
+		}
+	})
+}
+
+// atSeat reports whether a group that is led here has all its voters in the region where they shall be.
+func (c *Cluster) atSeat(t *base.Topology, s group.Status, id base.GroupID) bool {
+	elsewhere := func(n base.NodeID) bool { return t.RegionOf(n) != t.Seat(id.Region()) }
+	if _, _, incarnation := c.o.Replicas.HeldHere(id); incarnation != t.Incarnation(id) {
+		return false
+	}
+	return s.IsLeader && s.Serving && len(s.Outgoing) == 0 && len(s.Voters) > 0 && !slices.ContainsFunc(s.Voters, elsewhere)
 }
 
 // foundAsync opens the asynchronous groups of which this node is one of the first members.

@@ -147,6 +147,7 @@ type Cluster struct {
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 	moving      sync.Map // groups whose membership is being changed
+	arriving    atomic.Bool
 	gone        sync.Once
 	orphanAsked map[base.GroupID]time.Time // by reconcile
 }

@@ -36,7 +36,7 @@ func problems(s *Status) (out []string) {
 			continue
 		}
 		for _, of := range t.Regions {
-			if gs := t.AsyncGroups(of.ID); len(gs) > 0 && t.Seat(of.ID) == r.ID && !slices.Contains(lost, r.Name) {
+			if gs := t.AsyncGroups(of.ID); len(gs) > 0 && t.Votes(of.ID, r.ID) && !slices.Contains(lost, r.Name) {
 				lost = append(lost, r.Name)
 			}
 		}

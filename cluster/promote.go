@@ -145,7 +145,7 @@ func (c *Cluster) Promote(ctx context.Context, q PromoteRequest) ([]base.Promoti
 	ask := copiesQuery{Lost: lost, Freeze: true}
 	var regions []base.RegionID
 	for _, r := range t.Regions {
-		if t.Seat(r.ID) == lost && t.Async > 0 {
+		if t.Votes(r.ID, lost) && t.Async > 0 {
 			regions = append(regions, r.ID)
 			ask.Groups = append(ask.Groups, t.AsyncGroups(r.ID)...)
 		}
@@ -167,7 +167,8 @@ func (c *Cluster) Promote(ctx context.Context, q PromoteRequest) ([]base.Promoti
 	}
 	if err == nil {
 		_, err = c.Change(ctx, func(now *base.Topology) error {
-			if now.Async != t.Async || len(now.Promotions) != len(t.Promotions) || t.Seat(lost) != now.Seat(lost) {
+			changed := func(r base.RegionID) bool { return now.Seat(r) != t.Seat(r) || now.Votes(r, lost) != t.Votes(r, lost) }
+			if now.Async != t.Async || len(now.Promotions) != len(t.Promotions) || slices.ContainsFunc(regions, changed) {
 				return base.Errorf(base.CodeInvalid, "somebody else has promoted at the same time: look at godwit.promotions and try again")
 			}
 			now.Promotions = slices.Clone(now.Promotions)
@@ -224,6 +225,10 @@ func decidePromotion(t *base.Topology, q copiesQuery, regions []base.RegionID, s
 	most := map[base.RegionID]int{}
 	for _, r := range regions {
 		p := base.Promotion{Region: r, Lost: q.Lost, Cut: base.MaxTimestamp}
+		want := seat
+		if t.Seat(r) != q.Lost {
+			want = t.Seat(r) // the voters were on their way to there
+		}
 		for _, g := range t.AsyncGroups(r) {
 			x := base.Promoted{Group: g}
 			for n, a := range answers {
@@ -232,7 +237,7 @@ func decidePromotion(t *base.Topology, q copiesQuery, regions []base.RegionID, s
 					continue
 				}
 				x.Closed = max(x.Closed, h.Closed)
-				if x.Source == 0 || h.Index > x.Index || h.Index == x.Index && better(t, seat, n, x.Source) {
+				if x.Source == 0 || h.Index > x.Index || h.Index == x.Index && better(t, want, n, x.Source) {
 					x.Source, x.Index = n, h.Index
 				}
 			}
@@ -253,7 +258,18 @@ func decidePromotion(t *base.Topology, q copiesQuery, regions []base.RegionID, s
 		}
 	}
 	for i := range ps {
-		ps[i].Seat = seat
+		p := &ps[i]
+		if p.Seat = seat; t.Seat(p.Region) != q.Lost {
+			p.Seat = t.Seat(p.Region)
+		}
+		for _, x := range p.Groups {
+			if r := t.RegionOf(x.Source); r != p.Seat {
+				p.Moving = append(p.Moving, x.Group)
+				if !slices.Contains(p.From, r) {
+					p.From = append(p.From, r)
+				}
+			}
+		}
 	}
 	return ps, nil
 }
@@ -276,11 +292,15 @@ func (c *Cluster) back(ctx context.Context, t *base.Topology, r base.RegionID) e
 	}
 	_, err := c.Change(ctx, func(t *base.Topology) error {
 		t.Promotions = slices.Clone(t.Promotions)
-		for i := range t.Promotions {
-			if t.Promotions[i].Region == r {
-				t.Promotions[i].Back = true
-			}
+		p := t.Promoted(r)
+		if p == nil || t.Seat(r) == r {
+			return nil // somebody else has said so
 		}
+		if !t.Moving(r) {
+			p.From = nil
+		}
+		p.From = append(slices.Clone(p.From), t.Seat(r))
+		p.Moving, p.Back = t.AsyncGroups(r), true
 		return nil
 	})
 	return err

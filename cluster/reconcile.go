@@ -46,6 +46,7 @@ func (c *Cluster) reconcile(ctx context.Context) {
 			}
 		}
 	}
+	c.arrived(ctx, t)
 	wanted := func(s base.ShardID) bool { return slices.Contains(t.ShardReplicas(s), c.o.Self) }
 	if err := c.o.Replicas.Sweep(wanted); err != nil && ctx.Err() == nil {
 		c.o.Logger.Warn("the data of a shard that has left this node cannot be removed, trying again", "err", err)

@@ -83,6 +83,7 @@ func (l *asyncLedger) run(t *testing.T, cfg Config, losses int) (err error) {
 			l.wg.Go(func() { l.writePairs(r) })
 			l.wg.Go(func() { l.probe(r) })
 		}
+		time.Sleep(5 * time.Second) // so that others have the counters
 		for range losses {
 			if err == nil {
 				err = l.lose()
@@ -172,6 +173,7 @@ func (l *asyncLedger) write(r base.RegionID) {
 		l.sent[r][n] = p
 		l.mu.Unlock()
 		if err != nil {
+			l.printf("client of region %d: %v", r, err)
 			time.Sleep(20 * time.Millisecond)
 		}
 		time.Sleep(40 * time.Millisecond)
@@ -273,7 +275,9 @@ func (l *asyncLedger) lose() error {
 			others = append(others, r)
 		}
 	}
-	upTo(2 * time.Second)
+	if l.rng.IntN(2) == 0 {
+		upTo(2 * time.Second)
+	}
 	if l.rng.IntN(3) == 0 { // it goes on for a while without the others
 		for _, r := range others {
 			l.net.Cut(lost, r)
@@ -338,6 +342,11 @@ func (l *asyncLedger) home(r base.RegionID) error {
 	if _, err := c.Promote(context.Background(), cluster.PromoteRequest{Lost: seatName(r), Back: true}); err != nil {
 		return fmt.Errorf("%v: return of region %d: %w", l.now(), r, err)
 	}
+	l.printf("region %d is to vote at home again", r)
+	if l.rng.IntN(2) == 0 {
+		time.Sleep(time.Duration(l.rng.IntN(600)) * time.Millisecond)
+		return nil // perhaps its voters are on their way when the next region is lost
+	}
 	deadline := time.Now().Add(90 * time.Second)
 	for {
 		away := 0
@@ -391,6 +400,9 @@ func (l *asyncLedger) judge() error {
 		if err := l.judgeAt(r, reported); err != nil {
 			errs = append(errs, fmt.Errorf("through region %d: %w", r, err))
 		}
+	}
+	if d := l.divergence(); d != "" {
+		errs = append(errs, errors.New(d))
 	}
 	return errors.Join(errs...)
 }
@@ -498,11 +510,13 @@ func (l *asyncLedger) explain(r base.RegionID, there []int64) string {
 
 // TestAsyncLedger: transactions of asynchronous tables are lost as a whole or not at all, and what is lost is reported.
 func TestAsyncLedger(t *testing.T) {
-	for seed := range uint64(1) {
-		cfg := ledgerConfig(seed + 1)
+	if testing.Short() {
+		t.Skip("takes 15 s")
+	}
+	for _, seed := range []uint64{2, 9} {
 		l := &asyncLedger{}
-		if err := l.run(t, cfg, 1); err != nil {
-			t.Errorf("%s%v", cfg.String(), err)
+		if err := l.run(t, ledgerConfig(seed), 3); err != nil {
+			t.Errorf("%s%v\njournal: %s", l.cfg.String(), err, l.keep(t))
 		}
 	}
 }
@@ -520,19 +534,18 @@ func (l *asyncLedger) keep(t *testing.T) string {
 	return f.Name()
 }
 
-// TestAsyncLedgerSoak is TestAsyncLedger for many seeds: -first and -seeds, as TestSoak.
+// TestAsyncLedgerSoak is TestAsyncLedger for many seeds, 8 s each: -first and -seeds, as TestSoak.
 func TestAsyncLedgerSoak(t *testing.T) {
 	if !flagGiven("seeds") {
 		t.Skip("no -seeds given")
 	}
 	for seed := *flagFirst; seed < *flagFirst+uint64(*flagSeeds); seed++ {
 		began := time.Now()
-		cfg := ledgerConfig(seed)
 		l := &asyncLedger{}
-		err := l.run(t, cfg, 4)
+		err := l.run(t, ledgerConfig(seed), 4)
 		t.Logf("seed %d: %v in %v, %d promotions", seed, l.elapsed.Round(time.Second), time.Since(began).Round(100*time.Millisecond), l.lost)
 		if err != nil {
-			t.Errorf("%s%v\njournal: %s", cfg.String(), err, l.keep(t))
+			t.Errorf("%s%v\njournal: %s", l.cfg.String(), err, l.keep(t))
 		}
 	}
 }

@@ -210,7 +210,7 @@ func (h *host) boot() {
 	parts := node.Parts{
 		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w, h.id}, Source: h.clock,
 		NoFence: w.cfg.Break.ClockBeyond > 1,
-		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune, Homes: w.cfg.Homes,
+		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes,
 	}
 	if w.cfg.Never {
 		parts.Homes = &home.Params{Mode: home.Never}
@@ -238,7 +238,11 @@ func (h *host) boot() {
 	w.log.printf("node %d is up", h.id)
 }
 
-func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
+func (w *world) tune(l *life) func(*group.HostOptions, *owner.Config, *txn.Config) {
+	return func(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) { w.tuneOwners(l, ho, oc) }
+}
+
+func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	if w.cfg.ShortLogs {
 		ho.LogKeepEntries, ho.LogKeepBytes, ho.LogMaxBytes = 20, 16<<10, 64<<10
 	}
@@ -249,6 +253,9 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 	b := &w.cfg.Break
 	oc.NoBounds, oc.NoMarks, oc.NoHeritage = b.NoBounds, b.NoMarks, b.NoHeritage
 	oc.Serves = func(s owner.Service) {
+		if l.dead.Load() {
+			return // nobody hears of it
+		}
 		if m, _ := oc.Clock.Mode(); m != clock.GClock {
 			w.own.leftGClock()
 		}
