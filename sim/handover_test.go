@@ -81,8 +81,8 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// TestHandoverFarMajority: the target is near the old leader, and both are far from a majority. The old leader serves until the votes
-// of the others can be there, so reads pause for the short way only.
+// TestHandoverFarMajority: the target is near the old leader, and both are far from a majority. The old leader serves on while the bequest is
+// replicated and the votes of the others are on their way, whatever it hears of a new term, so reads pause for a fraction of that.
 func TestHandoverFarMajority(t *testing.T) {
 	synctest.Test(t, func(*testing.T) {
 		c, err := MeasureHandover(farMajority(), false)
@@ -90,8 +90,8 @@ func TestHandoverFarMajority(t *testing.T) {
 			t.Error(err)
 		}
 		t.Logf("%+v", c)
-		const oneWay, quorum = 5 * time.Millisecond, 120 * time.Millisecond
-		if c.Reads > 2*oneWay+5*time.Millisecond || c.Commits > oneWay+quorum+20*time.Millisecond || c.Failed > 0 {
+		const quorum = 120 * time.Millisecond
+		if c.Reads > quorum/4 || c.Commits > 3*quorum/2 || c.Failed > 0 {
 			t.Errorf("%+v", c)
 		}
 	})
