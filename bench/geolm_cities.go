@@ -29,9 +29,9 @@ func cities(n int, lower ...float64) func(time.Duration) [][]time.Duration {
 // cities are the paper's small clusters: its three nodes of figure 14, and the two deployments of figures 16 and 17, whose round trips it
 // does not give. Between cities they are those of GaussDB-Global's triangle, within a city 1 ms.
 func (b *geolm) cities(ctx context.Context) error {
-	length := 2 * time.Minute
+	length, short := 2*time.Minute, 2*time.Minute
 	if b.Quick {
-		length = 48 * time.Second
+		length, short = 48*time.Second, 30*time.Second
 	}
 	m, err := matrix.Open(matrix.ThreeCity)
 	if err != nil {
@@ -40,13 +40,13 @@ func (b *geolm) cities(ctx context.Context) error {
 	ab, ac, bc := ms64(m.RoundTrip(0, 1)), ms64(m.RoundTrip(0, 2)), ms64(m.RoundTrip(1, 2))
 	var commit []Line
 	for _, run := range []func() ([]Line, error){
-		func() ([]Line, error) { return b.writeRatio(ctx, cities(3, ab, ac, bc), length) },
+		func() ([]Line, error) { return b.writeRatio(ctx, cities(3, ab, ac, bc), short) },
 		func() ([]Line, error) { return b.popularity(ctx, length) },
 		func() ([]Line, error) { // two centres in city A, one in C
-			return b.deployment(ctx, "16", 3, cities(3, 1, ac, ac), length, Float(1-.1189), Float(1-.1841), Float(1.1343))
+			return b.deployment(ctx, "16", 3, cities(3, 1, ac, ac), short, Float(1-.1189), Float(1-.1841), Float(1.1343))
 		},
 		func() ([]Line, error) { // one centre in city A, two in B, two in C
-			return b.deployment(ctx, "17", 5, cities(5, ab, ab, 1, ac, bc, bc, ac, bc, bc, 1), length, Float(1-.1902), Float(1-.2652), Float(1.2327))
+			return b.deployment(ctx, "17", 5, cities(5, ab, ab, 1, ac, bc, bc, ac, bc, bc, 1), short, Float(1-.1902), Float(1-.2652), Float(1.2327))
 		},
 	} {
 		lines, err := run()

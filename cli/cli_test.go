@@ -262,8 +262,8 @@ func TestLeaderCommands(t *testing.T) {
 			t.Errorf("%s: status %d, want 2 with %q:\n%s", args, status, want, errs)
 		}
 	}
-	refusal = "there is no group s9@r9: SELECT name FROM godwit.groups lists them"
-	if status, _, errs := godwit(t, "leader", "move", "s9@r9", "1", "--addr", addr); status != 1 || !strings.Contains(errs, refusal) {
+	refusal = "there is no group s9@r3: SELECT name FROM godwit.groups lists them"
+	if status, _, errs := godwit(t, "leader", "move", "s9@r3", "1", "--addr", addr); status != 1 || !strings.Contains(errs, refusal) {
 		t.Errorf("status %d:\n%s", status, errs)
 	}
 }

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"math"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -15,10 +16,10 @@ import (
 // its lease (PROTOCOLS A1, A6), then raft moves the lead.
 type handover struct {
 	to       uint64
-	moving   bool   // raft, or the target, has been told
-	told     bool   // it was the target
-	deadline uint64 // tick
-	held     []*pb.Message
+	moving   bool          // raft, or the target, has been told
+	told     bool          // it was the target
+	deadline uint64        // tick
+	votes    []*pb.Message // asked of this leader, one a node; see early
 }
 
 // stand is the wish of this group's leader that this node stands for election, as soon as its log ends where the leader's does.
@@ -345,31 +346,33 @@ func (g *Group) revoked(x *handover, told bool, err error) {
 	g.letIn(x)
 }
 
-// maxHeld bounds the messages that are held back during a hand-over.
-const maxHeld = 64
-
 // early reports whether a message comes too early for a leader whose hand-over is being prepared: it would end his term before what he has under way
-// is committed. Whoever grants his vote to the target says so to all, this leader too. It waits, until the
-// owner is ready to leave or somebody leads already.
+// is committed. Whoever grants his vote to the target says so to all who send him something, this leader too. Requests for his vote
+// wait, until the owner is ready to leave or somebody leads already; the rest counts as lost, as any message may be.
 func (g *Group) early(m *pb.Message) bool {
 	x := g.xfer
-	if x == nil || x.moving || m.GetTerm() <= g.term || len(x.held) >= maxHeld {
+	if x == nil || x.moving || m.GetTerm() <= g.term {
 		return false
 	}
 	switch m.GetType() {
 	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
 		return false
+	case pb.MsgVote:
+		if i := slices.IndexFunc(x.votes, func(o *pb.Message) bool { return o.GetFrom() == m.GetFrom() }); i >= 0 {
+			x.votes[i] = m
+		} else {
+			x.votes = append(x.votes, m)
+		}
 	}
-	x.held = append(x.held, m)
 	return true
 }
 
 // letIn gives raft what was held back.
 func (g *Group) letIn(x *handover) {
-	for _, m := range x.held {
+	for _, m := range x.votes {
 		_ = g.rn.Step(m)
 	}
-	x.held = nil
+	x.votes = nil
 }
 
 // watchHandover gives up a hand-over that does not come about.

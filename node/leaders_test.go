@@ -52,9 +52,9 @@ func TestMoveAndPinLeader(t *testing.T) {
 		t.Fatalf("voters %v, leader %d: nothing to test with", voters, c.Leader(g))
 	}
 	for q, want := range map[string]string{
-		`{"group":"s9@r9","node":1}`:                               "there is no group s9@r9: SELECT name FROM godwit.groups",
-		`{"group":"s9@r9","node":1,"pin":true}`:                    "there is no group s9@r9",
-		`{"group":"s9@r9","node":0,"pin":true}`:                    "there is no group s9@r9",
+		`{"group":"s9@r3","node":1}`:                               "there is no group s9@r3: SELECT name FROM godwit.groups",
+		`{"group":"s9@r3","node":1,"pin":true}`:                    "there is no group s9@r3",
+		`{"group":"s9@r3","node":0,"pin":true}`:                    "there is no group s9@r3",
 		`{"group":"eu","node":1}`:                                  "is not a group",
 		`{"group":"s1@r1","node":77}`:                              "there is no node 77: godwit status lists them",
 		`{"group":"s1@r1","node":77,"pin":true}`:                   "there is no node 77",

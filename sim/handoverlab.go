@@ -264,7 +264,7 @@ func MeasureHandover(delay [][]time.Duration, lost bool) (c HandoverCost, err er
 		}
 	}
 	time.Sleep(time.Second)
-	from, watch := l.w.now(), time.Second
+	from, watch := l.w.now(), 600*time.Millisecond // then the lead goes home
 	if lost {
 		watch = 10 * time.Second
 		l.w.net.Isolate(1)
