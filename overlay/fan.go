@@ -8,43 +8,32 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Share is one node's part of what SendShared sends: message i of Batch ends with run Runs[i]-1, or with none if that is 0.
-type Share struct {
-	To    base.NodeID
-	Batch *wire.RaftBatch
-	Runs  []uint32
-}
-
 // FansOut reports whether messages that nodes of a region have in common should be sent once.
 func (o *Overlay) FansOut(region base.RegionID) bool {
 	return region != 0 && region != o.Region(o.Self()) && o.Params().FanOut
 }
 
-// door chooses the node of a region that gets what the others need, too: the one before, if it is among the receivers and well; else
-// the nearest. 0 if none is well.
-func (o *Overlay) door(region base.RegionID, shares []Share) base.NodeID {
+// door chooses the node of a region that gets what the others need, too: the one before, if it is well; else the nearest of the receivers.
+// 0 if none is well.
+func (o *Overlay) door(region base.RegionID, shares []*wire.RaftShare) base.NodeID {
 	now := o.now()
 	o.doorMu.Lock()
 	defer o.doorMu.Unlock()
-	is := func(id base.NodeID) bool {
-		return o.rests.Usable(int(id), now) && slices.ContainsFunc(shares, func(s Share) bool { return s.To == id })
-	}
-	if d := o.doors[region]; d != 0 && is(d) {
+	if d := o.doors[region]; d != 0 && o.rests.Usable(int(d), now) {
 		return d
 	}
 	best, least := base.NodeID(0), time.Duration(0)
 	for _, s := range shares {
-		d := o.opt.RTT(o.Self(), s.To)
+		id := base.NodeID(s.To)
+		d := o.opt.RTT(o.Self(), id)
 		if d < 0 {
 			d = unknownRTT
 		}
-		if is(s.To) && (best == 0 || d < least) {
-			best, least = s.To, d
+		if o.rests.Usable(int(id), now) && (best == 0 || d < least) {
+			best, least = id, d
 		}
 	}
-	if best != 0 {
-		o.doors[region] = best
-	}
+	o.doors[region] = best
 	return best
 }
 
@@ -52,11 +41,15 @@ func (o *Overlay) doorFailed(id base.NodeID) {
 	o.doorMu.Lock()
 	defer o.doorMu.Unlock()
 	o.rests.Failed(int(id), o.now())
+	if r := o.Region(id); o.doors[r] == id {
+		delete(o.doors, r)
+	}
 }
 
-// SendShared sends consensus messages of several nodes of one region, with runs of entries that they have in common, to one of them.
-// If none is well, each gets its own. The error is that of the first that nothing was sent to.
-func (o *Overlay) SendShared(region base.RegionID, runs [][]byte, shares []Share) error {
+// SendShared sends consensus messages of several nodes of one region, with runs of encoded entries that they have in common, to one of them:
+// message i of a share's batch ends with run Runs[i]-1, or with none if that is 0. If no node is well, each gets its own.
+// The error is that of the first that nothing was sent to. Nothing of it may change afterwards.
+func (o *Overlay) SendShared(region base.RegionID, runs [][]byte, shares []*wire.RaftShare) error {
 	var err error
 	sent := func(e error) {
 		if err == nil {
@@ -64,35 +57,52 @@ func (o *Overlay) SendShared(region base.RegionID, runs [][]byte, shares []Share
 		}
 	}
 	door := o.door(region, shares)
-	if door == 0 || len(shares) == 1 {
-		for _, s := range shares {
-			sent(o.Send(s.To, wire.KindRaft, whole(s.Batch, s.Runs, runs)))
-		}
-		return err
-	}
 	b := &wire.RaftBundle{Runs: runs, Boot: o.boot}
+	users := make([]int, len(runs))
+	for _, s := range shares {
+		for _, r := range s.Runs {
+			if r > 0 {
+				users[r-1]++
+			}
+		}
+	}
 	crossed := make([]bool, len(runs))
 	for _, s := range shares {
-		if s.To == door {
-			b.Shares = append(b.Shares, &wire.RaftShare{To: uint32(s.To), Batch: s.Batch, Runs: s.Runs})
+		if base.NodeID(s.To) == door {
+			b.Shares = append(b.Shares, s)
 			mark(crossed, s.Runs)
 		}
 	}
 	for _, s := range shares {
-		if s.To == door {
+		to := base.NodeID(s.To)
+		if to == door {
 			continue
 		}
-		if x := o.peer(s.To).share(door, s, runs, crossed); x != nil {
+		common := slices.ContainsFunc(s.Runs, func(r uint32) bool { return r > 0 && users[r-1] > 1 })
+		if x := o.peer(to).share(door, s, runs, crossed, common); x != nil {
 			b.Shares = append(b.Shares, x)
 			mark(crossed, s.Runs)
 		} else {
-			sent(o.Send(s.To, wire.KindRaft, whole(s.Batch, s.Runs, runs)))
+			sent(o.Send(to, wire.KindRaft, whole(s.Batch, s.Runs, runs)))
+		}
+	}
+	switch {
+	case len(b.Shares) == 0:
+		return err
+	case len(b.Shares) == 1 && base.NodeID(b.Shares[0].To) == door:
+		sent(o.Send(door, wire.KindRaft, whole(b.Shares[0].Batch, b.Shares[0].Runs, runs)))
+		return err
+	}
+	for i, is := range crossed {
+		if !is {
+			b.Runs = slices.Clone(b.Runs)
+			b.Runs[i] = nil // its users got it directly
 		}
 	}
 	if e := o.Send(door, wire.KindRaftBundle, b); e != nil {
 		sent(e)
 		for _, s := range shares {
-			o.peer(s.To).giveUp(laneFan, door, e.Error()) // sends it directly
+			o.peer(base.NodeID(s.To)).giveUp(laneFan, door, e.Error()) // sends it directly
 		}
 	}
 	return err
@@ -106,11 +116,15 @@ func mark(crossed []bool, runs []uint32) {
 	}
 }
 
-// share numbers a part of a bundle; nil if it has to go directly.
-func (p *peer) share(door base.NodeID, s Share, runs [][]byte, crossed []bool) *wire.RaftShare {
+// share numbers a part of a bundle; nil if it has to go directly. What has nothing in common with others goes over the door only
+// if something is on its way there which it should not overtake.
+func (p *peer) share(door base.NodeID, s *wire.RaftShare, runs [][]byte, crossed []bool, common bool) *wire.RaftShare {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &p.ways[laneFan]
+	if door == 0 || !common && len(w.kept) == 0 {
+		return nil
+	}
 	if w.via != door {
 		p.stop(laneFan, false, "")
 		if !p.begin(laneFan, door) {
@@ -133,7 +147,7 @@ func (p *peer) share(door base.NodeID, s Share, runs [][]byte, crossed []bool) *
 	}
 	p.stats.SharedMsgs++
 	p.stats.SavedBytes += uint64(saved)
-	return &wire.RaftShare{To: uint32(s.To), Batch: s.Batch, Runs: s.Runs, Stint: x.Stint, Seq: x.Seq}
+	return &wire.RaftShare{To: s.To, Batch: s.Batch, Runs: s.Runs, Stint: x.Stint, Seq: x.Seq}
 }
 
 // whole is a batch with the runs in their places.

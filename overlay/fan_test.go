@@ -20,10 +20,10 @@ func fanWorld(t *testing.T) *world {
 
 // shared sends nodes 2 to 4 their next numbered messages, which end with the same run.
 func (w *world) shared(run []byte) {
-	var shares []Share
+	var shares []*wire.RaftShare
 	for id := base.NodeID(2); id <= 4; id++ {
 		b := w.next(1, id)
-		shares = append(shares, Share{To: id, Batch: &wire.RaftBatch{Groups: []uint32{7, 7}, Messages: [][]byte{b, nil}}, Runs: []uint32{1, 0}})
+		shares = append(shares, &wire.RaftShare{To: uint32(id), Batch: &wire.RaftBatch{Groups: []uint32{7, 7}, Messages: [][]byte{b, nil}}, Runs: []uint32{1, 0}})
 		shares[len(shares)-1].Batch.Messages[1] = w.next(1, id)
 	}
 	_ = w.nodes[1].SendShared(2, [][]byte{run}, shares)

@@ -153,10 +153,7 @@ func (o *Overlay) Params() Params {
 
 // PeerDown tells that a node does not answer any more: nothing is sent over it until it has rested.
 func (o *Overlay) PeerDown(id base.NodeID) {
-	now := o.now()
-	o.doorMu.Lock()
-	o.rests.Failed(int(id), now)
-	o.doorMu.Unlock()
+	o.doorFailed(id)
 	for _, p := range o.allPeers() {
 		for l := range lanes {
 			p.giveUp(l, id, "it is down")
