@@ -405,6 +405,9 @@ func (n *Node) Owners() *owner.Set { return n.owners }
 // Groups are the consensus groups of this node.
 func (n *Node) Groups() *group.Host { return n.host }
 
+// Overlay is how consensus messages of this node travel.
+func (n *Node) Overlay() *overlay.Overlay { return n.over }
+
 // Statements are the counts of this gateway.
 func (n *Node) Statements() *obs.Statements { return n.stats }
 
