@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -13,11 +14,11 @@ type route struct {
 	inUse bool
 	rests plan.Health
 
-	gain   time.Duration // smoothed: how much earlier probes arrive over the relay
-	probed bool
-	since  time.Duration // from when on it was worth it (not in use), or not (in use)
-	timing bool          // since counts
-	behind int           // probes in a row that were late over the relay in use
+	gain   time.Duration   // the median of recent: one late probe says nothing, it was behind a lost packet
+	recent []time.Duration // how much earlier the newest probes arrived over the relay
+	since  time.Duration   // from when on it was worth it (not in use), or not (in use)
+	timing bool            // since counts
+	behind int             // probes in a row that were late over the relay in use
 
 	rival      base.NodeID // another relay that looks better than the one in use
 	rivalSince time.Duration
@@ -32,6 +33,9 @@ const (
 	end            // it is not worth it any more
 	fail           // it has become slow
 )
+
+// recentProbes is of how many the median counts.
+const recentProbes = 7
 
 // lateProbes is after how many probes in a row that a relay delivered later than the direct path, by the margin, it is given up.
 const lateProbes = 2
@@ -71,11 +75,12 @@ func (r *route) look(now, direct time.Duration, over map[base.NodeID]time.Durati
 
 // sample takes the arrival of a probe: direct is how long it took on the direct path (one way, about), gain how much less over the relay.
 func (r *route) sample(now, direct, gain time.Duration, p Params) decision {
-	if !r.probed {
-		r.gain, r.probed = gain, true
-	} else {
-		r.gain += (gain - r.gain) / 4
+	if len(r.recent) == recentProbes {
+		r.recent = append(r.recent[:0], r.recent[1:]...)
 	}
+	r.recent = append(r.recent, gain)
+	sorted := slices.Sorted(slices.Values(r.recent))
+	r.gain = sorted[len(sorted)/2]
 	margin := p.margin(direct)
 	if !r.inUse {
 		if !r.sustained(r.gain >= margin, now, p.Window) {
@@ -109,7 +114,7 @@ func (r *route) sustained(is bool, now, window time.Duration) bool {
 
 // lost notes that a probe has not come over the relay; true if that relay is in use.
 func (r *route) lost(now time.Duration) bool {
-	r.timing, r.probed = false, false
+	r.timing, r.recent = false, nil
 	if !r.inUse {
 		r.rests.Failed(int(r.relay), now)
 	}
@@ -121,9 +126,9 @@ func (r *route) used(on, failed bool, now time.Duration) {
 	if failed {
 		r.rests.Failed(int(r.relay), now)
 	}
-	relay := r.relay
+	was := *r
 	*r = route{rests: r.rests}
 	if on {
-		r.relay, r.inUse = relay, true
+		r.relay, r.inUse, r.gain, r.recent = was.relay, true, was.gain, was.recent
 	}
 }

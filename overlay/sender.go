@@ -255,6 +255,8 @@ func (s *sender) word(x *wire.ParcelWord) {
 	f := &s.lanes[l]
 	current := x.Boot == f.boot && x.Stint == f.stint
 	switch {
+	case x.Boot == f.boot && x.Stint < f.stint:
+		s.stats.Late++ // left in a connection that has ended
 	case x.What == wordBegin:
 		s.begin(l, x.Boot, x.Stint, 1)
 	case x.What == wordResent && relayed(wire.Kind(x.Kind)):
