@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/godwitdb/godwit/matrix"
@@ -15,7 +16,8 @@ import (
 func init() {
 	Register(Bench{
 		Name: "geococo", Title: "all-to-all rounds that are planned, beside flat ones, other groupings and the shortest-path bound",
-		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/12", "geococo/13", "geococo/17", "geococo/18", "geococo/19", "geococo/coordinates"},
+		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/12", "geococo/13", "geococo/17", "geococo/18", "geococo/19", "geococo/coordinates", "geococo/11b", "geococo/raft-ways", "geococo/16-raft", "geococo/17-raft"},
+		Parts:   true,
 		Run:     runGeoCoCo,
 	})
 }
@@ -31,7 +33,12 @@ func runGeoCoCo(ctx context.Context, p Params) error {
 		{"5: triangle violations", b.violations}, {"9: makespan", b.makespan}, {"10: messages", b.messages}, {"12: groupings", b.groupings},
 		{"13: cost and benefit", b.cost}, {"17: loss and jitter", b.loss}, {"18: skew", b.skew}, {"19: number of groups", b.groups},
 		{"coordinates", b.coordinates},
+		{"11b: the Raft path", b.raft}, {"raft-ways: one copy a region, compression, batches", b.raftWays}, {"16-raft: compression", b.raftPacked}, {"17-raft: loss and jitter", b.raftWeather},
 	} {
+		name, _, _ := strings.Cut(f.name, ":")
+		if !p.wants("geococo/" + name) {
+			continue
+		}
 		begin := time.Now()
 		lines, err := f.run(ctx)
 		if err != nil {

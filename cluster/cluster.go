@@ -244,6 +244,9 @@ func (c *Cluster) RTT(id base.NodeID) time.Duration {
 	return d
 }
 
+// Between is the smoothed round trip that one node has measured to another; negative if it is not known here.
+func (c *Cluster) Between(a, b base.NodeID) time.Duration { return c.peers.between(c.o.Self, a, b) }
+
 // QuorumRTT is the round trip from this node to the nearest majority of a group's replicas; 0 if unknown.
 func (c *Cluster) QuorumRTT(g base.GroupID) time.Duration {
 	var all []time.Duration

@@ -64,16 +64,14 @@ func marshalMessage(m *pb.Message) ([]byte, error) {
 	if m.Snapshot != nil || len(m.Responses) > 0 {
 		return proto.Marshal(m)
 	}
-	b := make([]byte, 0, msgSize(m))
-	if m.Type != nil {
-		b = protowire.AppendVarint(protowire.AppendTag(b, fType, protowire.VarintType), uint64(*m.Type))
-	}
-	b = appendUint(b, fTo, m.To)
-	b = appendUint(b, fFrom, m.From)
-	b = appendUint(b, fTerm, m.Term)
-	b = appendUint(b, fLogTerm, m.LogTerm)
-	b = appendUint(b, fIndex, m.Index)
-	for _, e := range m.Entries {
+	b := appendHead(make([]byte, 0, msgSize(m)), m)
+	return appendEntries(b, m.Entries), nil
+}
+
+// appendEntries encodes the entries of a message: fields of a protobuf message may come in any order, and
+// what is encoded apart may be put together.
+func appendEntries(b []byte, ents []*pb.Entry) []byte {
+	for _, e := range ents {
 		b = protowire.AppendTag(b, fEntries, protowire.BytesType)
 		b = protowire.AppendVarint(b, uint64(sizeRaftEntry(e)))
 		if e.Type != nil {
@@ -85,6 +83,19 @@ func marshalMessage(m *pb.Message) ([]byte, error) {
 			b = protowire.AppendBytes(protowire.AppendTag(b, eData, protowire.BytesType), e.Data)
 		}
 	}
+	return b
+}
+
+// appendHead encodes all of a message but entries, snapshot and responses.
+func appendHead(b []byte, m *pb.Message) []byte {
+	if m.Type != nil {
+		b = protowire.AppendVarint(protowire.AppendTag(b, fType, protowire.VarintType), uint64(*m.Type))
+	}
+	b = appendUint(b, fTo, m.To)
+	b = appendUint(b, fFrom, m.From)
+	b = appendUint(b, fTerm, m.Term)
+	b = appendUint(b, fLogTerm, m.LogTerm)
+	b = appendUint(b, fIndex, m.Index)
 	b = appendUint(b, fCommit, m.Commit)
 	if m.Reject != nil {
 		b = protowire.AppendVarint(protowire.AppendTag(b, fReject, protowire.VarintType), protowire.EncodeBool(*m.Reject))
@@ -93,7 +104,7 @@ func marshalMessage(m *pb.Message) ([]byte, error) {
 	if m.Context != nil {
 		b = protowire.AppendBytes(protowire.AppendTag(b, fContext, protowire.BytesType), m.Context)
 	}
-	return appendUint(b, fVote, m.Vote), nil
+	return appendUint(b, fVote, m.Vote)
 }
 
 // message is a raft message with the values that its pointers point to.

@@ -138,12 +138,21 @@ func seeds(t *testing.T, def int) []uint64 {
 func TestRandomFaults(t *testing.T) {
 	for _, seed := range seeds(t, 10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			virtual(t, seed, func(t *testing.T) { randomFaults(t, seed) })
+			virtual(t, seed, func(t *testing.T) { randomFaults(t, seed, false) })
 		})
 	}
 }
 
-func randomFaults(t *testing.T, seed uint64) {
+// TestRandomFaultsOver is the same with messages that travel over other nodes.
+func TestRandomFaultsOver(t *testing.T) {
+	for _, seed := range seeds(t, 10) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			virtual(t, seed, func(t *testing.T) { randomFaults(t, seed, true) })
+		})
+	}
+}
+
+func randomFaults(t *testing.T, seed uint64, over bool) {
 	net := wan.NetOptions{
 		WAN:       wan.LinkSpec{Delay: 20 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.02},
 		DropSends: true,
@@ -153,6 +162,10 @@ func randomFaults(t *testing.T, seed uint64) {
 	defer c.close()
 	c.groups[testGroup] = c.all()
 	c.rows = true
+	if over {
+		c.spread()
+		c.groups[testGroup] = Conf{Voters: c.ids[:len(c.ids)-2], Learners: c.ids[len(c.ids)-2:]}
+	}
 	if seed%3 == 0 {
 		c.preferred[testGroup] = 2
 	}
@@ -263,6 +276,9 @@ func randomFaults(t *testing.T, seed uint64) {
 		x := m.host.Stats()
 		s.SnapshotsSent += x.SnapshotsSent
 		s.SnapshotsFailed += x.SnapshotsFailed
+	}
+	if over {
+		c.checkOver(t)
 	}
 	t.Logf("snapshots of the last lives: %d sent, %d failed", s.SnapshotsSent, s.SnapshotsFailed)
 }

@@ -145,7 +145,7 @@ type loop struct {
 	parked  bool            // the snapshot is being installed: the log is not ours
 	applies []*pb.Message   // MsgStorageApply in order
 	lazy    bool            // heartbeats are queued that no flush has taken
-	touched map[base.NodeID]*outbox
+	touched map[*outbox]struct{}
 	removed bool
 	failed  error
 	props   []*proposal // of a sole voter, waiting for the disk

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/overlay"
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
@@ -185,6 +186,41 @@ type cluster struct {
 	rows      bool
 	record    *recorder
 	log       *slog.Logger
+	over      *overlay.Params                        // nil: no overlay
+	region    func(base.NodeID) base.RegionID        // nil: regionOf
+	spy       func(at base.NodeID, k wire.Kind) bool // sees what arrives over an overlay's links in order; it may have it lost
+}
+
+// spied is the transport below an overlay.
+type spied struct {
+	wan.Transport
+	c *cluster
+}
+
+func (s spied) HandleOrdered(kind wire.Kind, h func(base.NodeID, []byte)) {
+	s.Transport.HandleOrdered(kind, func(from base.NodeID, body []byte) {
+		if s.c.spy == nil || !s.c.spy(s.Self(), kind) {
+			h(from, body)
+		}
+	})
+}
+
+func (c *cluster) where(id base.NodeID) base.RegionID {
+	if c.region != nil {
+		return c.region(id)
+	}
+	return regionOf(id)
+}
+
+// overlaid is a node's transport with an overlay.
+func (c *cluster) overlaid(id base.NodeID, tr wan.Transport) wan.Transport {
+	o := overlay.New(overlay.Options{Transport: spied{tr, c}, Nodes: func() []base.NodeID { return c.ids },
+		RTT: func(a, b base.NodeID) time.Duration {
+			x, y := c.where(a), c.where(b)
+			return c.net.Path(x, y).Delay + c.net.Path(y, x).Delay
+		}})
+	o.SetParams(*c.over)
+	return o
 }
 
 // region of a node in tests: one each.
@@ -216,9 +252,12 @@ func (c *cluster) start(id base.NodeID) *member {
 	var err error
 	m.store, err = store.Open(store.Options{Dir: "data", FS: m.fs, Simulation: true, SyncDelay: c.syncDelay, Logger: slog.New(slog.DiscardHandler)})
 	must(c.t, err)
-	m.tr = c.net.Join(id, regionOf(id))
+	m.tr = c.net.Join(id, c.where(id))
+	if c.over != nil {
+		m.tr = c.overlaid(id, m.tr)
+	}
 	for _, other := range c.ids {
-		m.tr.SetPeer(other, "", regionOf(other))
+		m.tr.SetPeer(other, "", c.where(other))
 	}
 	o := c.opts
 	o.Self, o.Store, o.Transport, o.Logger = id, m.store, m.tr, c.log.With("node", id)

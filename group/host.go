@@ -18,6 +18,7 @@ import (
 // Host runs the replicas of one node: one store, one transport, one ticker.
 type Host struct {
 	opts  HostOptions
+	share Sharer // the transport, if it is one
 	snaps *snapshots
 	stats hostStats
 	seq   atomic.Uint64 // of proposals
@@ -27,6 +28,7 @@ type Host struct {
 	mu      sync.RWMutex
 	groups  map[base.GroupID]*Group
 	out     map[base.NodeID]*outbox
+	fans    map[base.RegionID]*outbox // of what several nodes of a region get
 	started bool
 	closed  bool
 
@@ -65,9 +67,10 @@ func NewHost(opts HostOptions) (*Host, error) {
 	if opts.Seed == 0 {
 		opts.Seed = rand.Uint64()
 	}
-	h := &Host{opts: opts, groups: map[base.GroupID]*Group{}, out: map[base.NodeID]*outbox{}, stopc: make(chan struct{})}
+	h := &Host{opts: opts, groups: map[base.GroupID]*Group{}, out: map[base.NodeID]*outbox{}, fans: map[base.RegionID]*outbox{}, stopc: make(chan struct{})}
 	// Proposal ids of successive lives of a process should differ, in logs and in traces.
 	h.seq.Store(uint64(time.Now().UnixMilli()) << 10 & (1<<40 - 1))
+	h.share, _ = opts.Transport.(Sharer)
 	h.snaps = newSnapshots(h)
 	opts.Transport.HandleOrdered(wire.KindRaft, h.receive)
 	opts.Transport.Handle(wire.KindSnapshot, h.snaps.handle)
@@ -95,7 +98,7 @@ func (h *Host) Open(id base.GroupID, members Conf, sm StateMachine, preferred fu
 		waiters: map[chan struct{}]uint64{}, changed: make(chan struct{}),
 		turns: make(chan struct{}, 1), stopc: make(chan struct{}), done: make(chan struct{}),
 	}
-	g.touched = map[base.NodeID]*outbox{}
+	g.touched = map[*outbox]struct{}{}
 	g.rng = rand.New(rand.NewPCG(h.opts.Seed, uint64(h.opts.Self)<<32|uint64(id)))
 	g.word.Store(&word{})
 	h.opening.Lock() // reads the disk: traffic of the other groups goes on
@@ -320,10 +323,30 @@ func (h *Host) outbox(to base.NodeID) *outbox {
 	return o
 }
 
+// fan is the outbox of a region.
+func (h *Host) fan(r base.RegionID) *outbox {
+	h.mu.RLock()
+	o := h.fans[r]
+	h.mu.RUnlock()
+	if o != nil {
+		return o
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o = h.fans[r]; o == nil {
+		o = &outbox{h: h, region: r}
+		h.fans[r] = o
+	}
+	return o
+}
+
 func (h *Host) flushAll() {
 	h.mu.RLock()
-	out := make([]*outbox, 0, len(h.out))
+	out := make([]*outbox, 0, len(h.out)+len(h.fans))
 	for _, o := range h.out {
+		out = append(out, o)
+	}
+	for _, o := range h.fans {
 		out = append(out, o)
 	}
 	h.mu.RUnlock()

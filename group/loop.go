@@ -204,7 +204,7 @@ func (g *Group) send(m *pb.Message) {
 		return
 	}
 	to := base.NodeID(m.GetTo())
-	o := g.host.outbox(to)
+	o := g.outbox(to, m)
 	if !o.put(g, m) {
 		g.host.stats.dropped.Add(1)
 		if m.GetType() == pb.MsgApp {
@@ -216,13 +216,33 @@ func (g *Group) send(m *pb.Message) {
 	case pb.MsgHeartbeat, pb.MsgHeartbeatResp:
 		g.lazy = true
 	default:
-		g.touched[to] = o
+		g.touched[o] = struct{}{}
 	}
 }
 
+// outbox is the one for a message: that of its receiver's region, if other members there get about the same.
+func (g *Group) outbox(to base.NodeID, m *pb.Message) *outbox {
+	h := g.host
+	if h.share == nil || m.GetType() != pb.MsgApp {
+		return h.outbox(to)
+	}
+	r := h.opts.Transport.Region(to)
+	if !h.share.FansOut(r) {
+		return h.outbox(to)
+	}
+	for _, ids := range [][]uint64{g.conf.Voters, g.conf.Learners, g.conf.VotersOutgoing} {
+		for _, id := range ids {
+			if n := base.NodeID(id); n != to && h.opts.Transport.Region(n) == r {
+				return h.fan(r)
+			}
+		}
+	}
+	return h.outbox(to)
+}
+
 func (g *Group) flush() {
-	for to, o := range g.touched {
-		delete(g.touched, to)
+	for o := range g.touched {
+		delete(g.touched, o)
 		o.flush()
 	}
 }

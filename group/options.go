@@ -22,6 +22,17 @@ type Transport interface {
 	Region(id base.NodeID) base.RegionID
 }
 
+// Sharer is a Transport that can send what several nodes of one region need to that region once, as [overlay.Overlay] does. A
+// Host uses it for the appends of groups with several members there.
+//
+// [overlay.Overlay]: https://pkg.go.dev/github.com/godwitdb/godwit/overlay#Overlay
+type Sharer interface {
+	// FansOut reports whether that is wanted now.
+	FansOut(region base.RegionID) bool
+	// SendShared sends each node its batch; message i of it ends with run Runs[i]-1, or with none if that is 0.
+	SendShared(region base.RegionID, runs [][]byte, shares []*wire.RaftShare) error
+}
+
 // HostOptions configures a Host. Self, Store and Transport are required; every
 // other field has a default that suits a WAN.
 type HostOptions struct {
@@ -39,6 +50,9 @@ type HostOptions struct {
 
 	// MaxMsgBytes bounds the entries of one append message. Default 128 KiB.
 	MaxMsgBytes uint64
+	// MaxBatchMsgs bounds the messages of all groups that travel to a node together. 0 is no bound; 1 shows what
+	// batching is good for.
+	MaxBatchMsgs int
 	// MaxInflightMsgs and MaxInflightBytes bound what is under way to one
 	// follower of one group: bytes / round trip is its greatest throughput.
 	// Default 512 and 32 MiB (160 MiB/s over 200 ms).

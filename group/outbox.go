@@ -29,8 +29,9 @@ type outMsg struct {
 // first sends for everybody who queues meanwhile, so batches form under load
 // and nothing waits without it.
 type outbox struct {
-	h  *Host
-	to base.NodeID
+	h      *Host
+	to     base.NodeID
+	region base.RegionID // not 0: of appends to several nodes of that region
 
 	mu      sync.Mutex
 	q       []outMsg
@@ -82,13 +83,21 @@ func (o *outbox) drain(turns int) bool {
 }
 
 func (o *outbox) send(q []outMsg) {
+	if o.region != 0 {
+		o.sendFan(q)
+		return
+	}
+	o.sendTo(o.to, q)
+}
+
+func (o *outbox) sendTo(to base.NodeID, q []outMsg) {
 	batch := &wire.RaftBatch{Groups: make([]uint32, 0, len(q)), Messages: make([][]byte, 0, len(q))}
 	size, first := 0, 0
 	emit := func(end int) {
 		if end == first {
 			return
 		}
-		if err := o.h.opts.Transport.Send(o.to, wire.KindRaft, batch); err != nil {
+		if err := o.h.opts.Transport.Send(to, wire.KindRaft, batch); err != nil {
 			o.h.stats.sendFailed.Add(int64(end - first))
 			o.unsent(q[first:end])
 		} else {
@@ -99,39 +108,53 @@ func (o *outbox) send(q []outMsg) {
 		batch = &wire.RaftBatch{}
 	}
 	for i, x := range q {
-		body, err := marshalMessage(x.m)
-		if err != nil { // a message of ours that cannot be encoded: a bug, not the peer's fault
-			o.h.opts.Logger.Error("raft message cannot be encoded", "group", x.g.id, "type", x.m.GetType(), "err", err)
-			body = nil
-		}
-		if x.g.incarnation != 0 && batch.Incarnations == nil {
-			batch.Incarnations = make([]uint32, len(batch.Groups), len(q))
-		}
-		if batch.Incarnations != nil {
-			batch.Incarnations = append(batch.Incarnations, x.g.incarnation)
-		}
-		batch.Groups = append(batch.Groups, uint32(x.g.id))
-		batch.Messages = append(batch.Messages, body)
-		if size += len(body); size >= maxBatchBytes {
+		body := o.encode(x)
+		addTo(batch, x.g, body)
+		if size += len(body); size >= maxBatchBytes || i+1-first == o.h.opts.MaxBatchMsgs {
 			emit(i + 1)
 		}
 	}
 	emit(len(q))
 }
 
+func (o *outbox) encode(x outMsg) []byte {
+	body, err := marshalMessage(x.m)
+	if err != nil { // a message of ours that cannot be encoded: a bug, not the peer's fault
+		o.h.opts.Logger.Error("raft message cannot be encoded", "group", x.g.id, "type", x.m.GetType(), "err", err)
+		return nil
+	}
+	return body
+}
+
+func addTo(batch *wire.RaftBatch, g *Group, body []byte) {
+	if g.incarnation != 0 && batch.Incarnations == nil {
+		batch.Incarnations = make([]uint32, len(batch.Groups))
+	}
+	if batch.Incarnations != nil {
+		batch.Incarnations = append(batch.Incarnations, g.incarnation)
+	}
+	batch.Groups = append(batch.Groups, uint32(g.id))
+	batch.Messages = append(batch.Messages, body)
+}
+
 // unsent tells each group once that its appends did not leave, so that raft
 // probes instead of waiting for acknowledgements that cannot come.
 func (o *outbox) unsent(q []outMsg) {
-	var told map[*Group]bool
+	type pair struct {
+		g  *Group
+		to uint64
+	}
+	var told map[pair]bool
 	for _, x := range q {
-		if x.m.GetType() != pb.MsgApp || told[x.g] {
+		p := pair{x.g, x.m.GetTo()}
+		if x.m.GetType() != pb.MsgApp || told[p] {
 			continue
 		}
 		if told == nil {
-			told = make(map[*Group]bool)
+			told = make(map[pair]bool)
 		}
-		told[x.g] = true
-		g, to := x.g, o.to
+		told[p] = true
+		g, to := x.g, base.NodeID(p.to)
 		g.mb.put(func(in *mail) { in.ctl = append(in.ctl, func() { g.rn.ReportUnreachable(uint64(to)) }) })
 	}
 }

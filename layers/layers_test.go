@@ -34,6 +34,8 @@ var allowed = map[string][]string{
 	"group": {"store", "wan"},
 	// collective executes plans over the transport, and knows no database: it is a library of its own.
 	"collective": {"plan", "wan"},
+	// overlay is a transport over the transport.
+	"overlay": {"plan", "wan"},
 	// epoch is a pure core over another one: what filters leave out must not matter to it.
 	"epoch": {"filter"},
 	// layer 3: drivers
@@ -43,7 +45,7 @@ var allowed = map[string][]string{
 	"cluster": append([]string{"owner", "txn"}, mechanisms...),
 	// layer 4: edge
 	"sqlfront": nil,
-	"node":     append([]string{"owner", "txn", "cluster", "sqlfront", "multi", "epoch", "plan"}, mechanisms...),
+	"node":     append([]string{"owner", "txn", "cluster", "sqlfront", "multi", "epoch", "plan", "overlay"}, mechanisms...),
 	// the embedded API, tools and tests
 	"":                     append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	"kv/memkv":             {"lock"},

@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/multi"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/overlay"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/sqlfront"
 	"github.com/godwitdb/godwit/store"
@@ -51,7 +52,8 @@ type Node struct {
 	ident    *cluster.Identity
 	clock    *clock.Clock
 	reps     *replicas
-	trans    wan.Transport
+	trans    wan.Transport // over
+	over     *overlay.Overlay
 	host     *group.Host
 	owners   *owner.Set
 	db       *txn.DB
@@ -100,6 +102,8 @@ type Parts struct {
 	Seed    uint64
 	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
 	Homes *home.Params
+	// Network says what consensus messages may do to begin with; nil is what the cluster settings begin with.
+	Network *overlay.Params
 	// SQLListen is where MySQL clients connect; empty serves no SQL.
 	SQLListen string
 	// SQLListener is used instead of SQLListen if set.
@@ -124,7 +128,15 @@ func newNode(log *slog.Logger) *Node {
 }
 
 func (n *Node) assemble(p Parts) (err error) {
+	dir := &directory{}
+	over := overlay.New(overlay.Options{Transport: p.Transport, Nodes: dir.liveNodes, RTT: dir.between, Logger: p.Log})
+	over.SetParams(networkDefaults.overlay())
+	if p.Network != nil {
+		over.SetParams(*p.Network)
+	}
+	p.Transport = over
 	n.mu.Lock()
+	n.over = over
 	src := p.Source
 	var steady *clock.Steady
 	if !p.NoFence {
@@ -142,7 +154,6 @@ func (n *Node) assemble(p Parts) (err error) {
 	if _, err := loadJSON(p.Store, recFounded, &founded); err != nil {
 		return err
 	}
-	dir := &directory{}
 	ho := group.HostOptions{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Logger: p.Log, Seed: p.Seed,
 		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) },
 		HandTo: func(g base.GroupID) base.NodeID {
@@ -200,7 +211,7 @@ func (n *Node) assemble(p Parts) (err error) {
 			}
 			return saveJSON(p.Store, recFoundedAsync, true)
 		},
-		OnSilent: n.host.OnPeerDown,
+		OnSilent: n.peerDown,
 		OnGone: func() {
 			n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: its process ends for good and its store can be deleted; a node with an empty store may join in its place", p.Identity.Node))
 		},
@@ -264,7 +275,7 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // well start while the others cannot be reached.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings()}}
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(), n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings()}}
 	cfg := sqlfront.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnTransaction: func(c sqlfront.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
@@ -396,6 +407,9 @@ func (n *Node) Owners() *owner.Set { return n.owners }
 // Groups are the consensus groups of this node.
 func (n *Node) Groups() *group.Host { return n.host }
 
+// Overlay is how consensus messages of this node travel.
+func (n *Node) Overlay() *overlay.Overlay { return n.over }
+
 // Statements are the counts of this gateway.
 func (n *Node) Statements() *obs.Statements { return n.stats }
 
@@ -446,11 +460,14 @@ func (n *Node) Kill() error {
 	return n.shut(context.Background(), false)
 }
 
-// peerDown is told by the transport that a peer's process has most likely ended.
+// peerDown is told that a peer's process has most likely ended: by the transport, or because it is silent.
 func (n *Node) peerDown(peer base.NodeID) {
 	n.mu.Lock()
-	host := n.host
+	host, over := n.host, n.over
 	n.mu.Unlock()
+	if over != nil {
+		over.PeerDown(peer)
+	}
 	if host != nil {
 		host.OnPeerDown(peer)
 	}
@@ -480,7 +497,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	reg := prometheus.NewRegistry()
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
-	reg.MustRegister(n.stats, clockCollector{n}, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(n.stats, clockCollector{n}, wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)
 }

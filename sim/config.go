@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/home"
+	"github.com/godwitdb/godwit/overlay"
 )
 
 // Config is everything that a run depends on.
@@ -42,6 +43,9 @@ type Config struct {
 
 	// Concurrency is how the cluster orders transactions.
 	Concurrency base.Concurrency
+
+	// Network says what consensus messages may do besides travelling directly.
+	Network overlay.Params
 
 	// MaxLocks bounds the lock table of an owner; 0 is the default.
 	MaxLocks int
@@ -139,6 +143,9 @@ func Pick(seed uint64) Config {
 			c.Delay[i][j], c.Delay[j][i] = d, d+upTo(r, 3*time.Millisecond)
 		}
 	}
+	if r := rand.New(rand.NewPCG(seed, 7)); r.IntN(2) == 0 {
+		c.Network = overlay.Params{Relay: true, FanOut: true, Window: 500*time.Millisecond + upTo(r, 2*time.Second)}
+	}
 	return c
 }
 
@@ -154,6 +161,9 @@ func (c *Config) String() string {
 		c.Seed, c.Regions, c.NodesPerRegion, c.Shards, c.Workload, c.Clients, c.Keys, c.Think, c.NoWait, c.Relay, c.Moves)
 	fmt.Fprintf(&b, "  clock bound %v, sync %v, jitter %v, loss %v, gc age %v, short logs %v, %d faults in %v, %v\n",
 		c.ClockBound, c.SyncDelay, c.Jitter, c.Loss, c.GCAge, c.ShortLogs, c.Faults, c.Duration, c.Concurrency)
+	if c.Network.Relay || c.Network.FanOut {
+		fmt.Fprintf(&b, "  relays %v, fan-out %v\n", c.Network.Relay, c.Network.FanOut)
+	}
 	if c.Break != (Break{}) {
 		fmt.Fprintf(&b, "  deliberately broken: %+v\n", c.Break)
 	}

@@ -27,6 +27,9 @@ type Outcome struct {
 	Elapsed time.Duration // virtual
 	// Steps of the clock mode that were taken.
 	Steps int
+	// Relayed and Shared count the messages that lives of nodes sent over relays, or to several nodes at once, and Refused those that came
+	// over more than one node.
+	Relayed, Shared, Refused uint64
 	// Messages of the hand-over (Config.Handover).
 	Messages int
 
@@ -120,6 +123,11 @@ func Run(cfg Config) *Outcome {
 		if l := h.up(); l != nil {
 			for _, s := range l.node.Cluster().ClockHistory() {
 				o.Steps = max(o.Steps, int(s.Epoch)-1)
+			}
+			for _, s := range l.node.Overlay().OverStats() {
+				o.Relayed += s.RelayedMsgs
+				o.Shared += s.SharedMsgs
+				o.Refused += s.Refused
 			}
 		}
 	}

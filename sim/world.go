@@ -210,7 +210,7 @@ func (h *host) boot() {
 	parts := node.Parts{
 		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w, h.id}, Source: h.clock,
 		NoFence: w.cfg.Break.ClockBeyond > 1,
-		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes,
+		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes, Network: &w.cfg.Network,
 	}
 	if w.cfg.Never {
 		parts.Homes = &home.Params{Mode: home.Never}

@@ -118,7 +118,7 @@ func (c class) String() string { return classNames[c] }
 
 func classOf(k wire.Kind) class {
 	switch k {
-	case wire.KindRaft, wire.KindPulse, wire.KindClosed, wire.KindConsistency:
+	case wire.KindRaft, wire.KindPulse, wire.KindClosed, wire.KindConsistency, wire.KindParcel, wire.KindParcelWord, wire.KindRaftBundle:
 		return classRaft
 	case wire.KindSnapshot:
 		return classBulk

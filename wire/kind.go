@@ -30,11 +30,14 @@ const (
 	KindOrder
 	KindEpochPing
 	KindEpochControl
+	KindParcel
+	KindParcelWord
+	KindRaftBundle
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping", "epoch-control"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping", "epoch-control", "parcel", "parcel-word", "raft-bundle"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -4328,6 +4328,347 @@ func (x *RaftBatch) GetIncarnations() []uint32 {
 	return nil
 }
 
+// RaftBundle is the RaftBatches of several nodes of one region, sent to one of them: entries that they have in common
+// travel once (package overlay).
+type RaftBundle struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          [][]byte               `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`  // encoded entries
+	Boot          uint64                 `protobuf:"varint,2,opt,name=boot,proto3" json:"boot,omitempty"` // the sender's process
+	Shares        []*RaftShare           `protobuf:"bytes,3,rep,name=shares,proto3" json:"shares,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RaftBundle) Reset() {
+	*x = RaftBundle{}
+	mi := &file_wire_wire_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RaftBundle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RaftBundle) ProtoMessage() {}
+
+func (x *RaftBundle) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RaftBundle.ProtoReflect.Descriptor instead.
+func (*RaftBundle) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *RaftBundle) GetRuns() [][]byte {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *RaftBundle) GetBoot() uint64 {
+	if x != nil {
+		return x.Boot
+	}
+	return 0
+}
+
+func (x *RaftBundle) GetShares() []*RaftShare {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+// RaftShare is one node's part of a bundle. Message i of the batch ends with run runs[i] - 1; 0: with none.
+type RaftShare struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	To            uint32                 `protobuf:"varint,1,opt,name=to,proto3" json:"to,omitempty"`
+	Batch         *RaftBatch             `protobuf:"bytes,2,opt,name=batch,proto3" json:"batch,omitempty"`
+	Runs          []uint32               `protobuf:"varint,3,rep,packed,name=runs,proto3" json:"runs,omitempty"`
+	Stint         uint64                 `protobuf:"varint,4,opt,name=stint,proto3" json:"stint,omitempty"` // as in Parcel; 0 in the part of the node that the bundle is sent to
+	Seq           uint64                 `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RaftShare) Reset() {
+	*x = RaftShare{}
+	mi := &file_wire_wire_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RaftShare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RaftShare) ProtoMessage() {}
+
+func (x *RaftShare) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RaftShare.ProtoReflect.Descriptor instead.
+func (*RaftShare) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *RaftShare) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *RaftShare) GetBatch() *RaftBatch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+func (x *RaftShare) GetRuns() []uint32 {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *RaftShare) GetStint() uint64 {
+	if x != nil {
+		return x.Stint
+	}
+	return 0
+}
+
+func (x *RaftShare) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+// Parcel is a one-way message on its way over another node. Parcels of a stint are numbered from 1; stint 0 is a probe.
+type Parcel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Origin        uint32                 `protobuf:"varint,1,opt,name=origin,proto3" json:"origin,omitempty"`
+	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	Boot          uint64                 `protobuf:"varint,3,opt,name=boot,proto3" json:"boot,omitempty"`   // the origin's process
+	Lane          uint32                 `protobuf:"varint,4,opt,name=lane,proto3" json:"lane,omitempty"`   // the use that is made of the other node
+	Stint         uint64                 `protobuf:"varint,5,opt,name=stint,proto3" json:"stint,omitempty"` // counts the times that the lane was begun
+	Seq           uint64                 `protobuf:"varint,6,opt,name=seq,proto3" json:"seq,omitempty"`
+	Kind          uint32                 `protobuf:"varint,7,opt,name=kind,proto3" json:"kind,omitempty"` // of body
+	Body          []byte                 `protobuf:"bytes,8,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Parcel) Reset() {
+	*x = Parcel{}
+	mi := &file_wire_wire_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Parcel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Parcel) ProtoMessage() {}
+
+func (x *Parcel) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Parcel.ProtoReflect.Descriptor instead.
+func (*Parcel) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Parcel) GetOrigin() uint32 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
+func (x *Parcel) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Parcel) GetBoot() uint64 {
+	if x != nil {
+		return x.Boot
+	}
+	return 0
+}
+
+func (x *Parcel) GetLane() uint32 {
+	if x != nil {
+		return x.Lane
+	}
+	return 0
+}
+
+func (x *Parcel) GetStint() uint64 {
+	if x != nil {
+		return x.Stint
+	}
+	return 0
+}
+
+func (x *Parcel) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Parcel) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *Parcel) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+// ParcelWord is what the two ends of relayed ways, and relays, tell each other on the direct path.
+type ParcelWord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	What          uint32                 `protobuf:"varint,1,opt,name=what,proto3" json:"what,omitempty"` // see package overlay
+	Boot          uint64                 `protobuf:"varint,2,opt,name=boot,proto3" json:"boot,omitempty"` // of the parcels' origin
+	Lane          uint32                 `protobuf:"varint,3,opt,name=lane,proto3" json:"lane,omitempty"`
+	Stint         uint64                 `protobuf:"varint,4,opt,name=stint,proto3" json:"stint,omitempty"`
+	Seq           uint64                 `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`
+	Node          uint32                 `protobuf:"varint,6,opt,name=node,proto3" json:"node,omitempty"`
+	Kind          uint32                 `protobuf:"varint,7,opt,name=kind,proto3" json:"kind,omitempty"` // of body
+	Body          []byte                 `protobuf:"bytes,8,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ParcelWord) Reset() {
+	*x = ParcelWord{}
+	mi := &file_wire_wire_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ParcelWord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ParcelWord) ProtoMessage() {}
+
+func (x *ParcelWord) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ParcelWord.ProtoReflect.Descriptor instead.
+func (*ParcelWord) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *ParcelWord) GetWhat() uint32 {
+	if x != nil {
+		return x.What
+	}
+	return 0
+}
+
+func (x *ParcelWord) GetBoot() uint64 {
+	if x != nil {
+		return x.Boot
+	}
+	return 0
+}
+
+func (x *ParcelWord) GetLane() uint32 {
+	if x != nil {
+		return x.Lane
+	}
+	return 0
+}
+
+func (x *ParcelWord) GetStint() uint64 {
+	if x != nil {
+		return x.Stint
+	}
+	return 0
+}
+
+func (x *ParcelWord) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *ParcelWord) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *ParcelWord) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *ParcelWord) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
 // Ask carries a small named administrative request (join, init, status, move) as JSON.
 type AskRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4339,7 +4680,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4351,7 +4692,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4364,7 +4705,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AskRequest) GetName() string {
@@ -4391,7 +4732,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4403,7 +4744,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4416,7 +4757,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -4444,7 +4785,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4456,7 +4797,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4469,7 +4810,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -4498,7 +4839,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4510,7 +4851,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4523,7 +4864,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -4562,7 +4903,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4574,7 +4915,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4587,7 +4928,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SessionState) GetUser() string {
@@ -4649,7 +4990,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4661,7 +5002,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4674,7 +5015,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -4744,7 +5085,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4756,7 +5097,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4769,7 +5110,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -4823,7 +5164,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4835,7 +5176,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4848,7 +5189,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -5024,7 +5365,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5036,7 +5377,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5049,7 +5390,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ForwardField) GetName() string {
@@ -5133,7 +5474,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5145,7 +5486,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5158,7 +5499,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -5192,7 +5533,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5204,7 +5545,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5217,7 +5558,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -5291,7 +5632,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5303,7 +5644,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5316,7 +5657,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -5374,7 +5715,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5386,7 +5727,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5399,7 +5740,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -5439,7 +5780,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5451,7 +5792,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5464,7 +5805,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -5529,7 +5870,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5541,7 +5882,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5554,7 +5895,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -5601,7 +5942,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5613,7 +5954,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5626,7 +5967,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -5688,7 +6029,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5700,7 +6041,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5713,7 +6054,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -5747,7 +6088,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5759,7 +6100,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5772,7 +6113,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -5844,7 +6185,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5856,7 +6197,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5869,7 +6210,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -5912,7 +6253,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5924,7 +6265,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5937,7 +6278,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -5978,7 +6319,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5990,7 +6331,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6003,7 +6344,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -6081,7 +6422,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6093,7 +6434,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6106,7 +6447,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -6198,7 +6539,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6210,7 +6551,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6223,7 +6564,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -6617,7 +6958,37 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\tRaftBatch\x12\x16\n" +
 	"\x06groups\x18\x01 \x03(\rR\x06groups\x12\x1a\n" +
 	"\bmessages\x18\x02 \x03(\fR\bmessages\x12\"\n" +
-	"\fincarnations\x18\x03 \x03(\rR\fincarnations\"4\n" +
+	"\fincarnations\x18\x03 \x03(\rR\fincarnations\"d\n" +
+	"\n" +
+	"RaftBundle\x12\x12\n" +
+	"\x04runs\x18\x01 \x03(\fR\x04runs\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\x04R\x04boot\x12.\n" +
+	"\x06shares\x18\x03 \x03(\v2\x16.godwit.wire.RaftShareR\x06shares\"\x85\x01\n" +
+	"\tRaftShare\x12\x0e\n" +
+	"\x02to\x18\x01 \x01(\rR\x02to\x12,\n" +
+	"\x05batch\x18\x02 \x01(\v2\x16.godwit.wire.RaftBatchR\x05batch\x12\x12\n" +
+	"\x04runs\x18\x03 \x03(\rR\x04runs\x12\x14\n" +
+	"\x05stint\x18\x04 \x01(\x04R\x05stint\x12\x10\n" +
+	"\x03seq\x18\x05 \x01(\x04R\x03seq\"\xa8\x01\n" +
+	"\x06Parcel\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\rR\x06origin\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\rR\x02to\x12\x12\n" +
+	"\x04boot\x18\x03 \x01(\x04R\x04boot\x12\x12\n" +
+	"\x04lane\x18\x04 \x01(\rR\x04lane\x12\x14\n" +
+	"\x05stint\x18\x05 \x01(\x04R\x05stint\x12\x10\n" +
+	"\x03seq\x18\x06 \x01(\x04R\x03seq\x12\x12\n" +
+	"\x04kind\x18\a \x01(\rR\x04kind\x12\x12\n" +
+	"\x04body\x18\b \x01(\fR\x04body\"\xac\x01\n" +
+	"\n" +
+	"ParcelWord\x12\x12\n" +
+	"\x04what\x18\x01 \x01(\rR\x04what\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\x04R\x04boot\x12\x12\n" +
+	"\x04lane\x18\x03 \x01(\rR\x04lane\x12\x14\n" +
+	"\x05stint\x18\x04 \x01(\x04R\x05stint\x12\x10\n" +
+	"\x03seq\x18\x05 \x01(\x04R\x03seq\x12\x12\n" +
+	"\x04node\x18\x06 \x01(\rR\x04node\x12\x12\n" +
+	"\x04kind\x18\a \x01(\rR\x04kind\x12\x12\n" +
+	"\x04body\x18\b \x01(\fR\x04body\"4\n" +
 	"\n" +
 	"AskRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -6817,7 +7188,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -6871,29 +7242,33 @@ var file_wire_wire_proto_goTypes = []any{
 	(*SnapshotChunk)(nil),        // 49: godwit.wire.SnapshotChunk
 	(*SnapshotAck)(nil),          // 50: godwit.wire.SnapshotAck
 	(*RaftBatch)(nil),            // 51: godwit.wire.RaftBatch
-	(*AskRequest)(nil),           // 52: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 53: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 54: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 55: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 56: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 57: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 58: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 59: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 60: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 61: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 62: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 63: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 64: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 65: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 66: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 67: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 68: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 69: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 70: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 71: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 72: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 73: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 74: godwit.wire.EpochRow
+	(*RaftBundle)(nil),           // 52: godwit.wire.RaftBundle
+	(*RaftShare)(nil),            // 53: godwit.wire.RaftShare
+	(*Parcel)(nil),               // 54: godwit.wire.Parcel
+	(*ParcelWord)(nil),           // 55: godwit.wire.ParcelWord
+	(*AskRequest)(nil),           // 56: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 57: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 58: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 59: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 60: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 61: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 62: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 63: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 64: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 65: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 66: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 67: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 68: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 69: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 70: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 71: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 72: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 73: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 74: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 75: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 76: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 77: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 78: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -6948,24 +7323,26 @@ var file_wire_wire_proto_depIdxs = []int32{
 	7,  // 49: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
 	45, // 50: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
 	7,  // 51: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	7,  // 52: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	55, // 53: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	54, // 54: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 55: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	58, // 56: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	60, // 57: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	61, // 58: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	62, // 59: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 60: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	66, // 61: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	67, // 62: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	71, // 63: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	74, // 64: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	65, // [65:65] is the sub-list for method output_type
-	65, // [65:65] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	53, // 52: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
+	51, // 53: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
+	7,  // 54: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	59, // 55: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	58, // 56: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	7,  // 57: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	62, // 58: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	64, // 59: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	65, // 60: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	66, // 61: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	4,  // 62: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	70, // 63: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	71, // 64: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	75, // 65: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	78, // 66: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	67, // [67:67] is the sub-list for method output_type
+	67, // [67:67] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -6979,7 +7356,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   72,
+			NumMessages:   76,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

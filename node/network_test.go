@@ -1,0 +1,90 @@
+package node
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/matrix"
+)
+
+// TestNetworkSettings switches relays and fan-out on and off by SQL, under writes, and sees in godwit.links that they are used.
+func TestNetworkSettings(t *testing.T) {
+	ms := time.Millisecond
+	m := &matrix.Matrix{Names: []string{"a", "b", "c"}, RTT: [][]time.Duration{{0, 20 * ms, 120 * ms}, {20 * ms, 0, 20 * ms}, {120 * ms, 20 * ms, 0}}}
+	l, err := StartLocal(t.Context(), LocalConfig{Matrix: m, NodesPerRegion: 2, Dir: t.TempDir()}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	var conns []*sql.Conn
+	for _, n := range l.Nodes() {
+		c, err := sqlPool(t, n).Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		conns = append(conns, c)
+	}
+	exec := func(q string) {
+		t.Helper()
+		if _, err := conns[0].ExecContext(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+	for _, bad := range []string{"network.relay = 'perhaps'", "network.relay_min_gain_ms = 0", "network.relay_window_ms = 10"} {
+		if _, err := conns[0].ExecContext(t.Context(), "SET CLUSTER SETTING "+bad); err == nil {
+			t.Errorf("SET CLUSTER SETTING %s is taken", bad)
+		}
+	}
+	exec("CREATE DATABASE d")
+	exec("CREATE TABLE d.t (id INT PRIMARY KEY, v INT) LOCALITY GLOBAL") // in the meta shard, which all nodes hold
+	exec("SET CLUSTER SETTING network.relay = true")
+	exec("SET CLUSTER SETTING network.fan_out = true")
+	exec("SET CLUSTER SETTING network.relay_window_ms = 250")
+	rows := 0
+	links := func(what string, cond string) {
+		t.Helper()
+		until(t, what, func() string {
+			rows++
+			exec(fmt.Sprintf("INSERT INTO d.t VALUES (%d, 1)", rows))
+			n, all := 0, []string{}
+			for _, c := range conns {
+				n += len(column(t, c, "SELECT peer FROM godwit.links WHERE "+cond))
+				all = append(all, column(t, c, "SELECT peer, region, relay, relay_gain_ms, relayed_messages, door, shared_messages, saved_bytes FROM godwit.links")...)
+			}
+			if n == 0 {
+				return strings.Join(all, "\n")
+			}
+			return ""
+		})
+	}
+	links("a relay", "relay IS NOT NULL AND relay_gain_ms > 5 AND relayed_messages > 0 AND region IN ('a', 'c')")
+	links("a door", "door IS NOT NULL AND shared_messages > 0 AND saved_bytes > 0")
+	exec("SET CLUSTER SETTING network.relay = false")
+	exec("SET CLUSTER SETTING network.fan_out = false")
+	until(t, "all messages to go directly", func() string {
+		for i, c := range conns {
+			if got := column(t, c, "SELECT peer FROM godwit.links WHERE relay IS NOT NULL OR door IS NOT NULL"); len(got) > 0 {
+				return fmt.Sprintf("node %d still sends to %v over others", i+1, got)
+			}
+		}
+		return ""
+	})
+	for i, c := range conns {
+		until(t, "all rows everywhere", func() string {
+			if got := column(t, c, "SELECT COUNT(*) FROM d.t")[0]; got != fmt.Sprint(rows) {
+				return fmt.Sprintf("node %d has %s of %d rows", i+1, got, rows)
+			}
+			return ""
+		})
+	}
+}
