@@ -68,6 +68,7 @@ type Node struct {
 	epochs   *multi.Engine
 	both     *multi.DB    // db with the rows of epochs
 	interval atomic.Int64 // ns between epochs
+	uplink   atomic.Int64 // bit/s of a node into the WAN, as the planner of epochs is to assume; 0: no limit
 
 	sqlAddr string
 	addr    string
@@ -105,6 +106,8 @@ type Parts struct {
 	SQLListener net.Listener
 	// Tune changes the options of the parts before they are made; may be nil.
 	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
+	// TuneEpochs does so for the epochs; may be nil.
+	TuneEpochs func(*multi.Config)
 }
 
 // Assemble wires and starts a node. It owns the store and the transport from
@@ -199,7 +202,7 @@ func (n *Node) assemble(p Parts) (err error) {
 			}
 			return saveJSON(p.Store, recFoundedAsync, true)
 		},
-		OnSilent: n.host.OnPeerDown,
+		OnSilent: n.peerDown,
 		OnGone: func() {
 			n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: its process ends for good and its store can be deleted; a node with an empty store may join in its place", p.Identity.Node))
 		},
@@ -444,13 +447,16 @@ func (n *Node) Kill() error {
 	return n.shut(context.Background(), false)
 }
 
-// peerDown is told by the transport that a peer's process has most likely ended.
+// peerDown is told that a peer's process has most likely ended: by the transport, at once, or by the silence of its pulses.
 func (n *Node) peerDown(peer base.NodeID) {
 	n.mu.Lock()
-	host := n.host
+	host, epochs := n.host, n.epochs
 	n.mu.Unlock()
 	if host != nil {
 		host.OnPeerDown(peer)
+	}
+	if epochs != nil {
+		epochs.Down(peer)
 	}
 }
 
@@ -478,7 +484,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	reg := prometheus.NewRegistry()
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
-	reg.MustRegister(n.stats, clockCollector{n}, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(n.stats, clockCollector{n}, epochCollector{n}, wan.Collector(n.trans, nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)
 }

@@ -101,7 +101,9 @@ func (s show) AwaitHeld(ctx context.Context) error { return s.n.cluster.AwaitHel
 func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements sqlfront.Cluster.
-func (s show) Topics() []sqlfront.Topic { return slices.Concat(topics, promotionTopics, leaderTopics) }
+func (s show) Topics() []sqlfront.Topic {
+	return slices.Concat(topics, promotionTopics, leaderTopics, epochTopics)
+}
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
@@ -199,6 +201,8 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 		return n.showLosses(ctx)
 	case "clock":
 		return clockRows(n.cluster.Status(ctx))
+	case "epochs":
+		return n.epochRows(ctx)
 	case "leaders":
 		return n.leaderRows(ctx)
 	case "leader_moves":
