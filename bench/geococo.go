@@ -15,7 +15,7 @@ import (
 func init() {
 	Register(Bench{
 		Name: "geococo", Title: "all-to-all rounds that are planned, beside flat ones, other groupings and the shortest-path bound",
-		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/12", "geococo/13", "geococo/17", "geococo/18", "geococo/19", "geococo/coordinates"},
+		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/11a", "geococo/12", "geococo/13", "geococo/14", "geococo/table 1", "geococo/15", "geococo/16", "geococo/17", "geococo/18", "geococo/19", "geococo/coordinates"},
 		Run:     runGeoCoCo,
 	})
 }
@@ -28,8 +28,9 @@ func runGeoCoCo(ctx context.Context, p Params) error {
 		name string
 		run  func(context.Context) ([]Line, error)
 	}{
-		{"5: triangle violations", b.violations}, {"9: makespan", b.makespan}, {"10: messages", b.messages}, {"12: groupings", b.groupings},
-		{"13: cost and benefit", b.cost}, {"17: loss and jitter", b.loss}, {"18: skew", b.skew}, {"19: number of groups", b.groups},
+		{"5: triangle violations", b.violations}, {"9: makespan", b.makespan}, {"10: messages", b.messages}, {"11a: TPC-C", b.tpcc}, {"12: groupings", b.groupings},
+		{"13: cost and benefit", b.cost}, {"14: conflicts", b.whites}, {"15: deterministic schedulers", b.schedulers}, {"16: compression", b.compressed},
+		{"17: loss and jitter", b.loss}, {"18: skew", b.skew}, {"19: number of groups", b.groups},
 		{"coordinates", b.coordinates},
 	} {
 		begin := time.Now()
