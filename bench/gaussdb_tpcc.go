@@ -109,31 +109,38 @@ func (m *mall) customer(ware int, r *rand.Rand) base.Key {
 
 // next draws a transaction of the full benchmark.
 func (m *mall) next(ware int) func(r *rand.Rand) job {
-	return func(r *rand.Rand) job {
-		district := m.key(mallWare, ware, firstDistrict+int64(r.IntN(mallDistricts)))
-		update := func(ks ...base.Key) op { return op{Kind: opUpdate, Keys: ks, Value: m.value(r)} }
-		insert := func(ks ...base.Key) op { return op{Kind: opInsert, Keys: ks, Value: m.value(r)} }
-		switch n := r.IntN(100); {
-		case n < 45: // New-Order
-			var stock []base.Key
-			for _, i := range r.Perm(mallItems)[:mallLines] {
-				stock = append(stock, m.key(mallStock, ware, int64(i)))
-			}
-			return job{
-				{Kind: opRead, Keys: []base.Key{m.key(mallWare, ware, 0), m.customer(ware, r)}}, update(district), update(stock...),
-				insert(m.keys(mallOrder, ware, m.orders.Add(1)*orderKeys, 1+mallLines)...),
-			}
-		case n < 88: // Payment
-			return job{update(m.key(mallWare, ware, 0)), update(district), update(m.customer(ware, r)),
-				insert(m.key(mallHistory, ware, m.payments.Add(1)))}
-		case n < 92: // Delivery
-			o := int64(r.IntN(mallOrders))
-			return job{update(m.keys(mallOrder, ware, o*orderKeys, 1+mallLines)...), update(m.customer(ware, r))}
-		case n < 96:
-			return m.orderStatus(ware, ware, r)
-		default:
-			return m.stockLevel(ware, ware, r)
+	return func(r *rand.Rand) job { return m.mixed(ware, [5]int{45, 43, 4, 4, 4}, r) }
+}
+
+// mixed draws a transaction by the shares of New-Order, Payment, Order-Status, Delivery and Stock-Level, in percent.
+func (m *mall) mixed(ware int, shares [5]int, r *rand.Rand) job {
+	district := m.key(mallWare, ware, firstDistrict+int64(r.IntN(mallDistricts)))
+	update := func(ks ...base.Key) op { return op{Kind: opUpdate, Keys: ks, Value: m.value(r)} }
+	insert := func(ks ...base.Key) op { return op{Kind: opInsert, Keys: ks, Value: m.value(r)} }
+	kind, n := 0, r.IntN(100)
+	for n -= shares[0]; n >= 0 && kind < len(shares)-1; n -= shares[kind] {
+		kind++
+	}
+	switch kind {
+	case 0: // New-Order
+		var stock []base.Key
+		for _, i := range r.Perm(mallItems)[:mallLines] {
+			stock = append(stock, m.key(mallStock, ware, int64(i)))
 		}
+		return job{
+			{Kind: opRead, Keys: []base.Key{m.key(mallWare, ware, 0), m.customer(ware, r)}}, update(district), update(stock...),
+			insert(m.keys(mallOrder, ware, m.orders.Add(1)*orderKeys, 1+mallLines)...),
+		}
+	case 1: // Payment
+		return job{update(m.key(mallWare, ware, 0)), update(district), update(m.customer(ware, r)),
+			insert(m.key(mallHistory, ware, m.payments.Add(1)))}
+	case 2:
+		return m.orderStatus(ware, ware, r)
+	case 3: // Delivery
+		o := int64(r.IntN(mallOrders))
+		return job{update(m.keys(mallOrder, ware, o*orderKeys, 1+mallLines)...), update(m.customer(ware, r))}
+	default:
+		return m.stockLevel(ware, ware, r)
 	}
 }
 

@@ -16,9 +16,10 @@ import (
 func init() {
 	Register(Bench{
 		Name: "geococo", Title: "all-to-all rounds that are planned, beside flat ones, other groupings and the shortest-path bound",
-		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/12", "geococo/13", "geococo/17", "geococo/18", "geococo/19", "geococo/coordinates", "geococo/11b", "geococo/raft-ways", "geococo/16-raft", "geococo/17-raft"},
-		Parts:   true,
-		Run:     runGeoCoCo,
+		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/11a", "geococo/11b", "geococo/12", "geococo/13", "geococo/14", "geococo/table 1", "geococo/15", "geococo/16",
+			"geococo/17", "geococo/18", "geococo/19", "geococo/coordinates", "geococo/raft-ways", "geococo/16-raft", "geococo/17-raft"},
+		Parts: true,
+		Run:   runGeoCoCo,
 	})
 }
 
@@ -30,13 +31,14 @@ func runGeoCoCo(ctx context.Context, p Params) error {
 		name string
 		run  func(context.Context) ([]Line, error)
 	}{
-		{"5: triangle violations", b.violations}, {"9: makespan", b.makespan}, {"10: messages", b.messages}, {"12: groupings", b.groupings},
-		{"13: cost and benefit", b.cost}, {"17: loss and jitter", b.loss}, {"18: skew", b.skew}, {"19: number of groups", b.groups},
+		{"5: triangle violations", b.violations}, {"9: makespan", b.makespan}, {"10: messages", b.messages}, {"11a: TPC-C", b.tpcc}, {"12: groupings", b.groupings},
+		{"13: cost and benefit", b.cost}, {"14, table 1: conflicts", b.whites}, {"15: deterministic schedulers", b.schedulers}, {"16: compression", b.compressed},
+		{"17: loss and jitter", b.loss}, {"18: skew", b.skew}, {"19: number of groups", b.groups},
 		{"coordinates", b.coordinates},
 		{"11b: the Raft path", b.raft}, {"raft-ways: one copy a region, compression, batches", b.raftWays}, {"16-raft: compression", b.raftPacked}, {"17-raft: loss and jitter", b.raftWeather},
 	} {
-		name, _, _ := strings.Cut(f.name, ":")
-		if !p.wants("geococo/" + name) {
+		figures, _, _ := strings.Cut(f.name, ":")
+		if !slices.ContainsFunc(strings.Split(figures, ", "), func(n string) bool { return p.wants("geococo/" + n) }) {
 			continue
 		}
 		begin := time.Now()

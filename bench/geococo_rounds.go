@@ -92,7 +92,8 @@ func (b *geococo) messages(ctx context.Context) (out []Line, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var counts [2][]float64 // messages sent and received by each node
+	var counts [2][]float64    // messages sent and received by each node
+	var pairs [2][n][n]float64 // the heat map: from, to
 	for v, pl := range []*plan.Plan{plan.Flat(n), p} {
 		r, err := newRing(n, pl, wan.NetOptions{}) // counts do not depend on delays
 		if err != nil {
@@ -110,8 +111,16 @@ func (b *geococo) messages(ctx context.Context) (out []Line, err error) {
 		for i := range n {
 			for j := range n {
 				k := float64(r.sent[i][j].Load()) / rounds
+				pairs[v][i][j] = k
 				counts[v][i] += k
 				counts[v][j] += k
+			}
+		}
+	}
+	for i := range n {
+		for j := range n {
+			if i != j {
+				out = append(out, Line{Figure: "10", Series: "planned/flat", X: m.Names[i] + " > " + m.Names[j], Metric: "messages on a path and round", Unit: "messages", Value: pairs[1][i][j], Baseline: Float(pairs[0][i][j]), Better: Lower})
 			}
 		}
 	}
@@ -158,12 +167,9 @@ func (b *geococo) loss(ctx context.Context) (out []Line, err error) {
 		{"+30 ms", 0, 30 * time.Millisecond, Float(1.093), nil},
 		{"+50 ms", 0, 50 * time.Millisecond, Float(1.096), nil},
 	}
-	length := 8 * time.Second
-	if !b.Quick {
-		length = 30 * time.Second
-	}
+	length := pick(b.Params, 40*time.Second, 300*time.Second) // of virtual time
 	took := make([][2][]time.Duration, len(paths))
-	err = each(2*len(paths), func(i int) error {
+	one := func(i int) error {
 		pa := paths[i/2]
 		pl := []*plan.Plan{plan.Flat(n), p}[i%2]
 		if i%2 == 0 {
@@ -180,15 +186,17 @@ func (b *geococo) loss(ctx context.Context) (out []Line, err error) {
 				}
 			}
 		}
-		for begin := time.Now(); time.Since(begin) < length && err == nil; {
+		for begin := time.Now(); time.Since(begin) < length && err == nil && ctx.Err() == nil; {
 			var d time.Duration
-			d, err = r.all(ctx, make([]byte, 1000))
+			d, err = r.all(context.Background(), make([]byte, 1000))
 			took[i/2][i%2] = append(took[i/2][i%2], d)
 		}
 		return errors.Join(err, r.close())
-	})
-	if err != nil {
-		return nil, err
+	}
+	for i := range 2 * len(paths) {
+		if err := errors.Join(virtual(func() error { return one(i) }), ctx.Err()); err != nil {
+			return nil, err
+		}
 	}
 	for i, pa := range paths {
 		var rate, mid, tail [2]float64

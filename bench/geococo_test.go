@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/plan"
 )
@@ -70,11 +71,52 @@ func TestMessagesOfRounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range lines {
+		if name, _ := l.X.(string); strings.Contains(name, " > ") {
+			continue // of the heat map
+		}
 		if l.Value > *l.Baseline {
 			t.Errorf("%v: %v messages, flat %v", l.X, l.Value, *l.Baseline)
 		}
 	}
 	if busiest := lines[len(lines)-2]; *busiest.Baseline != 12 {
 		t.Errorf("a flat round of seven has %v messages a node", *busiest.Baseline)
+	}
+}
+
+// Loads on the epochs of real engines in virtual time: planned rounds and the filter send fewer bytes, all replicas are the same, and
+// deterministic schedulers execute the same everywhere.
+func TestEpochFigures(t *testing.T) {
+	m, err := matrix.Default(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := newPlace(m, 0, 2, 2, 1)
+	p, err := plan.Make(at.facts(10_000), plan.Params{NoShards: true, Groups: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ml := newMall(base.EpochShard, 4)
+	c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: 8, length: 1200 * time.Millisecond, statement: time.Millisecond,
+		next: func(node, client int, r *rand.Rand) job { return ml.mixed(0, [5]int{50, 50, 0, 0, 0}, r) }}
+	without, err := c.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.filtered = true
+	with, err := c.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if with.aborted == 0 || with.writes == 0 || with.perCommit() >= without.perCommit() {
+		t.Errorf("with the filter %+v, without %+v", *with, *without)
+	}
+	for _, slog := range []bool{false, true} {
+		s := scheduler{place: at, slog: slog, clients: 3, rows: 20, writes: 4, value: 50, crossing: 50, length: time.Second}
+		if err := virtual(s.run); err != nil {
+			t.Errorf("slog %v: %v", slog, err)
+		}
+		if len(s.latencies) == 0 {
+			t.Errorf("slog %v: nothing was executed", slog)
+		}
 	}
 }

@@ -61,6 +61,51 @@ type Service struct {
 	mu    sync.Mutex
 	comms map[uint32]*Comm
 	relay Stats // what this node passed on for others
+	early []early
+}
+
+// early is a message of a communicator that this node has not joined yet, or not used: nodes do not join at the same moment.
+type early struct {
+	from base.NodeID
+	m    *wire.CollectiveMsg
+	size int
+}
+
+// Of early messages so many, and so many bytes, are kept; the oldest are dropped, and asked for later.
+const (
+	maxEarly      = 256
+	maxEarlyBytes = 8 << 20
+)
+
+// keep keeps an early message; the caller holds s.mu.
+func (s *Service) keep(e early) {
+	s.early = append(s.early, e)
+	size := 0
+	for i := len(s.early) - 1; i >= 0; i-- {
+		if size += s.early[i].size; size > maxEarlyBytes || len(s.early)-i > maxEarly {
+			s.early = slices.Delete(s.early, 0, i+1)
+			return
+		}
+	}
+}
+
+// welcome delivers what came before this node used the communicator.
+func (c *Comm) welcome() {
+	c.s.mu.Lock()
+	var mine []early
+	if c.s.comms[c.id] == c && !c.used {
+		c.used = true
+		c.s.early = slices.DeleteFunc(c.s.early, func(e early) bool {
+			if e.m.Comm == c.id {
+				mine = append(mine, e)
+			}
+			return e.m.Comm == c.id
+		})
+	}
+	c.s.mu.Unlock()
+	for _, e := range mine {
+		c.deliver(e.from, e.m)
+	}
 }
 
 // New registers the handlers; call it before the transport starts.
@@ -80,6 +125,7 @@ type Comm struct {
 	self  int
 	opt   Options
 	birth time.Time
+	used  bool // it has been called; guarded by s.mu
 
 	mu       sync.Mutex
 	plans    []dated // by from, increasing

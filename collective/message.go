@@ -138,6 +138,9 @@ func (s *Service) receive(from base.NodeID, body []byte) {
 	}
 	s.mu.Lock()
 	c := s.comms[m.Comm]
+	if c == nil {
+		s.keep(early{base.NodeID(f.From), &m, len(f.Body)})
+	}
 	s.mu.Unlock()
 	if c != nil {
 		c.deliver(base.NodeID(f.From), &m)

@@ -118,6 +118,7 @@ func (c *Comm) AllReduce(ctx context.Context, round uint64, value []byte, reduce
 
 // call runs a round to its end. If it returns a round, it holds the lock.
 func (c *Comm) call(ctx context.Context, num uint64, o op, root int, own [][]byte, reduce func(a, b []byte) []byte) (*round, error) {
+	c.welcome()
 	c.mu.Lock()
 	r := c.round(num, o, root)
 	var err error

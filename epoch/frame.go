@@ -19,6 +19,10 @@ type Frame struct {
 	Batch       []byte // filter.Encode; nil if nothing was submitted
 	// RTTs are the sender's round trips to the members in microseconds, 0 if unknown; nil in most frames.
 	RTTs []uint32
+	// Along with RTTs: the size of the sender's batches of late, and its uplink in kbit/s, 0 if no limit is known.
+	Bytes, Uplink uint32
+	// Plan says, in the frame of the view's first member, how rounds travel from some epochs later on; nil: as before.
+	Plan []byte
 }
 
 // HashOf names the contents of a batch.
@@ -29,7 +33,7 @@ func HashOf(batch []byte) []byte {
 
 // Encode makes the bytes of a frame.
 func (f *Frame) Encode() []byte {
-	w := wire.EpochFrame{View: f.View, Epoch: f.Epoch, Hash: f.Hash, Held: f.Held, Merged: f.Merged, Digest: f.Digest[:], Batch: f.Batch, RttUs: f.RTTs}
+	w := wire.EpochFrame{View: f.View, Epoch: f.Epoch, Hash: f.Hash, Held: f.Held, Merged: f.Merged, Digest: f.Digest[:], Batch: f.Batch, RttUs: f.RTTs, BatchBytes: f.Bytes, UplinkKbit: f.Uplink, Plan: f.Plan}
 	out, err := w.MarshalVT()
 	if err != nil {
 		panic("epoch: " + err.Error()) // generated code does not fail
@@ -43,7 +47,7 @@ func DecodeFrame(data []byte) (*Frame, error) {
 	if err := w.UnmarshalVT(data); err != nil {
 		return nil, base.Errorf(base.CodeInvalid, "a batch of an epoch cannot be read: %v", err)
 	}
-	f := &Frame{View: w.View, Epoch: w.Epoch, Hash: w.Hash, Held: w.Held, Merged: w.Merged, Batch: w.Batch, RTTs: w.RttUs}
+	f := &Frame{View: w.View, Epoch: w.Epoch, Hash: w.Hash, Held: w.Held, Merged: w.Merged, Batch: w.Batch, RTTs: w.RttUs, Bytes: w.BatchBytes, Uplink: w.UplinkKbit, Plan: w.Plan}
 	copy(f.Digest[:], w.Digest)
 	return f, nil
 }

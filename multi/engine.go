@@ -42,8 +42,14 @@ type Config struct {
 	RTT func(base.NodeID) time.Duration
 	// Region is where a node is; needed with RTT.
 	Region func(base.NodeID) base.RegionID
+	// Uplink is what this node can send into the WAN, in bits a second, 0 if no limit is known; nil: unknown.
+	Uplink func() float64
+	// NoFilter has groups pass on what they gather as it is, so that the filter can be measured. All members must agree.
+	NoFilter bool
 	// Interval is the least time between two epochs that this node begins. Default 10 ms.
 	Interval func() time.Duration
+	// Settle is how long a change of the network must last before rounds are planned anew. Default 10 s.
+	Settle time.Duration
 	// Suspect is how long a batch may be missing, and a member silent, before a new view is asked for. Default 3 s.
 	Suspect time.Duration
 	// Ask bounds each step of a view change with one node. Default 1 s; fetching rows takes as long as it takes.
@@ -56,8 +62,9 @@ type Config struct {
 	BatchBytes int
 	Logger     *slog.Logger // nil discards
 
-	// onBatch sees what is submitted, before it is filtered or sent; for tests.
-	onBatch func(view, num uint64, batch []byte)
+	// OnBatch sees what is submitted, before it is filtered or sent, and OnView the views that this node installs; for tests.
+	OnBatch func(view, num uint64, batch []byte)
+	OnView  func(epoch.View)
 	// early breaks rule F2, so that tests can see that it is needed.
 	early bool
 }
@@ -115,11 +122,18 @@ type Engine struct {
 	flying  int // bytes of own batches on their way
 	digests map[uint64]epoch.Digest
 	planned time.Time // when plans were thought of
-	rtts    map[base.NodeID][]uint32
-	keeper  *plan.Keeper // of the view
+	told    map[base.NodeID]links
+	bytes   float64          // of own batches, smoothed
+	keeper  *plan.Keeper     // of the view
+	inForce *plan.Plan       // the newest that rounds follow
+	chosen  string           // the newest that this node has made for all
+	next    []byte           // it, until it is told
+	sent    collective.Stats // in views before this one
 	born    time.Time
-	late    bool   // an epoch was not complete in time
-	heard   uint64 // the newest view that anybody has spoken of
+	lost    time.Time                 // since when attempts at a view fail
+	late    bool                      // an epoch was not complete in time
+	heard   uint64                    // the newest view that anybody has spoken of
+	down    map[base.NodeID]time.Time // members that do not answer any more, and since when
 	stopped bool
 	failure error
 
@@ -139,6 +153,7 @@ type submission struct {
 	txn  filter.Txn
 	size int
 	view uint64 // of the epoch that it is in; 0 while it is pending
+	born time.Time
 	done chan struct{}
 	// Results, once done is closed.
 	at  uint64 // the epoch that it has committed in
@@ -151,13 +166,59 @@ type counters struct {
 
 // Stats count what a node has seen of epochs.
 type Stats struct {
-	Epochs, Empty                    uint64 // complete here
-	Submitted, Committed, Aborted    uint64 // transactions of this node
-	Resubmitted                      uint64 // whose epoch a view change discarded
-	Views                            uint64 // installed since the start
-	View, Applied, Held              uint64
-	Active                           bool
-	Messages, Bytes, Wants, Rejoined uint64
+	Epochs, Empty                 uint64 // complete here
+	Submitted, Committed, Aborted uint64 // transactions of this node
+	Resubmitted                   uint64 // whose epoch a view change discarded
+	Views                         uint64 // installed since the start
+	View, Applied, Held           uint64
+	Active                        bool
+	Messages, Bytes, Wants        uint64 // sent in rounds
+}
+
+// Status is where a node stands.
+type Status struct {
+	Stats
+	State   string // what the node does: see States
+	Members []base.NodeID
+	Begun   uint64 // the last epoch that this node has closed and sent
+	// Unfinished are transactions of this node whose outcome is open, and epochs that it holds and has not applied.
+	Unfinished int
+	// Plan says how rounds travel, Planned and Flat what they are predicted to take, so and directly; 0 if nobody knows.
+	Plan          string
+	Planned, Flat time.Duration
+	Why           string // it has stopped
+}
+
+// States of a node.
+const (
+	Idle     = "idle"     // there are no epochs in this cluster
+	Member   = "member"   // takes part
+	Waiting  = "waiting"  // for the next view: it has restarted, is sealed, or was left out
+	Catching = "catching" // is copying rows
+	Halted   = "halted"   // has stopped for good, after an error of the disk or a divergence
+)
+
+// Status is where this node stands.
+func (e *Engine) Status() Status {
+	st := Status{Stats: e.Stats(), State: Waiting}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st.Members, st.Begun = e.place.View.Members, e.begun
+	st.Unfinished = len(e.pending) + len(e.own) + len(e.queue)
+	switch {
+	case e.failure != nil:
+		st.State, st.Why = Halted, e.failure.Error()
+	case e.place.View.Number == 0:
+		st.State = Idle
+	case e.active:
+		st.State = Member
+	case e.place.Loading:
+		st.State = Catching
+	}
+	if p := e.inForce; p != nil && e.active {
+		st.Plan, st.Planned, st.Flat = describe(p, st.Members), p.Makespan, p.Flat
+	}
+	return st
 }
 
 // New makes a node's engine; call it before the transport starts, and Start after that.
@@ -183,7 +244,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg.BatchBytes = 4 << 20
 	}
 	e := &Engine{born: time.Now(), cfg: cfg, j: journal{cfg.Store}, log: cfg.Logger, work: make(chan struct{}, 1),
-		rounds: map[uint64][]byteFrame{}, own: map[uint64][]*submission{}, others: map[base.NodeID]uint64{}, digests: map[uint64]epoch.Digest{},
+		rounds: map[uint64][]byteFrame{}, own: map[uint64][]*submission{}, others: map[base.NodeID]uint64{}, digests: map[uint64]epoch.Digest{}, down: map[base.NodeID]time.Time{},
 		kick: make(chan struct{}, 1), gather: make(chan struct{}, 1), trouble: make(chan string, 1), stopc: make(chan struct{})}
 	if err := e.load(); err != nil {
 		return nil, err
@@ -256,6 +317,8 @@ func (e *Engine) retire() {
 		e.leave = nil
 	}
 	if e.comm != nil {
+		s := e.comm.Stats()
+		e.sent.Messages, e.sent.Bytes, e.sent.Wants = e.sent.Messages+s.Messages, e.sent.Bytes+s.Bytes, e.sent.Wants+s.Wants
 		e.comm.Close()
 		e.comm = nil
 	}
@@ -342,11 +405,11 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := &e.counters
-	st := Stats{Epochs: c.epochs.Load(), Empty: c.empty.Load(), Submitted: c.submitted.Load(), Committed: c.committed.Load(), Aborted: c.aborted.Load(),
+	st := Stats{Messages: e.sent.Messages, Bytes: e.sent.Bytes, Wants: e.sent.Wants, Epochs: c.epochs.Load(), Empty: c.empty.Load(), Submitted: c.submitted.Load(), Committed: c.committed.Load(), Aborted: c.aborted.Load(),
 		Resubmitted: c.resubmitted.Load(), Views: c.views.Load(), View: e.place.View.Number, Applied: e.applied.Load(), Held: e.held, Active: e.active}
 	if e.comm != nil {
 		s := e.comm.Stats()
-		st.Messages, st.Bytes, st.Wants = s.Messages, s.Bytes, s.Wants
+		st.Messages, st.Bytes, st.Wants = st.Messages+s.Messages, st.Bytes+s.Bytes, st.Wants+s.Wants
 	}
 	return st
 }
@@ -357,7 +420,7 @@ func (e *Engine) Stats() Stats {
 //   - base.CodeUnavailable: it has not become part of any epoch;
 //   - base.CodeAmbiguous: it has, and ctx ended before the outcome was known.
 func (e *Engine) Submit(ctx context.Context, t filter.Txn) (uint64, error) {
-	s := &submission{txn: t, done: make(chan struct{}), size: 64}
+	s := &submission{txn: t, done: make(chan struct{}), size: 64, born: time.Now()}
 	for i := range t.Writes {
 		s.size += len(t.Writes[i].Key) + len(t.Writes[i].Value) + 8
 	}
@@ -369,11 +432,15 @@ func (e *Engine) Submit(ctx context.Context, t filter.Txn) (uint64, error) {
 		e.mu.Unlock()
 		return 0, base.Errorf(base.CodeUnavailable, "this node does not take part in epochs: ask another one")
 	}
+	if e.astray() && !e.lost.IsZero() && time.Since(e.lost) > e.cfg.Suspect {
+		e.mu.Unlock()
+		return 0, errAstray()
+	}
 	e.pending = append(e.pending, s)
 	e.mu.Unlock()
 	e.counters.submitted.Add(1)
 	poke(e.kick)
-	limit := time.NewTimer(e.cfg.Submit)
+	limit := time.NewTimer(min(e.cfg.Suspect, e.cfg.Submit))
 	defer limit.Stop()
 	for {
 		select {
@@ -390,11 +457,31 @@ func (e *Engine) Submit(ctx context.Context, t filter.Txn) (uint64, error) {
 			}
 			return 0, base.Errorf(base.CodeAmbiguous, "the transaction is part of an epoch whose outcome is not known yet (%v)", context.Cause(ctx))
 		case <-limit.C:
+			e.mu.Lock()
+			astray := e.astray()
+			e.mu.Unlock()
+			if astray && e.withdraw(s) {
+				return 0, errAstray()
+			}
+			if left := e.cfg.Submit - time.Since(s.born); left > 0 {
+				limit.Reset(min(left, e.cfg.Suspect/4))
+				continue
+			}
 			if e.withdraw(s) {
 				return 0, base.Errorf(base.CodeUnavailable, "this node has not taken part in epochs for %v: nothing was done; a majority of the regions must be reachable", e.cfg.Submit)
 			}
 		}
 	}
+}
+
+// astray reports whether this node cannot take part in epochs, and has found no majority to change that. The caller holds mu.
+func (e *Engine) astray() bool {
+	v := &e.place.View
+	return (!e.active || e.late) && (!e.lost.IsZero() || !v.Majority(func(n base.NodeID) bool { return e.down[n].IsZero() }))
+}
+
+func errAstray() error {
+	return base.Errorf(base.CodeUnavailable, "this node reaches no majority of the regions, so MULTI MASTER tables can only be read here, as of the last epoch that has arrived: nothing was done")
 }
 
 // withdraw takes a transaction back that is not part of an epoch.

@@ -40,7 +40,7 @@ func (e *Engine) step() time.Duration {
 	}
 	now := time.Now()
 	want := len(e.pending) > 0 && e.flying < maxFlying || e.asked > e.begun || e.seen > 0 && e.begun < e.seen+trail
-	if want && e.begun-e.held < window {
+	if want && !e.late && e.begun-e.held < window { // if it is late, no epoch can be complete in this view any more
 		if wait := e.began.Add(e.cfg.Interval()).Sub(now); wait > 0 {
 			e.mu.Unlock()
 			return wait
@@ -134,19 +134,24 @@ func (e *Engine) start(now time.Time) {
 	e.said = max(e.said, f.Held)
 	if now.Sub(e.planned) >= replan {
 		e.planned = now
-		f.RTTs = e.plan(comm, num, now)
+		l := e.plan(comm, num, now)
+		f.RTTs, f.Bytes, f.Uplink = l.rtts, l.bytes, l.uplink
 	}
+	f.Plan, e.next = e.next, nil
 	e.mu.Unlock()
 	if n > 0 {
 		f.Batch = filter.Encode(&b)
 		f.Hash = epoch.HashOf(f.Batch)
-		if e.cfg.onBatch != nil {
-			e.cfg.onBatch(view, num, f.Batch)
+		if e.cfg.OnBatch != nil {
+			e.cfg.OnBatch(view, num, f.Batch)
 		}
 	}
 	data := f.Encode()
 	e.mu.Lock()
 	e.flying += len(data)
+	if n > 0 {
+		e.bytes += (float64(len(data)) - e.bytes) / batchMemory
+	}
 	e.mu.Unlock()
 	if n > 0 {
 		if !e.lock() {
@@ -212,7 +217,7 @@ func (e *Engine) exchange(ctx context.Context, comm *collective.Comm, view, num 
 		e.note(from, f.Held)
 		e.heardAt[from] = time.Now()
 		if len(f.RTTs) == len(bodies) {
-			e.rtts[from] = f.RTTs
+			e.told[from] = links{f.RTTs, f.Bytes, f.Uplink}
 		}
 		if d, ok := e.digests[f.Merged]; ok && d != f.Digest {
 			e.log.Error("replicas have diverged", "epoch", f.Merged, "node", from)
@@ -288,6 +293,9 @@ func (e *Engine) hold() error {
 		some := false
 		for _, f := range frames {
 			some = some || len(f.frame.Hash) > 0
+			if len(f.frame.Plan) > 0 && f.origin == e.place.View.Members[0] {
+				e.adoptPlan(f.frame)
+			}
 			if len(f.frame.Batch) > 0 {
 				r.Batches = append(r.Batches, f.frame.Batch)
 			}

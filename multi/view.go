@@ -24,6 +24,7 @@ const (
 	stepInstall                   // here is the next view
 	stepPull                      // give me epochs
 	stepState                     // give me rows
+	stepHello                     // are you there, and where
 )
 
 // manage brings about new views, and this node into them.
@@ -49,10 +50,19 @@ func (e *Engine) manage() {
 		if err != nil {
 			e.log.Info("no new view of epochs yet", "wanted", why, "err", err)
 			backoff = min(max(2*backoff, e.cfg.Ask/4), 4*e.cfg.Ask)
+			e.mu.Lock()
+			clear(e.down) // without them it was not to be done
+			if e.lost.IsZero() {
+				e.lost = time.Now()
+			}
+			e.mu.Unlock()
 			e.need(why)
 			continue
 		}
 		backoff = 0
+		e.mu.Lock()
+		e.lost = time.Time{}
+		e.mu.Unlock()
 	}
 }
 
@@ -94,7 +104,9 @@ func (e *Engine) change(ctx context.Context, why string) error {
 	if e.Err() != nil {
 		return nil
 	}
-	cur, err := e.cfg.Registry.Load(ctx)
+	soon, cancel := context.WithTimeout(ctx, e.cfg.Suspect)
+	cur, err := e.cfg.Registry.Load(soon)
+	cancel()
 	if err != nil || cur == nil {
 		return err
 	}
@@ -120,6 +132,65 @@ func (e *Engine) change(ctx context.Context, why string) error {
 		}
 	}
 	return e.replace(ctx, cur, why)
+}
+
+// Down is told that a node seems to have died: its connection has ended, or it has been silent. If it does not say otherwise at once,
+// a view without it is asked for now and not only when its batch has been missing for Config.Suspect. A mistake costs a view change.
+func (e *Engine) Down(n base.NodeID) {
+	e.mu.Lock()
+	view := e.place.View.Number
+	concerned := e.active && n != e.cfg.Self && e.place.View.Has(n) && e.down[n].IsZero()
+	if concerned {
+		e.down[n] = time.Now()
+	}
+	e.mu.Unlock()
+	if !concerned {
+		return
+	}
+	e.spawn(func() {
+		ctx, cancel := e.context(e.cfg.Ask / 2)
+		defer cancel()
+		a, err := e.ask(ctx, n, &wire.EpochControl{Step: stepHello})
+		e.mu.Lock()
+		same := func() bool { return e.active && e.place.View.Number == view }
+		if err == nil && a.View == view && !a.Sealed || !same() {
+			delete(e.down, n)
+			e.mu.Unlock()
+			return
+		}
+		e.late = true
+		// One after the other asks for the view: when two do at once, one of them loses time.
+		turn := 0
+		for _, o := range e.place.View.Members {
+			if o < e.cfg.Self && e.down[o].IsZero() {
+				turn++
+			}
+		}
+		e.mu.Unlock()
+		select {
+		case <-e.stopc:
+			return
+		case <-time.After(time.Duration(turn) * e.cfg.Ask):
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if same() {
+			e.need("a node is down")
+		}
+	})
+}
+
+// awaited leaves out those known to be down: others need not wait for what they will not say.
+func (e *Engine) awaited(nodes []base.NodeID) map[base.NodeID]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := map[base.NodeID]bool{}
+	for _, n := range nodes {
+		if e.down[n].IsZero() {
+			out[n] = true
+		}
+	}
+	return out
 }
 
 // votersChanged reports whether a view with other voters is due, and this node is the one to ask for it.
@@ -203,14 +274,21 @@ func (e *Engine) replace(ctx context.Context, cur *epoch.View, why string) error
 	return e.install(next)
 }
 
-// each asks nodes at once and gives the answers to fn, one at a time; those that fail are left out.
+// each asks nodes at once and gives the answers to fn, one at a time; those that fail are left out, and so are those known to be down
+// that have not answered when all others have.
 func (e *Engine) each(ctx context.Context, patience time.Duration, nodes []base.NodeID, q *wire.EpochControl, fn func(base.NodeID, *wire.EpochAnswer)) {
 	var mu sync.Mutex
-	var wg sync.WaitGroup
+	var all, wanted sync.WaitGroup
+	awaited := e.awaited(nodes)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	for _, n := range nodes {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
+		if awaited[n] {
+			wanted.Add(1)
+		}
+		all.Go(func() {
+			if awaited[n] {
+				defer wanted.Done()
+			}
 			a, err := e.ask(ctx, n, q)
 			if err != nil {
 				e.log.Debug("no answer", "node", n, "step", q.Step, "err", err)
@@ -218,10 +296,16 @@ func (e *Engine) each(ctx context.Context, patience time.Duration, nodes []base.
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			fn(n, a)
+			if ctx.Err() == nil || awaited[n] {
+				fn(n, a)
+			}
 		})
 	}
-	wg.Wait()
+	wanted.Wait()
+	mu.Lock()
+	cancel()
+	mu.Unlock()
+	all.Wait()
 }
 
 func (e *Engine) ask(ctx context.Context, n base.NodeID, q *wire.EpochControl) (*wire.EpochAnswer, error) {
@@ -263,6 +347,8 @@ func (e *Engine) control(ctx context.Context, q *wire.EpochControl) (*wire.Epoch
 		return e.pull(q)
 	case stepState:
 		return e.state(q)
+	case stepHello:
+		return e.answer(), nil
 	}
 	return nil, base.Errorf(base.CodeInvalid, "a view change has no step %d", q.Step)
 }
@@ -367,9 +453,13 @@ func (e *Engine) adopt(v *epoch.View) error {
 	if err := e.j.savePlace(p); err != nil {
 		return err
 	}
+	if e.cfg.OnView != nil {
+		e.cfg.OnView(*v)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.place = p
+	clear(e.down)
 	e.heard = max(e.heard, v.Number)
 	e.counters.views.Add(1)
 	if p.Sealed || e.stopped {
@@ -396,7 +486,7 @@ func (e *Engine) enter(v *epoch.View) error {
 	if err != nil {
 		return err
 	}
-	e.comm, e.active, e.planned, e.rtts, e.keeper = comm, true, time.Time{}, map[base.NodeID][]uint32{}, &plan.Keeper{}
+	e.comm, e.active, e.planned, e.told, e.keeper = comm, true, time.Time{}, map[base.NodeID]links{}, &plan.Keeper{Damper: plan.Damper{Window: e.cfg.Settle}}
 	// Everything before the view's start is applied: what is still without an outcome was discarded.
 	var again []*submission
 	for _, num := range slices.Sorted(maps.Keys(e.own)) {
@@ -404,6 +494,7 @@ func (e *Engine) enter(v *epoch.View) error {
 	}
 	e.reclaim(again)
 	clear(e.own)
+	e.inForce, e.chosen, e.next = plan.Flat(len(v.Members)), "", nil
 	e.viewCtx, e.leave = context.WithCancel(context.Background())
 	e.begun, e.held, e.asked, e.seen = v.Start-1, v.Start-1, 0, 0
 	e.full, e.said, e.late = v.Start-1, v.Start-1, false
@@ -418,14 +509,16 @@ func (e *Engine) enter(v *epoch.View) error {
 
 // options of a view's communicator. All nodes must have the same.
 func (e *Engine) options() collective.Options {
-	return collective.Options{
-		Split: epoch.Split, Join: epoch.Join, Retry: remind, Retain: 2 * window, Ahead: window + trail,
-		Filter: func(_ uint64, parts []collective.Part) { shorten(parts) },
+	o := collective.Options{Split: epoch.Split, Join: epoch.Join, Retry: remind, Retain: 2 * window, Ahead: window + trail}
+	if !e.cfg.NoFilter {
+		o.Filter = func(_ uint64, parts []collective.Part) { Shorten(parts) }
 	}
+	return o
 }
 
-// shorten filters the parts of a group: those of one slice together.
-func shorten(parts []collective.Part) {
+// Shorten filters the parts of a group, frames of an epoch: those of one slice together. It is what rounds of epochs have as
+// their filter ([collective.Options]).
+func Shorten(parts []collective.Part) {
 	bySlice := map[[2]int][]int{}
 	for i := range parts {
 		k := [2]int{parts[i].Slice, parts[i].Slices}

@@ -221,7 +221,7 @@ func (m *machine) boot() {
 	tr := rough{w.net.Join(m.id, m.region), m}
 	cfg := Config{Self: m.id, Store: st, Transport: tr, Registry: registryOf{w.reg, m}, Voters: func() []base.NodeID { return w.voters },
 		Suspect: time.Second, Ask: 500 * time.Millisecond, Keep: w.cfg.keep, early: w.cfg.early,
-		onBatch: func(view, num uint64, batch []byte) {
+		OnBatch: func(view, num uint64, batch []byte) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			name := batchName{view, num, m.id}

@@ -13,15 +13,29 @@ import (
 
 // makeEpochs makes the node's part in the epochs of MULTI MASTER tables, before the transport starts. It is idle until
 // the first such table is made.
-func (n *Node) makeEpochs(p Parts) (err error) {
+func (n *Node) makeEpochs(p Parts) error {
 	n.interval.Store(int64(epochDefaults.Interval * float64(time.Millisecond)))
-	n.epochs, err = multi.New(multi.Config{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Registry: registry{n}, Logger: p.Log,
+	c := multi.Config{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Registry: registry{n}, Logger: p.Log,
 		Voters:   func() []base.NodeID { return n.cluster.Topology().MetaVoters },
 		Interval: func() time.Duration { return time.Duration(n.interval.Load()) },
 		RTT:      func(o base.NodeID) time.Duration { return n.cluster.RTT(o) },
-		Region:   func(o base.NodeID) base.RegionID { return n.cluster.Topology().RegionOf(o) }})
-	return err
+		Region:   func(o base.NodeID) base.RegionID { return n.cluster.Topology().RegionOf(o) },
+		Uplink:   func() float64 { return float64(n.uplink.Load()) }}
+	if p.TuneEpochs != nil {
+		p.TuneEpochs(&c)
+	}
+	e, err := multi.New(c)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.epochs = e
+	n.mu.Unlock()
+	return nil
 }
+
+// Epochs are this node's part in the epochs of MULTI MASTER tables.
+func (n *Node) Epochs() *multi.Engine { return n.epochs }
 
 // startEpochs takes part, and goes on watching for views.
 func (n *Node) startEpochs() {
@@ -118,6 +132,7 @@ func (r registry) Replace(ctx context.Context, v *epoch.View) error {
 // epochParams are the cluster settings of epochs.
 type epochParams struct {
 	Interval float64 `json:"interval_ms"`
+	Uplink   float64 `json:"uplink_mbit"`
 }
 
 var epochDefaults = epochParams{Interval: 10}
@@ -127,12 +142,17 @@ func (n *Node) epochSettings() settingGroup {
 		if err = json.Unmarshal(data, &p); err == nil && (p.Interval < 1 || p.Interval > 1000) {
 			err = base.Errorf(base.CodeInvalid, "epochs.interval_ms is %v; it must be from 1 to 1000", p.Interval)
 		}
+		if err == nil && !(p.Uplink >= 0 && p.Uplink <= 1e6) {
+			err = base.Errorf(base.CodeInvalid, "epochs.uplink_mbit is %v; it must be from 0 to 1000000", p.Uplink)
+		}
 		return p, err
 	}
 	return settingsOf("epochs.", epochDefaults, map[string]string{
+		"uplink_mbit": "what each node can send to other regions, in Mbit/s, which the plans of rounds take into account; 0: enough",
 		"interval_ms": "least time between two epochs of MULTI MASTER tables: writes of that time are submitted together",
 	}, read, func(p epochParams) error {
 		n.interval.Store(int64(p.Interval * float64(time.Millisecond)))
+		n.uplink.Store(int64(p.Uplink * 1e6))
 		return nil
 	})
 }

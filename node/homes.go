@@ -122,6 +122,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return json.Marshal(n.dryMoves())
 	case askAdvice:
 		return n.advise(body)
+	case askEpochs:
+		return json.Marshal(epochStatus{n.ID(), n.epochs.Status()})
 	case askLosses:
 		l, err := n.localLosses()
 		if err != nil {

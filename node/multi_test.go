@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -380,4 +382,18 @@ func TestMultiMasterNodesComeAndGo(t *testing.T) {
 		insert(p, 2)
 	}
 	same()
+	res, err := http.Get("http://" + w.procs[1].n.Addr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"godwit_epochs_member 1\n", "godwit_epochs_submitted_total ", "godwit_epochs_conflicts_total ", "godwit_epochs_bytes_total "} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the metrics lack %q", want)
+		}
+	}
 }

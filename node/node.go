@@ -71,6 +71,7 @@ type Node struct {
 	epochs   *multi.Engine
 	both     *multi.DB    // db with the rows of epochs
 	interval atomic.Int64 // ns between epochs
+	uplink   atomic.Int64 // bit/s of a node into the WAN, as the planner of epochs is to assume; 0: no limit
 
 	sqlAddr string
 	addr    string
@@ -110,6 +111,8 @@ type Parts struct {
 	SQLListener net.Listener
 	// Tune changes the options of the parts before they are made; may be nil.
 	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
+	// TuneEpochs does so for the epochs; may be nil.
+	TuneEpochs func(*multi.Config)
 }
 
 // Assemble wires and starts a node. It owns the store and the transport from
@@ -460,16 +463,19 @@ func (n *Node) Kill() error {
 	return n.shut(context.Background(), false)
 }
 
-// peerDown is told that a peer's process has most likely ended: by the transport, or because it is silent.
+// peerDown is told that a peer's process has most likely ended: by the transport, at once, or by the silence of its pulses.
 func (n *Node) peerDown(peer base.NodeID) {
 	n.mu.Lock()
-	host, over := n.host, n.over
+	host, over, epochs := n.host, n.over, n.epochs
 	n.mu.Unlock()
 	if over != nil {
 		over.PeerDown(peer)
 	}
 	if host != nil {
 		host.OnPeerDown(peer)
+	}
+	if epochs != nil {
+		epochs.Down(peer)
 	}
 }
 
@@ -497,7 +503,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	reg := prometheus.NewRegistry()
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
-	reg.MustRegister(n.stats, clockCollector{n}, wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(n.stats, clockCollector{n}, epochCollector{n}, wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)
 }

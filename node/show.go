@@ -102,7 +102,7 @@ func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements sqlfront.Cluster.
 func (s show) Topics() []sqlfront.Topic {
-	return slices.Concat(topics, promotionTopics, leaderTopics, networkTopics)
+	return slices.Concat(topics, promotionTopics, leaderTopics, networkTopics, epochTopics)
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -201,6 +201,8 @@ func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
 		return n.showLosses(ctx)
 	case "clock":
 		return clockRows(n.cluster.Status(ctx))
+	case "epochs":
+		return n.epochRows(ctx)
 	case "leaders":
 		return n.leaderRows(ctx)
 	case "links":

@@ -52,6 +52,8 @@ type Config struct {
 
 	// SQL has the nodes speak the MySQL protocol, over pipes.
 	SQL bool
+	// Epochs has clients write MULTI MASTER tables, too; needs SQL.
+	Epochs bool
 	// Stay has no policy move rows: they keep the homes they were made with.
 	Stay bool
 	// Homes are the parameters of the policy that moves rows; nil takes the defaults.

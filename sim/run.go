@@ -101,6 +101,10 @@ func Run(cfg Config) *Outcome {
 	if cfg.SQL {
 		final = func() map[string]string {
 			checkCounts(sqls)
+			if cfg.Epochs {
+				w.checkEpochs()
+				w.checkTold(sqls[0])
+			}
 			return sqls[0].final()
 		}
 	}

@@ -72,7 +72,10 @@ func seed(t *testing.T, cfg Config) {
 	o, err := runSeed(t, cfg)
 	if err != nil {
 		again := "TestSeed"
-		if cfg.SQL {
+		switch {
+		case cfg.Epochs:
+			again = "TestEpochSeeds"
+		case cfg.SQL:
 			again = "TestSQLSeed"
 		}
 		t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s\nrun it again: go test ./sim -run %s -args -seed %d",
@@ -117,6 +120,17 @@ func TestSQLSeeds(t *testing.T) {
 	}
 }
 
+// TestEpochSeeds runs a few seeds with MULTI MASTER tables beside the others.
+func TestEpochSeeds(t *testing.T) {
+	if *flagSeed >= 0 {
+		seed(t, PickEpochs(uint64(*flagSeed)))
+		return
+	}
+	for s := range uint64(4) {
+		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickEpochs(s)) })
+	}
+}
+
 // TestSoak runs as many seeds as asked for; every fourth through SQL, too.
 func TestSoak(t *testing.T) {
 	if !flagGiven("seeds") {
@@ -124,6 +138,9 @@ func TestSoak(t *testing.T) {
 	}
 	for i := range uint64(*flagSeeds) {
 		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, Pick(*flagFirst+i)) })
+		if i%4 == 1 {
+			t.Run(fmt.Sprint("epochs/", *flagFirst+i), func(t *testing.T) { seed(t, PickEpochs(*flagFirst+i)) })
+		}
 		if i%4 == 0 {
 			t.Run(fmt.Sprint("sql/", *flagFirst+i), func(t *testing.T) { seed(t, PickSQL(*flagFirst+i)) })
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -38,6 +39,13 @@ func PickSQL(seed uint64) Config {
 	c := Pick(seed)
 	c.Workload, c.SQL, c.Clients, c.Keys = "sql", true, 1+int(seed%2), 4+int(seed%5)
 	c.Duration, c.Think = 15*time.Second, 20*time.Millisecond
+	return c
+}
+
+// PickEpochs draws a configuration for the workload through SQL with MULTI MASTER tables beside the others.
+func PickEpochs(seed uint64) Config {
+	c := PickSQL(seed)
+	c.Epochs, c.Clients = true, 2
 	return c
 }
 
@@ -236,6 +244,10 @@ func (s *sqlWork) note(kind string, err error) {
 func (s *sqlWork) one() {
 	id, other := s.rng.IntN(s.keys), s.rng.IntN(s.keys)
 	n := s.rng.IntN(3 * s.keys)
+	if s.w.cfg.Epochs && s.rng.IntN(2) == 0 {
+		s.onEpochs()
+		return
+	}
 	switch k := s.rng.IntN(120); {
 	case k >= 100:
 		s.increment()
@@ -377,7 +389,11 @@ func found(s *sqlWork) {
 	}
 	db := sql.OpenDB(con)
 	defer db.Close()
-	for _, q := range sqlSchema {
+	schema := sqlSchema
+	if s.w.cfg.Epochs {
+		schema = slices.Concat(sqlSchema, epochSchema)
+	}
+	for _, q := range schema {
 		if _, err := db.Exec(q); err != nil {
 			s.w.fail("%s: %w", q, err)
 		}

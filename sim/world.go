@@ -44,6 +44,7 @@ type world struct {
 	// spy sees what arrives in order at a node, before it does; it may have it lost.
 	spy      atomic.Pointer[func(from, to base.NodeID, kind wire.Kind, body []byte) (lose bool)]
 	forged   forgery
+	epochs   epochs
 	seen     func(owner.Service) // besides own; may be nil
 	messages int                 // of the hand-over
 }
@@ -80,7 +81,7 @@ type life struct {
 }
 
 func newWorld(cfg Config) *world {
-	w := &world{cfg: cfg, start: time.Now()}
+	w := &world{cfg: cfg, start: time.Now(), epochs: newEpochs()}
 	w.log = newJournal(w.start)
 	w.own.age = cfg.GCAge
 	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: cfg.LAN}, DropSends: true, Logger: w.log.slog(slog.LevelWarn)})
@@ -211,6 +212,9 @@ func (h *host) boot() {
 		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w, h.id}, Source: h.clock,
 		NoFence: w.cfg.Break.ClockBeyond > 1,
 		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes, Network: &w.cfg.Network,
+	}
+	if w.cfg.Epochs {
+		parts.TuneEpochs = w.watchEpochs
 	}
 	if w.cfg.Never {
 		parts.Homes = &home.Params{Mode: home.Never}

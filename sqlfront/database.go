@@ -184,7 +184,9 @@ func (d *sqlDatabase) CreateTable(ctx *sql.Context, name string, sch sql.Primary
 		if desc.Comment == "" {
 			desc.Comment = s.create.comment
 		}
-		desc.Locality = s.create.locality
+		if desc.Locality = s.create.locality; desc.Locality == (locality{}) {
+			desc.Locality = d.g.usual
+		}
 		if s.create.replication == "" && desc.Locality.Kind != global && desc.Locality.Kind != multi {
 			desc.Locality.Async = m.snap().db(d.name).desc.Async
 		}

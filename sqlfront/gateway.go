@@ -43,8 +43,9 @@ type gateway struct {
 	routes   routes
 
 	fast    fastCache
-	noFast  bool // tests: everything goes through the engine
-	noAhead bool // tests: changes read row by row
+	noFast  bool     // tests: everything goes through the engine
+	noAhead bool     // tests: changes read row by row
+	usual   locality // tests: of tables that say nothing
 	usersTS atomic.Uint64
 	usersMu sync.Mutex // not held over a read: that may wait for other nodes
 

@@ -6076,12 +6076,15 @@ type EpochFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	View          uint64                 `protobuf:"varint,1,opt,name=view,proto3" json:"view,omitempty"`
 	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Hash          []byte                 `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`                        // of the batch as submitted; empty in an empty batch
-	Held          uint64                 `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`                       // the sender has all batches up to this epoch on disk
-	Merged        uint64                 `protobuf:"varint,5,opt,name=merged,proto3" json:"merged,omitempty"`                   // the epoch that digest is of
-	Digest        []byte                 `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`                    // of the outcomes of all epochs up to merged
-	Batch         []byte                 `protobuf:"bytes,7,opt,name=batch,proto3" json:"batch,omitempty"`                      // EpochBatch
-	RttUs         []uint32               `protobuf:"varint,8,rep,packed,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"` // now and then: the sender's round trips to the members of the view, 0: unknown
+	Hash          []byte                 `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`                                 // of the batch as submitted; empty in an empty batch
+	Held          uint64                 `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`                                // the sender has all batches up to this epoch on disk
+	Merged        uint64                 `protobuf:"varint,5,opt,name=merged,proto3" json:"merged,omitempty"`                            // the epoch that digest is of
+	Digest        []byte                 `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`                             // of the outcomes of all epochs up to merged
+	Batch         []byte                 `protobuf:"bytes,7,opt,name=batch,proto3" json:"batch,omitempty"`                               // EpochBatch
+	RttUs         []uint32               `protobuf:"varint,8,rep,packed,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"`          // now and then: the sender's round trips to the members of the view, 0: unknown
+	BatchBytes    uint32                 `protobuf:"varint,9,opt,name=batch_bytes,json=batchBytes,proto3" json:"batch_bytes,omitempty"`  // along with rtt_us: what the sender has submitted to an epoch of late
+	UplinkKbit    uint32                 `protobuf:"varint,10,opt,name=uplink_kbit,json=uplinkKbit,proto3" json:"uplink_kbit,omitempty"` // along with rtt_us: what the sender can send into the WAN in a second, 0: no limit is known
+	Plan          []byte                 `protobuf:"bytes,11,opt,name=plan,proto3" json:"plan,omitempty"`                                // from the view's first member, when it changes: how rounds travel from a fixed number of epochs later on (JSON)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6168,6 +6171,27 @@ func (x *EpochFrame) GetBatch() []byte {
 func (x *EpochFrame) GetRttUs() []uint32 {
 	if x != nil {
 		return x.RttUs
+	}
+	return nil
+}
+
+func (x *EpochFrame) GetBatchBytes() uint32 {
+	if x != nil {
+		return x.BatchBytes
+	}
+	return 0
+}
+
+func (x *EpochFrame) GetUplinkKbit() uint32 {
+	if x != nil {
+		return x.UplinkKbit
+	}
+	return 0
+}
+
+func (x *EpochFrame) GetPlan() []byte {
+	if x != nil {
+		return x.Plan
 	}
 	return nil
 }
@@ -7110,7 +7134,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"EpochBatch\x12)\n" +
 	"\x04txns\x18\x01 \x03(\v2\x15.godwit.wire.EpochTxnR\x04txns\x12\x16\n" +
-	"\x06values\x18\x02 \x03(\fR\x06values\"\xbb\x01\n" +
+	"\x06values\x18\x02 \x03(\fR\x06values\"\x91\x02\n" +
 	"\n" +
 	"EpochFrame\x12\x12\n" +
 	"\x04view\x18\x01 \x01(\x04R\x04view\x12\x14\n" +
@@ -7120,7 +7144,13 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06merged\x18\x05 \x01(\x04R\x06merged\x12\x16\n" +
 	"\x06digest\x18\x06 \x01(\fR\x06digest\x12\x14\n" +
 	"\x05batch\x18\a \x01(\fR\x05batch\x12\x15\n" +
-	"\x06rtt_us\x18\b \x03(\rR\x05rttUs\"[\n" +
+	"\x06rtt_us\x18\b \x03(\rR\x05rttUs\x12\x1f\n" +
+	"\vbatch_bytes\x18\t \x01(\rR\n" +
+	"batchBytes\x12\x1f\n" +
+	"\vuplink_kbit\x18\n" +
+	" \x01(\rR\n" +
+	"uplinkKbit\x12\x12\n" +
+	"\x04plan\x18\v \x01(\fR\x04plan\"[\n" +
 	"\tEpochPing\x12\x12\n" +
 	"\x04view\x18\x01 \x01(\x04R\x04view\x12\x14\n" +
 	"\x05begun\x18\x02 \x01(\x04R\x05begun\x12\x12\n" +

@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// A plan that has travelled makes the same rounds.
+func TestEncode(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := 1; n <= 14; n++ {
+		f := &Facts{}
+		for i := range n {
+			row := make([]time.Duration, n)
+			for j := range row {
+				if i != j {
+					row[j] = time.Duration(1+r.IntN(100)) * time.Millisecond
+				}
+			}
+			f.Latency, f.Region, f.Uplink, f.Batch = append(f.Latency, row), append(f.Region, i/3), append(f.Uplink, 1e7), append(f.Batch, 10_000)
+		}
+		p, err := Make(f, Params{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := Decode(p.Encode(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(p.Groups, q.Groups) || !reflect.DeepEqual(p.Of, q.Of) || len(p.Routes) != len(q.Routes) || !reflect.DeepEqual(p.Order, q.Order) || Rerun(f, p) != Rerun(f, q) || p.Makespan != q.Makespan {
+			t.Errorf("%d nodes: %v became %v", n, p, q)
+		}
+		if _, err := Decode(p.Encode(), n+1); err == nil {
+			t.Errorf("a plan of %d nodes passes for one of %d", n, n+1)
+		}
+	}
+	for _, bad := range []string{"", "{}", `{"groups":[{"Members":[7],"Aggregators":[7]}]}`, `{"groups":[{"Members":[0],"Aggregators":[0]}],"routes":[[0]]}`} {
+		if p, err := Decode([]byte(bad), 1); err == nil {
+			t.Errorf("%q is the plan %v", bad, p)
+		}
+	}
+}
