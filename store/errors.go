@@ -20,6 +20,8 @@ func corruptf(format string, args ...any) error {
 	return base.Errorf(base.CodeCorrupt, "%s; %s", fmt.Sprintf(format, args...), whatToDo)
 }
 
+var errClosed = base.Errorf(base.CodeUnavailable, "the store is closed: the node is stopping")
+
 // wrap turns Pebble's error into one with a kind and a message for the user.
 func (s *Store) wrap(err error) error {
 	if err == nil {

@@ -366,3 +366,15 @@ func TestCollectVersions(t *testing.T) {
 		t.Errorf("scan below the threshold: %v", it.Err())
 	}
 }
+
+// TestReadAfterClose: a request that outlives the store is told so.
+func TestReadAfterClose(t *testing.T) {
+	s := openMem(t)
+	must(t, s.Close())
+	for _, r := range []*Reader{s.NewReader(), s.NewPointReader()} {
+		if _, _, err := r.Newest(base.Key("k")); base.CodeOf(err) != base.CodeUnavailable {
+			t.Error(err)
+		}
+		r.Close()
+	}
+}

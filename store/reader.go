@@ -45,6 +45,10 @@ func (s *Store) NewPointReader() *Reader { return &Reader{s: s, late: true} }
 // open makes the view.
 func (r *Reader) open() {
 	if r.view == nil && r.err == nil && !r.done {
+		if r.s.closed.Load() { // a request that outlived the transport; Pebble would panic
+			r.err = errClosed
+			return
+		}
 		if r.view, r.gen = r.s.idle.take(); r.view == nil {
 			r.view, r.err = r.s.db.NewIter(wholeBounds())
 		}

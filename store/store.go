@@ -82,6 +82,7 @@ type Store struct {
 	shards     shardTable
 	guard      guard
 	synced     atomic.Uint64 // sequence numbers below it are on disk
+	closed     atomic.Bool
 
 	mu   sync.Mutex
 	logs map[base.GroupID]*Log
@@ -201,6 +202,7 @@ func (s *Store) checkFresh() error {
 // Close waits for background work and closes the files. Readers, iterators,
 // batches and imports must have been closed. Unsynced commits are synced.
 func (s *Store) Close() error {
+	s.closed.Store(true)
 	s.idle.close()
 	if err := s.db.Close(); err != nil {
 		return s.wrap(err)
