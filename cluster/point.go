@@ -125,7 +125,7 @@ func (c *Cluster) keepPoint(ctx context.Context) {
 // loadView takes the view over that the local replica of the meta shard shows.
 func (c *Cluster) loadView(ctx context.Context) {
 	key := ViewKey(c.region())
-	at, _ := c.o.Replicas.MetaNewest(key)
+	at, complete := c.o.Replicas.MetaNewest(key)
 	c.point.mu.Lock()
 	have := c.point.p.View().At
 	if applied, closed, _ := c.o.Replicas.HeldHere(base.MetaGroup); have != 0 && closed >= have {
@@ -135,7 +135,8 @@ func (c *Cluster) loadView(ctx context.Context) {
 	if at == have {
 		return
 	}
-	t := c.db.Begin(kv.Options{ReadOnly: true, ReadTS: at})
+	// As new as can be read here: the row may be older than what old versions are kept for.
+	t := c.db.Begin(kv.Options{ReadOnly: true, ReadTS: max(at, complete)})
 	defer t.Rollback(ctx)
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
@@ -148,6 +149,7 @@ func (c *Cluster) loadView(ctx context.Context) {
 		c.o.Logger.Debug("the view of the region cannot be read yet", "err", err)
 		return
 	}
+	at = rows[0].TS
 	v.At = at
 	c.step(func(p *replica.Point) []replica.Out { return p.SetView(v) })
 	c.o.Logger.Debug("view of the region", "at", at, "collector", v.Collector, "members", v.Members)

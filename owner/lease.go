@@ -298,7 +298,7 @@ func (r *Replica) forget() {
 	r.slots = map[*txnState]struct{}{}
 	r.notices = map[base.TxnID]*notices{}
 	if r.byTime() {
-		r.order = newTSCache(r.cfg.NoMarks)
+		r.order = newTSCache(r.cfg.NoMarks, func() int { return eraRoom(r.set.groups()) })
 	}
 	r.finished = map[base.TxnID]base.Timestamp{}
 }

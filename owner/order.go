@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/lock"
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wire"
@@ -260,8 +261,8 @@ func (r *Replica) readOrdered(ctx context.Context, q *wire.ReadRequest, resp *wi
 	return g.came.settled(ctx, r)
 }
 
-// lockAhead locks what the reader is going to write, so that it need not be tried again for what others write meanwhile. Nothing
-// rests on these locks: a new leader does not know them.
+// lockAhead locks what the reader is going to write, or shall not change, so that it need not be tried again for what others write
+// meanwhile. Nothing rests on these locks: a new leader does not know them.
 func (r *Replica) lockAhead(ctx context.Context, q *wire.ReadRequest, spans []base.Span) error {
 	if err := r.enter(ctx, true, 0); err != nil {
 		return err
@@ -275,7 +276,11 @@ func (r *Replica) lockAhead(ctx context.Context, q *wire.ReadRequest, spans []ba
 	if err != nil {
 		return err
 	}
-	_, err = r.lock(ctx, x, term, lock.Exclusive, spans...)
+	mode := lock.Exclusive
+	if kv.LockMode(q.Lock) == kv.LockShared {
+		mode = lock.Shared
+	}
+	_, err = r.lock(ctx, x, term, mode, spans...)
 	if base.CodeOf(err) == base.CodeAborted {
 		r.abort(x)
 	}
@@ -308,10 +313,12 @@ func (g *gather) doubt(key base.Key, v store.Version) error {
 	}
 	for v.TS > g.ts {
 		limit := g.limit
-		if g.q.Lock != 0 { // the reader will write it, above this version
-			limit = v.TS
-		} else if v.Writer.Region != g.r.region { // the row was elsewhere: what this group knows does not bound it
+		if v.Writer.Region != g.r.region { // the row was elsewhere: what this group knows does not bound it
 			limit = base.Timestamp(g.q.LimitTs)
+		}
+		if g.q.Lock != 0 { // it stays the newest one, and the reader may write the next
+			g.newer = max(g.newer, v.TS.Next())
+			return nil
 		}
 		if v.TS <= limit {
 			g.newer = max(g.newer, v.TS)

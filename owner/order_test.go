@@ -1,14 +1,16 @@
 package owner
 
 import (
+	"encoding/binary"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/godwitdb/godwit/base"
 )
 
 func TestTSCache(t *testing.T) {
-	c := newTSCache(false)
+	c := newTSCache(false, func() int { return maxEraBytes })
 	k := func(s string) base.Key { return base.Key(s) }
 	span := func(a, b string) base.Span { return base.Span{Start: k(a), End: k(b)} }
 	a, b := base.TxnID{1}, base.TxnID{2}
@@ -56,6 +58,50 @@ func TestTSCache(t *testing.T) {
 	}
 	if got := c.read(base.PointSpan(k("m")), b); got < 10 {
 		t.Errorf("m was read at 10, and %d is all that is known", got)
+	}
+}
+
+// TestTSCacheMemory: however long the keys are, and however many groups a node has, what is remembered is bounded in bytes.
+func TestTSCacheMemory(t *testing.T) {
+	heap := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	for _, groups := range []int{1, 30, 5000} {
+		room := eraRoom(groups)
+		if all := groups * room; groups < allEraBytes/minEraBytes && all > allEraBytes {
+			t.Errorf("%d groups may hold %d bytes", groups, all)
+		}
+		for _, length := range []int{8, 2000} {
+			for _, ranges := range []bool{false, true} {
+				before := heap()
+				c := newTSCache(false, func() int { return room })
+				key := make([]byte, length)
+				n := 3 * room / (length + markBytes)
+				for i := range n {
+					binary.BigEndian.PutUint64(key, uint64(i))
+					s := base.Span{Start: base.Key(key)}
+					if ranges {
+						s.End = append(base.Key(nil), key...)
+						s.End[length-1]++
+					}
+					c.add([]base.Span{s}, base.Timestamp(i+1), base.TxnID{1})
+				}
+				if got := heap() - before; got > 2*room+room/2 {
+					t.Errorf("%d groups, keys of %d bytes (ranges: %v): one holds %d bytes, two generations of %d are allowed", groups, length, ranges, got, room)
+				}
+				if c.low == 0 || c.low > base.Timestamp(n) {
+					t.Errorf("%d groups, keys of %d bytes (ranges: %v): forgotten up to %d of %d", groups, length, ranges, c.low, n)
+				}
+				binary.BigEndian.PutUint64(key, 0)
+				if got := c.read(base.PointSpan(base.Key(key)), base.TxnID{2}); got < 1 {
+					t.Error("what was forgotten does not count as read")
+				}
+				runtime.KeepAlive(c)
+			}
+		}
 	}
 }
 

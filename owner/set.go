@@ -135,6 +135,9 @@ func (s *Set) Replicas() []*Replica {
 	return out
 }
 
+// groups is the number of replicas here.
+func (s *Set) groups() int { return len(*s.replicas.Load()) }
+
 var noSiblings [16]*Replica
 
 // siblings are this node's replicas of a shard's groups, by region.

@@ -15,6 +15,7 @@ type tsCache struct {
 	cur  *readEra
 	old  *readEra
 	void bool // forgets at once (Config.NoMarks)
+	room func() int
 }
 
 // readEra is a generation: the older one is forgotten as a whole.
@@ -22,6 +23,8 @@ type readEra struct {
 	points map[string]readMark
 	ranges []rangeMark
 	high   base.Timestamp
+	bytes  int // what it holds, about
+	most   int // of them
 }
 
 // readMark is the newest read of a key, and whose it was; a zero id: more than one transaction's.
@@ -38,13 +41,32 @@ type rangeMark struct {
 const (
 	maxPointMarks = 32_768
 	maxRangeMarks = 256
+	markBytes     = 128      // of a mark beside its keys: twice itself, since a map that grows is half empty
+	maxEraBytes   = 8 << 20  // of one generation, one group
+	minEraBytes   = 64 << 10 // the same, however many groups there are
+	allEraBytes   = 64 << 20 // of one generation, all groups of a node
 )
 
-func newTSCache(void bool) *tsCache {
-	return &tsCache{cur: newReadEra(), old: newReadEra(), void: void}
+// eraRoom is how many bytes a generation of one of so many groups may hold.
+func eraRoom(groups int) int { return min(max(allEraBytes/max(groups, 1), minEraBytes), maxEraBytes) }
+
+// newTSCache makes an empty one; room tells how many bytes a generation may hold.
+func newTSCache(void bool, room func() int) *tsCache {
+	return &tsCache{cur: newReadEra(room()), old: newReadEra(0), void: void, room: room}
 }
 
-func newReadEra() *readEra { return &readEra{points: map[string]readMark{}} }
+func newReadEra(most int) *readEra { return &readEra{points: map[string]readMark{}, most: most} }
+
+// full reports whether there is no room for a mark of a span.
+func (e *readEra) full(s base.Span) bool {
+	if e.bytes+markBytes+len(s.Start)+len(s.End) > e.most {
+		return true
+	}
+	if s.IsPoint() {
+		return len(e.points) >= maxPointMarks
+	}
+	return len(e.ranges) >= maxRangeMarks
+}
 
 // add notes reads by a transaction (zero: of no one in particular).
 func (c *tsCache) add(spans []base.Span, ts base.Timestamp, by base.TxnID) {
@@ -52,9 +74,9 @@ func (c *tsCache) add(spans []base.Span, ts base.Timestamp, by base.TxnID) {
 		return
 	}
 	for _, s := range spans {
-		if s.IsPoint() && len(c.cur.points) >= maxPointMarks || !s.IsPoint() && len(c.cur.ranges) >= maxRangeMarks {
+		if c.cur.full(s) {
 			c.low = max(c.low, c.old.high)
-			c.cur, c.old = newReadEra(), c.cur
+			c.cur, c.old = newReadEra(c.room()), c.cur
 		}
 		if ts <= c.low {
 			continue
@@ -67,6 +89,9 @@ func (c *tsCache) add(spans []base.Span, ts base.Timestamp, by base.TxnID) {
 		m, ok := c.cur.points[string(s.Start)]
 		switch {
 		case !ok || ts > m.ts:
+			if !ok {
+				c.cur.bytes += markBytes + len(s.Start)
+			}
 			m = readMark{ts, by}
 		case ts == m.ts && by != m.by:
 			m.by = base.TxnID{}
@@ -92,6 +117,7 @@ func (e *readEra) addRange(m rangeMark) {
 		}
 		return
 	}
+	e.bytes += markBytes + len(m.span.Start) + len(m.span.End)
 	m.span = base.Span{Start: m.span.Start.Clone(), End: m.span.End.Clone()}
 	e.ranges = append(e.ranges, m)
 }

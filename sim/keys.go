@@ -49,6 +49,19 @@ func (ks *keyspace) add(name string, seq uint64, shard base.ShardID, home base.R
 	return s
 }
 
+// parts are all sections, to be read at once, or one after the other: where every read goes to its owner, reading all of them may take
+// longer than old versions are kept.
+func (ks *keyspace) parts(apart bool) [][]*section {
+	if !apart {
+		return [][]*section{ks.sections}
+	}
+	var out [][]*section
+	for _, s := range ks.sections {
+		out = append(out, []*section{s})
+	}
+	return out
+}
+
 // grid makes one section per shard and home region.
 func (ks *keyspace) grid(letter string, seq uint64, cfg *Config, n int) []*section {
 	var out []*section

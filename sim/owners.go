@@ -115,6 +115,9 @@ func (k *ownedKey) own(s owner.Service, merged base.Timestamp) *twoOwners {
 		// A gap that lay behind a tombstone may be a part of an older one again, when that has been collected (C4).
 		return nil
 	}
+	if !s.Found && s.At < s.Since {
+		return nil // a key that was absent in the past: whose gap it is now says nothing of then
+	}
 	at := max(s.At, s.Since)
 	i := len(k.stints)
 	for i > 0 && k.stints[i-1].since > s.Since {

@@ -79,6 +79,9 @@ func TestOneOwnerOfAGap(t *testing.T) {
 		if err := serve(1, 3, shown); err != nil {
 			t.Fatal(err)
 		}
+		if err := serve(2, 14, 2); err != nil {
+			t.Errorf("a gap of now, as of before: %v", err)
+		}
 		if err := serve(3, 4, 15); (err != nil) != bad {
 			t.Errorf("shown by its former owner at %d s: %v", shown, err)
 		}

@@ -227,3 +227,26 @@ func TestLocksHoldUntilWhatWasReadHasPassed(t *testing.T) {
 		}
 	})
 }
+
+// TestOldViewAfterRestart: who collects a region's consistency point was decided longer ago than old versions are kept. A cluster that was
+// down as a whole finds it again (seed 30055), and has nothing to decide anew all the time.
+func TestOldViewAfterRestart(t *testing.T) {
+	onStage(t, 3, 4*time.Second, func(s *stage) {
+		for _, h := range s.hosts {
+			h.crash()
+		}
+		time.Sleep(10 * time.Second)
+		for _, h := range s.hosts {
+			h.boot()
+		}
+		time.Sleep(30 * time.Second)
+		for _, h := range s.hosts {
+			if at, ok := h.up().node.Cluster().ReadPoint(t.Context(), 0, 5*time.Second); !ok {
+				t.Errorf("node %d knows no consistency point, but %v", h.id, at)
+			}
+		}
+		if left := s.leftovers(); left != "" {
+			t.Error(left)
+		}
+	})
+}

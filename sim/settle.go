@@ -210,23 +210,14 @@ func (b *bench) final() map[string]string {
 		for _, lock := range []kv.LockMode{kv.LockNone, kv.LockShared} {
 			state := map[string]string{}
 			ctx, cancel := context.WithTimeout(l.ctx, liveBound)
-			_, err := kv.Run(ctx, l.node.DB(), kv.Options{ReadOnly: lock == kv.LockNone}, func(t kv.Txn) error {
-				clear(state)
-				for _, s := range b.ks.sections {
-					sp, _, _ := b.ks.span(s, 0, -1)
-					for next := (&kv.ScanRequest{Spans: []base.Span{sp}, Lock: lock}); next != nil; {
-						res, err := t.Scan(ctx, *next)
-						if err != nil {
-							return err
-						}
-						for _, r := range res.Rows {
-							state[b.ks.names[string(r.Key)]] = string(r.Value)
-						}
-						next = res.Next
-					}
+			var err error
+			for _, sections := range b.ks.parts(w.cfg.Concurrency.Ordered()) {
+				if _, err = kv.Run(ctx, l.node.DB(), kv.Options{ReadOnly: lock == kv.LockNone}, func(t kv.Txn) error {
+					return b.scan(ctx, t, lock, sections, state)
+				}); err != nil {
+					break
 				}
-				return nil
-			})
+			}
 			cancel()
 			if err != nil {
 				w.fail("the final state cannot be read through node %d: %w", h.id, err)
@@ -244,4 +235,22 @@ func (b *bench) final() map[string]string {
 		}
 	}
 	return first
+}
+
+// scan reads all rows of sections into state.
+func (b *bench) scan(ctx context.Context, t kv.Txn, lock kv.LockMode, sections []*section, state map[string]string) error {
+	for _, s := range sections {
+		sp, _, _ := b.ks.span(s, 0, -1)
+		for next := (&kv.ScanRequest{Spans: []base.Span{sp}, Lock: lock}); next != nil; {
+			res, err := t.Scan(ctx, *next)
+			if err != nil {
+				return err
+			}
+			for _, r := range res.Rows {
+				state[b.ks.names[string(r.Key)]] = string(r.Value)
+			}
+			next = res.Next
+		}
+	}
+	return nil
 }

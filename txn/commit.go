@@ -573,12 +573,16 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 		if err == nil {
 			v.resp = resp
 		}
-		if err == nil && c.slot != 0 && !c.ordered {
+		if err == nil && c.slot != 0 {
+			estimate, took := &t.db.slots, time.Since(start)
+			if c.ordered { // the way there, and what it takes to be replicated at the other end
+				estimate, took = &t.db.leads, took/2
+			}
 			switch base.CodeOf(owner.ErrorOf(resp.Status)) {
 			case base.CodeTooLate:
-				t.db.slots.tooShort(groups[i].Region())
+				estimate.tooShort(groups[i].Region())
 			case base.CodeOther:
-				t.db.slots.answered(groups[i].Region(), time.Since(start))
+				estimate.answered(groups[i].Region(), took)
 			}
 		}
 		if err != nil {

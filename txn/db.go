@@ -125,6 +125,7 @@ type Stats struct {
 type DB struct {
 	horizon horizon
 	slots   slots
+	leads   slots // how long votes are on their way to their groups: timestamp ordering
 
 	cfg    Config
 	set    *owner.Set
@@ -198,7 +199,7 @@ func (db *DB) Begin(opts kv.Options) kv.Txn {
 	}
 	t.readTS = opts.ReadTS
 	if db.ordered {
-		t.opts.Relay = false
+		t.opts.Relay, t.patient = false, now.Sub(t.opts.Age) > patience
 	}
 	t.meta = wire.TxnMeta{Id: t.id[:], Age: uint64(t.opts.Age), Gateway: uint32(db.cfg.Self),
 		GatewayRegion: uint32(t.opts.Source), Policy: uint32(opts.Policy), LockTimeoutNs: int64(t.opts.LockTimeout)}

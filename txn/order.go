@@ -26,6 +26,10 @@ type ordering struct {
 	touched  []base.RegionID // regions whose rows it has used
 }
 
+// patience is how old a transaction is, its former attempts included, when it begins to lock what it reads, so that it will not be tried
+// again and again for what others change.
+const patience = 250 * time.Millisecond
+
 // uncertainty is by how much the clocks of two nodes may differ, at most.
 const uncertainty = 500 * time.Millisecond
 
@@ -120,6 +124,7 @@ func (f *fetch) runOrdered(ctx context.Context, t *Txn) error {
 	for try := 0; ; try++ {
 		g := *f
 		g.lock, g.ts, g.write = kv.LockNone, t.readTS, f.lock == kv.LockExclusive && !t.locking
+		g.hold = t.patient && !t.locking && !t.opts.ReadOnly
 		newer, err := g.readAt(ctx, t, 0)
 		if err != nil {
 			return err
@@ -194,7 +199,7 @@ func (f *fetch) again(t *Txn) bool {
 // what the timestamp has to be at least, for all that was acknowledged before the transaction began to be seen.
 func (f *fetch) readAt(ctx context.Context, t *Txn, since base.Timestamp) (newer base.Timestamp, err error) {
 	limit := t.order.limit
-	if since == 0 && !f.write && f.again(t) {
+	if since == 0 && !f.write && !f.hold && f.again(t) {
 		limit = f.ts
 	}
 	f.got = make([]found, len(f.spans))
@@ -211,8 +216,15 @@ func (f *fetch) readAt(ctx context.Context, t *Txn, since base.Timestamp) (newer
 		var regions []base.RegionID
 		for _, q := range reqs {
 			q.fill(t, f)
-			if f.write && !slices.ContainsFunc(q.pieces, func(p piece) bool { return !p.span.IsPoint() }) {
-				q.msg.Lock, q.msg.Txn = uint32(kv.LockExclusive), &t.meta
+			points := !slices.ContainsFunc(q.pieces, func(p piece) bool { return !p.span.IsPoint() })
+			switch {
+			case f.write && points:
+				q.msg.Lock = uint32(kv.LockExclusive)
+			case f.hold && (points || q.msg.Limit == 0):
+				q.msg.Lock = uint32(kv.LockShared)
+			}
+			if q.msg.Lock != 0 {
+				q.msg.Txn = &t.meta
 				t.part(base.GroupID(q.msg.Group))
 			}
 			q.msg.Reader, q.msg.LimitTs, q.msg.Refresh = t.id[:], uint64(limit), uint64(since)
@@ -353,6 +365,7 @@ func (t *Txn) commitOrdered(ctx context.Context) (base.Timestamp, error) {
 		}
 	}()
 	target := base.Timestamp(0) // 0: at the timestamp of the reads
+	ahead := t.patient          // of now, by what it takes to get there: else whoever reads there all the time is always ahead
 	margin := t.db.horizon.get(len(t.buf.byKey)) + t.db.cfg.CommitLead()
 	for try := 1; ; try++ {
 		c, err := t.planOrdered(ctx, a)
@@ -369,6 +382,9 @@ func (t *Txn) commitOrdered(ctx context.Context) (base.Timestamp, error) {
 		touched := regionsOf(groups)
 		told := func() (base.Timestamp, error) { return 0, nil }
 		if len(groups) > 1 {
+			if ahead {
+				target = max(target, t.db.clock.Now().Add(t.db.leads.delay(groups, t.db.cfg.Region)))
+			}
 			if c.slot = t.readTS; target > t.readTS {
 				c.slot = target
 			} else {
@@ -416,7 +432,7 @@ func (t *Txn) commitOrdered(ctx context.Context) (base.Timestamp, error) {
 			return 0, base.Errorf(base.CodeAborted, "%v: retry", err)
 		case code == base.CodeTooLate:
 			t.db.stats.Pushed.Add(1)
-			target = max(c.least, t.db.clock.Now())
+			target, ahead = max(c.least, t.db.clock.Now()), true
 		}
 		if len(groups) > 1 { // a group votes once for each name
 			a.end()

@@ -24,6 +24,7 @@ type fetch struct {
 	apart    bool // one request per span (streams to be merged), so that limits count for each
 	quiet    bool // no use of the rows
 	write    bool // by timestamp: the rows are going to be written
+	hold     bool // by timestamp: the rows shall not change before the transaction ends
 
 	got []found
 }

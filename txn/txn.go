@@ -44,6 +44,7 @@ type Txn struct {
 	crossing *crossing
 	reads    []base.Span
 	order    *ordering // with timestamp ordering, from the first read or the commit on
+	patient  bool      // by timestamp: it has been tried for so long that it locks what it reads
 	locking  bool      // it locks although its cluster orders by timestamps
 	bounded  bool      // an owner said that it must commit before a slot
 	pins     []pin
