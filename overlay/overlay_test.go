@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
@@ -473,4 +475,58 @@ func TestAnyFaults(t *testing.T) {
 		t.Errorf("%d stints, %d fallbacks: the faults miss what they are for", stints, fallbacks)
 	}
 	t.Logf("%d stints, %d fallbacks", stints, fallbacks)
+}
+
+// TestMetrics: the counters are fit for a registry, and say what happened.
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := relayWorld(t)
+		defer w.close()
+		w.load(6 * time.Second)
+		reg := prometheus.NewPedanticRegistry()
+		reg.MustRegister(w.nodes[1].Collector(nil))
+		all, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range all {
+			for _, m := range f.Metric {
+				for _, l := range m.Label {
+					if l.GetName() == "peer" && l.GetValue() == "3" {
+						got[f.GetName()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+					}
+				}
+			}
+		}
+		if got["godwit_overlay_relayed_messages_total"] < 100 || got["godwit_overlay_gain_seconds"] != 0.06 || got["godwit_overlay_fallbacks_total"] != 0 {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// BenchmarkSend is what an overlay that does nothing costs a message.
+func BenchmarkSend(b *testing.B) {
+	for _, over := range []bool{false, true} {
+		b.Run(fmt.Sprintf("overlay=%v", over), func(b *testing.B) {
+			net := wan.NewNetwork(wan.NetOptions{})
+			defer net.Close()
+			x, y := net.Join(1, 1), net.Join(2, 2)
+			if over {
+				x, y = New(Options{Transport: x}), New(Options{Transport: y})
+			}
+			y.HandleOrdered(wire.KindRaft, func(base.NodeID, []byte) {})
+			if x.Start() != nil || y.Start() != nil {
+				b.Fatal("no start")
+			}
+			m := &wire.RaftBatch{Groups: []uint32{1}, Messages: [][]byte{make([]byte, 200)}}
+			for b.Loop() {
+				for x.Send(2, wire.KindRaft, m) != nil {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			x.Close()
+			y.Close()
+		})
+	}
 }
