@@ -565,61 +565,48 @@ func (b *geococo) whites(ctx context.Context) (out []Line, err error) {
 	costs := map[int]float64{0: 1.0097, 30: 1.0241, 40: 1.0276}
 	letters := newMall(base.EpochShard, 1)
 	at := newPlace(m, 0, 3, 3, 3, 3, 3)
-	for _, sharded := range []bool{false, true} {
-		name := "one aggregator a region, "
-		if sharded {
-			name = "sharded aggregators, "
+	p, err := plan.Make(at.facts(writes*1000*10), plan.Params{NoShards: true, Groups: m.Len()}) // as in the paper, which has one aggregator a group
+	if err != nil {
+		return nil, err
+	}
+	for _, hot := range pick(b.Params, []int{0, 10, 40}, []int{0, 5, 10, 20, 30, 40}) {
+		c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: pick(b.Params, 10, 30), length: pick(b.Params, 2100*time.Millisecond, 9*time.Second), statement: time.Millisecond}
+		c.next = func(node, _ int, r *rand.Rand) job {
+			var j job
+			for range writes { // rows travel whole
+				i := r.IntN(len(letters.letters) - 1000)
+				j = append(j, op{Kind: opUpdate, Keys: []base.Key{letters.key(mallStock, 0, int64(r.IntN(rows)))}, Value: letters.letters[i : i+1000]})
+			}
+			if r.IntN(100) < hot {
+				j[0].Keys[0] = letters.key(mallWare, 0, int64(c.of[node]))
+			}
+			return j
 		}
-		p, err := plan.Make(at.facts(writes*1000*10), plan.Params{NoShards: !sharded, Groups: m.Len()})
+		without, err := c.run(ctx)
 		if err != nil {
 			return nil, err
 		}
-		hots := []int{0, 5, 10, 20, 30, 40}
-		switch {
-		case b.Quick && sharded:
-			hots = []int{40}
-		case b.Quick:
-			hots = []int{0, 10, 40}
+		c.filtered = true
+		with, err := c.run(ctx)
+		if err != nil {
+			return nil, err
 		}
-		for _, hot := range hots {
-			c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: pick(b.Params, 10, 30), length: pick(b.Params, 2100*time.Millisecond, 9*time.Second), statement: time.Millisecond}
-			c.next = func(node, _ int, r *rand.Rand) job {
-				var j job
-				for range writes { // rows travel whole
-					i := r.IntN(len(letters.letters) - 1000)
-					j = append(j, op{Kind: opUpdate, Keys: []base.Key{letters.key(mallStock, 0, int64(r.IntN(rows)))}, Value: letters.letters[i : i+1000]})
-				}
-				if r.IntN(100) < hot {
-					j[0].Keys[0] = letters.key(mallWare, 0, int64(c.of[node]))
-				}
-				return j
-			}
-			without, err := c.run(ctx)
-			if err != nil {
-				return nil, err
-			}
-			c.filtered = true
-			with, err := c.run(ctx)
-			if err != nil {
-				return nil, err
-			}
-			x := fmt.Sprintf("%d %%", hot)
-			add := func(figure, metric, unit string, of func(*epochResult) float64, paper *float64) {
-				out = append(out, Line{Figure: figure, Series: name + "filter/no filter", X: x, Metric: metric, Unit: unit, Value: of(with), Baseline: Float(of(without)), Paper: paper, Better: Lower})
-			}
-			var share, cpu *float64
-			if v, ok := saved[hot]; ok {
-				share = Float(v)
-			}
-			if v, ok := costs[hot]; ok {
-				cpu = Float(v)
-			}
-			add("14", "WAN bytes a transaction", "bytes", func(r *epochResult) float64 { return r.sent / r.submitted }, share)
-			add("14", "transactions that lost", "%", func(r *epochResult) float64 { return 100 * r.conflicts() }, nil)
-			if hot == 0 || hot >= 30 {
-				add("table 1", "CPU of a transaction at all nodes", "us", func(r *epochResult) float64 { return r.cpu.Seconds() * 1e6 / r.submitted }, cpu)
-				add("table 1", "p99 commit", "ms", func(r *epochResult) float64 { return r.p(.99) }, nil)
-			}
+		x := fmt.Sprintf("%d %%", hot)
+		add := func(figure, metric, unit string, of func(*epochResult) float64, paper *float64) {
+			out = append(out, Line{Figure: figure, Series: "filter/no filter", X: x, Metric: metric, Unit: unit, Value: of(with), Baseline: Float(of(without)), Paper: paper, Better: Lower})
+		}
+		var share, cpu *float64
+		if v, ok := saved[hot]; ok {
+			share = Float(v)
+		}
+		if v, ok := costs[hot]; ok {
+			cpu = Float(v)
+		}
+		add("14", "WAN bytes a transaction", "bytes", func(r *epochResult) float64 { return r.sent / r.submitted }, share)
+		add("14", "transactions that lost", "%", func(r *epochResult) float64 { return 100 * r.conflicts() }, nil)
+		if hot == 0 || hot >= 30 {
+			add("table 1", "CPU of a transaction at all nodes", "us", func(r *epochResult) float64 { return r.cpu.Seconds() * 1e6 / r.submitted }, cpu)
+			add("table 1", "p99 commit", "ms", func(r *epochResult) float64 { return r.p(.99) }, nil)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Line) int { return cmp.Compare(a.Figure, b.Figure) })

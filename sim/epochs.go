@@ -36,10 +36,14 @@ func newEpochs() epochs {
 	return epochs{sent: map[submitted][]byte{}, views: map[uint64]epoch.View{}, acked: map[int64]bool{}, refused: map[int64]bool{}, unknown: map[int64]bool{}}
 }
 
-// watchEpochs has a node's engine tell what it submits.
-func (w *world) watchEpochs(c *multi.Config) {
+// watchEpochs has a node's engine tell what it submits. After a crash its goroutines still run for a moment, on a disk and a network that nobody
+// else sees: what they say then does not count.
+func (w *world) watchEpochs(c *multi.Config, l *life) {
 	self := c.Self
 	c.OnBatch = func(view, num uint64, batch []byte) {
+		if l.dead.Load() {
+			return
+		}
 		w.epochs.mu.Lock()
 		defer w.epochs.mu.Unlock()
 		name := submitted{view, num, self}

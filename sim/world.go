@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/home"
+	"github.com/godwitdb/godwit/multi"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/store"
@@ -214,7 +215,7 @@ func (h *host) boot() {
 		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes, Network: &w.cfg.Network,
 	}
 	if w.cfg.Epochs {
-		parts.TuneEpochs = w.watchEpochs
+		parts.TuneEpochs = func(c *multi.Config) { w.watchEpochs(c, l) }
 	}
 	if w.cfg.Never {
 		parts.Homes = &home.Params{Mode: home.Never}
