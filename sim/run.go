@@ -27,6 +27,8 @@ type Outcome struct {
 	Elapsed time.Duration // virtual
 	// Steps of the clock mode that were taken.
 	Steps int
+	// Shipped updates that the nodes which are up have evaluated at their slots, writers that waited for such, and those that were not defined then.
+	Shipped, ShipWaits, ShipsLost int
 	// Messages of the hand-over (Config.Handover).
 	Messages int
 
@@ -120,6 +122,10 @@ func Run(cfg Config) *Outcome {
 		if l := h.up(); l != nil {
 			for _, s := range l.node.Cluster().ClockHistory() {
 				o.Steps = max(o.Steps, int(s.Epoch)-1)
+			}
+			for _, r := range l.node.Owners().Replicas() {
+				s := r.Stats()
+				o.Shipped, o.ShipWaits, o.ShipsLost = o.Shipped+int(s.Patches.Load()), o.ShipWaits+int(s.PatchWaits.Load()), o.ShipsLost+int(s.PatchesLost.Load())
 			}
 		}
 	}
