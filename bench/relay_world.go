@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -19,8 +20,10 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/node"
+	"github.com/godwitdb/godwit/patch"
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // tierWorld is a whole cluster, one node a region, in virtual time. Rows stay where they were made.
@@ -81,7 +84,7 @@ func openTiers(ctx context.Context, dir string, m *matrix.Matrix, rows int) (_ *
 		for part := range slices.Chunk(firstsOf(rows), 500) {
 			if _, err := kv.Run(ctx, w.dbs[r], kv.Options{}, func(t kv.Txn) error {
 				for _, i := range part {
-					t.Put(w.key(r, i), rowValue, 0)
+					t.Put(w.key(r, i), tierRow, 0)
 				}
 				return nil
 			}); err != nil {
@@ -135,6 +138,7 @@ type tierLoad struct {
 	clients int     // in each region
 	cross   float64 // share of transactions that cross: half of their rows are another region's
 	theta   float64
+	plain   bool // updates are not shipped: all that was read has to hold at the commit
 	warm    time.Duration
 	length  time.Duration
 }
@@ -275,7 +279,7 @@ func (w *tierWorld) transact(ctx context.Context, region int, l tierLoad, ops []
 	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock()}
 	aborts := 0
 	for wait := tierPauseMin; ; wait = min(2*wait, tierPauseMax) {
-		err := attempt(ctx, db, inside, opts, ops)
+		err := attempt(ctx, db, inside, opts, ops, l.plain)
 		tried(err)
 		if err == nil || !base.Retryable(err) {
 			return err
@@ -291,17 +295,33 @@ func (w *tierWorld) transact(ctx context.Context, region int, l tierLoad, ops []
 	}
 }
 
+// tierRow is a row with a number and a string, as SQL has it, and tierUpdate is `SET n = n + 1`.
+var (
+	tierRow    = append([]byte{1, 1 << 1, 0, 1 << 1, byte(len(rowValue))}, rowValue...)
+	tierUpdate = &wire.Patch{Format: 1, Ids: []uint32{1, 2}, Classes: []byte{byte(patch.Varint), byte(patch.Blob)},
+		Ops: []*wire.PatchOp{{Column: 1, Kind: wire.PatchKind_PATCH_ADD, Add: 1, Least: math.MinInt64, Most: math.MaxInt64}}}
+)
+
 // attempt is one: reads take read locks, writes are buffered and take theirs when it commits (Algorithm 1 of the paper).
-func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Options, ops []tierOp) error {
+func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Options, ops []tierOp, plain bool) error {
 	t := db.Begin(opts)
 	defer t.Rollback(context.Background())
 	for _, o := range ops {
 		time.Sleep(inside)
-		if _, err := t.Get(ctx, []base.Key{o.key}, kv.LockShared); err != nil {
+		rows, err := t.Get(ctx, []base.Key{o.key}, kv.LockShared)
+		if err != nil {
 			return err
 		}
 		if o.write {
-			t.Put(o.key, rowValue, 0)
+			value, ok := patch.Apply(tierUpdate, rows[0].Value)
+			if !ok {
+				return fmt.Errorf("row %v cannot be updated", o.key)
+			}
+			if plain {
+				t.Put(o.key, value, 0)
+			} else {
+				t.Update(o.key, value, tierUpdate)
+			}
 		}
 	}
 	time.Sleep(inside)

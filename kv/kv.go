@@ -34,6 +34,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // LockMode is what a read holds until the transaction ends.
@@ -165,6 +166,10 @@ type Txn interface {
 	// Put buffers a blind write; a new row gets the home given (0: the
 	// gateway's region), an existing row keeps its home.
 	Put(key base.Key, value []byte, home base.RegionID)
+	// Update buffers a Put of value, which is what patch (package patch) makes of the row that the transaction has read last; if it has
+	// read the row only to know that, the row is not held for it in a transaction that crosses regions without locks: its owner applies the patch to
+	// whatever the row is when the transaction commits (docs/protocol.md S9). Elsewhere it is a Put.
+	Update(key base.Key, value []byte, patch *wire.Patch)
 	// Insert buffers a write of a key that must be absent when the transaction commits. It is
 	// checked at Commit (CodeExists), or here at once if the transaction has read
 	// the key under a lock or written it: then a present key gives CodeExists and leaves the transaction usable.

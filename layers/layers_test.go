@@ -19,7 +19,7 @@ const module = "github.com/godwitdb/godwit"
 var types = []string{"base", "env", "obs", "wire", "kv"}
 
 // mechanisms are layers 1 and 2.
-var mechanisms = []string{"clock", "clock/timeserver", "home", "leader", "lock", "matrix", "replica", "tier", "store", "wan", "group"}
+var mechanisms = []string{"clock", "clock/timeserver", "home", "leader", "lock", "matrix", "replica", "patch", "tier", "store", "wan", "group"}
 
 // allowed says which packages of Godwit each package may import, besides those of "types".
 // A package that is not listed may not exist.
@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	// layer 0
 	"base": nil, "env": nil, "obs": nil, "wire": nil, "kv": nil,
 	// layer 1: pure cores
-	"clock": nil, "home": nil, "leader": nil, "lock": nil, "matrix": nil, "replica": nil, "tier": nil, "plan": nil, "filter": nil, "coord": nil,
+	"clock": nil, "home": nil, "leader": nil, "lock": nil, "matrix": nil, "replica": nil, "patch": nil, "tier": nil, "plan": nil, "filter": nil, "coord": nil,
 	// layer 2: mechanisms
 	"store": nil, "clock/timeserver": {"clock"},
 	"wan":   {"clock"},
@@ -76,7 +76,7 @@ var onlyIn = map[string]struct {
 }
 
 // pure packages own no goroutine, socket or clock; they may not even import these.
-var pure = []string{"base", "home", "leader", "lock", "matrix", "replica", "tier", "plan", "filter", "epoch", "coord", "history", "kv/memkv"}
+var pure = []string{"base", "home", "leader", "lock", "matrix", "replica", "patch", "tier", "plan", "filter", "epoch", "coord", "history", "kv/memkv"}
 var impure = []string{"net", "os", "syscall"}
 
 type pkg struct {

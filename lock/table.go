@@ -408,6 +408,30 @@ func (t *Table) Release(id base.TxnID) Events {
 	return ev
 }
 
+// Unlock gives one granted lock back, that of exactly this span, if there is one.
+func (t *Table) Unlock(id base.TxnID, span base.Span) Events {
+	var ev Events
+	n, x := t.find(span), t.txns[id]
+	if n == nil || x == nil {
+		return ev
+	}
+	i := slices.IndexFunc(n.grants, func(g grant) bool { return g.txn == x })
+	if i < 0 {
+		return ev
+	}
+	n.grants = slices.Delete(n.grants, i, i+1)
+	other := func(o *node) bool { return o == n }
+	x.held = slices.DeleteFunc(x.held, other)
+	x.ranges = slices.DeleteFunc(x.ranges, other)
+	t.locks--
+	t.drop(n)
+	t.wake([]base.Span{span}, &ev)
+	if len(x.held) == 0 && len(x.waiting) == 0 {
+		delete(t.txns, id)
+	}
+	return ev
+}
+
 // wake grants what can be granted among the waiters that overlap spans.
 func (t *Table) wake(spans []base.Span, ev *Events) {
 	if t.waiters == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/filter"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // DB gives the transactions of another one the rows of epochs.
@@ -471,6 +472,15 @@ func (t *Txn) buffer(key base.Key, value []byte, del bool) {
 func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 	if !mine(key) {
 		t.Txn.Put(key, value, home)
+		return
+	}
+	t.buffer(key, present(value), false)
+}
+
+// Update implements kv.Txn: rows of epochs are written as they are.
+func (t *Txn) Update(key base.Key, value []byte, p *wire.Patch) {
+	if !mine(key) {
+		t.Txn.Update(key, value, p)
 		return
 	}
 	t.buffer(key, present(value), false)

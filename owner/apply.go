@@ -177,7 +177,11 @@ func (r *Replica) applyDecide(b *store.Batch, e group.Entry) (any, error) {
 		return outcome{state: wire.TxnState_ABORTED}, nil
 	}
 	ts := base.Timestamp(d.Ts)
-	r.put(b, v.Writes, ts, e.Index)
+	writes, ok := filled(v, d)
+	if !ok {
+		return nil, base.Errorf(base.CodeCorrupt, "group %v: the decision in entry %d lacks values", r.id, e.Index)
+	}
+	r.put(b, writes, ts, e.Index)
 	rec := committedRecord(ts)
 	if r.mixed(v.Participants) {
 		rec = append(rec, boundRecord)

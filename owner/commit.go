@@ -95,12 +95,8 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		done, err = r.proposeOrdered(ctx, x, term, &ev)
 	} else if q.Slot != 0 {
 		done, err = r.proposeSlot(ctx, x, term, &ev)
-	} else if err = ev.run(ctx, x, term); err == nil {
-		if done, err = r.proposeBounded(ctx, x, term, &ev); err == errNotBegun { // the mode has changed
-			if err = r.begin(ctx, q); err == nil {
-				done, err = r.proposeBounded(ctx, x, term, &ev)
-			}
-		}
+	} else {
+		done, err = r.proposeLocked(ctx, x, term, &ev)
 	}
 	if err != nil {
 		r.mu.Lock()
@@ -112,6 +108,9 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 			}
 		case base.CodeWrongOwner:
 			resp.Foreign = ev.foreign
+		}
+		if code := base.CodeOf(err); q.Slot != 0 && !q.Ordered && x.phase == active && (code == base.CodeTooLate || code == base.CodeWrongOwner) {
+			r.release(x, true) // it comes again under another name
 		}
 		if q.Ordered { // a vote is tried again under another name
 			resp.NeedTs = uint64(ev.least)
@@ -202,6 +201,7 @@ type evaluation struct {
 	counted  bool               // the policy has been told
 	moves    uint32             // rows that it then set off
 	own      []seenKey          // for Config.Serves: the keys written
+	spoils   *txnState          // with errSpoils: whose patch it would leave undefined
 
 	term     uint64
 	ts, hi   base.Timestamp
@@ -220,6 +220,15 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 	}
 	if _, err := e.r.lock(ctx, x, term, lock.Exclusive, spans...); err != nil {
 		return err
+	}
+	if patched := patchedSpans(e.q.Writes); len(patched) > 0 {
+		// It relies on what the rows are before slots ahead.
+		e.r.mu.Lock()
+		_, err := e.r.underSlots(ctx, x, term, lock.Shared, patched)
+		e.r.mu.Unlock()
+		if err != nil {
+			return err
+		}
 	}
 	for {
 		// The view is newer than every lock held, so what it says stays true until they are released.
@@ -279,14 +288,14 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 	var exists base.Key
 	var movers []*wire.Write // as handover: whose gaps those are, if they can be left out
 	for _, w := range e.q.Writes {
-		if !e.q.Ordered && (w.Kind == wire.WriteKind_PUT || w.Kind == wire.WriteKind_DELETE) && w.Pin == wire.Pin_KEEP && r.ownsSection(w.Key) {
+		if !e.q.Ordered && (w.Kind == wire.WriteKind_PUT || w.Kind == wire.WriteKind_DELETE) && w.Pin == wire.Pin_KEEP && w.Patch == nil && r.ownsSection(w.Key) {
 			// Whether the key is there changes neither its owner nor its label.
 			w.Label, w.Move = uint64(base.MakeLabel(r.region, 0, 0)), 0
 			e.writes = append(e.writes, w)
 			continue
 		}
 		p, known := recall(seen, w.Key)
-		if !known || w.Kind == wire.WriteKind_MOVE { // that logs the value
+		if !known || w.Kind == wire.WriteKind_MOVE || w.Patch != nil { // those log the value
 			if p, err = locate(view(), w.Key); err != nil {
 				return nil, nil, err
 			}
@@ -313,6 +322,11 @@ func (e *evaluation) look(x *txnState) (gaps []base.Span, soft map[*wire.Write]b
 		out := e.logged(x, w, &p, there)
 		if out == nil {
 			continue
+		}
+		if w.Patch != nil && len(e.need) == 0 && len(e.foreign) == 0 {
+			if out, err = e.patched(w, &p, there); err != nil {
+				return nil, nil, err
+			}
 		}
 		e.writes = append(e.writes, out)
 		if !r.handsOver(out) {
@@ -427,7 +441,7 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 			e.ts = max(e.ts, r.order.high.Next())
 		}
 		// Ahead of now by the time that replication takes (A4), unless that were too late: it is only a matter of speed.
-		if ahead := now.Add(r.ahead()); ahead > e.ts && (q.MaxTs == 0 || ahead < base.Timestamp(q.MaxTs)) {
+		if ahead := now.Add(r.ahead()); ahead > e.ts && (q.MaxTs == 0 || ahead < base.Timestamp(q.MaxTs)) && (x.bound.below == 0 || ahead < x.bound.below) {
 			e.ts = ahead
 		}
 	} else {
@@ -435,6 +449,10 @@ func (r *Replica) propose(x *txnState, term uint64, e *evaluation) (chan propose
 		e.ts = base.Timestamp(q.MinTs).Next()
 	}
 	e.hi = base.Timestamp(q.MaxTs)
+	if e.spoils = r.spoiled(x, e); e.spoils != nil {
+		r.mu.Unlock()
+		return nil, errSpoils
+	}
 	if b := x.bound.below; b != 0 && (e.hi == 0 || b < e.hi) {
 		if e.ts >= b && !q.Prepare {
 			r.mu.Unlock()
@@ -504,6 +522,34 @@ func (r *Replica) proposeBounded(ctx context.Context, x *txnState, term uint64, 
 	}
 }
 
+// proposeLocked takes the locks of a commit, evaluates it and proposes it.
+func (r *Replica) proposeLocked(ctx context.Context, x *txnState, term uint64, e *evaluation) (chan proposed, error) {
+	for {
+		if err := e.run(ctx, x, term); err != nil {
+			return nil, err
+		}
+		done, err := r.proposeBounded(ctx, x, term, e)
+		if err == errNotBegun { // the mode has changed
+			if err = r.begin(ctx, e.q); err == nil {
+				done, err = r.proposeBounded(ctx, x, term, e)
+			}
+		}
+		if err != errSpoils {
+			return done, err
+		}
+		if x.policy == lock.NoWait {
+			return nil, base.Errorf(base.CodeAborted, "transaction %v met an update on its way, over which it may not write: retry", x.id)
+		}
+		r.mu.Lock()
+		r.stats.PatchWaits.Add(1)
+		err = r.awaitEnd(ctx, e.spoils)
+		r.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
 // proposeSlot evaluates and proposes a vote for a slot.
 func (r *Replica) proposeSlot(ctx context.Context, x *txnState, term uint64, e *evaluation) (chan proposed, error) {
 	if err := e.runSlot(ctx, x, term); err != nil {
@@ -555,7 +601,9 @@ func (r *Replica) proposeSlot(ctx context.Context, x *txnState, term uint64, e *
 	}
 	r.locks.Ending(x.id, true)
 	x.phase = preparing
+	x.patches = patchesOf(e.writes)
 	r.pending[x], r.slots[x] = struct{}{}, struct{}{}
+	r.unlockPatched(x, q.Writes)
 	cmd := r.command(0)
 	cmd.Prepare = &wire.Vote{Txn: x.id[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Slot: q.Slot, Participants: q.Participants,
 		Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion}
@@ -695,7 +743,7 @@ func (r *Replica) settleLate(x *txnState, ts base.Timestamp) {
 
 // unpend takes back that x was proposed, because it certainly was not; mu is held.
 func (r *Replica) unpend(x *txnState) {
-	x.phase, x.keys, x.handover, x.ts, x.hi = active, nil, nil, 0, 0
+	x.phase, x.keys, x.handover, x.patches, x.ts, x.hi = active, nil, nil, nil, 0, 0
 	delete(r.pending, x)
 	delete(r.slots, x)
 	r.locks.Ending(x.id, false)

@@ -121,8 +121,15 @@ func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit
 	v := r.rep.prepared[id]
 	r.mu.Unlock()
 	ordered := v != nil && v.Ordered
+	var values [][]byte
+	if v != nil && commit && len(patchesOf(v.Writes)) > 0 {
+		var err error
+		if values, err = r.values(ctx, id, term, v); err != nil {
+			return outcome{}, err
+		}
+	}
 	return r.proposeCommand(ctx, term, func(c *wire.Command) {
-		c.Decide = &wire.Decide{Txn: id[:], Commit: commit, Ts: uint64(ts)}
+		c.Decide = &wire.Decide{Txn: id[:], Commit: commit, Ts: uint64(ts), Values: values}
 	}, func(out outcome) {
 		// Whether or not somebody still waits for the answer: the decision is in the log.
 		if out.state == wire.TxnState_COMMITTED && !ordered {

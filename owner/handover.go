@@ -660,7 +660,7 @@ func (r *Replica) takeVoter(x *txnState, t *wire.HeldTxn) (skip bool, err error)
 		go r.settleLate(x, ts)
 		return false, nil
 	}
-	x.phase, x.ordered = prepared, v.Ordered
+	x.phase, x.ordered, x.patches = prepared, v.Ordered, patchesOf(v.Writes)
 	if len(t.Votes) > 0 {
 		r.notices[x.id] = &notices{from: groupsOf(t.Votes), at: x.last}
 		go r.decideByVotes(x.id)

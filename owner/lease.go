@@ -234,9 +234,15 @@ func (r *Replica) lockPrepared() error {
 				x.handover = append(x.handover, spans)
 			}
 			if v.Slot != 0 {
+				if w.Patch != nil {
+					r.slots[x], x.patches = struct{}{}, patchesOf(v.Writes)
+				}
 				if out, _, _, err := r.locks.Acquire(lock.Request{Txn: id, Age: x.age, Span: inCRTTier(spans), Mode: lock.Exclusive}); err != nil || out != lock.Granted {
 					return base.Errorf(base.CodeCorrupt, "prepared cross-region transactions of group %v write %v both (%v)", r.id, spans, err)
 				}
+			}
+			if w.Patch != nil {
+				continue // others may have voted for other versions of the row
 			}
 			// They cannot conflict: votes were cast under these locks.
 			out, _, _, err := r.locks.Acquire(lock.Request{Txn: id, Age: x.age, Span: spans, Mode: lock.Exclusive})

@@ -115,13 +115,14 @@ type txnState struct {
 	last     time.Time // last sign of life
 	calls    int       // requests being served; guarded by mu as all below
 	phase    phase
-	ts       base.Timestamp // assigned commit timestamp, or lo of the vote
-	index    uint64         // log entry of the commit, once it is known
-	hi       base.Timestamp // upper bound of the vote
-	since    time.Time      // when prepared
-	keys     []base.Key     // of its writes, sorted; set with phase
-	seen     []seenKey      // keys read under its exclusive locks; only appended to
-	handover []base.Span    // gaps that its commit gives to other groups
+	ts       base.Timestamp         // assigned commit timestamp, or lo of the vote
+	index    uint64                 // log entry of the commit, once it is known
+	hi       base.Timestamp         // upper bound of the vote
+	since    time.Time              // when prepared
+	keys     []base.Key             // of its writes, sorted; set with phase
+	seen     []seenKey              // keys read under its exclusive locks; only appended to
+	handover []base.Span            // gaps that its commit gives to other groups
+	patches  map[string]*wire.Patch // of its keys, with a slot
 	waits    []*lockWait
 	advice   map[string][]byte // reasons of the moves advised to it, by key
 	asker    base.RegionID     // where they go

@@ -133,12 +133,16 @@ func (e *evaluation) validateSpan(rd *store.Reader, s base.Span, snapshot base.T
 }
 
 // slotSpans are what a vote for a slot locks: in the tier of CRTs its writes exclusively and its reads shared; and against
-// writes inside the region everything, shared. Nobody inside the region is kept from reading.
-func slotSpans(q *wire.CommitRequest) (crtX, crtS, shared []base.Span) {
+// writes inside the region everything, shared; rows that are patched only until it is proposed. Nobody inside the region is kept from reading.
+func slotSpans(q *wire.CommitRequest) (crtX, crtS, shared, patched []base.Span) {
 	for _, w := range q.Writes {
 		s := base.Span{Start: w.Key}
 		crtX = append(crtX, inCRTTier(s))
-		shared = append(shared, s)
+		if w.Patch != nil {
+			patched = append(patched, s)
+		} else {
+			shared = append(shared, s)
+		}
 	}
 	for _, w := range q.Reads {
 		s := spanOf(w)
@@ -150,16 +154,19 @@ func slotSpans(q *wire.CommitRequest) (crtX, crtS, shared []base.Span) {
 		crtS = append(crtS, inCRTTier(s))
 		shared = append(shared, s)
 	}
-	return crtX, crtS, shared
+	return crtX, crtS, shared, patched
 }
 
 // runSlot is evaluation.run for a vote for a slot.
 func (e *evaluation) runSlot(ctx context.Context, x *txnState, term uint64) error {
-	crtX, crtS, shared := slotSpans(e.q)
+	crtX, crtS, shared, patched := slotSpans(e.q)
 	if _, err := e.r.lock(ctx, x, term, lock.Exclusive, crtX...); err != nil {
 		return err
 	}
 	if _, err := e.r.lock(ctx, x, term, lock.Shared, append(crtS, shared...)...); err != nil {
+		return err
+	}
+	if err := e.r.lockPatched(ctx, x, term, patched); err != nil {
 		return err
 	}
 	for {
@@ -275,7 +282,7 @@ func (r *Replica) underSlots(ctx context.Context, x *txnState, term uint64, mode
 			if p == x || !slices.ContainsFunc(spans, p.writesIn) {
 				continue
 			}
-			if mode != lock.Shared || x.crt || p.ts <= soon {
+			if mode != lock.Shared && !p.leaves(spans) || x.crt || p.ts <= soon {
 				due = p
 				break
 			}

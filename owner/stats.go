@@ -15,6 +15,9 @@ type Stats struct {
 	Died                                              atomic.Int64 // requests that lost a conflict
 	UndecidedWaits                                    atomic.Int64 // reads that waited for an undecided commit
 	SlotWaits                                         atomic.Int64 // waits for the outcome of a transaction whose slot had come
+	Patches                                           atomic.Int64 // patches evaluated at their slots
+	PatchWaits                                        atomic.Int64 // waits of writers over whose rows a patch on its way would not be defined
+	PatchesLost                                       atomic.Int64 // patches that were not defined at their slots; always 0
 	Orders                                            atomic.Int64 // ends of transactions told to it as the timestamp manager of its region
 	Expired                                           atomic.Int64 // transactions aborted for silence
 	Collected                                         atomic.Int64 // tombstones

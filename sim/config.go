@@ -30,6 +30,8 @@ type Config struct {
 	Keys     int           // per table and shard ("mixed"), accounts in all ("bank")
 	NoWait   int           // percent of transactions under NO_WAIT; the rest is WAIT_DIE
 	Relay    int           // percent of transactions that cross regions without locks, where they cross
+	Ships    int           // percent of updates that are left to the owners where a transaction crosses without locks
+	ShipOnly bool          // "mixed": most transactions are of such updates
 	Moves    int           // percent of writes that take their row to some region, and of transactions that only do that
 	Think    time.Duration // mean pause of a client between transactions
 	Warmup   time.Duration // before the first fault
@@ -87,6 +89,9 @@ type Break struct {
 	UntoldReads bool
 	// NoBounds has owners forget who has read what a slot ahead writes (S4).
 	NoBounds bool
+	// EarlyPatches has owners evaluate shipped updates as they vote, and NoPatchGuards has them let others take such a row elsewhere,
+	// or make it one over which the update is not defined (S9).
+	EarlyPatches, NoPatchGuards bool
 	// OwnSlots has every other region apply its piece of a crossing transaction on its own, up to so much later, as a
 	// literal reading of Algorithm 1 of the Relay paper does.
 	OwnSlots time.Duration
@@ -120,6 +125,9 @@ func Pick(seed uint64) Config {
 	}
 	c.Moves = pick(r, 0, 5, 30)
 	c.Relay = []int{0, 50, 100}[rand.New(rand.NewPCG(seed, 2)).IntN(3)]
+	if c.Relay > 0 {
+		c.Ships = []int{0, 50, 100}[rand.New(rand.NewPCG(seed, 3)).IntN(3)]
+	}
 	switch r.IntN(6) {
 	case 0:
 		c.Regions, c.NodesPerRegion = 5, 1
@@ -159,8 +167,8 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 // String is the configuration on a few lines.
 func (c *Config) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d regions x %d nodes, %d shards, %s, %d clients a region, %d keys, think %v, no-wait %d%%, relay %d%%, moves %d%%\n",
-		c.Seed, c.Regions, c.NodesPerRegion, c.Shards, c.Workload, c.Clients, c.Keys, c.Think, c.NoWait, c.Relay, c.Moves)
+	fmt.Fprintf(&b, "seed %d: %d regions x %d nodes, %d shards, %s, %d clients a region, %d keys, think %v, no-wait %d%%, relay %d%% (%d%% shipped), moves %d%%\n",
+		c.Seed, c.Regions, c.NodesPerRegion, c.Shards, c.Workload, c.Clients, c.Keys, c.Think, c.NoWait, c.Relay, c.Ships, c.Moves)
 	fmt.Fprintf(&b, "  clock bound %v, sync %v, jitter %v, loss %v, gc age %v, short logs %v, %d faults in %v, %v\n",
 		c.ClockBound, c.SyncDelay, c.Jitter, c.Loss, c.GCAge, c.ShortLogs, c.Faults, c.Duration, c.Concurrency)
 	if c.Network.Relay || c.Network.FanOut {

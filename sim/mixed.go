@@ -2,11 +2,14 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/patch"
 )
 
 // mixed is the workload of registers and lists: few keys, so that everything
@@ -17,14 +20,19 @@ type mixed struct {
 	lists     []*section
 	meta      *section
 	keys      int
+	perHome   int // lists
 }
 
 func newMixed(ks *keyspace, cfg *Config) func(*client) func() {
 	regs := ks.grid("x", tableMixed, cfg, cfg.Keys)
-	lists := ks.grid("l", tableList, cfg, 1)
+	perHome := 1
+	if cfg.ShipOnly {
+		perHome = 6
+	}
+	lists := ks.grid("l", tableList, cfg, perHome)
 	meta := ks.add("m", tableMeta, base.MetaShard, 0, 3)
 	return func(c *client) func() {
-		m := &mixed{client: c, registers: regs, lists: lists, meta: meta, keys: cfg.Keys}
+		m := &mixed{perHome: perHome, client: c, registers: regs, lists: lists, meta: meta, keys: cfg.Keys}
 		return m.one
 	}
 }
@@ -81,6 +89,10 @@ func (m *mixed) lock() kv.LockMode {
 func (m *mixed) one() {
 	if m.rng.IntN(100) < m.w.cfg.Moves {
 		m.moves()
+		return
+	}
+	if m.w.cfg.ShipOnly && m.rng.IntN(4) > 0 {
+		m.shipAppends()
 		return
 	}
 	switch n := m.rng.IntN(100); {
@@ -204,6 +216,10 @@ func (m *mixed) scanAndWrite() {
 }
 
 func (m *mixed) appendList() {
+	if m.w.cfg.Ships > 0 {
+		m.shipAppends()
+		return
+	}
 	key := m.section(m.lists).key(0)
 	m.run("append", m.opts(), func(t *tx) error {
 		vals, err := t.get(kv.LockExclusive, key)
@@ -214,6 +230,50 @@ func (m *mixed) appendList() {
 		e := t.value()
 		t.rec.Append(key, e)
 		t.Put(m.ks.keys[key], []byte(strings.TrimPrefix(vals[0]+","+e, ",")), 0)
+		return nil
+	})
+}
+
+// shipAppends appends to lists of several regions. Where it crosses regions without locks it leaves that to the owners, so that what it
+// has read of a list does not count, only that it was there.
+func (m *mixed) shipAppends() {
+	keys := map[string]bool{}
+	for range 1 + m.rng.IntN(3) {
+		keys[m.section(m.lists).key(m.rng.IntN(m.perHome))] = true
+	}
+	names, extra := slices.Sorted(maps.Keys(keys)), m.some(2)
+	m.run("shipped append", m.opts(), func(t *tx) error {
+		for _, key := range names {
+			vals, err := t.get(m.lock(), key)
+			if err != nil {
+				return err
+			}
+			e := t.value()
+			switch {
+			case vals[0] != "" && m.rng.IntN(100) < m.w.cfg.Ships:
+				t.rec.Append(key, e)
+				t.Update(m.ks.keys[key], []byte(vals[0]+","+e), patch.Append([]byte(","+e)))
+				if m.rng.IntN(10) == 0 { // now it is what it was read as
+					if vals, err = t.get(kv.LockShared, key); err != nil {
+						return err
+					}
+					t.rec.ReadList(key, elements(vals[0]))
+				}
+			default:
+				t.rec.ReadList(key, elements(vals[0]))
+				t.rec.Append(key, e)
+				t.Put(m.ks.keys[key], []byte(strings.TrimPrefix(vals[0]+","+e, ",")), 0)
+			}
+			if m.rng.IntN(100) < m.w.cfg.Moves && m.rng.IntN(3) == 0 {
+				t.move(key)
+			}
+		}
+		if m.rng.IntN(3) == 0 {
+			if _, err := t.read(m.lock(), extra...); err != nil {
+				return err
+			}
+			t.put(extra[0], t.value(), 0)
+		}
 		return nil
 	})
 }

@@ -14,6 +14,8 @@ var brokenRelay = []struct {
 }{
 	{"S3: what was read in other regions is not validated", Break{UntoldReads: true}},
 	{"S4: readers are not bound by slots ahead", Break{NoBounds: true}},
+	{"S9: updates are evaluated with the vote", Break{EarlyPatches: true}},
+	{"S9: rows go elsewhere under updates on their way", Break{NoPatchGuards: true}},
 	{"the paper's Algorithm 1, literally: every region applies its piece on its own", Break{OwnSlots: 60 * time.Millisecond}},
 }
 
@@ -25,6 +27,9 @@ func TestRelayBites(t *testing.T) {
 			for s := range uint64(24) {
 				cfg := relayConfig(s)
 				cfg.Break = b.rule
+				if cfg.Break.EarlyPatches || cfg.Break.NoPatchGuards {
+					cfg = shippingConfig(cfg)
+				}
 				o, _ := runSeed(t, cfg)
 				if err := o.History.Validate(); err != nil {
 					t.Fatal(err)
@@ -49,6 +54,28 @@ func relayConfig(seed uint64) Config {
 	cfg.ClockBound, cfg.SyncDelay = 100*time.Microsecond, 200*time.Microsecond
 	cfg.Kinds, cfg.Faults = []string{"delay"}, 1
 	return cfg
+}
+
+// shippingConfig has updates shipped, and rows that move.
+func shippingConfig(cfg Config) Config {
+	cfg.Ships, cfg.Moves, cfg.ShipOnly = 100, 20, true
+	return cfg
+}
+
+// TestShippedUpdates: updates left to their owners, with faults, moves of rows and new leaders.
+func TestShippedUpdates(t *testing.T) {
+	for s := range uint64(8) {
+		cfg := shippingConfig(relayConfig(s))
+		cfg.Kinds, cfg.Faults = nil, 6
+		o, err := runSeed(t, cfg)
+		if err != nil {
+			t.Errorf("seed %d (%s): %.2000v", s, o.Summary(), err)
+		}
+		t.Logf("seed %d: %d shipped, %d writers waited for them, %s", s, o.Shipped, o.ShipWaits, o.Summary())
+		if o.Shipped < 20 || o.ShipsLost != 0 {
+			t.Errorf("seed %d: %d updates were shipped, %d of them were not defined at their slots", s, o.Shipped, o.ShipsLost)
+		}
+	}
 }
 
 // TestRelaySeeds: the same clusters with all rules.

@@ -30,6 +30,8 @@ type Outcome struct {
 	// Relayed and Shared count the messages that lives of nodes sent over relays, or to several nodes at once, and Refused those that came
 	// over more than one node.
 	Relayed, Shared, Refused uint64
+	// Shipped updates that the nodes which are up have evaluated at their slots, writers that waited for such, and those that were not defined then.
+	Shipped, ShipWaits, ShipsLost int
 	// Messages of the hand-over (Config.Handover).
 	Messages int
 
@@ -132,6 +134,10 @@ func Run(cfg Config) *Outcome {
 				o.Relayed += s.RelayedMsgs
 				o.Shared += s.SharedMsgs
 				o.Refused += s.Refused
+			}
+			for _, r := range l.node.Owners().Replicas() {
+				s := r.Stats()
+				o.Shipped, o.ShipWaits, o.ShipsLost = o.Shipped+int(s.Patches.Load()), o.ShipWaits+int(s.PatchWaits.Load()), o.ShipsLost+int(s.PatchesLost.Load())
 			}
 		}
 	}

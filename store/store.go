@@ -21,7 +21,8 @@ import (
 //
 //	1 first format
 //	2 incarnations of groups; outcomes of transactions that bind groups of several regions say so
-const FormatVersion = 2
+//	3 votes with patches, and decisions with their values
+const FormatVersion = 3
 
 const localFormat = "format"
 

@@ -20,6 +20,8 @@ type write struct {
 	// move is the region that becomes the row's home (0: it keeps its home), as mo says.
 	move base.RegionID
 	mo   kv.MoveOptions
+	// patch is what made val of the row as it was read (kv.Txn.Update).
+	patch *wire.Patch
 }
 
 // content reports whether there is a write and reads see it: a row, or that it is deleted.
@@ -75,6 +77,19 @@ func (b *buffer) replace(old, w *write) {
 func (b *buffer) savepoint() int {
 	b.marks = append(b.marks, len(b.log))
 	return len(b.marks)
+}
+
+// since are the writes that a rollback would take back.
+func (b *buffer) since(savepoint int) (out []*write) {
+	if savepoint < 1 || savepoint > len(b.marks) {
+		return nil
+	}
+	for _, u := range b.log[b.marks[savepoint-1]:] {
+		if w := b.byKey[string(u.key)]; w != nil {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 func (b *buffer) rollbackTo(savepoint int) {

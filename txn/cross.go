@@ -244,7 +244,11 @@ func (t *Txn) planCrossing() *committer {
 			continue
 		}
 		g := c.ownerOf(w.key)
-		c.writes[g] = append(c.writes[g], w.wire(t.opts.Follow))
+		m := w.wire(t.opts.Follow)
+		if w.patch != nil && !t.hasRead(w.key) {
+			m.Value, m.Follow, m.Patch = nil, false, w.patch
+		}
+		c.writes[g] = append(c.writes[g], m)
 	}
 	for _, s := range t.reads {
 		if s.IsPoint() {
@@ -261,6 +265,11 @@ func (t *Txn) planCrossing() *committer {
 		}
 	}
 	return c
+}
+
+// hasRead reports whether a key lies in something that the transaction has read.
+func (t *Txn) hasRead(key base.Key) bool {
+	return slices.ContainsFunc(t.reads, func(s base.Span) bool { return s.Contains(key) })
 }
 
 // ownerOf guesses the owner of a key, and makes him apply what it takes to know that he is.

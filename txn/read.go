@@ -549,6 +549,7 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	meta := fetch{}
 	for i, k := range keys {
 		if w := t.buf.get(k); w.content() {
+			t.settlePatch(w)
 			out[i] = w.row(k)
 			continue
 		}

@@ -81,7 +81,12 @@ func (t *Txn) Wrote() bool { return len(t.buf.byKey) > 0 }
 func (t *Txn) Savepoint() int { return t.buf.savepoint() }
 
 // RollbackTo implements kv.Txn.
-func (t *Txn) RollbackTo(savepoint int) { t.buf.rollbackTo(savepoint) }
+func (t *Txn) RollbackTo(savepoint int) {
+	for _, w := range t.buf.since(savepoint) {
+		t.settlePatch(w) // the client may have been told that the row was there
+	}
+	t.buf.rollbackTo(savepoint)
+}
 
 // Pin implements kv.Txn.
 func (t *Txn) Pin(ts base.Timestamp, keys ...base.Key) {
@@ -226,6 +231,38 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 	t.buffer(w)
 }
 
+// Update implements kv.Txn.
+func (t *Txn) Update(key base.Key, value []byte, p *wire.Patch) {
+	if own := t.buf.get(key); own.content() || own != nil && own.move != 0 || t.byTime() || !t.opts.Relay && t.crossing == nil {
+		t.Put(key, value, 0)
+		return
+	}
+	if i := t.lastRead(key); i >= 0 && !t.ended {
+		t.reads = slices.Delete(t.reads, i, i+1)
+		t.buffer(&write{key: key, kind: wire.WriteKind_PUT, val: value, home: t.home(0), patch: p})
+		return
+	}
+	t.Put(key, value, 0)
+}
+
+// lastRead finds the last note that a key was read, by itself; -1: there is none.
+func (t *Txn) lastRead(key base.Key) int {
+	for i := len(t.reads) - 1; i >= 0; i-- {
+		if t.reads[i].IsPoint() && t.reads[i].Start.Compare(key) == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// settlePatch turns an update of a row into a plain write, which rests on the row being as it was read.
+func (t *Txn) settlePatch(w *write) {
+	if w != nil && w.patch != nil {
+		w.patch = nil
+		t.reads = append(t.reads, base.PointSpan(w.key))
+	}
+}
+
 // Fence implements kv.Txn.
 func (t *Txn) Fence(key base.Key, to base.RegionID) {
 	if t.buf.get(key) == nil {
@@ -299,6 +336,10 @@ func (t *Txn) buffer(w *write) {
 	case len(w.key) <= base.ShardPrefixLen:
 		t.tooMuch(base.Errorf(base.CodeInvalid, "key %x is too short to name a shard", []byte(w.key)))
 		return
+	}
+	if old := t.buf.get(w.key); old != nil && old.patch != nil {
+		t.settlePatch(old)
+		w.patch = nil
 	}
 	t.buf.set(w)
 	if t.buf.bytes > t.db.cfg.MaxWriteBytes || len(t.buf.byKey) > t.db.cfg.MaxWrites {

@@ -132,6 +132,58 @@ func (Pin) EnumDescriptor() ([]byte, []int) {
 	return file_wire_wire_proto_rawDescGZIP(), []int{1}
 }
 
+type PatchKind int32
+
+const (
+	PatchKind_PATCH_SET          PatchKind = 0
+	PatchKind_PATCH_ADD          PatchKind = 1
+	PatchKind_PATCH_ADD_UNSIGNED PatchKind = 2
+	PatchKind_PATCH_APPEND       PatchKind = 3
+)
+
+// Enum value maps for PatchKind.
+var (
+	PatchKind_name = map[int32]string{
+		0: "PATCH_SET",
+		1: "PATCH_ADD",
+		2: "PATCH_ADD_UNSIGNED",
+		3: "PATCH_APPEND",
+	}
+	PatchKind_value = map[string]int32{
+		"PATCH_SET":          0,
+		"PATCH_ADD":          1,
+		"PATCH_ADD_UNSIGNED": 2,
+		"PATCH_APPEND":       3,
+	}
+)
+
+func (x PatchKind) Enum() *PatchKind {
+	p := new(PatchKind)
+	*p = x
+	return p
+}
+
+func (x PatchKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PatchKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_wire_wire_proto_enumTypes[2].Descriptor()
+}
+
+func (PatchKind) Type() protoreflect.EnumType {
+	return &file_wire_wire_proto_enumTypes[2]
+}
+
+func (x PatchKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PatchKind.Descriptor instead.
+func (PatchKind) EnumDescriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{2}
+}
+
 type TxnState int32
 
 const (
@@ -168,11 +220,11 @@ func (x TxnState) String() string {
 }
 
 func (TxnState) Descriptor() protoreflect.EnumDescriptor {
-	return file_wire_wire_proto_enumTypes[2].Descriptor()
+	return file_wire_wire_proto_enumTypes[3].Descriptor()
 }
 
 func (TxnState) Type() protoreflect.EnumType {
-	return &file_wire_wire_proto_enumTypes[2]
+	return &file_wire_wire_proto_enumTypes[3]
 }
 
 func (x TxnState) Number() protoreflect.EnumNumber {
@@ -181,7 +233,7 @@ func (x TxnState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TxnState.Descriptor instead.
 func (TxnState) EnumDescriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{2}
+	return file_wire_wire_proto_rawDescGZIP(), []int{3}
 }
 
 type GroupIndex struct {
@@ -922,11 +974,13 @@ type Write struct {
 	Label uint64 `protobuf:"varint,5,opt,name=label,proto3" json:"label,omitempty"`
 	// move is the region that becomes the row's home although it is there already; 0: it keeps its home. In the
 	// log it is set only where the home did change.
-	Move          uint32 `protobuf:"varint,6,opt,name=move,proto3" json:"move,omitempty"`
-	Soft          bool   `protobuf:"varint,7,opt,name=soft,proto3" json:"soft,omitempty"` // rather write without moving than wait for the gap behind the row
-	Pin           Pin    `protobuf:"varint,8,opt,name=pin,proto3,enum=godwit.wire.Pin" json:"pin,omitempty"`
-	Reason        []byte `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`   // why it moves (home.Reason); for the record of moves and the new owner's counters
-	Follow        bool   `protobuf:"varint,10,opt,name=follow,proto3" json:"follow,omitempty"` // the owner's policy may move the row with this write: nothing else depends on its home
+	Move   uint32 `protobuf:"varint,6,opt,name=move,proto3" json:"move,omitempty"`
+	Soft   bool   `protobuf:"varint,7,opt,name=soft,proto3" json:"soft,omitempty"` // rather write without moving than wait for the gap behind the row
+	Pin    Pin    `protobuf:"varint,8,opt,name=pin,proto3,enum=godwit.wire.Pin" json:"pin,omitempty"`
+	Reason []byte `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`   // why it moves (home.Reason); for the record of moves and the new owner's counters
+	Follow bool   `protobuf:"varint,10,opt,name=follow,proto3" json:"follow,omitempty"` // the owner's policy may move the row with this write: nothing else depends on its home
+	// patch, with a vote for a slot: the value is what this makes of the row at the slot (docs/protocol.md S9); value is empty.
+	Patch         *Patch `protobuf:"bytes,11,opt,name=patch,proto3" json:"patch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1031,6 +1085,174 @@ func (x *Write) GetFollow() bool {
 	return false
 }
 
+func (x *Write) GetPatch() *Patch {
+	if x != nil {
+		return x.Patch
+	}
+	return nil
+}
+
+// Patch is an update whose result depends on its own row only. It is not defined over every row: see package patch.
+type Patch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Format        uint32                 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`  // first byte of the values it changes; 0: it takes a value as a whole
+	Ids           []uint32               `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"` // of all columns that a value may hold, ascending
+	Classes       []byte                 `protobuf:"bytes,3,opt,name=classes,proto3" json:"classes,omitempty"` // patch.Class of each of these
+	Ops           []*PatchOp             `protobuf:"bytes,4,rep,name=ops,proto3" json:"ops,omitempty"`         // by column, ascending
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Patch) Reset() {
+	*x = Patch{}
+	mi := &file_wire_wire_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Patch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Patch) ProtoMessage() {}
+
+func (x *Patch) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Patch.ProtoReflect.Descriptor instead.
+func (*Patch) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Patch) GetFormat() uint32 {
+	if x != nil {
+		return x.Format
+	}
+	return 0
+}
+
+func (x *Patch) GetIds() []uint32 {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *Patch) GetClasses() []byte {
+	if x != nil {
+		return x.Classes
+	}
+	return nil
+}
+
+func (x *Patch) GetOps() []*PatchOp {
+	if x != nil {
+		return x.Ops
+	}
+	return nil
+}
+
+type PatchOp struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Column        uint32                 `protobuf:"varint,1,opt,name=column,proto3" json:"column,omitempty"` // its id; 0: the whole value
+	Kind          PatchKind              `protobuf:"varint,2,opt,name=kind,proto3,enum=godwit.wire.PatchKind" json:"kind,omitempty"`
+	Null          bool                   `protobuf:"varint,3,opt,name=null,proto3" json:"null,omitempty"`  // PATCH_SET to NULL
+	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"` // PATCH_SET: the encoded column; PATCH_APPEND: what is put behind
+	Add           int64                  `protobuf:"zigzag64,5,opt,name=add,proto3" json:"add,omitempty"`
+	Least         int64                  `protobuf:"zigzag64,6,opt,name=least,proto3" json:"least,omitempty"` // bounds of the result of PATCH_ADD
+	Most          uint64                 `protobuf:"varint,7,opt,name=most,proto3" json:"most,omitempty"`     // and of both additions
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PatchOp) Reset() {
+	*x = PatchOp{}
+	mi := &file_wire_wire_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PatchOp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PatchOp) ProtoMessage() {}
+
+func (x *PatchOp) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PatchOp.ProtoReflect.Descriptor instead.
+func (*PatchOp) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PatchOp) GetColumn() uint32 {
+	if x != nil {
+		return x.Column
+	}
+	return 0
+}
+
+func (x *PatchOp) GetKind() PatchKind {
+	if x != nil {
+		return x.Kind
+	}
+	return PatchKind_PATCH_SET
+}
+
+func (x *PatchOp) GetNull() bool {
+	if x != nil {
+		return x.Null
+	}
+	return false
+}
+
+func (x *PatchOp) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *PatchOp) GetAdd() int64 {
+	if x != nil {
+		return x.Add
+	}
+	return 0
+}
+
+func (x *PatchOp) GetLeast() int64 {
+	if x != nil {
+		return x.Least
+	}
+	return 0
+}
+
+func (x *PatchOp) GetMost() uint64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
 // Commit is a one-round commit (prepare=false, one participant) or a Prepare.
 type CommitRequest struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -1057,7 +1279,7 @@ type CommitRequest struct {
 
 func (x *CommitRequest) Reset() {
 	*x = CommitRequest{}
-	mi := &file_wire_wire_proto_msgTypes[9]
+	mi := &file_wire_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1291,7 @@ func (x *CommitRequest) String() string {
 func (*CommitRequest) ProtoMessage() {}
 
 func (x *CommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[9]
+	mi := &file_wire_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1304,7 @@ func (x *CommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
 func (*CommitRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{9}
+	return file_wire_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CommitRequest) GetGroup() uint32 {
@@ -1204,7 +1426,7 @@ type CommitResponse struct {
 
 func (x *CommitResponse) Reset() {
 	*x = CommitResponse{}
-	mi := &file_wire_wire_proto_msgTypes[10]
+	mi := &file_wire_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1216,7 +1438,7 @@ func (x *CommitResponse) String() string {
 func (*CommitResponse) ProtoMessage() {}
 
 func (x *CommitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[10]
+	mi := &file_wire_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1229,7 +1451,7 @@ func (x *CommitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitResponse.ProtoReflect.Descriptor instead.
 func (*CommitResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{10}
+	return file_wire_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CommitResponse) GetStatus() *Status {
@@ -1341,7 +1563,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_wire_wire_proto_msgTypes[11]
+	mi := &file_wire_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1575,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[11]
+	mi := &file_wire_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1588,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{11}
+	return file_wire_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FinishRequest) GetGroup() uint32 {
@@ -1436,7 +1658,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_wire_wire_proto_msgTypes[12]
+	mi := &file_wire_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1670,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[12]
+	mi := &file_wire_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1683,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FinishResponse) GetStatus() *Status {
@@ -1497,7 +1719,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_wire_wire_proto_msgTypes[13]
+	mi := &file_wire_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1731,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[13]
+	mi := &file_wire_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1744,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_wire_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ResolveRequest) GetGroup() uint32 {
@@ -1553,7 +1775,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_wire_wire_proto_msgTypes[14]
+	mi := &file_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1787,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[14]
+	mi := &file_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1800,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ResolveResponse) GetStatus() *Status {
@@ -1637,7 +1859,7 @@ type VoteNotice struct {
 
 func (x *VoteNotice) Reset() {
 	*x = VoteNotice{}
-	mi := &file_wire_wire_proto_msgTypes[15]
+	mi := &file_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1871,7 @@ func (x *VoteNotice) String() string {
 func (*VoteNotice) ProtoMessage() {}
 
 func (x *VoteNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[15]
+	mi := &file_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1884,7 @@ func (x *VoteNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteNotice.ProtoReflect.Descriptor instead.
 func (*VoteNotice) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VoteNotice) GetGroup() uint32 {
@@ -1707,7 +1929,7 @@ type OrderRequest struct {
 
 func (x *OrderRequest) Reset() {
 	*x = OrderRequest{}
-	mi := &file_wire_wire_proto_msgTypes[16]
+	mi := &file_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1941,7 @@ func (x *OrderRequest) String() string {
 func (*OrderRequest) ProtoMessage() {}
 
 func (x *OrderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[16]
+	mi := &file_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1954,7 @@ func (x *OrderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRequest.ProtoReflect.Descriptor instead.
 func (*OrderRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OrderRequest) GetGroup() uint32 {
@@ -1767,7 +1989,7 @@ type OrderResponse struct {
 
 func (x *OrderResponse) Reset() {
 	*x = OrderResponse{}
-	mi := &file_wire_wire_proto_msgTypes[17]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +2001,7 @@ func (x *OrderResponse) String() string {
 func (*OrderResponse) ProtoMessage() {}
 
 func (x *OrderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[17]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +2014,7 @@ func (x *OrderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderResponse.ProtoReflect.Descriptor instead.
 func (*OrderResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OrderResponse) GetStatus() *Status {
@@ -1827,7 +2049,7 @@ type TxnHeartbeatRequest struct {
 
 func (x *TxnHeartbeatRequest) Reset() {
 	*x = TxnHeartbeatRequest{}
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +2061,7 @@ func (x *TxnHeartbeatRequest) String() string {
 func (*TxnHeartbeatRequest) ProtoMessage() {}
 
 func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +2074,7 @@ func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TxnHeartbeatRequest) GetTxns() [][]byte {
@@ -1878,7 +2100,7 @@ type TxnHeartbeatResponse struct {
 
 func (x *TxnHeartbeatResponse) Reset() {
 	*x = TxnHeartbeatResponse{}
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +2112,7 @@ func (x *TxnHeartbeatResponse) String() string {
 func (*TxnHeartbeatResponse) ProtoMessage() {}
 
 func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +2125,7 @@ func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TxnHeartbeatResponse) GetStatus() *Status {
@@ -1930,7 +2152,7 @@ type Vote struct {
 
 func (x *Vote) Reset() {
 	*x = Vote{}
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2164,7 @@ func (x *Vote) String() string {
 func (*Vote) ProtoMessage() {}
 
 func (x *Vote) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2177,7 @@ func (x *Vote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vote.ProtoReflect.Descriptor instead.
 func (*Vote) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Vote) GetTxn() []byte {
@@ -2021,18 +2243,20 @@ func (x *Vote) GetOrdered() bool {
 	return false
 }
 
+// Decide: values are those of the vote's writes that have patches, in its order, as of the slot.
 type Decide struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
 	Commit        bool                   `protobuf:"varint,2,opt,name=commit,proto3" json:"commit,omitempty"`
 	Ts            uint64                 `protobuf:"varint,3,opt,name=ts,proto3" json:"ts,omitempty"`
+	Values        [][]byte               `protobuf:"bytes,4,rep,name=values,proto3" json:"values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Decide) Reset() {
 	*x = Decide{}
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2044,7 +2268,7 @@ func (x *Decide) String() string {
 func (*Decide) ProtoMessage() {}
 
 func (x *Decide) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2057,7 +2281,7 @@ func (x *Decide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decide.ProtoReflect.Descriptor instead.
 func (*Decide) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Decide) GetTxn() []byte {
@@ -2081,6 +2305,13 @@ func (x *Decide) GetTs() uint64 {
 	return 0
 }
 
+func (x *Decide) GetValues() [][]byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 type TxnCommit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
@@ -2091,7 +2322,7 @@ type TxnCommit struct {
 
 func (x *TxnCommit) Reset() {
 	*x = TxnCommit{}
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2334,7 @@ func (x *TxnCommit) String() string {
 func (*TxnCommit) ProtoMessage() {}
 
 func (x *TxnCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2347,7 @@ func (x *TxnCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnCommit.ProtoReflect.Descriptor instead.
 func (*TxnCommit) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TxnCommit) GetTxn() []byte {
@@ -2145,7 +2376,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2388,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2401,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Collect) GetKeys() [][]byte {
@@ -2201,7 +2432,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2444,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2457,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Lease) GetHolder() uint32 {
@@ -2273,7 +2504,7 @@ type ClockOrder struct {
 
 func (x *ClockOrder) Reset() {
 	*x = ClockOrder{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2516,7 @@ func (x *ClockOrder) String() string {
 func (*ClockOrder) ProtoMessage() {}
 
 func (x *ClockOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2529,7 @@ func (x *ClockOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
 func (*ClockOrder) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ClockOrder) GetMode() uint32 {
@@ -2359,7 +2590,7 @@ type ClockOrders struct {
 
 func (x *ClockOrders) Reset() {
 	*x = ClockOrders{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2602,7 @@ func (x *ClockOrders) String() string {
 func (*ClockOrders) ProtoMessage() {}
 
 func (x *ClockOrders) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2615,7 @@ func (x *ClockOrders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
 func (*ClockOrders) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClockOrders) GetOrders() []*ClockOrder {
@@ -2417,7 +2648,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2660,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2673,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -2550,7 +2781,7 @@ type Bequest struct {
 
 func (x *Bequest) Reset() {
 	*x = Bequest{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2562,7 +2793,7 @@ func (x *Bequest) String() string {
 func (*Bequest) ProtoMessage() {}
 
 func (x *Bequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2575,7 +2806,7 @@ func (x *Bequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bequest.ProtoReflect.Descriptor instead.
 func (*Bequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Bequest) GetHeir() uint32 {
@@ -2621,7 +2852,7 @@ type HandoverRequest struct {
 
 func (x *HandoverRequest) Reset() {
 	*x = HandoverRequest{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +2864,7 @@ func (x *HandoverRequest) String() string {
 func (*HandoverRequest) ProtoMessage() {}
 
 func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +2877,7 @@ func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverRequest.ProtoReflect.Descriptor instead.
 func (*HandoverRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HandoverRequest) GetGroup() uint32 {
@@ -2693,7 +2924,7 @@ type HandoverResponse struct {
 
 func (x *HandoverResponse) Reset() {
 	*x = HandoverResponse{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2936,7 @@ func (x *HandoverResponse) String() string {
 func (*HandoverResponse) ProtoMessage() {}
 
 func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +2949,7 @@ func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverResponse.ProtoReflect.Descriptor instead.
 func (*HandoverResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HandoverResponse) GetStatus() *Status {
@@ -2745,7 +2976,7 @@ type Heritage struct {
 
 func (x *Heritage) Reset() {
 	*x = Heritage{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2988,7 @@ func (x *Heritage) String() string {
 func (*Heritage) ProtoMessage() {}
 
 func (x *Heritage) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +3001,7 @@ func (x *Heritage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heritage.ProtoReflect.Descriptor instead.
 func (*Heritage) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Heritage) GetIndex() uint64 {
@@ -2854,7 +3085,7 @@ type HeldTxn struct {
 
 func (x *HeldTxn) Reset() {
 	*x = HeldTxn{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2866,7 +3097,7 @@ func (x *HeldTxn) String() string {
 func (*HeldTxn) ProtoMessage() {}
 
 func (x *HeldTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2879,7 +3110,7 @@ func (x *HeldTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldTxn.ProtoReflect.Descriptor instead.
 func (*HeldTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HeldTxn) GetId() []byte {
@@ -3005,7 +3236,7 @@ type OracleRequest struct {
 
 func (x *OracleRequest) Reset() {
 	*x = OracleRequest{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3017,7 +3248,7 @@ func (x *OracleRequest) String() string {
 func (*OracleRequest) ProtoMessage() {}
 
 func (x *OracleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3030,7 +3261,7 @@ func (x *OracleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
 func (*OracleRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OracleRequest) GetGroup() uint32 {
@@ -3057,7 +3288,7 @@ type OracleResponse struct {
 
 func (x *OracleResponse) Reset() {
 	*x = OracleResponse{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3069,7 +3300,7 @@ func (x *OracleResponse) String() string {
 func (*OracleResponse) ProtoMessage() {}
 
 func (x *OracleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3082,7 +3313,7 @@ func (x *OracleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
 func (*OracleResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OracleResponse) GetStatus() *Status {
@@ -3118,7 +3349,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3130,7 +3361,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3143,7 +3374,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -3220,7 +3451,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3463,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3476,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Pulse) GetNode() uint32 {
@@ -3367,7 +3598,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3379,7 +3610,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3392,7 +3623,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -3441,7 +3672,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3453,7 +3684,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3466,7 +3697,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -3492,7 +3723,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3504,7 +3735,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3517,7 +3748,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -3542,7 +3773,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3554,7 +3785,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3567,7 +3798,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -3629,7 +3860,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3641,7 +3872,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3654,7 +3885,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -3723,7 +3954,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3735,7 +3966,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3748,7 +3979,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -3778,7 +4009,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3790,7 +4021,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3803,7 +4034,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -3854,7 +4085,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3866,7 +4097,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3879,7 +4110,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -3937,7 +4168,7 @@ type ClockWord struct {
 
 func (x *ClockWord) Reset() {
 	*x = ClockWord{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3949,7 +4180,7 @@ func (x *ClockWord) String() string {
 func (*ClockWord) ProtoMessage() {}
 
 func (x *ClockWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3962,7 +4193,7 @@ func (x *ClockWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
 func (*ClockWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ClockWord) GetMode() uint32 {
@@ -4109,7 +4340,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4121,7 +4352,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4134,7 +4365,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -4218,7 +4449,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4230,7 +4461,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4243,7 +4474,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -4279,7 +4510,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4291,7 +4522,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4304,7 +4535,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -4341,7 +4572,7 @@ type RaftBundle struct {
 
 func (x *RaftBundle) Reset() {
 	*x = RaftBundle{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4353,7 +4584,7 @@ func (x *RaftBundle) String() string {
 func (*RaftBundle) ProtoMessage() {}
 
 func (x *RaftBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4366,7 +4597,7 @@ func (x *RaftBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBundle.ProtoReflect.Descriptor instead.
 func (*RaftBundle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RaftBundle) GetRuns() [][]byte {
@@ -4404,7 +4635,7 @@ type RaftShare struct {
 
 func (x *RaftShare) Reset() {
 	*x = RaftShare{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4416,7 +4647,7 @@ func (x *RaftShare) String() string {
 func (*RaftShare) ProtoMessage() {}
 
 func (x *RaftShare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4429,7 +4660,7 @@ func (x *RaftShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftShare.ProtoReflect.Descriptor instead.
 func (*RaftShare) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RaftShare) GetTo() uint32 {
@@ -4484,7 +4715,7 @@ type Parcel struct {
 
 func (x *Parcel) Reset() {
 	*x = Parcel{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4496,7 +4727,7 @@ func (x *Parcel) String() string {
 func (*Parcel) ProtoMessage() {}
 
 func (x *Parcel) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4509,7 +4740,7 @@ func (x *Parcel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parcel.ProtoReflect.Descriptor instead.
 func (*Parcel) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Parcel) GetOrigin() uint32 {
@@ -4585,7 +4816,7 @@ type ParcelWord struct {
 
 func (x *ParcelWord) Reset() {
 	*x = ParcelWord{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4597,7 +4828,7 @@ func (x *ParcelWord) String() string {
 func (*ParcelWord) ProtoMessage() {}
 
 func (x *ParcelWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4610,7 +4841,7 @@ func (x *ParcelWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParcelWord.ProtoReflect.Descriptor instead.
 func (*ParcelWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ParcelWord) GetWhat() uint32 {
@@ -4680,7 +4911,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4692,7 +4923,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4705,7 +4936,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AskRequest) GetName() string {
@@ -4732,7 +4963,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4744,7 +4975,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4757,7 +4988,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -4785,7 +5016,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4797,7 +5028,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4810,7 +5041,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -4839,7 +5070,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4851,7 +5082,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4864,7 +5095,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -4903,7 +5134,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4915,7 +5146,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4928,7 +5159,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SessionState) GetUser() string {
@@ -4990,7 +5221,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5002,7 +5233,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5015,7 +5246,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -5085,7 +5316,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5097,7 +5328,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5110,7 +5341,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -5164,7 +5395,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5176,7 +5407,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5189,7 +5420,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -5365,7 +5596,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5377,7 +5608,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5390,7 +5621,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ForwardField) GetName() string {
@@ -5474,7 +5705,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5486,7 +5717,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5499,7 +5730,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -5533,7 +5764,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5545,7 +5776,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5558,7 +5789,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -5632,7 +5863,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5644,7 +5875,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5657,7 +5888,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -5715,7 +5946,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5727,7 +5958,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5740,7 +5971,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -5780,7 +6011,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5792,7 +6023,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5805,7 +6036,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -5870,7 +6101,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5882,7 +6113,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5895,7 +6126,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -5942,7 +6173,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5954,7 +6185,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5967,7 +6198,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -6029,7 +6260,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6041,7 +6272,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6054,7 +6285,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -6091,7 +6322,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6103,7 +6334,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6116,7 +6347,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -6209,7 +6440,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6221,7 +6452,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6234,7 +6465,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -6277,7 +6508,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6289,7 +6520,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6302,7 +6533,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -6343,7 +6574,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6355,7 +6586,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6368,7 +6599,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -6446,7 +6677,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6458,7 +6689,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6471,7 +6702,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -6563,7 +6794,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6575,7 +6806,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6588,7 +6819,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -6689,7 +6920,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x01(\rR\x05moves\x12%\n" +
 	"\x05along\x18\v \x03(\v2\x0f.godwit.wire.KVR\x05along\x12\x18\n" +
 	"\abounded\x18\x14 \x01(\bR\abounded\x12\x14\n" +
-	"\x05newer\x18\x1e \x01(\x04R\x05newer\"\x81\x02\n" +
+	"\x05newer\x18\x1e \x01(\x04R\x05newer\"\xab\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -6701,7 +6932,21 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03pin\x18\b \x01(\x0e2\x10.godwit.wire.PinR\x03pin\x12\x16\n" +
 	"\x06reason\x18\t \x01(\fR\x06reason\x12\x16\n" +
 	"\x06follow\x18\n" +
-	" \x01(\bR\x06follow\"\xb8\x03\n" +
+	" \x01(\bR\x06follow\x12(\n" +
+	"\x05patch\x18\v \x01(\v2\x12.godwit.wire.PatchR\x05patch\"s\n" +
+	"\x05Patch\x12\x16\n" +
+	"\x06format\x18\x01 \x01(\rR\x06format\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\rR\x03ids\x12\x18\n" +
+	"\aclasses\x18\x03 \x01(\fR\aclasses\x12&\n" +
+	"\x03ops\x18\x04 \x03(\v2\x14.godwit.wire.PatchOpR\x03ops\"\xb3\x01\n" +
+	"\aPatchOp\x12\x16\n" +
+	"\x06column\x18\x01 \x01(\rR\x06column\x12*\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x16.godwit.wire.PatchKindR\x04kind\x12\x12\n" +
+	"\x04null\x18\x03 \x01(\bR\x04null\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value\x12\x10\n" +
+	"\x03add\x18\x05 \x01(\x12R\x03add\x12\x14\n" +
+	"\x05least\x18\x06 \x01(\x12R\x05least\x12\x12\n" +
+	"\x04most\x18\a \x01(\x04R\x04most\"\xb8\x03\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -6784,11 +7029,12 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\x12\x18\n" +
 	"\adepends\x18\a \x01(\x04R\adepends\x12\x12\n" +
 	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x18\n" +
-	"\aordered\x18\x1e \x01(\bR\aordered\"B\n" +
+	"\aordered\x18\x1e \x01(\bR\aordered\"Z\n" +
 	"\x06Decide\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\bR\x06commit\x12\x0e\n" +
-	"\x02ts\x18\x03 \x01(\x04R\x02ts\"I\n" +
+	"\x02ts\x18\x03 \x01(\x04R\x02ts\x12\x16\n" +
+	"\x06values\x18\x04 \x03(\fR\x06values\"I\n" +
 	"\tTxnCommit\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12*\n" +
 	"\x06writes\x18\x02 \x03(\v2\x12.godwit.wire.WriteR\x06writes\"3\n" +
@@ -7198,7 +7444,12 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03Pin\x12\b\n" +
 	"\x04KEEP\x10\x00\x12\a\n" +
 	"\x03PIN\x10\x01\x12\t\n" +
-	"\x05UNPIN\x10\x02*A\n" +
+	"\x05UNPIN\x10\x02*S\n" +
+	"\tPatchKind\x12\r\n" +
+	"\tPATCH_SET\x10\x00\x12\r\n" +
+	"\tPATCH_ADD\x10\x01\x12\x16\n" +
+	"\x12PATCH_ADD_UNSIGNED\x10\x02\x12\x10\n" +
+	"\fPATCH_APPEND\x10\x03*A\n" +
 	"\bTxnState\x12\v\n" +
 	"\aUNKNOWN\x10\x00\x12\f\n" +
 	"\bPREPARED\x10\x01\x12\r\n" +
@@ -7217,162 +7468,168 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 	return file_wire_wire_proto_rawDescData
 }
 
-var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
+var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
-	(TxnState)(0),                // 2: godwit.wire.TxnState
-	(*GroupIndex)(nil),           // 3: godwit.wire.GroupIndex
-	(*Span)(nil),                 // 4: godwit.wire.Span
-	(*KV)(nil),                   // 5: godwit.wire.KV
-	(*Foreign)(nil),              // 6: godwit.wire.Foreign
-	(*Status)(nil),               // 7: godwit.wire.Status
-	(*TxnMeta)(nil),              // 8: godwit.wire.TxnMeta
-	(*ReadRequest)(nil),          // 9: godwit.wire.ReadRequest
-	(*ReadResponse)(nil),         // 10: godwit.wire.ReadResponse
-	(*Write)(nil),                // 11: godwit.wire.Write
-	(*CommitRequest)(nil),        // 12: godwit.wire.CommitRequest
-	(*CommitResponse)(nil),       // 13: godwit.wire.CommitResponse
-	(*FinishRequest)(nil),        // 14: godwit.wire.FinishRequest
-	(*FinishResponse)(nil),       // 15: godwit.wire.FinishResponse
-	(*ResolveRequest)(nil),       // 16: godwit.wire.ResolveRequest
-	(*ResolveResponse)(nil),      // 17: godwit.wire.ResolveResponse
-	(*VoteNotice)(nil),           // 18: godwit.wire.VoteNotice
-	(*OrderRequest)(nil),         // 19: godwit.wire.OrderRequest
-	(*OrderResponse)(nil),        // 20: godwit.wire.OrderResponse
-	(*TxnHeartbeatRequest)(nil),  // 21: godwit.wire.TxnHeartbeatRequest
-	(*TxnHeartbeatResponse)(nil), // 22: godwit.wire.TxnHeartbeatResponse
-	(*Vote)(nil),                 // 23: godwit.wire.Vote
-	(*Decide)(nil),               // 24: godwit.wire.Decide
-	(*TxnCommit)(nil),            // 25: godwit.wire.TxnCommit
-	(*Collect)(nil),              // 26: godwit.wire.Collect
-	(*Lease)(nil),                // 27: godwit.wire.Lease
-	(*ClockOrder)(nil),           // 28: godwit.wire.ClockOrder
-	(*ClockOrders)(nil),          // 29: godwit.wire.ClockOrders
-	(*Command)(nil),              // 30: godwit.wire.Command
-	(*Bequest)(nil),              // 31: godwit.wire.Bequest
-	(*HandoverRequest)(nil),      // 32: godwit.wire.HandoverRequest
-	(*HandoverResponse)(nil),     // 33: godwit.wire.HandoverResponse
-	(*Heritage)(nil),             // 34: godwit.wire.Heritage
-	(*HeldTxn)(nil),              // 35: godwit.wire.HeldTxn
-	(*OracleRequest)(nil),        // 36: godwit.wire.OracleRequest
-	(*OracleResponse)(nil),       // 37: godwit.wire.OracleResponse
-	(*GroupLead)(nil),            // 38: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 39: godwit.wire.Pulse
-	(*Closed)(nil),               // 40: godwit.wire.Closed
-	(*Touched)(nil),              // 41: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 42: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 43: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 44: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 45: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 46: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 47: godwit.wire.GroupHeld
-	(*ClockWord)(nil),            // 48: godwit.wire.ClockWord
-	(*SnapshotChunk)(nil),        // 49: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 50: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 51: godwit.wire.RaftBatch
-	(*RaftBundle)(nil),           // 52: godwit.wire.RaftBundle
-	(*RaftShare)(nil),            // 53: godwit.wire.RaftShare
-	(*Parcel)(nil),               // 54: godwit.wire.Parcel
-	(*ParcelWord)(nil),           // 55: godwit.wire.ParcelWord
-	(*AskRequest)(nil),           // 56: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 57: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 58: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 59: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 60: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 61: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 62: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 63: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 64: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 65: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 66: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 67: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 68: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 69: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 70: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 71: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 72: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 73: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 74: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 75: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 76: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 77: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 78: godwit.wire.EpochRow
+	(PatchKind)(0),               // 2: godwit.wire.PatchKind
+	(TxnState)(0),                // 3: godwit.wire.TxnState
+	(*GroupIndex)(nil),           // 4: godwit.wire.GroupIndex
+	(*Span)(nil),                 // 5: godwit.wire.Span
+	(*KV)(nil),                   // 6: godwit.wire.KV
+	(*Foreign)(nil),              // 7: godwit.wire.Foreign
+	(*Status)(nil),               // 8: godwit.wire.Status
+	(*TxnMeta)(nil),              // 9: godwit.wire.TxnMeta
+	(*ReadRequest)(nil),          // 10: godwit.wire.ReadRequest
+	(*ReadResponse)(nil),         // 11: godwit.wire.ReadResponse
+	(*Write)(nil),                // 12: godwit.wire.Write
+	(*Patch)(nil),                // 13: godwit.wire.Patch
+	(*PatchOp)(nil),              // 14: godwit.wire.PatchOp
+	(*CommitRequest)(nil),        // 15: godwit.wire.CommitRequest
+	(*CommitResponse)(nil),       // 16: godwit.wire.CommitResponse
+	(*FinishRequest)(nil),        // 17: godwit.wire.FinishRequest
+	(*FinishResponse)(nil),       // 18: godwit.wire.FinishResponse
+	(*ResolveRequest)(nil),       // 19: godwit.wire.ResolveRequest
+	(*ResolveResponse)(nil),      // 20: godwit.wire.ResolveResponse
+	(*VoteNotice)(nil),           // 21: godwit.wire.VoteNotice
+	(*OrderRequest)(nil),         // 22: godwit.wire.OrderRequest
+	(*OrderResponse)(nil),        // 23: godwit.wire.OrderResponse
+	(*TxnHeartbeatRequest)(nil),  // 24: godwit.wire.TxnHeartbeatRequest
+	(*TxnHeartbeatResponse)(nil), // 25: godwit.wire.TxnHeartbeatResponse
+	(*Vote)(nil),                 // 26: godwit.wire.Vote
+	(*Decide)(nil),               // 27: godwit.wire.Decide
+	(*TxnCommit)(nil),            // 28: godwit.wire.TxnCommit
+	(*Collect)(nil),              // 29: godwit.wire.Collect
+	(*Lease)(nil),                // 30: godwit.wire.Lease
+	(*ClockOrder)(nil),           // 31: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 32: godwit.wire.ClockOrders
+	(*Command)(nil),              // 33: godwit.wire.Command
+	(*Bequest)(nil),              // 34: godwit.wire.Bequest
+	(*HandoverRequest)(nil),      // 35: godwit.wire.HandoverRequest
+	(*HandoverResponse)(nil),     // 36: godwit.wire.HandoverResponse
+	(*Heritage)(nil),             // 37: godwit.wire.Heritage
+	(*HeldTxn)(nil),              // 38: godwit.wire.HeldTxn
+	(*OracleRequest)(nil),        // 39: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 40: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 41: godwit.wire.GroupLead
+	(*Pulse)(nil),                // 42: godwit.wire.Pulse
+	(*Closed)(nil),               // 43: godwit.wire.Closed
+	(*Touched)(nil),              // 44: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 45: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 46: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 47: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 48: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 49: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 50: godwit.wire.GroupHeld
+	(*ClockWord)(nil),            // 51: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 52: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 53: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 54: godwit.wire.RaftBatch
+	(*RaftBundle)(nil),           // 55: godwit.wire.RaftBundle
+	(*RaftShare)(nil),            // 56: godwit.wire.RaftShare
+	(*Parcel)(nil),               // 57: godwit.wire.Parcel
+	(*ParcelWord)(nil),           // 58: godwit.wire.ParcelWord
+	(*AskRequest)(nil),           // 59: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 60: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 61: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 62: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 63: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 64: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 65: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 66: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 67: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 68: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 69: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 70: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 71: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 72: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 73: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 74: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 75: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 76: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 77: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 78: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 79: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 80: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 81: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
-	4,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
-	3,  // 1: godwit.wire.Foreign.since:type_name -> godwit.wire.GroupIndex
-	8,  // 2: godwit.wire.ReadRequest.txn:type_name -> godwit.wire.TxnMeta
-	4,  // 3: godwit.wire.ReadRequest.spans:type_name -> godwit.wire.Span
-	3,  // 4: godwit.wire.ReadRequest.need:type_name -> godwit.wire.GroupIndex
-	7,  // 5: godwit.wire.ReadResponse.status:type_name -> godwit.wire.Status
-	5,  // 6: godwit.wire.ReadResponse.rows:type_name -> godwit.wire.KV
-	6,  // 7: godwit.wire.ReadResponse.foreign:type_name -> godwit.wire.Foreign
-	5,  // 8: godwit.wire.ReadResponse.along:type_name -> godwit.wire.KV
+	5,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
+	4,  // 1: godwit.wire.Foreign.since:type_name -> godwit.wire.GroupIndex
+	9,  // 2: godwit.wire.ReadRequest.txn:type_name -> godwit.wire.TxnMeta
+	5,  // 3: godwit.wire.ReadRequest.spans:type_name -> godwit.wire.Span
+	4,  // 4: godwit.wire.ReadRequest.need:type_name -> godwit.wire.GroupIndex
+	8,  // 5: godwit.wire.ReadResponse.status:type_name -> godwit.wire.Status
+	6,  // 6: godwit.wire.ReadResponse.rows:type_name -> godwit.wire.KV
+	7,  // 7: godwit.wire.ReadResponse.foreign:type_name -> godwit.wire.Foreign
+	6,  // 8: godwit.wire.ReadResponse.along:type_name -> godwit.wire.KV
 	0,  // 9: godwit.wire.Write.kind:type_name -> godwit.wire.WriteKind
 	1,  // 10: godwit.wire.Write.pin:type_name -> godwit.wire.Pin
-	8,  // 11: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
-	11, // 12: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
-	3,  // 13: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
-	4,  // 14: godwit.wire.CommitRequest.reads:type_name -> godwit.wire.Span
-	7,  // 15: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
-	6,  // 16: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	7,  // 17: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
-	7,  // 18: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
-	2,  // 19: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	7,  // 20: godwit.wire.OrderResponse.status:type_name -> godwit.wire.Status
-	7,  // 21: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	11, // 22: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	11, // 23: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	28, // 24: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
-	27, // 25: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	3,  // 26: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	25, // 27: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	23, // 28: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	24, // 29: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	26, // 30: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	28, // 31: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	31, // 32: godwit.wire.Command.bequest:type_name -> godwit.wire.Bequest
-	27, // 33: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
-	34, // 34: godwit.wire.HandoverRequest.heritage:type_name -> godwit.wire.Heritage
-	7,  // 35: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
-	35, // 36: godwit.wire.Heritage.txns:type_name -> godwit.wire.HeldTxn
-	4,  // 37: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
-	4,  // 38: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
-	4,  // 39: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
-	7,  // 40: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	38, // 41: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	48, // 42: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	47, // 43: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
-	38, // 44: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	5,  // 45: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	7,  // 46: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	4,  // 47: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	5,  // 48: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	7,  // 49: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	45, // 50: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	7,  // 51: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	53, // 52: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
-	51, // 53: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
-	7,  // 54: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	59, // 55: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	58, // 56: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	7,  // 57: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	62, // 58: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	64, // 59: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	65, // 60: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	66, // 61: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	4,  // 62: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	70, // 63: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	71, // 64: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	75, // 65: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	78, // 66: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	67, // [67:67] is the sub-list for method output_type
-	67, // [67:67] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	13, // 11: godwit.wire.Write.patch:type_name -> godwit.wire.Patch
+	14, // 12: godwit.wire.Patch.ops:type_name -> godwit.wire.PatchOp
+	2,  // 13: godwit.wire.PatchOp.kind:type_name -> godwit.wire.PatchKind
+	9,  // 14: godwit.wire.CommitRequest.txn:type_name -> godwit.wire.TxnMeta
+	12, // 15: godwit.wire.CommitRequest.writes:type_name -> godwit.wire.Write
+	4,  // 16: godwit.wire.CommitRequest.need:type_name -> godwit.wire.GroupIndex
+	5,  // 17: godwit.wire.CommitRequest.reads:type_name -> godwit.wire.Span
+	8,  // 18: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
+	7,  // 19: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
+	8,  // 20: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
+	8,  // 21: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
+	3,  // 22: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
+	8,  // 23: godwit.wire.OrderResponse.status:type_name -> godwit.wire.Status
+	8,  // 24: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	12, // 25: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	12, // 26: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	31, // 27: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	30, // 28: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	4,  // 29: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	28, // 30: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	26, // 31: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	27, // 32: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	29, // 33: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	31, // 34: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	34, // 35: godwit.wire.Command.bequest:type_name -> godwit.wire.Bequest
+	30, // 36: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
+	37, // 37: godwit.wire.HandoverRequest.heritage:type_name -> godwit.wire.Heritage
+	8,  // 38: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
+	38, // 39: godwit.wire.Heritage.txns:type_name -> godwit.wire.HeldTxn
+	5,  // 40: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
+	5,  // 41: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
+	5,  // 42: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
+	8,  // 43: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	41, // 44: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
+	51, // 45: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	50, // 46: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
+	41, // 47: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	6,  // 48: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	8,  // 49: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	5,  // 50: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	6,  // 51: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	8,  // 52: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	48, // 53: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	8,  // 54: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	56, // 55: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
+	54, // 56: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
+	8,  // 57: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	62, // 58: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	61, // 59: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	8,  // 60: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	65, // 61: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	67, // 62: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	68, // 63: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	69, // 64: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	5,  // 65: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	73, // 66: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	74, // 67: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	78, // 68: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	81, // 69: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -7385,8 +7642,8 @@ func file_wire_wire_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   76,
+			NumEnums:      4,
+			NumMessages:   78,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/wire"
 )
 
 type write struct {
@@ -298,6 +299,8 @@ func (t *txn) read(k string, ts base.Timestamp) (kv.Row, bool) {
 func (t *txn) Put(key base.Key, value []byte, home base.RegionID) {
 	t.write(write{key: string(key), value: nonNil(value), home: home})
 }
+
+func (t *txn) Update(key base.Key, value []byte, _ *wire.Patch) { t.Put(key, value, 0) }
 
 func (t *txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	_, own := t.writes[string(key)]

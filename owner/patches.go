@@ -1,0 +1,245 @@
+package owner
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/patch"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Patches are updates that a transaction with a slot leaves to the owner to evaluate at the slot (docs/protocol.md S9). The vote
+// makes sure that the patch is defined over the row as it is, and logs the patch. Until the slot the region goes on reading and writing
+// the row, and makes it nothing over which the patch would not be defined. Once the slot has come and the outcome is known, the owner
+// applies the patch to the newest version below the slot, and logs the value with the decision.
+
+// patchesOf are the patches among the writes of a vote, by key.
+func patchesOf(ws []*wire.Write) map[string]*wire.Patch {
+	var out map[string]*wire.Patch
+	for _, w := range ws {
+		if w.Patch != nil {
+			if out == nil {
+				out = map[string]*wire.Patch{}
+			}
+			out[string(w.Key)] = w.Patch
+		}
+	}
+	return out
+}
+
+// patched is what is to be logged of a write with a patch: a vote for a slot has only to know that it is defined over the row.
+func (e *evaluation) patched(w *wire.Write, p *place, there bool) (*wire.Write, error) {
+	if there {
+		if value, ok := patch.Apply(w.Patch, p.v.Value); ok && e.q.Slot != 0 && !e.r.cfg.EarlyPatches {
+			return w, nil
+		} else if ok {
+			return &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label}, nil
+		}
+	}
+	return nil, base.Errorf(base.CodeAborted, "transaction %v updates %v, which has been changed since: retry", e.q.Txn.Id, base.Key(w.Key))
+}
+
+// patchedSpans are the rows that a commit patches.
+func patchedSpans(ws []*wire.Write) (out []base.Span) {
+	for _, w := range ws {
+		if w.Patch != nil {
+			out = append(out, base.Span{Start: w.Key})
+		}
+	}
+	return out
+}
+
+// unlockPatched gives back the locks under which patches were found to be defined: from here on writers look for themselves (spoiled). mu is held.
+func (r *Replica) unlockPatched(x *txnState, ws []*wire.Write) {
+	for _, s := range patchedSpans(ws) {
+		r.settle(r.locks.Unlock(x.id, s))
+	}
+}
+
+// leaves reports whether what x writes within the spans are patches only: that keeps nobody from locking the rows exclusively.
+func (x *txnState) leaves(spans []base.Span) bool {
+	if len(x.patches) == 0 {
+		return false
+	}
+	for _, s := range spans {
+		for _, h := range x.handover {
+			if h.Overlaps(s) {
+				return false
+			}
+		}
+		i, _ := slices.BinarySearchFunc(x.keys, s.Start, func(a, b base.Key) int { return a.Compare(b) })
+		for ; i < len(x.keys) && s.Contains(x.keys[i]); i++ {
+			if x.patches[string(x.keys[i])] == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// errSpoils says that a write has to wait for a transaction whose patch it would leave undefined: evaluation.spoils.
+var errSpoils = base.Errorf(base.CodeAborted, "a pending update would not be defined any more")
+
+// spoiled finds a transaction with a slot whose patch would not be defined over what e writes, and moves e off slots with such
+// patches: no two versions of a row have one timestamp, and an interval of timestamps does not contain a slot. mu is held.
+func (r *Replica) spoiled(x *txnState, e *evaluation) *txnState {
+	for again := true; again; {
+		again = false
+		for p := range r.slots {
+			if len(p.patches) == 0 || p == x {
+				continue
+			}
+			for _, w := range e.writes {
+				pt := p.patches[string(w.Key)]
+				if pt == nil {
+					continue
+				}
+				if e.ts == p.ts {
+					e.ts, again = e.ts.Next(), true
+				}
+				if e.ts < p.ts && (e.hi == 0 || e.hi > p.ts) && e.q.Prepare {
+					e.hi = p.ts
+				}
+				if r.cfg.NoPatchGuards {
+					continue
+				}
+				switch {
+				case w.Move != 0 || w.Kind == wire.WriteKind_MOVE || r.handsOver(w):
+					return p // it takes the row elsewhere, or logs the value that it has now
+				case e.ts > p.ts:
+				case w.Kind == wire.WriteKind_DELETE:
+					return p
+				default:
+					if _, ok := patch.Apply(pt, w.Value); !ok {
+						return p
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// values are what the patches of a vote make of their rows at its slot, once that has come.
+func (r *Replica) values(ctx context.Context, id base.TxnID, term uint64, v *wire.Vote) ([][]byte, error) {
+	slot := base.Timestamp(v.Slot)
+	if d := slot.Sub(r.clock.Latest()); d > 0 {
+		timer := time.NewTimer(min(d, time.Minute))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, canceled(ctx)
+		}
+	}
+	keys := patchedSpans(v.Writes)
+	// From here on no commit gets a timestamp below the slot; those that have one are waited for.
+	r.propMu.Lock()
+	r.mu.Lock()
+	if err := r.mayPropose(term); err != nil {
+		r.mu.Unlock()
+		r.propMu.Unlock()
+		return nil, err
+	}
+	r.lead.floor = max(r.lead.floor, slot)
+	r.propMu.Unlock()
+	for y := r.writing(keys, slot, id); y != nil; y = r.writing(keys, slot, id) {
+		if err := r.awaitEnd(ctx, y); err != nil {
+			r.mu.Unlock()
+			return nil, err
+		}
+	}
+	err := r.mayPropose(term)
+	r.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	rd := r.store.NewReader()
+	defer rd.Close()
+	var out [][]byte
+	for _, w := range v.Writes {
+		if w.Patch == nil {
+			continue
+		}
+		value, err := r.valueAt(rd, w, slot)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, value)
+	}
+	r.stats.Patches.Add(int64(len(out)))
+	return out, nil
+}
+
+// valueAt is what the patch makes of its row as of just below the slot.
+func (r *Replica) valueAt(rd *store.Reader, w *wire.Write, slot base.Timestamp) ([]byte, error) {
+	old, ok, err := rd.Get(w.Key, slot.Prev())
+	if err != nil {
+		return nil, err
+	}
+	if ok && !old.Tombstone {
+		if value, ok := patch.Apply(w.Patch, old.Value); ok {
+			return value, nil
+		}
+	}
+	// Votes and writers see to it that this does not happen. The transaction has committed, so it must come to an end here.
+	r.stats.PatchesLost.Add(1)
+	r.cfg.Logger.Error("an update is lost: at its slot it is not defined over its row", "group", r.id, "key", base.Key(w.Key), "slot", slot)
+	return nil, nil
+}
+
+// writing finds another transaction that was proposed and may write one of the keys below ts; mu is held.
+func (r *Replica) writing(keys []base.Span, ts base.Timestamp, not base.TxnID) *txnState {
+	for y := range r.pending {
+		if y.id != not && y.ts < ts && slices.ContainsFunc(keys, y.writesIn) {
+			return y
+		}
+	}
+	return nil
+}
+
+// filled are the writes of a vote with the values of its patches, as its decision has them.
+func filled(v *wire.Vote, d *wire.Decide) ([]*wire.Write, bool) {
+	if len(d.Values) == 0 {
+		return v.Writes, len(patchesOf(v.Writes)) == 0
+	}
+	var out []*wire.Write
+	values := d.Values
+	for _, w := range v.Writes {
+		if w.Patch == nil {
+			out = append(out, w)
+			continue
+		}
+		if len(values) == 0 {
+			return nil, false
+		}
+		if value := values[0]; len(value) > 0 {
+			out = append(out, &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label})
+		}
+		values = values[1:]
+	}
+	return out, len(values) == 0
+}
+
+// lockPatched takes the locks under which the patches of a vote are evaluated. They are given back as soon as the vote is proposed, so whoever
+// commits one of the rows just now is waited for, whatever the policy.
+func (r *Replica) lockPatched(ctx context.Context, x *txnState, term uint64, spans []base.Span) error {
+	if len(spans) == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	policy := x.policy
+	if policy == lock.NoWait {
+		x.policy = lock.Detect
+	}
+	r.mu.Unlock()
+	_, err := r.lock(ctx, x, term, lock.Shared, spans...)
+	r.mu.Lock()
+	x.policy = policy
+	r.mu.Unlock()
+	return err
+}
