@@ -101,6 +101,9 @@ func (c *Cluster) Away(g base.GroupID) bool {
 // What lies at or below the cut survives the loss of the region.
 func (c *Cluster) HeldOf(g base.GroupID) (index uint64, cut base.Timestamp) {
 	t := c.Topology()
+	if index, _, inc := c.o.Replicas.HeldHere(g); index > 0 && inc != t.Incarnation(g) {
+		return 0, 0 // what is here of it has not begun anew yet: nobody may go by that
+	}
 	own := !t.Votes(g.Region(), t.RegionOf(c.o.Self))
 	cut = base.MaxTimestamp
 	c.held.mu.Lock()

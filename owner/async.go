@@ -40,21 +40,45 @@ func (r *Replica) waitHeld(ctx context.Context, g base.GroupID, index uint64, ts
 }
 
 // came is what a request learned of rows that other regions have handed over: the newest hand-over of each.
-type came [base.MaxRegions + 1]base.Timestamp
+type came struct {
+	newest [base.MaxRegions + 1]base.Timestamp
+	// of are the incarnations of the shard's groups as they were before anything was looked up.
+	of [base.MaxRegions + 1]uint32
+}
 
-// note takes the writer and timestamp of a version whose label makes this group the owner.
-func (c *came) note(r *Replica, w base.GroupIndex, ts base.Timestamp) {
-	if w.Region != r.region && w.Index != 0 && int(w.Region) < len(c) {
-		c[w.Region] = max(c[w.Region], ts)
+// noIncarnation is that of a group without a replica here, perhaps because it is beginning anew.
+const noIncarnation = ^uint32(0)
+
+func (r *Replica) incarnationOf(region int) uint32 {
+	if sib := r.set.siblings(r.shard)[region]; sib != nil {
+		return sib.incarnation
+	}
+	return noIncarnation
+}
+
+// begin is called before the rows are looked up.
+func (c *came) begin(r *Replica) {
+	if r.async() {
+		for i := range c.of {
+			c.of[i] = r.incarnationOf(i)
+		}
 	}
 }
 
-// settled waits until the hand-overs survive the loss of the regions that made them (I14).
+// note takes the writer and timestamp of a version whose label makes this group the owner.
+func (c *came) note(r *Replica, w base.GroupIndex, ts base.Timestamp) {
+	if w.Region != r.region && w.Index != 0 && int(w.Region) < len(c.newest) {
+		c.newest[w.Region] = max(c.newest[w.Region], ts)
+	}
+}
+
+// settled waits until the hand-overs survive the loss of the regions that made them (I14). If such a region is promoted over meanwhile,
+// the hand-over may have been discarded, and what was looked up counts no more: the cut of the new incarnation says nothing of it.
 func (c *came) settled(ctx context.Context, r *Replica) error {
 	if !r.async() {
 		return nil
 	}
-	for region, ts := range c {
+	for region, ts := range c.newest {
 		from := base.DataGroup(r.shard, base.RegionID(region))
 		// Also where both vote in the same place since a promotion: lost together, they have a cut each.
 		if ts == 0 {
@@ -62,6 +86,9 @@ func (c *came) settled(ctx context.Context, r *Replica) error {
 		}
 		if err := r.waitHeld(ctx, from, 0, ts); err != nil {
 			return err
+		}
+		if inc := c.of[region]; inc == noIncarnation || inc != r.incarnationOf(region) {
+			return base.Errorf(base.CodeUnavailable, "group %v: region %d, which handed rows over, has been promoted over meanwhile: retry", r.id, region)
 		}
 	}
 	return nil

@@ -231,6 +231,8 @@ func (e *evaluation) run(ctx context.Context, x *txnState, term uint64) error {
 		}
 	}
 	for {
+		e.came = came{}
+		e.came.begin(e.r)
 		// The view is newer than every lock held, so what it says stays true until they are released.
 		gaps, soft, err := e.look(x)
 		if len(e.need) > 0 {
@@ -606,7 +608,7 @@ func (r *Replica) proposeSlot(ctx context.Context, x *txnState, term uint64, e *
 	r.unlockPatched(x, q.Writes)
 	cmd := r.command(0)
 	cmd.Prepare = &wire.Vote{Txn: x.id[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Slot: q.Slot, Participants: q.Participants,
-		Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion}
+		Writes: e.writes, GatewayRegion: q.Txn.GatewayRegion, Depends: q.MinTs}
 	leased := r.addLease(cmd)
 	r.mu.Unlock()
 	done := r.enqueue(cmd, term, leased)

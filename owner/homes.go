@@ -225,6 +225,9 @@ func (r *Replica) takeAlong(x *txnState, resp *wire.ReadResponse, from base.Regi
 		if err != nil || p.owner != r.id || !p.found || p.v.Tombstone || int(resp.SizeVT())+len(p.v.Value) > r.cfg.MaxBytes {
 			continue
 		}
+		if r.async() && p.writer.Region != r.region && p.writer.Index != 0 {
+			continue // it has been handed over, which may have to be waited for (I14)
+		}
 		row := &wire.KV{Key: k, Value: slices.Clone(p.v.Value), Ts: uint64(p.v.TS), Label: uint64(p.v.Label)}
 		resp.MaxTs = max(resp.MaxTs, row.Ts)
 		seen := seenKey{key: k, place: p}

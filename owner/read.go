@@ -343,8 +343,11 @@ func (r *Replica) newGather(rd *store.Reader, q *wire.ReadRequest, ts base.Times
 // gather reads, again while what it was read from is not complete here.
 func (r *Replica) gather(ctx context.Context, resp *wire.ReadResponse, begin func(*store.Reader) *gather) (*gather, error) {
 	for {
+		var before came
+		before.begin(r)
 		rd := r.store.NewPointReader()
 		g := begin(rd)
+		g.came = before
 		err := g.run()
 		rd.Close()
 		if err != nil || len(g.need) == 0 {

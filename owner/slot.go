@@ -170,6 +170,8 @@ func (e *evaluation) runSlot(ctx context.Context, x *txnState, term uint64) erro
 		return err
 	}
 	for {
+		e.came = came{}
+		e.came.begin(e.r)
 		if err := e.validate(ctx); err != nil {
 			return err
 		}
@@ -190,7 +192,7 @@ func (e *evaluation) runSlot(ctx context.Context, x *txnState, term uint64) erro
 			continue
 		}
 		if len(gaps) == 0 {
-			return nil
+			return e.came.settled(ctx, e.r)
 		}
 		for _, g := range gaps {
 			if _, err := e.r.lock(ctx, x, term, lock.Exclusive, inCRTTier(g)); err != nil {

@@ -56,7 +56,7 @@ func TestStrongReadTakesTheCheaper(t *testing.T) {
 				}
 				time.Sleep(37 * time.Millisecond)
 			}
-			if plan := explain(t, r, "EXPLAIN SELECT v FROM t WHERE id = 1"); strings.Contains(plan, "from the local replica when it is complete") != (x.rtts < 1) {
+			if plan := explain(t, r, "EXPLAIN PLAN SELECT v FROM t WHERE id = 1"); strings.Contains(plan, "from the local replica when it is complete") != (x.rtts < 1) {
 				t.Errorf("region %d explains %s", x.at, plan)
 			}
 			r.Close()

@@ -228,17 +228,24 @@ func (l *asyncLedger) writePairs(r base.RegionID) {
 	}
 }
 
-// probe writes the counters of all regions now and then, so that they change hands.
+// probe writes the counters of all regions, and gives them to other regions: by statement, and by as many writes as have the policy of homes move them.
 func (l *asyncLedger) probe(r base.RegionID) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 100+uint64(r)))
 	for !l.stopped() {
-		time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
-		to := 1 + rng.IntN(3)
-		for range 1 + rng.IntN(6) { // enough for the policy of homes to move it
-			if db := l.db(r); db != nil {
-				_, _ = db.Exec("UPDATE async.counter SET probe = probe + 1 WHERE region = ?", to)
+		time.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
+		db, row := l.db(r), 1+rng.IntN(3)
+		if db == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		if rng.IntN(2) == 0 {
+			_, _ = db.ExecContext(ctx, "UPDATE async.counter__homes SET home_region = ? WHERE region = ?", seatName(base.RegionID(1+rng.IntN(3))), row)
+		} else {
+			for range 1 + rng.IntN(6) {
+				_, _ = db.ExecContext(ctx, "UPDATE async.counter SET probe = probe + 1 WHERE region = ?", row)
 			}
 		}
+		cancel()
 	}
 }
 
