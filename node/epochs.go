@@ -40,8 +40,13 @@ func (n *Node) Epochs() *multi.Engine { return n.epochs }
 // startEpochs takes part, and goes on watching for views.
 func (n *Node) startEpochs() {
 	n.epochs.Start()
-	n.background.Go(n.watchViews)
-	n.closeFirst(func() error { n.epochs.Close(); return nil })
+	done := make(chan struct{})
+	n.background.Go(func() { defer close(done); n.watchViews() })
+	n.closeFirst(func() error {
+		n.epochs.Close()
+		<-done // it reads the store, which is closed next
+		return nil
+	})
 }
 
 // viewKey is the row of the meta shard with the view of the epochs.
@@ -54,7 +59,7 @@ const watchEvery = 5 * time.Second
 func (n *Node) watchViews() {
 	span := base.PointSpan(viewKey)
 	var seen base.Timestamp
-	for {
+	for !n.stopped() {
 		changed := n.db.MetaChanged()
 		if at, _ := n.db.MetaVersion(span); at != seen {
 			seen = at

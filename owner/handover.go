@@ -164,12 +164,8 @@ func (r *Replica) bequeath(ctx context.Context, h *handing) error {
 		case index := <-placed:
 			q := r.handoverTo(h)
 			q.Stand = index
-			// If it does not stand, the group finds out; this leader serves meanwhile.
-			go func() {
-				if err := r.tellHeir(ctx, h, q); err != nil {
-					r.cfg.Logger.Debug("the heir does not stand for election", "group", r.id, "to", h.to, "err", err)
-				}
-			}()
+			// If it does not stand, the group finds out; this leader serves meanwhile. The bequest may be applied before it answers.
+			go r.tellWithin(h, q, "the heir does not stand for election")
 		case err := <-done:
 			return err
 		case <-ctx.Done():
@@ -178,21 +174,28 @@ func (r *Replica) bequeath(ctx context.Context, h *handing) error {
 	}
 }
 
+// tellWithin tells the heir something; otherwise says what follows if it cannot be told.
+func (r *Replica) tellWithin(h *handing, q *wire.HandoverRequest, otherwise string) {
+	ctx, cancel := r.life()
+	defer cancel()
+	ctx, cancel2 := context.WithTimeout(ctx, heirPatience)
+	defer cancel2()
+	if err := r.tellHeir(ctx, h, q); err != nil {
+		r.cfg.Logger.Info(otherwise, "group", r.id, "to", h.to, "err", err)
+	}
+}
+
 // leaveTo ends the service, as the term is over, and tells the heir. mu is held.
 func (r *Replica) leaveTo(h *handing) {
 	q := r.handoverTo(h)
 	q.Heritage = r.stopFor(h)
 	r.lead.handing = nil
+	go r.tellWithin(h, q, "the heir was not told what it takes over: open transactions abort")
 	go func() {
 		ctx, cancel := r.life()
 		defer cancel()
 		ctx, cancel2 := context.WithTimeout(ctx, heirPatience)
 		defer cancel2()
-		go func() {
-			if err := r.tellHeir(ctx, h, q); err != nil {
-				r.cfg.Logger.Info("the heir was not told what it takes over: open transactions abort", "group", r.id, "to", h.to, "err", err)
-			}
-		}()
 		close(h.gone)
 		for ctx.Err() == nil {
 			if n, term := r.group.Leader(); n != 0 && term > h.term {
