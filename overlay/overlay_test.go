@@ -504,29 +504,3 @@ func TestMetrics(t *testing.T) {
 		}
 	})
 }
-
-// BenchmarkSend is what an overlay that does nothing costs a message.
-func BenchmarkSend(b *testing.B) {
-	for _, over := range []bool{false, true} {
-		b.Run(fmt.Sprintf("overlay=%v", over), func(b *testing.B) {
-			net := wan.NewNetwork(wan.NetOptions{})
-			defer net.Close()
-			x, y := net.Join(1, 1), net.Join(2, 2)
-			if over {
-				x, y = New(Options{Transport: x}), New(Options{Transport: y})
-			}
-			y.HandleOrdered(wire.KindRaft, func(base.NodeID, []byte) {})
-			if x.Start() != nil || y.Start() != nil {
-				b.Fatal("no start")
-			}
-			m := &wire.RaftBatch{Groups: []uint32{1}, Messages: [][]byte{make([]byte, 200)}}
-			for b.Loop() {
-				for x.Send(2, wire.KindRaft, m) != nil {
-					time.Sleep(time.Millisecond)
-				}
-			}
-			x.Close()
-			y.Close()
-		})
-	}
-}
