@@ -41,7 +41,7 @@ func newEpochs() epochs {
 func (w *world) watchEpochs(c *multi.Config, l *life) {
 	self := c.Self
 	c.OnBatch = func(view, num uint64, batch []byte) {
-		if l.dead.Load() {
+		if l.crashed.Load() {
 			return
 		}
 		w.epochs.mu.Lock()

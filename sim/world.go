@@ -79,6 +79,8 @@ type life struct {
 	ctx  context.Context
 	kill context.CancelFunc
 	dead atomic.Bool
+	// crashed is set when nobody hears of the process any more; one that stops in good order is dead to clients before.
+	crashed atomic.Bool
 }
 
 func newWorld(cfg Config) *world {
@@ -288,6 +290,7 @@ func (h *host) crash() bool {
 		return false
 	}
 	l.dead.Store(true)
+	l.crashed.Store(true)
 	h.w.net.Crash(h.id)
 	if l.sql != nil {
 		l.sql.sever()
