@@ -34,7 +34,11 @@ func TestRelayBites(t *testing.T) {
 				if err := o.History.Validate(); err != nil {
 					t.Fatal(err)
 				}
-				if v := history.RelayConsistent(o.grouped(o.canonical())); v != nil {
+				v := history.RelayConsistent(o.grouped(o.canonical()))
+				if v == nil && cfg.ShipOnly {
+					v = history.CommitOrder(o.canonical()) // an append that nobody has seen before it was lost
+				}
+				if v != nil {
 					t.Logf("seed %d rejected (%s): %.1000v", s, o.Summary(), v)
 					return
 				}
@@ -64,6 +68,7 @@ func shippingConfig(cfg Config) Config {
 
 // TestShippedUpdates: updates left to their owners, with faults, moves of rows and new leaders.
 func TestShippedUpdates(t *testing.T) {
+	shipped := 0
 	for s := range uint64(8) {
 		cfg := shippingConfig(relayConfig(s))
 		cfg.Kinds, cfg.Faults = nil, 6
@@ -72,9 +77,12 @@ func TestShippedUpdates(t *testing.T) {
 			t.Errorf("seed %d (%s): %.2000v", s, o.Summary(), err)
 		}
 		t.Logf("seed %d: %d shipped, %d writers waited for them, %s", s, o.Shipped, o.ShipWaits, o.Summary())
-		if o.Shipped < 20 || o.ShipsLost != 0 {
-			t.Errorf("seed %d: %d updates were shipped, %d of them were not defined at their slots", s, o.Shipped, o.ShipsLost)
+		if shipped += o.Shipped; o.ShipsLost != 0 {
+			t.Errorf("seed %d: %d updates were not defined at their slots", s, o.ShipsLost)
 		}
+	}
+	if shipped < 100 {
+		t.Errorf("%d updates were shipped in all runs: they show little", shipped)
 	}
 }
 
