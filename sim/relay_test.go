@@ -14,7 +14,6 @@ var brokenRelay = []struct {
 }{
 	{"S3: what was read in other regions is not validated", Break{UntoldReads: true}},
 	{"S4: readers are not bound by slots ahead", Break{NoBounds: true}},
-	{"S9: updates are evaluated with the vote", Break{EarlyPatches: true}},
 	{"S9: rows go elsewhere under updates on their way", Break{NoPatchGuards: true}},
 	{"the paper's Algorithm 1, literally: every region applies its piece on its own", Break{OwnSlots: 60 * time.Millisecond}},
 }
@@ -27,7 +26,7 @@ func TestRelayBites(t *testing.T) {
 			for s := range uint64(24) {
 				cfg := relayConfig(s)
 				cfg.Break = b.rule
-				if cfg.Break.EarlyPatches || cfg.Break.NoPatchGuards {
+				if cfg.Break.NoPatchGuards {
 					cfg = shippingConfig(cfg)
 				}
 				o, _ := runSeed(t, cfg)
