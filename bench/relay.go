@@ -15,7 +15,7 @@ func init() {
 	Register(Bench{
 		Name: "relay", Title: "nobody nearby waits for somebody far away: consistency tiers beside one kind of locks for all (Spanner)",
 		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b", "relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
-			"relay/flat", "relay/wait", "relay/zero"},
+			"relay/flat", "relay/wait", "relay/ship", "relay/zero"},
 		Run: runRelay,
 	})
 }
@@ -281,7 +281,22 @@ func (b *relayBench) waiting(ctx context.Context) error {
 		return err
 	}
 	lines := append([]Line{r.throughput("wait", "DL_DETECT", nil)}, r.latencies("wait", "IRT", "DL_DETECT")...)
-	return b.emit(append(lines, r.latencies("wait", "CRT", "DL_DETECT")...)...)
+	if err := b.emit(append(lines, r.latencies("wait", "CRT", "DL_DETECT")...)...); err != nil {
+		return err
+	}
+	// What it is worth that updates are shipped: the same, with all that was read validated and held.
+	l := b.load(kv.Detect)
+	l.relay, l.plain = true, true
+	plain, err := b.w.run(l)
+	if err != nil {
+		return err
+	}
+	r.strict = plain
+	lines = append([]Line{r.throughput("ship", "DL_DETECT", nil)}, r.latencies("ship", "IRT", "DL_DETECT")...)
+	for i := range lines {
+		lines[i].Series = "shipped/not"
+	}
+	return b.emit(lines...)
 }
 
 // zero is what tiers cost where nobody crosses. In virtual time processors are free, so it is counted in what they did: the least of several runs, in turns.

@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"txn":     append([]string{"owner"}, mechanisms...),
 	"cluster": append([]string{"owner", "txn"}, mechanisms...),
 	// layer 4: edge
-	"sqlfront": nil,
+	"sqlfront": {"patch"},
 	"node":     append([]string{"owner", "txn", "cluster", "sqlfront", "multi", "epoch", "plan", "overlay"}, mechanisms...),
 	// the embedded API, tools and tests
 	"":                     append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),

@@ -613,6 +613,9 @@ func (r *Replica) proposeSlot(ctx context.Context, x *txnState, term uint64, e *
 	r.mu.Unlock()
 	done := r.enqueue(cmd, term, leased)
 	r.clock.Settling(e.ts)
+	if len(q.Reads) > 0 {
+		r.set.spawn(func(ctx context.Context) { r.endBarrier(ctx, x, term, q) })
+	}
 	return done, nil
 }
 

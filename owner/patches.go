@@ -3,10 +3,8 @@ package owner
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/lock"
 	"github.com/godwitdb/godwit/patch"
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wire"
@@ -34,7 +32,7 @@ func patchesOf(ws []*wire.Write) map[string]*wire.Patch {
 // patched is what is to be logged of a write with a patch: a vote for a slot has only to know that it is defined over the row.
 func (e *evaluation) patched(w *wire.Write, p *place, there bool) (*wire.Write, error) {
 	if there {
-		if value, ok := patch.Apply(w.Patch, p.v.Value); ok && e.q.Slot != 0 && !e.r.cfg.EarlyPatches {
+		if value, ok := patch.Apply(w.Patch, p.v.Value); ok && e.q.Slot != 0 {
 			return w, nil
 		} else if ok {
 			return &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label}, nil
@@ -127,14 +125,8 @@ func (r *Replica) spoiled(x *txnState, e *evaluation) *txnState {
 // values are what the patches of a vote make of their rows at its slot, once that has come.
 func (r *Replica) values(ctx context.Context, id base.TxnID, term uint64, v *wire.Vote) ([][]byte, error) {
 	slot := base.Timestamp(v.Slot)
-	if d := slot.Sub(r.clock.Latest()); d > 0 {
-		timer := time.NewTimer(min(d, time.Minute))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, canceled(ctx)
-		}
+	if err := r.untilSlot(ctx, slot); err != nil {
+		return nil, err
 	}
 	keys := patchedSpans(v.Writes)
 	// From here on no commit gets a timestamp below the slot; those that have one are waited for.
@@ -223,23 +215,4 @@ func filled(v *wire.Vote, d *wire.Decide) ([]*wire.Write, bool) {
 		values = values[1:]
 	}
 	return out, len(values) == 0
-}
-
-// lockPatched takes the locks under which the patches of a vote are evaluated. They are given back as soon as the vote is proposed, so whoever
-// commits one of the rows just now is waited for, whatever the policy.
-func (r *Replica) lockPatched(ctx context.Context, x *txnState, term uint64, spans []base.Span) error {
-	if len(spans) == 0 {
-		return nil
-	}
-	r.mu.Lock()
-	policy := x.policy
-	if policy == lock.NoWait {
-		x.policy = lock.Detect
-	}
-	r.mu.Unlock()
-	_, err := r.lock(ctx, x, term, lock.Shared, spans...)
-	r.mu.Lock()
-	x.policy = policy
-	r.mu.Unlock()
-	return err
 }

@@ -32,6 +32,9 @@ func inCRTTier(s base.Span) base.Span {
 // slotMargin is how far ahead of now a slot must lie for a reader to hope that he commits before it.
 const slotMargin = 2 * time.Millisecond
 
+// mostSlot is how far ahead of now a slot lies, at most.
+const mostSlot = 2 * time.Second
+
 // bound is a slot below which a transaction has to commit, because it has read what the slot's transaction writes.
 type bound struct {
 	below base.Timestamp
@@ -163,10 +166,11 @@ func (e *evaluation) runSlot(ctx context.Context, x *txnState, term uint64) erro
 	if _, err := e.r.lock(ctx, x, term, lock.Exclusive, crtX...); err != nil {
 		return err
 	}
-	if _, err := e.r.lock(ctx, x, term, lock.Shared, append(crtS, shared...)...); err != nil {
+	if _, err := e.r.lock(ctx, x, term, lock.Shared, crtS...); err != nil {
 		return err
 	}
-	if err := e.r.lockPatched(ctx, x, term, patched); err != nil {
+	// Rows that are patched come last: their locks are given back as soon as the vote is proposed.
+	if err := e.r.lockVote(ctx, x, term, append(shared, patched...)); err != nil {
 		return err
 	}
 	for {
@@ -201,6 +205,58 @@ func (e *evaluation) runSlot(ctx context.Context, x *txnState, term uint64) erro
 		}
 		if _, err := e.r.lock(ctx, x, term, lock.Shared, gaps...); err != nil {
 			return err
+		}
+	}
+}
+
+// lockVote takes the locks of a vote against writers of the region. Those commit within a moment, so that they are waited for, whatever the policy:
+// dying would cost a trip across the ocean more.
+func (r *Replica) lockVote(ctx context.Context, x *txnState, term uint64, spans []base.Span) error {
+	r.mu.Lock()
+	policy := x.policy
+	x.policy = lock.Detect
+	r.mu.Unlock()
+	_, err := r.lock(ctx, x, term, lock.Shared, spans...)
+	r.mu.Lock()
+	x.policy = policy
+	r.mu.Unlock()
+	return err
+}
+
+// untilSlot waits until a slot has come, about: nothing rests on it, but who raises the floor to a slot ahead would have
+// commits wait for it. (In clock mode GTM a node that has not heard of the oracle for long thinks that every slot lies far ahead.)
+func (r *Replica) untilSlot(ctx context.Context, slot base.Timestamp) error {
+	d := min(slot.Sub(r.clock.Latest()), mostSlot)
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return canceled(ctx)
+	}
+}
+
+// endBarrier gives back the locks of what x has only read, once its slot has come: what is written from then on lies behind it.
+func (r *Replica) endBarrier(ctx context.Context, x *txnState, term uint64, q *wire.CommitRequest) {
+	if r.untilSlot(ctx, base.Timestamp(q.Slot)) != nil {
+		return
+	}
+	_, _, shared, _ := slotSpans(q)
+	r.propMu.Lock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.propMu.Unlock()
+	if !r.current(x, term) || x.phase == active || r.mayPropose(term) != nil {
+		return
+	}
+	r.lead.floor = max(r.lead.floor, x.ts)
+	for _, s := range shared {
+		if !x.writesIn(s) {
+			r.settle(r.locks.Unlock(x.id, s))
 		}
 	}
 }

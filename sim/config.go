@@ -89,9 +89,8 @@ type Break struct {
 	UntoldReads bool
 	// NoBounds has owners forget who has read what a slot ahead writes (S4).
 	NoBounds bool
-	// EarlyPatches has owners evaluate shipped updates as they vote, and NoPatchGuards has them let others take such a row elsewhere,
-	// or make it one over which the update is not defined (S9).
-	EarlyPatches, NoPatchGuards bool
+	// NoPatchGuards has owners let others take the row of a shipped update elsewhere, or make it one over which the update is not defined (S9).
+	NoPatchGuards bool
 	// OwnSlots has every other region apply its piece of a crossing transaction on its own, up to so much later, as a
 	// literal reading of Algorithm 1 of the Relay paper does.
 	OwnSlots time.Duration
@@ -133,6 +132,7 @@ func Pick(seed uint64) Config {
 		c.Regions, c.NodesPerRegion = 5, 1
 	case 1:
 		c.Regions, c.NodesPerRegion = 1, 3
+		c.Ships = 0 // nothing crosses
 	case 2:
 		c.Regions = 2
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // flushRows is how many changed rows an editor gathers before it checks their keys in one go.
@@ -30,7 +31,8 @@ type editor struct {
 	// in a trigger or procedure sets its own in the session meanwhile.
 	noted         bool
 	blind, perRow bool
-	hold          bool // send nothing before the statement ends: it still reads the table
+	patch         *wire.Patch // what the next Update makes of its row, if it depends on nothing else
+	hold          bool        // send nothing before the statement ends: it still reads the table
 }
 
 func (e *editor) note() {
@@ -48,7 +50,8 @@ type change struct {
 	// moves are keys that go with the row to another home.
 	moves []base.Key
 	to    base.RegionID
-	old   []byte // encoding of the old row, of tables without primary key
+	patch *wire.Patch // what makes the first of puts of the row as it was, if that depends on nothing else
+	old   []byte      // encoding of the old row, of tables without primary key
 	ref   rowRef
 	was   formerRow // of tables with a successor
 }
@@ -376,7 +379,7 @@ func (e *editor) Update(ctx *sql.Context, old, row sql.Row) error {
 		}
 	}
 	if newKey := e.t.rowKey(c.ref); newKey.Compare(oldKey) == 0 {
-		c.puts = append(c.puts, write{newKey, value, home})
+		c.puts, c.patch = append(c.puts, write{newKey, value, home}), e.patch
 		if to := e.tx.advice[string(oldKey)]; to != 0 && e.t.desc.Locality.Kind == byRow && (!e.t.byHome() || to == e.g.db.Region()) {
 			// The row comes along with this write: it is at home where it is used. Entries keyed by home would make that a
 			// commit in that region, too: a trip more where the statement was forwarded from there, so then
@@ -506,7 +509,11 @@ func (e *editor) apply(ctx *sql.Context, c *change, blind bool) error {
 			e.tx.inserted[string(in.key)] = insertedRow{e.t, in.x, c.row}
 		}
 	}
-	for _, w := range c.puts {
+	for i, w := range c.puts {
+		if i == 0 && c.patch != nil {
+			e.tx.kv.Update(w.key, w.value, c.patch)
+			continue
+		}
 		e.tx.kv.Put(w.key, w.value, w.home)
 	}
 	for _, k := range c.moves {

@@ -428,12 +428,15 @@ func (f *fastCall) execute(ctx *sql.Context, t *Txn, p *fastPlan, vals map[int]a
 	if len(src.buf) == 0 {
 		return f.changed(0, 0), true, nil
 	}
-	old := src.buf[0]
-	return f.change(ctx, p, st, vals, old)
+	var raw []byte
+	if len(rows) == 1 {
+		raw = rows[0].Value
+	}
+	return f.change(ctx, p, st, vals, src.buf[0], raw)
 }
 
 // change updates or deletes the row found.
-func (f *fastCall) change(ctx *sql.Context, p *fastPlan, st *sqlTable, vals map[int]any, old sql.Row) (*sqltypes.Result, bool, error) {
+func (f *fastCall) change(ctx *sql.Context, p *fastPlan, st *sqlTable, vals map[int]any, old sql.Row, raw []byte) (*sqltypes.Result, bool, error) {
 	next := old
 	if f.shape.kind == fastUpdate {
 		next = old.Copy()
@@ -460,6 +463,9 @@ func (f *fastCall) change(ctx *sql.Context, p *fastPlan, st *sqlTable, vals map[
 	e.StatementBegin(ctx)
 	var err error
 	if f.shape.kind == fastUpdate {
+		if f.s.crosses() {
+			e.patch = p.patch(ctx, f.shape, vals, raw)
+		}
 		err = e.Update(ctx, old, next)
 	} else {
 		err = e.Delete(ctx, old)

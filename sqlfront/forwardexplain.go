@@ -111,7 +111,9 @@ func (b *builder) explain(ctx *sql.Context, s *Session, n *plan.DescribeQuery, r
 	}
 	where := ""
 	if !n.Format.Analyze {
-		where = b.g.explained(ctx, s)
+		if where = b.g.explained(ctx, s); where != "" {
+			where += b.g.shipped(ctx, s, explainedText(ctx))
+		}
 	}
 	if where == "" && !(n.Format.Analyze && n.Format.Plan) {
 		return nil, nil
