@@ -42,11 +42,13 @@ type gateway struct {
 	relay    func() bool
 	routes   routes
 
-	fast    fastCache
-	noFast  bool // tests: everything goes through the engine
-	noAhead bool // tests: changes read row by row
-	usersTS atomic.Uint64
-	usersMu sync.Mutex // not held over a read: that may wait for other nodes
+	fast        fastCache
+	noFast      bool     // tests: everything goes through the engine
+	noAhead     bool     // tests: changes read row by row
+	rehearseAll bool     // tests: statements with triggers are rehearsed even if their rows cost no trips
+	far         sync.Map // tables whose triggers have cost trips, by id
+	usersTS     atomic.Uint64
+	usersMu     sync.Mutex // not held over a read: that may wait for other nodes
 
 	uuids uuids
 
@@ -67,6 +69,7 @@ func newGateway(cfg Config) *gateway {
 	g.gc, g.jobs = newCollector(g), &jobs{g: g}
 	initSystemVariables()
 	authOnce()
+	keepPlanOnce()
 	pro := &provider{g}
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
