@@ -136,13 +136,18 @@ func needTime(t *testing.T) {
 	}
 }
 
-func TestKillAnyNodeOfThree(t *testing.T) {
+// underLoad is a cluster with a workload and a ledger running.
+func underLoad(t *testing.T, regions, perRegion int, workload string) (*processes, *load, *ledger) {
+	t.Helper()
 	needTime(t)
-	c := startCluster(t, t.TempDir(), 3, 1)
+	c := startCluster(t, t.TempDir(), regions, perRegion)
 	t.Cleanup(c.kill)
 	c.logOnFailure(t)
-	bank := startLoad(t, c, "bank")
-	l := openLedger(t, c, "ledger")
+	return c, startLoad(t, c, workload), openLedger(t, c, "ledger")
+}
+
+func TestKillAnyNodeOfThree(t *testing.T) {
+	c, bank, l := underLoad(t, 3, 1, "bank")
 	for _, n := range c.nodes {
 		strike(t, c, l, n)
 	}
@@ -151,12 +156,7 @@ func TestKillAnyNodeOfThree(t *testing.T) {
 }
 
 func TestKillARegionOfTwoNodesEach(t *testing.T) {
-	needTime(t)
-	c := startCluster(t, t.TempDir(), 3, 2)
-	t.Cleanup(c.kill)
-	c.logOnFailure(t)
-	tpcc := startLoad(t, c, "tpcc")
-	l := openLedger(t, c, "ledger")
+	c, tpcc, l := underLoad(t, 3, 2, "tpcc")
 	strike(t, c, l, c.nodes[1]) // one of two: its region serves on
 	for _, r := range c.regions {
 		strike(t, c, l, c.of(r)...)
@@ -167,12 +167,7 @@ func TestKillARegionOfTwoNodesEach(t *testing.T) {
 
 // Everything dies at once, under load.
 func TestKillAllAndStartAgain(t *testing.T) {
-	needTime(t)
-	c := startCluster(t, t.TempDir(), 3, 1)
-	t.Cleanup(c.kill)
-	c.logOnFailure(t)
-	bank := startLoad(t, c, "bank")
-	l := openLedger(t, c, "ledger")
+	c, bank, l := underLoad(t, 3, 1, "bank")
 	for range 2 {
 		l.advances(t, 50, c.regions...)
 		for _, n := range c.nodes {

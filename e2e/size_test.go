@@ -8,12 +8,7 @@ import (
 
 // TestOneRegionOfThreeNodes: a cluster in one region survives any of its nodes.
 func TestOneRegionOfThreeNodes(t *testing.T) {
-	needTime(t)
-	c := startCluster(t, t.TempDir(), 1, 3)
-	t.Cleanup(c.kill)
-	c.logOnFailure(t)
-	bank := startLoad(t, c, "bank")
-	l := openLedger(t, c, "ledger")
+	c, bank, l := underLoad(t, 1, 3, "bank")
 	for _, n := range c.nodes {
 		strike(t, c, l, n)
 	}
@@ -24,12 +19,7 @@ func TestOneRegionOfThreeNodes(t *testing.T) {
 // TestTwoRegions: with one node in each of two regions, neither has a majority without the other. While
 // one is down nothing is written and nothing that was acknowledged is lost; as soon as it is back, all goes on.
 func TestTwoRegions(t *testing.T) {
-	needTime(t)
-	c := startCluster(t, t.TempDir(), 2, 1)
-	t.Cleanup(c.kill)
-	c.logOnFailure(t)
-	bank := startLoad(t, c, "bank")
-	l := openLedger(t, c, "ledger")
+	c, bank, l := underLoad(t, 2, 1, "bank")
 	for _, victim := range c.nodes {
 		l.advances(t, 20, c.regions...)
 		victim.kill()

@@ -148,6 +148,8 @@ const (
 	maxFinished    = 100_000         // transactions remembered as finished
 	finishedMemory = 30 * time.Second
 	endingWait     = time.Second            // how long a younger transaction waits for one that is committing
+	votingWait     = endingWait / 2         // the same for one that has votes of its own elsewhere, which block others
+	votingLast     = 3 * endingWait / 2     // most that a transaction with votes waits for anybody: the older of two that wait for each other's votes must outlast the younger
 	detectFirst    = 2 * time.Millisecond   // how long a lock is waited for before deadlocks are looked for
 	detectLast     = 100 * time.Millisecond // longest pause between two looks
 	maxDetect      = 10_000                 // transactions and locks looked at in one search

@@ -149,7 +149,10 @@ func (r *Replica) waitLock(ctx context.Context, x *txnState, w *lockWait, lw *lo
 		now := time.Now()
 		older, ending := table.Older(lw)
 		bound := r.cfg.DeadlockTimeout
-		if ending || x.voting {
+		switch {
+		case x.voting && older:
+			bound = max(bound, votingWait)
+		case ending:
 			bound = max(bound, endingWait)
 		}
 		switch {
@@ -162,8 +165,8 @@ func (r *Replica) waitLock(ctx context.Context, x *txnState, w *lockWait, lw *lo
 		case waited >= x.timeout:
 			err, waits = base.Errorf(base.CodeLockTimeout, "transaction %v waited %s for a lock on %v", x.id, x.timeout, s), false
 			r.stats.LockTimeouts.Add(1)
-		case older && now.Sub(young) >= bound && (x.policy == lock.WaitDie || !r.cfg.Alone()), x.voting && waited >= bound:
-			err, waits = base.Errorf(base.CodeAborted, "transaction %v waited %s for a lock on %v of an older one, which may be a deadlock: retry", x.id, waited, s), false
+		case older && now.Sub(young) >= bound && (x.policy == lock.WaitDie || !r.cfg.Alone()), x.voting && waited >= max(r.cfg.DeadlockTimeout, votingLast):
+			err, waits = base.Errorf(base.CodeAborted, "transaction %v waited %s for a lock on %v, which may be a deadlock over several nodes: retry", x.id, waited, s), false
 			r.stats.LockTimeouts.Add(1)
 		default:
 			pause = min(2*pause, detectLast)

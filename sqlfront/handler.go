@@ -23,7 +23,7 @@ type handler struct {
 }
 
 const (
-	retryFor   = 10 * time.Second
+	retryFor   = 30 * time.Second
 	retryFirst = 2 * time.Millisecond
 	retryMax   = 250 * time.Millisecond
 )
@@ -42,18 +42,30 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 	c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
 }
 
+// short executes a statement without the engine's analyzer, where that can be done: what begins or ends a transaction,
+// what is forwarded whole, and reads and writes by key. p is nil for text. If it is not done, f learns from what the engine makes of it.
+func (h *handler) short(ctx context.Context, s *Session, c *mysql.Conn, query string, p *mysql.PrepareData, sent *bool, cb func(*sqltypes.Result) error) (f *fastCall, done bool, err error) {
+	if done, err := h.fastTx(ctx, s, c, query, sent, cb); done {
+		return nil, true, err
+	}
+	if done, err := h.forward(ctx, s, c, query, p, sent, cb); done {
+		return nil, true, err
+	}
+	if p == nil {
+		f = h.fastText(s, c, query)
+	} else {
+		f = h.fastPrepared(s, c, p)
+	}
+	done, err = f.try(ctx, sent, cb)
+	return f, done, err
+}
+
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
 	return h.run(ctx, c, query, func(s *Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { return cb(r, false) }
-		if done, err := h.fastTx(ctx, s, c, query, sent, one); done {
-			return err
-		}
-		if done, err := h.forward(ctx, s, c, query, nil, sent, one); done {
-			return err
-		}
-		f := h.fastText(s, c, query)
-		if done, err := f.try(ctx, sent, one); done {
+		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
+		if done {
 			return err
 		}
 		ctx, stop := whileThere(ctx, c.Conn)
@@ -69,16 +81,10 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 // ComMultiQuery implements mysql.Handler.
 func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) (string, error) {
 	var rest string
-	err := h.run(ctx, c, query, func(s *Session, sent *bool) (err error) {
+	err := h.run(ctx, c, query, func(s *Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { return cb(r, false) }
-		if done, err := h.fastTx(ctx, s, c, query, sent, one); done {
-			return err
-		}
-		if done, err := h.forward(ctx, s, c, query, nil, sent, one); done {
-			return err
-		}
-		f := h.fastText(s, c, query)
-		if done, err := f.try(ctx, sent, one); done {
+		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
+		if done {
 			return err
 		}
 		ctx, stop := whileThere(ctx, c.Conn)
@@ -96,14 +102,8 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 // ComStmtExecute implements mysql.Handler.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData, cb func(*sqltypes.Result) error) error {
 	return h.run(ctx, c, p.PrepareStmt, func(s *Session, sent *bool) error {
-		if done, err := h.fastTx(ctx, s, c, p.PrepareStmt, sent, cb); done {
-			return err
-		}
-		if done, err := h.forward(ctx, s, c, p.PrepareStmt, p, sent, cb); done {
-			return err
-		}
-		f := h.fastPrepared(s, c, p)
-		if done, err := f.try(ctx, sent, cb); done {
+		f, done, err := h.short(ctx, s, c, p.PrepareStmt, p, sent, cb)
+		if done {
 			return err
 		}
 		ctx, stop := whileThere(ctx, c.Conn)

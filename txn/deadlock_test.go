@@ -56,6 +56,40 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
+// TestDeadlockOfVotes: two transactions that write the same two rows of two regions commit at once; each has its vote in its own
+// region and waits in the other's. Only the younger gives up. (Both once did, at the same time, again and again.)
+func TestDeadlockOfVotes(t *testing.T) {
+	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
+		rows := []base.Key{key(1, 1, 1, "a"), key(1, 2, 2, "b")}
+		for i, k := range rows {
+			put(t, c.db(i+1), k, "1")
+		}
+		time.Sleep(time.Second)
+		now := c.db(1).Clock()
+		var wg sync.WaitGroup
+		for i := range rows {
+			x := c.db(i + 1).Begin(kv.Options{Age: now + base.Timestamp(i)})
+			for _, k := range rows {
+				x.Put(k, []byte("2"), 0)
+			}
+			wg.Go(func() {
+				start := time.Now()
+				_, err := x.Commit(ctx(t))
+				if i == 0 && err != nil {
+					t.Errorf("older: %v", err)
+				}
+				if i == 1 && base.CodeOf(err) != base.CodeAborted {
+					t.Errorf("younger: %v", err)
+				}
+				if d := time.Since(start); d > time.Second {
+					t.Errorf("transaction %d took %v", i, d)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
 // TestYoungerWaits: without a deadlock a younger transaction waits for an older
 // one, as long as it takes on a cluster of one node.
 func TestYoungerWaits(t *testing.T) {
