@@ -19,7 +19,6 @@ import (
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/store"
-	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/wan"
 )
 
@@ -290,14 +289,10 @@ func (w *orderWorld) run(l orderLoad) (*orderResult, error) {
 
 // counts are of reads that moved to a later timestamp, commits that did, and ends told to timestamp managers.
 func (w *orderWorld) counts() (n [3]int64) {
-	for _, dbs := range w.dbs {
-		for _, db := range dbs {
-			st := db.(*txn.DB).Stats()
-			n[0] += st.MovedUp.Load()
-			n[1] += st.Pushed.Load()
-		}
-	}
 	for _, nd := range w.nodes {
+		st := nd.Commits()
+		n[0] += st.MovedUp.Load()
+		n[1] += st.Pushed.Load()
 		for _, r := range nd.Owners().Replicas() {
 			n[2] += r.Stats().Orders.Load()
 		}

@@ -401,6 +401,9 @@ func (n *Node) ID() base.NodeID { return n.ident.Node }
 // DB runs transactions through this node as the gateway.
 func (n *Node) DB() kv.DB { return n.both }
 
+// Commits are the counters of this node's transactions.
+func (n *Node) Commits() *txn.Stats { return n.db.Stats() }
+
 // Cluster is the node's part in the cluster's own affairs.
 func (n *Node) Cluster() *cluster.Cluster { return n.cluster }
 
