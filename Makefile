@@ -16,13 +16,13 @@ demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a termina
 	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi
 
 test: ## everything but the long soaks
-	$(GO) test -tags $(TAGS) ./...
+	$(GO) test -tags $(TAGS) -timeout 20m ./...
 
 e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./e2e -count=1 -timeout 40m
 
 race: ## the core packages under the race detector
-	$(GO) test -race -tags $(TAGS) ./base ./clock ./home ./leader ./lock ./wan ./store ./group ./owner ./txn ./cluster ./collective ./plan ./filter ./coord ./kv/... ./history
+	$(GO) test -race -tags $(TAGS) ./base ./clock ./home ./leader ./lock ./wan ./store ./group ./owner ./txn ./cluster ./collective ./plan ./filter ./coord ./overlay ./patch ./epoch ./kv/... ./history
 
 lint: ## format, vet, staticcheck, import table
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || (echo "run make fmt"; exit 1)
@@ -34,7 +34,7 @@ fmt:
 	gofmt -w .
 
 soak: ## many seeds of the simulation: make soak SEEDS=1000
-	$(GO) test -tags $(TAGS) ./sim -run TestSoak -count=1 -timeout 0 -args -seeds $(SEEDS)
+	$(GO) test -tags $(TAGS) ./... -run TestSoak -count=1 -timeout 0 -args -seeds $(SEEDS)
 
 bench: build ## the figures of docs/
 	$(BIN) bench list
