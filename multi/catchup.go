@@ -249,5 +249,6 @@ func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a
 		}
 	}
 	reset(at, d)
+	e.cut = at
 	return e.setLoading(false)
 }

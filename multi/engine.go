@@ -92,7 +92,7 @@ type Engine struct {
 	work chan struct{}
 
 	applied  atomic.Uint64 // what snapshots read
-	cut      uint64        // the log was truncated up to here; guarded by work
+	cut      uint64        // the log begins after this epoch, as on disk: it must not go back; guarded by work
 	swept    uint64        // old versions were collected up to here; guarded by work
 	counters counters
 
@@ -266,6 +266,9 @@ func (e *Engine) load() (err error) {
 	}
 	last, err := e.j.last()
 	if err != nil {
+		return err
+	}
+	if e.cut, err = e.j.cut(); err != nil {
 		return err
 	}
 	e.applied.Store(applied)
