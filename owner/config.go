@@ -116,8 +116,6 @@ type Config struct {
 
 	// NoBounds forgets who has read what a slot ahead writes: for tests of what that breaks.
 	NoBounds bool
-	// NoPatchGuards lets writers leave patches on their way undefined: likewise.
-	NoPatchGuards bool
 
 	Lease        time.Duration // length of a lease; default 3 s
 	LeaseRenew   time.Duration // age at which it is renewed; default 1 s

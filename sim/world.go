@@ -246,7 +246,6 @@ func (w *world) tune(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) {
 	}
 	oc.Limits.Total = w.cfg.MaxLocks
 	oc.NoBounds = w.cfg.Break.NoBounds
-	oc.NoPatchGuards = w.cfg.Break.NoPatchGuards
 	oc.Serves = func(s owner.Service) {
 		if m, _ := oc.Clock.Mode(); m != clock.GClock {
 			w.own.leftGClock()
