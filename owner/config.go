@@ -124,8 +124,6 @@ type Config struct {
 	NoBounds bool
 	// NoMarks forgets up to when keys were read, NoHeritage only what a former leader knew of that: for the same.
 	NoMarks, NoHeritage bool
-	// NoPatchGuards lets writers leave patches on their way undefined: likewise.
-	NoPatchGuards bool
 
 	Lease        time.Duration // length of a lease; default 3 s
 	LeaseRenew   time.Duration // age at which it is renewed; default 1 s

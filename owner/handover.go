@@ -554,6 +554,9 @@ func (r *Replica) inherit(attempt uint64, x *heir) bool {
 	b := &r.rep.bequest
 	l.floor = max(l.floor, base.Timestamp(h.Floor), r.rep.lastTS, r.rep.closed, base.Timestamp(r.closed.Load()))
 	l.told = max(l.told, base.Timestamp(h.Told), r.rep.closed, base.Timestamp(r.closed.Load()))
+	if r.cfg.NoHeritage {
+		l.floor = l.told
+	}
 	l.issued, l.low = max(l.issued, base.Timestamp(h.Issued)), max(l.low, base.Timestamp(h.Low))
 	l.ends = ends{low: l.floor}
 	l.leaseEnd = b.end

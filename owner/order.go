@@ -103,8 +103,9 @@ func (r *Replica) reserve(ctx context.Context, x *txnState, term uint64, e *eval
 		d := ts.Sub(r.clock.Latest())
 		if q.MaxTs != 0 && ts >= base.Timestamp(q.MaxTs) || ts >= r.lead.leaseEnd && d <= mostAhead {
 			e.least = ts
+			end := r.lead.leaseEnd
 			r.mu.Unlock()
-			return base.Errorf(base.CodeTooLate, "group %v: transaction %v would commit at %s, behind its bound or the lease", r.id, x.id, ts)
+			return base.Errorf(base.CodeTooLate, "group %v: transaction %v would commit at %s, %s ahead of the clock; its bound is %s, the lease ends at %s", r.id, x.id, ts, d, base.Timestamp(q.MaxTs), end)
 		}
 		if d > mostAhead {
 			r.mu.Unlock()

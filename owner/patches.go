@@ -102,9 +102,6 @@ func (r *Replica) spoiled(x *txnState, e *evaluation) *txnState {
 				if e.ts < p.ts && (e.hi == 0 || e.hi > p.ts) && e.q.Prepare {
 					e.hi = p.ts
 				}
-				if r.cfg.NoPatchGuards {
-					continue
-				}
 				switch {
 				case w.Move != 0 || w.Kind == wire.WriteKind_MOVE || r.handsOver(w):
 					return p // it takes the row elsewhere, or logs the value that it has now

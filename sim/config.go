@@ -89,8 +89,6 @@ type Break struct {
 	UntoldReads bool
 	// NoBounds has owners forget who has read what a slot ahead writes (S4).
 	NoBounds bool
-	// NoPatchGuards has owners let others take the row of a shipped update elsewhere, or make it one over which the update is not defined (S9).
-	NoPatchGuards bool
 	// OwnSlots has every other region apply its piece of a crossing transaction on its own, up to so much later, as a
 	// literal reading of Algorithm 1 of the Relay paper does.
 	OwnSlots time.Duration

@@ -259,7 +259,6 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	oc.Limits.Total = w.cfg.MaxLocks
 	b := &w.cfg.Break
 	oc.NoBounds, oc.NoMarks, oc.NoHeritage = b.NoBounds, b.NoMarks, b.NoHeritage
-	oc.NoPatchGuards = b.NoPatchGuards
 	oc.Serves = func(s owner.Service) {
 		if l.dead.Load() {
 			return // nobody hears of it
