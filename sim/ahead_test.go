@@ -72,9 +72,9 @@ var aheadStatements = []struct {
 	{q: "INSERT INTO doc VALUES ROWS(2000+#,'a storm at sea: wave# after wave#, and calm again')", most: 3},
 	{q: "UPDATE doc SET body = CONCAT('many an old storm ', id)", most: 4},
 	{q: "DELETE FROM doc", most: 4},
-	{q: "INSERT INTO tr VALUES ROWS(#,#)", most: 6},
-	{q: "UPDATE tr SET v = 0", most: 6},
-	{q: "DELETE FROM tr", most: 6},
+	{q: "INSERT INTO tr VALUES ROWS(#,#)", most: 4},
+	{q: "UPDATE tr SET v = 0", most: 4},
+	{q: "DELETE FROM tr", most: 2},
 }
 
 func TestManyRowsFewTrips(t *testing.T) {
