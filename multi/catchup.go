@@ -1,6 +1,7 @@
 package multi
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -48,7 +49,7 @@ func (e *Engine) pull(q *wire.EpochControl) (*wire.EpochAnswer, error) {
 
 // state answers with rows as of an epoch.
 func (e *Engine) state(q *wire.EpochControl) (*wire.EpochAnswer, error) {
-	a := e.answer()
+	copies, a := e.copies.Load(), e.answer()
 	if q.At == 0 || q.At > a.Merged || a.View != q.View {
 		return nil, base.Errorf(base.CodeUnavailable, "this node has no rows as of epoch %d in view %d", q.At, q.View)
 	}
@@ -60,17 +61,23 @@ func (e *Engine) state(q *wire.EpochControl) (*wire.EpochAnswer, error) {
 	defer r.Close()
 	it := r.Iter(base.Span{Start: from, End: shardEnd}, base.Timestamp(q.At), store.IterOptions{})
 	defer it.Close()
-	bytes := 0
+	size := 0
 	for it.Next() {
 		v := it.Version()
-		if bytes >= pageBytes {
+		if size >= pageBytes {
 			a.Next = v.Key.Clone()
 			break
 		}
 		a.Rows = append(a.Rows, &wire.EpochRow{Key: v.Key.Clone(), Epoch: uint64(v.TS), Del: v.Tombstone, Value: slices.Clone(v.Value)})
-		bytes += len(v.Key) + len(v.Value) + 16
+		size += len(v.Key) + len(v.Value) + 16
 	}
-	return a, it.Err()
+	if err := it.Err(); err != nil {
+		return nil, err
+	}
+	if e.copies.Load() != copies {
+		return nil, base.Errorf(base.CodeUnavailable, "the rows have been replaced meanwhile: ask again")
+	}
+	return a, nil
 }
 
 // All keys of the epochs' shard, which is the last one, lie between these.
@@ -144,7 +151,16 @@ func (e *Engine) take(view, after uint64, a *wire.EpochAnswer) error {
 	e.full = a.Records[len(a.Records)-1].Epoch
 	e.held = e.full
 	e.mu.Unlock()
-	return e.applyTo(min(a.Merged, e.full))
+	if err := e.applyTo(min(a.Merged, e.full)); err != nil {
+		return err
+	}
+	// A difference is found before this node takes part, so that it is the only one to stop (F8).
+	if applied, d := e.Digest(); applied == a.Merged && !bytes.Equal(d[:], a.Digest) {
+		err := base.Errorf(base.CodeCorrupt, "the rows of MULTI MASTER tables differ as of epoch %d from those of the node whose log this one follows", applied)
+		e.fail(err)
+		return err
+	}
+	return nil
 }
 
 // catchUp fetches what this node lacks of a view that is about to end.
@@ -206,6 +222,7 @@ func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a
 	if err := e.setLoading(true); err != nil {
 		return err
 	}
+	e.copies.Add(1) // before anything goes: whoever reads now looks at it afterwards
 	if err := e.cfg.Store.ClearShard(base.EpochShard); err != nil {
 		return err
 	}
@@ -247,6 +264,10 @@ func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a
 		if from = p.Next; last {
 			break
 		}
+	}
+	// What the rows were before is not here: nobody may read that, now or after a restart.
+	if _, _, err := e.cfg.Store.CollectVersions(base.EpochShard, base.Timestamp(at), nil, 1); err != nil {
+		return err
 	}
 	reset(at, d)
 	e.cut = at

@@ -94,6 +94,7 @@ type Engine struct {
 	applied  atomic.Uint64 // what snapshots read
 	cut      uint64        // the log begins after this epoch, as on disk: it must not go back; guarded by work
 	swept    uint64        // old versions were collected up to here; guarded by work
+	copies   atomic.Uint64 // times that the rows here began to be replaced by another node's
 	counters counters
 
 	planning sync.Mutex // one plan at a time
@@ -298,18 +299,23 @@ func (e *Engine) Close() {
 	}
 	e.stopped = true
 	e.retire()
+	e.dismiss()
+	e.mu.Unlock()
+	close(e.stopc)
+	e.wg.Wait()
+}
+
+// dismiss answers all who wait; the caller holds mu.
+func (e *Engine) dismiss() {
 	subs := e.pending
 	e.pending = nil
 	for _, s := range e.own {
 		subs = append(subs, s...)
 	}
-	e.own = map[uint64][]*submission{}
+	clear(e.own)
 	for _, s := range subs {
-		s.finish(base.Errorf(base.CodeAmbiguous, "the node stops; whether the transaction has committed is not known"))
+		s.finish(base.Errorf(base.CodeAmbiguous, "the node stops taking part in epochs; whether the transaction has committed is not known"))
 	}
-	e.mu.Unlock()
-	close(e.stopc)
-	e.wg.Wait()
 }
 
 // retire stops taking part in the view; the caller holds mu.
@@ -330,12 +336,18 @@ func (e *Engine) retire() {
 // fail stops the engine after an error of the disk or a divergence: what it would do next cannot be trusted.
 func (e *Engine) fail(err error) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.halt(err)
+}
+
+// halt is fail; the caller holds mu.
+func (e *Engine) halt(err error) {
 	if e.failure == nil && !e.stopped {
 		e.failure = err
 		e.log.Error("epochs stop on this node", "err", err)
+		e.dismiss()
 	}
 	e.retire()
-	e.mu.Unlock()
 }
 
 // Err is why the engine has stopped taking part for good; nil while it has not.

@@ -109,7 +109,8 @@ type Txn struct {
 
 	open     bool
 	snapshot uint64
-	read     bool // rows of epochs, other than versions of definitions
+	copies   uint64 // Engine.copies when the snapshot was chosen
+	read     bool   // rows of epochs, other than versions of definitions
 	ops      []op
 	last     map[string]int // the newest op of a key
 	marks    map[int]int    // ops at each savepoint
@@ -137,6 +138,7 @@ func (t *Txn) begin() error {
 		return nil
 	}
 	e := t.db.e
+	t.copies = e.copies.Load()
 	switch v, _ := e.View(); {
 	case e.Err() != nil:
 		return t.fail(base.Errorf(base.CodeUnavailable, "MULTI MASTER tables cannot be used on this node: %v", e.Err()))
@@ -146,6 +148,14 @@ func (t *Txn) begin() error {
 		return t.fail(base.Errorf(base.CodeUnavailable, "this node is copying the rows of MULTI MASTER tables: ask another one, or try again"))
 	}
 	t.open, t.snapshot = true, e.Snapshot()
+	return nil
+}
+
+// whole checks, after a read, that it was of the rows that the snapshot is of: they are replaced when this node has been away for too long.
+func (t *Txn) whole() error {
+	if t.db.e.copies.Load() != t.copies {
+		return t.fail(base.Errorf(base.CodeAborted, "the rows of MULTI MASTER tables are being replaced on this node, which has been cut off: run the transaction again"))
+	}
 	return nil
 }
 
@@ -173,7 +183,10 @@ func (t *Txn) Hold(ctx context.Context, table base.TableID, version base.Timesta
 		v, _, err := r.Get(key, base.Timestamp(t.snapshot))
 		r.Close()
 		if err != nil {
-			return t.fail(err)
+			return t.fail(old(err))
+		}
+		if err := t.whole(); err != nil {
+			return err
 		}
 		now, err := versionOf(v.Value)
 		if err != nil {
@@ -281,6 +294,9 @@ func (t *Txn) get(r *store.Reader, k base.Key, lock kv.LockMode) (kv.Row, error)
 	v, ok, err := r.Get(k, base.Timestamp(t.snapshot))
 	if err != nil {
 		return row, t.fail(old(err))
+	}
+	if err := t.whole(); err != nil {
+		return row, err
 	}
 	if ok && !v.Tombstone {
 		row.Value, row.TS = present(v.Value), v.TS
@@ -425,6 +441,9 @@ func (t *Txn) scan(r *store.Reader, span base.Span, own []op, req *kv.ScanReques
 		}
 	}
 	if err := it.Err(); err != nil {
+		return nil, err
+	}
+	if err := t.whole(); err != nil {
 		return nil, err
 	}
 	if req.Lock != kv.LockNone && !t.opts.ReadOnly && bytes.Compare(seen.Start, seen.End) < 0 {
@@ -627,6 +646,9 @@ func (t *Txn) submission() (*filter.Txn, error) {
 			w.Null = true
 		}
 		f.Writes = append(f.Writes, w)
+	}
+	if err := t.whole(); err != nil {
+		return nil, err
 	}
 	for k := range t.reads {
 		f.Reads = append(f.Reads, k)

@@ -220,9 +220,7 @@ func (e *Engine) exchange(ctx context.Context, comm *collective.Comm, view, num 
 			e.told[from] = links{f.RTTs, f.Bytes, f.Uplink}
 		}
 		if d, ok := e.digests[f.Merged]; ok && d != f.Digest {
-			e.log.Error("replicas have diverged", "epoch", f.Merged, "node", from)
-			e.failure = base.Errorf(base.CodeCorrupt, "the rows of MULTI MASTER tables differ from those of node %d as of epoch %d", from, f.Merged)
-			e.retire()
+			e.halt(base.Errorf(base.CodeCorrupt, "the rows of MULTI MASTER tables differ from those of node %d as of epoch %d", from, f.Merged))
 			return
 		}
 	}
