@@ -147,7 +147,7 @@ func TestRandomFaults(t *testing.T) {
 // TestRandomFaultsOver is the same with messages that travel over other nodes.
 func TestRandomFaultsOver(t *testing.T) {
 	var all overlay.Stats // of the last lives: a run whose nodes all died late has few
-	for _, seed := range seeds(t, 10) {
+	for _, seed := range seeds(t, 4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			virtual(t, seed, func(t *testing.T) {
 				s := randomFaults(t, seed, true)

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -186,10 +187,13 @@ type cluster struct {
 	rows      bool
 	record    *recorder
 	log       *slog.Logger
-	over      *overlay.Params                        // nil: no overlay
-	region    func(base.NodeID) base.RegionID        // nil: regionOf
-	spy       func(at base.NodeID, k wire.Kind) bool // sees what arrives over an overlay's links in order; it may have it lost
+	over      *overlay.Params                 // nil: no overlay
+	region    func(base.NodeID) base.RegionID // nil: regionOf
+	spy       atomic.Pointer[spy]
 }
+
+// spy sees what arrives over an overlay's links in order; it may have it lost.
+type spy func(at base.NodeID, k wire.Kind) bool
 
 // spied is the transport below an overlay.
 type spied struct {
@@ -199,7 +203,7 @@ type spied struct {
 
 func (s spied) HandleOrdered(kind wire.Kind, h func(base.NodeID, []byte)) {
 	s.Transport.HandleOrdered(kind, func(from base.NodeID, body []byte) {
-		if s.c.spy == nil || !s.c.spy(s.Self(), kind) {
+		if look := s.c.spy.Load(); look == nil || !(*look)(s.Self(), kind) {
 			h(from, body)
 		}
 	})

@@ -54,7 +54,7 @@ func checkOver(t *testing.T, s overlay.Stats) {
 // within a second, and all replicas agree.
 func TestOverFaults(t *testing.T) {
 	for _, kind := range []wire.Kind{wire.KindParcel, wire.KindRaftBundle} {
-		for at := range int64(12) {
+		for at := int64(0); at < 12; at += 3 {
 			t.Run(fmt.Sprint(kind, at), func(t *testing.T) {
 				virtual(t, uint64(at), func(t *testing.T) { overFault(t, kind, at) })
 			})
@@ -89,7 +89,7 @@ func overFault(t *testing.T, kind wire.Kind, at int64) {
 	}
 	var left, dead atomic.Int64
 	left.Store(at)
-	c.spy = func(n base.NodeID, k wire.Kind) bool {
+	look := spy(func(n base.NodeID, k wire.Kind) bool {
 		if k != kind || n == 1 || int64(n) != 2 && kind == wire.KindParcel || dead.Load() != 0 && dead.Load() != int64(n) {
 			return false
 		}
@@ -100,7 +100,8 @@ func overFault(t *testing.T, kind wire.Kind, at int64) {
 			c.net.Crash(n)
 		}
 		return true
-	}
+	})
+	c.spy.Store(&look)
 	worst := time.Duration(0)
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		v++

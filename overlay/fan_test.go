@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"bytes"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +35,7 @@ func TestSharedCrossesOnce(t *testing.T) {
 		w := fanWorld(t)
 		defer w.close()
 		run := bytes.Repeat([]byte("x"), 1000)
+		var mu sync.Mutex
 		bodies := map[base.NodeID][]byte{}
 		for id, n := range w.nodes {
 			deliver := n.handlers[wire.KindRaft]
@@ -42,14 +44,18 @@ func TestSharedCrossesOnce(t *testing.T) {
 				if err := b.UnmarshalVT(body); err != nil || len(b.Messages) != 2 {
 					t.Error(err, len(b.Messages))
 				}
+				mu.Lock()
 				bodies[id] = b.Messages[0][16:]
+				mu.Unlock()
 				deliver(from, body)
 			}
 		}
 		crossed := 0
 		w.net.Tap(func(m wan.Tapped) {
 			if m.From == 1 && (m.Kind == wire.KindRaft || m.Kind == wire.KindRaftBundle) {
+				mu.Lock()
 				crossed += len(m.Frame)
+				mu.Unlock()
 			}
 		})
 		for range 10 {
@@ -57,6 +63,8 @@ func TestSharedCrossesOnce(t *testing.T) {
 			time.Sleep(30 * ms)
 		}
 		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
 		for id := base.NodeID(2); id <= 4; id++ {
 			if !bytes.Equal(bodies[id], run) {
 				t.Errorf("node %d has %d bytes of the run", id, len(bodies[id]))

@@ -460,7 +460,7 @@ func (r *Replica) Lead() *wire.GroupLead {
 	if r.id == base.MetaGroup && !r.cfg.Alone() {
 		now = now.Add(r.cfg.Ahead())
 	}
-	if r.order != nil {
+	if r.order != nil && r.id != base.MetaGroup { // who commits under a schema needs what is closed to lie ahead
 		now = now.Add(-r.cfg.ClosedLag)
 	}
 	closed := r.promise(now)

@@ -433,6 +433,10 @@ func (t *Txn) commitOrdered(ctx context.Context) (base.Timestamp, error) {
 		case code == base.CodeTooLate:
 			t.db.stats.Pushed.Add(1)
 			target, ahead = max(c.least, t.db.clock.Now()), true
+			if len(groups) == 1 && c.least >= c.bound && c.bound != 0 { // by the time it was there, the schema was no longer known to hold
+				t.db.horizon.tooShort()
+				margin = min(2*margin, maxMetaMargin)
+			}
 		}
 		if len(groups) > 1 { // a group votes once for each name
 			a.end()

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -83,6 +85,42 @@ func TestOrderedPushed(t *testing.T) {
 				t.Errorf("it wrote b at %s, which was read at %s", ts, seen)
 			}
 		}
+	})
+}
+
+// TestOrderedFarOwner: a commit that relies on a schema and takes much longer to its owner than thought gets through, in one transaction. (It once
+// asked for the same time again and again.)
+func TestOrderedFarOwner(t *testing.T) {
+	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
+		k, schema := key(1, 1, 1, "a"), metaKey("schema")
+		put(t, c.db(1), k, "0")
+		put(t, c.db(1), schema, "1")
+		time.Sleep(time.Second)
+		c.net.SetPath(2, 1, wan.LinkSpec{Delay: 120 * time.Millisecond})
+		x := c.db(2).Begin(kv.Options{})
+		if got := read(t, x, schema, kv.LockNone); got != "1" {
+			t.Fatal(got)
+		}
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { // somebody near has always just read it
+			for {
+				y := c.db(1).Begin(kv.Options{ReadOnly: true})
+				_, _ = y.Get(ctx(t), []base.Key{k}, kv.LockNone)
+				y.Rollback(ctx(t))
+				select {
+				case <-stop:
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		})
+		x.Pin(x.ReadTimestamp(), schema)
+		x.Put(k, []byte("1"), 0)
+		_, err := x.Commit(ctx(t))
+		close(stop)
+		wg.Wait()
+		must(t, err)
 	})
 }
 
