@@ -34,7 +34,9 @@ const (
 // TestHistoriesOfRealProcesses: clients of three regions change a few rows of all of them through SQL, half of them with each transaction_consistency,
 // while a node is killed and started again. Their history is strictly serializable, and so has Relay's three properties.
 func TestHistoriesOfRealProcesses(t *testing.T) {
-	h := recordHistory(t, startCluster(t, t.TempDir(), 3, 1), "relay", "strict")
+	c := startCluster(t, t.TempDir(), 3, 1)
+	t.Cleanup(c.kill)
+	h := recordHistory(t, c, "relay", "strict")
 	judge(t, map[string]*history.Violation{
 		"Relay": history.RelayConsistent(h), "strict": history.StrictSerializable(h), "acknowledged writes": history.NoLostWrites(h), "whole transactions": history.NoTornReads(h),
 	})
@@ -45,6 +47,7 @@ func TestHistoriesByTimestamp(t *testing.T) {
 	for _, how := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
 		t.Run(string(how), func(t *testing.T) {
 			c := startCluster(t, t.TempDir(), 3, 1, "--concurrency", string(how))
+			t.Cleanup(c.kill)
 			if s := c.status(t); !strings.Contains(s, "concurrency control "+string(how)+",") {
 				t.Errorf("status: %s", s)
 			}
