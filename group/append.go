@@ -23,11 +23,8 @@ func (g *Group) commitLoop(c <-chan *store.Batch) {
 	for b := range c {
 		err := b.Wait()
 		b.Close()
-		g.mb.put(func(in *mail) {
-			if in.synced++; err != nil {
-				in.err = err
-			}
-		})
+		g.mb.putSynced(err)
+		g.Push()
 	}
 }
 
@@ -97,6 +94,17 @@ func (g *Group) startAppend() bool {
 	g.flights = append(g.flights, msgs)
 	g.commitc <- b
 	return false
+}
+
+// underWay is how many entries the disk has not acknowledged.
+func (g *Group) underWay() int {
+	n := 0
+	for _, msgs := range g.flights {
+		for _, m := range msgs {
+			n += len(m.Entries)
+		}
+	}
+	return n
 }
 
 // buildAppend makes the batch; nil if nothing has to be written. A commit index

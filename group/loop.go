@@ -70,8 +70,8 @@ func (g *Group) takeTurn() {
 	}
 }
 
-// Push sees to what Enqueue queued: if no turn is under way, the caller does one, which saves two changes of
-// goroutine; else the group's goroutine will. The caller may hold no lock that the state machine takes.
+// Push sees to what Enqueue queued, or the disk has done: if no turn is under way, the caller does one, which saves two
+// changes of goroutine; else the group's goroutine will. The caller may hold no lock that the state machine takes.
 func (g *Group) Push() {
 	select {
 	case g.turns <- struct{}{}:
@@ -79,7 +79,7 @@ func (g *Group) Push() {
 		g.mb.wake()
 		return
 	}
-	if g.mb.proposals() {
+	if g.mb.pushed() {
 		g.guarded(g.takeTurn)
 	}
 	ended := g.failed != nil || g.removed
@@ -257,8 +257,9 @@ func (g *Group) flushLazy(inRound bool) {
 
 // handIn gives proposals to raft, as one message.
 func (g *Group) handIn(props []*proposal) {
-	if g.sole && len(g.flights) > 0 {
-		// Nobody else could use them before the disk is done: let the batch grow.
+	if g.sole && len(g.props)+len(props) < g.underWay() {
+		// Nobody else could use them before the disk is done: let the batch grow. As many as are under way follow at once,
+		// so that the disk goes on with them as soon as it is done with those.
 		g.props = append(g.props, props...)
 		return
 	}
