@@ -96,17 +96,6 @@ func (g *Group) startAppend() bool {
 	return false
 }
 
-// underWay is how many entries the disk has not acknowledged.
-func (g *Group) underWay() int {
-	n := 0
-	for _, msgs := range g.flights {
-		for _, m := range msgs {
-			n += len(m.Entries)
-		}
-	}
-	return n
-}
-
 // buildAppend makes the batch; nil if nothing has to be written. A commit index
 // alone is not: raft finds it again, and applied entries prove their own.
 func (g *Group) buildAppend(msgs []*pb.Message) (*store.Batch, error) {

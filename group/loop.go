@@ -257,9 +257,8 @@ func (g *Group) flushLazy(inRound bool) {
 
 // handIn gives proposals to raft, as one message.
 func (g *Group) handIn(props []*proposal) {
-	if g.sole && len(g.props)+len(props) < g.underWay() {
-		// Nobody else could use them before the disk is done: let the batch grow. As many as are under way follow at once,
-		// so that the disk goes on with them as soon as it is done with those.
+	if g.sole && len(g.flights) > 0 {
+		// Nobody else could use them before the disk is done: let the batch grow.
 		g.props = append(g.props, props...)
 		return
 	}
