@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/node"
@@ -28,8 +26,7 @@ import (
 
 // raftWorld is a whole cluster in virtual time whose consensus messages may go over other nodes or not, which is switched while it runs.
 type raftWorld struct {
-	net   *wan.Network
-	nodes []*node.Node
+	world
 	per   int // nodes of a region
 	shard base.ShardID
 	zipf  func(*rand.Rand) int
@@ -49,7 +46,7 @@ const (
 // openRaft starts per nodes in each region of a matrix. Rows are of synchronous or asynchronous tables and stay at home.
 func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	const shards = 2
-	w := &raftWorld{net: wan.NewNetwork(wan.NetOptions{Seed: 11, LAN: wan.LinkSpec{Delay: orderLAN}}), per: per, shard: 1, zipf: newZipf(raftRows, raftTheta)}
+	w := &raftWorld{world: world{net: wan.NewNetwork(wan.NetOptions{Seed: 11, LAN: wan.LinkSpec{Delay: orderLAN}})}, per: per, shard: 1, zipf: newZipf(raftRows, raftTheta)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -60,20 +57,10 @@ func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	ident := node.LocalIdentity(m.Names, per, shards)
 	var disk atomic.Int64 // ns of a sync: none while the nodes begin
 	for _, nd := range ident.First.Nodes {
-		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, Logger: slog.New(slog.DiscardHandler),
-			SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }})
-		if err != nil {
+		if err := w.add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }},
+			node.Parts{Source: clock.NewSimulated(orderBound, uint64(nd.ID)), Network: &overlay.Params{}}); err != nil {
 			return nil, err
 		}
-		id := *ident
-		id.Node = nd.ID
-		src := clock.NewSimulated(orderBound, uint64(nd.ID))
-		n, err := node.Assemble(node.Parts{Store: st, Identity: &id, Transport: w.net.Join(nd.ID, nd.Region), Source: src, Network: &overlay.Params{},
-			Log: slog.New(slog.DiscardHandler), GCAge: 10 * time.Minute, Seed: uint64(nd.ID), Homes: &home.Params{Mode: home.Never}})
-		if err != nil {
-			return nil, err
-		}
-		w.nodes = append(w.nodes, n)
 	}
 	time.Sleep(5 * time.Second) // leaders are elected
 	if async {
@@ -85,31 +72,17 @@ func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	}
 	rnd := rand.New(rand.NewPCG(4, 4))
 	for r := range m.Names {
-		for from := 0; from < raftRows; from += 100 {
-			if _, err := kv.Run(context.Background(), w.db(r, 0), kv.Options{}, func(t kv.Txn) error {
-				for i := range 100 {
-					t.Put(w.key(r, int64(from+i)), w.value(rnd)[:100], 0)
-				}
-				return nil
-			}); err != nil {
-				return nil, fmt.Errorf("rows of %s: %w", m.Names[r], err)
-			}
+		var ks []base.Key
+		for i := range int64(raftRows) {
+			ks = append(ks, w.key(r, i))
+		}
+		if err := fill(context.Background(), w.db(r, 0), ks, func() []byte { return w.value(rnd)[:100] }); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Names[r], err)
 		}
 	}
 	disk.Store(int64(orderDisk))
 	time.Sleep(5 * time.Second) // all replicas have them
 	return w, nil
-}
-
-func (w *raftWorld) close() error {
-	errs := make([]error, len(w.nodes))
-	var wg sync.WaitGroup
-	for i, n := range w.nodes {
-		wg.Go(func() { errs[i] = n.Kill() })
-	}
-	wg.Wait()
-	time.Sleep(2 * time.Minute) // who still asks for outcomes gives up
-	return errors.Join(append(errs, w.net.Close())...)
 }
 
 func (w *raftWorld) regions() int { return len(w.nodes) / w.per }

@@ -70,8 +70,8 @@ func (g *Group) takeTurn() {
 	}
 }
 
-// Push sees to what Enqueue queued: if no turn is under way, the caller does one, which saves two changes of
-// goroutine; else the group's goroutine will. The caller may hold no lock that the state machine takes.
+// Push sees to what Enqueue queued, or the disk has done: if no turn is under way, the caller does one, which saves two
+// changes of goroutine; else the group's goroutine will. The caller may hold no lock that the state machine takes.
 func (g *Group) Push() {
 	select {
 	case g.turns <- struct{}{}:
@@ -79,7 +79,7 @@ func (g *Group) Push() {
 		g.mb.wake()
 		return
 	}
-	if g.mb.proposals() {
+	if g.mb.pushed() {
 		g.guarded(g.takeTurn)
 	}
 	ended := g.failed != nil || g.removed
