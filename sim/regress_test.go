@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/overlay"
 )
 
 // The smallest scenarios of what the simulation once found.
@@ -45,7 +46,8 @@ func onStageTuned(t *testing.T, regions, nodesPerRegion int, tune func(*Config),
 // stageConfig is of one node a region, 50 ms apart.
 func stageConfig(regions int) Config {
 	return Config{Seed: 1, Regions: regions, NodesPerRegion: 1, Shards: 1, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
-		ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond}
+		ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond,
+		Network: overlay.Params{FanOut: true}} // as the cluster settings begin
 }
 
 // onWorld plays on a cluster that has just been started, in virtual time.
