@@ -176,6 +176,30 @@ func prepareIn(t *testing.T, db *DB, x *Txn, participants []base.GroupID, writes
 	return owner.ErrorOf(resp.Status)
 }
 
+// TestVoteEndsWithTheLease: who leads after a leader that was lost does not know what was only read there. So a vote that rests on read locks holds
+// up to the end of the lease (I9): a transaction that votes elsewhere after that, when what it read has been overwritten, does not commit.
+func TestVoteEndsWithTheLease(t *testing.T) {
+	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
+		g1, g2 := base.DataGroup(1, 1), base.DataGroup(2, 2)
+		a, b := key(1, 1, 1, "a"), key(2, 2, 2, "b")
+		put(t, c.db(1), a, "old")
+		put(t, c.db(2), b, "old")
+		x := c.db(3).Begin(kv.Options{}).(*Txn)
+		_, err := x.Get(ctx(t), []base.Key{a}, kv.LockShared)
+		must(t, err)
+		resp, err := c.db(3).router.Commit(ctx(t), &wire.CommitRequest{Group: uint32(g1), Txn: &x.meta, Prepare: true, Participants: []uint32{uint32(g1), uint32(g2)}})
+		must(t, err)
+		must(t, owner.ErrorOf(resp.Status))
+		c.net.Isolate(1)
+		put(t, c.db(2), a, "new") // as soon as somebody else leads; nobody has asked for the outcome of x yet
+		must(t, prepareIn(t, c.db(3), x, []base.GroupID{g1, g2}, map[base.GroupID]base.Key{g2: b}, g2))
+		if got := get(t, c.db(2), b); got != "old" {
+			t.Errorf("what was read at a lost leader has been overwritten, yet %s", got)
+		}
+		c.net.HealAll()
+	})
+}
+
 // TestRefusedIsForGood: who asks a participant that has not prepared is told that the transaction aborts, and so it does: a Prepare that comes
 // later is refused, also by the next leader (PROTOCOLS B5).
 func TestRefusedIsForGood(t *testing.T) {
