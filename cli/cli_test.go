@@ -47,6 +47,8 @@ func TestExitStatus(t *testing.T) {
 		{"init --shards 5000", 2, "outside 1 to 4096"},
 		{"node", 0, "decommission"},
 		{"node remove", 2, `no command "godwit node remove"`},
+		{"workload run bnak --url x", 2, `no command "godwit workload run bnak": did you mean bank?`},
+		{"workload run --nosuch", 2, "unknown flag: --nosuch"},
 		{"node decommission", 2, "the id of one node"},
 		{"node decommission zero", 2, "is no node id"},
 		{"workload rnu", 2, "did you mean run?"},

@@ -56,9 +56,7 @@ func TestLogBeforeCopiedRows(t *testing.T) {
 			}
 		}
 		check("after truncation")
-		w.nodes[2].crash()
-		w.nodes[2].boot()
-		w.settle(10 * time.Second)
+		w.restart(2)
 		check("after a restart")
 	})
 }
@@ -83,9 +81,7 @@ func TestRowsBeforeCopiedOnes(t *testing.T) {
 			}
 		}
 		ask("after the copy")
-		w.nodes[2].crash()
-		w.nodes[2].boot()
-		w.settle(10 * time.Second)
+		w.restart(2)
 		ask("after a restart")
 	})
 }

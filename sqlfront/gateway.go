@@ -47,7 +47,6 @@ type gateway struct {
 	noAhead bool     // tests: changes read row by row
 	usual   locality // tests: of tables that say nothing
 	usersTS atomic.Uint64
-	usersMu sync.Mutex // not held over a read: that may wait for other nodes
 
 	uuids uuids
 
