@@ -11,19 +11,29 @@ type runKey struct {
 	term        uint64
 }
 
+// minShared is the size of entries from which on sharing them saves more bytes than the receipts of their receivers take.
+const minShared = 256
+
 func runOf(x outMsg) (k runKey, ok bool) {
 	n := len(x.m.Entries)
-	if n == 0 || x.m.Snapshot != nil || len(x.m.Responses) > 0 {
+	if n == 0 || msgSize(x.m) < minShared || x.m.Snapshot != nil || len(x.m.Responses) > 0 {
 		return k, false
 	}
 	return runKey{x.g, x.m.Entries[0].GetIndex(), x.m.Entries[n-1].GetIndex(), x.m.Entries[n-1].GetTerm()}, true
+}
+
+// runsOn reports whether two appends are the same for two nodes: one message to a region, even if nothing else is sent together.
+func runsOn(a, b outMsg) bool {
+	x, xok := runOf(a)
+	y, yok := runOf(b)
+	return xok && yok && x == y && a.m.GetTo() != b.m.GetTo()
 }
 
 // sendFan sends appends for several nodes of a region, and names the entries that some of them have in common.
 func (o *outbox) sendFan(q []outMsg) {
 	for len(q) > 0 {
 		n, size := 0, 0
-		for n < len(q) && size < maxBatchBytes && (n == 0 || n != o.h.opts.MaxBatchMsgs) {
+		for n < len(q) && size < maxBatchBytes && (n == 0 || !o.h.single.Load() || runsOn(q[0], q[n])) {
 			size += msgSize(q[n].m)
 			n++
 		}
