@@ -227,6 +227,25 @@ func TestDecommissionCommand(t *testing.T) {
 	}
 }
 
+// TestEpochsCopy: a refusal of the node is told.
+func TestEpochsCopy(t *testing.T) {
+	refusal := ""
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathEpochsCopy: func(w http.ResponseWriter, r *http.Request) {
+		if refusal != "" {
+			answer(409, map[string]string{"error": refusal})(w, r)
+			return
+		}
+		answer(200, struct{}{})(w, r)
+	}})
+	if status, out, errs := godwit(t, "epochs", "copy", "--addr", addr); status != 0 || !strings.Contains(out, "godwit.epochs") {
+		t.Errorf("status %d:\n%s%s", status, out, errs)
+	}
+	refusal = "there is nothing to repair"
+	if status, _, errs := godwit(t, "epochs", "copy", "--addr", addr); status != 1 || !strings.Contains(errs, refusal) {
+		t.Errorf("status %d:\n%s", status, errs)
+	}
+}
+
 // TestLeaderCommands: what is sent, what is printed, and each mistake is told with what to do about it.
 func TestLeaderCommands(t *testing.T) {
 	body, refusal := "", ""

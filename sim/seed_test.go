@@ -137,6 +137,16 @@ func TestEpochSeeds(t *testing.T) {
 	}
 }
 
+// TestEpochSoak runs as many seeds with MULTI MASTER tables as asked for.
+func TestEpochSoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, PickEpochs(*flagFirst+i)) })
+	}
+}
+
 // TestSoak runs as many seeds as asked for; every fourth through SQL, too.
 func TestSoak(t *testing.T) {
 	if !flagGiven("seeds") {
