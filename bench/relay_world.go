@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,7 +44,7 @@ const (
 
 // openTiers starts the nodes and fills the table. Its shards are asynchronous, that is, with all voters in their own region, as in the paper,
 // where replicas are in the region or near it.
-func openTiers(ctx context.Context, dir string, m *matrix.Matrix, rows int) (_ *tierWorld, err error) {
+func openTiers(ctx context.Context, m *matrix.Matrix, rows int) (_ *tierWorld, err error) {
 	w := &tierWorld{m: m, rows: rows, zipfs: map[float64]func(*rand.Rand) int{}, net: wan.NewNetwork(wan.NetOptions{Seed: 12})}
 	defer func() {
 		if err != nil {
@@ -57,7 +56,7 @@ func openTiers(ctx context.Context, dir string, m *matrix.Matrix, rows int) (_ *
 	for i, nd := range ident.First.Nodes {
 		// A commit is durable when the replicas inside the region have it: a round trip there.
 		inside := m.RTT[i][i]
-		st, err := store.Open(store.Options{Dir: filepath.Join(dir, fmt.Sprint(nd.ID)), NoSync: true, Simulation: true, Logger: slog.New(slog.DiscardHandler),
+		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, Logger: slog.New(slog.DiscardHandler),
 			SyncDelay: func() time.Duration {
 				if !w.open.Load() {
 					return 0 // groups are opened under mutexes, and who waits for one stops virtual time
