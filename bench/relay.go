@@ -93,7 +93,7 @@ func runRelay(ctx context.Context, p Params) error {
 // load is the default one of section 4.2.
 func (b *relayBench) load(p kv.Policy) tierLoad {
 	return tierLoad{policy: p, clients: relayClients, cross: relayShare, theta: relayTheta,
-		warm: pick(b.Params, time.Second, 2*time.Second), length: pick(b.Params, 2*time.Second, 6*time.Second)}
+		warm: pick(b.Params, time.Second, 2*time.Second), length: pick(b.Params, 1750*time.Millisecond, 6*time.Second)}
 }
 
 // relayPair is the same load under one kind of locks, and in tiers.
@@ -257,7 +257,7 @@ func (b *relayBench) shares(ctx context.Context) error {
 // zipfs is figures 8c and 9c.
 func (b *relayBench) zipfs(ctx context.Context) error {
 	for _, p := range b.policies(func(p *relayPolicy) []string { return []string{p.zipf} }) {
-		for _, theta := range pick(b.Params, []float64{.5, relayTheta, .9}, []float64{.5, .6, relayTheta, .9}) {
+		for _, theta := range pick(b.Params, []float64{relayTheta, .9}, []float64{.5, .6, relayTheta, .9}) {
 			l := b.load(p.policy)
 			l.theta = theta
 			r, err := b.both(ctx, l)

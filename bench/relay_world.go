@@ -275,7 +275,7 @@ const (
 // and writes are not known in advance. tried is told of every attempt.
 func (w *tierWorld) transact(ctx context.Context, region int, l tierLoad, ops []tierOp, tried func(error)) error {
 	db, inside := w.dbs[region], w.m.RTT[region][region]
-	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock()}
+	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock(), Touched: &kv.Touched{}}
 	aborts := 0
 	for wait := tierPauseMin; ; wait = min(2*wait, tierPauseMax) {
 		err := attempt(ctx, db, inside, opts, ops, l.plain)
@@ -287,7 +287,7 @@ func (w *tierWorld) transact(ctx context.Context, region int, l tierLoad, ops []
 			aborts++
 			opts.Relay = opts.Relay && aborts < kv.RelayTries
 		}
-		time.Sleep(wait/2 + rand.N(wait))
+		time.Sleep(kv.Pause(err, wait, db.Clock()))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

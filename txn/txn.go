@@ -50,11 +50,12 @@ type Txn struct {
 	pins     []pin
 	buf      buffer
 	// known are keys read under a lock and present, with the group that owns them.
-	known  map[string]base.GroupID
-	ranges []readRange             // rows of ranges read under locks, instead
-	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
-	along  map[string]*wire.KV     // rows locked and shown by their owner unasked
-	ahead  ahead
+	known    map[string]base.GroupID
+	ranges   []readRange             // rows of ranges read under locks, instead
+	absent   map[string]base.GroupID // keys found absent under a lock, and who owns them
+	along    map[string]*wire.KV     // rows locked and shown by their owner unasked
+	ahead    ahead
+	foreseen bool // see foresee
 
 	err        error // sticky
 	ended      bool  // committed, or released
