@@ -124,8 +124,6 @@ type Config struct {
 
 	// NoBounds forgets who has read what a slot ahead writes: for tests of what that breaks.
 	NoBounds bool
-	// EarlyPatches evaluates patches at the vote instead of at the slot: for the same.
-	EarlyPatches bool
 	// NoMarks forgets up to when keys were read, NoHeritage only what a former leader knew of that: for the same.
 	NoMarks, NoHeritage bool
 

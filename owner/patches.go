@@ -32,7 +32,7 @@ func patchesOf(ws []*wire.Write) map[string]*wire.Patch {
 // patched is what is to be logged of a write with a patch: a vote for a slot has only to know that it is defined over the row.
 func (e *evaluation) patched(w *wire.Write, p *place, there bool) (*wire.Write, error) {
 	if there {
-		if value, ok := patch.Apply(w.Patch, p.v.Value); ok && e.q.Slot != 0 && !e.r.cfg.EarlyPatches {
+		if value, ok := patch.Apply(w.Patch, p.v.Value); ok && e.q.Slot != 0 {
 			return w, nil
 		} else if ok {
 			return &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label}, nil

@@ -89,8 +89,6 @@ type Break struct {
 	UntoldReads bool
 	// NoBounds has owners forget who has read what a slot ahead writes (S4).
 	NoBounds bool
-	// EarlyPatches has owners evaluate updates left to them as they vote, and not at the slot (S9d).
-	EarlyPatches bool
 	// OwnSlots has every other region apply its piece of a crossing transaction on its own, up to so much later, as a
 	// literal reading of Algorithm 1 of the Relay paper does.
 	OwnSlots time.Duration

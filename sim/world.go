@@ -258,7 +258,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	}
 	oc.Limits.Total = w.cfg.MaxLocks
 	b := &w.cfg.Break
-	oc.NoBounds, oc.EarlyPatches, oc.NoMarks, oc.NoHeritage = b.NoBounds, b.EarlyPatches, b.NoMarks, b.NoHeritage
+	oc.NoBounds, oc.NoMarks, oc.NoHeritage = b.NoBounds, b.NoMarks, b.NoHeritage
 	oc.Serves = func(s owner.Service) {
 		if l.dead.Load() {
 			return // nobody hears of it
