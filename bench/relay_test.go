@@ -22,7 +22,7 @@ func TestTierWorld(t *testing.T) {
 	}
 	var alone, strict, relay *tierResult
 	if err := virtual(func() error {
-		w, err := openTiers(context.Background(), t.TempDir(), m, 1000)
+		w, err := openTiers(context.Background(), m, 1000)
 		if err != nil {
 			return err
 		}

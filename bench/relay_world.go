@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,7 +41,7 @@ const (
 
 // openTiers starts the nodes and fills the table. Its shards are asynchronous, that is, with all voters in their own region, as in the paper,
 // where replicas are in the region or near it.
-func openTiers(ctx context.Context, dir string, m *matrix.Matrix, rows int) (_ *tierWorld, err error) {
+func openTiers(ctx context.Context, m *matrix.Matrix, rows int) (_ *tierWorld, err error) {
 	w := &tierWorld{m: m, rows: rows, zipfs: map[float64]func(*rand.Rand) int{}, world: world{net: wan.NewNetwork(wan.NetOptions{Seed: 12})}}
 	defer func() {
 		if err != nil {
@@ -54,7 +53,7 @@ func openTiers(ctx context.Context, dir string, m *matrix.Matrix, rows int) (_ *
 	for i, nd := range ident.First.Nodes {
 		// A commit is durable when the replicas inside the region have it: a round trip there.
 		inside := m.RTT[i][i]
-		if err := w.add(ident, nd, store.Options{Dir: filepath.Join(dir, fmt.Sprint(nd.ID)), NoSync: true, SyncDelay: func() time.Duration {
+		if err := w.add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration {
 			if !w.open.Load() {
 				return 0 // groups are opened under mutexes, and who waits for one stops virtual time
 			}
@@ -250,7 +249,7 @@ const (
 // and writes are not known in advance. tried is told of every attempt.
 func (w *tierWorld) transact(ctx context.Context, region int, l tierLoad, ops []tierOp, tried func(error)) error {
 	db, inside := w.dbs[region], w.m.RTT[region][region]
-	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock()}
+	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock(), Touched: &kv.Touched{}}
 	aborts := 0
 	for wait := tierPauseMin; ; wait = min(2*wait, tierPauseMax) {
 		err := attempt(ctx, db, inside, opts, ops, l.plain)
@@ -262,7 +261,7 @@ func (w *tierWorld) transact(ctx context.Context, region int, l tierLoad, ops []
 			aborts++
 			opts.Relay = opts.Relay && aborts < kv.RelayTries
 		}
-		time.Sleep(wait/2 + rand.N(wait))
+		time.Sleep(kv.Pause(err, wait, db.Clock()))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -33,10 +33,15 @@ func (c *Cluster) heldHere(t *base.Topology) (out []*wire.GroupHeld) {
 		if t.Votes(r.ID, mine) {
 			continue
 		}
-		for _, g := range t.AsyncGroups(r.ID) {
-			if index, closed, inc := c.o.Replicas.HeldHere(g); index > 0 {
-				out = append(out, &wire.GroupHeld{Group: uint32(g), Index: index, Closed: uint64(closed), Incarnation: inc})
-			}
+		out = append(out, c.heldOf(r.ID, t)...)
+	}
+	return out
+}
+
+func (c *Cluster) heldOf(region base.RegionID, t *base.Topology) (out []*wire.GroupHeld) {
+	for _, g := range t.AsyncGroups(region) {
+		if index, closed, inc := c.o.Replicas.HeldHere(g); index > 0 {
+			out = append(out, &wire.GroupHeld{Group: uint32(g), Index: index, Closed: uint64(closed), Incarnation: inc})
 		}
 	}
 	return out

@@ -67,6 +67,9 @@ type Replicas interface {
 	Rewind(g base.GroupID, incarnation uint32, p *base.Promotion, source bool) error
 	// HeldChanged tells that Cluster.HeldOf may answer more than before.
 	HeldChanged()
+	// AwaitHeld waits until the replica here has its group's log up to index, and all that commits at or below closed; false if that
+	// does not come about.
+	AwaitHeld(ctx context.Context, g base.GroupID, index uint64, closed base.Timestamp) bool
 }
 
 // Options of a Cluster. All fields without a default are required.
@@ -128,6 +131,9 @@ type Cluster struct {
 	point   point
 	choices choices
 	held    held
+	wishes  atomic.Int64    // words of copies that others wait for
+	life    context.Context // of answers to those wishes
+	die     context.CancelFunc
 
 	confirmed atomic.Bool // see Confirmed
 	opening   turn        // one OpenReplicas at a time
@@ -178,6 +184,7 @@ func New(o Options) *Cluster {
 	c.point.p, c.point.changed = replica.NewPoint(o.Self), make(chan struct{})
 	length := min(watchFor, o.ModeLease)
 	c.point.watch = replica.NewWatch(length, clock.Stretched(length))
+	c.life, c.die = context.WithCancel(context.Background())
 	first := o.Identity.First
 	c.topo.Store(&first)
 	if o.Stored != nil && o.Stored.Version > first.Version {
@@ -187,6 +194,7 @@ func New(o Options) *Cluster {
 	o.Transport.HandleOrdered(wire.KindPulse, c.onPulse)
 	o.Transport.HandleOrdered(wire.KindClosed, c.onClosed)
 	o.Transport.HandleOrdered(wire.KindConsistency, c.onConsistency)
+	o.Transport.HandleOrdered(wire.KindCopies, c.onCopiesWord)
 	o.Transport.Handle(wire.KindAsk, c.onAsk)
 	return c
 }
@@ -346,6 +354,7 @@ func (c *Cluster) Start(db kv.DB) {
 // Close ends the background work. The store and the groups may be closed after it: a Change that
 // is still under way on behalf of a caller finds its topology refused.
 func (c *Cluster) Close() {
+	c.die()
 	if c.stop != nil {
 		c.stop()
 		c.done.Wait()

@@ -81,6 +81,9 @@ type Options struct {
 	// Relay lets the transaction cross regions without locking across them: from the moment it touches rows of a second
 	// region it reads one snapshot, which is validated when it commits (docs/protocol.md S).
 	Relay bool
+	// Touched, if not nil, is shared by all attempts of a transaction: they note in it what they read of several regions without locks, and one that locks
+	// begins by locking all that at once.
+	Touched *Touched
 	// Trace collects round trips and bytes of the transaction; may be nil.
 	Trace *obs.Trace
 }

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -16,6 +17,9 @@ const (
 func run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Timestamp, error) {
 	if opts.Age == 0 {
 		opts.Age = db.Clock()
+	}
+	if opts.Relay && opts.Touched == nil {
+		opts.Touched = &Touched{}
 	}
 	aborts := 0
 	for backoff := backoffMin; ; backoff = min(2*backoff, backoffMax) {
@@ -38,7 +42,17 @@ func run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Tim
 		select {
 		case <-ctx.Done():
 			return 0, err
-		case <-time.After(backoff/2 + rand.N(backoff)):
+		case <-time.After(Pause(err, backoff, db.Clock())):
 		}
 	}
+}
+
+// Pause is how long to wait before a transaction that was aborted is tried again: until what it met will be over, if that is
+// known, or else about backoff. Before that it would only lose, and hold up others, once more.
+func Pause(err error, backoff time.Duration, now base.Timestamp) time.Duration {
+	var e *base.Error
+	if errors.As(err, &e) && e.After > now {
+		return min(e.After.Sub(now), backoffMax) + rand.N(2*backoffMin)
+	}
+	return backoff/2 + rand.N(backoff)
 }

@@ -196,6 +196,11 @@ func (r *replicas) HeldHere(g base.GroupID) (uint64, base.Timestamp, uint32) {
 // HeldChanged implements cluster.Replicas.
 func (r *replicas) HeldChanged() { r.set.HeldChanged() }
 
+// AwaitHeld implements cluster.Replicas.
+func (r *replicas) AwaitHeld(ctx context.Context, g base.GroupID, index uint64, closed base.Timestamp) bool {
+	return r.set.AwaitHeld(ctx, g, index, closed)
+}
+
 // Freeze implements cluster.Replicas.
 func (r *replicas) Freeze(g base.GroupID, on bool) {
 	r.set.Freeze(g, on)

@@ -33,10 +33,14 @@ func (r *Replica) mixed(participants []uint32) bool {
 
 // waitHeld waits until other regions have the log of an asynchronous group up to index, and the cut of its region is ts.
 func (r *Replica) waitHeld(ctx context.Context, g base.GroupID, index uint64, ts base.Timestamp) error {
-	return r.await(ctx, r.cfg.EnterTimeout, func() bool {
+	held := func() bool {
 		i, cut := r.cfg.Held.HeldOf(g)
 		return i >= index && cut >= ts
-	}, "group %v: no other region has confirmed in time that it holds what this request relies on", g)
+	}
+	if !held() {
+		r.cfg.Held.AskHeld(g, index, ts)
+	}
+	return r.await(ctx, r.cfg.EnterTimeout, held, "group %v: no other region has confirmed in time that it holds what this request relies on", g)
 }
 
 // came is what a request learned of rows that other regions have handed over: the newest hand-over of each.
@@ -103,6 +107,14 @@ func (s *Set) HeldHere(g base.GroupID) (index uint64, closed base.Timestamp, inc
 	// In this order: what is closed was applied before. It is asked for with locks of replicas held.
 	closed = base.Timestamp(r.closed.Load())
 	return r.applied.Load(), closed, r.incarnation
+}
+
+// AwaitHeld waits until the replica here has what HeldHere would say: a log index and a closed timestamp. False: it does not come about.
+func (s *Set) AwaitHeld(ctx context.Context, g base.GroupID, index uint64, closed base.Timestamp) bool {
+	r := s.Replica(g)
+	return r != nil && r.await(ctx, r.cfg.EnterTimeout, func() bool {
+		return r.applied.Load() >= index && base.Timestamp(r.closed.Load()) >= closed
+	}, "group %v: what is held here has not come about", g) == nil
 }
 
 // HeldChanged tells that Held.HeldOf may answer more than before.

@@ -33,6 +33,9 @@ func (h *told) HeldOf(base.GroupID) (uint64, base.Timestamp) {
 	return h.index, h.cut
 }
 
+// AskHeld implements Held: what is asked for is said when the test says it.
+func (h *told) AskHeld(base.GroupID, uint64, base.Timestamp) {}
+
 // running runs f and says how it ended, or that it has not: nil.
 func running(f func() error) func() *error {
 	done := make(chan error, 1)

@@ -90,11 +90,13 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		return err
 	}
 	ev := evaluation{r: r, q: q, term: term}
+	came := time.Now()
 	var done chan proposed
 	if q.Ordered {
 		done, err = r.proposeOrdered(ctx, x, term, &ev)
 	} else if q.Slot != 0 {
 		done, err = r.proposeSlot(ctx, x, term, &ev)
+		resp.WaitedNs = uint64(time.Since(came))
 	} else {
 		done, err = r.proposeLocked(ctx, x, term, &ev)
 	}
@@ -111,6 +113,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		}
 		if code := base.CodeOf(err); q.Slot != 0 && !q.Ordered && x.phase == active && (code == base.CodeTooLate || code == base.CodeWrongOwner) {
 			r.release(x, true) // it comes again under another name
+			resp.NeedTs = uint64(ev.least)
 		}
 		if q.Ordered { // a vote is tried again under another name
 			resp.NeedTs = uint64(ev.least)
@@ -573,6 +576,7 @@ func (r *Replica) proposeSlot(ctx context.Context, x *txnState, term uint64, e *
 			return nil, err
 		}
 		if now := max(r.clock.Latest(), l.floor, l.told, r.rep.lastTS, e.since, base.Timestamp(q.MinTs)); slot <= now || slot.Next() > l.leaseEnd {
+			e.least = now.Next()
 			r.mu.Unlock()
 			return nil, base.Errorf(base.CodeTooLate, "group %v: the slot %s of transaction %v is past, or behind the lease: it is %s", r.id, slot, x.id, now)
 		}

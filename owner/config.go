@@ -59,6 +59,8 @@ type Held interface {
 	// HeldOf: another region has the log of the group up to index, and other regions have all that commits at or
 	// below cut in any asynchronous group of its region. Neither ever shrinks while a region is not lost.
 	HeldOf(g base.GroupID) (index uint64, cut base.Timestamp)
+	// AskHeld asks other regions to say so as soon as HeldOf has reached both. It does not wait.
+	AskHeld(g base.GroupID, index uint64, cut base.Timestamp)
 }
 
 // Transport is what a Set needs of the WAN; package wan's transports satisfy it.

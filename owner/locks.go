@@ -105,7 +105,9 @@ func (r *Replica) lock(ctx context.Context, x *txnState, term uint64, mode lock.
 		switch out {
 		case lock.Died:
 			r.stats.Died.Add(1)
-			return waited, base.Errorf(base.CodeAborted, "transaction %v met a lock of another one on %v: retry", x.id, s)
+			lost := base.Errorf(base.CodeAborted, "transaction %v met a lock of another one on %v: retry", x.id, s)
+			lost.After = r.slotOver(x, s)
+			return waited, lost
 		case lock.Waiting:
 			waited = true
 			w.done, w.in = make(chan error, 1), lw

@@ -42,8 +42,16 @@ func (s *Set) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
 		return 0, 0
 	}
 	complete = r.Closed() // before looking: what is closed is visible
+	newest, err := s.newestMeta(r, span)
+	if err != nil {
+		return 0, 0
+	}
 	// What was deleted and collected is a change, too, although nothing is left of it.
-	defer func() { changed = max(changed, base.Timestamp(r.collected.Load())) }()
+	return max(newest, base.Timestamp(r.collected.Load())), complete
+}
+
+// newestMeta is newestIn for a span of the meta shard; it looks again only after the shard has changed.
+func (s *Set) newestMeta(r *Replica, span base.Span) (base.Timestamp, error) {
 	n := r.changes.Load()
 	name := string(span.Start) + "\x00" + string(span.End)
 	s.meta.mu.Lock()
@@ -53,18 +61,18 @@ func (s *Set) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
 	ts, ok := s.meta.newest[name]
 	s.meta.mu.Unlock()
 	if ok {
-		return ts, complete
+		return ts, nil
 	}
 	ts, err := s.newestIn(span)
 	if err != nil {
-		return 0, 0
+		return 0, err
 	}
 	s.meta.mu.Lock()
 	if s.meta.at == n {
 		s.meta.newest[name] = ts
 	}
 	s.meta.mu.Unlock()
-	return ts, complete
+	return ts, nil
 }
 
 // newestIn is the largest commit timestamp of the newest versions within a span.
@@ -117,7 +125,7 @@ func (s *Set) MetaNewest(key base.Key) (newest, complete base.Timestamp) {
 		return 0, 0
 	}
 	complete = r.Closed() // before looking: what is closed is visible
-	newest, err := s.newestIn(base.PointSpan(key))
+	newest, err := s.newestMeta(r, base.PointSpan(key))
 	if err != nil {
 		return 0, 0
 	}

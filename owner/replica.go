@@ -397,7 +397,7 @@ func statusOf(err error) *wire.Status {
 	if !errors.As(err, &e) {
 		return &wire.Status{Code: uint32(base.CodeOther), Msg: err.Error()}
 	}
-	return &wire.Status{Code: uint32(e.Code), Msg: e.Msg, Node: uint32(e.Node), Key: e.Key}
+	return &wire.Status{Code: uint32(e.Code), Msg: e.Msg, Node: uint32(e.Node), Key: e.Key, After: uint64(e.After)}
 }
 
 // ErrorOf is the error that a status carries; nil if it says that all is well.
@@ -405,7 +405,7 @@ func ErrorOf(s *wire.Status) error {
 	if s == nil || s.Code == 0 && s.Msg == "" {
 		return nil
 	}
-	return &base.Error{Code: base.Code(s.Code), Msg: s.Msg, Node: base.NodeID(s.Node), Key: s.Key}
+	return &base.Error{Code: base.Code(s.Code), Msg: s.Msg, Node: base.NodeID(s.Node), Key: s.Key, After: base.Timestamp(s.After)}
 }
 
 func txnID(b []byte) (id base.TxnID, ok bool) {

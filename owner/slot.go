@@ -261,6 +261,23 @@ func (r *Replica) endBarrier(ctx context.Context, x *txnState, term uint64, q *w
 	}
 }
 
+// slotOver is the last of the slots until which other transactions lock something of a span: then those locks end, or nearly so. It is 0 if there are
+// none. mu is held.
+func (r *Replica) slotOver(x *txnState, s base.Span) (slot base.Timestamp) {
+	if len(r.slots) == 0 {
+		return 0
+	}
+	r.locks.Holders(s, func(id base.TxnID, _ lock.Mode) bool {
+		if y := r.txns[id]; y != nil && y != x {
+			if _, voted := r.slots[y]; voted {
+				slot = max(slot, y.ts)
+			}
+		}
+		return true
+	})
+	return slot
+}
+
 // holds reports whether x has what a write of the span needs; mu is held.
 func (e *evaluation) holds(x *txnState, s base.Span) bool {
 	if e.q.Slot == 0 || e.q.Ordered {

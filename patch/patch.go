@@ -139,6 +139,9 @@ func change(o *wire.PatchOp, payload []byte, null bool) (_ []byte, isNull, ok bo
 			return nil, false, false
 		}
 		return binary.AppendUvarint(nil, sum), false, true
+	case wire.PatchKind_PATCH_ADD_DECIMAL:
+		sum, ok := addDecimal(payload, o.Value, o.Most)
+		return sum, false, ok
 	}
 	return nil, false, false
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"math/big"
 	"testing"
 
 	"github.com/godwitdb/godwit/wire"
@@ -94,6 +95,40 @@ func TestColumns(t *testing.T) {
 	}
 }
 
+func TestDecimals(t *testing.T) {
+	dec := func(coefficient int64, exponent int32) []byte {
+		return AppendDecimal(nil, big.NewInt(coefficient), exponent)
+	}
+	of := func(payload []byte) []byte { return append([]byte{1, 1 << 1}, payload...) }
+	for _, c := range []struct {
+		name     string
+		old, add []byte
+		digits   uint64
+		want     []byte // nil: not defined
+	}{
+		{"add", dec(150, -2), dec(25, -2), 4, dec(175, -2)},
+		{"below zero", dec(150, -2), dec(-151, -2), 4, dec(-1, -2)},
+		{"to zero", dec(-150, -2), dec(150, -2), 4, dec(0, -2)},
+		{"the largest", dec(9998, -2), dec(1, -2), 4, dec(9999, -2)},
+		{"above it", dec(9999, -2), dec(1, -2), 4, nil},
+		{"the smallest", dec(-9998, -2), dec(-1, -2), 4, dec(-9999, -2)},
+		{"below it", dec(-9999, -2), dec(-1, -2), 4, nil},
+		{"nothing", dec(150, -2), dec(0, -2), 4, nil},
+		{"another scale", dec(15, -1), dec(25, -2), 4, nil},
+		{"more digits than there are", dec(15, -2), dec(25, -2), 1 << 40, nil},
+		{"cut", dec(150, -2), []byte{1, 3}, 4, nil},
+		{"more than a number", dec(150, -2), append(dec(25, -2), 0), 4, nil},
+		{"not a number", []byte{2, 3, 7}, dec(25, -2), 4, nil},
+	} {
+		p := &wire.Patch{Format: 1, Ids: []uint32{1}, Classes: []byte{byte(Blob)},
+			Ops: []*wire.PatchOp{{Column: 1, Kind: wire.PatchKind_PATCH_ADD_DECIMAL, Value: c.add, Most: c.digits}}}
+		got, ok := Apply(p, of(c.old))
+		if ok != (c.want != nil) || ok && !bytes.Equal(got, of(c.want)) {
+			t.Errorf("%s: %x %v, want %x", c.name, got, ok, c.want)
+		}
+	}
+}
+
 func TestWhole(t *testing.T) {
 	p := Append([]byte("b"))
 	p.Ops[0].Most = 3
@@ -120,6 +155,12 @@ func FuzzApply(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b, row([]uint32{1, 2, 3}, int64(5), 1.5, "x"))
+	p = &wire.Patch{Format: 1, Ids: []uint32{1}, Classes: []byte{2},
+		Ops: []*wire.PatchOp{{Column: 1, Kind: wire.PatchKind_PATCH_ADD_DECIMAL, Value: AppendDecimal(nil, big.NewInt(-25), -2), Most: 6}}}
+	if b, err = p.MarshalVT(); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b, append([]byte{1, 2}, AppendDecimal(nil, big.NewInt(150), -2)...))
 	f.Fuzz(func(t *testing.T, b, value []byte) {
 		var p wire.Patch
 		if p.UnmarshalVT(b) != nil {

@@ -23,11 +23,11 @@ func TestShippedStatements(t *testing.T) {
 	forwardStage(t, func(s *stage, l *rtLab, c *sql.Conn) {
 		ctx := context.Background()
 		l.exec(c, "INSERT INTO f VALUES (101, 0)")
-		l.exec(c, "CREATE TABLE g (id INT PRIMARY KEY, n TINYINT, u INT, w VARCHAR(10), KEY (u))")
+		l.exec(c, "CREATE TABLE g (id INT PRIMARY KEY, n TINYINT, u INT, w VARCHAR(10), d DECIMAL(6,2), KEY (u))")
 		db2, c2 := l.sqlConn(2, "d")
 		defer db2.Close()
 		defer c2.Close()
-		l.exec(c2, "INSERT INTO g VALUES (1, 100, 1, 'x'), (2, NULL, 1, 'x')")
+		l.exec(c2, "INSERT INTO g VALUES (1, 100, 1, 'x', 10.5), (2, NULL, 1, 'x', NULL)")
 		time.Sleep(3 * time.Second)
 		l.exec(c, "SET transaction_consistency = 'relay'")
 		for i, q := range []struct {
@@ -49,6 +49,10 @@ func TestShippedStatements(t *testing.T) {
 			{"", "UPDATE g SET w = 'yy', n = n - 1 WHERE id = 1", 1, true},
 			{"", "UPDATE g SET u = u + 1 WHERE id = 1", 1, false},
 			{"", "UPDATE g SET n = 5 WHERE id = 2", 1, true},
+			{"", "UPDATE g SET d = d + 1.25 WHERE id = 1", 1, true},
+			{"", "UPDATE g SET d = d - 3, n = n - 1 WHERE id = 1", 1, true},
+			{"", "UPDATE g SET d = d + 0.005 WHERE id = 1", 1, false}, // is rounded
+			{"", "UPDATE g SET d = d + 1.25 WHERE id = 2", 0, false},  // NULL + 1.25
 		} {
 			was := s.shipped()
 			l.exec(c, "BEGIN")
@@ -80,9 +84,9 @@ func TestShippedStatements(t *testing.T) {
 			}
 		}
 		var v, n, u int
-		var w string
-		if err := c2.QueryRowContext(ctx, "SELECT v, n, u, w FROM f, g WHERE f.id = 2 AND g.id = 1").Scan(&v, &n, &u, &w); err != nil || v != 4 || n != 126 || u != 2 || w != "yy" {
-			t.Errorf("%d %d %d %q %v", v, n, u, w, err)
+		var w, d string
+		if err := c2.QueryRowContext(ctx, "SELECT v, n, u, w, d FROM f, g WHERE f.id = 2 AND g.id = 1").Scan(&v, &n, &u, &w, &d); err != nil || v != 4 || n != 125 || u != 2 || w != "yy" || d != "8.76" {
+			t.Errorf("%d %d %d %q %s %v", v, n, u, w, d, err)
 		}
 		for q, want := range map[string]bool{"UPDATE f SET v = v + 1 WHERE id = 1": true, "UPDATE g SET u = u + 1 WHERE id = 1": false, "UPDATE f SET v = 1 WHERE v = 2": false} {
 			var text strings.Builder

@@ -13,6 +13,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/patch"
 )
 
 // Row values: one format byte, then per stored column, in the order of the
@@ -183,16 +184,7 @@ func (c *column) appendPayload(ctx context.Context, b []byte, v any) ([]byte, er
 		if !ok {
 			return nil, badValue(c, v)
 		}
-		co := d.Coefficient()
-		var tmp [40]byte
-		p := binary.AppendVarint(tmp[:0], int64(d.Exponent()))
-		if co.Sign() < 0 {
-			p = append(p, 1)
-		} else {
-			p = append(p, 0)
-		}
-		p = append(p, co.Bytes()...)
-		return appendBlob(b, p), nil
+		return patch.AppendDecimal(b, d.Coefficient(), d.Exponent()), nil
 	case kindDatetime:
 		tm, ok := v.(time.Time)
 		if !ok {

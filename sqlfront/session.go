@@ -47,10 +47,11 @@ type Session struct {
 	inCall      bool     // the engine is about to set the transaction of a CALL aside
 	explained   sql.Node // EXPLAIN ANALYZE being built
 	create      tableOptions
-	view        string // definition of the view looked up last
-	viewDB      string // its database, if none is current
-	missed      bool   // the catalog was refreshed for a name that was not found
-	tries       int    // transactions begun with that age
+	view        string      // definition of the view looked up last
+	viewDB      string      // its database, if none is current
+	missed      bool        // the catalog was refreshed for a name that was not found
+	tries       int         // transactions begun with that age
+	touched     *kv.Touched // by them
 	age         base.Timestamp
 	level       isolation   // of transactions to come
 	strict      bool        // the session has asked for SERIALIZABLE, which is the default anyway, but for MULTI MASTER tables

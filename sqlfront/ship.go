@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/shopspring/decimal"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -17,7 +18,7 @@ import (
 // Updates of one row by its primary key, whose result depends on nothing but the row, are shipped to its owner in a transaction that crosses
 // regions without locks: package patch, docs/protocol.md S9. Which statements these are is told in docs/sql.md.
 
-// ships reports whether an UPDATE of the plan can be told as a patch: columns that no index has become constants, or integers grow by some.
+// ships reports whether an UPDATE of the plan can be told as a patch: columns that no index has become constants, or numbers grow by some.
 func (p *fastPlan) ships(f *fastShape) bool {
 	if f.kind != fastUpdate || p.t.next != nil || p.t.desc.Locality.Kind == multi {
 		return false
@@ -26,8 +27,10 @@ func (p *fastPlan) ships(f *fastShape) bool {
 		if slices.ContainsFunc(p.sets[:i], func(o boundSet) bool { return o.pos == s.pos }) || p.t.indexed(s.pos) || p.t.cols[s.pos].desc.Virtual {
 			return false
 		}
-		if _, _, ok := p.t.cols[s.pos].bounds(); s.op != 0 && !ok {
-			return false
+		if c := p.t.cols[s.pos]; s.op != 0 && c.kind != kindDecimal {
+			if _, _, ok := c.bounds(); !ok {
+				return false
+			}
 		}
 	}
 	return len(p.sets) > 0
@@ -79,15 +82,9 @@ func (p *fastPlan) patch(ctx *sql.Context, f *fastShape, vals map[int]any, raw [
 		op := &wire.PatchOp{Column: c.desc.ID}
 		switch v := vals[s.arg]; {
 		case s.op != 0:
-			n, ok := v.(int64)
-			if !ok || n == math.MinInt64 {
+			if !c.addition(ctx, op, v, s.op == '-') {
 				return nil
 			}
-			if s.op == '-' {
-				n = -n
-			}
-			op.Kind, op.Add = wire.PatchKind_PATCH_ADD, n
-			op.Least, op.Most, _ = c.bounds()
 		case v == nil:
 			op.Null = true
 		default:
@@ -103,6 +100,37 @@ func (p *fastPlan) patch(ctx *sql.Context, f *fastShape, vals map[int]any, raw [
 		return nil
 	}
 	return out
+}
+
+// addition makes op the addition of a constant, or of its negative, to the column; false if that cannot be told.
+func (c *column) addition(ctx *sql.Context, op *wire.PatchOp, v any, minus bool) bool {
+	switch x := v.(type) {
+	case int64:
+		if x == math.MinInt64 {
+			return false
+		}
+		if minus {
+			x = -x
+		}
+		op.Kind, op.Add = wire.PatchKind_PATCH_ADD, x
+		op.Least, op.Most, _ = c.bounds()
+		return true
+	case decimal.Decimal:
+		if minus {
+			x = x.Neg()
+		}
+		// As the column has it: a constant with more digits would have sums rounded.
+		add, in, err := c.typ.Convert(ctx, x)
+		d, ok := add.(decimal.Decimal)
+		t, isDecimal := c.typ.(sql.DecimalType)
+		if err != nil || in != sql.InRange || !ok || !isDecimal || !d.Equal(x) {
+			return false
+		}
+		op.Kind, op.Most = wire.PatchKind_PATCH_ADD_DECIMAL, uint64(t.Precision())
+		op.Value = patch.AppendDecimal(nil, d.Coefficient(), d.Exponent())
+		return true
+	}
+	return false
 }
 
 // draft is a row of which this node knows enough to ship the update of it; none if it has to be read.

@@ -77,10 +77,10 @@ func (t *Txn) begun(ctx *sql.Context) (kv.Txn, error) {
 			at = t.s.snapshotFor(ctx)
 		}
 		if t.s.age == 0 {
-			t.s.tries = 0
+			t.s.tries, t.s.touched = 0, &kv.Touched{}
 		}
 		t.kv = t.s.g.db.Begin(kv.Options{ReadOnly: t.snapshot, ReadTS: at, Age: t.s.age, Source: t.s.source, Trace: t.s.trace,
-			Relay: t.s.tries < kv.RelayTries && t.s.crosses()})
+			Relay: t.s.tries < kv.RelayTries && t.s.crosses(), Touched: t.s.touched})
 		t.s.tries++
 		if t.s.age == 0 {
 			t.s.age = t.kv.ID().Start()

@@ -22,7 +22,8 @@ import (
 //	1 first format
 //	2 incarnations of groups; outcomes of transactions that bind groups of several regions say so
 //	3 votes with patches, and decisions with their values
-const FormatVersion = 3
+//	4 patches that add to decimals
+const FormatVersion = 4
 
 const localFormat = "format"
 

@@ -148,8 +148,30 @@ func (a *ahead) find(s base.Span, lock kv.LockMode) (rows []*wire.KV, ok bool) {
 	return nil, false
 }
 
+// foresee has an attempt that locks across regions begin with all that the attempts before it have read there: its locks are then held for a trip
+// and the commit, and not for a trip a statement.
+func (t *Txn) foresee(ctx context.Context) error {
+	if t.opts.Touched.Empty() || t.opts.Relay || t.crossing != nil || t.foreseen || t.byTime() {
+		return nil
+	}
+	t.foreseen = true
+	for _, lock := range []kv.LockMode{kv.LockExclusive, kv.LockShared} {
+		if keys := t.opts.Touched.Keys(lock); len(keys) > 0 {
+			if _, err := t.Ahead(ctx, keys, nil, lock); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // runAhead is run for what was not read ahead.
 func (f *fetch) runAhead(ctx context.Context, t *Txn) error {
+	if f.lock != kv.LockNone {
+		if err := t.foresee(ctx); err != nil {
+			return err
+		}
+	}
 	if f.lock == kv.LockNone || t.ahead.bytes == 0 {
 		return f.run(ctx, t)
 	}

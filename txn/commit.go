@@ -212,6 +212,7 @@ type committer struct {
 	reads    map[base.GroupID][]*wire.Span
 	snapshot base.Timestamp
 	slot     base.Timestamp
+	ahead    time.Duration // of now, when it was proposed
 	// ordered by timestamp: at slot, or at whatever the only group says. least is what slot should have been.
 	ordered bool
 	least   base.Timestamp
@@ -574,16 +575,7 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 			v.resp = resp
 		}
 		if err == nil && c.slot != 0 {
-			estimate, took := &t.db.slots, time.Since(start)
-			if c.ordered { // the way there, and what it takes to be replicated at the other end
-				estimate, took = &t.db.leads, took/2
-			}
-			switch base.CodeOf(owner.ErrorOf(resp.Status)) {
-			case base.CodeTooLate:
-				estimate.tooShort(groups[i].Region())
-			case base.CodeOther:
-				estimate.answered(groups[i].Region(), took)
-			}
+			t.noteVote(c, groups[i].Region(), resp, time.Since(start))
 		}
 		if err != nil {
 			v.maybe = !wan.NeverRan(err)
@@ -657,6 +649,22 @@ func (c *committer) prepare(ctx context.Context, groups []base.GroupID) (base.Ti
 		return lo, nil
 	}
 	return lo, t.settled(ctx, lo)
+}
+
+// noteVote learns from a vote how far ahead the next ones have to be asked for.
+func (t *Txn) noteVote(c *committer, r base.RegionID, resp *wire.CommitResponse, took time.Duration) {
+	code := base.CodeOf(owner.ErrorOf(resp.Status))
+	waited := time.Duration(resp.WaitedNs)
+	switch {
+	case c.ordered && code == base.CodeTooLate:
+		t.db.leads.tooShort(r)
+	case c.ordered && code == base.CodeOther:
+		t.db.leads.answered(r, took/2) // the way there, and what it takes to be replicated at the other end
+	case code == base.CodeTooLate:
+		t.db.slots.missed(r, c.ahead, base.Timestamp(resp.NeedTs).Sub(c.slot), waited)
+	case code == base.CodeOther:
+		t.db.slots.answered(r, took, waited)
+	}
 }
 
 // astray remembers who owns what was asked of others.

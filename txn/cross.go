@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -135,6 +134,9 @@ func (t *Txn) noteReads(f *fetch) error {
 			return base.Errorf(base.CodeInvalid, "a transaction of several regions reads at most %d keys and ranges: read less, or SET transaction_consistency = 'strict'", maxReads)
 		}
 		t.reads = append(t.reads, s)
+		if s.IsPoint() {
+			t.opts.Touched.Note(s.Start, f.lock)
+		}
 	}
 	return nil
 }
@@ -171,6 +173,7 @@ func (t *Txn) commitCrossing(ctx context.Context) (ts base.Timestamp, err error)
 			return c.oneCrossing(ctx, groups[0])
 		}
 		delay := db.slots.delay(groups, db.cfg.Region)
+		delay = min(delay+delay*time.Duration(try-1)/2, maxSlot)
 		bound, err := a.holdPins(ctx, delay+slotHorizon)
 		if err != nil {
 			return 0, err
@@ -183,6 +186,7 @@ func (t *Txn) commitCrossing(ctx context.Context) (ts base.Timestamp, err error)
 		if bound != 0 && c.slot >= bound {
 			c.slot = bound.Prev()
 		}
+		c.ahead = delay
 		db.stats.TwoRound.Add(1)
 		ts, err = c.prepare(ctx, groups)
 		switch {
@@ -316,53 +320,4 @@ func (c *committer) oneCrossing(ctx context.Context, g base.GroupID) (base.Times
 			return 0, base.Errorf(base.CodeAborted, "%v: retry", err)
 		}
 	}
-}
-
-// slots are how far ahead of now slots have to be, by region: a little longer than it lately took until its votes were back.
-type slots struct {
-	mu sync.Mutex
-	by map[base.RegionID]time.Duration
-}
-
-// delay is how long all votes of the groups will take.
-func (s *slots) delay(groups []base.GroupID, self base.RegionID) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := time.Duration(0)
-	for _, g := range groups {
-		e, ok := s.by[g.Region()]
-		if !ok && g.Region() != self {
-			e = firstSlot
-		}
-		d = max(d, e)
-	}
-	return min(d+d/16+slotSlack, maxSlot)
-}
-
-// answered notes how long one vote took.
-func (s *slots) answered(r base.RegionID, d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.by == nil {
-		s.by = map[base.RegionID]time.Duration{}
-	}
-	old, ok := s.by[r]
-	switch {
-	case !ok:
-		s.by[r] = d
-	case d > old:
-		s.by[r] = old + (d-old)/2
-	default:
-		s.by[r] = old - (old-d)/8
-	}
-}
-
-// tooShort makes the next slots of a region longer.
-func (s *slots) tooShort(r base.RegionID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.by == nil {
-		s.by = map[base.RegionID]time.Duration{}
-	}
-	s.by[r] = min(2*max(s.by[r], slotSlack), maxSlot)
 }

@@ -124,8 +124,8 @@ type Stats struct {
 // DB is a gateway: it runs transactions as their coordinator. It implements kv.DB.
 type DB struct {
 	horizon horizon
-	slots   slots
-	leads   slots // how long votes are on their way to their groups: timestamp ordering
+	slots   voteTimes
+	leads   leadTimes // how long votes are on their way to their groups: timestamp ordering
 
 	cfg    Config
 	set    *owner.Set

@@ -50,12 +50,13 @@ type Txn struct {
 	pins     []pin
 	buf      buffer
 	// known are keys read under a lock and present, with the group that owns them.
-	known  map[string]base.GroupID
-	ranges []readRange               // rows of ranges read under locks, instead
-	absent map[string]base.GroupID   // keys found absent under a lock, and who owns them
-	along  map[string]*wire.KV       // rows locked and shown by their owner unasked
-	drafts map[string]base.Timestamp // rows of which there is a draft, as of when
-	ahead  ahead
+	known    map[string]base.GroupID
+	ranges   []readRange               // rows of ranges read under locks, instead
+	absent   map[string]base.GroupID   // keys found absent under a lock, and who owns them
+	along    map[string]*wire.KV       // rows locked and shown by their owner unasked
+	drafts   map[string]base.Timestamp // rows of which there is a draft, as of when
+	ahead    ahead
+	foreseen bool // see foresee
 
 	err        error // sticky
 	ended      bool  // committed, or released

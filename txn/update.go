@@ -70,6 +70,7 @@ func (t *Txn) Draft(ctx context.Context, key base.Key) (row kv.Row, ok bool, err
 		t.drafts = map[string]base.Timestamp{}
 	}
 	t.drafts[string(key)] = f.ts
+	t.opts.Touched.Note(key, kv.LockExclusive)
 	return row, true, nil
 }
 

@@ -33,11 +33,12 @@ const (
 	KindParcel
 	KindParcelWord
 	KindRaftBundle
+	KindCopies
 	// KindMax bounds the kinds.
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping", "epoch-control", "parcel", "parcel-word", "raft-bundle"}
+var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping", "epoch-control", "parcel", "parcel-word", "raft-bundle", "copies"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -139,6 +139,7 @@ const (
 	PatchKind_PATCH_ADD          PatchKind = 1
 	PatchKind_PATCH_ADD_UNSIGNED PatchKind = 2
 	PatchKind_PATCH_APPEND       PatchKind = 3
+	PatchKind_PATCH_ADD_DECIMAL  PatchKind = 4
 )
 
 // Enum value maps for PatchKind.
@@ -148,12 +149,14 @@ var (
 		1: "PATCH_ADD",
 		2: "PATCH_ADD_UNSIGNED",
 		3: "PATCH_APPEND",
+		4: "PATCH_ADD_DECIMAL",
 	}
 	PatchKind_value = map[string]int32{
 		"PATCH_SET":          0,
 		"PATCH_ADD":          1,
 		"PATCH_ADD_UNSIGNED": 2,
 		"PATCH_APPEND":       3,
+		"PATCH_ADD_DECIMAL":  4,
 	}
 )
 
@@ -494,6 +497,7 @@ type Status struct {
 	Msg           string                 `protobuf:"bytes,2,opt,name=msg,proto3" json:"msg,omitempty"`
 	Node          uint32                 `protobuf:"varint,3,opt,name=node,proto3" json:"node,omitempty"`
 	Key           []byte                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	After         uint64                 `protobuf:"varint,5,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -554,6 +558,13 @@ func (x *Status) GetKey() []byte {
 		return x.Key
 	}
 	return nil
+}
+
+func (x *Status) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
 }
 
 type TxnMeta struct {
@@ -1166,10 +1177,10 @@ type PatchOp struct {
 	Column        uint32                 `protobuf:"varint,1,opt,name=column,proto3" json:"column,omitempty"` // its id; 0: the whole value
 	Kind          PatchKind              `protobuf:"varint,2,opt,name=kind,proto3,enum=godwit.wire.PatchKind" json:"kind,omitempty"`
 	Null          bool                   `protobuf:"varint,3,opt,name=null,proto3" json:"null,omitempty"`  // PATCH_SET to NULL
-	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"` // PATCH_SET: the encoded column; PATCH_APPEND: what is put behind
+	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"` // PATCH_SET: the encoded column; PATCH_APPEND: what is put behind; PATCH_ADD_DECIMAL: what is added, encoded
 	Add           int64                  `protobuf:"zigzag64,5,opt,name=add,proto3" json:"add,omitempty"`
 	Least         int64                  `protobuf:"zigzag64,6,opt,name=least,proto3" json:"least,omitempty"` // bounds of the result of PATCH_ADD
-	Most          uint64                 `protobuf:"varint,7,opt,name=most,proto3" json:"most,omitempty"`     // and of both additions
+	Most          uint64                 `protobuf:"varint,7,opt,name=most,proto3" json:"most,omitempty"`     // and of both additions; PATCH_APPEND: length; PATCH_ADD_DECIMAL: digits
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1412,14 +1423,15 @@ type CommitResponse struct {
 	Hi            uint64                 `protobuf:"varint,3,opt,name=hi,proto3" json:"hi,omitempty"` // vote: the commit timestamp must be below
 	Now           uint64                 `protobuf:"varint,4,opt,name=now,proto3" json:"now,omitempty"`
 	Hops          uint32                 `protobuf:"varint,5,opt,name=hops,proto3" json:"hops,omitempty"`
-	Foreign       []*Foreign             `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"`               // with CodeWrongOwner: which keys belong to whom
-	Index         uint64                 `protobuf:"varint,7,opt,name=index,proto3" json:"index,omitempty"`                  // log entry of a one-round commit
-	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`                   // keys whose homes it changed
-	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`                // of the log entry that went to other regions
-	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`                 // of one
-	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"`               // a timestamp that the oracle has reached
-	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`                 // rows that it set off to another home, beside those moved
-	NeedTs        uint64                 `protobuf:"varint,30,opt,name=need_ts,json=needTs,proto3" json:"need_ts,omitempty"` // with CodeTooLate of an ordered one: the least timestamp that would do
+	Foreign       []*Foreign             `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"`                     // with CodeWrongOwner: which keys belong to whom
+	Index         uint64                 `protobuf:"varint,7,opt,name=index,proto3" json:"index,omitempty"`                        // log entry of a one-round commit
+	Moved         [][]byte               `protobuf:"bytes,8,rep,name=moved,proto3" json:"moved,omitempty"`                         // keys whose homes it changed
+	Copies        uint32                 `protobuf:"varint,9,opt,name=copies,proto3" json:"copies,omitempty"`                      // of the log entry that went to other regions
+	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`                       // of one
+	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached
+	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`                       // rows that it set off to another home, beside those moved
+	WaitedNs      uint64                 `protobuf:"varint,13,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // a vote for a slot: from its arrival until it was proposed or refused
+	NeedTs        uint64                 `protobuf:"varint,30,opt,name=need_ts,json=needTs,proto3" json:"need_ts,omitempty"`       // with CodeTooLate of an ordered one: the least timestamp that would do
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1534,6 +1546,13 @@ func (x *CommitResponse) GetOracle() uint64 {
 func (x *CommitResponse) GetMoves() uint32 {
 	if x != nil {
 		return x.Moves
+	}
+	return 0
+}
+
+func (x *CommitResponse) GetWaitedNs() uint64 {
+	if x != nil {
+		return x.WaitedNs
 	}
 	return 0
 }
@@ -4165,6 +4184,85 @@ func (x *GroupHeld) GetIncarnation() uint32 {
 	return 0
 }
 
+// Copies is a node's word on what it holds of asynchronous groups, or a leader's wish for such a word as soon as there is something to say:
+// votes of crossing transactions wait for it, and pulses are far apart.
+type Copies struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The wish: when the receiver holds the log of the group up to index, and all groups of its region that are asynchronous are closed there up to closed.
+	Group         uint32       `protobuf:"varint,2,opt,name=group,proto3" json:"group,omitempty"` // 0: none
+	Index         uint64       `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	Closed        uint64       `protobuf:"varint,4,opt,name=closed,proto3" json:"closed,omitempty"`
+	Held          []*GroupHeld `protobuf:"bytes,5,rep,name=held,proto3" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Copies) Reset() {
+	*x = Copies{}
+	mi := &file_wire_wire_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Copies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Copies) ProtoMessage() {}
+
+func (x *Copies) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Copies.ProtoReflect.Descriptor instead.
+func (*Copies) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *Copies) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *Copies) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *Copies) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Copies) GetClosed() uint64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *Copies) GetHeld() []*GroupHeld {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
 // ClockWord is a node's word on its clock, and, from the leader of the meta group, the order in force.
 type ClockWord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4192,7 +4290,7 @@ type ClockWord struct {
 
 func (x *ClockWord) Reset() {
 	*x = ClockWord{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4204,7 +4302,7 @@ func (x *ClockWord) String() string {
 func (*ClockWord) ProtoMessage() {}
 
 func (x *ClockWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4217,7 +4315,7 @@ func (x *ClockWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
 func (*ClockWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ClockWord) GetMode() uint32 {
@@ -4364,7 +4462,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4376,7 +4474,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4389,7 +4487,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -4473,7 +4571,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4485,7 +4583,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4498,7 +4596,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -4534,7 +4632,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4546,7 +4644,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4559,7 +4657,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -4596,7 +4694,7 @@ type RaftBundle struct {
 
 func (x *RaftBundle) Reset() {
 	*x = RaftBundle{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4608,7 +4706,7 @@ func (x *RaftBundle) String() string {
 func (*RaftBundle) ProtoMessage() {}
 
 func (x *RaftBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4621,7 +4719,7 @@ func (x *RaftBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBundle.ProtoReflect.Descriptor instead.
 func (*RaftBundle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RaftBundle) GetRuns() [][]byte {
@@ -4659,7 +4757,7 @@ type RaftShare struct {
 
 func (x *RaftShare) Reset() {
 	*x = RaftShare{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4671,7 +4769,7 @@ func (x *RaftShare) String() string {
 func (*RaftShare) ProtoMessage() {}
 
 func (x *RaftShare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4684,7 +4782,7 @@ func (x *RaftShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftShare.ProtoReflect.Descriptor instead.
 func (*RaftShare) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RaftShare) GetTo() uint32 {
@@ -4739,7 +4837,7 @@ type Parcel struct {
 
 func (x *Parcel) Reset() {
 	*x = Parcel{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4751,7 +4849,7 @@ func (x *Parcel) String() string {
 func (*Parcel) ProtoMessage() {}
 
 func (x *Parcel) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4764,7 +4862,7 @@ func (x *Parcel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parcel.ProtoReflect.Descriptor instead.
 func (*Parcel) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Parcel) GetOrigin() uint32 {
@@ -4840,7 +4938,7 @@ type ParcelWord struct {
 
 func (x *ParcelWord) Reset() {
 	*x = ParcelWord{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4852,7 +4950,7 @@ func (x *ParcelWord) String() string {
 func (*ParcelWord) ProtoMessage() {}
 
 func (x *ParcelWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4865,7 +4963,7 @@ func (x *ParcelWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParcelWord.ProtoReflect.Descriptor instead.
 func (*ParcelWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ParcelWord) GetWhat() uint32 {
@@ -4935,7 +5033,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4947,7 +5045,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4960,7 +5058,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AskRequest) GetName() string {
@@ -4987,7 +5085,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5097,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5110,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -5040,7 +5138,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5052,7 +5150,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5065,7 +5163,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -5094,7 +5192,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5106,7 +5204,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5119,7 +5217,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -5158,7 +5256,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5170,7 +5268,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5183,7 +5281,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SessionState) GetUser() string {
@@ -5245,7 +5343,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5257,7 +5355,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5270,7 +5368,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -5340,7 +5438,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5352,7 +5450,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5365,7 +5463,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -5419,7 +5517,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5431,7 +5529,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5444,7 +5542,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -5620,7 +5718,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5632,7 +5730,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5645,7 +5743,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ForwardField) GetName() string {
@@ -5729,7 +5827,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5741,7 +5839,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5754,7 +5852,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -5788,7 +5886,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5800,7 +5898,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5813,7 +5911,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -5887,7 +5985,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5899,7 +5997,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5912,7 +6010,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -5970,7 +6068,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5982,7 +6080,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5995,7 +6093,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -6035,7 +6133,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6047,7 +6145,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6060,7 +6158,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -6125,7 +6223,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6137,7 +6235,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6150,7 +6248,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -6197,7 +6295,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6209,7 +6307,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6222,7 +6320,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -6284,7 +6382,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6296,7 +6394,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6309,7 +6407,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -6346,7 +6444,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6358,7 +6456,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6371,7 +6469,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -6464,7 +6562,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6476,7 +6574,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6489,7 +6587,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -6532,7 +6630,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6544,7 +6642,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6557,7 +6655,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -6598,7 +6696,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6610,7 +6708,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6623,7 +6721,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -6701,7 +6799,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6713,7 +6811,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6726,7 +6824,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -6818,7 +6916,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6830,7 +6928,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6843,7 +6941,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -6896,12 +6994,13 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\aForeign\x12%\n" +
 	"\x04span\x18\x01 \x01(\v2\x11.godwit.wire.SpanR\x04span\x12\x14\n" +
 	"\x05group\x18\x02 \x01(\rR\x05group\x12-\n" +
-	"\x05since\x18\x03 \x03(\v2\x17.godwit.wire.GroupIndexR\x05since\"T\n" +
+	"\x05since\x18\x03 \x03(\v2\x17.godwit.wire.GroupIndexR\x05since\"j\n" +
 	"\x06Status\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x10\n" +
 	"\x03msg\x18\x02 \x01(\tR\x03msg\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\rR\x04node\x12\x10\n" +
-	"\x03key\x18\x04 \x01(\fR\x03key\"\xbe\x01\n" +
+	"\x03key\x18\x04 \x01(\fR\x03key\x12\x14\n" +
+	"\x05after\x18\x05 \x01(\x04R\x05after\"\xbe\x01\n" +
 	"\aTxnMeta\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x18\n" +
@@ -6986,7 +7085,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x1a\n" +
 	"\bsnapshot\x18\x15 \x01(\x04R\bsnapshot\x12'\n" +
 	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\x12\x18\n" +
-	"\aordered\x18\x1e \x01(\bR\aordered\"\xd4\x02\n" +
+	"\aordered\x18\x1e \x01(\bR\aordered\"\xf1\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -7000,7 +7099,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05bytes\x18\n" +
 	" \x01(\rR\x05bytes\x12\x16\n" +
 	"\x06oracle\x18\v \x01(\x04R\x06oracle\x12\x14\n" +
-	"\x05moves\x18\f \x01(\rR\x05moves\x12\x17\n" +
+	"\x05moves\x18\f \x01(\rR\x05moves\x12\x1b\n" +
+	"\twaited_ns\x18\r \x01(\x04R\bwaitedNs\x12\x17\n" +
 	"\aneed_ts\x18\x1e \x01(\x04R\x06needTs\"\xb6\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
@@ -7214,7 +7314,13 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12 \n" +
-	"\vincarnation\x18\x04 \x01(\rR\vincarnation\"\xdc\x03\n" +
+	"\vincarnation\x18\x04 \x01(\rR\vincarnation\"\x8c\x01\n" +
+	"\x06Copies\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x14\n" +
+	"\x05group\x18\x02 \x01(\rR\x05group\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
+	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12*\n" +
+	"\x04held\x18\x05 \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\"\xdc\x03\n" +
 	"\tClockWord\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
@@ -7473,12 +7579,13 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03Pin\x12\b\n" +
 	"\x04KEEP\x10\x00\x12\a\n" +
 	"\x03PIN\x10\x01\x12\t\n" +
-	"\x05UNPIN\x10\x02*S\n" +
+	"\x05UNPIN\x10\x02*j\n" +
 	"\tPatchKind\x12\r\n" +
 	"\tPATCH_SET\x10\x00\x12\r\n" +
 	"\tPATCH_ADD\x10\x01\x12\x16\n" +
 	"\x12PATCH_ADD_UNSIGNED\x10\x02\x12\x10\n" +
-	"\fPATCH_APPEND\x10\x03*A\n" +
+	"\fPATCH_APPEND\x10\x03\x12\x15\n" +
+	"\x11PATCH_ADD_DECIMAL\x10\x04*A\n" +
 	"\bTxnState\x12\v\n" +
 	"\aUNKNOWN\x10\x00\x12\f\n" +
 	"\bPREPARED\x10\x01\x12\r\n" +
@@ -7498,7 +7605,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -7551,37 +7658,38 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ServedSpan)(nil),           // 48: godwit.wire.ServedSpan
 	(*ServeResponse)(nil),        // 49: godwit.wire.ServeResponse
 	(*GroupHeld)(nil),            // 50: godwit.wire.GroupHeld
-	(*ClockWord)(nil),            // 51: godwit.wire.ClockWord
-	(*SnapshotChunk)(nil),        // 52: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 53: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 54: godwit.wire.RaftBatch
-	(*RaftBundle)(nil),           // 55: godwit.wire.RaftBundle
-	(*RaftShare)(nil),            // 56: godwit.wire.RaftShare
-	(*Parcel)(nil),               // 57: godwit.wire.Parcel
-	(*ParcelWord)(nil),           // 58: godwit.wire.ParcelWord
-	(*AskRequest)(nil),           // 59: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 60: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 61: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 62: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 63: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 64: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 65: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 66: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 67: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 68: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 69: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 70: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 71: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 72: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 73: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 74: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 75: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 76: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 77: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 78: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 79: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 80: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 81: godwit.wire.EpochRow
+	(*Copies)(nil),               // 51: godwit.wire.Copies
+	(*ClockWord)(nil),            // 52: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 53: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 54: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 55: godwit.wire.RaftBatch
+	(*RaftBundle)(nil),           // 56: godwit.wire.RaftBundle
+	(*RaftShare)(nil),            // 57: godwit.wire.RaftShare
+	(*Parcel)(nil),               // 58: godwit.wire.Parcel
+	(*ParcelWord)(nil),           // 59: godwit.wire.ParcelWord
+	(*AskRequest)(nil),           // 60: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 61: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 62: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 63: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 64: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 65: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 66: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 67: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 68: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 69: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 70: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 71: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 72: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 73: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 74: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 75: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 76: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 77: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 78: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 79: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 80: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 81: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 82: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -7629,7 +7737,7 @@ var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 42: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
 	8,  // 43: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
 	41, // 44: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	51, // 45: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
+	52, // 45: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
 	50, // 46: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
 	41, // 47: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
 	6,  // 48: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
@@ -7638,27 +7746,28 @@ var file_wire_wire_proto_depIdxs = []int32{
 	6,  // 51: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
 	8,  // 52: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
 	48, // 53: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	8,  // 54: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	56, // 55: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
-	54, // 56: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
-	8,  // 57: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	62, // 58: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	61, // 59: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	8,  // 60: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	65, // 61: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	67, // 62: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	68, // 63: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	69, // 64: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	5,  // 65: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	73, // 66: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	74, // 67: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	78, // 68: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	81, // 69: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	70, // [70:70] is the sub-list for method output_type
-	70, // [70:70] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	50, // 54: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
+	8,  // 55: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	57, // 56: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
+	55, // 57: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
+	8,  // 58: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	63, // 59: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	62, // 60: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	8,  // 61: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	66, // 62: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	68, // 63: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	69, // 64: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	70, // 65: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	5,  // 66: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	74, // 67: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	75, // 68: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	79, // 69: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	82, // 70: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -7672,7 +7781,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   78,
+			NumMessages:   79,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,42 @@
+package kv
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// Touched is what the attempts of a transaction have read, key by key ([Options.Touched]). It is not safe for concurrent use.
+type Touched struct{ locks map[string]LockMode }
+
+const mostTouched = 1 << 12
+
+// Note adds a key, and the lock that was asked for. Of very many it forgets the rest.
+func (t *Touched) Note(k base.Key, lock LockMode) {
+	if t == nil {
+		return
+	}
+	if t.locks == nil {
+		t.locks = map[string]LockMode{}
+	}
+	if old, ok := t.locks[string(k)]; ok || len(t.locks) < mostTouched {
+		t.locks[string(k)] = max(old, lock)
+	}
+}
+
+// Empty reports whether nothing was noted.
+func (t *Touched) Empty() bool { return t == nil || len(t.locks) == 0 }
+
+// Keys are those for which a lock was asked.
+func (t *Touched) Keys(lock LockMode) (out []base.Key) {
+	if t.Empty() {
+		return nil
+	}
+	for _, k := range slices.Sorted(maps.Keys(t.locks)) {
+		if t.locks[k] == lock {
+			out = append(out, base.Key(k))
+		}
+	}
+	return out
+}
