@@ -25,6 +25,12 @@ var aheadTables = []string{
 	"CREATE TABLE n (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p(id) ON DELETE SET NULL)",
 	"CREATE TABLE rs (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES solo(id))",
 	"CREATE TABLE twin (id INT PRIMARY KEY, u INT UNIQUE, v INT)",
+	"CREATE TABLE n2 (id INT PRIMARY KEY, v INT)",
+	"CREATE TABLE log (id INT PRIMARY KEY, v INT)",
+	"CREATE TABLE tr (id INT PRIMARY KEY, v INT)",
+	"CREATE TRIGGER tr1 AFTER INSERT ON tr FOR EACH ROW UPDATE n2 SET v = v + 1 WHERE id = NEW.v",
+	"CREATE TRIGGER tr2 BEFORE UPDATE ON tr FOR EACH ROW SET NEW.v = (SELECT v FROM n2 WHERE id = NEW.id)",
+	"CREATE TRIGGER tr3 AFTER DELETE ON tr FOR EACH ROW INSERT INTO log VALUES (OLD.id, OLD.v)",
 	"CREATE TABLE doc (id INT PRIMARY KEY, body VARCHAR(200), FULLTEXT KEY (body))",
 }
 
@@ -66,6 +72,9 @@ var aheadStatements = []struct {
 	{q: "INSERT INTO doc VALUES ROWS(2000+#,'a storm at sea: wave# after wave#, and calm again')", most: 3},
 	{q: "UPDATE doc SET body = CONCAT('many an old storm ', id)", most: 4},
 	{q: "DELETE FROM doc", most: 4},
+	{q: "INSERT INTO tr VALUES ROWS(#,#)", most: 4},
+	{q: "UPDATE tr SET v = 0", most: 4},
+	{q: "DELETE FROM tr", most: 2},
 }
 
 func TestManyRowsFewTrips(t *testing.T) {
@@ -109,8 +118,8 @@ func TestManyRowsFewTrips(t *testing.T) {
 			db.Close()
 			time.Sleep(5 * time.Second)
 			fill(2, 0, "r2")
-			fill(2, 1, "p", "solo", "t", "doc")
-			fill(3, 2, "p", "solo", "t", "doc")
+			fill(2, 1, "p", "solo", "t", "doc", "n2")
+			fill(3, 2, "p", "solo", "t", "doc", "n2")
 			fill(2, 2, "c", "n")
 			fill(3, 1, "c", "n")
 			time.Sleep(5 * time.Second)

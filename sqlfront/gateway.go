@@ -42,12 +42,14 @@ type gateway struct {
 	relay    func() bool
 	routes   routes
 
-	fast    fastCache
-	noFast  bool     // tests: everything goes through the engine
-	noAhead bool     // tests: changes read row by row
-	usual   locality // tests: of tables that say nothing
-	usersTS atomic.Uint64
-	usersMu sync.Mutex // not held over a read: that may wait for other nodes
+	fast        fastCache
+	noFast      bool     // tests: everything goes through the engine
+	noAhead     bool     // tests: changes read row by row
+	rehearseAll bool     // tests: statements with triggers are rehearsed even if their rows cost no trips
+	usual       locality // tests: of tables that say nothing
+	far         sync.Map // tables whose triggers have cost trips, by id
+	usersTS     atomic.Uint64
+	usersMu     sync.Mutex // not held over a read: that may wait for other nodes
 
 	uuids uuids
 
@@ -68,6 +70,7 @@ func newGateway(cfg Config) *gateway {
 	g.gc, g.jobs = newCollector(g), &jobs{g: g}
 	initSystemVariables()
 	authOnce()
+	keepPlanOnce()
 	pro := &provider{g}
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()

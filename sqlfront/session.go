@@ -34,7 +34,13 @@ type Session struct {
 	blind       bool // a plain INSERT whose duplicates Commit may find
 	perRow      bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
 	ahead       *aheadPlan
-	keeps       int // that use what was read ahead
+	keeps       int      // that use what was read ahead
+	unplanned   sql.Node // the change that is executed, as it was before it was analyzed
+	flags       sql.QueryFlags
+	change      sql.Node               // as it is executed
+	after       []sql.Node             // the triggers after it
+	rehearsal   *rehearsal             // the session is that of a rehearsal
+	reserved    map[counterID][]uint64 // AUTO_INCREMENT values that rehearsals have used
 	newKey      *newKey
 	outer       *outerNode // the source of an UPDATE that is about to be built
 	stable      bool       // the UPDATE does not change what its subqueries read
@@ -120,6 +126,7 @@ func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
 	s.hold, s.inCall, s.fresh, s.stable = false, false, false, false
 	s.ahead, s.newKey, s.outer = nil, nil, nil
+	s.unplanned, s.change, s.after = nil, nil, nil
 	s.create, s.view = tableOptions{}, ""
 	s.newest = 0
 }

@@ -1,0 +1,462 @@
+package sqlfront
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+// What the triggers of a statement read depends on their code. So it is rehearsed: the statement is analyzed a
+// second time for a session of its own, and run for the rows read ahead, over a view of the transaction that knows only what is at hand. A row
+// that asks for more ends there; what such rows have asked for is fetched together, and they are rehearsed again, until
+// nothing is missing. Then all writes of the rehearsal are rolled back, and the statement runs as ever.
+//
+// Only what a row asks for first is noted, since that is what the statement will ask for, too. What comes behind it is
+// seen in the next round, with the answer known: nothing is locked on a guess, except by rows that see what rows before them
+// have not been able to write yet. A statement that pays no trips for its rows is not rehearsed.
+
+// maxRounds bounds how often the rows are rehearsed, and so how many lookups of a trigger may depend on each other.
+const maxRounds = 12
+
+// rehearsalPlan is what it takes to rehearse a statement.
+type rehearsalPlan struct {
+	b     *builder
+	node  sql.Node // the statement as it was before it was analyzed
+	flags sql.QueryFlags
+	table base.TableID
+	sch   sql.Schema // of the rows
+}
+
+// rehearsal is one in progress.
+type rehearsal struct {
+	s    *Session // whose statement it is
+	own  *Session
+	ctx  *sql.Context
+	kv   *rehearsedTxn
+	tx   *Txn
+	plan sql.Node
+	from sql.Node // where the rows come in
+	row  sql.Row
+	vars map[string]userVar
+	auto map[counterID]int // values used of those reserved
+}
+
+type userVar struct {
+	typ sql.Type
+	val any
+}
+
+// keepPlan is a rule of the analyzer that keeps a statement as it was before.
+func keepPlan(ctx *sql.Context, _ *analyzer.Analyzer, n sql.Node, scope *plan.Scope, _ analyzer.RuleSelector, flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
+	if s := sessionOf(ctx); s != nil && s.unplanned == nil && scope.IsEmpty() {
+		switch n.(type) {
+		case *plan.InsertInto, *plan.Update, *plan.DeleteFrom:
+			if s.unplanned = n; flags != nil {
+				s.flags = *flags
+			}
+		}
+	}
+	return n, transform.SameTree, nil
+}
+
+// keepPlanOnce adds the rule to those that the analyzer has for all statements, also those that it plans by a short cut.
+var keepPlanOnce = sync.OnceFunc(func() {
+	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault, analyzer.Rule{Id: -1, Apply: keepPlan})
+})
+
+// changeOf is the change that a plan is about, and the bodies of the triggers that come after it.
+func changeOf(n sql.Node) (change sql.Node, after []sql.Node) {
+	for n != nil {
+		switch t := n.(type) {
+		case *plan.InsertInto, *plan.Update, *plan.DeleteFrom:
+			return n, after
+		case *plan.TriggerExecutor:
+			after = append(after, t.Right())
+			n = t.Left()
+		default:
+			c := n.Children()
+			if len(c) != 1 {
+				return nil, nil
+			}
+			n = c[0]
+		}
+	}
+	return nil, nil
+}
+
+// rowsOf is the node whose rows a change is made with, and the bodies of the triggers that see them before.
+func rowsOf(n sql.Node) (rows sql.Node, before []sql.Node) {
+	switch n := n.(type) {
+	case *plan.InsertInto:
+		rows = n.Source
+	case *plan.DeleteFrom:
+		rows = n.Child
+	case *plan.Update:
+		rows = n.Child
+		switch t := rows.(type) {
+		case *plan.ForeignKeyHandler:
+			rows = t.OriginalNode
+		case *plan.UpdateJoin:
+			rows = t.Child
+		}
+	}
+	for {
+		t, ok := rows.(*plan.TriggerExecutor)
+		if !ok {
+			return rows, before
+		}
+		before = append(before, t.Right())
+		rows = t.Left()
+	}
+}
+
+// planRehearsal has the rows of a statement with triggers read ahead if it can be rehearsed.
+func (b *builder) planRehearsal(ctx *sql.Context, s *Session, n sql.Node) {
+	if s.change != n || s.rehearsal != nil || s.unplanned == nil || b.g.noAhead || len(b.g.db.Topology().Regions) == 1 {
+		return
+	}
+	rows, bodies := rowsOf(n)
+	bodies = append(bodies, s.after...)
+	if len(bodies) == 0 || rows == nil || s.ahead != nil && s.ahead.node != rows {
+		return
+	}
+	written := map[base.TableID]bool{}
+	for _, t := range bodies {
+		if !rehearsable(ctx, t, written) {
+			return
+		}
+	}
+	if asksSession(ctx, rows) || readsAny(ctx, rows, written) {
+		return
+	}
+	if ins, ok := n.(*plan.InsertInto); ok && hasSubquery(ctx, ins.OnDupExprs) {
+		return // its plan would be shared, with what it keeps
+	}
+	p := &rehearsalPlan{b: b, node: s.unplanned, flags: s.flags, sch: rows.Schema(ctx)}
+	if t := targetOf(n); t != nil {
+		p.table = t.t.desc.ID
+	}
+	if s.ahead == nil {
+		s.ahead = &aheadPlan{node: rows}
+	}
+	s.ahead.rehearsal = p
+}
+
+func targetOf(n sql.Node) *sqlTable {
+	var t sql.Table
+	switch n := n.(type) {
+	case *plan.InsertInto:
+		if d, err := plan.GetInsertable(n.Destination); err == nil {
+			t = d
+		}
+	case *plan.Update:
+		if d, err := plan.GetUpdatable(n.Child); err == nil {
+			t = d
+		}
+	case *plan.DeleteFrom:
+		if d, err := plan.GetDeletable(n.Child); err == nil {
+			t = d
+		}
+	}
+	if t == nil {
+		return nil
+	}
+	return tableOf(t)
+}
+
+// rehearsable reports whether the body of a trigger has no effects but on rows and variables, and collects the tables that it writes.
+func rehearsable(ctx *sql.Context, body sql.Node, written map[base.TableID]bool) bool {
+	ok := true
+	transform.InspectWithOpaque(ctx, body, func(ctx *sql.Context, n sql.Node) bool {
+		switch n := n.(type) {
+		case *plan.Block, *plan.TriggerBeginEndBlock, *plan.BeginEndBlock: // their statements come by themselves
+		case *plan.Call, *plan.Truncate, *plan.LoadData:
+			ok = false
+		case *plan.Into:
+			ok = ok && n.Outfile == "" && n.Dumpfile == ""
+		case *plan.InsertInto:
+			ok = ok && rehearsable(ctx, n.Source, written)
+		case *plan.UpdateJoin:
+			for _, u := range n.UpdateTargets {
+				if d, err := plan.GetUpdatable(u); err == nil {
+					if t := tableOf(d); t != nil {
+						written[t.t.desc.ID] = true
+					}
+				}
+			}
+		case *plan.ForeignKeyHandler:
+			for _, a := range n.Editor.RefActions {
+				if e := editorOf(a.Editor.Editor); e != nil {
+					written[e.t.desc.ID] = true
+				}
+			}
+		case *plan.Set:
+			for _, e := range n.Exprs {
+				if f, is := e.(*expression.SetField); is {
+					_, sys := f.LeftChild.(*expression.SystemVar)
+					ok = ok && !sys
+				}
+			}
+		default:
+			ok = ok && !plan.IsDDLNode(n)
+		}
+		if t := targetOf(n); t != nil {
+			written[t.t.desc.ID] = true
+		}
+		return ok
+	})
+	transform.InspectExpressions(ctx, body, func(_ *sql.Context, e sql.Expression) bool {
+		if f, is := e.(sql.FunctionExpression); is && sideEffects[strings.ToLower(f.FunctionName())] {
+			ok = false
+		}
+		return ok
+	})
+	return ok
+}
+
+// sideEffects are functions that are called no more often than the client asks.
+var sideEffects = map[string]bool{
+	"sleep": true, "get_lock": true, "release_lock": true, "release_all_locks": true, "benchmark": true, "load_file": true,
+}
+
+// asksSession reports whether a plan reads what triggers may change in the session.
+func asksSession(ctx *sql.Context, n sql.Node) bool {
+	asks := nodeUsesVariables(ctx, n)
+	transform.InspectExpressions(ctx, n, func(_ *sql.Context, e sql.Expression) bool {
+		if f, is := e.(sql.FunctionExpression); is {
+			switch strings.ToLower(f.FunctionName()) {
+			case "last_insert_id", "row_count", "found_rows":
+				asks = true
+			}
+		}
+		return !asks
+	})
+	return asks
+}
+
+// readsAny reports whether a plan reads one of the tables, in subqueries or not.
+func readsAny(ctx *sql.Context, n sql.Node, tables map[base.TableID]bool) bool {
+	reads := false
+	var look func(n sql.Node)
+	look = func(n sql.Node) {
+		transform.InspectWithOpaque(ctx, n, func(ctx *sql.Context, n sql.Node) bool {
+			if tn, ok := n.(sql.TableNode); ok {
+				if t := tableOf(tn.UnderlyingTable()); t != nil && tables[t.t.desc.ID] {
+					reads = true
+				}
+			}
+			if e, ok := n.(sql.Expressioner); ok {
+				for _, e := range e.Expressions() {
+					sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
+						if sq, ok := e.(*plan.Subquery); ok {
+							look(sq.Query)
+						}
+						return !reads
+					})
+				}
+			}
+			return !reads
+		})
+	}
+	look(n)
+	return reads
+}
+
+func hasSubquery(ctx *sql.Context, u *plan.UpdateExprs) bool {
+	has := false
+	if u == nil {
+		return false
+	}
+	for _, e := range u.AllExpressions() {
+		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
+			_, sq := e.(*plan.Subquery)
+			has = has || sq
+			return !has
+		})
+	}
+	return has
+}
+
+// rehearse fetches what the triggers of rows will ask for.
+func (s *Session) rehearse(ctx *sql.Context, p *rehearsalPlan, rows []sql.Row) error {
+	tx := s.txn()
+	if tx == nil {
+		return nil
+	}
+	if _, err := tx.begun(ctx); err != nil {
+		return err
+	}
+	r, err := newRehearsal(ctx, s, tx)
+	if err != nil || !r.analyze(p) {
+		return nil // without one, then
+	}
+	mark := tx.save()
+	defer r.tx.endPast()
+	for range maxRounds {
+		r.begin(tx)
+		for i, row := range rows {
+			if err := ctx.Err(); err != nil {
+				tx.kv.RollbackTo(mark)
+				return err
+			}
+			if err := r.run(p.b, row); err != nil && !r.kv.missed {
+				rows = rows[:i+1] // the statement is going to fail here
+				break
+			}
+		}
+		tx.kv.RollbackTo(mark)
+		done := true
+		for _, lock := range []kv.LockMode{kv.LockExclusive, kv.LockShared} {
+			w := r.kv.want[lock]
+			if len(w.keys)+len(w.spans) == 0 {
+				continue
+			}
+			done = false
+			if ok, err := tx.kv.Ahead(s.kvctx(ctx), w.keys, w.spans, lock); err != nil {
+				return tx.fail(err)
+			} else if !ok {
+				return nil // too much
+			}
+		}
+		if done {
+			break
+		}
+	}
+	return nil
+}
+
+func newRehearsal(ctx *sql.Context, s *Session, tx *Txn) (*rehearsal, error) {
+	r := &rehearsal{s: s, kv: &rehearsedTxn{Txn: tx.kv}}
+	snap, err := s.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.kv.small = func(id base.TableID) bool {
+		t := snap.byID[id]
+		return t != nil && s.g.stats.rows(t) <= smallTable
+	}
+	o := newSession(sql.NewBaseSessionWithClientServer(s.Address(), s.Client(), s.ID()), s.g)
+	r.own, o.trace = o, s.trace
+	r.ctx = ctx.WithContext(ctx.Context)
+	r.ctx.Session, r.ctx.ProcessList = o, sql.EmptyProcessList{}
+	mine := o.GetAllSessionVariables()
+	for name, v := range s.GetAllSessionVariables() {
+		if m, ok := mine[name]; !ok || fmt.Sprint(m) != fmt.Sprint(v) {
+			if err := o.BaseSession.InitSessionVariable(r.ctx, name, v); err != nil && !sql.ErrSystemVariableReadOnly.Is(err) {
+				return nil, err
+			}
+		}
+	}
+	o.SetCurrentDatabase(s.GetCurrentDatabase())
+	o.SetTransactionDatabase(s.GetTransactionDatabase())
+	o.SetIgnoreAutoCommit(s.GetIgnoreAutoCommit())
+	o.SetIndexRegistry(s.GetIndexRegistry())
+	o.SetViewRegistry(s.GetViewRegistry())
+	o.SetPrivilegeSet(s.GetPrivilegeSet())
+	o.remoteState, o.staleState = s.remoteState, s.staleState
+	o.snap, o.triggered, o.astLock, o.level, o.strict, o.fresh = s.snap, s.triggered, s.astLock, s.level, s.strict, s.fresh
+	o.rehearsal = r
+	r.tx = &Txn{s: o, kv: r.kv}
+	o.BaseSession.SetTransaction(r.tx)
+	return r, nil
+}
+
+// analyze plans the statement anew: what the analyzer makes is not shared with the one that runs.
+func (r *rehearsal) analyze(p *rehearsalPlan) bool {
+	flags := p.flags
+	n, err := p.b.base.Analyze(r.ctx, p.node, nil, &flags)
+	if err != nil {
+		return false
+	}
+	change, _ := changeOf(n)
+	if r.from, _ = rowsOf(change); r.from == nil {
+		return false
+	}
+	r.plan = n
+	return slices.EqualFunc(r.from.Schema(r.ctx), p.sch, func(a, b *sql.Column) bool {
+		return strings.EqualFold(a.Name, b.Name) && strings.EqualFold(a.Source, b.Source)
+	})
+}
+
+// begin starts a round with the state that the statement is in.
+func (r *rehearsal) begin(tx *Txn) {
+	t := r.tx
+	t.level, t.strict, t.snap, t.made, t.top = tx.level, tx.strict, tx.snap, tx.made, tx.top
+	t.homes, t.advice, t.located = maps.Clone(tx.homes), maps.Clone(tx.advice), maps.Clone(tx.located)
+	t.hidden = make(map[string][]rowRef, len(tx.hidden))
+	for k, refs := range tx.hidden {
+		t.hidden[k] = slices.Clone(refs)
+	}
+	r.kv.want, r.kv.seen = [kv.LockExclusive + 1]wanted{}, map[string]bool{}
+	r.vars, r.auto = map[string]userVar{}, map[counterID]int{}
+	r.own.GetLastQueryInfo().LastInsertId.Store(r.s.GetLastQueryInfo().LastInsertId.Load())
+}
+
+// run rehearses a row.
+func (r *rehearsal) run(b *builder, row sql.Row) error {
+	t := r.tx
+	t.over, t.discarded, t.editors, r.own.keeps = false, false, nil, 0
+	r.own.built, r.own.writes, r.own.ahead, r.own.outer = false, true, nil, nil
+	r.own.BaseSession.SetTransaction(t)
+	r.kv.missed, r.row = false, row.Copy()
+	mark := t.save()
+	it, err := b.base.ExecBuilder.Build(r.ctx, r.plan, nil)
+	if err == nil {
+		for err == nil || errors.As(err, new(sql.IgnorableError)) {
+			_, err = it.Next(r.ctx)
+		}
+		if cerr := it.Close(r.ctx); err == io.EOF {
+			err = cerr
+		}
+	}
+	if err != nil || r.kv.missed {
+		t.editors, t.over = nil, false
+		t.rollTo(mark)
+	}
+	return err
+}
+
+// Next implements sql.RowIter: the row that is being rehearsed.
+func (r *rehearsal) Next(*sql.Context) (sql.Row, error) {
+	row := r.row
+	if r.row = nil; row == nil {
+		return nil, io.EOF
+	}
+	return row, nil
+}
+
+// Close implements sql.RowIter.
+func (r *rehearsal) Close(*sql.Context) error { return nil }
+
+// GetUserVariable implements sql.Session.
+func (s *Session) GetUserVariable(ctx *sql.Context, name string) (sql.Type, any, error) {
+	if r := s.rehearsal; r != nil {
+		if v, ok := r.vars[strings.ToLower(name)]; ok {
+			return v.typ, v.val, nil
+		}
+		return r.s.BaseSession.GetUserVariable(ctx, name)
+	}
+	return s.BaseSession.GetUserVariable(ctx, name)
+}
+
+// SetUserVariable implements sql.Session.
+func (s *Session) SetUserVariable(ctx *sql.Context, name string, v any, typ sql.Type) error {
+	if r := s.rehearsal; r != nil {
+		r.vars[strings.ToLower(name)] = userVar{typ, v}
+		return nil
+	}
+	return s.BaseSession.SetUserVariable(ctx, name, v, typ)
+}
