@@ -70,12 +70,12 @@ func newGateway(cfg Config) *gateway {
 	g.gc, g.jobs = newCollector(g), &jobs{g: g}
 	initSystemVariables()
 	authOnce()
-	keepPlanOnce()
 	pro := &provider{g}
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a}, overrides)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
+	a.Runner = runner{g.engine}
 	return g
 }
 

@@ -5,22 +5,25 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
+	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 )
 
-// What the triggers of a statement read depends on their code. So it is rehearsed: the statement is analyzed a
-// second time for a session of its own, and run for the rows read ahead, over a view of the transaction that knows only what is at hand. A row
+// What the triggers of a statement read depends on their code. So it is rehearsed: the statement is planned a
+// second time, from its syntax tree and for a session of its own, and run for the rows read ahead, over a view of the transaction that knows only what is at hand. A row
 // that asks for more ends there; what such rows have asked for is fetched together, and they are rehearsed again, until
 // nothing is missing. Then all writes of the rehearsal are rolled back, and the statement runs as ever.
 //
@@ -34,8 +37,9 @@ const maxRounds = 12
 // rehearsalPlan is what it takes to rehearse a statement.
 type rehearsalPlan struct {
 	b     *builder
-	node  sql.Node // the statement as it was before it was analyzed
-	flags sql.QueryFlags
+	stmt  sqlparser.Statement
+	binds map[string]*querypb.BindVariable
+	kind  reflect.Type // of the change
 	table base.TableID
 	sch   sql.Schema // of the rows
 }
@@ -59,23 +63,16 @@ type userVar struct {
 	val any
 }
 
-// keepPlan is a rule of the analyzer that keeps a statement as it was before.
-func keepPlan(ctx *sql.Context, _ *analyzer.Analyzer, n sql.Node, scope *plan.Scope, _ analyzer.RuleSelector, flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
-	if s := sessionOf(ctx); s != nil && s.unplanned == nil && scope.IsEmpty() {
-		switch n.(type) {
-		case *plan.InsertInto, *plan.Update, *plan.DeleteFrom:
-			if s.unplanned = n; flags != nil {
-				s.flags = *flags
-			}
-		}
-	}
-	return n, transform.SameTree, nil
-}
+// runner runs the statements of stored procedures, which come as syntax trees.
+type runner struct{ *sqle.Engine }
 
-// keepPlanOnce adds the rule to those that the analyzer has for all statements, also those that it plans by a short cut.
-var keepPlanOnce = sync.OnceFunc(func() {
-	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault, analyzer.Rule{Id: -1, Apply: keepPlan})
-})
+// QueryWithBindings implements sql.StatementRunner.
+func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlparser.Statement, bindings map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
+	if s := sessionOf(ctx); s != nil && parsed != nil {
+		s.stmt, s.binds = parsed, nil
+	}
+	return r.Engine.QueryWithBindings(ctx, query, parsed, bindings, flags)
+}
 
 // changeOf is the change that a plan is about, and the bodies of the triggers that come after it.
 func changeOf(n sql.Node) (change sql.Node, after []sql.Node) {
@@ -106,26 +103,25 @@ func rowsOf(n sql.Node) (rows sql.Node, before []sql.Node) {
 		rows = n.Child
 	case *plan.Update:
 		rows = n.Child
+	}
+	for {
 		switch t := rows.(type) {
+		case *plan.TriggerExecutor:
+			before = append(before, t.Right())
+			rows = t.Left()
 		case *plan.ForeignKeyHandler:
 			rows = t.OriginalNode
 		case *plan.UpdateJoin:
-			rows = t.Child
-		}
-	}
-	for {
-		t, ok := rows.(*plan.TriggerExecutor)
-		if !ok {
+			rows = t.Child // it counts the rows that match: the engine looks for it by its type
+		default:
 			return rows, before
 		}
-		before = append(before, t.Right())
-		rows = t.Left()
 	}
 }
 
 // planRehearsal has the rows of a statement with triggers read ahead if it can be rehearsed.
 func (b *builder) planRehearsal(ctx *sql.Context, s *Session, n sql.Node) {
-	if s.change != n || s.rehearsal != nil || s.unplanned == nil || b.g.noAhead || len(b.g.db.Topology().Regions) == 1 {
+	if s.change != n || s.rehearsal != nil || s.stmt == nil || b.g.noAhead || len(b.g.db.Topology().Regions) == 1 {
 		return
 	}
 	rows, bodies := rowsOf(n)
@@ -145,7 +141,7 @@ func (b *builder) planRehearsal(ctx *sql.Context, s *Session, n sql.Node) {
 	if ins, ok := n.(*plan.InsertInto); ok && hasSubquery(ctx, ins.OnDupExprs) {
 		return // its plan would be shared, with what it keeps
 	}
-	p := &rehearsalPlan{b: b, node: s.unplanned, flags: s.flags, sch: rows.Schema(ctx)}
+	p := &rehearsalPlan{b: b, stmt: s.stmt, binds: s.binds, kind: reflect.TypeOf(n), sch: rows.Schema(ctx)}
 	if t := targetOf(n); t != nil {
 		p.table = t.t.desc.ID
 	}
@@ -366,7 +362,7 @@ func newRehearsal(ctx *sql.Context, s *Session, tx *Txn) (*rehearsal, error) {
 	o.SetIndexRegistry(s.GetIndexRegistry())
 	o.SetViewRegistry(s.GetViewRegistry())
 	o.SetPrivilegeSet(s.GetPrivilegeSet())
-	o.remoteState, o.staleState = s.remoteState, s.staleState
+	o.remoteState, o.staleState, o.prepared = s.remoteState, s.staleState, s.prepared
 	o.snap, o.triggered, o.astLock, o.level, o.strict, o.fresh = s.snap, s.triggered, s.astLock, s.level, s.strict, s.fresh
 	o.rehearsal = r
 	r.tx = &Txn{s: o, kv: r.kv}
@@ -374,17 +370,34 @@ func newRehearsal(ctx *sql.Context, s *Session, tx *Txn) (*rehearsal, error) {
 	return r, nil
 }
 
-// analyze plans the statement anew: what the analyzer makes is not shared with the one that runs.
+// analyze plans the statement anew: nothing of a plan is shared with the one that runs.
 func (r *rehearsal) analyze(p *rehearsalPlan) bool {
-	flags := p.flags
-	n, err := p.b.base.Analyze(r.ctx, p.node, nil, &flags)
+	binds := make(map[string]sqlparser.Expr, len(p.binds))
+	for name, v := range p.binds {
+		val, err := sqltypes.BindVariableToValue(v)
+		if err != nil {
+			return false
+		}
+		if binds[name], err = sqlparser.ExprFromValue(val); err != nil {
+			return false
+		}
+	}
+	stmt := p.stmt
+	if x, ok := stmt.(*sqlparser.Explain); ok {
+		stmt = x.Statement
+	}
+	n, err := p.b.g.engine.BoundQueryPlan(r.ctx, r.ctx.Query(), stmt, binds)
 	if err != nil {
 		return false
 	}
 	change, _ := changeOf(n)
-	if r.from, _ = rowsOf(change); r.from == nil {
+	if reflect.TypeOf(change) != p.kind {
 		return false
 	}
+	if t := targetOf(change); t != nil && t.t.desc.ID != p.table {
+		return false
+	}
+	r.from, _ = rowsOf(change)
 	r.plan = n
 	return slices.EqualFunc(r.from.Schema(r.ctx), p.sch, func(a, b *sql.Column) bool {
 		return strings.EqualFold(a.Name, b.Name) && strings.EqualFold(a.Source, b.Source)
