@@ -89,7 +89,7 @@ func (a *aheadIter) rehearse(ctx *sql.Context) error {
 		if err := a.read(ctx, nil); err != nil {
 			return err
 		}
-		if len(a.rows) > 0 && (a.out || len(a.rows) > 1) {
+		if len(a.rows) > 0 && (a.out || len(a.rows) > 1 || a.s.g.rehearseAll) {
 			before := a.s.trace.Hops()
 			a.use()
 			if err := a.s.rehearse(ctx, p, a.rows); err != nil {

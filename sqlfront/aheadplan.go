@@ -11,15 +11,35 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// belowTriggers is the node whose rows the triggers of a statement see first: what they do comes row by row.
-func belowTriggers(n sql.Node) sql.Node {
+// rowSource is where the rows of a change come from: what triggers do with them comes row by row.
+type rowSource struct {
+	node   sql.Node
+	before []sql.Node // bodies of the triggers that see the rows first
+	fk     *plan.ForeignKeyEditor
+	join   *plan.UpdateJoin
+}
+
+// sourceOf finds the rows below a change.
+func sourceOf(child sql.Node) (r rowSource) {
 	for {
-		t, ok := n.(*plan.TriggerExecutor)
-		if !ok {
-			return n
+		switch n := child.(type) {
+		case *plan.TriggerExecutor:
+			r.before = append(r.before, n.Right())
+			child = n.Left()
+		case *plan.ForeignKeyHandler:
+			r.fk, child = n.Editor, n.OriginalNode
+		case *plan.UpdateJoin:
+			r.join, child = n, n.Child // it counts the rows that match: the engine looks for it by its type
+		default:
+			r.node = n
+			return r
 		}
-		n = t.Left()
 	}
+}
+
+// triggered reports whether rows of a change fire triggers.
+func (r rowSource) triggered(s *Session, change sql.Node) bool {
+	return len(r.before) > 0 || s.change == change && len(s.after) > 0
 }
 
 // aheadInsert looks at the rows to insert: their own keys, if duplicates matter row by row, and those that they refer to.
@@ -48,7 +68,7 @@ func (b *builder) aheadInsert(ctx *sql.Context, s *Session, n *plan.InsertInto) 
 	if fk == nil && !keys && !st.t.fulltext() {
 		return
 	}
-	source := belowTriggers(n.Source)
+	source := sourceOf(n.Source).node
 	dups := n.OnDupExprs != nil && n.OnDupExprs.HasUpdates()
 	var updates []sql.Expression
 	if dups {
@@ -156,10 +176,9 @@ func usesVariables(ctx *sql.Context, exprs []sql.Expression) bool {
 
 func nodeUsesVariables(ctx *sql.Context, n sql.Node) bool {
 	uses := false
-	transform.InspectExpressions(ctx, n, func(ctx *sql.Context, e sql.Expression) bool {
+	inspectAll(ctx, n, func(sql.Node) {}, func(e sql.Expression) {
 		_, v := e.(*expression.UserVar)
 		uses = uses || v
-		return !uses
 	})
 	return uses
 }
@@ -210,7 +229,11 @@ func (b *builder) aheadDelete(ctx *sql.Context, s *Session, n *plan.DeleteFrom) 
 		s.stable = stableSubqueries(ctx, n.Child, tablesIn(n.Child))
 		return
 	}
-	s.ahead = &aheadPlan{node: belowTriggers(n.Child), forecast: func(_ *sql.Context, row sql.Row) (out []aheadTask) {
+	source := sourceOf(n.Child)
+	if source.triggered(s, n) && nodeUsesVariables(ctx, source.node) {
+		return
+	}
+	s.ahead = &aheadPlan{node: source.node, forecast: func(_ *sql.Context, row sql.Row) (out []aheadTask) {
 		if len(row) < len(sch) {
 			return nil
 		}
@@ -229,23 +252,20 @@ func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
 	if b.g.noAhead {
 		return
 	}
-	if j, ok := n.Child.(*plan.UpdateJoin); ok {
-		b.aheadUpdateJoin(ctx, s, j)
+	from := sourceOf(n.Child)
+	if from.join != nil {
+		b.aheadUpdateJoin(ctx, s, from.join, from.triggered(s, n))
 		return
 	}
-	var t aheadTask
-	node := n.Child
-	if h, ok := node.(*plan.ForeignKeyHandler); ok {
-		t.fk, node = h.Editor, h.OriginalNode
-	}
+	t := aheadTask{fk: from.fk}
 	dest, err := plan.GetUpdatable(n.Child)
 	if err != nil {
 		return
 	}
 	t.st, t.keys = tableOf(dest), true
-	source, ok := belowTriggers(node).(*plan.UpdateSource)
+	source, ok := from.node.(*plan.UpdateSource)
 	s.stable = ok && stableSubqueries(ctx, source, tablesIn(source), t.fk)
-	if !ok || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore && !t.st.t.fulltext() || b.dependent(ctx, source, t.fk, source != node) {
+	if !ok || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore && !t.st.t.fulltext() || b.dependent(ctx, source, t.fk, from.triggered(s, n)) {
 		return
 	}
 	s.ahead = &aheadPlan{node: source, forecast: func(_ *sql.Context, row sql.Row) []aheadTask {
@@ -258,8 +278,8 @@ func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
 	}}
 }
 
-func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJoin) {
-	source, ok := belowTriggers(j.Child).(*plan.UpdateSource)
+func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJoin, triggered bool) {
+	source, ok := j.Child.(*plan.UpdateSource)
 	if !ok {
 		return
 	}
@@ -269,7 +289,7 @@ func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJo
 		if !ok {
 			continue
 		}
-		if st := tableOf(h.Table); st != nil && !b.dependent(ctx, source, h.Editor, source != j.Child) {
+		if st := tableOf(h.Table); st != nil && !b.dependent(ctx, source, h.Editor, triggered) {
 			targets[strings.ToLower(name)] = aheadTask{st: st, fk: h.Editor, keys: true}
 		}
 	}
@@ -304,7 +324,7 @@ func (b *builder) dependent(ctx *sql.Context, n *plan.UpdateSource, fk *plan.For
 			return !sub
 		})
 	}
-	return sub && (triggers || fk != nil && len(fk.RefActions) > 0) || triggers && usesVariables(ctx, exprs)
+	return sub && (triggers || fk != nil && len(fk.RefActions) > 0) || triggers && nodeUsesVariables(ctx, n)
 }
 
 // newKey is a foreign key that is being made for the rows that there are.

@@ -34,9 +34,14 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 			s.change, s.after = changeOf(n)
 		}
 	}
-	if r := s.rehearsal; r != nil && r.from == n {
-		s.ahead = nil
-		return r, nil
+	if r := s.rehearsal; r != nil {
+		if err := r.step(); err != nil {
+			return nil, err
+		}
+		if r.from == n {
+			s.ahead = nil
+			return r, nil
+		}
 	}
 	if p := s.ahead; p != nil && p.node == n {
 		s.ahead = nil

@@ -11,9 +11,7 @@ import (
 
 	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -33,6 +31,9 @@ import (
 
 // maxRounds bounds how often the rows are rehearsed, and so how many lookups of a trigger may depend on each other.
 const maxRounds = 12
+
+// maxSteps bounds how many nodes a rehearsal executes in all its rounds: a loop whose end is not seen must not go on for ever.
+const maxSteps = 500_000
 
 // rehearsalPlan is what it takes to rehearse a statement.
 type rehearsalPlan struct {
@@ -54,6 +55,7 @@ type rehearsal struct {
 	plan sql.Node
 	from sql.Node // where the rows come in
 	row  sql.Row
+	left int // steps
 	vars map[string]userVar
 	auto map[counterID]int // values used of those reserved
 }
@@ -94,29 +96,19 @@ func changeOf(n sql.Node) (change sql.Node, after []sql.Node) {
 	return nil, nil
 }
 
-// rowsOf is the node whose rows a change is made with, and the bodies of the triggers that see them before.
-func rowsOf(n sql.Node) (rows sql.Node, before []sql.Node) {
-	switch n := n.(type) {
+// rowsOf is where a change has its rows from.
+func rowsOf(change sql.Node) (r rowSource) {
+	switch n := change.(type) {
 	case *plan.InsertInto:
-		rows = n.Source
-	case *plan.DeleteFrom:
-		rows = n.Child
-	case *plan.Update:
-		rows = n.Child
-	}
-	for {
-		switch t := rows.(type) {
-		case *plan.TriggerExecutor:
-			before = append(before, t.Right())
-			rows = t.Left()
-		case *plan.ForeignKeyHandler:
-			rows = t.OriginalNode
-		case *plan.UpdateJoin:
-			rows = t.Child // it counts the rows that match: the engine looks for it by its type
-		default:
-			return rows, before
+		if n.Source != nil {
+			r = sourceOf(n.Source)
 		}
+	case *plan.DeleteFrom:
+		r = sourceOf(n.Child)
+	case *plan.Update:
+		r = sourceOf(n.Child)
 	}
+	return r
 }
 
 // planRehearsal has the rows of a statement with triggers read ahead if it can be rehearsed.
@@ -124,8 +116,8 @@ func (b *builder) planRehearsal(ctx *sql.Context, s *Session, n sql.Node) {
 	if s.change != n || s.rehearsal != nil || s.stmt == nil || b.g.noAhead || len(b.g.db.Topology().Regions) == 1 {
 		return
 	}
-	rows, bodies := rowsOf(n)
-	bodies = append(bodies, s.after...)
+	from := rowsOf(n)
+	rows, bodies := from.node, append(from.before, s.after...)
 	if len(bodies) == 0 || rows == nil || s.ahead != nil && s.ahead.node != rows {
 		return
 	}
@@ -135,11 +127,8 @@ func (b *builder) planRehearsal(ctx *sql.Context, s *Session, n sql.Node) {
 			return
 		}
 	}
-	if asksSession(ctx, rows) || readsAny(ctx, rows, written) {
+	if dependsOn(ctx, rows, written) {
 		return
-	}
-	if ins, ok := n.(*plan.InsertInto); ok && hasSubquery(ctx, ins.OnDupExprs) {
-		return // its plan would be shared, with what it keeps
 	}
 	p := &rehearsalPlan{b: b, stmt: s.stmt, binds: s.binds, kind: reflect.TypeOf(n), sch: rows.Schema(ctx)}
 	if t := targetOf(n); t != nil {
@@ -171,119 +160,6 @@ func targetOf(n sql.Node) *sqlTable {
 		return nil
 	}
 	return tableOf(t)
-}
-
-// rehearsable reports whether the body of a trigger has no effects but on rows and variables, and collects the tables that it writes.
-func rehearsable(ctx *sql.Context, body sql.Node, written map[base.TableID]bool) bool {
-	ok := true
-	transform.InspectWithOpaque(ctx, body, func(ctx *sql.Context, n sql.Node) bool {
-		switch n := n.(type) {
-		case *plan.Block, *plan.TriggerBeginEndBlock, *plan.BeginEndBlock: // their statements come by themselves
-		case *plan.Call, *plan.Truncate, *plan.LoadData:
-			ok = false
-		case *plan.Into:
-			ok = ok && n.Outfile == "" && n.Dumpfile == ""
-		case *plan.InsertInto:
-			ok = ok && rehearsable(ctx, n.Source, written)
-		case *plan.UpdateJoin:
-			for _, u := range n.UpdateTargets {
-				if d, err := plan.GetUpdatable(u); err == nil {
-					if t := tableOf(d); t != nil {
-						written[t.t.desc.ID] = true
-					}
-				}
-			}
-		case *plan.ForeignKeyHandler:
-			for _, a := range n.Editor.RefActions {
-				if e := editorOf(a.Editor.Editor); e != nil {
-					written[e.t.desc.ID] = true
-				}
-			}
-		case *plan.Set:
-			for _, e := range n.Exprs {
-				if f, is := e.(*expression.SetField); is {
-					_, sys := f.LeftChild.(*expression.SystemVar)
-					ok = ok && !sys
-				}
-			}
-		default:
-			ok = ok && !plan.IsDDLNode(n)
-		}
-		if t := targetOf(n); t != nil {
-			written[t.t.desc.ID] = true
-		}
-		return ok
-	})
-	transform.InspectExpressions(ctx, body, func(_ *sql.Context, e sql.Expression) bool {
-		if f, is := e.(sql.FunctionExpression); is && sideEffects[strings.ToLower(f.FunctionName())] {
-			ok = false
-		}
-		return ok
-	})
-	return ok
-}
-
-// sideEffects are functions that are called no more often than the client asks.
-var sideEffects = map[string]bool{
-	"sleep": true, "get_lock": true, "release_lock": true, "release_all_locks": true, "benchmark": true, "load_file": true,
-}
-
-// asksSession reports whether a plan reads what triggers may change in the session.
-func asksSession(ctx *sql.Context, n sql.Node) bool {
-	asks := nodeUsesVariables(ctx, n)
-	transform.InspectExpressions(ctx, n, func(_ *sql.Context, e sql.Expression) bool {
-		if f, is := e.(sql.FunctionExpression); is {
-			switch strings.ToLower(f.FunctionName()) {
-			case "last_insert_id", "row_count", "found_rows":
-				asks = true
-			}
-		}
-		return !asks
-	})
-	return asks
-}
-
-// readsAny reports whether a plan reads one of the tables, in subqueries or not.
-func readsAny(ctx *sql.Context, n sql.Node, tables map[base.TableID]bool) bool {
-	reads := false
-	var look func(n sql.Node)
-	look = func(n sql.Node) {
-		transform.InspectWithOpaque(ctx, n, func(ctx *sql.Context, n sql.Node) bool {
-			if tn, ok := n.(sql.TableNode); ok {
-				if t := tableOf(tn.UnderlyingTable()); t != nil && tables[t.t.desc.ID] {
-					reads = true
-				}
-			}
-			if e, ok := n.(sql.Expressioner); ok {
-				for _, e := range e.Expressions() {
-					sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
-						if sq, ok := e.(*plan.Subquery); ok {
-							look(sq.Query)
-						}
-						return !reads
-					})
-				}
-			}
-			return !reads
-		})
-	}
-	look(n)
-	return reads
-}
-
-func hasSubquery(ctx *sql.Context, u *plan.UpdateExprs) bool {
-	has := false
-	if u == nil {
-		return false
-	}
-	for _, e := range u.AllExpressions() {
-		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
-			_, sq := e.(*plan.Subquery)
-			has = has || sq
-			return !has
-		})
-	}
-	return has
 }
 
 // rehearse fetches what the triggers of rows will ask for.
@@ -327,7 +203,7 @@ func (s *Session) rehearse(ctx *sql.Context, p *rehearsalPlan, rows []sql.Row) e
 				return nil // too much
 			}
 		}
-		if done {
+		if done || r.left < 0 {
 			break
 		}
 	}
@@ -335,7 +211,7 @@ func (s *Session) rehearse(ctx *sql.Context, p *rehearsalPlan, rows []sql.Row) e
 }
 
 func newRehearsal(ctx *sql.Context, s *Session, tx *Txn) (*rehearsal, error) {
-	r := &rehearsal{s: s, kv: &rehearsedTxn{Txn: tx.kv}}
+	r := &rehearsal{s: s, kv: &rehearsedTxn{Txn: tx.kv}, left: maxSteps}
 	snap, err := s.snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -382,11 +258,7 @@ func (r *rehearsal) analyze(p *rehearsalPlan) bool {
 			return false
 		}
 	}
-	stmt := p.stmt
-	if x, ok := stmt.(*sqlparser.Explain); ok {
-		stmt = x.Statement
-	}
-	n, err := p.b.g.engine.BoundQueryPlan(r.ctx, r.ctx.Query(), stmt, binds)
+	n, err := p.b.g.engine.BoundQueryPlan(r.ctx, r.ctx.Query(), p.stmt, binds)
 	if err != nil {
 		return false
 	}
@@ -397,9 +269,9 @@ func (r *rehearsal) analyze(p *rehearsalPlan) bool {
 	if t := targetOf(change); t != nil && t.t.desc.ID != p.table {
 		return false
 	}
-	r.from, _ = rowsOf(change)
+	r.from = rowsOf(change).node
 	r.plan = n
-	return slices.EqualFunc(r.from.Schema(r.ctx), p.sch, func(a, b *sql.Column) bool {
+	return r.from != nil && slices.EqualFunc(r.from.Schema(r.ctx), p.sch, func(a, b *sql.Column) bool {
 		return strings.EqualFold(a.Name, b.Name) && strings.EqualFold(a.Source, b.Source)
 	})
 }
@@ -440,6 +312,15 @@ func (r *rehearsal) run(b *builder, row sql.Row) error {
 		t.rollTo(mark)
 	}
 	return err
+}
+
+// step counts a node that is executed.
+func (r *rehearsal) step() error {
+	if r.left--; r.left < 0 {
+		r.kv.missed = true
+		return errMissed
+	}
+	return nil
 }
 
 // Next implements sql.RowIter: the row that is being rehearsed.
