@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/kv"
 )
 
 // TPC-C on keys: the five transactions in the mix of the standard, with fewer and smaller rows. As in the paper there are as many
@@ -89,13 +88,7 @@ func (m *mall) load(ctx context.Context, g *geo) error {
 	return each(mallRegions, func(region int) error {
 		r := rand.New(rand.NewPCG(uint64(region), 7))
 		for w := region * m.per; w < (region+1)*m.per; w++ {
-			ks := m.rows(w)
-			if _, err := kv.Run(ctx, g.dbs[region], kv.Options{}, func(t kv.Txn) error {
-				for _, k := range ks {
-					t.Put(k, m.value(r), 0)
-				}
-				return nil
-			}); err != nil {
+			if err := fill(ctx, g.dbs[region], m.rows(w), func() []byte { return m.value(r) }); err != nil {
 				return err
 			}
 		}

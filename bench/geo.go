@@ -117,16 +117,8 @@ var rowValue = make([]byte, 100)
 
 // load makes rows at home in a region; call it in key order for neighbouring ranges.
 func (g *geo) load(ctx context.Context, region int, ks []base.Key) error {
-	const batch = 500
-	for part := range slices.Chunk(ks, batch) {
-		if _, err := kv.Run(ctx, g.dbs[region], kv.Options{}, func(t kv.Txn) error {
-			for _, k := range part {
-				t.Put(k, rowValue, 0)
-			}
-			return nil
-		}); err != nil {
-			return fmt.Errorf("load %s: %w", g.name, err)
-		}
+	if err := fill(ctx, g.dbs[region], ks, func() []byte { return rowValue }); err != nil {
+		return fmt.Errorf("%s: %w", g.name, err)
 	}
 	for _, s := range g.all {
 		s.know(ks, base.RegionID(region+1))

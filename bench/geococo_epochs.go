@@ -19,7 +19,6 @@ import (
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/epoch"
 	"github.com/godwitdb/godwit/filter"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/multi"
@@ -241,28 +240,6 @@ func newPacking(name string) packing {
 	}
 }
 
-// views is the meta group of a cluster without faults.
-type views struct {
-	mu  sync.Mutex
-	now *epoch.View
-}
-
-func (v *views) Load(context.Context) (*epoch.View, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.now, nil
-}
-
-func (v *views) Replace(_ context.Context, to *epoch.View) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.now != nil && v.now.Number+1 != to.Number || v.now == nil && to.Number != 1 {
-		return base.Errorf(base.CodeAborted, "there is another view")
-	}
-	v.now = to
-	return nil
-}
-
 // epochRun is a load on the epochs of real engines, in virtual time.
 type epochRun struct {
 	*place
@@ -314,7 +291,7 @@ func (c *epochRun) run(ctx context.Context) (res *epochResult, err error) {
 
 func (c *epochRun) play(parent context.Context) (res *epochResult, err error) {
 	net := c.network(14)
-	reg := &views{}
+	reg := &multi.Memory{}
 	var engines []*multi.Engine
 	var stores []*store.Store
 	var links []*uplink

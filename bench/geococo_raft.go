@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -17,21 +16,17 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/group"
-	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/overlay"
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wan"
-	"github.com/godwitdb/godwit/wire"
 )
 
 // raftWorld is a whole cluster in virtual time whose consensus messages may go over other nodes or not, which is switched while it runs.
 type raftWorld struct {
-	net   *wan.Network
-	nodes []*node.Node
+	world
 	per   int // nodes of a region
 	shard base.ShardID
 	zipf  func(*rand.Rand) int
@@ -51,7 +46,7 @@ const (
 // openRaft starts per nodes in each region of a matrix. Rows are of synchronous or asynchronous tables and stay at home.
 func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	const shards = 2
-	w := &raftWorld{net: wan.NewNetwork(wan.NetOptions{Seed: 11, LAN: wan.LinkSpec{Delay: orderLAN}}), per: per, shard: 1, zipf: newZipf(raftRows, raftTheta)}
+	w := &raftWorld{world: world{net: wan.NewNetwork(wan.NetOptions{Seed: 11, LAN: wan.LinkSpec{Delay: orderLAN}})}, per: per, shard: 1, zipf: newZipf(raftRows, raftTheta)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -62,20 +57,10 @@ func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	ident := node.LocalIdentity(m.Names, per, shards)
 	var disk atomic.Int64 // ns of a sync: none while the nodes begin
 	for _, nd := range ident.First.Nodes {
-		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, Logger: slog.New(slog.DiscardHandler),
-			SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }})
-		if err != nil {
+		if err := w.add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }},
+			node.Parts{Source: clock.NewSimulated(orderBound, uint64(nd.ID)), Network: &overlay.Params{}}); err != nil {
 			return nil, err
 		}
-		id := *ident
-		id.Node = nd.ID
-		src := clock.NewSimulated(orderBound, uint64(nd.ID))
-		n, err := node.Assemble(node.Parts{Store: st, Identity: &id, Transport: w.net.Join(nd.ID, nd.Region), Source: src, Network: &overlay.Params{},
-			Log: slog.New(slog.DiscardHandler), GCAge: 10 * time.Minute, Seed: uint64(nd.ID), Homes: &home.Params{Mode: home.Never}})
-		if err != nil {
-			return nil, err
-		}
-		w.nodes = append(w.nodes, n)
 	}
 	time.Sleep(5 * time.Second) // leaders are elected
 	if async {
@@ -87,31 +72,17 @@ func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	}
 	rnd := rand.New(rand.NewPCG(4, 4))
 	for r := range m.Names {
-		for from := 0; from < raftRows; from += 100 {
-			if _, err := kv.Run(context.Background(), w.db(r, 0), kv.Options{}, func(t kv.Txn) error {
-				for i := range 100 {
-					t.Put(w.key(r, int64(from+i)), w.value(rnd)[:100], 0)
-				}
-				return nil
-			}); err != nil {
-				return nil, fmt.Errorf("rows of %s: %w", m.Names[r], err)
-			}
+		var ks []base.Key
+		for i := range int64(raftRows) {
+			ks = append(ks, w.key(r, i))
+		}
+		if err := fill(context.Background(), w.db(r, 0), ks, func() []byte { return w.value(rnd)[:100] }); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Names[r], err)
 		}
 	}
 	disk.Store(int64(orderDisk))
 	time.Sleep(5 * time.Second) // all replicas have them
 	return w, nil
-}
-
-func (w *raftWorld) close() error {
-	errs := make([]error, len(w.nodes))
-	var wg sync.WaitGroup
-	for i, n := range w.nodes {
-		wg.Go(func() { errs[i] = n.Kill() })
-	}
-	wg.Wait()
-	time.Sleep(2 * time.Minute) // who still asks for outcomes gives up
-	return errors.Join(append(errs, w.net.Close())...)
 }
 
 func (w *raftWorld) regions() int { return len(w.nodes) / w.per }
@@ -158,6 +129,7 @@ type raftResult struct {
 	all, writes                  []time.Duration // sorted
 	length                       time.Duration
 	bytes, wire, messages, saved uint64 // between regions
+	pushes                       uint64 // to sockets
 	relayed, fallbacks           uint64
 }
 
@@ -444,122 +416,6 @@ func (b *geococo) raftWays(ctx context.Context) (out []Line, err error) {
 		lines(name+"/direct, plain", x.pack.String(), rs[i], rs[0])
 	}
 	return append(out, batches...), nil
-}
-
-// raftBatches is what batching saves: 32 groups, led by one of three nodes in regions 20 ms apart, with eight proposers each, in real time: batches
-// form while processors are busy.
-func (b *geococo) raftBatches(ctx context.Context) (out []Line, err error) {
-	const groups, each = 32, 8
-	length := 3 * time.Second
-	if b.Quick {
-		length = time.Second
-	}
-	var res [2]*raftResult
-	for i, batch := range []int{1, 0} {
-		if res[i], err = batchedRaft(ctx, groups, each, batch, length); err != nil {
-			return nil, err
-		}
-	}
-	line := func(metric, unit, better string, of func(*raftResult) float64) {
-		out = append(out, Line{Figure: "raft-ways", Series: "batches/each message alone", X: fmt.Sprintf("%d groups, busy", groups), Metric: metric, Unit: unit, Value: of(res[1]), Baseline: Float(of(res[0])), Better: better})
-	}
-	line("WAN messages a write", "messages", Lower, func(r *raftResult) float64 { return r.perWrite(r.messages) })
-	line("WAN bytes a write", "bytes", Lower, func(r *raftResult) float64 { return r.perWrite(r.bytes) })
-	line("throughput", "txn/s", Higher, (*raftResult).rate)
-	line("p99 of a write", "ms", Lower, func(r *raftResult) float64 { return quantileMS(r.writes, .99) })
-	return out, nil
-}
-
-// batchedRaft runs groups at three nodes without a database, whose messages travel at most so many together.
-func batchedRaft(ctx context.Context, groups, each, batch int, length time.Duration) (res *raftResult, err error) {
-	net := wan.NewNetwork(wan.NetOptions{Seed: 1, WAN: wan.LinkSpec{Delay: 10 * time.Millisecond}, Precise: true})
-	var closers []func() error
-	defer func() {
-		for _, f := range slices.Backward(closers) {
-			err = errors.Join(err, f())
-		}
-		err = errors.Join(err, net.Close())
-	}()
-	conf := group.Conf{Voters: []base.NodeID{1, 2, 3}}
-	var first *group.Host
-	var trs []wan.Transport
-	for _, id := range conf.Voters {
-		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			return nil, err
-		}
-		tr := net.Join(id, base.RegionID(id))
-		closers = append(closers, st.Close, tr.Close)
-		h, err := group.NewHost(group.HostOptions{Self: id, Store: st, Transport: tr, MaxBatchMsgs: batch, Seed: uint64(id)})
-		if err != nil {
-			return nil, err
-		}
-		closers = append(closers, h.Close)
-		for g := range groups {
-			if _, err := h.Open(base.DataGroup(base.ShardID(g+1), 1), conf, idleSM{}, func() base.NodeID { return 1 }); err != nil {
-				return nil, err
-			}
-		}
-		if err := errors.Join(tr.Start(), h.Start()); err != nil {
-			return nil, err
-		}
-		trs = append(trs, tr)
-		if first == nil {
-			first = h
-		}
-	}
-	traffic := func() (t raftResult) {
-		for _, tr := range trs {
-			for _, l := range tr.Stats() {
-				t.bytes += l.StreamSent
-				t.messages += l.SentMsgs
-			}
-		}
-		return t
-	}
-	led := func() bool {
-		for _, g := range first.Groups() {
-			if _, ok := g.Leads(); !ok {
-				return false
-			}
-		}
-		return true
-	}
-	for end := time.Now().Add(time.Minute); !led(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) || ctx.Err() != nil {
-			return nil, errors.Join(errors.New("the groups have no leader"), ctx.Err())
-		}
-	}
-	res = &raftResult{length: length}
-	before, until := traffic(), time.Now().Add(length)
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, g := range first.Groups() {
-		for range each {
-			wg.Go(func() {
-				for time.Now().Before(until) && ctx.Err() == nil {
-					begin := time.Now()
-					_, _, e := g.Propose(ctx, &wire.Command{Ts: uint64(begin.UnixNano())}, 0)
-					mu.Lock()
-					if e != nil {
-						err = cmp.Or(err, e)
-					} else {
-						res.writes = append(res.writes, time.Since(begin))
-					}
-					mu.Unlock()
-					if e != nil {
-						return
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	after := traffic()
-	res.bytes, res.messages = after.bytes-before.bytes, after.messages-before.messages
-	slices.Sort(res.writes)
-	res.all = res.writes
-	return res, err
 }
 
 // raftWeather is Figure 17 on the Raft path: YCSB A where relays help most, under loss and jitter.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/node"
@@ -25,8 +23,7 @@ import (
 // orderWorld is a whole cluster that orders by timestamps, three nodes a region, in virtual time. Commits
 // wait for a majority of regions, and rows stay where they were made.
 type orderWorld struct {
-	net    *wan.Network
-	nodes  []*node.Node
+	world
 	dbs    [][]kv.DB // by region, and node of it
 	zipf   func(*rand.Rand) int
 	orders atomic.Int64
@@ -54,7 +51,7 @@ const (
 )
 
 func openOrdered(ctx context.Context, m *matrix.Matrix, how base.Concurrency) (_ *orderWorld, err error) {
-	w := &orderWorld{net: wan.NewNetwork(wan.NetOptions{Seed: 12, LAN: wan.LinkSpec{Delay: orderLAN}}), zipf: newZipf(orderRows, orderTheta)}
+	w := &orderWorld{world: world{net: wan.NewNetwork(wan.NetOptions{Seed: 12, LAN: wan.LinkSpec{Delay: orderLAN}})}, zipf: newZipf(orderRows, orderTheta)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -66,25 +63,15 @@ func openOrdered(ctx context.Context, m *matrix.Matrix, how base.Concurrency) (_
 	rng := rand.New(rand.NewPCG(1, 2))
 	var disk atomic.Int64 // ns of a sync: none yet, since nodes begin under locks, and virtual time would wait for those
 	for i, nd := range ident.First.Nodes {
-		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, Logger: slog.New(slog.DiscardHandler),
-			SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }})
-		if err != nil {
-			return nil, err
-		}
-		id := *ident
-		id.Node = nd.ID
 		src := clock.NewSimulated(orderBound, uint64(nd.ID))
 		src.Set(time.Duration((2*rng.Float64()-1)*float64(orderBound)), 0, orderBound)
-		n, err := node.Assemble(node.Parts{Store: st, Identity: &id, Transport: w.net.Join(nd.ID, nd.Region), Source: src,
-			Log: slog.New(slog.DiscardHandler), GCAge: 10 * time.Minute, Seed: uint64(nd.ID), Homes: &home.Params{Mode: home.Never}})
-		if err != nil {
+		if err := w.add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }}, node.Parts{Source: src}); err != nil {
 			return nil, err
 		}
 		if i%orderNodes == 0 {
 			w.dbs = append(w.dbs, nil)
 		}
-		w.nodes = append(w.nodes, n)
-		w.dbs[i/orderNodes] = append(w.dbs[i/orderNodes], n.DB())
+		w.dbs[i/orderNodes] = append(w.dbs[i/orderNodes], w.nodes[i].DB())
 	}
 	time.Sleep(5 * time.Second) // leaders are elected
 	for r := range w.dbs {
@@ -95,31 +82,13 @@ func openOrdered(ctx context.Context, m *matrix.Matrix, how base.Concurrency) (_
 		for n := range orderWares {
 			ks = append(append(ks, w.keys(orderWare, r, n, 0, wareRows)...), w.keys(orderStock, r, n, 0, mallItems)...)
 		}
-		for part := range slices.Chunk(ks, 500) {
-			if _, err := kv.Run(ctx, w.dbs[r][0], kv.Options{}, func(t kv.Txn) error {
-				for _, k := range part {
-					t.Put(k, rowValue, 0)
-				}
-				return nil
-			}); err != nil {
-				return nil, fmt.Errorf("rows of %s: %w", m.Names[r], err)
-			}
+		if err := fill(ctx, w.dbs[r][0], ks, func() []byte { return rowValue }); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Names[r], err)
 		}
 	}
 	disk.Store(int64(orderDisk))
 	time.Sleep(5 * time.Second) // all replicas have them
 	return w, nil
-}
-
-func (w *orderWorld) close() error {
-	errs := make([]error, len(w.nodes))
-	var wg sync.WaitGroup
-	for i, n := range w.nodes {
-		wg.Go(func() { errs[i] = n.Kill() })
-	}
-	wg.Wait()
-	time.Sleep(2 * time.Minute) // who still asks for outcomes gives up
-	return errors.Join(append(errs, w.net.Close())...)
 }
 
 // key is a row of a region. The rows of a region are neighbours, so that gaps between them are its own, too.

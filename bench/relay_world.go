@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/node"
@@ -28,9 +26,8 @@ import (
 
 // tierWorld is a whole cluster, one node a region, in virtual time. Rows stay where they were made.
 type tierWorld struct {
-	net   *wan.Network
+	world
 	m     *matrix.Matrix
-	nodes []*node.Node
 	dbs   []kv.DB // by region
 	rows  int     // in each region
 	zipfs map[float64]func(*rand.Rand) int
@@ -46,7 +43,7 @@ const (
 // openTiers starts the nodes and fills the table. Its shards are asynchronous, that is, with all voters in their own region, as in the paper,
 // where replicas are in the region or near it.
 func openTiers(ctx context.Context, dir string, m *matrix.Matrix, rows int) (_ *tierWorld, err error) {
-	w := &tierWorld{m: m, rows: rows, zipfs: map[float64]func(*rand.Rand) int{}, net: wan.NewNetwork(wan.NetOptions{Seed: 12})}
+	w := &tierWorld{m: m, rows: rows, zipfs: map[float64]func(*rand.Rand) int{}, world: world{net: wan.NewNetwork(wan.NetOptions{Seed: 12})}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -57,54 +54,31 @@ func openTiers(ctx context.Context, dir string, m *matrix.Matrix, rows int) (_ *
 	for i, nd := range ident.First.Nodes {
 		// A commit is durable when the replicas inside the region have it: a round trip there.
 		inside := m.RTT[i][i]
-		st, err := store.Open(store.Options{Dir: filepath.Join(dir, fmt.Sprint(nd.ID)), NoSync: true, Simulation: true, Logger: slog.New(slog.DiscardHandler),
-			SyncDelay: func() time.Duration {
-				if !w.open.Load() {
-					return 0 // groups are opened under mutexes, and who waits for one stops virtual time
-				}
-				return inside
-			}})
-		if err != nil {
+		if err := w.add(ident, nd, store.Options{Dir: filepath.Join(dir, fmt.Sprint(nd.ID)), NoSync: true, SyncDelay: func() time.Duration {
+			if !w.open.Load() {
+				return 0 // groups are opened under mutexes, and who waits for one stops virtual time
+			}
+			return inside
+		}}, node.Parts{Source: clock.NewSimulated(tierBound, uint64(nd.ID))}); err != nil {
 			return nil, err
 		}
-		id := *ident
-		id.Node = nd.ID
-		n, err := node.Assemble(node.Parts{Store: st, Identity: &id, Transport: w.net.Join(nd.ID, nd.Region), Source: clock.NewSimulated(tierBound, uint64(nd.ID)),
-			Log: slog.New(slog.DiscardHandler), GCAge: 10 * time.Minute, Seed: uint64(nd.ID), Homes: &home.Params{Mode: home.Never}})
-		if err != nil {
-			return nil, err
-		}
-		w.nodes, w.dbs = append(w.nodes, n), append(w.dbs, n.DB())
+		w.dbs = append(w.dbs, w.nodes[i].DB())
 	}
 	if err := w.nodes[0].Cluster().EnableAsync(ctx); err != nil {
 		return nil, err
 	}
 	w.open.Store(true)
 	for r := range w.dbs {
-		for part := range slices.Chunk(firstsOf(rows), 500) {
-			if _, err := kv.Run(ctx, w.dbs[r], kv.Options{}, func(t kv.Txn) error {
-				for _, i := range part {
-					t.Put(w.key(r, i), tierRow, 0)
-				}
-				return nil
-			}); err != nil {
-				return nil, fmt.Errorf("rows of %s: %w", m.Names[r], err)
-			}
+		var ks []base.Key
+		for i := range rows {
+			ks = append(ks, w.key(r, i))
+		}
+		if err := fill(ctx, w.dbs[r], ks, func() []byte { return tierRow }); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Names[r], err)
 		}
 	}
 	time.Sleep(5 * time.Second) // all replicas have them, and round trips have been measured
 	return w, nil
-}
-
-func (w *tierWorld) close() error {
-	errs := make([]error, len(w.nodes))
-	var wg sync.WaitGroup
-	for i, n := range w.nodes {
-		wg.Go(func() { errs[i] = n.Kill() })
-	}
-	wg.Wait()
-	time.Sleep(2 * time.Minute) // who still asks for outcomes gives up
-	return errors.Join(append(errs, w.net.Close())...)
 }
 
 // mean is in ms.

@@ -141,7 +141,6 @@ type Cluster struct {
 	endEpoch context.CancelFunc
 	hints    map[base.NodeID]hint
 
-	pulses      uint64 // of this process; by pulse
 	leaders     *leaders
 	wordPause   atomic.Int64 // see SetWordEvery
 	stop        context.CancelFunc
@@ -172,7 +171,7 @@ func New(o Options) *Cluster {
 	if o.SilentAfter == 0 {
 		o.SilentAfter = 10 * o.PulseEvery
 	}
-	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(time.Now), clocks: newClocks(), words: newWords(), leaders: newLeaders(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{},
+	c := &Cluster{o: o, dir: NewDirectory(), peers: newPeers(o.Self, time.Now), clocks: newClocks(), words: newWords(), leaders: newLeaders(), hints: map[base.NodeID]hint{}, orphanAsked: map[base.GroupID]time.Time{},
 		opening: make(turn, 1), setting: make(turn, 1)}
 	c.epochCtx, c.endEpoch = context.WithCancel(context.Background())
 	c.choices.tab = replica.NewTable()
@@ -238,13 +237,13 @@ func (c *Cluster) CommitLead() time.Duration {
 	return max(c.peers.commitLead(), c.o.Replicas.CommitLead())
 }
 
-// RTT is the smoothed round trip to a node; 0 if unknown or this node.
+// RTT is the round trip to a node; 0 if unknown or this node.
 func (c *Cluster) RTT(id base.NodeID) time.Duration {
 	d, _ := c.peers.rtt(id)
 	return d
 }
 
-// Between is the smoothed round trip that one node has measured to another; negative if it is not known here.
+// Between is the round trip between two nodes by the network map; negative if it is not known here.
 func (c *Cluster) Between(a, b base.NodeID) time.Duration { return c.peers.between(c.o.Self, a, b) }
 
 // QuorumRTT is the round trip from this node to the nearest majority of a group's replicas; 0 if unknown.
@@ -380,9 +379,6 @@ func (c *Cluster) pulse(ctx context.Context) {
 	now := time.Now()
 	m := &wire.Pulse{Node: uint32(c.o.Self), Topology: t.Version, Leads: c.o.Replicas.Leads(), Held: c.heldHere(t),
 		CommitLeadNs: uint64(c.o.Replicas.CommitLead())}
-	if c.pulses++; c.pulses%rowEvery == 0 {
-		c.peers.tellRow(m)
-	}
 	if c.o.Load != nil {
 		m.Load = uint32(c.o.Load())
 	}
@@ -394,13 +390,17 @@ func (c *Cluster) pulse(ctx context.Context) {
 	}
 	c.hearMeta(m.Leads, now, time.Now())
 	c.refreshChoices()
+	to := make([]base.NodeID, 0, len(t.Nodes))
 	for _, n := range t.Nodes {
-		if n.ID == c.o.Self || n.Gone && !c.Live(n.ID) { // one that is going still serves
-			continue
+		if n.ID != c.o.Self && (!n.Gone || c.Live(n.ID)) { // one that is going still serves
+			to = append(to, n.ID)
 		}
-		m.Now, m.Clock = uint64(c.o.Clock.Latest()), c.word(n.ID, leads)
-		c.peers.probe(n.ID, m)
-		_ = c.o.Transport.Send(n.ID, wire.KindPulse, m) // the next pulse says it again
+	}
+	c.peers.begin(to, m)
+	for _, id := range to {
+		m.Now, m.Clock = uint64(c.o.Clock.Latest()), c.word(id, leads)
+		c.peers.probe(id, m)
+		_ = c.o.Transport.Send(id, wire.KindPulse, m) // the next pulse says it again
 	}
 }
 

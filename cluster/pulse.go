@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/coord"
 	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -18,9 +19,12 @@ type peers struct {
 	start time.Time
 	now   func() time.Time
 
+	self base.NodeID
+
 	mu  sync.Mutex
 	seq uint64
 	all map[base.NodeID]*peer
+	net netmap
 }
 
 type peer struct {
@@ -35,10 +39,13 @@ type peer struct {
 	lead     time.Duration                 // see wire.Pulse.CommitLeadNs
 	told     bool                          // that it is silent
 	row      map[base.NodeID]time.Duration // its round trips to the others, as it told last
+	at       *coord.Coordinate             // its place; nil: it tells all its round trips
+	measured time.Time                     // when rtt had its newest sample
+	owed     bool                          // lastSent has not been echoed yet
 }
 
-func newPeers(now func() time.Time) *peers {
-	return &peers{start: now(), now: now, all: map[base.NodeID]*peer{}}
+func newPeers(self base.NodeID, now func() time.Time) *peers {
+	return &peers{self: self, start: now(), now: now, all: map[base.NodeID]*peer{}, net: netmap{above: DefaultCoordinatesAbove}}
 }
 
 func (p *peers) get(id base.NodeID) *peer {
@@ -59,11 +66,19 @@ func (p *peers) probe(to base.NodeID, m *wire.Pulse) {
 	defer p.mu.Unlock()
 	p.seq++
 	m.Seq = p.seq
-	m.SentNs = uint64(p.mono())
-	m.EchoNs, m.EchoDelayNs = 0, 0
-	if x := p.get(to); x.lastSent != 0 {
+	m.SentNs = uint64(p.mono()) // the clock mode's leases count from it, too
+	m.EchoNs, m.EchoDelayNs, m.Coordinate = 0, 0, nil
+	n, x := &p.net, p.get(to)
+	if m.Quiet = n.round != nil && !n.round[to]; !m.Quiet {
+		n.probes++
+	}
+	if x.owed {
+		x.owed = false
 		m.EchoNs = x.lastSent
 		m.EchoDelayNs = uint64(p.now().Sub(x.sentAt))
+	}
+	if n.node != nil && (m.Row || m.EchoNs != 0) {
+		m.Coordinate = coord.Encode(n.node.Coordinate())
 	}
 }
 
@@ -77,30 +92,26 @@ func (p *peers) heard(m *wire.Pulse) {
 	x.load, x.told = m.Load, false
 	x.lag, x.lead = time.Duration(m.AppliedLagNs), time.Duration(m.CommitLeadNs)
 	if m.Seq < x.lastSeq { // pulses come in order, so this is another process
-		x.began, x.lastSent = now, 0
+		x.began, x.lastSent, x.owed = now, 0, false
 	}
 	x.lastSeq = m.Seq
 	if m.SentNs > x.lastSent {
-		x.lastSent, x.sentAt = m.SentNs, now
+		x.lastSent, x.sentAt, x.owed = m.SentNs, now, !m.Quiet
 	}
-	if len(m.RttNodes) > 0 && len(m.RttNodes) == len(m.RttUs) {
-		x.row = make(map[base.NodeID]time.Duration, len(m.RttNodes))
-		for i, id := range m.RttNodes {
-			x.row[base.NodeID(id)] = time.Duration(m.RttUs[i]) * time.Microsecond
-		}
-	}
+	p.heardMap(x, m)
+	before := x.rtt.N
 	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
+	if x.rtt.N != before {
+		p.measured(base.NodeID(m.Node), x)
+	}
 }
 
-// rtt is the smoothed round trip to a peer; false if there was no sample.
+// rtt is the round trip to a peer; false if it is not known.
 func (p *peers) rtt(id base.NodeID) (time.Duration, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x := p.all[id]
-	if x == nil || !x.rtt.Known() {
-		return 0, false
-	}
-	return x.rtt.SRTT, true
+	d := p.way(p.all[id])
+	return max(d, 0), d >= 0
 }
 
 // silence is the time since a peer was heard of; since the start if never.
@@ -124,14 +135,14 @@ func (p *peers) gone(id base.NodeID, since time.Time, d time.Duration) bool {
 	return x != nil && x.began.After(since)
 }
 
-// longest is the longest smoothed round trip to any peer heard of lately.
+// longest is the longest round trip to any peer heard of lately.
 func (p *peers) longest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	d := time.Duration(0)
 	for _, x := range p.all {
-		if x.rtt.Known() && p.now().Sub(x.heard) < deadAfter {
-			d = max(d, x.rtt.SRTT)
+		if p.now().Sub(x.heard) < deadAfter {
+			d = max(d, p.way(x))
 		}
 	}
 	return d
@@ -178,34 +189,11 @@ func (p *peers) silent(d time.Duration) (out []base.NodeID) {
 // rowEvery is how many pulses there are to one that carries the sender's round trips.
 const rowEvery = 10
 
-// tellRow puts this node's round trips into a pulse.
+// tellRow puts this node's round trips into a pulse. mu is held.
 func (p *peers) tellRow(m *wire.Pulse) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for id, x := range p.all {
 		if x.rtt.Known() {
-			m.RttNodes, m.RttUs = append(m.RttNodes, uint32(id)), append(m.RttUs, uint32(min(x.rtt.SRTT.Microseconds(), 1<<31)))
+			m.RttNodes, m.RttUs = append(m.RttNodes, uint32(id)), append(m.RttUs, micros(x.rtt.SRTT))
 		}
 	}
-}
-
-// between is the smoothed round trip that one node has measured to another; negative if this node has not heard.
-func (p *peers) between(self, a, b base.NodeID) time.Duration {
-	if a == b {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if a == self {
-		if x := p.all[b]; x != nil && x.rtt.Known() {
-			return x.rtt.SRTT
-		}
-		return -1
-	}
-	if x := p.all[a]; x != nil {
-		if d, ok := x.row[b]; ok {
-			return d
-		}
-	}
-	return -1
 }

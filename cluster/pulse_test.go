@@ -12,7 +12,7 @@ import (
 // measured with it at once and what the old one left behind is known to be over.
 func TestPeerStartedAgain(t *testing.T) {
 	now := time.Now()
-	p := newPeers(func() time.Time { return now })
+	p := newPeers(1, func() time.Time { return now })
 	const silent = time.Second
 	old := now
 	p.heard(&wire.Pulse{Node: 2, Seq: 500, SentNs: uint64(time.Hour)})
@@ -44,7 +44,7 @@ func TestPeerStartedAgain(t *testing.T) {
 // TestRows: nodes tell their round trips to all others, in few bytes, and the leader of a group puts them together.
 func TestRows(t *testing.T) {
 	now := time.Now()
-	p := newPeers(func() time.Time { return now })
+	p := newPeers(1, func() time.Time { return now })
 	for id := base.NodeID(2); id <= 7; id++ {
 		p.get(id).rtt.Add(time.Duration(id) * 40 * time.Millisecond)
 	}
@@ -53,7 +53,7 @@ func TestRows(t *testing.T) {
 	if n := with.SizeVT() - without.SizeVT(); n > 6*6 {
 		t.Errorf("6 round trips take %d bytes", n)
 	}
-	leader := newPeers(func() time.Time { return now })
+	leader := newPeers(1, func() time.Time { return now })
 	with.Node = 1
 	leader.heard(&with)
 	for id := base.NodeID(2); id <= 7; id++ {

@@ -5,14 +5,17 @@
 // dozens of nodes measuring all pairs is cheap and exact; this is for hundreds
 // and thousands.
 //
-// It is a pure core: the caller probes whom [Map.Probes] names and reports to
-// [Map.Observe].
+// It is a pure core. A [Node] is what runs at one node: the caller probes whom
+// [Node.Probes] names, reports to [Node.Observe] and [Node.Verify], and carries coordinates
+// between nodes. A [Map] holds all nodes of a model.
 //
 //   - V1: a node probes at most Near+Far+Sampled peers in a period, however many there are.
 //   - V2: a pair whose last sample was off by more than Tolerance is estimated by that sample.
 package coord
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -36,141 +39,234 @@ type Options struct {
 	Seed uint64
 }
 
-// Map holds the coordinates of all nodes.
-type Map struct {
-	opt   Options
-	rnd   *rand.Rand
-	nodes []*coordinate.Client
-	names []string
-	peers [][]int                 // neighbours of each node
-	fixed []map[int]time.Duration // samples that override estimates
-	age   [][]int                 // keys of fixed, oldest first
-}
-
-// New makes a map of n nodes that knows nothing.
-func New(n int, opt Options) (*Map, error) {
+func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&opt.Near, 12}, {&opt.Far, 20}, {&opt.Sampled, 5}, {&opt.Overrides, 64}} {
+	}{{&o.Near, 12}, {&o.Far, 20}, {&o.Sampled, 5}, {&o.Overrides, 64}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}
 	}
-	if opt.Tolerance == 0 {
-		opt.Tolerance = 0.1
+	if o.Tolerance == 0 {
+		o.Tolerance = 0.1
 	}
-	m := &Map{opt: opt, rnd: rand.New(rand.NewPCG(opt.Seed, 0xc00d)), peers: make([][]int, n), fixed: make([]map[int]time.Duration, n), age: make([][]int, n)}
-	for i := range n {
-		c, err := coordinate.NewClient(coordinate.DefaultConfig())
-		if err != nil {
-			return nil, err
-		}
-		m.nodes = append(m.nodes, c)
-		m.names = append(m.names, fmt.Sprint(i))
-		m.fixed[i] = map[int]time.Duration{}
-		m.peers[i] = m.lot(i, opt.Far, nil)
-	}
-	return m, nil
+	return o
 }
 
-// lot draws k peers of node i that are not in but.
-func (m *Map) lot(i, k int, but []int) (out []int) {
-	n := len(m.nodes)
-	k = min(k, n-1-len(but))
+// Coordinate is a node's place; distances approximate round trips.
+type Coordinate = coordinate.Coordinate
+
+// Distance is the estimate of the round trip between two places.
+func Distance(a, b *Coordinate) time.Duration { return a.DistanceTo(b) }
+
+// dimensions of all coordinates, which could not be compared otherwise.
+var dimensions = coordinate.DefaultConfig().Dimensionality
+
+// Encode makes numbers of a coordinate.
+func Encode(c *Coordinate) []float32 {
+	out := make([]float32, 0, dimensions+3)
+	for _, v := range c.Vec {
+		out = append(out, float32(v))
+	}
+	return append(out, float32(c.Error), float32(c.Adjustment), float32(c.Height))
+}
+
+// Decode is the opposite of Encode.
+func Decode(v []float32) (*Coordinate, error) {
+	if len(v) != int(dimensions)+3 {
+		return nil, fmt.Errorf("a coordinate of %d numbers", len(v))
+	}
+	c := &Coordinate{Vec: make([]float64, dimensions)}
+	for i := range c.Vec {
+		c.Vec[i] = float64(v[i])
+	}
+	rest := v[dimensions:]
+	c.Error, c.Adjustment, c.Height = float64(rest[0]), float64(rest[1]), float64(rest[2])
+	if !c.IsValid() {
+		return nil, errors.New("a coordinate that is no place")
+	}
+	return c, nil
+}
+
+// Node is one node's part: its place, its neighbours, and what samples have corrected.
+type Node struct {
+	opt   Options
+	rnd   *rand.Rand
+	me    *coordinate.Client
+	self  int
+	peers []int                 // neighbours
+	fixed map[int]time.Duration // samples that override estimates
+	age   []int                 // keys of fixed, oldest first
+}
+
+// NewNode makes the part of a node that knows nobody.
+func NewNode(self int, opt Options) (*Node, error) {
+	opt = opt.withDefaults()
+	return newNode(self, opt, rand.New(rand.NewPCG(opt.Seed, 0xc00d)))
+}
+
+func newNode(self int, opt Options, rnd *rand.Rand) (*Node, error) {
+	c, err := coordinate.NewClient(coordinate.DefaultConfig())
+	if err != nil {
+		return nil, err
+	}
+	return &Node{opt: opt, rnd: rnd, me: c, self: self, fixed: map[int]time.Duration{}}, nil
+}
+
+// Coordinate is the node's place.
+func (n *Node) Coordinate() *Coordinate { return n.me.GetCoordinate() }
+
+// lot draws k of the others that are not in but.
+func (n *Node) lot(others []int, k int, but []int) (out []int) {
+	k = min(k, len(others)-len(but))
 	for len(out) < k {
-		if j := m.rnd.IntN(n); j != i && !slices.Contains(but, j) && !slices.Contains(out, j) {
+		if j := others[n.rnd.IntN(len(others))]; !slices.Contains(but, j) && !slices.Contains(out, j) {
 			out = append(out, j)
 		}
 	}
 	return out
 }
 
-// Settle chooses the neighbours of all nodes anew, now that there are estimates.
-func (m *Map) Settle() {
-	n := len(m.nodes)
-	others := make([]int, 0, n)
-	dist := make([]time.Duration, n)
-	at := make([]*coordinate.Coordinate, n)
-	for i := range n {
-		at[i] = m.nodes[i].GetCoordinate()
+// Choose chooses the neighbours anew among the others (each once, without the node itself): near are those with known places that are nearest.
+func (n *Node) Choose(others []int, at func(int) *Coordinate) {
+	type far struct {
+		j int
+		d time.Duration
 	}
-	for i := range n {
-		others = others[:0]
-		for j := range n {
-			if j != i {
-				dist[j] = at[i].DistanceTo(at[j])
-				others = append(others, j)
-			}
+	me := n.me.GetCoordinate()
+	known := make([]far, 0, len(others))
+	for _, j := range others {
+		if c := at(j); c != nil {
+			known = append(known, far{j, me.DistanceTo(c)})
 		}
-		slices.SortFunc(others, func(a, b int) int {
-			if dist[a] != dist[b] {
-				return int(min(1, max(-1, dist[a]-dist[b])))
-			}
-			return a - b
-		})
-		near := slices.Clone(others[:min(m.opt.Near, len(others))])
-		m.peers[i] = append(near, m.lot(i, m.opt.Far, near)...)
-		m.forget(i)
+	}
+	slices.SortFunc(known, func(a, b far) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.j, b.j)) })
+	var near []int
+	for _, x := range known[:min(n.opt.Near, len(known))] {
+		near = append(near, x.j)
+	}
+	old := n.peers
+	n.peers = append(near, n.lot(others, n.opt.Far, near)...)
+	for _, j := range old {
+		if !slices.Contains(n.peers, j) {
+			n.me.ForgetNode(fmt.Sprint(j)) // its memory of peers that are not probed any more
+		}
 	}
 }
 
-// forget drops the client's memory of peers that it no longer probes.
-func (m *Map) forget(i int) {
-	for j := range m.nodes {
-		if !slices.Contains(m.peers[i], j) {
-			m.nodes[i].ForgetNode(m.names[j])
+// Neighbours are those that place the node.
+func (n *Node) Neighbours() []int { return n.peers }
+
+// Probes names whom to measure in this period: neighbours, which place the node, and samples of the others, which verify.
+func (n *Node) Probes(others []int) (neighbours, samples []int) {
+	return n.peers, n.lot(others, n.opt.Sampled, n.peers)
+}
+
+// Observe takes a round trip measured to a neighbour at a place.
+func (n *Node) Observe(j int, at *Coordinate, rtt time.Duration) error {
+	_, err := n.me.Update(fmt.Sprint(j), at, rtt)
+	return err
+}
+
+// Verify takes a round trip measured to a node at a place, and returns the relative error of the estimate.
+func (n *Node) Verify(j int, at *Coordinate, rtt time.Duration) float64 {
+	raw := n.me.DistanceTo(at)
+	off := float64(max(raw-rtt, rtt-raw)) / float64(max(rtt, time.Microsecond))
+	_, had := n.fixed[j]
+	if off <= n.opt.Tolerance {
+		if had {
+			n.Forget(j)
 		}
+		return off
+	}
+	if !had {
+		n.age = append(n.age, j)
+		if len(n.age) > n.opt.Overrides {
+			n.Forget(n.age[0])
+		}
+	}
+	n.fixed[j] = rtt
+	return off
+}
+
+// Forget drops the correction of a node.
+func (n *Node) Forget(j int) {
+	delete(n.fixed, j)
+	n.age = slices.DeleteFunc(n.age, func(k int) bool { return k == j })
+}
+
+// Corrected calls fn with the round trips that samples have corrected, oldest first.
+func (n *Node) Corrected(fn func(j int, rtt time.Duration)) {
+	for _, j := range n.age {
+		fn(j, n.fixed[j])
+	}
+}
+
+// Map holds the coordinates of all nodes.
+type Map struct {
+	nodes  []*Node
+	others [][]int
+}
+
+// New makes a map of n nodes that knows nothing.
+func New(n int, opt Options) (*Map, error) {
+	opt = opt.withDefaults()
+	rnd := rand.New(rand.NewPCG(opt.Seed, 0xc00d))
+	m := &Map{others: make([][]int, n)}
+	for i := range n {
+		x, err := newNode(i, opt, rnd)
+		if err != nil {
+			return nil, err
+		}
+		m.nodes = append(m.nodes, x)
+		for j := range n {
+			if j != i {
+				m.others[i] = append(m.others[i], j)
+			}
+		}
+		x.Choose(m.others[i], func(int) *Coordinate { return nil })
+	}
+	return m, nil
+}
+
+// Settle chooses the neighbours of all nodes anew, now that there are estimates.
+func (m *Map) Settle() {
+	at := make([]*Coordinate, len(m.nodes))
+	for i, x := range m.nodes {
+		at[i] = x.Coordinate()
+	}
+	for i, x := range m.nodes {
+		x.Choose(m.others[i], func(j int) *Coordinate { return at[j] })
 	}
 }
 
 // Probes names whom node i measures in this period: neighbours, which place it,
 // and samples, which verify.
-func (m *Map) Probes(i int) (neighbours, samples []int) {
-	return m.peers[i], m.lot(i, m.opt.Sampled, m.peers[i])
-}
+func (m *Map) Probes(i int) (neighbours, samples []int) { return m.nodes[i].Probes(m.others[i]) }
 
 // Observe takes a round trip that node i measured to a neighbour j.
 func (m *Map) Observe(i, j int, rtt time.Duration) error {
-	_, err := m.nodes[i].Update(m.names[j], m.nodes[j].GetCoordinate(), rtt)
-	return err
+	return m.nodes[i].Observe(j, m.nodes[j].Coordinate(), rtt)
 }
 
 // Verify takes a round trip that node i measured to a sample j, and returns the relative error of the estimate.
 func (m *Map) Verify(i, j int, rtt time.Duration) float64 {
-	raw := m.Raw(i, j)
-	off := float64(max(raw-rtt, rtt-raw)) / float64(max(rtt, time.Microsecond))
-	_, had := m.fixed[i][j]
-	if off <= m.opt.Tolerance {
-		if had {
-			delete(m.fixed[i], j)
-			m.age[i] = slices.DeleteFunc(m.age[i], func(k int) bool { return k == j })
-		}
-		return off
-	}
-	if !had {
-		m.age[i] = append(m.age[i], j)
-		if len(m.age[i]) > m.opt.Overrides {
-			delete(m.fixed[i], m.age[i][0])
-			m.age[i] = m.age[i][1:]
-		}
-	}
-	m.fixed[i][j] = rtt
-	return off
+	return m.nodes[i].Verify(j, m.nodes[j].Coordinate(), rtt)
 }
 
 // Raw is the distance of the coordinates.
-func (m *Map) Raw(i, j int) time.Duration { return m.nodes[i].DistanceTo(m.nodes[j].GetCoordinate()) }
+func (m *Map) Raw(i, j int) time.Duration { return m.nodes[i].me.DistanceTo(m.nodes[j].Coordinate()) }
 
 // RTT is the estimate of the round trip between two nodes.
 func (m *Map) RTT(i, j int) time.Duration {
 	if i == j {
 		return 0
 	}
-	if d, ok := m.fixed[i][j]; ok {
+	if d, ok := m.nodes[i].fixed[j]; ok {
 		return d
 	}
-	if d, ok := m.fixed[j][i]; ok {
+	if d, ok := m.nodes[j].fixed[i]; ok {
 		return d
 	}
 	return m.Raw(i, j)

@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -96,7 +97,7 @@ func TestSamplesCorrectEstimates(t *testing.T) {
 	for j := 3; j < 6; j++ {
 		m.Verify(1, j, 10*m.Raw(1, j))
 	}
-	if _, ok := m.fixed[1][2]; ok || len(m.fixed[1]) != 3 {
+	if _, ok := m.nodes[1].fixed[2]; ok || len(m.nodes[1].fixed) != 3 {
 		t.Error("the oldest was not dropped")
 	}
 }
@@ -110,13 +111,35 @@ func TestSmallMaps(t *testing.T) {
 	}
 }
 
+// What travels is what was, but for the precision; what is no coordinate is refused.
+func TestEncode(t *testing.T) {
+	truth := sites(t, 20)
+	m, _ := run(t, 20, 20, truth, Options{Seed: 1})
+	for i := range 20 {
+		a, b := m.nodes[i].Coordinate(), m.nodes[(i+1)%20].Coordinate()
+		x, err := Decode(Encode(a))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, e := Distance(a, b), Distance(x, b); max(d-e, e-d) > time.Microsecond {
+			t.Errorf("%v became %v", d, e)
+		}
+	}
+	bad := Encode(m.nodes[0].Coordinate())
+	for _, v := range [][]float32{nil, bad[1:], append(bad[:3:3], append([]float32{float32(math.NaN())}, bad[4:]...)...)} {
+		if _, err := Decode(v); err == nil {
+			t.Errorf("%v is taken", v)
+		}
+	}
+}
+
 func BenchmarkObserve(b *testing.B) {
 	truth := sites(b, 490)
 	m, _ := run(b, 490, 1, truth, Options{})
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for b.Loop() {
 		i := rnd.IntN(490)
-		j := m.peers[i][rnd.IntN(len(m.peers[i]))]
+		j := m.nodes[i].peers[rnd.IntN(len(m.nodes[i].peers))]
 		if err := m.Observe(i, j, truth(i, j)); err != nil {
 			b.Fatal(err)
 		}

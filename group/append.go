@@ -23,11 +23,8 @@ func (g *Group) commitLoop(c <-chan *store.Batch) {
 	for b := range c {
 		err := b.Wait()
 		b.Close()
-		g.mb.put(func(in *mail) {
-			if in.synced++; err != nil {
-				in.err = err
-			}
-		})
+		g.mb.putSynced(err)
+		g.Push()
 	}
 }
 

@@ -19,11 +19,18 @@ func runOf(x outMsg) (k runKey, ok bool) {
 	return runKey{x.g, x.m.Entries[0].GetIndex(), x.m.Entries[n-1].GetIndex(), x.m.Entries[n-1].GetTerm()}, true
 }
 
+// runsOn reports whether two appends are the same for two nodes: one message to a region, even if nothing else is sent together.
+func runsOn(a, b outMsg) bool {
+	x, xok := runOf(a)
+	y, yok := runOf(b)
+	return xok && yok && x == y && a.m.GetTo() != b.m.GetTo()
+}
+
 // sendFan sends appends for several nodes of a region, and names the entries that some of them have in common.
 func (o *outbox) sendFan(q []outMsg) {
 	for len(q) > 0 {
 		n, size := 0, 0
-		for n < len(q) && size < maxBatchBytes && (n == 0 || n != o.h.opts.MaxBatchMsgs) {
+		for n < len(q) && size < maxBatchBytes && (n == 0 || !o.h.single.Load() || runsOn(q[0], q[n])) {
 			size += msgSize(q[n].m)
 			n++
 		}

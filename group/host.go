@@ -23,6 +23,8 @@ type Host struct {
 	stats hostStats
 	seq   atomic.Uint64 // of proposals
 
+	single atomic.Bool // messages to other regions travel one by one
+
 	opening sync.Mutex
 
 	mu      sync.RWMutex
@@ -76,6 +78,10 @@ func NewHost(opts HostOptions) (*Host, error) {
 	opts.Transport.Handle(wire.KindSnapshot, h.snaps.handle)
 	return h, nil
 }
+
+// SetBatching says whether messages of all groups to a node of another region travel together when they have gathered, as they do
+// to begin with; or one by one, which shows what that is good for.
+func (h *Host) SetBatching(on bool) { h.single.Store(!on) }
 
 func (h *Host) nextProposal() uint64 {
 	return uint64(h.opts.Self)<<40 | h.seq.Add(1)&(1<<40-1)

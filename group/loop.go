@@ -70,8 +70,8 @@ func (g *Group) takeTurn() {
 	}
 }
 
-// Push sees to what Enqueue queued: if no turn is under way, the caller does one, which saves two changes of
-// goroutine; else the group's goroutine will. The caller may hold no lock that the state machine takes.
+// Push sees to what Enqueue queued, or the disk has done: if no turn is under way, the caller does one, which saves two
+// changes of goroutine; else the group's goroutine will. The caller may hold no lock that the state machine takes.
 func (g *Group) Push() {
 	select {
 	case g.turns <- struct{}{}:
@@ -79,7 +79,7 @@ func (g *Group) Push() {
 		g.mb.wake()
 		return
 	}
-	if g.mb.proposals() {
+	if g.mb.pushed() {
 		g.guarded(g.takeTurn)
 	}
 	ended := g.failed != nil || g.removed
@@ -136,6 +136,14 @@ func (g *Group) heeds(m *pb.Message) bool {
 		// Without state this node is a member for nobody but those who have not heard of its removal; to its
 		// empty log any other looks complete, also one that lacks what was committed since.
 		return len(g.conf.Voters) > 0
+	case pb.MsgHeartbeat:
+		// A leader names a commit index that this node has acknowledged. To an empty log that is a heartbeat of before the removal, overtaken by
+		// the word of it: that may come in an append over another node, or be asked for on another connection.
+		if m.GetCommit() == 0 || len(g.conf.Voters)+len(g.conf.Learners) > 0 {
+			return true
+		}
+		last, err := g.log.LastIndex()
+		return err != nil || m.GetCommit() <= last
 	}
 	return true
 }

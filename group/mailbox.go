@@ -70,6 +70,22 @@ func (b *mailbox) putProposal(p *proposal) bool {
 	return true
 }
 
+// putSynced notes that an append is durable, or why it is not, but does not wake the group.
+func (b *mailbox) putSynced(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.in.synced++; err != nil {
+		b.in.err = err
+	}
+}
+
+// pushed reports whether anything waits that came without waking the group.
+func (b *mailbox) pushed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.in.props) > 0 || b.in.synced > 0
+}
+
 // proposals reports whether any wait.
 func (b *mailbox) proposals() bool {
 	b.mu.Lock()

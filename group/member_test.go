@@ -337,6 +337,34 @@ func TestForgottenLogDoesNotVote(t *testing.T) {
 	})
 }
 
+// A replica that has forgotten its log, and is to be a member again, takes no notice of a heartbeat that its removal has overtaken: its commit index
+// lies beyond the empty log, which raft takes for a log that was lost. (Simulation, TestOverlaySoak, seed 50099.)
+func TestHeartbeatOvertakenByRemoval(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 4, wan30(), HostOptions{})
+		defer c.close()
+		c.groups[testGroup] = Conf{Voters: []base.NodeID{1, 2, 3}}
+		c.preferred[testGroup] = 1
+		c.startAll()
+		c.leader(testGroup, 1, 2, 3)
+		c.until("node 1 leads", func() bool { _, ok := c.group(1, testGroup).Leads(); return ok })
+		c.write2(testGroup, 20, 1, 2, 3)
+		lead := c.group(1, testGroup)
+		st := lead.Status()
+		must(t, lead.ChangeMembers(context.Background(), []base.NodeID{1, 2, 4}, nil))
+		c.until("node 3 has forgotten the group", func() bool { return c.group(3, testGroup) == nil })
+		c.open(c.nodes[3], testGroup)
+		c.group(3, testGroup).mb.putMsg(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: new(uint64(1)), To: new(uint64(3)), Term: new(st.Term), Commit: new(st.Commit)}, 10, nil)
+		time.Sleep(100 * time.Millisecond)
+		if !c.group(3, testGroup).Fresh() {
+			t.Error("node 3 is not empty any more, or has stopped")
+		}
+		must(t, lead.ChangeMembers(context.Background(), []base.NodeID{1, 2, 3}, nil))
+		c.write2(testGroup, 5, 1, 2, 3)
+		c.converge(testGroup, 1, 2, 3)
+	})
+}
+
 func (c *cluster) write2(g base.GroupID, n int, among ...base.NodeID) {
 	c.t.Helper()
 	for i := range n {

@@ -50,9 +50,6 @@ type HostOptions struct {
 
 	// MaxMsgBytes bounds the entries of one append message. Default 128 KiB.
 	MaxMsgBytes uint64
-	// MaxBatchMsgs bounds the messages of all groups that travel to a node together. 0 is no bound; 1 shows what
-	// batching is good for.
-	MaxBatchMsgs int
 	// MaxInflightMsgs and MaxInflightBytes bound what is under way to one
 	// follower of one group: bytes / round trip is its greatest throughput.
 	// Default 512 and 32 MiB (160 MiB/s over 200 ms).

@@ -91,6 +91,7 @@ func (o *outbox) send(q []outMsg) {
 }
 
 func (o *outbox) sendTo(to base.NodeID, q []outMsg) {
+	single := o.h.single.Load() && o.h.opts.Transport.Region(to) != o.h.opts.Transport.Region(o.h.opts.Self)
 	batch := &wire.RaftBatch{Groups: make([]uint32, 0, len(q)), Messages: make([][]byte, 0, len(q))}
 	size, first := 0, 0
 	emit := func(end int) {
@@ -110,7 +111,7 @@ func (o *outbox) sendTo(to base.NodeID, q []outMsg) {
 	for i, x := range q {
 		body := o.encode(x)
 		addTo(batch, x.g, body)
-		if size += len(body); size >= maxBatchBytes || i+1-first == o.h.opts.MaxBatchMsgs {
+		if size += len(body); size >= maxBatchBytes || single {
 			emit(i + 1)
 		}
 	}

@@ -168,10 +168,14 @@ type Txn interface {
 	// Put buffers a blind write; a new row gets the home given (0: the
 	// gateway's region), an existing row keeps its home.
 	Put(key base.Key, value []byte, home base.RegionID)
-	// Update buffers a Put of value, which is what patch (package patch) makes of the row that the transaction has read last; if it has
+	// Update buffers a Put of value, which is what patch (package patch) makes of the row that the transaction has read last, or has a Draft of; if it has
 	// read the row only to know that, the row is not held for it in a transaction that crosses regions without locks: its owner applies the patch to
 	// whatever the row is when the transaction commits (docs/protocol.md S9). Elsewhere it is a Put.
 	Update(key base.Key, value []byte, patch *wire.Patch)
+	// Draft returns a row for Update to be made of, at once and as this node knows it: there may be newer versions. Nothing may be told to
+	// anybody that rests on it but what Update sees to: that the patch is defined over the row. ok is false if the row is absent here, or
+	// if Update would not leave it to another region: then it takes a Get.
+	Draft(ctx context.Context, key base.Key) (row Row, ok bool, err error)
 	// Insert buffers a write of a key that must be absent when the transaction commits. It is
 	// checked at Commit (CodeExists), or here at once if the transaction has read
 	// the key under a lock or written it: then a present key gives CodeExists and leaves the transaction usable.

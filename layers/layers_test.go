@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"multi":   {"epoch", "filter", "collective", "plan", "store", "wan"},
 	"owner":   mechanisms,
 	"txn":     append([]string{"owner"}, mechanisms...),
-	"cluster": append([]string{"owner", "txn"}, mechanisms...),
+	"cluster": append([]string{"owner", "txn", "coord"}, mechanisms...),
 	// layer 4: edge
 	"sqlfront": {"patch"},
 	"node":     append([]string{"owner", "txn", "cluster", "sqlfront", "multi", "epoch", "plan", "overlay"}, mechanisms...),

@@ -510,6 +510,14 @@ func (t *Txn) Update(key base.Key, value []byte, p *wire.Patch) {
 	t.buffer(key, present(value), false)
 }
 
+// Draft implements kv.Txn.
+func (t *Txn) Draft(ctx context.Context, key base.Key) (kv.Row, bool, error) {
+	if !mine(key) {
+		return t.Txn.Draft(ctx, key)
+	}
+	return kv.Row{}, false, nil
+}
+
 // Insert implements kv.Txn: whether the key is present is known at once.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	if !mine(key) {

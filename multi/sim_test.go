@@ -196,7 +196,7 @@ func (w *world) judge(rec *history.Recorder, out outcomes, fates map[base.TxnID]
 			}
 		}
 	}
-	w.t.Logf("seed %d: %d committed, %d aborted, %d unavailable, %d unknown; %d views", w.cfg.seed, committed, counts[base.CodeAborted], counts[base.CodeUnavailable], counts[base.CodeAmbiguous], len(w.reg.views))
+	w.t.Logf("seed %d: %d committed, %d aborted, %d unavailable, %d unknown; %d views", w.cfg.seed, committed, counts[base.CodeAborted], counts[base.CodeUnavailable], counts[base.CodeAmbiguous], len(w.reg.All()))
 	if committed == 0 {
 		w.t.Error("nothing has committed")
 	}
@@ -231,8 +231,8 @@ func TestQuietRun(t *testing.T) {
 					told := stop()
 					w.settle(5 * time.Second)
 					w.judge(rec, told, w.check(), serial)
-					if len(w.reg.views) != 1 {
-						t.Errorf("%d views without a fault", len(w.reg.views))
+					if len(w.reg.All()) != 1 {
+						t.Errorf("%d views without a fault", len(w.reg.All()))
 					}
 				})
 			})

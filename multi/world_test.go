@@ -116,9 +116,9 @@ func (r rough) HandleOrdered(kind wire.Kind, h func(base.NodeID, []byte)) {
 
 // registry is the meta group: linearizable, some way off, out of reach for who is cut off.
 type registry struct {
-	w     *world
-	mu    sync.Mutex
-	views []epoch.View
+	w  *world
+	mu sync.Mutex
+	Memory
 	wrong error
 }
 
@@ -145,36 +145,25 @@ func (r registryOf) Load(ctx context.Context) (*epoch.View, error) {
 	if err := r.reach(ctx); err != nil {
 		return nil, err
 	}
-	r.r.mu.Lock()
-	defer r.r.mu.Unlock()
-	if len(r.r.views) == 0 {
-		return nil, nil
-	}
-	v := r.r.views[len(r.r.views)-1]
-	return &v, nil
+	return r.r.Memory.Load(ctx)
 }
 
 func (r registryOf) Replace(ctx context.Context, v *epoch.View) error {
 	if err := r.reach(ctx); err != nil {
 		return err
 	}
-	r.r.mu.Lock()
-	defer r.r.mu.Unlock()
-	if v.Number != uint64(len(r.r.views)+1) {
-		return base.Errorf(base.CodeAborted, "there is view %d", len(r.r.views))
+	err := r.r.Memory.Replace(ctx, v)
+	if base.CodeOf(err) == base.CodeInvalid {
+		r.r.mu.Lock()
+		defer r.r.mu.Unlock()
+		r.r.wrong = err
 	}
-	if n := len(r.r.views); n > 0 && v.Start < r.r.views[n-1].Start {
-		r.r.wrong = fmt.Errorf("view %+v begins before %+v", v, r.r.views[n-1])
-	}
-	r.r.views = append(r.r.views, *v)
-	return nil
+	return err
 }
 
 // at is the view that an epoch belongs to.
 func (r *registry) at(num uint64) (in epoch.View) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, v := range r.views {
+	for _, v := range r.All() {
 		if v.Start <= num {
 			in = v
 		}

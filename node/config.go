@@ -30,7 +30,7 @@ type Config struct {
 	MaxClockError time.Duration `yaml:"max-clock-error"` // bound on how far this machine's clock is off true time
 	ClockSource   string        `yaml:"clock-source"`    // auto, fixed, kernel, or HOST:PORT of a time server
 	ClockPoll     time.Duration `yaml:"clock-poll"`      // how often a time server is asked
-	CacheMB       int           `yaml:"cache-mb"`        // block cache
+	CacheMB       int           `yaml:"cache-mb"`        // block cache; default a sixteenth of the memory, at least 256. Of rows a quarter more
 	GCAge         time.Duration `yaml:"gc-age"`          // how long old row versions can be read by AS OF
 	LogLevel      string        `yaml:"log-level"`       // debug, info, warn, error
 
@@ -65,7 +65,7 @@ func (c *Config) Fill() {
 		c.MaxClockError = time.Millisecond
 	}
 	if c.CacheMB == 0 {
-		c.CacheMB = 256
+		c.CacheMB = defaultCacheMB()
 	}
 	if c.GCAge == 0 {
 		c.GCAge = 10 * time.Minute

@@ -200,7 +200,7 @@ func TestMultiMaster(t *testing.T) {
 	refused(t, cs[0], "ALTER TABLE a SET LOCALITY GLOBAL", "make a new table")
 	refused(t, cs[0], "ALTER TABLE a MODIFY COLUMN v VARCHAR(20)", "make a new table")
 	refused(t, cs[0], "ALTER TABLE a SET REPLICATION ASYNC", "replicated by epochs")
-	refused(t, cs[0], "ALTER TABLE plain ADD FOREIGN KEY (v) REFERENCES b (id)", "foreign key cannot lead")
+	refused(t, cs[0], "ALTER TABLE plain ADD FOREIGN KEY (v) REFERENCES b (id)", "but b is MULTI MASTER and plain is not")
 	refused(t, cs[0], "CREATE TABLE c (id INT PRIMARY KEY, s TEXT, FULLTEXT KEY (s)) /*!99999 LOCALITY MULTI MASTER */", "ordinary and unique indexes only")
 	refused(t, cs[0], "SELECT * FROM a AS OF TIMESTAMP NOW()", "AS OF")
 	mustExec(t, cs[0], "INSERT INTO plain SELECT id, v FROM a")
@@ -396,4 +396,62 @@ func TestMultiMasterNodesComeAndGo(t *testing.T) {
 			t.Errorf("the metrics lack %q", want)
 		}
 	}
+}
+
+// A foreign key may be declared before its parent is there. It holds from then on that it is; a parent of another kind is refused.
+func TestMultiMasterKeyBeforeParent(t *testing.T) {
+	l := startLocal(t, 2, 1)
+	var cs []*sql.Conn
+	for _, n := range l.Nodes() {
+		cs = append(cs, openSQL(t, n, ""))
+	}
+	mustExec(t, cs[0], "CREATE DATABASE d")
+	for _, c := range cs {
+		mustExec(t, c, "USE d")
+	}
+	mustExec(t, cs[0], "SET foreign_key_checks = 0")
+	for _, q := range []string{
+		"CREATE TABLE k (id INT PRIMARY KEY, p INT, CONSTRAINT early FOREIGN KEY (P) REFERENCES p (ID) ON DELETE CASCADE) LOCALITY MULTI MASTER",
+		"CREATE TABLE k2 (id INT PRIMARY KEY, p INT, CONSTRAINT typed FOREIGN KEY (p) REFERENCES p2 (id)) LOCALITY MULTI MASTER",
+		"CREATE TABLE k3 (id INT PRIMARY KEY, p INT, CONSTRAINT mixed FOREIGN KEY (p) REFERENCES p3 (id)) LOCALITY MULTI MASTER",
+		"CREATE TABLE k4 (id INT PRIMARY KEY, p INT, CONSTRAINT mixed4 FOREIGN KEY (p) REFERENCES p4 (id))",
+		"INSERT INTO k VALUES (9, 9)", // not checked, now or later
+	} {
+		mustExec(t, cs[0], q)
+	}
+	mustExec(t, cs[0], "SET foreign_key_checks = 1")
+	refused(t, cs[0], "INSERT INTO k VALUES (1, 1)", "foreign key")
+	mustExec(t, cs[0], "CREATE TABLE p (id INT PRIMARY KEY, v INT) LOCALITY MULTI MASTER")
+	mustExec(t, cs[0], "INSERT INTO p VALUES (1, 0), (2, 0)")
+	mustExec(t, cs[0], "INSERT INTO k VALUES (1, 1)")
+	until(t, "the rows to be everywhere", func() string {
+		return strings.Replace(strings.Join(column(t, cs[1], "SELECT id FROM k"), " "), "1 9", "", 1)
+	})
+	mustExec(t, cs[1], "INSERT INTO k VALUES (2, 2)")
+	for _, c := range cs {
+		if _, err := c.ExecContext(t.Context(), "INSERT INTO k VALUES (3, 3)"); mysqlCode(err) != 1452 {
+			t.Errorf("a child without a parent: %v", err)
+		}
+	}
+	mustExec(t, cs[1], "BEGIN")
+	mustExec(t, cs[1], "INSERT INTO p VALUES (4, 0)")
+	mustExec(t, cs[1], "INSERT INTO k VALUES (4, 4)")
+	mustExec(t, cs[1], "DELETE FROM p WHERE id = 2")
+	mustExec(t, cs[1], "COMMIT")
+	if got := strings.Join(column(t, cs[1], "SELECT id FROM k ORDER BY id"), " "); got != "1 4 9" {
+		t.Errorf("after the cascade: %s", got)
+	}
+
+	mustExec(t, cs[0], "CREATE TABLE p2 (id VARCHAR(10) PRIMARY KEY) LOCALITY MULTI MASTER")
+	refused(t, cs[0], "INSERT INTO k2 VALUES (1, 1)", "foreign key")
+	refused(t, cs[0], "CREATE TABLE p3 (id INT PRIMARY KEY)", "foreign key mixed leads from table k3 to table p3, but k3 is MULTI MASTER and p3 is not")
+	refused(t, cs[0], "CREATE TABLE p4 (id INT PRIMARY KEY) LOCALITY MULTI MASTER", "foreign key mixed4 leads from table k4 to table p4, but p4 is MULTI MASTER and k4 is not")
+	mustExec(t, cs[0], "CREATE TABLE other (id INT PRIMARY KEY)")
+	refused(t, cs[0], "RENAME TABLE other TO p3", "but k3 is MULTI MASTER and p3 is not")
+	mustExec(t, cs[0], "CREATE TABLE p4 (id INT PRIMARY KEY)")
+	mustExec(t, cs[0], "INSERT INTO p4 VALUES (1)")
+	mustExec(t, cs[0], "INSERT INTO k4 VALUES (1, 1)")
+	mustExec(t, cs[0], "ALTER TABLE k3 DROP FOREIGN KEY mixed")
+	mustExec(t, cs[0], "CREATE TABLE p3 (id INT PRIMARY KEY)")
+	mustExec(t, cs[0], "INSERT INTO k3 VALUES (1, 1)")
 }

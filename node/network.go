@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/overlay"
 	"github.com/godwitdb/godwit/sqlfront"
 )
@@ -17,10 +20,11 @@ type networkParams struct {
 	MinGain  float64 `json:"relay_min_gain_ms"`
 	MinShare float64 `json:"relay_min_gain_share"`
 	Window   float64 `json:"relay_window_ms"`
+	Above    int     `json:"coordinates_above"`
 }
 
 // networkDefaults are what docs/figures/geococo.md speaks for.
-var networkDefaults = networkParams{MinGain: 2, MinShare: 0.05, Window: 3000}
+var networkDefaults = networkParams{MinGain: 2, MinShare: 0.05, Window: 3000, Above: cluster.DefaultCoordinatesAbove}
 
 func (p networkParams) overlay() overlay.Params {
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
@@ -32,6 +36,9 @@ func (n *Node) networkSettings() settingGroup {
 		if err = json.Unmarshal(data, &p); err == nil && (p.MinGain < 0.1 || p.MinShare < 0.01 || p.MinShare > 1 || p.Window < 250) {
 			err = base.Errorf(base.CodeInvalid, "network.relay_*: min_gain_ms is at least 0.1, min_gain_share from 0.01 to 1, window_ms at least 250")
 		}
+		if err == nil && p.Above < 0 {
+			err = base.Errorf(base.CodeInvalid, "network.coordinates_above is a number of peers, or 0 for never")
+		}
 		return p, err
 	}
 	return settingsOf("network.", networkDefaults, map[string]string{
@@ -40,8 +47,10 @@ func (n *Node) networkSettings() settingGroup {
 		"relay_min_gain_ms":    "least time that a relay must save, one way",
 		"relay_min_gain_share": "least share of the direct path's time that it must save",
 		"relay_window_ms":      "how long it must have saved that before it is used",
+		"coordinates_above":    "above so many peers a node does not measure all round trips, but has a network coordinate and samples them; 0: never",
 	}, read, func(p networkParams) error {
 		n.over.SetParams(p.overlay())
+		n.cluster.SetCoordinates(p.Above)
 		return nil
 	})
 }
@@ -69,8 +78,8 @@ func (d *directory) between(a, b base.NodeID) time.Duration {
 
 var networkTopics = []sqlfront.Topic{
 	{Name: "links", Comment: "traffic of this node with the others, and how its consensus messages reach them", Columns: slices.Concat(
-		columns(sqlfront.TopicInt, "peer"), columns(sqlfront.TopicText, "region"), columns(sqlfront.TopicBool, "connected"),
-		columns(sqlfront.TopicInt, "sent_messages", "sent_bytes", "wire_bytes", "received_messages", "received_bytes", "relay"), columns(sqlfront.TopicFloat, "relay_gain_ms"),
+		columns(sqlfront.TopicInt, "peer"), columns(sqlfront.TopicText, "region"), columns(sqlfront.TopicBool, "connected"), columns(sqlfront.TopicFloat, "rtt_ms"), columns(sqlfront.TopicBool, "rtt_estimated"),
+		columns(sqlfront.TopicInt, "sent_messages", "writes", "sent_bytes", "wire_bytes", "received_messages", "received_bytes", "relay"), columns(sqlfront.TopicFloat, "relay_gain_ms"),
 		columns(sqlfront.TopicInt, "relayed_messages", "relayed_bytes", "door", "shared_messages", "saved_bytes", "fallbacks", "resent_messages", "resent_bytes", "passed_messages", "passed_bytes"))},
 }
 
@@ -92,8 +101,46 @@ func (n *Node) linkRows() (rows [][]any) {
 		if o.Via != 0 {
 			gain = millis(o.Gain)
 		}
-		rows = append(rows, []any{l.Peer, orNull(t.RegionName(l.Region)), l.Connected, l.SentMsgs, l.StreamSent, l.WireSent, l.RecvMsgs, l.StreamRecv, id(o.Via), gain,
+		var rtt any
+		d, estimated := n.cluster.Way(l.Peer)
+		if d >= 0 {
+			rtt = millis(d)
+		}
+		rows = append(rows, []any{l.Peer, orNull(t.RegionName(l.Region)), l.Connected, rtt, estimated, l.SentMsgs, l.Writes, l.StreamSent, l.WireSent, l.RecvMsgs, l.StreamRecv, id(o.Via), gain,
 			o.RelayedMsgs, o.RelayedBytes, id(o.Door), o.SharedMsgs, o.SavedBytes, o.Fallbacks, o.ResentMsgs, o.ResentBytes, o.PassedMsgs, o.PassedBytes})
 	}
 	return rows
+}
+
+// mapCollector shows the network map to Prometheus.
+type mapCollector struct{ n *Node }
+
+var (
+	mapPeers   = prometheus.NewDesc("godwit_map_peers", "Nodes heard of lately, by how the round trip to them is known.", []string{"by"}, nil)
+	mapProbes  = prometheus.NewDesc("godwit_map_probes_total", "Pulses sent of which an echo was wanted.", nil, nil)
+	mapSamples = prometheus.NewDesc("godwit_map_samples_total", "Round trips measured.", nil, nil)
+	mapError   = prometheus.NewDesc("godwit_map_error", "Relative error of the newest estimates by coordinates that samples verified.", []string{"quantile"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c mapCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{mapPeers, mapProbes, mapSamples, mapError} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c mapCollector) Collect(ch chan<- prometheus.Metric) {
+	s := c.n.cluster.Map()
+	put := func(d *prometheus.Desc, typ prometheus.ValueType, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, typ, v, labels...)
+	}
+	put(mapPeers, prometheus.GaugeValue, float64(s.Peers-s.Estimated), "samples")
+	put(mapPeers, prometheus.GaugeValue, float64(s.Estimated), "coordinates")
+	put(mapProbes, prometheus.CounterValue, float64(s.Probes))
+	put(mapSamples, prometheus.CounterValue, float64(s.Samples))
+	if s.Coordinates {
+		put(mapError, prometheus.GaugeValue, s.Error, "0.5")
+		put(mapError, prometheus.GaugeValue, s.Error95, "0.95")
+	}
 }

@@ -10,10 +10,11 @@ import (
 type wanParams struct {
 	Compression string `json:"compression"`
 	Congestion  string `json:"congestion"`
+	Batching    bool   `json:"batching"`
 }
 
 // wanDefaults are what docs/figures/compression.md and docs/figures/peers.md speak for.
-var wanDefaults = wanParams{Compression: wan.Zstd.String()}
+var wanDefaults = wanParams{Compression: wan.Zstd.String(), Batching: true}
 
 // wanSettings are the cluster settings of the links between regions.
 func (n *Node) wanSettings() settingGroup {
@@ -25,6 +26,7 @@ func (n *Node) wanSettings() settingGroup {
 	}
 	return settingsOf("wan.", wanDefaults, map[string]string{
 		"compression": "of what crosses between regions: off, lz4, zstd",
+		"batching":    "what gathers for another region while a message is being sent leaves together, and is compressed together; false: each message by itself",
 		"congestion":  "the kernel's TCP congestion control between regions, such as bbr; empty: the kernel's default",
 	}, read, func(p wanParams) error {
 		c, err := wan.ParseCompression(p.Compression)
@@ -32,6 +34,8 @@ func (n *Node) wanSettings() settingGroup {
 			return err
 		}
 		n.trans.SetCompression(c)
+		n.trans.SetBatching(p.Batching)
+		n.host.SetBatching(p.Batching)
 		if err := n.trans.SetCongestion(p.Congestion); err != nil {
 			n.log.Warn("wan.congestion is not followed on this node", "err", err)
 		}

@@ -152,9 +152,27 @@ func Pick(seed uint64) Config {
 		}
 	}
 	if r := rand.New(rand.NewPCG(seed, 7)); r.IntN(2) == 0 {
-		c.Network = overlay.Params{Relay: true, FanOut: true, Window: 500*time.Millisecond + upTo(r, 2*time.Second)}
+		c.Network = pickNetwork(r)
 	}
 	return c
+}
+
+// pickNetwork draws what consensus messages do besides travelling directly: both, more often than one of them.
+func pickNetwork(r *rand.Rand) overlay.Params {
+	p := overlay.Params{Relay: true, FanOut: true, Window: 500*time.Millisecond + upTo(r, 2*time.Second)}
+	switch r.IntN(6) {
+	case 0:
+		p.FanOut = false
+	case 1:
+		p.Relay = false
+	}
+	return p
+}
+
+// detours has the way between the first and the last region much longer than over the second.
+func detours(r *rand.Rand) [][]time.Duration {
+	near, far := 5*time.Millisecond+upTo(r, 10*time.Millisecond), 60*time.Millisecond+upTo(r, 60*time.Millisecond)
+	return [][]time.Duration{{0, near, far}, {near, 0, near}, {far, near, 0}}
 }
 
 // upTo draws from [0, d).

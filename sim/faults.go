@@ -44,7 +44,7 @@ func Compose(cfg *Config) Schedule {
 	if kinds == nil {
 		for k := range faultKinds {
 			switch k {
-			case "move shard", "clock jump", "clock leap", "switch clock": // on top, below; or asked for
+			case "move shard", "clock jump", "clock leap", "switch clock", "crash between", "isolate between": // on top, below; or asked for
 			default:
 				kinds = append(kinds, k)
 			}
@@ -88,6 +88,8 @@ var faultKinds = map[string]func(w *world, r *rand.Rand) (what string, undo func
 	"isolate node":    isolateNode,
 	"crash node":      crashNode,
 	"crash region":    crashRegion,
+	"crash between":   crashBetween,
+	"isolate between": isolateBetween,
 	"crash all":       crashAll,
 	"restart":         restart,
 	"loss":            loss,
@@ -209,6 +211,39 @@ func crashRegion(w *world, r *rand.Rand) (string, func()) {
 		}
 	}
 	return names(hs), crashHosts(w, hs)
+}
+
+// between are the nodes over which others send consensus messages now: relays and doors. If there are none, any node.
+func (w *world) between(r *rand.Rand) *host {
+	used := map[base.NodeID]bool{}
+	for _, h := range w.hosts {
+		if l := h.up(); l != nil {
+			for _, s := range l.node.Overlay().OverStats() {
+				used[s.Via], used[s.Door] = true, true
+			}
+		}
+	}
+	var hs []*host
+	for _, h := range w.hosts {
+		if used[h.id] {
+			hs = append(hs, h)
+		}
+	}
+	if len(hs) == 0 {
+		return w.host(r)
+	}
+	return hs[r.IntN(len(hs))]
+}
+
+func crashBetween(w *world, r *rand.Rand) (string, func()) {
+	hs := []*host{w.between(r)}
+	return names(hs), crashHosts(w, hs)
+}
+
+func isolateBetween(w *world, r *rand.Rand) (string, func()) {
+	h := w.between(r)
+	w.net.Isolate(h.id)
+	return fmt.Sprint(h.id), func() { w.net.Rejoin(h.id) }
 }
 
 func crashAll(w *world, _ *rand.Rand) (string, func()) { return "", crashHosts(w, w.hosts) }

@@ -62,6 +62,12 @@ func ledgerConfig(seed uint64) Config {
 	c.Jitter = pick(r, 0, 2*time.Millisecond)
 	c.ShortLogs = r.IntN(2) == 0
 	c.Delay = even(3, pick(r, 250*time.Microsecond, time.Millisecond, 20*time.Millisecond, 50*time.Millisecond))
+	if r := rand.New(rand.NewPCG(seed, 10)); r.IntN(2) == 0 { // asynchronous tables have a copy at every node
+		c.Network, c.NodesPerRegion = pickNetwork(r), 2+r.IntN(2)
+		if c.Network.Relay {
+			c.Delay = detours(r)
+		}
+	}
 	return c
 }
 

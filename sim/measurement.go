@@ -43,7 +43,7 @@ func MeasureMeasurement(delay [][]time.Duration) (c MeasurementCost, err error) 
 		}
 		c.Pulses++
 		c.PulseBytes += float64(frameHeader + len(body))
-		m.SentNs, m.EchoNs, m.EchoDelayNs, m.RttNodes, m.RttUs = 0, 0, 0, nil, nil
+		m.SentNs, m.EchoNs, m.EchoDelayNs, m.RttNodes, m.RttUs, m.Row = 0, 0, 0, nil, nil, false
 		c.ProbeBytes += float64(len(body) - m.SizeVT())
 		return false
 	}

@@ -244,6 +244,20 @@ func (m *mixed) shipAppends() {
 	names, extra := slices.Sorted(maps.Keys(keys)), m.some(2)
 	m.run("shipped append", m.opts(), func(t *tx) error {
 		for _, key := range names {
+			if m.rng.IntN(100) < m.w.cfg.Ships {
+				row, ok, err := t.Draft(t.ctx, m.ks.keys[key])
+				if err != nil {
+					return err
+				}
+				if e := t.value(); ok && len(row.Value) > 0 {
+					t.rec.Append(key, e)
+					t.Update(m.ks.keys[key], []byte(string(row.Value)+","+e), patch.Append([]byte(","+e)))
+					if err := m.settles(t, key); err != nil {
+						return err
+					}
+					continue
+				}
+			}
 			vals, err := t.get(m.lock(), key)
 			if err != nil {
 				return err
@@ -253,19 +267,16 @@ func (m *mixed) shipAppends() {
 			case vals[0] != "" && m.rng.IntN(100) < m.w.cfg.Ships:
 				t.rec.Append(key, e)
 				t.Update(m.ks.keys[key], []byte(vals[0]+","+e), patch.Append([]byte(","+e)))
-				if m.rng.IntN(10) == 0 { // now it is what it was read as
-					if vals, err = t.get(kv.LockShared, key); err != nil {
-						return err
-					}
-					t.rec.ReadList(key, elements(vals[0]))
+				if err := m.settles(t, key); err != nil {
+					return err
 				}
 			default:
 				t.rec.ReadList(key, elements(vals[0]))
 				t.rec.Append(key, e)
 				t.Put(m.ks.keys[key], []byte(strings.TrimPrefix(vals[0]+","+e, ",")), 0)
-			}
-			if m.rng.IntN(100) < m.w.cfg.Moves && m.rng.IntN(3) == 0 {
-				t.move(key)
+				if m.rng.IntN(100) < m.w.cfg.Moves && m.rng.IntN(3) == 0 {
+					t.move(key)
+				}
 			}
 		}
 		if m.rng.IntN(3) == 0 {
@@ -276,6 +287,21 @@ func (m *mixed) shipAppends() {
 		}
 		return nil
 	})
+}
+
+// settles makes now and then of an update that is left to the owner one of what was read.
+func (m *mixed) settles(t *tx, key string) error {
+	if m.rng.IntN(10) == 0 {
+		vals, err := t.get(kv.LockShared, key)
+		if err != nil {
+			return err
+		}
+		t.rec.ReadList(key, elements(vals[0]))
+	}
+	if m.rng.IntN(100) < m.w.cfg.Moves && m.rng.IntN(3) == 0 {
+		t.move(key)
+	}
+	return nil
 }
 
 func isList(key string) bool { return strings.HasPrefix(key, "l") }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/patch"
 )
 
 var flagUpdate = flag.Bool("update", false, "TestRoundTrips: rewrite docs/figures/round-trips.md")
@@ -241,6 +243,24 @@ func (l *rtLab) run() {
 					_, err := t.Commit(ctx)
 					return err
 				}
+				// Or it leaves the row there to be updated by its owner (docs/protocol.md S9).
+				updates := func(ctx context.Context, t kv.Txn) error {
+					for i := range n {
+						t.Put(l.key(1, r, i%9), val, 0)
+						k := l.key(1+i%2, o, i%9)
+						row, ok, err := t.Draft(ctx, k)
+						switch {
+						case err != nil:
+							return err
+						case ok:
+							t.Update(k, append(bytes.Clone(row.Value), '+'), patch.Append([]byte{'+'}))
+						case i < 9:
+							return fmt.Errorf("%v is not known here", k)
+						}
+					}
+					_, err := t.Commit(ctx)
+					return err
+				}
 				before := func(ctx context.Context, x kv.Txn) error {
 					t := l.db(r).Begin(kv.Options{Relay: true}) // from which the gateway learns how far ahead slots have to be
 					if err := statements(ctx, t); err != nil {
@@ -255,6 +275,9 @@ func (l *rtLab) run() {
 				l.measure(budget{op: fmt.Sprintf("transaction across regions without locks (relay), %d statements in each", n), at: r, other: o, maxRTTs: hops,
 					formula: "half an RTT + heartbeat, then max(quorum, RTT + quorum there) and a slack of 1/16 + 3 ms",
 					want:    trip/2 + heartbeat + max(q, trip+oq)*17/16 + 3*time.Millisecond}, kv.Options{Relay: true}, before, statements)
+				l.measure(budget{op: fmt.Sprintf("the same, %d updates in each that are left to the owners", n), at: r, other: o, maxRTTs: 2,
+					formula: "max(quorum, RTT + quorum there) and a slack of 1/16 + 3 ms",
+					want:    max(q, trip+oq)*17/16 + 3*time.Millisecond}, kv.Options{Relay: true}, before, updates)
 			}
 			l.measure(budget{op: "commit in both regions (parallel prepare)", at: r, other: o, maxRTTs: 2, formula: "max(quorum, RTT + quorum there)", want: max(q, trip+oq)},
 				kv.Options{}, nil, commitNow(func(t kv.Txn) { t.Put(own[0], val, 0); t.Put(theirs[0], val, 0) }))

@@ -62,9 +62,13 @@ func TestShippedStatements(t *testing.T) {
 				}
 				rows.Close()
 			}
+			start := time.Now()
 			res, err := c.ExecContext(ctx, q.text)
 			if err != nil {
 				t.Fatalf("%s: %v", q.text, err)
+			}
+			if d := time.Since(start); q.ships && d > 5*time.Millisecond {
+				t.Errorf("%s: took %v, as if it waited for the snapshot", q.text, d)
 			}
 			if n, err := res.RowsAffected(); err != nil || n != q.changed {
 				t.Errorf("%s: %d rows changed, %v; want %d", q.text, n, err, q.changed)

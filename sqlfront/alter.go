@@ -260,6 +260,15 @@ func (t *sqlTable) GetDeclaredForeignKeys(ctx *sql.Context) ([]sql.ForeignKeyCon
 		return nil, err
 	}
 	fks := cur.desc.clone().FKs
+	if cur.desc.Locality.Kind == multi {
+		snap, err := (&provider{t.g}).snapshotOf(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range fks {
+			t.g.resolve(ctx, snap, &fks[i])
+		}
+	}
 	slices.SortFunc(fks, func(a, b sql.ForeignKeyConstraint) int { return strings.Compare(a.Name, b.Name) })
 	return fks, nil
 }
@@ -277,6 +286,9 @@ func (t *sqlTable) GetReferencedForeignKeys(ctx *sql.Context) ([]sql.ForeignKeyC
 	var out []sql.ForeignKeyConstraint
 	for _, fk := range db.referencedBy[strings.ToLower(t.Name())] {
 		fk.Columns, fk.ParentColumns = slices.Clone(fk.Columns), slices.Clone(fk.ParentColumns)
+		if t.t.desc.Locality.Kind == multi {
+			t.g.resolve(ctx, snap, &fk)
+		}
 		out = append(out, fk)
 	}
 	return out, nil
@@ -305,9 +317,6 @@ func (t *sqlTable) AddForeignKey(ctx *sql.Context, fk sql.ForeignKeyConstraint) 
 	m, d, err := t.change(ctx)
 	if err != nil {
 		return err
-	}
-	if p := m.snap().table(fk.ParentDatabase, fk.ParentTable); p != nil && (p.desc.Locality.Kind == multi) != (d.Locality.Kind == multi) {
-		return invalid("a foreign key cannot lead from a MULTI MASTER table to another one, or the other way")
 	}
 	for _, o := range m.snap().db(d.DB).tables {
 		for _, k := range o.desc.FKs {

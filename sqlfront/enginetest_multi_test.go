@@ -1,42 +1,17 @@
 package sqlfront
 
 import (
-	"context"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/epoch"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
 	epochs "github.com/godwitdb/godwit/multi"
 	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wan"
 )
-
-// oneView is a meta group of one.
-type oneView struct {
-	mu  sync.Mutex
-	now *epoch.View
-}
-
-func (v *oneView) Load(context.Context) (*epoch.View, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.now, nil
-}
-
-func (v *oneView) Replace(_ context.Context, to *epoch.View) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.now != nil && to.Number != v.now.Number+1 {
-		return base.Errorf(base.CodeAborted, "there is another view")
-	}
-	v.now = to
-	return nil
-}
 
 // epochDB is memkv with the epochs of one node beside it.
 func epochDB(t *testing.T) (kv.DB, func()) {
@@ -52,7 +27,7 @@ func epochDB(t *testing.T) (kv.DB, func()) {
 	net := wan.NewNetwork(wan.NetOptions{})
 	tr := net.Join(mem.Node(), mem.Region())
 	voters := []base.NodeID{mem.Node()}
-	e, err := epochs.New(epochs.Config{Self: mem.Node(), Store: st, Transport: tr, Registry: &oneView{}, Voters: func() []base.NodeID { return voters },
+	e, err := epochs.New(epochs.Config{Self: mem.Node(), Store: st, Transport: tr, Registry: &epochs.Memory{}, Voters: func() []base.NodeID { return voters },
 		Interval: func() time.Duration { return 0 }})
 	if err == nil {
 		err = tr.Start()

@@ -408,7 +408,10 @@ func (f *fastCall) execute(ctx *sql.Context, t *Txn, p *fastPlan, vals map[int]a
 		return nil, true, err
 	}
 	src.want = p.want
-	rows, err := src.get(ctx, []base.Key{p.t.rowKey(ref)})
+	rows, err := f.draft(ctx, p, src, vals, p.t.rowKey(ref))
+	if err == nil && rows == nil {
+		rows, err = src.get(ctx, []base.Key{p.t.rowKey(ref)})
+	}
 	if err != nil {
 		return nil, true, err
 	}

@@ -2,9 +2,12 @@ package sqlfront
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -68,6 +71,78 @@ func (e *editor) unmixed() error {
 		return invalid("a transaction cannot write MULTI MASTER tables and others: commit in between")
 	}
 	return nil
+}
+
+// unmixed refuses a definition with which a foreign key would lead from a MULTI MASTER table to another one, or the other way: whichever of the two
+// tables comes later is the one refused.
+func (m *mutation) unmixed(d *tableDesc) error {
+	check := func(fk *sql.ForeignKeyConstraint, child, parent *tableDesc) error {
+		if lowerEq(fk.Table, fk.ParentTable) && lowerEq(fk.Database, fk.ParentDatabase) || (child.Locality.Kind == multi) == (parent.Locality.Kind == multi) {
+			return nil
+		}
+		is, isNot := child.Name, parent.Name
+		if parent.Locality.Kind == multi {
+			is, isNot = isNot, is
+		}
+		return invalid("foreign key " + fk.Name + " leads from table " + child.Name + " to table " + parent.Name + ", but " + is + " is MULTI MASTER and " + isNot +
+			" is not: give both that locality or neither, or drop the foreign key")
+	}
+	for i := range d.FKs {
+		if p := m.snap().table(d.FKs[i].ParentDatabase, d.FKs[i].ParentTable); p != nil {
+			if err := check(&d.FKs[i], d, p.desc); err != nil {
+				return err
+			}
+		}
+	}
+	if db := m.snap().db(d.DB); db != nil {
+		for _, fk := range db.referencedBy[strings.ToLower(d.Name)] {
+			if c := m.snap().table(fk.Database, fk.Table); c != nil {
+				if err := check(&fk, c.desc, d); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// resolve marks a foreign key of a MULTI MASTER table as resolved if it was declared before its parent (foreign_key_checks = 0) and fits it now. The
+// engine would note that in the definition when rows are written, and no transaction writes both. As in MySQL, rows of before are not checked.
+func (g *gateway) resolve(ctx *sql.Context, snap *snapshot, fk *sql.ForeignKeyConstraint) {
+	if fk.IsResolved {
+		return
+	}
+	child, parent := snap.table(fk.Database, fk.Table), snap.table(fk.ParentDatabase, fk.ParentTable)
+	if child == nil || parent == nil || child.desc.Locality.Kind != multi || parent.desc.Locality.Kind != multi || len(fk.Columns) != len(fk.ParentColumns) {
+		return
+	}
+	r := *fk
+	r.Columns, r.ParentColumns = slices.Clone(fk.Columns), slices.Clone(fk.ParentColumns)
+	from, to := newSQLTable(g, child), newSQLTable(g, parent)
+	theirs := func(t *sqlTable, names []string) (map[string]*sql.Column, bool) { // by lower name; names are given their case
+		cols := map[string]*sql.Column{}
+		for _, c := range t.Schema(ctx) {
+			cols[strings.ToLower(c.Name)] = c
+		}
+		for i, n := range names {
+			c := cols[strings.ToLower(n)]
+			if c == nil {
+				return nil, false
+			}
+			names[i] = c.Name
+		}
+		return cols, true
+	}
+	cols, known := theirs(from, r.Columns)
+	parents, there := theirs(to, r.ParentColumns)
+	if !known || !there || plan.ValidateForeignKeyDefinition(ctx, r, cols, parents) != nil {
+		return
+	}
+	if _, ok, err := plan.FindFKIndexWithPrefix(ctx, to, r.ParentColumns, true); !ok || err != nil {
+		return
+	}
+	r.IsResolved = true
+	*fk = r
 }
 
 // declares notes that the commit of this transaction changes the definition of a MULTI MASTER table, or removes its id.

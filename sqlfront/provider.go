@@ -259,6 +259,9 @@ func (m *mutation) putTable(d *tableDesc) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.unmixed(d); err != nil {
+		return nil, err
+	}
 	d.V = d.format()
 	m.put(t.key, marshal(d))
 	if d.Locality.Kind == multi {

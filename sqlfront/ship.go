@@ -8,6 +8,8 @@ import (
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/patch"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -101,6 +103,21 @@ func (p *fastPlan) patch(ctx *sql.Context, f *fastShape, vals map[int]any, raw [
 		return nil
 	}
 	return out
+}
+
+// draft is a row of which this node knows enough to ship the update of it; none if it has to be read.
+func (f *fastCall) draft(ctx *sql.Context, p *fastPlan, src *rowSource, vals map[int]any, key base.Key) ([]kv.Row, error) {
+	if !f.s.crosses() || !p.ships(f.shape) {
+		return nil, nil
+	}
+	row, ok, err := src.kv.Draft(src.kvctx(ctx), key)
+	switch {
+	case err != nil:
+		return nil, src.tx.fail(err)
+	case !ok || p.patch(ctx, f.shape, vals, row.Value) == nil:
+		return nil, nil
+	}
+	return []kv.Row{row}, nil
 }
 
 // class is how long payloads of a kind are; it goes with table.skip.

@@ -128,11 +128,7 @@ func (r *Reader) cached(key base.Key) (Version, bool) {
 	if !r.late || r.done {
 		return Version{}, false
 	}
-	v, ok := r.s.rows.get(key)
-	if ok {
-		v.Key, v.Value = key, clone(v.Value)
-	}
-	return v, ok
+	return r.s.rows.get(key)
 }
 
 func (r *Reader) newest(key base.Key, ts base.Timestamp) (v Version, ok bool, err error) {

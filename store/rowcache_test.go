@@ -129,11 +129,49 @@ func TestRowCacheIsBounded(t *testing.T) {
 	for i := range s.rows.stripes {
 		st := &s.rows.stripes[i]
 		sum := 0
-		for _, e := range st.ring {
-			sum += e.size()
+		for j, r := range st.rows {
+			sum += r.size()
+			if st.at[r.hash] != uint32(j) {
+				t.Fatalf("stripe %d: row %d is looked for at %d", i, j, st.at[r.hash])
+			}
 		}
-		if sum != st.bytes || sum > s.rows.max || len(st.ring) != len(st.at) || len(st.ring) == 0 {
-			t.Fatalf("stripe %d: %d entries of %d bytes, counted as %d, of at most %d", i, len(st.ring), sum, st.bytes, s.rows.max)
+		if sum != st.bytes || sum > s.rows.max || len(st.rows) != len(st.at) || len(st.rows) == 0 {
+			t.Fatalf("stripe %d: %d rows of %d bytes, counted as %d, of at most %d", i, len(st.rows), sum, st.bytes, s.rows.max)
 		}
+	}
+}
+
+// TestRowCacheKeepsRowsApart: keys with the same hash are not taken for each other.
+func TestRowCacheKeepsRowsApart(t *testing.T) {
+	c := newRowCache(1<<20, func() uint64 { return 1 })
+	a, b := rowVersion(userKey(1, 1, "a"), 1, 3), rowVersion(userKey(1, 1, "b"), 2, 4)
+	c.add(&a, 1)
+	s, hash := c.stripe(a.Key)
+	s.mu.Unlock()
+	if _, ok := c.get(a.Key); !ok {
+		t.Fatal("a is not found")
+	}
+	// As if b had the hash of a.
+	if s.find(b.Key, hash) != nil {
+		t.Error("b is found where a is")
+	}
+}
+
+// TestRowCacheGivesCopies: what was read stays as it was when the row changes in place.
+func TestRowCacheGivesCopies(t *testing.T) {
+	c := newRowCache(1<<20, func() uint64 { return 1 })
+	k := userKey(1, 1, "k")
+	old, next := rowVersion(k, 1, 8), rowVersion(k, 2, 8)
+	for i := range next.Value {
+		old.Value[i], next.Value[i] = 1, 2
+	}
+	c.add(&old, 1)
+	got, _ := c.get(k)
+	c.put(&next)
+	if got.TS != 1 || got.Value[0] != 1 {
+		t.Errorf("version 1 became %v", got)
+	}
+	if got, ok := c.get(k); !ok || got.TS != 2 || got.Value[7] != 2 || len(got.Value) != 8 {
+		t.Errorf("version 2 is %v", got)
 	}
 }

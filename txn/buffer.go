@@ -22,6 +22,8 @@ type write struct {
 	mo   kv.MoveOptions
 	// patch is what made val of the row as it was read (kv.Txn.Update).
 	patch *wire.Patch
+	// draft is as of when that row was known, if it was not read at the transaction's snapshot (kv.Txn.Draft).
+	draft base.Timestamp
 }
 
 // content reports whether there is a write and reads see it: a row, or that it is deleted.

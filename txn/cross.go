@@ -19,7 +19,8 @@ import (
 // commit proposes a slot, and the owners of what was read make sure that nothing of it changes between snapshot and slot.
 type crossing struct {
 	snapshot base.Timestamp
-	released bool // it gave locks back, so that for their owners it has ended
+	valid    base.Timestamp // the timestamp from which on nothing that was read may have changed; at most snapshot
+	released bool           // it gave locks back, so that for their owners it has ended
 }
 
 const (
@@ -83,7 +84,7 @@ func (t *Txn) cross(ctx context.Context) error {
 	t.liveGroups = nil
 	delete(t.db.live, t)
 	t.db.liveMu.Unlock()
-	t.crossing = &crossing{snapshot: s, released: len(parts) > 0}
+	t.crossing = &crossing{snapshot: s, valid: s, released: len(parts) > 0}
 	t.quitGate()
 	t.readTS = s
 	t.db.stats.Crossed.Add(1)
@@ -238,14 +239,17 @@ func (t *Txn) readFresh(ctx context.Context) error {
 
 // planCrossing finds out who owns what was written and read, as far as this node knows.
 func (t *Txn) planCrossing() *committer {
-	c := &committer{t: t, writes: map[base.GroupID][]*wire.Write{}, reads: map[base.GroupID][]*wire.Span{}, snapshot: t.crossing.snapshot}
+	c := &committer{t: t, writes: map[base.GroupID][]*wire.Write{}, reads: map[base.GroupID][]*wire.Span{}}
 	for _, w := range t.buf.all() {
 		if w.fresh && w.kind == wire.WriteKind_DELETE {
 			continue
 		}
 		g := c.ownerOf(w.key)
 		m := w.wire(t.opts.Follow)
-		if w.patch != nil && !t.hasRead(w.key) {
+		if w.patch != nil && t.hasRead(w.key) {
+			t.settle(w)
+			m = w.wire(t.opts.Follow)
+		} else if w.patch != nil {
 			m.Value, m.Follow, m.Patch = nil, false, w.patch
 		}
 		c.writes[g] = append(c.writes[g], m)
@@ -264,6 +268,7 @@ func (t *Txn) planCrossing() *committer {
 			c.reads[g.Owner] = append(c.reads[g.Owner], &wire.Span{Start: g.Span.Start, End: g.Span.End})
 		}
 	}
+	c.snapshot = t.crossing.valid
 	return c
 }
 

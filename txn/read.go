@@ -549,7 +549,9 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	meta := fetch{}
 	for i, k := range keys {
 		if w := t.buf.get(k); w.content() {
-			t.settlePatch(w)
+			if err := t.confirm(ctx, w); err != nil {
+				return nil, err
+			}
 			out[i] = w.row(k)
 			continue
 		}

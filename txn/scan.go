@@ -28,7 +28,16 @@ func (t *Txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 	}
 	ctx = t.trace(ctx)
 	if _, ok := req.State.(*ownWrites); !ok {
-		req.State = t.ownWrites(req.Spans)
+		own := t.ownWrites(req.Spans)
+		for _, w := range own.sorted {
+			if w.draft == 0 {
+				continue // noteReads sees to it
+			}
+			if err := t.confirm(ctx, w); err != nil {
+				return kv.ScanResult{}, err
+			}
+		}
+		req.State = own
 	}
 	for {
 		res, err := t.scanStep(ctx, req)

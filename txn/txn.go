@@ -51,9 +51,10 @@ type Txn struct {
 	buf      buffer
 	// known are keys read under a lock and present, with the group that owns them.
 	known  map[string]base.GroupID
-	ranges []readRange             // rows of ranges read under locks, instead
-	absent map[string]base.GroupID // keys found absent under a lock, and who owns them
-	along  map[string]*wire.KV     // rows locked and shown by their owner unasked
+	ranges []readRange               // rows of ranges read under locks, instead
+	absent map[string]base.GroupID   // keys found absent under a lock, and who owns them
+	along  map[string]*wire.KV       // rows locked and shown by their owner unasked
+	drafts map[string]base.Timestamp // rows of which there is a draft, as of when
 	ahead  ahead
 
 	err        error // sticky
@@ -83,7 +84,7 @@ func (t *Txn) Savepoint() int { return t.buf.savepoint() }
 // RollbackTo implements kv.Txn.
 func (t *Txn) RollbackTo(savepoint int) {
 	for _, w := range t.buf.since(savepoint) {
-		t.settlePatch(w) // the client may have been told that the row was there
+		t.settle(w) // the client may have been told that the row was there
 	}
 	t.buf.rollbackTo(savepoint)
 }
@@ -231,38 +232,6 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 	t.buffer(w)
 }
 
-// Update implements kv.Txn.
-func (t *Txn) Update(key base.Key, value []byte, p *wire.Patch) {
-	if own := t.buf.get(key); own.content() || own != nil && own.move != 0 || t.byTime() || !t.opts.Relay && t.crossing == nil {
-		t.Put(key, value, 0)
-		return
-	}
-	if i := t.lastRead(key); i >= 0 && !t.ended {
-		t.reads = slices.Delete(t.reads, i, i+1)
-		t.buffer(&write{key: key, kind: wire.WriteKind_PUT, val: value, home: t.home(0), patch: p})
-		return
-	}
-	t.Put(key, value, 0)
-}
-
-// lastRead finds the last note that a key was read, by itself; -1: there is none.
-func (t *Txn) lastRead(key base.Key) int {
-	for i := len(t.reads) - 1; i >= 0; i-- {
-		if t.reads[i].IsPoint() && t.reads[i].Start.Compare(key) == 0 {
-			return i
-		}
-	}
-	return -1
-}
-
-// settlePatch turns an update of a row into a plain write, which rests on the row being as it was read.
-func (t *Txn) settlePatch(w *write) {
-	if w != nil && w.patch != nil {
-		w.patch = nil
-		t.reads = append(t.reads, base.PointSpan(w.key))
-	}
-}
-
 // Fence implements kv.Txn.
 func (t *Txn) Fence(key base.Key, to base.RegionID) {
 	if t.buf.get(key) == nil {
@@ -338,7 +307,7 @@ func (t *Txn) buffer(w *write) {
 		return
 	}
 	if old := t.buf.get(w.key); old != nil && old.patch != nil {
-		t.settlePatch(old)
+		t.settle(old)
 		w.patch = nil
 	}
 	t.buf.set(w)

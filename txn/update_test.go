@@ -255,3 +255,92 @@ func TestShippedUpdates(t *testing.T) {
 		}
 	})
 }
+
+// TestDraft: an update of a far row is made of what is known of it here, without a wait for the snapshot, and of the newest version at its slot
+// all the same; what shows it, moves it or takes it back rests on the row as it is read.
+func TestDraft(t *testing.T) {
+	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
+		a, b, plus := key(1, 1, 1, "a"), key(1, 2, 2, "b"), patch.Append([]byte("+"))
+		begin := func() kv.Txn {
+			t.Helper()
+			put(t, c.db(1), a, "x")
+			put(t, c.db(2), b, "x")
+			time.Sleep(2 * time.Second)
+			put(t, c.db(2), b, "xy") // is not known in region 1 yet
+			x := c.db(1).Begin(kv.Options{Relay: true})
+			if _, ok, err := x.Draft(ctx(t), a); ok || err != nil {
+				t.Fatalf("a row of the own region: %v, %v", ok, err)
+			}
+			start := time.Now()
+			row, ok, err := x.Draft(ctx(t), b)
+			if err != nil || !ok || string(row.Value) != "x" || time.Since(start) > time.Millisecond {
+				t.Fatalf("%q, %v, %v, after %v", row.Value, ok, err, time.Since(start))
+			}
+			x.Update(b, []byte("x+"), plus)
+			x.Put(a, []byte("z"), 0)
+			return x
+		}
+		for _, test := range []struct {
+			name, want string
+			do         func(x kv.Txn)
+			aborts     bool
+		}{
+			{"alone", "xy+", func(kv.Txn) {}, false},
+			{"shown", "xy+", func(x kv.Txn) {
+				if rows, err := x.Get(ctx(t), []base.Key{b}, kv.LockShared); err != nil || string(rows[0].Value) != "xy+" {
+					t.Errorf("%q, %v", rows, err)
+				}
+			}, false},
+			{"scanned", "xy+", func(x kv.Txn) {
+				res, err := x.Scan(ctx(t), kv.ScanRequest{Spans: []base.Span{{Start: b, End: b.Next()}}, Lock: kv.LockShared})
+				if err != nil || len(res.Rows) != 1 || string(res.Rows[0].Value) != "xy+" {
+					t.Errorf("%q, %v", res.Rows, err)
+				}
+			}, false},
+			{"updated again", "xy++", func(x kv.Txn) {
+				if _, ok, err := x.Draft(ctx(t), b); ok || err != nil {
+					t.Errorf("a row written: %v, %v", ok, err)
+				}
+				rows, err := x.Get(ctx(t), []base.Key{b}, kv.LockExclusive)
+				if err != nil {
+					t.Fatal(err)
+				}
+				x.Update(b, append(rows[0].Value, '+'), plus)
+			}, false},
+			{"overwritten", "xy", func(x kv.Txn) { x.Put(b, []byte("w"), 0) }, true},
+			{"deleted", "xy", func(x kv.Txn) { x.Delete(b) }, true},
+			{"moved", "xy", func(x kv.Txn) { x.Move(b, 1, kv.MoveOptions{}) }, true},
+		} {
+			x := begin()
+			test.do(x)
+			_, err := x.Commit(ctx(t))
+			if test.aborts != (base.CodeOf(err) == base.CodeAborted) || !test.aborts && err != nil {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			if v := get(t, c.db(2), b); v != test.want {
+				t.Errorf("%s: %q, want %q", test.name, v, test.want)
+			}
+		}
+		x := begin() // taken back, which says only that the row was there
+		x.Rollback(ctx(t))
+		x = c.db(1).Begin(kv.Options{Relay: true})
+		x.Put(a, []byte("z"), 0)
+		s := x.Savepoint()
+		if _, ok, err := x.Draft(ctx(t), b); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		x.Update(b, []byte("x+"), plus)
+		x.RollbackTo(s)
+		if _, err := x.Commit(ctx(t)); base.CodeOf(err) != base.CodeAborted {
+			t.Errorf("an update of a row that has changed since it was known, taken back: %v", err)
+		}
+		x = c.db(1).Begin(kv.Options{Relay: true})
+		if _, err := x.Get(ctx(t), []base.Key{b}, kv.LockExclusive); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := x.Draft(ctx(t), b); ok || err != nil {
+			t.Errorf("a row that was read: %v, %v", ok, err)
+		}
+		x.Rollback(ctx(t))
+	})
+}

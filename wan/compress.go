@@ -269,6 +269,26 @@ type sender struct {
 	conn  net.Conn
 	count *counters
 	pack  *packer // nil: as they are
+	// single says that each frame is to be a write of its own; nil: never.
+	single func() bool
+}
+
+// frames writes what has gathered.
+func (s *sender) frames(b []byte) error {
+	for s.single != nil && s.single() && len(b) > 0 {
+		n, err := frameLen(b, len(b))
+		if err == nil {
+			err = s.write(b[:n])
+		}
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	return s.write(b)
 }
 
 func (s *sender) write(b []byte) error {
@@ -284,17 +304,21 @@ func (s *sender) write(b []byte) error {
 	}
 	s.count.streamSent.Add(uint64(raw))
 	s.count.wireSent.Add(uint64(len(b)))
+	s.count.writes.Add(1)
 	return nil
 }
 
-// halves makes the two halves of a stream that has shaken hands. peer is what the other end understands.
-func (c *core) halves(conn net.Conn, r *bufio.Reader, count *counters, packed bool, peer Compression) (*sender, *bufio.Reader, func()) {
+// halves makes the two halves of a stream that has shaken hands. peer is what the other end, in that region, understands.
+func (c *core) halves(conn net.Conn, r *bufio.Reader, count *counters, region base.RegionID, peer Compression) (*sender, *bufio.Reader, func()) {
 	s := &sender{conn: conn, count: count}
+	if c.region != region {
+		s.single = c.single.Load
+	}
 	received := func(wire, raw int) {
 		count.streamRecv.Add(uint64(raw))
 		count.wireRecv.Add(uint64(wire))
 	}
-	if !packed {
+	if !packs(c.region, region, understood, peer) {
 		return s, bufio.NewReaderSize(&tally{r, received}, readBuffer), func() {}
 	}
 	s.pack = &packer{use: c.compression, peer: peer}
@@ -318,6 +342,9 @@ func (c *core) compression() Compression { return Compression(c.packing.Load()) 
 
 // SetCompression implements [Transport].
 func (c *core) SetCompression(to Compression) { c.packing.Store(uint32(to)) }
+
+// SetBatching implements [Transport].
+func (c *core) SetBatching(on bool) { c.single.Store(!on) }
 
 // packs reports whether a stream between two nodes travels in chunks: they are
 // in different regions, and both know how.

@@ -25,6 +25,7 @@ type core struct {
 	pools    [wire.KindMax]*pool
 	started  atomic.Bool
 	packing  atomic.Uint32 // Compression wanted
+	single   atomic.Bool   // no batching
 	closed   atomic.Bool
 
 	free    callPool

@@ -18,6 +18,7 @@ func Collector(t Transport, constant prometheus.Labels) prometheus.Collector {
 		bytes:      desc("bytes_total", "Bytes of frames exchanged with a peer.", "peer", "region", "kind", "direction"),
 		stream:     desc("stream_bytes_total", "Bytes of frames that went into connections to a peer or came out of them.", "peer", "region", "direction"),
 		wire:       desc("wire_bytes_total", "Bytes that crossed the network for them, compressed or not.", "peer", "region", "direction"),
+		writes:     desc("writes_total", "Writes to connections to a peer, each of one frame or several that had gathered.", "peer", "region"),
 		overloaded: desc("overloaded_total", "Messages refused because a queue was full.", "peer", "region"),
 		dropped:    desc("dropped_total", "One-way messages lost.", "peer", "region"),
 		connects:   desc("connects_total", "Streams opened to a peer.", "peer", "region"),
@@ -28,12 +29,12 @@ func Collector(t Transport, constant prometheus.Labels) prometheus.Collector {
 }
 
 type collector struct {
-	t                                                                                          Transport
-	msgs, bytes, stream, wire, overloaded, dropped, connects, connected, queueMsgs, queueBytes *prometheus.Desc
+	t                                                                                                  Transport
+	msgs, bytes, stream, wire, writes, overloaded, dropped, connects, connected, queueMsgs, queueBytes *prometheus.Desc
 }
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.msgs, c.bytes, c.stream, c.wire, c.overloaded, c.dropped, c.connects, c.connected, c.queueMsgs, c.queueBytes} {
+	for _, d := range []*prometheus.Desc{c.msgs, c.bytes, c.stream, c.wire, c.writes, c.overloaded, c.dropped, c.connects, c.connected, c.queueMsgs, c.queueBytes} {
 		ch <- d
 	}
 }
@@ -54,6 +55,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		put(c.stream, prometheus.CounterValue, float64(s.StreamRecv), "received")
 		put(c.wire, prometheus.CounterValue, float64(s.WireSent), "sent")
 		put(c.wire, prometheus.CounterValue, float64(s.WireRecv), "received")
+		put(c.writes, prometheus.CounterValue, float64(s.Writes))
 		put(c.overloaded, prometheus.CounterValue, float64(s.Overloaded))
 		put(c.dropped, prometheus.CounterValue, float64(s.Dropped))
 		put(c.connects, prometheus.CounterValue, float64(s.Connects))

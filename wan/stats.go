@@ -29,6 +29,8 @@ type LinkStats struct {
 	// WireSent and WireRecv what crossed the network for them: less, where it was compressed.
 	StreamSent, WireSent uint64
 	StreamRecv, WireRecv uint64
+	// Writes are those of what was sent, each with one frame or several that had gathered.
+	Writes uint64
 	// Overloaded counts messages refused because a queue was full, here or (for
 	// requests from the peer) at a handler.
 	Overloaded uint64
@@ -54,6 +56,7 @@ type counters struct {
 	connects   atomic.Uint64
 	// Bytes of streams as they were queued, and as they crossed the network.
 	streamSent, wireSent, streamRecv, wireRecv atomic.Uint64
+	writes                                     atomic.Uint64
 }
 
 func (c *counters) sent(kind wire.Kind, size int) {
@@ -67,6 +70,7 @@ func (c *counters) sent(kind wire.Kind, size int) {
 func (c *counters) crossed(raw, wire int, to *counters) {
 	c.streamSent.Add(uint64(raw))
 	c.wireSent.Add(uint64(wire))
+	c.writes.Add(1)
 	to.streamRecv.Add(uint64(raw))
 	to.wireRecv.Add(uint64(wire))
 }
@@ -82,7 +86,7 @@ func (c *counters) stats() LinkStats {
 	s := LinkStats{
 		Peer: c.peer, Region: base.RegionID(c.region.Load()), Overloaded: c.overloaded.Load(),
 		Dropped: c.dropped.Load(), Connects: c.connects.Load(),
-		StreamSent: c.streamSent.Load(), WireSent: c.wireSent.Load(), StreamRecv: c.streamRecv.Load(), WireRecv: c.wireRecv.Load(),
+		Writes: c.writes.Load(), StreamSent: c.streamSent.Load(), WireSent: c.wireSent.Load(), StreamRecv: c.streamRecv.Load(), WireRecv: c.wireRecv.Load(),
 	}
 	for k := range c.kinds {
 		ks := KindStats{

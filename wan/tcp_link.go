@@ -86,7 +86,7 @@ func (s *stream) run() {
 	p.count.connects.Add(1)
 	t.log.Debug("connected", "peer", uint32(p.id), "addr", s.addr, "class", s.l.class.String(), "peer_region", uint8(w.region))
 	t.congest(conn, w.region)
-	out, r, release := t.halves(conn, r, p.count, packs(t.region, w.region, understood, w.packs), w.packs)
+	out, r, release := t.halves(conn, r, p.count, w.region, w.packs)
 	defer release()
 	done := make(chan struct{})
 	go func() {
@@ -107,7 +107,7 @@ func (w *sender) writeAll(out *outbox) error {
 		if b == nil {
 			return nil
 		}
-		if err := w.write(b); err != nil {
+		if err := w.frames(b); err != nil {
 			return err
 		}
 		out.wrote(b)

@@ -147,7 +147,7 @@ func (c *serverConn) serve() {
 		}
 	}
 	t.congest(c.conn, h.region)
-	out, r, release := t.halves(conn, r, c.s.count, packs(t.region, h.region, understood, h.packs), h.packs)
+	out, r, release := t.halves(conn, r, c.s.count, h.region, h.packs)
 	defer release()
 	written := make(chan struct{})
 	go func() {

@@ -51,6 +51,9 @@ type Transport interface {
 	Region(id base.NodeID) base.RegionID
 	// SetCompression says how this node compresses what it sends to other regions, from now on.
 	SetCompression(Compression)
+	// SetBatching says whether frames to other regions that gather while a write is under way leave together in the next
+	// one, compressed together, as they do to begin with; or each in a write of its own. Emulated links have no writes, and send each by itself.
+	SetBatching(bool)
 	// SetCongestion names the kernel's congestion control for connections to other regions,
 	// open ones too; "" is its default. What the kernel does not offer is reported and left as it is.
 	SetCongestion(name string) error

@@ -3444,6 +3444,9 @@ type Pulse struct {
 	Held          []*GroupHeld           `protobuf:"bytes,30,rep,name=held,proto3" json:"held,omitempty"`
 	RttNodes      []uint32               `protobuf:"varint,31,rep,packed,name=rtt_nodes,json=rttNodes,proto3" json:"rtt_nodes,omitempty"`        // from time to time: the sender's smoothed round trips to these nodes
 	RttUs         []uint32               `protobuf:"varint,32,rep,packed,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"`                 // in microseconds, in the same order
+	Row           bool                   `protobuf:"varint,33,opt,name=row,proto3" json:"row,omitempty"`                                         // rtt_nodes are all that the sender tells of its round trips
+	Quiet         bool                   `protobuf:"varint,35,opt,name=quiet,proto3" json:"quiet,omitempty"`                                     // the sender needs no echo of this pulse
+	Coordinate    []float32              `protobuf:"fixed32,34,rep,packed,name=coordinate,proto3" json:"coordinate,omitempty"`                   // the sender's network coordinate (coord.Encode), if it does not measure all round trips
 	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (PROTOCOLS A4)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3573,6 +3576,27 @@ func (x *Pulse) GetRttNodes() []uint32 {
 func (x *Pulse) GetRttUs() []uint32 {
 	if x != nil {
 		return x.RttUs
+	}
+	return nil
+}
+
+func (x *Pulse) GetRow() bool {
+	if x != nil {
+		return x.Row
+	}
+	return false
+}
+
+func (x *Pulse) GetQuiet() bool {
+	if x != nil {
+		return x.Quiet
+	}
+	return false
+}
+
+func (x *Pulse) GetCoordinate() []float32 {
+	if x != nil {
+		return x.Coordinate
 	}
 	return nil
 }
@@ -7126,7 +7150,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
 	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
-	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xcd\x03\n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\x95\x04\n" +
 	"\x05Pulse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -7142,7 +7166,12 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05clock\x18\v \x01(\v2\x16.godwit.wire.ClockWordR\x05clock\x12*\n" +
 	"\x04held\x18\x1e \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\x12\x1b\n" +
 	"\trtt_nodes\x18\x1f \x03(\rR\brttNodes\x12\x15\n" +
-	"\x06rtt_us\x18  \x03(\rR\x05rttUs\x12$\n" +
+	"\x06rtt_us\x18  \x03(\rR\x05rttUs\x12\x10\n" +
+	"\x03row\x18! \x01(\bR\x03row\x12\x14\n" +
+	"\x05quiet\x18# \x01(\bR\x05quiet\x12\x1e\n" +
+	"\n" +
+	"coordinate\x18\" \x03(\x02R\n" +
+	"coordinate\x12$\n" +
 	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\"\x8d\x01\n" +
 	"\x06Closed\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +

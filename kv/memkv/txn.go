@@ -304,6 +304,8 @@ func (t *txn) Put(key base.Key, value []byte, home base.RegionID) {
 
 func (t *txn) Update(key base.Key, value []byte, _ *wire.Patch) { t.Put(key, value, 0) }
 
+func (t *txn) Draft(context.Context, base.Key) (kv.Row, bool, error) { return kv.Row{}, false, nil }
+
 func (t *txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	_, own := t.writes[string(key)]
 	t.db.mu.Lock()

@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/home"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/node"
+	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/wan"
+)
+
+// world is a whole cluster in virtual time. Rows stay where they were made.
+type world struct {
+	net   *wan.Network
+	nodes []*node.Node
+}
+
+// add starts one more node of a cluster; the store's options and the parts say what is particular about it.
+func (w *world) add(ident *cluster.Identity, nd base.Node, disk store.Options, p node.Parts) error {
+	disk.Simulation, disk.Logger = true, slog.New(slog.DiscardHandler)
+	st, err := store.Open(disk)
+	if err != nil {
+		return err
+	}
+	id := *ident
+	id.Node = nd.ID
+	p.Store, p.Identity, p.Transport, p.Seed = st, &id, w.net.Join(nd.ID, nd.Region), uint64(nd.ID)
+	p.Log, p.GCAge, p.Homes = slog.New(slog.DiscardHandler), 10*time.Minute, &home.Params{Mode: home.Never}
+	n, err := node.Assemble(p)
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	w.nodes = append(w.nodes, n)
+	return nil
+}
+
+// fill writes rows through a node, many in a transaction.
+func fill(ctx context.Context, db kv.DB, ks []base.Key, value func() []byte) error {
+	for part := range slices.Chunk(ks, 500) {
+		if _, err := kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
+			for _, k := range part {
+				t.Put(k, value(), 0)
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("rows: %w", err)
+		}
+	}
+	return nil
+}
+
+func (w *world) close() error {
+	errs := make([]error, len(w.nodes))
+	var wg sync.WaitGroup
+	for i, n := range w.nodes {
+		wg.Go(func() { errs[i] = n.Kill() })
+	}
+	wg.Wait()
+	time.Sleep(2 * time.Minute) // who still asks for outcomes gives up
+	return errors.Join(append(errs, w.net.Close())...)
+}
