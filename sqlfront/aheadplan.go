@@ -11,8 +11,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// rowSource is where the rows of a change come from: what triggers do with them comes row by row.
-type rowSource struct {
+// changeRows is where the rows of a change come from: what triggers do with them comes row by row.
+type changeRows struct {
 	node   sql.Node
 	before []sql.Node // bodies of the triggers that see the rows first
 	fk     *plan.ForeignKeyEditor
@@ -20,7 +20,7 @@ type rowSource struct {
 }
 
 // sourceOf finds the rows below a change.
-func sourceOf(child sql.Node) (r rowSource) {
+func sourceOf(child sql.Node) (r changeRows) {
 	for {
 		switch n := child.(type) {
 		case *plan.TriggerExecutor:
@@ -38,7 +38,7 @@ func sourceOf(child sql.Node) (r rowSource) {
 }
 
 // triggered reports whether rows of a change fire triggers.
-func (r rowSource) triggered(s *Session, change sql.Node) bool {
+func (r changeRows) triggered(s *Session, change sql.Node) bool {
 	return len(r.before) > 0 || s.change == change && len(s.after) > 0
 }
 

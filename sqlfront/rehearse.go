@@ -97,7 +97,7 @@ func changeOf(n sql.Node) (change sql.Node, after []sql.Node) {
 }
 
 // rowsOf is where a change has its rows from.
-func rowsOf(change sql.Node) (r rowSource) {
+func rowsOf(change sql.Node) (r changeRows) {
 	switch n := change.(type) {
 	case *plan.InsertInto:
 		if n.Source != nil {
