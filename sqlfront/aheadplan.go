@@ -9,6 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/godwitdb/godwit/base"
 )
 
 // changeRows is where the rows of a change come from: what triggers do with them comes row by row.
@@ -37,9 +39,23 @@ func sourceOf(child sql.Node) (r changeRows) {
 	}
 }
 
-// triggered reports whether rows of a change fire triggers.
-func (r changeRows) triggered(s *Session, change sql.Node) bool {
-	return len(r.before) > 0 || s.change == change && len(s.after) > 0
+// steady reports whether the rows may be read ahead of what triggers do with those before them; known, whether all is known that triggers may do.
+// Of what a procedure does, only variables are feared: MySQL refuses to change tables that the statement reads.
+func (r changeRows) steady(ctx *sql.Context, s *Session, change sql.Node) (steady, known bool) {
+	bodies := r.before
+	ins, _ := change.(*plan.InsertInto)
+	if s.change == change {
+		bodies = append(bodies, s.after...)
+	}
+	if len(bodies) == 0 && (ins == nil || !ins.HasAfterTrigger) {
+		return true, false
+	}
+	known = s.change == change
+	written := map[base.TableID]bool{}
+	for _, body := range bodies {
+		known = rehearsable(ctx, body, written) && known
+	}
+	return !dependsOn(ctx, r.node, written), known
 }
 
 // aheadInsert looks at the rows to insert: their own keys, if duplicates matter row by row, and those that they refer to.
@@ -64,17 +80,19 @@ func (b *builder) aheadInsert(ctx *sql.Context, s *Session, n *plan.InsertInto) 
 			keys = keys || r.ForeignKey.IsSelfReferential() && !s.blind
 		}
 	}
-	s.stable = stableSubqueries(ctx, n.Source, []*sqlTable{st}, fk)
-	if fk == nil && !keys && !st.t.fulltext() {
+	from := sourceOf(n.Source)
+	source := from.node
+	steady, _ := from.steady(ctx, s, n)
+	s.stable = steady && stableSubqueries(ctx, n.Source, []*sqlTable{st}, fk)
+	if fk == nil && !keys && !st.t.fulltext() || !steady {
 		return
 	}
-	source := sourceOf(n.Source).node
 	dups := n.OnDupExprs != nil && n.OnDupExprs.HasUpdates()
 	var updates []sql.Expression
 	if dups {
 		updates = n.OnDupExprs.AllExpressions()
 	}
-	if (n.HasAfterTrigger || source != n.Source || usesVariables(ctx, updates)) && nodeUsesVariables(ctx, source) {
+	if usesVariables(ctx, updates) && nodeUsesVariables(ctx, source) {
 		return // a row may depend on what became of the one before it
 	}
 	dups = dups && plainExpressions(ctx, updates)
@@ -225,12 +243,12 @@ func (b *builder) aheadDelete(ctx *sql.Context, s *Session, n *plan.DeleteFrom) 
 			parts = append(parts, p)
 		}
 	}
-	if len(parts) == 0 {
-		s.stable = stableSubqueries(ctx, n.Child, tablesIn(n.Child))
-		return
-	}
 	source := sourceOf(n.Child)
-	if source.triggered(s, n) && nodeUsesVariables(ctx, source.node) {
+	steady, _ := source.steady(ctx, s, n)
+	if len(parts) == 0 {
+		s.stable = steady && stableSubqueries(ctx, n.Child, tablesIn(n.Child))
+	}
+	if len(parts) == 0 || !steady {
 		return
 	}
 	s.ahead = &aheadPlan{node: source.node, forecast: func(_ *sql.Context, row sql.Row) (out []aheadTask) {
@@ -253,8 +271,11 @@ func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
 		return
 	}
 	from := sourceOf(n.Child)
+	steady, _ := from.steady(ctx, s, n)
 	if from.join != nil {
-		b.aheadUpdateJoin(ctx, s, from.join, from.triggered(s, n))
+		if steady {
+			b.aheadUpdateJoin(ctx, s, from.join)
+		}
 		return
 	}
 	t := aheadTask{fk: from.fk}
@@ -264,8 +285,8 @@ func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
 	}
 	t.st, t.keys = tableOf(dest), true
 	source, ok := from.node.(*plan.UpdateSource)
-	s.stable = ok && stableSubqueries(ctx, source, tablesIn(source), t.fk)
-	if !ok || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore && !t.st.t.fulltext() || b.dependent(ctx, source, t.fk, from.triggered(s, n)) {
+	s.stable = ok && steady && stableSubqueries(ctx, source, tablesIn(source), t.fk)
+	if !ok || !steady || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore && !t.st.t.fulltext() || b.dependent(ctx, source, t.fk) {
 		return
 	}
 	s.ahead = &aheadPlan{node: source, forecast: func(_ *sql.Context, row sql.Row) []aheadTask {
@@ -278,7 +299,7 @@ func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
 	}}
 }
 
-func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJoin, triggered bool) {
+func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJoin) {
 	source, ok := j.Child.(*plan.UpdateSource)
 	if !ok {
 		return
@@ -289,7 +310,7 @@ func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJo
 		if !ok {
 			continue
 		}
-		if st := tableOf(h.Table); st != nil && !b.dependent(ctx, source, h.Editor, triggered) {
+		if st := tableOf(h.Table); st != nil && !b.dependent(ctx, source, h.Editor) {
 			targets[strings.ToLower(name)] = aheadTask{st: st, fk: h.Editor, keys: true}
 		}
 	}
@@ -312,19 +333,20 @@ func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJo
 	}}
 }
 
-// dependent reports whether new values of a row may depend on what became of the row before it: through variables that
-// a trigger sets, or subqueries over what a foreign key changes.
-func (b *builder) dependent(ctx *sql.Context, n *plan.UpdateSource, fk *plan.ForeignKeyEditor, triggers bool) bool {
+// dependent reports whether new values of a row may depend on what became of the row before it: subqueries over what a foreign key changes.
+func (b *builder) dependent(ctx *sql.Context, n *plan.UpdateSource, fk *plan.ForeignKeyEditor) bool {
+	if fk == nil || len(fk.RefActions) == 0 {
+		return false
+	}
 	sub := false
-	exprs := n.UpdateExprs.AllExpressions()
-	for _, e := range exprs {
+	for _, e := range n.UpdateExprs.AllExpressions() {
 		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
 			_, s := e.(*plan.Subquery)
 			sub = sub || s
 			return !sub
 		})
 	}
-	return sub && (triggers || fk != nil && len(fk.RefActions) > 0) || triggers && nodeUsesVariables(ctx, n)
+	return sub
 }
 
 // newKey is a foreign key that is being made for the rows that there are.

@@ -117,25 +117,18 @@ func (b *builder) planRehearsal(ctx *sql.Context, s *Session, n sql.Node) {
 		return
 	}
 	from := rowsOf(n)
-	rows, bodies := from.node, append(from.before, s.after...)
-	if len(bodies) == 0 || rows == nil || s.ahead != nil && s.ahead.node != rows {
+	if len(from.before)+len(s.after) == 0 || from.node == nil || s.ahead != nil && s.ahead.node != from.node {
 		return
 	}
-	written := map[base.TableID]bool{}
-	for _, t := range bodies {
-		if !rehearsable(ctx, t, written) {
-			return
-		}
-	}
-	if dependsOn(ctx, rows, written) {
+	if steady, known := from.steady(ctx, s, n); !steady || !known {
 		return
 	}
-	p := &rehearsalPlan{b: b, stmt: s.stmt, binds: s.binds, kind: reflect.TypeOf(n), sch: rows.Schema(ctx)}
+	p := &rehearsalPlan{b: b, stmt: s.stmt, binds: s.binds, kind: reflect.TypeOf(n), sch: from.node.Schema(ctx)}
 	if t := targetOf(n); t != nil {
 		p.table = t.t.desc.ID
 	}
 	if s.ahead == nil {
-		s.ahead = &aheadPlan{node: rows}
+		s.ahead = &aheadPlan{node: from.node}
 	}
 	s.ahead.rehearsal = p
 }
