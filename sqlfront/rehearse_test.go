@@ -85,7 +85,7 @@ var trigTables = []string{
 func trigRows(n int) []string {
 	return []string{
 		"INSERT INTO ref VALUES " + manyOf(n, "(#,#,%)"), "INSERT INTO cnt VALUES " + manyOf(n, "(#,#)"), "INSERT INTO settings VALUES ('step', 3), ('other', 4)", "INSERT INTO one VALUES (1, 5000)",
-		"INSERT INTO log (what) VALUES " + manyOf(100, "('row #')"),
+		"INSERT INTO log (what) VALUES " + manyOf(100, "('row #')"), "INSERT INTO a_auto (v) VALUES " + manyOf(100, "(NULL)"), // their counters have large blocks then
 		"INSERT INTO uniq VALUES " + manyOf(n/2, "(#,#)"), "INSERT INTO src VALUES " + manyOf(n, "(1000+#,#)"), "INSERT INTO words VALUES " + manyOf(n, "(1000+#,'some text#')"),
 	}
 }
