@@ -65,6 +65,11 @@ func (b *geococo) runs(quick, full int) int {
 	return full
 }
 
+// long reports whether a figure has its variants that mostly repeat what others of it show: not in a quick run of all figures.
+func (b *geococo) long(figure string) bool {
+	return !b.Quick || len(b.Only) > 0 && b.wants("geococo/"+figure)
+}
+
 // The networks of the figures that draw nodes.
 var clouds = []string{matrix.AWS, matrix.AWS2022, matrix.Clouds}
 

@@ -502,7 +502,7 @@ func (b *geococo) tpcc(ctx context.Context) (out []Line, err error) {
 		rate float64
 	}{{"no limit of uplinks", 0}, {"5 Mbit/s each", 5e6}} {
 		for i, mix := range mixes {
-			if b.Quick && up.rate == 0 && i > 0 {
+			if up.rate == 0 && (i > 0 && b.Quick || !b.long("11a")) {
 				break
 			}
 			ml := newMall(base.EpochShard, wares11a/5)

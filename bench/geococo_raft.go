@@ -304,19 +304,16 @@ const (
 // raft is Figure 11b: YCSB A to D in a cluster whose consensus messages go over relays or not. What relays can do for a commit depends on where the
 // replicas are, as the nearest majority is seldom behind a detour; so the gain is computed for places by lot, and run where it is greatest.
 func (b *geococo) raft(ctx context.Context) (out []Line, err error) {
-	for _, name := range clouds {
-		_, gains, err := raftDraws(name, raftPlaces, raftDrawn)
-		if err != nil {
+	var m *matrix.Matrix
+	var gains []float64
+	for _, name := range clouds { // the last one is used below
+		if m, gains, err = raftDraws(name, raftPlaces, raftDrawn); err != nil {
 			return nil, err
 		}
 		for _, q := range []float64{.5, .9, .99, 1} {
 			g := gains[min(len(gains)-1, int(q*float64(len(gains))))]
 			out = append(out, Line{Figure: "11b", Series: name + " relays/direct", X: fmt.Sprintf("p%g of draws", 100*q), Metric: "way to the majority and back", Unit: "of direct", Value: 1 - g, Baseline: Float(1), Better: Lower})
 		}
-	}
-	m, gains, err := raftDraws(matrix.Clouds, raftPlaces, raftDrawn)
-	if err != nil {
-		return nil, err
 	}
 	fmt.Fprintf(b.Log, "the draw in which relays help most: %v, %.1f %% of the way to the majority\n", m.Names, 100*gains[len(gains)-1])
 	length, clients := 3*time.Second, 4
@@ -375,6 +372,9 @@ func (b *geococo) raftWays(ctx context.Context) (out []Line, err error) {
 	ways := []way{{false, wan.Off}, {true, wan.Off}, {true, wan.Zstd}, {false, wan.Zstd}, {false, wan.LZ4}, {true, wan.LZ4}}
 	if b.Quick {
 		length, ways = time.Second, ways[:3]
+	}
+	if !b.long("raft-ways") { // 16-raft compresses
+		ways = ways[:2]
 	}
 	var rs []*raftResult
 	if err = virtual(func() error {

@@ -22,7 +22,8 @@ import (
 func init() {
 	Register(Bench{
 		Name: "mariadb", Title: "one node beside MariaDB, durable commits, same sysbench runs (needs sysbench and mariadbd)",
-		Figures: []string{"mariadb/throughput", "mariadb/transactions", "mariadb/cpu"},
+		Figures: mariaFigures(),
+		Parts:   true,
 		Run:     runMariaDB,
 	})
 }
@@ -57,37 +58,61 @@ func runMariaDB(ctx context.Context, p Params) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, maria.stop()) }()
-	servers := []*server{god, maria}
-	var costs []Line // a figure of their own, after the throughputs
-	for _, s := range servers {
+	for _, s := range []*server{god, maria} {
 		begin := time.Now()
 		if err := s.prepare(ctx, rows); err != nil {
 			return err
 		}
 		fmt.Fprintf(p.Log, "%s: loaded %d rows in %s, resident memory %d MiB\n", s.name, rows, time.Since(begin).Round(time.Millisecond), s.residentMB())
 	}
-	for _, test := range []string{"oltp_point_select", "oltp_update_index", "oltp_update_non_index", "oltp_insert"} {
-		for _, n := range threads {
-			var got [2]result
-			for i, s := range servers {
-				if got[i], err = s.report(ctx, p, test, "", n, rows, secs); err != nil {
-					return err
-				}
-			}
-			x := fmt.Sprintf("%s/%d", test, n)
-			costs = append(costs, Line{Figure: "mariadb/cpu", Series: "godwit", X: x, Metric: "server CPU a query", Unit: "µs", Value: got[0].cpu, Baseline: Float(got[1].cpu), Better: Lower})
-			if err := p.Emit(Line{Figure: "mariadb/throughput", Series: "godwit", X: x, Metric: "throughput", Unit: "queries/s", Value: got[0].qps, Baseline: Float(got[1].qps), Better: Higher}); err != nil {
-				return err
-			}
+	for _, test := range mariaTests {
+		if !p.wants("mariadb/" + test) {
+			continue
+		}
+		run := runSingle
+		if test == mariaMix {
+			run = runMix
+		}
+		if err := run(ctx, p, "oltp_"+test, god, maria, threads, rows, secs); err != nil {
+			return err
 		}
 	}
-	mix, err := runMix(ctx, p, god, maria, threads, rows, secs)
-	if err != nil {
-		return err
+	return nil
+}
+
+// mariaMix is the test of transactions, the others are of single statements.
+const mariaMix = "read_write"
+
+// mariaTests are sysbench's tests without their prefix; each is a figure.
+var mariaTests = []string{"point_select", "update_index", "update_non_index", "insert", mariaMix}
+
+func mariaFigures() []string {
+	var figures []string
+	for _, t := range mariaTests {
+		figures = append(figures, "mariadb/"+t)
 	}
-	costs = append(costs, mix...)
-	for _, l := range costs {
-		if err := p.Emit(l); err != nil {
+	return figures
+}
+
+// emitBeside emits what a test with so many threads came to, and what it cost the two servers.
+func emitBeside(p Params, test, series string, threads int, metric, unit string, god, maria float64, g, m result) error {
+	figure, x := "mariadb/"+strings.TrimPrefix(test, "oltp_"), fmt.Sprintf("%d threads", threads)
+	return errors.Join(
+		p.Emit(Line{Figure: figure, Series: series, X: x, Metric: metric, Unit: unit, Value: god, Baseline: Float(maria), Better: Higher}),
+		p.Emit(Line{Figure: figure, Series: series, X: x, Metric: "server CPU a query", Unit: "µs", Value: g.cpu, Baseline: Float(m.cpu), Better: Lower}))
+}
+
+func runSingle(ctx context.Context, p Params, test string, god, maria *server, threads []int, rows, secs int) error {
+	for _, n := range threads {
+		g, err := god.report(ctx, p, test, "", n, rows, secs)
+		if err != nil {
+			return err
+		}
+		m, err := maria.report(ctx, p, test, "", n, rows, secs)
+		if err != nil {
+			return err
+		}
+		if err := emitBeside(p, test, "defaults", n, "throughput", "queries/s", g.qps, m.qps, g, m); err != nil {
 			return err
 		}
 	}
@@ -102,30 +127,28 @@ const (
 
 // runMix compares the read-write mix as both come, and at equal isolation levels. It counts
 // transactions that committed: queries of those that were aborted are no use to anybody.
-func runMix(ctx context.Context, p Params, god, maria *server, threads []int, rows, secs int) (costs []Line, err error) {
+func runMix(ctx context.Context, p Params, test string, god, maria *server, threads []int, rows, secs int) (err error) {
 	for _, n := range threads {
 		got := map[*server]map[string]result{god: {}, maria: {}}
 		for _, level := range []string{isoSerializable, isoRepeatable} {
 			for _, s := range []*server{god, maria} {
-				if got[s][level], err = s.report(ctx, p, "oltp_read_write", level, n, rows, secs); err != nil {
-					return nil, err
+				if got[s][level], err = s.report(ctx, p, test, level, n, rows, secs); err != nil {
+					return err
 				}
 			}
 		}
-		x := fmt.Sprintf("oltp_read_write/%d", n)
 		for _, c := range []struct{ series, god, maria string }{
 			{"defaults: godwit SERIALIZABLE, mariadb REPEATABLE READ", isoSerializable, isoRepeatable},
 			{"both SERIALIZABLE", isoSerializable, isoSerializable},
 			{"both REPEATABLE READ", isoRepeatable, isoRepeatable},
 		} {
 			g, m := got[god][c.god], got[maria][c.maria]
-			costs = append(costs, Line{Figure: "mariadb/cpu", Series: c.series, X: x, Metric: "server CPU a query", Unit: "µs", Value: g.cpu, Baseline: Float(m.cpu), Better: Lower})
-			if err := p.Emit(Line{Figure: "mariadb/transactions", Series: c.series, X: x, Metric: "transactions", Unit: "transactions/s", Value: g.tps, Baseline: Float(m.tps), Better: Higher}); err != nil {
-				return nil, err
+			if err := emitBeside(p, test, c.series, n, "transactions", "transactions/s", g.tps, m.tps, g, m); err != nil {
+				return err
 			}
 		}
 	}
-	return costs, nil
+	return nil
 }
 
 // isolate sets the isolation level of sessions to come.

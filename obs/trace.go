@@ -175,7 +175,7 @@ type traceKey struct{}
 // WithTrace attaches t to ctx; the transport and the consensus groups count
 // into the trace they find there.
 func WithTrace(ctx context.Context, t *Trace) context.Context {
-	if t == nil {
+	if t == nil || TraceOf(ctx) == t {
 		return ctx
 	}
 	return context.WithValue(ctx, traceKey{}, t)

@@ -66,7 +66,7 @@ func TestShippedUpdates(t *testing.T) {
 		cfg.Kinds, cfg.Faults = []string{"crash node", "isolate node", "isolate region", "transfer leader", "loss", "delay"}, 6
 		o, err := runSeed(t, cfg)
 		if err != nil {
-			t.Errorf("seed %d (%s): %.2000v", s, o.Summary(), err)
+			t.Errorf("seed %d (%s): %.2000v\nsee %s", s, o.Summary(), err, save(t, o))
 		}
 		t.Logf("seed %d: %d shipped, %d writers waited for them, %s", s, o.Shipped, o.ShipWaits, o.Summary())
 		if shipped += o.Shipped; o.ShipsLost != 0 {

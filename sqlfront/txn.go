@@ -25,7 +25,7 @@ type Txn struct {
 	over      bool           // committed, rolled back or lost
 	discarded bool           // an autocommit statement failed: end it
 	snap      *snapshot
-	pinned    map[string]struct{}
+	pinned    []base.Key // of the descriptors of its tables
 	saves     []savepoint
 	editors   []*editor // with pending rows
 	// homes of rows read for update, by row key; only of tables that need it.
@@ -101,14 +101,12 @@ func (t *Txn) pin(snap *snapshot, tab *table) {
 	if tab.ts == 0 || t.snap != nil {
 		return // made by this transaction, which holds it exclusively
 	}
-	k := string(tab.key)
-	if _, ok := t.pinned[k]; ok {
-		return
+	for _, k := range t.pinned {
+		if k.Compare(tab.key) == 0 {
+			return
+		}
 	}
-	if t.pinned == nil {
-		t.pinned = map[string]struct{}{}
-	}
-	t.pinned[k] = struct{}{}
+	t.pinned = append(t.pinned, tab.key)
 	t.kv.Pin(max(tab.ts, snap.at), tab.key)
 }
 

@@ -308,7 +308,7 @@ func (t *Txn) buffer(w *write) {
 	}
 	if old := t.buf.get(w.key); old != nil && old.patch != nil {
 		t.settle(old)
-		w.patch = nil
+		w.patch, w.draft = nil, 0
 	}
 	t.buf.set(w)
 	if t.buf.bytes > t.db.cfg.MaxWriteBytes || len(t.buf.byKey) > t.db.cfg.MaxWrites {

@@ -22,6 +22,13 @@
 // there is no order between messages of different classes. Answers return on
 // the stream of their request.
 //
+// # Batches
+//
+// A stream's frames are encoded into one buffer, and what gathers there while a
+// write is under way leaves with the next one, compressed as a whole: a busy
+// stream makes few writes, an idle one delays nothing. [Transport.SetBatching]
+// switches that off towards other regions, which shows what it is good for.
+//
 // # Bounds
 //
 // Every queue is bounded, see [Limits]. A full queue fails Call and Send at
