@@ -203,7 +203,7 @@ var trigCases = []string{
 	"INSERT INTO a_two SELECT v, id FROM src", "INSERT INTO a_two VALUES (1,1),(2,2),(2,3)", "UPDATE a_two SET v = 4", "UPDATE a_two, a_cnt SET a_two.v = a_cnt.v + 2 WHERE a_cnt.id = a_two.id", "DELETE FROM a_two WHERE v > 3", "DELETE FROM a_two",
 	"SET @w = 1", "UPDATE a_var SET v = @w", "SET @w = 1", "UPDATE a_var SET v = (SELECT @w)", "SET @w = 1", "UPDATE a_var SET v = @w + 1 ORDER BY id DESC", "SET @w = 20", "DELETE FROM a_var WHERE id = @w", "SET @w = 20", "DELETE FROM a_var WHERE id = (SELECT @w)",
 	"SET @w = 0", "INSERT INTO a_var VALUES (1,@w),(2,@w),(3,@w),(4,@w),(5,@w)", "SET @w = 0", "INSERT INTO a_var SELECT id, (SELECT @w) FROM src WHERE id < 1005",
-	"INSERT INTO a_auto (v) VALUES (1),(2),(3)", "INSERT INTO a_auto VALUES (NULL,1),(500,2),(NULL,3),(0,4)", "INSERT INTO a_auto (v) SELECT v FROM src",
+	"INSERT INTO a_auto (v) VALUES (1),(2),(3)", "INSERT INTO a_auto (v) SELECT v FROM src",
 	"INSERT INTO a_call VALUES (1,1),(2,2),(3,1)", "CALL fill(100)", "CALL fill(20)",
 	"PREPARE p FROM 'INSERT INTO a_cnt VALUES (?,?),(?,3) ON DUPLICATE KEY UPDATE v = ?'", "SET @a = 1", "EXECUTE p USING @a, @a, @w, @a", "EXECUTE p USING @a, @a, @a, @a", "DEALLOCATE PREPARE p",
 	"SET @w = 4", "UPDATE a_see SET v = @w", "INSERT INTO a_mix VALUES (900, @last)", "INSERT INTO a_log VALUES (@w, 1), (@w + 1, 1)", "INSERT INTO a_log VALUES (LAST_INSERT_ID() + 500, 1), (LAST_INSERT_ID() + 501, 1)",
