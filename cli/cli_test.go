@@ -47,6 +47,8 @@ func TestExitStatus(t *testing.T) {
 		{"init --shards 5000", 2, "outside 1 to 4096"},
 		{"node", 0, "decommission"},
 		{"node remove", 2, `no command "godwit node remove"`},
+		{"workload run bnak --url x", 2, `no command "godwit workload run bnak": did you mean bank?`},
+		{"workload run --nosuch", 2, "unknown flag: --nosuch"},
 		{"node decommission", 2, "the id of one node"},
 		{"node decommission zero", 2, "is no node id"},
 		{"workload rnu", 2, "did you mean run?"},
@@ -222,6 +224,25 @@ func TestDecommissionCommand(t *testing.T) {
 	}})
 	if status, _, errs := godwit(t, "node", "decommission", "7", "--addr", addr); status != 0 || body != `{"node":7}` {
 		t.Errorf("status %d, sent %s:\n%s", status, body, errs)
+	}
+}
+
+// TestEpochsCopy: a refusal of the node is told.
+func TestEpochsCopy(t *testing.T) {
+	refusal := ""
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathEpochsCopy: func(w http.ResponseWriter, r *http.Request) {
+		if refusal != "" {
+			answer(409, map[string]string{"error": refusal})(w, r)
+			return
+		}
+		answer(200, struct{}{})(w, r)
+	}})
+	if status, out, errs := godwit(t, "epochs", "copy", "--addr", addr); status != 0 || !strings.Contains(out, "godwit.epochs") {
+		t.Errorf("status %d:\n%s%s", status, out, errs)
+	}
+	refusal = "there is nothing to repair"
+	if status, _, errs := godwit(t, "epochs", "copy", "--addr", addr); status != 1 || !strings.Contains(errs, refusal) {
+		t.Errorf("status %d:\n%s", status, errs)
 	}
 }
 

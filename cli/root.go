@@ -103,7 +103,7 @@ Make a cluster of real processes:
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(), promoteCommand(), clockCommand(), leaderCommand(), timeserverCommand(),
+	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(), promoteCommand(), clockCommand(), leaderCommand(), epochsCommand(), timeserverCommand(),
 		workload.Command(), benchCommand(), etcdLeaderCommand(), routerCommand(), versionCommand())
 	requireSubcommands(root)
 	return root
@@ -122,14 +122,24 @@ func requireSubcommands(c *cobra.Command) {
 			if len(args) == 0 {
 				return c.Help()
 			}
-			c.SuggestionsMinimumDistance = 2
-			msg := fmt.Sprintf("there is no command %q", c.CommandPath()+" "+args[0])
-			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				msg += ": did you mean " + strings.Join(near, " or ") + "?"
-			}
-			return usageError{errors.New(msg)}
+			return noCommand(c, args[0])
 		}
+		c.SetFlagErrorFunc(func(at *cobra.Command, err error) error {
+			if words := at.Flags().Args(); at == c && len(words) > 0 { // the flag is of the command that was meant
+				return noCommand(c, words[0])
+			}
+			return err
+		})
 	}
+}
+
+func noCommand(c *cobra.Command, word string) error {
+	c.SuggestionsMinimumDistance = 2
+	msg := fmt.Sprintf("there is no command %q", c.CommandPath()+" "+word)
+	if near := c.SuggestionsFor(word); len(near) > 0 {
+		msg += ": did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usageError{errors.New(msg)}
 }
 
 // cleanups run before the process ends at once, so that no temporary directory stays behind.

@@ -18,6 +18,9 @@ import (
 // PathClock sets the cluster setting clock.mode: POST {"mode": "auto"}.
 const PathClock = "/cluster/clock"
 
+// PathEpochsCopy has the node asked, which has halted, copy the rows of MULTI MASTER tables from another one: POST {}.
+const PathEpochsCopy = "/cluster/epochs/copy"
+
 // PathDecommission takes a node out: POST {"node": 3}.
 const PathDecommission = "/cluster/decommission"
 

@@ -2,6 +2,12 @@
 // pulses between nodes, keeps the leader directory and the network map, and
 // drives replicas to where the topology says they belong.
 //
+// # The network map
+//
+// Pulses measure round trips and tell them to all others. Above a number of peers ([Cluster.SetCoordinates]) nodes
+// measure samples and tell network coordinates of package coord instead. Policies read the map through [Cluster.RTT],
+// [Cluster.Between] and [Cluster.QuorumRTT], whichever it is.
+//
 // # How a cluster comes to be
 //
 // A fresh process has a UUID and a join list. It asks the addresses of that

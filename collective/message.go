@@ -150,7 +150,7 @@ func (s *Service) receive(from base.NodeID, body []byte) {
 // deliver takes a message of this communicator.
 func (c *Comm) deliver(from base.NodeID, m *wire.CollectiveMsg) {
 	sender, ok := c.index[from]
-	if !ok || int(m.Root) >= len(c.nodes) {
+	if !ok || int(m.Root) >= len(c.nodes) || !op(m.Op).known() {
 		return
 	}
 	c.mu.Lock()

@@ -118,8 +118,8 @@ func (s *Service) want(ctx context.Context, from base.NodeID, body []byte) (wan.
 
 func (c *Comm) answer(ctx context.Context, from base.NodeID, w *wire.CollectiveWant) (wan.Msg, error) {
 	to, ok := c.index[from]
-	if !ok || int(w.Root) >= len(c.nodes) {
-		return nil, base.Errorf(base.CodeInvalid, "node %d is not in communicator %d", from, c.id)
+	if !ok || int(w.Root) >= len(c.nodes) || !op(w.Op).known() {
+		return nil, base.Errorf(base.CodeInvalid, "communicator %d has no node %d, or no such operation (%d, root %d)", c.id, from, w.Op, w.Root)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,6 +18,8 @@ const (
 	allReduce
 )
 
+func (o op) known() bool { return o >= allGather && o <= allReduce }
+
 // key names a part.
 type key struct {
 	origin, dest, slice, slices int

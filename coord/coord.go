@@ -2,8 +2,8 @@
 // node has a Vivaldi coordinate, of github.com/hashicorp/serf/coordinate, whose
 // distances approximate round trips, and sampled pairs are measured to find and
 // correct where they do not (GeoCoCo, section 5, "delay monitoring"). Up to some
-// dozens of nodes measuring all pairs is cheap and exact; this is for hundreds
-// and thousands.
+// dozens of nodes measuring all pairs is cheap and exact; this is for more, and
+// for hundreds and thousands. Package cluster uses it so.
 //
 // It is a pure core. A [Node] is what runs at one node: the caller probes whom
 // [Node.Probes] names, reports to [Node.Observe] and [Node.Verify], and carries coordinates

@@ -292,3 +292,14 @@ func TestLoadDataLocal(t *testing.T) {
 	}
 	run("SET GLOBAL local_infile = 0")
 }
+
+// TestStockClientPrepares: PREPARE is answered by a message that is shorter than others.
+func TestStockClientPrepares(t *testing.T) {
+	client := tool(t, "mysql", "mariadb")
+	c := shared.database(t, "prepares")
+	host, port, _ := net.SplitHostPort(c.nodes[0].sql)
+	out := outputOf(t, "PREPARE p FROM 'SELECT ? + 1'; SET @a = 41; EXECUTE p USING @a; DEALLOCATE PREPARE p", client, "-h", host, "-P", port, "-u", "root", "-N", "-B", "prepares")
+	if strings.TrimSpace(out) != "42" {
+		t.Errorf("got %q", out)
+	}
+}

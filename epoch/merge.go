@@ -28,6 +28,14 @@ type State interface {
 // Digest stands for everything that happened up to an epoch.
 type Digest [sha256.Size]byte
 
+// ParseDigest takes a digest that another node has sent.
+func ParseDigest(b []byte) (d Digest, err error) {
+	if len(b) != len(d) {
+		return d, base.Errorf(base.CodeInvalid, "a digest of epochs has %d bytes, not %d", len(b), len(d))
+	}
+	return Digest(b), nil
+}
+
 // Merged is what an epoch does.
 type Merged struct {
 	Epoch     uint64

@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/godwitdb/godwit/base"
@@ -12,6 +13,32 @@ type View struct {
 	Start   uint64        `json:"start"`
 	Members []base.NodeID `json:"members"`
 	Voters  []base.NodeID `json:"voters"`
+}
+
+// Encode makes bytes of a view.
+func (v *View) Encode() []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("epoch: " + err.Error()) // numbers
+	}
+	return text
+}
+
+// DecodeView undoes Encode, and checks the view.
+func DecodeView(data []byte) (*View, error) {
+	v := &View{}
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, base.Errorf(base.CodeInvalid, "a view of the epochs cannot be read: %v", err)
+	}
+	if v.Number == 0 || v.Start == 0 || len(v.Members) == 0 || len(v.Voters) == 0 || twice(v.Members) || twice(v.Voters) {
+		return nil, base.Errorf(base.CodeInvalid, "a view of the epochs makes no sense: %s", data)
+	}
+	return v, nil
+}
+
+func twice(nodes []base.NodeID) bool {
+	s := slices.Sorted(slices.Values(nodes))
+	return len(slices.Compact(s)) != len(nodes) || slices.Contains(nodes, 0)
 }
 
 // Has reports whether a node is a member.

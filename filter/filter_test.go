@@ -254,21 +254,6 @@ func TestEqualIDsAreCompared(t *testing.T) {
 	}
 }
 
-func FuzzDecode(f *testing.F) {
-	b := epoch(rand.New(rand.NewPCG(1, 1)), 1, 20, 10)[0]
-	f.Add(Encode(&b))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		b, err := Decode(0, data)
-		if err != nil {
-			return
-		}
-		again, err := Decode(0, Encode(b))
-		if err != nil || len(again.Txns) != len(b.Txns) {
-			t.Fatal(err)
-		}
-	})
-}
-
 // W4: the time of an update does not grow with the epoch.
 func BenchmarkGroup(b *testing.B) {
 	for _, txns := range []int{100, 1000, 10000} {

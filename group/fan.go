@@ -11,12 +11,9 @@ type runKey struct {
 	term        uint64
 }
 
-// minShared is the size of entries from which on sharing them saves more bytes than the receipts of their receivers take.
-const minShared = 256
-
 func runOf(x outMsg) (k runKey, ok bool) {
 	n := len(x.m.Entries)
-	if n == 0 || msgSize(x.m) < minShared || x.m.Snapshot != nil || len(x.m.Responses) > 0 {
+	if n == 0 || msgSize(x.m) < x.g.host.opts.MinShared || x.m.Snapshot != nil || len(x.m.Responses) > 0 {
 		return k, false
 	}
 	return runKey{x.g, x.m.Entries[0].GetIndex(), x.m.Entries[n-1].GetIndex(), x.m.Entries[n-1].GetTerm()}, true

@@ -232,6 +232,7 @@ func regionOf(id base.NodeID) base.RegionID { return base.RegionID(id) }
 
 func newCluster(t testing.TB, seed uint64, n int, net wan.NetOptions, opts HostOptions) *cluster {
 	net.Seed = seed
+	orDefault(&opts.MinShared, 1) // commands are small here
 	c := &cluster{t: t, net: wan.NewNetwork(net), rng: rand.New(rand.NewPCG(seed, 7)), nodes: map[base.NodeID]*member{},
 		opts: opts, groups: map[base.GroupID]Conf{}, preferred: map[base.GroupID]base.NodeID{}, log: slog.New(slog.DiscardHandler)}
 	if os.Getenv("GROUP_TEST_LOG") != "" {

@@ -50,6 +50,9 @@ type HostOptions struct {
 
 	// MaxMsgBytes bounds the entries of one append message. Default 128 KiB.
 	MaxMsgBytes uint64
+	// MinShared is the size in bytes from which on an append for several nodes of a region is sent there once, if the transport
+	// is a Sharer. Default 256: less saves no more than the receipts of its receivers take.
+	MinShared int
 	// MaxInflightMsgs and MaxInflightBytes bound what is under way to one
 	// follower of one group: bytes / round trip is its greatest throughput.
 	// Default 512 and 32 MiB (160 MiB/s over 200 ms).
@@ -117,6 +120,7 @@ func (o *HostOptions) fill() error {
 	orDefault(&o.HeartbeatTicks, 5)
 	orDefault(&o.ElectionTicks, 15)
 	orDefault(&o.MaxMsgBytes, 128<<10)
+	orDefault(&o.MinShared, 256)
 	orDefault(&o.MaxInflightMsgs, 512)
 	orDefault(&o.MaxInflightBytes, 32<<20)
 	orDefault(&o.MaxPending, 8192)

@@ -136,7 +136,7 @@ type fanned struct {
 // fanLoad has node 1 lead a group with two voters in the region nearest to it, which a commit needs both, and two in another one.
 func fanLoad(t *testing.T, on bool, size int, pause time.Duration, link wan.LinkSpec, change, hurt func(*cluster)) (f fanned) {
 	virtual(t, 1, func(t *testing.T) {
-		c := newCluster(t, 1, 5, wan.NetOptions{WAN: link, LAN: wan.LinkSpec{Delay: fanLAN}}, HostOptions{})
+		c := newCluster(t, 1, 5, wan.NetOptions{WAN: link, LAN: wan.LinkSpec{Delay: fanLAN}}, HostOptions{MinShared: minShared})
 		defer c.close()
 		c.region = func(id base.NodeID) base.RegionID { return base.RegionID(1 + id/2) }
 		far := link
@@ -189,7 +189,10 @@ func fanLoad(t *testing.T, on bool, size int, pause time.Duration, link wan.Link
 	return f
 }
 
-const fanLAN = 250 * time.Microsecond
+const (
+	fanLAN    = 250 * time.Microsecond
+	minShared = 256 // as it is by default
+)
 
 // TestFanOutDoesNotLose: one copy a region costs a commit at most a hop within that region, and never more bytes than a copy for each node; whatever the
 // size of entries and their pace, on lossy paths too. That is why it is on by default.

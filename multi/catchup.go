@@ -11,6 +11,9 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
+// maxCopies is how often the rows of a node are copied before another one is tried.
+const maxCopies = 3
+
 // pageBytes is about the size of an answer with epochs or rows.
 const pageBytes = 4 << 20
 
@@ -56,6 +59,8 @@ func (e *Engine) state(q *wire.EpochControl) (*wire.EpochAnswer, error) {
 	from := base.Key(q.From)
 	if len(from) == 0 {
 		from = shardStart
+	} else if !inShard(from) {
+		return nil, base.Errorf(base.CodeInvalid, "no row of MULTI MASTER tables has the key %s", from)
 	}
 	r := e.cfg.Store.NewReader()
 	defer r.Close()
@@ -83,6 +88,9 @@ func (e *Engine) state(q *wire.EpochControl) (*wire.EpochAnswer, error) {
 // All keys of the epochs' shard, which is the last one, lie between these.
 var shardStart, shardEnd = base.Key{0xff, 0xff}, base.Key{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
+// inShard reports whether a key is one of the epochs' shard.
+func inShard(k base.Key) bool { return len(k) > 2 && k.Shard() == base.EpochShard }
+
 // follow brings this node near the members of a view, from the log of one of them or by copying its rows.
 func (e *Engine) follow(ctx context.Context, cur *epoch.View) error {
 	err := error(base.Errorf(base.CodeUnavailable, "view %d has no other member", cur.Number))
@@ -92,9 +100,23 @@ func (e *Engine) follow(ctx context.Context, cur *epoch.View) error {
 			continue
 		}
 		alone = false
-		if err = e.followOne(ctx, cur, n); err == nil {
+		if err = e.followOne(ctx, cur, n); err != nil {
+			continue
+		}
+		// A difference is found before this node takes part, so that it stops alone, or leaves out who differs (F8).
+		e.mu.Lock()
+		_, differs := e.differ[n]
+		if e.judge(e.concerned(cur)) == outvoted {
+			e.diverge()
+			err = e.failure
+			e.mu.Unlock()
+			return err
+		}
+		e.mu.Unlock()
+		if !differs {
 			return nil
 		}
+		err = base.Errorf(base.CodeUnavailable, "the rows of MULTI MASTER tables differ from those of node %d, and too few nodes answer to tell whose are right", n)
 	}
 	if alone {
 		return nil
@@ -103,7 +125,7 @@ func (e *Engine) follow(ctx context.Context, cur *epoch.View) error {
 }
 
 func (e *Engine) followOne(ctx context.Context, cur *epoch.View, n base.NodeID) error {
-	for {
+	for copies := 0; ; {
 		e.mu.Lock()
 		full, loading := e.full, e.place.Loading
 		e.mu.Unlock()
@@ -117,18 +139,46 @@ func (e *Engine) followOne(ctx context.Context, cur *epoch.View, n base.NodeID) 
 			return base.Errorf(base.CodeUnavailable, "node %d is in view %d, not %d, or not up to its start", n, a.View, cur.Number)
 		}
 		if a.StateNeeded || loading {
+			if copies++; copies > maxCopies {
+				return base.Errorf(base.CodeUnavailable, "the log of node %d has always moved on when its rows were here", n)
+			}
 			if err := e.copyRows(ctx, cur, n, a); err != nil {
 				return err
 			}
 			continue
 		}
 		if len(a.Records) == 0 {
-			return nil
+			return e.keepUp(cur.Number, n, a)
 		}
 		if err := e.take(cur.Number, full, a); err != nil {
 			return err
 		}
 	}
+}
+
+// keepUp applies what is exposed at another node and held here, and compares the outcomes.
+func (e *Engine) keepUp(view uint64, n base.NodeID, a *wire.EpochAnswer) error {
+	d, err := epoch.ParseDigest(a.Digest)
+	if err != nil {
+		return err
+	}
+	if !e.lock() {
+		return base.Errorf(base.CodeUnavailable, "the node stops")
+	}
+	defer e.unlock()
+	e.mu.Lock()
+	fits := e.place.View.Number == view && !e.active && !e.place.Loading
+	e.mu.Unlock()
+	if !fits {
+		return nil
+	}
+	if err := e.applyTo(a.Merged); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hear(n, a.Merged, d)
+	return nil
 }
 
 // take adds epochs that another node of the view holds, and applies what is exposed there.
@@ -143,21 +193,26 @@ func (e *Engine) take(view, after uint64, a *wire.EpochAnswer) error {
 	if !fits || len(a.Records) == 0 {
 		return nil
 	}
+	for _, r := range a.Records { // before any is written down
+		if r.Epoch <= after || r.Epoch > a.Held {
+			return base.Errorf(base.CodeInvalid, "epoch %d came, after epoch %d and with %d as the last one", r.Epoch, after, a.Held)
+		}
+		after = r.Epoch
+		if _, err := batchesOf(r); err != nil {
+			return err
+		}
+	}
 	if err := e.j.hold(a.Records); err != nil {
 		return err
 	}
 	e.mu.Lock()
-	e.queue = append(e.queue, a.Records...)
+	for _, r := range a.Records {
+		e.queue = append(e.queue, held{EpochRecord: r})
+	}
 	e.full = a.Records[len(a.Records)-1].Epoch
 	e.held = e.full
 	e.mu.Unlock()
 	if err := e.applyTo(min(a.Merged, e.full)); err != nil {
-		return err
-	}
-	// A difference is found before this node takes part, so that it is the only one to stop (F8).
-	if applied, d := e.Digest(); applied == a.Merged && !bytes.Equal(d[:], a.Digest) {
-		err := base.Errorf(base.CodeCorrupt, "the rows of MULTI MASTER tables differ as of epoch %d from those of the node whose log this one follows", applied)
-		e.fail(err)
 		return err
 	}
 	return nil
@@ -207,7 +262,11 @@ func (e *Engine) setLoading(on bool) error {
 
 // copyRows replaces the rows here by those of another node, as of an epoch that is exposed.
 func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a *wire.EpochAnswer) error {
-	at, d := a.Merged, epoch.Digest(a.Digest)
+	at := a.Merged
+	d, err := epoch.ParseDigest(a.Digest)
+	if err != nil {
+		return err
+	}
 	if !e.lock() {
 		return base.Errorf(base.CodeUnavailable, "the node stops")
 	}
@@ -218,6 +277,20 @@ func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a
 	if !fits {
 		return base.Errorf(base.CodeUnavailable, "the view has changed meanwhile")
 	}
+	// What the log here has of later epochs stays: this node has said that it holds it (F2), and if it copies because its rows were wrong, nobody
+	// else may hold it.
+	later, err := e.j.later(cur.Number, at)
+	if err != nil {
+		return err
+	}
+	if len(later) > 0 {
+		if e.cut > at {
+			return base.Errorf(base.CodeUnavailable, "the log here begins after epoch %d, and node %d has the rows as of epoch %d: it has to go on first", e.cut, n, at)
+		}
+		if err := e.j.setAside(cur.Number, later); err != nil {
+			return err
+		}
+	}
 	e.log.Info("rows of MULTI MASTER tables are copied", "from", n, "as of epoch", at)
 	if err := e.setLoading(true); err != nil {
 		return err
@@ -226,11 +299,16 @@ func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a
 	if err := e.cfg.Store.ClearShard(base.EpochShard); err != nil {
 		return err
 	}
-	reset := func(at uint64, d epoch.Digest) {
+	reset := func(at uint64, d epoch.Digest, later []*wire.EpochRecord) {
 		e.mu.Lock()
 		e.applied.Store(at)
 		e.digest, e.full, e.held, e.queue = d, at, at, nil
-		clear(e.digests)
+		for _, r := range later {
+			e.queue = append(e.queue, held{EpochRecord: r})
+			e.full, e.held = r.Epoch, r.Epoch
+		}
+		e.forgive()
+		e.digests[at] = d
 		for num, subs := range e.own {
 			for _, s := range subs {
 				s.finish(base.Errorf(base.CodeAmbiguous, "the log of the epoch of this transaction is gone: whether it has committed is not known"))
@@ -239,7 +317,7 @@ func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a
 		}
 		e.mu.Unlock()
 	}
-	reset(0, epoch.Digest{})
+	reset(0, epoch.Digest{}, nil)
 	for from := []byte(nil); ; {
 		ask, cancel := context.WithTimeout(ctx, 10*e.cfg.Ask)
 		p, err := e.ask(ask, n, &wire.EpochControl{Step: stepState, View: cur.Number, At: at, From: from})
@@ -249,14 +327,25 @@ func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a
 		}
 		b := e.cfg.Store.NewBatch()
 		for _, r := range p.Rows {
+			if !inShard(r.Key) || bytes.Compare(r.Key, from) < 0 || r.Epoch == 0 || r.Epoch > at {
+				b.Close()
+				return base.Errorf(base.CodeInvalid, "node %d gives row %s of epoch %d as one of MULTI MASTER tables as of epoch %d", n, base.Key(r.Key), r.Epoch, at)
+			}
 			b.PutVersion(store.Version{Key: r.Key, TS: base.Timestamp(r.Epoch), Tombstone: r.Del, Value: r.Value, Writer: base.GroupIndex{Region: 1, Index: r.Epoch}})
 		}
 		last := len(p.Next) == 0
+		if !last && (len(p.Rows) == 0 || bytes.Compare(p.Next, p.Rows[len(p.Rows)-1].Key) <= 0) {
+			b.Close()
+			return base.Errorf(base.CodeInvalid, "node %d would have the rows copied from key %s on again", n, base.Key(p.Next))
+		}
 		if last {
 			setApplied(b, at, d)
 			setCut(b, at)
+			err = setHeld(b, later)
 		}
-		err = b.Commit(last)
+		if err == nil {
+			err = b.Commit(last)
+		}
 		b.Close()
 		if err != nil {
 			return err
@@ -269,7 +358,12 @@ func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a
 	if _, _, err := e.cfg.Store.CollectVersions(base.EpochShard, base.Timestamp(at), nil, 1); err != nil {
 		return err
 	}
-	reset(at, d)
+	reset(at, d, later)
 	e.cut = at
+	if len(later) > 0 {
+		if err := e.j.setAside(cur.Number, nil); err != nil {
+			return err
+		}
+	}
 	return e.setLoading(false)
 }

@@ -2,6 +2,8 @@ package multi
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/filter"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -56,9 +59,7 @@ func TestLogBeforeCopiedRows(t *testing.T) {
 			}
 		}
 		check("after truncation")
-		w.nodes[2].crash()
-		w.nodes[2].boot()
-		w.settle(10 * time.Second)
+		w.restart(2)
 		check("after a restart")
 	})
 }
@@ -83,9 +84,7 @@ func TestRowsBeforeCopiedOnes(t *testing.T) {
 			}
 		}
 		ask("after the copy")
-		w.nodes[2].crash()
-		w.nodes[2].boot()
-		w.settle(10 * time.Second)
+		w.restart(2)
 		ask("after a restart")
 	})
 }
@@ -141,6 +140,181 @@ func TestCopyUnderTransaction(t *testing.T) {
 	})
 }
 
+// diverge has a node believe that it has done something else than it has.
+func diverge(e *Engine) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.digest[0] ^= 1
+	e.digests[e.applied.Load()] = e.digest
+}
+
+// divergeOnDisk does the same to a node that is down.
+func (m *machine) divergeOnDisk(t *testing.T) {
+	t.Helper()
+	st, err := store.Open(store.Options{Dir: "db", FS: m.fs, Simulation: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := journal{st}
+	at, d, err := j.applied()
+	if err == nil {
+		d[0] ^= 1
+		b := st.NewBatch()
+		setApplied(b, at, d)
+		err = errors.Join(b.Commit(true), st.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// othersGoOn checks that a node has stopped because its rows differ, and that the others have not.
+func (w *world) othersGoOn(t *testing.T, bad int) {
+	t.Helper()
+	for i, m := range w.nodes {
+		if i != bad {
+			m.commit(t, 20+i)
+		}
+	}
+	time.Sleep(5 * time.Second)
+	for i, m := range w.nodes {
+		err := m.engine().Err()
+		switch {
+		case i != bad && err != nil:
+			t.Errorf("node %d: %v", m.id, err)
+		case i != bad:
+			m.commit(t, 30+i)
+		case base.CodeOf(err) != base.CodeCorrupt || !strings.Contains(err.Error(), "godwit epochs copy --addr"):
+			t.Errorf("the node that differs: %v", err)
+		}
+	}
+}
+
+// A node that needs no epochs from the others is compared with them, too, before it takes part.
+func TestDivergedNodeWithoutRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 4, regions: 3, oneWay: 20 * time.Millisecond})
+		defer w.close()
+		w.start()
+		w.nodes[0].commit(t, 1)
+		w.settle(time.Second)
+		w.nodes[2].crash()
+		w.nodes[2].divergeOnDisk(t)
+		w.nodes[2].boot()
+		time.Sleep(10 * time.Second)
+		w.othersGoOn(t, 2)
+		if v, _ := w.nodes[0].engine().View(); len(v.Members) != 2 {
+			t.Errorf("the view is %+v", v)
+		}
+	})
+}
+
+// When all nodes start at once, the one that differs does not take those down that meet it first.
+func TestDivergedNodeAmongRestarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 4, regions: 3, oneWay: 20 * time.Millisecond})
+		defer w.close()
+		w.start()
+		w.nodes[0].commit(t, 1)
+		w.settle(time.Second)
+		for _, m := range w.nodes {
+			m.crash()
+		}
+		w.nodes[0].divergeOnDisk(t)
+		for _, m := range w.nodes {
+			m.boot()
+		}
+		time.Sleep(20 * time.Second)
+		w.othersGoOn(t, 0)
+	})
+}
+
+// A member that begins to differ is outvoted: it stops, the others go on, and it copies their rows when it is told to.
+func TestDivergedMemberIsOutvoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 4, regions: 3, oneWay: 20 * time.Millisecond})
+		defer w.close()
+		w.start()
+		for n := range 5 {
+			w.nodes[n%3].commit(t, n)
+		}
+		w.settle(time.Second)
+		m := w.nodes[2]
+		if err := m.engine().Recopy(); base.CodeOf(err) != base.CodeInvalid {
+			t.Errorf("a healthy node copies rows: %v", err)
+		}
+		b := m.st.NewBatch()
+		at := m.engine().Snapshot()
+		b.PutVersion(store.Version{Key: key(1), TS: base.Timestamp(at), Value: []byte("wrong"), Writer: base.GroupIndex{Region: 1, Index: at}})
+		if err := b.Commit(true); err != nil {
+			t.Fatal(err)
+		}
+		diverge(m.engine())
+		w.nodes[0].commit(t, 6)
+		w.nodes[1].commit(t, 7)
+		time.Sleep(5 * time.Second)
+		w.othersGoOn(t, 2)
+		if err := m.engine().Recopy(); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(10 * time.Second)
+		for _, m := range w.nodes {
+			m.commit(t, 40+int(m.id))
+		}
+		w.settle(10 * time.Second)
+		w.check()
+		m.crash()
+		m.boot()
+		w.settle(10 * time.Second)
+		w.check()
+	})
+}
+
+// Who copies rows keeps what it has said that it holds: another one may have acknowledged it because of that, and be gone.
+func TestRecopyKeepsTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 4, regions: 3, oneWay: 20 * time.Millisecond})
+		defer w.close()
+		w.start()
+		w.nodes[0].commit(t, 1)
+		w.settle(time.Second)
+		// Node 1 hears nothing of the others, so it lags; they hear it, and expose what it submits.
+		w.net.CutOneWay(2, 1)
+		w.net.CutOneWay(3, 1)
+		e := w.nodes[2].engine()
+		before := e.Snapshot()
+		go func() {
+			_, _ = w.nodes[0].engine().Submit(context.Background(), filter.Txn{ID: base.MakeTxnID(9, 1, 9), Snapshot: before,
+				Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
+		}()
+		for e.Snapshot() == before {
+			time.Sleep(10 * time.Millisecond)
+		}
+		held := e.Snapshot()
+		if at := w.nodes[0].engine().Snapshot(); at >= held {
+			t.Fatalf("node 1 has applied epoch %d of %d", at, held)
+		}
+		e.mu.Lock()
+		e.differ[1], e.differ[2] = held, held
+		e.diverge()
+		e.mu.Unlock()
+		w.nodes[1].crash()
+		w.net.HealAll()
+		if err := e.Recopy(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		for _, n := range []int{0, 2} {
+			if at := w.nodes[n].engine().Snapshot(); at < held {
+				t.Errorf("node %d has applied epochs up to %d; %d has been acknowledged", n+1, at, held)
+			}
+		}
+		w.nodes[1].boot()
+		w.settle(20 * time.Second)
+		w.check()
+	})
+}
+
 // A node whose rows differ finds that when it follows the others, and does not take them down.
 func TestDivergedNodeStopsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -153,9 +327,7 @@ func TestDivergedNodeStopsAlone(t *testing.T) {
 		w.nodes[2].isolate(true)
 		w.nodes[0].engine().Down(3)
 		w.nodes[0].commit(t, 2)
-		e.mu.Lock()
-		e.digest[0] ^= 1
-		e.mu.Unlock()
+		diverge(e)
 		w.nodes[2].isolate(false)
 		time.Sleep(10 * time.Second)
 		if err := e.Err(); base.CodeOf(err) != base.CodeCorrupt {
@@ -180,9 +352,7 @@ func TestHaltAnswers(t *testing.T) {
 		w.nodes[0].commit(t, 1)
 		w.settle(time.Second)
 		e := w.nodes[2].engine()
-		e.mu.Lock()
-		e.digest[0] ^= 1
-		e.mu.Unlock()
+		diverge(e)
 		begin := time.Now()
 		_, err := e.Submit(context.Background(), filter.Txn{ID: base.MakeTxnID(7, 3, 1), Snapshot: e.Snapshot(), Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
 		if base.CodeOf(err) != base.CodeAmbiguous || time.Since(begin) > 5*time.Second {

@@ -99,44 +99,48 @@ type Engine struct {
 
 	planning sync.Mutex // one plan at a time
 
-	mu      sync.Mutex
-	place   place
-	active  bool // member of the view, not sealed
-	comm    *collective.Comm
-	leave   context.CancelFunc // ends the view's rounds
-	viewCtx context.Context
-	digest  epoch.Digest // of applied
-	pending []*submission
-	begun   uint64                 // the last epoch begun here
-	began   time.Time              // when
-	asked   uint64                 // somebody has begun this one
-	held    uint64                 // complete and, if it is not empty, durable, as all before
-	full    uint64                 // the last of those that is not empty
-	seen    uint64                 // the last one complete here that is not empty
-	said    uint64                 // full as others have been told
-	pinged  time.Time              // when they were last reminded
-	rounds  map[uint64][]byteFrame // complete, not held yet
-	queue   []*wire.EpochRecord    // held, not applied yet
-	own     map[uint64][]*submission
-	others  map[base.NodeID]uint64 // what members hold
-	heardAt map[base.NodeID]time.Time
-	flying  int // bytes of own batches on their way
-	digests map[uint64]epoch.Digest
-	planned time.Time // when plans were thought of
-	told    map[base.NodeID]links
-	bytes   float64          // of own batches, smoothed
-	keeper  *plan.Keeper     // of the view
-	inForce *plan.Plan       // the newest that rounds follow
-	chosen  string           // the newest that this node has made for all
-	next    []byte           // it, until it is told
-	sent    collective.Stats // in views before this one
-	born    time.Time
-	lost    time.Time                 // since when attempts at a view fail
-	late    bool                      // an epoch was not complete in time
-	heard   uint64                    // the newest view that anybody has spoken of
-	down    map[base.NodeID]time.Time // members that do not answer any more, and since when
-	stopped bool
-	failure error
+	mu       sync.Mutex
+	place    place
+	active   bool // member of the view, not sealed
+	comm     *collective.Comm
+	leave    context.CancelFunc // ends the view's rounds
+	viewCtx  context.Context
+	digest   epoch.Digest // of applied
+	pending  []*submission
+	begun    uint64                 // the last epoch begun here
+	began    time.Time              // when
+	asked    uint64                 // somebody has begun this one
+	held     uint64                 // complete and, if it is not empty, durable, as all before
+	full     uint64                 // the last of those that is not empty
+	seen     uint64                 // the last one complete here that is not empty
+	said     uint64                 // full as others have been told
+	pinged   time.Time              // when they were last reminded
+	rounds   map[uint64][]byteFrame // complete, not held yet
+	queue    []held                 // held, not applied yet
+	own      map[uint64][]*submission
+	others   map[base.NodeID]uint64 // what members hold
+	heardAt  map[base.NodeID]time.Time
+	flying   int                     // bytes of own batches on their way
+	digests  map[uint64]epoch.Digest // of epochs applied of late
+	claims   map[base.NodeID]claim   // what others say, not compared yet
+	agree    map[base.NodeID]uint64  // nodes with the same outcomes, and up to which epoch at least
+	differ   map[base.NodeID]uint64  // nodes with others, and from which epoch on at the latest
+	planned  time.Time               // when plans were thought of
+	told     map[base.NodeID]links
+	bytes    float64          // of own batches, smoothed
+	keeper   *plan.Keeper     // of the view
+	inForce  *plan.Plan       // the newest that rounds follow
+	chosen   string           // the newest that this node has made for all
+	next     []byte           // it, until it is told
+	sent     collective.Stats // in views before this one
+	born     time.Time
+	lost     time.Time                 // since when attempts at a view fail
+	late     bool                      // an epoch was not complete in time
+	heard    uint64                    // the newest view that anybody has spoken of
+	down     map[base.NodeID]time.Time // members that do not answer any more, and since when
+	stopped  bool
+	failure  error
+	diverged bool // is the failure
 
 	kick    chan struct{} // for begin
 	gather  chan struct{} // for collect
@@ -148,6 +152,13 @@ type Engine struct {
 type byteFrame struct {
 	origin base.NodeID
 	frame  *epoch.Frame
+	batch  *filter.Batch // of the frame; nil if it has none
+}
+
+// held is an epoch that is on disk.
+type held struct {
+	*wire.EpochRecord
+	batches []filter.Batch // nil: not decoded yet
 }
 
 type submission struct {
@@ -245,7 +256,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg.BatchBytes = 4 << 20
 	}
 	e := &Engine{born: time.Now(), cfg: cfg, j: journal{cfg.Store}, log: cfg.Logger, work: make(chan struct{}, 1),
-		rounds: map[uint64][]byteFrame{}, own: map[uint64][]*submission{}, others: map[base.NodeID]uint64{}, digests: map[uint64]epoch.Digest{}, down: map[base.NodeID]time.Time{},
+		rounds: map[uint64][]byteFrame{}, own: map[uint64][]*submission{}, others: map[base.NodeID]uint64{}, digests: map[uint64]epoch.Digest{}, claims: map[base.NodeID]claim{}, agree: map[base.NodeID]uint64{}, differ: map[base.NodeID]uint64{}, down: map[base.NodeID]time.Time{},
 		kick: make(chan struct{}, 1), gather: make(chan struct{}, 1), trouble: make(chan string, 1), stopc: make(chan struct{})}
 	if err := e.load(); err != nil {
 		return nil, err
@@ -274,10 +285,11 @@ func (e *Engine) load() (err error) {
 	}
 	e.applied.Store(applied)
 	e.digest = d
+	e.digests[applied] = d
 	e.full = max(applied, last)
 	e.held = e.full
 	return e.j.held(applied, last, 0, func(r *wire.EpochRecord) error {
-		e.queue = append(e.queue, r)
+		e.queue = append(e.queue, held{EpochRecord: r})
 		return nil
 	})
 }

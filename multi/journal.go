@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/epoch"
@@ -63,6 +66,51 @@ func (j *journal) savePlace(p place) error {
 	return j.s.SetLocal(localView, b, true)
 }
 
+// localAside is where records are kept while the shard is cleared.
+const localAside = "epoch/aside"
+
+// setAside keeps records of a view through the clearing of the shard.
+func (j *journal) setAside(view uint64, records []*wire.EpochRecord) error {
+	b, err := (&wire.EpochAnswer{View: view, Records: records}).MarshalVT()
+	if err != nil {
+		return err
+	}
+	return j.s.SetLocal(localAside, b, true)
+}
+
+// later are the records of a view after an epoch, also those that are set aside.
+func (j *journal) later(view, after uint64) ([]*wire.EpochRecord, error) {
+	last, err := j.last()
+	if err != nil {
+		return nil, err
+	}
+	found := map[uint64]*wire.EpochRecord{}
+	if b, ok, err := j.s.GetLocal(localAside); err != nil {
+		return nil, err
+	} else if ok {
+		var a wire.EpochAnswer
+		if err := a.UnmarshalVT(b); err != nil {
+			return nil, base.Errorf(base.CodeCorrupt, "the epochs that were set aside cannot be read: %v", err)
+		}
+		for _, r := range a.Records {
+			if a.View == view && r.Epoch > after {
+				found[r.Epoch] = r
+			}
+		}
+	}
+	if err := j.held(after, last, 0, func(r *wire.EpochRecord) error {
+		found[r.Epoch] = r
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	var out []*wire.EpochRecord
+	for _, num := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[num])
+	}
+	return out, nil
+}
+
 // own makes this node's batch durable.
 func (j *journal) own(e uint64, frame []byte) error {
 	b := j.s.NewBatch()
@@ -75,6 +123,13 @@ func (j *journal) own(e uint64, frame []byte) error {
 func (j *journal) hold(records []*wire.EpochRecord) error {
 	b := j.s.NewBatch()
 	defer b.Close()
+	if err := setHeld(b, records); err != nil {
+		return err
+	}
+	return b.Commit(true)
+}
+
+func setHeld(b *store.Batch, records []*wire.EpochRecord) error {
 	for _, r := range records {
 		v, err := r.MarshalVT()
 		if err != nil {
@@ -83,7 +138,7 @@ func (j *journal) hold(records []*wire.EpochRecord) error {
 		b.SetTxn(group, recordID(kindHeld, r.Epoch), v)
 		b.DelTxn(group, recordID(kindOwn, r.Epoch))
 	}
-	return b.Commit(true)
+	return nil
 }
 
 // held reads the records of epochs above after, up to to, until they have maxBytes (0: all of them).
@@ -221,7 +276,7 @@ func (s rows) Touched(span base.Span, after uint64) (bool, error) {
 func batchesOf(r *wire.EpochRecord) ([]filter.Batch, error) {
 	out := make([]filter.Batch, 0, len(r.Batches))
 	for i, data := range r.Batches {
-		b, err := filter.Decode(i, data)
+		b, err := decodeBatch(i, data)
 		if err != nil {
 			return nil, err
 		}
@@ -229,3 +284,22 @@ func batchesOf(r *wire.EpochRecord) ([]filter.Batch, error) {
 	}
 	return out, nil
 }
+
+// decodeBatch takes a batch that may have come from another node.
+func decodeBatch(origin int, data []byte) (*filter.Batch, error) {
+	b, err := filter.Decode(origin, data)
+	if err != nil {
+		return nil, err
+	}
+	for i := range b.Txns {
+		for j := range b.Txns[i].Writes {
+			if k := b.Txns[i].Writes[j].Key; len(k) <= 2 || !strings.HasPrefix(k, shardPrefix) {
+				return nil, base.Errorf(base.CodeInvalid, "batch of node %d: key %s is not one of MULTI MASTER tables", origin, base.Key(k))
+			}
+		}
+	}
+	return b, nil
+}
+
+// shardPrefix begins the keys of the epochs' shard.
+var shardPrefix = string(shardStart)

@@ -197,32 +197,47 @@ func (e *Engine) exchange(ctx context.Context, comm *collective.Comm, view, num 
 		}
 		return
 	}
-	frames := make([]byteFrame, len(bodies))
+	frames, bad := make([]byteFrame, len(bodies)), -1
+	for i, body := range bodies {
+		f, err2 := epoch.DecodeFrame(body)
+		if err2 == nil && (f.View != view || f.Epoch != num) {
+			err2 = base.Errorf(base.CodeInvalid, "it is of epoch %d of view %d", f.Epoch, f.View)
+		}
+		var b *filter.Batch
+		if err2 == nil && len(f.Batch) > 0 {
+			b, err2 = decodeBatch(i, f.Batch)
+		}
+		if err2 != nil {
+			bad, err = i, err2
+			break
+		}
+		frames[i] = byteFrame{0, f, b}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.active || e.place.View.Number != view {
 		return
 	}
+	if bad >= 0 {
+		e.late = true
+		e.need("a batch cannot be read")
+		e.log.Error("the batch of a member cannot be read", "epoch", num, "node", e.place.View.Members[bad], "err", err)
+		return
+	}
 	some := false
-	for i, body := range bodies {
-		f, err := epoch.DecodeFrame(body)
-		if err != nil || f.View != view || f.Epoch != num {
-			e.need("a batch cannot be read")
-			e.log.Error("the batch of a member cannot be read", "epoch", num, "node", e.place.View.Members[i], "err", err)
-			return
-		}
-		from := e.place.View.Members[i]
-		frames[i] = byteFrame{from, f}
+	for i := range frames {
+		f, from := frames[i].frame, e.place.View.Members[i]
+		frames[i].origin = from
 		some = some || len(f.Hash) > 0
 		e.note(from, f.Held)
 		e.heardAt[from] = time.Now()
 		if len(f.RTTs) == len(bodies) {
 			e.told[from] = links{f.RTTs, f.Bytes, f.Uplink}
 		}
-		if d, ok := e.digests[f.Merged]; ok && d != f.Digest {
-			e.halt(base.Errorf(base.CodeCorrupt, "the rows of MULTI MASTER tables differ from those of node %d as of epoch %d", from, f.Merged))
-			return
-		}
+		e.hear(from, f.Merged, f.Digest)
+	}
+	if !e.weigh() { // what nodes whose rows differ have made of them should not be part of an epoch
+		return
 	}
 	e.counters.epochs.Add(1)
 	if !some {
@@ -280,6 +295,7 @@ func (e *Engine) collect() {
 func (e *Engine) hold() error {
 	e.mu.Lock()
 	var records []*wire.EpochRecord
+	var queue []held
 	to := e.held
 	for e.active {
 		frames, ok := e.rounds[to+1]
@@ -288,18 +304,18 @@ func (e *Engine) hold() error {
 		}
 		to++
 		r := &wire.EpochRecord{Epoch: to, View: e.place.View.Number}
-		some := false
+		some, batches := false, make([]filter.Batch, 0, len(frames))
 		for _, f := range frames {
 			some = some || len(f.frame.Hash) > 0
 			if len(f.frame.Plan) > 0 && f.origin == e.place.View.Members[0] {
 				e.adoptPlan(f.frame)
 			}
 			if len(f.frame.Batch) > 0 {
-				r.Batches = append(r.Batches, f.frame.Batch)
+				r.Batches, batches = append(r.Batches, f.frame.Batch), append(batches, *f.batch)
 			}
 		}
 		if some { // what was submitted, not what filters have left of it: all members must agree (X4)
-			records = append(records, r)
+			records, queue = append(records, r), append(queue, held{r, batches})
 		}
 		delete(e.rounds, to)
 	}
@@ -314,7 +330,7 @@ func (e *Engine) hold() error {
 	e.held = to
 	if n := len(records); n > 0 {
 		e.full = records[n-1].Epoch
-		e.queue = append(e.queue, records...)
+		e.queue = append(e.queue, queue...)
 	}
 	return nil
 }
@@ -346,9 +362,12 @@ func (e *Engine) applyTo(to uint64) error {
 		r := e.queue[0]
 		prev := e.digest
 		e.mu.Unlock()
-		batches, err := batchesOf(r)
-		if err != nil {
-			return err
+		batches := r.batches
+		if batches == nil {
+			var err error
+			if batches, err = batchesOf(r.EpochRecord); err != nil {
+				return err
+			}
 		}
 		reader := e.cfg.Store.NewReader()
 		m, err := epoch.Merge(r.Epoch, batches, rows{reader}, prev)
@@ -369,7 +388,7 @@ const digestsKept = 256
 // settle answers those who wait for an epoch. The caller holds work.
 func (e *Engine) settle(m *epoch.Merged, view uint64) {
 	e.mu.Lock()
-	e.queue[0] = nil
+	e.queue[0] = held{}
 	e.queue = e.queue[1:]
 	e.digest = m.Digest
 	e.applied.Store(m.Epoch)
@@ -381,6 +400,10 @@ func (e *Engine) settle(m *epoch.Merged, view uint64) {
 		}
 		delete(e.digests, oldest)
 	}
+	for n := range e.claims {
+		e.compare(n)
+	}
+	e.weigh()
 	subs := e.own[m.Epoch]
 	delete(e.own, m.Epoch)
 	if len(subs) > 0 && subs[0].view != view { // theirs was discarded, and the number used again

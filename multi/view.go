@@ -2,7 +2,6 @@ package multi
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -204,10 +203,6 @@ func (e *Engine) votersChanged(cur *epoch.View) bool {
 
 // replace ends a view and begins the next one, of all who answer.
 func (e *Engine) replace(ctx context.Context, cur *epoch.View, why string) error {
-	text, err := json.Marshal(cur)
-	if err != nil {
-		return err
-	}
 	var targets []base.NodeID
 	for _, n := range slices.Concat(cur.Members, cur.Voters, []base.NodeID{e.cfg.Self}) {
 		if !slices.Contains(targets, n) {
@@ -216,19 +211,35 @@ func (e *Engine) replace(ctx context.Context, cur *epoch.View, why string) error
 	}
 	held := map[base.NodeID]uint64{}
 	var newer *epoch.View
-	e.each(ctx, e.cfg.Ask, targets, &wire.EpochControl{Step: stepSeal, View: cur.Number, Install: text}, func(n base.NodeID, a *wire.EpochAnswer) {
+	e.each(ctx, e.cfg.Ask, targets, &wire.EpochControl{Step: stepSeal, View: cur.Number, Install: cur.Encode()}, func(n base.NodeID, a *wire.EpochAnswer) {
 		if a.View > cur.Number {
-			v := &epoch.View{}
-			if json.Unmarshal(a.Installed, v) == nil && (newer == nil || v.Number > newer.Number) {
+			if v, err := epoch.DecodeView(a.Installed); err == nil && (newer == nil || v.Number > newer.Number) {
 				newer = v
 			}
 		}
 		if a.View == cur.Number && a.Sealed && a.Held+1 >= cur.Start {
 			held[n] = a.Held
+			if d, err := epoch.ParseDigest(a.Digest); err == nil {
+				e.mu.Lock()
+				e.hear(n, a.Merged, d)
+				e.mu.Unlock()
+			}
 		}
 	})
 	if newer != nil {
 		return e.install(newer)
+	}
+	e.mu.Lock()
+	if e.judge(e.concerned(cur)) == outvoted {
+		e.diverge()
+	}
+	for n := range e.differ {
+		delete(held, n) // it is not part of the next view, and a majority has to do without it
+	}
+	err := e.failure
+	e.mu.Unlock()
+	if err != nil {
+		return err
 	}
 	last, holder, ok := cur.Decide(held)
 	if !ok {
@@ -261,15 +272,11 @@ func (e *Engine) replace(ctx context.Context, cur *epoch.View, why string) error
 		return err
 	}
 	e.log.Info("epochs go on in a new view", "why", why, "view", next.Number, "from", next.Start, "members", next.Members, "voters", next.Voters)
-	text, err = json.Marshal(next)
-	if err != nil {
-		return err
-	}
 	// Those who miss this learn it from the registry.
 	e.spawn(func() {
 		ctx, cancel := e.context(e.cfg.Ask)
 		defer cancel()
-		e.each(ctx, e.cfg.Ask, targets, &wire.EpochControl{Step: stepInstall, Install: text}, func(base.NodeID, *wire.EpochAnswer) {})
+		e.each(ctx, e.cfg.Ask, targets, &wire.EpochControl{Step: stepInstall, Install: next.Encode()}, func(base.NodeID, *wire.EpochAnswer) {})
 	})
 	return e.install(next)
 }
@@ -338,9 +345,9 @@ func (e *Engine) control(ctx context.Context, q *wire.EpochControl) (*wire.Epoch
 	case stepCatchUp:
 		return e.catchUp(ctx, q)
 	case stepInstall:
-		v := &epoch.View{}
-		if err := json.Unmarshal(q.Install, v); err != nil {
-			return nil, base.Errorf(base.CodeInvalid, "a view cannot be read: %v", err)
+		v, err := epoch.DecodeView(q.Install)
+		if err != nil {
+			return nil, err
 		}
 		return e.answer(), e.install(v)
 	case stepPull:
@@ -357,9 +364,8 @@ func (e *Engine) control(ctx context.Context, q *wire.EpochControl) (*wire.Epoch
 func (e *Engine) answer() *wire.EpochAnswer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	text, _ := json.Marshal(e.place.View) // plain data
 	return &wire.EpochAnswer{View: e.place.View.Number, Sealed: e.place.Sealed && !e.place.Loading, Held: e.full,
-		Merged: e.applied.Load(), Digest: e.digest[:], Installed: text}
+		Merged: e.applied.Load(), Digest: e.digest[:], Installed: e.place.View.Encode()}
 }
 
 // seal ends this node's part in a view for good, and reports (X2).
@@ -368,9 +374,12 @@ func (e *Engine) seal(q *wire.EpochControl) (*wire.EpochAnswer, error) {
 	behind := e.place.View.Number < q.View
 	e.mu.Unlock()
 	if behind {
-		v := &epoch.View{}
-		if err := json.Unmarshal(q.Install, v); err != nil || v.Number != q.View {
-			return nil, base.Errorf(base.CodeInvalid, "view %d cannot be read: %v", q.View, err)
+		v, err := epoch.DecodeView(q.Install)
+		if err != nil {
+			return nil, err
+		}
+		if v.Number != q.View {
+			return nil, base.Errorf(base.CodeInvalid, "view %d is told as %d", q.View, v.Number)
 		}
 		if err := e.adopt(v); err != nil {
 			return nil, err
@@ -436,7 +445,7 @@ func (e *Engine) adopt(v *epoch.View) error {
 	}
 	e.mu.Lock()
 	e.rounds = map[uint64][]byteFrame{}
-	e.queue = slices.DeleteFunc(e.queue, func(r *wire.EpochRecord) bool { return r.Epoch > keep })
+	e.queue = slices.DeleteFunc(e.queue, func(h held) bool { return h.Epoch > keep })
 	e.full = e.applied.Load()
 	if n := len(e.queue); n > 0 {
 		e.full = e.queue[n-1].Epoch

@@ -309,6 +309,14 @@ func (m *machine) crash() {
 	_ = st.Close()
 }
 
+// restart kills the process of a node and starts it again, and waits until it takes part.
+func (w *world) restart(n int) {
+	w.t.Helper()
+	w.nodes[n].crash()
+	w.nodes[n].boot()
+	w.settle(10 * time.Second)
+}
+
 func (m *machine) isolate(on bool) {
 	m.w.reg.mu.Lock()
 	m.cut = on

@@ -22,15 +22,6 @@ func sqlPool(t *testing.T, n *Node) *sql.DB {
 	return db
 }
 
-func exec(t *testing.T, db *sql.DB, stmts ...string) {
-	t.Helper()
-	for _, s := range stmts {
-		if _, err := db.ExecContext(t.Context(), s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
-	}
-}
-
 // inMode waits until all nodes are in a mode.
 func inMode(t *testing.T, l *Local, want clock.Mode) {
 	t.Helper()
@@ -55,9 +46,12 @@ func TestSwitchUnderLoad(t *testing.T) {
 	for _, n := range l.Nodes() {
 		dbs = append(dbs, sqlPool(t, n))
 	}
-	exec(t, dbs[0], "CREATE DATABASE d", "CREATE TABLE d.c (id INT PRIMARY KEY, v BIGINT NOT NULL)", "CREATE TABLE d.a (id INT PRIMARY KEY, v BIGINT NOT NULL)")
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.c (id INT PRIMARY KEY, v BIGINT NOT NULL)", "CREATE TABLE d.a (id INT PRIMARY KEY, v BIGINT NOT NULL)"} {
+		mustExec(t, dbs[0], q)
+	}
 	for i, db := range dbs {
-		exec(t, db, fmt.Sprintf("INSERT INTO d.c VALUES (%d, 0)", i), fmt.Sprintf("INSERT INTO d.a VALUES (%d, 100), (%d, 100)", 2*i, 2*i+1))
+		mustExec(t, db, fmt.Sprintf("INSERT INTO d.c VALUES (%d, 0)", i))
+		mustExec(t, db, fmt.Sprintf("INSERT INTO d.a VALUES (%d, 100), (%d, 100)", 2*i, 2*i+1))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -116,7 +110,8 @@ func TestSwitchUnderLoad(t *testing.T) {
 		want clock.Mode
 	}{{"gtm", clock.GTM}, {"gclock", clock.GClock}, {"gtm", clock.GTM}, {"auto", clock.GClock}} {
 		time.Sleep(300 * time.Millisecond)
-		exec(t, dbs[1], "SET CLUSTER SETTING clock.recovery = '1s'", fmt.Sprintf("SET CLUSTER SETTING clock.mode = '%s'", m.set))
+		mustExec(t, dbs[1], "SET CLUSTER SETTING clock.recovery = '1s'")
+		mustExec(t, dbs[1], fmt.Sprintf("SET CLUSTER SETTING clock.mode = '%s'", m.set))
 		inMode(t, l, m.want)
 	}
 	time.Sleep(300 * time.Millisecond)

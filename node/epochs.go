@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -36,6 +37,15 @@ func (n *Node) makeEpochs(p Parts) error {
 
 // Epochs are this node's part in the epochs of MULTI MASTER tables.
 func (n *Node) Epochs() *multi.Engine { return n.epochs }
+
+// serveEpochsCopy answers POST cluster.PathEpochsCopy.
+func (n *Node) serveEpochsCopy(w http.ResponseWriter, _ *http.Request) {
+	if err := n.epochs.Recopy(); err != nil {
+		answer(w, http.StatusConflict, err)
+		return
+	}
+	answer(w, http.StatusOK, nil)
+}
 
 // startEpochs takes part, and goes on watching for views.
 func (n *Node) startEpochs() {
@@ -84,9 +94,9 @@ func parseView(v []byte) (*epoch.View, error) {
 	if v == nil {
 		return nil, nil
 	}
-	view := &epoch.View{}
-	if err := json.Unmarshal(v, view); err != nil {
-		return nil, base.Errorf(base.CodeCorrupt, "the view of the epochs cannot be read: %v", err)
+	view, err := epoch.DecodeView(v)
+	if err != nil {
+		return nil, base.Errorf(base.CodeCorrupt, "%v", err)
 	}
 	return view, nil
 }
@@ -104,12 +114,8 @@ func (r registry) Load(ctx context.Context) (*epoch.View, error) {
 
 // Replace implements multi.Registry.
 func (r registry) Replace(ctx context.Context, v *epoch.View) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
 	passed := false
-	_, err = kv.Run(ctx, r.n.db, kv.Options{}, func(t kv.Txn) error {
+	_, err := kv.Run(ctx, r.n.db, kv.Options{}, func(t kv.Txn) error {
 		passed = false
 		rows, err := t.Get(ctx, []base.Key{viewKey}, kv.LockExclusive)
 		if err != nil {
@@ -125,7 +131,7 @@ func (r registry) Replace(ctx context.Context, v *epoch.View) error {
 		if passed = now.Number+1 != v.Number; passed {
 			return base.Errorf(base.CodeInvalid, "the view of the epochs is %d, and was to become %d", now.Number, v.Number)
 		}
-		t.Put(viewKey, text, 0)
+		t.Put(viewKey, v.Encode(), 0)
 		return nil
 	})
 	if passed {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -24,7 +25,12 @@ func openSQL(t testing.TB, n *Node, name string) *sql.Conn {
 	return c
 }
 
-func mustExec(t testing.TB, c *sql.Conn, q string, args ...any) {
+// execer is a connection, a pool or a transaction.
+type execer interface {
+	ExecContext(ctx context.Context, q string, args ...any) (sql.Result, error)
+}
+
+func mustExec(t testing.TB, c execer, q string, args ...any) {
 	t.Helper()
 	if _, err := c.ExecContext(t.Context(), q, args...); err != nil {
 		t.Fatalf("%s: %v", q, err)

@@ -23,8 +23,8 @@ type networkParams struct {
 	Above    int     `json:"coordinates_above"`
 }
 
-// networkDefaults are what docs/figures/geococo.md speaks for.
-var networkDefaults = networkParams{MinGain: 2, MinShare: 0.05, Window: 3000, Above: cluster.DefaultCoordinatesAbove}
+// networkDefaults are what docs/figures/geococo.md speaks for; docs/design.md says why relays are off.
+var networkDefaults = networkParams{FanOut: true, MinGain: 2, MinShare: 0.05, Window: 3000, Above: cluster.DefaultCoordinatesAbove}
 
 func (p networkParams) overlay() overlay.Params {
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }

@@ -40,22 +40,24 @@ func TestNetworkSettings(t *testing.T) {
 			t.Fatalf("%s: %v", q, err)
 		}
 	}
-	for _, bad := range []string{"network.relay = 'perhaps'", "network.relay_min_gain_ms = 0", "network.relay_window_ms = 10"} {
+	for _, bad := range []string{"network.relay = 'perhaps'", "network.relay_min_gain_ms = 0", "network.relay_window_ms = 10", "network.coordinates_above = -1", "wan.batching = 'perhaps'"} {
 		if _, err := conns[0].ExecContext(t.Context(), "SET CLUSTER SETTING "+bad); err == nil {
 			t.Errorf("SET CLUSTER SETTING %s is taken", bad)
 		}
 	}
 	exec("CREATE DATABASE d")
-	exec("CREATE TABLE d.t (id INT PRIMARY KEY, v INT) LOCALITY GLOBAL") // in the meta shard, which all nodes hold
+	exec("CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT) LOCALITY GLOBAL") // in the meta shard, which all nodes hold
 	exec("SET CLUSTER SETTING network.relay = true")
-	exec("SET CLUSTER SETTING network.fan_out = true")
+	if got := column(t, conns[0], "SHOW CLUSTER SETTING network.fan_out"); len(got) != 1 || !strings.Contains(got[0], "true") {
+		t.Errorf("fan_out is %v to begin with", got)
+	}
 	exec("SET CLUSTER SETTING network.relay_window_ms = 250")
 	rows := 0
 	links := func(what string, cond string) {
 		t.Helper()
 		until(t, what, func() string {
 			rows++
-			exec(fmt.Sprintf("INSERT INTO d.t VALUES (%d, 1)", rows))
+			exec(fmt.Sprintf("INSERT INTO d.t VALUES (%d, REPEAT('x', 500))", rows))
 			n, all := 0, []string{}
 			for _, c := range conns {
 				n += len(column(t, c, "SELECT peer FROM godwit.links WHERE "+cond))
@@ -71,6 +73,31 @@ func TestNetworkSettings(t *testing.T) {
 	links("a door", "door IS NOT NULL AND shared_messages > 0 AND saved_bytes > 0")
 	exec("SET CLUSTER SETTING network.relay = false")
 	exec("SET CLUSTER SETTING network.fan_out = false")
+	exec("SET CLUSTER SETTING wan.batching = false")
+	exec("SET CLUSTER SETTING network.coordinates_above = 3")
+	until(t, "coordinates", func() string {
+		for i, n := range l.Nodes() {
+			if s := n.Cluster().Map(); !s.Coordinates || s.Samples == 0 || s.Error == 0 {
+				return fmt.Sprintf("node %d: %+v", i+1, s)
+			}
+		}
+		// It is still what was measured that counts, while it is new.
+		got := column(t, conns[0], "SELECT peer FROM godwit.links WHERE region = 'c' AND rtt_ms BETWEEN 119 AND 140 AND NOT rtt_estimated AND writes > 0")
+		if len(got) != 2 {
+			return strings.Join(column(t, conns[0], "SELECT peer, region, rtt_ms, rtt_estimated, writes FROM godwit.links"), "\n")
+		}
+		return ""
+	})
+	exec("SET CLUSTER SETTING wan.batching = DEFAULT")
+	exec("SET CLUSTER SETTING network.coordinates_above = DEFAULT")
+	until(t, "all round trips to be measured", func() string {
+		for i, n := range l.Nodes() {
+			if s := n.Cluster().Map(); s.Coordinates || s.Estimated > 0 {
+				return fmt.Sprintf("node %d: %+v", i+1, s)
+			}
+		}
+		return ""
+	})
 	until(t, "all messages to go directly", func() string {
 		for i, c := range conns {
 			if got := column(t, c, "SELECT peer FROM godwit.links WHERE relay IS NOT NULL OR door IS NOT NULL"); len(got) > 0 {

@@ -506,6 +506,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	reg := prometheus.NewRegistry()
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
+	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
 	reg.MustRegister(n.stats, clockCollector{n}, epochCollector{n}, mapCollector{n}, wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)

@@ -1,6 +1,8 @@
 package overlay
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -266,7 +268,7 @@ func (s *sender) word(x *wire.ParcelWord) {
 			s.stats.Late++
 			return
 		} else if x.Seq > f.next { // what precedes it was lost there as well
-			s.skip(f, l, x.Seq)
+			s.skip(f, x.Seq)
 		}
 		s.take(f, l, x.Seq, wire.Kind(x.Kind), x.Body)
 	case x.What == wordEnd && current:
@@ -275,14 +277,16 @@ func (s *sender) word(x *wire.ParcelWord) {
 }
 
 // skip gives up on what is missing before seq. mu is held.
-func (s *sender) skip(f *inflow, l lane, seq uint64) {
-	for f.next < seq {
-		if h, ok := f.held[f.next]; ok {
-			delete(f.held, f.next)
-			f.bytes -= len(h.body)
-			s.deliver(f, h.kind, h.body)
-			continue
+func (s *sender) skip(f *inflow, seq uint64) {
+	for _, n := range slices.Sorted(maps.Keys(f.held)) { // seq may be anything: it is not counted up to
+		if n >= seq {
+			break
 		}
-		f.next++
+		h := f.held[n]
+		delete(f.held, n)
+		f.bytes -= len(h.body)
+		f.next = n
+		s.deliver(f, h.kind, h.body)
 	}
+	f.next = seq
 }

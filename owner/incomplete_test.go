@@ -27,13 +27,17 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 // two are the groups of a shard in a cluster of two regions.
 var two = []base.GroupID{base.DataGroup(1, 1), base.DataGroup(1, 2)}
 
-func newTwo(t *testing.T) *Set {
+func newTwo(t *testing.T, tune ...func(*Config)) *Set {
 	st, err := store.Open(store.Options{Dir: "db", FS: vfs.NewMem(), Simulation: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSet(Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: nowhere{}, Directory: nowhere{},
-		Groups: func() []base.GroupID { return two }})
+	cfg := Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: nowhere{}, Directory: nowhere{},
+		Groups: func() []base.GroupID { return two }}
+	for _, f := range tune {
+		f(&cfg)
+	}
+	s := NewSet(cfg)
 	t.Cleanup(func() { s.Close(); _ = st.Close() })
 	return s
 }

@@ -42,3 +42,45 @@ func TestEncode(t *testing.T) {
 		}
 	}
 }
+
+// Plans come from other nodes: any bytes are a plan that rounds can follow, or an error.
+func FuzzDecode(f *testing.F) {
+	const two = `{"groups":[{"Members":[0,1],"Aggregators":[0]},{"Members":[2],"Aggregators":[2]}]`
+	for _, seed := range []string{"", "{}", "null", two + "}", two + `,"order":[[1],[0]],"routes":[[0,1,2]]}`, two + `,"order":[[7],[0]]}`, two + `,"order":[[1]]}`, two + `,"order":[[1,1],[0]]}`,
+		two + `,"routes":[[0,1,9]]}`, two + `,"routes":[[-1,1,2]]}`, two + `,"makespan":-5}`} {
+		f.Add([]byte(seed), byte(3))
+	}
+	facts := &Facts{}
+	for i := range 3 {
+		row := make([]time.Duration, 3)
+		for j := range row {
+			if i != j {
+				row[j] = time.Duration(10+i+j) * time.Millisecond
+			}
+		}
+		facts.Latency = append(facts.Latency, row)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, n byte) {
+		p, err := Decode(data, int(n))
+		if err != nil {
+			return
+		}
+		_ = p.String()
+		for dead := range int(n) {
+			if err := p.Without(func(i int) bool { return i == dead }).Check(int(n)); err != nil {
+				t.Fatalf("%s without %d: %v", data, dead, err)
+			}
+		}
+		for i := range p.Of {
+			for _, g := range append(p.Order, nil)[min(p.Of[i], len(p.Order))] {
+				_ = p.Groups[g].Aggregators[0]
+			}
+		}
+		for k := range p.Routes {
+			_, _ = p.Of[k[0]], p.Of[k[1]]
+		}
+		if n == 3 {
+			Rerun(facts, p)
+		}
+	})
+}

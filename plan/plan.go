@@ -123,7 +123,24 @@ func (p *Plan) Check(n int) error {
 			bad("node %d is in %d groups", i, c)
 		}
 	}
+	if len(p.Order) > 0 && len(p.Order) != len(p.Groups) {
+		bad("%d of %d groups have an order in which they serve the others", len(p.Order), len(p.Groups))
+	}
+	for g, order := range p.Order {
+		served := map[int]bool{g: true}
+		for _, o := range order {
+			if o < 0 || o >= len(p.Groups) || served[o] {
+				bad("group %d serves the others in the order %v", g, order)
+				break
+			}
+			served[o] = true
+		}
+	}
 	for k, relays := range p.Routes {
+		if min(k[0], k[1]) < 0 || max(k[0], k[1]) >= n || k[0] == k[1] {
+			bad("there is a route from %d to %d of %d nodes", k[0], k[1], n)
+			continue
+		}
 		for i, r := range relays {
 			if r < 0 || r >= n || r == k[0] || r == k[1] || slices.Contains(relays[:i], r) {
 				bad("the route from %d to %d over %v passes a node twice", k[0], k[1], relays)

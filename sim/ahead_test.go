@@ -4,11 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -90,19 +87,8 @@ var aheadStatements = []struct {
 func TestManyRowsFewTrips(t *testing.T) {
 	trips := map[string][]float64{}
 	for _, n := range []int{10, 100} {
-		cryptotest.SetGlobalRandom(t, 1)
-		runtime.GC()
-		runtime.GC()
-		var w *world
-		synctest.Test(t, func(t *testing.T) {
-			w = newWorld(Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: time.Millisecond,
-				ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond, SQL: true, Stay: true})
-			for _, h := range w.hosts {
-				h.boot()
-			}
-			defer w.close()
-			time.Sleep(15 * time.Second) // leaders go home
-			l := &rtLab{t: t, w: w}
+		onStageTuned(t, 3, 1, func(cfg *Config) { cfg.Shards, cfg.SQL, cfg.Stay = 2, true, true }, func(s *stage) {
+			l := &rtLab{t: s.t, w: s.world}
 			fill := func(r base.RegionID, part int, tables ...string) {
 				db, c := l.sqlConn(r, "d")
 				defer db.Close()
@@ -154,9 +140,6 @@ func TestManyRowsFewTrips(t *testing.T) {
 				trips[k.q] = append(trips[k.q], rtts)
 			}
 		})
-		if err := w.err(); err != nil {
-			t.Error(err)
-		}
 	}
 	for _, k := range aheadStatements {
 		got := trips[k.q]

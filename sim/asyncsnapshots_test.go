@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -35,13 +32,10 @@ type lostWrite struct {
 // run plays, and returns what is wrong with the reads.
 func (a asyncSnapshots) run(t *testing.T) (s *snapshots, err error) {
 	t.Helper()
-	cryptotest.SetGlobalRandom(t, a.seed)
-	runtime.GC()
-	runtime.GC()
 	s = newSnapshots(a.within, false)
 	lost := map[lostWrite]bool{}
 	var promoted base.Timestamp
-	synctest.Test(t, func(*testing.T) {
+	bubble(t, a.seed, func(*testing.T) {
 		cfg := Config{Seed: a.seed, Regions: 3, NodesPerRegion: 2, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: 250 * time.Microsecond,
 			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond, Break: a.brk}
 		s.world = newWorld(cfg)

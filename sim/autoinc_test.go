@@ -4,10 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"runtime"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -22,19 +19,8 @@ type counting struct {
 
 func onCounting(t *testing.T, regions int, play func(c *counting)) {
 	t.Helper()
-	cryptotest.SetGlobalRandom(t, 1)
-	runtime.GC()
-	runtime.GC()
-	var w *world
-	synctest.Test(t, func(t *testing.T) {
-		w = newWorld(Config{Seed: 1, Regions: regions, NodesPerRegion: 1, Shards: 3, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
-			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond, SQL: true, Stay: true})
-		for _, h := range w.hosts {
-			h.boot()
-		}
-		defer w.close()
-		time.Sleep(15 * time.Second) // leaders go home
-		c := &counting{rtLab: &rtLab{t: t, w: w}, seen: map[int64]base.RegionID{}}
+	onStageTuned(t, regions, 1, func(cfg *Config) { cfg.Shards, cfg.SQL, cfg.Stay = 3, true, true }, func(s *stage) {
+		c := &counting{rtLab: &rtLab{t: s.t, w: s.world}, seen: map[int64]base.RegionID{}}
 		for r := 1; r <= regions; r++ {
 			db, conn := c.sqlConn(base.RegionID(r), "")
 			defer db.Close()
@@ -48,9 +34,6 @@ func onCounting(t *testing.T, regions int, play func(c *counting)) {
 		}
 		play(c)
 	})
-	if err := w.err(); err != nil {
-		t.Error(err)
-	}
 }
 
 // insert makes a row at a region; extra is whether it may cost more than the quorum.

@@ -3,10 +3,7 @@ package sim
 import (
 	"flag"
 	"fmt"
-	"runtime"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -22,11 +19,8 @@ func handoverDelays() [][]time.Duration {
 func TestHandover(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
 		Delay: handoverDelays(), GCAge: time.Hour, Stay: true}
-	cryptotest.SetGlobalRandom(t, 1)
-	runtime.GC()
-	runtime.GC()
 	var l *handoverLab
-	synctest.Test(t, func(*testing.T) {
+	bubble(t, 1, func(*testing.T) {
 		l = newHandoverLab(cfg)
 		if !l.settle() {
 			t.Error("the group is not led from home")
@@ -84,7 +78,7 @@ func TestHandover(t *testing.T) {
 // TestHandoverFarMajority: the target is near the old leader, and both are far from a majority. The old leader serves on while the bequest is
 // replicated and the votes of the others are on their way, whatever it hears of a new term, so reads pause for the short way only.
 func TestHandoverFarMajority(t *testing.T) {
-	synctest.Test(t, func(*testing.T) {
+	bubble(t, 1, func(*testing.T) {
 		c, err := MeasureHandover(farMajority(), false)
 		if err != nil {
 			t.Error(err)

@@ -4,15 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net"
-	"runtime"
 	"slices"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
@@ -24,10 +18,7 @@ func TestLeaderFollowsLoad(t *testing.T) {
 	run := func(t *testing.T, never bool, mode string, check func(l *handoverLab, led func(base.NodeID, time.Duration) bool)) {
 		cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
 			Delay: handoverDelays(), GCAge: time.Hour, Stay: true, Never: never}
-		cryptotest.SetGlobalRandom(t, 1)
-		runtime.GC()
-		runtime.GC()
-		synctest.Test(t, func(*testing.T) {
+		bubble(t, 1, func(*testing.T) {
 			l := newHandoverLab(cfg)
 			for _, h := range l.w.hosts {
 				p := cluster.DefaultLeaderParams()
@@ -147,10 +138,7 @@ func TestLeaderFollowsLoad(t *testing.T) {
 // leaderLab runs f with a cluster whose groups are led from home, and then looks whether all transactions did well.
 func leaderLab(t *testing.T, cfg Config, f func(l *handoverLab)) {
 	t.Helper()
-	cryptotest.SetGlobalRandom(t, 1)
-	runtime.GC()
-	runtime.GC()
-	synctest.Test(t, func(*testing.T) {
+	bubble(t, 1, func(*testing.T) {
 		l := newHandoverLab(cfg)
 		for range 600 {
 			if h := l.leader(); h != nil && h.region == 1 {
@@ -311,39 +299,17 @@ func TestMayLead(t *testing.T) {
 	})
 }
 
-// openSQL connects to a process; further connections go to the one that p has become.
-func openSQL(t *testing.T, p **life) *sql.DB {
-	mc := mysql.NewConfig()
-	mc.User, mc.Net, mc.Logger = "root", "tcp", &mysql.NopLogger{}
-	mc.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return (*p).sql.dial(ctx) }
-	connector, err := mysql.NewConnector(mc)
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	return sql.OpenDB(connector)
-}
-
 // TestWholeTableFollowsLoad: where rows may move, a group that is asked for rows of tables that are homed as a whole, and for no
 // others, is led from where its load comes from, and from home again when others are asked for.
 func TestWholeTableFollowsLoad(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
 		Delay: handoverDelays(), GCAge: time.Hour, SQL: true}
-	cryptotest.SetGlobalRandom(t, 1)
-	runtime.GC()
-	runtime.GC()
-	synctest.Test(t, func(*testing.T) {
-		w := newWorld(cfg)
-		for _, h := range w.hosts {
-			h.boot()
-		}
+	onWorld(t, cfg, func(s *stage) {
 		time.Sleep(20 * time.Second)
 		ctx := context.Background()
-		here, there := w.hosts[0].up(), w.hosts[2].up()
-		home, away := openSQL(t, &here), openSQL(t, &there)
-		if home == nil || away == nil {
-			return
-		}
+		home, away := openSQL(s.hosts[0].up), openSQL(s.hosts[2].up)
+		defer home.Close()
+		defer away.Close()
 		exec := func(db *sql.DB, q string) {
 			t.Helper()
 			if _, err := db.ExecContext(ctx, q); err != nil {
@@ -358,7 +324,7 @@ func TestWholeTableFollowsLoad(t *testing.T) {
 		exec(home, "INSERT INTO d.rows VALUES (1, 0), (2, 0), (3, 0)")
 		g := base.DataGroup(1, 1)
 		leads := func() base.NodeID {
-			if h := w.leaderOf(g); h != nil {
+			if h := s.leaderOf(g); h != nil {
 				return h.id
 			}
 			return 0
@@ -391,12 +357,6 @@ func TestWholeTableFollowsLoad(t *testing.T) {
 		if n := leads(); n != 1 {
 			t.Errorf("node %d leads: the group with rows that may move does not go home", n)
 		}
-		home.Close()
-		away.Close()
-		if err := w.err(); err != nil {
-			t.Error(err)
-		}
-		w.close()
 	})
 }
 
@@ -404,21 +364,12 @@ func TestWholeTableFollowsLoad(t *testing.T) {
 func TestLeadersSQL(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
 		Delay: handoverDelays(), GCAge: time.Hour, SQL: true}
-	cryptotest.SetGlobalRandom(t, 1)
-	runtime.GC()
-	runtime.GC()
-	synctest.Test(t, func(*testing.T) {
-		w := newWorld(cfg)
-		for _, h := range w.hosts {
-			h.boot()
-		}
+	onWorld(t, cfg, func(s *stage) {
 		time.Sleep(20 * time.Second)
 		ctx := context.Background()
-		p := w.hosts[2].up()
-		db := openSQL(t, &p)
-		if db == nil {
-			return
-		}
+		at := s.hosts[2]
+		db := openSQL(func() *life { return at.up() })
+		defer db.Close()
 		exec := func(q string) {
 			t.Helper()
 			if _, err := db.ExecContext(ctx, q); err != nil {
@@ -442,7 +393,7 @@ func TestLeadersSQL(t *testing.T) {
 		exec("CREATE DATABASE d")
 		exec("CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
 		exec("INSERT INTO d.t VALUES (1, 0)") // at home in region 3
-		p = w.hosts[0].up()                   // further connections go there
+		at = s.hosts[0]                       // further connections go there
 		db.SetMaxIdleConns(0)
 		for i := range 150 {
 			exec(fmt.Sprintf("UPDATE d.t SET v = %d WHERE id = 1", i))
@@ -456,10 +407,5 @@ func TestLeadersSQL(t *testing.T) {
 		if got := text("SELECT COUNT(*) FROM godwit.leaders WHERE commit_ms > 0"); got == "0" {
 			t.Errorf("%s standings with the time of a commit", got)
 		}
-		db.Close()
-		if err := w.err(); err != nil {
-			t.Error(err)
-		}
-		w.close()
 	})
 }

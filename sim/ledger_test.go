@@ -6,17 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -73,11 +69,8 @@ func ledgerConfig(seed uint64) Config {
 
 // run plays, and returns what is wrong.
 func (l *asyncLedger) run(t *testing.T, cfg Config, losses int) (err error) {
-	cryptotest.SetGlobalRandom(t, cfg.Seed)
-	runtime.GC()
-	runtime.GC()
 	l.rng, l.stop, l.conns = rand.New(rand.NewPCG(cfg.Seed, 8)), make(chan struct{}), map[*life]*sql.DB{}
-	synctest.Test(t, func(*testing.T) {
+	bubble(t, cfg.Seed, func(*testing.T) {
 		l.world = newWorld(cfg)
 		for _, h := range l.hosts {
 			h.boot()
@@ -124,15 +117,9 @@ func (l *asyncLedger) dbOf(p *life) *sql.DB {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conns[p] == nil {
-		cfg := mysql.NewConfig()
-		cfg.User, cfg.Net, cfg.Logger = "root", "tcp", &mysql.NopLogger{}
-		cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 5*time.Second, 30*time.Second, 30*time.Second
-		cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return p.sql.dial(ctx) }
-		con, err := mysql.NewConnector(cfg)
-		if err != nil {
-			panic(err) // the configuration is ours
-		}
-		l.conns[p] = sql.OpenDB(con)
+		l.conns[p] = openSQL(func() *life { return p }, func(cfg *mysql.Config) {
+			cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 5*time.Second, 30*time.Second, 30*time.Second
+		})
 	}
 	return l.conns[p]
 }

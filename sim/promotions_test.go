@@ -3,13 +3,10 @@ package sim
 import (
 	"context"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -21,26 +18,14 @@ import (
 func TestPromotions(t *testing.T) {
 	cfg := Config{Seed: 5, Regions: 3, NodesPerRegion: 2, Shards: 2, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond, GCAge: time.Hour,
 		Delay: even(3, 50*time.Millisecond)}
-	cryptotest.SetGlobalRandom(t, 5)
-	runtime.GC()
-	runtime.GC()
-	var w *world
-	synctest.Test(t, func(*testing.T) {
-		w = newWorld(cfg)
-		for _, h := range w.hosts {
-			h.boot()
-		}
+	onWorld(t, cfg, func(s *stage) {
 		time.Sleep(20 * time.Second)
-		l := &promotionLab{t: t, w: w, acked: map[string][]written{}}
+		l := &promotionLab{t: t, w: s.world, acked: map[string][]written{}}
 		l.runPromotions()
 		if t.Failed() {
-			t.Log(w.log.tail(60))
+			t.Log(s.log.tail(60))
 		}
-		w.close()
 	})
-	if err := w.err(); err != nil {
-		t.Error(err)
-	}
 }
 
 // promote asks a node to promote, and returns what it says.

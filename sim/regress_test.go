@@ -2,14 +2,12 @@ package sim
 
 import (
 	"context"
-	"runtime"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/overlay"
 )
 
 // The smallest scenarios of what the simulation once found.
@@ -45,17 +43,15 @@ func onStageTuned(t *testing.T, regions, nodesPerRegion int, tune func(*Config),
 // stageConfig is of one node a region, 50 ms apart.
 func stageConfig(regions int) Config {
 	return Config{Seed: 1, Regions: regions, NodesPerRegion: 1, Shards: 1, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
-		ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond}
+		ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond,
+		Network: overlay.Params{FanOut: true}} // as the cluster settings begin
 }
 
 // onWorld plays on a cluster that has just been started, in virtual time.
 func onWorld(t *testing.T, cfg Config, play func(s *stage)) {
 	t.Helper()
-	cryptotest.SetGlobalRandom(t, 1)
-	runtime.GC()
-	runtime.GC()
 	var s *stage
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, cfg.Seed, func(t *testing.T) {
 		s = &stage{newWorld(cfg), t}
 		for _, h := range s.hosts {
 			h.boot()
@@ -139,17 +135,62 @@ func TestHandoverKeepsWhatVotesRelyOn(t *testing.T) {
 		}()
 		time.Sleep(300 * time.Millisecond)
 		s.move(base.DataGroup(1, 2), 3)
-		u := s.put(3, x, "U")
+		wrote := make(chan base.Timestamp, 1)
+		go func() { wrote <- s.put(3, x, "U") }()
+		time.Sleep(300 * time.Millisecond)
 		holder.Rollback(ctx)
-		if err := <-done; err != nil {
-			t.Logf("T did not commit: %v", err)
-			return
-		}
-		t.Logf("T read x=old and committed at %s, U wrote x at %s", at, u)
-		if at > u {
-			t.Errorf("T read x=old and committed at %s, above U, which wrote x at %s", at, u)
+		err, u := <-done, <-wrote
+		t.Logf("T read x=old and committed at %s (%v), U wrote x at %s", at, err, u)
+		if err != nil || at > u {
+			t.Errorf("T read x=old and committed at %s (%v); U wrote x at %s", at, err, u)
 		}
 	})
+}
+
+// A row that has just come to another owner may have a timestamp that is still to come there, as its writer is in commit wait at the old one. The new
+// owner writes only above it (PROTOCOLS C2).
+func TestNewOwnerWritesAbove(t *testing.T) {
+	onStage(t, 3, time.Hour, func(s *stage) {
+		k := s.key(2, 5)
+		inserted := s.insertAhead(k)
+		time.Sleep(900 * time.Millisecond) // region 1 owns k now, and knows
+		u := s.put(1, k, "U")
+		if at := <-inserted; at == 0 || u <= at {
+			t.Errorf("k came at %s and was overwritten at %s", at, u)
+		}
+		for n := 1; n <= 3; n++ {
+			x := s.db(n).Begin(kv.Options{ReadOnly: true})
+			if rows, err := x.Get(context.Background(), []base.Key{k}, kv.LockNone); err != nil || string(rows[0].Value) != "U" {
+				t.Errorf("region %d reads %v, %v", n, rows, err)
+			}
+			x.Rollback(context.Background())
+		}
+	})
+}
+
+// insertAhead has region 1 insert a key into a gap of region 2 at a timestamp about two seconds ahead, and says at which.
+func (s *stage) insertAhead(k base.Key) <-chan base.Timestamp {
+	s.t.Helper()
+	ctx := context.Background()
+	// A read in the near future: what the owner of the gap commits from now on lies above it.
+	future := s.db(2).Begin(kv.Options{ReadOnly: true, ReadTS: base.FromTime(time.Now().Add(1900 * time.Millisecond))})
+	if _, err := future.Get(ctx, []base.Key{k.Next()}, kv.LockNone); err != nil {
+		s.t.Fatal(err)
+	}
+	inserted := make(chan base.Timestamp, 1)
+	go func() {
+		ts, err := kv.Run(ctx, s.db(1), kv.Options{}, func(t kv.Txn) error {
+			if _, err := t.Get(ctx, []base.Key{k}, kv.LockExclusive); err != nil {
+				return err
+			}
+			return t.Insert(k, []byte("new"), 0)
+		})
+		if err != nil {
+			s.t.Error(err)
+		}
+		inserted <- ts
+	}()
+	return inserted
 }
 
 // What a transaction read of the meta shard holds only as long as its change would show: a row that was deleted
@@ -184,24 +225,7 @@ func TestLocksHoldUntilWhatWasReadHasPassed(t *testing.T) {
 		y, k := s.key(3, 1), s.key(2, 5)
 		s.put(3, y, "old")
 		time.Sleep(time.Second)
-		// A read in the near future: what the owner of k's gap commits from now on lies above it.
-		future := s.db(2).Begin(kv.Options{ReadOnly: true, ReadTS: base.FromTime(time.Now().Add(1900 * time.Millisecond))})
-		if _, err := future.Get(ctx, []base.Key{s.key(2, 9)}, kv.LockNone); err != nil {
-			t.Fatal(err)
-		}
-		inserted := make(chan base.Timestamp, 1)
-		go func() {
-			ts, err := kv.Run(ctx, s.db(1), kv.Options{}, func(t kv.Txn) error {
-				if _, err := t.Get(ctx, []base.Key{k}, kv.LockExclusive); err != nil {
-					return err
-				}
-				return t.Insert(k, []byte("new"), 0)
-			})
-			if err != nil {
-				t.Error(err)
-			}
-			inserted <- ts
-		}()
+		inserted := s.insertAhead(k)
 		time.Sleep(900 * time.Millisecond) // region 1 owns k now, and knows
 		tx := s.db(3).Begin(kv.Options{})
 		var seen []string

@@ -4,11 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net"
 	"strings"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/godwitdb/godwit/base"
 )
@@ -60,19 +57,8 @@ func (l *rtLab) homes(cfg Config) {
 func (l *rtLab) runHomes() {
 	g := &gateways{l: l}
 	for _, h := range l.w.hosts {
-		cfg := mysql.NewConfig()
-		cfg.User, cfg.Net, cfg.Logger = "root", "tcp", &mysql.NopLogger{}
-		cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return h.up().sql.dial(ctx) }
-		con, err := mysql.NewConnector(cfg)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		db := sql.OpenDB(con)
+		db, c := l.connTo(h)
 		defer db.Close()
-		c, err := db.Conn(context.Background())
-		if err != nil {
-			l.t.Fatal(err)
-		}
 		defer c.Close()
 		g.conns = append(g.conns, c)
 	}

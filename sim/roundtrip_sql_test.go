@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -27,14 +26,7 @@ func (l *rtLab) sqlConn(r base.RegionID, database string) (*sql.DB, *sql.Conn) {
 func (l *rtLab) connTo(h *host) (*sql.DB, *sql.Conn) { return l.connInto(h, "") }
 
 func (l *rtLab) connInto(h *host, database string) (*sql.DB, *sql.Conn) {
-	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net, cfg.DBName, cfg.Logger = "root", "tcp", database, &mysql.NopLogger{}
-	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return h.up().sql.dial(ctx) }
-	con, err := mysql.NewConnector(cfg)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	db := sql.OpenDB(con)
+	db := openSQL(h.up, func(cfg *mysql.Config) { cfg.DBName = database })
 	c, err := db.Conn(context.Background())
 	if err != nil {
 		l.t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -15,7 +14,7 @@ import (
 // nodes a region, of which one holds it.
 func (l *rtLab) stale(cfg Config) {
 	cfg.SQL, cfg.NodesPerRegion, cfg.Shards = true, 2, 1
-	synctest.Test(l.t, func(*testing.T) {
+	bubble(l.t, cfg.Seed, func(*testing.T) {
 		l.w = newWorld(cfg)
 		for _, h := range l.w.hosts {
 			h.boot()

@@ -32,18 +32,24 @@ func runSeed(t *testing.T, cfg Config) (*Outcome, error) {
 	if *flagDebug {
 		LogLevel = slog.LevelDebug
 	}
-	cryptotest.SetGlobalRandom(t, cfg.Seed)
 	hang := time.AfterFunc(hangAfter, func() {
 		debug.SetTraceback("all")
 		panic(fmt.Sprintf("sim: hangs: %s\n%s", cfg.String(), newest.Load().tail(60)))
 	})
 	defer hang.Stop()
+	var o *Outcome
+	bubble(t, cfg.Seed, func(*testing.T) { o = Run(cfg) })
+	return o, o.Check()
+}
+
+// bubble runs f in virtual time, with what is random the same each time.
+func bubble(t *testing.T, seed uint64, f func(t *testing.T)) {
+	t.Helper()
+	cryptotest.SetGlobalRandom(t, seed)
 	// Pebble keeps channels in pools; two collections empty them, so that none goes from one bubble to another.
 	runtime.GC()
 	runtime.GC()
-	var o *Outcome
-	synctest.Test(t, func(*testing.T) { o = Run(cfg) })
-	return o, o.Check()
+	synctest.Test(t, f)
 }
 
 // save writes history and journal and returns where.
@@ -128,6 +134,16 @@ func TestEpochSeeds(t *testing.T) {
 	}
 	for _, s := range []uint64{0, 1, 2, 3, 749, 891} { // 749: what the goroutines of a dead process still do counts for nothing; 891: one that stops in good order submits to the end
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickEpochs(s)) })
+	}
+}
+
+// TestEpochSoak runs as many seeds with MULTI MASTER tables as asked for.
+func TestEpochSoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, PickEpochs(*flagFirst+i)) })
 	}
 }
 

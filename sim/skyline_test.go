@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -14,11 +12,10 @@ import (
 // TestSkylineOverSQL: a node without a replica reads at its neighbour. When that becomes slow, or falls behind, or dies, reads of the past go
 // elsewhere, as godwit.replicas shows, and come back.
 func TestSkylineOverSQL(t *testing.T) {
-	cryptotest.SetGlobalRandom(t, 1)
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 2, Shards: 1, Delay: even(3, 20*time.Millisecond), LAN: 250 * time.Microsecond,
 		ClockBound: 100 * time.Microsecond, GCAge: time.Hour, SQL: true, Stay: true}
 	l := &rtLab{t: t}
-	synctest.Test(t, func(*testing.T) {
+	bubble(t, 1, func(*testing.T) {
 		l.w = newWorld(cfg)
 		defer l.w.close()
 		for _, h := range l.w.hosts {

@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -141,10 +138,7 @@ func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within, modes bo
 
 func (s *snapshots) run(t *testing.T, seed uint64, nodes int, faults bool) *snapshots {
 	t.Helper()
-	cryptotest.SetGlobalRandom(t, seed)
-	runtime.GC()
-	runtime.GC()
-	synctest.Test(t, func(*testing.T) {
+	bubble(t, seed, func(*testing.T) {
 		cfg := Config{Seed: seed, Regions: 3, NodesPerRegion: nodes, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: 250 * time.Microsecond,
 			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: s.sync}
 		s.world = newWorld(cfg)

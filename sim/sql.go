@@ -56,18 +56,27 @@ func (s *sqlWork) db(l *life) *sql.DB {
 	if d := s.dbs[l]; d != nil {
 		return d
 	}
+	d := openSQL(func() *life { return l }, func(cfg *mysql.Config) {
+		cfg.DBName, cfg.ClientFoundRows = "d", true
+		cfg.InterpolateParams = s.rng.IntN(2) == 0 // else prepared statements
+	})
+	s.dbs[l] = d
+	return d
+}
+
+// openSQL is a pool of connections to a process, which is asked for as each of them begins.
+func openSQL(to func() *life, tune ...func(*mysql.Config)) *sql.DB {
 	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net, cfg.DBName, cfg.ClientFoundRows = "root", "tcp", "d", true
-	cfg.InterpolateParams = s.rng.IntN(2) == 0 // else prepared statements
-	cfg.Logger = &mysql.NopLogger{}
-	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return l.sql.dial(ctx) }
+	cfg.User, cfg.Net, cfg.Logger = "root", "tcp", &mysql.NopLogger{}
+	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return to().sql.dial(ctx) }
+	for _, f := range tune {
+		f(cfg)
+	}
 	con, err := mysql.NewConnector(cfg)
 	if err != nil {
 		panic(err) // the configuration is ours
 	}
-	d := sql.OpenDB(con)
-	s.dbs[l] = d
-	return d
+	return sql.OpenDB(con)
 }
 
 func (s *sqlWork) close() {
@@ -380,14 +389,7 @@ func (s *sqlWork) change() {
 // found is a cluster's schema and first rows.
 func found(s *sqlWork) {
 	l := s.gateway()
-	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net = "root", "tcp"
-	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return l.sql.dial(ctx) }
-	con, err := mysql.NewConnector(cfg)
-	if err != nil {
-		panic(err)
-	}
-	db := sql.OpenDB(con)
+	db := openSQL(func() *life { return l })
 	defer db.Close()
 	schema := sqlSchema
 	if s.w.cfg.Epochs {

@@ -250,6 +250,7 @@ func (w *world) tune(l *life) func(*group.HostOptions, *owner.Config, *txn.Confi
 }
 
 func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
+	ho.MinShared = 1 // rows are small here
 	if w.cfg.ShortLogs {
 		ho.LogKeepEntries, ho.LogKeepBytes, ho.LogMaxBytes = 20, 16<<10, 64<<10
 	}

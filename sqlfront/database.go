@@ -264,7 +264,7 @@ func (d *sqlDatabase) DropTable(ctx *sql.Context, name string) error {
 	return nil
 }
 
-// RenameTable implements sql.TableRenamer. Foreign keys that name the table follow.
+// RenameTable implements sql.TableRenamer. Foreign keys that name the table follow, and so do its triggers.
 func (d *sqlDatabase) RenameTable(ctx *sql.Context, oldName, newName string) error {
 	m, err := d.g.mutate(ctx)
 	if err != nil {
@@ -287,8 +287,10 @@ func (d *sqlDatabase) RenameTable(ctx *sql.Context, oldName, newName string) err
 	}
 	desc := t.desc.clone()
 	desc.Name = newName
-	_, err = m.putTable(desc)
-	return err
+	if _, err = m.putTable(desc); err != nil {
+		return err
+	}
+	return d.renameTriggers(ctx, m, oldName, newName)
 }
 
 // CreateFulltextTableNames implements fulltext.Database.

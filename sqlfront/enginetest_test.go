@@ -82,6 +82,9 @@ func (h *gmsHarness) gateway() *gateway {
 		db, closeDB := h.newDB()
 		h.close = closeDB
 		h.g = newGateway(Config{DB: db, Logger: slog.New(slog.DiscardHandler)})
+		if err := sql.SystemVariables.AssignValues(map[string]any{filesVar: ""}); err != nil { // the suite has files
+			h.t.Fatal(err)
+		}
 		h.g.engine.Analyzer.Catalog.InfoSchema = information_schema.NewInformationSchemaDatabase()
 		h.g.engine.Analyzer.Catalog.MySQLDb.AddRootAccount()
 		h.g.stats.wait = true

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -334,14 +333,14 @@ func TestForwardedWaits(t *testing.T) {
 		_, err := conn.ExecContext(ctx, "UPDATE t SET a = a + 1 WHERE id = 1")
 		failed <- err
 	}()
-	waitFor(t, "the statement does not reach its executor", func() bool {
+	eventually(t, "the statement reaches its executor", func() bool {
 		return len(l.servers[2].remotes.slots) == 1
 	})
 	exec(t, c, "KILL QUERY "+id)
 	if n := mysqlCode(<-failed); n != 1317 {
 		t.Errorf("the killed statement failed with %d", n)
 	}
-	waitFor(t, "the statement goes on at its executor", func() bool {
+	eventually(t, "the statement ends at its executor", func() bool {
 		return len(l.servers[2].remotes.slots) == 0
 	})
 	if err := tx.Commit(); err != nil {
@@ -435,15 +434,6 @@ func TestExplainExecution(t *testing.T) {
 	exec(t, conn, "SET godwit_forward = OFF")
 	if got := strings.Join(query(t, conn, "EXPLAIN PLAN UPDATE t SET a = 0 WHERE id = 1"), "\n"); !strings.Contains(got, "Execution: cross-region") {
 		t.Errorf("forwarding is off, but:\n%s", got)
-	}
-}
-
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what)
-		}
 	}
 }
 

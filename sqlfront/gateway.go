@@ -49,7 +49,6 @@ type gateway struct {
 	usual       locality // tests: of tables that say nothing
 	far         sync.Map // tables whose triggers have cost trips, by id
 	usersTS     atomic.Uint64
-	usersMu     sync.Mutex // not held over a read: that may wait for other nodes
 
 	uuids uuids
 

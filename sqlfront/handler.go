@@ -73,6 +73,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			f.learn(r)
+			padInfo(r)
 			return cb(r, more)
 		})
 	})
@@ -92,6 +93,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			f.learn(r)
+			padInfo(r)
 			return cb(r, more)
 		})
 		return err
@@ -113,9 +115,20 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
 			f.learn(r)
+			padInfo(r)
 			return cb(r)
 		})
 	})
+}
+
+// leastInfo is the least length of the information of an OK packet. The protocol library puts a '#' before it where the length belongs, so
+// stock clients take 35 bytes, and fail if there are fewer.
+const leastInfo = '#'
+
+func padInfo(r *sqltypes.Result) {
+	if n := leastInfo - len(r.Info); r.Info != "" && n > 0 {
+		r.Info += strings.Repeat(" ", n)
+	}
 }
 
 // ComPrepare implements mysql.Handler.

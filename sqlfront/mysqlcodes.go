@@ -46,10 +46,39 @@ var engineErrors = []engineError{
 	{textOf(sql.ErrInsertIntoMismatchValueCount), 1136, "21S01"},
 	{textOf(sql.ErrDatabaseAccessDeniedForUser), 1044, "42000"},
 	{textOf(sql.ErrPrivilegeCheckFailed), 1142, "42000"},
+	{regexp.MustCompile(`^duplicate column name: `), 1060, "42S21"},
+	{regexp.MustCompile(`^\S+ out of range for `), 1264, "22003"},
+	{regexp.MustCompile(`^value \S+ is not a valid Year$`), 1264, "22003"},
+	{regexp.MustCompile(`^Data truncated for column '`), 1265, "01000"},
+	{regexp.MustCompile(`(?s)^string '.*' is too large for column '[^']*'$`), 1406, "22001"},
+	{regexp.MustCompile(`^\d+ is beyond the maximum value that can be held by \d+ bits$`), 1406, "22001"},
+	{regexp.MustCompile(`^Invalid JSON text: `), 3140, "22032"},
+	{regexp.MustCompile(`^SAVEPOINT .* does not exist$`), 1305, "42000"},
+	{textOf(sql.ErrStoredProcedureDoesNotExist), 1305, "42000"},
+	{regexp.MustCompile(`^Unknown prepared statement handler `), 1243, "HY000"},
+	{regexp.MustCompile(`^Operation \w+ USER failed for `), 1396, "HY000"},
+	{regexp.MustCompile(`^You are not allowed to create a user with GRANT$`), 1410, "42000"},
 }
 
-// numbered gives an error without a number of its own the one of MySQL.
+// states are the SQLSTATEs of errors to which the engine gives a number only.
+var states = map[int]string{
+	1048: "23000", // column cannot be null
+	1049: "42000", // unknown database
+	1054: "42S22", // unknown column
+	1072: "42000", // a key of a column that is not there
+	1140: "42000", // a column that is not grouped by
+	1146: "42S02", // no such table
+	1451: "23000", // a row is referenced
+	1452: "23000", // no row to refer to
+	1242: "21000", // a subquery returns more than one row
+	1792: "25006", // a write in a read-only transaction
+}
+
+// numbered gives an error without a number of its own the one of MySQL, and the SQLSTATE that belongs to it.
 func numbered(e *mysql.SQLError) *mysql.SQLError {
+	if state := states[e.Num]; state != "" && e.State != state {
+		return mysql.NewSQLError(e.Num, state, "%s", e.Message)
+	}
 	if e.Num != erUnknown {
 		return e
 	}

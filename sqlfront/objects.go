@@ -39,7 +39,7 @@ func (d *sqlDatabase) GetViewDefinition(ctx *sql.Context, name string) (sql.View
 		return sql.ViewDefinition{}, false, err
 	}
 	if s := sessionOf(ctx); s != nil {
-		s.view = o.View.CreateViewStatement
+		s.view, s.viewDB = o.View.CreateViewStatement, d.Name()
 	}
 	return *o.View, true, nil
 }
@@ -99,6 +99,33 @@ func triggerTable(stmt string) string {
 		return m[1] + m[2]
 	}
 	return ""
+}
+
+// renameTriggers writes the new name of a table into the text of its triggers.
+func (d *sqlDatabase) renameTriggers(ctx *sql.Context, m *mutation, from, to string) error {
+	db, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range db.objectsOf(ixTrigger) {
+		text := o.Trigger.CreateStatement
+		if !strings.EqualFold(triggerTable(text), from) {
+			continue
+		}
+		if _, err := m.lock(ctx, catalogKey(ixTrigger, o.DB, o.Name)); err != nil {
+			return err
+		}
+		at := triggerOn.FindStringSubmatchIndex(text)
+		start, end := at[4], at[5]
+		if at[2] >= 0 {
+			start, end = at[2]-1, at[3]+1 // with its quotes
+		}
+		renamed, def := *o, *o.Trigger
+		def.CreateStatement = text[:start] + "`" + to + "`" + text[end:]
+		renamed.Trigger = &def
+		m.putObject(ixTrigger, &renamed)
+	}
+	return nil
 }
 
 // GetStoredProcedure implements sql.StoredProcedureDatabase.

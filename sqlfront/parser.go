@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
@@ -57,6 +59,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		return stmt, query, "", nil
 	}
 	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
+	stmt = p.noFiles(stmt)
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	if err == nil {
@@ -73,6 +76,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 		return stmt, len(query), nil
 	}
 	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, rewriteText(query), o)
+	stmt = p.noFiles(stmt)
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	if err == nil {
@@ -80,6 +84,36 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	}
 	p.note(ctx, query, stmt, err)
 	return stmt, n, err
+}
+
+// With this value, MySQL's for the same, statements neither read nor write files of the server. (The engine's default is to allow all.)
+const (
+	filesVar = "secure_file_priv"
+	noFiles  = "NULL"
+)
+
+var errFiles = mysql.NewSQLError(1290, "HY000",
+	"The server reads and writes no files of its own (--secure-file-priv): use LOAD DATA LOCAL INFILE, and let the client write what it selects")
+
+// noFiles makes a statement that would read or write a file of the server fail.
+func (p *parser) noFiles(stmt sqlparser.Statement) sqlparser.Statement {
+	switch s := stmt.(type) {
+	case *sqlparser.Load:
+		if bool(s.Local) {
+			return stmt
+		}
+	case sqlparser.SelectStatement:
+		if into := s.GetInto(); into == nil || into.Outfile == "" && into.Dumpfile == "" {
+			return stmt
+		}
+	default:
+		return stmt
+	}
+	if _, v, ok := sql.SystemVariables.GetGlobal(filesVar); !ok || v != noFiles {
+		return stmt
+	}
+	return inject(ignoreAuth, &ownNode{g: p.g, name: "LOAD DATA", sch: types.OkResultSchema,
+		run: func(*sql.Context) ([]sql.Row, error) { return nil, errFiles }})
 }
 
 // anyTime lets the operand of AS OF be any expression, such as NOW() - INTERVAL 5 SECOND: the engine takes literals and function

@@ -57,6 +57,9 @@ func TestLaterStatementIsNotTriedAgain(t *testing.T) {
 func TestErrorNumbers(t *testing.T) {
 	_, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, n INT, CHECK (n < 9))")
+	exec(t, c, "CREATE TABLE k (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES t (id))")
+	exec(t, c, "CREATE TABLE w (id INT AUTO_INCREMENT PRIMARY KEY, e ENUM('a'), t TINYINT UNSIGNED, y YEAR, s VARCHAR(3), b BIT(3), j JSON)")
+	states := map[uint16]string{1146: "42S02", 1452: "23000", 1054: "42S22", 1264: "22003", 1406: "22001"} // others act on these
 	for q, num := range map[string]uint16{
 		"SELEC 1":                             1064,
 		"SELECT nonesuch FROM t":              1054,
@@ -71,6 +74,19 @@ func TestErrorNumbers(t *testing.T) {
 		"SELECT * FROM nonesuch":              1146,
 		"INSERT INTO t (nonesuch) VALUES (1)": 1054,
 		"UPDATE t SET nonesuch = 1":           1054,
+		"INSERT INTO k VALUES (1)":            1452,
+		"INSERT INTO w (e) VALUES ('c')":      1265,
+		"INSERT INTO w (t) VALUES (-1)":       1264,
+		"INSERT INTO w (t) VALUES (256)":      1264,
+		"INSERT INTO w (y) VALUES (1800)":     1264,
+		"INSERT INTO w (s) VALUES ('long')":   1406,
+		"INSERT INTO w (b) VALUES (9)":        1406,
+		"INSERT INTO w (j) VALUES ('{bad')":   3140,
+		"ROLLBACK TO nonesuch":                1305,
+		"CALL nonesuch()":                     1305,
+		"CREATE TABLE v (a INT, a INT)":       1060,
+		"DROP USER nonesuch":                  1396,
+		"GRANT SELECT ON *.* TO nonesuch":     1410,
 	} {
 		for kind, run := range map[string]func() error{
 			"text": func() error { _, err := c.ExecContext(t.Context(), q); return err },
@@ -89,6 +105,8 @@ func TestErrorNumbers(t *testing.T) {
 			var me *mysql.MySQLError
 			if err := run(); !errors.As(err, &me) || me.Number != num {
 				t.Errorf("%s, %s: got %v, want %d", q, kind, err, num)
+			} else if state := states[num]; state != "" && string(me.SQLState[:]) != state {
+				t.Errorf("%s, %s: SQLSTATE %s, want %s", q, kind, me.SQLState, state)
 			}
 		}
 	}

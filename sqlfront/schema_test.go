@@ -5,12 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/godwitdb/godwit/base"
@@ -26,7 +29,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 			return
 		}
 	}
-	t.Errorf("never happened: %s", what)
+	t.Fatalf("never happened: %s", what)
 }
 
 func TestSchemaChanges(t *testing.T) {
@@ -278,6 +281,29 @@ func TestUsersAtOnce(t *testing.T) {
 	}
 }
 
+// TestReadOfUsersComesLate: what was read of the users while a statement changed them does not replace what that has persisted.
+func TestReadOfUsersComesLate(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "CREATE USER early")
+	g := s.g
+	data, _, err := g.readUsers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := g.engine.Analyzer.Catalog.MySQLDb
+	ed := db.Editor() // a statement has begun
+	read := make(chan error, 1)
+	go func() { read <- g.applyUsers(data, base.Timestamp(g.usersTS.Load()).Next()) }()
+	time.Sleep(20 * time.Millisecond)
+	db.AddSuperUser(ed, "late", "%", "")
+	err = db.Persist(gms.NewEmptyContext(), ed)
+	ed.Close()
+	if err := errors.Join(err, <-read); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c, "SELECT user FROM mysql.user WHERE user LIKE '%l%'", "early", "late")
+}
+
 func TestKeylessTable(t *testing.T) {
 	_, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (a INT, b VARCHAR(10), KEY (a))")
@@ -338,4 +364,55 @@ func transfer(c *sql.DB, from, to int) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+// TestAfterKeyword: the column behind which another is put may have the name of a keyword, as in MySQL.
+func TestAfterKeyword(t *testing.T) {
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, name INT, status INT)")
+	exec(t, c, "ALTER TABLE t ADD COLUMN a VARCHAR(40) DEFAULT 'not AFTER name' AFTER name, ADD b INT after  status /* AFTER name */")
+	exec(t, c, "ALTER TABLE t MODIFY COLUMN b BIGINT AFTER `name`")
+	exec(t, c, "INSERT INTO t (id) VALUES (1)")
+	expect(t, c, "SELECT a FROM t", "not AFTER name")
+	expect(t, c, "SELECT GROUP_CONCAT(column_name ORDER BY ordinal_position) FROM information_schema.columns WHERE table_name = 't'", "id,name,b,a,status")
+}
+
+// TestNoFiles: statements read and write files of the client only.
+func TestNoFiles(t *testing.T) {
+	if os.Getenv(suiteEnv) != "" {
+		t.Skip("the engine's suite has files")
+	}
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY)")
+	out := filepath.Join(t.TempDir(), "out")
+	for _, q := range []string{"LOAD DATA INFILE '/etc/hostname' INTO TABLE t", "SELECT * FROM t INTO OUTFILE '" + out + "'",
+		"SELECT 'x' INTO DUMPFILE '" + out + "'"} {
+		expectErr(t, c, 1290, q)
+	}
+	expect(t, c, "SELECT LOAD_FILE('/etc/hostname')", "NULL")
+	exec(t, c, "SELECT COUNT(*) FROM t INTO @n")
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a file was written")
+	}
+}
+
+// TestTriggersFollowTheirTable: a trigger fires for its table under another name, and goes with it.
+func TestTriggersFollowTheirTable(t *testing.T) {
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+	exec(t, c, "CREATE TABLE told (n INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(20))")
+	exec(t, c, "CREATE TRIGGER plain AFTER INSERT ON t FOR EACH ROW INSERT INTO told (what) VALUES (CONCAT('insert on t ', NEW.v))")
+	exec(t, c, "CREATE TRIGGER quoted BEFORE UPDATE ON `t` FOR EACH ROW SET NEW.v = NEW.v + 1")
+	exec(t, c, "RENAME TABLE t TO s")
+	exec(t, c, "ALTER TABLE s RENAME TO `other one`")
+	exec(t, c, "INSERT INTO `other one` VALUES (1, 10)")
+	exec(t, c, "UPDATE `other one` SET v = 20")
+	expect(t, c, "SELECT v FROM `other one`", "21")
+	expect(t, c, "SELECT what FROM told", "insert on t 10")
+	expect(t, c, "SELECT trigger_name, event_object_table FROM information_schema.triggers ORDER BY 1", "plain|other one", "quoted|other one")
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+	exec(t, c, "INSERT INTO t VALUES (1, 1)")
+	expect(t, c, "SELECT COUNT(*) FROM told", "1")
+	exec(t, c, "DROP TABLE `other one`")
+	expect(t, c, "SELECT COUNT(*) FROM information_schema.triggers", "0")
 }

@@ -177,11 +177,19 @@ func (s *Server) Close() error {
 			_ = s.srv.SessionManager().KillConnection(v.(*Session).ID())
 			return true
 		})
+		// A statement that was killed may still be reading: the store is closed next.
+		select {
+		case <-done:
+		case <-time.After(killedFor):
+		}
 		s.g.gc.stop()
 		err = errors.Join(err, s.g.engine.Close())
 	})
 	return err
 }
+
+// killedFor is how long Close waits for statements of killed connections to notice.
+const killedFor = time.Second
 
 // drainFor is how long to wait: idle connections are not waited for.
 func (g *gateway) drainFor(d time.Duration) time.Duration {

@@ -53,6 +53,7 @@ type Session struct {
 	explained   sql.Node // EXPLAIN ANALYZE being built
 	create      tableOptions
 	view        string // definition of the view looked up last
+	viewDB      string // its database, if none is current
 	missed      bool   // the catalog was refreshed for a name that was not found
 	tries       int    // transactions begun with that age
 	age         base.Timestamp
@@ -123,12 +124,23 @@ func (s *Session) SessionEnd() {
 	s.g.sessions.Delete(s.ID())
 }
 
+// GetCurrentDatabase implements sql.Session. The engine binds a view in the view's database, but asks before for the current one, to put it
+// back, and fails if there is none: SELECT * FROM db.view right after a client has connected. When a statement is executed there is none again,
+// so DATABASE() is NULL.
+func (s *Session) GetCurrentDatabase() string {
+	name := s.BaseSession.GetCurrentDatabase()
+	if name == "" && !s.built {
+		return s.viewDB
+	}
+	return name
+}
+
 func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
 	s.hold, s.inCall, s.fresh, s.stable = false, false, false, false
 	s.ahead, s.newKey, s.outer = nil, nil, nil
 	s.change, s.after = nil, nil
-	s.create, s.view = tableOptions{}, ""
+	s.create, s.view, s.viewDB = tableOptions{}, "", ""
 	s.newest = 0
 }
 

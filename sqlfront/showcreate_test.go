@@ -102,3 +102,23 @@ func TestViewsDoNotCommit(t *testing.T) {
 	exec(t, k, "ROLLBACK")
 	expect(t, k, "SELECT * FROM x", "1")
 }
+
+// TestViewOfNoDatabase: a view binds its tables in its own database, whether the session has one or another or none.
+func TestViewOfNoDatabase(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "CREATE DATABASE d")
+	exec(t, c, "CREATE TABLE d.t (a INT PRIMARY KEY)")
+	exec(t, c, "INSERT INTO d.t VALUES (7)")
+	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY)")
+	k := conn(t, c)
+	exec(t, k, "USE d")
+	exec(t, k, "CREATE VIEW v AS SELECT a FROM t")
+	exec(t, k, "CREATE VIEW w AS SELECT a + 1 AS b FROM v")
+	none := open(t, s, "")
+	for _, x := range []execer{c, k, none} {
+		expect(t, x, "SELECT a FROM d.v", "7")
+		expect(t, x, "SELECT b, a FROM d.w JOIN d.v ON b = a + 1", "8|7")
+	}
+	expect(t, none, "SELECT DATABASE() IS NULL FROM d.v", "1")
+	expectErr(t, none, 1046, "SELECT * FROM t")
+}

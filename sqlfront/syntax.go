@@ -85,7 +85,7 @@ func unquote(s string) string { return strings.Trim(s, "`'\"") }
 
 // rewriteText brings CockroachDB's AS OF SYSTEM TIME to the engine's AS OF.
 func rewriteText(q string) string {
-	q = rewriteAsOf(rewriteCreate(unwrap(plainComments(q))))
+	q = quoteAfter(rewriteAsOf(rewriteCreate(unwrap(plainComments(q)))))
 	if !containsFold(q, "SYSTEM") && !containsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) { // a statement may have a megabyte
 		return q
 	}
@@ -144,6 +144,22 @@ func unwrap(q string) string {
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+var reAfter = regexp.MustCompile("(?is)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|/\\*.*?\\*/|\\bAFTER\\s+([a-z_][a-z_0-9$]*)")
+
+// quoteAfter quotes the name of the column behind which ALTER TABLE puts another: the engine takes no keyword there, and status, name and
+// type are keywords.
+func quoteAfter(q string) string {
+	if statementKind(q) != "alter" || !containsFold(q, "AFTER") {
+		return q
+	}
+	return reAfter.ReplaceAllStringFunc(q, func(m string) string {
+		if name := reAfter.FindStringSubmatch(m)[1]; name != "" {
+			return strings.TrimSuffix(m, name) + "`" + name + "`"
+		}
+		return m
+	})
 }
 
 // containsFold reports whether q contains word, which is in upper case, in any case.

@@ -45,7 +45,7 @@ func initSystemVariables() {
 				Type: types.NewSystemEnumType(name, "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"),
 			}})
 		}
-		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL"})
+		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", filesVar: noFiles})
 	})
 }
 

@@ -2,6 +2,7 @@ package sqlfront
 
 import (
 	"context"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -29,7 +30,19 @@ func (g *gateway) Persist(ctx *sql.Context, data []byte) error {
 	})
 	// After an error what is in force here was not persisted: it is read anew.
 	g.usersTS.Store(uint64(ts))
+	if err != nil {
+		go g.restoreUsers()
+	}
 	return clientError(err)
+}
+
+// restoreUsers reads the users anew, as soon as that can be done. Until then whoever changes them is refused.
+func (g *gateway) restoreUsers() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for g.refreshUsers(ctx) != nil && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // loadUsers reads the blob, or makes root on a fresh cluster, and follows changes.
@@ -68,16 +81,15 @@ func (g *gateway) readUsers(ctx context.Context) (data []byte, at base.Timestamp
 	return rows[0].Value, t.ReadTimestamp(), nil
 }
 
-// applyUsers takes over what was read at a timestamp, unless something newer is in force.
+// applyUsers takes over what was read at a timestamp, unless something newer is in force. Who changes users holds the editor until that is
+// persisted, so what is in force is asked for with the editor in hand: the change shows in the meta shard before its statement ends.
 func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
-	g.usersMu.Lock()
-	defer g.usersMu.Unlock()
-	if uint64(ts) <= g.usersTS.Load() {
-		return nil
-	}
 	db := g.engine.Analyzer.Catalog.MySQLDb
 	ed := db.Editor()
 	defer ed.Close()
+	if uint64(ts) <= g.usersTS.Load() {
+		return nil
+	}
 	if err := db.OverwriteUsersAndGrantData(sql.NewEmptyContext(), ed, data); err != nil {
 		return err
 	}

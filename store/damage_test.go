@@ -139,6 +139,18 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
+// TestUnusableDirectory: a directory that cannot be made or written is not called damaged, and nobody is told to throw it away.
+func TestUnusableDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	for _, dir := range []string{file, filepath.Join(file, "below"), "/proc/godwit"} {
+		_, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet()})
+		if base.CodeOf(err) != base.CodeInvalid || !strings.Contains(err.Error(), "choose a directory") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
 var errLost = errors.New("acknowledged data is missing without an error")
 
 func openAndRead(dir string, rows uint64, torn bool) error {

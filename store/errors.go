@@ -3,8 +3,10 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -66,9 +68,12 @@ func openError(dir string, err error) error {
 		}
 		return false
 	}
+	var pe *fs.PathError
 	switch {
 	case pebble.IsCorruptionError(err):
 		return corruptf("store %s: %v", dir, err)
+	case errors.As(err, &pe) && pe.Op == "mkdir" || errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOTDIR):
+		return base.Errorf(base.CodeInvalid, "store %s cannot be opened: %v; choose a directory that this process may write, on a disk with room", dir, err)
 	case has("resource temporarily unavailable", "lock held by", "already held"):
 		return base.Errorf(base.CodeUnavailable, "store %s is in use by another process: %v; stop it, or choose another --store", dir, err)
 	case has("written in unsupported format", "format major version", "format version"):

@@ -156,16 +156,77 @@ func TestInsertOnce(t *testing.T) {
 func prepareOnly(t *testing.T, db *DB, participants []base.GroupID, writes map[base.GroupID]base.Key, only ...base.GroupID) {
 	t.Helper()
 	x := db.Begin(kv.Options{}).(*Txn)
-	var ids []uint32
-	for _, g := range participants {
-		ids = append(ids, uint32(g))
-	}
 	for _, g := range only {
-		resp, err := db.router.Commit(ctx(t), &wire.CommitRequest{Group: uint32(g), Txn: &x.meta, Prepare: true, Participants: ids,
-			Writes: []*wire.Write{{Kind: wire.WriteKind_PUT, Key: writes[g], Value: []byte("dead"), Home: 1}}})
+		must(t, prepareIn(t, db, x, participants, writes, g))
+	}
+}
+
+// prepareIn asks one participant for its Prepare.
+func prepareIn(t *testing.T, db *DB, x *Txn, participants []base.GroupID, writes map[base.GroupID]base.Key, g base.GroupID) error {
+	t.Helper()
+	var ids []uint32
+	for _, p := range participants {
+		ids = append(ids, uint32(p))
+	}
+	resp, err := db.router.Commit(ctx(t), &wire.CommitRequest{Group: uint32(g), Txn: &x.meta, Prepare: true, Participants: ids,
+		Writes: []*wire.Write{{Kind: wire.WriteKind_PUT, Key: writes[g], Value: []byte("dead"), Home: 1}}})
+	if err != nil {
+		return err
+	}
+	return owner.ErrorOf(resp.Status)
+}
+
+// TestVoteEndsWithTheLease: who leads after a leader that was lost does not know what was only read there. So a vote that rests on read locks holds
+// up to the end of the lease (I9): a transaction that votes elsewhere after that, when what it read has been overwritten, does not commit.
+func TestVoteEndsWithTheLease(t *testing.T) {
+	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
+		g1, g2 := base.DataGroup(1, 1), base.DataGroup(2, 2)
+		a, b := key(1, 1, 1, "a"), key(2, 2, 2, "b")
+		put(t, c.db(1), a, "old")
+		put(t, c.db(2), b, "old")
+		x := c.db(3).Begin(kv.Options{}).(*Txn)
+		_, err := x.Get(ctx(t), []base.Key{a}, kv.LockShared)
+		must(t, err)
+		resp, err := c.db(3).router.Commit(ctx(t), &wire.CommitRequest{Group: uint32(g1), Txn: &x.meta, Prepare: true, Participants: []uint32{uint32(g1), uint32(g2)}})
 		must(t, err)
 		must(t, owner.ErrorOf(resp.Status))
-	}
+		c.net.Isolate(1)
+		put(t, c.db(2), a, "new") // as soon as somebody else leads; nobody has asked for the outcome of x yet
+		must(t, prepareIn(t, c.db(3), x, []base.GroupID{g1, g2}, map[base.GroupID]base.Key{g2: b}, g2))
+		if got := get(t, c.db(2), b); got != "old" {
+			t.Errorf("what was read at a lost leader has been overwritten, yet %s", got)
+		}
+		c.net.HealAll()
+	})
+}
+
+// TestRefusedIsForGood: who asks a participant that has not prepared is told that the transaction aborts, and so it does: a Prepare that comes
+// later is refused, also by the next leader (PROTOCOLS B5).
+func TestRefusedIsForGood(t *testing.T) {
+	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
+		g1, g2 := base.DataGroup(1, 1), base.DataGroup(2, 2)
+		a, b := key(1, 1, 1, "a"), key(2, 2, 2, "b")
+		both, all := []base.GroupID{g1, g2}, map[base.GroupID]base.Key{g1: a, g2: b}
+		for _, moved := range []bool{false, true} {
+			put(t, c.db(1), a, "old")
+			put(t, c.db(2), b, "old")
+			x := c.db(3).Begin(kv.Options{}).(*Txn)
+			must(t, prepareIn(t, c.db(3), x, both, all, g1))
+			if got := get(t, c.db(2), a); got != "old" { // this reader asks region 2
+				t.Errorf("one participant never prepared, yet %s", got)
+			}
+			if moved {
+				must(t, c.nodes[1].host.Group(g2).Transfer(3))
+				time.Sleep(500 * time.Millisecond)
+			}
+			if err := prepareIn(t, c.db(3), x, both, all, g2); base.CodeOf(err) != base.CodeAborted {
+				t.Errorf("moved %v: a Prepare after the refusal: %v", moved, err)
+			}
+			if got := get(t, c.db(2), a) + get(t, c.db(1), b); got != "oldold" {
+				t.Errorf("moved %v: refused, yet %s", moved, got)
+			}
+		}
+	})
 }
 
 // TestDeadCoordinator: whoever meets a prepared transaction finds out its outcome.
