@@ -164,6 +164,8 @@ type Txn interface {
 	// Ahead locks and reads keys and spans of any owners in one step and keeps what it finds: until Forget, Get of
 	// these keys and Scan within these spans, under no stronger lock, ask nobody. ok is false if it was too much to keep all of it.
 	Ahead(ctx context.Context, keys []base.Key, spans []base.Span, lock LockMode) (ok bool, err error)
+	// Kept reports whether a read under that lock would ask nobody: because of Ahead, or because the transaction has written the key.
+	Kept(span base.Span, lock LockMode) bool
 	// Forget drops what Ahead keeps; the locks stay.
 	Forget()
 	// Put buffers a blind write; a new row gets the home given (0: the

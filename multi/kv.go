@@ -475,6 +475,11 @@ func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, loc
 	return t.Txn.Ahead(ctx, keys, spans, lock)
 }
 
+// Kept implements kv.Txn.
+func (t *Txn) Kept(span base.Span, lock kv.LockMode) bool {
+	return mine(span.Start) || t.Txn.Kept(span, lock)
+}
+
 func (t *Txn) buffer(key base.Key, value []byte, del bool) {
 	if t.last == nil {
 		t.last = map[string]int{}

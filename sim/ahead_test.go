@@ -22,6 +22,20 @@ var aheadTables = []string{
 	"CREATE TABLE n (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p(id) ON DELETE SET NULL)",
 	"CREATE TABLE rs (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES solo(id))",
 	"CREATE TABLE twin (id INT PRIMARY KEY, u INT UNIQUE, v INT)",
+	// Of tr, all triggers ask for rows of n2 and of tp and its children tc, in other regions.
+	"CREATE TABLE n2 (id INT PRIMARY KEY, v INT)",
+	"CREATE TABLE tp (id INT PRIMARY KEY, v INT)",
+	"CREATE TABLE tc (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES tp(id) ON DELETE CASCADE)",
+	"CREATE TABLE log (id INT PRIMARY KEY, v INT)",
+	"CREATE TABLE tr (id INT PRIMARY KEY, v INT)",
+	"CREATE TRIGGER tr1 BEFORE INSERT ON tr FOR EACH ROW SET NEW.v = (SELECT v FROM n2 WHERE id = NEW.v)",
+	"CREATE TRIGGER tr2 AFTER INSERT ON tr FOR EACH ROW UPDATE n2 SET v = v + 1 WHERE id = NEW.v",
+	"CREATE TRIGGER tr3 BEFORE UPDATE ON tr FOR EACH ROW BEGIN IF NEW.v = 0 THEN SET NEW.v = (SELECT v FROM n2 WHERE id = NEW.id); END IF; END",
+	"CREATE TRIGGER tr4 AFTER UPDATE ON tr FOR EACH ROW REPLACE INTO log VALUES (20000 + NEW.id, OLD.v)",
+	"CREATE TRIGGER tr5 BEFORE DELETE ON tr FOR EACH ROW INSERT INTO log SELECT OLD.id, v FROM n2 WHERE id = OLD.id",
+	"CREATE TRIGGER tr6 AFTER DELETE ON tr FOR EACH ROW DELETE FROM tp WHERE id = OLD.id",
+	"CREATE TRIGGER log1 AFTER INSERT ON log FOR EACH ROW UPDATE tp SET v = v + 1 WHERE id = NEW.id",
+	"CREATE PROCEDURE more(k INT) INSERT INTO tr SELECT id + k, id FROM n",
 	"CREATE TABLE doc (id INT PRIMARY KEY, body VARCHAR(200), FULLTEXT KEY (body))",
 }
 
@@ -63,6 +77,11 @@ var aheadStatements = []struct {
 	{q: "INSERT INTO doc VALUES ROWS(2000+#,'a storm at sea: wave# after wave#, and calm again')", most: 3},
 	{q: "UPDATE doc SET body = CONCAT('many an old storm ', id)", most: 4},
 	{q: "DELETE FROM doc", most: 4},
+	{q: "INSERT INTO tr VALUES ROWS(#,#)", most: 6},
+	{q: "CALL more(5000)", most: 6},
+	{q: "UPDATE tr SET v = 0 WHERE id < 5000", most: 6},
+	{q: "UPDATE tr JOIN n2 ON n2.id = tr.id SET tr.v = n2.v + 1", most: 6},
+	{q: "DELETE FROM tr", most: 8},
 }
 
 func TestManyRowsFewTrips(t *testing.T) {
@@ -95,10 +114,10 @@ func TestManyRowsFewTrips(t *testing.T) {
 			db.Close()
 			time.Sleep(5 * time.Second)
 			fill(2, 0, "r2")
-			fill(2, 1, "p", "solo", "t", "doc")
-			fill(3, 2, "p", "solo", "t", "doc")
-			fill(2, 2, "c", "n")
-			fill(3, 1, "c", "n")
+			fill(2, 1, "p", "solo", "t", "doc", "n2", "tp")
+			fill(3, 2, "p", "solo", "t", "doc", "n2", "tp")
+			fill(2, 2, "c", "n", "tc")
+			fill(3, 1, "c", "n", "tc")
 			time.Sleep(5 * time.Second)
 			db, c = l.sqlConn(1, "d")
 			defer db.Close()

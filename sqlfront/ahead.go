@@ -19,9 +19,11 @@ const (
 
 // aheadPlan is what a statement is going to do with the rows of one of its nodes.
 type aheadPlan struct {
-	node     sql.Node
-	blind    bool // rows are inserted without a look at their keys
-	forecast func(ctx *sql.Context, row sql.Row) []aheadTask
+	node  sql.Node
+	blind bool // rows are inserted without a look at their keys
+	// forecast says what becomes of a row; may be nil.
+	forecast  func(ctx *sql.Context, row sql.Row) []aheadTask
+	rehearsal *rehearsalPlan // nil: there are no triggers
 }
 
 // readAhead builds the node of a plan of which it is known what becomes of its rows.
@@ -41,12 +43,22 @@ type aheadIter struct {
 	rows []sql.Row
 	end  error
 	used bool
+	// Of statements with triggers:
+	out   bool // a row is under way
+	hops  int  // when it began
+	times int  // rehearsed
+	wait  int  // rows before the next rehearsal
 }
 
 // Next implements sql.RowIter.
 func (a *aheadIter) Next(ctx *sql.Context) (sql.Row, error) {
 	if len(a.rows) == 0 && a.end == nil {
 		if err := a.fill(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if a.p.rehearsal != nil {
+		if err := a.rehearse(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -63,12 +75,49 @@ func (a *aheadIter) Next(ctx *sql.Context) (sql.Row, error) {
 	return row, nil
 }
 
-func (a *aheadIter) fill(ctx *sql.Context) error {
-	if a.used && a.s.keeps == 1 {
-		a.s.dropAhead() // of the rows before
+// rehearse looks what the triggers will read if the row before has cost trips, or those of the statement before have.
+func (a *aheadIter) rehearse(ctx *sql.Context) error {
+	p := a.p.rehearsal
+	paid := a.out && a.s.trace.Hops() > a.hops || a.s.g.rehearseAll
+	if paid {
+		a.s.g.far.Store(p.table, true)
+	} else if a.times == 0 && !a.out {
+		_, paid = a.s.g.far.Load(p.table)
 	}
-	var tasks []aheadTask
-	for size := 0; len(a.rows) < aheadRows && size < aheadBytes; {
+	a.wait--
+	if paid && a.wait <= 0 {
+		if err := a.read(ctx, nil); err != nil {
+			return err
+		}
+		if len(a.rows) > 0 && (a.out || len(a.rows) > 1 || a.s.g.rehearseAll) {
+			before := a.s.trace.Hops()
+			a.use()
+			if err := a.s.rehearse(ctx, p, a.rows); err != nil {
+				return err
+			}
+			if a.s.trace.Hops() == before {
+				a.s.g.far.Delete(p.table)
+			}
+			// If it was of no use, it will not often be tried.
+			a.wait = 1 << min(a.times, 16)
+			a.times++
+		}
+	}
+	a.out, a.hops = true, a.s.trace.Hops()
+	return nil
+}
+
+// use notes that the statement uses what is read ahead.
+func (a *aheadIter) use() {
+	if !a.used {
+		a.used = true
+		a.s.keeps++
+	}
+}
+
+// read reads rows ahead.
+func (a *aheadIter) read(ctx *sql.Context, each func(sql.Row)) error {
+	for size := 0; len(a.rows) < aheadRows && size < aheadBytes && a.end == nil; {
 		row, err := a.RowIter.Next(ctx)
 		if err != nil {
 			a.end = err // comes after the rows before it
@@ -76,7 +125,27 @@ func (a *aheadIter) fill(ctx *sql.Context) error {
 		}
 		a.rows = append(a.rows, row)
 		size += sizeOf(row)
-		tasks = append(tasks, a.p.forecast(ctx, row)...)
+		if each == nil {
+			continue
+		}
+		if each(row); a.p.forecast == nil {
+			break // one is enough for now
+		}
+	}
+	return nil
+}
+
+func (a *aheadIter) fill(ctx *sql.Context) error {
+	if a.used && a.s.keeps == 1 {
+		a.s.dropAhead() // of the rows before
+	}
+	var tasks []aheadTask
+	if err := a.read(ctx, func(row sql.Row) {
+		if a.p.forecast != nil {
+			tasks = append(tasks, a.p.forecast(ctx, row)...)
+		}
+	}); err != nil {
+		return err
 	}
 	tx := a.s.txn()
 	if len(tasks) == 0 || tx == nil || len(tasks) == 1 && tasks[0].fk == nil {
@@ -85,10 +154,7 @@ func (a *aheadIter) fill(ctx *sql.Context) error {
 	if _, err := tx.begun(ctx); err != nil {
 		return err
 	}
-	if !a.used {
-		a.used = true
-		a.s.keeps++
-	}
+	a.use()
 	f := forecast{tx: tx, regions: a.s.g.db.Topology().Regions, seen: map[string]bool{}, blind: a.p.blind}
 	return f.run(ctx, tasks)
 }
@@ -112,6 +178,10 @@ func (a *aheadIter) Close(ctx *sql.Context) error {
 	if a.used {
 		a.used = false
 		a.s.forget()
+	}
+	if a.times > 0 && len(a.s.reserved) > 0 {
+		a.s.g.counters.giveBack(a.s.reserved)
+		a.s.reserved = nil
 	}
 	a.rows = nil
 	return a.RowIter.Close(ctx)

@@ -9,17 +9,53 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/godwitdb/godwit/base"
 )
 
-// belowTriggers is the node whose rows the triggers of a statement see first: what they do comes row by row.
-func belowTriggers(n sql.Node) sql.Node {
+// changeRows is where the rows of a change come from: what triggers do with them comes row by row.
+type changeRows struct {
+	node   sql.Node
+	before []sql.Node // bodies of the triggers that see the rows first
+	fk     *plan.ForeignKeyEditor
+	join   *plan.UpdateJoin
+}
+
+// sourceOf finds the rows below a change.
+func sourceOf(child sql.Node) (r changeRows) {
 	for {
-		t, ok := n.(*plan.TriggerExecutor)
-		if !ok {
-			return n
+		switch n := child.(type) {
+		case *plan.TriggerExecutor:
+			r.before = append(r.before, n.Right())
+			child = n.Left()
+		case *plan.ForeignKeyHandler:
+			r.fk, child = n.Editor, n.OriginalNode
+		case *plan.UpdateJoin:
+			r.join, child = n, n.Child // it counts the rows that match: the engine looks for it by its type
+		default:
+			r.node = n
+			return r
 		}
-		n = t.Left()
 	}
+}
+
+// steady reports whether the rows may be read ahead of what triggers do with those before them; known, whether all is known that triggers may do.
+// Of what a procedure does, only variables are feared: MySQL refuses to change tables that the statement reads.
+func (r changeRows) steady(ctx *sql.Context, s *Session, change sql.Node) (steady, known bool) {
+	bodies := r.before
+	ins, _ := change.(*plan.InsertInto)
+	if s.change == change {
+		bodies = append(bodies, s.after...)
+	}
+	if len(bodies) == 0 && (ins == nil || !ins.HasAfterTrigger) {
+		return true, false
+	}
+	known = s.change == change
+	written := map[base.TableID]bool{}
+	for _, body := range bodies {
+		known = rehearsable(ctx, body, written) && known
+	}
+	return !dependsOn(ctx, r.node, written), known
 }
 
 // aheadInsert looks at the rows to insert: their own keys, if duplicates matter row by row, and those that they refer to.
@@ -44,17 +80,19 @@ func (b *builder) aheadInsert(ctx *sql.Context, s *Session, n *plan.InsertInto) 
 			keys = keys || r.ForeignKey.IsSelfReferential() && !s.blind
 		}
 	}
-	s.stable = stableSubqueries(ctx, n.Source, []*sqlTable{st}, fk)
-	if fk == nil && !keys && !st.t.fulltext() {
+	from := sourceOf(n.Source)
+	source := from.node
+	steady, _ := from.steady(ctx, s, n)
+	s.stable = steady && stableSubqueries(ctx, n.Source, []*sqlTable{st}, fk)
+	if fk == nil && !keys && !st.t.fulltext() || !steady {
 		return
 	}
-	source := belowTriggers(n.Source)
 	dups := n.OnDupExprs != nil && n.OnDupExprs.HasUpdates()
 	var updates []sql.Expression
 	if dups {
 		updates = n.OnDupExprs.AllExpressions()
 	}
-	if (n.HasAfterTrigger || source != n.Source || usesVariables(ctx, updates)) && nodeUsesVariables(ctx, source) {
+	if usesVariables(ctx, updates) && nodeUsesVariables(ctx, source) {
 		return // a row may depend on what became of the one before it
 	}
 	dups = dups && plainExpressions(ctx, updates)
@@ -156,10 +194,9 @@ func usesVariables(ctx *sql.Context, exprs []sql.Expression) bool {
 
 func nodeUsesVariables(ctx *sql.Context, n sql.Node) bool {
 	uses := false
-	transform.InspectExpressions(ctx, n, func(ctx *sql.Context, e sql.Expression) bool {
+	inspectAll(ctx, n, func(sql.Node) {}, func(e sql.Expression) {
 		_, v := e.(*expression.UserVar)
 		uses = uses || v
-		return !uses
 	})
 	return uses
 }
@@ -206,11 +243,15 @@ func (b *builder) aheadDelete(ctx *sql.Context, s *Session, n *plan.DeleteFrom) 
 			parts = append(parts, p)
 		}
 	}
+	source := sourceOf(n.Child)
+	steady, _ := source.steady(ctx, s, n)
 	if len(parts) == 0 {
-		s.stable = stableSubqueries(ctx, n.Child, tablesIn(n.Child))
+		s.stable = steady && stableSubqueries(ctx, n.Child, tablesIn(n.Child))
+	}
+	if len(parts) == 0 || !steady {
 		return
 	}
-	s.ahead = &aheadPlan{node: belowTriggers(n.Child), forecast: func(_ *sql.Context, row sql.Row) (out []aheadTask) {
+	s.ahead = &aheadPlan{node: source.node, forecast: func(_ *sql.Context, row sql.Row) (out []aheadTask) {
 		if len(row) < len(sch) {
 			return nil
 		}
@@ -229,23 +270,23 @@ func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
 	if b.g.noAhead {
 		return
 	}
-	if j, ok := n.Child.(*plan.UpdateJoin); ok {
-		b.aheadUpdateJoin(ctx, s, j)
+	from := sourceOf(n.Child)
+	steady, _ := from.steady(ctx, s, n)
+	if from.join != nil {
+		if steady {
+			b.aheadUpdateJoin(ctx, s, from.join)
+		}
 		return
 	}
-	var t aheadTask
-	node := n.Child
-	if h, ok := node.(*plan.ForeignKeyHandler); ok {
-		t.fk, node = h.Editor, h.OriginalNode
-	}
+	t := aheadTask{fk: from.fk}
 	dest, err := plan.GetUpdatable(n.Child)
 	if err != nil {
 		return
 	}
 	t.st, t.keys = tableOf(dest), true
-	source, ok := belowTriggers(node).(*plan.UpdateSource)
-	s.stable = ok && stableSubqueries(ctx, source, tablesIn(source), t.fk)
-	if !ok || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore && !t.st.t.fulltext() || b.dependent(ctx, source, t.fk, source != node) {
+	source, ok := from.node.(*plan.UpdateSource)
+	s.stable = ok && steady && stableSubqueries(ctx, source, tablesIn(source), t.fk)
+	if !ok || !steady || t.st == nil || t.st.t.of != nil || t.fk == nil && !n.Ignore && !t.st.t.fulltext() || b.dependent(ctx, source, t.fk) {
 		return
 	}
 	s.ahead = &aheadPlan{node: source, forecast: func(_ *sql.Context, row sql.Row) []aheadTask {
@@ -259,7 +300,7 @@ func (b *builder) aheadUpdate(ctx *sql.Context, s *Session, n *plan.Update) {
 }
 
 func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJoin) {
-	source, ok := belowTriggers(j.Child).(*plan.UpdateSource)
+	source, ok := j.Child.(*plan.UpdateSource)
 	if !ok {
 		return
 	}
@@ -269,7 +310,7 @@ func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJo
 		if !ok {
 			continue
 		}
-		if st := tableOf(h.Table); st != nil && !b.dependent(ctx, source, h.Editor, source != j.Child) {
+		if st := tableOf(h.Table); st != nil && !b.dependent(ctx, source, h.Editor) {
 			targets[strings.ToLower(name)] = aheadTask{st: st, fk: h.Editor, keys: true}
 		}
 	}
@@ -292,19 +333,20 @@ func (b *builder) aheadUpdateJoin(ctx *sql.Context, s *Session, j *plan.UpdateJo
 	}}
 }
 
-// dependent reports whether new values of a row may depend on what became of the row before it: through variables that
-// a trigger sets, or subqueries over what a foreign key changes.
-func (b *builder) dependent(ctx *sql.Context, n *plan.UpdateSource, fk *plan.ForeignKeyEditor, triggers bool) bool {
+// dependent reports whether new values of a row may depend on what became of the row before it: subqueries over what a foreign key changes.
+func (b *builder) dependent(ctx *sql.Context, n *plan.UpdateSource, fk *plan.ForeignKeyEditor) bool {
+	if fk == nil || len(fk.RefActions) == 0 {
+		return false
+	}
 	sub := false
-	exprs := n.UpdateExprs.AllExpressions()
-	for _, e := range exprs {
+	for _, e := range n.UpdateExprs.AllExpressions() {
 		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
 			_, s := e.(*plan.Subquery)
 			sub = sub || s
 			return !sub
 		})
 	}
-	return sub && (triggers || fk != nil && len(fk.RefActions) > 0) || triggers && usesVariables(ctx, exprs)
+	return sub
 }
 
 // newKey is a foreign key that is being made for the rows that there are.

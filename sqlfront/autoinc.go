@@ -3,6 +3,7 @@ package sqlfront
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -240,6 +241,9 @@ func (t *sqlTable) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint6
 		kctx = s.kvctx(ctx)
 	}
 	if given == nil {
+		if s != nil && (s.rehearsal != nil || len(s.reserved) > 0) {
+			return s.takeReserved(kctx, t)
+		}
 		v, err := t.g.counters.take(kctx, t.t)
 		return v, clientError(err)
 	}
@@ -248,7 +252,55 @@ func (t *sqlTable) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint6
 		return 0, err
 	}
 	v := conv.(uint64)
+	if s != nil && s.rehearsal != nil {
+		return v, nil
+	}
+	if s != nil && len(s.reserved) > 0 {
+		s.reserved[t.t.counter()] = slices.DeleteFunc(s.reserved[t.t.counter()], func(r uint64) bool { return r <= v })
+	}
 	return v, clientError(t.g.counters.passed(kctx, t.t, v))
+}
+
+// takeReserved is the next value for a row in a trigger: a rehearsal reserves those that it uses, and the statement
+// uses them after it.
+func (s *Session) takeReserved(kctx context.Context, t *sqlTable) (uint64, error) {
+	id := t.t.counter()
+	r := s.rehearsal
+	if r == nil {
+		if free := s.reserved[id]; len(free) > 0 {
+			s.reserved[id] = free[1:]
+			return free[0], nil
+		}
+		v, err := t.g.counters.take(kctx, t.t)
+		return v, clientError(err)
+	}
+	free := r.s.reserved[id]
+	if r.auto[id] == len(free) {
+		v, err := t.g.counters.take(kctx, t.t)
+		if err != nil {
+			return 0, clientError(err)
+		}
+		free = append(free, v)
+		if r.s.reserved == nil {
+			r.s.reserved = map[counterID][]uint64{}
+		}
+		r.s.reserved[id] = free
+	}
+	r.auto[id]++
+	return free[r.auto[id]-1], nil
+}
+
+// giveBack returns values that were reserved but not used, unless others were taken after them.
+func (c *counters) giveBack(reserved map[counterID][]uint64) {
+	for id, free := range reserved {
+		b := c.block(id)
+		b.mu.Lock()
+		for len(free) > 0 && b.now.next == free[len(free)-1]+1 {
+			b.now.next--
+			free = free[:len(free)-1]
+		}
+		b.mu.Unlock()
+	}
 }
 
 // PeekNextAutoIncrementValue implements sql.AutoIncrementGetter.

@@ -30,6 +30,18 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if root {
 		s.built = true
 		s.writes = writes(ctx, n)
+		if s.writes && s.rehearsal == nil {
+			s.change, s.after = changeOf(n)
+		}
+	}
+	if r := s.rehearsal; r != nil {
+		if err := r.step(); err != nil {
+			return nil, err
+		}
+		if r.from == n {
+			s.ahead = nil
+			return r, nil
+		}
 	}
 	if p := s.ahead; p != nil && p.node == n {
 		s.ahead = nil
@@ -63,14 +75,17 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 			return nil, err
 		}
 		b.aheadInsert(ctx, s, n)
+		b.planRehearsal(ctx, s, n)
 	case *plan.Update:
 		s.perRow, s.blind = n.Ignore, false
 		markTargets(s, n.Child)
 		b.aheadUpdate(ctx, s, n)
+		b.planRehearsal(ctx, s, n)
 	case *plan.DeleteFrom:
 		s.perRow, s.blind = false, false
 		markTargets(s, n.Child)
 		b.aheadDelete(ctx, s, n)
+		b.planRehearsal(ctx, s, n)
 	case *plan.AddColumn:
 		return b.addColumn(ctx, n)
 	case *plan.CreateForeignKey:

@@ -457,7 +457,9 @@ func (e *editor) flush(ctx *sql.Context) error {
 			rows++
 		}
 	}
-	e.g.stats.add(e.t.desc.ID, rows)
+	if e.tx.s.rehearsal == nil {
+		e.g.stats.add(e.t.desc.ID, rows)
+	}
 	return nil
 }
 
@@ -469,6 +471,9 @@ func (e *editor) lockInserts(ctx *sql.Context, ops []change) error {
 				keys = append(keys, in.key)
 			}
 		}
+	}
+	if r, ok := e.tx.kv.(*rehearsedTxn); ok {
+		keys = r.absent(keys)
 	}
 	if len(keys) == 0 {
 		return nil

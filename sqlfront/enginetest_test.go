@@ -51,6 +51,8 @@ type gmsHarness struct {
 	close func()
 	// epochs makes tables MULTI MASTER that do not say what they are.
 	epochs bool
+	// rehearse runs triggers ahead of all rows that fire them.
+	rehearse bool
 	// broken tests are those the engine itself is known to fail; its memory backend skips them too.
 	broken bool
 }
@@ -89,6 +91,7 @@ func (h *gmsHarness) gateway() *gateway {
 		if h.epochs {
 			h.g.usual.Kind = multi
 		}
+		h.g.rehearseAll = h.rehearse
 	}
 	return h.g
 }
@@ -298,8 +301,11 @@ func TestGMS(t *testing.T) {
 	for _, tt := range gmsTests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHarness(t)
-			if os.Getenv(suiteEnv) == "epochs" {
+			switch os.Getenv(suiteEnv) {
+			case "epochs":
 				h.epochs, h.newDB = true, func() (kv.DB, func()) { return epochDB(t) }
+			case "rehearsed":
+				h.rehearse = true
 			}
 			h.broken = strings.HasPrefix(tt.name, "Broken")
 			tt.run(t, h)

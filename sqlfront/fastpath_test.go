@@ -296,3 +296,27 @@ func BenchmarkPointSelect(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkEngine is what statements cost that take no short way of ours.
+func BenchmarkEngine(b *testing.B) {
+	s, c := newServer(b)
+	s.g.noFast = true
+	exec(b, c, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	exec(b, c, "CREATE TABLE i (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
+	exec(b, c, "INSERT INTO t VALUES "+manyOf(100, "(#,#)"))
+	for _, q := range []string{
+		"SELECT a FROM t WHERE id = 1", "SELECT * FROM t", "INSERT INTO i (a) VALUES (1)", "INSERT INTO i (a) VALUES (1),(2),(3),(4)", "UPDATE t SET a = a + 1 WHERE id = 1", "UPDATE t SET a = a + 1",
+		"DELETE FROM t WHERE id = 1000",
+	} {
+		b.Run(q, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if q[0] == 'S' {
+					query(b, c, q)
+				} else {
+					exec(b, c, q)
+				}
+			}
+		})
+	}
+}

@@ -42,11 +42,13 @@ type gateway struct {
 	relay    func() bool
 	routes   routes
 
-	fast    fastCache
-	noFast  bool     // tests: everything goes through the engine
-	noAhead bool     // tests: changes read row by row
-	usual   locality // tests: of tables that say nothing
-	usersTS atomic.Uint64
+	fast        fastCache
+	noFast      bool     // tests: everything goes through the engine
+	noAhead     bool     // tests: changes read row by row
+	rehearseAll bool     // tests: statements with triggers are rehearsed even if their rows cost no trips
+	usual       locality // tests: of tables that say nothing
+	far         sync.Map // tables whose triggers have cost trips, by id
+	usersTS     atomic.Uint64
 
 	uuids uuids
 
@@ -72,6 +74,7 @@ func newGateway(cfg Config) *gateway {
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a}, overrides)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
+	a.Runner = runner{g.engine}
 	return g
 }
 

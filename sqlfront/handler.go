@@ -110,6 +110,8 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		}
 		ctx, stop := whileThere(ctx, c.Conn)
 		defer stop()
+		s.binds = p.BindVars
+		defer func() { s.binds = nil }()
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
 			f.learn(r)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
@@ -34,7 +35,11 @@ type Session struct {
 	blind       bool // a plain INSERT whose duplicates Commit may find
 	perRow      bool // duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY)
 	ahead       *aheadPlan
-	keeps       int // that use what was read ahead
+	keeps       int                    // that use what was read ahead
+	change      sql.Node               // as it is executed
+	after       []sql.Node             // the triggers after it
+	rehearsal   *rehearsal             // the session is that of a rehearsal
+	reserved    map[counterID][]uint64 // AUTO_INCREMENT values that rehearsals have used
 	newKey      *newKey
 	outer       *outerNode // the source of an UPDATE that is about to be built
 	stable      bool       // the UPDATE does not change what its subqueries read
@@ -60,6 +65,8 @@ type Session struct {
 	aborted     bool        // the last statement lost its transaction
 	lastCost    statementCost
 	prepared    map[string]sqlparser.Statement
+	stmt        sqlparser.Statement              // that is executed; nil if not known
+	binds       map[string]*querypb.BindVariable // its parameters
 
 	remoteState
 	staleState
@@ -133,6 +140,7 @@ func (s *Session) beginStatement() {
 	s.snap, s.built, s.writes, s.blind, s.perRow, s.missed, s.dup = nil, false, false, false, false, false, ""
 	s.hold, s.inCall, s.fresh, s.stable = false, false, false, false
 	s.ahead, s.newKey, s.outer = nil, nil, nil
+	s.change, s.after = nil, nil
 	s.create, s.view, s.viewDB = tableOptions{}, "", ""
 	s.newest = 0
 }
@@ -293,14 +301,18 @@ func (s *Session) UnprepareQuery(query string) { delete(s.prepared, query) }
 func (s *Session) GetPreparedQuery(query string) (sqlparser.Statement, bool) {
 	stmt, ok := s.prepared[query]
 	if ok {
+		x, _ := s.stmt.(*sqlparser.Execute)
 		s.note(stmt)
+		if x != nil && x.Name == query {
+			s.stmt = x // has the parameters
+		}
 	}
 	return stmt, ok
 }
 
 // note keeps what only the syntax tree of a statement tells.
 func (s *Session) note(stmt sqlparser.Statement) {
-	s.astLock = lockClause(stmt)
+	s.stmt, s.astLock = stmt, lockClause(stmt)
 	d, ok := stmt.(*sqlparser.DDL)
 	_, s.call = stmt.(*sqlparser.Call)
 	s.truncate = ok && strings.EqualFold(d.Action, sqlparser.TruncateStr)

@@ -92,6 +92,20 @@ func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, loc
 	return true, nil
 }
 
+// Kept implements kv.Txn.
+func (t *Txn) Kept(span base.Span, lock kv.LockMode) bool {
+	if span.IsPoint() {
+		if w := t.buf.get(span.Start); w.content() {
+			return true
+		}
+	}
+	if span.Start.Shard() == base.MetaShard && lock != kv.LockExclusive {
+		return true // read from the local replica
+	}
+	_, kept := t.ahead.find(span, lock)
+	return kept
+}
+
 // Forget implements kv.Txn.
 func (t *Txn) Forget() { t.ahead = ahead{} }
 

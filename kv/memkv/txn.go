@@ -231,20 +231,7 @@ func (t *txn) Get(ctx context.Context, keys []base.Key, mode kv.LockMode) ([]kv.
 
 // beginRead is begin for a read, which is no call if everything was read ahead or written.
 func (t *txn) beginRead(spans []base.Span, mode kv.LockMode) error {
-	known := func(s base.Span) bool {
-		if s.IsPoint() {
-			if _, own := t.writes[string(s.Start)]; own || t.near[string(s.Start)] >= mode {
-				return true
-			}
-		}
-		for _, a := range t.ahead {
-			if a.mode >= mode && bytes.Compare(a.span.Start, s.Start) <= 0 && bytes.Compare(s.Limit(), a.span.Limit()) <= 0 {
-				return true
-			}
-		}
-		return false
-	}
-	if mode != kv.LockNone && len(t.ahead)+len(t.near) > 0 && !slices.ContainsFunc(spans, func(s base.Span) bool { return !known(s) }) {
+	if mode != kv.LockNone && len(t.ahead)+len(t.near) > 0 && !slices.ContainsFunc(spans, func(s base.Span) bool { return !t.Kept(s, mode) }) {
 		return t.enter()
 	}
 	return t.begin()
@@ -275,6 +262,21 @@ func (t *txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, mod
 		}
 	}
 	return true, nil
+}
+
+// Kept implements kv.Txn.
+func (t *txn) Kept(s base.Span, mode kv.LockMode) bool {
+	if s.IsPoint() {
+		if _, own := t.writes[string(s.Start)]; own || t.near[string(s.Start)] >= mode {
+			return true
+		}
+	}
+	for _, a := range t.ahead {
+		if a.mode >= mode && bytes.Compare(a.span.Start, s.Start) <= 0 && bytes.Compare(s.Limit(), a.span.Limit()) <= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *txn) Forget() { t.ahead, t.near = nil, nil }
