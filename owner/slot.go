@@ -388,21 +388,26 @@ func (r *Replica) underSlots(ctx context.Context, x *txnState, term uint64, mode
 func (r *Replica) keepBound(ctx context.Context, x *txnState, at base.Timestamp) error {
 	for x.bound.below != 0 && at >= x.bound.below {
 		var left bound
+		var due *txnState
 		for _, p := range x.bound.by {
 			switch {
 			case p.ended && !p.aborted:
 				return base.Errorf(base.CodeAborted, "transaction %v read what a cross-region transaction has changed before it could commit: retry", x.id)
-			case !p.ended && p.ts <= at:
-				r.stats.SlotWaits.Add(1)
-				if err := r.awaitEnd(ctx, p); err != nil {
-					return err
-				}
+			case p.ended || p.ts == 0:
+				continue
+			case p.ts <= at:
+				due = p
 			}
-			if !p.ended || !p.aborted {
-				left.add(p)
-			}
+			left.add(p)
 		}
 		x.bound = left
+		if due == nil {
+			continue
+		}
+		r.stats.SlotWaits.Add(1)
+		if err := r.awaitEnd(ctx, due); err != nil {
+			return err
+		} // while it waited, other slots may have come to bound it
 	}
 	return nil
 }
