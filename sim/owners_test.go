@@ -91,7 +91,7 @@ func TestOneOwnerOfAGap(t *testing.T) {
 // TestOneOwnerBites: clocks that are off by far more than they say let two leaders of a group serve under leases at once, now and then:
 // one seed in forty.
 func TestOneOwnerBites(t *testing.T) {
-	const seeds = 120
+	const seeds = 400
 	for s := range uint64(seeds) {
 		cfg := Pick(s)
 		cfg.Regions, cfg.NodesPerRegion, cfg.Workload, cfg.Keys = 3, 1, "mixed", 3
