@@ -15,26 +15,34 @@ etcd: ## a peer of 'godwit bench peers'
 demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a terminal, else one minute
 	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi
 
-test: ## everything but the long soaks
-	$(GO) test -tags $(TAGS) -timeout 20m ./sim ./...
+test: ## every test, with a few seeds and cases of each kind: the rest is in soak and e2e
+	$(GO) test -tags $(TAGS) -timeout 20m ./lab/sim ./...
 
 e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
-	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./e2e -count=1 -timeout 40m
+	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/e2e -count=1 -timeout 40m
 
 race: ## the core packages under the race detector
-	$(GO) test -race -tags $(TAGS) -skip FanOutDoesNotLose ./base ./clock ./home ./leader ./lock ./wan ./store ./group ./owner ./txn ./cluster ./collective ./plan ./filter ./coord ./overlay ./patch ./epoch ./kv/... ./history
+	$(GO) test -race -tags $(TAGS) -skip FanOutDoesNotLose ./base ./kv/... ./policy/... ./mechanism/... ./owner/... ./txn/... ./cluster ./lab/history
 
 lint: ## format, vet, staticcheck, import table
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || (echo "run make fmt"; exit 1)
 	$(GO) vet -tags $(TAGS) ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags $(TAGS) ./...
-	$(GO) test ./layers
+	$(GO) test ./tools/layers
 
 fmt:
 	gofmt -w .
 
-soak: ## many seeds of the simulation: make soak SEEDS=1000
-	$(GO) test -tags $(TAGS) ./... -run TestSoak -count=1 -timeout 0 -args -seeds $(SEEDS)
+# What 'make test' leaves out of these packages: their other seeds and cases, and faults by many seeds.
+# A tenth of the seeds for what is not the simulation of everything, as each of them takes longer.
+tenth = $$((($(SEEDS) + 9) / 10))
+
+soak: ## the tests at full length, and many seeds of the simulation: make soak SEEDS=1000
+	$(GO) test -tags $(TAGS) ./lab/sim -run 'TestSoak$$' -count=1 -timeout 0 -args -seeds $(SEEDS)
+	$(GO) test -tags $(TAGS) ./lab/sim -run 'Soak$$' -skip 'TestSoak$$' -count=1 -timeout 0 -args -seeds $(tenth)
+	$(GO) test -tags $(TAGS) ./mechanism/collective -count=1 -timeout 0 -args -seeds $(SEEDS)
+	$(GO) test -tags $(TAGS) ./txn/multimaster -count=1 -timeout 0 -args -seeds $(tenth)
+	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/sim ./lab/bench/... ./sql/... -count=1 -timeout 0
 
 bench: build ## the figures of docs/
 	$(BIN) bench list

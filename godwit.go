@@ -36,9 +36,9 @@ type Node struct{ *node.Node }
 // Client runs transactions with this node as their gateway.
 func (n Node) Client() *Client { return NewClient(n.DB()) }
 
-// Open starts a real node in this process: disk, TCP, and the MySQL protocol.
-// It returns when the node belongs to a cluster and serves; a new cluster is made by
-// `godwit init` (or a POST to its cluster port), an existing one is joined through cfg.Join. A nil log discards.
+// Open starts a real node in this process: disk, TCP, and the MySQL protocol. It returns when the
+// node belongs to a cluster and serves; a new cluster is made by `godwit init` (or a POST to its
+// cluster port), an existing one is joined through cfg.Join. A nil log discards.
 func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 	n, err := node.Start(ctx, cfg, orDiscard(log))
 	if err != nil {

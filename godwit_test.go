@@ -11,7 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit"
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/matrix"
+	"github.com/godwitdb/godwit/policy/matrix"
 )
 
 func openLocal(t *testing.T, regions int) *godwit.Cluster {

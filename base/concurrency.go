@@ -7,10 +7,12 @@ type Concurrency string
 const (
 	// Locking: strict two-phase locking and commit wait. Strictly serializable.
 	Locking Concurrency = ""
-	// ByTimestamp: timestamp ordering by hybrid logical clocks, as CockroachDB does. Serializable, and linearizable for each key.
+	// ByTimestamp: timestamp ordering by hybrid logical clocks, as CockroachDB does. Serializable,
+	// and linearizable for each key.
 	ByTimestamp Concurrency = "timestamp"
-	// ByTimestampRelay: timestamp ordering with a timestamp manager for each region (Relay, section 5): besides, transactions
-	// that touch a common region are ordered as they follow each other in real time.
+	// ByTimestampRelay: timestamp ordering with a timestamp manager for each region (Relay, section
+	// 5): besides, transactions that touch a common region are ordered as they follow each other in
+	// real time.
 	ByTimestampRelay Concurrency = "timestamp-relay"
 )
 

@@ -8,7 +8,8 @@
 // A user key is a byte string compared as bytes. Its first bytes say where it
 // belongs, without any catalog:
 //
-//		shard (2 bytes, big endian) | table (8) | index (4) | [home (1), by-home indexes only] | columns ...
+//		shard (2 bytes, big endian) | table (8) | index (4) | [home (1), by-home indexes only] |
+//		   columns ...
 //
 //	  - shard 0 is the meta shard: catalog, users, membership, GLOBAL tables. It
 //	    has one consensus group, [MetaGroup], on every node.
@@ -16,9 +17,9 @@
 //	    distribution key (by default the first primary-key column).
 //	  - the low [TableRegionBits] bits of a table id name the region that owns
 //	    the table's first gap in every shard and index until somebody else does
-//	    (the sentinel of PROTOCOLS C5), so no sentinel has to be stored.
+//	    (the sentinel of HOME-5), so no sentinel has to be stored.
 //	  - an index id with [ByHome] set keys its entries by home region too, so
-//	    that inserting into it never leaves the region (PROTOCOLS C6).
+//	    that inserting into it never leaves the region (HOME-6).
 //
 // # Groups
 //

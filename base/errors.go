@@ -60,7 +60,8 @@ type Error struct {
 	Msg  string
 	Node NodeID
 	Key  Key
-	// After is when what a transaction was aborted for will be over, if that is known: before then it need not be tried again.
+	// After is when what a transaction was aborted for will be over, if that is known: before then
+	// it need not be tried again.
 	After Timestamp
 }
 

@@ -18,7 +18,8 @@ type ShardID uint16
 // MetaShard is the shard of the catalog and of GLOBAL tables.
 const MetaShard ShardID = 0
 
-// EpochShard is the shard of MULTI MASTER tables: every node holds it, and no Raft group replicates it.
+// EpochShard is the shard of MULTI MASTER tables: every node holds it, and no Raft group replicates
+// it.
 const EpochShard ShardID = 1<<16 - 1
 
 // GroupID names a Raft group: (shard, home region), or the meta group.
@@ -49,7 +50,7 @@ func (g GroupID) String() string {
 }
 
 // GroupIndex is one entry of an applied vector: a log index of the group that
-// the region leads within some shard (PROTOCOLS C3).
+// the region leads within some shard (HOME-3).
 type GroupIndex struct {
 	Region RegionID
 	Index  uint64

@@ -34,7 +34,8 @@ func MakeTableID(seq uint64, r RegionID) TableID {
 	return TableID(seq<<TableRegionBits | uint64(r)&(1<<TableRegionBits-1))
 }
 
-// FirstSpace is the first sequence number of key spaces without SQL; it is above every one that SQL hands out.
+// FirstSpace is the first sequence number of key spaces without SQL; it is above every one that SQL
+// hands out.
 const FirstSpace = 1 << 48
 
 // IsSpace reports whether it is a key space without SQL: its rows stand alone.

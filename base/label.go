@@ -18,7 +18,7 @@ import "fmt"
 //	bits 62-63  free
 //
 // Labels are ordered by the commit timestamp of the version that carries them,
-// not by cSeq, which wraps (PROTOCOLS C1).
+// not by cSeq, which wraps (HOME-1).
 type Label uint64
 
 const (

@@ -28,8 +28,10 @@ type Node struct {
 type Topology struct {
 	Version   uint64 `json:"version"`
 	ClusterID string `json:"cluster_id"`
-	Shards    int    `json:"shards"` // data shards of synchronous tables, 1..Shards; fixed when the cluster is made
-	// Async is the number of shards of asynchronous tables, behind the others; 0 until one is asked for, then fixed.
+	// data shards of synchronous tables, 1..Shards; fixed when the cluster is made
+	Shards int `json:"shards"`
+	// Async is the number of shards of asynchronous tables, behind the others; 0 until one is asked
+	// for, then fixed.
 	Async int `json:"async_shards,omitempty"`
 	// Concurrency is how transactions are ordered; fixed when the cluster is made.
 	Concurrency Concurrency `json:"concurrency,omitempty"`
@@ -46,18 +48,21 @@ type Topology struct {
 	Promotions []Promotion `json:"promotions,omitempty"`
 }
 
-// Promotion is a new incarnation of the asynchronous groups of a region, made of what other regions held when it was lost.
+// Promotion is a new incarnation of the asynchronous groups of a region, made of what other regions
+// held when it was lost.
 type Promotion struct {
-	ID     uint64     `json:"id"`
-	At     Timestamp  `json:"at"`
-	Region RegionID   `json:"region"` // whose groups
-	Lost   RegionID   `json:"lost"`   // where they voted
-	Seat   RegionID   `json:"seat"`   // where they vote since
-	Cut    Timestamp  `json:"cut"`    // all that they committed at or below it stands, and nothing above it
+	ID     uint64    `json:"id"`
+	At     Timestamp `json:"at"`
+	Region RegionID  `json:"region"` // whose groups
+	Lost   RegionID  `json:"lost"`   // where they voted
+	Seat   RegionID  `json:"seat"`   // where they vote since
+	// all that they committed at or below it stands, and nothing above it
+	Cut    Timestamp  `json:"cut"`
 	Groups []Promoted `json:"groups"`
 	// Back is set when the groups vote in their own region again.
 	Back bool `json:"back,omitempty"`
-	// From are the regions where voters of the groups in Moving may still be, besides where they shall be.
+	// From are the regions where voters of the groups in Moving may still be, besides where they
+	// shall be.
 	From   []RegionID `json:"from,omitempty"`
 	Moving []GroupID  `json:"moving,omitempty"`
 }
@@ -72,8 +77,9 @@ func (p *Promotion) seat() RegionID {
 
 // Promoted is a group of a promotion.
 type Promoted struct {
-	Group  GroupID   `json:"group"`
-	Source NodeID    `json:"source"` // whose copy the new incarnation begins with: no survivor had more
+	Group GroupID `json:"group"`
+	// whose copy the new incarnation begins with: no survivor had more
+	Source NodeID    `json:"source"`
 	Index  uint64    `json:"index"`  // of the old log
 	Closed Timestamp `json:"closed"` // newest closed timestamp heard of it
 }
@@ -113,7 +119,8 @@ func (t *Topology) Promotion(g GroupID, incarnation uint32) *Promotion {
 // AllShards is the number of data shards.
 func (t *Topology) AllShards() int { return t.Shards + t.Async }
 
-// IsAsync reports whether a shard is one of asynchronous tables: the voters of its groups are in one region.
+// IsAsync reports whether a shard is one of asynchronous tables: the voters of its groups are in
+// one region.
 func (t *Topology) IsAsync(s ShardID) bool { return int(s) > t.Shards && int(s) <= t.AllShards() }
 
 // Promoted is the newest promotion of a region's asynchronous groups; nil if there is none.
@@ -134,7 +141,8 @@ func (t *Topology) Seat(r RegionID) RegionID {
 	return r
 }
 
-// Moving reports whether voters of a region's asynchronous groups may still be elsewhere than at their seat.
+// Moving reports whether voters of a region's asynchronous groups may still be elsewhere than at
+// their seat.
 func (t *Topology) Moving(r RegionID) bool {
 	p := t.Promoted(r)
 	return p != nil && len(p.Moving) > 0

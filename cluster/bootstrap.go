@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -67,7 +68,8 @@ type Identity struct {
 
 // InitRequest makes a cluster of the nodes that have asked so far.
 type InitRequest struct {
-	// Shards is the number of data shards; 0 takes one for each node of the largest region, at least two.
+	// Shards is the number of data shards; 0 takes one for each node of the largest region, at
+	// least two.
 	Shards int `json:"shards"`
 	// Concurrency is how transactions are ordered.
 	Concurrency base.Concurrency `json:"concurrency,omitempty"`
@@ -80,41 +82,53 @@ type InitReply struct {
 	ClusterID string        `json:"cluster_id"`
 	Topology  base.Topology `json:"topology"`
 	Error     string        `json:"error,omitempty"`
-	Early     bool          `json:"early,omitempty"` // fewer nodes than expected have asked so far: try again
+	// fewer nodes than expected have asked so far: try again
+	Early bool `json:"early,omitempty"`
 }
 
 type joinReply struct {
 	Known    []Joiner  `json:"known,omitempty"`
 	Identity *Identity `json:"identity,omitempty"`
-	Self     Joiner    `json:"self"` // who answers, and where it is now
+	Self     Joiner    `json:"self"` // the process that answers, and where it is now
 	Error    string    `json:"error,omitempty"`
 	Final    bool      `json:"final,omitempty"` // asking again will not help
 }
 
-// Bootstrap finds out who this process is: from its own disk, from a cluster
-// that knows it, or by `godwit init`. It answers others who ask the same.
+// Bootstrap finds out which node this process is: from its own disk, from a cluster
+// that knows it, or by `godwit init`. It answers other processes that ask the same.
+//
+// It goes through three states, in this order and without a way back: searching, while the process
+// has no identity; member, once it has one; serving, once its node runs and can admit others.
 type Bootstrap struct {
 	self   Joiner
 	join   []string
 	client *http.Client
 	log    *slog.Logger
-	// save makes the identity durable before anybody acts on it.
+	// save makes the identity durable before anything rests on it.
 	save func(*Identity) error
 
-	mu    sync.Mutex
-	known map[string]Joiner
-	ident *Identity
-	made  chan struct{} // closed when ident is set
-	// running is the node's cluster; set by Serve once the node runs.
-	running *Cluster
+	mu       sync.Mutex
+	state    bootState
+	known    map[string]Joiner // searching: processes that have asked or were told of, by UUID
+	identity *Identity         // member and serving
+	cluster  *Cluster          // serving
+	made     chan struct{}     // closed when the state is member
 }
+
+type bootState uint8
+
+const (
+	searching bootState = iota
+	member
+	serving
+)
 
 // NewBootstrap prepares to find out. stored is the identity on disk, nil if none.
 func NewBootstrap(self Joiner, join []string, stored *Identity, client *http.Client, log *slog.Logger, save func(*Identity) error) *Bootstrap {
 	b := &Bootstrap{self: self, join: join, client: client, log: log, save: save,
 		known: map[string]Joiner{self.UUID: self}, made: make(chan struct{})}
 	if stored != nil {
-		b.ident = stored
+		b.state, b.identity = member, stored
 		close(b.made)
 	}
 	return b
@@ -127,6 +141,8 @@ func NewUUID() string {
 	return hex.EncodeToString(b[:])
 }
 
+// # Searching
+
 // Run returns the identity once it is known, asking the join list until then.
 func (b *Bootstrap) Run(ctx context.Context) (*Identity, error) {
 	tick := time.NewTicker(joinEvery)
@@ -134,13 +150,11 @@ func (b *Bootstrap) Run(ctx context.Context) (*Identity, error) {
 	for n := 1; ; n++ {
 		select {
 		case <-b.made:
-			return b.ident, nil
+			return b.identity, nil
 		default:
 		}
 		if n%int(waitNotice/joinEvery) == 0 {
-			b.mu.Lock()
-			b.log.Warn("this node still belongs to no cluster: run `godwit init` once all first nodes are started, or correct --join", "join", b.join, "heard_of", len(b.known)-1)
-			b.mu.Unlock()
+			b.log.Warn("this node still belongs to no cluster: run `godwit init` once all first nodes are started, or correct --join", "join", b.join, "heard_of", len(b.joiners())-1)
 		}
 		if err := b.askAround(ctx); err != nil {
 			return nil, err
@@ -154,226 +168,99 @@ func (b *Bootstrap) Run(ctx context.Context) (*Identity, error) {
 	}
 }
 
-// askAround asks every address it knows of; only a final refusal is an error.
-func (b *Bootstrap) askAround(ctx context.Context) error {
+// joiners are the processes known to want a cluster, this one among them.
+func (b *Bootstrap) joiners() []Joiner {
 	b.mu.Lock()
-	addrs := slices.Clone(b.join)
-	for _, j := range b.known {
-		if !slices.Contains(addrs, j.Addr) {
-			addrs = append(addrs, j.Addr)
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Values(b.known))
+}
+
+// learn remembers processes that want a cluster. own says that one of them said so itself; hearsay
+// does not replace that.
+func (b *Bootstrap) learn(own bool, js ...Joiner) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, j := range js {
+		if _, known := b.known[j.UUID]; known && own || !known && len(b.known) < maxJoiners {
+			b.known[j.UUID] = j
 		}
 	}
-	b.mu.Unlock()
-	for _, a := range addrs {
-		if a == b.self.Addr {
-			continue
-		}
-		var r joinReply
-		if err := post(ctx, b.client, a, PathJoin, b.self, &r); err != nil {
-			b.log.Debug("join: no answer", "addr", a, "err", err)
-			continue
-		}
-		if r.Final {
-			return base.Errorf(base.CodeInvalid, "the cluster at %s refuses this node: %s", a, r.Error)
-		}
-		b.mu.Lock()
-		for _, j := range r.Known {
-			if _, ok := b.known[j.UUID]; !ok && len(b.known) < maxJoiners {
-				b.known[j.UUID] = j
-			}
-		}
-		b.mu.Unlock()
-		if r.Identity != nil {
+}
+
+// askAround asks every address it knows of; only a final refusal is an error.
+func (b *Bootstrap) askAround(ctx context.Context) error {
+	addrs := slices.Clone(b.join)
+	for _, j := range b.joiners() {
+		addrs = append(addrs, j.Addr)
+	}
+	for _, r := range b.ask(ctx, addrs, b.self) {
+		switch {
+		case r.Final:
+			return base.Errorf(base.CodeInvalid, "the cluster at %s refuses this node: %s", r.addr, r.Error)
+		case r.Identity != nil:
 			return b.become(r.Identity)
 		}
+		b.learn(false, r.Known...)
 	}
 	return nil
 }
 
-// Announce tells the members of the node's cluster where it is now, and takes
-// their topology and addresses, until one of them has answered. Whoever was away
-// finds the others this way even if all have moved, as long as one address of the
-// join list is right. An error is a refusal that asking again will not change.
-func (b *Bootstrap) Announce(ctx context.Context, c *Cluster) error {
-	self := b.self
-	self.ClusterID = c.o.Identity.ClusterID
-	for {
-		addrs := slices.Clone(b.join)
-		members := c.members()
-		for _, m := range members {
-			addrs = append(addrs, m.Addr)
-		}
-		slices.Sort(addrs)
-		replies := make([]joinReply, 0, len(addrs))
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		for _, a := range slices.Compact(addrs) {
-			if a == self.Addr {
-				continue
-			}
-			wg.Go(func() {
-				var r joinReply
-				if err := post(ctx, b.client, a, PathJoin, self, &r); err != nil {
-					b.log.Debug("announce: no answer", "addr", a, "err", err)
-					return
-				}
-				if r.Final {
-					r.Error = fmt.Sprintf("the node at %s refuses this one: %s", a, r.Error)
-				}
-				mu.Lock()
-				replies = append(replies, r)
-				mu.Unlock()
-			})
-		}
-		wg.Wait()
-		done, refused := false, ""
-		for _, r := range replies {
-			c.moved(r.Self.UUID, r.Self.Addr, true)
-			for _, m := range r.Known {
-				if m.UUID != r.Self.UUID {
-					c.moved(m.UUID, m.Addr, false)
-				}
-			}
-			switch {
-			case r.Final:
-				refused = r.Error
-			case r.Identity != nil:
-				done = true
-				if err := c.SetTopology(&r.Identity.First); err != nil {
-					b.log.Warn("the topology of another node cannot be taken", "err", err)
-				}
-			}
-		}
-		if refused != "" && !done {
-			return base.Errorf(base.CodeInvalid, "%s", refused)
-		}
-		if n := byUUID(c.Topology(), self.UUID); n != nil && !n.Gone && (n.Addr != self.Addr || n.SQL != self.SQL) {
-			once, cancel := context.WithTimeout(ctx, announceTimeout)
-			if _, err := c.Admit(once, self); err != nil {
-				b.log.Warn("the cluster does not know this node's new address yet", "err", err)
-				done = false
-			}
-			cancel()
-		}
-		if done || len(members) == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(2 * joinEvery):
-		}
-	}
+// answered is a reply and the address that gave it.
+type answered struct {
+	joinReply
+	addr string
 }
 
+// ask asks all addresses at once, but for this process's own. Those that do not answer are left
+// out. The replies are in the order of the addresses.
+func (b *Bootstrap) ask(ctx context.Context, addrs []string, self Joiner) (replies []answered) {
+	slices.Sort(addrs)
+	addrs = slices.DeleteFunc(slices.Compact(addrs), func(a string) bool { return a == self.Addr })
+	all := make([]*answered, len(addrs))
+	var wg sync.WaitGroup
+	for i, a := range addrs {
+		wg.Go(func() {
+			r := answered{addr: a}
+			if err := post(ctx, b.client, a, PathJoin, self, &r.joinReply); err != nil {
+				b.log.Debug("join: no answer", "addr", a, "err", err)
+				return
+			}
+			all[i] = &r
+		})
+	}
+	wg.Wait()
+	for _, r := range all {
+		if r != nil {
+			replies = append(replies, *r)
+		}
+	}
+	return replies
+}
+
+// become makes this process a member of a cluster, if it is none yet.
 func (b *Bootstrap) become(id *Identity) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ident != nil {
+	if b.state != searching {
 		return nil
 	}
 	if err := b.save(id); err != nil {
 		return fmt.Errorf("store the node's identity: %w", err)
 	}
-	b.ident = id
+	b.state, b.identity = member, id
 	close(b.made)
 	return nil
 }
 
-// Serve lets the node admit new processes from now on.
-func (b *Bootstrap) Serve(c *Cluster) {
-	b.mu.Lock()
-	b.running = c
-	b.mu.Unlock()
-}
-
-// Register adds the bootstrap handlers.
-func (b *Bootstrap) Register(mux *http.ServeMux) {
-	mux.HandleFunc("POST "+PathJoin, func(w http.ResponseWriter, r *http.Request) {
-		var j Joiner
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&j); err != nil {
-			reply(w, http.StatusBadRequest, joinReply{Error: "malformed request: " + err.Error(), Final: true})
-			return
-		}
-		a := b.answer(r.Context(), j)
-		a.Self = b.self
-		reply(w, http.StatusOK, a)
-	})
-	mux.HandleFunc("POST "+PathInit, func(w http.ResponseWriter, r *http.Request) {
-		var q InitRequest
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&q); err != nil {
-			reply(w, http.StatusBadRequest, InitReply{Error: "malformed request: " + err.Error()})
-			return
-		}
-		id, err := b.Init(q)
-		if err != nil {
-			reply(w, http.StatusConflict, InitReply{Error: err.Error(), Early: base.CodeOf(err) == base.CodeUnavailable})
-			return
-		}
-		reply(w, http.StatusOK, InitReply{ClusterID: id.ClusterID, Topology: id.First})
-	})
-}
-
-func (b *Bootstrap) answer(ctx context.Context, j Joiner) joinReply {
-	if err := j.validate(); err != nil {
-		return joinReply{Error: err.Error(), Final: true}
-	}
-	b.mu.Lock()
-	ident, running := b.ident, b.running
-	switch {
-	case ident == nil && j.ClusterID != "":
-		b.mu.Unlock()
-		return joinReply{Error: "this node belongs to no cluster yet"}
-	case ident != nil && j.ClusterID != "" && j.ClusterID != ident.ClusterID:
-		b.mu.Unlock()
-		return joinReply{Final: true, Error: fmt.Sprintf("this node belongs to cluster %s, but the store of the one that asks belongs to cluster %s: correct its --join or its --store",
-			ident.ClusterID, j.ClusterID)}
-	}
-	if ident == nil {
-		if len(b.known) < maxJoiners {
-			b.known[j.UUID] = j
-		}
-		known := make([]Joiner, 0, len(b.known))
-		for _, k := range b.known {
-			known = append(known, k)
-		}
-		b.mu.Unlock()
-		return joinReply{Known: known}
-	}
-	b.mu.Unlock()
-	// Only a founder knows who the founders are: the first topology of a node that joined later names others as well.
-	if ident.Founding && j.ClusterID == "" {
-		for _, n := range ident.First.Nodes {
-			if n.UUID == j.UUID {
-				return joinReply{Identity: &Identity{ClusterID: ident.ClusterID, Node: n.ID, Founding: true, First: ident.First}}
-			}
-		}
-	}
-	if running == nil {
-		return joinReply{Error: "still starting"}
-	}
-	if j.ClusterID != "" {
-		return running.present(j)
-	}
-	id, err := running.Admit(ctx, j)
-	if err != nil {
-		return joinReply{Error: err.Error(), Final: base.CodeOf(err) == base.CodeInvalid}
-	}
-	return joinReply{Identity: id}
-}
-
-// Init makes the cluster of everybody who has asked so far.
+// Init makes the cluster of all processes that have asked.
 func (b *Bootstrap) Init(q InitRequest) (*Identity, error) {
 	b.mu.Lock()
-	if b.ident != nil {
-		b.mu.Unlock()
-		return nil, base.Errorf(base.CodeInvalid, "this node already belongs to cluster %s; init is needed only once", b.ident.ClusterID)
-	}
-	known := make([]Joiner, 0, len(b.known))
-	for _, j := range b.known {
-		known = append(known, j)
-	}
+	state, identity := b.state, b.identity
 	b.mu.Unlock()
+	if state != searching {
+		return nil, base.Errorf(base.CodeInvalid, "this node already belongs to cluster %s; init is needed only once", identity.ClusterID)
+	}
+	known := b.joiners()
 	if len(known) < q.Expect {
 		return nil, base.Errorf(base.CodeUnavailable, "%d of the expected %d nodes have asked this node so far; start the others with this node's address in their --join and try again", len(known), q.Expect)
 	}
@@ -386,11 +273,7 @@ func (b *Bootstrap) Init(q InitRequest) (*Identity, error) {
 		return nil, err
 	}
 	id.First.Concurrency = concurrency
-	for _, n := range id.First.Nodes {
-		if n.UUID == b.self.UUID {
-			id.Node = n.ID
-		}
-	}
+	id.Node = byUUID(&id.First, b.self.UUID).ID
 	return id, b.become(id)
 }
 
@@ -426,6 +309,164 @@ func Found(nodes []Joiner, shards int) (*Identity, error) {
 	}
 	return &Identity{ClusterID: t.ClusterID, Founding: true, First: t}, nil
 }
+
+// # A member
+
+// Serve lets the node admit new processes from now on.
+func (b *Bootstrap) Serve(c *Cluster) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state, b.cluster = serving, c
+}
+
+// Announce sends the node's address to the members of its cluster, and takes
+// their topology and addresses, until one of them has answered. A node that was away
+// finds the others this way even if all have moved, as long as one address of the
+// join list is right. An error is a refusal that asking again will not change.
+func (b *Bootstrap) Announce(ctx context.Context, c *Cluster) error {
+	self := b.self
+	self.ClusterID = c.identity.ClusterID
+	for {
+		members := c.members()
+		addrs := slices.Clone(b.join)
+		for _, m := range members {
+			addrs = append(addrs, m.Addr)
+		}
+		taken, err := b.take(c, b.ask(ctx, addrs, self))
+		if err != nil {
+			return err
+		}
+		if (b.recorded(ctx, c, self) && taken) || len(members) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(2 * joinEvery):
+		}
+	}
+}
+
+// take takes over what members replied to an announcement, and reports whether one of them knows
+// this node. It is an error if the only ones that say anything refuse it for good.
+func (b *Bootstrap) take(c *Cluster, replies []answered) (taken bool, err error) {
+	var refused error
+	for _, r := range replies {
+		c.moved(r.Self.UUID, r.Self.Addr, true)
+		for _, m := range r.Known {
+			if m.UUID != r.Self.UUID {
+				c.moved(m.UUID, m.Addr, false)
+			}
+		}
+		switch {
+		case r.Final:
+			refused = base.Errorf(base.CodeInvalid, "the node at %s refuses this one: %s", r.addr, r.Error)
+		case r.Identity != nil:
+			taken = true
+			if err := c.SetTopology(&r.Identity.First); err != nil {
+				b.log.Warn("the topology of another node cannot be taken", "err", err)
+			}
+		}
+	}
+	if taken {
+		return true, nil
+	}
+	return false, refused
+}
+
+// recorded sees to it that the topology has this node's addresses, and reports whether it has.
+func (b *Bootstrap) recorded(ctx context.Context, c *Cluster, self Joiner) bool {
+	n := byUUID(c.Topology(), self.UUID)
+	if n == nil || n.Gone || n.Addr == self.Addr && n.SQL == self.SQL {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	defer cancel()
+	if _, err := c.Admit(ctx, self); err != nil {
+		b.log.Warn("the cluster does not know this node's new address yet", "err", err)
+		return false
+	}
+	return true
+}
+
+// # Answering others
+
+// Register adds the bootstrap handlers.
+func (b *Bootstrap) Register(mux *http.ServeMux) {
+	mux.HandleFunc("POST "+PathJoin, func(w http.ResponseWriter, r *http.Request) {
+		var j Joiner
+		if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&j); err != nil {
+			reply(w, http.StatusBadRequest, joinReply{Error: "malformed request: " + err.Error(), Final: true})
+			return
+		}
+		a := b.answer(r.Context(), j)
+		a.Self = b.self
+		reply(w, http.StatusOK, a)
+	})
+	mux.HandleFunc("POST "+PathInit, func(w http.ResponseWriter, r *http.Request) {
+		var q InitRequest
+		if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&q); err != nil {
+			reply(w, http.StatusBadRequest, InitReply{Error: "malformed request: " + err.Error()})
+			return
+		}
+		id, err := b.Init(q)
+		if err != nil {
+			reply(w, http.StatusConflict, InitReply{Error: err.Error(), Early: base.CodeOf(err) == base.CodeUnavailable})
+			return
+		}
+		reply(w, http.StatusOK, InitReply{ClusterID: id.ClusterID, Topology: id.First})
+	})
+}
+
+// answer says which node a process is, as far as this one knows.
+func (b *Bootstrap) answer(ctx context.Context, j Joiner) joinReply {
+	if err := j.validate(); err != nil {
+		return joinReply{Error: err.Error(), Final: true}
+	}
+	b.mu.Lock()
+	state, identity, cluster := b.state, b.identity, b.cluster
+	b.mu.Unlock()
+	switch {
+	case state == searching && j.ClusterID != "":
+		return joinReply{Error: "this node belongs to no cluster yet"}
+	case state == searching:
+		b.learn(true, j)
+		return joinReply{Known: b.joiners()}
+	case j.ClusterID != "" && j.ClusterID != identity.ClusterID:
+		return joinReply{Final: true, Error: fmt.Sprintf("this node belongs to cluster %s, but the store of the one that asks belongs to cluster %s: correct its --join or its --store",
+			identity.ClusterID, j.ClusterID)}
+	}
+	if id := identity.ofFounder(j); id != nil {
+		return joinReply{Identity: id}
+	}
+	switch {
+	case state != serving:
+		return joinReply{Error: "still starting"}
+	case j.ClusterID != "":
+		return cluster.present(j)
+	}
+	id, err := cluster.Admit(ctx, j)
+	if err != nil {
+		return joinReply{Error: err.Error(), Final: base.CodeOf(err) == base.CodeInvalid}
+	}
+	return joinReply{Identity: id}
+}
+
+// ofFounder is the identity of a process that was one of the cluster's first, and does not know
+// yet. Only a founder knows who the founders are: the first topology of a node that joined later
+// names others as well.
+func (id *Identity) ofFounder(j Joiner) *Identity {
+	if !id.Founding || j.ClusterID != "" {
+		return nil
+	}
+	n := byUUID(&id.First, j.UUID)
+	if n == nil {
+		return nil
+	}
+	return &Identity{ClusterID: id.ClusterID, Node: n.ID, Founding: true, First: id.First}
+}
+
+// # HTTP
 
 func reply(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")

@@ -2,27 +2,26 @@ package cluster
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/group"
-	"github.com/godwitdb/godwit/leader"
+	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/policy/leader"
 )
 
-// Who leads a group is decided by its present leader, from what it counts and what pulses tell, once in leaderBeat. Rows and leaders
-// do not chase each other: where the policy of homes may move rows, each goes to the region that uses it, and
-// groups are led from their homes. Groups follow their load where it may not: with home.mode = never, and where nearly all that a group is
-// asked for are rows of tables that are homed as a whole.
+// The present leader of a group decides which node leads it, from what it counts and what
+// heartbeats tell, once in leaderBeat. Rows and leaders do not chase each other: where the policy
+// of homes may move rows, each goes to the region that uses it, and groups are led from their
+// homes. Groups follow their load where it may not: with home.mode = never, and where nearly all
+// that a group is asked for are rows of tables that are homed as a whole.
+//
+// From top to bottom: what is counted (facts), what the policy says of it (look), how the lead is
+// handed over (handOver), and what else moves a lead (HandTo).
 
 // leaderBeat is a heartbeat of the policy: GeoLM's, and the unit of its windows.
 const leaderBeat = 200 * time.Millisecond
@@ -30,340 +29,175 @@ const leaderBeat = 200 * time.Millisecond
 const (
 	maxLeaderMoves = 256
 	leastLoad      = 0.1 // requests a beat below which a group counts as idle
-	handTries      = 10  // beats in which a hand-over is tried: a follower may just not have answered
-	wholeShare     = .99 // of a group's requests: with that many for tables homed as a whole it follows its load
-	wholeBeats     = 10  // so long a leader away from home finds out whether it is to be there
+	// of a group's requests: with that many for tables homed as a whole it follows its load
+	wholeShare = .99
+	wholeBeats = 10 // so long a leader away from home finds out whether it is to be there
 )
 
-// LeaderParams are the settings leader.*.
-type LeaderParams struct {
-	Mode         string  `json:"mode"` // on, off, dry_run
-	Window       int     `json:"window"`
-	MaxWindow    int     `json:"max_window"`
-	HoldDown     int     `json:"hold_down"`
-	MinGainMs    float64 `json:"min_gain_ms"`
-	MinGainShare float64 `json:"min_gain_share"`
-	Commit       string  `json:"commit"`
-	Load         string  `json:"load"`
-	MayLead      string  `json:"may_lead"` // regions, with commas; empty: all
-	Pin          string  `json:"pin"`      // GROUP=NODE, with blanks
-}
+// leaderControl is the controller of one node.
+type leaderControl struct {
+	*env
+	requests Requests
+	rowsStay func() bool // see Process.RowsStay
 
-// DefaultLeaderParams are the settings' defaults.
-func DefaultLeaderParams() LeaderParams {
-	return LeaderParams{Mode: "on", Window: 40, MaxWindow: 640, HoldDown: 10, MinGainMs: 1, MinGainShare: .05, Commit: string(leader.Quorum), Load: string(leader.Measured)}
-}
-
-func (p *LeaderParams) policy() leader.Params {
-	return leader.Params{Window: p.Window, MaxWindow: p.MaxWindow, HoldDown: p.HoldDown, MinGain: time.Duration(p.MinGainMs * float64(time.Millisecond)),
-		MinGainShare: p.MinGainShare, Commit: leader.Commit(p.Commit), Load: leader.Load(p.Load)}
-}
-
-// Validate reports every bad setting.
-func (p *LeaderParams) Validate() error {
-	var errs []error
-	if p.Mode != "on" && p.Mode != "off" && p.Mode != "dry_run" {
-		errs = append(errs, base.Errorf(base.CodeInvalid, "leader.mode is %q; it must be on, off or dry_run", p.Mode))
-	}
-	if _, err := leader.New(p.policy()); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := ParsePins(p.Pin); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// ParsePins reads "s1@r2=5 meta=1": groups and the nodes that are to lead them.
-func ParsePins(s string) (map[base.GroupID]base.NodeID, error) {
-	out := map[base.GroupID]base.NodeID{}
-	for _, f := range strings.Fields(s) {
-		name, node, ok := strings.Cut(f, "=")
-		g, err := ParseGroup(name)
-		n, err2 := strconv.ParseUint(node, 10, 16)
-		if !ok || err != nil || err2 != nil || n == 0 {
-			return nil, base.Errorf(base.CodeInvalid, "leader.pin: %q is not GROUP=NODE, like s1@r2=5", f)
-		}
-		out[g] = base.NodeID(n)
-	}
-	return out, nil
-}
-
-// FormatPins is the other way round.
-func FormatPins(pins map[base.GroupID]base.NodeID) string {
-	var out []string
-	for g, n := range pins {
-		out = append(out, fmt.Sprintf("%v=%d", g, n))
-	}
-	slices.Sort(out)
-	return strings.Join(out, " ")
-}
-
-// ParseGroup reads a group's name: meta, or SHARD@REGION as in s1@r2.
-func ParseGroup(s string) (base.GroupID, error) {
-	if s == base.MetaGroup.String() {
-		return base.MetaGroup, nil
-	}
-	a, b, ok := strings.Cut(s, "@")
-	shard, err := strconv.ParseUint(strings.TrimPrefix(a, "s"), 10, 16)
-	region, err2 := strconv.ParseUint(strings.TrimPrefix(b, "r"), 10, 8)
-	if !ok || err != nil || err2 != nil || shard == 0 || region == 0 || region > base.MaxRegions {
-		return 0, base.Errorf(base.CodeInvalid, "%q is not a group: meta, or like s1@r2 (SELECT name FROM godwit.groups)", s)
-	}
-	return base.DataGroup(base.ShardID(shard), base.RegionID(region)), nil
-}
-
-// leaders is the controller of one node.
-type leaders struct {
 	mu     sync.Mutex
-	p      LeaderParams
+	params LeaderParams
 	pins   map[base.GroupID]base.NodeID
-	groups map[base.GroupID]*led
+	led    map[base.GroupID]*ledGroup
 	moves  []*LeaderMove // newest last
 }
 
-// led is a group that this node leads.
-type led struct {
-	pol    *leader.Policy
+// ledGroup is what is known of a group since this node leads it. It is guarded by leaderControl.mu,
+// but for meters and seen, which only the goroutine of beat uses.
+type ledGroup struct {
+	policy *leader.Policy
 	meters map[base.NodeID]*leader.Meter
-	seen   map[owner.Asker]owner.Load
-	facts  leader.Facts
-	dec    leader.Decision
-	mean   map[base.NodeID]float64 // of the utilities, over about a window, in ns
-	kinds  leader.Meter            // of the requests, and those for tables homed as a whole
-	whole  bool                    // that is nearly all
-	beats  int
-	to     base.NodeID // to be handed over to
-	tries  int
-	move   *LeaderMove // what is being carried out
+	seen   map[owner.Asker]owner.Load // counts at the last beat
+
+	facts leader.Facts
+	dec   leader.Decision
+	mean  map[base.NodeID]float64 // of the utilities, over about a window, in ns
+	kinds leader.Meter            // of the requests, and those for tables homed as a whole
+	whole bool                    // that is nearly all
+	beats int
+	hand  handOver
 }
 
-// LeaderMove is one decision to move a lead.
-type LeaderMove struct {
-	At        time.Time          `json:"at"`
-	Group     base.GroupID       `json:"group"`
-	From      base.NodeID        `json:"from"`
-	To        base.NodeID        `json:"to"`
-	Reason    string             `json:"reason"`
-	Gain      time.Duration      `json:"gain"`
-	Window    int                `json:"window"`
-	Utilities map[string]float64 `json:"utilities"` // ms that an average request would save, by node
-	Dry       bool               `json:"dry"`
-	Took      time.Duration      `json:"took"` // until this node led no more; 0: it still does
-	Error     string             `json:"error"`
-}
-
-// LeaderRow is how one node would do as leader of a group.
-type LeaderRow struct {
-	Group     base.GroupID    `json:"group"`
-	Leader    base.NodeID     `json:"leader"`
-	Free      bool            `json:"free"`
-	Pinned    bool            `json:"pinned"`
-	Standing  leader.Standing `json:"standing"`
-	Requests  float64         `json:"requests"` // a second
-	Writes    float64         `json:"writes"`
-	Reason    string          `json:"reason"`
-	Window    int             `json:"window"`
-	Seen      int             `json:"seen"`
-	HoldDown  int             `json:"hold_down"`
-	Preferred bool            `json:"preferred"`
-}
-
-func newLeaders() *leaders {
-	return &leaders{p: DefaultLeaderParams(), pins: map[base.GroupID]base.NodeID{}, groups: map[base.GroupID]*led{}}
+func newLeaderControl(e *env, r Requests, rowsStay func() bool) *leaderControl {
+	if rowsStay == nil {
+		rowsStay = func() bool { return false }
+	}
+	return &leaderControl{env: e, requests: r, rowsStay: rowsStay, params: DefaultLeaderParams(), pins: map[base.GroupID]base.NodeID{}, led: map[base.GroupID]*ledGroup{}}
 }
 
 // SetLeaderParams changes the settings; they have been validated.
-func (c *Cluster) SetLeaderParams(p LeaderParams) error {
+func (c *leaderControl) SetLeaderParams(p LeaderParams) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
 	pins, _ := ParsePins(p.Pin)
-	x := c.leaders
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	old := x.p
-	x.p, x.pins = p, pins
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.params
+	c.params, c.pins = p, pins
 	if old.policy() == p.policy() {
 		return nil
 	}
-	for _, l := range x.groups {
-		if err := l.pol.SetParams(p.policy()); err != nil {
+	for _, l := range c.led {
+		if err := l.policy.SetParams(p.policy()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// free reports whether a group follows its load: no policy moves its rows to where they are used. l is what is known of its load; nil: nothing.
-func (c *Cluster) free(g base.GroupID, l *led) bool {
-	return g != base.MetaGroup && (c.o.RowsStay != nil && c.o.RowsStay() || l != nil && l.whole)
+// LeaderPins are the groups whose leaders are pinned.
+func (c *leaderControl) LeaderPins() map[base.GroupID]base.NodeID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.pins)
 }
 
-// mayLead reports whether the settings let a region lead.
-func (p *LeaderParams) mayLead(t *base.Topology, r base.RegionID) bool {
-	in := p.regions(t)
-	return len(in) == 0 || slices.Contains(in, r)
+// free reports whether a group follows its load: no policy moves its rows to where they are used. l
+// is what is known of its load; nil: nothing.
+func (c *leaderControl) free(g base.GroupID, l *ledGroup) bool {
+	return g != base.MetaGroup && (c.rowsStay() || l != nil && l.whole)
 }
 
-// regions are those that may lead; empty: all.
-func (p *LeaderParams) regions(t *base.Topology) (out []base.RegionID) {
-	for _, name := range strings.Split(p.MayLead, ",") {
-		for _, r := range t.Regions {
-			if r.Name == strings.TrimSpace(name) {
-				out = append(out, r.ID)
-			}
-		}
-	}
-	return out
-}
-
-// HandTo is the node that this leader of a group should hand its lead to, for another reason than its load; 0 if none.
-func (c *Cluster) HandTo(g base.GroupID) base.NodeID {
-	x := c.leaders
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if n := x.pins[g]; n != 0 {
-		return n
-	}
-	to := c.Preferred(g)
-	l := x.groups[g]
-	if x.p.Mode != "on" || g == base.MetaGroup {
-		return to
-	}
-	t := c.Topology()
-	away := t.RegionOf(to) != t.RegionOf(c.o.Self)
-	switch {
-	case c.free(g, l), away && !x.p.mayLead(t, t.RegionOf(to)):
-		return 0
-	case away && (l == nil || l.beats < wholeBeats && !l.mixed()):
-		return 0 // its load may be what has brought the lead here
-	case away || l == nil:
-		return to
-	}
-	// Within the home region the lead goes back to where it is meant to be, so that the nodes share the work, unless its load is served
-	// better where it is. That takes a window to know.
-	if !l.dec.Idle && (l.beats < x.p.Window || l.mean[to] < -float64(x.p.policy().MinGain)/2) {
-		return 0
-	}
-	return to
-}
-
-// mixed reports whether rows were asked for that the policy of homes may move, or that are homed otherwise.
-func (l *led) mixed() bool {
+// mixed reports whether rows were asked for that the policy of homes may move, or that are homed
+// otherwise.
+func (l *ledGroup) mixed() bool {
 	all, whole := l.kinds.Load()
 	return whole < wholeShare*all
 }
 
+// # Counting
+
 // beat has the policies look at the groups led here.
-func (c *Cluster) beat() {
+func (c *leaderControl) beat() {
 	t := c.Topology()
 	if len(t.Nodes) < 2 {
 		return
 	}
-	x := c.leaders
-	for _, g := range c.o.Replicas.Held() {
-		grp := c.o.Replicas.Group(g)
-		leads := false
-		if grp != nil && c.o.Replicas.Leased(g) {
-			_, leads = grp.Leads()
-		}
-		x.mu.Lock()
-		l := x.groups[g]
-		if !leads {
-			if l != nil && l.move != nil {
-				if n := c.Leader(g); n != c.o.Self {
-					l.move.Took = time.Since(l.move.At)
-				}
-			}
-			if l != nil && (l.move == nil || l.move.Took > 0 || time.Since(l.move.At) > 5*time.Second) {
-				delete(x.groups, g)
-			}
-			x.mu.Unlock()
-			continue
-		}
-		if l == nil {
-			pol, err := leader.New(x.p.policy())
-			if err != nil { // validated before
-				x.mu.Unlock()
+	for _, g := range c.groups.Held() {
+		grp := c.groups.Group(g)
+		if grp != nil && c.groups.Leased(g) {
+			if _, leads := grp.Leads(); leads {
+				c.look(t, g, grp)
 				continue
 			}
-			l = &led{pol: pol, kinds: leader.Meter{RatioMemory: 25}, meters: map[base.NodeID]*leader.Meter{}, mean: map[base.NodeID]float64{}, seen: c.o.Replicas.Loads(g)}
-			x.groups[g] = l
 		}
-		p, pin := x.p, x.pins[g]
-		x.mu.Unlock()
-		c.look(t, g, grp, l, &p, pin)
+		c.away(g)
 	}
 }
 
-// look is one heartbeat of one group. Only this goroutine changes l, under mu.
-func (c *Cluster) look(t *base.Topology, g base.GroupID, grp *group.Group, l *led, p *LeaderParams, pin base.NodeID) {
-	f := c.facts(t, g, grp, l, p)
-	x := c.leaders
-	x.mu.Lock()
-	dec, err := l.pol.Observe(&f)
+// away forgets a group that is not led here any more, but for a hand-over of which it is not known
+// yet how it ends.
+func (c *leaderControl) away(g base.GroupID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.led[g]
+	if l == nil {
+		return
+	}
+	if c.Leader(g) != c.self {
+		l.hand.succeeded()
+	}
+	if l.hand.over() {
+		delete(c.led, g)
+	}
+}
+
+// group is what is known of a group led here.
+func (c *leaderControl) group(g base.GroupID) (*ledGroup, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.led[g]; l != nil {
+		return l, nil
+	}
+	pol, err := leader.New(c.params.policy())
 	if err != nil {
-		x.mu.Unlock()
-		c.o.Logger.Warn("who should lead cannot be judged", "group", g, "err", err)
-		return
+		return nil, err
 	}
-	l.facts, l.dec = f, dec
-	l.beats++
-	for _, s := range dec.Standings {
-		l.mean[s.Node] += (float64(s.Utility) - l.mean[s.Node]) / float64(min(l.beats, max(1, p.Window)))
-	}
-	if l.move != nil && l.tries == 0 && time.Since(l.move.At) > 3*time.Second {
-		l.move.Error, l.move = cmp.Or(l.move.Error, "the lead has not moved"), nil
-	}
-	if dec.Move() && p.Mode != "off" && pin == 0 && g != base.MetaGroup {
-		m := &LeaderMove{At: time.Now(), Group: g, From: dec.From, To: dec.To, Reason: string(dec.Reason), Gain: dec.Gain, Window: dec.Window,
-			Utilities: map[string]float64{}, Dry: p.Mode == "dry_run"}
-		for _, s := range dec.Standings {
-			if s.Known {
-				m.Utilities[fmt.Sprint(s.Node)] = float64(s.Utility.Microseconds()) / 1000
-			}
-		}
-		x.remember(m)
-		c.o.Logger.Info("leader policy", "group", g.String(), "decision", dec.String(), "dry_run", m.Dry)
-		if !m.Dry {
-			l.to, l.tries, l.move = dec.To, handTries, m
-		}
-	}
-	to := l.to
-	if l.tries == 0 {
-		to = 0
-	}
-	x.mu.Unlock()
-	if to == 0 {
-		return
-	}
-	err = grp.Transfer(to)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if l.tries--; err == nil {
-		l.tries = 0
-	} else if l.tries == 0 {
-		l.move.Error, l.move = err.Error(), nil
-	}
-}
-
-func (x *leaders) remember(m *LeaderMove) {
-	if len(x.moves) >= maxLeaderMoves {
-		x.moves = append(x.moves[:0], x.moves[maxLeaderMoves/2:]...)
-	}
-	x.moves = append(x.moves, m)
+	l := &ledGroup{policy: pol, kinds: leader.Meter{RatioMemory: 25}, meters: map[base.NodeID]*leader.Meter{}, mean: map[base.NodeID]float64{}, seen: c.requests.Loads(g)}
+	c.led[g] = l
+	return l, nil
 }
 
 // facts are what is known of a group now.
-func (c *Cluster) facts(t *base.Topology, g base.GroupID, grp *group.Group, l *led, p *LeaderParams) leader.Facts {
-	st := grp.Status()
-	now := c.o.Replicas.Loads(g)
-	fresh := map[base.NodeID]owner.Load{} // since the last beat
+func (c *leaderControl) facts(t *base.Topology, g base.GroupID, st group.Status, l *ledGroup) leader.Facts {
+	fresh := c.count(t, g, st, l)
+	c.mu.Lock()
+	l.addKinds(fresh)
+	f := leader.Facts{Leader: c.self, MayLead: c.params.regions(t)}
+	if !c.free(g, l) {
+		f.Home = t.Home(g)
+	}
+	c.mu.Unlock()
+	for _, n := range t.Nodes {
+		m := l.meter(n.ID, fresh)
+		voter := slices.Contains(st.Voters, n.ID)
+		if n.Gone || !voter && m == nil {
+			continue
+		}
+		x := leader.Node{ID: n.ID, Region: n.Region, Voter: voter, Able: voter && c.keepsUp(n.ID, st)}
+		if m != nil {
+			x.Requests, x.Writes = m.Load()
+		}
+		f.Nodes = append(f.Nodes, x)
+	}
+	ignoreIdle(f.Nodes)
+	f.RTT = c.roundTrips(f.Nodes)
+	return f
+}
+
+// count is what each node has asked of a group since the last beat.
+func (c *leaderControl) count(t *base.Topology, g base.GroupID, st group.Status, l *ledGroup) map[base.NodeID]owner.Load {
+	now, fresh := c.requests.Loads(g), map[base.NodeID]owner.Load{}
 	for a, have := range now {
 		was := l.seen[a]
 		if a.Node == 0 {
-			a.Node = stands(t, a.Region, st.Voters)
+			a.Node = deputy(t, a.Region, st.Voters)
 		}
 		sum := fresh[a.Node]
 		sum.Requests += have.Requests - min(was.Requests, have.Requests)
@@ -371,67 +205,13 @@ func (c *Cluster) facts(t *base.Topology, g base.GroupID, grp *group.Group, l *l
 		sum.Whole += have.Whole - min(was.Whole, have.Whole)
 		fresh[a.Node] = sum
 	}
-	var kinds owner.Load
-	for _, d := range fresh {
-		kinds.Requests += d.Requests
-		kinds.Whole += min(d.Whole, d.Requests)
-	}
-	c.leaders.mu.Lock()
-	l.kinds.Add(float64(kinds.Requests), float64(kinds.Whole), 1)
-	if rate, _ := l.kinds.Load(); rate >= leastLoad { // else it stays as it was
-		l.whole = !l.mixed()
-	}
-	c.leaders.mu.Unlock()
-	f := leader.Facts{Leader: c.o.Self, MayLead: p.regions(t)}
-	if !c.free(g, l) {
-		f.Home = t.Home(g)
-	}
-	for _, n := range t.Nodes {
-		voter := slices.Contains(st.Voters, n.ID)
-		m := l.meters[n.ID]
-		if d, ok := fresh[n.ID]; ok || m != nil {
-			if m == nil {
-				m = new(leader.Meter)
-				l.meters[n.ID] = m
-			}
-			m.Add(float64(d.Requests), float64(min(d.Writes, d.Requests)), 1)
-		}
-		if n.Gone || !voter && m == nil {
-			continue
-		}
-		x := leader.Node{ID: n.ID, Region: n.Region, Voter: voter}
-		if m != nil {
-			x.Requests, x.Writes = m.Load()
-		}
-		if pr := st.Progress[n.ID]; n.ID == c.o.Self {
-			x.Able = voter
-		} else {
-			x.Able = voter && pr.State == "replicate" && c.peers.silence(n.ID) < c.o.SilentAfter
-		}
-		f.Nodes = append(f.Nodes, x)
-	}
 	l.seen = now
-	all := 0.0
-	for _, n := range f.Nodes {
-		all += n.Requests
-	}
-	for i := range f.Nodes {
-		if all < leastLoad { // a request now and then is not worth a move
-			f.Nodes[i].Requests, f.Nodes[i].Writes = 0, 0
-		}
-	}
-	f.RTT = make([][]time.Duration, len(f.Nodes))
-	for i, a := range f.Nodes {
-		f.RTT[i] = make([]time.Duration, len(f.Nodes))
-		for j, b := range f.Nodes {
-			f.RTT[i][j] = c.peers.between(c.o.Self, a.ID, b.ID)
-		}
-	}
-	return f
+	return fresh
 }
 
-// stands is the node that stands for a region: one that votes if there is one.
-func stands(t *base.Topology, r base.RegionID, voters []base.NodeID) (best base.NodeID) {
+// deputy is the node that counts as the one that asked, where only its region is known: one that
+// votes if there is one.
+func deputy(t *base.Topology, r base.RegionID, voters []base.NodeID) (best base.NodeID) {
 	for _, n := range t.Nodes {
 		if n.Region == r && !n.Gone && (best == 0 || slices.Contains(voters, n.ID) && !slices.Contains(voters, best)) {
 			best = n.ID
@@ -440,196 +220,237 @@ func stands(t *base.Topology, r base.RegionID, voters []base.NodeID) (best base.
 	return best
 }
 
-// LeaderRows are the standings in the groups led here.
-func (c *Cluster) LeaderRows() (out []LeaderRow) {
-	x := c.leaders
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for g, l := range x.groups {
-		st := l.pol.State()
-		if l.facts.Leader == 0 {
-			continue
-		}
-		for i, s := range l.dec.Standings {
-			n := l.facts.Nodes[i]
-			out = append(out, LeaderRow{Group: g, Leader: c.o.Self, Free: c.free(g, l), Pinned: x.pins[g] == s.Node, Standing: s,
-				Requests: n.Requests / leaderBeat.Seconds(), Writes: n.Writes / leaderBeat.Seconds(), Reason: string(l.dec.Reason),
-				Window: st.Window, Seen: st.Seen, HoldDown: st.HoldDown, Preferred: c.Preferred(g) == s.Node})
-		}
+// addKinds adds to what share of the requests is for tables homed as a whole.
+func (l *ledGroup) addKinds(fresh map[base.NodeID]owner.Load) {
+	var kinds owner.Load
+	for _, d := range fresh {
+		kinds.Requests += d.Requests
+		kinds.Whole += min(d.Whole, d.Requests)
 	}
-	slices.SortFunc(out, func(a, b LeaderRow) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Standing.Node, b.Standing.Node))
-	})
-	return out
-}
-
-// LeaderMoves are the newest decisions of this node to move a lead, the oldest first.
-func (c *Cluster) LeaderMoves() (out []LeaderMove) {
-	x := c.leaders
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, m := range x.moves {
-		out = append(out, *m)
+	l.kinds.Add(float64(kinds.Requests), float64(kinds.Whole), 1)
+	if rate, _ := l.kinds.Load(); rate >= leastLoad { // else it stays as it was
+		l.whole = !l.mixed()
 	}
-	return out
 }
 
-const (
-	askLeaders     = "leaders"
-	askLeaderMoves = "leader moves"
-	askHand        = "hand the lead"
-)
-
-type handQuery struct {
-	Group base.GroupID `json:"group"`
-	To    base.NodeID  `json:"to"`
-}
-
-// AllLeaderRows are the standings in all groups, as the nodes that can be reached say.
-func (c *Cluster) AllLeaderRows(ctx context.Context) []LeaderRow {
-	out := askAll(ctx, c, askLeaders, c.LeaderRows())
-	slices.SortFunc(out, func(a, b LeaderRow) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Standing.Node, b.Standing.Node))
-	})
-	return out
-}
-
-// AllLeaderMoves are the newest decisions of all nodes that can be reached, the oldest first.
-func (c *Cluster) AllLeaderMoves(ctx context.Context) []LeaderMove {
-	out := askAll(ctx, c, askLeaderMoves, c.LeaderMoves())
-	slices.SortFunc(out, func(a, b LeaderMove) int { return a.At.Compare(b.At) })
-	return out
-}
-
-// askAll asks all other nodes for lists and joins them.
-func askAll[T any](ctx context.Context, c *Cluster, name string, own []T) []T {
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, n := range c.Topology().Nodes {
-		if n.ID == c.o.Self || n.Gone || !c.Live(n.ID) {
-			continue
-		}
-		wg.Go(func() {
-			b, err := c.Ask(ctx, n.ID, name, nil)
-			var more []T
-			if err != nil || json.Unmarshal(b, &more) != nil {
-				return // it is not shown
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			own = append(own, more...)
-		})
-	}
-	wg.Wait()
-	return own
-}
-
-// CanLead says why a node cannot lead a group: there is no such group or node, or it does not vote there. A node of 0 stands for any.
-func (c *Cluster) CanLead(g base.GroupID, node base.NodeID) error {
-	t := c.Topology()
-	if !slices.Contains(t.Groups(), g) {
-		return base.Errorf(base.CodeInvalid, "there is no group %v: SELECT name FROM godwit.groups lists them", g)
-	}
-	if node == 0 {
+// meter is the load of a node, with what it asked since the last beat; nil if it never asked.
+func (l *ledGroup) meter(n base.NodeID, fresh map[base.NodeID]owner.Load) *leader.Meter {
+	d, asked := fresh[n]
+	m := l.meters[n]
+	if m == nil && !asked {
 		return nil
 	}
-	if n := t.Node(node); n == nil || n.Gone {
-		return base.Errorf(base.CodeInvalid, "there is no node %d: godwit status lists them", node)
+	if m == nil {
+		m = new(leader.Meter)
+		l.meters[n] = m
 	}
-	if voters, _ := Members(t, g); !slices.Contains(voters, node) {
-		return base.Errorf(base.CodeInvalid, "node %d does not vote in group %v and cannot lead it; nodes that do: %s", node, g, strings.Trim(fmt.Sprint(voters), "[]"))
-	}
-	return nil
+	m.Add(float64(d.Requests), float64(min(d.Writes, d.Requests)), 1)
+	return m
 }
 
-// MoveLeader has a group's leader hand its lead to a node, and waits until that leads.
-func (c *Cluster) MoveLeader(ctx context.Context, g base.GroupID, to base.NodeID) error {
-	if err := c.CanLead(g, to); err != nil {
-		return err
+// keepsUp reports whether a member of a group led here has what the leader has, nearly.
+func (e *env) keepsUp(n base.NodeID, st group.Status) bool {
+	return n == e.self || st.Progress[n].State == "replicate" && e.peers.silence(n) < e.pace.SilentAfter
+}
+
+// ignoreIdle takes a request now and then for none: it is not worth a move.
+func ignoreIdle(nodes []leader.Node) {
+	all := 0.0
+	for _, n := range nodes {
+		all += n.Requests
 	}
-	body, err := json.Marshal(handQuery{g, to})
+	if all >= leastLoad {
+		return
+	}
+	for i := range nodes {
+		nodes[i].Requests, nodes[i].Writes = 0, 0
+	}
+}
+
+func (e *env) roundTrips(nodes []leader.Node) [][]time.Duration {
+	out := make([][]time.Duration, len(nodes))
+	for i, a := range nodes {
+		out[i] = make([]time.Duration, len(nodes))
+		for j, b := range nodes {
+			out[i][j] = e.Between(a.ID, b.ID)
+		}
+	}
+	return out
+}
+
+// # Deciding
+
+// look is one beat of one group: the policy sees its facts, and a hand-over goes on.
+func (c *leaderControl) look(t *base.Topology, g base.GroupID, grp Group) {
+	l, err := c.group(g)
 	if err != nil {
-		return err
+		return // the parameters were validated
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for {
-		at := c.Leader(g)
-		if at == to {
-			return nil
+	f := c.facts(t, g, grp.Status(), l)
+	to, err := c.decide(g, l, &f, time.Now())
+	if err != nil {
+		c.log.Warn("who should lead cannot be judged", "group", g, "err", err)
+		return
+	}
+	if to == 0 {
+		return
+	}
+	err = grp.Transfer(to)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.hand.tried(err)
+}
+
+// decide takes the facts of a beat. It returns the node to which the lead is to be handed now; 0 if
+// none.
+func (c *leaderControl) decide(g base.GroupID, l *ledGroup, f *leader.Facts, now time.Time) (to base.NodeID, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	dec, err := l.policy.Observe(f)
+	if err != nil {
+		return 0, err
+	}
+	l.facts, l.dec = *f, dec
+	l.beats++
+	for _, s := range dec.Standings {
+		l.mean[s.Node] += (float64(s.Utility) - l.mean[s.Node]) / float64(min(l.beats, max(1, c.params.Window)))
+	}
+	l.hand.expire(now)
+	if dec.Move() && c.params.Mode != "off" && c.pins[g] == 0 && g != base.MetaGroup {
+		m := newMove(g, &dec, now)
+		m.Dry = c.params.Mode == "dry_run"
+		c.remember(m)
+		c.log.Info("leader policy", "group", g.String(), "decision", dec.String(), "dry_run", m.Dry)
+		if !m.Dry {
+			l.hand.begin(m)
 		}
-		if at == c.o.Self {
-			err = c.handLead(handQuery{g, to})
-		} else {
-			_, err = c.Ask(ctx, at, askHand, body)
+	}
+	return l.hand.next(), nil
+}
+
+func newMove(g base.GroupID, dec *leader.Decision, now time.Time) *LeaderMove {
+	m := &LeaderMove{At: now, Group: g, From: dec.From, To: dec.To, Reason: string(dec.Reason), Gain: dec.Gain, Window: dec.Window, Utilities: map[string]float64{}}
+	for _, s := range dec.Standings {
+		if s.Known {
+			m.Utilities[fmt.Sprint(s.Node)] = float64(s.Utility.Microseconds()) / 1000
 		}
-		if base.CodeOf(err) == base.CodeInvalid {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return base.Errorf(base.CodeUnavailable, "group %v is still led by node %d: %v", g, c.Leader(g), err)
-		case <-time.After(100 * time.Millisecond):
-		}
+	}
+	return m
+}
+
+func (c *leaderControl) remember(m *LeaderMove) {
+	if len(c.moves) >= maxLeaderMoves {
+		c.moves = append(c.moves[:0], c.moves[maxLeaderMoves/2:]...)
+	}
+	c.moves = append(c.moves, m)
+}
+
+// # Handing over
+
+// handOver is how far the hand-over of a group's lead has come.
+//
+//	handIdle --begin--> handTrying --tried--> handAsked --succeeded--> handIdle
+//	                        |                     |
+//	                        +-- tried too often --+-- expire --> handIdle
+type handOver struct {
+	state handState
+	tries int // left, in handTrying
+	move  *LeaderMove
+}
+
+type handState uint8
+
+const (
+	handIdle   handState = iota
+	handTrying           // the group has not taken the order yet: a follower may just not have answered
+	handAsked            // it has; the lead has not gone yet
+)
+
+const (
+	handTries = 10              // beats in which a hand-over is tried
+	handWait  = 3 * time.Second // for the lead to go, once the group has been asked
+	handKnown = 5 * time.Second // for the new leader to be heard, once this node leads no more
+)
+
+func (h *handOver) begin(m *LeaderMove)   { *h = handOver{handTrying, handTries, m} }
+func (h *handOver) ordered(m *LeaderMove) { *h = handOver{handAsked, 0, m} }
+
+// next is the node to try to hand over to now; 0 if none.
+func (h *handOver) next() base.NodeID {
+	if h.state != handTrying {
+		return 0
+	}
+	return h.move.To
+}
+
+// tried takes what the group said to the order.
+func (h *handOver) tried(err error) {
+	if h.state != handTrying {
+		return
+	}
+	switch h.tries--; {
+	case err == nil:
+		h.state = handAsked
+	case h.tries == 0:
+		h.fail(err.Error())
 	}
 }
 
-func (c *Cluster) handLead(q handQuery) error {
-	g := c.o.Replicas.Group(q.Group)
-	if g == nil {
-		return base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v", c.o.Self, q.Group)
+// expire gives up a hand-over that takes too long: the lead has stayed.
+func (h *handOver) expire(now time.Time) {
+	if h.state == handAsked && now.Sub(h.move.At) > handWait {
+		h.fail("the lead has not moved")
 	}
-	err := g.Transfer(q.To)
-	if err == nil {
-		x := c.leaders
-		x.mu.Lock()
-		m := &LeaderMove{At: time.Now(), Group: q.Group, From: c.o.Self, To: q.To, Reason: "ordered"}
-		x.remember(m)
-		if l := x.groups[q.Group]; l != nil {
-			l.move = m
-		}
-		x.mu.Unlock()
-	}
-	return err
 }
 
-// answerLeaders answers other nodes' questions about leaders.
-func (c *Cluster) answerLeaders(name string, body []byte) ([]byte, bool, error) {
-	var v any
-	switch name {
-	case askLeaders:
-		v = c.LeaderRows()
-	case askLeaderMoves:
-		v = c.LeaderMoves()
-	case askHand:
-		var q handQuery
-		if err := json.Unmarshal(body, &q); err != nil {
-			return nil, true, base.Errorf(base.CodeInvalid, "malformed request: %v", err)
-		}
-		if err := c.handLead(q); err != nil {
-			return nil, true, err
-		}
-		v = true
-	default:
-		return nil, false, nil
+func (h *handOver) fail(why string) {
+	h.move.Error = cmp.Or(h.move.Error, why)
+	*h = handOver{}
+}
+
+// succeeded ends a hand-over after which another node leads.
+func (h *handOver) succeeded() {
+	if h.state != handIdle {
+		h.move.Took = time.Since(h.move.At)
+		*h = handOver{}
 	}
-	b, err := json.Marshal(v)
-	return b, true, err
 }
 
-// PathLeader moves or pins the lead of a group: POST LeaderRequest.
-const PathLeader = "/cluster/leader"
-
-// LeaderRequest asks for the lead of a group to be moved to a node; with Pin it also stays there, and with node 0 no longer.
-type LeaderRequest struct {
-	Group string      `json:"group"`
-	Node  base.NodeID `json:"node"`
-	Pin   bool        `json:"pin"`
+// over reports, once this node leads no more, whether there is nothing left to learn of how it
+// ended.
+func (h *handOver) over() bool {
+	return h.state == handIdle || time.Since(h.move.At) > handKnown
 }
 
-// LeaderPins are the groups whose leaders are pinned.
-func (c *Cluster) LeaderPins() map[base.GroupID]base.NodeID {
-	c.leaders.mu.Lock()
-	defer c.leaders.mu.Unlock()
-	return maps.Clone(c.leaders.pins)
+// # Other reasons
+
+// HandTo is the node that this leader of a group should hand its lead to, for another reason than
+// its load; 0 if none.
+func (c *leaderControl) HandTo(g base.GroupID) base.NodeID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.pins[g]; n != 0 {
+		return n
+	}
+	to := c.Preferred(g)
+	if c.params.Mode != "on" || g == base.MetaGroup {
+		return to
+	}
+	t, l := c.Topology(), c.led[g]
+	region := t.RegionOf(to)
+	away := region != c.region()
+	switch {
+	case c.free(g, l), away && !c.params.mayLead(t, region):
+		return 0
+	case away && (l == nil || l.beats < wholeBeats && !l.mixed()):
+		return 0 // its load may be what has brought the lead here
+	case away || l == nil:
+		return to
+	}
+	// Within the home region the lead goes back to where it is meant to be, so that the nodes share
+	// the work, unless its load is served better where it is. That takes a window to know.
+	if !l.dec.Idle && (l.beats < c.params.Window || l.mean[to] < -float64(c.params.policy().MinGain)/2) {
+		return 0
+	}
+	return to
 }

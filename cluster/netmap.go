@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/coord"
+	"github.com/godwitdb/godwit/policy/coord"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// The network map is what this node knows of round trips: its own, which pulses measure, and those of other nodes, which tell theirs. All policies
-// read it through rtt and between. Up to so many peers every pulse measures, and nodes tell all their round trips. Above that a node has a
-// network coordinate; a pulse round measures some peers, those that place it in turn and samples of the others; and it tells its
-// coordinate, and the round trips of which samples say that the coordinates are wrong about them.
+// The network map is what this node knows of round trips: its own, which heartbeats measure, and
+// those that other nodes send. All policies read it through rtt and between. Up to so
+// many peers every heartbeat measures, and nodes send all their round trips. Above that a node has
+// a network coordinate; a heartbeat round measures some peers, those that place it in turn and
+// samples of the others; and it sends its coordinate, and the round trips of which samples say that
+// the coordinates are wrong about them.
 
 // DefaultCoordinatesAbove is the number of peers above which nodes have coordinates.
 const DefaultCoordinatesAbove = 32
@@ -43,25 +45,30 @@ type netmap struct {
 
 // MapStats is how the network map is kept.
 type MapStats struct {
-	// Peers are other nodes heard of lately; of Estimated ones the round trips are told by coordinates.
+	// Peers are other nodes heard of lately; of Estimated ones the round trips come from
+	// coordinates.
 	Peers, Estimated int
 	Coordinates      bool // in use
-	// Probes are pulses sent since the start of which an echo was wanted, Samples the round trips that came of it.
+	// Probes are heartbeats sent since the start of which an echo was wanted, Samples the round
+	// trips that came of it.
 	Probes, Samples uint64
-	// Error and Error95 are the median and the 95th percentile of the relative errors of the newest estimates that samples verified.
+	// Error and Error95 are the median and the 95th percentile of the relative errors of the newest
+	// estimates that samples verified.
 	Error, Error95 float64
 }
 
-// SetCoordinates says above how many peers nodes have coordinates instead of measuring all round trips; 0: never.
-func (c *Cluster) SetCoordinates(above int) {
-	c.peers.mu.Lock()
-	defer c.peers.mu.Unlock()
-	c.peers.net.above = above
+// SetCoordinates says above how many peers nodes have coordinates instead of measuring all round
+// trips; 0: never.
+func (e *env) SetCoordinates(above int) {
+	e.peers.mu.Lock()
+	defer e.peers.mu.Unlock()
+	e.peers.net.above = above
 }
 
-// Way is the round trip to a peer, negative if it is not known, and whether it is an estimate by coordinates.
-func (c *Cluster) Way(id base.NodeID) (d time.Duration, estimated bool) {
-	p := c.peers
+// Way is the round trip to a peer, negative if it is not known, and whether it is an estimate by
+// coordinates.
+func (e *env) Way(id base.NodeID) (d time.Duration, estimated bool) {
+	p := e.peers
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.all[id]
@@ -69,10 +76,10 @@ func (c *Cluster) Way(id base.NodeID) (d time.Duration, estimated bool) {
 }
 
 // Map is how the network map is kept.
-func (c *Cluster) Map() MapStats { return c.peers.stats() }
+func (e *env) Map() MapStats { return e.peers.stats() }
 
-// begin begins a round of pulses to nodes: it decides whom to measure, and what to tell.
-func (p *peers) begin(to []base.NodeID, m *wire.Pulse) {
+// begin begins a round of heartbeats to nodes: it decides which to measure, and what to send.
+func (p *peers) begin(to []base.NodeID, m *wire.Heartbeat) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := &p.net
@@ -81,7 +88,7 @@ func (p *peers) begin(to []base.NodeID, m *wire.Pulse) {
 	if n.above <= 0 || len(to) <= n.above {
 		n.node, n.round, n.others, n.errs = nil, nil, nil, nil
 		if m.Row {
-			p.tellRow(m)
+			p.addRow(m)
 		}
 		return
 	}
@@ -142,8 +149,8 @@ func (p *peers) choose(to []base.NodeID) {
 	n.node.Choose(others, func(j int) *coord.Coordinate { return p.get(base.NodeID(j)).at })
 }
 
-// heardMap takes what a pulse tells of the sender's round trips. mu is held.
-func (p *peers) heardMap(x *peer, m *wire.Pulse) {
+// heardMap takes what a heartbeat says of the sender's round trips. mu is held.
+func (p *peers) heardMap(x *peer, m *wire.Heartbeat) {
 	if len(m.Coordinate) > 0 {
 		if at, err := coord.Decode(m.Coordinate); err == nil {
 			x.at = at
@@ -159,10 +166,10 @@ func (p *peers) heardMap(x *peer, m *wire.Pulse) {
 	}
 }
 
-// measured takes a round trip that a pulse has brought. mu is held.
+// measured takes a round trip that a heartbeat has brought. mu is held.
 func (p *peers) measured(id base.NodeID, x *peer) {
 	n := &p.net
-	x.measured = p.now()
+	x.sampled = p.now()
 	n.samples++
 	if n.node == nil || x.at == nil {
 		return
@@ -173,11 +180,13 @@ func (p *peers) measured(id base.NodeID, x *peer) {
 	}
 	n.errs = append(n.errs, off)
 	if slices.Contains(n.node.Neighbours(), int(id)) {
-		_ = n.node.Observe(int(id), x.at, x.rtt.Last) // a sample of more than ten seconds is not taken
+		// a sample of more than ten seconds is not taken
+		_ = n.node.Observe(int(id), x.at, x.rtt.Last)
 	}
 }
 
-// way is the round trip to a peer: the smoothed samples, or what the coordinates say once they are old; negative if it is not known. mu is held.
+// way is the round trip to a peer: the smoothed samples, or what the coordinates say once they are
+// old; negative if it is not known. mu is held.
 func (p *peers) way(x *peer) time.Duration {
 	switch {
 	case x == nil:
@@ -191,7 +200,7 @@ func (p *peers) way(x *peer) time.Duration {
 }
 
 func (p *peers) estimated(x *peer) bool {
-	return p.net.node != nil && x.at != nil && (!x.rtt.Known() || p.now().Sub(x.measured) > staleAfter)
+	return p.net.node != nil && x.at != nil && (!x.rtt.Known() || p.now().Sub(x.sampled) > staleAfter)
 }
 
 // between is the round trip between two nodes; negative if this node has not heard.
@@ -214,7 +223,7 @@ func (p *peers) between(self, a, b base.NodeID) time.Duration {
 	if x.at == nil {
 		return -1
 	}
-	// The node tells its place, and only such round trips as its place is wrong about.
+	// The node sends its place, and only such round trips as its place is wrong about.
 	if b == self {
 		return p.way(x)
 	}

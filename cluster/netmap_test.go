@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/matrix"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/policy/matrix"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// mapWorld is nodes that do nothing but send pulses, over an emulated network.
+// mapWorld is nodes that do nothing but send heartbeats, over an emulated network.
 type mapWorld struct {
 	net   *wan.Network
 	trs   []wan.Transport
 	maps  []*peers
 	ids   []base.NodeID
-	bytes int // of pulses
+	bytes int // of heartbeats
 }
 
 const mapPer = 4 // nodes of a region
@@ -31,8 +31,8 @@ func newMapWorld(t *testing.T, m *matrix.Matrix, above int) *mapWorld {
 		tr := w.net.Join(id, base.RegionID(i/mapPer+1))
 		p := newPeers(id, time.Now)
 		p.net.above = above
-		tr.HandleOrdered(wire.KindPulse, func(_ base.NodeID, body []byte) {
-			var m wire.Pulse
+		tr.HandleOrdered(wire.KindHeartbeat, func(_ base.NodeID, body []byte) {
+			var m wire.Heartbeat
 			if err := m.UnmarshalVT(body); err != nil {
 				t.Error(err)
 			}
@@ -46,20 +46,20 @@ func newMapWorld(t *testing.T, m *matrix.Matrix, above int) *mapWorld {
 	return w
 }
 
-// pulse has the nodes of which up says so send pulses, as Cluster.pulse does.
-func (w *mapWorld) pulse(length time.Duration, up func(int) bool) {
+// heartbeat has the nodes of which up says so send heartbeats, as Cluster.heartbeat does.
+func (w *mapWorld) heartbeat(length time.Duration, up func(int) bool) {
 	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		for i, p := range w.maps {
 			if !up(i) {
 				continue
 			}
 			to := slices.DeleteFunc(slices.Clone(w.ids), func(id base.NodeID) bool { return id == w.ids[i] })
-			m := &wire.Pulse{Node: uint32(w.ids[i])}
+			m := &wire.Heartbeat{Node: uint32(w.ids[i])}
 			p.begin(to, m)
 			for _, id := range to {
 				p.probe(id, m)
 				w.bytes += m.SizeVT()
-				_ = w.trs[i].Send(id, wire.KindPulse, m)
+				_ = w.trs[i].Send(id, wire.KindHeartbeat, m)
 			}
 		}
 	}
@@ -76,7 +76,8 @@ func (w *mapWorld) close(t *testing.T) {
 	}
 }
 
-// errorsAt are the relative errors of node i's map about pairs of regions other than its own, sorted.
+// errorsAt are the relative errors of node i's map about pairs of regions other than its own,
+// sorted.
 func (w *mapWorld) errorsAt(m *matrix.Matrix, i int) (errs []float64, unknown int) {
 	for a := range w.ids {
 		for b := range w.ids {
@@ -107,8 +108,9 @@ func clouds12() (*matrix.Matrix, error) {
 	return m.First(12)
 }
 
-// TestCoordinates: 48 nodes with coordinates measure a fraction of the round trips, and know those of all others about as well as is stated
-// (docs/design.md); what a node has measured itself is exact. Nodes below the threshold measure and tell all.
+// TestCoordinates: 48 nodes with coordinates measure a fraction of the round trips, and know those
+// of all others about as well as is stated (docs/design.md); what a node has measured itself is
+// exact. Nodes below the threshold measure and tell all.
 func TestCoordinates(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
@@ -125,10 +127,10 @@ func TestCoordinates(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newMapWorld(t, m, above)
 			defer w.close(t)
-			w.pulse(20*time.Second, everybody)
+			w.heartbeat(20*time.Second, everybody)
 			before, bytes := w.maps[0].stats(), w.bytes
 			const length = 5 * time.Second
-			w.pulse(length, everybody)
+			w.heartbeat(length, everybody)
 			s := w.maps[0].stats()
 			rounds := float64(length / (100 * time.Millisecond))
 			r.probes = float64(s.Probes-before.Probes) / rounds
@@ -158,7 +160,7 @@ func TestCoordinates(t *testing.T) {
 	}
 	all, few := measure(0), measure(32)
 	at := func(r result, q float64) float64 { return r.errs[int(q*float64(len(r.errs)-1))] }
-	t.Logf("a node's pulses: %.1f probes and %.0f bytes a round; with coordinates %.1f and %.0f", all.probes, all.bytes, few.probes, few.bytes)
+	t.Logf("a node's heartbeats: %.1f probes and %.0f bytes a round; with coordinates %.1f and %.0f", all.probes, all.bytes, few.probes, few.bytes)
 	t.Logf("errors about others: median %.3f, p90 %.3f, largest %.3f; without coordinates %.3f", at(few, .5), at(few, .9), at(few, 1), at(all, 1))
 	if all.probes != 47 || at(all, 1) > 0.02 {
 		t.Error("without coordinates not all is measured")
@@ -171,7 +173,8 @@ func TestCoordinates(t *testing.T) {
 	}
 }
 
-// TestCoordinatesComeAndGo: nodes that leave are not estimated from for ever, one that comes back is, and without coordinates all is measured again.
+// TestCoordinatesComeAndGo: nodes that leave are not estimated from for ever, one that comes back
+// is, and without coordinates all is measured again.
 func TestCoordinatesComeAndGo(t *testing.T) {
 	m, err := matrix.Default(3)
 	if err != nil {
@@ -180,19 +183,19 @@ func TestCoordinatesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newMapWorld(t, m, 4)
 		defer w.close(t)
-		w.pulse(10*time.Second, everybody)
-		w.pulse(5*time.Second, func(i int) bool { return i != 5 })
+		w.heartbeat(10*time.Second, everybody)
+		w.heartbeat(5*time.Second, func(i int) bool { return i != 5 })
 		if slices.Contains(w.maps[0].net.others, 6) || w.maps[0].stats().Peers != len(w.ids)-2 {
 			t.Errorf("node 6 is silent, and counted: %v", w.maps[0].net.others)
 		}
-		w.pulse(3*time.Second, everybody)
+		w.heartbeat(3*time.Second, everybody)
 		if !slices.Contains(w.maps[0].net.others, 6) {
 			t.Error("node 6 is back, and not counted")
 		}
 		for _, p := range w.maps {
 			p.net.above = 0
 		}
-		w.pulse(3*time.Second, everybody)
+		w.heartbeat(3*time.Second, everybody)
 		for _, p := range w.maps {
 			if s := p.stats(); s.Coordinates || s.Estimated != 0 {
 				t.Errorf("%+v", s)
@@ -204,7 +207,7 @@ func TestCoordinatesComeAndGo(t *testing.T) {
 			}
 		}
 		before := w.maps[0].stats().Probes
-		w.pulse(time.Second, everybody)
+		w.heartbeat(time.Second, everybody)
 		if n := w.maps[0].stats().Probes - before; n != uint64(10*(len(w.ids)-1)) {
 			t.Errorf("%d probes in ten rounds", n)
 		}

@@ -22,9 +22,10 @@ func replicasPerRegion(regions, index, nodes int) int {
 	return min(want, nodes)
 }
 
-// asyncPerRegion is the same for the shards of asynchronous tables: three, so that the voters, all in one
-// region, survive one of them, or one where there are fewer. The nodes of the other regions learn, all of them: each may
-// lead its own region's group of the shard, and a leader needs what all groups of the shard have done.
+// asyncPerRegion is the same for the shards of asynchronous tables: three, so that the voters, all
+// in one region, survive one of them, or one where there are fewer. The nodes of the other regions
+// learn, all of them: each may lead its own region's group of the shard, and a leader needs what
+// all groups of the shard have done.
 func asyncPerRegion(nodes int) int {
 	if nodes >= 3 {
 		return 3
@@ -181,7 +182,8 @@ func Members(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) 
 	return voters, learners
 }
 
-// asyncMembers splits the replicas of a shard into those that vote in a group, which are in one region, and those that learn.
+// asyncMembers splits the replicas of a shard into those that vote in a group, which are in one
+// region, and those that learn.
 func asyncMembers(t *base.Topology, seat base.RegionID, replicas []base.NodeID) (voters, learners []base.NodeID) {
 	for _, n := range replicas {
 		if t.RegionOf(n) == seat {

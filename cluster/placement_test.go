@@ -116,7 +116,8 @@ func TestPreferredIsAtHome(t *testing.T) {
 	}
 }
 
-// TestAsynchronousShards: the voters of a group are in its region, or where it was promoted to; all others learn.
+// TestAsynchronousShards: the voters of a group are in its region, or where it was promoted to; all
+// others learn.
 func TestAsynchronousShards(t *testing.T) {
 	topo := base.Topology{Shards: 2, Async: 2, Regions: []base.Region{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}, {ID: 3, Name: "c"}}}
 	id := base.NodeID(0)

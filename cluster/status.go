@@ -1,12 +1,17 @@
 package cluster
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/group"
 )
 
 // Status is what `godwit status` shows: one node's view of the cluster,
@@ -20,9 +25,10 @@ type Status struct {
 	Groups    []GroupStatus `json:"groups"`
 	RTT       []RegionRTT   `json:"rtt"`
 	// ClockHistory are the newest steps of the clock mode, the oldest first.
-	ClockHistory []ClockStep   `json:"clock_history,omitempty"`
-	Problems     []string      `json:"problems,omitempty"` // what an operator should look at, in words
-	Took         time.Duration `json:"took_ns"`
+	ClockHistory []ClockStep `json:"clock_history,omitempty"`
+	// what an operator should look at, in words
+	Problems []string      `json:"problems,omitempty"`
+	Took     time.Duration `json:"took_ns"`
 }
 
 // PathStatus serves [Status].
@@ -46,7 +52,7 @@ type NodeStatus struct {
 	MemBytes   int64         `json:"mem_bytes"` // of the process, as its runtime counts it
 	Sessions   int           `json:"sessions"`  // MySQL connections
 	Clock      *ClockStatus  `json:"clock,omitempty"`
-	// Jobs are long statements run there, as JSON that package sqlfront reads.
+	// Jobs are long statements run there, as JSON that package sql/server reads.
 	Jobs json.RawMessage `json:"jobs,omitempty"`
 }
 
@@ -68,7 +74,8 @@ type GroupStatus struct {
 	// The leader's raft log on disk.
 	LogEntries uint64 `json:"log_entries"`
 	LogBytes   int64  `json:"log_bytes"`
-	// Serving is false while a new leader waits for its predecessor's lease to end, or has lost its own.
+	// Serving is false while a new leader waits for its predecessor's lease to end, or has lost its
+	// own.
 	Serving bool `json:"serving"`
 }
 
@@ -83,8 +90,8 @@ func (g *GroupStatus) State() string {
 	return "serving"
 }
 
-// LagText lists the replicas that do not keep up, as node:entries, node:snapshot while one is sent the
-// whole shard, or node:SILENT if the leader does not hear of it.
+// LagText lists the replicas that do not keep up, as node:entries, node:snapshot while one is sent
+// the whole shard, or node:SILENT if the leader does not hear of it.
 func (g *GroupStatus) LagText() string {
 	var out []string
 	for _, l := range g.Lag {
@@ -105,7 +112,8 @@ type ReplicaLag struct {
 	Node    base.NodeID `json:"node"`
 	Entries uint64      `json:"entries"`
 	Active  bool        `json:"active"` // heard of by the leader within an election timeout
-	// Snapshot is set while the replica is sent the whole shard, because the log does not reach back to where it is.
+	// Snapshot is set while the replica is sent the whole shard, because the log does not reach
+	// back to where it is.
 	Snapshot bool `json:"snapshot,omitempty"`
 }
 
@@ -114,4 +122,181 @@ type RegionRTT struct {
 	From string        `json:"from"`
 	To   string        `json:"to"`
 	RTT  time.Duration `json:"rtt_ns"`
+}
+
+// # Making a status
+
+// part is what one node contributes to a status.
+type part struct {
+	Node   NodeStatus    `json:"node"`
+	Groups []GroupStatus `json:"groups"` // led there
+	RTT    []RegionRTT   `json:"rtt"`
+}
+
+// Status asks every node and puts the answers together.
+func (c *Cluster) Status(ctx context.Context) *Status {
+	begin := time.Now()
+	t := c.Topology()
+	s := &Status{ClusterID: t.ClusterID, Asked: c.self, Topology: *t}
+	parts := c.askParts(ctx, t)
+	for i, n := range t.Nodes {
+		if parts[i] != nil || !n.Gone {
+			s.Nodes = append(s.Nodes, c.nodeStatus(t, n, parts[i]))
+		}
+	}
+	s.Groups = groupStatuses(t, parts)
+	s.RTT = regionRTTs(t, parts)
+	s.ClockHistory = c.ClockHistory()
+	s.Problems = problems(s)
+	s.Took = time.Since(begin)
+	return s
+}
+
+// askParts asks every node for its part; nil for those that do not answer.
+func (c *Cluster) askParts(ctx context.Context, t *base.Topology) []*part {
+	parts := make([]*part, len(t.Nodes))
+	var wg sync.WaitGroup
+	for i, n := range t.Nodes {
+		if n.Gone && !c.Live(n.ID) {
+			continue
+		}
+		wg.Go(func() {
+			if n.ID == c.self {
+				parts[i] = c.part()
+				return
+			}
+			if p, err := question[*part](ctx, c.env, n.ID, askStatus, nil); err == nil {
+				parts[i] = p
+			}
+		})
+	}
+	wg.Wait()
+	return parts
+}
+
+// nodeStatus is what a node says of itself, or what is known of one that does not answer.
+func (c *Cluster) nodeStatus(t *base.Topology, n base.Node, p *part) NodeStatus {
+	s := NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL}
+	if p != nil {
+		s = p.Node
+		s.Live = true
+	}
+	if n.ID != c.self {
+		s.LastHeard, s.RTT = c.peers.silence(n.ID), c.RTT(n.ID)
+	}
+	return s
+}
+
+// groupStatuses are all groups: what the leader of the newest term says, or what is known of a
+// group that no node leads or whose leader does not answer.
+func groupStatuses(t *base.Topology, parts []*part) (out []GroupStatus) {
+	led := map[base.GroupID]*GroupStatus{}
+	for _, p := range parts {
+		if p == nil {
+			continue
+		}
+		for i, g := range p.Groups {
+			if old := led[g.ID]; old == nil || old.Term < g.Term {
+				led[g.ID] = &p.Groups[i]
+			}
+		}
+	}
+	for _, id := range t.Groups() {
+		if g := led[id]; g != nil {
+			out = append(out, *g)
+			continue
+		}
+		out = append(out, GroupStatus{ID: id, Name: id.String(), Home: homeName(t, id), Voters: t.ShardReplicas(id.Shard())})
+	}
+	return out
+}
+
+// homeName is the region that a group's rows belong to; empty for the meta group.
+func homeName(t *base.Topology, id base.GroupID) string {
+	if id == base.MetaGroup {
+		return ""
+	}
+	return t.RegionName(id.Region())
+}
+
+// regionRTTs are the shortest round trips between regions that a node has measured.
+func regionRTTs(t *base.Topology, parts []*part) (out []RegionRTT) {
+	best := map[[2]string]time.Duration{}
+	for _, p := range parts {
+		if p == nil {
+			continue
+		}
+		for _, r := range p.RTT {
+			k := [2]string{r.From, r.To}
+			if best[k] == 0 || r.RTT < best[k] {
+				best[k] = r.RTT
+			}
+		}
+	}
+	for _, a := range t.Regions {
+		for _, b := range t.Regions {
+			if d := best[[2]string{a.Name, b.Name}]; d != 0 {
+				out = append(out, RegionRTT{a.Name, b.Name, d})
+			}
+		}
+	}
+	return out
+}
+
+// part describes this node and the groups it leads.
+func (c *Cluster) part() *part {
+	t := c.Topology()
+	p := &part{}
+	if n := t.Node(c.self); n != nil {
+		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Live: true}
+	}
+	p.Node.Clock = c.Clock()
+	if c.options.Process.Describe != nil {
+		c.options.Process.Describe(&p.Node)
+	}
+	for _, id := range t.Groups() {
+		g := c.groups.Group(id)
+		if g == nil {
+			continue
+		}
+		p.Node.Replicas++
+		if st := g.Status(); st.IsLeader {
+			p.Node.Leads++
+			p.Groups = append(p.Groups, c.groupStatus(t, id, &st))
+		}
+	}
+	p.RTT = c.regionRTT(t)
+	return p
+}
+
+// groupStatus describes a group led here.
+func (c *Cluster) groupStatus(t *base.Topology, id base.GroupID, st *group.Status) GroupStatus {
+	s := GroupStatus{ID: id, Name: id.String(), Home: homeName(t, id), Leader: c.self, Term: st.Term, Voters: st.Voters, Learners: st.Learners, Committed: st.Commit,
+		LogEntries: st.Last + 1 - st.First, LogBytes: st.LogBytes}
+	for n, pr := range st.Progress {
+		if n != c.self {
+			s.Lag = append(s.Lag, ReplicaLag{Node: n, Entries: st.Last - min(st.Last, pr.Match), Active: pr.Active, Snapshot: pr.State == "snapshot"})
+		}
+	}
+	slices.SortFunc(s.Lag, func(a, b ReplicaLag) int { return cmp.Compare(a.Node, b.Node) })
+	c.replicas.Describe(id, &s)
+	return s
+}
+
+// regionRTT is the shortest smoothed round trip from here to each other region.
+func (c *Cluster) regionRTT(t *base.Topology) []RegionRTT {
+	self := t.RegionOf(c.self)
+	best := map[base.RegionID]time.Duration{}
+	for _, n := range t.Nodes {
+		if d, ok := c.peers.rtt(n.ID); ok && n.Region != self && !n.Gone && (best[n.Region] == 0 || d < best[n.Region]) {
+			best[n.Region] = d
+		}
+	}
+	var out []RegionRTT
+	for _, r := range t.Regions {
+		if d := best[r.ID]; d != 0 {
+			out = append(out, RegionRTT{From: t.RegionName(self), To: r.Name, RTT: d})
+		}
+	}
+	return out
 }

@@ -2,13 +2,15 @@ package cluster
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
+	"log/slog"
 	"slices"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/mechanism/wan"
 )
 
 // topologyTable is a system table of the meta shard with one row. The SQL
@@ -21,105 +23,251 @@ func TopologyKey() base.Key {
 	return base.AppendUint64(base.IndexPrefix(base.MetaShard, topologyTable, 0, 0), 0)
 }
 
-const topologyTimeout = 20 * time.Second
+const (
+	// topologyTimeout bounds a change of the topology, and one attempt to read it.
+	topologyTimeout = 20 * time.Second
+	// followAgain is the pause before a topology is read that was announced but cannot be seen yet,
+	// followFailed the one after an error.
+	followAgain  = 50 * time.Millisecond
+	followFailed = time.Second
+)
+
+// membership is the topology as this node knows it: the nodes and regions of the cluster, where
+// replicas are placed, and the addresses of the nodes.
+type membership struct {
+	self      base.NodeID
+	identity  *Identity
+	transport wan.Transport
+	log       *slog.Logger
+	save      func(*base.Topology) error
+	onNewer   func(*base.Topology) // may be nil
+	opened    func() error         // opens the replicas that a new topology places here; set by New
+	db        kv.DB                // set by Start
+
+	topo atomic.Pointer[base.Topology]
+
+	setting  turn // one SetTopology at a time; guards the rest
+	closed   bool
+	epochCtx context.Context // ends when the topology is replaced
+	endEpoch context.CancelFunc
+	hints    map[base.NodeID]hint
+}
+
+// hint is where a node says it is, while the topology has another address.
+type hint struct{ addr, instead string }
+
+func newMembership(o *Options) *membership {
+	m := &membership{self: o.Self, identity: o.Identity, transport: o.Transport, log: o.Logger, save: o.Disk.SaveTopology, onNewer: o.Listeners.OnTopology,
+		setting: make(turn, 1), hints: map[base.NodeID]hint{}}
+	m.epochCtx, m.endEpoch = context.WithCancel(context.Background())
+	first := o.Identity.First
+	m.topo.Store(&first)
+	if o.Disk.Stored != nil && o.Disk.Stored.Version > first.Version {
+		m.topo.Store(o.Disk.Stored)
+	}
+	m.setPeers(m.topo.Load())
+	return m
+}
+
+// Topology is the newest one this node knows.
+func (m *membership) Topology() *base.Topology { return m.topo.Load() }
+
+// close refuses topologies from now on.
+func (m *membership) close() {
+	m.setting.Lock()
+	defer m.setting.Unlock()
+	m.closed = true
+}
 
 // Change rewrites the topology in a transaction: fn edits a copy, then
 // replicas are placed anew. It returns the topology that was written.
-func (c *Cluster) Change(ctx context.Context, fn func(*base.Topology) error) (*base.Topology, error) {
+func (m *membership) Change(ctx context.Context, fn func(*base.Topology) error) (*base.Topology, error) {
 	ctx, cancel := context.WithTimeout(ctx, topologyTimeout)
 	defer cancel()
 	var next *base.Topology
-	_, err := kv.Run(ctx, c.db, kv.Options{}, func(t kv.Txn) error {
+	_, err := kv.Run(ctx, m.db, kv.Options{}, func(t kv.Txn) error {
 		rows, err := t.Get(ctx, []base.Key{TopologyKey()}, kv.LockExclusive)
 		if err != nil {
 			return err
 		}
-		cur := &c.o.Identity.First
+		cur := &m.identity.First
 		if rows[0].Value != nil {
 			if cur, err = decodeTopology(rows[0].Value); err != nil {
 				return err
 			}
 		}
-		edit := *cur
-		edit.Nodes = slices.Clone(cur.Nodes)
-		edit.Regions = slices.Clone(cur.Regions)
-		if err := fn(&edit); err != nil {
+		if next, err = edited(cur, fn); err != nil {
 			return err
 		}
-		edit = Place(edit)
-		if len(edit.AsyncFirst) < edit.Async {
-			edit.AsyncFirst = slices.Clone(edit.Replicas[edit.Shards:])
-		}
-		edit.Version++
-		if err := edit.Validate(); err != nil {
-			return err
-		}
-		b, err := encodeTopology(&edit)
+		b, err := encodeTopology(next)
 		if err != nil {
 			return err
 		}
-		next = &edit
 		t.Put(TopologyKey(), b, 0)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return next, c.SetTopology(next)
+	return next, m.SetTopology(next)
 }
 
-// present takes a member's word on where it is and answers with the topology and
-// the addresses known here. A member that is gone learns so from that: others may still need its replicas.
-func (c *Cluster) present(j Joiner) joinReply {
-	t := c.Topology()
-	n := byUUID(t, j.UUID)
-	if n == nil {
-		return joinReply{Error: "this node has not heard of the one that asks yet"}
+// edited is the topology that follows another one by an edit: replicas are placed by the rule, and
+// the version is one more.
+func edited(t *base.Topology, fn func(*base.Topology) error) (*base.Topology, error) {
+	edit := *t
+	edit.Nodes = slices.Clone(t.Nodes)
+	edit.Regions = slices.Clone(t.Regions)
+	edit.Promotions = slices.Clone(t.Promotions)
+	if err := fn(&edit); err != nil {
+		return nil, err
 	}
-	if t.RegionName(n.Region) != j.Region {
-		return joinReply{Final: true, Error: fmt.Sprintf("node %d is in region %s and cannot move to %s; join with an empty store instead", n.ID, t.RegionName(n.Region), j.Region)}
+	edit = Place(edit)
+	if len(edit.AsyncFirst) < edit.Async {
+		edit.AsyncFirst = slices.Clone(edit.Replicas[edit.Shards:])
 	}
-	c.moved(j.UUID, j.Addr, true)
-	return joinReply{Identity: &Identity{ClusterID: c.o.Identity.ClusterID, Node: n.ID, First: *t}, Known: c.members()}
+	edit.Version++
+	return &edit, edit.Validate()
+}
+
+func encodeTopology(t *base.Topology) ([]byte, error) { return json.Marshal(t) }
+
+func decodeTopology(b []byte) (*base.Topology, error) {
+	t := new(base.Topology)
+	if err := json.Unmarshal(b, t); err != nil {
+		return nil, base.Errorf(base.CodeCorrupt, "the stored topology cannot be read: %v", err)
+	}
+	return t, nil
+}
+
+// SetTopology takes a newer topology; older ones are ignored.
+func (m *membership) SetTopology(t *base.Topology) error {
+	m.setting.Lock()
+	defer m.setting.Unlock()
+	if t.Version <= m.Topology().Version {
+		return nil
+	}
+	if m.closed {
+		return base.Errorf(base.CodeUnavailable, "node %d is stopping; the others have topology %d", m.self, t.Version)
+	}
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	if err := m.save(t); err != nil {
+		return err
+	}
+	m.setPeers(t)
+	m.topo.Store(t)
+	m.endEpoch()
+	m.epochCtx, m.endEpoch = context.WithCancel(context.Background())
+	m.log.Info("new topology", "version", t.Version, "nodes", len(t.Nodes))
+	if m.onNewer != nil {
+		m.onNewer(t)
+	}
+	return m.opened()
+}
+
+// epoch is a context that ends when the topology is newer than a version.
+func (m *membership) epoch(version uint64) context.Context {
+	m.setting.Lock()
+	defer m.setting.Unlock()
+	if m.Topology().Version > version {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		return ctx
+	}
+	return m.epochCtx
+}
+
+// follow takes each new topology as soon as the meta group's log brings it.
+func (m *membership) follow(ctx context.Context) {
+	for {
+		changed := m.db.MetaChanged()
+		read, err := m.readTopology(ctx)
+		var retry <-chan time.Time
+		if err != nil && ctx.Err() == nil {
+			m.log.Warn("could not follow the topology, trying again", "err", err)
+			retry = time.After(followFailed)
+		} else if newest, _ := m.db.MetaVersion(base.PointSpan(TopologyKey())); err == nil && read < newest {
+			// A change is announced when it is applied, but its timestamp may lie ahead of what a
+			// reader sees now.
+			retry = time.After(followAgain)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-retry:
+		}
+	}
+}
+
+// readTopology takes the topology that the meta shard shows now, and returns its commit timestamp.
+func (m *membership) readTopology(ctx context.Context) (base.Timestamp, error) {
+	ctx, cancel := context.WithTimeout(ctx, topologyTimeout)
+	defer cancel()
+	t := m.db.Begin(kv.Options{ReadOnly: true})
+	defer t.Rollback(ctx)
+	rows, err := t.Get(ctx, []base.Key{TopologyKey()}, kv.LockNone)
+	if err != nil || rows[0].Value == nil {
+		return 0, err
+	}
+	next, err := decodeTopology(rows[0].Value)
+	if err != nil {
+		return 0, err
+	}
+	return rows[0].TS, m.SetTopology(next)
+}
+
+// setPeers tells the transport where the nodes of a topology are. The caller holds setting, or is
+// the only one.
+func (m *membership) setPeers(t *base.Topology) {
+	for _, n := range t.Nodes {
+		if n.Gone || n.ID == m.self || n.Addr == "" {
+			continue
+		}
+		addr := n.Addr
+		if h, ok := m.hints[n.ID]; ok && h.instead == addr {
+			addr = h.addr
+		} else {
+			delete(m.hints, n.ID)
+		}
+		m.transport.SetPeer(n.ID, addr, n.Region)
+	}
+}
+
+// moved takes a member's new address before the topology has it: the
+// nodes that must agree on that may be on the move themselves. own says that
+// the member said so itself; hearsay does not replace that.
+func (m *membership) moved(uuid, addr string, own bool) {
+	m.setting.Lock()
+	defer m.setting.Unlock()
+	n := byUUID(m.Topology(), uuid)
+	if n == nil || n.ID == m.self || n.Gone || addr == "" || n.Addr == addr || m.hints[n.ID].addr == addr {
+		return
+	}
+	if _, known := m.hints[n.ID]; known && !own {
+		return
+	}
+	m.hints[n.ID] = hint{addr, n.Addr}
+	m.transport.SetPeer(n.ID, addr, n.Region)
 }
 
 // members are the other nodes, at the addresses they were last heard to be at.
-func (c *Cluster) members() (out []Joiner) {
-	c.setting.Lock()
-	defer c.setting.Unlock()
-	t := c.Topology()
+func (m *membership) members() (out []Joiner) {
+	m.setting.Lock()
+	defer m.setting.Unlock()
+	t := m.Topology()
 	for _, n := range t.Nodes {
 		addr := n.Addr
-		if h, ok := c.hints[n.ID]; ok {
+		if h, ok := m.hints[n.ID]; ok {
 			addr = h.addr
 		}
-		if n.ID != c.o.Self && !n.Gone && addr != "" {
+		if n.ID != m.self && !n.Gone && addr != "" {
 			out = append(out, Joiner{UUID: n.UUID, Region: t.RegionName(n.Region), Addr: addr, SQL: n.SQL})
 		}
 	}
 	return out
-}
-
-// Admit adds a process to the cluster, or finds it there and takes its present addresses.
-func (c *Cluster) Admit(ctx context.Context, j Joiner) (*Identity, error) {
-	id := &Identity{ClusterID: c.o.Identity.ClusterID}
-	t := c.Topology()
-	if n := byUUID(t, j.UUID); n != nil {
-		c.moved(j.UUID, j.Addr, true)
-		if !n.Gone && n.Addr == j.Addr && n.SQL == j.SQL && t.RegionName(n.Region) == j.Region {
-			id.Node, id.First = n.ID, *t
-			return id, nil
-		}
-	}
-	t, err := c.Change(ctx, func(t *base.Topology) error { return addNode(t, j, c.Live) })
-	if err != nil {
-		return nil, err
-	}
-	if n := byUUID(t, j.UUID); n != nil {
-		id.Node = n.ID
-	}
-	id.First = *t
-	return id, nil
 }
 
 func byUUID(t *base.Topology, uuid string) *base.Node {
@@ -129,139 +277,4 @@ func byUUID(t *base.Topology, uuid string) *base.Node {
 		}
 	}
 	return nil
-}
-
-// addNode adds a process to a topology, or takes its new addresses. live says which nodes were heard of lately.
-func addNode(t *base.Topology, j Joiner, live func(base.NodeID) bool) error {
-	region := t.RegionByName(j.Region)
-	if region == 0 {
-		names := make([]string, len(t.Regions))
-		for i, r := range t.Regions {
-			names[i] = r.Name
-		}
-		return base.Errorf(base.CodeInvalid, "the cluster has no region %q; its regions are %v and are fixed by init", j.Region, names)
-	}
-	last := base.NodeID(0)
-	var found *base.Node
-	for i := range t.Nodes {
-		n := &t.Nodes[i]
-		last = max(last, n.ID)
-		switch {
-		case n.UUID == j.UUID:
-			if n.Gone {
-				return base.Errorf(base.CodeInvalid, "node %d was decommissioned; start it with an empty store to join as a new node", n.ID)
-			}
-			if n.Region != region {
-				return base.Errorf(base.CodeInvalid, "node %d is in region %s and cannot move to %s; join with an empty store instead", n.ID, t.RegionName(n.Region), j.Region)
-			}
-			found = n
-		case n.Gone || n.Addr != j.Addr:
-		case live(n.ID):
-			return base.Errorf(base.CodeInvalid, "node %d, which is alive, already advertises %s; give this process an --advertise address of its own", n.ID, j.Addr)
-		default:
-			n.Addr = "" // a dead node, whose address this process has now
-		}
-	}
-	if found != nil {
-		found.Addr, found.SQL = j.Addr, j.SQL
-		return nil
-	}
-	t.Nodes = append(t.Nodes, base.Node{ID: last + 1, Region: region, Addr: j.Addr, SQL: j.SQL, UUID: j.UUID})
-	return nil
-}
-
-// Decommission takes a node out for good; its replicas go to others of its region.
-func (c *Cluster) Decommission(ctx context.Context, id base.NodeID) (*base.Topology, error) {
-	live, err := c.safeWithout(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return c.Change(ctx, func(t *base.Topology) error {
-		if err := removable(t, id, live); err != nil {
-			return err
-		}
-		t.Node(id).Gone = true
-		return nil
-	})
-}
-
-// removable is why a node cannot be taken out of a topology.
-func removable(t *base.Topology, id base.NodeID, live func(base.NodeID) bool) error {
-	n := t.Node(id)
-	switch {
-	case n == nil:
-		return base.Errorf(base.CodeInvalid, "there is no node %d", id)
-	case n.Gone:
-		return base.Errorf(base.CodeInvalid, "node %d was decommissioned already", id)
-	}
-	others := slices.DeleteFunc(liveNodes(t, n.Region), func(x base.NodeID) bool { return x == id })
-	if len(others) == 0 {
-		return base.Errorf(base.CodeInvalid, "node %d is the last of region %s; add another node there first", id, t.RegionName(n.Region))
-	}
-	if !slices.ContainsFunc(others, live) {
-		return base.Errorf(base.CodeInvalid, "no other node of region %s is alive (%v): nobody could take over the replicas of node %d; start one of them, or add another node, first",
-			t.RegionName(n.Region), others, id)
-	}
-	return nil
-}
-
-// safeWithout refuses to give up a node while groups that have replicas there cannot move: they have no leader that
-// answers, so what the node holds may be the only copy. It returns which nodes answer.
-func (c *Cluster) safeWithout(ctx context.Context, id base.NodeID) (live func(base.NodeID) bool, err error) {
-	t := c.Topology()
-	s := c.Status(ctx)
-	live = func(id base.NodeID) bool {
-		return slices.ContainsFunc(s.Nodes, func(n NodeStatus) bool { return n.ID == id && n.Live })
-	}
-	if err := removable(t, id, live); err != nil {
-		return nil, err
-	}
-	led := map[base.GroupID]bool{}
-	for _, g := range s.Groups {
-		led[g.ID] = true
-	}
-	var stuck []string
-	for _, g := range t.Groups() {
-		if !led[g] && slices.Contains(t.ShardReplicas(g.Shard()), id) {
-			stuck = append(stuck, g.String())
-		}
-	}
-	if len(stuck) > 0 {
-		return nil, base.Errorf(base.CodeInvalid, "groups %s have no leader now, and node %d may hold the only copy of some of their rows: "+
-			"start the nodes that are down, wait until `godwit status` shows leaders, and try again", strings.Join(stuck, ", "), id)
-	}
-	return live, nil
-}
-
-// follow takes each new topology as soon as the meta group's log brings it.
-func (c *Cluster) follow(ctx context.Context) {
-	for {
-		changed := c.db.MetaChanged()
-		t := c.db.Begin(kv.Options{ReadOnly: true})
-		once, cancel := context.WithTimeout(ctx, topologyTimeout)
-		rows, err := t.Get(once, []base.Key{TopologyKey()}, kv.LockNone)
-		t.Rollback(once)
-		cancel()
-		if err == nil && rows[0].Value != nil {
-			var next *base.Topology
-			if next, err = decodeTopology(rows[0].Value); err == nil {
-				err = c.SetTopology(next)
-			}
-		}
-		retry := (<-chan time.Time)(nil)
-		// A change is told of when it is applied, but its timestamp may lie ahead of what a reader sees now.
-		if newest, _ := c.db.MetaVersion(base.PointSpan(TopologyKey())); err == nil && rows[0].TS < newest {
-			retry = time.After(50 * time.Millisecond)
-		}
-		if err != nil && ctx.Err() == nil {
-			c.o.Logger.Warn("could not follow the topology, trying again", "err", err)
-			retry = time.After(time.Second)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		case <-retry:
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/godwitdb/godwit/base"
 )
@@ -116,90 +115,5 @@ func TestOnlyFoundersNameFounders(t *testing.T) {
 	}
 	if r := ask(false); r.Identity != nil {
 		t.Errorf("who joined later makes a founder: %+v", r)
-	}
-}
-
-func TestProblems(t *testing.T) {
-	p := Place(topo(1, 1, 2, 1))
-	p.Nodes = append(p.Nodes, base.Node{ID: 5, Region: 3, Gone: true})
-	s := &Status{Topology: p}
-	for _, n := range p.Nodes {
-		if !n.Gone {
-			s.Nodes = append(s.Nodes, NodeStatus{ID: n.ID, Region: p.RegionName(n.Region), Addr: "h:1", Live: true})
-		}
-	}
-	for _, g := range p.Groups() {
-		voters, learners := Members(&p, g)
-		gs := GroupStatus{ID: g, Name: g.String(), Leader: Preferred(&p, g, only(1, 2, 3, 4)), Voters: voters, Learners: learners, Serving: true}
-		if g != base.MetaGroup {
-			gs.Home = p.RegionName(g.Region())
-		}
-		s.Groups = append(s.Groups, gs)
-	}
-	if got := problems(s); len(got) != 0 {
-		t.Errorf("a sound cluster has problems: %v", got)
-	}
-	// Region 1 is down, the group at home there has a stand-in, another is without leader, a third still has a replica on a
-	// node that is gone.
-	s.Nodes[0].Live, s.Nodes[0].LastHeard = false, 12340*time.Millisecond
-	s.Groups[1].Leader, s.Groups[1].Serving = 2, false
-	s.Groups[2].Voters = append(slices.Clone(s.Groups[2].Voters[:2]), 5)
-	s.Groups = s.Groups[:3]
-	got := strings.Join(problems(s), "\n")
-	for _, want := range []string{
-		"group s1@r3 is without a leader that answers", "[1] do not answer",
-		"group s1@r1 is with a leader that does not serve yet",
-		"region region-1 is down: none of its nodes [1] answers",
-		"node 1 in region-1 at h:1 does not answer, last heard of 12.3s ago: start it again, or replace it (join another node in region-1, then `godwit node decommission 1`)",
-		"group s1@r1 is led by a stand-in outside of home region-1",
-		"node 5 is being decommissioned: 1 groups still have a replica there",
-		"replicas on the move: s1@r2 from nodes",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
-	}
-}
-
-// TestProblemsOfAsynchronousTables: what to do about a region that is down with the voters of groups, and about one that was promoted over.
-func TestProblemsOfAsynchronousTables(t *testing.T) {
-	first := topo(1, 1, 1)
-	first.Async = first.Shards
-	p := Place(first)
-	down := func(dead base.NodeID, leaderless bool) string {
-		s := &Status{Topology: p}
-		for _, n := range p.Nodes {
-			s.Nodes = append(s.Nodes, NodeStatus{ID: n.ID, Region: p.RegionName(n.Region), Addr: "h:1", Live: n.ID != dead})
-		}
-		for _, g := range p.Groups() {
-			voters, learners := Members(&p, g)
-			gs := GroupStatus{ID: g, Name: g.String(), Leader: voters[0], Voters: voters, Learners: learners, Serving: true}
-			if g != base.MetaGroup {
-				gs.Home = p.RegionName(g.Region())
-				gs.Leader = p.Node(base.NodeID(p.Home(g))).ID // a node a region
-			}
-			if gs.Leader == dead && leaderless {
-				continue
-			}
-			s.Groups = append(s.Groups, gs)
-		}
-		return strings.Join(problems(s), "\n")
-	}
-	if got := down(0, false); got != "" {
-		t.Errorf("a sound cluster has problems: %s", got)
-	}
-	if got := down(1, true); !strings.Contains(got, "take its asynchronous tables over: godwit promote --lost region-1") {
-		t.Errorf("while region 1 is down:\n%s", got)
-	}
-	p.Promotions = append(p.Promotions, base.Promotion{ID: 1, Region: 1, Lost: 1, Seat: 2})
-	for _, g := range p.AsyncGroups(1) {
-		p.Promotions[0].Groups = append(p.Promotions[0].Groups, base.Promoted{Group: g, Source: 2})
-	}
-	p = Place(p)
-	if got := down(1, true); !strings.Contains(got, "vote in region-2 since a promotion; when the region is back") || strings.Contains(got, "promote --lost") {
-		t.Errorf("after the promotion:\n%s", got)
-	}
-	if got := down(0, false); !strings.Contains(got, "the region is back: `godwit promote --return region-1`") || strings.Contains(got, "stand-in") {
-		t.Errorf("when the region is back:\n%s", got)
 	}
 }

@@ -4,7 +4,7 @@ import "context"
 
 type quietKey struct{}
 
-// WithQuiet marks reads as no use of the rows: the policy of homes is not told of them.
+// WithQuiet marks reads as no use of the rows: the policy of homes does not count them.
 func WithQuiet(ctx context.Context) context.Context { return context.WithValue(ctx, quietKey{}, true) }
 
 // Quiet reports whether reads are marked so.

@@ -7,7 +7,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// Touched is what the attempts of a transaction have read, key by key ([Options.Touched]). It is not safe for concurrent use.
+// Touched is what the attempts of a transaction have read, key by key ([Options.Touched]). It is
+// not safe for concurrent use.
 type Touched struct{ locks map[string]LockMode }
 
 const mostTouched = 1 << 12

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// untilRTTs repeats a statement until it costs a number of WAN round trips: rows come home when they are used.
+// untilRTTs repeats a statement until it costs a number of WAN round trips: rows come home when
+// they are used.
 func untilRTTs(t *testing.T, c *sql.Conn, q string, want float64) {
 	t.Helper()
 	until(t, q, func() string {
@@ -28,7 +29,8 @@ func untilRTTs(t *testing.T, c *sql.Conn, q string, want float64) {
 	})
 }
 
-// TestAsynchronousTables: what SQL says of them, commits without a WAN trip, rows that move, transactions with synchronous ones.
+// TestAsynchronousTables: what SQL says of them, commits without a WAN trip, rows that move,
+// transactions with synchronous ones.
 func TestAsynchronousTables(t *testing.T) {
 	l := startLocal(t, 3, 1)
 	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")
@@ -103,8 +105,8 @@ func TestAsynchronousTables(t *testing.T) {
 	}
 }
 
-// TestReplicationChangesUnderLoad: a table becomes asynchronous and synchronous again while two regions update it. No
-// acknowledged update is lost.
+// TestReplicationChangesUnderLoad: a table becomes asynchronous and synchronous again while two
+// regions update it. No acknowledged update is lost.
 func TestReplicationChangesUnderLoad(t *testing.T) {
 	l := startLocal(t, 3, 1)
 	a := openSQL(t, l.Nodes()[0], "")
@@ -164,8 +166,9 @@ func TestReplicationChangesUnderLoad(t *testing.T) {
 	}
 }
 
-// TestStaleReadsOfAsynchronousTables: in another region, a client that reads from replicas there, at one node and then at another, sees
-// asynchronous and synchronous tables as of one moment, never an older one.
+// TestStaleReadsOfAsynchronousTables: in another region, a client that reads from replicas there,
+// at one node and then at another, sees asynchronous and synchronous tables as of one moment, never
+// an older one.
 func TestStaleReadsOfAsynchronousTables(t *testing.T) {
 	l := startLocal(t, 3, 2)
 	w := openSQL(t, l.Nodes()[0], "")

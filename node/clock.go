@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,9 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/home"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/policy/home"
 )
 
 // clockParams are clock.Policy as cluster settings.
@@ -46,8 +47,8 @@ func (n *Node) clockSettings() settingGroup {
 }
 
 // clockRows are the rows of godwit.clock.
-func clockRows(s *cluster.Status) (rows [][]any) {
-	for _, x := range s.Nodes {
+func (n *Node) clockRows(ctx context.Context) (rows [][]any) {
+	for _, x := range n.cluster.Status(ctx).Nodes {
 		c := x.Clock
 		if c == nil {
 			rows = append(rows, []any{x.ID, x.Region, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil})
@@ -60,8 +61,9 @@ func clockRows(s *cluster.Status) (rows [][]any) {
 	return rows
 }
 
-func clockHistoryRows(steps []cluster.ClockStep) (rows [][]any) {
-	for _, s := range steps {
+// clockHistoryRows are the rows of godwit.clock_history.
+func (n *Node) clockHistoryRows(context.Context) (rows [][]any) {
+	for _, s := range n.cluster.ClockHistory() {
 		rows = append(rows, []any{s.At.UTC(), s.Epoch, s.From, s.To, s.Target, s.Reason, s.By, millis(s.After)})
 	}
 	return rows
@@ -78,7 +80,8 @@ func answer(w http.ResponseWriter, status int, err error) {
 	_ = json.NewEncoder(w).Encode(a) // the client is gone
 }
 
-// serveClockMode answers POST cluster.PathClock {"mode": "gtm"}: it sets the cluster setting clock.mode.
+// serveClockMode answers POST cluster.PathClock {"mode": "gtm"}: it sets the cluster setting
+// clock.mode.
 func (n *Node) serveClockMode(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Mode string `json:"mode"`

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/mechanism/clock"
 )
 
 func sqlPool(t *testing.T, n *Node) *sql.DB {
@@ -38,8 +38,8 @@ func inMode(t *testing.T, l *Local, want clock.Mode) {
 	}
 }
 
-// TestSwitchUnderLoad changes the clock mode back and forth by SQL while every region reads, counts and moves money: no
-// statement fails, and no count or coin is lost.
+// TestSwitchUnderLoad changes the clock mode back and forth by SQL while every region reads, counts
+// and moves money: no statement fails, and no count or coin is lost.
 func TestSwitchUnderLoad(t *testing.T) {
 	l := startLocal(t, 3, 1)
 	var dbs []*sql.DB
@@ -105,16 +105,28 @@ func TestSwitchUnderLoad(t *testing.T) {
 			}
 		})
 	}
+	// counted waits until every region has counted again.
+	counted := func() {
+		for i := range dbs {
+			n := counts[i].Load()
+			until(t, fmt.Sprintf("region %d to count on", i+1), func() string {
+				if counts[i].Load() == n {
+					return fmt.Sprintf("still %d", n)
+				}
+				return ""
+			})
+		}
+	}
 	for _, m := range []struct {
 		set  string
 		want clock.Mode
 	}{{"gtm", clock.GTM}, {"gclock", clock.GClock}, {"gtm", clock.GTM}, {"auto", clock.GClock}} {
-		time.Sleep(300 * time.Millisecond)
+		counted()
 		mustExec(t, dbs[1], "SET CLUSTER SETTING clock.recovery = '1s'")
 		mustExec(t, dbs[1], fmt.Sprintf("SET CLUSTER SETTING clock.mode = '%s'", m.set))
 		inMode(t, l, m.want)
 	}
-	time.Sleep(300 * time.Millisecond)
+	counted()
 	cancel()
 	wg.Wait()
 	for i := range dbs {

@@ -11,28 +11,33 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/group"
-	"github.com/godwitdb/godwit/home"
-	"github.com/godwitdb/godwit/matrix"
+	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/policy/home"
+	"github.com/godwitdb/godwit/policy/matrix"
 	"github.com/godwitdb/godwit/txn"
 )
 
 // Config of a real node. The yaml names are those of the --flags.
 type Config struct {
-	Region        string        `yaml:"region"`          // name of the place this node is in
-	Store         string        `yaml:"store"`           // directory of its data
-	Listen        string        `yaml:"listen"`          // cluster transport and HTTP (status, metrics, pprof)
-	Advertise     string        `yaml:"advertise"`       // how others reach Listen; default Listen
-	SQLListen     string        `yaml:"sql-listen"`      // MySQL protocol
-	SQLAdvertise  string        `yaml:"sql-advertise"`   // default SQLListen
-	Join          []string      `yaml:"join"`            // cluster addresses of some other nodes
-	MaxClockError time.Duration `yaml:"max-clock-error"` // bound on how far this machine's clock is off true time
-	ClockSource   string        `yaml:"clock-source"`    // auto, fixed, kernel, or HOST:PORT of a time server
-	ClockPoll     time.Duration `yaml:"clock-poll"`      // how often a time server is asked
-	CacheMB       int           `yaml:"cache-mb"`        // block cache; default a sixteenth of the memory, at least 256. Of rows a quarter more
-	GCAge         time.Duration `yaml:"gc-age"`          // how long old row versions can be read by AS OF
-	LogLevel      string        `yaml:"log-level"`       // debug, info, warn, error
+	Region string `yaml:"region"` // name of the place this node is in
+	Store  string `yaml:"store"`  // directory of its data
+	// cluster transport and HTTP (status, metrics, pprof)
+	Listen       string   `yaml:"listen"`
+	Advertise    string   `yaml:"advertise"`     // how others reach Listen; default Listen
+	SQLListen    string   `yaml:"sql-listen"`    // MySQL protocol
+	SQLAdvertise string   `yaml:"sql-advertise"` // default SQLListen
+	Join         []string `yaml:"join"`          // cluster addresses of some other nodes
+	// bound on how far this machine's clock is off true time
+	MaxClockError time.Duration `yaml:"max-clock-error"`
+	// auto, fixed, kernel, or HOST:PORT of a time server
+	ClockSource string        `yaml:"clock-source"`
+	ClockPoll   time.Duration `yaml:"clock-poll"` // how often a time server is asked
+	// block cache; default a sixteenth of the memory, at least 256. Of rows a quarter more
+	CacheMB int `yaml:"cache-mb"`
+	// how long old row versions can be read by AS OF
+	GCAge    time.Duration `yaml:"gc-age"`
+	LogLevel string        `yaml:"log-level"` // debug, info, warn, error
 
 	tune func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
 }
@@ -79,14 +84,7 @@ func (c *Config) Validate() error {
 	if c.Region == "" {
 		bad("region: name the place this node is in (--region eu-west)")
 	}
-	for _, a := range []struct{ name, addr string }{{"listen", c.Listen}, {"advertise", c.Advertise}, {"sql-listen", c.SQLListen}, {"sql-advertise", c.SQLAdvertise}} {
-		if _, _, err := net.SplitHostPort(a.addr); err != nil {
-			bad("%s: %q is not HOST:PORT (%v)", a.name, a.addr, err)
-		}
-	}
-	if host, _, err := net.SplitHostPort(c.Advertise); err == nil && (host == "" || host == "0.0.0.0" || host == "::") {
-		bad("advertise: %q is no address that other nodes can dial; set --advertise to this machine's name or address", c.Advertise)
-	}
+	errs = append(errs, c.validateAddresses()...)
 	if c.MaxClockError < 0 || c.MaxClockError > 10*time.Second {
 		bad("max-clock-error: %s is outside 0 to 10s", c.MaxClockError)
 	}
@@ -110,23 +108,38 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+func (c *Config) validateAddresses() (errs []error) {
+	for _, a := range []struct{ name, addr string }{{"listen", c.Listen}, {"advertise", c.Advertise}, {"sql-listen", c.SQLListen}, {"sql-advertise", c.SQLAdvertise}} {
+		if _, _, err := net.SplitHostPort(a.addr); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q is not HOST:PORT (%v)", a.name, a.addr, err))
+		}
+	}
+	if host, _, err := net.SplitHostPort(c.Advertise); err == nil && (host == "" || host == "0.0.0.0" || host == "::") {
+		errs = append(errs, fmt.Errorf("advertise: %q is no address that other nodes can dial; set --advertise to this machine's name or address", c.Advertise))
+	}
+	return errs
+}
+
 // LocalConfig of a cluster in one process.
 type LocalConfig struct {
-	Matrix         *matrix.Matrix // regions and round trips; nil is the embedded default of five regions
-	NodesPerRegion int            // default 1
-	Shards         int            // default max(2, NodesPerRegion)
+	// regions and round trips; nil is the embedded default of five regions
+	Matrix         *matrix.Matrix
+	NodesPerRegion int // default 1
+	Shards         int // default max(2, NodesPerRegion)
 	Concurrency    base.Concurrency
-	Dir            string        // node i keeps its data in Dir/node-i; required
-	SQLBasePort    int           // region i's first node listens on SQLBasePort+i on loopback; 0 picks free ports
-	HTTPListen     string        // status, metrics and pprof of the whole process; empty is none
-	MaxClockError  time.Duration // default 100 µs: the nodes share one clock
-	CacheMB        int           // of the whole process, default 256
-	GCAge          time.Duration
-	LogLevel       string // default warn
-	Seed           uint64 // of jitter; 0 is random
+	Dir            string // node i keeps its data in Dir/node-i; required
+	// region i's first node listens on SQLBasePort+i on loopback; 0 picks free ports
+	SQLBasePort   int
+	HTTPListen    string        // status, metrics and pprof of the whole process; empty is none
+	MaxClockError time.Duration // default 100 µs: the nodes share one clock
+	CacheMB       int           // of the whole process, default 256
+	GCAge         time.Duration
+	LogLevel      string // default warn
+	Seed          uint64 // of jitter; 0 is random
 	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
 	Homes *home.Params
-	// NoSQL starts the nodes without SQL: transactions through Node.DB, all of whose keys are rows that may move.
+	// NoSQL starts the nodes without SQL: transactions through Node.DB, all of whose keys are rows
+	// that may move.
 	NoSQL bool
 	// Tune is Parts.Tune of every node; may be nil.
 	Tune func(*group.HostOptions, *owner.Config, *txn.Config)

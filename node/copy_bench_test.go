@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwitdb/godwit/matrix"
+	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// BenchmarkSetReplication switches a table between synchronous and asynchronous replication while clients of two of three
-// regions update it, and reports how long the switch takes and the clients' statements meanwhile: GODWIT_ROWS=100000 (default 20000)
-// go test -run '^$' -bench SetReplication -benchtime 1x ./node
+// BenchmarkSetReplication switches a table between synchronous and asynchronous replication while
+// clients of two of three regions update it, and reports how long the switch takes and the clients'
+// statements meanwhile: GODWIT_ROWS=100000 (default 20000) go test -run '^$' -bench SetReplication
+// -benchtime 1x ./node
 func BenchmarkSetReplication(b *testing.B) {
 	rows := 20_000
 	if s := os.Getenv("GODWIT_ROWS"); s != "" {

@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/epoch"
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/multi"
+	"github.com/godwitdb/godwit/policy/epoch"
+	"github.com/godwitdb/godwit/txn/multimaster"
 )
 
-// makeEpochs makes the node's part in the epochs of MULTI MASTER tables, before the transport starts. It is idle until
-// the first such table is made.
+// makeEpochs makes the node's part in the epochs of MULTI MASTER tables, before the transport
+// starts. It is idle until the first such table is made.
 func (n *Node) makeEpochs(p Parts) error {
 	n.interval.Store(int64(epochDefaults.Interval * float64(time.Millisecond)))
-	c := multi.Config{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Registry: registry{n}, Logger: p.Log,
+	c := multimaster.Config{Self: p.Identity.Node, Store: p.Store, Transport: p.Transport, Registry: registry{n}, Logger: p.Log,
 		Voters:   func() []base.NodeID { return n.cluster.Topology().MetaVoters },
 		Interval: func() time.Duration { return time.Duration(n.interval.Load()) },
 		RTT:      func(o base.NodeID) time.Duration { return n.cluster.RTT(o) },
@@ -25,7 +25,7 @@ func (n *Node) makeEpochs(p Parts) error {
 	if p.TuneEpochs != nil {
 		p.TuneEpochs(&c)
 	}
-	e, err := multi.New(c)
+	e, err := multimaster.New(c)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (n *Node) makeEpochs(p Parts) error {
 }
 
 // Epochs are this node's part in the epochs of MULTI MASTER tables.
-func (n *Node) Epochs() *multi.Engine { return n.epochs }
+func (n *Node) Epochs() *multimaster.Engine { return n.epochs }
 
 // serveEpochsCopy answers POST cluster.PathEpochsCopy.
 func (n *Node) serveEpochsCopy(w http.ResponseWriter, _ *http.Request) {
@@ -62,10 +62,11 @@ func (n *Node) startEpochs() {
 // viewKey is the row of the meta shard with the view of the epochs.
 var viewKey = base.IndexPrefix(base.MetaShard, base.MakeTableID(6, 0), 0, 0)
 
-// watchEvery bounds how late a change that nobody has told of is seen.
+// watchEvery bounds how late a change that was not announced is seen.
 const watchEvery = 5 * time.Second
 
-// watchViews tells the engine when the row of the view has changed, and now and then, since the voters may have.
+// watchViews tells the engine when the row of the view has changed, and now and then, since the
+// voters may have.
 func (n *Node) watchViews() {
 	span := base.PointSpan(viewKey)
 	var seen base.Timestamp
@@ -101,7 +102,7 @@ func parseView(v []byte) (*epoch.View, error) {
 	return view, nil
 }
 
-// Load implements multi.Registry.
+// Load implements multimaster.Registry.
 func (r registry) Load(ctx context.Context) (*epoch.View, error) {
 	t := r.n.db.Begin(kv.Options{ReadOnly: true})
 	defer t.Rollback(context.Background())
@@ -112,7 +113,7 @@ func (r registry) Load(ctx context.Context) (*epoch.View, error) {
 	return parseView(rows[0].Value)
 }
 
-// Replace implements multi.Registry.
+// Replace implements multimaster.Registry.
 func (r registry) Replace(ctx context.Context, v *epoch.View) error {
 	passed := false
 	_, err := kv.Run(ctx, r.n.db, kv.Options{}, func(t kv.Txn) error {

@@ -10,28 +10,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/multi"
-	"github.com/godwitdb/godwit/sqlfront"
+	"github.com/godwitdb/godwit/sql/server"
+	"github.com/godwitdb/godwit/txn/multimaster"
 )
 
 const askEpochs = "epochs"
 
 // epochStatus is where a node stands in the epochs of MULTI MASTER tables.
 type epochStatus struct {
-	Node   base.NodeID  `json:"node"`
-	Status multi.Status `json:"status"`
+	Node   base.NodeID        `json:"node"`
+	Status multimaster.Status `json:"status"`
 }
 
-var epochTopics = []sqlfront.Topic{
+var epochTopics = []server.Topic{
 	{Name: "epochs", Comment: "where each node stands in the epochs of MULTI MASTER tables, and how rounds travel from there", Columns: slices.Concat(
-		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region", "state"), columns(sqlfront.TopicInt, "view_number"), columns(sqlfront.TopicText, "members"),
-		columns(sqlfront.TopicInt, "sealed_epoch", "complete_epoch", "applied_epoch", "lag_epochs", "submitted", "committed", "conflicts", "resubmitted", "views", "messages", "bytes", "wants"),
-		columns(sqlfront.TopicText, "round_plan"), columns(sqlfront.TopicFloat, "planned_ms", "flat_ms"), columns(sqlfront.TopicText, "why"))},
+		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "state"), columns(server.TopicInt, "view_number"), columns(server.TopicText, "members"),
+		columns(server.TopicInt, "sealed_epoch", "complete_epoch", "applied_epoch", "lag_epochs", "submitted", "committed", "conflicts", "resubmitted", "views", "messages", "bytes", "wants"),
+		columns(server.TopicText, "round_plan"), columns(server.TopicFloat, "planned_ms", "flat_ms"), columns(server.TopicText, "why"))},
 }
 
 // epochRows are the rows of godwit.epochs. A node that does not answer has none of the numbers.
 func (n *Node) epochRows(ctx context.Context) (rows [][]any) {
-	all := map[base.NodeID]*multi.Status{}
+	all := map[base.NodeID]*multimaster.Status{}
 	own := n.epochs.Status()
 	all[n.ID()] = &own
 	for _, b := range n.cluster.AskAll(ctx, askEpochs, askEpochs) {
@@ -70,38 +70,40 @@ type epochCollector struct{ n *Node }
 type epochMetric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
-	of   func(*multi.Status) float64
+	of   func(*multimaster.Status) float64
 }
 
 var epochMetrics = func() (out []epochMetric) {
-	add := func(name, help string, kind prometheus.ValueType, of func(*multi.Status) float64) {
+	add := func(name, help string, kind prometheus.ValueType, of func(*multimaster.Status) float64) {
 		out = append(out, epochMetric{prometheus.NewDesc("godwit_epochs_"+name, help, nil, nil), kind, of})
 	}
-	counter := func(name, help string, of func(*multi.Status) uint64) {
-		add(name+"_total", help, prometheus.CounterValue, func(s *multi.Status) float64 { return float64(of(s)) })
+	counter := func(name, help string, of func(*multimaster.Status) uint64) {
+		add(name+"_total", help, prometheus.CounterValue, func(s *multimaster.Status) float64 { return float64(of(s)) })
 	}
-	gauge := func(name, help string, of func(*multi.Status) float64) { add(name, help, prometheus.GaugeValue, of) }
-	gauge("member", "1 while this node takes part in the epochs of MULTI MASTER tables.", func(s *multi.Status) float64 {
+	gauge := func(name, help string, of func(*multimaster.Status) float64) {
+		add(name, help, prometheus.GaugeValue, of)
+	}
+	gauge("member", "1 while this node takes part in the epochs of MULTI MASTER tables.", func(s *multimaster.Status) float64 {
 		if s.Active {
 			return 1
 		}
 		return 0
 	})
-	gauge("view", "Number of the view that this node knows.", func(s *multi.Status) float64 { return float64(s.View) })
-	gauge("sealed", "Last epoch whose batch this node has closed and sent.", func(s *multi.Status) float64 { return float64(s.Begun) })
-	gauge("complete", "Last epoch all of whose batches are here and on disk.", func(s *multi.Status) float64 { return float64(s.Held) })
-	gauge("applied", "Last epoch that changed something and that reads here see.", func(s *multi.Status) float64 { return float64(s.Applied) })
-	gauge("planned_seconds", "Predicted time of a round by the plan in force; 0 if not known.", func(s *multi.Status) float64 { return s.Planned.Seconds() })
-	counter("complete", "Epochs that were complete here.", func(s *multi.Status) uint64 { return s.Epochs })
-	counter("empty", "Epochs to which nobody had submitted anything.", func(s *multi.Status) uint64 { return s.Empty })
-	counter("views", "Views that this node has installed.", func(s *multi.Status) uint64 { return s.Views })
-	counter("submitted", "Transactions of this node's sessions that were submitted to epochs.", func(s *multi.Status) uint64 { return s.Submitted })
-	counter("committed", "Those that have committed.", func(s *multi.Status) uint64 { return s.Committed })
-	counter("conflicts", "Those that have lost a conflict.", func(s *multi.Status) uint64 { return s.Aborted })
-	counter("resubmitted", "Those whose epoch a view change has discarded, so that they were submitted again.", func(s *multi.Status) uint64 { return s.Resubmitted })
-	counter("messages", "Messages of rounds that this node has sent.", func(s *multi.Status) uint64 { return s.Messages })
-	counter("bytes", "Their bytes.", func(s *multi.Status) uint64 { return s.Bytes })
-	counter("wants", "Requests for batches that did not come in time.", func(s *multi.Status) uint64 { return s.Wants })
+	gauge("view", "Number of the view that this node knows.", func(s *multimaster.Status) float64 { return float64(s.View) })
+	gauge("sealed", "Last epoch whose batch this node has closed and sent.", func(s *multimaster.Status) float64 { return float64(s.Begun) })
+	gauge("complete", "Last epoch all of whose batches are here and on disk.", func(s *multimaster.Status) float64 { return float64(s.Held) })
+	gauge("applied", "Last epoch that changed something and that reads here see.", func(s *multimaster.Status) float64 { return float64(s.Applied) })
+	gauge("planned_seconds", "Predicted time of a round by the plan in force; 0 if not known.", func(s *multimaster.Status) float64 { return s.Planned.Seconds() })
+	counter("complete", "Epochs that were complete here.", func(s *multimaster.Status) uint64 { return s.Epochs })
+	counter("empty", "Epochs to which nobody had submitted anything.", func(s *multimaster.Status) uint64 { return s.Empty })
+	counter("views", "Views that this node has installed.", func(s *multimaster.Status) uint64 { return s.Views })
+	counter("submitted", "Transactions of this node's sessions that were submitted to epochs.", func(s *multimaster.Status) uint64 { return s.Submitted })
+	counter("committed", "Those that have committed.", func(s *multimaster.Status) uint64 { return s.Committed })
+	counter("conflicts", "Those that have lost a conflict.", func(s *multimaster.Status) uint64 { return s.Aborted })
+	counter("resubmitted", "Those whose epoch a view change has discarded, so that they were submitted again.", func(s *multimaster.Status) uint64 { return s.Resubmitted })
+	counter("messages", "Messages of rounds that this node has sent.", func(s *multimaster.Status) uint64 { return s.Messages })
+	counter("bytes", "Their bytes.", func(s *multimaster.Status) uint64 { return s.Bytes })
+	counter("wants", "Requests for batches that did not come in time.", func(s *multimaster.Status) uint64 { return s.Wants })
 	return out
 }()
 

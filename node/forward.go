@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// forwarder carries statements to the gateways of other regions; it implements sqlfront.Forwarder.
+// forwarder carries statements to the gateways of other regions; it implements server.Forwarder.
 type forwarder struct{ n *Node }
 
-// Forward implements sqlfront.Forwarder.
+// Forward implements server.Forwarder.
 func (f forwarder) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardRequest) (*wire.ForwardResponse, bool, error) {
 	n := f.n
 	q.Now = uint64(n.clock.Now())

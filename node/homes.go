@@ -10,9 +10,9 @@ import (
 	"sync"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/home"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/policy/home"
 )
 
 // homes is the policy of row homes as the owners of this node ask it.
@@ -86,8 +86,9 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 	return nil
 }
 
-// canMove reports whether the policy may move a key. Rows of tables move together with their index entries, so only
-// a node that serves SQL, and has its catalog, may move them; where no node serves SQL there are no tables.
+// canMove reports whether the policy may move a key. Rows of tables move together with their index
+// entries, so only a node that serves SQL, and has its catalog, may move them; where no node serves
+// SQL there are no tables.
 func (n *Node) canMove(t *base.Topology, sql bool, k base.Key) bool {
 	switch {
 	case len(t.Regions) < 2:
@@ -134,7 +135,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// moves are those that this region's nodes know of, and what owners anywhere would have moved, oldest first.
+// moves are those that this region's nodes know of, and what owners anywhere would have moved,
+// oldest first.
 func (n *Node) moves(ctx context.Context) []moveRow {
 	out := n.localMoves()
 	for _, b := range n.cluster.AskAll(ctx, askMoves, askDryMoves) {
@@ -209,7 +211,8 @@ func (n *Node) localMoves() []moveRow {
 	return moveRows(n.dryMoves(), moves, false)
 }
 
-// cost says what a move cost: its own log entry and a quorum, or nothing but its place in another write's.
+// cost says what a move cost: its own log entry and a quorum, or nothing but its place in another
+// write's.
 func (m *moveRow) cost() string {
 	switch {
 	case m.Dry:
@@ -220,7 +223,8 @@ func (m *moveRow) cost() string {
 	return "rode on a write"
 }
 
-// trigger says who moved the row and why, in words and as the facts that decided (JSON, NULL if there are none).
+// trigger says who moved the row and why, in words and as the facts that decided (JSON, NULL if
+// there are none).
 func (m *moveRow) trigger(name func(base.RegionID) string) (by, why string, facts any) {
 	if m.From == m.To {
 		return "statement", "pinned or unpinned", nil

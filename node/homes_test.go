@@ -109,7 +109,8 @@ func TestRowsComeHome(t *testing.T) {
 			t.Errorf("by u: %s", got)
 		}
 	}
-	// EXPLAIN says where a statement runs, and what the row's owner makes of the row's home; to ask is no use of the row.
+	// EXPLAIN says where a statement runs, and what the row's owner makes of the row's home; to ask
+	// is no use of the row.
 	for range 5 {
 		for _, q := range []string{"EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 4", "EXPLAIN PLAN SELECT * FROM t WHERE id = 4"} {
 			if got := strings.Join(column(t, b, q), "\n"); !strings.Contains(got, "region "+first+"; row stays at "+first+" (pinned): pinned") {
@@ -181,7 +182,8 @@ func TestRowsComeHome(t *testing.T) {
 	}
 }
 
-// TestCanMove: rows of tables are moved only by who can move their index entries, rows without tables by every node.
+// TestCanMove: rows of tables are moved only by who can move their index entries, rows without
+// tables by every node.
 func TestCanMove(t *testing.T) {
 	row := key(base.MakeTableID(100, 1), 1, 1)
 	space := key(base.MakeTableID(base.FirstSpace|7, 1), 1, 1)
@@ -214,8 +216,8 @@ func TestCanMove(t *testing.T) {
 	}
 }
 
-// TestMovesAreCounted: a statement says how many rows it moved, regions count what came whatever the number of
-// replicas, and looking at where rows live moves none.
+// TestMovesAreCounted: a statement says how many rows it moved, regions count what came whatever
+// the number of replicas, and looking at where rows live moves none.
 func TestMovesAreCounted(t *testing.T) {
 	l := startLocal(t, 2, 2) // the first region has two replicas
 	names := l.cfg.Matrix.Names

@@ -10,7 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/sqlfront"
+	"github.com/godwitdb/godwit/sql/server"
 )
 
 // leaderSettings are the settings of the policy of leaders.
@@ -35,17 +35,17 @@ func (n *Node) leaderSettings() settingGroup {
 	}, read, n.cluster.SetLeaderParams)
 }
 
-var leaderTopics = []sqlfront.Topic{
+var leaderTopics = []server.Topic{
 	{Name: "leaders", Comment: "how each node would do as leader of each group, as the groups' leaders see it", Columns: slices.Concat(
-		columns(sqlfront.TopicText, "group_name", "home_region"), columns(sqlfront.TopicBool, "follows_load"), columns(sqlfront.TopicInt, "leader", "node"),
-		columns(sqlfront.TopicText, "region"), columns(sqlfront.TopicBool, "leads", "candidate", "pinned"),
-		columns(sqlfront.TopicFloat, "requests_per_s", "writes_per_s", "access_ms", "commit_ms", "cost_ms", "utility_ms"),
-		columns(sqlfront.TopicText, "state"), columns(sqlfront.TopicInt, "window", "seen", "hold_down"))},
+		columns(server.TopicText, "group_name", "home_region"), columns(server.TopicBool, "follows_load"), columns(server.TopicInt, "leader", "node"),
+		columns(server.TopicText, "region"), columns(server.TopicBool, "leads", "candidate", "pinned"),
+		columns(server.TopicFloat, "requests_per_s", "writes_per_s", "access_ms", "commit_ms", "cost_ms", "utility_ms"),
+		columns(server.TopicText, "state"), columns(server.TopicInt, "window", "seen", "hold_down"))},
 	{Name: "leader_moves", Comment: "newest decisions to move the lead of a group", Columns: slices.Concat(
-		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicText, "group_name"), columns(sqlfront.TopicInt, "from_node", "to_node"),
-		columns(sqlfront.TopicText, "reason"), columns(sqlfront.TopicFloat, "gain_ms"), columns(sqlfront.TopicInt, "window"),
-		columns(sqlfront.TopicJSON, "utilities_ms"), columns(sqlfront.TopicBool, "dry_run"), columns(sqlfront.TopicFloat, "took_ms"),
-		columns(sqlfront.TopicText, "error"))},
+		columns(server.TopicTime, "at"), columns(server.TopicText, "group_name"), columns(server.TopicInt, "from_node", "to_node"),
+		columns(server.TopicText, "reason"), columns(server.TopicFloat, "gain_ms"), columns(server.TopicInt, "window"),
+		columns(server.TopicJSON, "utilities_ms"), columns(server.TopicBool, "dry_run"), columns(server.TopicFloat, "took_ms"),
+		columns(server.TopicText, "error"))},
 }
 
 func (n *Node) leaderRows(ctx context.Context) (rows [][]any) {
@@ -81,7 +81,8 @@ func (n *Node) leaderMoveRows(ctx context.Context) (rows [][]any) {
 	return rows
 }
 
-// serveLeader answers POST cluster.PathLeader: it moves a lead, or pins it by the cluster setting leader.pin.
+// serveLeader answers POST cluster.PathLeader: it moves a lead, or pins it by the cluster setting
+// leader.pin.
 func (n *Node) serveLeader(w http.ResponseWriter, r *http.Request) {
 	var q cluster.LeaderRequest
 	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&q); err != nil {

@@ -30,8 +30,8 @@ func (p *proc) leader(t *testing.T, q string) error {
 	return nil
 }
 
-// TestMoveAndPinLeader: the lead of a group is moved and pinned through any node; what cannot be done is refused with what to do, and leaves
-// nothing behind.
+// TestMoveAndPinLeader: the lead of a group is moved and pinned through any node; what cannot be
+// done is refused with what to do, and leaves nothing behind.
 func TestMoveAndPinLeader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cfgs{}, "eu", "us", "us", "asia")

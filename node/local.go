@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/matrix"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/obs"
-	"github.com/godwitdb/godwit/store"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/policy/matrix"
 )
 
 // lanDelay is the one-way delay between nodes of one region of a local cluster.
@@ -35,7 +35,8 @@ type Local struct {
 	addr  string
 }
 
-// StartLocal starts all nodes of all regions and returns when every one serves SQL (or, without SQL, transactions).
+// StartLocal starts all nodes of all regions and returns when every one serves SQL (or, without
+// SQL, transactions).
 func StartLocal(ctx context.Context, cfg LocalConfig, log *slog.Logger) (*Local, error) {
 	cfg.fill()
 	if err := cfg.validate(); err != nil {
@@ -67,38 +68,76 @@ func LocalIdentity(regions []string, perRegion, shards int) *cluster.Identity {
 }
 
 func (l *Local) start(ctx context.Context, ident *cluster.Identity, log *slog.Logger) error {
-	for i, nd := range ident.First.Nodes {
-		st, err := store.Open(store.Options{Dir: filepath.Join(l.cfg.Dir, fmt.Sprintf("node-%d", nd.ID)), CacheMB: max(8, l.cfg.CacheMB/len(ident.First.Nodes)), Logger: log})
-		if err != nil {
+	for i := range ident.First.Nodes {
+		if err := l.startNode(i, ident, log); err != nil {
 			return err
 		}
-		id := *ident
-		id.Node = nd.ID
-		if ok, err := loadJSON(st, recIdentity, &id); err != nil || !ok {
-			if err = errors.Join(err, saveJSON(st, recIdentity, &id)); err != nil {
-				return errors.Join(err, st.Close())
-			}
-		} else if id.First.Concurrency != ident.First.Concurrency {
-			return errors.Join(st.Close(), base.Errorf(base.CodeInvalid, "the store in %s was made with concurrency control %s; start it with the same, or name an empty directory", l.cfg.Dir, id.First.Concurrency))
-		} else if len(id.First.Nodes) != len(ident.First.Nodes) || id.First.Shards != ident.First.Shards || id.First.Regions[len(id.First.Regions)-1] != ident.First.Regions[len(ident.First.Regions)-1] {
-			return errors.Join(st.Close(), base.Errorf(base.CodeInvalid, "the store in %s was made with %d nodes in %d regions and %d shards; start it with the same, or name an empty directory",
-				l.cfg.Dir, len(id.First.Nodes), len(id.First.Regions), id.First.Shards))
-		}
-		port := 0
-		if l.cfg.SQLBasePort != 0 {
-			port = l.cfg.SQLBasePort + i
-		}
-		listen := fmt.Sprintf("127.0.0.1:%d", port)
-		if l.cfg.NoSQL {
-			listen = ""
-		}
-		n, err := Assemble(Parts{Store: st, Identity: &id, Transport: l.net.Join(nd.ID, nd.Region), Source: clock.NewWall(l.cfg.MaxClockError),
-			Log: log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: listen, Tune: l.cfg.Tune})
-		if err != nil {
-			return err
-		}
-		l.nodes = append(l.nodes, n)
 	}
+	if err := l.awaitReady(ctx); err != nil {
+		return err
+	}
+	if l.cfg.HTTPListen != "" {
+		return l.serveHTTP()
+	}
+	return nil
+}
+
+// startNode starts the i-th node.
+func (l *Local) startNode(i int, ident *cluster.Identity, log *slog.Logger) error {
+	nd := ident.First.Nodes[i]
+	st, err := store.Open(store.Options{Dir: filepath.Join(l.cfg.Dir, fmt.Sprintf("node-%d", nd.ID)), CacheMB: max(8, l.cfg.CacheMB/len(ident.First.Nodes)), Logger: log})
+	if err != nil {
+		return err
+	}
+	id, err := l.identity(st, nd.ID, ident)
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	n, err := Assemble(Parts{Store: st, Identity: id, Transport: l.net.Join(nd.ID, nd.Region), Source: clock.NewWall(l.cfg.MaxClockError),
+		Log: log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: l.listen(i), Tune: l.cfg.Tune})
+	if err != nil {
+		return err
+	}
+	l.nodes = append(l.nodes, n)
+	return nil
+}
+
+// identity is what a store says of its node; an empty store is given what is wanted. It is an error
+// if the store belongs to another cluster than that.
+func (l *Local) identity(st *store.Store, node base.NodeID, want *cluster.Identity) (*cluster.Identity, error) {
+	id := new(cluster.Identity) // of its own: what is decoded must not write into what is wanted
+	ok, err := loadJSON(st, recIdentity, id)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		*id = *want
+		id.Node = node
+		return id, saveJSON(st, recIdentity, id)
+	}
+	have, first := &id.First, &want.First
+	if have.Concurrency != first.Concurrency {
+		return nil, base.Errorf(base.CodeInvalid, "the store in %s was made with concurrency control %s; start it with the same, or name an empty directory", l.cfg.Dir, have.Concurrency)
+	}
+	if len(have.Nodes) != len(first.Nodes) || have.Shards != first.Shards || have.Regions[len(have.Regions)-1] != first.Regions[len(first.Regions)-1] {
+		return nil, base.Errorf(base.CodeInvalid, "the store in %s was made with %d nodes in %d regions and %d shards; start it with the same, or name an empty directory",
+			l.cfg.Dir, len(have.Nodes), len(have.Regions), have.Shards)
+	}
+	return id, nil
+}
+
+// listen is the SQL address of the i-th node; empty: it serves no SQL.
+func (l *Local) listen(i int) string {
+	switch {
+	case l.cfg.NoSQL:
+		return ""
+	case l.cfg.SQLBasePort == 0:
+		return "127.0.0.1:0"
+	}
+	return fmt.Sprintf("127.0.0.1:%d", l.cfg.SQLBasePort+i)
+}
+
+func (l *Local) awaitReady(ctx context.Context) error {
 	timeout := time.NewTimer(readyTimeout)
 	defer timeout.Stop()
 	for _, n := range l.nodes {
@@ -109,11 +148,8 @@ func (l *Local) start(ctx context.Context, ident *cluster.Identity, log *slog.Lo
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timeout.C:
-			return base.Errorf(base.CodeUnavailable, "node %d was not ready within %s", n.ID(), readyTimeout)
+			return base.Errorf(base.CodeUnavailable, "node %d was not ready within %s: look at its log for what it waits for", n.ID(), readyTimeout)
 		}
-	}
-	if l.cfg.HTTPListen != "" {
-		return l.serveHTTP()
 	}
 	return nil
 }
@@ -228,7 +264,7 @@ func (l *Local) Close(ctx context.Context) error {
 	var mu sync.Mutex
 	for _, n := range l.nodes {
 		wg.Go(func() {
-			err := n.shut(ctx, false) // there is nobody to hand the leads to
+			err := n.shut(ctx, false) // there is no node left to hand the leads to
 			mu.Lock()
 			errs = append(errs, err)
 			mu.Unlock()

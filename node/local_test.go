@@ -12,8 +12,8 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/matrix"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/policy/matrix"
 )
 
 func startLocal(t *testing.T, regions, perRegion int) *Local {

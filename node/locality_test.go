@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// TestLocalityChangesUnderLoad: a table goes from BY ROW to BY TABLE, GLOBAL and back while another region updates it. No
-// acknowledged update is lost, rows move exactly while the locality lets them, and pins stay.
+// TestLocalityChangesUnderLoad: a table goes from BY ROW to BY TABLE, GLOBAL and back while another
+// region updates it. No acknowledged update is lost, rows move exactly while the locality lets
+// them, and pins stay.
 func TestLocalityChangesUnderLoad(t *testing.T) {
 	l := startLocal(t, 3, 1)
 	first, second := l.cfg.Matrix.Names[0], l.cfg.Matrix.Names[1]
@@ -36,7 +37,8 @@ func TestLocalityChangesUnderLoad(t *testing.T) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			// Schema changes abort transactions with a retryable error; another error may have been a success.
+			// Schema changes abort transactions with a retryable error; another error may have been
+			// a success.
 			if _, err := load.ExecContext(context.Background(), "UPDATE t SET v = v + 1, k = k + 1 WHERE id IN (1, 3)"); err == nil {
 				acked.Add(1)
 			} else if !strings.Contains(err.Error(), "1213") {
@@ -83,7 +85,8 @@ func TestLocalityChangesUnderLoad(t *testing.T) {
 	if got, want := homes(), "1|"+first+"|1 2|"+first+"|1 3|"+first+"|1"; got != want {
 		t.Errorf("pinned rows are at %s, want %s", got, want)
 	}
-	mustExec(t, a, "ALTER TABLE t ADD COLUMN x INT DEFAULT 7, MODIFY COLUMN v BIGINT") // rewrites the table
+	// rewrites the table
+	mustExec(t, a, "ALTER TABLE t ADD COLUMN x INT DEFAULT 7, MODIFY COLUMN v BIGINT")
 	if got, want := homes(), "1|"+first+"|1 2|"+first+"|1 3|"+first+"|1"; got != want {
 		t.Errorf("after a rewrite rows are at %s, want %s", got, want)
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner"
-	"github.com/godwitdb/godwit/store"
 	"github.com/godwitdb/godwit/txn"
 )
 
@@ -37,7 +37,8 @@ func (p *proc) holds(t *testing.T, s base.ShardID) (groups, rows int) {
 	return groups, rows
 }
 
-// moved waits until a node holds exactly the shards that the topology gives it, and the data of no other.
+// moved waits until a node holds exactly the shards that the topology gives it, and the data of no
+// other.
 func (p *proc) moved(t *testing.T, top *base.Topology) {
 	t.Helper()
 	until(t, fmt.Sprintf("node %d", p.n.ID()), func() string {
@@ -155,7 +156,8 @@ func (w *world) proc(t *testing.T, region string) *proc {
 	return nil
 }
 
-// The only node of a region dies for good: others lead its groups until a new one has joined and the dead one is taken out.
+// The only node of a region dies for good: others lead its groups until a new one has joined and
+// the dead one is taken out.
 func TestReplaceDeadNode(t *testing.T) {
 	t.Parallel() // they wait for leases, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "asia")
@@ -219,7 +221,8 @@ func TestDecommissionDeadNode(t *testing.T) {
 	l.finish(t)
 }
 
-// All nodes are restarted one after the other, one of them at another address; then all at once, all at other addresses.
+// All nodes are restarted one after the other, one of them at another address; then all at once,
+// all at other addresses.
 func TestRestarts(t *testing.T) {
 	w := newWorld(t, cfgs{}, "eu", "us", "asia")
 	w.procs[0].settled(t)
@@ -290,7 +293,8 @@ func TestLaggardGetsSnapshot(t *testing.T) {
 	l.finish(t)
 }
 
-// All nodes of a region vanish at once: the others go on, led by stand-ins, until the region is back.
+// All nodes of a region vanish at once: the others go on, led by stand-ins, until the region is
+// back.
 func TestRegionLoss(t *testing.T) {
 	t.Parallel() // they wait for leases, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "us", "asia")

@@ -7,14 +7,16 @@ import (
 )
 
 const (
-	// gcPercent of a real node: most of its memory is cache and memtables, which the collector need not
-	// visit for every doubling.
+	// gcPercent of a real node: most of its memory is cache and memtables, which the collector need
+	// not visit for every doubling.
 	gcPercent = 200
-	// minGarbage of a small heap is what may gather before it is collected, at most, and as a share of the machine's
-	// memory: a node whose tables are small would collect several times a second under load.
+	// minGarbage of a small heap is what may gather before it is collected, at most, and as a share
+	// of the machine's memory: a node whose tables are small would collect several times a second
+	// under load.
 	minGarbage      = 256 << 20
 	minGarbageShare = 64
-	// minCacheMB is what the cache of a node has at least, if nothing is said, and cacheShare what it has of the machine's memory.
+	// minCacheMB is what the cache of a node has at least, if nothing is said, and cacheShare what
+	// it has of the machine's memory.
 	minCacheMB = 256
 	cacheShare = 16
 )
@@ -22,8 +24,8 @@ const (
 // ballast is never touched, so it takes no memory, but the collector reckons with it.
 var ballast []byte
 
-// tuneGC sets the garbage collector, unless the environment (GOGC, GOMEMLIMIT) does. Near the end of
-// the machine's memory it collects more often instead.
+// tuneGC sets the garbage collector, unless the environment (GOGC, GOMEMLIMIT) does. Near the end
+// of the machine's memory it collects more often instead.
 func tuneGC() {
 	m := machineMemory()
 	if os.Getenv("GOGC") == "" {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// machineMemory is the memory of the machine, or of the control group if that is less; 0 if unknown.
+// machineMemory is the memory of the machine, or of the control group if that is less; 0 if
+// unknown.
 func machineMemory() int64 {
 	var m int64
 	var si syscall.Sysinfo_t

@@ -10,8 +10,9 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// A region is cut off. There, rows are read as of the last epoch that has arrived, and writes are refused, for certain and so that they can be
-// tried again; the others go on. Afterwards it catches up, and all have the same rows.
+// A region is cut off. There, rows are read as of the last epoch that has arrived, and writes are
+// refused, for certain and so that they can be tried again; the others go on. Afterwards it catches
+// up, and all have the same rows.
 func TestMultiMasterPartition(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: half a minute, which is how long an unknown outcome is waited for")

@@ -34,16 +34,21 @@ func refused(t *testing.T, c *sql.Conn, q, why string) {
 	}
 }
 
-func TestMultiMaster(t *testing.T) {
-	l := startLocal(t, 3, 1)
-	var cs []*sql.Conn
-	for _, n := range l.Nodes() {
+// startLocalSQL starts a node in each of some regions, with a connection to each, to database d.
+func startLocalSQL(t *testing.T, regions int) (cs []*sql.Conn) {
+	t.Helper()
+	for _, n := range startLocal(t, regions, 1).Nodes() {
 		cs = append(cs, openSQL(t, n, ""))
 	}
 	mustExec(t, cs[0], "CREATE DATABASE d")
 	for _, c := range cs {
 		mustExec(t, c, "USE d")
 	}
+	return cs
+}
+
+func TestMultiMaster(t *testing.T) {
+	cs := startLocalSQL(t, 3)
 	mustExec(t, cs[0], "CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(20) UNIQUE, v INT, KEY (v))")
 	mustExec(t, cs[0], "INSERT INTO a (name, v) VALUES ('x', 1), ('y', 2), ('z', 3)")
 	mustExec(t, cs[0], "ALTER TABLE a SET LOCALITY MULTI MASTER")
@@ -110,7 +115,8 @@ func TestMultiMaster(t *testing.T) {
 		t.Errorf("two conflicting commits: %v", codes)
 	}
 
-	// Write skew is what snapshot isolation allows, and serializability does not; nor do locking reads.
+	// Write skew is what snapshot isolation allows, and serializability does not; nor do locking
+	// reads.
 	crossed := func(level, suffix string, want map[uint16]int) {
 		t.Helper()
 		mustExec(t, cs[0], "REPLACE INTO b VALUES (8, 1), (9, 1)")
@@ -220,7 +226,8 @@ func TestMultiMaster(t *testing.T) {
 	refused(t, cs[1], "SELECT * FROM a", "not found")
 }
 
-// Transfers by all regions while indexes come and go: the sum stays, and the indexes agree with the rows.
+// Transfers by all regions while indexes come and go: the sum stays, and the indexes agree with the
+// rows.
 func TestMultiMasterUnderLoad(t *testing.T) {
 	l := startLocal(t, 3, 1)
 	admin := openSQL(t, l.Nodes()[0], "")
@@ -311,7 +318,8 @@ func TestMultiMasterUnderLoad(t *testing.T) {
 	}
 }
 
-// A region dies and comes back, a node joins, all nodes restart: nothing acknowledged is lost, all have the same rows.
+// A region dies and comes back, a node joins, all nodes restart: nothing acknowledged is lost, all
+// have the same rows.
 func TestMultiMasterNodesComeAndGo(t *testing.T) {
 	w := newWorld(t, cfgs{}, "eu", "us", "asia")
 	c := openSQL(t, w.procs[0].n, "")
@@ -326,7 +334,8 @@ func TestMultiMasterNodesComeAndGo(t *testing.T) {
 			id := next
 			until(t, "an insert", func() string {
 				_, err := c.ExecContext(t.Context(), "INSERT INTO t VALUES (?, ?)", id, p.cfg.Region)
-				if err != nil && mysqlCode(err) != 1062 { // 1062: it was of unknown outcome, and has committed
+				// 1062: it was of unknown outcome, and has committed
+				if err != nil && mysqlCode(err) != 1062 {
 					return err.Error()
 				}
 				return ""
@@ -398,17 +407,10 @@ func TestMultiMasterNodesComeAndGo(t *testing.T) {
 	}
 }
 
-// A foreign key may be declared before its parent is there. It holds from then on that it is; a parent of another kind is refused.
+// A foreign key may be declared before its parent is there. It holds from then on that it is; a
+// parent of another kind is refused.
 func TestMultiMasterKeyBeforeParent(t *testing.T) {
-	l := startLocal(t, 2, 1)
-	var cs []*sql.Conn
-	for _, n := range l.Nodes() {
-		cs = append(cs, openSQL(t, n, ""))
-	}
-	mustExec(t, cs[0], "CREATE DATABASE d")
-	for _, c := range cs {
-		mustExec(t, c, "USE d")
-	}
+	cs := startLocalSQL(t, 2)
 	mustExec(t, cs[0], "SET foreign_key_checks = 0")
 	for _, q := range []string{
 		"CREATE TABLE k (id INT PRIMARY KEY, p INT, CONSTRAINT early FOREIGN KEY (P) REFERENCES p (ID) ON DELETE CASCADE) LOCALITY MULTI MASTER",

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -9,8 +10,8 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/overlay"
-	"github.com/godwitdb/godwit/sqlfront"
+	"github.com/godwitdb/godwit/mechanism/wan/overlay"
+	"github.com/godwitdb/godwit/sql/server"
 )
 
 // networkParams are the settings of how consensus messages travel between regions.
@@ -23,7 +24,8 @@ type networkParams struct {
 	Above    int     `json:"coordinates_above"`
 }
 
-// networkDefaults are what docs/figures/geococo.md speaks for; docs/design.md says why relays are off.
+// networkDefaults are what docs/figures/geococo.md speaks for; docs/design.md says why relays are
+// off.
 var networkDefaults = networkParams{FanOut: true, MinGain: 2, MinShare: 0.05, Window: 3000, Above: cluster.DefaultCoordinatesAbove}
 
 func (p networkParams) overlay() overlay.Params {
@@ -55,7 +57,7 @@ func (n *Node) networkSettings() settingGroup {
 	})
 }
 
-// liveNodes are those that pulses have come from lately.
+// liveNodes are those that heartbeats have come from lately.
 func (d *directory) liveNodes() (out []base.NodeID) {
 	if d.Cluster == nil {
 		return nil
@@ -76,14 +78,14 @@ func (d *directory) between(a, b base.NodeID) time.Duration {
 	return d.Between(a, b)
 }
 
-var networkTopics = []sqlfront.Topic{
+var networkTopics = []server.Topic{
 	{Name: "links", Comment: "traffic of this node with the others, and how its consensus messages reach them", Columns: slices.Concat(
-		columns(sqlfront.TopicInt, "peer"), columns(sqlfront.TopicText, "region"), columns(sqlfront.TopicBool, "connected"), columns(sqlfront.TopicFloat, "rtt_ms"), columns(sqlfront.TopicBool, "rtt_estimated"),
-		columns(sqlfront.TopicInt, "sent_messages", "writes", "sent_bytes", "wire_bytes", "received_messages", "received_bytes", "relay"), columns(sqlfront.TopicFloat, "relay_gain_ms"),
-		columns(sqlfront.TopicInt, "relayed_messages", "relayed_bytes", "door", "shared_messages", "saved_bytes", "fallbacks", "resent_messages", "resent_bytes", "passed_messages", "passed_bytes"))},
+		columns(server.TopicInt, "peer"), columns(server.TopicText, "region"), columns(server.TopicBool, "connected"), columns(server.TopicFloat, "rtt_ms"), columns(server.TopicBool, "rtt_estimated"),
+		columns(server.TopicInt, "sent_messages", "writes", "sent_bytes", "wire_bytes", "received_messages", "received_bytes", "relay"), columns(server.TopicFloat, "relay_gain_ms"),
+		columns(server.TopicInt, "relayed_messages", "relayed_bytes", "fan_out_proxy", "shared_messages", "saved_bytes", "fallbacks", "resent_messages", "resent_bytes", "passed_messages", "passed_bytes"))},
 }
 
-func (n *Node) linkRows() (rows [][]any) {
+func (n *Node) linkRows(context.Context) (rows [][]any) {
 	over := map[base.NodeID]overlay.Stats{}
 	for _, s := range n.over.OverStats() {
 		over[s.Peer] = s
@@ -107,7 +109,7 @@ func (n *Node) linkRows() (rows [][]any) {
 			rtt = millis(d)
 		}
 		rows = append(rows, []any{l.Peer, orNull(t.RegionName(l.Region)), l.Connected, rtt, estimated, l.SentMsgs, l.Writes, l.StreamSent, l.WireSent, l.RecvMsgs, l.StreamRecv, id(o.Via), gain,
-			o.RelayedMsgs, o.RelayedBytes, id(o.Door), o.SharedMsgs, o.SavedBytes, o.Fallbacks, o.ResentMsgs, o.ResentBytes, o.PassedMsgs, o.PassedBytes})
+			o.RelayedMsgs, o.RelayedBytes, id(o.Proxy), o.SharedMsgs, o.SavedBytes, o.Fallbacks, o.ResentMsgs, o.ResentBytes, o.PassedMsgs, o.PassedBytes})
 	}
 	return rows
 }
@@ -117,7 +119,7 @@ type mapCollector struct{ n *Node }
 
 var (
 	mapPeers   = prometheus.NewDesc("godwit_map_peers", "Nodes heard of lately, by how the round trip to them is known.", []string{"by"}, nil)
-	mapProbes  = prometheus.NewDesc("godwit_map_probes_total", "Pulses sent of which an echo was wanted.", nil, nil)
+	mapProbes  = prometheus.NewDesc("godwit_map_probes_total", "Heartbeats sent of which an echo was wanted.", nil, nil)
 	mapSamples = prometheus.NewDesc("godwit_map_samples_total", "Round trips measured.", nil, nil)
 	mapError   = prometheus.NewDesc("godwit_map_error", "Relative error of the newest estimates by coordinates that samples verified.", []string{"quantile"}, nil)
 )

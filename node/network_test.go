@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwitdb/godwit/matrix"
+	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// TestNetworkSettings switches relays and fan-out on and off by SQL, under writes, and sees in godwit.links that they are used.
+// TestNetworkSettings switches relays and fan-out on and off by SQL, under writes, and sees in
+// godwit.links that they are used.
 func TestNetworkSettings(t *testing.T) {
 	ms := time.Millisecond
 	m := &matrix.Matrix{Names: []string{"a", "b", "c"}, RTT: [][]time.Duration{{0, 20 * ms, 120 * ms}, {20 * ms, 0, 20 * ms}, {120 * ms, 20 * ms, 0}}}
@@ -46,7 +47,8 @@ func TestNetworkSettings(t *testing.T) {
 		}
 	}
 	exec("CREATE DATABASE d")
-	exec("CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT) LOCALITY GLOBAL") // in the meta shard, which all nodes hold
+	// in the meta shard, which all nodes hold
+	exec("CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT) LOCALITY GLOBAL")
 	exec("SET CLUSTER SETTING network.relay = true")
 	if got := column(t, conns[0], "SHOW CLUSTER SETTING network.fan_out"); len(got) != 1 || !strings.Contains(got[0], "true") {
 		t.Errorf("fan_out is %v to begin with", got)
@@ -61,7 +63,7 @@ func TestNetworkSettings(t *testing.T) {
 			n, all := 0, []string{}
 			for _, c := range conns {
 				n += len(column(t, c, "SELECT peer FROM godwit.links WHERE "+cond))
-				all = append(all, column(t, c, "SELECT peer, region, relay, relay_gain_ms, relayed_messages, door, shared_messages, saved_bytes FROM godwit.links")...)
+				all = append(all, column(t, c, "SELECT peer, region, relay, relay_gain_ms, relayed_messages, fan_out_proxy, shared_messages, saved_bytes FROM godwit.links")...)
 			}
 			if n == 0 {
 				return strings.Join(all, "\n")
@@ -70,7 +72,7 @@ func TestNetworkSettings(t *testing.T) {
 		})
 	}
 	links("a relay", "relay IS NOT NULL AND relay_gain_ms > 5 AND relayed_messages > 0 AND region IN ('a', 'c')")
-	links("a door", "door IS NOT NULL AND shared_messages > 0 AND saved_bytes > 0")
+	links("a fan-out proxy", "fan_out_proxy IS NOT NULL AND shared_messages > 0 AND saved_bytes > 0")
 	exec("SET CLUSTER SETTING network.relay = false")
 	exec("SET CLUSTER SETTING network.fan_out = false")
 	exec("SET CLUSTER SETTING wan.batching = false")
@@ -100,7 +102,7 @@ func TestNetworkSettings(t *testing.T) {
 	})
 	until(t, "all messages to go directly", func() string {
 		for i, c := range conns {
-			if got := column(t, c, "SELECT peer FROM godwit.links WHERE relay IS NOT NULL OR door IS NOT NULL"); len(got) > 0 {
+			if got := column(t, c, "SELECT peer FROM godwit.links WHERE relay IS NOT NULL OR fan_out_proxy IS NOT NULL"); len(got) > 0 {
 				return fmt.Sprintf("node %d still sends to %v over others", i+1, got)
 			}
 		}

@@ -43,7 +43,8 @@ func only(t *testing.T, c *sql.Conn, q string) string {
 	return strings.Join(column(t, c, q), ";")
 }
 
-// orderConflicts: of two that read and change the same row one is told 1213, and is done when it is tried again; a write skew is none.
+// orderConflicts: of two that read and change the same row one is told 1213, and is done when it is
+// tried again; a write skew is none.
 func orderConflicts(t *testing.T, a, b *sql.Conn) {
 	t.Helper()
 	for _, c := range []*sql.Conn{a, b} {
@@ -145,7 +146,8 @@ func orderForUpdate(t *testing.T, l *Local, a, b *sql.Conn) {
 	mustExec(t, a, "ROLLBACK")
 }
 
-// orderStatements: schema changes, unique keys, AUTO_INCREMENT, other isolation levels and the past.
+// orderStatements: schema changes, unique keys, AUTO_INCREMENT, other isolation levels and the
+// past.
 func orderStatements(t *testing.T, a, b *sql.Conn) {
 	t.Helper()
 	mustExec(t, a, "CREATE TABLE d.u (id INT PRIMARY KEY AUTO_INCREMENT, k VARCHAR(10) UNIQUE, n INT)")

@@ -10,27 +10,27 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/owner"
-	"github.com/godwitdb/godwit/sqlfront"
+	"github.com/godwitdb/godwit/owner/rewind"
+	"github.com/godwitdb/godwit/sql/server"
 )
 
 const askLosses = "losses"
 
 // Loss is what is known of what a group lost in a promotion: what its copies held beyond the cut.
 type Loss struct {
-	Promotion uint64          `json:"promotion"`
-	Group     base.GroupID    `json:"group"`
-	Nodes     []base.NodeID   `json:"nodes"` // that have reported
-	Txns      int             `json:"txns"`
-	Rows      int             `json:"rows"`
-	List      []owner.LostTxn `json:"list,omitempty"`
+	Promotion uint64           `json:"promotion"`
+	Group     base.GroupID     `json:"group"`
+	Nodes     []base.NodeID    `json:"nodes"` // that have reported
+	Txns      int              `json:"txns"`
+	Rows      int              `json:"rows"`
+	List      []rewind.LostTxn `json:"list,omitempty"`
 }
 
 // localLosses are the reports of this node.
 func (n *Node) localLosses() (out []Loss, err error) {
 	for _, p := range n.cluster.Topology().Promotions {
 		for _, g := range p.Groups {
-			var l owner.Lost
+			var l rewind.Lost
 			if ok, err := loadJSON(n.store, lostRecord(p.ID, g.Group), &l); err != nil {
 				return nil, err
 			} else if ok {
@@ -41,7 +41,8 @@ func (n *Node) localLosses() (out []Loss, err error) {
 	return out, nil
 }
 
-// Losses gathers the reports of all nodes that answer, by promotion and group. A node of the lost region reports when it is back.
+// Losses gathers the reports of all nodes that answer, by promotion and group. A node of the lost
+// region reports when it is back.
 func (n *Node) Losses(ctx context.Context) []Loss {
 	t := n.cluster.Topology()
 	if len(t.Promotions) == 0 {
@@ -89,7 +90,7 @@ func mergeLosses(all []Loss) (out []Loss) {
 func (l *Loss) join(o Loss) {
 	l.Nodes = append(l.Nodes, o.Nodes...)
 	for _, x := range o.List {
-		i := slices.IndexFunc(l.List, func(y owner.LostTxn) bool { return y.ID == x.ID })
+		i := slices.IndexFunc(l.List, func(y rewind.LostTxn) bool { return y.ID == x.ID })
 		if i < 0 {
 			l.List = append(l.List, x)
 			continue
@@ -102,7 +103,7 @@ func (l *Loss) join(o Loss) {
 			}
 		}
 	}
-	slices.SortFunc(l.List, func(a, b owner.LostTxn) int { return cmp.Compare(a.TS, b.TS) })
+	slices.SortFunc(l.List, func(a, b rewind.LostTxn) int { return cmp.Compare(a.TS, b.TS) })
 	// Reports list a bounded number of transactions, but count all.
 	rows := 0
 	for i := range l.List {
@@ -111,26 +112,26 @@ func (l *Loss) join(o Loss) {
 	l.Txns, l.Rows = max(l.Txns, o.Txns, len(l.List)), max(l.Rows, o.Rows, rows)
 }
 
-// Promote implements sqlfront.Cluster.
+// Promote implements server.Cluster.
 func (s show) Promote(ctx context.Context, lost, seat string, force, back bool) error {
 	_, err := s.n.cluster.Promote(ctx, cluster.PromoteRequest{Lost: lost, Seat: seat, Force: force, Back: back})
 	return err
 }
 
-var promotionTopics = []sqlfront.Topic{
+var promotionTopics = []server.Topic{
 	{Name: "promotions", Comment: "groups of asynchronous tables that survivors of a region have taken over, and what was lost", Columns: slices.Concat(
-		columns(sqlfront.TopicInt, "promotion"), columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicText, "lost_region", "group_region", "seat", "group_name"),
-		columns(sqlfront.TopicTime, "cut", "closed"), columns(sqlfront.TopicInt, "source"), columns(sqlfront.TopicBool, "back"),
-		columns(sqlfront.TopicInt, "lost_transactions", "lost_rows"), columns(sqlfront.TopicText, "reported_by"))},
+		columns(server.TopicInt, "promotion"), columns(server.TopicTime, "at"), columns(server.TopicText, "lost_region", "group_region", "seat", "group_name"),
+		columns(server.TopicTime, "cut", "closed"), columns(server.TopicInt, "source"), columns(server.TopicBool, "back"),
+		columns(server.TopicInt, "lost_transactions", "lost_rows"), columns(server.TopicText, "reported_by"))},
 	{Name: "losses", Comment: "rows written beyond the cut of a promotion, as far as nodes have reported them", Columns: slices.Concat(
-		columns(sqlfront.TopicInt, "promotion"), columns(sqlfront.TopicText, "group_name", "txn"), columns(sqlfront.TopicTime, "committed_at"),
-		columns(sqlfront.TopicBool, "unsure"), columns(sqlfront.TopicText, "row_name", "table_name"))},
+		columns(server.TopicInt, "promotion"), columns(server.TopicText, "group_name", "txn"), columns(server.TopicTime, "committed_at"),
+		columns(server.TopicBool, "unsure"), columns(server.TopicText, "row_name", "table_name"))},
 }
 
 // showPromotions are the rows of the topic promotions.
 func (n *Node) showPromotions(ctx context.Context) (rows [][]any) {
 	losses := n.Losses(ctx)
-	for _, p := range n.cluster.Told(n.cluster.Topology().Promotions) {
+	for _, p := range n.cluster.Accounts(n.cluster.Topology().Promotions) {
 		var txns, lost int
 		by := []base.NodeID{}
 		for _, l := range losses {

@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/wan"
 )
 
-// reads chooses snapshots for SQL; it implements sqlfront.Reads.
+// reads chooses snapshots for SQL; it implements server.Reads.
 type reads struct{ n *Node }
 
 func (r reads) ReadPoint(ctx context.Context, atLeast base.Timestamp, wait time.Duration) (base.Timestamp, bool) {
 	return r.n.cluster.ReadPoint(ctx, atLeast, wait)
 }
 
-// PointWait is as long as a closed timestamp takes from the farthest node, if nothing holds it back, and some more.
+// PointWait is as long as a closed timestamp takes from the farthest node, if nothing holds it
+// back, and some more.
 func (r reads) PointWait() time.Duration { return r.n.cluster.Farthest() + 100*time.Millisecond }
 
 func (r reads) Plan(key base.Key) (local bool, wait, rtt time.Duration) {
@@ -57,9 +58,9 @@ func (n *Node) readSettings() settingGroup {
 		return p, err
 	}
 	return settingsOf("reads.", readDefaults, map[string]string{
-		"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: only every 100 ms, with the pulses",
+		"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: only every 100 ms, with the heartbeats",
 	}, read, func(p readParams) error {
-		n.cluster.SetWordEvery(time.Duration(p.Heartbeat * float64(time.Millisecond)))
+		n.cluster.SetNoticeEvery(time.Duration(p.Heartbeat * float64(time.Millisecond)))
 		return nil
 	})
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestStaleReads: read_staleness, transactions in the past, and a session's timestamp carried to other nodes.
+// TestStaleReads: read_staleness, transactions in the past, and a session's timestamp carried to
+// other nodes.
 func TestStaleReads(t *testing.T) {
 	l := startLocal(t, 3, 2)
 	ctx := context.Background()
@@ -65,7 +66,9 @@ func TestStaleReads(t *testing.T) {
 			t.Errorf("a stale read sees %s rows, want 4", got)
 		}
 		if one("SELECT @@last_statement_wan_rtts") == "0" {
-			none++ // where a wait of 2 ms for the neighbour, on a busy machine, does not look like one for the WAN
+			// where a wait of 2 ms for the neighbour, on a busy machine, does not look like one for
+			// the WAN
+			none++
 		}
 	}
 	if none == 0 {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/group"
+	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner"
-	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/owner/rewind"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// directory is the cluster, which is made after those who need it.
+// directory is the cluster, which is made after the parts that need it.
 type directory struct{ *cluster.Cluster }
 
 // replicas opens groups on this node and clears up after those that leave it.
@@ -79,7 +80,8 @@ func (r *replicas) Held() []base.GroupID {
 	return ids
 }
 
-// Left implements cluster.Replicas. What has an applied index belongs to a group; what has not is remembered to be cleared.
+// Left implements cluster.Replicas. What has an applied index belongs to a group; what has not is
+// remembered to be cleared.
 func (r *replicas) Left() (left []base.GroupID, err error) {
 	stored, err := r.store.Groups()
 	if err != nil {
@@ -131,8 +133,15 @@ func (r *replicas) ClosedChanged() <-chan struct{} { return r.set.ClosedChanged(
 func (r *replicas) MetaNewest(k base.Key) (newest, complete base.Timestamp) {
 	return r.set.MetaNewest(k)
 }
-func (r *replicas) Complete() base.Timestamp          { return r.set.Complete() }
-func (r *replicas) Group(g base.GroupID) *group.Group { return r.host.Group(g) }
+func (r *replicas) Complete() base.Timestamp { return r.set.Complete() }
+
+// Group implements cluster.Replicas.
+func (r *replicas) Group(g base.GroupID) cluster.Group {
+	if grp := r.host.Group(g); grp != nil {
+		return grp
+	}
+	return nil // and not a nil *group.Group in the interface
+}
 
 // Leased implements cluster.Replicas.
 func (r *replicas) Leased(g base.GroupID) bool {
@@ -209,7 +218,8 @@ func (r *replicas) Freeze(g base.GroupID, on bool) {
 	}
 }
 
-// lostRecord is the name of the local record of what a group's copy here held beyond the cut of a promotion.
+// lostRecord is the name of the local record of what a group's copy here held beyond the cut of a
+// promotion.
 func lostRecord(promotion uint64, g base.GroupID) string {
 	return fmt.Sprintf("lost/%d/%d", promotion, g)
 }
@@ -225,7 +235,7 @@ func (r *replicas) Rewind(g base.GroupID, incarnation uint32, p *base.Promotion,
 			return err
 		}
 	}
-	return r.set.Rewind(owner.Rewinding{Group: g, Incarnation: incarnation, Cut: p.Cut, Source: source}, func(l owner.Lost) error {
+	return r.set.Rewind(rewind.Rewinding{Group: g, Incarnation: incarnation, Cut: p.Cut, Source: source}, func(l rewind.Lost) error {
 		return saveJSON(r.store, lostRecord(p.ID, g), l)
 	})
 }

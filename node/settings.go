@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/godwitdb/godwit/sqlfront"
+	"github.com/godwitdb/godwit/sql/server"
 )
 
 // settings are the cluster settings: groups of parameters that are structs
-// with JSON names, each set as a whole. It implements sqlfront.Settings.
+// with JSON names, each set as a whole. It implements server.Settings.
 type settings struct {
 	mu     sync.Mutex
 	groups []settingGroup
@@ -89,8 +89,8 @@ func (g *settingGroup) jsonOf(values map[string]string) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// List implements sqlfront.Settings.
-func (s *settings) List() (out []sqlfront.Setting) {
+// List implements server.Settings.
+func (s *settings) List() (out []server.Setting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.groups {
@@ -105,23 +105,24 @@ func (s *settings) List() (out []sqlfront.Setting) {
 			if !ok {
 				v = def
 			}
-			out = append(out, sqlfront.Setting{Name: g.prefix + f, Value: v, Default: def, Description: g.help[f]})
+			out = append(out, server.Setting{Name: g.prefix + f, Value: v, Default: def, Description: g.help[f]})
 		}
 	}
 	return out
 }
 
-// Check implements sqlfront.Settings.
+// Check implements server.Settings.
 func (s *settings) Check(values map[string]string) error {
 	return s.each(values, func(g *settingGroup, data []byte) error { return g.check(data) })
 }
 
-// Apply implements sqlfront.Settings.
+// Apply implements server.Settings.
 func (s *settings) Apply(values map[string]string) {
 	s.mu.Lock()
 	s.set = maps.Clone(values)
 	s.mu.Unlock()
-	_ = s.each(values, func(g *settingGroup, data []byte) error { return g.apply(data) }) // checked before
+	// checked before
+	_ = s.each(values, func(g *settingGroup, data []byte) error { return g.apply(data) })
 }
 
 func (s *settings) each(values map[string]string, fn func(*settingGroup, []byte) error) error {

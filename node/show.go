@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/home"
-	"github.com/godwitdb/godwit/sqlfront"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/policy/home"
+	"github.com/godwitdb/godwit/sql/server"
 )
 
 // maxShown bounds the rows of SHOW GODWIT LOCKS and TRANSACTIONS.
@@ -43,65 +43,66 @@ func (n *Node) tableName(k base.Key) any {
 	return nil
 }
 
-// show is what SHOW GODWIT and the database godwit show; it implements sqlfront.Cluster.
+// show is what SHOW GODWIT and the database godwit show; it implements server.Cluster.
 type show struct{ n *Node }
 
-func columns(kind sqlfront.TopicKind, names ...string) (out []sqlfront.TopicColumn) {
+func columns(kind server.TopicKind, names ...string) (out []server.TopicColumn) {
 	for _, n := range names {
-		out = append(out, sqlfront.TopicColumn{Name: n, Kind: kind})
+		out = append(out, server.TopicColumn{Name: n, Kind: kind})
 	}
 	return out
 }
 
-// topics are the states and events of the cluster. Times that last are in milliseconds or seconds, as their names say.
-var topics = []sqlfront.Topic{
+// topics are the states and events of the cluster. Times that last are in milliseconds or seconds,
+// as their names say.
+var topics = []server.Topic{
 	{Name: "nodes", Comment: "nodes of the cluster", Columns: slices.Concat(
-		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region", "state", "address", "sql_address"), columns(sqlfront.TopicFloat, "rtt_ms"),
-		columns(sqlfront.TopicInt, "leads", "replicas", "statements", "sessions", "disk_bytes", "mem_bytes"), columns(sqlfront.TopicFloat, "uptime_s"),
-		columns(sqlfront.TopicText, "version"), columns(sqlfront.TopicInt, "sent_bytes", "wire_bytes"))},
+		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "state", "address", "sql_address"), columns(server.TopicFloat, "rtt_ms"),
+		columns(server.TopicInt, "leads", "replicas", "statements", "sessions", "disk_bytes", "mem_bytes"), columns(server.TopicFloat, "uptime_s"),
+		columns(server.TopicText, "version"), columns(server.TopicInt, "sent_bytes", "wire_bytes"))},
 	{Name: "groups", Comment: "consensus groups, as their leaders see them", Columns: slices.Concat(
-		columns(sqlfront.TopicText, "name", "home"), columns(sqlfront.TopicInt, "leader"), columns(sqlfront.TopicText, "state"), columns(sqlfront.TopicInt, "term"),
-		columns(sqlfront.TopicText, "voters", "learners"), columns(sqlfront.TopicInt, "committed"), columns(sqlfront.TopicText, "lag"),
-		columns(sqlfront.TopicFloat, "closed_lag_ms", "lease_left_ms"), columns(sqlfront.TopicInt, "log_entries", "log_bytes", "locks", "prepared"))},
-	sqlfront.JobTopic(),
+		columns(server.TopicText, "name", "home"), columns(server.TopicInt, "leader"), columns(server.TopicText, "state"), columns(server.TopicInt, "term"),
+		columns(server.TopicText, "voters", "learners"), columns(server.TopicInt, "committed"), columns(server.TopicText, "lag"),
+		columns(server.TopicFloat, "closed_lag_ms", "lease_left_ms"), columns(server.TopicInt, "log_entries", "log_bytes", "locks", "prepared"))},
+	server.JobTopic(),
 	{Name: "clock", Comment: "clocks of the nodes: bounds, what the others say of them, the mode in force", Columns: slices.Concat(
-		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region", "mode"), columns(sqlfront.TopicInt, "epoch"), columns(sqlfront.TopicText, "source"),
-		columns(sqlfront.TopicFloat, "bound_ms", "earliest_ms", "latest_ms"), columns(sqlfront.TopicText, "verdict"), columns(sqlfront.TopicFloat, "off_ms"),
-		columns(sqlfront.TopicBool, "fenced"), columns(sqlfront.TopicFloat, "oracle_ahead_ms", "right_left_s"), columns(sqlfront.TopicText, "waits_for"))},
+		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "mode"), columns(server.TopicInt, "epoch"), columns(server.TopicText, "source"),
+		columns(server.TopicFloat, "bound_ms", "earliest_ms", "latest_ms"), columns(server.TopicText, "verdict"), columns(server.TopicFloat, "off_ms"),
+		columns(server.TopicBool, "fenced"), columns(server.TopicFloat, "oracle_ahead_ms", "right_left_s"), columns(server.TopicText, "waits_for"))},
 	{Name: "clock_history", Comment: "newest steps of the clock mode", Columns: slices.Concat(
-		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicInt, "epoch"), columns(sqlfront.TopicText, "from_mode", "to_mode", "target_mode", "reason", "ordered_by"),
-		columns(sqlfront.TopicFloat, "after_ms"))},
+		columns(server.TopicTime, "at"), columns(server.TopicInt, "epoch"), columns(server.TopicText, "from_mode", "to_mode", "target_mode", "reason", "ordered_by"),
+		columns(server.TopicFloat, "after_ms"))},
 	{Name: "moves", Comment: "newest moves of rows between regions that this region has seen", Columns: slices.Concat(
-		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicText, "row_name", "table_name", "from_region", "to_region", "triggered_by", "why"),
-		columns(sqlfront.TopicJSON, "why_json"), columns(sqlfront.TopicText, "cost"), columns(sqlfront.TopicInt, "bytes"), columns(sqlfront.TopicBool, "dry_run"))},
+		columns(server.TopicTime, "at"), columns(server.TopicText, "row_name", "table_name", "from_region", "to_region", "triggered_by", "why"),
+		columns(server.TopicJSON, "why_json"), columns(server.TopicText, "cost"), columns(server.TopicInt, "bytes"), columns(server.TopicBool, "dry_run"))},
 	{Name: "heat", Comment: "hottest rows that this node owns, and which regions use them", Columns: slices.Concat(
-		columns(sqlfront.TopicText, "row_name", "table_name", "home_region"), columns(sqlfront.TopicFloat, "heat", "home_heat"), columns(sqlfront.TopicJSON, "heat_by_region"),
-		columns(sqlfront.TopicText, "last_region"), columns(sqlfront.TopicInt, "run"), columns(sqlfront.TopicFloat, "stays_s"),
-		columns(sqlfront.TopicInt, "correlated"), columns(sqlfront.TopicBool, "pinned"))},
+		columns(server.TopicText, "row_name", "table_name", "home_region"), columns(server.TopicFloat, "heat", "home_heat"), columns(server.TopicJSON, "heat_by_region"),
+		columns(server.TopicText, "last_region"), columns(server.TopicInt, "run"), columns(server.TopicFloat, "stays_s"),
+		columns(server.TopicInt, "correlated"), columns(server.TopicBool, "pinned"))},
 	{Name: "replicas", Comment: "nodes as servers of snapshot reads, as this node sees them, and which of them are on the skyline of staleness and latency", Columns: slices.Concat(
-		columns(sqlfront.TopicInt, "node"), columns(sqlfront.TopicText, "region"), columns(sqlfront.TopicFloat, "staleness_ms", "latency_ms"), columns(sqlfront.TopicInt, "load"),
-		columns(sqlfront.TopicBool, "healthy", "skyline", "member", "collector"), columns(sqlfront.TopicTime, "consistency_point"))},
+		columns(server.TopicInt, "node"), columns(server.TopicText, "region"), columns(server.TopicFloat, "staleness_ms", "latency_ms"), columns(server.TopicInt, "load"),
+		columns(server.TopicBool, "healthy", "skyline", "member", "collector"), columns(server.TopicTime, "consistency_point"))},
 	{Name: "consistency", Comment: "how transactions of this gateway's sessions that have not chosen cross regions, and why: its newest decisions", Columns: slices.Concat(
-		columns(sqlfront.TopicTime, "at"), columns(sqlfront.TopicText, "setting", "mode", "why"), columns(sqlfront.TopicInt, "transactions", "crossing"),
-		columns(sqlfront.TopicBool, "in_force"))},
+		columns(server.TopicTime, "at"), columns(server.TopicText, "setting", "mode", "why"), columns(server.TopicInt, "transactions", "crossing"),
+		columns(server.TopicBool, "in_force"))},
 	{Name: "locks", Comment: "locks of the groups that this node leads", Columns: slices.Concat(
-		columns(sqlfront.TopicText, "group_name", "span", "mode", "txn", "tier"), columns(sqlfront.TopicBool, "granted"), columns(sqlfront.TopicFloat, "age_ms"))},
+		columns(server.TopicText, "group_name", "span", "mode", "txn", "tier"), columns(server.TopicBool, "granted"), columns(server.TopicFloat, "age_ms"))},
 	{Name: "transactions", Comment: "transactions in the groups that this node leads", Columns: slices.Concat(
-		columns(sqlfront.TopicText, "group_name", "txn"), columns(sqlfront.TopicFloat, "age_ms"), columns(sqlfront.TopicText, "phase"),
-		columns(sqlfront.TopicInt, "locks", "waiting"), columns(sqlfront.TopicFloat, "idle_ms"))},
+		columns(server.TopicText, "group_name", "txn"), columns(server.TopicFloat, "age_ms"), columns(server.TopicText, "phase"),
+		columns(server.TopicInt, "locks", "waiting"), columns(server.TopicFloat, "idle_ms"))},
 }
 
-// EnableAsync implements sqlfront.Cluster.
+// EnableAsync implements server.Cluster.
 func (s show) EnableAsync(ctx context.Context) error { return s.n.cluster.EnableAsync(ctx) }
 
-// AwaitHeld implements sqlfront.Cluster.
+// AwaitHeld implements server.Cluster.
 func (s show) AwaitHeld(ctx context.Context) error { return s.n.cluster.AwaitHeld(ctx) }
 
-// Live implements sqlfront.Cluster.
+// Live implements server.Cluster.
 func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
-// Topics implements sqlfront.Cluster.
-func (s show) Topics() []sqlfront.Topic {
+// Topics implements server.Cluster.
+func (s show) Topics() []server.Topic {
 	return slices.Concat(topics, promotionTopics, leaderTopics, networkTopics, epochTopics)
 }
 
@@ -128,7 +129,7 @@ type advice struct {
 	Why  string        `json:"why,omitempty"`
 }
 
-// Advice implements sqlfront.Cluster.
+// Advice implements server.Cluster.
 func (s show) Advice(ctx context.Context, owner base.NodeID, key base.Key, region base.RegionID) (bool, string) {
 	n := s.n
 	q, err := json.Marshal(advice{Key: key, Home: region, From: n.db.Region()})
@@ -159,117 +160,145 @@ func (n *Node) advise(body []byte) ([]byte, error) {
 	return json.Marshal(advice{Move: r.Rule.Moves(), Why: r.Text(n.cluster.Topology().RegionName)})
 }
 
-// Status implements sqlfront.Cluster: nodes and groups of the cluster, moves that the region has seen, and
-// the locks, transactions and rows of the groups that this node leads.
-func (s show) Status(ctx context.Context, topic string) (rows [][]any) {
-	n := s.n
-	switch topic {
-	case "nodes":
-		links := map[base.NodeID]wan.LinkStats{}
-		for _, l := range n.trans.Stats() {
-			links[l.Peer] = l
+// shown are the functions that make the rows of a topic.
+var shown = map[string]func(*Node, context.Context) [][]any{
+	"nodes":         (*Node).nodeRows,
+	"groups":        (*Node).groupRows,
+	"jobs":          (*Node).jobRows,
+	"promotions":    (*Node).showPromotions,
+	"losses":        (*Node).showLosses,
+	"clock":         (*Node).clockRows,
+	"clock_history": (*Node).clockHistoryRows,
+	"epochs":        (*Node).epochRows,
+	"leaders":       (*Node).leaderRows,
+	"leader_moves":  (*Node).leaderMoveRows,
+	"links":         (*Node).linkRows,
+	"consistency":   (*Node).consistencyRows,
+	"moves":         (*Node).moveRows,
+	"heat":          (*Node).heatRows,
+	"replicas":      (*Node).replicaRows,
+	"locks":         (*Node).lockRows,
+	"transactions":  (*Node).transactionRows,
+}
+
+// Status implements server.Cluster: nodes and groups of the cluster, moves that the region has
+// seen, and the locks, transactions and rows of the groups that this node leads.
+func (s show) Status(ctx context.Context, topic string) [][]any {
+	if rows := shown[topic]; rows != nil {
+		return rows(s.n, ctx)
+	}
+	return nil
+}
+
+func (n *Node) nodeRows(ctx context.Context) (rows [][]any) {
+	links := map[base.NodeID]wan.LinkStats{}
+	for _, l := range n.trans.Stats() {
+		links[l.Peer] = l
+	}
+	for _, x := range n.cluster.Status(ctx).Nodes {
+		state := "live"
+		if !x.Live {
+			state = "dead"
 		}
-		for _, x := range n.cluster.Status(ctx).Nodes {
-			state := "live"
-			if !x.Live {
-				state = "dead"
-			}
-			rows = append(rows, []any{x.ID, x.Region, state, x.Addr, x.SQL, millis(x.RTT), x.Leads, x.Replicas, x.Statements,
-				x.Sessions, x.DiskBytes, x.MemBytes, seconds(x.Uptime), x.Version, links[x.ID].StreamSent, links[x.ID].WireSent})
+		rows = append(rows, []any{x.ID, x.Region, state, x.Addr, x.SQL, millis(x.RTT), x.Leads, x.Replicas, x.Statements,
+			x.Sessions, x.DiskBytes, x.MemBytes, seconds(x.Uptime), x.Version, links[x.ID].StreamSent, links[x.ID].WireSent})
+	}
+	return rows
+}
+
+func (n *Node) groupRows(ctx context.Context) (rows [][]any) {
+	for _, x := range n.cluster.Status(ctx).Groups {
+		var leader any
+		if x.Leader != 0 {
+			leader = x.Leader
 		}
-	case "groups":
-		for _, x := range n.cluster.Status(ctx).Groups {
-			var leader any
-			if x.Leader != 0 {
-				leader = x.Leader
-			}
-			rows = append(rows, []any{x.Name, orNull(x.Home), leader, x.State(), x.Term, fmt.Sprint(x.Voters), fmt.Sprint(x.Learners),
-				x.Committed, x.LagText(), millis(x.ClosedLag), millis(x.Lease), x.LogEntries, x.LogBytes, x.Locks, x.Prepared})
+		rows = append(rows, []any{x.Name, orNull(x.Home), leader, x.State(), x.Term, fmt.Sprint(x.Voters), fmt.Sprint(x.Learners),
+			x.Committed, x.LagText(), millis(x.ClosedLag), millis(x.Lease), x.LogEntries, x.LogBytes, x.Locks, x.Prepared})
+	}
+	return rows
+}
+
+func (n *Node) jobRows(ctx context.Context) [][]any {
+	jobs := map[base.NodeID][]server.Job{}
+	for _, x := range n.cluster.Status(ctx).Nodes {
+		var of []server.Job
+		if len(x.Jobs) > 0 && json.Unmarshal(x.Jobs, &of) == nil {
+			jobs[x.ID] = of
 		}
-	case "jobs":
-		jobs := map[base.NodeID][]sqlfront.Job{}
-		for _, x := range n.cluster.Status(ctx).Nodes {
-			var of []sqlfront.Job
-			if len(x.Jobs) > 0 && json.Unmarshal(x.Jobs, &of) == nil {
-				jobs[x.ID] = of
-			}
+	}
+	return server.JobRows(jobs)
+}
+
+// moveRows are the newest moves of rows that this region has seen.
+func (n *Node) moveRows(ctx context.Context) (rows [][]any) {
+	t := n.cluster.Topology()
+	for _, m := range n.moves(ctx) {
+		by, why, facts := m.trigger(t.RegionName)
+		rows = append(rows, []any{m.TS.Time(), n.rowName(m.Key), n.tableName(m.Key), t.RegionName(m.From), t.RegionName(m.To), by, why, facts, m.cost(), m.Bytes, m.Dry})
+	}
+	return rows[max(0, len(rows)-maxShown):]
+}
+
+// heatRows are the hottest rows that this node owns.
+func (n *Node) heatRows(context.Context) (rows [][]any) {
+	t := n.cluster.Topology()
+	for _, h := range n.homes.Top(maxHeatShown, n.clock.Latest()) {
+		if h.Key == nil {
+			continue
 		}
-		return sqlfront.JobRows(jobs)
-	case "promotions":
-		return n.showPromotions(ctx)
-	case "losses":
-		return n.showLosses(ctx)
-	case "clock":
-		return clockRows(n.cluster.Status(ctx))
-	case "epochs":
-		return n.epochRows(ctx)
-	case "leaders":
-		return n.leaderRows(ctx)
-	case "links":
-		return n.linkRows()
-	case "leader_moves":
-		return n.leaderMoveRows(ctx)
-	case "clock_history":
-		return clockHistoryRows(n.cluster.ClockHistory())
-	case "consistency":
-		return n.tierRows()
-	case "moves":
-		t := n.cluster.Topology()
-		for _, m := range n.moves(ctx) {
-			by, why, facts := m.trigger(t.RegionName)
-			rows = append(rows, []any{m.TS.Time(), n.rowName(m.Key), n.tableName(m.Key), t.RegionName(m.From), t.RegionName(m.To), by, why, facts, m.cost(), m.Bytes, m.Dry})
-		}
-		return rows[max(0, len(rows)-maxShown):]
-	case "heat":
-		t := n.cluster.Topology()
-		for _, h := range n.homes.Top(maxHeatShown, n.clock.Latest()) {
-			if h.Key == nil {
-				continue
-			}
-			by, total := map[string]float64{}, 0.0
-			for _, r := range t.Regions {
-				if x := h.Heat.Heat.Of(r.ID); x > 0 {
-					by[r.Name] = x
-					total += x
-				}
-			}
-			facts, _ := json.Marshal(by) // of strings and numbers
-			rows = append(rows, []any{n.rowName(h.Key), n.tableName(h.Key), t.RegionName(h.Home), total, h.Heat.Heat.Of(h.Home), string(facts), t.RegionName(h.Last), h.Run,
-				seconds(time.Duration(h.Stay)), h.With, h.Pinned})
-		}
-	case "replicas":
-		all, skyline := n.cluster.Servers()
-		p, t := n.cluster.Point(), n.cluster.Topology()
-		for _, x := range all {
-			var at any
-			if x.ID == n.ID() && p.Certified && p.Usable != 0 {
-				at = p.Usable.Time()
-			}
-			rows = append(rows, []any{x.ID, t.RegionName(x.Region), millis(x.Staleness), millis(x.Latency), x.Load, x.Healthy,
-				slices.Contains(skyline, x.ID), p.View.Has(x.ID), p.View.Collector == x.ID, at})
-		}
-	case "locks":
-		for _, r := range n.owners.Replicas() {
-			for _, l := range r.Locks(maxShown - len(rows)) {
-				tier := "irt"
-				if l.CRT {
-					tier = "crt"
-				}
-				var age any
-				if l.Age != 0 {
-					age = millis(time.Since(l.Age.Time()))
-				}
-				rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), tier, !l.Waiting, age})
+		by, total := map[string]float64{}, 0.0
+		for _, r := range t.Regions {
+			if x := h.Heat.Heat.Of(r.ID); x > 0 {
+				by[r.Name] = x
+				total += x
 			}
 		}
-	case "transactions":
-		for _, r := range n.owners.Replicas() {
-			for _, t := range r.Txns() {
-				if len(rows) == maxShown {
-					break
-				}
-				rows = append(rows, []any{r.ID().String(), t.ID.String(), millis(time.Since(t.Age.Time())), t.Phase, t.Locks, t.Waiting, millis(t.Idle)})
+		facts, _ := json.Marshal(by) // of strings and numbers
+		rows = append(rows, []any{n.rowName(h.Key), n.tableName(h.Key), t.RegionName(h.Home), total, h.Heat.Heat.Of(h.Home), string(facts), t.RegionName(h.Last), h.Run,
+			seconds(time.Duration(h.Stay)), h.With, h.Pinned})
+	}
+	return rows
+}
+
+// replicaRows are the nodes as servers of snapshot reads.
+func (n *Node) replicaRows(context.Context) (rows [][]any) {
+	all, skyline := n.cluster.Servers()
+	p, t := n.cluster.Point(), n.cluster.Topology()
+	for _, x := range all {
+		var at any
+		if x.ID == n.ID() && p.Certified && p.Usable != 0 {
+			at = p.Usable.Time()
+		}
+		rows = append(rows, []any{x.ID, t.RegionName(x.Region), millis(x.Staleness), millis(x.Latency), x.Load, x.Healthy,
+			slices.Contains(skyline, x.ID), p.View.Has(x.ID), p.View.Collector == x.ID, at})
+	}
+	return rows
+}
+
+func (n *Node) lockRows(context.Context) (rows [][]any) {
+	for _, r := range n.owners.Replicas() {
+		for _, l := range r.Locks(maxShown - len(rows)) {
+			tier := "irt"
+			if l.CRT {
+				tier = "crt"
 			}
+			var age any
+			if l.Age != 0 {
+				age = millis(time.Since(l.Age.Time()))
+			}
+			rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), tier, !l.Waiting, age})
+		}
+	}
+	return rows
+}
+
+func (n *Node) transactionRows(context.Context) (rows [][]any) {
+	for _, r := range n.owners.Replicas() {
+		for _, t := range r.Txns() {
+			if len(rows) == maxShown {
+				return rows
+			}
+			rows = append(rows, []any{r.ID().String(), t.ID.String(), millis(time.Since(t.Age.Time())), t.Phase, t.Locks, t.Waiting, millis(t.Idle)})
 		}
 	}
 	return rows

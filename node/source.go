@@ -5,8 +5,8 @@ import (
 	"net"
 	"time"
 
-	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/clock/timeserver"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/clock/timeserver"
 )
 
 // TimeSource is a clock source as a flag names it.
@@ -34,8 +34,8 @@ const timeServerReady = 5 * time.Second
 // DefaultClockPoll is how often a time server is asked, as in the paper.
 const DefaultClockPoll = time.Millisecond
 
-// ClockSource makes the source that a flag names: auto, fixed, kernel, or HOST:PORT of a time server. fixed is the bound
-// where nothing better is known.
+// ClockSource makes the source that a flag names: auto, fixed, kernel, or HOST:PORT of a time
+// server. fixed is the bound where nothing better is known.
 func ClockSource(name string, fixed, poll time.Duration) (*TimeSource, error) {
 	if poll <= 0 {
 		poll = DefaultClockPoll

@@ -11,8 +11,8 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/store"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/mechanism/wan"
 )
 
 // Start runs a real node: disk, TCP, HTTP, MySQL protocol. It returns once it

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/txn"
 )

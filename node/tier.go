@@ -1,34 +1,35 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/home"
-	"github.com/godwitdb/godwit/tier"
+	"github.com/godwitdb/godwit/policy/crossing"
+	"github.com/godwitdb/godwit/policy/home"
 )
 
-// tierParams are tier.Params as cluster settings.
+// tierParams are crossing.Params as cluster settings.
 type tierParams struct {
-	Tier   tier.Setting  `json:"tier"`
-	Window home.Duration `json:"tier_window"`
-	Least  int           `json:"tier_least"`
-	Above  float64       `json:"tier_above"`
-	Below  float64       `json:"tier_below"`
+	Tier   crossing.Setting `json:"tier"`
+	Window home.Duration    `json:"tier_window"`
+	Least  int              `json:"tier_least"`
+	Above  float64          `json:"tier_above"`
+	Below  float64          `json:"tier_below"`
 }
 
 // tierSettings are what the operator decides about how transactions cross regions.
 func (n *Node) tierSettings() settingGroup {
-	def := tier.Defaults()
-	read := func(data []byte) (tier.Params, error) {
+	def := crossing.Defaults()
+	read := func(data []byte) (crossing.Params, error) {
 		var p tierParams
 		if err := json.Unmarshal(data, &p); err != nil {
-			return tier.Params{}, err
+			return crossing.Params{}, err
 		}
-		t := tier.Params{Setting: p.Tier, Window: time.Duration(p.Window), Least: p.Least, Above: p.Above, Below: p.Below}
+		t := crossing.Params{Setting: p.Tier, Window: time.Duration(p.Window), Least: p.Least, Above: p.Above, Below: p.Below}
 		if c := n.concurrency(); c.Ordered() && t != def {
-			return tier.Params{}, base.Errorf(base.CodeInvalid, "this cluster orders transactions by timestamps (concurrency control %s), wherever they cross: it has no tiers to choose from", c)
+			return crossing.Params{}, base.Errorf(base.CodeInvalid, "this cluster orders transactions by timestamps (concurrency control %s), wherever they cross: it has no tiers to choose from", c)
 		}
 		return t, t.Validate()
 	}
@@ -39,7 +40,7 @@ func (n *Node) tierSettings() settingGroup {
 		"tier_least":  "with auto: the least number of transactions that a decision rests on",
 		"tier_above":  "with auto: share of transactions across regions from which on they take the same locks as all others",
 		"tier_below":  "with auto: share of transactions across regions down to which they cross in a tier of their own again",
-	}, read, func(p tier.Params) error {
+	}, read, func(p crossing.Params) error {
 		n.tier.Set(p, time.Now())
 		return nil
 	})
@@ -47,8 +48,8 @@ func (n *Node) tierSettings() settingGroup {
 
 func (n *Node) concurrency() base.Concurrency { return n.cluster.Topology().Concurrency }
 
-// tierRows are the rows of godwit.consistency, the decision in force last.
-func (n *Node) tierRows() (rows [][]any) {
+// consistencyRows are the rows of godwit.consistency, the decision in force last.
+func (n *Node) consistencyRows(context.Context) (rows [][]any) {
 	made := n.tier.Decisions()
 	if c := n.concurrency(); c.Ordered() {
 		return [][]any{{made[0].At.UTC(), c.String(), c.String(), "the cluster was made with this concurrency control", 0, 0, true}}

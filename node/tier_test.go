@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestConsistencyMode: sessions choose how they cross regions; those that do not follow the cluster setting, and with auto the gateway chooses
-// by what its transactions do.
+// TestConsistencyMode: sessions choose how they cross regions; those that do not follow the cluster
+// setting, and with auto the gateway chooses by what its transactions do.
 func TestConsistencyMode(t *testing.T) {
 	l := startLocal(t, 3, 1)
 	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")

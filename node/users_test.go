@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestUsersAtOnce: statements that change users follow each other at once, through one node, and all nodes have what came of them.
+// TestUsersAtOnce: statements that change users follow each other at once, through one node, and
+// all nodes have what came of them.
 func TestUsersAtOnce(t *testing.T) {
 	l := startLocal(t, 3, 1)
 	c := openSQL(t, l.Nodes()[1], "")

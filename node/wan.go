@@ -3,7 +3,7 @@ package node
 import (
 	"encoding/json"
 
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/wan"
 )
 
 // wanParams are the settings of the links between regions.

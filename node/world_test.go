@@ -67,7 +67,8 @@ func (p *proc) decommission(t *testing.T, id base.NodeID) error {
 	return nil
 }
 
-// settled waits until all groups have the members of the topology, led from home, and nothing is wrong.
+// settled waits until all groups have the members of the topology, led from home, and nothing is
+// wrong.
 func (p *proc) settled(t *testing.T) *cluster.Status {
 	t.Helper()
 	var s *cluster.Status
@@ -253,11 +254,13 @@ func (l *load) acked(i int) int {
 	return len(l.client[i].acked)
 }
 
-// progress waits until every client whose node is up has been answered again, and returns how long it took.
+// progress waits until every client whose node is up has been answered again, and returns how long
+// it took.
 func (l *load) progress(t *testing.T) time.Duration {
 	t.Helper()
 	before := map[int]int{}
-	enough := 1 + sharedEvery*len(l.w.procs[0].n.Cluster().Topology().Regions) // counts in every shared row
+	// counts in every shared row
+	enough := 1 + sharedEvery*len(l.w.procs[0].n.Cluster().Topology().Regions)
 	for i := range l.client {
 		before[i] = l.acked(i)
 	}
@@ -271,7 +274,8 @@ func (l *load) progress(t *testing.T) time.Duration {
 	})
 }
 
-// finish stops the load and checks through every node that is up that what was acknowledged is there, once, and counted.
+// finish stops the load and checks through every node that is up that what was acknowledged is
+// there, once, and counted.
 func (l *load) finish(t *testing.T) {
 	t.Helper()
 	l.cancel()

@@ -28,7 +28,8 @@ func Version() string {
 	return v
 }
 
-// MemoryBytes is the memory that the Go runtime holds, without what it has given back to the system.
+// MemoryBytes is the memory that the Go runtime holds, without what it has given back to the
+// system.
 func MemoryBytes() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)

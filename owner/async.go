@@ -4,34 +4,35 @@ import (
 	"context"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/owner/view"
 )
 
-// Groups of asynchronous shards have all their voters in one region, so what they have committed may be lost with it. The
-// other regions then go on from a cut: a timestamp at or below which they have everything of that region
-// (PROTOCOLS D2). What must not be lost waits until it lies at or below the cut (D1):
-//
-//	I13 A vote of an asynchronous group in a transaction that does not stay within the asynchronous groups of its region is
-//	    told to nobody before another region has it, and the cut has reached all that the transaction has read. (Not its
-//	    own lower bound: its undecided votes hold the cut below the smallest of theirs, which lies above what it has read.)
-//	I14 What another region says at a timestamp, as owner of rows that came to it or as a replica, lies at or below the cut.
+// Groups of asynchronous shards have all their voters in one region, so what they have committed
+// may be lost with it. The other regions then go on from a cut: a timestamp at or below which they
+// have everything of that region (REPL-2). What must not be lost waits until it lies at or
+// below the cut (REPL-1): OWN-13 says which votes wait, OWN-14 which reads.
 
 // async reports whether the group replicates to other regions asynchronously.
 func (r *Replica) async() bool { return r.isAsync }
 
 // mixed reports whether a vote here binds groups that would not be lost together with this one.
 func (r *Replica) mixed(participants []uint32) bool {
-	if !r.async() {
-		return false
-	}
+	return r.async() && mixed(r.cfg, r.id, participants)
+}
+
+// mixed reports whether some of the participants would not be lost together with an asynchronous
+// group.
+func mixed(c *Config, g base.GroupID, participants []uint32) bool {
 	for _, p := range participants {
-		if g := base.GroupID(p); g.Region() != r.region || !r.cfg.Held.Async(g.Shard()) {
+		if o := base.GroupID(p); o.Region() != g.Region() || !c.Held.Async(o.Shard()) {
 			return true
 		}
 	}
 	return false
 }
 
-// waitHeld waits until other regions have the log of an asynchronous group up to index, and the cut of its region is ts.
+// waitHeld waits until other regions have the log of an asynchronous group up to index, and the cut
+// of its region is ts.
 func (r *Replica) waitHeld(ctx context.Context, g base.GroupID, index uint64, ts base.Timestamp) error {
 	held := func() bool {
 		i, cut := r.cfg.Held.HeldOf(g)
@@ -41,13 +42,6 @@ func (r *Replica) waitHeld(ctx context.Context, g base.GroupID, index uint64, ts
 		r.cfg.Held.AskHeld(g, index, ts)
 	}
 	return r.await(ctx, r.cfg.EnterTimeout, held, "group %v: no other region has confirmed in time that it holds what this request relies on", g)
-}
-
-// came is what a request learned of rows that other regions have handed over: the newest hand-over of each.
-type came struct {
-	newest [base.MaxRegions + 1]base.Timestamp
-	// of are the incarnations of the shard's groups as they were before anything was looked up.
-	of [base.MaxRegions + 1]uint32
 }
 
 // noIncarnation is that of a group without a replica here, perhaps because it is beginning anew.
@@ -60,56 +54,53 @@ func (r *Replica) incarnationOf(region int) uint32 {
 	return noIncarnation
 }
 
-// begin is called before the rows are looked up.
-func (c *came) begin(r *Replica) {
+// beginArrivals is called before the rows are looked up.
+func (r *Replica) beginArrivals(c *view.Arrivals) {
 	if r.async() {
-		for i := range c.of {
-			c.of[i] = r.incarnationOf(i)
+		for i := range c.Of {
+			c.Of[i] = r.incarnationOf(i)
 		}
 	}
 }
 
-// note takes the writer and timestamp of a version whose label makes this group the owner.
-func (c *came) note(r *Replica, w base.GroupIndex, ts base.Timestamp) {
-	if w.Region != r.region && w.Index != 0 && int(w.Region) < len(c.newest) {
-		c.newest[w.Region] = max(c.newest[w.Region], ts)
-	}
-}
-
-// settled waits until the hand-overs survive the loss of the regions that made them (I14). If such a region is promoted over meanwhile,
-// the hand-over may have been discarded, and what was looked up counts no more: the cut of the new incarnation says nothing of it.
-func (c *came) settled(ctx context.Context, r *Replica) error {
+// awaitArrivals waits until the hand-overs survive the loss of the regions that made them (OWN-14).
+// If such a region is promoted over meanwhile, the hand-over may have been discarded, and what was
+// looked up counts no more: the cut of the new incarnation says nothing of it.
+func (r *Replica) awaitArrivals(ctx context.Context, c *view.Arrivals) error {
 	if !r.async() {
 		return nil
 	}
-	for region, ts := range c.newest {
+	for region, ts := range c.Newest {
 		from := base.DataGroup(r.shard, base.RegionID(region))
-		// Also where both vote in the same place since a promotion: lost together, they have a cut each.
+		// Also where both vote in the same place since a promotion: lost together, they have a cut
+		// each.
 		if ts == 0 {
 			continue
 		}
 		if err := r.waitHeld(ctx, from, 0, ts); err != nil {
 			return err
 		}
-		if inc := c.of[region]; inc == noIncarnation || inc != r.incarnationOf(region) {
+		if inc := c.Of[region]; inc == noIncarnation || inc != r.incarnationOf(region) {
 			return base.Errorf(base.CodeUnavailable, "group %v: region %d, which handed rows over, has been promoted over meanwhile: retry", r.id, region)
 		}
 	}
 	return nil
 }
 
-// HeldHere is what this replica has: everything up to a log index, and all that commits at or below a timestamp.
+// HeldHere is what this replica has: everything up to a log index, and all that commits at or below
+// a timestamp.
 func (s *Set) HeldHere(g base.GroupID) (index uint64, closed base.Timestamp, incarnation uint32) {
 	r := s.Replica(g)
 	if r == nil {
 		return 0, 0, 0
 	}
-	// In this order: what is closed was applied before. It is asked for with locks of replicas held.
+	// In this order: what is closed was applied before. Callers may hold locks of replicas.
 	closed = base.Timestamp(r.closed.Load())
 	return r.applied.Load(), closed, r.incarnation
 }
 
-// AwaitHeld waits until the replica here has what HeldHere would say: a log index and a closed timestamp. False: it does not come about.
+// AwaitHeld waits until the replica here has what HeldHere would say: a log index and a closed
+// timestamp. False: it does not come about.
 func (s *Set) AwaitHeld(ctx context.Context, g base.GroupID, index uint64, closed base.Timestamp) bool {
 	r := s.Replica(g)
 	return r != nil && r.await(ctx, r.cfg.EnterTimeout, func() bool {
@@ -117,7 +108,7 @@ func (s *Set) AwaitHeld(ctx context.Context, g base.GroupID, index uint64, close
 	}, "group %v: what is held here has not come about", g) == nil
 }
 
-// HeldChanged tells that Held.HeldOf may answer more than before.
+// HeldChanged says that Held.HeldOf may answer more than before.
 func (s *Set) HeldChanged() {
 	for _, r := range s.Replicas() {
 		if r.async() {
@@ -130,7 +121,7 @@ func (s *Set) HeldChanged() {
 	}
 }
 
-// voteHeld makes a vote known only when the rest of the cluster may rely on it (I13).
+// voteHeld makes a vote known only when the rest of the cluster may rely on it (OWN-13).
 func (r *Replica) voteHeld(ctx context.Context, participants []uint32, index uint64, depends base.Timestamp) error {
 	if !r.mixed(participants) {
 		return nil
@@ -141,7 +132,8 @@ func (r *Replica) voteHeld(ctx context.Context, participants []uint32, index uin
 	return nil
 }
 
-// Freeze keeps the words of leaders from a replica, so that it takes nothing more for closed, or lets them in again.
+// Freeze keeps the heartbeats of leaders from a replica, so that it takes nothing more for closed,
+// or lets them in again.
 func (s *Set) Freeze(g base.GroupID, on bool) {
 	if r := s.Replica(g); r != nil {
 		r.frozen.Store(on)

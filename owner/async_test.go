@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/owner/view"
 )
 
 // told is what other regions hold of asynchronous groups, by the test's word.
@@ -51,20 +52,21 @@ func running(f func() error) func() *error {
 	}
 }
 
-// PROTOCOLS D1, D1a, D1c: what may be lost with a region is relied on elsewhere only when the region's cut has reached it, and not if the region has
-// been promoted over meanwhile.
+// REPL-1, REPL-1a, REPL-1c: what may be lost with a region is relied on elsewhere only when the
+// region's cut has reached it, and not if the region has been promoted over meanwhile.
 func TestAsynchronousRowsWaitForTheCut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := &told{}
 		h.set = newTwo(t, func(c *Config) { c.Held = h })
 		a, _ := h.set.mustAdd(t, two[0])
 		b, _ := h.set.mustAdd(t, two[1])
-		over := func(region base.RegionID) func() *error { // a row that a region has handed over at 100
+		// a row that a region has handed over at 100
+		over := func(region base.RegionID) func() *error {
 			return running(func() error {
-				var c came
-				c.begin(a)
-				c.note(a, base.GroupIndex{Region: region, Index: 7}, 100)
-				return c.settled(t.Context(), a)
+				var c view.Arrivals
+				a.beginArrivals(&c)
+				c.Note(a.region, base.GroupIndex{Region: region, Index: 7}, 100)
+				return a.awaitArrivals(t.Context(), &c)
 			})
 		}
 		if end := over(1)(); end == nil || *end != nil {

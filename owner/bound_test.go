@@ -5,23 +5,24 @@ import (
 	"testing/synctest"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/owner/txns"
 )
 
-// S4: while a transaction waits for the outcome of a slot that bounds it, another slot may come to bound it, too. (Simulation,
-// TestShippedUpdates, seed 7033: an update was lost.)
+// REL-4: while a transaction waits for the outcome of a slot that bounds it, another slot may come
+// to bound it, too. (Simulation, TestShippedUpdates, seed 7033: an update was lost.)
 func TestBoundDuringTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, _ := newTwo(t).mustAdd(t, two[0])
-		end := func(p *txnState, aborted bool) {
+		end := func(p *txns.Txn, aborted bool) {
 			r.mu.Lock()
-			p.ended, p.aborted = true, aborted
-			close(p.gone)
+			p.Ended, p.Aborted = true, aborted
+			close(p.Gone)
 			r.mu.Unlock()
 			synctest.Wait()
 		}
 		for _, aborts := range []bool{false, true} {
-			x, p, q := &txnState{}, &txnState{ts: 10}, &txnState{ts: 20}
-			x.bound.add(p)
+			x, p, q := &txns.Txn{}, &txns.Txn{Intent: txns.Intent{TS: 10}}, &txns.Txn{Intent: txns.Intent{TS: 20}}
+			x.Bound.Add(p)
 			over := running(func() error {
 				r.mu.Lock()
 				defer r.mu.Unlock()
@@ -31,7 +32,7 @@ func TestBoundDuringTheWait(t *testing.T) {
 				t.Fatalf("the slot's outcome is not waited for: %v", *err)
 			}
 			r.mu.Lock()
-			x.bound.add(q)
+			x.Bound.Add(q)
 			r.mu.Unlock()
 			end(p, true)
 			if err := over(); err != nil {
@@ -41,8 +42,8 @@ func TestBoundDuringTheWait(t *testing.T) {
 			switch err := over(); {
 			case err == nil:
 				t.Fatal("it waits although both outcomes are known")
-			case aborts && (*err != nil || x.bound.below != 0):
-				t.Errorf("bound by nothing: %v, %v", *err, x.bound)
+			case aborts && (*err != nil || x.Bound.Below != 0):
+				t.Errorf("bound by nothing: %v, %v", *err, x.Bound)
 			case !aborts && base.CodeOf(*err) != base.CodeAborted:
 				t.Errorf("what it has read has been changed: %v", *err)
 			}

@@ -5,22 +5,36 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/wire"
 )
 
-// quorumDelay is how long a group's commits take to be replicated: commit timestamps are assigned so far ahead of now
-// (PROTOCOLS A4), and then commit wait costs nothing, and commits under way do not hold back the closed timestamp. Too
-// much would delay every commit, too little only makes the closed timestamp a little older: it falls fast and rises slowly.
+// heartbeat is a closed timestamp that was sent outside the log (TIME-3). It holds once the
+// entry at index is applied.
+type heartbeat struct {
+	index  uint64
+	closed base.Timestamp
+}
+
+const maxHeartbeats = 16
+
+// quorumDelay is how long a group's commits take to be replicated: commit timestamps are assigned
+// so far ahead of now (TIME-4), and then commit wait costs nothing, and commits under way do
+// not hold back the closed timestamp. Too much would delay every commit, too little only makes the
+// closed timestamp a little older: it falls fast and rises slowly.
 type quorumDelay struct {
 	mean time.Duration
 	n    int           // commits seen, up to seenEnough
 	last time.Time     // when the last one was
-	most time.Duration // what the network alone explains, as of the last pulse; 0: unknown
+	most time.Duration // what the network alone explains, as of the last heartbeat; 0: unknown
 }
 
 const (
-	busyFor    = 10 * time.Second     // a pause after which it begins anew: commits of an idle group hold nobody back for long
-	seenEnough = 3                    // before that, one commit that was slow for another reason would slow the next one down
+	// a pause after which it begins anew: commits of an idle group delay others for a short time
+	// only
+	busyFor = 10 * time.Second
+	// before that, one commit that was slow for another reason would slow the next one down
+	seenEnough = 3
 	leastDelay = 2 * time.Millisecond // within one region there is nothing to gain
 	mostDelay  = 400 * time.Millisecond
 )
@@ -45,10 +59,12 @@ func (r *Replica) ahead() time.Duration {
 	if r.cfg.QuorumDelay != nil {
 		return r.cfg.QuorumDelay(r.id)
 	}
-	if r.id == base.MetaGroup || r.cfg.Alone() { // that one is ahead anyway; and without commit wait nothing may be
+	// that one is ahead anyway; and without commit wait nothing may be
+	if r.id == base.MetaGroup || r.cfg.Alone() {
 		return 0
 	}
-	if m, _ := r.clock.Mode(); m != clock.GClock || r.clock.Virtual() { // elsewhere a commit waits for the oracle, not for a clock
+	// elsewhere a commit waits for the oracle, not for a clock
+	if m, _ := r.clock.Mode(); m != clock.GClock || r.clock.Virtual() {
 		return 0
 	}
 	if r.delay.n < seenEnough || time.Since(r.delay.last) > busyFor {
@@ -66,7 +82,8 @@ func (r *Replica) ahead() time.Duration {
 	return d
 }
 
-// CommitLead is how far ahead of now this node's owners assign commit timestamps, at most, as of the last pulse.
+// CommitLead is how far ahead of now this node's owners assign commit timestamps, at most, as of
+// the last heartbeat.
 func (s *Set) CommitLead() (d time.Duration) {
 	for _, r := range s.Replicas() {
 		d = max(d, time.Duration(r.leadNs.Load()))
@@ -74,7 +91,8 @@ func (s *Set) CommitLead() (d time.Duration) {
 	return d
 }
 
-// lag is how new a replica's closed timestamp is whenever it rises: about the one-way delay from its leader; guarded by mu.
+// lag is how new a replica's closed timestamp is whenever it rises: about the one-way delay from
+// its leader; guarded by mu.
 type lag struct {
 	mean time.Duration
 	last time.Time // when it rose last
@@ -122,7 +140,8 @@ func (s *Set) ClosedIn(g base.GroupID, ts base.Timestamp) time.Duration {
 	return r.closedIn(ts)
 }
 
-// Complete is the timestamp up to which all shards held here are complete; 0 if none is held, or one has not begun.
+// Complete is the timestamp up to which all shards held here are complete; 0 if none is held, or
+// one has not begun.
 func (s *Set) Complete() base.Timestamp {
 	c := base.Timestamp(0)
 	for shard, h := range *s.shards.Load() {
@@ -151,7 +170,7 @@ func (s *Set) ClosedChanged() <-chan struct{} {
 	return s.rise.ch
 }
 
-// closedRose tells those who wait in ClosedChanged.
+// closedRose wakes the callers of ClosedChanged.
 func (s *Set) closedRose() {
 	if !s.rise.on.Load() {
 		return
@@ -177,4 +196,127 @@ func (s *Set) WaitClosed(ctx context.Context, g base.GroupID, ts base.Timestamp,
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	return r.EnsureClosed(ctx, ts) == nil
+}
+
+// promise raises the closed timestamp to at most want and returns what holds as of the applied
+// index: nothing undecided, and nothing in flight, lies at or below it. What a command in flight
+// carries as closed may be higher, since it counts only with that command's own index;
+// sending it together with the applied index would hide the very commit in flight (TIME-3).
+// mu is held.
+func (r *Replica) promise(want base.Timestamp) base.Timestamp {
+	l := &r.lead
+	want = min(want, l.LeaseEnd.Prev())
+	l.Floor = max(l.Floor, want)
+	applied := r.applied.Load()
+	for x := range r.Pending {
+		// Else it is visible, and only its commit wait goes on. A reader of it waits as well.
+		if x.Index == 0 || x.Index > applied {
+			want = min(want, x.TS.Prev())
+		}
+	}
+	l.Announced = max(l.Announced, want)
+	r.closeTo(uint64(want))
+	return r.Closed()
+}
+
+// closeTo raises the closed timestamp; mu is held.
+func (r *Replica) closeTo(c uint64) {
+	if c <= r.closed.Load() {
+		return
+	}
+	r.closed.Store(c)
+	if r.waiting > 0 {
+		r.wake()
+	}
+	r.set.closedRose()
+}
+
+// Lead is what this leader says in heartbeats; nil if it does not serve under a valid lease.
+func (r *Replica) Lead() *wire.GroupLead {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ready(true, 0) {
+		r.leadNs.Store(0)
+		return nil
+	}
+	if r.cfg.QuorumRTT != nil {
+		r.delay.most = r.cfg.QuorumRTT(r.id)
+	}
+	r.leadNs.Store(int64(r.ahead()))
+	now := r.clock.Latest()
+	if r.id == base.MetaGroup && !r.cfg.Alone() {
+		now = now.Add(r.cfg.Ahead())
+	}
+	// In the meta group, commits under a schema need the closed timestamp to lie ahead.
+	if r.order != nil && r.id != base.MetaGroup {
+		now = now.Add(-r.cfg.ClosedLag)
+	}
+	closed := r.promise(now)
+	return &wire.GroupLead{
+		Group: uint32(r.id), Term: r.lead.Term, Index: r.applied.Load(),
+		Closed: uint64(closed), LeaseEnd: uint64(r.lead.LeaseEnd), Settled: uint64(r.rep.Undecided()), Incarnation: r.incarnation,
+	}
+}
+
+// OnLead takes what a leader says of itself in a heartbeat.
+func (r *Replica) OnLead(l *wire.GroupLead) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := base.Timestamp(l.Closed)
+	if uint64(c) <= r.closed.Load() {
+		return
+	}
+	if l.Index <= r.applied.Load() {
+		r.heardClosed(c)
+		r.closeTo(uint64(c))
+		return
+	}
+	if len(r.heartbeats) == maxHeartbeats {
+		r.heartbeats = append(r.heartbeats[:maxHeartbeats/2], r.heartbeats[maxHeartbeats/2+1:]...)
+	}
+	r.heartbeats = append(r.heartbeats, heartbeat{l.Index, c})
+}
+
+// Closed is the timestamp at or below which this replica will see no further
+// commit of its group: reads at it can be served here.
+func (r *Replica) Closed() base.Timestamp {
+	c := base.Timestamp(r.closed.Load())
+	if r.async() && r.cfg.Held.Away(r.id) {
+		_, cut := r.cfg.Held.HeldOf(r.id)
+		c = min(c, cut) // OWN-14
+	}
+	return c
+}
+
+// EnsureClosed waits until Closed is at least ts. The leader promises it at
+// once, as far as its lease reaches; another replica waits for its leader's word.
+func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
+	if r.Closed() >= ts {
+		return nil
+	}
+	if err := r.clock.Within(ts, maxAhead); err != nil {
+		return err
+	}
+	return r.await(ctx, r.cfg.EnterTimeout, func() bool {
+		if r.ready(true, ts) {
+			r.promise(ts)
+		}
+		return r.Closed() >= ts
+	}, "group %v: nothing heard in time that closes %s at node %d", r.id, ts, r.cfg.Self)
+}
+
+// closeNow is EnsureClosed where that takes no wait.
+func (r *Replica) closeNow(ts base.Timestamp) bool {
+	if r.Closed() >= ts {
+		return true
+	}
+	if r.clock.Within(ts, maxAhead) != nil {
+		return false
+	}
+	r.mu.Lock()
+	if r.ready(true, ts) {
+		r.promise(ts)
+	}
+	r.mu.Unlock()
+	return r.Closed() >= ts
 }

@@ -6,8 +6,10 @@ import (
 	"sync/atomic"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/lock"
-	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/owner/txns"
+	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -25,15 +27,15 @@ const (
 	gcBatch    = 256    // tombstones collected by one command
 )
 
-// Collect does one step of collection: old versions of every shard held here
-// (each replica for itself, up to its consistency point), and the tombstones of the groups led here.
+// Collect does one step of collection: old versions of every shard held here (each replica for
+// itself, up to its consistency point), and the tombstones of the groups led here.
 func (s *Set) Collect(ctx context.Context) error {
 	s.gc.mu.Lock()
 	defer s.gc.mu.Unlock()
 	if s.gc.versions == nil {
 		s.gc.versions, s.gc.tombs = map[base.ShardID]base.Key{}, map[base.GroupID]base.Key{}
 	}
-	s.Leads() // promises what is due, also where nobody asks for pulses
+	s.Leads() // promises what is due, also in a node that sends no heartbeats
 	below := s.cfg.Clock.Earliest().Add(-s.cfg.GCAge)
 	for shard := range *s.shards.Load() {
 		if err := ctx.Err(); err != nil {
@@ -64,7 +66,7 @@ func (s *Set) Collect(ctx context.Context) error {
 }
 
 // collectTombstones looks for tombstones at or below a timestamp that this
-// group owns together with what lies before them, and removes them by log (PROTOCOLS C4).
+// group owns together with what lies before them, and removes them by log (HOME-4).
 func (r *Replica) collectTombstones(ctx context.Context, from base.Key, below base.Timestamp) (next base.Key, err error) {
 	if below == 0 {
 		return from, nil
@@ -86,7 +88,7 @@ func (r *Replica) collectTombstones(ctx context.Context, from base.Key, below ba
 			next = v.Key.Clone()
 			break
 		}
-		if v.Tombstone && v.TS <= below && homeGroup(v.Key, v.Label) == r.id {
+		if v.Tombstone && v.TS <= below && view.HomeGroup(v.Key, v.Label) == r.id {
 			found = append(found, v.Key.Clone())
 		}
 	}
@@ -145,12 +147,12 @@ func (r *Replica) collectKeys(ctx context.Context, term uint64, keys []base.Key,
 
 // collectable locks everything from the key before a tombstone to the key
 // behind it, and looks again under that lock.
-func (r *Replica) collectable(ctx context.Context, x *txnState, term uint64, key base.Key, below base.Timestamp) (bool, error) {
+func (r *Replica) collectable(ctx context.Context, x *txns.Txn, term uint64, key base.Key, below base.Timestamp) (bool, error) {
 	look := func() (base.Span, bool, error) {
 		rd := r.store.NewReader()
 		defer rd.Close()
 		v, ok, err := rd.Newest(key)
-		if err != nil || !ok || !v.Tombstone || v.TS > below || homeGroup(key, v.Label) != r.id {
+		if err != nil || !ok || !v.Tombstone || v.TS > below || view.HomeGroup(key, v.Label) != r.id {
 			return base.Span{}, false, err
 		}
 		start, owner := key.Section().Clone(), key.DefaultOwner()
@@ -159,12 +161,12 @@ func (r *Replica) collectable(ctx context.Context, x *txnState, term uint64, key
 			return base.Span{}, false, err
 		}
 		if ok {
-			start, owner = p.Key, homeGroup(key, p.Label)
+			start, owner = p.Key, view.HomeGroup(key, p.Label)
 		}
 		if key.Shard() == base.MetaShard {
 			owner = base.MetaGroup
 		}
-		end, err := gapEnd(rd, key)
+		end, err := view.GapEnd(rd, key)
 		return base.Span{Start: start, End: end}, owner == r.id, err
 	}
 	span, ok, err := look()

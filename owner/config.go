@@ -6,26 +6,21 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/lock"
-	"github.com/godwitdb/godwit/store"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/route"
+	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// RecordAge is how far an attempt may lie in the past of a group's log before
-// the group refuses it for good and may forget outcomes. It is part of the
-// replicated state machine, hence a constant: every replica must agree.
-// A transaction cannot live longer than this.
-const RecordAge = 10 * time.Minute
+// RecordAge is how far an attempt may lie in the past of a group's log before the group refuses it
+// for good. A transaction cannot live longer than this.
+const RecordAge = state.RecordAge
 
-// Directory says where groups are; package cluster knows it from pulses.
-type Directory interface {
-	// Leader is the node believed to lead a group; 0 if unknown.
-	Leader(g base.GroupID) base.NodeID
-	// Replicas are the nodes that hold a replica of the group.
-	Replicas(g base.GroupID) []base.NodeID
-}
+// Directory says where groups are; package cluster knows it from heartbeats.
+type Directory = route.Directory
 
 // Consensus is what a Replica needs of its group; *group.Group satisfies it.
 type Consensus interface {
@@ -36,11 +31,14 @@ type Consensus interface {
 	// Push may apply entries, and so call the replica, before it returns.
 	Push()
 	Leader() (base.NodeID, uint64)
-	// ProposePlaced is ProposeAsync that also tells where the leader's log has the entry, before it is committed.
+	// ProposePlaced is ProposeAsync that also tells where the leader's log has the entry, before it
+	// is committed.
 	ProposePlaced(cmd *wire.Command, term uint64, placed func(index uint64), done func(result any, index uint64, err error))
-	// Stand has this node campaign for the lead, on behalf of the leader of term, once its log ends with index.
+	// Stand has this node campaign for the lead, on behalf of the leader of term, once its log ends
+	// with index.
 	Stand(term uint64, from base.NodeID, index uint64) error
-	// Committed tells that the entry of term at index is committed, before the group itself may know.
+	// Committed tells that the entry of term at index is committed, before the group itself may
+	// know.
 	Committed(term, index uint64)
 	// Hops is the number of one-way WAN crossings a proposal waits for.
 	Hops() int
@@ -48,16 +46,19 @@ type Consensus interface {
 	FarCopies() int
 }
 
-// Held knows what other regions hold of the groups that replicate to them asynchronously; package cluster does from pulses.
+// Held knows what other regions hold of the groups that replicate to them asynchronously; package
+// cluster does from heartbeats.
 type Held interface {
 	// Async reports whether the groups of a shard are such.
 	Async(s base.ShardID) bool
-	// Confirmed reports whether this process knows that nobody has taken over from it while it was away.
+	// Confirmed reports whether this process knows that no other node has taken over from it while
+	// it was away.
 	Confirmed() bool
 	// Away reports whether this node is in another region than the voters of an asynchronous group.
 	Away(g base.GroupID) bool
-	// HeldOf: another region has the log of the group up to index, and other regions have all that commits at or
-	// below cut in any asynchronous group of its region. Neither ever shrinks while a region is not lost.
+	// HeldOf: another region has the log of the group up to index, and other regions have all that
+	// commits at or below cut in any asynchronous group of its region. Neither ever shrinks while a
+	// region is not lost.
 	HeldOf(g base.GroupID) (index uint64, cut base.Timestamp)
 	// AskHeld asks other regions to say so as soon as HeldOf has reached both. It does not wait.
 	AskHeld(g base.GroupID, index uint64, cut base.Timestamp)
@@ -83,20 +84,23 @@ type Config struct {
 	// read a clock and commit wait is skipped. Nil is never.
 	Alone func() bool
 	// Ahead is how far ahead of now the meta group closes timestamps, so that every node can
-	// validate catalog reads locally: twice the largest one-way delay, the pulse interval, and
+	// validate catalog reads locally: twice the largest one-way delay, the heartbeat interval, and
 	// slack. Nil is 500 ms.
 	Ahead func() time.Duration
-	// Gone reports that a gateway that gave a sign of life at since is known to have died: nothing was
-	// heard of its node for a while, or that was started again. Nil is never.
+	// Gone reports that a gateway which gave a sign of life at since is known to have died: its
+	// node has been silent for a while, or has been started again. Nil is never.
 	Gone func(gateway base.NodeID, since time.Time) bool
-	// QuorumDelay is added to a commit timestamp (PROTOCOLS A4). Nil: what the group's commits are seen to take.
+	// QuorumDelay is added to a commit timestamp (TIME-4). Nil: what the group's commits are
+	// seen to take.
 	QuorumDelay func(base.GroupID) time.Duration
-	// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas, as measured; 0 if
-	// unknown. It bounds what commits are assigned ahead. Nil: no bound.
+	// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas, as
+	// measured; 0 if unknown. It bounds what commits are assigned ahead. Nil: no bound.
 	QuorumRTT func(base.GroupID) time.Duration
-	// Every is the time between the words of a group's leader that reach this node at present. Nil is 100 ms.
+	// Every is the current heartbeat interval of a group's leader, as this node receives it. Nil is
+	// 100 ms.
 	Every func(base.GroupID) time.Duration
-	// Settled are the groups whose word is needed before outcomes are forgotten: all of the cluster. Nil: never forget.
+	// Groups are all groups of the cluster. Each must have said that it has nothing undecided of an
+	// age before outcomes of that age are forgotten (OWN-11). Nil: outcomes are never forgotten.
 	Groups func() []base.GroupID
 
 	// Region is this node's; nil: forwarded statements count as this node's own.
@@ -108,41 +112,53 @@ type Config struct {
 	Homes Homes
 	// Movable says which keys the policy may move at all; nil: every one outside the meta shard.
 	Movable func(base.Key) bool
-	// Whole says which keys are of tables that are homed as a whole; nil: none. It is asked once a request.
+	// Whole says which keys are of tables that are homed as a whole; nil: none. It is asked once a
+	// request.
 	Whole func(base.Key) bool
-	// Proposed is told of moves that nobody's statement carries out. It must not block. Nil ignores them.
+	// Proposed gets the moves that no statement carries out. It must not block. Nil ignores them.
 	Proposed func(Proposal)
 
-	// Serves, if not nil, is told of every key for which a group answers as its owner, but for votes. It must be quick.
+	// Serves, if not nil, is called for every key for which a group answers as its owner, except by
+	// a vote. It must be quick.
 	Serves func(Service)
 
 	// Concurrency is that of the cluster.
 	Concurrency base.Concurrency
-	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that transactions can commit at the
-	// timestamps that they began with; default 2 s.
+	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that
+	// transactions can commit at the timestamps that they began with; default 2 s.
 	ClosedLag time.Duration
 
-	// NoBounds forgets who has read what a slot ahead writes: for tests of what that breaks.
+	// NoBounds has readers of what a slot ahead writes not be bound by the slot. It is for tests,
+	// which show what breaks then.
 	NoBounds bool
-	// NoMarks forgets up to when keys were read, NoHeritage only what a former leader knew of that: for the same.
-	NoMarks, NoHeritage bool
+	// NoMarks forgets up to when keys were read, NoTransferredState only what a former leader knew
+	// of that: for the same.
+	NoMarks, NoTransferredState bool
 
-	Lease        time.Duration // length of a lease; default 3 s
-	LeaseRenew   time.Duration // age at which it is renewed; default 1 s
-	TxnIdle      time.Duration // silence after which an unprepared transaction is aborted; default 10 s
-	TxnOrphan    time.Duration // the same if its gateway is Gone; default 2.5 s: a living one says so every second
-	ResolveAfter time.Duration // age at which a prepared transaction is resolved by the owner; default 2 s
-	LockTimeout  time.Duration // longest wait for one lock if the transaction names none; default 10 s
-	// DeadlockTimeout is how long a younger transaction waits for a lock of an older one where the two may be in a
-	// deadlock over several nodes, which no node sees; default 100 ms. A cluster of one node has no such bound.
+	Lease      time.Duration // length of a lease; default 3 s
+	LeaseRenew time.Duration // age at which it is renewed; default 1 s
+	// silence after which an unprepared transaction is aborted; default 10 s
+	TxnIdle time.Duration
+	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
+	TxnOrphan time.Duration
+	// age at which a prepared transaction is resolved by the owner; default 2 s
+	ResolveAfter time.Duration
+	// longest wait for one lock if the transaction names none; default 10 s
+	LockTimeout time.Duration
+	// DeadlockTimeout is how long a younger transaction waits for a lock of an older one where the
+	// two may be in a deadlock over several nodes, which no node sees; default 100 ms. A cluster of
+	// one node has no such bound.
 	DeadlockTimeout time.Duration
 	EnterTimeout    time.Duration // longest wait for a lease or a vector; default 5 s
-	GCAge           time.Duration // age at which old versions and tombstones are collected; default 10 min
-	GCInterval      time.Duration // pause between collections; default 15 s; negative: only by Set.Collect
+	// age at which old versions and tombstones are collected; default 10 min
+	GCAge time.Duration
+	// pause between collections; default 15 s; negative: only by Set.Collect
+	GCInterval time.Duration
 
-	Limits     lock.Limits
-	MaxTxns    int // active transactions per replica; default 50,000
-	MaxWaiting int // requests waiting for a lease, a vector or an undecided commit, per replica; default 10,000
+	Limits  lock.Limits
+	MaxTxns int // active transactions per replica; default 50,000
+	// requests waiting for a lease, a vector or an undecided commit, per replica; default 10,000
+	MaxWaiting int
 	MaxSpans   int // spans of one read; default 100,000
 	MaxWrites  int // writes of one commit in one group; default 200,000
 	MaxBytes   int // bytes of rows in one answer; default 4 MiB
@@ -153,17 +169,20 @@ const (
 	defaultEvery   = 100 * time.Millisecond
 	defaultAhead   = 500 * time.Millisecond
 	maxAhead       = 5 * time.Second // most that EnsureClosed promises ahead of now
-	maxForeign     = 4096            // foreign parts in one answer
-	maxScanned     = 200_000         // keys, tombstones included, looked at for one answer
 	maxFinished    = 100_000         // transactions remembered as finished
 	finishedMemory = 30 * time.Second
-	endingWait     = time.Second            // how long a younger transaction waits for one that is committing
-	votingWait     = endingWait / 2         // the same for one that has votes of its own elsewhere, which block others
-	votingLast     = 3 * endingWait / 2     // most that a transaction with votes waits for anybody: the older of two that wait for each other's votes must outlast the younger
-	detectFirst    = 2 * time.Millisecond   // how long a lock is waited for before deadlocks are looked for
-	detectLast     = 100 * time.Millisecond // longest pause between two looks
-	maxDetect      = 10_000                 // transactions and locks looked at in one search
-	tickInterval   = 200 * time.Millisecond
+	// how long a younger transaction waits for one that is committing
+	endingWait = time.Second
+	// the same for one that has votes of its own elsewhere, which block others
+	votingWait = endingWait / 2
+	// most that a transaction with votes waits for anybody: the older of two that wait for each
+	// other's votes must outlast the younger
+	votingLast = 3 * endingWait / 2
+	// how long a lock is waited for before deadlocks are looked for
+	detectFirst  = 2 * time.Millisecond
+	detectLast   = 100 * time.Millisecond // longest pause between two looks
+	maxDetect    = 10_000                 // transactions and locks looked at in one search
+	tickInterval = 200 * time.Millisecond
 )
 
 func (c *Config) fill() {

@@ -1,44 +1,33 @@
 package owner
 
 import (
-	"bytes"
-
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/owner/txns"
 )
 
-// ranked is a transaction with its priority.
-type ranked struct {
-	id  base.TxnID
-	age base.Timestamp
-}
-
-func (a ranked) older(b ranked) bool {
-	return a.age < b.age || a.age == b.age && bytes.Compare(a.id[:], b.id[:]) < 0
-}
-
-// waitGraph is the waits-for graph of all owners of this node. They are asked one after the other, so
-// that a circle may be seen that never was: at worst somebody is tried again in vain.
+// waitGraph is the waits-for graph of all owners of this node. They are looked at one after the
+// other, so a cycle may be seen that never existed. At worst a transaction is retried in vain.
 type waitGraph struct {
 	at     []*Replica
-	from   ranked
+	from   txns.Ranked
 	seen   map[base.TxnID]struct{}
 	budget int
 }
 
 // youngest follows the waits from x back to where the search began and returns
-// the youngest transaction of the circle found.
-func (g *waitGraph) youngest(x ranked) (victim ranked, found bool) {
+// the youngest transaction of the cycle found.
+func (g *waitGraph) youngest(x txns.Ranked) (victim txns.Ranked, found bool) {
 	for _, r := range g.at {
-		var next []ranked
+		var next []txns.Ranked
 		r.mu.Lock()
-		r.locks.Awaited(x.id, func(b base.TxnID, age base.Timestamp) bool {
-			if g.budget--; g.budget < 0 || b == g.from.id {
-				found = b == g.from.id
+		r.LockTable.Awaited(x.ID, func(b base.TxnID, age base.Timestamp) bool {
+			if g.budget--; g.budget < 0 || b == g.from.ID {
+				found = b == g.from.ID
 				return false
 			}
 			if _, ok := g.seen[b]; !ok {
 				g.seen[b] = struct{}{}
-				next = append(next, ranked{b, age})
+				next = append(next, txns.Ranked{ID: b, Age: age})
 			}
 			return true
 		})
@@ -48,20 +37,20 @@ func (g *waitGraph) youngest(x ranked) (victim ranked, found bool) {
 		}
 		for _, b := range next {
 			if victim, found = g.youngest(b); found {
-				if victim.older(x) {
+				if victim.Older(x) {
 					victim = x
 				}
 				return victim, true
 			}
 		}
 	}
-	return ranked{}, false
+	return txns.Ranked{}, false
 }
 
-// breakDeadlock kills the youngest in a circle of transactions, the given one among them, that
+// breakDeadlock kills the youngest in a cycle of transactions, the given one among them, that
 // wait for locks of several owners of this node. No replica's mu is held.
-func (s *Set) breakDeadlock(x *txnState) {
-	g := waitGraph{from: ranked{x.id, x.age}, seen: map[base.TxnID]struct{}{}, budget: maxDetect}
+func (s *Set) breakDeadlock(x *txns.Txn) {
+	g := waitGraph{from: txns.Ranked{ID: x.ID, Age: x.Age}, seen: map[base.TxnID]struct{}{}, budget: maxDetect}
 	for _, r := range *s.replicas.Load() {
 		if r.queued.Load() > 0 {
 			g.at = append(g.at, r)
@@ -76,11 +65,11 @@ func (s *Set) breakDeadlock(x *txnState) {
 	}
 	for _, r := range g.at {
 		r.mu.Lock()
-		if v := r.txns[victim.id]; v != nil {
-			for _, w := range v.waits {
-				if w.finish(base.Errorf(base.CodeAborted, "transaction %v gave way to an older one, to end a deadlock: retry", v.id)) {
+		if v := r.ByID[victim.ID]; v != nil {
+			for _, w := range v.Waits {
+				if w.Finish(base.Errorf(base.CodeAborted, "transaction %v gave way to an older one, to end a deadlock: retry", v.ID)) {
 					r.stats.Deadlocks.Add(1)
-					r.settle(r.locks.Cancel(w.in))
+					r.settle(r.LockTable.Cancel(w.In))
 				}
 			}
 		}

@@ -2,82 +2,103 @@
 // is the state machine that the group's log drives at every replica. It is the only place where a
 // row is locked, and where a commit timestamp is chosen.
 //
-// What every replica derives from the log alone: versions, prepared and
-// finished transactions, leases, the join of all vectors, the closed timestamp. What only the
-// leader has, in memory, and loses with its term unless it hands its lead over: locks, registered transactions, the timestamp floor.
+// What every replica derives from the log alone: versions, prepared and finished transactions,
+// leases, the join of all vectors, the closed timestamp. What only the leader has, in memory, and
+// loses with its term unless it hands its lead over: locks, registered transactions, the timestamp
+// floor.
 //
-// # Lease (PROTOCOLS A1)
+// # Lease (TIME-1)
 //
-//	I1 A leader reads and closes timestamps only while clock.Latest() is below the end of a lease of its own that
-//	   was applied in its own term; a read at or above that end waits for the renewal. A new leader
-//	   serves when its clock's lower bound has passed the end of every other holder's lease in its log, or the lease's
-//	   length has passed since it learned of it; a leader stops by its monotonic clock as well, for modes without a bound
-//	   (PROTOCOLS E5)
-//	   (unless it is known where that holder ended it: handover.go), has applied the join of all vectors in its log (C3), and
-//	   holds the write locks of all prepared transactions again.
+//	OWN-1 A leader reads and closes timestamps only while clock.Latest() is below the end of a lease
+//	   of its own that was applied in its own term; a read at or above that end waits for the
+//	   renewal. A new leader serves when its clock's lower bound has passed the end of every other
+//	   holder's lease in its log, or the lease's length has passed since it learned of it; a
+//	   leader stops by its monotonic clock as well, for modes without a bound (MODE-5)
+//	   (unless it is known where that holder ended it: handover.go), has applied the join of all
+//	   vectors in its log (HOME-3), and holds the write locks of all prepared transactions again.
 //
 // # Timestamps
 //
-//	I2 Timestamps are assigned and handed to the log in one order, each above the floor. The floor is at
-//	   least: every snapshot served or promised closed, every timestamp assigned, every lease end and commit
-//	   timestamp in the log of a new leader. A write also lies above the version whose label makes this group its
-//	   key's owner, hence above all that the previous owner served or wrote (C2).
-//	I3 A snapshot read raises the floor to its timestamp first, then waits for what was proposed or prepared at or below
-//	   it on its spans, and only then opens its view: nothing can appear in that view's past. Locks of
-//	   transactions that have not begun to commit do not matter to it. A gap being handed over counts as written.
-//	I4 What a view says about ownership is what counts, and it is taken after the last wait. Parts
-//	   that others own are answered as Foreign, with the log entry that made them so.
-//	I5 Commit wait: locks of a commit are released, and its client answered, when its timestamp is settled (Clock.Settle:
-//	   in GClock mode, when true time has passed it everywhere); a snapshot read does not return a version before that either. A cluster of one node
-//	   skips it and lets its clock follow instead, except for the meta group, which commits ahead of now: a clock
-//	   that followed it would run away, each commit pushing the next one further. In no other case may the timestamps
-//	   assigned feed the clock.
-//	I6 A closed timestamp in a log entry holds as of that entry: commits in flight lie before it, undecided votes
-//	   above it. One told by pulse holds as of the index told with it, the applied one, so commits in flight must lie above it
-//	   too. The two must not be mixed up: the closed timestamp of an entry in flight, told with the applied
-//	   index, lets a follower read just before the commit it has not got. A commit that is applied and only waits for its
-//	   timestamp to pass holds no closed timestamp back: every read of its versions waits for the same (I5).
+//	OWN-2 Timestamps are assigned and handed to the log in one order, each above the floor. The
+//	   floor is at least: every snapshot served or promised closed, every timestamp assigned, every
+//	   lease end and commit timestamp in the log of a new leader. A write also lies above the
+//	   version whose label makes this group its key's owner, hence above all that the previous owner
+//	   served or wrote (HOME-2).
+//	OWN-3 A snapshot read raises the floor to its timestamp first, then waits for what was proposed
+//	   or prepared at or below it on its spans, and only then opens its view: nothing can appear
+//	   in that view's past. Locks of transactions that have not begun to commit do not matter to
+//	   it. A gap being handed over counts as written.
+//	OWN-4 What a view says about ownership is what counts, and it is taken after the last wait.
+//	   Parts that others own are answered as Foreign, with the log entry that made them so.
+//	OWN-5 Commit wait: locks of a commit are released, and its client answered, when its timestamp
+//	   is settled (Clock.Settle: in GClock mode, when true time has passed it everywhere); a
+//	   snapshot read does not return a version before that either. A cluster of one node skips it
+//	   and lets its clock follow instead, except for the meta group, which commits ahead of now: a
+//	   clock that followed it would run away, each commit pushing the next one further. In no other
+//	   case may the timestamps assigned feed the clock.
+//	OWN-6 A closed timestamp in a log entry holds as of that entry: commits in flight lie before it,
+//	   undecided votes above it. One sent by heartbeat holds as of the index sent with it, the
+//	   applied one, so commits in flight must lie above it too. The two must not be mixed up: the
+//	   closed timestamp of an entry in flight, sent with the applied index, lets a follower read
+//	   just before the commit it has not got. A commit that is applied and only waits for its
+//	   timestamp to pass holds no closed timestamp back: every read of its versions waits for the
+//	   same (OWN-5).
 //
-// # Ownership (C2-C5)
+// # Ownership (HOME-2 to HOME-5)
 //
 // The owner of a key is the home of its newest version, a tombstone too; of a
 // key without versions, that of its predecessor in the section; else base.Key.DefaultOwner.
 //
-//	I7 Only a logged write of the present owner changes who owns a key: a new row (also in the place of a
-//	   tombstone) gets the home of its writer, and with it the gap up to the next key. So does a fence, which is
-//	   a tombstone at an absent key, labelled with the home of who asked for it. Such a write locks that gap
-//	   exclusively: what somebody has locked or prepared is not handed over. The label is chosen
-//	   by the owner and logged; applying an entry looks at no row, since other groups' logs
-//	   change rows as well and replicas apply them in different orders. Collecting a tombstone merges its gap into
-//	   its predecessor's only where one group owns both, under an exclusive lock from the predecessor to the next key.
+//	OWN-7 Only a logged write of the present owner changes which group owns a key: a new row (also in the
+//	   place of a tombstone) gets the home of its writer, and with it the gap up to the next key.
+//	   So does a fence, which is a tombstone at an absent key, labelled with the home of its
+//	   requester. Such a write locks that gap exclusively: what a transaction has locked or prepared is
+//	   not handed over. The label is chosen by the owner and logged; applying an entry looks at no
+//	   row, since other groups' logs change rows as well and replicas apply them in different
+//	   orders. Collecting a tombstone merges its gap into its predecessor's only where one group
+//	   owns both, under an exclusive lock from the predecessor to the next key.
 //
-//	I12 What a view says of a key that this group owns stays true from a moment at which the key's exclusive lock was
-//	   held until its release in the same term: a version of the key, or of a key whose gap it lies in, that names another
-//	   owner would be a write of this group (I7), under a lock in conflict with that one; and all such writes that hold no lock any
-//	   more are in the view. So a commit need not look up again what its transaction read for update.
-//	   An index keyed by home (base.ByHome) has a section per home, which belongs to that home's group for good: labels
-//	   in it name no other, and a write of it that asks for no absence needs no view.
+//	OWN-12 What a view says of a key that this group owns stays true from a moment at which the
+//	   key's exclusive lock was held until its release in the same term: a version of the key, or of
+//	   a key whose gap it lies in, that names another owner would be a write of this group (OWN-7),
+//	   under a lock in conflict with that one; and all such writes that hold no lock any more are in
+//	   the view. So a commit need not look up again what its transaction read for update. An index
+//	   keyed by home (base.ByHome) has a section per home, which belongs to that home's group for
+//	   good: labels in it name no other, and a write of it that asks for no absence needs no view.
 //
-// # Transactions of several groups (B3-B5)
+// # Transactions of several groups (TXN-3 to TXN-5)
 //
-//	I8 A vote [lo, hi) is durable. The transaction has committed iff every participant listed has logged its
-//	   Prepare and max(lo) < min(hi), at max(lo). Nobody decides by timeout: who wants to know asks all
-//	   (Resolve), and a participant that has neither voted nor ended logs its refusal first. A coordinator may
-//	   abort on its own only if some participant certainly did not and will not vote.
-//	I9 hi is at most the lease end: read locks die with the term, and whatever a successor lets happen to those rows lies
-//	   above that end. lo of a group that was only read is just above what was read; lo of a writer is like
-//	   any commit timestamp, also if its deletes found nothing.
-//	I10 A decision takes effect, locks included, when it is applied, whoever proposed it and whether or not he still
-//	   waits. It raises the floor to the commit timestamp before it releases the locks.
-//	I11 An attempt that began more than RecordAge before the closed timestamp of the log is refused by every replica
-//	   alike, so outcomes older than that may be forgotten; but only when every group has said (GroupLead.settled)
-//	   that it has nothing undecided of that age.
+//	OWN-8 A vote [lo, hi) is durable. The transaction has committed iff every participant listed has
+//	   logged its Prepare and max(lo) < min(hi), at max(lo). No node decides by timeout: one that wants
+//	   to know asks all (Resolve), and a participant that has neither voted nor ended logs its
+//	   refusal first. A coordinator may abort on its own only if some participant certainly did
+//	   not and will not vote.
+//	OWN-9 hi is at most the lease end: read locks die with the term, and whatever a successor lets
+//	   happen to those rows lies above that end. lo of a group that was only read is just above
+//	   what was read; lo of a writer is like any commit timestamp, also if its deletes found
+//	   nothing.
+//	OWN-10 A decision takes effect, locks included, when it is applied, whichever node proposed it and
+//	   whether or not its client still waits. It raises the floor to the commit timestamp before it
+//	   releases the locks.
+//	OWN-11 An attempt that began more than RecordAge before the closed timestamp of the log is
+//	   refused by every replica alike, so outcomes older than that may be forgotten; but only when
+//	   every group has said (GroupLead.settled) that it has nothing undecided of that age.
+//
+// # Asynchronous groups (REPL-1)
+//
+//	OWN-13 A vote of an asynchronous group in a transaction that does not stay within the
+//	   asynchronous groups of its region is sent to no node before another region has it, and the
+//	   cut has reached all that the transaction has read. (Not its own lower bound: its undecided
+//	   votes hold the cut below the smallest of theirs, which lies above what it has read.)
+//	OWN-14 What another region says at a timestamp, as owner of rows that came to it or as a
+//	   replica, lies at or below the cut.
 //
 // # Timestamp ordering
 //
-// In a cluster that orders by timestamps (docs/protocol.md T) the groups of rows keep I1, I3 (with marks instead of the floor), I4 and I6
-// to I12. Of I2 remains: no commit at or below the floor, which rises with promises and with what locks, and each is pending
-// (txnState.early) from the moment it has its timestamp. I5 holds for what locks only.
+// In a cluster that orders by timestamps (docs/protocol.md, ORD) the groups of rows keep OWN-1,
+// OWN-3 (with marks instead of the floor), OWN-4 and OWN-6 to OWN-12. Of OWN-2 remains: no commit
+// at or below the floor, which rises with promises and with what locks, and each is pending
+// (txnState.early) from the moment it has its timestamp. OWN-5 holds for what locks only.
 //
 // # Lock order
 //

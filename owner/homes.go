@@ -7,8 +7,10 @@ import (
 	"sync"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/lock"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/txns"
+	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -35,13 +37,14 @@ type Verdict struct {
 // Homes is the policy of row homes (package home implements it). Its methods
 // are called from many goroutines, on the path of every statement.
 type Homes interface {
-	// Accessed tells of an access to a row that this node owns.
+	// Accessed is called for an access to a row that this node owns.
 	Accessed(Access) Verdict
-	// Moved tells of a move that was applied here, wherever it was decided.
+	// Moved is called for a move that was applied here, wherever it was decided.
 	Moved(Move)
 }
 
-// Move is a change of a row's home, or only of its pin (then From is To), as every replica of the shard learns it from the log.
+// Move is a change of a row's home, or only of its pin (then From is To), as every replica of the
+// shard learns it from the log.
 type Move struct {
 	Key      base.Key
 	From, To base.RegionID
@@ -89,7 +92,8 @@ func (l *moveLog) add(m Move, count bool) {
 	l.next = (l.next + 1) % maxMoves
 }
 
-// Moves are the newest moves applied on this node, oldest first, and how many there were since it started.
+// Moves are the newest moves applied on this node, oldest first, and how many there were since it
+// started.
 func (s *Set) Moves() ([]Move, int64) {
 	l := &s.moves
 	l.mu.Lock()
@@ -103,8 +107,8 @@ func (r *Replica) first() bool {
 	return len(at) > 0 && slices.Min(at) == r.cfg.Self
 }
 
-// Arrived is how many rows have moved to a region since this node started, of shards of which it has the
-// first replica: the sum over all nodes counts each move once.
+// Arrived is how many rows have moved to a region since this node started, of shards of which it
+// has the first replica: the sum over all nodes counts each move once.
 func (s *Set) Arrived(r base.RegionID) int64 {
 	s.moves.mu.Lock()
 	defer s.moves.mu.Unlock()
@@ -133,68 +137,92 @@ func (r *Replica) access(key base.Key, l base.Label, from base.RegionID, txn bas
 	return r.cfg.Homes.Accessed(Access{Key: key, Home: l.Home(), From: from, Txn: txn, Write: write, At: r.clock.Latest(), Changes: l.Changes(), Pinned: l.Pinned()})
 }
 
-// count tells the policy of the rows of a read. (Ranges that are only read do not count: who looks through a
-// table is not at home there.) The answer of an exclusive
-// read advises the asker to move rows with his own writes; what else should move is proposed.
-func (r *Replica) count(x *txnState, q *wire.ReadRequest, resp *wire.ReadResponse, from base.RegionID, mode lock.Mode) {
+// count tells the policy of the rows of a read. (Ranges that are only read do not count: a
+// statement that looks through a table is not at home there.) The answer of an exclusive read
+// advises the gateway to move rows with its own writes; what else should move is proposed.
+func (r *Replica) count(x *txns.Txn, q *wire.ReadRequest, resp *wire.ReadResponse, from base.RegionID, mode lock.Mode) {
 	if !r.counted(from) || q.Quiet {
 		return
 	}
-	var along []base.Key
-	var with map[string][]byte // of those that go along with a row, why
-	defer func() { r.takeAlong(x, resp, from, along, with) }()
-	exclusive := x != nil && mode == lock.Exclusive
-	var id base.TxnID
+	c := rowCount{r: r, resp: resp, from: from}
 	if x != nil {
-		id = x.id
+		c.x, c.exclusive = x, mode == lock.Exclusive
 	}
+	c.takesAlong = c.exclusive && from != r.region && q.Limit == 0 && view.AllPoints(q.Spans)
 	n := 0
 	for _, row := range resp.Rows {
 		if row.Absent {
 			continue
 		}
 		if n++; n > maxCounted {
-			return
+			break
 		}
-		v := r.access(row.Key, base.Label(row.Label), from, id, exclusive)
-		if exclusive && from != r.region && q.Limit == 0 && allPoints(q.Spans) {
-			along = append(along, v.Along...)
+		c.row(row)
+	}
+	c.takeAlong()
+}
+
+// rowCount tells the policy of the rows of one read.
+type rowCount struct {
+	r          *Replica
+	x          *txns.Txn // nil: a snapshot read
+	resp       *wire.ReadResponse
+	from       base.RegionID
+	exclusive  bool // x has locked the rows to write them
+	takesAlong bool // x is shown rows unasked
+
+	along []base.Key        // rows that x will probably ask for next
+	with  map[string][]byte // those that go along with a row, and why
+}
+
+func (c *rowCount) row(row *wire.KV) {
+	var id base.TxnID
+	if c.x != nil {
+		id = c.x.ID
+	}
+	v := c.r.access(row.Key, base.Label(row.Label), c.from, id, c.exclusive)
+	if c.takesAlong {
+		c.along = append(c.along, v.Along...)
+	}
+	if v.To == 0 || v.To == c.r.region {
+		return
+	}
+	if c.exclusive && v.To == c.from {
+		c.advise(row, &v)
+	} else {
+		c.r.proposeMove(Proposal{Key: base.Key(row.Key).Clone(), From: c.r.region, To: v.To, Reason: v.Reason})
+		c.resp.Moves++
+	}
+	c.resp.Moves += c.r.proposeWith(v)
+}
+
+// advise has the transaction move a row with its own write.
+func (c *rowCount) advise(row *wire.KV, v *Verdict) {
+	row.Advice = uint32(v.To)
+	c.r.mu.Lock()
+	if c.x.Advice == nil {
+		c.x.Advice = map[string][]byte{}
+	}
+	c.x.Asker = c.from
+	c.x.Advice[string(row.Key)] = v.Reason
+	c.r.mu.Unlock()
+	for _, k := range v.With {
+		if c.with == nil {
+			c.with = map[string][]byte{}
 		}
-		if v.To == 0 || v.To == r.region {
-			continue
-		}
-		if exclusive && v.To == from {
-			row.Advice = uint32(v.To)
-			r.mu.Lock()
-			if x.advice == nil {
-				x.advice = map[string][]byte{}
-			}
-			x.asker = from
-			x.advice[string(row.Key)] = v.Reason
-			r.mu.Unlock()
-			for _, k := range v.With {
-				if with == nil {
-					with = map[string][]byte{}
-				}
-				with[string(k)] = v.Reason
-			}
-		} else {
-			r.propose1(Proposal{Key: base.Key(row.Key).Clone(), From: r.region, To: v.To, Reason: v.Reason})
-			resp.Moves++
-		}
-		resp.Moves += r.proposeAll(v)
+		c.with[string(k)] = v.Reason
 	}
 }
 
-func (r *Replica) propose1(p Proposal) {
+func (r *Replica) proposeMove(p Proposal) {
 	if r.cfg.Proposed != nil {
 		r.cfg.Proposed(p)
 	}
 }
 
-func (r *Replica) proposeAll(v Verdict) (n uint32) {
+func (r *Replica) proposeWith(v Verdict) (n uint32) {
 	for _, k := range v.With {
-		r.propose1(Proposal{Key: k, From: r.region, To: v.To, Reason: v.Reason})
+		r.proposeMove(Proposal{Key: k, From: r.region, To: v.To, Reason: v.Reason})
 	}
 	return uint32(len(v.With))
 }
@@ -202,77 +230,97 @@ func (r *Replica) proposeAll(v Verdict) (n uint32) {
 // maxAlong bounds the rows that come with an answer unasked.
 const maxAlong = 8
 
-// takeAlong adds rows to the answer of a locking read from another region that its transaction will probably ask for next:
-// those that this group owns and nobody has locked. That saves it a trip.
-func (r *Replica) takeAlong(x *txnState, resp *wire.ReadResponse, from base.RegionID, keys []base.Key, with map[string][]byte) {
-	var got []base.Key
-	for _, k := range keys {
-		asked := slices.ContainsFunc(resp.Rows, func(row *wire.KV) bool { return string(row.Key) == string(k) })
-		if len(got) == maxAlong || asked || k.Shard() != r.shard || slices.ContainsFunc(got, func(o base.Key) bool { return o.Compare(k) == 0 }) {
-			continue
-		}
-		if ok, err := r.tryLock(x, resp.Term, base.PointSpan(k)); err == nil && ok {
-			got = append(got, k)
-		}
-	}
+// takeAlong adds rows to the answer of a locking read from another region that its transaction will
+// probably ask for next: those that this group owns and nobody has locked. That saves it a trip.
+func (c *rowCount) takeAlong() {
+	got := c.lockAlong()
 	if len(got) == 0 {
 		return
 	}
-	rd := r.store.NewReader() // newer than the locks
+	rd := c.r.store.NewReader() // newer than the locks
 	defer rd.Close()
 	for _, k := range got {
-		p, err := locate(rd, k)
-		if err != nil || p.owner != r.id || !p.found || p.v.Tombstone || int(resp.SizeVT())+len(p.v.Value) > r.cfg.MaxBytes {
-			continue
+		p, err := view.Locate(rd, k)
+		if err == nil && c.showable(&p) {
+			c.show(k, &p)
 		}
-		if r.async() && p.writer.Region != r.region && p.writer.Index != 0 {
-			continue // it has been handed over, which may have to be waited for (I14)
-		}
-		row := &wire.KV{Key: k, Value: slices.Clone(p.v.Value), Ts: uint64(p.v.TS), Label: uint64(p.v.Label)}
-		resp.MaxTs = max(resp.MaxTs, row.Ts)
-		seen := seenKey{key: k, place: p}
-		seen.v.Key, seen.v.Value = nil, nil
-		r.mu.Lock()
-		if x.along == nil {
-			x.along = map[string]bool{}
-		}
-		x.along[string(k)] = true
-		if why, ok := with[string(k)]; ok {
-			x.advice[string(k)], row.Advice = why, uint32(from)
-		}
-		if len(x.seen) < maxSeen {
-			x.seen = append(x.seen, seen)
-		}
-		r.mu.Unlock()
-		resp.Along = append(resp.Along, row)
 	}
 }
 
-// blind tells the policy of a write whose row was not read first, or not asked for, and lets it
-// take the row along if nothing else depends on the row's home.
-func (e *evaluation) blind(x *txnState, w *wire.Write, p *place) {
+// lockAlong are the rows to take along that could be locked at once.
+func (c *rowCount) lockAlong() (got []base.Key) {
+	for _, k := range c.along {
+		if len(got) == maxAlong || k.Shard() != c.r.shard || c.inAnswer(k) || slices.ContainsFunc(got, func(o base.Key) bool { return o.Compare(k) == 0 }) {
+			continue
+		}
+		if ok, err := c.r.tryLock(c.x, c.resp.Term, base.PointSpan(k)); err == nil && ok {
+			got = append(got, k)
+		}
+	}
+	return got
+}
+
+// inAnswer reports whether a row was asked for.
+func (c *rowCount) inAnswer(k base.Key) bool {
+	return slices.ContainsFunc(c.resp.Rows, func(row *wire.KV) bool { return string(row.Key) == string(k) })
+}
+
+// showable reports whether a row that was locked may come with the answer.
+func (c *rowCount) showable(p *view.Place) bool {
+	if p.Owner != c.r.id || !p.Found || p.V.Tombstone || int(c.resp.SizeVT())+len(p.V.Value) > c.r.cfg.MaxBytes {
+		return false
+	}
+	// A row that has been handed over may have to be waited for (OWN-14).
+	return !c.r.async() || p.Writer.Region == c.r.region || p.Writer.Index == 0
+}
+
+func (c *rowCount) show(k base.Key, p *view.Place) {
+	x := c.x
+	row := &wire.KV{Key: k, Value: slices.Clone(p.V.Value), Ts: uint64(p.V.TS), Label: uint64(p.V.Label)}
+	c.resp.MaxTs = max(c.resp.MaxTs, row.Ts)
+	seen := view.Seen{Key: k, Place: *p}
+	seen.V.Key, seen.V.Value = nil, nil
+	c.r.mu.Lock()
+	if x.Along == nil {
+		x.Along = map[string]bool{}
+	}
+	x.Along[string(k)] = true
+	if why, ok := c.with[string(k)]; ok {
+		x.Advice[string(k)], row.Advice = why, uint32(c.from)
+	}
+	if len(x.Seen) < view.MaxSeen {
+		x.Seen = append(x.Seen, seen)
+	}
+	c.r.mu.Unlock()
+	c.resp.Along = append(c.resp.Along, row)
+}
+
+// countWrite tells the policy of a write whose row was not read first, or not asked for, and lets
+// it take the row along if nothing else depends on the row's home.
+func (e *evaluation) countWrite(w *wire.Write, p *view.Place) {
 	from := base.RegionID(e.q.Txn.GatewayRegion)
-	if e.q.LockTerm != 0 && !x.along[string(w.Key)] || !e.r.counted(from) || w.Kind == wire.WriteKind_MOVE || w.Kind == wire.WriteKind_FENCE {
+	if e.q.LockTerm != 0 && !e.x.Along[string(w.Key)] || !e.r.counted(from) || w.Kind == wire.WriteKind_MOVE || w.Kind == wire.WriteKind_FENCE {
 		return
 	}
-	v := e.r.access(w.Key, p.v.Label, from, x.id, true)
+	v := e.r.access(w.Key, p.V.Label, from, e.x.ID, true)
 	if v.To == 0 || v.To == e.r.region {
 		return
 	}
 	if v.To == from && w.Follow && w.Move == 0 && w.Kind == wire.WriteKind_PUT {
 		w.Move, w.Soft, w.Reason = uint32(v.To), true, v.Reason
 	} else if w.Move == 0 {
-		e.r.propose1(Proposal{Key: base.Key(w.Key).Clone(), From: e.r.region, To: v.To, Reason: v.Reason})
+		e.r.proposeMove(Proposal{Key: base.Key(w.Key).Clone(), From: e.r.region, To: v.To, Reason: v.Reason})
 		e.moves++
 	}
-	e.moves += e.r.proposeAll(v)
+	e.moves += e.r.proposeWith(v)
 }
 
-// untaken has the mover carry out what was advised to a transaction that is over and did not do it with its own writes: rows
-// that it only locked, or could not take along. It says how many that are.
-func (r *Replica) untaken(x *txnState, writes []*wire.Write) (moves uint32) {
+// untaken has the mover carry out what was advised to a transaction that is over and did not do it
+// with its own writes: rows that it only locked, or could not take along. It says how many that
+// are.
+func (r *Replica) untaken(x *txns.Txn, writes []*wire.Write) (moves uint32) {
 	r.mu.Lock()
-	advice, to := maps.Clone(x.advice), x.asker
+	advice, to := maps.Clone(x.Advice), x.Asker
 	r.mu.Unlock()
 	for _, w := range writes {
 		if w.Move != 0 || w.Kind == wire.WriteKind_DELETE || r.handsOver(w) {
@@ -280,13 +328,13 @@ func (r *Replica) untaken(x *txnState, writes []*wire.Write) (moves uint32) {
 		}
 	}
 	for k, why := range advice {
-		r.propose1(Proposal{Key: base.Key(k), From: r.region, To: to, Reason: why})
+		r.proposeMove(Proposal{Key: base.Key(k), From: r.region, To: to, Reason: why})
 	}
 	return uint32(len(advice))
 }
 
 // logged is the write as it goes to the log, with its label; nil if there is nothing to log.
-func (e *evaluation) logged(x *txnState, w *wire.Write, p *place, there bool) *wire.Write {
+func (e *evaluation) logged(w *wire.Write, p *view.Place, there bool) *wire.Write {
 	if !there && (w.Kind == wire.WriteKind_DELETE || w.Kind == wire.WriteKind_MOVE) {
 		return nil
 	}
@@ -307,14 +355,14 @@ func (e *evaluation) logged(x *txnState, w *wire.Write, p *place, there bool) *w
 	out := &wire.Write{Kind: w.Kind, Key: w.Key, Value: w.Value, Label: w.Label}
 	if moved {
 		if out.Move, out.Reason = w.Move, w.Reason; len(out.Reason) == 0 {
-			out.Reason = x.advice[string(w.Key)]
+			out.Reason = e.x.Advice[string(w.Key)]
 		}
 	}
 	if w.Kind == wire.WriteKind_MOVE {
-		if !moved && l.Pinned() == p.v.Label.Pinned() {
+		if !moved && l.Pinned() == p.V.Label.Pinned() {
 			return nil // a repeated request: done already
 		}
-		if out.Value = slices.Clone(p.v.Value); out.Value == nil {
+		if out.Value = slices.Clone(p.V.Value); out.Value == nil {
 			out.Value = []byte{}
 		}
 	}
@@ -322,13 +370,13 @@ func (e *evaluation) logged(x *txnState, w *wire.Write, p *place, there bool) *w
 }
 
 // tryLock takes a lock if it is free.
-func (r *Replica) tryLock(x *txnState, term uint64, s base.Span) (bool, error) {
+func (r *Replica) tryLock(x *txns.Txn, term uint64, s base.Span) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current(x, term) {
 		return false, r.lost(x, term)
 	}
-	out, _, ev, err := r.locks.Acquire(lock.Request{Txn: x.id, Age: x.age, Span: s, Mode: lock.Exclusive, Policy: lock.NoWait})
+	out, _, ev, err := r.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: s, Mode: lock.Exclusive, Policy: lock.NoWait})
 	r.settle(ev)
 	return out == lock.Granted, err
 }
@@ -343,7 +391,7 @@ func (s *Set) handleTouched(_ context.Context, _ base.NodeID, body []byte) (wan.
 		if len(k) < base.ShardPrefixLen {
 			continue
 		}
-		if r := s.Replica(homeGroup(k, base.Label(q.Rows[i].Label))); r != nil {
+		if r := s.Replica(view.HomeGroup(k, base.Label(q.Rows[i].Label))); r != nil {
 			if _, ok := r.Serving(); ok {
 				r.count(nil, &wire.ReadRequest{}, &wire.ReadResponse{Rows: q.Rows[i : i+1]}, base.RegionID(q.Region), lock.Shared)
 			}

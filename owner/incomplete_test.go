@@ -9,13 +9,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// bubble runs a test in virtual time. Pebble keeps channels in pools: two collections empty them, so that
-// none goes into the bubble, nor out of it to the tests that follow.
+// bubble runs a test in virtual time. Pebble keeps channels in pools: two collections empty them,
+// so that none goes into the bubble, nor out of it to the tests that follow.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	clear := func() { runtime.GC(); runtime.GC() }
@@ -52,8 +52,9 @@ func (s *Set) mustAdd(t *testing.T, g base.GroupID) (*Replica, *quiet) {
 	return r, q
 }
 
-// While a shard comes or goes, a node has replicas of some of its groups. It does not see what the others
-// commit, so it has no consistency point: it reads and collects nothing there. (Simulation, seed 2136.)
+// While a shard comes or goes, a node has replicas of some of its groups. It does not see what the
+// others commit, so it has no consistency point: it reads and collects nothing there. (Simulation,
+// seed 2136.)
 func TestNoConsistencyPointWithoutAllGroups(t *testing.T) {
 	s := newTwo(t)
 	a, _ := s.mustAdd(t, two[0])
@@ -91,13 +92,14 @@ func TestNoConsistencyPointWithoutAllGroups(t *testing.T) {
 	incomplete("after the second group left")
 }
 
-// A leader that cannot come into service, because its node lacks another group that its log relies on, can be relieved:
-// it holds no lease. If that fails it tries again, once. (Simulation, seed 2033.)
+// A leader that cannot come into service, because its node lacks another group that its log relies
+// on, can be relieved: it holds no lease. If that fails it tries again, once. (Simulation, seed
+// 2033.)
 func TestLeaderThatCannotServeIsRelieved(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newTwo(t)
 		a, q := s.mustAdd(t, two[0])
-		a.rep.join[2] = 5
+		a.rep.Join[2] = 5
 		a.Leading(1, 1)
 		time.Sleep(10 * time.Second)
 		relieve := func() {
@@ -126,7 +128,8 @@ func TestLeaderThatCannotServeIsRelieved(t *testing.T) {
 		if n := q.waiting(); n != 1 {
 			t.Fatalf("%d leases are asked for", n)
 		}
-		// From now on a successor would have to wait for that lease: it is to come into service first.
+		// From now on a successor would have to wait for that lease: it is to come into service
+		// first.
 		done := make(chan error, 1)
 		a.Revoking(1, 2, func(_ bool, err error) { done <- err })
 		if err := <-done; base.CodeOf(err) != base.CodeNotLeader {

@@ -10,10 +10,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/group"
-	"github.com/godwitdb/godwit/store"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/lead"
+	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -99,7 +101,8 @@ func leader(t *testing.T) (*Replica, *quiet) {
 	q := &quiet{r: r}
 	r.Attach(q)
 	now := r.clock.Latest()
-	r.lead = leadership{term: 1, serving: true, leaseEnd: now.Add(r.cfg.Lease), until: time.Now().Add(r.cfg.Lease), asked: now.Add(r.cfg.Lease), floor: now}
+	r.lead = lead.Leadership{State: lead.Serving, Term: 1, Floor: now,
+		OwnLease: lead.OwnLease{LeaseEnd: now.Add(r.cfg.Lease), Until: time.Now().Add(r.cfg.Lease), Requested: now.Add(r.cfg.Lease)}}
 	return r, q
 }
 
@@ -115,15 +118,17 @@ func proposal(t *testing.T, r *Replica, seq uint32, prepare bool) (*evaluation, 
 		t.Fatal(err)
 	}
 	w := &wire.Write{Key: metaRow, Value: []byte("v")}
-	e := &evaluation{r: r, q: &wire.CommitRequest{Txn: &wire.TxnMeta{Id: id[:]}, Writes: []*wire.Write{w}, Prepare: prepare}, writes: []*wire.Write{w}}
-	done, err := r.propose(x, 1, e)
+	q := &wire.CommitRequest{Txn: &wire.TxnMeta{Id: id[:]}, Writes: []*wire.Write{w}, Prepare: prepare}
+	e := &evaluation{r: r, q: q, by: byLock{}, x: x, term: 1, findings: findings{writes: q.Writes}}
+	done, err := r.propose(e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e, done
 }
 
-// TestFloor is I2 and I3: after a snapshot was read, nothing commits at or below it, whatever the clocks say.
+// TestFloor is OWN-2 and OWN-3: after a snapshot was read, nothing commits at or below it, whatever
+// the clocks say.
 func TestFloor(t *testing.T) {
 	r, _ := leader(t)
 	at := r.clock.Latest().Add(r.cfg.Lease / 2)
@@ -138,23 +143,24 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestVoteBound is I9: a vote ends with the lease that protects what was read.
+// TestVoteBound is OWN-9: a vote ends with the lease that protects what was read.
 func TestVoteBound(t *testing.T) {
 	r, _ := leader(t)
-	if e, _ := proposal(t, r, 1, true); e.hi == 0 || e.hi > r.lead.leaseEnd {
-		t.Errorf("voted below %s under a lease until %s", e.hi, r.lead.leaseEnd)
+	if e, _ := proposal(t, r, 1, true); e.hi == 0 || e.hi > r.lead.LeaseEnd {
+		t.Errorf("voted below %s under a lease until %s", e.hi, r.lead.LeaseEnd)
 	}
 }
 
-// TestPulseHidesNothing is I6: while a commit is in flight, what a leader tells
-// by pulse, as of its applied index, lies below that commit; what the commit's own entry says may not.
-func TestPulseHidesNothing(t *testing.T) {
+// TestHeartbeatHidesNothing is OWN-6: while a commit is in flight, what a leader tells by
+// heartbeat, as of its applied index, lies below that commit; what the commit's own entry says may
+// not.
+func TestHeartbeatHidesNothing(t *testing.T) {
 	r, q := leader(t)
 	e, done := proposal(t, r, 1, false)
 	for range 3 {
 		l := r.Lead()
 		if l == nil || base.Timestamp(l.Closed) >= e.ts || r.Closed() >= e.ts {
-			t.Fatalf("a commit at %s is in flight, and the pulse says %v", e.ts, l)
+			t.Fatalf("a commit at %s is in flight, and the heartbeat says %v", e.ts, l)
 		}
 	}
 	q.apply()
@@ -163,15 +169,15 @@ func TestPulseHidesNothing(t *testing.T) {
 	}
 }
 
-// TestOutlivesLease is I1: a new leader serves only when the lease of another holder has certainly ended,
-// unless that holder revoked it.
+// TestOutlivesLease is OWN-1: a new leader serves only when the lease of another holder has
+// certainly ended, unless that holder revoked it.
 func TestOutlivesLease(t *testing.T) {
 	for _, revoked := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
 			r, q := leader(t)
 			end := r.clock.Latest().Add(2 * time.Second)
-			r.lead = leadership{}
-			r.rep.leases[2] = lease{end: end, revoked: revoked, learned: time.Now()}
+			r.lead = lead.Leadership{}
+			r.rep.Leases[2] = state.Lease{End: end, Revoked: revoked, Learned: time.Now()}
 			r.Leading(1, 1)
 			time.Sleep(time.Second)
 			synctest.Wait()
@@ -185,8 +191,8 @@ func TestOutlivesLease(t *testing.T) {
 			if _, ok := r.Serving(); !ok {
 				t.Errorf("revoked %v: it does not serve after the lease", revoked)
 			}
-			if r.lead.floor < end {
-				t.Errorf("revoked %v: its floor %s is below the old lease's end %s", revoked, r.lead.floor, end)
+			if r.lead.Floor < end {
+				t.Errorf("revoked %v: its floor %s is below the old lease's end %s", revoked, r.lead.Floor, end)
 			}
 		})
 	}

@@ -8,17 +8,20 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Load counts what a node's clients ask of a leader, since the leader's process began: each request pays the way there, and each
-// write the replication besides. Whole are the requests for rows of tables that are homed as a whole.
+// Load counts what a node's clients ask of a leader, since the leader's process began: each request
+// pays the way there, and each write the replication besides. Whole are the requests for rows of
+// tables that are homed as a whole.
 type Load struct{ Requests, Writes, Whole uint64 }
 
-// Asker is a node that asks, or a region whose statements were forwarded to the leader's node as a whole.
+// Asker is a node that asks, or a region whose statements were forwarded to the leader's node as a
+// whole.
 type Asker struct {
 	Node   base.NodeID
 	Region base.RegionID
 }
 
-// loads count by who asks. They are counted where requests arrive, so that no message has to tell of them.
+// loads count requests by the node or region that sends them. They are counted where requests
+// arrive, so that no message has to carry the counts.
 type loads struct {
 	mu  sync.RWMutex
 	all map[Asker]*loadCount
@@ -51,8 +54,9 @@ func (l *loads) note(from Asker, write, whole bool) {
 	}
 }
 
-// asked counts a request, whose first key is given. A statement that was forwarded here made one trip, whatever it asks here; it counts with its commit.
-func (r *Replica) asked(from base.NodeID, txn *wire.TxnMeta, write bool, key base.Key) {
+// countRequest counts a request, whose first key is given. A statement that was forwarded here made
+// one trip, whatever it asks here; it counts with its commit.
+func (r *Replica) countRequest(from base.NodeID, txn *wire.TxnMeta, write bool, key base.Key) {
 	whole := r.cfg.Whole != nil && len(key) >= base.IndexPrefixLen && r.cfg.Whole(key)
 	if from == r.cfg.Self && r.cfg.Region != nil {
 		if g := base.RegionID(txn.GetGatewayRegion()); g != 0 && g != r.cfg.Region() {
@@ -65,7 +69,7 @@ func (r *Replica) asked(from base.NodeID, txn *wire.TxnMeta, write bool, key bas
 	r.load.note(Asker{Node: from}, write, whole)
 }
 
-// Loads are the requests to this replica as its group's leader, by who asked.
+// Loads are the requests to this replica as its group's leader, by their sender.
 func (r *Replica) Loads() map[Asker]Load {
 	r.load.mu.RLock()
 	defer r.load.mu.RUnlock()

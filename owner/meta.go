@@ -4,10 +4,10 @@ import (
 	"sync"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/mechanism/store"
 )
 
-// metaWatch tells of changes of the meta shard and remembers how new its parts are.
+// metaWatch announces changes of the meta shard and remembers how new its parts are.
 type metaWatch struct {
 	mu      sync.Mutex
 	changed chan struct{}
@@ -15,7 +15,7 @@ type metaWatch struct {
 	newest  map[string]base.Timestamp
 }
 
-// versionsChanged is told by a replica after new versions became visible.
+// versionsChanged is called by a replica after new versions have become visible.
 func (s *Set) versionsChanged(r *Replica) {
 	if r.id != base.MetaGroup {
 		return
@@ -50,7 +50,8 @@ func (s *Set) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
 	return max(newest, base.Timestamp(r.collected.Load())), complete
 }
 
-// newestMeta is newestIn for a span of the meta shard; it looks again only after the shard has changed.
+// newestMeta is newestIn for a span of the meta shard; it looks again only after the shard has
+// changed.
 func (s *Set) newestMeta(r *Replica, span base.Span) (base.Timestamp, error) {
 	n := r.changes.Load()
 	name := string(span.Start) + "\x00" + string(span.End)
@@ -91,9 +92,9 @@ func (s *Set) newestIn(span base.Span) (ts base.Timestamp, err error) {
 	return ts, it.Err()
 }
 
-// ChangedWithin reports whether a key of the span of the meta shard has, at
-// this node, a version above from and at or below upTo. Where that cannot be told, because versions above
-// from may have been collected, the answer is yes.
+// ChangedWithin reports whether a key of the span of the meta shard has, at this node, a version
+// above from and at or below upTo. Where that cannot be told, because versions above from may have
+// been collected, the answer is yes.
 func (s *Set) ChangedWithin(span base.Span, from, upTo base.Timestamp) (bool, error) {
 	rd := s.cfg.Store.NewReader()
 	defer rd.Close()
@@ -117,8 +118,8 @@ func (s *Set) ChangedWithin(span base.Span, from, upTo base.Timestamp) (bool, er
 	return false, it.Err()
 }
 
-// MetaNewest is the commit timestamp of the newest version of a key of the meta shard at this node, 0 if there is none,
-// and the timestamp up to which the node knows all of them.
+// MetaNewest is the commit timestamp of the newest version of a key of the meta shard at this node,
+// 0 if there is none, and the timestamp up to which the node knows all of them.
 func (s *Set) MetaNewest(key base.Key) (newest, complete base.Timestamp) {
 	r := s.Replica(base.MetaGroup)
 	if r == nil {

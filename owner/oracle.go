@@ -5,23 +5,25 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/obs"
-	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// The oracle of GTM mode is the owner of the meta group. What it issues lies below the end of its lease, above which its
-// successor begins (I1, I2): the lease is the window that other designs log for their timestamp server.
+// The oracle of GTM mode is the owner of the meta group. What it issues lies below the end of its
+// lease, above which its successor begins (OWN-1, OWN-2): the lease is the window that other
+// designs log for their timestamp server.
 
-// oracleAhead is how far beyond the oracle's own time it can be raised: further would be a broken clock.
+// oracleAhead is how far beyond the oracle's own time it can be raised: further would be a broken
+// clock.
 const oracleAhead = 10 * time.Second
 
 // Oracle issues a timestamp above every one issued before and above the one asked for.
 func (r *Replica) Oracle(ctx context.Context, q *wire.OracleRequest) *wire.OracleResponse {
 	ts, err := r.issue(ctx, base.Timestamp(q.Min))
-	for h := r.handingOf(err); h != nil; h = r.handingOf(err) {
+	for t := r.transferOf(err); t != nil; t = r.transferOf(err) {
 		var passed *wire.OracleResponse
-		if passed, err = helped[wire.OracleResponse](ctx, r, h, wire.KindOracle, q, true); passed != nil {
+		if passed, err = passOn[wire.OracleResponse](ctx, r, t, wire.KindOracle, q, true); passed != nil {
 			return passed
 		}
 		if err == nil {
@@ -36,14 +38,14 @@ func (r *Replica) issue(ctx context.Context, min base.Timestamp) (base.Timestamp
 		return 0, err
 	}
 	now := r.clock.Latest()
-	if min > max(now, r.lead.issued, r.lead.floor).Add(oracleAhead) {
+	if min > max(now, r.lead.Issued, r.lead.Floor).Add(oracleAhead) {
 		r.mu.Unlock()
 		return 0, base.Errorf(base.CodeInvalid, "the oracle cannot be raised to %s, which is %s ahead of it: check the clocks of the cluster's nodes", min, min.Sub(now))
 	}
 	for {
-		ts := max(now, r.lead.issued, min).Next()
-		if ts < r.lead.leaseEnd {
-			r.lead.issued = ts
+		ts := max(now, r.lead.Issued, min).Next()
+		if ts < r.lead.LeaseEnd {
+			r.lead.Issued = ts
 			r.mu.Unlock()
 			r.clock.Learn(ts)
 			return ts, nil
@@ -59,16 +61,16 @@ func (r *Replica) issue(ctx context.Context, min base.Timestamp) (base.Timestamp
 // stretch proposes a lease that ends well above ts, if none such is on its way.
 func (r *Replica) stretch(ts base.Timestamp) {
 	r.mu.Lock()
-	if l := &r.lead; l.asked <= ts.Next() {
-		l.low = ts.Add(r.cfg.LeaseRenew)
-		l.asked, l.askedUntil = 0, time.Time{}
+	if l := &r.lead; l.Requested <= ts.Next() {
+		l.Low = ts.Add(r.cfg.LeaseRenew)
+		l.ForgetRequest()
 	}
 	r.mu.Unlock()
 	r.renew()
 }
 
-// Reached is a timestamp that the oracle has reached: it is moved on with time, so that the virtual clocks of all nodes
-// follow. 0 if this replica is not the oracle now.
+// Reached is a timestamp that the oracle has reached: it is moved on with time, so that the virtual
+// clocks of all nodes follow. 0 if this replica is not the oracle now.
 func (r *Replica) Reached() base.Timestamp {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,8 +78,8 @@ func (r *Replica) Reached() base.Timestamp {
 		return 0
 	}
 	l := &r.lead
-	l.issued = max(l.issued, 1, min(r.clock.Latest(), l.leaseEnd.Prev()))
-	return l.issued
+	l.Issued = max(l.Issued, 1, min(r.clock.Latest(), l.LeaseEnd.Prev()))
+	return l.Issued
 }
 
 // Raise implements clock.Oracle.
@@ -85,7 +87,7 @@ func (s *Set) Raise(ctx context.Context, min base.Timestamp) (base.Timestamp, in
 	q := &wire.OracleRequest{Group: uint32(base.MetaGroup), Min: uint64(min)}
 	tr := &obs.Trace{}
 	ctx = obs.WithTrace(ctx, tr)
-	resp, err := route(ctx, s.router, base.MetaGroup, wire.KindOracle, q, true, func(r *Replica) *wire.OracleResponse { return r.Oracle(ctx, q) })
+	resp, err := s.router.Oracle(ctx, q)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/owner/lead"
+	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// TestOracle: what the oracle issues is unique, grows, lies above what it was raised to and below its lease, and a
-// successor's lies above all of it.
+// TestOracle: what the oracle issues is unique, grows, lies above what it was raised to and below
+// its lease, and a successor's lies above all of it.
 func TestOracle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, q := leader(t)
@@ -27,8 +29,8 @@ func TestOracle(t *testing.T) {
 				for range 200 {
 					ts, err := r.issue(ctx, last)
 					mu.Lock()
-					if err != nil || ts <= last || ts >= r.lead.leaseEnd || seen[ts] {
-						t.Errorf("%s after %s, twice %v, lease until %s: %v", ts, last, seen[ts], r.lead.leaseEnd, err)
+					if err != nil || ts <= last || ts >= r.lead.LeaseEnd || seen[ts] {
+						t.Errorf("%s after %s, twice %v, lease until %s: %v", ts, last, seen[ts], r.lead.LeaseEnd, err)
 					}
 					seen[ts], last = true, ts
 					mu.Unlock()
@@ -40,7 +42,7 @@ func TestOracle(t *testing.T) {
 			t.Errorf("raised by an hour: %v", err)
 		}
 		// Beyond its lease it takes a longer one first.
-		far := r.lead.leaseEnd.Add(time.Second)
+		far := r.lead.LeaseEnd.Add(time.Second)
 		got := make(chan base.Timestamp, 1)
 		go func() {
 			ts, err := r.issue(ctx, far)
@@ -55,12 +57,12 @@ func TestOracle(t *testing.T) {
 		}
 		q.apply()
 		top := <-got
-		if top <= far || top >= r.lead.leaseEnd {
-			t.Errorf("raised to %s: %s, lease until %s", far, top, r.lead.leaseEnd)
+		if top <= far || top >= r.lead.LeaseEnd {
+			t.Errorf("raised to %s: %s, lease until %s", far, top, r.lead.LeaseEnd)
 		}
-		r.rep.leases[2] = r.rep.leases[1] // as the successor sees its predecessor's
-		delete(r.rep.leases, 1)
-		r.lead = leadership{}
+		r.rep.Leases[2] = r.rep.Leases[1] // as the successor sees its predecessor's
+		delete(r.rep.Leases, 1)
+		r.lead = lead.Leadership{}
 		r.Leading(2, 1)
 		time.Sleep(clock.Stretched(r.cfg.Lease) + time.Millisecond)
 		synctest.Wait()
@@ -72,12 +74,13 @@ func TestOracle(t *testing.T) {
 	})
 }
 
-// TestLeaseByMonotonicClock is PROTOCOLS E5: a holder stops when its monotonic clock says so, whatever its other clock reads;
-// and the end of a lease that was logged without a bounded clock says nothing to a successor.
+// TestLeaseByMonotonicClock is MODE-5: a holder stops when its monotonic clock says so,
+// whatever its other clock reads; and the end of a lease that was logged without a bounded clock
+// says nothing to a successor.
 func TestLeaseByMonotonicClock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, _ := leader(t)
-		r.lead.leaseEnd = r.clock.Latest().Add(time.Hour)
+		r.lead.LeaseEnd = r.clock.Latest().Add(time.Hour)
 		if _, ok := r.Serving(); !ok {
 			t.Fatal("a leader with a lease does not serve")
 		}
@@ -88,8 +91,8 @@ func TestLeaseByMonotonicClock(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T) {
 		r, q := leader(t)
-		r.lead = leadership{}
-		r.rep.leases[2] = lease{end: r.clock.Latest().Add(-time.Hour), length: 2 * time.Second, virtual: true, learned: time.Now()}
+		r.lead = lead.Leadership{}
+		r.rep.Leases[2] = state.Lease{End: r.clock.Latest().Add(-time.Hour), Length: 2 * time.Second, Virtual: true, Learned: time.Now()}
 		r.Leading(1, 1)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -104,8 +107,8 @@ func TestLeaseByMonotonicClock(t *testing.T) {
 	})
 }
 
-// TestOrderClock: a step counts only if it follows the one in force, survives a restart, and the oracle is above what it
-// has to be when it counts.
+// TestOrderClock: a step counts only if it follows the one in force, survives a restart, and the
+// oracle is above what it has to be when it counts.
 func TestOrderClock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, q := leader(t)
@@ -123,7 +126,7 @@ func TestOrderClock(t *testing.T) {
 		if now, _ := r.ClockSteps(); clock.Mode(now.Mode) != clock.GClock || now.Epoch != 1 {
 			t.Errorf("a cluster begins with %v", now)
 		}
-		raise := r.lead.leaseEnd.Add(5 * time.Second)
+		raise := r.lead.LeaseEnd.Add(5 * time.Second)
 		if err := order(clock.Dual, 2, raise); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +138,7 @@ func TestOrderClock(t *testing.T) {
 				t.Errorf("epoch %d after 2: %v", epoch, err)
 			}
 		}
-		for e := uint64(3); e < 3+2*maxClockOrders; e++ {
+		for e := uint64(3); e < 3+2*state.MaxClockOrders; e++ {
 			if err := order(clock.Mode(1+e%3), e, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +148,7 @@ func TestOrderClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		after, again := r.ClockSteps()
-		if before.Epoch != after.Epoch || before.Mode != after.Mode || len(steps) != maxClockOrders || len(again) != maxClockOrders {
+		if before.Epoch != after.Epoch || before.Mode != after.Mode || len(steps) != state.MaxClockOrders || len(again) != state.MaxClockOrders {
 			t.Errorf("in force %v, after a restart %v; %d and %d steps", before, after, len(steps), len(again))
 		}
 	})

@@ -2,37 +2,27 @@ package owner
 
 import (
 	"context"
-	"slices"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/patch"
-	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/kv/patch"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/owner/txns"
+	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Patches are updates that a transaction with a slot leaves to the owner to evaluate at the slot (docs/protocol.md S9). The vote
-// makes sure that the patch is defined over the row as it is, and logs the patch. Until the slot the region goes on reading and writing
-// the row, and makes it nothing over which the patch would not be defined. Once the slot has come and the outcome is known, the owner
-// applies the patch to the newest version below the slot, and logs the value with the decision.
+// Patches are updates that a transaction with a slot leaves to the owner to evaluate at the slot
+// (docs/protocol.md REL-9). The vote makes sure that the patch is defined over the row as it is,
+// and logs the patch. Until the slot the region goes on reading and writing the row, and makes it
+// nothing over which the patch would not be defined. Once the slot has come and the outcome is
+// known, the owner applies the patch to the newest version below the slot, and logs the value with
+// the decision.
 
-// patchesOf are the patches among the writes of a vote, by key.
-func patchesOf(ws []*wire.Write) map[string]*wire.Patch {
-	var out map[string]*wire.Patch
-	for _, w := range ws {
-		if w.Patch != nil {
-			if out == nil {
-				out = map[string]*wire.Patch{}
-			}
-			out[string(w.Key)] = w.Patch
-		}
-	}
-	return out
-}
-
-// patched is what is to be logged of a write with a patch: a vote for a slot has only to know that it is defined over the row.
-func (e *evaluation) patched(w *wire.Write, p *place, there bool) (*wire.Write, error) {
+// patched is what is to be logged of a write with a patch: a vote for a slot has only to know that
+// it is defined over the row.
+func (e *evaluation) patched(w *wire.Write, p *view.Place, there bool) (*wire.Write, error) {
 	if there {
-		if value, ok := patch.Apply(w.Patch, p.v.Value); ok && e.q.Slot != 0 {
+		if value, ok := patch.Apply(w.Patch, p.V.Value); ok && e.q.Slot != 0 {
 			return w, nil
 		} else if ok {
 			return &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label}, nil
@@ -51,72 +41,61 @@ func patchedSpans(ws []*wire.Write) (out []base.Span) {
 	return out
 }
 
-// unlockPatched gives back the locks under which patches were found to be defined: from here on writers look for themselves (spoiled). mu is held.
-func (r *Replica) unlockPatched(x *txnState, ws []*wire.Write) {
+// unlockPatched gives back the locks under which patches were found to be defined: from here on
+// writers look for themselves (spoiled). mu is held.
+func (r *Replica) unlockPatched(x *txns.Txn, ws []*wire.Write) {
 	for _, s := range patchedSpans(ws) {
-		r.settle(r.locks.Unlock(x.id, s))
+		r.settle(r.LockTable.Unlock(x.ID, s))
 	}
 }
 
-// leaves reports whether what x writes within the spans are patches only: that keeps nobody from locking the rows exclusively.
-func (x *txnState) leaves(spans []base.Span) bool {
-	if len(x.patches) == 0 {
-		return false
-	}
-	for _, s := range spans {
-		for _, h := range x.handover {
-			if h.Overlaps(s) {
-				return false
-			}
-		}
-		i, _ := slices.BinarySearchFunc(x.keys, s.Start, func(a, b base.Key) int { return a.Compare(b) })
-		for ; i < len(x.keys) && s.Contains(x.keys[i]); i++ {
-			if x.patches[string(x.keys[i])] == nil {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// errSpoils says that a write has to wait for a transaction whose patch it would leave undefined: evaluation.spoils.
-var errSpoils = base.Errorf(base.CodeAborted, "a pending update would not be defined any more")
-
-// spoiled finds a transaction with a slot whose patch would not be defined over what e writes, and moves e off slots with such
-// patches: no two versions of a row have one timestamp, and an interval of timestamps does not contain a slot. mu is held.
-func (r *Replica) spoiled(x *txnState, e *evaluation) *txnState {
+// spoiled finds a transaction with a slot whose patch would not be defined over what e writes, and
+// moves e off slots with such patches: no two versions of a row have one timestamp, and an interval
+// of timestamps does not contain a slot. mu is held.
+func (r *Replica) spoiled(x *txns.Txn, e *evaluation) *txns.Txn {
 	for again := true; again; {
 		again = false
-		for p := range r.slots {
-			if len(p.patches) == 0 || p == x {
+		for p := range r.Slots {
+			if len(p.Patches) == 0 || p == x {
 				continue
 			}
-			for _, w := range e.writes {
-				pt := p.patches[string(w.Key)]
-				if pt == nil {
-					continue
-				}
-				if e.ts == p.ts {
-					e.ts, again = e.ts.Next(), true
-				}
-				if e.ts < p.ts && (e.hi == 0 || e.hi > p.ts) && e.q.Prepare {
-					e.hi = p.ts
-				}
-				switch {
-				case w.Move != 0 || w.Kind == wire.WriteKind_MOVE || r.handsOver(w):
-					return p // it takes the row elsewhere, or logs the value that it has now
-				case e.ts > p.ts:
-				case w.Kind == wire.WriteKind_DELETE:
-					return p
-				default:
-					if _, ok := patch.Apply(pt, w.Value); !ok {
-						return p
-					}
-				}
+			moved, spoils := r.spoils(e, p)
+			if spoils {
+				return p
 			}
+			again = again || moved
 		}
 	}
 	return nil
+}
+
+// spoils reports whether e would leave a patch of p undefined. moved: e has been moved off the slot
+// of p. mu is held.
+func (r *Replica) spoils(e *evaluation, p *txns.Txn) (moved, spoils bool) {
+	for _, w := range e.writes {
+		pt := p.Patches[string(w.Key)]
+		if pt == nil {
+			continue
+		}
+		if e.ts == p.TS {
+			e.ts, moved = e.ts.Next(), true
+		}
+		if e.ts < p.TS && (e.hi == 0 || e.hi > p.TS) && e.q.Prepare {
+			e.hi = p.TS
+		}
+		switch {
+		case w.Move != 0 || w.Kind == wire.WriteKind_MOVE || r.handsOver(w):
+			return moved, true // it takes the row elsewhere, or logs the value that it has now
+		case e.ts > p.TS:
+		case w.Kind == wire.WriteKind_DELETE:
+			return moved, true
+		default:
+			if _, ok := patch.Apply(pt, w.Value); !ok {
+				return moved, true
+			}
+		}
+	}
+	return moved, false
 }
 
 // values are what the patches of a vote make of their rows at its slot, once that has come.
@@ -134,9 +113,9 @@ func (r *Replica) values(ctx context.Context, id base.TxnID, term uint64, v *wir
 		r.propMu.Unlock()
 		return nil, err
 	}
-	r.lead.floor = max(r.lead.floor, slot)
+	r.lead.Floor = max(r.lead.Floor, slot)
 	r.propMu.Unlock()
-	for y := r.writing(keys, slot, id); y != nil; y = r.writing(keys, slot, id) {
+	for y := r.Writing(keys, slot, id); y != nil; y = r.Writing(keys, slot, id) {
 		if err := r.awaitEnd(ctx, y); err != nil {
 			r.mu.Unlock()
 			return nil, err
@@ -175,41 +154,9 @@ func (r *Replica) valueAt(rd *store.Reader, w *wire.Write, slot base.Timestamp) 
 			return value, nil
 		}
 	}
-	// Votes and writers see to it that this does not happen. The transaction has committed, so it must come to an end here.
+	// Votes and writers see to it that this does not happen. The transaction has committed, so it
+	// must come to an end here.
 	r.stats.PatchesLost.Add(1)
 	r.cfg.Logger.Error("an update is lost: at its slot it is not defined over its row", "group", r.id, "key", base.Key(w.Key), "slot", slot)
 	return nil, nil
-}
-
-// writing finds another transaction that was proposed and may write one of the keys below ts; mu is held.
-func (r *Replica) writing(keys []base.Span, ts base.Timestamp, not base.TxnID) *txnState {
-	for y := range r.pending {
-		if y.id != not && y.ts < ts && slices.ContainsFunc(keys, y.writesIn) {
-			return y
-		}
-	}
-	return nil
-}
-
-// filled are the writes of a vote with the values of its patches, as its decision has them.
-func filled(v *wire.Vote, d *wire.Decide) ([]*wire.Write, bool) {
-	if len(d.Values) == 0 {
-		return v.Writes, len(patchesOf(v.Writes)) == 0
-	}
-	var out []*wire.Write
-	values := d.Values
-	for _, w := range v.Writes {
-		if w.Patch == nil {
-			out = append(out, w)
-			continue
-		}
-		if len(values) == 0 {
-			return nil, false
-		}
-		if value := values[0]; len(value) > 0 {
-			out = append(out, &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label})
-		}
-		values = values[1:]
-	}
-	return out, len(values) == 0
 }

@@ -8,9 +8,14 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/lock"
-	"github.com/godwitdb/godwit/store"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/owner/lead"
+	"github.com/godwitdb/godwit/owner/route"
+	"github.com/godwitdb/godwit/owner/state"
+	"github.com/godwitdb/godwit/owner/tscache"
+	"github.com/godwitdb/godwit/owner/txns"
+	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -19,17 +24,19 @@ import (
 type Replica struct {
 	isAsync     bool        // see async
 	incarnation uint32      // of the group, see store.Store.Incarnation
-	frozen      atomic.Bool // the words of leaders are not heard
+	frozen      atomic.Bool // heartbeats of leaders are ignored
 	id          base.GroupID
 	shard       base.ShardID
 	region      base.RegionID
 	cfg         *Config
+	view        view.Group  // what reads have to know of this group
+	logged      state.Group // and what applying its log has to
 	set         *Set
 	store       *store.Store
 	clock       *clock.Clock
 
-	// vouched is, by the region of another group of the shard, up to which entry of its log all that the log names is
-	// applied here.
+	// vouched is, by the region of another group of the shard, up to which entry of its log all
+	// that the log names is applied here.
 	vouched [16]atomic.Uint64
 
 	attached chan struct{} // closed once group is set
@@ -38,7 +45,7 @@ type Replica struct {
 	close1   sync.Once
 
 	applied atomic.Uint64 // visible in the store
-	closed  atomic.Uint64 // nothing more commits here at or below it (I6)
+	closed  atomic.Uint64 // nothing more commits here at or below it (OWN-6)
 	changes atomic.Uint64 // batches with new versions that became visible
 	// collected is the newest timestamp at or below which keys were collected here (wire.Collect).
 	collected atomic.Uint64
@@ -48,104 +55,25 @@ type Replica struct {
 	propMu sync.Mutex
 	mu     sync.Mutex
 
-	lead     leadership
-	handed   *handing // the last one; guarded by mu
-	heir     *heir    // this node has been asked to take over; guarded by mu
-	load     loads
-	helped   int    // requests that wait for a hand-over, or are served by the new leader on behalf of this one
-	attempts uint64 // of takeOver, ever
-	rep      replicated
+	lead         lead.Leadership
+	lastTransfer *lead.Transfer // the newest hand-over by this node; guarded by mu
+	load         loads
+	// requests that wait for a hand-over, or are served by the new leader on behalf of this one
+	passing int
+	rep     state.State
 
-	order    *tsCache     // with timestamp ordering: what was read when
-	queued   atomic.Int64 // requests waiting for locks
-	locks    *lock.Table
-	txns     map[base.TxnID]*txnState
-	pending  map[*txnState]struct{} // with writes, proposed or prepared, not yet released
-	slots    map[*txnState]struct{} // those of pending that are votes for a slot
-	notices  map[base.TxnID]*notices
-	finished map[base.TxnID]base.Timestamp
-	waiting  int // requests in a bounded wait
+	order  *tscache.Cache // with timestamp ordering: what was read when
+	queued atomic.Int64   // requests waiting for locks
+	txns.Table
+	waiting int // requests in a bounded wait
 
 	delay  quorumDelay  // guarded by mu
-	leadNs atomic.Int64 // ahead() while it leads, as of the last pulse
+	leadNs atomic.Int64 // ahead() while it leads, as of the last heartbeat
 	lag    lag
 
-	pulses  []pulse // closed timestamps to count when their index is applied
-	changed chan struct{}
-	stats   Stats
-}
-
-// leadership is what an owner keeps in memory only; guarded by mu.
-type leadership struct {
-	term       uint64 // the term this node leads in; 0 if it does not
-	attempt    uint64 // the takeOver that may bring it into service
-	serving    bool
-	leaseEnd   base.Timestamp // of a lease of this node applied in term (I1)
-	until      time.Time      // when that lease ends by the monotonic clock
-	asked      base.Timestamp // end of the newest lease proposed in term
-	askedUntil time.Time
-	asks       []ask          // leases proposed in term and not applied yet
-	issued     base.Timestamp // newest timestamp of the oracle (meta group)
-	low        base.Timestamp // the next lease ends well above it
-	floor      base.Timestamp // every timestamp assigned from now on is above (I2)
-	told       base.Timestamp // highest closed timestamp put into a command or told by pulse; at most floor
-	ends       ends           // of transactions, told to the region's timestamp manager (Order)
-	next       base.NodeID    // while revoking: who gets the lead
-	vector     [16]uint64     // siblings' applied indexes already in the log of this term
-	handing    *handing       // the lead is being handed to next
-	ended      *wire.Lease    // where the predecessor's lease ended, to be logged with the next one
-}
-
-// ask is a lease on its way: until is when it ends, by the monotonic clock, counted from before it was proposed.
-type ask struct {
-	end   base.Timestamp
-	until time.Time
-}
-
-// txnState is a transaction at its owner.
-type txnState struct {
-	id       base.TxnID
-	born     uint64 // the term in which it came: its locks were held from then on
-	age      base.Timestamp
-	policy   lock.Policy
-	voting   bool // a Prepare is being evaluated
-	ordered  bool // by timestamps: it holds locks only of writes under way
-	early    bool // it has a timestamp and is pending, but was not proposed yet
-	timeout  time.Duration
-	last     time.Time // last sign of life
-	calls    int       // requests being served; guarded by mu as all below
-	phase    phase
-	ts       base.Timestamp         // assigned commit timestamp, or lo of the vote
-	index    uint64                 // log entry of the commit, once it is known
-	hi       base.Timestamp         // upper bound of the vote
-	since    time.Time              // when prepared
-	keys     []base.Key             // of its writes, sorted; set with phase
-	seen     []seenKey              // keys read under its exclusive locks; only appended to
-	handover []base.Span            // gaps that its commit gives to other groups
-	patches  map[string]*wire.Patch // of its keys, with a slot
-	waits    []*lockWait
-	advice   map[string][]byte // reasons of the moves advised to it, by key
-	asker    base.RegionID     // where they go
-	along    map[string]bool   // keys shown to it unasked, of whose use the policy does not know
-	crt      bool              // it locks across regions
-	bound    bound             // slots below which it must commit
-	gone     chan struct{}     // closed when it has ended here; made on demand
-	ended    bool
-	aborted  bool // set before ended, if it certainly did not commit
-	deciding bool
-}
-
-type phase uint8
-
-const (
-	active     phase = iota
-	committing       // one-round commit proposed
-	preparing        // vote proposed
-	prepared         // vote applied
-)
-
-func (p phase) String() string {
-	return [...]string{"active", "committing", "preparing", "prepared"}[p]
+	heartbeats []heartbeat // closed timestamps to count when their index is applied
+	changed    chan struct{}
+	stats      Stats
 }
 
 func newReplica(s *Set, g base.GroupID) (*Replica, error) {
@@ -154,6 +82,8 @@ func newReplica(s *Set, g base.GroupID) (*Replica, error) {
 		attached: make(chan struct{}), closing: make(chan struct{}), changed: make(chan struct{}),
 	}
 	r.isAsync = s.cfg.Held != nil && s.cfg.Held.Async(r.shard)
+	r.logged = state.Group{ID: g, Store: r.store, Mixed: r.mixed, Moved: r.moved}
+	r.view = view.Group{ID: g, Store: r.store, Missing: r, Async: r.isAsync, NotesAll: s.cfg.Serves != nil, MaxBytes: s.cfg.MaxBytes}
 	var err error
 	if r.incarnation, err = s.cfg.Store.Incarnation(g); err != nil {
 		return nil, err
@@ -178,12 +108,14 @@ func (r *Replica) Attach(g Consensus) {
 func (r *Replica) Close() {
 	r.close1.Do(func() { close(r.closing) })
 	r.mu.Lock()
-	r.stopLocked(base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", r.id))
+	r.lead.To(lead.Closed)
+	r.stop(base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", r.id))
 	r.mu.Unlock()
 }
 
-// heard is the leader that this replica's group knows of; 0 if none, or while the replica is being opened.
-func (r *Replica) heard() base.NodeID {
+// Heard is the leader that this replica's group knows of; 0 if none, or while the replica is being
+// opened.
+func (r *Replica) Heard() base.NodeID {
 	select {
 	case <-r.attached:
 		n, _ := r.group.Leader()
@@ -196,7 +128,7 @@ func (r *Replica) heard() base.NodeID {
 // AppliedIndex is the log index up to which this replica's state is visible.
 func (r *Replica) AppliedIndex() uint64 { return r.applied.Load() }
 
-// wake tells all who wait for any change of this replica's state.
+// wake wakes all requests that wait for a change of this replica's state; mu is held.
 func (r *Replica) wake() {
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -205,10 +137,13 @@ func (r *Replica) wake() {
 // notLeader is the answer of a replica that cannot serve; mu is held.
 func (r *Replica) notLeader() *base.Error {
 	e := base.Errorf(base.CodeNotLeader, "node %d does not lead group %v", r.cfg.Self, r.id)
-	if r.lead.term != 0 {
-		e.Node = r.lead.next
-	} else {
-		e.Node = r.heard()
+	switch l := &r.lead; {
+	case l.State == lead.Relieved:
+		e.Node = l.Successor
+	case l.State.In(lead.Seals):
+		e.Node = l.Transfer.Target
+	case l.Term == 0:
+		e.Node = r.Heard()
 	}
 	if e.Node == r.cfg.Self {
 		e.Node = 0
@@ -224,52 +159,15 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 	if r.ready(lease, ts) {
 		return nil
 	}
-	var timer *time.Timer
+	timer := time.NewTimer(r.cfg.EnterTimeout)
+	defer timer.Stop()
 	for {
-		select {
-		case <-r.attached:
-		default:
-			r.mu.Unlock()
-			return base.Errorf(base.CodeUnavailable, "group %v is starting", r.id)
-		}
-		expects := r.lead.term == 0 && r.expects()
-		if r.lead.term == 0 && !expects {
-			err := r.notLeader()
-			if h := r.helps(); h != nil {
-				err = h.err
-			}
+		expects, err := r.mayEnter()
+		if err != nil {
 			r.mu.Unlock()
 			return err
 		}
-		if r.waiting >= r.cfg.MaxWaiting {
-			r.mu.Unlock()
-			return base.Errorf(base.CodeOverloaded, "group %v: %d requests wait already; retry later", r.id, r.waiting)
-		}
-		ch := r.changed
-		r.waiting++
-		r.mu.Unlock()
-		if timer == nil {
-			timer = time.NewTimer(r.cfg.EnterTimeout)
-			defer timer.Stop()
-		}
-		var look <-chan time.Time
-		if expects {
-			look = time.After(expectEvery)
-		}
-		var err error
-		select {
-		case <-ch:
-		case <-look:
-		case <-timer.C:
-			err = base.Errorf(base.CodeUnavailable, "group %v has no valid lease: is a majority of its replicas reachable?", r.id)
-		case <-ctx.Done():
-			err = canceled(ctx)
-		case <-r.closing:
-			err = base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", r.id)
-		}
-		r.mu.Lock()
-		r.waiting--
-		if err != nil {
+		if err := r.awaitChange(ctx, timer, expects); err != nil {
 			r.mu.Unlock()
 			return err
 		}
@@ -279,16 +177,47 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 	}
 }
 
-func (r *Replica) ready(lease bool, ts base.Timestamp) bool {
-	l := &r.lead
-	if r.isAsync && !r.cfg.Held.Confirmed() {
-		return false // perhaps others have taken over while this node was away
+// mayEnter is why a request must not wait here; expects says that this node does not lead, but may
+// be elected at any moment. mu is held.
+func (r *Replica) mayEnter() (expects bool, err error) {
+	if !lead.IsClosed(r.attached) {
+		return false, base.Errorf(base.CodeUnavailable, "group %v is starting", r.id)
 	}
-	if !l.serving || !lease {
-		return l.serving
+	if expects = r.lead.Term == 0 && r.expects(); r.lead.Term == 0 && !expects {
+		if t := r.forwards(); t != nil {
+			return false, t.Err
+		}
+		return false, r.notLeader()
 	}
-	now := time.Now()
-	return l.leaseEnd > ts && l.leaseEnd > r.clock.LatestAt(now) && now.Before(l.until)
+	if r.waiting >= r.cfg.MaxWaiting {
+		return false, base.Errorf(base.CodeOverloaded, "group %v: %d requests wait already; retry later", r.id, r.waiting)
+	}
+	return expects, nil
+}
+
+// awaitChange waits for a change of this replica's state, or for a moment if an election is
+// expected. mu is held at entry and exit.
+func (r *Replica) awaitChange(ctx context.Context, timer *time.Timer, expects bool) (err error) {
+	ch := r.changed
+	r.waiting++
+	r.mu.Unlock()
+	var look <-chan time.Time
+	if expects {
+		look = time.After(leadPoll)
+	}
+	select {
+	case <-ch:
+	case <-look:
+	case <-timer.C:
+		err = base.Errorf(base.CodeUnavailable, "group %v has no valid lease: is a majority of its replicas reachable?", r.id)
+	case <-ctx.Done():
+		err = canceled(ctx)
+	case <-r.closing:
+		err = base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", r.id)
+	}
+	r.mu.Lock()
+	r.waiting--
+	return err
 }
 
 // waitVector waits until the siblings of this replica have applied what need names.
@@ -361,7 +290,8 @@ func (r *Replica) commitWait(ctx context.Context, ts base.Timestamp) error {
 	return r.clock.Settle(ctx, ts)
 }
 
-// readWait is commitWait for what was read, which takes its time only where this node may not act at all.
+// readWait is commitWait for what was read, which takes its time only where this node may not act
+// at all.
 func (r *Replica) readWait(ctx context.Context, ts base.Timestamp) error {
 	if r.clock.Settled(ts) || r.cfg.Alone() && ts <= r.clock.Seen() {
 		return nil
@@ -369,6 +299,13 @@ func (r *Replica) readWait(ctx context.Context, ts base.Timestamp) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.EnterTimeout)
 	defer cancel()
 	return r.clock.Settle(ctx, ts)
+}
+
+// lifeWithin is life that ends after a while, too.
+func (r *Replica) lifeWithin(d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := r.life()
+	ctx, stop := context.WithTimeout(ctx, d)
+	return ctx, func() { stop(); cancel() }
 }
 
 // life is a context that ends with the replica.
@@ -401,16 +338,4 @@ func statusOf(err error) *wire.Status {
 }
 
 // ErrorOf is the error that a status carries; nil if it says that all is well.
-func ErrorOf(s *wire.Status) error {
-	if s == nil || s.Code == 0 && s.Msg == "" {
-		return nil
-	}
-	return &base.Error{Code: base.Code(s.Code), Msg: s.Msg, Node: base.NodeID(s.Node), Key: s.Key, After: base.Timestamp(s.After)}
-}
-
-func txnID(b []byte) (id base.TxnID, ok bool) {
-	if len(b) != len(id) {
-		return id, false
-	}
-	return base.TxnID(b), true
-}
+func ErrorOf(s *wire.Status) error { return route.ErrorOf(s) }

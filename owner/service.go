@@ -1,6 +1,9 @@
 package owner
 
-import "github.com/godwitdb/godwit/base"
+import (
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/owner/view"
+)
 
 // ServiceKind is what an owner did with a key.
 type ServiceKind uint8
@@ -10,7 +13,8 @@ const (
 	ReadService  ServiceKind = iota // showed it at a timestamp, At
 	LockService                     // showed it under a lock, now
 	WriteService                    // wrote it at a timestamp, At
-	OrderService                    // showed it at a timestamp, At, to a transaction that may write it at the same
+	// showed it at a timestamp, At, to a transaction that may write it at the same
+	OrderService
 )
 
 // Service is one key for which a group has answered as its owner.
@@ -25,10 +29,10 @@ type Service struct {
 	At    base.Timestamp // of a read or write
 }
 
-// served tells of services, all of one kind, term and time.
-func (r *Replica) served(kind ServiceKind, term uint64, at base.Timestamp, keys []seenKey) {
+// served reports services, all of one kind, term and time, to Config.Serves.
+func (r *Replica) served(kind ServiceKind, term uint64, at base.Timestamp, keys []view.Seen) {
 	for i := range keys {
 		k := &keys[i]
-		r.cfg.Serves(Service{Kind: kind, Key: k.key, Group: r.id, Term: term, Node: r.cfg.Self, Found: k.found, Since: k.since, At: at})
+		r.cfg.Serves(Service{Kind: kind, Key: k.Key, Group: r.id, Term: term, Node: r.cfg.Self, Found: k.Found, Since: k.Since, At: at})
 	}
 }

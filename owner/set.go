@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/store"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/route"
+	"github.com/godwitdb/godwit/owner/state"
+	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -17,14 +20,14 @@ import (
 // in the background what time demands: leases, abandoned and undecided transactions, collection.
 type Set struct {
 	cfg    Config
-	router *Router
+	router *route.Router
 
 	mu       sync.Mutex // guards changes of the maps
 	replicas atomic.Pointer[map[base.GroupID]*Replica]
 	shards   atomic.Pointer[map[base.ShardID]*held]
 
 	settledMu sync.Mutex
-	settledAt map[base.GroupID]base.Timestamp // newest word of each group of the cluster
+	settledAt map[base.GroupID]base.Timestamp // GroupLead.settled of each group of the cluster
 	forgotten base.Timestamp
 
 	meta metaWatch
@@ -58,7 +61,7 @@ func NewSet(cfg Config) *Set {
 	s := &Set{cfg: cfg, stopc: make(chan struct{}), settledAt: map[base.GroupID]base.Timestamp{}, recover: make(chan struct{}, 64), votes: make(chan struct{}, 4096)}
 	s.replicas.Store(&map[base.GroupID]*Replica{})
 	s.shards.Store(&map[base.ShardID]*held{})
-	s.router = &Router{set: s, cfg: &s.cfg}
+	s.router = &route.Router{Self: s.cfg.Self, Caller: s.cfg.Transport, Directory: s.cfg.Directory, Local: s.server}
 	s.meta.changed = make(chan struct{})
 	t := cfg.Transport
 	t.Handle(wire.KindRead, s.handleRead)
@@ -111,7 +114,8 @@ func (s *Set) change(g base.GroupID, r *Replica) {
 		shards[id.Shard()].at[id.Region()] = o
 	}
 	if s.cfg.Groups != nil {
-		for _, id := range s.cfg.Groups() { // regions are for ever: this holds until the next change here
+		// regions are for ever: this holds until the next change here
+		for _, id := range s.cfg.Groups() {
 			if h := shards[id.Shard()]; h != nil && groups[id] == nil {
 				h.whole = false
 			}
@@ -148,14 +152,16 @@ func (s *Set) siblings(shard base.ShardID) *[16]*Replica {
 	return &noSiblings
 }
 
-// Holds reports whether this node holds a shard: replicas of all its groups. While a shard comes or goes the node has
-// those of some; what the others do does not arrive here, so its rows are good for nothing but the groups led here.
+// Holds reports whether this node holds a shard: replicas of all its groups. While a shard comes or
+// goes the node has those of some; what the others do does not arrive here, so its rows are good
+// for nothing but the groups led here.
 func (s *Set) Holds(shard base.ShardID) bool {
 	h := (*s.shards.Load())[shard]
 	return h != nil && h.whole
 }
 
-// Closed is the consistency point of a shard here: the smallest closed timestamp of its groups; 0 if the node does not hold it.
+// Closed is the consistency point of a shard here: the smallest closed timestamp of its groups; 0
+// if the node does not hold it.
 func (s *Set) Closed(shard base.ShardID) base.Timestamp {
 	h := (*s.shards.Load())[shard]
 	if h == nil || !h.whole {
@@ -200,10 +206,19 @@ func (s *Set) EnsureClosed(ctx context.Context, shard base.ShardID, ts base.Time
 	return nil
 }
 
-// Router routes requests to the owners.
-func (s *Set) Router() *Router { return s.router }
+// server is Replica for the router.
+func (s *Set) server(g base.GroupID) route.Server {
+	if r := s.Replica(g); r != nil {
+		return r
+	}
+	return nil
+}
 
-// Leads are the words of this node's leaders, for the pulses. It also counts them here.
+// Router routes requests to the owners.
+func (s *Set) Router() *route.Router { return s.router }
+
+// Leads are what this node's leaders say of themselves, for the heartbeats. It also counts them
+// here.
 func (s *Set) Leads() []*wire.GroupLead {
 	var out []*wire.GroupLead
 	for _, r := range s.Replicas() {
@@ -215,7 +230,8 @@ func (s *Set) Leads() []*wire.GroupLead {
 	return out
 }
 
-// OnLeads takes the words of another node's leaders, also of groups that have no replica here.
+// OnLeads takes what another node's leaders say in a heartbeat, also of groups that have no replica
+// here.
 func (s *Set) OnLeads(leads []*wire.GroupLead) {
 	for _, l := range leads {
 		if r := s.Replica(base.GroupID(l.Group)); r != nil && r.incarnation == l.Incarnation && !r.frozen.Load() {
@@ -286,7 +302,7 @@ func (s *Set) run() {
 		case <-tick.C:
 		}
 		now := time.Now()
-		s.router.watch(now)
+		s.router.Watch(now)
 		for _, r := range s.Replicas() {
 			r.renew()
 			stale, term := r.expire(now)
@@ -331,7 +347,7 @@ func (s *Set) background() (context.Context, context.CancelFunc) {
 // resolveStale finds out, in the background, what became of a transaction that
 // has been prepared here for long: its coordinator may be dead.
 func (s *Set) resolveStale(r *Replica, term uint64, v *wire.Vote) {
-	id, _ := txnID(v.Txn)
+	id, _ := state.TxnID(v.Txn)
 	select {
 	case s.recover <- struct{}{}:
 	default:
@@ -420,7 +436,7 @@ func (s *Set) handleVote(_ context.Context, _ base.NodeID, body []byte) (wan.Msg
 	if err := q.UnmarshalVT(body); err != nil {
 		return nil, base.Errorf(base.CodeInvalid, "malformed vote notice: %v", err)
 	}
-	if id, ok := txnID(q.Txn); ok {
+	if id, ok := state.TxnID(q.Txn); ok {
 		if r := s.Replica(base.GroupID(q.Group)); r != nil {
 			r.OnVote(id, base.GroupID(q.From))
 		}
@@ -461,7 +477,7 @@ func (s *Set) spawn(f func(ctx context.Context)) {
 func (s *Set) Heartbeat(q *wire.TxnHeartbeatRequest) {
 	ids := make([]base.TxnID, 0, len(q.Txns))
 	for _, b := range q.Txns {
-		if id, ok := txnID(b); ok {
+		if id, ok := state.TxnID(b); ok {
 			ids = append(ids, id)
 		}
 	}
@@ -476,7 +492,8 @@ type Segment struct {
 	Owner base.GroupID
 }
 
-// Locate guesses the owner of a key from the local replica; ok is false if the shard is not held here.
+// Locate guesses the owner of a key from the local replica; ok is false if the shard is not held
+// here.
 func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
 	shard := key.Shard()
 	if shard == base.MetaShard {
@@ -487,12 +504,12 @@ func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
 	}
 	rd := s.cfg.Store.NewPointReader()
 	defer rd.Close()
-	p, err := locate(rd, key)
-	return p.owner, err == nil
+	p, err := view.Locate(rd, key)
+	return p.Owner, err == nil
 }
 
-// Segments guesses who owns the parts of a range, from the local replica, in
-// key order. It looks at no more than maxKeys keys and takes the rest for the last one's owner. ok is false if the shard
+// Segments guesses who owns the parts of a range, from the local replica, in key order. It looks at
+// no more than maxKeys keys and takes the rest for the last one's owner. ok is false if the shard
 // is not held here.
 func (s *Set) Segments(span base.Span, maxKeys int) (out []Segment, ok bool) {
 	if span.Start.Shard() == base.MetaShard {
@@ -505,18 +522,18 @@ func (s *Set) Segments(span base.Span, maxKeys int) (out []Segment, ok bool) {
 	defer rd.Close()
 	it := rd.Iter(span, base.MaxTimestamp, store.IterOptions{KeysOnly: true})
 	defer it.Close()
-	seg := segmenter{rd: rd, span: span, emit: func(g segment) { out = append(out, Segment{g.span, g.owner}) }}
+	seg := view.Segmenter{Reader: rd, Span: span, Emit: func(g view.Segment) { out = append(out, Segment{g.Span, g.Owner}) }}
 	for n := 0; n < maxKeys && it.Next(); n++ {
 		v := it.Version()
-		if seg.started && homeGroup(v.Key, v.Label) == seg.cur.owner {
+		if seg.Within(&v) {
 			continue
 		}
 		v.Key = v.Key.Clone()
-		if err := seg.add(&v); err != nil {
+		if err := seg.Add(&v); err != nil {
 			return nil, false
 		}
 	}
-	if it.Err() != nil || seg.finish(false, span.End) != nil {
+	if it.Err() != nil || seg.Finish(false, span.End) != nil {
 		return nil, false
 	}
 	return out, true

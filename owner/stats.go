@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/lock"
+	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/owner/txns"
 )
 
 // Stats count what a replica did as an owner, since the process began.
@@ -13,16 +14,26 @@ type Stats struct {
 	Reads, Commits, Prepares, Resolves, Errors        atomic.Int64
 	LockWaits, LockWaitNanos, LockTimeouts, Deadlocks atomic.Int64
 	Died                                              atomic.Int64 // requests that lost a conflict
-	UndecidedWaits                                    atomic.Int64 // reads that waited for an undecided commit
-	SlotWaits                                         atomic.Int64 // waits for the outcome of a transaction whose slot had come
-	Patches                                           atomic.Int64 // patches evaluated at their slots
-	PatchWaits                                        atomic.Int64 // waits of writers over whose rows a patch on its way would not be defined
-	PatchesLost                                       atomic.Int64 // patches that were not defined at their slots; always 0
-	Orders                                            atomic.Int64 // ends of transactions told to it as the timestamp manager of its region
-	Expired                                           atomic.Int64 // transactions aborted for silence
-	Collected                                         atomic.Int64 // tombstones
-	HandedOver, Inherited, GivenUp                    atomic.Int64 // hand-overs of the lead: told to the heir, taken up as heir, come to nothing
-	Helped                                            atomic.Int64 // requests that met one and were passed on, or served later
+	// reads that waited for an undecided commit
+	UndecidedWaits atomic.Int64
+	// waits for the outcome of a transaction whose slot had come
+	SlotWaits atomic.Int64
+	// patches evaluated at their slots
+	Patches atomic.Int64
+	// waits of writers over whose rows a patch on its way would not be defined
+	PatchWaits atomic.Int64
+	// patches that were not defined at their slots; always 0
+	PatchesLost atomic.Int64
+	// ends of transactions noted as the timestamp manager of its region
+	Orders atomic.Int64
+	// transactions aborted for silence
+	Expired   atomic.Int64
+	Collected atomic.Int64 // tombstones
+	// hand-overs of the lead: state sent to the transfer target, taken up as transfer target, given
+	// up
+	HandedOver, Inherited, GivenUp atomic.Int64
+	// requests that met one and were passed on, or served later
+	Helped atomic.Int64
 }
 
 // Stats are the replica's counters, to be read.
@@ -51,13 +62,13 @@ type LockRow struct {
 func (r *Replica) Locks(limit int) []LockRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rows := r.locks.Rows(limit)
+	rows := r.LockTable.Rows(limit)
 	out := make([]LockRow, len(rows))
 	for i, l := range rows {
 		out[i].Row = l
-		out[i].Span, out[i].CRT = tierOf(l.Span)
-		if x := r.txns[l.Txn]; x != nil {
-			out[i].Age = x.age
+		out[i].Span, out[i].CRT = txns.TierOf(l.Span)
+		if x := r.ByID[l.Txn]; x != nil {
+			out[i].Age = x.Age
 		}
 	}
 	return out
@@ -68,11 +79,11 @@ func (r *Replica) Txns() []TxnRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	rows := make([]TxnRow, 0, len(r.txns))
-	for id, x := range r.txns {
-		row := TxnRow{ID: id, Age: x.age, Phase: x.phase.String(), Locks: r.locks.Count(id), Waiting: len(x.waits), Idle: now.Sub(x.last), TS: x.ts}
-		if x.phase == prepared {
-			row.Prepared = now.Sub(x.since)
+	rows := make([]TxnRow, 0, len(r.ByID))
+	for id, x := range r.ByID {
+		row := TxnRow{ID: id, Age: x.Age, Phase: x.Phase.String(), Locks: r.LockTable.Count(id), Waiting: len(x.Waits), Idle: now.Sub(x.Last), TS: x.TS}
+		if x.Phase == txns.Prepared {
+			row.Prepared = now.Sub(x.Since)
 		}
 		rows = append(rows, row)
 	}

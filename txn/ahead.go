@@ -128,7 +128,8 @@ func (a *ahead) keep(s base.Span, rows []*wire.KV, lock kv.LockMode) {
 	a.points[string(s.Start)] = p
 }
 
-// find returns the rows of a span, in key order, if they were read ahead under a lock that is no weaker.
+// find returns the rows of a span, in key order, if they were read ahead under a lock that is no
+// weaker.
 func (a *ahead) find(s base.Span, lock kv.LockMode) (rows []*wire.KV, ok bool) {
 	if lock == kv.LockNone || a.bytes == 0 {
 		return nil, false
@@ -162,10 +163,10 @@ func (a *ahead) find(s base.Span, lock kv.LockMode) (rows []*wire.KV, ok bool) {
 	return nil, false
 }
 
-// foresee has an attempt that locks across regions begin with all that the attempts before it have read there: its locks are then held for a trip
-// and the commit, and not for a trip a statement.
+// foresee has an attempt that locks across regions begin with all that the attempts before it have
+// read there: its locks are then held for a trip and the commit, and not for a trip a statement.
 func (t *Txn) foresee(ctx context.Context) error {
-	if t.opts.Touched.Empty() || t.opts.Relay || t.crossing != nil || t.foreseen || t.byTime() {
+	if t.opts.Touched.Empty() || t.mode != byLocks || t.foreseen {
 		return nil
 	}
 	t.foreseen = true

@@ -10,8 +10,9 @@ import (
 	"github.com/godwitdb/godwit/obs"
 )
 
-// TestAhead: what is read ahead costs one trip for rows of any number, and is read afterwards without any, with own
-// writes, in either direction, in pieces; stronger locks and other keys ask the owners.
+// TestAhead: what is read ahead costs one trip for rows of any number, and is read afterwards
+// without any, with own writes, in either direction, in pieces; stronger locks and other keys ask
+// the owners.
 func TestAhead(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		var keys []base.Key

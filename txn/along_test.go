@@ -11,7 +11,8 @@ import (
 	"github.com/godwitdb/godwit/owner"
 )
 
-// pairing is a policy that knows which row is used with which, and takes both home at once if moves is set.
+// pairing is a policy that knows which row is used with which, and takes both home at once if moves
+// is set.
 type pairing struct {
 	with  map[string]base.Key
 	moves bool
@@ -36,8 +37,9 @@ func (p *pairing) Accessed(a owner.Access) (v owner.Verdict) {
 
 func (p *pairing) Moved(owner.Move) {}
 
-// TestAlong: the row that is mostly used next comes with the one that was asked for, under the transaction's lock: its
-// own use costs no trip, is told to the policy, and takes it home with the first one's move.
+// TestAlong: the row that is mostly used next comes with the one that was asked for, under the
+// transaction's lock: its own use costs no trip, is told to the policy, and takes it home with the
+// first one's move.
 func TestAlong(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		a, b := key(1, 1, 1, "a"), key(1, 1, 1, "b")

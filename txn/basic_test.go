@@ -9,7 +9,7 @@ import (
 	"github.com/godwitdb/godwit/obs"
 )
 
-// TestHops is the round-trip budget of DESIGN.md.
+// TestHops is the round-trip budget of docs/design.md.
 func TestHops(t *testing.T) {
 	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
 		db := c.db(1)
@@ -61,7 +61,8 @@ func TestHops(t *testing.T) {
 	})
 }
 
-// TestOwnWrites: a transaction sees its own writes in Get and Scan, both ways, with limits and savepoints.
+// TestOwnWrites: a transaction sees its own writes in Get and Scan, both ways, with limits and
+// savepoints.
 func TestOwnWrites(t *testing.T) {
 	bubble(t, 1, 2, func(t *testing.T, c *cluster) {
 		db := c.db(1)

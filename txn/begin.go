@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
+	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/obs"
 )
 
-// opening is a timestamp at or above every commit that was acknowledged before the transaction began. In GClock mode
-// the owners' clocks give that by themselves. In the other modes the transaction fetches it from the oracle, beside
-// its first statements, and commits above it (T8).
+// opening is a timestamp at or above every commit that was acknowledged before the transaction
+// began. In GClock mode the owners' clocks give that by themselves. In the other modes the
+// transaction fetches it from the oracle, beside its first statements, and commits above it (TC-8).
 type opening struct {
 	done chan struct{}
 	ts   base.Timestamp
@@ -30,7 +30,7 @@ func (t *Txn) started() {
 	t.opening = o
 	go func() {
 		defer close(o.done)
-		ctx, cancel := context.WithTimeout(context.Background(), t.db.cfg.RequestTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), t.db.cfg.Limits.Request)
 		defer cancel()
 		tr := &obs.Trace{}
 		o.ts, o.err = t.db.clock.Snapshot(obs.WithTrace(ctx, tr))

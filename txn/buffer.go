@@ -14,15 +14,16 @@ type write struct {
 	kind wire.WriteKind
 	val  []byte
 	home base.RegionID
-	// fresh: the key must be absent when the transaction commits, although the
-	// last word on it is no insert (inserted, then deleted again).
+	// fresh: the key must be absent when the transaction commits, although its last write is no
+	// insert (inserted, then deleted again).
 	fresh bool
 	// move is the region that becomes the row's home (0: it keeps its home), as mo says.
 	move base.RegionID
 	mo   kv.MoveOptions
-	// patch is what made val of the row as it was read (kv.Txn.Update).
+	// patch made val from the row as it was read (kv.Txn.Update).
 	patch *wire.Patch
-	// draft is as of when that row was known, if it was not read at the transaction's snapshot (kv.Txn.Draft).
+	// draft is the timestamp at which that row was known, if it was not read at the transaction's
+	// snapshot (kv.Txn.Draft); 0: it was.
 	draft base.Timestamp
 }
 
@@ -41,8 +42,9 @@ type undo struct {
 
 // buffer holds the writes of a transaction, by key and in key order.
 type buffer struct {
-	byKey  map[string]*write
-	order  []*write // sorted by key up to sorted; the rest as they came; may hold entries that are gone
+	byKey map[string]*write
+	// order is by key up to sorted, then by time; it may hold writes that are gone.
+	order  []*write
 	sorted int
 	bytes  int
 	log    []undo // since the first savepoint
@@ -113,7 +115,7 @@ func (b *buffer) rollbackTo(savepoint int) {
 	b.log = b.log[:to]
 }
 
-// tidy sorts order and drops what is no longer the word on its key.
+// tidy sorts order and drops writes that were replaced or taken back.
 func (b *buffer) tidy() {
 	if b.sorted == len(b.order) && b.sorted == len(b.byKey) {
 		return
@@ -159,4 +161,39 @@ func cut(sorted []*write, s base.Span) []*write {
 func (b *buffer) all() []*write {
 	b.tidy()
 	return b.order
+}
+
+// row is the write as a read of the transaction sees it.
+func (w *write) row(key base.Key) kv.Row {
+	if w.kind == wire.WriteKind_DELETE {
+		return kv.Row{Key: key}
+	}
+	home := w.home
+	if w.move != 0 {
+		home = w.move
+	}
+	return kv.Row{Key: key, Value: present(w.val), Home: home}
+}
+
+// wire is the write as its owner gets it.
+func (w *write) wire(follow bool) *wire.Write {
+	return &wire.Write{Kind: w.kind, Key: w.key, Value: w.val, Home: uint32(w.home), Move: uint32(w.move),
+		Soft: w.mo.Soft, Pin: wire.Pin(w.mo.Pin), Reason: w.mo.Reason, Follow: follow}
+}
+
+// cancelled reports whether the write undoes itself: inserted and deleted again.
+func (w *write) cancelled() bool { return w.fresh && w.kind == wire.WriteKind_DELETE }
+
+// present is a value as it is shown: a present row's is never nil.
+func present(v []byte) []byte {
+	if v == nil {
+		return []byte{}
+	}
+	return v
+}
+
+// meta reports whether a key of the meta shard is written.
+func (b *buffer) meta() bool {
+	b.tidy()
+	return len(b.order) > 0 && b.order[0].key.Shard() == base.MetaShard
 }

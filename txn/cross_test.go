@@ -11,8 +11,9 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// besideSlot runs a crossing transaction that writes a row of its region and one of another beside another one, which pauses
-// longer and longer, so that it falls on either side of the votes and of the slot.
+// besideSlot runs a crossing transaction that writes a row of its region and one of another beside
+// another one, which pauses longer and longer, so that it falls on either side of the votes and of
+// the slot.
 func besideSlot(t *testing.T, c *cluster, ra int, a base.Key, rb int, b base.Key, other func(ctx context.Context, val string, begin func(), pause time.Duration) (base.Timestamp, []string, error)) {
 	var before, after int
 	for i := range 60 {
@@ -65,8 +66,9 @@ func besideSlot(t *testing.T, c *cluster, ra int, a base.Key, rb int, b base.Key
 	}
 }
 
-// TestOneGroupBesideSlot: a crossing transaction whose reads and writes lie in one group commits there in one round. What it has
-// read may be due to change at a slot that was voted for before it came; its commit must not lie behind that slot.
+// TestOneGroupBesideSlot: a crossing transaction whose reads and writes lie in one group commits
+// there in one round. What it has read may be due to change at a slot that was voted for before it
+// came; its commit must not lie behind that slot.
 func TestOneGroupBesideSlot(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		a, b, d := key(1, 1, 1, "a"), key(1, 2, 2, "b"), key(1, 1, 1, "d")

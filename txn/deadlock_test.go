@@ -56,8 +56,9 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-// TestDeadlockOfVotes: two transactions that write the same two rows of two regions commit at once; each has its vote in its own
-// region and waits in the other's. Only the younger gives up. (Both once did, at the same time, again and again.)
+// TestDeadlockOfVotes: two transactions that write the same two rows of two regions commit at once;
+// each has its vote in its own region and waits in the other's. Only the younger gives up. (Both
+// once did, at the same time, again and again.)
 func TestDeadlockOfVotes(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		rows := []base.Key{key(1, 1, 1, "a"), key(1, 2, 2, "b")}

@@ -17,8 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/history"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/lab/history"
 )
 
 // crash stops a node as a power cut does: what was not synced is lost.

@@ -10,8 +10,8 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// TestFence: a fence gives a region the gap from a key on, so that it inserts there without a trip; what is there already,
-// rows and gaps, stays whose it is.
+// TestFence: a fence gives a region the gap from a key on, so that it inserts there without a trip;
+// what is there already, rows and gaps, stays whose it is.
 func TestFence(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		k := func(s string) base.Key { return key(1, 1, 1, s) }
@@ -54,7 +54,8 @@ func TestFence(t *testing.T) {
 		if v := get(t, c.db(1), k("m7")); v != "-" {
 			t.Errorf("a fence reads as %s", v)
 		}
-		// A fence in the transaction that then writes the key, and under its own insert, is of no account.
+		// A fence in the transaction that then writes the key, and under its own insert, is of no
+		// account.
 		_, err := kv.Run(ctx(t), c.db(2), kv.Options{}, func(x kv.Txn) error {
 			x.Fence(k("p"), 2)
 			x.Fence(k("q"), 2)
@@ -76,7 +77,8 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// TestFenceOutlivesLeaders: who owns a fenced gap is in the log, and collection of the fence gives it to nobody else.
+// TestFenceOutlivesLeaders: who owns a fenced gap is in the log, and collection of the fence gives
+// it to nobody else.
 func TestFenceOutlivesLeaders(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		k := func(s string) base.Key { return key(1, 1, 1, s) }

@@ -17,12 +17,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
-	"github.com/godwitdb/godwit/group"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner"
-	"github.com/godwitdb/godwit/store"
-	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -34,9 +34,9 @@ func must(t testing.TB, err error) {
 }
 
 const (
-	oneWay = 50 * time.Millisecond
-	bound  = 2 * time.Millisecond
-	pulse  = 50 * time.Millisecond
+	oneWay    = 50 * time.Millisecond
+	bound     = 2 * time.Millisecond
+	heartbeat = 50 * time.Millisecond
 )
 
 // skewed is a wall clock that is off by less than its bound.
@@ -80,7 +80,7 @@ type node struct {
 	leads map[base.GroupID]base.NodeID
 }
 
-// Leader and Replicas make the node its own directory, fed by pulses.
+// Leader and Replicas make the node its own directory, fed by heartbeats.
 func (n *node) Leader(g base.GroupID) base.NodeID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,13 +154,13 @@ func (n *node) start() {
 	must(t, err)
 	alone := func() bool { return len(c.topo.Nodes) == 1 }
 	oc := owner.Config{Self: n.id, Store: n.store, Clock: n.clock, Transport: n.trans, Directory: n, Logger: c.logger, Alone: alone,
-		Ahead: func() time.Duration { return 2*oneWay + pulse + 20*time.Millisecond }, Groups: c.topo.Groups, GCInterval: -1}
+		Ahead: func() time.Duration { return 2*oneWay + heartbeat + 20*time.Millisecond }, Groups: c.topo.Groups, GCInterval: -1}
 	if c.oc != nil {
 		c.oc(&oc)
 	}
 	n.set = owner.NewSet(oc)
-	n.trans.HandleOrdered(wire.KindPulse, func(from base.NodeID, body []byte) {
-		var p wire.Pulse
+	n.trans.HandleOrdered(wire.KindHeartbeat, func(from base.NodeID, body []byte) {
+		var p wire.Heartbeat
 		if p.UnmarshalVT(body) == nil {
 			n.hear(from, p.Leads)
 		}
@@ -180,13 +180,13 @@ func (n *node) start() {
 	must(t, n.host.Start())
 	n.set.Start()
 	tc := Config{Self: n.id, Region: n.region, Owners: n.set, Clock: n.clock, Transport: n.trans, Directory: n,
-		Topology: func() *base.Topology { return c.topo }, Alone: alone, Logger: c.logger}
+		Topology: func() *base.Topology { return c.topo }, Commits: CommitConfig{Alone: alone}, Logger: c.logger}
 	if c.tc != nil {
 		c.tc(&tc)
 	}
 	n.db = New(tc)
 	n.up.Store(n.db)
-	n.wg.Go(n.pulses)
+	n.wg.Go(n.heartbeats)
 }
 
 func (n *node) hear(from base.NodeID, leads []*wire.GroupLead) {
@@ -198,8 +198,8 @@ func (n *node) hear(from base.NodeID, leads []*wire.GroupLead) {
 	n.set.OnLeads(leads)
 }
 
-func (n *node) pulses() {
-	tick := time.NewTicker(pulse)
+func (n *node) heartbeats() {
+	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	for {
 		select {
@@ -211,7 +211,7 @@ func (n *node) pulses() {
 		n.hear(n.id, leads)
 		for _, o := range n.c.topo.Nodes {
 			if o.ID != n.id {
-				_ = n.trans.Send(o.ID, wire.KindPulse, &wire.Pulse{Node: uint32(n.id), Leads: leads})
+				_ = n.trans.Send(o.ID, wire.KindHeartbeat, &wire.Heartbeat{Node: uint32(n.id), Leads: leads})
 			}
 		}
 	}

@@ -9,16 +9,17 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// gate bounds how many of a gateway's transactions hold locks at a time, while many of them lose conflicts. Locks that
-// overlap make the work lost grow with the square of the transactions at work, and more of them than there
-// are processors do not end sooner. The bound falls when one is lost and rises when one commits; it is far
-// above what is at work where conflicts are rare. Who waits holds no lock, and waits for a moment only: transactions
-// that hold locks may be idle.
+// gate bounds how many of a gateway's transactions hold locks at a time, while many of them lose
+// conflicts. Locks that overlap make the work lost grow with the square of the transactions at
+// work, and more of them than there are processors do not end sooner. The bound falls when one is
+// lost and rises when one commits; it is far above what is at work where conflicts are rare. A
+// transaction that waits holds no lock, and waits for a moment only, because those that hold locks
+// may be idle.
 type gate struct {
 	mu     sync.Mutex
 	limit  float64 // 0: none
 	inside int
-	queue  []chan struct{} // who waits, the first to come first
+	queue  []chan struct{} // transactions that wait, in the order of arrival
 }
 
 const (
@@ -72,7 +73,7 @@ func (g *gate) room() bool { return g.limit == 0 || float64(g.inside+1) <= g.lim
 // idle is a bound that does nothing while so many are at work.
 func (g *gate) idle(n int) float64 { return 2*float64(n) + gateLeast }
 
-// admit lets in whom there is room for; mu is held.
+// admit lets in as many as there is room for; mu is held.
 func (g *gate) admit() {
 	for len(g.queue) > 0 && g.room() {
 		close(g.queue[0])
@@ -81,8 +82,8 @@ func (g *gate) admit() {
 	}
 }
 
-// quit lets out a transaction that turns to another region: over there it waits much longer than it works, and those that
-// work here must not wait with it.
+// quit lets out a transaction that turns to another region: over there it waits much longer than it
+// works, and those that work here must not wait with it.
 func (g *gate) quit() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -108,7 +108,8 @@ func TestGateQueue(t *testing.T) {
 	})
 }
 
-// A transaction that turns to another region leaves the gate: those that stay take its place, and that it is lost later is no conflict here.
+// A transaction that turns to another region leaves the gate: those that stay take its place, and
+// that it is lost later is no conflict here.
 func TestGateQuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate{limit: gateLeast}

@@ -8,14 +8,15 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// TestHomeSection: a key of an index keyed by home belongs to the home in the key, whatever home a write names,
-// so that its group may write it without a look at it.
+// TestHomeSection: a key of an index keyed by home belongs to the home in the key, whatever home a
+// write names, so that its group may write it without a look at it.
 func TestHomeSection(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		entry := func(name string) base.Key {
 			return append(base.IndexPrefix(1, base.MakeTableID(1, 1), 2|base.ByHome, 2), name...)
 		}
-		// What an earlier transaction locked may be free a moment later than its client is answered.
+		// What an earlier transaction locked may be free a moment later than its client is
+		// answered.
 		run := func(region int, fn func(kv.Txn) error) {
 			for {
 				_, err := do(ctx(t), c.db(region), kv.Options{}, fn)
@@ -49,8 +50,9 @@ func TestHomeSection(t *testing.T) {
 	})
 }
 
-// TestKnownKeys: a commit that trusts what its transaction read for update still gets inserts, deletes and their
-// opposite right, also over several reads, savepoints, and more keys than are remembered.
+// TestKnownKeys: a commit that trusts what its transaction read for update still gets inserts,
+// deletes and their opposite right, also over several reads, savepoints, and more keys than are
+// remembered.
 func TestKnownKeys(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		var keys []base.Key
@@ -93,7 +95,8 @@ func TestKnownKeys(t *testing.T) {
 	})
 }
 
-// TestKnownRanges: what a range read under locks has shown is there for inserts and for commits in several groups.
+// TestKnownRanges: what a range read under locks has shown is there for inserts and for commits in
+// several groups.
 func TestKnownRanges(t *testing.T) {
 	bubble(t, 1, 2, func(t *testing.T, c *cluster) {
 		db := c.db(1)
@@ -111,8 +114,8 @@ func TestKnownRanges(t *testing.T) {
 				}
 			}
 		}
-		if len(x.(*Txn).ranges) < 2 {
-			t.Errorf("%d ranges are remembered", len(x.(*Txn).ranges))
+		if len(x.(*Txn).rows.ranges) < 2 {
+			t.Errorf("%d ranges are remembered", len(x.(*Txn).rows.ranges))
 		}
 		for i := range 60 {
 			k := key(1+i%2, 1, 1, string(rune('A'+i)))

@@ -36,8 +36,8 @@ func TestRestart(t *testing.T) {
 	}, func(c *cluster) { c.crashable = true })
 }
 
-// TestAsOf: reads in the past are served by the local replica, also of rows of other regions and when
-// those cannot be reached, until the versions are collected.
+// TestAsOf: reads in the past are served by the local replica, also of rows of other regions and
+// when those cannot be reached, until the versions are collected.
 func TestAsOf(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		a := key(1, 2, 2, "a")
@@ -141,12 +141,13 @@ func TestLimits(t *testing.T) {
 			t.Errorf("lock in READ ONLY: %v", err)
 		}
 	}, func(c *cluster) {
-		c.tc = func(t *Config) { t.MaxWriteBytes = 1000 }
+		c.tc = func(t *Config) { t.Limits.WriteBytes = 1000 }
 		c.oc = func(o *owner.Config) { o.MaxWrites = 4 }
 	})
 }
 
-// TestBank: transfers between accounts of all regions keep their sum, in every snapshot, under faults.
+// TestBank: transfers between accounts of all regions keep their sum, in every snapshot, under
+// faults.
 func TestBank(t *testing.T) {
 	const accounts, start = 9, 100
 	bubble(t, 3, 2, func(t *testing.T, c *cluster) {

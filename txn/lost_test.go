@@ -8,8 +8,9 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// TestLostLeaderIsNotWaitedFor: requests that were sent to a leader in a region that is lost are made again at the
-// next leader as soon as there is one; the transport would take ten seconds to give them up.
+// TestLostLeaderIsNotWaitedFor: requests that were sent to a leader in a region that is lost are
+// made again at the next leader as soon as there is one; the transport would take ten seconds to
+// give them up.
 func TestLostLeaderIsNotWaitedFor(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		a, b := key(1, 1, 1, "a"), key(1, 1, 1, "b")

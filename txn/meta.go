@@ -10,23 +10,17 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// readMeta reads keys of the meta shard from the local replica at one
-// timestamp, without lock and without a round trip. Unless the transaction is a pure snapshot, Commit checks that
-// nothing of it changed until the commit timestamp.
+// readMeta reads keys of the meta shard from the local replica at one timestamp, without lock and
+// without a round trip. Unless the transaction is a pure snapshot, Commit checks that nothing of it
+// changed until the commit timestamp.
 func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
-	if t.metaTS == 0 {
-		if t.readTS == 0 {
-			var err error
-			if t.readTS, err = t.now(ctx); err != nil {
-				return err
-			}
-		}
-		t.metaTS = t.readTS
+	if err := t.metaSnapshot(ctx); err != nil {
+		return err
 	}
 	f.ts, f.lock = t.metaTS, kv.LockNone
 	f.got = make([]found, len(f.spans))
 	if t.db.set.Closed(base.MetaShard) < f.ts {
-		ctx, cancel := context.WithTimeout(ctx, t.db.cfg.RequestTimeout)
+		ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Request)
 		defer cancel()
 		if err := t.db.set.EnsureClosed(ctx, base.MetaShard, f.ts); err != nil {
 			return err
@@ -42,15 +36,7 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 		if err != nil {
 			return err
 		}
-		f.got[i].rows = resp.Rows
-		if len(resp.Resume) > 0 {
-			f.got[i].cut = resp.Resume
-			if !f.apart {
-				for j := i + 1; j < len(f.got); j++ {
-					f.got[j].cut = f.first(f.spans[j])
-				}
-			}
-		}
+		full := f.fill(i, resp)
 		read := s
 		if cut := f.got[i].cut; cut != nil && !s.IsPoint() {
 			if f.reverse {
@@ -59,22 +45,37 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 				read.End = cut
 			}
 		}
-		if !t.opts.ReadOnly || t.byTime() { // by timestamp, also what only reads may move on
+		if !t.opts.ReadOnly || t.mode == byTimestamp { // by timestamp, also what only reads may move on
 			t.pins = append(t.pins, pin{read, f.ts})
 		}
-		if f.got[i].cut != nil && !f.apart {
+		if full {
 			break
 		}
 	}
 	return nil
 }
 
-// The schema horizon is how far above now a commit bounds its timestamp, at
-// least: the time it may take until all participants have assigned theirs. It
-// is learnt: doubled when it was too short, shrunk slowly when it was not. A
-// schema change on the meta leader's node waits for it; a transaction of several groups
-// that finds it too short is lost. The one costs milliseconds of a rare statement, so it is ample, and
-// it must not shrink so fast that it is found too short all the time.
+// metaSnapshot fixes the timestamp of meta reads at the first one.
+func (t *Txn) metaSnapshot(ctx context.Context) error {
+	if t.metaTS != 0 {
+		return nil
+	}
+	if t.readTS == 0 {
+		var err error
+		if t.readTS, err = t.now(ctx); err != nil {
+			return err
+		}
+	}
+	t.metaTS = t.readTS
+	return nil
+}
+
+// The schema horizon is how far above now a commit bounds its timestamp, at least: the time it may
+// take until all participants have assigned theirs. It is learnt: doubled when it was too short,
+// shrunk slowly when it was not. A schema change on the meta leader's node waits for it; a
+// transaction of several groups that finds it too short is lost. The one costs milliseconds of a
+// rare statement, so it is ample, and it must not shrink so fast that it is found too short all the
+// time.
 const perWrite = 20 * time.Microsecond
 
 type horizon struct{ d atomic.Int64 }
@@ -124,16 +125,6 @@ func schemaChanged(p pin) error {
 // prepareMargin is how far ahead the meta leader closes for a commit of several groups.
 const prepareMargin = 200 * time.Millisecond
 
-// leadsMeta reports whether this node's word closes timestamps of the meta group.
-func (db *DB) leadsMeta() bool {
-	r := db.set.Replica(base.MetaGroup)
-	if r == nil {
-		return false
-	}
-	_, ok := r.Serving()
-	return ok
-}
-
 // holdPins checks the pins for a commit that happens below the returned bound;
 // 0 if there are none. margin is how far ahead of now the bound has to be.
 func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestamp, error) {
@@ -154,7 +145,8 @@ func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestam
 		return bound.Next(), nil
 	}
 	if base.CodeOf(err) == base.CodeSchemaChanged && want < bound {
-		// A change that lies ahead of now. There may be time to commit before it; else the next attempt shall see it.
+		// A change that lies ahead of now. There may be time to commit before it; else the next
+		// attempt shall see it.
 		if t.checkPins(want) == nil {
 			return want.Next(), nil
 		}
@@ -165,28 +157,16 @@ func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestam
 	return 0, err
 }
 
-// lockPins is holdPins for a transaction that writes or locks the meta shard:
-// its commit timestamp lies above everything closed there, so what it read is locked at the leader instead.
+// lockPins is holdPins for a transaction that writes or locks the meta shard: its commit timestamp
+// lies above everything closed there, so what it read is locked at the leader instead.
 func (t *Txn) lockPins(ctx context.Context) error {
 	for _, p := range t.pins {
-		span := p.span
-		for {
-			f := fetch{spans: []base.Span{span}, lock: kv.LockShared}
-			seen := t.maxTS
-			t.maxTS = 0
-			err := f.run(ctx, t)
-			changed := t.maxTS > p.at
-			t.maxTS = max(t.maxTS, seen)
-			if err != nil {
-				return err
-			}
-			if changed {
-				return schemaChanged(p)
-			}
-			if f.got[0].cut == nil {
-				break
-			}
-			span.Start = f.got[0].cut
+		changed, err := t.lockUnchanged(ctx, p.span, p.at)
+		if err != nil {
+			return err
+		}
+		if changed {
+			return schemaChanged(p)
 		}
 	}
 	t.pins = nil

@@ -98,7 +98,7 @@ func TestMoveAbsent(t *testing.T) {
 }
 
 // TestMoveGapInUse: a soft move gives up where a hard one waits, and neither
-// hands over a gap that somebody has locked (C2).
+// hands over a gap that somebody has locked (HOME-2).
 func TestMoveGapInUse(t *testing.T) {
 	bubble(t, 2, 1, func(t *testing.T, c *cluster) {
 		a, z := key(1, 1, 1, "a"), key(1, 1, 1, "z")
@@ -263,9 +263,9 @@ func TestPolicyMoves(t *testing.T) {
 	})
 }
 
-// TestFigure8 is PolyBase's Figure 8: a region that lags behind another one's log takes a key for free that is
-// taken, because the delete between them hides whose gap it lies in. Here a tombstone keeps its owner, and owners wait for
-// what made them so: the second insert of E finds the first.
+// TestFigure8 is PolyBase's Figure 8: a region that lags behind another one's log takes a key for
+// free that is taken, because the delete between them hides whose gap it lies in. Here a tombstone
+// keeps its owner, and owners wait for what made them so: the second insert of E finds the first.
 func TestFigure8(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		figure8(t, wait)
@@ -287,7 +287,8 @@ func figure8(t *testing.T, wait bool) {
 			})
 			must(t, err)
 		}
-		// Region 3 hears of region 2's log seconds late; requests and answers come through as ever, on the way via region 1's knowledge.
+		// Region 3 hears of region 2's log seconds late; requests and answers come through as ever,
+		// on the way via region 1's knowledge.
 		slow := c.net.Path(2, 3)
 		slow.Delay = 4 * time.Second
 		c.net.SetPath(2, 3, slow)

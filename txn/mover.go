@@ -10,12 +10,14 @@ import (
 	"github.com/godwitdb/godwit/owner"
 )
 
-// Expand adds to a transaction what has to move along with a row that is read
-// under an exclusive lock, and the move of the row itself: what else is keyed or owned by its home, such as index entries.
+// Expand adds to a transaction what has to move along with a row that is read under an exclusive
+// lock, and the move of the row itself: what else is keyed or owned by its home, such as index
+// entries.
 type Expand func(ctx context.Context, t kv.Txn, row kv.Row, to base.RegionID, opts kv.MoveOptions) error
 
-// Mover carries out moves that no statement carries out: those the policy
-// decided on for reads, and rows that follow others. It runs at the owners' nodes, where the rows can be locked without a trip.
+// Mover carries out moves that no statement carries out: those the policy decided on for reads, and
+// rows that follow others. It runs at the owners' nodes, where the rows can be locked without a
+// trip.
 type Mover struct {
 	db     *DB
 	expand Expand
@@ -28,7 +30,8 @@ type Mover struct {
 }
 
 const (
-	maxProposals = 8192                   // beyond, proposals are dropped: the policy will make them again
+	// beyond, proposals are dropped: the policy will make them again
+	maxProposals = 8192
 	moveBatch    = 64                     // rows of one transaction
 	moveTimeout  = 10 * time.Second       // of one batch
 	moveWait     = 300 * time.Millisecond // of one row for its lock
@@ -124,8 +127,9 @@ func pick(ps []owner.Proposal) (batch, other []owner.Proposal) {
 	return batch, other
 }
 
-// move moves a batch as one transaction; if that fails, row by row, each once. The batch gives way to everybody. A single
-// row waits in line for a moment: one in constant use is never free by itself, and it is just that one that should move.
+// move moves a batch as one transaction; if that fails, row by row, each once. The batch gives way
+// to everybody. A single row waits in line for a moment: one in constant use is never free by
+// itself, and it is just that one that should move.
 func (m *Mover) move(ctx context.Context, batch []owner.Proposal) {
 	defer func() {
 		m.mu.Lock()
@@ -145,7 +149,8 @@ func (m *Mover) move(ctx context.Context, batch []owner.Proposal) {
 }
 
 func (m *Mover) try(ctx context.Context, batch []owner.Proposal, opts kv.Options) error {
-	ctx, cancel := context.WithTimeout(kv.WithQuiet(ctx), moveTimeout) // the owner's region does not use the row by this
+	// the owner's region does not use the row by this
+	ctx, cancel := context.WithTimeout(kv.WithQuiet(ctx), moveTimeout)
 	defer cancel()
 	t := m.db.Begin(opts)
 	defer t.Rollback(context.Background())

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/clock"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner"
-	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -32,8 +32,8 @@ func read(t *testing.T, x kv.Txn, k base.Key, lock kv.LockMode) string {
 	return string(rows[0].Value)
 }
 
-// TestOrderedAtItsTimestamp: a transaction whose reads are overwritten later commits all the same, at the timestamp of its
-// reads, while nobody has read or written past it what it writes.
+// TestOrderedAtItsTimestamp: a transaction whose reads are overwritten later commits all the same,
+// at the timestamp of its reads, while nobody has read or written past it what it writes.
 func TestOrderedAtItsTimestamp(t *testing.T) {
 	orderings(t, 3, 2, func(t *testing.T, c *cluster) {
 		a, b := key(1, 1, 1, "a"), key(2, 2, 1, "b")
@@ -58,7 +58,8 @@ func TestOrderedAtItsTimestamp(t *testing.T) {
 	})
 }
 
-// TestOrderedPushed: who comes too late for its timestamp commits later, if what it read is still so.
+// TestOrderedPushed: who comes too late for its timestamp commits later, if what it read is still
+// so.
 func TestOrderedPushed(t *testing.T) {
 	orderings(t, 3, 2, func(t *testing.T, c *cluster) {
 		a, b := key(1, 1, 1, "a"), key(2, 2, 1, "b")
@@ -88,8 +89,8 @@ func TestOrderedPushed(t *testing.T) {
 	})
 }
 
-// TestOrderedFarOwner: a commit that relies on a schema and takes much longer to its owner than thought gets through, in one transaction. (It once
-// asked for the same time again and again.)
+// TestOrderedFarOwner: a commit that relies on a schema and takes much longer to its owner than
+// thought gets through, in one transaction. (It once asked for the same time again and again.)
 func TestOrderedFarOwner(t *testing.T) {
 	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
 		k, schema := key(1, 1, 1, "a"), metaKey("schema")
@@ -124,7 +125,8 @@ func TestOrderedFarOwner(t *testing.T) {
 	})
 }
 
-// TestOrderedReadsAgain: who reads a row twice sees the same twice, and is not tried again for what was written in between.
+// TestOrderedReadsAgain: who reads a row twice sees the same twice, and is not tried again for what
+// was written in between.
 func TestOrderedReadsAgain(t *testing.T) {
 	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
 		a := key(1, 1, 1, "a")
@@ -208,8 +210,8 @@ func TestOrderedSlowClock(t *testing.T) {
 	}
 }
 
-// TestTimestampManager is the anomaly that Relay excludes and CockroachDB does not: T1 and T2 use one region, T1 has ended
-// before T2 begins, and T3 sees T2 but not T1, because T2's clock is slow.
+// TestTimestampManager is the anomaly that Relay excludes and CockroachDB does not: T1 and T2 use
+// one region, T1 has ended before T2 begins, and T3 sees T2 but not T1, because T2's clock is slow.
 func TestTimestampManager(t *testing.T) {
 	for how, want := range map[base.Concurrency]string{base.ByTimestamp: "1", base.ByTimestampRelay: "0"} {
 		t.Run(string(how), func(t *testing.T) {
@@ -237,7 +239,8 @@ func TestTimestampManager(t *testing.T) {
 	}
 }
 
-// TestOrderedTurnsToLocks: a transaction that locks the meta shard takes the locks of what it has read.
+// TestOrderedTurnsToLocks: a transaction that locks the meta shard takes the locks of what it has
+// read.
 func TestOrderedTurnsToLocks(t *testing.T) {
 	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
 		a, m := key(1, 1, 1, "a"), metaKey("m")
@@ -265,7 +268,8 @@ func TestOrderedTurnsToLocks(t *testing.T) {
 	})
 }
 
-// TestOrderedReadsOutliveLeaders: what was read under one leader is not overwritten below by the next.
+// TestOrderedReadsOutliveLeaders: what was read under one leader is not overwritten below by the
+// next.
 func TestOrderedReadsOutliveLeaders(t *testing.T) {
 	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
 		a, b := key(1, 1, 1, "a"), key(1, 2, 1, "b")
@@ -292,7 +296,8 @@ func TestOrderedReadsOutliveLeaders(t *testing.T) {
 
 var ofOne = base.DataGroup(1, 1)
 
-// restartModeless restarts node 1 so that it leads its region's group and its clock waits to be told a mode.
+// restartModeless restarts node 1 so that it leads its region's group and its clock waits to be
+// told a mode.
 func (c *cluster) restartModeless() *node {
 	c.t.Helper()
 	n := c.nodes[0]
@@ -312,7 +317,8 @@ func (c *cluster) restartModeless() *node {
 	return nil
 }
 
-// TestOrderedBeforeTheClockMode: an owner that has just been started, and leads before it was told the clock mode, takes a write as soon as it is told.
+// TestOrderedBeforeTheClockMode: an owner that has just been started, and leads before it was told
+// the clock mode, takes a write as soon as it is told.
 func TestOrderedBeforeTheClockMode(t *testing.T) {
 	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
 		a := key(1, 1, 1, "a")
@@ -344,7 +350,8 @@ func TestOrderedBeforeTheClockMode(t *testing.T) {
 	})
 }
 
-// TestOrderedWithoutClockMode: and if it is not told, the writer is asked to try again, within seconds.
+// TestOrderedWithoutClockMode: and if it is not told, the writer is asked to try again, within
+// seconds.
 func TestOrderedWithoutClockMode(t *testing.T) {
 	orderings(t, 3, 1, func(t *testing.T, c *cluster) {
 		a := key(1, 1, 1, "a")

@@ -12,17 +12,19 @@ import (
 )
 
 const (
-	// leastWait is the shortest time that a read here waits for a closed timestamp before it asks the owners after all.
+	// leastWait is the shortest time that a read here waits for a closed timestamp before it asks
+	// the owners after all.
 	leastWait = 20 * time.Millisecond
 	// nearby is a round trip that is not worth a wait.
 	nearby = 2 * time.Millisecond
 )
 
-// choose decides for pieces of a snapshot read whether to ask their owners or to wait until the replicas here are
-// complete up to the snapshot: about half a round trip and a heartbeat, while owners take a whole one, and are not bothered.
+// choose decides for pieces of a snapshot read whether to ask their owners or to wait until the
+// replicas here are complete up to the snapshot: about half a round trip and a heartbeat, while
+// owners take a whole one, and are not bothered.
 func (f *fetch) choose(t *Txn, todo []piece) {
 	db := t.db
-	if db.cfg.RTT == nil || db.cfg.OwnersOnly {
+	if db.cfg.Reads.RTT == nil || db.cfg.Reads.OwnersOnly {
 		return
 	}
 	for i := range todo {
@@ -34,11 +36,11 @@ func (f *fetch) choose(t *Txn, todo []piece) {
 		if leader == db.cfg.Self {
 			continue
 		}
-		rtt := db.cfg.RTT(leader)
+		rtt := db.cfg.Reads.RTT(leader)
 		if leader != 0 && (db.cfg.Topology().RegionOf(leader) == db.cfg.Region || rtt > 0 && rtt < nearby) {
 			continue
 		}
-		db.cfg.Want()
+		db.cfg.Reads.Want()
 		shard := p.span.Start.Shard()
 		if !db.set.Holds(shard) {
 			continue
@@ -50,18 +52,18 @@ func (f *fetch) choose(t *Txn, todo []piece) {
 	}
 }
 
-// PlanRead tells how a strong read of a key would be answered now: from the local replica after about wait, or by its owner
-// after about rtt.
+// PlanRead tells how a strong read of a key would be answered now: from the local replica after
+// about wait, or by its owner after about rtt.
 func (db *DB) PlanRead(key base.Key) (local bool, wait, rtt time.Duration) {
 	g, ok := db.set.Locate(key)
-	if !ok || db.cfg.RTT == nil {
+	if !ok || db.cfg.Reads.RTT == nil {
 		return false, 0, 0
 	}
 	leader := db.leaderOf(g)
 	if leader == db.cfg.Self {
 		return false, 0, 0
 	}
-	rtt = db.cfg.RTT(leader)
+	rtt = db.cfg.Reads.RTT(leader)
 	wait = db.set.ClosedIn(g, db.clock.Latest())
 	return wait < rtt, wait, rtt
 }
@@ -114,10 +116,11 @@ func (t *Txn) ask(ctx context.Context, q *request) (*wire.ReadResponse, error) {
 
 const (
 	touchEvery = 50 * time.Millisecond
-	maxTouched = 1000 // rows of one owner not told of yet; what is more is not counted
+	maxTouched = 1000 // rows that one owner is still to be notified of; more are not counted
 )
 
-// touches are rows of other regions that were read here: the policy of homes counts strong reads of points at their owners.
+// touches are rows of other regions that were read here: the policy of homes counts strong reads of
+// points at their owners.
 type touches struct {
 	mu   sync.Mutex
 	rows map[touchedBy][]*wire.KV
@@ -128,7 +131,7 @@ type touchedBy struct {
 	region uint32
 }
 
-// touched notes the rows of a point read that waited here, to be told to their owner in a moment.
+// touched notes the rows of a point read that waited here. Their owner is notified in a moment.
 func (t *Txn) touched(q *request, rows []*wire.KV) {
 	if q.msg.Quiet {
 		return
@@ -167,7 +170,7 @@ func (db *DB) tellTouched() {
 		if len(rows) == 0 {
 			continue
 		}
-		db.spawn(func(ctx context.Context) { // lost: they were not counted
+		db.tasks.spawn(func(ctx context.Context) { // lost: they were not counted
 			_ = db.cfg.Transport.Call(ctx, by.owner, wire.KindTouched, &wire.Touched{Region: by.region, Rows: rows}, &wire.TouchedResponse{})
 		})
 	}

@@ -152,7 +152,8 @@ func TestInsertOnce(t *testing.T) {
 	})
 }
 
-// prepareOnly logs the Prepare of a transaction in some of its participants, as a coordinator does that dies then.
+// prepareOnly logs the Prepare of a transaction in some of its participants, as a coordinator does
+// that dies then.
 func prepareOnly(t *testing.T, db *DB, participants []base.GroupID, writes map[base.GroupID]base.Key, only ...base.GroupID) {
 	t.Helper()
 	x := db.Begin(kv.Options{}).(*Txn)
@@ -176,8 +177,9 @@ func prepareIn(t *testing.T, db *DB, x *Txn, participants []base.GroupID, writes
 	return owner.ErrorOf(resp.Status)
 }
 
-// TestVoteEndsWithTheLease: who leads after a leader that was lost does not know what was only read there. So a vote that rests on read locks holds
-// up to the end of the lease (I9): a transaction that votes elsewhere after that, when what it read has been overwritten, does not commit.
+// TestVoteEndsWithTheLease: who leads after a leader that was lost does not know what was only read
+// there. So a vote that rests on read locks holds up to the end of the lease (OWN-9): a transaction
+// that votes elsewhere after that, when what it read has been overwritten, does not commit.
 func TestVoteEndsWithTheLease(t *testing.T) {
 	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
 		g1, g2 := base.DataGroup(1, 1), base.DataGroup(2, 2)
@@ -191,7 +193,8 @@ func TestVoteEndsWithTheLease(t *testing.T) {
 		must(t, err)
 		must(t, owner.ErrorOf(resp.Status))
 		c.net.Isolate(1)
-		put(t, c.db(2), a, "new") // as soon as somebody else leads; nobody has asked for the outcome of x yet
+		// as soon as somebody else leads; nobody has asked for the outcome of x yet
+		put(t, c.db(2), a, "new")
 		must(t, prepareIn(t, c.db(3), x, []base.GroupID{g1, g2}, map[base.GroupID]base.Key{g2: b}, g2))
 		if got := get(t, c.db(2), b); got != "old" {
 			t.Errorf("what was read at a lost leader has been overwritten, yet %s", got)
@@ -200,8 +203,9 @@ func TestVoteEndsWithTheLease(t *testing.T) {
 	})
 }
 
-// TestRefusedIsForGood: who asks a participant that has not prepared is told that the transaction aborts, and so it does: a Prepare that comes
-// later is refused, also by the next leader (PROTOCOLS B5).
+// TestRefusedIsForGood: who asks a participant that has not prepared is told that the transaction
+// aborts, and so it does: a Prepare that comes later is refused, also by the next leader
+// (TXN-5).
 func TestRefusedIsForGood(t *testing.T) {
 	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
 		g1, g2 := base.DataGroup(1, 1), base.DataGroup(2, 2)
@@ -258,8 +262,8 @@ func TestDeadCoordinator(t *testing.T) {
 	})
 }
 
-// TestLeaderChange: locks survive a planned change of leader (PROTOCOLS A6). They do not survive a lost leader; the transaction that held
-// them aborts.
+// TestLeaderChange: locks survive a planned change of leader (TIME-6). They do not survive a
+// lost leader; the transaction that held them aborts.
 func TestLeaderChange(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		a := key(1, 1, 1, "a")
@@ -320,7 +324,8 @@ func TestSchemaPins(t *testing.T) {
 				t.Errorf("change %v: %v", change, err)
 			}
 		}
-		// A schema change reads and writes the meta shard, from any region, and is seen everywhere at once.
+		// A schema change reads and writes the meta shard, from any region, and is seen everywhere
+		// at once.
 		for r := 1; r <= 3; r++ {
 			_, err := kv.Run(ctx(t), c.db(r), kv.Options{}, func(x kv.Txn) error {
 				rows, err := x.Get(ctx(t), []base.Key{desc}, kv.LockShared)
@@ -372,9 +377,9 @@ func TestAbandoned(t *testing.T) {
 		x = c.db(2).Begin(kv.Options{})
 		_, err = x.Get(ctx(t), []base.Key{a}, kv.LockExclusive)
 		must(t, err)
-		c.db(2).liveMu.Lock()
-		clear(c.db(2).live) // falls silent
-		c.db(2).liveMu.Unlock()
+		c.db(2).live.mu.Lock()
+		clear(c.db(2).live.set) // falls silent
+		c.db(2).live.mu.Unlock()
 		time.Sleep(12 * time.Second)
 		put(t, c.db(1), a, "3")
 		x.Put(a, []byte("4"), 0)

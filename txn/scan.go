@@ -229,46 +229,18 @@ func next(req kv.ScanRequest, first *base.Span, others []base.Span) *kv.ScanRequ
 	return &n
 }
 
-// mergeStreams returns the rows of all spans in the order of their keys behind
-// the suffix length, as far as every stream is known.
+// mergeStreams returns the rows of all spans in the order of their keys behind the suffix length,
+// as far as every stream is known.
 func mergeStreams(req kv.ScanRequest, streams []stream, maxBytes int) kv.ScanResult {
 	var res kv.ScanResult
-	tail := func(k base.Key) []byte { return k[min(req.Suffix, len(k)):] }
 	at := make([]int, len(streams))
 	size := 0
 	for {
-		best := -1
-		stuck := false
-		for i := range streams {
-			s := &streams[i]
-			var k base.Key
-			switch {
-			case at[i] < len(s.rows):
-				k = s.rows[at[i]].Key
-			case s.cut != nil && s.rest(at[i], req.Reverse) != nil:
-				k = s.cut // its next row may be from here on
-			default:
-				continue
-			}
-			if best < 0 {
-				best = i
-			} else {
-				bk := streams[best].cut
-				if at[best] < len(streams[best].rows) {
-					bk = streams[best].rows[at[best]].Key
-				}
-				c := bytes.Compare(tail(k), tail(bk))
-				// A row at the very place where another stream is unknown: which comes first does not matter.
-				if c < 0 && !req.Reverse || c > 0 && req.Reverse {
-					best = i
-				}
-			}
+		best := nextStream(req, streams, at)
+		if best < 0 || at[best] >= len(streams[best].rows) {
+			break // all are at their ends, or the next row is not known
 		}
-		if best < 0 {
-			break
-		}
-		stuck = at[best] >= len(streams[best].rows)
-		if stuck || len(res.Rows) > 0 && (req.Limit > 0 && len(res.Rows) >= req.Limit || size >= maxBytes) {
+		if len(res.Rows) > 0 && (req.Limit > 0 && len(res.Rows) >= req.Limit || size >= maxBytes) {
 			break
 		}
 		res.Rows = append(res.Rows, streams[best].rows[at[best]])
@@ -287,4 +259,35 @@ func mergeStreams(req kv.ScanRequest, streams []stream, maxBytes int) kv.ScanRes
 		res.Next = &n
 	}
 	return res
+}
+
+// nextStream is the stream whose next row comes first; -1: all are at their ends. Of a row and of
+// the very place from which on another stream is unknown it does not matter which comes first.
+func nextStream(req kv.ScanRequest, streams []stream, at []int) int {
+	best := -1
+	var first []byte
+	for i := range streams {
+		k := streams[i].place(at[i], req.Reverse)
+		if k == nil {
+			continue
+		}
+		tail := k[min(req.Suffix, len(k)):]
+		c := bytes.Compare(tail, first)
+		if best < 0 || c < 0 && !req.Reverse || c > 0 && req.Reverse {
+			best, first = i, tail
+		}
+	}
+	return best
+}
+
+// place is the key of a row, or where the stream is unknown, which its next row may be; nil at its
+// end.
+func (s *stream) place(at int, reverse bool) base.Key {
+	if at < len(s.rows) {
+		return s.rows[at].Key
+	}
+	if s.cut != nil && s.rest(at, reverse) != nil {
+		return s.cut
+	}
+	return nil
 }

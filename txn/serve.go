@@ -6,25 +6,26 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
-	"github.com/godwitdb/godwit/wan"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// A node that does not hold a shard cannot know who owns its rows. It asks a node that does, best one of its own
-// region, which reads for it as for itself: from its replicas, at once or after a wait, or from the owners.
+// A node that does not hold a shard cannot know who owns its rows. It asks a node that does, best
+// one of its own region, which reads for it as for itself: from its replicas, at once or after a
+// wait, or from the owners.
 
-// part of a fetch: the spans that one node reads; 0 is this one.
+// readPart is the part of a fetch that one node reads; 0 is this one.
 type readPart struct {
 	node base.NodeID
 	of   []int // spans
 }
 
-// split says who reads what; nil if all is read from here.
+// split assigns the spans to the nodes that read them; nil if all is read from here.
 func (f *fetch) split(t *Txn) (parts []readPart) {
 	db := t.db
-	if db.cfg.Replica == nil {
+	if db.cfg.Reads.Replica == nil {
 		return nil
 	}
 	var last base.ShardID
@@ -35,7 +36,7 @@ func (f *fetch) split(t *Txn) (parts []readPart) {
 		if shard := s.Start.Shard(); i == 0 || shard != last {
 			last, at = shard, 0
 			if shard != base.MetaShard && !db.set.Holds(shard) {
-				at = db.cfg.Replica(shard, f.ts)
+				at = db.cfg.Reads.Replica(shard, f.ts)
 			}
 			away = away || at != 0
 		}
@@ -101,7 +102,7 @@ func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) error {
 	for _, s := range f.spans {
 		q.Spans = append(q.Spans, &wire.Span{Start: s.Start, End: s.End})
 	}
-	cctx, cancel := context.WithTimeout(ctx, db.cfg.RequestTimeout)
+	cctx, cancel := context.WithTimeout(ctx, db.cfg.Limits.Request)
 	defer cancel()
 	resp := &wire.ServeResponse{}
 	began := time.Now()
@@ -112,7 +113,7 @@ func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) error {
 	if err == nil && len(resp.Spans) != len(f.spans) {
 		err = base.Errorf(base.CodeInvalid, "node %d answered for %d spans, not %d", node, len(resp.Spans), len(f.spans))
 	}
-	db.cfg.Answered(node, time.Since(began), err)
+	db.cfg.Reads.Answered(node, time.Since(began), err)
 	if err != nil {
 		return err
 	}

@@ -6,20 +6,19 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/patch"
+	"github.com/godwitdb/godwit/kv/patch"
 	"github.com/godwitdb/godwit/wire"
 )
 
 // Update implements kv.Txn.
 func (t *Txn) Update(key base.Key, value []byte, p *wire.Patch) {
-	draft := t.drafts[string(key)]
-	delete(t.drafts, string(key))
-	if own := t.buf.get(key); own.content() || own != nil && own.move != 0 || t.byTime() || !t.opts.Relay && t.crossing == nil {
+	draft := t.takeDraft(key)
+	if t.ended || !t.mayShip(key) {
 		t.Put(key, value, 0)
 		return
 	}
 	i := t.lastRead(key)
-	if t.ended || i < 0 && draft == 0 {
+	if i < 0 && draft == 0 {
 		t.Put(key, value, 0)
 		return
 	}
@@ -29,25 +28,35 @@ func (t *Txn) Update(key base.Key, value []byte, p *wire.Patch) {
 	t.buffer(&write{key: key, kind: wire.WriteKind_PUT, val: value, home: t.home(0), patch: p, draft: draft})
 }
 
-// Draft implements kv.Txn. What is far is shown by the replica here as of what it is complete to, so that nobody waits for the snapshot
-// (about half a round trip) who does not rely on it: the vote finds out whether the patch is defined over the newest version (S9b).
+// mayShip reports whether an update of a key may be left to its owner.
+func (t *Txn) mayShip(key base.Key) bool {
+	if own := t.buf.get(key); own.content() || own != nil && own.move != 0 {
+		return false
+	}
+	return t.mode == crossable || t.mode == bySlot
+}
+
+func (t *Txn) takeDraft(key base.Key) base.Timestamp {
+	if t.crossing == nil {
+		return 0
+	}
+	draft := t.crossing.drafts[string(key)]
+	delete(t.crossing.drafts, string(key))
+	return draft
+}
+
+// Draft implements kv.Txn. A far row is shown by the replica here, as of what that is complete to.
+// So a caller that does not depend on the version need not wait for the snapshot (about half a
+// round trip): the vote finds out whether the patch is defined over the newest version (REL-9b).
 func (t *Txn) Draft(ctx context.Context, key base.Key) (row kv.Row, ok bool, err error) {
 	if err := t.usable(); err != nil {
 		return row, false, err
 	}
-	if t.byTime() || t.opts.ReadOnly || !t.opts.Relay && t.crossing == nil || key.Shard() == base.MetaShard ||
-		t.buf.get(key) != nil || t.along[string(key)] != nil || t.hasRead(key) || t.buf.meta() || t.db.cfg.OwnersOnly {
+	if !t.mayDraft(key) {
 		return row, false, nil
-	}
-	g, ok := t.db.set.Locate(key)
-	if !ok || g.Region() == t.db.cfg.Region || t.db.cfg.Topology().RegionOf(t.db.leaderOf(g)) == t.db.cfg.Region {
-		return row, false, nil
-	}
-	if _, ok := t.owner(key); ok {
-		return row, false, nil // it is locked
 	}
 	ctx = t.trace(ctx)
-	if t.crossing == nil {
+	if t.mode == crossable {
 		if err := t.cross(ctx); err != nil {
 			return row, false, t.failed(err)
 		}
@@ -66,12 +75,29 @@ func (t *Txn) Draft(ctx context.Context, key base.Key) (row kv.Row, ok bool, err
 	if row.Value == nil {
 		return row, false, nil
 	}
-	if t.drafts == nil {
-		t.drafts = map[string]base.Timestamp{}
+	if t.crossing.drafts == nil {
+		t.crossing.drafts = map[string]base.Timestamp{}
 	}
-	t.drafts[string(key)] = f.ts
+	t.crossing.drafts[string(key)] = f.ts
 	t.opts.Touched.Note(key, kv.LockExclusive)
 	return row, true, nil
+}
+
+// mayDraft reports whether a draft of a row is of use: Update could leave it to another region, and
+// the transaction has not locked or read it.
+func (t *Txn) mayDraft(key base.Key) bool {
+	switch {
+	case t.opts.ReadOnly, t.mode != crossable && t.mode != bySlot, key.Shard() == base.MetaShard, t.db.cfg.Reads.OwnersOnly:
+		return false
+	case t.buf.get(key) != nil, t.rows.shown[string(key)] != nil, t.hasRead(key), t.buf.meta():
+		return false
+	}
+	g, ok := t.db.set.Locate(key)
+	if !ok || g.Region() == t.db.cfg.Region || t.db.cfg.Topology().RegionOf(t.db.leaderOf(g)) == t.db.cfg.Region {
+		return false
+	}
+	_, locked := t.rows.owner(key)
+	return !locked
 }
 
 // lastRead finds the last note that a key was read, by itself; -1: there is none.
@@ -84,8 +110,8 @@ func (t *Txn) lastRead(key base.Key) int {
 	return -1
 }
 
-// settle turns an update of a row into a plain write, which rests on the row being as it was read.
-func (t *Txn) settle(w *write) {
+// dependOn turns an update of a row into a plain write, which depends on the version that was read.
+func (t *Txn) dependOn(w *write) {
 	if w == nil || w.patch == nil {
 		return
 	}
@@ -96,10 +122,10 @@ func (t *Txn) settle(w *write) {
 	}
 }
 
-// confirm settles an update before its result is shown, which is to be that of the row at the snapshot.
+// confirm makes the result of an update that of the row at the snapshot, before it is shown.
 func (t *Txn) confirm(ctx context.Context, w *write) error {
 	if w.draft == 0 {
-		t.settle(w)
+		t.dependOn(w)
 		return nil
 	}
 	f := fetch{spans: []base.Span{base.PointSpan(w.key)}, lock: kv.LockExclusive}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/patch"
+	"github.com/godwitdb/godwit/kv/patch"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// shipBoth is a crossing transaction that puts bytes behind two rows without relying on what they are.
+// shipBoth is a crossing transaction that puts bytes behind two rows without relying on what they
+// are.
 func shipBoth(t *testing.T, db *DB, a, b base.Key, p *wire.Patch) (base.Timestamp, error) {
 	return do(ctx(t), db, kv.Options{Relay: true}, func(x kv.Txn) error {
 		for _, k := range []base.Key{a, b} {
@@ -30,7 +31,8 @@ func shipBoth(t *testing.T, db *DB, a, b base.Key, p *wire.Patch) (base.Timestam
 	})
 }
 
-// besideUpdate runs other beside a crossing transaction that ships an update of its row, at all moments of its commit.
+// besideUpdate runs other beside a crossing transaction that ships an update of its row, at all
+// moments of its commit.
 func besideUpdate(t *testing.T, c *cluster, p *wire.Patch, other func(b base.Key, slot func() base.Timestamp)) {
 	a, b := key(1, 1, 1, "a"), key(1, 2, 2, "b")
 	for i := range 25 {
@@ -64,8 +66,9 @@ func besideUpdate(t *testing.T, c *cluster, p *wire.Patch, other func(b base.Key
 	}
 }
 
-// TestShippedUpdateHoldsNobody: a transaction of a region changes a row that a crossing one has voted to update. Until the slot it takes
-// no longer than alone, neither update is lost, and they take effect in the order of their timestamps.
+// TestShippedUpdateHoldsNobody: a transaction of a region changes a row that a crossing one has
+// voted to update. Until the slot it takes no longer than alone, neither update is lost, and they
+// take effect in the order of their timestamps.
 func TestShippedUpdateHoldsNobody(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		var before, after, aborted int
@@ -108,8 +111,8 @@ func TestShippedUpdateHoldsNobody(t *testing.T) {
 	})
 }
 
-// TestShippedUpdateStaysDefined: what would leave an update on its way undefined waits for its slot: a delete, and a value
-// that it could not be applied to.
+// TestShippedUpdateStaysDefined: what would leave an update on its way undefined waits for its
+// slot: a delete, and a value that it could not be applied to.
 func TestShippedUpdateStaysDefined(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		p := patch.Append([]byte("+"))
@@ -151,8 +154,8 @@ func TestShippedUpdateStaysDefined(t *testing.T) {
 	})
 }
 
-// TestUpdateThatWasRead: an update is a plain write, which relies on the row being as it was, once anything else that the transaction does
-// relies on that.
+// TestUpdateThatWasRead: an update is a plain write, which relies on the row being as it was, once
+// anything else that the transaction does relies on that.
 func TestUpdateThatWasRead(t *testing.T) {
 	p := patch.Append([]byte("+"))
 	for name, use := range map[string]func(t *testing.T, x kv.Txn, k base.Key){
@@ -207,7 +210,8 @@ func TestUpdateThatWasRead(t *testing.T) {
 	}
 }
 
-// TestShippedUpdates: crossing transactions of all regions update the same rows, beside transactions of one group; no update is lost.
+// TestShippedUpdates: crossing transactions of all regions update the same rows, beside
+// transactions of one group; no update is lost.
 func TestShippedUpdates(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		a, b := key(1, 1, 1, "a"), key(1, 2, 2, "b")
@@ -256,8 +260,9 @@ func TestShippedUpdates(t *testing.T) {
 	})
 }
 
-// TestDraft: an update of a far row is made of what is known of it here, without a wait for the snapshot, and of the newest version at its slot
-// all the same; what shows it, moves it or takes it back rests on the row as it is read.
+// TestDraft: an update of a far row is made of what is known of it here, without a wait for the
+// snapshot, and of the newest version at its slot all the same; what shows it, moves it or takes it
+// back rests on the row as it is read.
 func TestDraft(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		a, b, plus := key(1, 1, 1, "a"), key(1, 2, 2, "b"), patch.Append([]byte("+"))

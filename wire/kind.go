@@ -9,7 +9,7 @@ type Kind uint8
 // The kinds. Numbers are never reused.
 const (
 	KindRaft Kind = 1 + iota
-	KindPulse
+	KindHeartbeat
 	KindRead
 	KindCommit
 	KindFinish
@@ -38,7 +38,13 @@ const (
 	KindMax
 )
 
-var kindNames = [...]string{"none", "raft", "pulse", "read", "commit", "finish", "resolve", "txn-heartbeat", "snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed", "consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping", "epoch-control", "parcel", "parcel-word", "raft-bundle", "copies"}
+// kindNames are the names by kind, in the order of the constants.
+var kindNames = [...]string{
+	"none", "raft", "heartbeat", "read", "commit", "finish", "resolve", "txn-heartbeat",
+	"snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed",
+	"consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping",
+	"epoch-control", "parcel", "parcel-word", "raft-bundle", "copies",
+}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -676,7 +676,7 @@ type ReadRequest struct {
 	Region   uint32                 `protobuf:"varint,12,opt,name=region,proto3" json:"region,omitempty"`                     // region on whose behalf a read without transaction is made (its heat); 0: not counted
 	Oracle   uint64                 `protobuf:"varint,13,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached, as the asker knows
 	Quiet    bool                   `protobuf:"varint,14,opt,name=quiet,proto3" json:"quiet,omitempty"`                       // no use of the rows: the policy of homes is not told
-	// Timestamp ordering (docs/protocol.md T).
+	// Timestamp ordering (docs/protocol.md, ORD).
 	LimitTs       uint64 `protobuf:"varint,30,opt,name=limit_ts,json=limitTs,proto3" json:"limit_ts,omitempty"` // versions above read_ts, up to this, may have been acknowledged before the reader began
 	Reader        []byte `protobuf:"bytes,31,opt,name=reader,proto3" json:"reader,omitempty"`                   // transaction that reads: its own reads do not push its writes
 	Refresh       uint64 `protobuf:"varint,32,opt,name=refresh,proto3" json:"refresh,omitempty"`                // read nothing: make sure that nothing in the spans changed after this, up to read_ts
@@ -990,7 +990,7 @@ type Write struct {
 	Pin    Pin    `protobuf:"varint,8,opt,name=pin,proto3,enum=godwit.wire.Pin" json:"pin,omitempty"`
 	Reason []byte `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`   // why it moves (home.Reason); for the record of moves and the new owner's counters
 	Follow bool   `protobuf:"varint,10,opt,name=follow,proto3" json:"follow,omitempty"` // the owner's policy may move the row with this write: nothing else depends on its home
-	// patch, with a vote for a slot: the value is what this makes of the row at the slot (docs/protocol.md S9); value is empty.
+	// patch, with a vote for a slot: the value is what this makes of the row at the slot (docs/protocol.md REL-9); value is empty.
 	Patch         *Patch `protobuf:"bytes,11,opt,name=patch,proto3" json:"patch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1282,7 +1282,7 @@ type CommitRequest struct {
 	// reads are spans that were read at snapshot without locks and must not have changed since.
 	Snapshot uint64  `protobuf:"varint,21,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	Reads    []*Span `protobuf:"bytes,22,rep,name=reads,proto3" json:"reads,omitempty"`
-	// ordered: timestamp ordering (docs/protocol.md T). With slot: at that timestamp or not at all; else at or above snapshot.
+	// ordered: timestamp ordering (docs/protocol.md, ORD). With slot: at that timestamp or not at all; else at or above snapshot.
 	Ordered       bool `protobuf:"varint,30,opt,name=ordered,proto3" json:"ordered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1727,7 +1727,7 @@ func (x *FinishResponse) GetMoves() uint32 {
 }
 
 // Resolve asks how a transaction stands in a group; a group that has neither
-// prepared nor decided it first logs its refusal (PROTOCOLS B5) and answers ABORTED.
+// prepared nor decided it first logs its refusal (TXN-5) and answers ABORTED.
 type ResolveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -1935,7 +1935,7 @@ func (x *VoteNotice) GetSlot() uint64 {
 }
 
 // Order tells the timestamp manager of a region, which is the leader of a group of it, that a transaction ends there at ts,
-// and asks for the largest timestamp told before (docs/protocol.md T).
+// and asks for the largest timestamp told before (docs/protocol.md, ORD).
 // began: ends told certainly later, by the clocks, do not matter; 0: all do.
 type OrderRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2384,7 +2384,7 @@ func (x *TxnCommit) GetWrites() []*Write {
 }
 
 // Collect removes tombstones (and all older versions) of keys that the group
-// owns together with their predecessors (PROTOCOLS C4).
+// owns together with their predecessors (HOME-4).
 type Collect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Keys          [][]byte               `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
@@ -2659,7 +2659,7 @@ type Command struct {
 	Collect       *Collect               `protobuf:"bytes,9,opt,name=collect,proto3" json:"collect,omitempty"`
 	Proposal      uint64                 `protobuf:"varint,10,opt,name=proposal,proto3" json:"proposal,omitempty"` // unique per proposer process: (node << 40 | sequence)
 	Clock         *ClockOrder            `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
-	Bequest       *Bequest               `protobuf:"bytes,12,opt,name=bequest,proto3" json:"bequest,omitempty"`
+	LeaseTransfer *LeaseTransfer         `protobuf:"bytes,12,opt,name=lease_transfer,json=leaseTransfer,proto3" json:"lease_transfer,omitempty"`
 	Ended         *Lease                 `protobuf:"bytes,13,opt,name=ended,proto3" json:"ended,omitempty"` // the lease of a predecessor that handed its lead over, and where it ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2772,9 +2772,9 @@ func (x *Command) GetClock() *ClockOrder {
 	return nil
 }
 
-func (x *Command) GetBequest() *Bequest {
+func (x *Command) GetLeaseTransfer() *LeaseTransfer {
 	if x != nil {
-		return x.Bequest
+		return x.LeaseTransfer
 	}
 	return nil
 }
@@ -2786,11 +2786,11 @@ func (x *Command) GetEnded() *Lease {
 	return nil
 }
 
-// Bequest is the last entry of a leader that hands its lead to heir. It grants a lease under which the heir may serve as
+// LeaseTransfer is the last entry of a leader that hands its lead to the target. It grants a lease under which the target may serve as
 // soon as it leads, if the entry right behind is the first one of its own term.
-type Bequest struct {
+type LeaseTransfer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Heir          uint32                 `protobuf:"varint,1,opt,name=heir,proto3" json:"heir,omitempty"`
+	Target        uint32                 `protobuf:"varint,1,opt,name=target,proto3" json:"target,omitempty"`
 	End           uint64                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
 	LengthNs      uint64                 `protobuf:"varint,3,opt,name=length_ns,json=lengthNs,proto3" json:"length_ns,omitempty"`
 	Virtual       bool                   `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
@@ -2798,20 +2798,20 @@ type Bequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Bequest) Reset() {
-	*x = Bequest{}
+func (x *LeaseTransfer) Reset() {
+	*x = LeaseTransfer{}
 	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Bequest) String() string {
+func (x *LeaseTransfer) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Bequest) ProtoMessage() {}
+func (*LeaseTransfer) ProtoMessage() {}
 
-func (x *Bequest) ProtoReflect() protoreflect.Message {
+func (x *LeaseTransfer) ProtoReflect() protoreflect.Message {
 	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2823,33 +2823,33 @@ func (x *Bequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Bequest.ProtoReflect.Descriptor instead.
-func (*Bequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use LeaseTransfer.ProtoReflect.Descriptor instead.
+func (*LeaseTransfer) Descriptor() ([]byte, []int) {
 	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
-func (x *Bequest) GetHeir() uint32 {
+func (x *LeaseTransfer) GetTarget() uint32 {
 	if x != nil {
-		return x.Heir
+		return x.Target
 	}
 	return 0
 }
 
-func (x *Bequest) GetEnd() uint64 {
+func (x *LeaseTransfer) GetEnd() uint64 {
 	if x != nil {
 		return x.End
 	}
 	return 0
 }
 
-func (x *Bequest) GetLengthNs() uint64 {
+func (x *LeaseTransfer) GetLengthNs() uint64 {
 	if x != nil {
 		return x.LengthNs
 	}
 	return 0
 }
 
-func (x *Bequest) GetVirtual() bool {
+func (x *LeaseTransfer) GetVirtual() bool {
 	if x != nil {
 		return x.Virtual
 	}
@@ -2857,16 +2857,16 @@ func (x *Bequest) GetVirtual() bool {
 }
 
 // Handover asks a node whether it would take over the lead of a group in term; with stand, has it stand for election as soon as its log ends
-// with that index; with heritage, tells it what the owner knew when it stopped serving.
+// with that index; with transferred state, tells it what the owner knew when it stopped serving.
 type HandoverRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
-	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
-	Incarnation   uint32                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	Heritage      *Heritage              `protobuf:"bytes,4,opt,name=heritage,proto3" json:"heritage,omitempty"`
-	Stand         uint64                 `protobuf:"varint,5,opt,name=stand,proto3" json:"stand,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Group            uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Term             uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Incarnation      uint32                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	TransferredState *TransferredState      `protobuf:"bytes,4,opt,name=transferred_state,json=transferredState,proto3" json:"transferred_state,omitempty"`
+	Stand            uint64                 `protobuf:"varint,5,opt,name=stand,proto3" json:"stand,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *HandoverRequest) Reset() {
@@ -2920,9 +2920,9 @@ func (x *HandoverRequest) GetIncarnation() uint32 {
 	return 0
 }
 
-func (x *HandoverRequest) GetHeritage() *Heritage {
+func (x *HandoverRequest) GetTransferredState() *TransferredState {
 	if x != nil {
-		return x.Heritage
+		return x.TransferredState
 	}
 	return nil
 }
@@ -2978,35 +2978,35 @@ func (x *HandoverResponse) GetStatus() *Status {
 	return nil
 }
 
-// Heritage is what an owner has in memory only, as of when it stopped serving.
-type Heritage struct {
+// TransferredState is what an owner has in memory only, as of when it stopped serving.
+type TransferredState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"` // of the bequest
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"` // of the lease transfer
 	Floor         uint64                 `protobuf:"varint,2,opt,name=floor,proto3" json:"floor,omitempty"`
 	Told          uint64                 `protobuf:"varint,3,opt,name=told,proto3" json:"told,omitempty"`
 	Issued        uint64                 `protobuf:"varint,4,opt,name=issued,proto3" json:"issued,omitempty"`
 	Low           uint64                 `protobuf:"varint,5,opt,name=low,proto3" json:"low,omitempty"`
 	Txns          []*HeldTxn             `protobuf:"bytes,6,rep,name=txns,proto3" json:"txns,omitempty"`
 	Finished      [][]byte               `protobuf:"bytes,7,rep,name=finished,proto3" json:"finished,omitempty"`
-	Committed     bool                   `protobuf:"varint,8,opt,name=committed,proto3" json:"committed,omitempty"` // the bequest is, and all before it
+	Committed     bool                   `protobuf:"varint,8,opt,name=committed,proto3" json:"committed,omitempty"` // the lease transfer is, and all before it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Heritage) Reset() {
-	*x = Heritage{}
+func (x *TransferredState) Reset() {
+	*x = TransferredState{}
 	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Heritage) String() string {
+func (x *TransferredState) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Heritage) ProtoMessage() {}
+func (*TransferredState) ProtoMessage() {}
 
-func (x *Heritage) ProtoReflect() protoreflect.Message {
+func (x *TransferredState) ProtoReflect() protoreflect.Message {
 	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -3018,61 +3018,61 @@ func (x *Heritage) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Heritage.ProtoReflect.Descriptor instead.
-func (*Heritage) Descriptor() ([]byte, []int) {
+// Deprecated: Use TransferredState.ProtoReflect.Descriptor instead.
+func (*TransferredState) Descriptor() ([]byte, []int) {
 	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
-func (x *Heritage) GetIndex() uint64 {
+func (x *TransferredState) GetIndex() uint64 {
 	if x != nil {
 		return x.Index
 	}
 	return 0
 }
 
-func (x *Heritage) GetFloor() uint64 {
+func (x *TransferredState) GetFloor() uint64 {
 	if x != nil {
 		return x.Floor
 	}
 	return 0
 }
 
-func (x *Heritage) GetTold() uint64 {
+func (x *TransferredState) GetTold() uint64 {
 	if x != nil {
 		return x.Told
 	}
 	return 0
 }
 
-func (x *Heritage) GetIssued() uint64 {
+func (x *TransferredState) GetIssued() uint64 {
 	if x != nil {
 		return x.Issued
 	}
 	return 0
 }
 
-func (x *Heritage) GetLow() uint64 {
+func (x *TransferredState) GetLow() uint64 {
 	if x != nil {
 		return x.Low
 	}
 	return 0
 }
 
-func (x *Heritage) GetTxns() []*HeldTxn {
+func (x *TransferredState) GetTxns() []*HeldTxn {
 	if x != nil {
 		return x.Txns
 	}
 	return nil
 }
 
-func (x *Heritage) GetFinished() [][]byte {
+func (x *TransferredState) GetFinished() [][]byte {
 	if x != nil {
 		return x.Finished
 	}
 	return nil
 }
 
-func (x *Heritage) GetCommitted() bool {
+func (x *TransferredState) GetCommitted() bool {
 	if x != nil {
 		return x.Committed
 	}
@@ -3350,7 +3350,7 @@ func (x *OracleResponse) GetTs() uint64 {
 }
 
 // GroupLead is one leader's word on one group: its lease, and that nothing will
-// commit at or below closed that is not at or before index (PROTOCOLS A3).
+// commit at or below closed that is not at or before index (TIME-3).
 type GroupLead struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Group    uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -3445,9 +3445,9 @@ func (x *GroupLead) GetIncarnation() uint32 {
 	return 0
 }
 
-// Pulse is sent to every node a few times a second; it is the RTT probe, the
+// Heartbeat is sent to every node a few times a second; it is the RTT probe, the
 // liveness signal, the leader directory and the carrier of closed timestamps.
-type Pulse struct {
+type Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
 	Seq           uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -3464,27 +3464,27 @@ type Pulse struct {
 	RttNodes      []uint32               `protobuf:"varint,31,rep,packed,name=rtt_nodes,json=rttNodes,proto3" json:"rtt_nodes,omitempty"`        // from time to time: the sender's smoothed round trips to these nodes
 	RttUs         []uint32               `protobuf:"varint,32,rep,packed,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"`                 // in microseconds, in the same order
 	Row           bool                   `protobuf:"varint,33,opt,name=row,proto3" json:"row,omitempty"`                                         // rtt_nodes are all that the sender tells of its round trips
-	Quiet         bool                   `protobuf:"varint,35,opt,name=quiet,proto3" json:"quiet,omitempty"`                                     // the sender needs no echo of this pulse
+	Quiet         bool                   `protobuf:"varint,35,opt,name=quiet,proto3" json:"quiet,omitempty"`                                     // the sender needs no echo of this heartbeat
 	Coordinate    []float32              `protobuf:"fixed32,34,rep,packed,name=coordinate,proto3" json:"coordinate,omitempty"`                   // the sender's network coordinate (coord.Encode), if it does not measure all round trips
-	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (PROTOCOLS A4)
+	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (TIME-4)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Pulse) Reset() {
-	*x = Pulse{}
+func (x *Heartbeat) Reset() {
+	*x = Heartbeat{}
 	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Pulse) String() string {
+func (x *Heartbeat) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Pulse) ProtoMessage() {}
+func (*Heartbeat) ProtoMessage() {}
 
-func (x *Pulse) ProtoReflect() protoreflect.Message {
+func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -3496,138 +3496,138 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
-func (*Pulse) Descriptor() ([]byte, []int) {
+// Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
+func (*Heartbeat) Descriptor() ([]byte, []int) {
 	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
-func (x *Pulse) GetNode() uint32 {
+func (x *Heartbeat) GetNode() uint32 {
 	if x != nil {
 		return x.Node
 	}
 	return 0
 }
 
-func (x *Pulse) GetSeq() uint64 {
+func (x *Heartbeat) GetSeq() uint64 {
 	if x != nil {
 		return x.Seq
 	}
 	return 0
 }
 
-func (x *Pulse) GetSentNs() uint64 {
+func (x *Heartbeat) GetSentNs() uint64 {
 	if x != nil {
 		return x.SentNs
 	}
 	return 0
 }
 
-func (x *Pulse) GetEchoNs() uint64 {
+func (x *Heartbeat) GetEchoNs() uint64 {
 	if x != nil {
 		return x.EchoNs
 	}
 	return 0
 }
 
-func (x *Pulse) GetEchoDelayNs() uint64 {
+func (x *Heartbeat) GetEchoDelayNs() uint64 {
 	if x != nil {
 		return x.EchoDelayNs
 	}
 	return 0
 }
 
-func (x *Pulse) GetNow() uint64 {
+func (x *Heartbeat) GetNow() uint64 {
 	if x != nil {
 		return x.Now
 	}
 	return 0
 }
 
-func (x *Pulse) GetTopology() uint64 {
+func (x *Heartbeat) GetTopology() uint64 {
 	if x != nil {
 		return x.Topology
 	}
 	return 0
 }
 
-func (x *Pulse) GetLeads() []*GroupLead {
+func (x *Heartbeat) GetLeads() []*GroupLead {
 	if x != nil {
 		return x.Leads
 	}
 	return nil
 }
 
-func (x *Pulse) GetLoad() uint32 {
+func (x *Heartbeat) GetLoad() uint32 {
 	if x != nil {
 		return x.Load
 	}
 	return 0
 }
 
-func (x *Pulse) GetAppliedLagNs() uint64 {
+func (x *Heartbeat) GetAppliedLagNs() uint64 {
 	if x != nil {
 		return x.AppliedLagNs
 	}
 	return 0
 }
 
-func (x *Pulse) GetClock() *ClockWord {
+func (x *Heartbeat) GetClock() *ClockWord {
 	if x != nil {
 		return x.Clock
 	}
 	return nil
 }
 
-func (x *Pulse) GetHeld() []*GroupHeld {
+func (x *Heartbeat) GetHeld() []*GroupHeld {
 	if x != nil {
 		return x.Held
 	}
 	return nil
 }
 
-func (x *Pulse) GetRttNodes() []uint32 {
+func (x *Heartbeat) GetRttNodes() []uint32 {
 	if x != nil {
 		return x.RttNodes
 	}
 	return nil
 }
 
-func (x *Pulse) GetRttUs() []uint32 {
+func (x *Heartbeat) GetRttUs() []uint32 {
 	if x != nil {
 		return x.RttUs
 	}
 	return nil
 }
 
-func (x *Pulse) GetRow() bool {
+func (x *Heartbeat) GetRow() bool {
 	if x != nil {
 		return x.Row
 	}
 	return false
 }
 
-func (x *Pulse) GetQuiet() bool {
+func (x *Heartbeat) GetQuiet() bool {
 	if x != nil {
 		return x.Quiet
 	}
 	return false
 }
 
-func (x *Pulse) GetCoordinate() []float32 {
+func (x *Heartbeat) GetCoordinate() []float32 {
 	if x != nil {
 		return x.Coordinate
 	}
 	return nil
 }
 
-func (x *Pulse) GetCommitLeadNs() uint64 {
+func (x *Heartbeat) GetCommitLeadNs() uint64 {
 	if x != nil {
 		return x.CommitLeadNs
 	}
 	return 0
 }
 
-// Closed is the word of a node's leaders between pulses, to the nodes that wait for it; and how a node says that it does.
+// Closed is the word of a node's leaders between heartbeats, to the nodes that wait for it; and how a node says that it does.
 type Closed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -4185,7 +4185,7 @@ func (x *GroupHeld) GetIncarnation() uint32 {
 }
 
 // Copies is a node's word on what it holds of asynchronous groups, or a leader's wish for such a word as soon as there is something to say:
-// votes of crossing transactions wait for it, and pulses are far apart.
+// votes of crossing transactions wait for it, and heartbeats are far apart.
 type Copies struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -4283,7 +4283,7 @@ type ClockWord struct {
 	EchoLife      uint64                 `protobuf:"varint,15,opt,name=echo_life,json=echoLife,proto3" json:"echo_life,omitempty"`          // life of that word
 	RawEarliest   uint64                 `protobuf:"varint,16,opt,name=raw_earliest,json=rawEarliest,proto3" json:"raw_earliest,omitempty"` // the source's own bounds, without what makes good for its having been set
 	RawLatest     uint64                 `protobuf:"varint,17,opt,name=raw_latest,json=rawLatest,proto3" json:"raw_latest,omitempty"`
-	EchoSent      uint64                 `protobuf:"varint,18,opt,name=echo_sent,json=echoSent,proto3" json:"echo_sent,omitempty"` // sent_ns of the pulse with that word
+	EchoSent      uint64                 `protobuf:"varint,18,opt,name=echo_sent,json=echoSent,proto3" json:"echo_sent,omitempty"` // sent_ns of the heartbeat with that word
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6279,7 +6279,7 @@ func (x *EpochWrite) GetDel() bool {
 	return false
 }
 
-// EpochTxn is a submitted transaction, or what rule F1 needs of one that has lost.
+// EpochTxn is a submitted transaction, or what rule EPO-1 needs of one that has lost.
 type EpochTxn struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -7180,7 +7180,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05at_ns\x18\x06 \x01(\x04R\x04atNs\x12\x17\n" +
 	"\atook_ns\x18\a \x01(\x04R\x06tookNs\">\n" +
 	"\vClockOrders\x12/\n" +
-	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\x83\x04\n" +
+	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\x96\x04\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02ts\x18\x01 \x01(\x04R\x02ts\x12\x16\n" +
 	"\x06closed\x18\x02 \x01(\x04R\x06closed\x12(\n" +
@@ -7193,23 +7193,23 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\acollect\x18\t \x01(\v2\x14.godwit.wire.CollectR\acollect\x12\x1a\n" +
 	"\bproposal\x18\n" +
 	" \x01(\x04R\bproposal\x12-\n" +
-	"\x05clock\x18\v \x01(\v2\x17.godwit.wire.ClockOrderR\x05clock\x12.\n" +
-	"\abequest\x18\f \x01(\v2\x14.godwit.wire.BequestR\abequest\x12(\n" +
-	"\x05ended\x18\r \x01(\v2\x12.godwit.wire.LeaseR\x05ended\"f\n" +
-	"\aBequest\x12\x12\n" +
-	"\x04heir\x18\x01 \x01(\rR\x04heir\x12\x10\n" +
+	"\x05clock\x18\v \x01(\v2\x17.godwit.wire.ClockOrderR\x05clock\x12A\n" +
+	"\x0elease_transfer\x18\f \x01(\v2\x1a.godwit.wire.LeaseTransferR\rleaseTransfer\x12(\n" +
+	"\x05ended\x18\r \x01(\v2\x12.godwit.wire.LeaseR\x05ended\"p\n" +
+	"\rLeaseTransfer\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\rR\x06target\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1b\n" +
 	"\tlength_ns\x18\x03 \x01(\x04R\blengthNs\x12\x18\n" +
-	"\avirtual\x18\x04 \x01(\bR\avirtual\"\xa6\x01\n" +
+	"\avirtual\x18\x04 \x01(\bR\avirtual\"\xbf\x01\n" +
 	"\x0fHandoverRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12 \n" +
-	"\vincarnation\x18\x03 \x01(\rR\vincarnation\x121\n" +
-	"\bheritage\x18\x04 \x01(\v2\x15.godwit.wire.HeritageR\bheritage\x12\x14\n" +
+	"\vincarnation\x18\x03 \x01(\rR\vincarnation\x12J\n" +
+	"\x11transferred_state\x18\x04 \x01(\v2\x1d.godwit.wire.TransferredStateR\x10transferredState\x12\x14\n" +
 	"\x05stand\x18\x05 \x01(\x04R\x05stand\"?\n" +
 	"\x10HandoverResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xd8\x01\n" +
-	"\bHeritage\x12\x14\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xe0\x01\n" +
+	"\x10TransferredState\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
 	"\x05floor\x18\x02 \x01(\x04R\x05floor\x12\x12\n" +
 	"\x04told\x18\x03 \x01(\x04R\x04told\x12\x16\n" +
@@ -7250,8 +7250,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
 	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
-	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\x95\x04\n" +
-	"\x05Pulse\x12\x12\n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\x99\x04\n" +
+	"\tHeartbeat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
 	"\asent_ns\x18\x03 \x01(\x04R\x06sentNs\x12\x17\n" +
@@ -7641,15 +7641,15 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ClockOrder)(nil),           // 31: godwit.wire.ClockOrder
 	(*ClockOrders)(nil),          // 32: godwit.wire.ClockOrders
 	(*Command)(nil),              // 33: godwit.wire.Command
-	(*Bequest)(nil),              // 34: godwit.wire.Bequest
+	(*LeaseTransfer)(nil),        // 34: godwit.wire.LeaseTransfer
 	(*HandoverRequest)(nil),      // 35: godwit.wire.HandoverRequest
 	(*HandoverResponse)(nil),     // 36: godwit.wire.HandoverResponse
-	(*Heritage)(nil),             // 37: godwit.wire.Heritage
+	(*TransferredState)(nil),     // 37: godwit.wire.TransferredState
 	(*HeldTxn)(nil),              // 38: godwit.wire.HeldTxn
 	(*OracleRequest)(nil),        // 39: godwit.wire.OracleRequest
 	(*OracleResponse)(nil),       // 40: godwit.wire.OracleResponse
 	(*GroupLead)(nil),            // 41: godwit.wire.GroupLead
-	(*Pulse)(nil),                // 42: godwit.wire.Pulse
+	(*Heartbeat)(nil),            // 42: godwit.wire.Heartbeat
 	(*Closed)(nil),               // 43: godwit.wire.Closed
 	(*Touched)(nil),              // 44: godwit.wire.Touched
 	(*TouchedResponse)(nil),      // 45: godwit.wire.TouchedResponse
@@ -7727,18 +7727,18 @@ var file_wire_wire_proto_depIdxs = []int32{
 	27, // 32: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
 	29, // 33: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
 	31, // 34: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	34, // 35: godwit.wire.Command.bequest:type_name -> godwit.wire.Bequest
+	34, // 35: godwit.wire.Command.lease_transfer:type_name -> godwit.wire.LeaseTransfer
 	30, // 36: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
-	37, // 37: godwit.wire.HandoverRequest.heritage:type_name -> godwit.wire.Heritage
+	37, // 37: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
 	8,  // 38: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
-	38, // 39: godwit.wire.Heritage.txns:type_name -> godwit.wire.HeldTxn
+	38, // 39: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
 	5,  // 40: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
 	5,  // 41: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
 	5,  // 42: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
 	8,  // 43: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	41, // 44: godwit.wire.Pulse.leads:type_name -> godwit.wire.GroupLead
-	52, // 45: godwit.wire.Pulse.clock:type_name -> godwit.wire.ClockWord
-	50, // 46: godwit.wire.Pulse.held:type_name -> godwit.wire.GroupHeld
+	41, // 44: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
+	52, // 45: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockWord
+	50, // 46: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
 	41, // 47: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
 	6,  // 48: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
 	8,  // 49: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status

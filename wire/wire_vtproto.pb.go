@@ -2230,8 +2230,8 @@ func (m *Command) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x6a
 	}
-	if m.Bequest != nil {
-		size, err := m.Bequest.MarshalToSizedBufferVT(dAtA[:i])
+	if m.LeaseTransfer != nil {
+		size, err := m.LeaseTransfer.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
 			return 0, err
 		}
@@ -2337,7 +2337,7 @@ func (m *Command) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *Bequest) MarshalVT() (dAtA []byte, err error) {
+func (m *LeaseTransfer) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -2350,12 +2350,12 @@ func (m *Bequest) MarshalVT() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *Bequest) MarshalToVT(dAtA []byte) (int, error) {
+func (m *LeaseTransfer) MarshalToVT(dAtA []byte) (int, error) {
 	size := m.SizeVT()
 	return m.MarshalToSizedBufferVT(dAtA[:size])
 }
 
-func (m *Bequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+func (m *LeaseTransfer) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m == nil {
 		return 0, nil
 	}
@@ -2387,8 +2387,8 @@ func (m *Bequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x10
 	}
-	if m.Heir != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Heir))
+	if m.Target != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Target))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -2430,8 +2430,8 @@ func (m *HandoverRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x28
 	}
-	if m.Heritage != nil {
-		size, err := m.Heritage.MarshalToSizedBufferVT(dAtA[:i])
+	if m.TransferredState != nil {
+		size, err := m.TransferredState.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
 			return 0, err
 		}
@@ -2501,7 +2501,7 @@ func (m *HandoverResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *Heritage) MarshalVT() (dAtA []byte, err error) {
+func (m *TransferredState) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -2514,12 +2514,12 @@ func (m *Heritage) MarshalVT() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *Heritage) MarshalToVT(dAtA []byte) (int, error) {
+func (m *TransferredState) MarshalToVT(dAtA []byte) (int, error) {
 	size := m.SizeVT()
 	return m.MarshalToSizedBufferVT(dAtA[:size])
 }
 
-func (m *Heritage) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+func (m *TransferredState) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m == nil {
 		return 0, nil
 	}
@@ -2922,7 +2922,7 @@ func (m *GroupLead) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *Pulse) MarshalVT() (dAtA []byte, err error) {
+func (m *Heartbeat) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -2935,12 +2935,12 @@ func (m *Pulse) MarshalVT() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *Pulse) MarshalToVT(dAtA []byte) (int, error) {
+func (m *Heartbeat) MarshalToVT(dAtA []byte) (int, error) {
 	size := m.SizeVT()
 	return m.MarshalToSizedBufferVT(dAtA[:size])
 }
 
-func (m *Pulse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+func (m *Heartbeat) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m == nil {
 		return 0, nil
 	}
@@ -7071,8 +7071,8 @@ func (m *Command) SizeVT() (n int) {
 		l = m.Clock.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
-	if m.Bequest != nil {
-		l = m.Bequest.SizeVT()
+	if m.LeaseTransfer != nil {
+		l = m.LeaseTransfer.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
 	if m.Ended != nil {
@@ -7083,14 +7083,14 @@ func (m *Command) SizeVT() (n int) {
 	return n
 }
 
-func (m *Bequest) SizeVT() (n int) {
+func (m *LeaseTransfer) SizeVT() (n int) {
 	if m == nil {
 		return 0
 	}
 	var l int
 	_ = l
-	if m.Heir != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.Heir))
+	if m.Target != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Target))
 	}
 	if m.End != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.End))
@@ -7120,8 +7120,8 @@ func (m *HandoverRequest) SizeVT() (n int) {
 	if m.Incarnation != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Incarnation))
 	}
-	if m.Heritage != nil {
-		l = m.Heritage.SizeVT()
+	if m.TransferredState != nil {
+		l = m.TransferredState.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
 	if m.Stand != 0 {
@@ -7145,7 +7145,7 @@ func (m *HandoverResponse) SizeVT() (n int) {
 	return n
 }
 
-func (m *Heritage) SizeVT() (n int) {
+func (m *TransferredState) SizeVT() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -7327,7 +7327,7 @@ func (m *GroupLead) SizeVT() (n int) {
 	return n
 }
 
-func (m *Pulse) SizeVT() (n int) {
+func (m *Heartbeat) SizeVT() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -14681,7 +14681,7 @@ func (m *Command) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 12:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Bequest", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field LeaseTransfer", wireType)
 			}
 			var msglen int
 			for shift := uint(0); ; shift += 7 {
@@ -14708,10 +14708,10 @@ func (m *Command) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			if m.Bequest == nil {
-				m.Bequest = &Bequest{}
+			if m.LeaseTransfer == nil {
+				m.LeaseTransfer = &LeaseTransfer{}
 			}
-			if err := m.Bequest.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.LeaseTransfer.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -14773,7 +14773,7 @@ func (m *Command) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *Bequest) UnmarshalVT(dAtA []byte) error {
+func (m *LeaseTransfer) UnmarshalVT(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -14796,17 +14796,17 @@ func (m *Bequest) UnmarshalVT(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Bequest: wiretype end group for non-group")
+			return fmt.Errorf("proto: LeaseTransfer: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Bequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: LeaseTransfer: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Heir", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Target", wireType)
 			}
-			m.Heir = 0
+			m.Target = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -14816,7 +14816,7 @@ func (m *Bequest) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Heir |= uint32(b&0x7F) << shift
+				m.Target |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -14989,7 +14989,7 @@ func (m *HandoverRequest) UnmarshalVT(dAtA []byte) error {
 			}
 		case 4:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Heritage", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field TransferredState", wireType)
 			}
 			var msglen int
 			for shift := uint(0); ; shift += 7 {
@@ -15016,10 +15016,10 @@ func (m *HandoverRequest) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			if m.Heritage == nil {
-				m.Heritage = &Heritage{}
+			if m.TransferredState == nil {
+				m.TransferredState = &TransferredState{}
 			}
-			if err := m.Heritage.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.TransferredState.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -15151,7 +15151,7 @@ func (m *HandoverResponse) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *Heritage) UnmarshalVT(dAtA []byte) error {
+func (m *TransferredState) UnmarshalVT(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -15174,10 +15174,10 @@ func (m *Heritage) UnmarshalVT(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Heritage: wiretype end group for non-group")
+			return fmt.Errorf("proto: TransferredState: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Heritage: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: TransferredState: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
@@ -16262,7 +16262,7 @@ func (m *GroupLead) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *Pulse) UnmarshalVT(dAtA []byte) error {
+func (m *Heartbeat) UnmarshalVT(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -16285,10 +16285,10 @@ func (m *Pulse) UnmarshalVT(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Pulse: wiretype end group for non-group")
+			return fmt.Errorf("proto: Heartbeat: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Pulse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: Heartbeat: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:

@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"github.com/godwitdb/godwit/cli"
+	"github.com/godwitdb/godwit/cmd/cli"
 )
 
 func main() {

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/collective"
-	"github.com/godwitdb/godwit/matrix"
-	"github.com/godwitdb/godwit/plan"
-	"github.com/godwitdb/godwit/wan"
+	"github.com/godwitdb/godwit/mechanism/collective"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/policy/matrix"
+	"github.com/godwitdb/godwit/policy/plan"
 )
 
 func main() {

@@ -1,6 +1,7 @@
-// Command consistency plays the anomaly of the Relay paper's Figure 13a against a cluster of two regions in this process, through
-// SQL: a transfer writes one account in each region; somebody in the first region sees it and phones the second one. Does the
-// second region see it, too? Relay's definition allows "not yet" while the transfer has not been acknowledged. See
+// Command consistency plays the anomaly of the Relay paper's Figure 13a against a cluster of two
+// regions in this process, through SQL: a transfer writes one account in each region; somebody in
+// the first region sees it and phones the second one. Does the second region see it, too? Relay's
+// definition allows "not yet" while the transfer has not been acknowledged. See
 // docs/consistency.md.
 package main
 
@@ -17,7 +18,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"github.com/godwitdb/godwit"
-	"github.com/godwitdb/godwit/matrix"
+	"github.com/godwitdb/godwit/policy/matrix"
 )
 
 func main() {

@@ -47,7 +47,10 @@ type DB struct {
 	calls  *atomic.Int64
 }
 
-var _ kv.DB = (*DB)(nil)
+var (
+	_ kv.DB  = (*DB)(nil)
+	_ kv.Txn = (*txn)(nil)
+)
 
 // New makes an empty store with the regions named and a number of data shards,
 // and returns the gateway of the first region.

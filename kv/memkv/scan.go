@@ -94,23 +94,7 @@ func (t *txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 	}
 	var res kv.ScanResult
 	for {
-		best := -1
-		for i, c := range cs {
-			if !c.ok {
-				continue
-			}
-			if best < 0 {
-				best = i
-				if !req.Merge {
-					break
-				}
-				continue
-			}
-			cmp := bytes.Compare(c.row.Key[req.Suffix:], cs[best].row.Key[req.Suffix:])
-			if cmp < 0 != req.Reverse && cmp != 0 {
-				best = i
-			}
-		}
+		best := first(cs, req)
 		if best < 0 {
 			return res, nil
 		}
@@ -125,6 +109,28 @@ func (t *txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 		res.Rows = append(res.Rows, r)
 		cs[best].next()
 	}
+}
+
+// first is the cursor whose row comes next; -1: all are at their ends.
+func first(cs []*cursor, req kv.ScanRequest) int {
+	best := -1
+	for i, c := range cs {
+		switch {
+		case !c.ok:
+			continue
+		case best < 0:
+			best = i
+		default:
+			cmp := bytes.Compare(c.row.Key[req.Suffix:], cs[best].row.Key[req.Suffix:])
+			if cmp < 0 != req.Reverse && cmp != 0 {
+				best = i
+			}
+		}
+		if !req.Merge {
+			break
+		}
+	}
+	return best
 }
 
 // remaining are the spans cut to what the cursors have not returned yet.

@@ -403,31 +403,47 @@ func (t *txn) Commit(ctx context.Context) (base.Timestamp, error) {
 			return 0, err
 		}
 	}
+	if err := t.validate(keys); err != nil {
+		t.end(err)
+		return 0, err
+	}
+	ts := t.db.now()
+	if t.applyAll(keys, ts) {
+		close(t.db.metaCh)
+		t.db.metaCh = make(chan struct{})
+	}
+	t.end(nil)
+	return ts, nil
+}
+
+// validate checks what the commit rests on besides locks: meta rows and pins are as they were, and
+// inserted keys are absent.
+func (t *txn) validate(keys []string) error {
 	limit := base.MaxTimestamp
 	if len(keys) == 0 && t.readTS != 0 && len(t.points)+len(t.spans) == 0 {
 		limit = t.readTS
 	}
 	for _, r := range t.meta {
-		if !t.db.changedAfter(r.span, r.ts, limit) {
-			continue
+		switch {
+		case !t.db.changedAfter(r.span, r.ts, limit):
+		case r.pin:
+			return base.Errorf(base.CodeSchemaChanged, "the schema changed during the transaction")
+		default:
+			return base.Errorf(base.CodeAborted, "%s changed since it was read", r.span)
 		}
-		err := base.Errorf(base.CodeAborted, "%s changed since it was read", r.span)
-		if r.pin {
-			err = base.Errorf(base.CodeSchemaChanged, "the schema changed during the transaction")
-		}
-		t.end(err)
-		return 0, err
 	}
 	for _, k := range keys {
 		if t.mustBeAbsent(k) && newest(t.db.versions[k]).value != nil {
 			err := base.Errorf(base.CodeExists, "key %s exists", base.Key(k))
 			err.Key = base.Key(k)
-			t.end(err)
-			return 0, err
+			return err
 		}
 	}
-	ts := t.db.now()
-	meta := false
+	return nil
+}
+
+// applyAll makes the buffered writes versions; meta: some are of the meta shard.
+func (t *txn) applyAll(keys []string, ts base.Timestamp) (meta bool) {
 	for _, k := range keys {
 		w := t.log[t.writes[k]]
 		old := newest(t.db.versions[k])
@@ -445,12 +461,7 @@ func (t *txn) Commit(ctx context.Context) (base.Timestamp, error) {
 		t.db.apply(k, version{ts, w.value, w.home})
 		meta = meta || base.Key(k).Shard() == base.MetaShard
 	}
-	if meta {
-		close(t.db.metaCh)
-		t.db.metaCh = make(chan struct{})
-	}
-	t.end(nil)
-	return ts, nil
+	return meta
 }
 
 // mustBeAbsent reports whether the first write of the key asked for its absence.

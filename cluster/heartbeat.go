@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/policy/coord"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// deadAfter is the silence after which a node is shown as dead. Nothing
+// depends on it but what people see and where new work is placed.
+const deadAfter = 3 * time.Second
+
+// peers is what this node knows of the others from their heartbeats.
+type peers struct {
+	start time.Time
+	now   func() time.Time
+
+	self base.NodeID
+
+	mu  sync.Mutex
+	seq uint64
+	all map[base.NodeID]*peer
+	net netmap
+}
+
+type peer struct {
+	rtt   wan.RTT
+	heard time.Time
+	// when it was first heard again after its process had been started anew; zero if never
+	began    time.Time
+	lastSeq  uint64
+	lastSent uint64 // newest sent_ns received from the peer
+	sentAt   time.Time
+	load     uint32
+	lag      time.Duration                 // of its replicas; 0: it holds none
+	lead     time.Duration                 // see wire.Heartbeat.CommitLeadNs
+	reported bool                          // as silent
+	row      map[base.NodeID]time.Duration // its round trips to the others, as it sent them last
+	at       *coord.Coordinate             // its place; nil: it sends all its round trips
+	sampled  time.Time                     // when rtt had its newest sample
+	echoDue  bool                          // lastSent has not been echoed yet
+}
+
+func newPeers(self base.NodeID, now func() time.Time) *peers {
+	return &peers{self: self, start: now(), now: now, all: map[base.NodeID]*peer{}, net: netmap{above: DefaultCoordinatesAbove}}
+}
+
+func (p *peers) get(id base.NodeID) *peer {
+	x := p.all[id]
+	if x == nil {
+		x = new(peer)
+		p.all[id] = x
+	}
+	return x
+}
+
+// mono is the process's monotonic clock since start, never zero.
+func (p *peers) mono() time.Duration { return p.now().Sub(p.start) + 1 }
+
+// probe fills the probe fields of a heartbeat to one peer.
+func (p *peers) probe(to base.NodeID, m *wire.Heartbeat) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seq++
+	m.Seq = p.seq
+	m.SentNs = uint64(p.mono()) // the clock mode's leases count from it, too
+	m.EchoNs, m.EchoDelayNs, m.Coordinate = 0, 0, nil
+	n, x := &p.net, p.get(to)
+	if m.Quiet = n.round != nil && !n.round[to]; !m.Quiet {
+		n.probes++
+	}
+	if x.echoDue {
+		x.echoDue = false
+		m.EchoNs = x.lastSent
+		m.EchoDelayNs = uint64(p.now().Sub(x.sentAt))
+	}
+	if n.node != nil && (m.Row || m.EchoNs != 0) {
+		m.Coordinate = coord.Encode(n.node.Coordinate())
+	}
+}
+
+// heard takes a heartbeat.
+func (p *peers) heard(m *wire.Heartbeat) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.get(base.NodeID(m.Node))
+	now := p.now()
+	x.heard = now
+	x.load, x.reported = m.Load, false
+	x.lag, x.lead = time.Duration(m.AppliedLagNs), time.Duration(m.CommitLeadNs)
+	if m.Seq < x.lastSeq { // heartbeats come in order, so this is another process
+		x.began, x.lastSent, x.echoDue = now, 0, false
+	}
+	x.lastSeq = m.Seq
+	if m.SentNs > x.lastSent {
+		x.lastSent, x.sentAt, x.echoDue = m.SentNs, now, !m.Quiet
+	}
+	p.heardMap(x, m)
+	before := x.rtt.N
+	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
+	if x.rtt.N != before {
+		p.measured(base.NodeID(m.Node), x)
+	}
+}
+
+// rtt is the round trip to a peer; false if it is not known.
+func (p *peers) rtt(id base.NodeID) (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := p.way(p.all[id])
+	return max(d, 0), d >= 0
+}
+
+// silence is the time since a peer was heard of; since the start if never.
+func (p *peers) silence(id base.NodeID) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x := p.all[id]; x != nil && !x.heard.IsZero() {
+		return p.now().Sub(x.heard)
+	}
+	return p.now().Sub(p.start)
+}
+
+// gone reports whether a peer that gave a sign of life at since has died: it has been silent for d,
+// or was started again.
+func (p *peers) gone(id base.NodeID, since time.Time, d time.Duration) bool {
+	if p.silence(id) >= d {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.all[id]
+	return x != nil && x.began.After(since)
+}
+
+// longest is the longest round trip to any peer heard of lately.
+func (p *peers) longest() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := time.Duration(0)
+	for _, x := range p.all {
+		if p.now().Sub(x.heard) < deadAfter {
+			d = max(d, p.way(x))
+		}
+	}
+	return d
+}
+
+// facts are how far a peer's replicas were behind and its load, by its newest heartbeat; 0, 0 if
+// unknown.
+func (p *peers) facts(id base.NodeID) (lag time.Duration, load int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.all[id]
+	if x == nil || x.lag == 0 {
+		return 0, 0
+	}
+	return x.lag, int(x.load)
+}
+
+// commitLead is the longest of the commit leads of peers heard of lately.
+func (p *peers) commitLead() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := time.Duration(0)
+	for _, x := range p.all {
+		if p.now().Sub(x.heard) < deadAfter {
+			d = max(d, x.lead)
+		}
+	}
+	return d
+}
+
+// silent are the peers that were heard of, but not for d. Each is reported once, until it is heard
+// again.
+func (p *peers) silent(d time.Duration) (out []base.NodeID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	for id, x := range p.all {
+		if !x.heard.IsZero() && !x.reported && now.Sub(x.heard) >= d {
+			x.reported = true
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// rowEvery is how many heartbeats there are to one that carries the sender's round trips.
+const rowEvery = 10
+
+// addRow puts this node's round trips into a heartbeat. mu is held.
+func (p *peers) addRow(m *wire.Heartbeat) {
+	for id, x := range p.all {
+		if x.rtt.Known() {
+			m.RttNodes, m.RttUs = append(m.RttNodes, uint32(id)), append(m.RttUs, micros(x.rtt.SRTT))
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// TestPeerStartedAgain: a new process of a peer is told from the old one, so that round trips are
+// measured with it at once and what the old one left behind is known to be over.
+func TestPeerStartedAgain(t *testing.T) {
+	now := time.Now()
+	p := newPeers(1, func() time.Time { return now })
+	const silent = time.Second
+	old := now
+	p.heard(&wire.Heartbeat{Node: 2, Seq: 500, SentNs: uint64(time.Hour)})
+	now = now.Add(100 * time.Millisecond)
+	p.heard(&wire.Heartbeat{Node: 2, Seq: 503, SentNs: uint64(time.Hour + 100*time.Millisecond)})
+	if p.gone(2, old, silent) {
+		t.Error("a peer that speaks is taken for dead")
+	}
+	now = now.Add(300 * time.Millisecond)
+	between := now
+	now = now.Add(100 * time.Millisecond)
+	p.heard(&wire.Heartbeat{Node: 2, Seq: 7, SentNs: 20})
+	if !p.gone(2, between, silent) {
+		t.Error("what the old process said before the new one spoke counts as alive")
+	}
+	now = now.Add(50 * time.Millisecond)
+	if p.gone(2, now, silent) {
+		t.Error("the new process is taken for dead")
+	}
+	var probe wire.Heartbeat
+	if p.probe(2, &probe); probe.EchoNs != 20 || probe.EchoDelayNs != uint64(50*time.Millisecond) {
+		t.Errorf("the probe echoes %d after %d ns, not the new process", probe.EchoNs, probe.EchoDelayNs)
+	}
+	if now = now.Add(silent); !p.gone(2, now, silent) {
+		t.Error("a silent peer is not taken for dead")
+	}
+}
+
+// TestRows: nodes tell their round trips to all others, in few bytes, and the leader of a group
+// puts them together.
+func TestRows(t *testing.T) {
+	now := time.Now()
+	p := newPeers(1, func() time.Time { return now })
+	for id := base.NodeID(2); id <= 7; id++ {
+		p.get(id).rtt.Add(time.Duration(id) * 40 * time.Millisecond)
+	}
+	var without, with wire.Heartbeat
+	p.addRow(&with)
+	if n := with.SizeVT() - without.SizeVT(); n > 6*6 {
+		t.Errorf("6 round trips take %d bytes", n)
+	}
+	leader := newPeers(1, func() time.Time { return now })
+	with.Node = 1
+	leader.heard(&with)
+	for id := base.NodeID(2); id <= 7; id++ {
+		if d := leader.between(9, 1, id); d != time.Duration(id)*40*time.Millisecond {
+			t.Errorf("from 1 to %d: %v", id, d)
+		}
+	}
+	if d := leader.between(9, 2, 3); d >= 0 {
+		t.Errorf("nobody has told, but it is %v", d)
+	}
+	if d := p.between(1, 1, 4); d != 160*time.Millisecond {
+		t.Errorf("its own: %v", d)
+	}
+}

@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// PathClock sets the cluster setting clock.mode: POST {"mode": "auto"}.
+const PathClock = "/cluster/clock"
+
+// PathEpochsCopy has the node asked, which has halted, copy the rows of MULTI MASTER tables from
+// another one: POST {}.
+const PathEpochsCopy = "/cluster/epochs/copy"
+
+// PathDecommission takes a node out: POST {"node": 3}.
+const PathDecommission = "/cluster/decommission"
+
+// Register adds the handlers of a running node.
+func (c *Cluster) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+PathStatus, func(w http.ResponseWriter, r *http.Request) {
+		reply(w, http.StatusOK, c.Status(r.Context()))
+	})
+	mux.HandleFunc("POST "+PathPromote, c.servePromote)
+	mux.HandleFunc("POST "+PathDecommission, func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Node base.NodeID `json:"node"`
+		}
+		if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&q); err != nil {
+			reply(w, http.StatusBadRequest, InitReply{Error: "malformed request: " + err.Error()})
+			return
+		}
+		t, err := c.Decommission(r.Context(), q.Node)
+		if err != nil {
+			reply(w, http.StatusConflict, InitReply{Error: err.Error()})
+			return
+		}
+		reply(w, http.StatusOK, InitReply{ClusterID: t.ClusterID, Topology: *t})
+	})
+}

@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// This file is the running cluster's side of joining and leaving; bootstrap.go is the side of a
+// process that wants to belong to one.
+
+// present takes a member's message about where it is, and answers with the topology and the
+// addresses known here. A member that is gone learns so from that: others may still need its
+// replicas.
+func (e *env) present(j Joiner) joinReply {
+	t := e.Topology()
+	n := byUUID(t, j.UUID)
+	if n == nil {
+		return joinReply{Error: "this node has not heard of the one that asks yet"}
+	}
+	if t.RegionName(n.Region) != j.Region {
+		return joinReply{Final: true, Error: cannotMove(t, n, j.Region)}
+	}
+	e.moved(j.UUID, j.Addr, true)
+	return joinReply{Identity: &Identity{ClusterID: e.identity.ClusterID, Node: n.ID, First: *t}, Known: e.members()}
+}
+
+func cannotMove(t *base.Topology, n *base.Node, to string) string {
+	return fmt.Sprintf("node %d is in region %s and cannot move to %s; join with an empty store instead", n.ID, t.RegionName(n.Region), to)
+}
+
+// Admit adds a process to the cluster, or finds it there and takes its present addresses.
+func (e *env) Admit(ctx context.Context, j Joiner) (*Identity, error) {
+	id := &Identity{ClusterID: e.identity.ClusterID}
+	t := e.Topology()
+	if n := byUUID(t, j.UUID); n != nil {
+		e.moved(j.UUID, j.Addr, true)
+		if !n.Gone && n.Addr == j.Addr && n.SQL == j.SQL && t.RegionName(n.Region) == j.Region {
+			id.Node, id.First = n.ID, *t
+			return id, nil
+		}
+	}
+	t, err := e.Change(ctx, func(t *base.Topology) error { return addNode(t, j, e.Live) })
+	if err != nil {
+		return nil, err
+	}
+	if n := byUUID(t, j.UUID); n != nil {
+		id.Node = n.ID
+	}
+	id.First = *t
+	return id, nil
+}
+
+// addNode adds a process to a topology, or takes its new addresses. live says which nodes were
+// heard of lately. An address belongs to one node: a dead node loses it to the process that has it
+// now.
+func addNode(t *base.Topology, j Joiner, live func(base.NodeID) bool) error {
+	region := t.RegionByName(j.Region)
+	if region == 0 {
+		names := make([]string, len(t.Regions))
+		for i, r := range t.Regions {
+			names[i] = r.Name
+		}
+		return base.Errorf(base.CodeInvalid, "the cluster has no region %q; its regions are %v and are fixed by init", j.Region, names)
+	}
+	member := byUUID(t, j.UUID)
+	switch {
+	case member == nil:
+	case member.Gone:
+		return base.Errorf(base.CodeInvalid, "node %d was decommissioned; start it with an empty store to join as a new node", member.ID)
+	case member.Region != region:
+		return base.Errorf(base.CodeInvalid, "%s", cannotMove(t, member, j.Region))
+	}
+	last := base.NodeID(0)
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		last = max(last, n.ID)
+		if n.Gone || n.Addr != j.Addr || n.UUID == j.UUID {
+			continue
+		}
+		if live(n.ID) {
+			return base.Errorf(base.CodeInvalid, "node %d, which is alive, already advertises %s; give this process an --advertise address of its own", n.ID, j.Addr)
+		}
+		n.Addr = ""
+	}
+	if member != nil {
+		member.Addr, member.SQL = j.Addr, j.SQL
+		return nil
+	}
+	t.Nodes = append(t.Nodes, base.Node{ID: last + 1, Region: region, Addr: j.Addr, SQL: j.SQL, UUID: j.UUID})
+	return nil
+}
+
+// Decommission takes a node out for good; its replicas go to others of its region.
+func (c *Cluster) Decommission(ctx context.Context, id base.NodeID) (*base.Topology, error) {
+	live, err := c.safeWithout(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.Change(ctx, func(t *base.Topology) error {
+		if err := removable(t, id, live); err != nil {
+			return err
+		}
+		t.Node(id).Gone = true
+		return nil
+	})
+}
+
+// safeWithout refuses to give up a node while groups that have replicas there cannot move: they
+// have no leader that answers, so what the node holds may be the only copy. It returns which nodes
+// answer.
+func (c *Cluster) safeWithout(ctx context.Context, id base.NodeID) (live func(base.NodeID) bool, err error) {
+	t := c.Topology()
+	s := c.Status(ctx)
+	live = func(id base.NodeID) bool {
+		return slices.ContainsFunc(s.Nodes, func(n NodeStatus) bool { return n.ID == id && n.Live })
+	}
+	if err := removable(t, id, live); err != nil {
+		return nil, err
+	}
+	return live, movable(t, id, s.Groups)
+}
+
+// removable is why a node cannot be taken out of a topology.
+func removable(t *base.Topology, id base.NodeID, live func(base.NodeID) bool) error {
+	n := t.Node(id)
+	switch {
+	case n == nil:
+		return base.Errorf(base.CodeInvalid, "there is no node %d", id)
+	case n.Gone:
+		return base.Errorf(base.CodeInvalid, "node %d was decommissioned already", id)
+	}
+	others := slices.DeleteFunc(liveNodes(t, n.Region), func(x base.NodeID) bool { return x == id })
+	if len(others) == 0 {
+		return base.Errorf(base.CodeInvalid, "node %d is the last of region %s; add another node there first", id, t.RegionName(n.Region))
+	}
+	if !slices.ContainsFunc(others, live) {
+		return base.Errorf(base.CodeInvalid, "no other node of region %s is alive (%v): nobody could take over the replicas of node %d; start one of them, or add another node, first",
+			t.RegionName(n.Region), others, id)
+	}
+	return nil
+}
+
+// movable is why the replicas of a node cannot go elsewhere now.
+func movable(t *base.Topology, id base.NodeID, groups []GroupStatus) error {
+	led := map[base.GroupID]bool{}
+	for _, g := range groups {
+		led[g.ID] = g.Leader != 0
+	}
+	var stuck []string
+	for _, g := range t.Groups() {
+		if !led[g] && slices.Contains(t.ShardReplicas(g.Shard()), id) {
+			stuck = append(stuck, g.String())
+		}
+	}
+	if len(stuck) == 0 {
+		return nil
+	}
+	return base.Errorf(base.CodeInvalid, "groups %s have no leader now, and node %d may hold the only copy of some of their rows: "+
+		"start the nodes that are down, wait until `godwit status` shows leaders, and try again", strings.Join(stuck, ", "), id)
+}

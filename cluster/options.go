@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/wan"
+)
+
+// Options of a Cluster. All fields without a default are required.
+type Options struct {
+	Self      base.NodeID
+	Identity  *Identity
+	Transport wan.Transport
+	Clock     *clock.Clock
+	Replicas  Replicas
+	Logger    *slog.Logger
+	Disk      Disk
+	Listeners Listeners
+	Process   Process
+	Trust     Trust
+	Pace      Pace
+}
+
+// Disk is what this node keeps of the cluster over a restart.
+type Disk struct {
+	// Founding lets this node start fresh groups as one of their first members: only in its first
+	// life, or a replica that was removed and its data cleared would begin anew by itself.
+	Founding bool
+	// FoundAsync calls found, which opens the first replicas of asynchronous shards, in this node's
+	// first life with such shards only. Nil: it is never called.
+	FoundAsync func(found func() error) error
+	// Stored is the newest topology on disk; nil if none.
+	Stored *base.Topology
+	// SaveTopology keeps a newer topology on disk.
+	SaveTopology func(*base.Topology) error
+}
+
+// Listeners are called when something happens to the cluster; each may be nil.
+type Listeners struct {
+	// OnTopology gets each newer topology.
+	OnTopology func(*base.Topology)
+	// OnGone is called, once, when this node has been decommissioned and holds no replica any more.
+	OnGone func()
+	// OnSilent gets a node from which nothing was heard for Pace.SilentAfter.
+	OnSilent func(base.NodeID)
+}
+
+// Process is what only the rest of this process knows; each may be nil.
+type Process struct {
+	// Describe fills in what only this process knows of itself.
+	Describe func(*NodeStatus)
+	// Answer answers questions of other nodes that this package does not know (Cluster.Ask); nil,
+	// nil: neither does it.
+	Answer func(name string, body []byte) ([]byte, error)
+	// Load is the number of statements in flight at this node.
+	Load func() int
+	// RowsStay reports whether no policy moves rows between regions: then groups follow their load.
+	// Nil: it may.
+	RowsStay func() bool
+}
+
+// Trust is how this node comes to trust its clock.
+type Trust struct {
+	// Steady is the clock's source, if it notices when it is set; may be nil.
+	Steady *clock.Steady
+	// SourceName names the clock's source; may be nil.
+	SourceName func() string
+	// ModeLease is how long this node may act in a clock mode without hearing the meta group's
+	// leader. Default 5 s.
+	ModeLease time.Duration
+	// NoFence has the node issue although its clock is found wrong: for tests of what that breaks.
+	NoFence bool
+}
+
+// Pace is how often a node does what it does regularly.
+type Pace struct {
+	// HeartbeatEvery is the time between heartbeats. Default 100 ms.
+	HeartbeatEvery time.Duration
+	// NoticeEvery is the time between closed timestamps sent to nodes that wait for them. Default
+	// 10 ms; negative: only heartbeats carry them.
+	NoticeEvery time.Duration
+	// SilentAfter is how long no heartbeat may come from a node before OnSilent. Default ten
+	// heartbeats.
+	SilentAfter time.Duration
+	// ReconcileEvery is the time between looks at where replicas should be. Default 500 ms.
+	ReconcileEvery time.Duration
+}
+
+// fill sets what is left to its default.
+func (p *Pace) fill() {
+	setDefault(&p.HeartbeatEvery, 100*time.Millisecond)
+	setDefault(&p.NoticeEvery, 10*time.Millisecond)
+	setDefault(&p.SilentAfter, 10*p.HeartbeatEvery)
+	setDefault(&p.ReconcileEvery, 500*time.Millisecond)
+}
+
+func setDefault(d *time.Duration, to time.Duration) {
+	if *d == 0 {
+		*d = to
+	}
+}

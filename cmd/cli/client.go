@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// maxAnswer bounds what is read of a node's answer, in bytes.
+const maxAnswer = 64 << 20
+
+// errEarly marks what may go well a little later; it adds no words.
+var errEarly = errors.New("")
+
+// endpoint is a node that an administrative command talks to.
+type endpoint struct {
+	addr    string
+	timeout time.Duration
+}
+
+func (e *endpoint) flags(f *pflag.FlagSet) {
+	f.StringVar(&e.addr, "addr", "127.0.0.1:7400", "HOST:PORT of any node of the cluster (its --listen or --advertise address, not the SQL port)")
+	f.DurationVar(&e.timeout, "timeout", 15*time.Second, "how long to wait for the answer")
+}
+
+// validate reports a bad --addr or --timeout.
+func (e *endpoint) validate() error {
+	if _, port, err := net.SplitHostPort(e.addr); err != nil || port == "" {
+		return usagef("--addr: %q is not HOST:PORT", e.addr)
+	}
+	if e.timeout <= 0 {
+		return usagef("--timeout: %s is not positive", e.timeout)
+	}
+	return nil
+}
+
+// call sends in (nil for a GET) and decodes the answer into out.
+func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	method, body := http.MethodGet, io.Reader(nil)
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		method, body = http.MethodPost, bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+e.addr+path, body)
+	if err != nil {
+		return usagef("--addr: %q is not HOST:PORT: %v", e.addr, err)
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	// Not the default client: its proxy settings are for the web.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	if err != nil {
+		return e.explain(ctx, err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return e.explain(ctx, err)
+	}
+	var refusal struct {
+		Error string `json:"error"`
+		Early bool   `json:"early"`
+	}
+	if json.Unmarshal(text, &refusal) == nil && refusal.Error != "" {
+		err := fmt.Errorf("the node at %s refuses: %s", e.addr, refusal.Error)
+		if refusal.Early {
+			err = fmt.Errorf("%w%w", err, errEarly)
+		}
+		return err
+	}
+	switch {
+	case res.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("the node at %s does not answer %s: either it belongs to no cluster yet (run 'godwit init --addr %s') or this is not a Godwit node's --listen address",
+			e.addr, path, e.addr)
+	case res.StatusCode/100 != 2:
+		return fmt.Errorf("the node at %s answers %s: %s", e.addr, res.Status, firstLine(text))
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return e.stranger(err)
+	}
+	return nil
+}
+
+// stranger says that an answer does not look like a node's.
+func (e *endpoint) stranger(err error) error {
+	return fmt.Errorf("what answers at %s is not a Godwit node, or one of another version: %w", e.addr, err)
+}
+
+// explain says in words why a request failed, and what to do about it. The text depends on what
+// listens at the address, not on which part of the exchange failed first.
+func (e *endpoint) explain(ctx context.Context, err error) error {
+	var dns *net.DNSError
+	var network net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens at %s: is the node started, and is this its --listen address?%w", e.addr, errEarly)
+	case errors.As(err, &dns):
+		return fmt.Errorf("the host of %s is unknown: %w", e.addr, dns)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return errInterrupted
+	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout():
+		return fmt.Errorf("the node at %s did not answer within %s; try another node, or a longer --timeout", e.addr, e.timeout)
+	case strings.Contains(err.Error(), "malformed HTTP"), e.speaksFirst(ctx):
+		return fmt.Errorf("what listens at %s does not speak HTTP: give a node's --listen address, not its SQL port", e.addr)
+	}
+	return fmt.Errorf("the node at %s cannot be asked: %w", e.addr, err)
+}
+
+// greetingWait bounds the wait for a first byte in speaksFirst.
+const greetingWait = 2 * time.Second
+
+// speaksFirst reports whether what listens at the address says something before it is asked, as a
+// MySQL server does. An HTTP client may see such a server as a malformed answer, a reset
+// connection or an idle connection that was closed, whichever comes first; a connection on which
+// nothing is sent sees the greeting always.
+func (e *endpoint) speaksFirst(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, greetingWait)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
+	n, _ := conn.Read(make([]byte, 1)) // an error without a byte: it said nothing
+	return n > 0
+}
+
+func firstLine(b []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+	return line[:min(len(line), 300)]
+}

@@ -1,0 +1,7 @@
+// Package peers runs the same work on unmodified other programs: sysbench on one node beside
+// MariaDB (benchmark mariadb), and three sites on an emulated WAN beside Galera and etcd (benchmark
+// peers).
+//
+// Servers are processes on this machine. The WAN is made of network namespaces, so benchmark peers
+// needs root; each benchmark says which programs it misses.
+package peers

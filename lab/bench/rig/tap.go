@@ -1,0 +1,26 @@
+package rig
+
+import (
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/wan"
+)
+
+// TapKey names a stream between two nodes.
+type TapKey struct {
+	From, To base.NodeID
+	Stream   string
+}
+
+// Gather makes the writes of a stream of its messages.
+func Gather(ms []wan.Tapped, g time.Duration) (out [][]byte) {
+	first := time.Duration(0)
+	for i, m := range ms {
+		if i == 0 || m.At-first >= g {
+			out, first = append(out, nil), m.At
+		}
+		out[len(out)-1] = append(out[len(out)-1], m.Frame...)
+	}
+	return out
+}

@@ -1,0 +1,32 @@
+package rig
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/mechanism/store"
+)
+
+// Virtual runs f in virtual time: a wait costs nothing, and how busy the machine is changes nothing
+// but how long it takes to compute. Go has this for tests only, but does not ask whose T it is. f
+// makes and closes all that it uses, and waits for nothing outside.
+func Virtual(f func() error) (err error) {
+	testing.Init() // flags that a T looks at
+	runtime.GC()   // Pebble's pools must not carry channels from one bubble to the next
+	runtime.GC()
+	synctest.Test(new(testing.T), func(*testing.T) { err = f() })
+	return err
+}
+
+// IdleSM replicates and does nothing with it: what is measured is the way there.
+type IdleSM struct{}
+
+func (IdleSM) Apply(*store.Batch, []group.Entry) ([]any, error)         { return nil, nil }
+func (IdleSM) Applied(uint64)                                           {}
+func (IdleSM) Leading(uint64, uint64)                                   {}
+func (IdleSM) Revoking(_ uint64, _ base.NodeID, done func(bool, error)) { done(false, nil) }
+func (IdleSM) Stopped(uint64)                                           {}
+func (IdleSM) SnapshotInstalled(uint64)                                 {}

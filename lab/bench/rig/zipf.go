@@ -1,0 +1,21 @@
+package rig
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Zipf draws 0..n-1 with the exponent of YCSB.
+func Zipf(n int, theta float64) func(*rand.Rand) int {
+	cum := make([]float64, n)
+	sum := 0.0
+	for i := range cum {
+		sum += 1 / math.Pow(float64(i+1), theta)
+		cum[i] = sum
+	}
+	return func(r *rand.Rand) int {
+		i, _ := slices.BinarySearch(cum, r.Float64()*sum)
+		return min(i, n-1)
+	}
+}

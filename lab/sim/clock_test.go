@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/mechanism/clock"
+)
+
+// TestClockModes switches the clock mode back and forth, by hand and because clocks jump, while
+// nodes crash, messages are lost and leads move at any step: histories stay strictly serializable,
+// no acknowledged write is lost, and every switch ends.
+func TestClockModes(t *testing.T) {
+	n := some(3, 6)
+	steps := 0
+	for s := range uint64(n) {
+		cfg := Pick(7000 + s)
+		cfg.Kinds = []string{"switch clock", "switch clock", "switch clock", "clock jump", "clock step", "crash node", "isolate node", "isolate region", "loss", "transfer leader", "restart", "delay"}
+		cfg.Faults = 14
+		o, err := runSeed(t, cfg)
+		if err != nil {
+			t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o))
+			continue
+		}
+		steps += o.Steps
+		t.Logf("seed %d: %s, %d steps of the clock mode", cfg.Seed, o.Summary(), o.Steps)
+	}
+	if steps < n {
+		t.Errorf("only %d steps of the clock mode in %d runs", steps, n)
+	}
+}
+
+// TestClockSoak does so for as many seeds as asked for, with clocks that are set by seconds and
+// minutes.
+func TestClockSoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) {
+			cfg := Pick(*flagFirst + i)
+			cfg.Kinds = []string{"switch clock", "switch clock", "clock leap", "clock jump", "clock step", "crash node", "isolate node", "transfer leader", "restart"}
+			if i%2 == 0 {
+				cfg.Kinds = cfg.Kinds[:4]
+			}
+			cfg.Faults = 14
+			o, err := runSeed(t, cfg)
+			if err != nil {
+				t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o))
+			}
+		})
+	}
+}
+
+// TestWrongClockIsFenced: a node starts with a clock that is off by far more than it says. The
+// others find out before it may issue by it, the cluster goes over to GTM mode, in which that node
+// serves too, and comes back when the clock was corrected.
+func TestWrongClockIsFenced(t *testing.T) {
+	for _, off := range []time.Duration{2 * time.Second, -2 * time.Second, time.Hour} {
+		onStageOf(t, 3, 1, time.Hour, func(s *stage) {
+			s.setPolicy(clock.Auto)
+			s.put(1, s.key(1, 1), "before")
+			bad := s.hosts[1]
+			bad.crash()
+			bad.clock.Jump(off)
+			time.Sleep(10 * time.Second)
+			bad.boot()
+			time.Sleep(30 * time.Second)
+			for _, h := range s.hosts {
+				if c := h.up().node.Cluster().Clock(); c.Mode != clock.GTM.String() || c.Fenced != (h == bad) {
+					t.Errorf("off by %v: node %d: %+v", off, h.id, *c)
+				}
+				key := s.key(h.region, 1)
+				if _, err := s.within(20*time.Second, h, kv.Options{}, func(t kv.Txn) error { t.Put(key, []byte("gtm"), 0); return nil }); err != nil {
+					t.Errorf("off by %v: a write through node %d: %v", off, h.id, err)
+				}
+			}
+			if p := strings.Join(bad.up().node.Cluster().Status(context.Background()).Problems, "\n"); !strings.Contains(p, "node 2's clock is outside its bound") {
+				t.Errorf("off by %v: status does not say so:\n%s", off, p)
+			}
+			bad.clock.Set(0, 0, s.cfg.ClockBound)
+			s.checkClocks()
+		})
+	}
+}
+
+// TestStepIsNotBelieved: a clock is set while its node serves. Whatever the others can tell, and
+// when, and whether they can be heard at all: as long as the node may issue by it, true time lies
+// within the bound that it goes by. (What was heard before the step does not speak for the clock,
+// nor does silence; soak seed 612.)
+func TestStepIsNotBelieved(t *testing.T) {
+	for i, off := range []time.Duration{32 * time.Millisecond, 60 * time.Millisecond, 16 * time.Second, -60 * time.Millisecond, -16 * time.Second} {
+		for _, alone := range []bool{false, true} {
+			onStageOf(t, 1, 3, time.Hour, func(s *stage) {
+				s.setPolicy(clock.WantGClock)
+				bad := s.hosts[2]
+				bad.crash()
+				// Its heartbeats come so long after those of the others.
+				time.Sleep(10*time.Second - s.now()%(100*time.Millisecond) + time.Duration(5+20*i)*time.Millisecond)
+				bad.boot()
+				time.Sleep(10 * time.Second)
+				bad.clock.Jump(off)
+				if alone {
+					s.net.Isolate(bad.id)
+				}
+				for range 200 {
+					c := bad.up().node.Cluster().Clock()
+					if now, _ := bad.clock.Read(); !c.Fenced && c.Right > 0 && now.Sub(base.FromTime(time.Now())).Abs() > c.Bound {
+						t.Errorf("off by %v, alone %v: the node may issue: %+v", off, alone, *c)
+						return
+					}
+					time.Sleep(60 * time.Millisecond)
+				}
+				s.net.Rejoin(bad.id)
+				bad.clock.Set(0, 0, s.cfg.ClockBound)
+				s.setPolicy(clock.Auto)
+				s.checkClocks()
+			})
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+func handoverDelays() [][]time.Duration {
+	const ms = time.Millisecond
+	return [][]time.Duration{{0, 40 * ms, 70 * ms}, {40 * ms, 0, 60 * ms}, {70 * ms, 60 * ms, 0}}
+}
+
+// TestHandover: the lead of a group moves under write load, there by command and back by
+// preference. No transaction fails or is lost or runs twice, those with locks go on, and the pause
+// is within the budget.
+func TestHandover(t *testing.T) {
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
+		Delay: handoverDelays(), GCAge: time.Hour, Stay: true}
+	var l *handoverLab
+	bubble(t, 1, func(*testing.T) {
+		l = newHandoverLab(cfg)
+		if !l.settle() {
+			t.Error("the group is not led from home")
+		}
+		time.Sleep(5 * time.Second)
+		for _, h := range l.w.hosts {
+			l.load(h, 5, time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		began := l.handOver(2)
+		const watch = 600 * time.Millisecond // the lead goes home after about a second
+		time.Sleep(watch)
+		if h := l.leader(); h == nil || h.id != 2 {
+			t.Errorf("the lead did not move: %+v", h)
+		}
+		l.mu.Lock()
+		reads, writes := gap(l.reads, began, began+watch), gap(l.writes, began, began+watch)
+		before := gap(l.writes, began-time.Second, began)
+		l.mu.Unlock()
+		const oneWay, quorum = 40 * time.Millisecond, 80 * time.Millisecond
+		t.Logf("pause of reads %v, of commits %v (without a move %v); a round trip takes %v", reads, writes, before, 2*oneWay)
+		if reads > oneWay+5*time.Millisecond {
+			t.Errorf("reads paused for %v, the budget is a one-way trip, %v", reads, oneWay)
+		}
+		if writes > oneWay+quorum+10*time.Millisecond {
+			t.Errorf("commits paused for %v, the budget is a one-way trip and a quorum, %v", writes, oneWay+quorum)
+		}
+		time.Sleep(4 * time.Second)
+		if h := l.leader(); h == nil || h.id != 1 {
+			t.Errorf("the lead did not go home: %+v", h)
+		}
+		close(l.stop)
+		l.wg.Wait()
+		l.noFailures()
+		l.check()
+		var handed, inherited, helped int64
+		for _, h := range l.w.hosts {
+			s := h.up().node.Owners().Replica(l.group).Stats()
+			handed, inherited, helped = handed+s.HandedOver.Load(), inherited+s.Inherited.Load(), helped+s.Helped.Load()
+		}
+		t.Logf("%d transactions, %d hand-overs, %d taken up, %d requests passed on", len(l.ends), handed, inherited, helped)
+		if handed < 2 || inherited < 2 {
+			t.Errorf("%d hand-overs, %d taken up", handed, inherited)
+		}
+		if err := l.w.err(); err != nil {
+			t.Error(err)
+		}
+		l.w.close()
+	})
+	if t.Failed() {
+		fmt.Println(l.w.log.tail(40))
+	}
+}
+
+// TestHandoverFarMajority: the target is near the old leader, and both are far from a majority. The
+// old leader serves on while the lease transfer entry is replicated and the votes of the others are
+// on their way, whatever it hears of a new term, so reads pause for the short way only.
+func TestHandoverFarMajority(t *testing.T) {
+	bubble(t, 1, func(*testing.T) {
+		c, err := MeasureHandover(farMajority(), false)
+		if err != nil {
+			t.Error(err)
+		}
+		t.Logf("%+v", c)
+		// The vote is asked of the third region on a way that is shorter than the direct one, so
+		// that it refuses the lease transfer entry, which comes later: the first commit is there
+		// with the answer of the fourth one.
+		const oneWay, quorum = 5 * time.Millisecond, 170 * time.Millisecond
+		if c.Reads > oneWay+10*time.Millisecond || c.Commits > oneWay+quorum+10*time.Millisecond || c.Failed > 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// farMajority are five regions, of which the first two are near each other, and the others near
+// each other.
+func farMajority() [][]time.Duration {
+	const ms = time.Millisecond
+	return [][]time.Duration{{0, 5 * ms, 70 * ms, 80 * ms, 75 * ms}, {5 * ms, 0, 60 * ms, 85 * ms, 90 * ms}, {70 * ms, 60 * ms, 0, 40 * ms, 30 * ms},
+		{80 * ms, 85 * ms, 40 * ms, 0, 20 * ms}, {75 * ms, 90 * ms, 30 * ms, 20 * ms, 0}}
+}
+
+var flagEvery = flag.Int("every", some(93, 31), "TestHandoverFaults: at every how many messages something fails")
+
+// TestHandoverFaults: whatever fails, at whichever message of a hand-over, no acknowledged write is
+// lost, the history is strictly serializable, and the cluster works on when it is healed.
+// Transactions are open as the lead moves: they hold locks for a while, and, in one of the kinds,
+// cross regions without locks and move rows.
+func TestHandoverFaults(t *testing.T) {
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 2 * time.Millisecond, SyncDelay: 2 * time.Millisecond,
+		Delay: handoverDelays(), GCAge: time.Hour, Workload: "mixed", Clients: 2, Keys: 4, Think: 5 * time.Millisecond, Warmup: 2 * time.Second}
+	relay, locks := cfg, cfg
+	relay.Relay, relay.Moves = 30, 5
+	locks.Clients, locks.Keys, locks.NoWait = 3, 3, 30
+	five := locks // the target is near the old leader, and a majority is far from both
+	five.Regions, five.Clients, five.Delay = 5, 1, farMajority()
+	stamps := relay
+	stamps.Concurrency = base.ByTimestampRelay
+	runs := 0
+	for k, c := range map[string]Config{"relay": relay, "locks": locks, "five regions": five, "timestamps": stamps} {
+		run := func(t *testing.T, f HandoverFault) *Outcome {
+			c := c
+			c.Handover = &f
+			o, err := runSeed(t, c)
+			if err != nil {
+				t.Errorf("message %d, %s:\n%s\n%v\nhistory and journal: %s", f.At, f.What, o.Summary(), err, save(t, o))
+			}
+			return o
+		}
+		t.Run(k, func(t *testing.T) {
+			n := run(t, HandoverFault{}).Messages
+			if n < 20 {
+				t.Fatalf("%d messages in all", n)
+			}
+			t.Logf("%d messages", n)
+			every := *flagEvery
+			// they take longer, and have more messages
+			if k == "five regions" && !flagGiven("every") {
+				every *= 4
+			}
+			for i, what := range HandoverFaults {
+				t.Run(what, func(t *testing.T) {
+					for at := 1 + i*every/len(HandoverFaults); at <= n && !t.Failed(); at += every {
+						run(t, HandoverFault{at, what})
+						runs++
+					}
+				})
+			}
+		})
+	}
+	t.Logf("%d runs", runs)
+}

@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	flagSeed  = flag.Int64("seed", -1, "TestSeed: the seed to run")
+	flagSeeds = flag.Int("seeds", 20, "TestSoak: how many seeds to run, from -first")
+	flagFirst = flag.Uint64("first", 1000, "TestSoak: the first seed")
+	flagKeep  = flag.Bool("keep", false, "keep the history and journal of runs that pass, too")
+	flagDebug = flag.Bool("debug", false, "nodes log at debug level into the journal")
+)
+
+// hangAfter bounds the real time of one run: a run that takes longer has a
+// goroutine that waits for something that virtual time does not know.
+const hangAfter = time.Minute
+
+// runSeed runs one configuration in a bubble and judges it.
+func runSeed(t *testing.T, cfg Config) (*Outcome, error) {
+	t.Helper()
+	if *flagDebug {
+		LogLevel = slog.LevelDebug
+	}
+	hang := time.AfterFunc(hangAfter, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("sim: hangs: %s\n%s", cfg.String(), newest.Load().tail(60)))
+	})
+	defer hang.Stop()
+	var o *Outcome
+	bubble(t, cfg.Seed, func(*testing.T) { o = Run(cfg) })
+	return o, o.Check()
+}
+
+// bubble runs f in virtual time, with what is random the same each time.
+func bubble(t *testing.T, seed uint64, f func(t *testing.T)) {
+	t.Helper()
+	cryptotest.SetGlobalRandom(t, seed)
+	// Pebble keeps channels in pools; two collections empty them, so that none goes from one bubble
+	// to another.
+	runtime.GC()
+	runtime.GC()
+	synctest.Test(t, f)
+}
+
+// save writes history and journal and returns where.
+func save(t *testing.T, o *Outcome) string {
+	dir, err := os.MkdirTemp("", fmt.Sprintf("godwit-sim-%d-", o.Config.Seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "history.jsonl"))
+	if err == nil {
+		_, err = o.History.WriteTo(f)
+		f.Close()
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "journal.txt"), []byte(o.Journal), 0o644)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return dir
+}
+
+func seed(t *testing.T, cfg Config) {
+	t.Helper()
+	began := time.Now()
+	o, err := runSeed(t, cfg)
+	if err != nil {
+		again := "TestSeed"
+		switch {
+		case cfg.Epochs:
+			again = "TestEpochSeeds"
+		case cfg.SQL:
+			again = "TestSQLSeed"
+		}
+		t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s\nrun it again: go test ./lab/sim -run %s -args -seed %d",
+			cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o), again, cfg.Seed)
+		return
+	}
+	t.Logf("%s\n%s, real %v\n%s", cfg.String(), o.Summary(), time.Since(began).Round(time.Millisecond), o.Kinds())
+	if *flagKeep {
+		t.Logf("history and journal: %s", save(t, o))
+	}
+}
+
+// TestSeed runs the seed given by -seed.
+func TestSeed(t *testing.T) {
+	if *flagSeed < 0 {
+		t.Skip("no -seed given")
+	}
+	seed(t, Pick(uint64(*flagSeed)))
+}
+
+// TestSeeds runs a few seeds of mixed configuration. (158: a locking reader on both sides of a
+// slot; 200: a commit of one group behind a slot; 7024: an owner that was started and does not know
+// the time yet.)
+func TestSeeds(t *testing.T) {
+	for _, s := range seeds([]uint64{0, 1, 2, 3, 4, 5, 158, 200, 7024}, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) {
+		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, Pick(s)) })
+	}
+}
+
+// TestSQLSeed runs the seed given by -seed through SQL.
+func TestSQLSeed(t *testing.T) {
+	if *flagSeed < 0 {
+		t.Skip("no -seed given")
+	}
+	seed(t, PickSQL(uint64(*flagSeed)))
+}
+
+// TestSQLSeeds runs a few seeds through SQL. (101: a schema change, and then nothing but the
+// collection of old versions.)
+func TestSQLSeeds(t *testing.T) {
+	for _, s := range []uint64{0, 1, 2, 3, 101} {
+		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickSQL(s)) })
+	}
+}
+
+// TestEpochSeeds runs a few seeds with MULTI MASTER tables beside the others.
+func TestEpochSeeds(t *testing.T) {
+	if *flagSeed >= 0 {
+		seed(t, PickEpochs(uint64(*flagSeed)))
+		return
+	}
+	// 749: what the goroutines of a dead process still do counts for nothing; 891: one that stops
+	// in good order submits to the end
+	for _, s := range []uint64{0, 1, 2, 3, 749, 891} {
+		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickEpochs(s)) })
+	}
+}
+
+// TestEpochSoak runs as many seeds with MULTI MASTER tables as asked for.
+func TestEpochSoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, PickEpochs(*flagFirst+i)) })
+	}
+}
+
+// TestSoak runs as many seeds as asked for; every fourth through SQL, too.
+func TestSoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, Pick(*flagFirst+i)) })
+		if i%4 == 1 {
+			t.Run(fmt.Sprint("epochs/", *flagFirst+i), func(t *testing.T) { seed(t, PickEpochs(*flagFirst+i)) })
+		}
+		if i%4 == 0 {
+			t.Run(fmt.Sprint("sql/", *flagFirst+i), func(t *testing.T) { seed(t, PickSQL(*flagFirst+i)) })
+		}
+	}
+}
+
+func flagGiven(name string) (given bool) {
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	return given
+}

@@ -1,0 +1,375 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node"
+	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/policy/home"
+	"github.com/godwitdb/godwit/txn"
+	"github.com/godwitdb/godwit/txn/multimaster"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// world is the cluster and its surroundings.
+type world struct {
+	cfg   Config
+	ident *cluster.Identity
+	net   *wan.Network
+	hosts []*host // by id-1
+	start time.Time
+	log   *journal
+
+	mu     sync.Mutex
+	errs   []error // what went wrong; guarded by mu
+	dying  sync.WaitGroup
+	lives  atomic.Int64
+	policy atomic.Pointer[clock.Policy]
+	homes  homes
+	own    owners
+	// spy sees what arrives in order at a node, before it does; it may have it lost.
+	spy      atomic.Pointer[func(from, to base.NodeID, kind wire.Kind, body []byte) (lose bool)]
+	forged   forgery
+	epochs   epochs
+	seen     func(owner.Service) // besides own; may be nil
+	messages int                 // of the hand-over
+}
+
+// host is a machine: its disk and clock outlive the processes on it.
+type host struct {
+	w      *world
+	id     base.NodeID
+	region base.RegionID
+	clock  *clock.Simulated
+	jumped atomic.Bool  // clock is off by more than its bound
+	slow   atomic.Int64 // ns that every arriving message waits
+	disk   atomic.Int64 // ns of a sync
+	rng    *rand.Rand   // for crashes; guarded by power
+
+	// power is held while the process starts, crashes or stops: a channel, because starting takes
+	// virtual time, and a goroutine that waits for a mutex stops it.
+	power chan struct{}
+	fs    *vfs.MemFS // guarded by power
+	stale *vfs.MemFS // with Break.LyingDisk: what a crash leaves; guarded by power
+	life  atomic.Pointer[life]
+}
+
+// life is one process on a host.
+type life struct {
+	number int // in order of starting
+	node   *node.Node
+	store  *store.Store
+	sql    *pipeListener // with Config.SQL
+	// ctx ends when the process does; dead is set before.
+	ctx  context.Context
+	kill context.CancelFunc
+	dead atomic.Bool
+	// crashed is set when nobody hears of the process any more; one that stops in good order is
+	// dead to clients before.
+	crashed atomic.Bool
+}
+
+func newWorld(cfg Config) *world {
+	w := &world{cfg: cfg, start: time.Now(), epochs: newEpochs()}
+	w.log = newJournal(w.start)
+	w.own.age = cfg.GCAge
+	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: cfg.LAN}, DropSends: true, Logger: w.log.slog(slog.LevelWarn)})
+	w.calm()
+	w.setPolicy(clock.Auto)
+	names := make([]string, cfg.Regions)
+	for i := range names {
+		names[i] = fmt.Sprintf("r%d", i+1)
+	}
+	w.ident = node.LocalIdentity(names, cfg.NodesPerRegion, cfg.Shards)
+	w.ident.First.Concurrency = cfg.Concurrency
+	rng := rand.New(rand.NewPCG(cfg.Seed, 2))
+	for _, n := range w.ident.First.Nodes {
+		h := &host{w: w, id: n.ID, region: n.Region, power: make(chan struct{}, 1), fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(cfg.Seed, 100+uint64(n.ID)))}
+		h.clock = clock.NewSimulated(cfg.ClockBound, cfg.Seed+uint64(n.ID))
+		w.setClock(h, rng)
+		h.disk.Store(int64(cfg.SyncDelay))
+		w.hosts = append(w.hosts, h)
+	}
+	return w
+}
+
+// setClock sets a clock, as a time daemon does, to an offset within the limit of the clocks, with a
+// drift.
+func (w *world) setClock(h *host, r *rand.Rand) time.Duration {
+	limit := float64(w.cfg.ClockBound) * max(1, w.cfg.Break.ClockBeyond)
+	off := time.Duration((2*r.Float64() - 1) * limit)
+	h.clock.Set(off, (2*r.Float64()-1)*1e-3, time.Duration(limit))
+	return off
+}
+
+// setPolicy tells all processes, and those to come, what the operator wants of the clock mode.
+// (Without SQL there are no cluster settings to tell them.)
+func (w *world) setPolicy(m clock.Setting) {
+	p := clock.DefaultPolicy()
+	p.Mode, p.Recovery = m, 2*time.Second
+	w.policy.Store(&p)
+	for _, h := range w.hosts {
+		if l := h.up(); l != nil {
+			l.node.Cluster().SetClockPolicy(p)
+		}
+	}
+}
+
+// checkClocks waits until all nodes are back in GClock mode, which the clocks allow now.
+func (w *world) checkClocks() {
+	deadline := time.Now().Add(3 * time.Minute)
+	for {
+		var what []string
+		for _, h := range w.hosts {
+			if l := h.up(); l != nil {
+				if c := l.node.Cluster().Clock(); c.Mode != clock.GClock.String() || c.Fenced || c.Blocked != "" {
+					what = append(what, fmt.Sprintf("node %d: %+v", h.id, *c))
+				}
+			}
+		}
+		if len(what) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.fail("the clocks are good, and these nodes are not in GClock mode: %v", what)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// calm sets all paths to what they are without faults.
+func (w *world) calm() {
+	for i, row := range w.cfg.Delay {
+		for j, d := range row {
+			spec := wan.LinkSpec{Delay: d, Jitter: w.cfg.Jitter, Loss: w.cfg.Loss}
+			if i == j {
+				spec = wan.LinkSpec{Delay: w.cfg.LAN}
+			}
+			w.net.SetPath(base.RegionID(i+1), base.RegionID(j+1), spec)
+		}
+	}
+}
+
+// now is the virtual time since the start.
+func (w *world) now() time.Duration { return time.Since(w.start) }
+
+// fail records what must not happen.
+func (w *world) fail(format string, args ...any) {
+	err := fmt.Errorf("%v: %w", w.now().Round(time.Millisecond), fmt.Errorf(format, args...))
+	w.log.printf("FAILURE %v", err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.errs = append(w.errs, err)
+}
+
+func (w *world) err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(w.errs...)
+}
+
+// syncDelay draws how long a disk takes.
+func (h *host) syncDelay() time.Duration {
+	d := time.Duration(h.disk.Load())
+	return d/2 + rand.N(d/2+1)
+}
+
+// boot starts the process of a host. It is an error of the run if that fails.
+func (h *host) boot() {
+	h.power <- struct{}{}
+	defer func() { <-h.power }()
+	if h.life.Load() != nil {
+		return
+	}
+	w := h.w
+	if h.jumped.Swap(false) { // a machine that starts sets its clock
+		w.setClock(h, rand.New(rand.NewPCG(w.cfg.Seed, uint64(h.id))))
+	}
+	l := &life{number: int(w.lives.Add(1))}
+	l.ctx, l.kill = context.WithCancel(context.Background())
+	log := w.log.slog(slog.LevelInfo).With("node", h.id)
+	log = slog.New(mortal{log.Handler(), l})
+	st, err := store.Open(store.Options{Dir: "db", FS: h.fs, Simulation: true, SyncDelay: h.syncDelay, Logger: log})
+	if err != nil {
+		w.fail("node %d: store does not open: %w", h.id, err)
+		return
+	}
+	l.store = st
+	id := *w.ident
+	id.Node = h.id
+	parts := node.Parts{
+		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w, h.id}, Source: h.clock,
+		NoFence: w.cfg.Break.ClockBeyond > 1,
+		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes, Network: &w.cfg.Network,
+	}
+	if w.cfg.Epochs {
+		parts.TuneEpochs = func(c *multimaster.Config) { w.watchEpochs(c, l) }
+	}
+	if w.cfg.Never {
+		parts.Homes = &home.Params{Mode: home.Never}
+	}
+	if w.cfg.SQL {
+		l.sql = newPipeListener()
+		parts.SQLListener = l.sql
+	}
+	l.node, err = node.Assemble(parts)
+	if err != nil {
+		w.fail("node %d does not start: %w", h.id, err)
+		return
+	}
+	l.node.Cluster().SetClockPolicy(*w.policy.Load())
+	h.life.Store(l)
+	w.dying.Go(func() {
+		select {
+		case <-l.ctx.Done():
+		case err := <-l.node.Failed():
+			if !l.dead.Load() {
+				w.fail("node %d stopped by itself: %w", h.id, err)
+			}
+		}
+	})
+	w.log.printf("node %d is up", h.id)
+}
+
+func (w *world) tune(l *life) func(*group.HostOptions, *owner.Config, *txn.Config) {
+	return func(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) { w.tuneOwners(l, ho, oc) }
+}
+
+func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
+	ho.MinShared = 1 // rows are small here
+	if w.cfg.ShortLogs {
+		ho.LogKeepEntries, ho.LogKeepBytes, ho.LogMaxBytes = 20, 16<<10, 64<<10
+	}
+	if w.cfg.GCAge < w.cfg.Duration {
+		oc.GCInterval = time.Second
+	}
+	oc.Limits.Total = w.cfg.MaxLocks
+	b := &w.cfg.Break
+	oc.NoBounds, oc.NoMarks, oc.NoTransferredState = b.NoBounds, b.NoMarks, b.NoTransferredState
+	oc.Serves = func(s owner.Service) {
+		if l.dead.Load() {
+			return // nobody hears of it
+		}
+		if m, _ := oc.Clock.Mode(); m != clock.GClock {
+			w.own.leftGClock()
+		}
+		if err := w.own.serves(s, time.Now()); err != nil {
+			w.fail("%w", err)
+		}
+		if w.seen != nil {
+			w.seen(s)
+		}
+	}
+	if w.cfg.Stay {
+		oc.Homes = nil
+	} else {
+		oc.Homes = tap{oc.Homes, &w.homes}
+	}
+}
+
+// crash kills the process and loses what the disk had not synced.
+func (h *host) crash() bool {
+	h.power <- struct{}{}
+	defer func() { <-h.power }()
+	l := h.life.Swap(nil)
+	if l == nil {
+		return false
+	}
+	l.dead.Store(true)
+	l.crashed.Store(true)
+	h.w.net.Crash(h.id)
+	if l.sql != nil {
+		l.sql.sever()
+	}
+	if h.w.cfg.Break.LyingDisk && h.stale != nil {
+		h.fs = h.stale.CrashClone(vfs.CrashCloneCfg{})
+	} else {
+		h.fs = h.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: h.rng.IntN(3) * 50, RNG: h.rng})
+	}
+	l.kill()
+	h.w.bury(l)
+	return true
+}
+
+// lie keeps an old state of the disks, for Break.LyingDisk, until stop.
+func (w *world) lie(stop <-chan struct{}) {
+	for {
+		for _, h := range w.hosts {
+			h.power <- struct{}{}
+			h.stale = h.fs.CrashClone(vfs.CrashCloneCfg{})
+			<-h.power
+		}
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// bury ends the goroutines of a dead process; nobody hears of them any more.
+func (w *world) bury(l *life) {
+	w.dying.Go(func() { _ = l.node.Kill() })
+}
+
+// shutdown stops a process in good order.
+func (h *host) shutdown() {
+	h.power <- struct{}{}
+	defer func() { <-h.power }()
+	l := h.life.Swap(nil)
+	if l == nil {
+		return
+	}
+	l.dead.Store(true)
+	l.kill()
+	if l.sql != nil {
+		l.sql.sever()
+	}
+	if err := l.node.Close(context.Background()); err != nil {
+		h.w.fail("node %d does not stop in good order: %w", h.id, err)
+	}
+}
+
+// up is the process on the host; nil if it is down.
+func (h *host) up() *life { return h.life.Load() }
+
+// close stops everything; the bubble must be empty afterwards.
+func (w *world) close() {
+	var wg sync.WaitGroup
+	for _, h := range w.hosts {
+		wg.Go(h.shutdown)
+	}
+	wg.Wait()
+	w.dying.Wait()
+	// Statements of dead processes still ask for outcomes until their time is up.
+	time.Sleep(2 * time.Minute)
+	if err := w.net.Close(); err != nil {
+		w.fail("network: %w", err)
+	}
+}
+
+// sleep waits in virtual time.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

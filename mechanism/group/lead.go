@@ -1,0 +1,244 @@
+package group
+
+import (
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// begin starts the replica's life.
+func (g *Group) begin() {
+	g.truncateCheck = g.applied.Load()
+	if g.sole && g.voter {
+		_ = g.rn.Campaign() // nobody else can be the leader
+	} else if g.voter && g.prefers(g.host.opts.Self) {
+		g.campaign = 2 // if nobody speaks up; a live leader's followers refuse their votes
+	}
+	g.drain()
+	g.flushLazy(false)
+	g.publish()
+}
+
+func (g *Group) prefers(n base.NodeID) bool { return g.preferred != nil && g.preferred() == n }
+
+// tick gives raft the host ticks that have passed.
+//
+// Leaders get theirs in whole heartbeat intervals, at ticks that are the same for all groups of the
+// host, so that the heartbeats of all groups leave together. Followers are not
+// even woken until their election timeout is near; a word from the leader makes
+// the ticks before it irrelevant.
+func (g *Group) tick(msgs []*pb.Message) {
+	n := int(g.ticks.Swap(0))
+	beats := int(g.beats.Swap(0))
+	g.now += uint64(n)
+	if g.state == raft.StateLeader {
+		if beats > 0 {
+			for range g.host.opts.HeartbeatTicks {
+				g.rn.Tick()
+			}
+			g.watchHandover()
+			g.handToPreferred()
+			g.noteLog()
+		}
+		return
+	}
+	heard := false
+	for _, m := range msgs {
+		switch m.GetType() {
+		case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
+			heard = heard || m.GetTerm() >= g.term
+		}
+	}
+	if heard {
+		g.elapsed, g.heard = 0, g.now
+	} else if n > 0 {
+		// A goroutine that was held up must not take its own delay for the leader's.
+		n = min(n, g.host.opts.HeartbeatTicks)
+		for range n {
+			g.rn.Tick()
+		}
+		g.elapsed += n
+		if g.campaign > 0 {
+			if g.campaign -= n; g.campaign <= 0 {
+				g.campaign = 0
+				if g.lead == 0 {
+					_ = g.rn.Campaign()
+				}
+			}
+		}
+	}
+	if g.pend.nLost > 0 {
+		for _, p := range g.pend.takeIf(func(p *proposal) bool { return g.now >= p.deadline }) {
+			g.answer(p, nil, 0, ambiguous(g, p, "the lead was lost"))
+		}
+	}
+}
+
+// nextWake is after how many more ticks the goroutine must look at the time;
+// 0: a leader's, at the host's heartbeat ticks; -1: never.
+func (g *Group) nextWake() int32 {
+	if g.state == raft.StateLeader {
+		return 0
+	}
+	w := -1
+	at := func(n int) {
+		if n = max(n, 1); w < 0 || n < w {
+			w = n
+		}
+	}
+	if g.candidacy != nil {
+		at(1)
+	}
+	if g.voter {
+		at(g.host.opts.ElectionTicks - g.elapsed)
+		if g.state != raft.StateFollower || g.lead == 0 {
+			at(1)
+		}
+	}
+	if g.campaign > 0 {
+		at(g.campaign)
+	}
+	if g.pend.nLost > 0 {
+		at(1)
+	}
+	return int32(w)
+}
+
+// noteReady follows raft's leader and term.
+func (g *Group) noteReady(rd raft.Ready) {
+	term, lead, state := g.term, g.lead, g.state
+	if !raft.IsEmptyHardState(rd.HardState) {
+		term = rd.HardState.GetTerm()
+	}
+	if rd.SoftState != nil {
+		lead, state = rd.Lead, rd.RaftState
+	}
+	if term == g.term && lead == g.lead && state == g.state {
+		return
+	}
+	if g.state == raft.StateLeader && (state != raft.StateLeader || term != g.term) {
+		g.loseLead()
+	}
+	won := state == raft.StateLeader && (g.state != raft.StateLeader || term != g.term)
+	if lead != g.lead && lead != 0 {
+		g.host.opts.Logger.Info("group has a leader", "group", g.id.String(), "leader", lead, "term", term)
+	}
+	g.term, g.lead, g.state = term, lead, state
+	if lead != 0 {
+		g.campaign = 0
+	}
+	if won {
+		g.beginLead(rd.Entries)
+	}
+}
+
+// beginLead begins a term as leader. The term's first entry is among ents, or comes later.
+func (g *Group) beginLead(ents []*pb.Entry) {
+	g.first = 0
+	if i := slices.IndexFunc(ents, func(e *pb.Entry) bool { return e.GetTerm() == g.term }); i >= 0 {
+		g.first = ents[i].GetIndex()
+	}
+	clear(g.newcomers)
+	g.beats.Store(0)
+	g.leadTick = g.now
+	clear(g.past[:])
+	g.nextPref = g.now + uint64(g.host.opts.HeartbeatTicks)
+	g.prefWait = 0
+}
+
+// tellLeading brings the state machine into service once it has applied all that was committed in
+// earlier terms. The log of who is elected holds all of that; what is in it before the term's own
+// first entry and is known to be committed is all there is, so a leader that knows need not wait
+// until that entry commits.
+func (g *Group) tellLeading() {
+	if g.state == raft.StateLeader && !g.serving && g.first != 0 && g.applied.Load()+1 >= g.first {
+		g.serving = true
+		g.publish()
+		g.sm.Leading(g.term, g.first)
+	}
+}
+
+// foretell sends new entries of a leader that has just been elected behind the term's first one.
+// Raft sends that alone, and more only when a follower has answered: the first commits would take
+// another round trip. A follower that refuses the first entry refuses these too, and raft ignores
+// what it says of them; one that gets them twice has them once.
+func (g *Group) foretell(ents []*pb.Entry) {
+	for len(ents) > 0 && (ents[0].GetTerm() != g.term || ents[0].GetIndex() <= g.first) {
+		ents = ents[1:]
+	}
+	if g.first == 0 || len(ents) == 0 {
+		return
+	}
+	if g.applied.Load() >= g.first+foretold {
+		return
+	}
+	var size uint64
+	for _, e := range ents {
+		size += uint64(len(e.Data))
+	}
+	if size > g.host.opts.MaxMsgBytes {
+		return
+	}
+	prev, self, term := ents[0].GetIndex()-1, uint64(g.host.opts.Self), g.term
+	commit := g.rn.BasicStatus().HardState.GetCommit()
+	g.rn.WithProgress(func(id uint64, t raft.ProgressType, pr tracker.Progress) {
+		if id == self || t != raft.ProgressTypePeer || pr.State != tracker.StateProbe || !pr.MsgAppFlowPaused || pr.Next > g.first {
+			return
+		}
+		g.send(&pb.Message{Type: pb.MsgApp.Enum(), From: &self, To: new(id), Term: &term, Index: &prev, LogTerm: &term, Entries: ents, Commit: &commit})
+	})
+}
+
+// foretold is how many entries of a new term are worth a look whether followers have answered yet.
+const foretold = 256
+
+// settled reports whether an entry of this term is known to be committed.
+func (g *Group) settled() bool { return g.serving && g.applied.Load() >= g.first }
+
+func (g *Group) loseLead() {
+	if x := g.xfer; x != nil {
+		g.xfer = nil
+		g.later(func() { g.letIn(x) })
+	}
+	g.elapsed = 0
+	if g.serving {
+		g.serving = false
+		g.sm.Stopped(g.term)
+	}
+	g.pend.loseAll(g.now + uint64(g.host.opts.AmbiguousTicks))
+}
+
+func (g *Group) progress(id uint64) (tracker.Progress, bool) {
+	var out tracker.Progress
+	found := false
+	g.rn.WithProgress(func(n uint64, _ raft.ProgressType, pr tracker.Progress) {
+		if n == id {
+			out, found = pr, true
+		}
+	})
+	return out, found
+}
+
+// peerDown reacts to the death of a peer. If it led, its followers forget it, so
+// that they may vote at once, and stand for election: the preferred leader
+// first, the others a little later, each after a time of its own.
+func (g *Group) peerDown(node uint64) {
+	if g.state == raft.StateLeader {
+		g.rn.ReportUnreachable(node)
+		g.targetDown(node)
+		return
+	}
+	if g.lead != node || !g.voter {
+		return
+	}
+	_ = g.rn.ForgetLeader()
+	if g.prefers(g.host.opts.Self) {
+		g.campaign = 1
+	} else {
+		g.campaign = 2 + g.rng.IntN(max(1, g.host.opts.ElectionTicks/2))
+	}
+}

@@ -1,0 +1,357 @@
+package group
+
+import (
+	"context"
+	"hash/crc32"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Snapshots. A raft snapshot is of the whole shard (store.Export): its versions,
+// and the records of its groups as of their applied indexes. One stream can
+// bring several groups of the shard forward, if the same node leads them and
+// the same follower lacks them.
+//
+// A stream is a series of Calls: a header per group (its MsgSnap), chunks in any
+// order, an end. The receiver stages chunks on disk; at the end it steps each
+// MsgSnap, and when each group's raft has decided, merges the stage (Import.Finish) with the
+// logs of those that accepted reset in the merge's last, atomic batch. Before
+// that nothing has changed; a stream that breaks is dropped and sent anew when
+// raft asks again.
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func chunkCRC(c *wire.SnapshotChunk) uint32 {
+	var sum uint32
+	for i := range c.Keys {
+		sum = crc32.Update(sum, castagnoli, c.Keys[i])
+		sum = crc32.Update(sum, castagnoli, c.Values[i])
+	}
+	return crc32.Update(sum, castagnoli, c.Raft)
+}
+
+type streamKey struct {
+	shard base.ShardID
+	to    base.NodeID
+}
+
+// snapJob is a group waiting for, or riding on, a stream.
+type snapJob struct {
+	g     *Group
+	to    base.NodeID
+	index uint64 // raft thinks the follower will have this
+}
+
+// snapshots is the host's traffic of them.
+type snapshots struct {
+	h    *Host
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+	id   atomic.Uint64
+
+	mu      sync.Mutex
+	queue   []streamKey
+	jobs    map[streamKey][]*snapJob // waiting
+	riding  map[*snapJob]bool        // under way
+	active  map[streamKey]bool
+	streams int
+	in      map[inKey]*inbound
+	shards  map[base.ShardID]bool // with an import under way
+}
+
+func newSnapshots(h *Host) *snapshots {
+	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, active: map[streamKey]bool{}, in: map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+func (s *snapshots) close() {
+	s.stop()
+	s.mu.Lock()
+	for _, in := range s.in {
+		in.expire.Stop()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, in := range s.in {
+		_ = in.imp.Abort()
+		delete(s.in, k)
+	}
+}
+
+// maxWaiting bounds the streams that wait for their turn.
+const maxWaiting = 256
+
+func (s *snapshots) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) >= maxWaiting
+}
+
+// needs is the lowest index that a snapshot of the group under way ends at.
+func (s *snapshots) needs(g base.GroupID) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	low := ^uint64(0)
+	for _, js := range s.jobs {
+		for _, j := range js {
+			if j.g.id == g {
+				low = min(low, j.index)
+			}
+		}
+	}
+	for j := range s.riding {
+		if j.g.id == g {
+			low = min(low, j.index)
+		}
+	}
+	return low
+}
+
+// enqueue takes a MsgSnap off raft's hands.
+func (s *snapshots) enqueue(g *Group, m *pb.Message) {
+	k := streamKey{g.id.Shard(), base.NodeID(m.GetTo())}
+	j := &snapJob{g: g, to: k.to, index: m.GetSnapshot().GetMetadata().GetIndex()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return
+	}
+	if len(s.jobs[k]) == 0 {
+		s.queue = append(s.queue, k)
+	}
+	s.jobs[k] = append(s.jobs[k], j)
+	if s.streams < s.h.opts.SnapshotStreams {
+		s.streams++
+		s.wg.Go(s.work)
+	}
+}
+
+// work sends streams until none waits.
+func (s *snapshots) work() {
+	for {
+		s.mu.Lock()
+		// One stream at a time for a shard and a node: groups that come
+		// meanwhile share the next.
+		n := slices.IndexFunc(s.queue, func(k streamKey) bool { return !s.active[k] })
+		if n < 0 || s.ctx.Err() != nil {
+			s.streams--
+			s.mu.Unlock()
+			return
+		}
+		k := s.queue[n]
+		s.queue = slices.Delete(s.queue, n, n+1)
+		s.active[k] = true
+		jobs := s.jobs[k]
+		delete(s.jobs, k)
+		for _, j := range jobs {
+			s.riding[j] = true
+		}
+		s.mu.Unlock()
+		start := time.Now()
+		bytes, err := s.stream(k, jobs)
+		if err != nil {
+			s.h.stats.snapFailed.Add(1)
+			s.h.opts.Logger.Warn("snapshot not sent", "shard", k.shard, "to", k.to, "err", err)
+		} else {
+			s.h.stats.snapSent.Add(1)
+			s.h.stats.snapBytes.Add(bytes)
+			s.h.opts.Logger.Info("snapshot sent", "shard", k.shard, "to", k.to, "groups", len(jobs), "bytes", bytes, "took", time.Since(start))
+		}
+		status := raft.SnapshotFinish
+		if err != nil {
+			status = raft.SnapshotFailure
+		}
+		for _, j := range jobs {
+			j.g.later(func() { j.g.rn.ReportSnapshot(uint64(j.to), status) })
+		}
+		s.mu.Lock()
+		for _, j := range jobs {
+			delete(s.riding, j)
+		}
+		delete(s.active, k)
+		s.mu.Unlock()
+	}
+}
+
+// stream sends one shard to one node, for all jobs.
+func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
+	o := &s.h.opts
+	exp, err := o.Store.ExportShard(k.shard)
+	if err != nil {
+		return 0, err
+	}
+	defer exp.Close()
+	id := s.id.Add(1)
+	seq := uint32(0)
+	done := map[base.GroupID]bool{}
+	for _, j := range jobs {
+		if done[j.g.id] {
+			continue
+		}
+		done[j.g.id] = true
+		m, err := j.g.snapMessage(s.ctx, j, exp.Applied[j.g.id.Region()])
+		if err != nil {
+			return 0, err
+		}
+		body, err := marshalMessage(m)
+		if err != nil {
+			return 0, err
+		}
+		c := &wire.SnapshotChunk{Group: uint32(j.g.id), Id: id, Seq: seq, Raft: body, Incarnations: exp.Incarnations.Numbers()}
+		if err := s.call(s.ctx, k.to, c, o.SnapshotTimeout); err != nil {
+			return 0, err
+		}
+		seq++
+	}
+	var (
+		bytes  int64
+		window = make(chan struct{}, o.SnapshotWindow)
+		calls  sync.WaitGroup
+	)
+	ctx, fail := context.WithCancelCause(s.ctx) // the first chunk that fails ends all
+	defer fail(nil)
+	err = exp.Chunks(o.SnapshotChunkBytes, func(keys, vals [][]byte) error {
+		select {
+		case window <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		c := &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Keys: keys, Values: vals, GcThreshold: uint64(exp.Threshold)}
+		seq++
+		for i := range keys {
+			bytes += int64(len(keys[i]) + len(vals[i]))
+		}
+		calls.Go(func() {
+			if err := s.call(ctx, k.to, c, o.SnapshotTimeout); err != nil {
+				fail(err)
+			}
+			<-window
+		})
+		return nil
+	})
+	calls.Wait()
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return bytes, err
+	}
+	// The merge of a large shard takes its time.
+	return bytes, s.call(s.ctx, k.to, &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Last: true}, 20*o.SnapshotTimeout)
+}
+
+func (s *snapshots) call(ctx context.Context, to base.NodeID, c *wire.SnapshotChunk, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	c.Crc = chunkCRC(c)
+	ack := new(wire.SnapshotAck)
+	if err := s.h.opts.Transport.Call(ctx, to, wire.KindSnapshot, c, ack); err != nil {
+		return err
+	}
+	if st := ack.Status; st.GetCode() != 0 || st.GetMsg() != "" {
+		return base.Errorf(base.Code(st.GetCode()), "%s", st.GetMsg())
+	}
+	return nil
+}
+
+// snapMessage is the MsgSnap that fits an export which has the group's log
+// applied up to index.
+func (g *Group) snapMessage(ctx context.Context, j *snapJob, index uint64) (m *pb.Message, err error) {
+	if e := g.do(ctx, func() {
+		if g.state != raft.StateLeader {
+			err = g.notLeader(g.lead)
+			return
+		}
+		term, e := g.log.Term(index)
+		if e != nil || g.confApplied > index {
+			err = base.Errorf(base.CodeUnavailable, "group %v: the snapshot is out of date already; it is made anew", g.id)
+			return
+		}
+		self, to := uint64(g.host.opts.Self), uint64(j.to)
+		m = &pb.Message{Type: pb.MsgSnap.Enum(), From: &self, To: &to, Term: new(g.term), Snapshot: &pb.Snapshot{
+			Metadata: &pb.SnapshotMetadata{Index: new(index), Term: new(term), ConfState: g.conf}}}
+	}); e != nil {
+		return nil, e
+	}
+	return m, err
+}
+
+// stagedSnapshot is one group's part of a received stream.
+type stagedSnapshot struct {
+	g       *Group
+	m       *pb.Message
+	decided chan bool // whether raft took it
+	once    sync.Once
+	err     error // of the installation
+}
+
+func (s *stagedSnapshot) decide(taken bool) { s.once.Do(func() { s.decided <- taken }) }
+
+// stepSnapshot gives raft a snapshot whose content is staged.
+func (g *Group) stepSnapshot(s *stagedSnapshot) {
+	if g.staged != nil {
+		s.decide(false)
+		return
+	}
+	g.collect()
+	g.staged = s
+	_ = g.rn.Step(s.m)
+	g.collect()
+	for _, m := range g.appends {
+		if !raft.IsEmptySnap(m.GetSnapshot()) {
+			return // startAppend decides when the log is at rest
+		}
+	}
+	g.staged = nil
+	s.decide(false)
+}
+
+// place resets the log to a snapshot, in the batch that ends its merge. It runs
+// outside the group's goroutine, which leaves the log alone meanwhile.
+func (s *stagedSnapshot) place(b *store.Batch) error {
+	md := s.m.GetSnapshot().GetMetadata()
+	g := s.g
+	if err := g.log.ResetToSnapshot(b, md.GetIndex(), md.GetTerm(), md.GetConfState()); err != nil {
+		return err
+	}
+	if m := g.flights[0][0]; m.Term != nil {
+		return g.log.Append(b, &pb.HardState{Term: m.Term, Vote: m.Vote, Commit: new(md.GetIndex())}, nil)
+	}
+	return nil
+}
+
+// snapshotPlaced goes on from an installed snapshot.
+func (g *Group) snapshotPlaced(s *stagedSnapshot) {
+	g.staged, g.parked = nil, false
+	if s.err != nil {
+		g.fail(base.Errorf(base.CodeOf(s.err), "group %v: snapshot cannot be installed: %v", g.id, s.err))
+		return
+	}
+	if m := g.flights[0][0]; m.Term != nil {
+		g.saved = pb.HardState{Term: m.Term, Vote: m.Vote}
+	}
+	md := s.m.GetSnapshot().GetMetadata()
+	index := md.GetIndex()
+	g.setConf(md.GetConfState())
+	g.confApplied = index
+	g.truncateCheck = index
+	g.setApplied(index)
+	g.sm.SnapshotInstalled(index)
+	for _, p := range g.pend.takeIf(func(p *proposal) bool { return p.index <= index }) {
+		g.answer(p, nil, 0, ambiguous(g, p, "the replica caught up by a snapshot, which does not tell"))
+	}
+	g.appendDone()
+}

@@ -1,0 +1,189 @@
+package group
+
+import (
+	"context"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/wire"
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+type inKey struct {
+	from base.NodeID
+	id   uint64
+}
+
+// inbound is a stream being received.
+type inbound struct {
+	key    inKey
+	shard  base.ShardID
+	imp    *store.Import
+	turn   chan struct{} // held by the chunk being staged; one slot
+	expire *time.Timer
+
+	// Under turn.
+	parts []*stagedSnapshot
+	seen  map[uint32]bool
+	ended bool
+}
+
+// handle is the receiver of KindSnapshot.
+func (s *snapshots) handle(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
+	c := new(wire.SnapshotChunk)
+	if err := c.UnmarshalVT(body); err != nil {
+		return nil, base.Errorf(base.CodeInvalid, "snapshot chunk from node %d cannot be decoded: %v", from, err)
+	}
+	ack := &wire.SnapshotAck{Id: c.Id, Seq: c.Seq}
+	if chunkCRC(c) != c.Crc || len(c.Keys) != len(c.Values) {
+		return nil, base.Errorf(base.CodeCorrupt, "snapshot chunk %d from node %d arrived damaged", c.Seq, from)
+	}
+	in, err := s.inboundOf(from, c)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case in.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.ctx.Done():
+		return nil, s.ctx.Err()
+	}
+	defer func() { <-in.turn }()
+	if in.ended {
+		return nil, base.Errorf(base.CodeUnavailable, "snapshot stream %d from node %d is over", c.Id, from)
+	}
+	in.expire.Reset(s.h.opts.SnapshotTimeout)
+	if err := s.chunk(in, c); err != nil {
+		s.drop(in)
+		return nil, err
+	}
+	return ack, nil
+}
+
+// inboundOf finds the stream of a chunk, or begins it with its first one.
+func (s *snapshots) inboundOf(from base.NodeID, c *wire.SnapshotChunk) (*inbound, error) {
+	key, shard := inKey{from, c.Id}, base.GroupID(c.Group).Shard()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return nil, base.Errorf(base.CodeUnavailable, "node %d is closing", s.h.opts.Self)
+	}
+	if in := s.in[key]; in != nil {
+		if in.shard != shard {
+			return nil, base.Errorf(base.CodeInvalid, "snapshot stream %d from node %d changes its shard", c.Id, from)
+		}
+		return in, nil
+	}
+	if c.Seq != 0 || len(c.Raft) == 0 {
+		return nil, base.Errorf(base.CodeUnavailable, "snapshot stream %d from node %d is not known here (any more)", c.Id, from)
+	}
+	if s.shards[shard] || len(s.in) >= s.h.opts.SnapshotStreams {
+		return nil, base.Errorf(base.CodeOverloaded, "node %d receives other snapshots; retry later", s.h.opts.Self)
+	}
+	imp, err := s.h.opts.Store.ImportShard(shard)
+	if err != nil {
+		return nil, err
+	}
+	imp.Incarnations = store.IncarnationsOf(c.Incarnations)
+	in := &inbound{key: key, shard: shard, imp: imp, turn: make(chan struct{}, 1), seen: map[uint32]bool{}}
+	in.expire = time.AfterFunc(s.h.opts.SnapshotTimeout, func() {
+		select {
+		case in.turn <- struct{}{}:
+			s.drop(in)
+			<-in.turn
+		case <-s.ctx.Done():
+		}
+	})
+	s.in[key] = in
+	s.shards[shard] = true
+	return in, nil
+}
+
+// drop forgets a stream, with its turn held.
+func (s *snapshots) drop(in *inbound) {
+	if in.ended {
+		return
+	}
+	in.ended = true
+	in.expire.Stop()
+	_ = in.imp.Abort()
+	s.mu.Lock()
+	delete(s.in, in.key)
+	delete(s.shards, in.shard)
+	s.mu.Unlock()
+}
+
+func (s *snapshots) chunk(in *inbound, c *wire.SnapshotChunk) error {
+	in.seen[c.Seq] = true
+	switch {
+	case c.Last:
+		if len(in.seen) != int(c.Seq)+1 {
+			return base.Errorf(base.CodeUnavailable, "snapshot stream %d lacks %d of %d chunks", c.Id, int(c.Seq)+1-len(in.seen), c.Seq+1)
+		}
+		s.wg.Add(1)
+		defer s.wg.Done()
+		return s.install(in)
+	case len(c.Raft) > 0:
+		m, err := unmarshalMessage(c.Raft)
+		if err != nil {
+			return base.Errorf(base.CodeInvalid, "snapshot header of group %v cannot be decoded: %v", base.GroupID(c.Group), err)
+		}
+		g := s.h.Group(base.GroupID(c.Group))
+		if g == nil {
+			return base.Errorf(base.CodeUnavailable, "group %v is not open on node %d", base.GroupID(c.Group), s.h.opts.Self)
+		}
+		if m.GetType() != pb.MsgSnap || m.GetTo() != uint64(s.h.opts.Self) || m.GetFrom() != uint64(in.key.from) ||
+			m.GetSnapshot().GetMetadata().GetConfState() == nil {
+			return base.Errorf(base.CodeInvalid, "snapshot header of group %v is not one", g.id)
+		}
+		in.parts = append(in.parts, &stagedSnapshot{g: g, m: m, decided: make(chan bool, 1)})
+		return nil
+	}
+	return in.imp.Add(c.Keys, c.Values)
+}
+
+// install merges a complete stream for the groups whose raft wants it.
+func (s *snapshots) install(in *inbound) error {
+	in.expire.Stop()
+	if err := in.imp.Hold(); err != nil {
+		s.drop(in)
+		return err
+	}
+	for _, p := range in.parts {
+		if !p.g.mb.put(func(m *mail) { m.snaps = append(m.snaps, p) }) {
+			p.decide(false)
+		}
+	}
+	var taken []*stagedSnapshot
+	var adopt []base.GroupID
+	for _, p := range in.parts {
+		if <-p.decided {
+			taken = append(taken, p)
+			adopt = append(adopt, p.g.id)
+		}
+	}
+	if len(taken) == 0 {
+		s.drop(in) // all are up to date without it
+		return nil
+	}
+	err := in.imp.Finish(adopt, func(b *store.Batch) error {
+		for _, p := range taken {
+			if err := p.place(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, p := range taken {
+		p.err = err
+		p.g.mb.put(func(m *mail) { m.placed = p })
+	}
+	if err == nil {
+		s.h.stats.snapReceived.Add(1)
+	}
+	s.drop(in)
+	return err
+}

@@ -1,0 +1,48 @@
+// Package overlay carries consensus messages over other nodes where that is
+// faster, or saves bytes between regions (GeoCoCo under Raft). An [Overlay] is a
+// [wan.Transport] over another one, so it works over sockets and over the
+// emulated network alike. Everything but what is named here passes through.
+//
+// # Relays
+//
+// If A-B-C is faster than A-C (a triangle violation in the network map that
+// probes have confirmed for a window of time), what A sends to C in one-way
+// consensus messages ([wire.KindRaft], [wire.KindRaftBundle]) goes to B as a
+// [wire.Parcel], and B passes it on. Heartbeats never do: they measure the
+// direct path. Neither do calls: whether one ran is told by the connection that
+// carried it.
+//
+// # One copy a region
+//
+// [Overlay.SendShared] sends the consensus messages of several nodes of a region
+// to one of them, the fan-out proxy, as one [wire.RaftBundle] that holds entries which they
+// have in common once; the fan-out proxy hands the others theirs.
+//
+// # What is promised
+//
+//   - OVL-1: Order. What a node sends to another in messages that relays may carry
+//     arrives as [wan.Transport.Send] promises: in the order of sending, each at most
+//     once, some may be missing. What SendShared sends is ordered and
+//     unique among itself only: it may overtake, and be overtaken by, what Send sends.
+//   - OVL-2: No loops. A parcel is passed on only by a node that got it from its
+//     origin, and only to its receiver. So none travels more than two hops, whatever
+//     any node believes about the network. (A bundle may come over a relay, and its fan-out proxy
+//     passes parts of it on: three hops.)
+//   - OVL-3: Bounded fallback. A receiver confirms on the direct path. When what was
+//     sent over another node stays unconfirmed for a round trip, the receipt's delay and
+//     half a round trip (at least 50 ms) more, all of it is sent again on the direct path, and
+//     so is what comes after. The same happens at once when the other node refuses a
+//     message, is told to be down, or says that it cannot pass one on.
+//   - OVL-4: No detour around a cut. Without the direct path there are no receipts,
+//     so relays do not hide a partition from those who must know of it.
+//
+// # How
+//
+// A sender uses a relayed way in stints. It begins one with a word on the direct
+// path, behind everything that it has sent there; numbers the parcels of the stint and keeps
+// them until they are confirmed; and ends it by sending the unconfirmed ones,
+// and the word that it ends, on the direct path. The receiver delivers the parcels
+// of a stint in order, from its beginning on, until it hears its end or any
+// message of those kinds that came directly, and drops what is doubled or late.
+// Parcels of a stint that has not begun wait a little for its beginning.
+package overlay

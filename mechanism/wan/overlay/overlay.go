@@ -1,0 +1,281 @@
+package overlay
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/policy/plan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Options are what an overlay is made of.
+type Options struct {
+	Transport wan.Transport
+	// Nodes are those that may relay now. Asked every second while relays are on.
+	Nodes func() []base.NodeID
+	// RTT is the smoothed round trip between two nodes; negative if it is not known.
+	RTT    func(a, b base.NodeID) time.Duration
+	Logger *slog.Logger // nil discards
+}
+
+// Params say what the overlay does. The zero value is: nothing.
+type Params struct {
+	// Relay sends over relays where they are faster.
+	Relay bool
+	// FanOut sends what several nodes of a region get in common once.
+	FanOut bool
+	// MinGain and MinShare are what a relay must save: so much time, and such a share of the direct
+	// path's. Defaults 2 ms and 0.05.
+	MinGain  time.Duration
+	MinShare float64
+	// Window is how long it must have saved that before it is used, and how long it may save less
+	// before it is given up. Default 3 s.
+	Window time.Duration
+}
+
+func (p Params) withDefaults() Params {
+	if p.MinGain <= 0 {
+		p.MinGain = 2 * time.Millisecond
+	}
+	if p.MinShare <= 0 {
+		p.MinShare = 0.05
+	}
+	if p.Window <= 0 {
+		p.Window = 3 * time.Second
+	}
+	return p
+}
+
+// Overlay is a transport whose consensus messages may travel over other nodes.
+type Overlay struct {
+	wan.Transport
+	opt  Options
+	log  *slog.Logger
+	boot uint64 // names this process to the others; only compared for equality
+
+	handlers [wire.KindMax]func(base.NodeID, []byte) // of kinds that travel over other nodes
+
+	mu      sync.RWMutex
+	params  Params
+	peers   map[base.NodeID]*peer   // as receivers of what is sent here
+	senders map[base.NodeID]*sender // as senders of what is received here
+	closed  bool
+
+	proxyMu sync.Mutex
+	proxys  map[base.RegionID]base.NodeID
+	rests   plan.Health // of fan-out proxies
+
+	born  time.Time
+	kick  chan struct{} // capacity 1: the parameters have changed
+	stopc chan struct{}
+	start sync.Once
+	wg    sync.WaitGroup
+}
+
+// New makes an overlay that does nothing until [Overlay.SetParams] says otherwise. It is to be
+// made before the transport starts.
+func New(o Options) *Overlay {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Nodes == nil {
+		o.Nodes = func() []base.NodeID { return nil }
+	}
+	if o.RTT == nil {
+		o.RTT = func(a, b base.NodeID) time.Duration { return -1 }
+	}
+	now := time.Now()
+	v := &Overlay{Transport: o.Transport, opt: o, log: o.Logger, boot: uint64(now.UnixNano()), params: Params{}.withDefaults(),
+		peers: map[base.NodeID]*peer{}, senders: map[base.NodeID]*sender{}, proxys: map[base.RegionID]base.NodeID{},
+		born: now, kick: make(chan struct{}, 1), stopc: make(chan struct{})}
+	o.Transport.HandleOrdered(wire.KindParcel, v.gotParcel)
+	o.Transport.HandleOrdered(wire.KindParcelWord, v.gotWord)
+	v.HandleOrdered(wire.KindRaftBundle, v.gotBundle)
+	return v
+}
+
+// relayed reports whether messages of a kind may travel over other nodes.
+func relayed(k wire.Kind) bool { return k == wire.KindRaft || k == wire.KindRaftBundle }
+
+// HandleOrdered implements [wan.Transport].
+func (o *Overlay) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []byte)) {
+	if !relayed(kind) {
+		o.Transport.HandleOrdered(kind, h)
+		return
+	}
+	o.handlers[kind] = h
+	o.Transport.HandleOrdered(kind, func(from base.NodeID, body []byte) {
+		o.sender(from).direct()
+		h(from, body)
+	})
+}
+
+// Start implements [wan.Transport].
+func (o *Overlay) Start() error {
+	if err := o.Transport.Start(); err != nil {
+		return err
+	}
+	o.start.Do(func() { o.wg.Go(o.run) })
+	return nil
+}
+
+// Close implements [wan.Transport].
+func (o *Overlay) Close() error {
+	o.mu.Lock()
+	if !o.closed {
+		o.closed = true
+		close(o.stopc)
+	}
+	o.mu.Unlock()
+	err := o.Transport.Close()
+	o.wg.Wait()
+	return err
+}
+
+// SetParams says what to do from now on.
+func (o *Overlay) SetParams(p Params) {
+	o.mu.Lock()
+	o.params = p.withDefaults()
+	o.mu.Unlock()
+	select {
+	case o.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Params are those in force.
+func (o *Overlay) Params() Params {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.params
+}
+
+// PeerDown tells that a node does not answer any more: nothing is sent over it until it has rested.
+func (o *Overlay) PeerDown(id base.NodeID) {
+	o.proxyFailed(id)
+	for _, p := range o.allPeers() {
+		for l := range lanes {
+			p.giveUp(l, id, "it is down")
+		}
+	}
+}
+
+// Send implements [wan.Transport]. m must not change afterwards.
+func (o *Overlay) Send(to base.NodeID, kind wire.Kind, m wan.Msg) error {
+	if !relayed(kind) {
+		return o.Transport.Send(to, kind, m)
+	}
+	return o.peer(to).send(kind, m)
+}
+
+// now is the time that the policies count in.
+func (o *Overlay) now() time.Duration { return time.Since(o.born) }
+
+func (o *Overlay) peer(id base.NodeID) *peer {
+	o.mu.RLock()
+	p := o.peers[id]
+	o.mu.RUnlock()
+	if p != nil {
+		return p
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if p = o.peers[id]; p == nil {
+		p = &peer{o: o, id: id}
+		o.peers[id] = p
+	}
+	return p
+}
+
+func (o *Overlay) sender(id base.NodeID) *sender {
+	o.mu.RLock()
+	s := o.senders[id]
+	o.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s = o.senders[id]; s == nil {
+		s = &sender{o: o, id: id}
+		o.senders[id] = s
+	}
+	return s
+}
+
+func (o *Overlay) allPeers() []*peer {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	out := make([]*peer, 0, len(o.peers))
+	for _, p := range o.peers {
+		out = append(out, p)
+	}
+	return out
+}
+
+// tickEvery is how often what is unconfirmed is looked at; lookEvery how often a relay is looked
+// for; probeEvery is the time between two probes of one that is in use or may come to be.
+const (
+	tickEvery  = 25 * time.Millisecond
+	probeEvery = 250 * time.Millisecond
+	lookEvery  = time.Second
+)
+
+// tend looks after the ways to all peers once: what is unconfirmed, and with look and probe also
+// which relays there are and how they are. It reports whether any way is in use.
+func (o *Overlay) tend(p Params, look, probe bool) (busy bool) {
+	var nodes []base.NodeID
+	if look && p.Relay {
+		nodes = o.opt.Nodes()
+	}
+	for _, x := range o.allPeers() {
+		x.expire(p)
+		if p.Relay && look {
+			x.look(nodes, p)
+		}
+		if p.Relay && probe {
+			x.probe(p)
+		}
+		busy = busy || x.busy()
+	}
+	return busy
+}
+
+// run looks after the ways until Close. With relays and fan-out off it sleeps.
+func (o *Overlay) run() {
+	t := time.NewTicker(tickEvery)
+	defer t.Stop()
+	var probed, looked time.Duration
+	awake := true
+	for {
+		select {
+		case <-o.stopc:
+			return
+		case <-o.kick:
+		case <-t.C:
+		}
+		p := o.Params()
+		on := p.Relay || p.FanOut
+		if on && !awake {
+			t.Reset(tickEvery)
+		}
+		now := o.now()
+		look, probe := now-looked >= lookEvery, now-probed >= probeEvery
+		if look {
+			looked = now
+		}
+		if probe {
+			probed = now
+		}
+		busy := o.tend(p, look, probe)
+		if !on && !busy {
+			t.Stop()
+			awake = false
+			continue
+		}
+		awake = true
+	}
+}

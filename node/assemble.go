@@ -1,0 +1,274 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/mechanism/wan/overlay"
+	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/policy/home"
+	"github.com/godwitdb/godwit/txn"
+	"github.com/godwitdb/godwit/txn/multimaster"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Parts are what differs between a real node, one of a local cluster and one
+// of the simulation.
+type Parts struct {
+	Store     *store.Store
+	Identity  *cluster.Identity
+	Transport wan.Transport
+	Source    clock.Source
+	// SourceName names it for people; nil: fixed.
+	SourceName func() string
+	// NoFence has the node use its clock although it was found wrong: for tests of what that
+	// breaks.
+	NoFence bool
+	Log     *slog.Logger
+	GCAge   time.Duration
+	Seed    uint64
+	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
+	Homes *home.Params
+	// Network says what consensus messages may do to begin with; nil is what the cluster settings
+	// begin with.
+	Network *overlay.Params
+	// SQLListen is where MySQL clients connect; empty serves no SQL.
+	SQLListen string
+	// SQLListener is used instead of SQLListen if set.
+	SQLListener net.Listener
+	// Tune changes the options of the parts before they are made; may be nil.
+	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
+	// TuneEpochs does so for the epochs; may be nil.
+	TuneEpochs func(*multimaster.Config)
+}
+
+// Assemble wires and starts a node. It owns the store and the transport from
+// now on, also if it fails.
+func Assemble(p Parts) (*Node, error) {
+	n := newNode(p.Log)
+	n.closeLast(p.Store.Close)
+	if err := n.assemble(p); err != nil {
+		return nil, errors.Join(err, n.Close(context.Background()))
+	}
+	return n, nil
+}
+
+// assembly is what is needed only while a node is put together.
+type assembly struct {
+	*Node
+	Parts
+	dir     *directory    // the cluster, which is made after those that need it
+	steady  *clock.Steady // the clock's source; nil with NoFence
+	stored  *base.Topology
+	founded bool // the groups of this founding node have begun in an earlier life
+
+	groups group.HostOptions
+	owning owner.Config
+	gate   txn.Config
+}
+
+// assemble puts the node together and starts it, from the bottom up: network and clock, groups and
+// owners, cluster, gateway, SQL.
+func (n *Node) assemble(p Parts) error {
+	a := &assembly{Node: n, Parts: p, dir: &directory{}}
+	a.connect()
+	for _, step := range []func() error{a.load, a.configure, a.makeOwners, a.makeCluster, a.startOwners} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	a.startGateway()
+	if p.SQLListen == "" && p.SQLListener == nil {
+		close(n.ready)
+		return nil
+	}
+	n.background.Go(func() { n.serveSQL(p) })
+	return nil
+}
+
+// connect takes over the network, the store and the clock.
+func (a *assembly) connect() {
+	n := a.Node
+	over := overlay.New(overlay.Options{Transport: a.Transport, Nodes: a.dir.liveNodes, RTT: a.dir.between, Logger: a.Log})
+	over.SetParams(networkDefaults.overlay())
+	if a.Network != nil {
+		over.SetParams(*a.Network)
+	}
+	a.Transport = over
+	src := a.Source
+	if !a.NoFence {
+		a.steady = clock.NewSteady(src)
+		src = a.steady
+	}
+	n.mu.Lock()
+	n.over, n.store, n.ident, n.trans, n.clock = over, a.Store, a.Identity, a.Transport, clock.New(src)
+	n.mu.Unlock()
+	n.closeFirst(a.Transport.Close)
+}
+
+// load reads what the node wrote in earlier lives.
+func (a *assembly) load() (err error) {
+	if a.stored, err = storedTopology(a.Store); err != nil {
+		return err
+	}
+	_, err = loadJSON(a.Store, recFounded, &a.founded)
+	return err
+}
+
+// configure makes the options of groups, owners and gateway. They ask the cluster, which is not
+// there yet, through functions.
+func (a *assembly) configure() error {
+	n, dir := a.Node, a.dir
+	a.groups = group.HostOptions{Self: a.Identity.Node, Store: a.Store, Transport: a.Transport, Logger: a.Log, Seed: a.Seed,
+		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) },
+		HandTo: func(g base.GroupID) base.NodeID {
+			if dir.Cluster == nil {
+				return 0
+			}
+			return dir.HandTo(g)
+		},
+		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
+	a.owning = owner.Config{Self: a.Identity.Node, Store: a.Store, Clock: n.clock, Transport: a.Transport, Directory: dir, Logger: a.Log,
+		Alone:     func() bool { return dir.Alone() },
+		Ahead:     func() time.Duration { return dir.MetaLead() },
+		Groups:    func() []base.GroupID { return dir.Topology().Groups() },
+		Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
+		QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
+		Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
+		Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
+		Held:      dir,
+		GCAge:     a.GCAge, Concurrency: a.Identity.First.Concurrency}
+	if err := n.makeHomes(a.Parts, dir, &a.owning); err != nil {
+		return err
+	}
+	a.gate = txn.Config{Self: a.Identity.Node, Transport: a.Transport, Clock: n.clock, Directory: dir, Logger: a.Log,
+		Topology: func() *base.Topology { return dir.Topology() },
+		Reads: txn.ReadConfig{
+			RTT:      func(n base.NodeID) time.Duration { return dir.RTT(n) },
+			Want:     func() { dir.Want() },
+			Replica:  func(s base.ShardID, ts base.Timestamp) base.NodeID { return dir.ReplicaFor(s, ts) },
+			Answered: func(n base.NodeID, took time.Duration, err error) { dir.Answered(n, took, err) },
+		},
+		Commits: txn.CommitConfig{
+			Alone: func() bool { return dir.Alone() },
+			Lead:  func() time.Duration { return dir.CommitLead() },
+			Done:  func(crossed bool) { n.tier.Committed(crossed, time.Now()) },
+		}}
+	if a.Tune != nil {
+		a.Tune(&a.groups, &a.owning, &a.gate)
+	}
+	return nil
+}
+
+// makeOwners makes the host of the groups and the owners above it.
+func (a *assembly) makeOwners() error {
+	n := a.Node
+	host, err := group.NewHost(a.groups)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.host = host
+	n.mu.Unlock()
+	n.owners = owner.NewSet(a.owning)
+	n.clock.Wait(n.owners)
+	n.reps = &replicas{set: n.owners, host: n.host, dir: a.dir, store: a.Store, left: map[base.ShardID]bool{}}
+	return nil
+}
+
+// makeCluster makes the cluster and opens the replicas that this node holds.
+func (a *assembly) makeCluster() error {
+	n := a.Node
+	c := cluster.New(a.clusterOptions())
+	n.mu.Lock()
+	n.cluster, a.dir.Cluster = c, c
+	n.mu.Unlock()
+	n.closeFirst(func() error { n.owners.Close(); return nil }, n.host.Close)
+	if err := n.cluster.OpenFirst(); err != nil {
+		return err
+	}
+	if a.founded {
+		return nil
+	}
+	return saveJSON(a.Store, recFounded, true)
+}
+
+func (a *assembly) clusterOptions() cluster.Options {
+	n := a.Node
+	return cluster.Options{
+		Self: a.Identity.Node, Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps, Logger: a.Log,
+		Disk: cluster.Disk{
+			Founding:     a.Identity.Founding && !a.founded,
+			FoundAsync:   a.foundAsync,
+			Stored:       a.stored,
+			SaveTopology: func(t *base.Topology) error { return saveJSON(a.Store, recTopology, t) },
+		},
+		Listeners: cluster.Listeners{
+			OnSilent: n.peerDown,
+			OnGone: func() {
+				n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: its process ends for good and its store can be deleted; a node with an empty store may join in its place", a.Identity.Node))
+			},
+		},
+		Process: cluster.Process{Describe: n.describe, Answer: n.answer, Load: n.load,
+			RowsStay: func() bool { return n.homes.Params().Mode == home.Never }},
+		Trust: cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence},
+	}
+}
+
+// foundAsync calls found in this node's first life with asynchronous shards.
+func (a *assembly) foundAsync(found func() error) error {
+	var done bool
+	if _, err := loadJSON(a.Store, recFoundedAsync, &done); err != nil || done {
+		return err
+	}
+	if err := found(); err != nil {
+		return err
+	}
+	return saveJSON(a.Store, recFoundedAsync, true)
+}
+
+// startOwners begins to take part in groups.
+func (a *assembly) startOwners() error {
+	n := a.Node
+	if err := n.makeEpochs(a.Parts); err != nil {
+		return err
+	}
+	a.Transport.Handle(wire.KindForward, n.executeForwarded)
+	a.Transport.Handle(wire.KindServe, n.serve)
+	if err := a.Transport.Start(); err != nil {
+		return err
+	}
+	if err := n.host.Start(); err != nil {
+		return err
+	}
+	n.owners.Start()
+	return nil
+}
+
+// startGateway begins to run transactions, and the cluster's own work, which needs them.
+func (a *assembly) startGateway() {
+	n := a.Node
+	a.gate.Owners = n.owners
+	a.gate.Region = n.cluster.Topology().RegionOf(a.Identity.Node)
+	n.db = txn.New(a.gate)
+	n.gateway.Store(n.db)
+	n.both = multimaster.NewDB(n.db, n.epochs)
+	n.closeFirst(func() error { n.db.Close(); return nil })
+	n.mu.Lock()
+	n.mover = txn.NewMover(n.db, n.expand)
+	n.mu.Unlock()
+	n.closeFirst(func() error { n.mover.Close(); return nil })
+	n.cluster.Start(n.db)
+	n.closeFirst(func() error { n.cluster.Close(); return nil })
+	n.startEpochs()
+}

@@ -1,0 +1,128 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// lifecycle is how a node becomes ready, fails and ends.
+type lifecycle struct {
+	ready      chan struct{} // closed when the node serves
+	fatal      chan error    // what made it useless
+	stopc      chan struct{} // closed when Close has begun
+	ending     sync.Once
+	background sync.WaitGroup
+
+	mu       sync.Mutex
+	closers  []func() error // in the order of closing
+	closed   bool           // they have been called
+	stopping bool           // Close has begun
+}
+
+func (l *lifecycle) init() {
+	l.ready, l.stopc, l.fatal = make(chan struct{}), make(chan struct{}), make(chan error, 1)
+}
+
+// drainTimeout bounds the hand-over of leads at the end of a node's life.
+const drainTimeout = time.Second
+
+func (n *Node) stopped() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stopping
+}
+
+// closeLast adds to the end of what Close does, closeFirst to its beginning.
+func (n *Node) closeLast(f ...func() error) {
+	n.onClose(f, func(old []func() error) []func() error { return append(old, f...) })
+}
+
+func (n *Node) closeFirst(f ...func() error) {
+	n.onClose(f, func(old []func() error) []func() error { return append(f, old...) })
+}
+
+// onClose changes what Close does; once closed, it is done at once.
+func (n *Node) onClose(f []func() error, add func([]func() error) []func() error) {
+	n.mu.Lock()
+	closed := n.closed
+	if !closed {
+		n.closers = add(n.closers)
+	}
+	n.mu.Unlock()
+	if closed {
+		for _, fn := range f {
+			_ = fn()
+		}
+	}
+}
+
+func (n *Node) fail(err error) {
+	n.log.Error("node stops", "err", err)
+	select {
+	case n.fatal <- err:
+	default:
+	}
+}
+
+// Ready is closed when the node serves SQL (or, without SQL, transactions).
+func (n *Node) Ready() <-chan struct{} { return n.ready }
+
+// Wait returns the error that made the node useless, or nil once it is closed.
+func (n *Node) Wait() error {
+	err, ok := <-n.fatal
+	if !ok {
+		return nil
+	}
+	return err
+}
+
+// Failed delivers the error that makes the node useless.
+func (n *Node) Failed() <-chan error { return n.fatal }
+
+// Close drains SQL connections, hands the leads of this node to others and stops it.
+func (n *Node) Close(ctx context.Context) error { return n.shut(ctx, true) }
+
+func (n *Node) shut(ctx context.Context, drain bool) error {
+	var errs []error
+	n.ending.Do(func() {
+		n.mu.Lock()
+		n.stopping = true
+		srv := n.sql
+		n.mu.Unlock()
+		close(n.stopc)
+		if srv != nil {
+			errs = append(errs, srv.Close())
+		}
+		n.mu.Lock()
+		closers, c := n.closers, n.cluster
+		n.closers, n.closed = nil, true
+		n.mu.Unlock()
+		if drain && c != nil {
+			ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+			c.Drain(ctx)
+			cancel()
+		}
+		for _, f := range closers {
+			// listeners are closed by their servers too
+			if err := f(); err != nil && !errors.Is(err, net.ErrClosed) {
+				errs = append(errs, err)
+			}
+		}
+		n.background.Wait()
+	})
+	return errors.Join(errs...)
+}
+
+// Kill stops the node as if its process had died: it says goodbye to no other node. For tests.
+func (n *Node) Kill() error {
+	n.mu.Lock()
+	tr := n.trans
+	n.mu.Unlock()
+	if tr != nil {
+		_ = tr.Close()
+	}
+	return n.shut(context.Background(), false)
+}

@@ -1,0 +1,326 @@
+package owner
+
+import (
+	"context"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/owner/lead"
+	"github.com/godwitdb/godwit/owner/state"
+	"github.com/godwitdb/godwit/owner/tscache"
+	"github.com/godwitdb/godwit/owner/txns"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// How a leader comes into service: the way from acquiring to serving in the drawing of package
+// lead.
+
+// Leading implements group.StateMachine: this node leads. first is 0 if a hand-over was given up,
+// and this node goes on in its term.
+func (r *Replica) Leading(term, first uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := &r.lead
+	switch {
+	case l.State == lead.Closed:
+		return
+	case first > 0 || l.Term != term:
+		r.beginTerm(term, first)
+	case l.State.In(lead.Leaves): // it has served all the time
+		r.giveUp()
+		l.To(lead.Serving)
+		r.wake()
+		return
+	case l.State == lead.Serving:
+		return // the hand-over was refused while a lease was under way that has been applied since
+	default:
+		l.To(lead.Acquiring)
+		l.Successor, l.Candidacy = 0, nil
+		l.Requested, l.RequestedUntil, l.LeaseEnd = 0, time.Time{}, 0
+	}
+	l.Acquisition = &lead.Acquisition{Term: term, Promised: l.Candidacy}
+	go r.acquire(l.Acquisition)
+}
+
+// beginTerm makes everything anew for a term; mu is held.
+func (r *Replica) beginTerm(term, first uint64) {
+	c := r.promised(term, first)
+	if t := r.lead.Transfer; t != nil {
+		t.End()
+	}
+	if r.lead.Term != 0 { // the group did not say that the last term is over
+		r.resetLead(lead.Leadership{})
+	}
+	r.stop(r.notLeader())
+	r.resetLead(lead.Leadership{State: lead.Acquiring, Term: term, Candidacy: c})
+}
+
+// acquires reports whether an attempt to come into service goes on; mu is held.
+func (r *Replica) acquires(a *lead.Acquisition) bool {
+	return r.lead.State == lead.Acquiring && r.lead.Acquisition == a
+}
+
+// goesOn is acquires for callers without mu.
+func (r *Replica) goesOn(a *lead.Acquisition) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.acquires(a)
+}
+
+// acquire brings a new leader into service (OWN-1, OWN-2, OWN-3). It outlives its predecessors'
+// leases, catches up with what its log relies on, asks for a lease, and takes the locks of prepared
+// transactions again. It ends when another attempt has begun.
+//
+// A predecessor that hands its lead over says when it serves no more, and where it ended. Then
+// there is nothing to outlive, and the lease to serve under is in the log already. Until that
+// message arrives, the transfer target waits for the leases like any other new leader.
+func (r *Replica) acquire(a *lead.Acquisition) {
+	select {
+	case <-r.attached:
+	case <-r.closing:
+		return
+	}
+	ctx, cancel := r.life()
+	defer cancel()
+	others, join := r.predecessors(a)
+	for i := range others {
+		if !r.outlive(ctx, &others[i], a.Promised) {
+			return
+		}
+	}
+	state, ok := r.raiseFloor(a)
+	if !ok || !r.catchUp(ctx, a, join) {
+		return
+	}
+	if state != nil {
+		if r.inherit(a, state) {
+			r.renew()
+		}
+		return
+	}
+	if r.obtainLease(ctx, a) {
+		r.enterService(a)
+	}
+}
+
+// predecessors are the leases in the log that a new leader has to outlive, and the indexes of the
+// other groups of the shard that its log relies on.
+func (r *Replica) predecessors(a *lead.Acquisition) (others []state.Lease, join [16]uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n, l := range r.rep.Leases {
+		a.Newest = max(a.Newest, l.End)
+		if n != r.cfg.Self && !l.Revoked {
+			others = append(others, l)
+		}
+	}
+	if b := &r.rep.Transfer; b.Target != 0 {
+		a.Newest = max(a.Newest, b.End)
+		// else the target cannot have led in between
+		if b.Target != r.cfg.Self && b.Term+1 != a.Term {
+			others = append(others, b.Lease)
+		}
+	}
+	return others, r.rep.Join
+}
+
+// outlive waits until the holder of a lease has sent its state, or certainly stopped serving under
+// the lease: true time has passed its end, or its length has passed since this replica learned of
+// it, by a clock that may run a little fast. Only the length counts where the end, or this node's
+// own reading, does not come from a clock with a bound.
+func (r *Replica) outlive(ctx context.Context, l *state.Lease, promised *lead.Candidacy) bool {
+	var arrived <-chan struct{}
+	if promised != nil {
+		arrived = promised.Arrived
+	}
+	length := l.Length
+	if length == 0 {
+		length = r.cfg.Lease
+	}
+	for {
+		d := time.Until(l.Learned.Add(clock.Stretched(length)))
+		if d <= 0 {
+			return true
+		}
+		if !l.Virtual {
+			passed, wait := r.clock.PassedBy(l.End)
+			if passed {
+				return true
+			}
+			d = min(d, wait)
+		}
+		select {
+		case <-time.After(d):
+		case <-arrived:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// raiseFloor lifts the floor above all that predecessors may have served. state is what the
+// predecessor has sent, nil if the leader begins from the log alone; nothing is taken from here on.
+func (r *Replica) raiseFloor(a *lead.Acquisition) (state *wire.TransferredState, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.acquires(a) {
+		return nil, false
+	}
+	l := &r.lead
+	l.Candidacy = nil
+	if c := a.Promised; c != nil && c.State != nil && c.State.Index == r.rep.Transfer.Index {
+		state, a.Newest = c.State, 0
+	}
+	l.Floor = max(l.Floor, a.Newest, r.rep.LastTS, r.rep.Closed)
+	if r.id == base.MetaGroup { // the oracle issues above all, below its lease
+		l.Low = max(l.Low, a.Newest)
+	}
+	return state, true
+}
+
+// catchUp waits until this node has applied what its log relies on.
+func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uint64) bool {
+	var need []*wire.GroupIndex
+	for i, v := range join {
+		if v > 0 && base.RegionID(i) != r.region {
+			need = append(need, &wire.GroupIndex{Region: uint32(i), Index: v})
+		}
+	}
+	for tries := 0; ; tries++ {
+		err := r.waitVector(ctx, need)
+		if err == nil {
+			return true
+		}
+		if !r.goesOn(a) {
+			return false
+		}
+		if tries%50 == 0 {
+			r.cfg.Logger.Warn("a new leader waits for other groups of its shard", "group", r.id, "err", err)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// inherit goes on where the predecessor stopped. It reports whether this node serves.
+func (r *Replica) inherit(a *lead.Acquisition, state *wire.TransferredState) bool {
+	r.propMu.Lock()
+	defer r.propMu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.acquires(a) {
+		return false
+	}
+	l, b := &r.lead, &r.rep.Transfer
+	l.Floor, l.Announced = max(l.Floor, base.Timestamp(state.Floor)), max(l.Announced, base.Timestamp(state.Told))
+	l.Issued, l.Low = max(l.Issued, base.Timestamp(state.Issued)), max(l.Low, base.Timestamp(state.Low))
+	l.LeaseEnd = b.End
+	// The lease was granted after this node was asked. It ends a little earlier than its length
+	// says, should this clock run slow.
+	l.Until = a.Promised.Since.Add(2*b.Length - clock.Stretched(b.Length))
+	l.Ended = &wire.Lease{Holder: uint32(a.Promised.From), End: state.Floor}
+	if err := r.takeTransferred(state); err != nil {
+		r.cfg.Logger.Error("locks handed over cannot be taken: their transactions abort", "group", r.id, "err", err)
+		r.stop(r.notLeader())
+	}
+	if !r.serve() {
+		return false
+	}
+	r.stats.Inherited.Add(1)
+	r.cfg.Logger.Debug("owner goes on for its predecessor", "group", r.id, "term", l.Term, "txns", len(r.ByID))
+	return true
+}
+
+// obtainLease proposes a lease until one is applied.
+func (r *Replica) obtainLease(ctx context.Context, a *lead.Acquisition) bool {
+	for {
+		r.propMu.Lock()
+		r.mu.Lock()
+		if !r.acquires(a) {
+			r.mu.Unlock()
+			r.propMu.Unlock()
+			return false
+		}
+		cmd := r.command(0)
+		r.addLease(cmd)
+		r.mu.Unlock()
+		done := make(chan error, 1)
+		r.group.ProposeAsync(cmd, a.Term, func(_ any, _ uint64, err error) { done <- err })
+		r.propMu.Unlock()
+		err := <-done
+		if err == nil {
+			return true
+		}
+		r.leaseFailed(a.Term, err)
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// enterService makes a leader that has a lease the owner.
+func (r *Replica) enterService(a *lead.Acquisition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.acquires(a) {
+		return
+	}
+	l := &r.lead
+	l.Floor, l.Issued = max(l.Floor, a.Newest), max(l.Issued, a.Newest)
+	if r.serve() {
+		r.cfg.Logger.Debug("owner serves", "group", r.id, "term", l.Term, "prepared", len(r.rep.Prepared))
+	}
+}
+
+// serve begins the service above all that is in the log. mu is held.
+func (r *Replica) serve() bool {
+	l := &r.lead
+	logged := max(r.rep.Closed, base.Timestamp(r.closed.Load()))
+	l.Floor, l.Announced = max(l.Floor, r.rep.LastTS, logged), max(l.Announced, logged)
+	if r.cfg.NoTransferredState {
+		l.Floor = l.Announced
+	}
+	l.Ends = tscache.Ends{Low: l.Floor}
+	if err := r.lockPrepared(); err != nil {
+		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
+		return false
+	}
+	l.To(lead.Serving)
+	r.wake()
+	return true
+}
+
+// stop drops everything that lives only as long as a leader serves. What is prepared stays in rep.
+// mu is held.
+func (r *Replica) stop(err error) {
+	r.failWaits(err)
+	for _, x := range r.ByID {
+		r.End(x)
+	}
+	r.forget()
+	r.wake()
+}
+
+func (r *Replica) failWaits(err error) {
+	for _, x := range r.ByID {
+		for _, w := range x.Waits {
+			w.Finish(err)
+		}
+		x.Waits = nil
+	}
+}
+
+// forget makes anew what lives only as long as a leader serves. mu is held.
+func (r *Replica) forget() {
+	r.Table = txns.NewTable(r.cfg.Limits)
+	if r.byTime() {
+		r.order = tscache.New(r.cfg.NoMarks, func() int { return tscache.EraRoom(r.set.groups()) })
+	}
+}

@@ -1,0 +1,78 @@
+package route
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// flight is a request that waits for its answer from a node that led the group when it was sent.
+type flight struct {
+	group   base.GroupID
+	to      base.NodeID
+	cancel  context.CancelFunc
+	overdue time.Time // zero: as far as is known the node still leads
+}
+
+// overdue is how long a node that no longer leads has to answer what it was asked before. It is
+// longer than any round trip: a leader that has lost its lead but is alive answers by itself.
+const overdue = time.Second
+
+// flights are the requests under way. Those to a node that is lost would wait until the transport
+// takes it for dead, which is made to outlast a bad minute of the network, long after the group has
+// a new leader.
+type flights struct {
+	mu  sync.Mutex
+	all map[*flight]struct{}
+}
+
+// call is Transport.Call, given up when another node has led the group for a while.
+func (rt *Router) call(ctx context.Context, g base.GroupID, to base.NodeID, kind wire.Kind, q, resp wan.Msg) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := &flight{group: g, to: to, cancel: cancel}
+	fs := &rt.flights
+	fs.mu.Lock()
+	if fs.all == nil {
+		fs.all = map[*flight]struct{}{}
+	}
+	fs.all[f] = struct{}{}
+	fs.mu.Unlock()
+	err := rt.Caller.Call(ctx, to, kind, q, resp)
+	fs.mu.Lock()
+	delete(fs.all, f)
+	fs.mu.Unlock()
+	return err
+}
+
+// Watch gives up requests that are overdue; it is called a few times a second.
+func (rt *Router) Watch(now time.Time) {
+	fs := &rt.flights
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for f := range fs.all {
+		switch n := rt.leading(f.group); {
+		case n == 0 || n == f.to:
+			f.overdue = time.Time{}
+		case f.overdue.IsZero():
+			f.overdue = now.Add(overdue)
+		case now.After(f.overdue):
+			f.cancel()
+		}
+	}
+}
+
+// leading is the node that leads a group as far as this node knows: what its own replica knows
+// comes before what others say.
+func (rt *Router) leading(g base.GroupID) base.NodeID {
+	if r := rt.Local(g); r != nil {
+		if n := r.Heard(); n != 0 {
+			return n
+		}
+	}
+	return rt.Directory.Leader(g)
+}

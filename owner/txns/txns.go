@@ -1,0 +1,415 @@
+package txns
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/owner/view"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Table is the transactions of a group at its owner, with their locks. It lives as long as the node
+// serves in a term, and is made anew for the next one.
+type Table struct {
+	LockTable *lock.Table
+	ByID      map[base.TxnID]*Txn
+	Pending   map[*Txn]struct{} // with writes, proposed or prepared, not yet released
+	Slots     map[*Txn]struct{} // those of pending that are votes for a slot
+	Notices   map[base.TxnID]*Notices
+	Finished  map[base.TxnID]base.Timestamp // when they ended, to keep late requests of them out
+}
+
+func NewTable(limits lock.Limits) Table {
+	return Table{
+		LockTable: lock.New(limits),
+		ByID:      map[base.TxnID]*Txn{},
+		Pending:   map[*Txn]struct{}{},
+		Slots:     map[*Txn]struct{}{},
+		Notices:   map[base.TxnID]*Notices{},
+		Finished:  map[base.TxnID]base.Timestamp{},
+	}
+}
+
+// Txn is a transaction at its owner.
+type Txn struct {
+	ID      base.TxnID
+	Born    uint64 // the term of its first request here: its locks were held from then on
+	Age     base.Timestamp
+	Policy  lock.Policy
+	Timeout time.Duration // longest wait for one lock
+	CRT     bool          // it locks across regions
+
+	Activity
+	Intent
+	Ending
+	Homing
+	Voting bool        // a Prepare is being evaluated
+	Waits  []*LockWait // for locks
+	Seen   []view.Seen // keys read under its exclusive locks; only appended to
+	Bound  Bound       // slots below which it must commit
+}
+
+// Activity says whether a transaction is still used.
+type Activity struct {
+	Last  time.Time // last sign of life
+	Calls int       // requests being served
+}
+
+// Intent is what a transaction is about to commit here.
+type Intent struct {
+	Phase    Phase
+	Ordered  bool                   // by timestamps: it holds locks only of writes under way
+	Early    bool                   // it has a timestamp and is pending, but was not proposed yet
+	TS       base.Timestamp         // assigned commit timestamp, or lower bound of the vote
+	Hi       base.Timestamp         // upper bound of the vote
+	Index    uint64                 // log entry of the commit, once it is known
+	Since    time.Time              // when prepared
+	Keys     []base.Key             // of its writes, sorted; set with phase
+	Handover []base.Span            // gaps that its commit gives to other groups
+	Patches  map[string]*wire.Patch // by key, with a slot
+	Deciding bool                   // its outcome is being found out or logged
+}
+
+// Ending is the end of a transaction here.
+type Ending struct {
+	Gone    chan struct{} // closed when it has ended here; made on demand
+	Ended   bool
+	Aborted bool // set before ended, if it certainly did not commit
+}
+
+// Homing is what the policy of homes has to do with a transaction.
+type Homing struct {
+	Advice map[string][]byte // reasons of the moves advised to it, by key
+	Asker  base.RegionID     // the region that those rows should move to
+	Along  map[string]bool   // keys shown to it unasked, of whose use the policy does not know
+}
+
+// Phase is how far a transaction has come here.
+type Phase uint8
+
+const (
+	Active     Phase = iota
+	Committing       // one-round commit proposed
+	Preparing        // vote proposed
+	Prepared         // vote applied
+)
+
+func (p Phase) String() string {
+	return [...]string{"active", "committing", "preparing", "prepared"}[p]
+}
+
+// LockWait is one request waiting in the lock table.
+type LockWait struct {
+	Done chan error // capacity 1
+	In   *lock.Waiter
+	Sent bool
+}
+
+// Finish ends the wait, once.
+func (w *LockWait) Finish(err error) bool {
+	if w.Sent {
+		return false
+	}
+	w.Sent = true
+	w.Done <- err
+	return true
+}
+
+// older reports whether x has the higher priority.
+func (x *Txn) older(y *Txn) bool { return Ranked{x.ID, x.Age}.Older(Ranked{y.ID, y.Age}) }
+
+// SortKeys puts the keys in order, as WritesIn needs them.
+func (x *Txn) SortKeys() {
+	slices.SortFunc(x.Keys, func(a, b base.Key) int { return a.Compare(b) })
+}
+
+// WritesIn reports whether x writes a key in the span or hands over a gap that overlaps it.
+func (x *Txn) WritesIn(s base.Span) bool {
+	i, found := slices.BinarySearchFunc(x.Keys, s.Start, func(a, b base.Key) int { return a.Compare(b) })
+	if found || !s.IsPoint() && i < len(x.Keys) && x.Keys[i].Compare(s.End) < 0 {
+		return true
+	}
+	for _, h := range x.Handover {
+		if h.Overlaps(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// End wakes the requests that wait for x to end here.
+func (t *Table) End(x *Txn) {
+	if !x.Ended {
+		x.Ended = true
+		if x.Gone != nil {
+			close(x.Gone)
+		}
+	}
+}
+
+// Ranked is a transaction with its priority.
+type Ranked struct {
+	ID  base.TxnID
+	Age base.Timestamp
+}
+
+func (a Ranked) Older(b Ranked) bool {
+	return a.Age < b.Age || a.Age == b.Age && bytes.Compare(a.ID[:], b.ID[:]) < 0
+}
+
+// crtTier is put before keys to lock them in the tier of CRTs: those locks order CRTs among
+// themselves, and no other lock conflicts with them. No shard has this number, so that one table
+// serves both tiers.
+var crtTier = []byte{0xff, 0xff}
+
+func InCRTTier(s base.Span) base.Span {
+	out := base.Span{Start: append(slices.Clone(crtTier), s.Start...)}
+	if s.End != nil {
+		out.End = append(slices.Clone(crtTier), s.End...)
+	}
+	return out
+}
+
+// Bound is a slot below which a transaction has to commit, because it has read what the slot's
+// transaction writes.
+type Bound struct {
+	Below base.Timestamp
+	Votes []*Txn
+}
+
+func (b *Bound) Add(x *Txn) {
+	if x.TS == 0 {
+		return // its vote was not proposed after all
+	}
+	if b.Below == 0 || x.TS < b.Below {
+		b.Below = x.TS
+	}
+	if !slices.Contains(b.Votes, x) {
+		b.Votes = append(b.Votes, x)
+	}
+}
+
+// SlotOver is the last of the slots until which other transactions lock something of a span: then
+// those locks end, or nearly so. It is 0 if there are none.
+func (t *Table) SlotOver(x *Txn, s base.Span) (slot base.Timestamp) {
+	if len(t.Slots) == 0 {
+		return 0
+	}
+	t.LockTable.Holders(s, func(id base.TxnID, _ lock.Mode) bool {
+		if y := t.ByID[id]; y != nil && y != x {
+			if _, voted := t.Slots[y]; voted {
+				slot = max(slot, y.TS)
+			}
+		}
+		return true
+	})
+	return slot
+}
+
+// BoundOthers is called as a vote for a slot is proposed: transactions that have read what x writes
+// must commit before the slot. It returns a transaction that has voted already and may still commit
+// after it; the vote has to wait for that one.
+func (t *Table) BoundOthers(x *Txn, writes []*wire.Write, handover []base.Span, slot base.Timestamp, bind bool) (busy *Txn) {
+	var bounded []*Txn
+	look := func(s base.Span) {
+		t.LockTable.Holders(s, func(id base.TxnID, _ lock.Mode) bool {
+			y := t.ByID[id]
+			switch {
+			case y == nil || y == x:
+			case y.Phase == Active && y.CRT && y.older(x):
+				busy = y // it thinks across the ocean, and would hardly be in time
+			case y.Phase == Active:
+				if !slices.Contains(bounded, y) {
+					bounded = append(bounded, y)
+				}
+			case y.TS >= slot || (y.Phase == Preparing || y.Phase == Prepared) && y.Hi > slot:
+				busy = y
+			}
+			return busy == nil
+		})
+	}
+	for _, w := range writes {
+		look(base.Span{Start: w.Key})
+	}
+	for _, s := range handover {
+		look(s)
+	}
+	if busy == nil {
+		x.TS = slot
+		if bind {
+			for _, y := range bounded {
+				y.Bound.Add(x)
+			}
+		}
+	}
+	return busy
+}
+
+// TierOf takes the tier off a locked span, for people to read.
+func TierOf(s base.Span) (_ base.Span, crt bool) {
+	if !bytes.HasPrefix(s.Start, crtTier) {
+		return s, false
+	}
+	s.Start = s.Start[len(crtTier):]
+	if s.End != nil {
+		s.End = s.End[len(crtTier):]
+	}
+	return s, true
+}
+
+// Notices are votes of other participants that were heard of, by transaction.
+type Notices struct {
+	From []base.GroupID
+	At   time.Time
+}
+
+// leaves reports whether what x writes within the spans are patches only, so that others may
+// lock the rows exclusively.
+func (x *Txn) leaves(spans []base.Span) bool {
+	if len(x.Patches) == 0 {
+		return false
+	}
+	for _, s := range spans {
+		for _, h := range x.Handover {
+			if h.Overlaps(s) {
+				return false
+			}
+		}
+		i, _ := slices.BinarySearchFunc(x.Keys, s.Start, func(a, b base.Key) int { return a.Compare(b) })
+		for ; i < len(x.Keys) && s.Contains(x.Keys[i]); i++ {
+			if x.Patches[string(x.Keys[i])] == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Writing finds another transaction that was proposed and may write one of the keys below ts; mu is
+// held.
+func (t *Table) Writing(keys []base.Span, ts base.Timestamp, not base.TxnID) *Txn {
+	for y := range t.Pending {
+		if y.ID != not && y.TS < ts && slices.ContainsFunc(keys, y.WritesIn) {
+			return y
+		}
+	}
+	return nil
+}
+
+// Uncertain finds a transaction that has voted for a timestamp in (ts, limit] and writes within
+// spans: it may have committed, and its client may know. One that commits in this group alone has
+// not been acknowledged yet.
+func (t *Table) Uncertain(spans []base.Span, ts, limit base.Timestamp) *Txn {
+	for x := range t.Pending {
+		if x.TS <= ts || x.TS > limit || x.Phase < Preparing {
+			continue
+		}
+		if slices.ContainsFunc(spans, x.WritesIn) {
+			return x
+		}
+	}
+	return nil
+}
+
+// ByLocks are the transactions in the order in which they are handed over: those that have been
+// proposed first, then those with few locks. If not all fit, those with many locks stay behind.
+func (t *Table) ByLocks() []*Txn {
+	xs := make([]*Txn, 0, len(t.ByID))
+	for _, x := range t.ByID {
+		xs = append(xs, x)
+	}
+	slices.SortFunc(xs, func(a, b *Txn) int {
+		if a.Phase != Active && b.Phase == Active {
+			return -1
+		} else if a.Phase == Active && b.Phase != Active {
+			return 1
+		}
+		return t.LockTable.Count(a.ID) - t.LockTable.Count(b.ID)
+	})
+	return xs
+}
+
+// HeldBy is a transaction with its locks, as the target is told of it.
+func (t *Table) HeldBy(x *Txn) *wire.HeldTxn {
+	h := &wire.HeldTxn{Id: x.ID[:], Age: uint64(x.Age), Policy: uint32(x.Policy), TimeoutNs: uint64(x.Timeout), Born: x.Born,
+		Phase: uint32(x.Phase), Ts: uint64(x.TS), Hi: uint64(x.Hi), Crt: x.CRT}
+	_, h.Slot = t.Slots[x]
+	for _, k := range x.Keys {
+		h.Keys = append(h.Keys, k)
+	}
+	for _, s := range x.Handover {
+		h.Handover = append(h.Handover, &wire.Span{Start: s.Start, End: s.End})
+	}
+	t.LockTable.Each(x.ID, func(s base.Span, m lock.Mode) bool {
+		w := &wire.Span{Start: s.Start, End: s.End}
+		if m == lock.Exclusive {
+			h.Exclusive = append(h.Exclusive, w)
+		} else {
+			h.Shared = append(h.Shared, w)
+		}
+		return true
+	})
+	for _, p := range x.Bound.Votes {
+		h.BoundBy = append(h.BoundBy, p.ID[:])
+	}
+	if n := t.Notices[x.ID]; n != nil {
+		for _, g := range n.From {
+			h.Votes = append(h.Votes, uint32(g))
+		}
+	}
+	return h
+}
+
+// TakeSpans takes locks that were all held at the same time, so that none can conflict.
+func (t *Table) TakeSpans(x *Txn, spans []*wire.Span, mode lock.Mode) error {
+	for _, s := range spans {
+		out, _, _, err := t.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: view.SpanOf(s), Mode: mode})
+		if err != nil || out != lock.Granted {
+			return base.Errorf(base.CodeCorrupt, "transaction %v cannot lock %v: %v", x.ID, view.SpanOf(s), err)
+		}
+	}
+	return nil
+}
+
+// SlotsOn is the timestamp below all slots ahead that write within the spans, which x may read; due
+// is a transaction that x has to wait for instead, because its slot comes soon, or x must not read
+// below it.
+func (t *Table) SlotsOn(x *Txn, mode lock.Mode, spans []base.Span, soon base.Timestamp) (at base.Timestamp, due *Txn) {
+	at = base.MaxTimestamp
+	for p := range t.Slots {
+		if p == x || !slices.ContainsFunc(spans, p.WritesIn) {
+			continue
+		}
+		if mode != lock.Shared && !p.leaves(spans) || x.CRT || p.TS <= soon {
+			return at, p
+		}
+		at = min(at, p.TS.Prev())
+	}
+	return at, nil
+}
+
+// BoundBySlots has x commit before all slots that write within the spans.
+func (t *Table) BoundBySlots(x *Txn, spans []base.Span) {
+	for p := range t.Slots {
+		if p != x && slices.ContainsFunc(spans, p.WritesIn) {
+			x.Bound.Add(p)
+		}
+	}
+}
+
+// AtOrBelow finds a transaction other than x that may commit at or below ts within the spans, and
+// was proposed or prepared already; nil if there is none. x may be nil.
+func (t *Table) AtOrBelow(x *Txn, spans []base.Span, ts base.Timestamp) *Txn {
+	for y := range t.Pending {
+		if y == x || y.TS > ts {
+			continue
+		}
+		if slices.ContainsFunc(spans, y.WritesIn) {
+			return y
+		}
+	}
+	return nil
+}

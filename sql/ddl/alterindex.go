@@ -1,0 +1,164 @@
+package ddl
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/vector"
+	"github.com/dolthub/go-mysql-server/sql/fulltext"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// CreateIndex implements sql.IndexAlterableTable. An index of a table that has rows is built
+// online: published for writers first, filled by small transactions, then shown to readers.
+func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
+	m, d, err := t.change(ctx)
+	if err != nil {
+		return err
+	}
+	fresh := t.isNew(m)
+	state := schema.IndexPublic
+	if !fresh && (def.Constraint == sql.IndexConstraint_None || def.Constraint == sql.IndexConstraint_Unique) {
+		state = schema.IndexWriteOnly
+	}
+	x, err := d.DefineIndex(def, state)
+	if err != nil {
+		return err
+	}
+	if state != schema.IndexPublic && d.Locality.Kind == schema.MultiMaster && t.g.indexesVirtual(d, x) {
+		return schema.Invalid("a MULTI MASTER table cannot get an index over a virtual column: make the column STORED, or the index with the table")
+	}
+	if state == schema.IndexPublic || t.g.indexesVirtual(d, x) {
+		// Values of virtual columns come from the engine (BuildIndex).
+		x.State = schema.IndexPublic
+		return t.done(m, d)
+	}
+	if err := t.done(m, d); err != nil {
+		return err
+	}
+	return t.buildOnline(ctx, m, x.ID)
+}
+
+// indexesVirtual reports whether a column of the index is not stored.
+func (g *Env) indexesVirtual(d *schema.TableDesc, x *schema.IndexDesc) bool {
+	return slices.ContainsFunc(x.Cols, func(c schema.IndexedColumn) bool { return d.Cols[d.Col(c.Col)].Virtual })
+}
+
+// isNew reports whether the table was made by this transaction, so that no other transaction knows
+// it.
+func (t *Table) isNew(m *mutation) bool {
+	_, ok := m.txn.Made[t.Def.Desc.ID]
+	return ok
+}
+
+// ShouldBuildIndex implements sql.IndexBuildingTable: only indexes over virtual columns need the
+// engine.
+func (t *Table) ShouldBuildIndex(ctx *sql.Context, def sql.IndexDef) (bool, error) {
+	cur, err := t.Newest(ctx)
+	if err != nil {
+		return false, err
+	}
+	x := cur.Desc.Index(def.Name)
+	return x != nil && x.Stored() && t.g.indexesVirtual(cur.Desc, x), nil
+}
+
+// BuildIndex implements sql.IndexBuildingTable.
+func (t *Table) BuildIndex(ctx *sql.Context, def sql.IndexDef) (sql.RowInserter, error) {
+	cur, err := t.Newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range cur.Indexes {
+		if schema.SameName(x.Desc.Name, def.Name) {
+			if !t.g.indexesVirtual(cur.Desc, x.Desc) {
+				// CreateIndex has built it; the engine asks for every unique index
+				return nothing{}, nil
+			}
+			return table.New(t.g.Env, cur).IndexFiller(ctx, x), nil
+		}
+	}
+	return nil, sql.ErrIndexNotFound.New(def.Name)
+}
+
+// nothing takes rows and does nothing.
+type nothing struct{}
+
+func (nothing) StatementBegin(*sql.Context)              {}
+func (nothing) DiscardChanges(*sql.Context, error) error { return nil }
+func (nothing) StatementComplete(*sql.Context) error     { return nil }
+func (nothing) Insert(*sql.Context, sql.Row) error       { return nil }
+func (nothing) Close(*sql.Context) error                 { return nil }
+
+// DropIndex implements sql.IndexAlterableTable.
+func (t *Table) DropIndex(ctx *sql.Context, name string) error {
+	m, d, err := t.change(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(d.Indexes, func(x schema.IndexDesc) bool { return schema.SameName(x.Name, name) })
+	if i < 0 {
+		return sql.ErrIndexNotFound.New(name)
+	}
+	m.discardIndex(d, &d.Indexes[i])
+	d.Indexes = slices.Delete(d.Indexes, i, i+1)
+	return t.done(m, d)
+}
+
+// RenameIndex implements sql.IndexAlterableTable.
+func (t *Table) RenameIndex(ctx *sql.Context, from, to string) error {
+	m, d, err := t.change(ctx)
+	if err != nil {
+		return err
+	}
+	x := d.Index(from)
+	if x == nil {
+		return sql.ErrIndexNotFound.New(from)
+	}
+	if !schema.SameName(from, to) && d.Index(to) != nil {
+		return sql.ErrDuplicateKey.New(to)
+	}
+	x.Name = to
+	return t.done(m, d)
+}
+
+// CreateFulltextIndex implements fulltext.IndexAlterableTable: the engine keeps
+// the words in tables of its own.
+func (t *Table) CreateFulltextIndex(ctx *sql.Context, def sql.IndexDef, key fulltext.KeyColumns, names fulltext.IndexTableNames) error {
+	m, d, err := t.change(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := d.DefineIndex(def, schema.IndexPublic)
+	if err != nil {
+		return err
+	}
+	x.Fulltext = &schema.FulltextDesc{
+		Config: names.Config, Position: names.Position, DocCount: names.DocCount, GlobalCount: names.GlobalCount,
+		RowCount: names.RowCount, KeyType: byte(key.Type), KeyName: key.Name,
+	}
+	for _, p := range key.Positions {
+		x.Fulltext.KeyCols = append(x.Fulltext.KeyCols, d.Cols[p].ID)
+	}
+	return t.done(m, d)
+}
+
+// CreateVectorIndex keeps the definition; the index is answered by sorting the table.
+func (t *Table) CreateVectorIndex(ctx *sql.Context, def sql.IndexDef, _ vector.DistanceType) error {
+	return t.CreateIndex(ctx, def)
+}
+
+// CreatePrimaryKey implements sql.PrimaryKeyAlterableTable; the engine rewrites the table instead.
+func (t *Table) CreatePrimaryKey(*sql.Context, []sql.IndexColumn) error {
+	return base.Errorf(base.CodeInvalid, "a primary key is made by rewriting the table")
+}
+
+// DropPrimaryKey implements sql.PrimaryKeyAlterableTable; the engine rewrites the table instead.
+func (t *Table) DropPrimaryKey(*sql.Context) error {
+	return base.Errorf(base.CodeInvalid, "a primary key is dropped by rewriting the table")
+}

@@ -1,0 +1,320 @@
+package ddl
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// buildOnline fills an index that the transaction of m has defined as write-only:
+// it commits that first, so that every writer keeps the index up, then writes the
+// entries of the rows that were there, and leaves the publication to the statement's own commit.
+func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID) error {
+	s, tx := m.s, m.txn
+	if err := s.Restart(ctx, tx); err != nil {
+		return err
+	}
+	m2, d, err := t.change(ctx)
+	if err != nil {
+		return err
+	}
+	cur := m2.snap().Table(d.DB, d.Name)
+	// The descriptor's lock must not be held while rows are copied: end the transaction again.
+	tx.Rollback()
+	tx.Reset()
+	if err := t.fill(ctx, cur, id); err != nil {
+		if derr := t.dropFailed(ctx, id); derr != nil {
+			t.g.Log.Warn("an index that could not be built remains as write-only", "table", d.Name, "err", derr)
+		}
+		return err
+	}
+	m3, d, err := t.change(ctx)
+	if err != nil {
+		return err
+	}
+	x := d.IndexByID(id)
+	if x == nil {
+		return sql.ErrIndexNotFound.New(t.Name())
+	}
+	x.State = schema.IndexPublic
+	return t.done(m3, d)
+}
+
+// dropFailed removes the definition of an index that could not be built.
+func (t *Table) dropFailed(ctx *sql.Context, id base.IndexID) error {
+	s := session.Of(ctx)
+	tx := s.Txn()
+	tx.Rollback()
+	tx.Reset()
+	m, d, err := t.change(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(d.Indexes, func(x schema.IndexDesc) bool { return x.ID == id })
+	if i < 0 {
+		return nil
+	}
+	m.discardIndex(d, &d.Indexes[i])
+	d.Indexes = slices.Delete(d.Indexes, i, i+1)
+	if err := t.done(m, d); err != nil {
+		return err
+	}
+	return s.Restart(ctx, tx)
+}
+
+// fill writes the entries of an index in batches. A batch reads its rows from a
+// snapshot, then locks them and writes the entries of what they are now.
+func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err error) {
+	var x *schema.Index
+	for _, i := range cur.Indexes {
+		if i.Desc.ID == id {
+			x = i
+		}
+	}
+	if x == nil {
+		return sql.ErrIndexNotFound.New(cur.Desc.Name)
+	}
+	j := t.g.Jobs.Begin(ctx, "CREATE INDEX "+x.Desc.Name, cur)
+	defer func() { j.end(err) }()
+	s := session.Of(ctx)
+	kctx := s.KVContext(ctx)
+	snap := t.g.DB.Begin(kv.Options{ReadOnly: true, Trace: s.Trace})
+	defer snap.Rollback(context.Background())
+	for _, shard := range cur.Shards() {
+		p := base.IndexPrefix(shard, cur.Desc.ID, 0, 0)
+		req := &kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}}, Limit: table.FlushRows}
+		for req != nil {
+			res, err := snap.Scan(kctx, *req)
+			if err != nil {
+				return schema.ClientError(err)
+			}
+			if err := t.fillBatch(ctx, cur, x, res.Rows); err != nil {
+				return err
+			}
+			j.did(ctx, cur, len(res.Rows))
+			req = res.Next
+		}
+	}
+	return nil
+}
+
+// fillBatch writes the entries of some rows in one transaction. In a MULTI MASTER table that loses
+// to any change of one of the rows, so there it is tried with fewer and fewer.
+func (t *Table) fillBatch(ctx *sql.Context, cur *schema.Table, x *schema.Index, rows []kv.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if cur.Desc.Locality.Kind != schema.MultiMaster || len(rows) == 1 {
+		return t.fillRows(ctx, cur, x, rows, kv.Run)
+	}
+	lost := false
+	err := t.fillRows(ctx, cur, x, rows, func(ctx context.Context, db kv.DB, opts kv.Options, fn func(kv.Txn) error) (base.Timestamp, error) {
+		k := db.Begin(opts)
+		defer k.Rollback(context.Background())
+		if err := fn(k); err != nil {
+			lost = base.Retryable(err)
+			return 0, err
+		}
+		ts, err := k.Commit(ctx)
+		lost = base.Retryable(err)
+		return ts, err
+	})
+	if !lost {
+		return err
+	}
+	half := len(rows) / 2
+	if err := t.fillBatch(ctx, cur, x, rows[:half]); err != nil {
+		return err
+	}
+	return t.fillBatch(ctx, cur, x, rows[half:])
+}
+
+func (t *Table) fillRows(ctx *sql.Context, cur *schema.Table, x *schema.Index, rows []kv.Row,
+	run func(context.Context, kv.DB, kv.Options, func(kv.Txn) error) (base.Timestamp, error)) error {
+	s := session.Of(ctx)
+	keys := make([]base.Key, len(rows))
+	for i, r := range rows {
+		keys[i] = r.Key
+	}
+	var clash error
+	_, err := run(s.KVContext(ctx), t.g.DB, kv.Options{Trace: s.Trace}, func(k kv.Txn) error {
+		clash = nil
+		kctx := s.KVContext(ctx)
+		locked, err := k.Get(kctx, keys, kv.LockExclusive)
+		if err != nil {
+			return err
+		}
+		es, err := t.entriesOf(kctx, cur, x, locked)
+		if err != nil {
+			return err
+		}
+		taken, err := takenBy(kctx, k, es)
+		if err != nil {
+			return err
+		}
+		if taken != nil {
+			clash = session.DuplicateKey(s, cur, x, taken, nil)
+			return clash
+		}
+		for _, e := range es {
+			k.Put(e.Key, e.Value, e.Home)
+		}
+		return nil
+	})
+	if clash != nil {
+		return clash
+	}
+	return schema.ClientError(err)
+}
+
+// entry is an index entry of a row.
+type entry struct {
+	schema.Write
+	row    sql.Row
+	unique bool // no other row may have the key
+}
+
+// entriesOf are the entries of rows in an index; a row without value was deleted meanwhile.
+func (t *Table) entriesOf(ctx context.Context, cur *schema.Table, x *schema.Index, rows []kv.Row) (es []entry, err error) {
+	for _, r := range rows {
+		if r.Value == nil {
+			continue
+		}
+		row := make(sql.Row, len(cur.Cols))
+		if err := cur.DecodeRow(ctx, r.Value, row); err != nil {
+			return nil, err
+		}
+		home := r.Home
+		if home == 0 {
+			home = t.g.DB.Region()
+		}
+		key, value, err := cur.IndexEntry(ctx, x, row, schema.RefOfKey(r.Key), home)
+		if err != nil {
+			return nil, err
+		}
+		if x.Desc.Class == schema.ClassGlobal {
+			home = 0
+		}
+		es = append(es, entry{schema.Write{Key: key, Value: value, Home: home}, row, x.Desc.Unique() && !x.HasNull(row)})
+	}
+	return es, nil
+}
+
+// takenBy is a row whose unique key belongs to another row, nil if there is none.
+func takenBy(ctx context.Context, k kv.Txn, es []entry) (sql.Row, error) {
+	var keys []base.Key
+	for _, e := range es {
+		if e.unique {
+			keys = append(keys, e.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	found, err := k.Get(ctx, keys, kv.LockExclusive)
+	if err != nil {
+		return nil, err
+	}
+	present := map[string][]byte{}
+	for _, f := range found {
+		if f.Value != nil {
+			present[string(f.Key)] = f.Value
+		}
+	}
+	for _, e := range es {
+		if !e.unique {
+			continue
+		}
+		if v, ok := present[string(e.Key)]; ok && string(v) != string(e.Value) {
+			return e.row, nil
+		}
+		present[string(e.Key)] = e.Value
+	}
+	return nil, nil
+}
+
+// garbageDesc tells what to remove: all rows of a table id, or of one index of it.
+type garbageDesc struct {
+	V      int            `json:"v"`
+	Table  base.TableID   `json:"table"`
+	Index  *base.IndexID  `json:"index,omitempty"` // as in keys; nil is the whole table
+	All    []base.IndexID `json:"all,omitempty"`   // the indexes of the table, as in keys
+	Shards int            `json:"shards"`
+	Global bool           `json:"global,omitempty"`
+	Async  bool           `json:"async,omitempty"`
+	Multi  bool           `json:"multi,omitempty"`
+	Since  time.Time      `json:"since"`
+	// Node is set while a rewrite is filling the table; it is garbage only if that fails.
+	Node base.NodeID `json:"node,omitempty"`
+}
+
+func garbageKey(id base.TableID, ix uint64) base.Key {
+	k := base.IndexPrefix(base.MetaShard, schema.TabCatalog, schema.IxGarbage, 0)
+	return base.AppendUint64(base.AppendUint64(k, uint64(id)), ix)
+}
+
+// GarbageOf describes the rows of a table id for the collector.
+func GarbageOf(t *schema.Table) *garbageDesc {
+	g := &garbageDesc{
+		V: t.Desc.Format(), Table: t.Desc.ID, All: []base.IndexID{0}, Shards: t.Desc.Shards, Async: t.Desc.Locality.Async,
+		Global: t.Desc.Locality.Kind == schema.Global, Multi: t.Desc.Locality.Kind == schema.MultiMaster, Since: time.Now().UTC(),
+	}
+	for _, x := range t.Indexes {
+		if x.Desc.Stored() {
+			g.All = append(g.All, x.Desc.Key())
+		}
+	}
+	return g
+}
+
+// discard hands the rows of a table to the collector when the transaction commits.
+func (m *mutation) discard(t *schema.Table) {
+	discardTable(m.kv, t)
+	if t.Next != nil {
+		discardTable(m.kv, t.Next)
+	}
+	if t.Desc.Locality.Kind == schema.MultiMaster {
+		m.txn.Declares(t.Desc.ID, true)
+	}
+	m.txn.After = append(m.txn.After, m.g.GC.Kick)
+}
+
+// discardTable does so for the rows of one table id.
+func discardTable(k kv.Txn, t *schema.Table) {
+	k.Put(garbageKey(t.Desc.ID, 0), schema.Marshal(GarbageOf(t)), 0)
+}
+
+func (m *mutation) discardIndex(d *schema.TableDesc, x *schema.IndexDesc) {
+	if !x.Stored() {
+		return
+	}
+	k := x.Key()
+	m.put(garbageKey(d.ID, uint64(k)), schema.Marshal(&garbageDesc{
+		V: d.Format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async, Global: d.Locality.Kind == schema.Global,
+		Multi: d.Locality.Kind == schema.MultiMaster, Since: time.Now().UTC(),
+	}))
+	m.txn.After = append(m.txn.After, m.g.GC.Kick)
+}
+
+// noteGarbage records, in a transaction of its own, a table id that is garbage unless keepNew
+// commits.
+func (g *Env) noteGarbage(ctx *sql.Context, t *schema.Table) error {
+	d := GarbageOf(t)
+	d.Node = g.DB.Node()
+	_, err := kv.Run(ctx, g.DB, kv.Options{}, func(k kv.Txn) error {
+		k.Put(garbageKey(t.Desc.ID, 0), schema.Marshal(d), 0)
+		return nil
+	})
+	return err
+}
+
+// keepNew takes a table id back from the garbage.
+func (m *mutation) keepNew(id base.TableID) { m.del(garbageKey(id, 0)) }

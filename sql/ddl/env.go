@@ -1,0 +1,45 @@
+package ddl
+
+import (
+	"context"
+	"sync"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// Env is what all schema changes of one gateway share.
+type Env struct {
+	*table.Env
+	// Nodes are the other nodes; nil: the gateway does not know its cluster.
+	Nodes Nodes
+	// Usual is the locality of tables that say nothing, for tests.
+	Usual schema.Locality
+	// System is the database of a name that is not stored; nil: there is none.
+	System func(name string) sql.Database
+	GC     *Collector
+	Jobs   *Jobs
+
+	copies sync.Map // successors of tables that this node copies rows to, by id
+}
+
+// Nodes is what schema changes ask of the cluster.
+type Nodes interface {
+	// EnableAsync makes shards for asynchronous tables, once, and waits until they can be used.
+	EnableAsync(ctx context.Context) error
+	// AwaitHeld waits until other regions hold all that asynchronous groups have committed until
+	// now.
+	AwaitHeld(ctx context.Context) error
+	// Live reports whether a node has been heard of lately.
+	Live(node base.NodeID) bool
+}
+
+// NewEnv is the environment of schema changes of the tables of env.
+func NewEnv(env *table.Env, nodes Nodes) *Env {
+	g := &Env{Env: env, Nodes: nodes, System: func(string) sql.Database { return nil }}
+	g.GC, g.Jobs = newCollector(g), &Jobs{g: g}
+	return g
+}

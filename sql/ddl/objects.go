@@ -1,0 +1,221 @@
+package ddl
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+var (
+	_ sql.ViewDatabase            = (*database)(nil)
+	_ sql.TriggerDatabase         = (*database)(nil)
+	_ sql.StoredProcedureDatabase = (*database)(nil)
+	_ sql.EventDatabase           = (*database)(nil)
+)
+
+// CreateView implements sql.ViewDatabase.
+func (d *database) CreateView(ctx *sql.Context, name, selectStatement, createViewStmt string) error {
+	v := &sql.ViewDefinition{
+		Name: name, TextDefinition: selectStatement, CreateViewStatement: createViewStmt, SqlMode: sql.LoadSqlMode(ctx).String(),
+	}
+	return d.create(ctx, schema.IxView, &schema.ObjectDesc{DB: d.name, Name: name, Seq: schema.ObjectSeq(), View: v}, func() error {
+		return sql.ErrExistingView.New(d.name, name)
+	})
+}
+
+// DropView implements sql.ViewDatabase.
+func (d *database) DropView(ctx *sql.Context, name string) error {
+	return d.drop(ctx, schema.IxView, name, func() error { return sql.ErrViewDoesNotExist.New(d.name, name) })
+}
+
+// GetViewDefinition implements sql.ViewDatabase.
+func (d *database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDefinition, bool, error) {
+	o, err := d.object(ctx, schema.IxView, name)
+	if err != nil || o == nil {
+		return sql.ViewDefinition{}, false, err
+	}
+	if s := session.Of(ctx); s != nil {
+		s.Stmt.View, s.Stmt.ViewDB = o.View.CreateViewStatement, d.Name()
+	}
+	return *o.View, true, nil
+}
+
+// AllViews implements sql.ViewDatabase.
+func (d *database) AllViews(ctx *sql.Context) ([]sql.ViewDefinition, error) {
+	return list(ctx, d, schema.IxView, func(o *schema.ObjectDesc) sql.ViewDefinition { return *o.View })
+}
+
+func list[T any](ctx *sql.Context, d *database, ix base.IndexID, get func(*schema.ObjectDesc) T) ([]T, error) {
+	db, err := d.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []T
+	for _, o := range db.ObjectsInOrder(ix) {
+		out = append(out, get(o))
+	}
+	return out, nil
+}
+
+// GetTriggers implements sql.TriggerDatabase.
+func (d *database) GetTriggers(ctx *sql.Context) ([]sql.TriggerDefinition, error) {
+	return list(ctx, d, schema.IxTrigger, func(o *schema.ObjectDesc) sql.TriggerDefinition { return *o.Trigger })
+}
+
+// CreateTrigger implements sql.TriggerDatabase.
+func (d *database) CreateTrigger(ctx *sql.Context, def sql.TriggerDefinition) error {
+	if err := d.touch(ctx, triggerTable(def.CreateStatement)); err != nil {
+		return err
+	}
+	return d.create(ctx, schema.IxTrigger, &schema.ObjectDesc{DB: d.name, Name: def.Name, Seq: schema.ObjectSeq(), Trigger: &def}, func() error {
+		return sql.ErrTriggerCreateStatementInvalid.New("a trigger of this name exists: " + def.Name)
+	})
+}
+
+// DropTrigger implements sql.TriggerDatabase.
+func (d *database) DropTrigger(ctx *sql.Context, name string) error {
+	o, err := d.object(ctx, schema.IxTrigger, name)
+	if err != nil {
+		return err
+	}
+	if o == nil {
+		return sql.ErrTriggerDoesNotExist.New(name)
+	}
+	if err := d.touch(ctx, triggerTable(o.Trigger.CreateStatement)); err != nil {
+		return err
+	}
+	return d.drop(ctx, schema.IxTrigger, o.Name, func() error { return sql.ErrTriggerDoesNotExist.New(name) })
+}
+
+var triggerOn = regexp.MustCompile("(?is)\\b(?:insert|update|delete)\\s+on\\s+(?:`[^`]+`\\.|\\w+\\.)?(?:`([^`]+)`|(\\w+))")
+
+// triggerTable is the table named in CREATE TRIGGER ... {BEFORE|AFTER} event ON table.
+func triggerTable(stmt string) string {
+	if m := triggerOn.FindStringSubmatch(stmt); m != nil {
+		return m[1] + m[2]
+	}
+	return ""
+}
+
+// renameTriggers writes the new name of a table into the text of its triggers.
+func (d *database) renameTriggers(ctx *sql.Context, m *mutation, from, to string) error {
+	db, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range db.ObjectsInOrder(schema.IxTrigger) {
+		text := o.Trigger.CreateStatement
+		if !strings.EqualFold(triggerTable(text), from) {
+			continue
+		}
+		if _, err := m.lock(ctx, schema.CatalogKey(schema.IxTrigger, o.DB, o.Name)); err != nil {
+			return err
+		}
+		at := triggerOn.FindStringSubmatchIndex(text)
+		start, end := at[4], at[5]
+		if at[2] >= 0 {
+			start, end = at[2]-1, at[3]+1 // with its quotes
+		}
+		renamed, def := *o, *o.Trigger
+		def.CreateStatement = text[:start] + "`" + to + "`" + text[end:]
+		renamed.Trigger = &def
+		m.putObject(schema.IxTrigger, &renamed)
+	}
+	return nil
+}
+
+// GetStoredProcedure implements sql.StoredProcedureDatabase.
+func (d *database) GetStoredProcedure(ctx *sql.Context, name string) (sql.StoredProcedureDetails, bool, error) {
+	o, err := d.object(ctx, schema.IxProcedure, name)
+	if err != nil || o == nil {
+		return sql.StoredProcedureDetails{}, false, err
+	}
+	return *o.Procedure, true, nil
+}
+
+// GetStoredProcedures implements sql.StoredProcedureDatabase.
+func (d *database) GetStoredProcedures(ctx *sql.Context) ([]sql.StoredProcedureDetails, error) {
+	return list(ctx, d, schema.IxProcedure, func(o *schema.ObjectDesc) sql.StoredProcedureDetails { return *o.Procedure })
+}
+
+// SaveStoredProcedure implements sql.StoredProcedureDatabase.
+func (d *database) SaveStoredProcedure(ctx *sql.Context, spd sql.StoredProcedureDetails) error {
+	return d.create(ctx, schema.IxProcedure, &schema.ObjectDesc{DB: d.name, Name: spd.Name, Seq: schema.ObjectSeq(), Procedure: &spd}, func() error {
+		return sql.ErrStoredProcedureAlreadyExists.New(spd.Name)
+	})
+}
+
+// DropStoredProcedure implements sql.StoredProcedureDatabase.
+func (d *database) DropStoredProcedure(ctx *sql.Context, name string) error {
+	return d.drop(ctx, schema.IxProcedure, name, func() error { return sql.ErrStoredProcedureDoesNotExist.New(name) })
+}
+
+// GetEvent implements sql.EventDatabase.
+func (d *database) GetEvent(ctx *sql.Context, name string) (sql.EventDefinition, bool, error) {
+	o, err := d.object(ctx, schema.IxEvent, name)
+	if err != nil || o == nil {
+		return sql.EventDefinition{}, false, err
+	}
+	return *o.Event, true, nil
+}
+
+// GetEvents implements sql.EventDatabase; the token is the version of the catalog.
+func (d *database) GetEvents(ctx *sql.Context) ([]sql.EventDefinition, any, error) {
+	evs, err := list(ctx, d, schema.IxEvent, func(o *schema.ObjectDesc) sql.EventDefinition { return *o.Event })
+	changed, _ := d.g.DB.MetaVersion(schema.IndexSpan(schema.IxEvent))
+	return evs, changed, err
+}
+
+// SaveEvent implements sql.EventDatabase.
+func (d *database) SaveEvent(ctx *sql.Context, ed sql.EventDefinition) (bool, error) {
+	err := d.create(ctx, schema.IxEvent, &schema.ObjectDesc{DB: d.name, Name: ed.Name, Seq: schema.ObjectSeq(), Event: &ed}, func() error {
+		return sql.ErrEventAlreadyExists.New(ed.Name)
+	})
+	return ed.Status == sql.EventStatus_Enable.String(), err
+}
+
+// DropEvent implements sql.EventDatabase.
+func (d *database) DropEvent(ctx *sql.Context, name string) error {
+	return d.drop(ctx, schema.IxEvent, name, func() error { return sql.ErrEventDoesNotExist.New(name) })
+}
+
+// UpdateEvent implements sql.EventDatabase.
+func (d *database) UpdateEvent(ctx *sql.Context, name string, ed sql.EventDefinition) (bool, error) {
+	if !strings.EqualFold(name, ed.Name) {
+		if o, err := d.object(ctx, schema.IxEvent, ed.Name); err != nil {
+			return false, err
+		} else if o != nil {
+			return false, sql.ErrEventAlreadyExists.New(strings.ToLower(ed.Name))
+		}
+	}
+	if err := d.DropEvent(ctx, name); err != nil {
+		return false, err
+	}
+	return d.SaveEvent(ctx, ed)
+}
+
+// UpdateLastExecuted implements sql.EventDatabase.
+func (d *database) UpdateLastExecuted(ctx *sql.Context, name string, last time.Time) error {
+	ed, ok, err := d.GetEvent(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return sql.ErrEventDoesNotExist.New(name)
+	}
+	ed.LastExecuted = last
+	return d.create(ctx, schema.IxEvent, &schema.ObjectDesc{DB: d.name, Name: ed.Name, Seq: schema.ObjectSeq(), Event: &ed}, nil)
+}
+
+// NeedsToReloadEvents implements sql.EventDatabase.
+func (d *database) NeedsToReloadEvents(_ *sql.Context, token any) (bool, error) {
+	changed, _ := d.g.DB.MetaVersion(schema.IndexSpan(schema.IxEvent))
+	old, _ := token.(base.Timestamp)
+	return changed > old, nil
+}

@@ -1,0 +1,62 @@
+package ddl
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A table's locality is part of its definition, in CockroachDB's words:
+//
+//	CREATE TABLE t (...) LOCALITY GLOBAL
+//
+// SHOW CREATE TABLE writes it as a comment for a version that no MySQL or MariaDB has, so that a
+// dump keeps it (clients send such comments on) and other servers can read the dump, too:
+//
+//	CREATE TABLE t (...) ENGINE=InnoDB ... /*!99999 LOCALITY GLOBAL */
+const (
+	localityForms    = `LOCALITY\s+(?:GLOBAL|MULTI\s+MASTER|REGIONAL\s+BY\s+ROW|REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
+	replicationForms = `REPLICATION\s+(?:SYNC|ASYNC)`
+	placementForms   = `(?:` + localityForms + `(?:\s+` + replicationForms + `)?|` + replicationForms + `)`
+	LocalityMark     = "/*!99999 "
+	// LocalityOption carries the clause through the grammar, which lacks it, to the plan.
+	LocalityOption = "SECONDARY_ENGINE_ATTRIBUTE"
+)
+
+var (
+	reCreateTable    = regexp.MustCompile(`(?is)^\s*CREATE\s+TABLE\b`)
+	reMarkedClause   = regexp.MustCompile(`(?is)/\*!99999\s+(` + placementForms + `)\s*\*/`)
+	rePlainClause    = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
+	RePlaced         = regexp.MustCompile(`(?is)^` + placementForms + `$`)
+	reCreateDatabase = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:DATABASE|SCHEMA)\b.*?)(/\*!99999\s+(` + replicationForms + `)\s*\*/|\b(` + replicationForms + `))\s*;?\s*$`)
+	RePlacement      = regexp.MustCompile(`(?is)^(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?$`)
+)
+
+// RewriteCreate turns the locality clause of a CREATE TABLE into a table option.
+func RewriteCreate(q string) string {
+	if m := reCreateDatabase.FindStringSubmatch(q); m != nil {
+		return m[1] // createsAsync reads the clause
+	}
+	if !reCreateTable.MatchString(q) {
+		return q
+	}
+	re := rePlainClause
+	if strings.Contains(q, LocalityMark) {
+		re = reMarkedClause
+	}
+	m := re.FindStringSubmatchIndex(q)
+	if m == nil {
+		return q
+	}
+	end := m[1]
+	if re == rePlainClause {
+		end = m[3]
+	}
+	clause := strings.ReplaceAll(q[m[2]:m[3]], `"`, "'")
+	return q[:m[0]] + LocalityOption + ` = "` + clause + `"` + q[end:]
+}
+
+// createsAsync reports whether a CREATE DATABASE says that tables are to be asynchronous.
+func createsAsync(q string) bool {
+	m := reCreateDatabase.FindStringSubmatch(q)
+	return m != nil && strings.HasSuffix(strings.ToUpper(m[3]+m[4]), "ASYNC")
+}

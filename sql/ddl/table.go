@@ -1,0 +1,74 @@
+package ddl
+
+import (
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/fulltext"
+
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// Table is a table whose definition can be changed: the engine wants the methods of ALTER TABLE on
+// the table itself.
+type Table struct {
+	*table.Table
+	g *Env
+}
+
+// indexed is the same read through an index. The engine looks for foreign keys there, too.
+type indexed struct {
+	*Table
+	in *table.Indexed
+}
+
+var (
+	_ sql.AlterableTable           = (*Table)(nil)
+	_ sql.RewritableTable          = (*Table)(nil)
+	_ sql.IndexAlterableTable      = (*Table)(nil)
+	_ sql.IndexBuildingTable       = (*Table)(nil)
+	_ sql.CollationAlterableTable  = (*Table)(nil)
+	_ sql.CommentAlterableTable    = (*Table)(nil)
+	_ sql.ForeignKeyTable          = (*Table)(nil)
+	_ sql.CheckAlterableTable      = (*Table)(nil)
+	_ fulltext.IndexAlterableTable = (*Table)(nil)
+	_ sql.IndexedTable             = (*indexed)(nil)
+	_ sql.ForeignKeyTable          = (*indexed)(nil)
+	_ sql.ReferenceChecker         = (*indexed)(nil)
+)
+
+// New is a table whose definition can be changed.
+func New(g *Env, t *schema.Table) *Table {
+	return &Table{table.New(g.Env, t), g}
+}
+
+// WithProjections implements sql.ProjectedTable.
+func (t *Table) WithProjections(ctx *sql.Context, names []string) (sql.Table, error) {
+	c, err := t.Table.WithProjections(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	return &Table{c.(*table.Table), t.g}, nil
+}
+
+// IndexedAccess implements sql.IndexAddressable.
+func (t *Table) IndexedAccess(ctx *sql.Context, l sql.IndexLookup) sql.IndexedTable {
+	return &indexed{t, t.Table.IndexedAccess(ctx, l).(*table.Indexed)}
+}
+
+// LookupPartitions implements sql.IndexedTable.
+func (t *indexed) LookupPartitions(ctx *sql.Context, l sql.IndexLookup) (sql.PartitionIter, error) {
+	return t.in.LookupPartitions(ctx, l)
+}
+
+// WithProjections keeps the lookup.
+func (t *indexed) WithProjections(ctx *sql.Context, names []string) (sql.Table, error) {
+	c, err := t.in.WithProjections(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	in := c.(*table.Indexed)
+	return &indexed{&Table{in.Table, t.g}, in}, nil
+}
+
+// SetReferenceCheck implements sql.ReferenceChecker.
+func (t *indexed) SetReferenceCheck() error { return t.in.SetReferenceCheck() }

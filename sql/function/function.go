@@ -1,0 +1,19 @@
+package function
+
+import (
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+)
+
+// table has all functions, by their names in lower case.
+var table = map[string]sql.Function{
+	"sign": sql.Function1{Name: "sign", Fn: newSign},
+	"week": sql.FunctionN{Name: "week", Fn: newWeek},
+}
+
+// Lookup finds a function by its name, in any case; ok is false if it is the engine's, or nobody's.
+func Lookup(name string) (f sql.Function, ok bool) {
+	f, ok = table[strings.ToLower(name)]
+	return f, ok
+}

@@ -1,0 +1,370 @@
+package schema
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+// Keys of the meta shard that belong to this package. All catalog objects are
+// in one table so that one [kv.DB.MetaVersion] tells whether any has changed; what
+// changes often is elsewhere.
+//
+//	table                index       columns                 value
+//	tabCatalog           ixDatabase  lower(db)               dbDesc
+//	tabCatalog           ixTable     lower(db), lower(name)  tableDesc
+//	tabCatalog           ixView ...  lower(db), lower(name)  objectDesc
+//	tabCatalog           ixGarbage   table id, index id      garbageDesc
+//	tabCounter           0           "table id" or table id  counterDesc
+//	tabPrivileges        0           "users"                 blob of mysql_db
+//	tabSettings          0           name                    text of the value
+var (
+	TabCatalog    = base.MakeTableID(2, 0)
+	TabCounter    = base.MakeTableID(3, 0)
+	TabPrivileges = base.MakeTableID(4, 0)
+	TabSettings   = base.MakeTableID(5, 0)
+)
+
+// The kinds of catalog objects, each an index of the catalog.
+const (
+	IxDatabase base.IndexID = iota
+	ixTable
+	IxView
+	IxTrigger
+	IxProcedure
+	IxEvent
+	IxGarbage
+	ixEnd
+)
+
+// FirstTableSeq is the sequence number of the first user table; ids below 100 are the system's.
+const FirstTableSeq = 100
+
+// CatalogKey is the key of a catalog object; names are compared without case.
+func CatalogKey(ix base.IndexID, names ...string) base.Key {
+	k := base.IndexPrefix(base.MetaShard, TabCatalog, ix, 0)
+	for _, n := range names {
+		k = base.AppendBytes(k, []byte(strings.ToLower(n)))
+	}
+	return k
+}
+
+// TableKey is the key of a table's descriptor.
+func TableKey(db, name string) base.Key { return CatalogKey(ixTable, db, name) }
+
+func catalogSpan() base.Span {
+	return base.Span{
+		Start: base.IndexPrefix(base.MetaShard, TabCatalog, 0, 0),
+		End:   base.IndexPrefix(base.MetaShard, TabCatalog+1, 0, 0),
+	}
+}
+
+// IndexSpan is where the catalog objects of one kind lie.
+func IndexSpan(ix base.IndexID) base.Span {
+	p := base.IndexPrefix(base.MetaShard, TabCatalog, ix, 0)
+	return base.Span{Start: p, End: p.PrefixEnd()}
+}
+
+// ObjectDesc is a view, trigger, procedure or event.
+type ObjectDesc struct {
+	V         int                         `json:"v"`
+	DB        string                      `json:"db"`
+	Name      string                      `json:"name"`
+	Seq       uint64                      `json:"seq"` // order of creation
+	View      *sql.ViewDefinition         `json:"view,omitempty"`
+	Trigger   *sql.TriggerDefinition      `json:"trigger,omitempty"`
+	Procedure *sql.StoredProcedureDetails `json:"procedure,omitempty"`
+	Event     *sql.EventDefinition        `json:"event,omitempty"`
+}
+
+// Database is one database of a snapshot.
+type Database struct {
+	Desc   *DatabaseDesc
+	Tables map[string]*Table // by lower name
+	// Objects by kind and lower name
+	Objects map[base.IndexID]map[string]*ObjectDesc
+	// ReferencedBy are the foreign keys that point to a table of this database, by its lower name.
+	ReferencedBy map[string][]sql.ForeignKeyConstraint
+}
+
+func (d *Database) clone() *Database {
+	c := *d
+	c.Tables = maps.Clone(d.Tables)
+	c.Objects = map[base.IndexID]map[string]*ObjectDesc{}
+	for k, m := range d.Objects {
+		c.Objects[k] = maps.Clone(m)
+	}
+	c.ReferencedBy = maps.Clone(d.ReferencedBy)
+	return &c
+}
+
+// Snapshot is the catalog at one time; immutable.
+type Snapshot struct {
+	Changed   base.Timestamp // newest change in it
+	At        base.Timestamp // it was complete up to here when loaded
+	Databases map[string]*Database
+	ByID      map[base.TableID]*Table
+}
+
+// Database is a database by name, nil if there is none.
+func (s *Snapshot) Database(name string) *Database { return s.Databases[strings.ToLower(name)] }
+
+// Table is a table by name, nil if there is none.
+func (s *Snapshot) Table(db, name string) *Table {
+	if d := s.Database(db); d != nil {
+		return d.Tables[strings.ToLower(name)]
+	}
+	return nil
+}
+
+// Catalog caches the newest snapshot of one gateway.
+type Catalog struct {
+	db kv.DB
+	// loading is held while the catalog is loaded: a channel, so that statements that wait for it
+	// can give up with their client.
+	loading chan struct{}
+	snap    atomic.Pointer[Snapshot]
+}
+
+// NewCatalog is the catalog that db stores, not read yet.
+func NewCatalog(db kv.DB) *Catalog { return &Catalog{db: db, loading: make(chan struct{}, 1)} }
+
+// lock waits for the right to load; unlock gives it back.
+func (c *Catalog) lock(ctx context.Context) error {
+	select {
+	case c.loading <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ClientError(base.Errorf(base.CodeCanceled, "the statement was ended while it waited for the catalog: %v", ctx.Err()))
+	}
+}
+
+func (c *Catalog) unlock() { <-c.loading }
+
+// Current is the newest snapshot that the local meta replica has.
+func (c *Catalog) Current(ctx context.Context) (*Snapshot, error) {
+	if s := c.snap.Load(); s != nil {
+		if changed, complete := c.db.MetaVersion(catalogSpan()); changed <= s.Changed {
+			return c.confirm(s, complete), nil
+		}
+	}
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.unlock()
+	old := c.snap.Load()
+	changed, complete := c.db.MetaVersion(catalogSpan())
+	if old != nil && changed <= old.Changed {
+		return c.confirm(old, complete), nil
+	}
+	return c.load(ctx, old, complete)
+}
+
+// Loaded is the newest snapshot loaded so far; nil if there is none.
+func (c *Catalog) Loaded() *Snapshot { return c.snap.Load() }
+
+// confirmEvery is how old the word may be up to when a snapshot is known to hold.
+const confirmEvery = 500 * time.Millisecond
+
+// confirm notes that nothing has changed up to a timestamp. What holds a definition (kv.Txn.Pin)
+// from long ago cannot be checked any more once old versions have been collected.
+func (c *Catalog) confirm(s *Snapshot, complete base.Timestamp) *Snapshot {
+	if complete < s.At.Add(confirmEvery) {
+		return s
+	}
+	n := *s
+	n.At = complete
+	if !c.snap.CompareAndSwap(s, &n) {
+		return c.snap.Load() // as new as ours, or newer
+	}
+	return &n
+}
+
+// Fresh is a snapshot that has every change acknowledged anywhere before the call.
+func (c *Catalog) Fresh(ctx context.Context) (*Snapshot, error) {
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.unlock()
+	old := c.snap.Load()
+	s, err := LoadSnapshot(ctx, c.db, old, 0)
+	if err == nil && (old == nil || s.At > old.At) {
+		c.snap.Store(s)
+	}
+	return s, err
+}
+
+func (c *Catalog) load(ctx context.Context, old *Snapshot, at base.Timestamp) (*Snapshot, error) {
+	s, err := LoadSnapshot(ctx, c.db, old, at)
+	if err == nil {
+		c.snap.Store(s)
+	}
+	return s, err
+}
+
+// LoadSnapshot reads the catalog at a timestamp (0: now); objects of old that did not change are
+// reused.
+func LoadSnapshot(ctx context.Context, db kv.DB, old *Snapshot, at base.Timestamp) (*Snapshot, error) {
+	t := db.Begin(kv.Options{ReadOnly: true, ReadTS: at})
+	defer t.Rollback(ctx)
+	b := &snapshotBuilder{old: old, snap: &Snapshot{Databases: map[string]*Database{}, ByID: map[base.TableID]*Table{}}}
+	for ix := base.IndexID(0); ix < ixEnd; ix++ {
+		req := &kv.ScanRequest{Spans: []base.Span{IndexSpan(ix)}}
+		for req != nil {
+			res, err := t.Scan(ctx, *req)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range res.Rows {
+				if err := b.add(ix, r); err != nil {
+					return nil, err
+				}
+			}
+			req = res.Next
+		}
+	}
+	b.snap.At = t.ReadTimestamp()
+	if changed, complete := db.MetaVersion(catalogSpan()); complete <= b.snap.At || changed <= b.snap.At {
+		// Deletions count as changes too, but leave no row to see.
+		b.snap.Changed = max(b.snap.Changed, min(changed, b.snap.At))
+	}
+	b.link()
+	return b.snap, nil
+}
+
+type snapshotBuilder struct {
+	old  *Snapshot
+	snap *Snapshot
+}
+
+func (b *snapshotBuilder) add(ix base.IndexID, r kv.Row) error {
+	b.snap.Changed = max(b.snap.Changed, r.TS)
+	switch ix {
+	case IxDatabase:
+		d, err := unmarshal(r.Value, func(d *DatabaseDesc) int { return d.V })
+		if err != nil {
+			return err
+		}
+		b.snap.Databases[strings.ToLower(d.Name)] = NewDatabase(d)
+	case ixTable:
+		d, err := unmarshal(r.Value, func(d *TableDesc) int { return d.V })
+		if err != nil {
+			return err
+		}
+		if b.old != nil {
+			if t := b.old.Table(d.DB, d.Name); t != nil && t.TS == r.TS && t.TS != 0 {
+				b.putTable(t)
+				return nil
+			}
+		}
+		t, err := NewTable(d)
+		if err != nil {
+			return base.Errorf(base.CodeCorrupt, "table %s.%s: %v", d.DB, d.Name, err)
+		}
+		t.TS = r.TS
+		if t.Next != nil {
+			t.Next.TS = r.TS
+		}
+		b.putTable(t)
+	case IxGarbage:
+	default:
+		o, err := unmarshal(r.Value, func(o *ObjectDesc) int { return o.V })
+		if err != nil {
+			return err
+		}
+		if db := b.snap.Database(o.DB); db != nil {
+			db.Objects[ix][strings.ToLower(o.Name)] = o
+		}
+	}
+	return nil
+}
+
+// NewDatabase is a database without tables and objects.
+func NewDatabase(d *DatabaseDesc) *Database {
+	db := &Database{Desc: d, Tables: map[string]*Table{}, Objects: map[base.IndexID]map[string]*ObjectDesc{}}
+	for ix := IxView; ix <= IxEvent; ix++ {
+		db.Objects[ix] = map[string]*ObjectDesc{}
+	}
+	return db
+}
+
+func (b *snapshotBuilder) putTable(t *Table) {
+	if db := b.snap.Database(t.Desc.DB); db != nil {
+		db.Tables[strings.ToLower(t.Desc.Name)] = t
+		b.snap.index(t)
+	}
+}
+
+// index makes a table, and its successor, known by id.
+func (s *Snapshot) index(t *Table) {
+	s.ByID[t.Desc.ID] = t
+	if t.Next != nil {
+		s.ByID[t.Next.Desc.ID] = t.Next
+	}
+}
+
+func (b *snapshotBuilder) link() { b.snap.Link() }
+
+// Link computes which foreign keys refer to each table.
+func (s *Snapshot) Link() {
+	for _, db := range s.Databases {
+		db.ReferencedBy = map[string][]sql.ForeignKeyConstraint{}
+	}
+	for _, db := range s.Databases {
+		for _, name := range slices.Sorted(maps.Keys(db.Tables)) {
+			for _, fk := range db.Tables[name].Desc.FKs {
+				if parent := s.Database(fk.ParentDatabase); parent != nil {
+					p := strings.ToLower(fk.ParentTable)
+					parent.ReferencedBy[p] = append(parent.ReferencedBy[p], fk)
+				}
+			}
+		}
+	}
+}
+
+// With returns a copy of the snapshot with changes made by fn to a cloned database.
+func (s *Snapshot) With(db string, fn func(*Database)) *Snapshot {
+	c := &Snapshot{Changed: s.Changed, At: s.At, Databases: maps.Clone(s.Databases), ByID: s.ByID}
+	if d := c.Database(db); d != nil {
+		d = d.clone()
+		c.Databases[strings.ToLower(db)] = d
+		fn(d)
+	}
+	for k, d := range c.Databases {
+		c.Databases[k] = d.clone()
+	}
+	c.ByID = map[base.TableID]*Table{}
+	for _, d := range c.Databases {
+		for _, t := range d.Tables {
+			c.index(t)
+		}
+	}
+	c.Link()
+	return c
+}
+
+// ObjectsInOrder lists objects of a kind in the order of creation.
+func (d *Database) ObjectsInOrder(ix base.IndexID) []*ObjectDesc {
+	out := slices.Collect(maps.Values(d.Objects[ix]))
+	slices.SortFunc(out, func(a, b *ObjectDesc) int {
+		if a.Seq != b.Seq {
+			if a.Seq < b.Seq {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out
+}
+
+// ObjectSeq orders objects by creation: time is enough.
+func ObjectSeq() uint64 { return uint64(time.Now().UnixNano()) }

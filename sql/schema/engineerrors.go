@@ -1,0 +1,104 @@
+package schema
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	errors "gopkg.in/src-d/go-errors.v1"
+)
+
+// engineError is a kind of the engine's errors that reaches the handler as
+// 1105 with nothing but its text, where MySQL has a number that clients act on.
+type engineError struct {
+	text  *regexp.Regexp
+	num   int
+	state string
+}
+
+var verb = regexp.MustCompile(`%[a-z]`)
+
+// textOf matches the messages of an engine kind.
+func textOf(k *errors.Kind) *regexp.Regexp {
+	return regexp.MustCompile("^" + strings.Join(quoteAll(verb.Split(k.Message, -1)), "(?s:.*)") + "$")
+}
+
+func quoteAll(parts []string) []string {
+	for i, p := range parts {
+		parts[i] = regexp.QuoteMeta(p)
+	}
+	return parts
+}
+
+var engineErrors = []engineError{
+	{regexp.MustCompile(`^(?:unknown error: )?(?:Code: INVALID_ARGUMENT\s+)?syntax error at `), 1064, "42000"},
+	{textOf(sql.ErrColumnNotFound), 1054, "42S22"},
+	{textOf(sql.ErrTableColumnNotFound), 1054, "42S22"},
+	{textOf(sql.ErrAmbiguousColumnName), 1052, "23000"},
+	{textOf(sql.ErrTableAlreadyExists), 1050, "42S01"},
+	{textOf(sql.ErrColumnExists), 1060, "42S21"},
+	{textOf(sql.ErrDuplicateKey), 1061, "42000"},
+	{textOf(sql.ErrDuplicateAliasOrTable), 1066, "42000"},
+	{textOf(sql.ErrFunctionNotFound), 1305, "42000"},
+	{textOf(sql.ErrCheckConstraintViolated), 3819, "HY000"},
+	{textOf(sql.ErrNoDatabaseSelected), 1046, "3D000"},
+	{textOf(sql.ErrInsertIntoMismatchValueCount), 1136, "21S01"},
+	{textOf(sql.ErrDatabaseAccessDeniedForUser), 1044, "42000"},
+	{textOf(sql.ErrPrivilegeCheckFailed), 1142, "42000"},
+	{regexp.MustCompile(`^duplicate column name: `), 1060, "42S21"},
+	{regexp.MustCompile("^cannot drop table `.*` as it is referenced in foreign key "), 3730, "HY000"},
+	{regexp.MustCompile(`^cannot truncate table .* as it is referenced in foreign key `), 1701, "42000"},
+	{regexp.MustCompile(`^View '.*' references invalid table\(s\) `), 1356, "HY000"},
+	{regexp.MustCompile(`^The value specified for generated column .* is not allowed`), 3105, "HY000"},
+	{textOf(sql.ErrUnknownSystemVariable), 1193, "HY000"},
+	{textOf(sql.ErrInvalidSystemVariableValue), 1231, "42000"},
+	{textOf(sql.ErrSystemVariableReadOnly), 1238, "HY000"},
+	{regexp.MustCompile(`^\S+ out of range for `), 1264, "22003"},
+	{regexp.MustCompile(`^value \S+ is not a valid Year$`), 1264, "22003"},
+	{regexp.MustCompile(`^Out of range value for column of Decimal type `), 1264, "22003"},
+	{regexp.MustCompile(`^Field '.*' doesn't have a default value$`), 1364, "HY000"},
+	{regexp.MustCompile(`^Access denied for user .* to table '`), 1142, "42000"},
+	{regexp.MustCompile(`^Data truncated for column '`), 1265, "01000"},
+	{regexp.MustCompile(`(?s)^string '.*' is too large for column '[^']*'$`), 1406, "22001"},
+	{regexp.MustCompile(`^\d+ is beyond the maximum value that can be held by \d+ bits$`), 1406, "22001"},
+	{regexp.MustCompile(`^Invalid JSON text: `), 3140, "22032"},
+	{regexp.MustCompile(`^SAVEPOINT .* does not exist$`), 1305, "42000"},
+	{textOf(sql.ErrStoredProcedureDoesNotExist), 1305, "42000"},
+	{regexp.MustCompile(`^Unknown prepared statement handler `), 1243, "HY000"},
+	{regexp.MustCompile(`^Operation \w+ USER failed for `), 1396, "HY000"},
+	{regexp.MustCompile(`^You are not allowed to create a user with GRANT$`), 1410, "42000"},
+}
+
+// states are the SQLSTATEs of errors to which the engine gives a number only.
+var states = map[int]string{
+	1048: "23000", // column cannot be null
+	1049: "42000", // unknown database
+	1054: "42S22", // unknown column
+	1072: "42000", // a key of a column that is not there
+	1091: "42000", // nothing of that name to drop
+	1140: "42000", // a column that is not grouped by
+	1146: "42S02", // no such table
+	1451: "23000", // a row is referenced
+	1452: "23000", // no row to refer to
+	1241: "21000", // a subquery returns more columns than one
+	1242: "21000", // a subquery returns more than one row
+	1792: "25006", // a write in a read-only transaction
+}
+
+// Numbered gives an error without a number of its own the one of MySQL, and the SQLSTATE that
+// belongs to it.
+func Numbered(e *mysql.SQLError) *mysql.SQLError {
+	if state := states[e.Num]; state != "" && e.State != state {
+		return mysql.NewSQLError(e.Num, state, "%s", e.Message)
+	}
+	if e.Num != ErrUnknown {
+		return e
+	}
+	for _, k := range engineErrors {
+		if k.text.MatchString(e.Message) {
+			return mysql.NewSQLError(k.num, k.state, "%s", e.Message)
+		}
+	}
+	return e
+}

@@ -1,0 +1,248 @@
+package server
+
+import (
+	"io"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// builder sees every node of a plan before the engine builds it. It notes what the statement is and
+// how it uses its tables, and replaces a few nodes by ones that know the network.
+type builder struct {
+	g    *gateway
+	base *analyzer.Analyzer
+	pre  *prefetch.Planner
+}
+
+// Build implements sql.NodeExecBuilder; a nil iterator leaves the node to the engine.
+func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter, error) {
+	s := session.Of(ctx)
+	if s == nil {
+		return nil, nil
+	}
+	root := !s.Stmt.Planned
+	if root {
+		s.Stmt.Planned = true
+		s.Stmt.Writes = writes(ctx, n)
+		b.pre.Begin(s, n)
+	}
+	if it, done, err := b.pre.Source(ctx, s, n, row); done {
+		return it, err
+	}
+	switch n := n.(type) {
+	case *plan.JoinNode:
+		return b.pre.Join(ctx, n, row)
+	case *plan.Project:
+		return b.pre.Subqueries(ctx, s, n, n.Projections, row)
+	case *plan.Filter:
+		return b.pre.Subqueries(ctx, s, n, []sql.Expression{n.Expression}, row)
+	case *plan.UpdateSource:
+		b.pre.UpdateSource(ctx, s, n)
+	case *plan.InsertInto:
+		b.insert(ctx, s, n)
+		if err := b.g.keyUUIDs(ctx, s, n); err != nil {
+			return nil, err
+		}
+		b.pre.Insert(ctx, s, n)
+	case *plan.Update:
+		s.Stmt.PerRow, s.Stmt.Blind = n.Ignore, false
+		markTargets(s, n.Child)
+		b.pre.Update(ctx, s, n)
+	case *plan.DeleteFrom:
+		s.Stmt.PerRow, s.Stmt.Blind = false, false
+		markTargets(s, n.Child)
+		b.pre.Delete(ctx, s, n)
+	case *plan.AddColumn:
+		return b.addColumn(ctx, n)
+	case *plan.CreateForeignKey:
+		if d := sql.ForeignKeyReferentialAction_SetDefault; n.FkDef.OnUpdate == d || n.FkDef.OnDelete == d {
+			return nil, sql.ErrForeignKeySetDefault.New() // before the engine makes an index for it
+		}
+		b.pre.ForeignKey(ctx, s, *n.FkDef)
+	case *plan.AlterIndex:
+		b.resolveVirtual(ctx, n.Table)
+	case *plan.Call:
+		s.BeginCall(!root)
+	case *plan.DescribeQuery:
+		return b.explain(ctx, s, n, row)
+	case *plan.Truncate:
+		return b.truncate(ctx, s, n)
+	case *plan.CreateTable:
+		return nil, b.createTable(s, n)
+	case *plan.ShowCreateDatabase:
+		return b.showCreateDatabase(ctx, s, n, row)
+	case *plan.ShowCreateTable:
+		return b.showCreate(ctx, s, n, row)
+	}
+	return nil, nil
+}
+
+// writes reports whether a plan may change something.
+func writes(ctx *sql.Context, n sql.Node) bool {
+	found := false
+	transform.InspectWithOpaque(ctx, n, func(_ *sql.Context, n sql.Node) bool {
+		if _, ok := n.(*plan.Call); ok {
+			found = true
+		}
+		return !found
+	})
+	return found || !plan.IsReadOnly(n)
+}
+
+// markTargets notes that the statement changes the rows that it reads of these
+// tables. A plain scan is read to its end before the first change; where tables are read
+// again and again (joins) or not to the end (LIMIT), the changes are kept back instead.
+func markTargets(s *session.Session, n sql.Node) {
+	var found []*table.Table
+	transform.Inspect(n, func(n sql.Node) bool {
+		switch n := n.(type) {
+		case *plan.Limit, *plan.TopN, *plan.JoinNode:
+			s.Stmt.Hold = true
+		case *plan.SubqueryAlias:
+			s.Stmt.Hold = true
+			return false
+		case sql.TableNode:
+			if t := table.Of(n.UnderlyingTable()); t != nil {
+				found = append(found, t)
+			}
+		}
+		return true
+	})
+	for _, t := range found {
+		t.Access.Lock, t.Access.Target, t.Access.Whole = kv.LockExclusive, true, !s.Stmt.Hold
+	}
+}
+
+// insert decides how duplicates are found, and makes reads of the table inserted into end before
+// the first row goes in.
+func (b *builder) insert(ctx *sql.Context, s *session.Session, n *plan.InsertInto) {
+	s.Stmt.PerRow = n.Ignore || n.IsReplace || n.OnDupExprs != nil && n.OnDupExprs.HasUpdates()
+	s.Stmt.Blind = !s.Stmt.PerRow && !s.Explicit(ctx)
+	dest, err := plan.GetInsertable(n.Destination)
+	if err != nil || n.Source == nil {
+		return
+	}
+	d := table.Of(dest)
+	if d == nil {
+		return
+	}
+	transform.Inspect(n.Source, func(n sql.Node) bool {
+		if tn, ok := n.(sql.TableNode); ok {
+			if t := table.Of(tn.UnderlyingTable()); t != nil && t.Def.Desc.ID == d.Def.Desc.ID {
+				t.Access.Target, t.Access.Whole, s.Stmt.Hold = true, true, true
+			}
+		}
+		return true
+	})
+}
+
+// resolveVirtual gives the virtual columns of a table their expressions: the engine
+// evaluates them while it builds an index over one.
+func (b *builder) resolveVirtual(ctx *sql.Context, n sql.Node) {
+	tn, ok := n.(sql.TableNode)
+	if !ok {
+		return
+	}
+	if t := table.Of(tn.UnderlyingTable()); t != nil && t.Def.Virtual {
+		r := planbuilder.NewBuilderForColumnDefaultResolution(ctx, b.base.Overrides)
+		t.Full = r.ResolveSchemaDefaults(t.Def.Desc.DB, t.Name(), t.Full)
+	}
+}
+
+// truncate is DELETE without WHERE in a stored procedure, where it cannot be
+// told from TRUNCATE: it must not commit.
+func (b *builder) truncate(ctx *sql.Context, s *session.Session, n *plan.Truncate) (sql.RowIter, error) {
+	tn, ok := n.Child.(sql.TableNode)
+	if !s.Stmt.Call || !ok {
+		return nil, nil
+	}
+	t := table.Of(tn.UnderlyingTable())
+	if t == nil || t.Def.Desc.AutoIncCol() >= 0 {
+		return nil, nil // DELETE of such a table is never made a TRUNCATE
+	}
+	s.Stmt.PerRow, s.Stmt.Blind = false, false
+	return &onceIter{func(ctx *sql.Context) (sql.Row, error) {
+		all := table.New(b.g.tableEnv(), t.Def)
+		all.Access.Lock, all.Access.Target, all.Access.Whole = kv.LockExclusive, true, true
+		it, err := all.ScanAll(ctx)
+		if err != nil {
+			return nil, err
+		}
+		e := all.Editor(ctx)
+		e.StatementBegin(ctx)
+		n := 0
+		for {
+			row, err := it.Next(ctx)
+			if err == io.EOF {
+				return sql.NewRow(types.NewOkResult(n)), e.StatementComplete(ctx)
+			}
+			if err == nil {
+				err = e.Delete(ctx, row)
+			}
+			if err != nil {
+				_ = e.DiscardChanges(ctx, err)
+				return nil, err
+			}
+			n++
+		}
+	}}, nil
+}
+
+// addColumn adds a column with a constant default by the descriptor alone; the engine would
+// rewrite the table.
+func (b *builder) addColumn(ctx *sql.Context, n *plan.AddColumn) (sql.RowIter, error) {
+	c := n.Column()
+	if c.AutoIncrement || c.Generated != nil || c.PrimaryKey || c.Default != nil && !c.Default.IsLiteral() {
+		return nil, nil
+	}
+	tn, ok := n.Table.(sql.TableNode)
+	if !ok {
+		return nil, nil
+	}
+	t := table.Of(tn.UnderlyingTable())
+	if t == nil || c.Default == nil && c.Nullable {
+		return nil, nil // the engine does it right
+	}
+	for _, x := range t.Def.Indexes {
+		if x.Desc.Fulltext != nil {
+			return nil, nil
+		}
+	}
+	if c.Default == nil && types.IsEnum(c.Type) {
+		return nil, nil
+	}
+	return &onceIter{func(ctx *sql.Context) (sql.Row, error) {
+		cur, err := t.Newest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := ddl.New(b.g.Env, cur).AddColumn(ctx, c, n.Order(ctx)); err != nil {
+			return nil, err
+		}
+		return sql.NewRow(types.NewOkResult(0)), nil
+	}}, nil
+}
+
+// runner runs the statements of stored procedures, which come as syntax trees.
+type runner struct{ *sqle.Engine }
+
+// QueryWithBindings implements sql.StatementRunner.
+func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlparser.Statement, bindings map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
+	if s := session.Of(ctx); s != nil && parsed != nil {
+		s.Stmt.Tree, s.Stmt.Binds, s.Stmt.Lock = parsed, nil, session.LockClause(parsed)
+	}
+	return r.Engine.QueryWithBindings(ctx, query, parsed, bindings, flags)
+}

@@ -1,0 +1,33 @@
+// Package server is the MySQL face of Godwit: the protocol, the engine (go-mysql-server) with its
+// parser and builder, and all statements that MySQL does not have. It wires the other packages
+// below sql/ together:
+//
+//	schema    what tables are, and how rows are laid out
+//	session   connection, transaction, statement
+//	table     reads and changes of rows
+//	prefetch  what a statement will ask for, read ahead
+//	ddl       the catalog as the engine sees it, and its changes
+//	fast      statements on one row, past the engine
+//
+// Only packages below sql/ import go-mysql-server.
+//
+// # The life of a statement
+//
+// The handler (handler.go) takes a command of the protocol. It first tries the short ways: BEGIN
+// and COMMIT (fasttx.go), forwarding to the region of the rows (forward.go), and package fast. Else
+// the engine parses the text (parser.go, syntax.go), plans it, and asks the builder (builder.go)
+// for each node of the plan before it builds the node itself. An autocommit statement that has lost
+// a conflict is tried again, as long as no row was sent.
+//
+// # Where to add things
+//
+// A statement of our own is parsed in syntax.go and becomes an ownNode. A table of the database
+// godwit is a Topic (system.go), which the Cluster of Config tells about. A SQL function goes to
+// the engine's registry (newGateway in gateway.go), or, if it depends on the region as UUID() does,
+// takes the place of the engine's in the plan (uuid.go).
+//
+// # Errors
+//
+// Lost conflicts reach the client as 1213 (40001) and lock timeouts as 1205; both end the
+// transaction, as 1213 does in MySQL. See schema.ClientError.
+package server

@@ -1,0 +1,467 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dolthub/go-mysql-server/enginetest"
+	"github.com/dolthub/go-mysql-server/enginetest/queries"
+	"github.com/dolthub/go-mysql-server/enginetest/scriptgen/setup"
+	"github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/information_schema"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// The integrator suite of go-mysql-server, against this package over memkv.
+// TestIntegratorSuite runs TestGMS in a process of its own, counts the leaves, and
+// compares the failures with testdata/enginetest_failures.txt: one line a
+// test or prefix of tests (ending in *), a tab, and the reason. With -update it writes
+// docs/enginetest.md.
+
+var update = flag.Bool("update", false, "rewrite docs/enginetest.md")
+
+const suiteEnv = "GODWIT_ENGINETEST"
+
+// gmsHarness is one engine over one store, as the suite wants it.
+type gmsHarness struct {
+	t     *testing.T
+	setup []setup.SetupScript
+	g     *gateway
+	sess  *session.Session
+	newDB func() (kv.DB, func())
+	close func()
+	// epochs makes tables MULTI MASTER that do not say what they are.
+	epochs bool
+	// speculate runs triggers ahead of all rows that fire them.
+	speculate bool
+	// broken tests are those the engine itself is known to fail; its memory backend skips them too.
+	broken bool
+}
+
+var (
+	_ enginetest.Harness             = (*gmsHarness)(nil)
+	_ enginetest.TransactionHarness  = (*gmsHarness)(nil)
+	_ enginetest.IndexHarness        = (*gmsHarness)(nil)
+	_ enginetest.ForeignKeyHarness   = (*gmsHarness)(nil)
+	_ enginetest.KeylessTableHarness = (*gmsHarness)(nil)
+	_ enginetest.ClientHarness       = (*gmsHarness)(nil)
+	_ enginetest.ServerHarness       = (*gmsHarness)(nil)
+	_ enginetest.SkippingHarness     = (*gmsHarness)(nil)
+)
+
+func newHarness(t *testing.T) *gmsHarness {
+	return &gmsHarness{t: t, newDB: func() (kv.DB, func()) { return memkv.New(3, "eu", "us"), func() {} }}
+}
+
+func (h *gmsHarness) SupportsNativeIndexCreation() bool { return true }
+func (h *gmsHarness) SupportsForeignKeys() bool         { return true }
+func (h *gmsHarness) SupportsKeylessTables() bool       { return true }
+func (h *gmsHarness) SkipQueryTest(string) bool         { return h.broken }
+
+func (h *gmsHarness) gateway() *gateway {
+	if h.g == nil {
+		db, closeDB := h.newDB()
+		h.close = closeDB
+		h.g = newGateway(Config{DB: db, Logger: slog.New(slog.DiscardHandler)})
+		// the suite has files
+		if err := sql.SystemVariables.AssignValues(map[string]any{session.FilesVar: ""}); err != nil {
+			h.t.Fatal(err)
+		}
+		h.g.engine.Analyzer.Catalog.InfoSchema = information_schema.NewInformationSchemaDatabase()
+		h.g.engine.Analyzer.Catalog.MySQLDb.AddRootAccount()
+		h.g.Stats.Wait = true
+		if h.epochs {
+			h.g.Usual.Kind = schema.MultiMaster
+		}
+		h.g.prefetch.SpeculateAll = h.speculate
+	}
+	return h.g
+}
+
+func (h *gmsHarness) Setup(scripts ...[]setup.SetupScript) {
+	h.setup = nil
+	for _, s := range scripts {
+		h.setup = append(h.setup, s...)
+	}
+}
+
+func (h *gmsHarness) newSession() *session.Session {
+	s := session.New(enginetest.NewBaseSession(), h.gateway().sessionEnv())
+	s.InitVariables()
+	return s
+}
+
+func (h *gmsHarness) NewContext() *sql.Context {
+	if h.sess == nil {
+		h.sess = h.newSession()
+	}
+	// What the handler does after a statement that failed.
+	if t := h.sess.Txn(); t != nil && !h.sess.GetIgnoreAutoCommit() && h.sess.Autocommit() {
+		t.Rollback()
+		h.sess.SetTransaction(nil)
+	}
+	return sql.NewContext(context.Background(), sql.WithSession(h.sess))
+}
+
+func (h *gmsHarness) NewSession() *sql.Context {
+	h.sess = h.newSession()
+	return h.NewContext()
+}
+
+func (h *gmsHarness) NewContextWithClient(c sql.Client) *sql.Context {
+	s := session.New(sql.NewBaseSessionWithClientServer("address", c, 1), h.gateway().sessionEnv())
+	return sql.NewContext(context.Background(), sql.WithSession(s))
+}
+
+func (h *gmsHarness) SessionBuilder() server.SessionBuilder {
+	return func(ctx context.Context, c *mysql.Conn, addr string) (sql.Session, error) {
+		return h.gateway().buildSession(ctx, c, addr)
+	}
+}
+
+func (h *gmsHarness) NewEngine(t *testing.T) (enginetest.QueryEngine, error) {
+	if h.g != nil {
+		h.g.engine.Close()
+		h.close()
+	}
+	h.g, h.sess = nil, nil
+	g := h.gateway()
+	scripts := h.setup
+	if len(scripts) == 0 {
+		scripts = setup.MydbData
+	}
+	ctx := enginetest.NewContext(h)
+	if _, err := enginetest.RunSetupScripts(ctx, g.engine, scripts, true); err != nil {
+		return nil, err
+	}
+	h.sess = nil
+	return g.engine, nil
+}
+
+var gmsTests = []struct {
+	name string
+	run  func(*testing.T, *gmsHarness)
+}{
+	{"Queries", func(t *testing.T, h *gmsHarness) { enginetest.TestQueries(t, h) }},
+	{"QueriesPreparedSimple", func(t *testing.T, h *gmsHarness) { enginetest.TestQueriesPrepared(t, h) }},
+	{"QueriesSimple", func(t *testing.T, h *gmsHarness) { enginetest.TestQueries(t, h) }},
+	{"JoinQueries", func(t *testing.T, h *gmsHarness) { enginetest.TestJoinQueries(t, h) }},
+	{"LateralJoin", func(t *testing.T, h *gmsHarness) { enginetest.TestLateralJoinQueries(t, h) }},
+	{"JoinPlanning", func(t *testing.T, h *gmsHarness) { enginetest.TestJoinPlanning(t, h) }},
+	{"JoinStats", func(t *testing.T, h *gmsHarness) { enginetest.TestJoinStats(t, h) }},
+	{"JSONTableQueries", func(t *testing.T, h *gmsHarness) { enginetest.TestJSONTableQueries(t, h) }},
+	{"JSONTableScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestJSONTableScripts(t, h) }},
+	{"BrokenJSONTableScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestBrokenJSONTableScripts(t, h) }},
+	{"BrokenQueries", func(t *testing.T, h *gmsHarness) { enginetest.TestBrokenQueries(t, h) }},
+	{"AnsiQuotesSqlMode", func(t *testing.T, h *gmsHarness) { enginetest.TestAnsiQuotesSqlMode(t, h) }},
+	{"AnsiQuotesSqlModePrepared", func(t *testing.T, h *gmsHarness) { enginetest.TestAnsiQuotesSqlModePrepared(t, h) }},
+	{"QueryPlanScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestQueryPlanScripts(t, h) }},
+	{"IntegrationQueryPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestIntegrationPlans(t, h) }},
+	{"ImdbQueryPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestImdbPlans(t, h) }},
+	{"TpccQueryPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestTpccPlans(t, h) }},
+	{"TpchQueryPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestTpchPlans(t, h) }},
+	{"IndexQueryPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestIndexQueryPlans(t, h) }},
+	{"QueryErrors", func(t *testing.T, h *gmsHarness) { enginetest.TestQueryErrors(t, h) }},
+	{"InfoSchema", func(t *testing.T, h *gmsHarness) { enginetest.TestInfoSchema(t, h) }},
+	{"MySqlDb", func(t *testing.T, h *gmsHarness) { enginetest.TestMySqlDb(t, h) }},
+	{"ColumnAliases", func(t *testing.T, h *gmsHarness) { enginetest.TestColumnAliases(t, h) }},
+	{"DerivedTableOuterScopeVisibility", func(t *testing.T, h *gmsHarness) { enginetest.TestDerivedTableOuterScopeVisibility(t, h) }},
+	{"OrderByGroupBy", func(t *testing.T, h *gmsHarness) { enginetest.TestOrderByGroupBy(t, h) }},
+	{"AmbiguousColumnResolution", func(t *testing.T, h *gmsHarness) { enginetest.TestAmbiguousColumnResolution(t, h) }},
+	{"InsertInto", func(t *testing.T, h *gmsHarness) { enginetest.TestInsertInto(t, h) }},
+	{"InsertIgnoreInto", func(t *testing.T, h *gmsHarness) { enginetest.TestInsertIgnoreInto(t, h) }},
+	{"InsertDuplicateKeyKeyless", func(t *testing.T, h *gmsHarness) { enginetest.TestInsertDuplicateKeyKeyless(t, h) }},
+	{"IgnoreIntoWithDuplicateUniqueKeyKeyless", func(t *testing.T, h *gmsHarness) { enginetest.TestIgnoreIntoWithDuplicateUniqueKeyKeyless(t, h) }},
+	{"InsertIntoErrors", func(t *testing.T, h *gmsHarness) { enginetest.TestInsertIntoErrors(t, h) }},
+	{"BrokenInsertScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestBrokenInsertScripts(t, h) }},
+	{"GeneratedColumns", func(t *testing.T, h *gmsHarness) { enginetest.TestGeneratedColumns(t, h) }},
+	{"GeneratedColumnPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestGeneratedColumnPlans(t, h) }},
+	{"SysbenchPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestSysbenchPlans(t, h) }},
+	{"Statistics", func(t *testing.T, h *gmsHarness) { enginetest.TestStatistics(t, h) }},
+	{"StatisticIndexFilters", func(t *testing.T, h *gmsHarness) { enginetest.TestStatisticIndexFilters(t, h) }},
+	{"SpatialInsertInto", func(t *testing.T, h *gmsHarness) { enginetest.TestSpatialInsertInto(t, h) }},
+	{"LoadData", func(t *testing.T, h *gmsHarness) { enginetest.TestLoadData(t, h) }},
+	{"LoadDataErrors", func(t *testing.T, h *gmsHarness) { enginetest.TestLoadDataErrors(t, h) }},
+	{"LoadDataFailing", func(t *testing.T, h *gmsHarness) { enginetest.TestLoadDataFailing(t, h) }},
+	{"SelectIntoFile", func(t *testing.T, h *gmsHarness) { enginetest.TestSelectIntoFile(t, h) }},
+	{"ReplaceInto", func(t *testing.T, h *gmsHarness) { enginetest.TestReplaceInto(t, h) }},
+	{"ReplaceIntoErrors", func(t *testing.T, h *gmsHarness) { enginetest.TestReplaceIntoErrors(t, h) }},
+	{"Update", func(t *testing.T, h *gmsHarness) { enginetest.TestUpdate(t, h) }},
+	{"UpdateIgnore", func(t *testing.T, h *gmsHarness) { enginetest.TestUpdateIgnore(t, h) }},
+	{"UpdateErrors", func(t *testing.T, h *gmsHarness) { enginetest.TestUpdateErrors(t, h) }},
+	{"OnUpdateExprScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestOnUpdateExprScripts(t, h) }},
+	{"SpatialUpdate", func(t *testing.T, h *gmsHarness) { enginetest.TestSpatialUpdate(t, h) }},
+	{"DeleteFromErrors", func(t *testing.T, h *gmsHarness) { enginetest.TestDeleteErrors(t, h) }},
+	{"SpatialDeleteFrom", func(t *testing.T, h *gmsHarness) { enginetest.TestSpatialDelete(t, h) }},
+	{"Truncate", func(t *testing.T, h *gmsHarness) { enginetest.TestTruncate(t, h) }},
+	{"DeleteFrom", func(t *testing.T, h *gmsHarness) { enginetest.TestDelete(t, h) }},
+	{"Convert", func(t *testing.T, h *gmsHarness) { enginetest.TestConvert(t, h) }},
+	{"Scripts", func(t *testing.T, h *gmsHarness) { enginetest.TestScripts(t, h) }},
+	{"SpatialScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestSpatialScripts(t, h) }},
+	{"LargeGeometryScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestLargeGeometryScripts(t, h) }},
+	{"SpatialIndexScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestSpatialIndexScripts(t, h) }},
+	{"SpatialIndexPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestSpatialIndexPlans(t, h) }},
+	{"NumericErrorScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestNumericErrorScripts(t, h) }},
+	{"UserPrivileges", func(t *testing.T, h *gmsHarness) { enginetest.TestUserPrivileges(t, h) }},
+	{"UserAuthentication", func(t *testing.T, h *gmsHarness) { enginetest.TestUserAuthentication(t, h) }},
+	{"PrivilegePersistence", func(t *testing.T, h *gmsHarness) { enginetest.TestPrivilegePersistence(t, h) }},
+	{"ComplexIndexQueries", func(t *testing.T, h *gmsHarness) { enginetest.TestComplexIndexQueries(t, h) }},
+	{"Triggers", func(t *testing.T, h *gmsHarness) { enginetest.TestTriggers(t, h) }},
+	{"ShowTriggers", func(t *testing.T, h *gmsHarness) { enginetest.TestShowTriggers(t, h) }},
+	{"StoredProcedures", func(t *testing.T, h *gmsHarness) { enginetest.TestStoredProcedures(t, h) }},
+	{"Events", func(t *testing.T, h *gmsHarness) { enginetest.TestEvents(t, h) }},
+	{"TriggersErrors", func(t *testing.T, h *gmsHarness) { enginetest.TestTriggerErrors(t, h) }},
+	{"CreateTable", func(t *testing.T, h *gmsHarness) { enginetest.TestCreateTable(t, h) }},
+	{"RowLimit", func(t *testing.T, h *gmsHarness) { enginetest.TestRowLimit(t, h) }},
+	{"DropTable", func(t *testing.T, h *gmsHarness) { enginetest.TestDropTable(t, h) }},
+	{"RenameTable", func(t *testing.T, h *gmsHarness) { enginetest.TestRenameTable(t, h) }},
+	{"RenameColumn", func(t *testing.T, h *gmsHarness) { enginetest.TestRenameColumn(t, h) }},
+	{"AddColumn", func(t *testing.T, h *gmsHarness) { enginetest.TestAddColumn(t, h) }},
+	{"ModifyColumn", func(t *testing.T, h *gmsHarness) { enginetest.TestModifyColumn(t, h) }},
+	{"DropColumn", func(t *testing.T, h *gmsHarness) { enginetest.TestDropColumn(t, h) }},
+	{"DropColumnKeylessTables", func(t *testing.T, h *gmsHarness) { enginetest.TestDropColumnKeylessTables(t, h) }},
+	{"CreateDatabase", func(t *testing.T, h *gmsHarness) { enginetest.TestCreateDatabase(t, h) }},
+	{"PkOrdinalsDDL", func(t *testing.T, h *gmsHarness) { enginetest.TestPkOrdinalsDDL(t, h) }},
+	{"PkOrdinalsDML", func(t *testing.T, h *gmsHarness) { enginetest.TestPkOrdinalsDML(t, h) }},
+	{"DropDatabase", func(t *testing.T, h *gmsHarness) { enginetest.TestDropDatabase(t, h) }},
+	{"ConcurrentCreateDatabaseIfNotExists", func(t *testing.T, h *gmsHarness) { enginetest.TestConcurrentCreateDatabaseIfNotExists(t, h) }},
+	{"ConcurrentDropDatabaseIfExists", func(t *testing.T, h *gmsHarness) { enginetest.TestConcurrentDropDatabaseIfExists(t, h) }},
+	{"CreateForeignKeys", func(t *testing.T, h *gmsHarness) { enginetest.TestCreateForeignKeys(t, h) }},
+	{"DropForeignKeys", func(t *testing.T, h *gmsHarness) { enginetest.TestDropForeignKeys(t, h) }},
+	{"ForeignKeys", func(t *testing.T, h *gmsHarness) { enginetest.TestForeignKeys(t, h) }},
+	{"FulltextIndexes", func(t *testing.T, h *gmsHarness) { enginetest.TestFulltextIndexes(t, h) }},
+	{"CreateCheckConstraints", func(t *testing.T, h *gmsHarness) { enginetest.TestCreateCheckConstraints(t, h) }},
+	{"ChecksOnInsert", func(t *testing.T, h *gmsHarness) { enginetest.TestChecksOnInsert(t, h) }},
+	{"ChecksOnUpdate", func(t *testing.T, h *gmsHarness) { enginetest.TestChecksOnUpdate(t, h) }},
+	{"DisallowedCheckConstraints", func(t *testing.T, h *gmsHarness) { enginetest.TestDisallowedCheckConstraints(t, h) }},
+	{"DropCheckConstraints", func(t *testing.T, h *gmsHarness) { enginetest.TestDropCheckConstraints(t, h) }},
+	{"Views", func(t *testing.T, h *gmsHarness) { enginetest.TestViews(t, h) }},
+	{"NaturalJoin", func(t *testing.T, h *gmsHarness) { enginetest.TestNaturalJoin(t, h) }},
+	{"WindowFunctions", func(t *testing.T, h *gmsHarness) { enginetest.TestWindowFunctions(t, h) }},
+	{"WindowRangeFrames", func(t *testing.T, h *gmsHarness) { enginetest.TestWindowRangeFrames(t, h) }},
+	{"NamedWindows", func(t *testing.T, h *gmsHarness) { enginetest.TestNamedWindows(t, h) }},
+	{"NaturalJoinEqual", func(t *testing.T, h *gmsHarness) { enginetest.TestNaturalJoinEqual(t, h) }},
+	{"NaturalJoinDisjoint", func(t *testing.T, h *gmsHarness) { enginetest.TestNaturalJoinDisjoint(t, h) }},
+	{"InnerNestedInNaturalJoins", func(t *testing.T, h *gmsHarness) { enginetest.TestInnerNestedInNaturalJoins(t, h) }},
+	{"ColumnDefaults", func(t *testing.T, h *gmsHarness) { enginetest.TestColumnDefaults(t, h) }},
+	{"AlterTable", func(t *testing.T, h *gmsHarness) { enginetest.TestAlterTable(t, h) }},
+	{"DateParse", func(t *testing.T, h *gmsHarness) { enginetest.TestDateParse(t, h) }},
+	{"ShowTableStatus", func(t *testing.T, h *gmsHarness) { enginetest.TestShowTableStatus(t, h) }},
+	{"AddDropPks", func(t *testing.T, h *gmsHarness) { enginetest.TestAddDropPks(t, h) }},
+	{"NullRanges", func(t *testing.T, h *gmsHarness) { enginetest.TestNullRanges(t, h) }},
+	{"Blobs", func(t *testing.T, h *gmsHarness) { enginetest.TestBlobs(t, h) }},
+	{"Indexes", func(t *testing.T, h *gmsHarness) { enginetest.TestIndexes(t, h) }},
+	{"IndexedExpressions", func(t *testing.T, h *gmsHarness) { enginetest.TestIndexedExpressions(t, h) }},
+	{"VectorIndexes", func(t *testing.T, h *gmsHarness) { enginetest.TestVectorIndexes(t, h) }},
+	{"VectorFunctions", func(t *testing.T, h *gmsHarness) { enginetest.TestVectorFunctions(t, h) }},
+	{"VectorType", func(t *testing.T, h *gmsHarness) { enginetest.TestVectorType(t, h) }},
+	{"IndexPrefix", func(t *testing.T, h *gmsHarness) { enginetest.TestIndexPrefix(t, h) }},
+	{"Prepared", func(t *testing.T, h *gmsHarness) { enginetest.TestPrepared(t, h) }},
+	{"PreparedInsert", func(t *testing.T, h *gmsHarness) { enginetest.TestPreparedInsert(t, h) }},
+	{"PreparedStatements", func(t *testing.T, h *gmsHarness) { enginetest.TestPreparedStatements(t, h) }},
+	{"CharsetCollationEngine", func(t *testing.T, h *gmsHarness) { enginetest.TestCharsetCollationEngine(t, h) }},
+	{"Transactions", func(t *testing.T, h *gmsHarness) { enginetest.TestTransactionScripts(t, h) }},
+	{"SQLLogicTests", func(t *testing.T, h *gmsHarness) { enginetest.TestSQLLogicTests(t, h) }},
+	{"TimeQueries", func(t *testing.T, h *gmsHarness) { enginetest.TestTimeQueries(t, h) }},
+	{"AddAutoIncrementColumn", func(t *testing.T, h *gmsHarness) {
+		for _, s := range queries.AlterTableAddAutoIncrementScripts {
+			enginetest.TestScript(t, h, s)
+		}
+	}},
+	{"ReadOnly", func(t *testing.T, h *gmsHarness) { enginetest.TestReadOnly(t, h, true) }},
+	{"JsonScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestJsonScripts(t, h, nil) }},
+	{"TypesOverWire", func(t *testing.T, h *gmsHarness) { enginetest.TestTypesOverWire(t, h, h.SessionBuilder()) }},
+	{"QueryPlans", func(t *testing.T, h *gmsHarness) { enginetest.TestQueryPlans(t, h, queries.PlanTests) }},
+	{"JoinOps", func(t *testing.T, h *gmsHarness) { enginetest.TestJoinOps(t, h, enginetest.DefaultJoinOpTests) }},
+}
+
+// TestGMS is the suite itself; it runs only in the process made for it.
+func TestGMS(t *testing.T) {
+	if os.Getenv(suiteEnv) == "" {
+		t.Skip("run by TestIntegratorSuite")
+	}
+	for _, tt := range gmsTests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHarness(t)
+			switch os.Getenv(suiteEnv) {
+			case "epochs":
+				h.epochs, h.newDB = true, func() (kv.DB, func()) { return epochDB(t) }
+			case "speculative":
+				h.speculate = true
+			}
+			h.broken = strings.HasPrefix(tt.name, "Broken")
+			tt.run(t, h)
+		})
+	}
+}
+
+var resultLine = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (TestGMS/\S+)`)
+
+func TestIntegratorSuite(t *testing.T) {
+	if os.Getenv(suiteEnv) != "" {
+		t.Skip("this process is the one it has made, and runs TestGMS")
+	}
+	if testing.Short() {
+		t.Skip("-short: it takes a minute")
+	}
+	judgeSuite(t, runSuite(t, "rows", func(string) bool { return true }), "testdata/enginetest_failures.txt", "enginetest.md", "go-mysql-server's integrator suite")
+}
+
+// judgeSuite compares the verdicts with the list of failures that have a reason; with -update it
+// writes them into a document, if that has a name.
+func judgeSuite(t *testing.T, res map[string]string, list, doc, title string) {
+	parent := map[string]bool{}
+	for name := range res {
+		for i := strings.LastIndexByte(name, '/'); i > 0; i = strings.LastIndexByte(name[:i], '/') {
+			parent[name[:i]] = true
+		}
+	}
+	known := readReasons(t, list)
+	count := map[string]int{}
+	var failed, unknown []string
+	used := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(res)) {
+		if parent[name] {
+			continue
+		}
+		count[res[name]]++
+		if res[name] != "FAIL" {
+			continue
+		}
+		why := ""
+		for _, k := range known {
+			if k.match(name) {
+				why, used[k.pattern] = k.reason, true
+				break
+			}
+		}
+		if why == "" {
+			unknown = append(unknown, name)
+			why = "not examined"
+		}
+		failed = append(failed, fmt.Sprintf("| `%s` | %s |", strings.ReplaceAll(name, "|", "\\|"), why))
+	}
+	share := 100 * float64(count["PASS"]) / float64(count["PASS"]+count["FAIL"])
+	t.Logf("integrator suite: %d pass, %d fail, %d skipped: %.2f %% of those that ran pass", count["PASS"], count["FAIL"], count["SKIP"], share)
+	if *update && doc != "" {
+		text := fmt.Sprintf("# %s\n\n%d subtests pass, %d fail, %d are skipped: %.2f %% of those that ran pass.\n"+
+			"Regenerate with `go test -tags gms_pure_go ./sql/server -run %s -update`.\n\n| test | reason |\n|---|---|\n%s\n",
+			title, count["PASS"], count["FAIL"], count["SKIP"], share, t.Name(), strings.Join(failed, "\n"))
+		if err := os.MkdirAll("../../docs", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join("..", "..", "docs", doc), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range known {
+		if !used[k.pattern] {
+			t.Logf("listed as failing but passes: %s", k.pattern)
+		}
+	}
+	for _, n := range unknown {
+		t.Errorf("fails without a listed reason: %s", n)
+	}
+}
+
+// runSuite runs every group of the suite in a process of its own, because a panic in
+// one ends it, and returns the verdict of each subtest.
+func runSuite(t *testing.T, tables string, want func(group string) bool) map[string]string {
+	res := map[string]string{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	// The suite reads files below ./testdata. (The file name in the program would say where that
+	// is, but not if it was built with -trimpath.)
+	src, err := osexec.Command("go", "list", "-tags", "gms_pure_go", "-f", "{{.Dir}}", "github.com/dolthub/go-mysql-server/enginetest").Output()
+	if err != nil {
+		t.Fatalf("where are the files of the suite: go list: %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(strings.TrimSpace(string(src)), "testdata"), filepath.Join(dir, "testdata")); err != nil {
+		t.Fatal(err)
+	}
+	self, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots := make(chan struct{}, runtime.NumCPU())
+	for _, tt := range gmsTests {
+		if !want(tt.name) {
+			continue
+		}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			cmd := osexec.Command(self, "-test.run=^TestGMS$/^"+tt.name+"$", "-test.v", "-test.timeout=20m")
+			cmd.Env = append(os.Environ(), suiteEnv+"="+tables)
+			cmd.Dir = dir
+			out, _ := cmd.CombinedOutput()
+			mu.Lock()
+			defer mu.Unlock()
+			sc := bufio.NewScanner(bytes.NewReader(out))
+			sc.Buffer(nil, 1<<26)
+			n := 0
+			for sc.Scan() {
+				if m := resultLine.FindStringSubmatch(sc.Text()); m != nil {
+					res[strings.TrimPrefix(m[2], "TestGMS/")] = m[1]
+					n++
+				}
+			}
+			if n == 0 || bytes.Contains(out, []byte("\npanic: ")) {
+				res[tt.name+"/(did not finish)"] = "FAIL"
+			}
+			if logs := os.Getenv("GODWIT_ENGINETEST_LOGS"); logs != "" {
+				_ = os.WriteFile(filepath.Join(logs, tt.name+".log"), out, 0o644)
+			}
+		})
+	}
+	wg.Wait()
+	return res
+}
+
+type reason struct{ pattern, reason string }
+
+func (r reason) match(name string) bool {
+	if p, ok := strings.CutSuffix(r.pattern, "*"); ok {
+		return strings.HasPrefix(name, p)
+	}
+	return r.pattern == name
+}
+
+func readReasons(t *testing.T, list string) (out []reason) {
+	b, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range strings.Split(string(b), "\n") {
+		if l == "" || strings.HasPrefix(l, "#") {
+			continue
+		}
+		p, why, ok := strings.Cut(l, "\t")
+		if !ok {
+			t.Fatalf("%s: no reason in %q", list, l)
+		}
+		out = append(out, reason{p, why})
+	}
+	return out
+}

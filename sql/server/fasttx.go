@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+type fastTx uint8
+
+const (
+	txNone fastTx = iota
+	txBegin
+	txCommit
+	txRollback
+)
+
+// txStatement recognises the plain statements that begin and end transactions.
+func txStatement(q string) fastTx {
+	if len(q) > 32 {
+		return txNone
+	}
+	q = strings.Trim(q, " \t\r\n;")
+	switch {
+	case strings.EqualFold(q, "begin"), strings.EqualFold(q, "start transaction"):
+		return txBegin
+	case strings.EqualFold(q, "commit"):
+		return txCommit
+	case strings.EqualFold(q, "rollback"):
+		return txRollback
+	}
+	return txNone
+}
+
+// fastTx runs a statement that begins or ends a transaction, in the steps of the
+// engine but without its analyzer.
+func (h *handler) fastTx(ctx context.Context, s *session.Session, c *mysql.Conn, query string, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
+	what := txStatement(query)
+	if what == txNone || h.g.fast.Off {
+		return false, nil
+	}
+	sctx, err := h.sm.NewContextWithQuery(ctx, c, query)
+	if err != nil {
+		return false, nil
+	}
+	if sctx, err = h.g.engine.ProcessList.BeginQuery(sctx, query); err != nil {
+		return true, err
+	}
+	defer h.g.engine.ProcessList.EndQuery(sctx)
+	_ = s.CommandBegin()
+	sql.IncrementStatusVariable(sctx, "Questions", 1)
+	if err := s.ValidateSession(sctx); err != nil {
+		return true, err
+	}
+	s.ClearWarnings()
+	s.Stmt.Planned = true
+	if t := sctx.GetTransaction(); t != nil {
+		if what == txRollback {
+			err = s.Rollback(sctx, t)
+		} else {
+			err = s.CommitTransaction(sctx, t)
+		}
+		if err != nil {
+			return true, sql.CastSQLError(err)
+		}
+	}
+	if what == txBegin {
+		t, err := s.StartTransaction(sctx, sql.ReadWrite)
+		if err != nil {
+			return true, sql.CastSQLError(err)
+		}
+		sctx.SetTransaction(t)
+		sctx.SetIgnoreAutoCommit(true)
+		c.StatusFlags |= uint16(mysql.ServerInTransaction)
+	} else {
+		sctx.SetIgnoreAutoCommit(false)
+		sctx.SetTransaction(nil)
+		c.StatusFlags &^= uint16(mysql.ServerInTransaction)
+	}
+	*sent = true
+	return true, send(&sqltypes.Result{})
+}

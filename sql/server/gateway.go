@@ -1,0 +1,66 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/rowexec"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// gateway is what all sessions of one node share.
+type gateway struct {
+	*ddl.Env
+	cluster  Cluster
+	engine   *sqle.Engine
+	sessions sync.Map // connection id -> *Session
+	onStmt   func(kind string, d time.Duration, hops int, err error)
+	onTxn    func(session.TxnCost)
+	fwd      Forwarder
+	routes   routes
+
+	fast     *fast.Runner
+	prefetch *prefetch.Planner
+	usersTS  atomic.Uint64
+
+	uuids uuids
+
+	settings   Settings
+	settingsMu sync.Mutex
+	settingsTS base.Timestamp
+}
+
+func (g *gateway) tableEnv() *table.Env     { return g.Env.Env }
+func (g *gateway) sessionEnv() *session.Env { return g.Env.Env.Env }
+
+func newGateway(cfg Config) *gateway {
+	env := table.NewEnv(&session.Env{DB: cfg.DB, Log: cfg.Logger, Catalog: schema.NewCatalog(cfg.DB), Reads: cfg.Reads, Relay: cfg.Relay})
+	g := &gateway{
+		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder, settings: cfg.Settings,
+	}
+	g.System = g.systemDatabase
+	g.Ended = func(s *session.Session) { g.sessions.Delete(s.ID()) }
+	session.InitSystemVariables()
+	authOnce()
+	pro := ddl.NewProvider(g.Env)
+	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
+	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
+	g.prefetch = prefetch.New(g.tableEnv(), a)
+	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch}, overrides)
+	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
+	g.prefetch.Engine = g.engine
+	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
+	a.Runner = runner{g.engine}
+	return g
+}

@@ -1,0 +1,273 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+
+	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// handler stands between the protocol and the engine: it retries autocommit
+// statements, ends transactions that were lost, and measures.
+type handler struct {
+	mysql.Handler
+	g  *gateway
+	sm *server.SessionManager
+}
+
+const (
+	retryFirst = 2 * time.Millisecond
+	retryMax   = 250 * time.Millisecond
+)
+
+func (h *handler) session(c *mysql.Conn) *session.Session {
+	v, _ := h.g.sessions.Load(c.ConnectionID)
+	s, _ := v.(*session.Session)
+	return s
+}
+
+// NewConnection implements mysql.Handler. The greeting must say that the session
+// is in autocommit mode: drivers such as PyMySQL believe it, and would
+// otherwise never turn the mode off.
+func (h *handler) NewConnection(c *mysql.Conn) {
+	h.Handler.NewConnection(c)
+	c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
+}
+
+// short executes a statement without the engine's analyzer, where that can be done: what begins or
+// ends a transaction, what is forwarded whole, and reads and writes by key. p is nil for text. If
+// it is not done, f learns from what the engine makes of it.
+func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, query string, p *mysql.PrepareData, sent *bool, cb func(*sqltypes.Result) error) (f *fast.Call, done bool, err error) {
+	if done, err := h.fastTx(ctx, s, c, query, sent, cb); done {
+		return nil, true, err
+	}
+	if done, err := h.forward(ctx, s, c, query, p, sent, cb); done {
+		return nil, true, err
+	}
+	if p == nil {
+		f = h.g.fast.Text(s, c, query)
+	} else {
+		f = h.g.fast.Prepared(s, c, p)
+	}
+	done, err = f.Try(ctx, sent, cb)
+	return f, done, err
+}
+
+// ComQuery implements mysql.Handler.
+func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
+	return h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
+		one := func(r *sqltypes.Result) error { return cb(r, false) }
+		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
+		if done {
+			return err
+		}
+		ctx, stop := whileThere(ctx, c.Conn)
+		defer stop()
+		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
+			*sent = true
+			f.Learn(r)
+			padInfo(r)
+			return cb(r, more)
+		})
+	})
+}
+
+// ComMultiQuery implements mysql.Handler.
+func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) (string, error) {
+	var rest string
+	err := h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
+		one := func(r *sqltypes.Result) error { return cb(r, false) }
+		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
+		if done {
+			return err
+		}
+		ctx, stop := whileThere(ctx, c.Conn)
+		defer stop()
+		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
+			*sent = true
+			f.Learn(r)
+			padInfo(r)
+			return cb(r, more)
+		})
+		return err
+	})
+	return rest, err
+}
+
+// ComStmtExecute implements mysql.Handler.
+func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData, cb func(*sqltypes.Result) error) error {
+	return h.run(ctx, c, p.PrepareStmt, func(s *session.Session, sent *bool) error {
+		f, done, err := h.short(ctx, s, c, p.PrepareStmt, p, sent, cb)
+		if done {
+			return err
+		}
+		ctx, stop := whileThere(ctx, c.Conn)
+		defer stop()
+		s.Binds = p.BindVars
+		defer func() { s.Binds = nil }()
+		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
+			*sent = true
+			f.Learn(r)
+			padInfo(r)
+			return cb(r)
+		})
+	})
+}
+
+// leastInfo is the least length of the information of an OK packet. The protocol library puts a '#'
+// before it where the length belongs, so stock clients take 35 bytes, and fail if there are fewer.
+const leastInfo = '#'
+
+func padInfo(r *sqltypes.Result) {
+	if n := leastInfo - len(r.Info); r.Info != "" && n > 0 {
+		r.Info += strings.Repeat(" ", n)
+	}
+}
+
+// ComPrepare implements mysql.Handler.
+func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
+	f, err := h.Handler.ComPrepare(ctx, c, query, p)
+	if s := h.session(c); s != nil {
+		err = h.wording(s, err)
+		if t := s.Txn(); t != nil && t.KV == nil && !s.GetIgnoreAutoCommit() {
+			s.SetTransaction(nil) // preparing began a transaction that nothing used
+		}
+	}
+	return f, err
+}
+
+// ConnectionClosed implements mysql.Handler.
+func (h *handler) ConnectionClosed(c *mysql.Conn) {
+	s := h.session(c)
+	h.Handler.ConnectionClosed(c)
+	if s != nil {
+		s.SessionEnd()
+	}
+}
+
+// run executes a statement, again while it lost a conflict, nothing was sent to
+// the client, and nothing of its transaction came before it: an autocommit
+// statement, or the first of a transaction.
+func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec func(s *session.Session, sent *bool) error) error {
+	s := h.session(c)
+	if s == nil {
+		s = session.New(sql.NewBaseSession(), h.g.sessionEnv())
+		var sent bool
+		return exec(s, &sent)
+	}
+	start := time.Now()
+	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()
+	err := h.tries(ctx, s, start, exec)
+	s.EndTries()
+	kind := statementKind(query)
+	cost := session.StatementCost{
+		Hops: s.Trace.Hops() - hops, Bytes: s.Trace.Bytes() - bytes, Messages: s.Trace.Messages() - msgs, Moves: s.Trace.Moves() - moves,
+		Elapsed: time.Since(start), Kind: kind,
+	}
+	if !strings.HasPrefix(kind, "show") && !costQuery(query) {
+		s.NoteCost(cost)
+	}
+	if c, ok := s.Charge(); ok && h.g.onTxn != nil {
+		h.g.onTxn(c)
+	}
+	if h.g.onStmt != nil && !s.Remote {
+		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
+	}
+	return h.wording(s, err)
+}
+
+// tries executes a statement until it does not lose a conflict any more, or must not be tried
+// again.
+func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time, exec func(s *session.Session, sent *bool) error) error {
+	wait := retryFirst
+	for again := false; ; again = true {
+		sent := false
+		s.BeginTry(again)
+		explicit, t := s.GetIgnoreAutoCommit(), s.Txn()
+		first := t == nil || t.Untouched()
+		err := exec(s, &sent)
+		if err == nil {
+			return nil
+		}
+		lost := s.Lost()
+		h.cleanUp(s, lost)
+		if !lost || !first || sent || time.Since(start) >= session.RetryFor || ctx.Err() != nil {
+			return err
+		}
+		if explicit && t != nil {
+			s.SetTransaction(t.Again())
+			s.SetIgnoreAutoCommit(true)
+		}
+		h.g.Log.Debug("statement is tried again", "err", err, "elapsed", time.Since(start))
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, retryMax)
+	}
+}
+
+// cleanUp ends the transaction of a failed statement where it must not go on: lost ones, and those
+// of autocommit statements.
+func (h *handler) cleanUp(s *session.Session, lost bool) {
+	t := s.Txn()
+	if t == nil {
+		if lost {
+			s.SetIgnoreAutoCommit(false)
+		}
+		return
+	}
+	if lost || t.Over || !s.GetIgnoreAutoCommit() && s.Autocommit() {
+		t.Rollback()
+		s.SetTransaction(nil)
+		s.SetIgnoreAutoCommit(false)
+	}
+}
+
+// wording gives errors the numbers of MySQL, and duplicate keys its text, which clients parse.
+func (h *handler) wording(s *session.Session, err error) error {
+	if err == nil {
+		return nil
+	}
+	var me *mysql.SQLError
+	if !errors.As(err, &me) {
+		me = sql.CastSQLError(err)
+	}
+	if me.Num == schema.ErrDupEntry && s.Stmt.Duplicate != "" {
+		return mysql.NewSQLError(schema.ErrDupEntry, "23000", "%s", s.Stmt.Duplicate)
+	}
+	return schema.Numbered(me)
+}
+
+// statementKind is the first word of a statement, in lower case.
+func statementKind(q string) string {
+	q = strings.TrimLeft(q, " \t\r\n(")
+	for strings.HasPrefix(q, "/*") {
+		i := strings.Index(q, "*/")
+		if i < 0 {
+			break
+		}
+		q = strings.TrimLeft(q[i+2:], " \t\r\n(")
+	}
+	i := strings.IndexFunc(q, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == ';' || r == '(' })
+	if i >= 0 {
+		q = q[:i]
+	}
+	if len(q) > 16 {
+		q = q[:16]
+	}
+	return strings.ToLower(q)
+}
+
+// costQuery reports whether a statement asks for the cost of the one before it.
+func costQuery(q string) bool { return strings.Contains(strings.ToLower(q), "@@last_statement_") }

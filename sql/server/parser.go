@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// parser wraps MySQL's: it notes in the session what only the syntax tree tells, and adds
+// the region-aware statements.
+type parser struct {
+	sql.Parser
+	g *gateway
+}
+
+func (p *parser) note(ctx context.Context, query string, stmt sqlparser.Statement, err error) {
+	// The texts of views, procedures and triggers come through here too.
+	if sc, ok := ctx.(*sql.Context); ok && err == nil && sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';') {
+		if s := session.Of(sc); s != nil {
+			s.Note(stmt)
+		}
+	}
+}
+
+// useView marks the definition of a view that a statement uses. The engine takes whatever
+// statement has the definition of a view in it for DDL, and would commit the client's transaction
+// behind a SELECT from a view; it makes an exception for what is temporary.
+func (p *parser) useView(ctx context.Context, query string, stmt sqlparser.Statement) {
+	d, ok := stmt.(*sqlparser.DDL)
+	if !ok || d.ViewSpec == nil {
+		return
+	}
+	if sc, ok := ctx.(*sql.Context); ok {
+		if s := session.Of(sc); s != nil && s.Stmt.View == query {
+			d.Temporary = true
+		}
+	}
+}
+
+// ParseSimple implements sql.Parser.
+func (p *parser) ParseSimple(query string) (sqlparser.Statement, error) {
+	if stmt := p.own(query); stmt != nil {
+		return stmt, nil
+	}
+	return p.Parser.ParseSimple(rewriteText(query))
+}
+
+// Parse implements sql.Parser.
+func (p *parser) Parse(ctx *sql.Context, query string, multi bool) (sqlparser.Statement, string, string, error) {
+	return p.ParseWithOptions(ctx, query, ';', multi, sql.LoadSqlMode(ctx).ParserOptions())
+}
+
+// ParseWithOptions implements sql.Parser.
+func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune, multi bool, o sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
+	if stmt := p.own(query); stmt != nil {
+		return stmt, query, "", nil
+	}
+	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
+	stmt = p.noFiles(stmt)
+	renameIsolation(stmt)
+	splitRanges(stmt)
+	if err == nil {
+		anyTime(stmt, query)
+	}
+	p.useView(ctx, query, stmt)
+	p.note(ctx, query, stmt, err)
+	return stmt, q, rest, err
+}
+
+// ParseOneWithOptions implements sql.Parser.
+func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
+	if stmt := p.own(query); stmt != nil {
+		return stmt, len(query), nil
+	}
+	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, rewriteText(query), o)
+	stmt = p.noFiles(stmt)
+	renameIsolation(stmt)
+	splitRanges(stmt)
+	if err == nil {
+		anyTime(stmt, query)
+	}
+	p.note(ctx, query, stmt, err)
+	return stmt, n, err
+}
+
+var errFiles = mysql.NewSQLError(1290, "HY000",
+	"The server reads and writes no files of its own (--secure-file-priv): use LOAD DATA LOCAL INFILE, and let the client write what it selects")
+
+// noFiles makes a statement that would read or write a file of the server fail.
+func (p *parser) noFiles(stmt sqlparser.Statement) sqlparser.Statement {
+	switch s := stmt.(type) {
+	case *sqlparser.Load:
+		if bool(s.Local) {
+			return stmt
+		}
+	case sqlparser.SelectStatement:
+		if into := s.GetInto(); into == nil || into.Outfile == "" && into.Dumpfile == "" {
+			return stmt
+		}
+	default:
+		return stmt
+	}
+	if _, v, ok := sql.SystemVariables.GetGlobal(session.FilesVar); !ok || v != session.NoFiles {
+		return stmt
+	}
+	return inject(ignoreAuth, &ownNode{g: p.g, name: "LOAD DATA", sch: types.OkResultSchema,
+		run: func(*sql.Context) ([]sql.Row, error) { return nil, errFiles }})
+}
+
+// anyTime lets the operand of AS OF be any expression, such as NOW() - INTERVAL 5 SECOND: the
+// engine takes literals and function calls only.
+func anyTime(stmt sqlparser.Statement, query string) {
+	if !containsFold(query, "OF") || len(query) > 1<<16 {
+		return
+	}
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		if a, ok := n.(*sqlparser.AsOf); ok && a != nil {
+			switch a.Time.(type) {
+			case *sqlparser.BinaryExpr, *sqlparser.ParenExpr, *sqlparser.UnaryExpr:
+				a.Time = &sqlparser.ConvertExpr{Name: "cast", Expr: a.Time, Type: &sqlparser.ConvertType{Type: "char"}}
+			}
+		}
+		return true, nil
+	}, stmt) // it never fails
+}
+
+// splitRanges writes column BETWEEN a AND b of an UPDATE or DELETE as two comparisons. The engine
+// does that for SELECT only, and otherwise reads, and locks, the whole table instead of a range of
+// an index.
+func splitRanges(stmt sqlparser.Statement) {
+	var w *sqlparser.Where
+	switch s := stmt.(type) {
+	case *sqlparser.Explain:
+		splitRanges(s.Statement)
+	case *sqlparser.Update:
+		w = s.Where
+	case *sqlparser.Delete:
+		w = s.Where
+	}
+	if w != nil {
+		w.Expr = splitRange(w.Expr)
+	}
+}
+
+func splitRange(e sqlparser.Expr) sqlparser.Expr {
+	switch e := e.(type) {
+	case *sqlparser.AndExpr:
+		e.Left, e.Right = splitRange(e.Left), splitRange(e.Right)
+	case *sqlparser.ParenExpr:
+		e.Expr = splitRange(e.Expr)
+	case *sqlparser.RangeCond:
+		if _, column := e.Left.(*sqlparser.ColName); column && e.Operator == sqlparser.BetweenStr {
+			return &sqlparser.ParenExpr{Expr: &sqlparser.AndExpr{
+				Left:  &sqlparser.ComparisonExpr{Operator: sqlparser.GreaterEqualStr, Left: e.Left, Right: e.From},
+				Right: &sqlparser.ComparisonExpr{Operator: sqlparser.LessEqualStr, Left: e.Left, Right: e.To}}}
+		}
+	}
+	return e
+}

@@ -1,0 +1,218 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/sirupsen/logrus"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// Config of a [Server].
+type Config struct {
+	// DB runs the transactions. Required.
+	DB kv.DB
+	// Listen is the TCP address of the MySQL protocol, host:port; port 0 picks one.
+	Listen string
+	// Listener is used instead of Listen if set.
+	Listener net.Listener
+	// Cluster is what SHOW GODWIT and the database godwit show; nil: neither.
+	Cluster Cluster
+	// Forwarder sends statements on rows of another region there; nil executes everything here.
+	Forwarder Forwarder
+	// Reads chooses snapshots for reads that may be old; nil: all read the present.
+	Reads session.Reads
+	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
+	MaxForwarded int
+	// Relay says whether transactions of sessions that have not chosen cross regions in a tier of
+	// their own (kv.Options.Relay); nil: they do not.
+	Relay func() bool
+	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
+	Settings Settings
+	// Logger gets structured logs; nil is slog.Default().
+	Logger *slog.Logger
+	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
+	// duration, the one-way WAN crossings it waited for, and its error. It must not block.
+	OnStatement func(kind string, d time.Duration, hops int, err error)
+	// OnTransaction is called after a statement that committed a transaction, autocommit statements
+	// included, with all that it and the failed attempts before it cost. It must not block.
+	OnTransaction func(session.TxnCost)
+	// Drain is how long Close lets running connections finish; 0 is 5 s.
+	Drain time.Duration
+}
+
+// TxnCost is what transactions cost on the WAN.
+type TxnCost = session.TxnCost
+
+// Job is a long statement, or work that follows from one, as SHOW JOBS shows it.
+type Job = ddl.Job
+
+// Reads chooses snapshots for reads that may be old.
+type Reads = session.Reads
+
+// Cluster tells about the cluster beyond its topology.
+type Cluster interface {
+	// Topics are what it can tell about.
+	Topics() []Topic
+	// Status returns the rows of a topic, with values of the kinds of its columns or nil.
+	Status(ctx context.Context, topic string) [][]any
+	// Advice is what the owner of a row would say now to a statement of this region: whether to
+	// move the row, and why or why not. It counts as no use of the row; an empty text says that
+	// nothing is known.
+	Advice(ctx context.Context, owner base.NodeID, key base.Key, home base.RegionID) (move bool, why string)
+	// EnableAsync makes shards for asynchronous tables, once, and waits until they can be used.
+	EnableAsync(ctx context.Context) error
+	// AwaitHeld waits until other regions hold all that asynchronous groups have committed until
+	// now.
+	AwaitHeld(ctx context.Context) error
+	// Live reports whether a node has been heard of lately.
+	Live(node base.NodeID) bool
+	// Promote lets the survivors of a region take over its asynchronous tables; the region seat, if
+	// any is named, is where their groups vote from then on. force goes on without survivors that
+	// do not answer; back returns them.
+	Promote(ctx context.Context, lost, seat string, force, back bool) error
+}
+
+// Server speaks the MySQL protocol for one gateway.
+type Server struct {
+	g     *gateway
+	srv   *server.Server
+	ln    net.Listener
+	drain time.Duration
+	close sync.Once
+
+	h       *handler
+	remotes *remotes
+}
+
+// New makes a server and its listener; Serve accepts connections. On a fresh cluster it
+// creates the user root without password, once.
+func New(cfg Config) (*Server, error) {
+	if cfg.DB == nil {
+		return nil, errors.New("sql/server: Config.DB is required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Drain == 0 {
+		cfg.Drain = 5 * time.Second
+	}
+	logrus.SetOutput(io.Discard) // the engine's own log; ours is structured
+	logrus.SetLevel(logrus.PanicLevel)
+	g := newGateway(cfg)
+	if err := g.loadUsers(context.Background()); err != nil {
+		_ = g.engine.Close()
+		return nil, err
+	}
+	ln := cfg.Listener
+	if ln == nil {
+		var err error
+		if ln, err = net.Listen("tcp", cfg.Listen); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded)}
+	scfg := server.Config{
+		Protocol: "tcp", Address: ln.Addr().String(), Listener: quick(ln), Version: serverVersion,
+		Options: []server.Option{func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (*sqle.Engine, *server.SessionManager, mysql.Handler) {
+			s.h, g.fast.Sessions = &handler{Handler: h, g: g, sm: sm}, sm
+			return e, sm, s.h
+		}},
+	}
+	var err error
+	s.srv, err = server.NewServer(scfg, g.engine, sql.NewContext, g.buildSession, nil)
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// serverVersion is what clients see in the handshake; the digits are MySQL's.
+const serverVersion = "8.0.31-Godwit"
+
+// buildSession makes the session of a new connection.
+func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (sql.Session, error) {
+	client := sql.Client{Capabilities: c.Capabilities}
+	if u, ok := c.UserData.(sql.MysqlConnectionUser); ok {
+		client.Address, client.User = u.Host, u.User
+	}
+	s := session.New(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), g.sessionEnv())
+	s.Source, s.Remote = c.ClientData.(base.RegionID)
+	s.InitVariables()
+	g.sessions.Store(c.ConnectionID, s)
+	return s, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+
+// Serve accepts connections until Close.
+func (s *Server) Serve() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go s.g.follow(ctx, "users and grants", s.g.refreshUsers)
+	go s.g.follow(ctx, "cluster settings", s.g.refreshSettings)
+	go s.g.Adopt(ctx)
+	s.g.GC.Start()
+	return s.srv.Start()
+}
+
+// Close stops accepting, lets connections finish for a while, then ends them.
+func (s *Server) Close() error {
+	var err error
+	s.close.Do(func() {
+		err = s.srv.Close()
+		s.closeRemotes()
+		done := make(chan struct{})
+		go func() {
+			s.srv.SessionManager().WaitForClosedConnections()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(s.g.drainFor(s.drain)):
+		}
+		s.g.sessions.Range(func(_, v any) bool {
+			_ = s.srv.SessionManager().KillConnection(v.(*session.Session).ID())
+			return true
+		})
+		// A statement that was killed may still be reading: the store is closed next.
+		select {
+		case <-done:
+		case <-time.After(killedFor):
+		}
+		s.g.GC.Stop()
+		err = errors.Join(err, s.g.engine.Close())
+	})
+	return err
+}
+
+// killedFor is how long Close waits for statements of killed connections to notice.
+const killedFor = time.Second
+
+// drainFor is how long to wait: idle connections are not waited for.
+func (g *gateway) drainFor(d time.Duration) time.Duration {
+	busy := false
+	g.sessions.Range(func(_, v any) bool {
+		busy = busy || v.(*session.Session).BaseSession.GetTransaction() != nil
+		return !busy
+	})
+	if !busy {
+		return 0
+	}
+	return d
+}

@@ -1,0 +1,145 @@
+package server
+
+import (
+	"io"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// showCreateDatabase completes SHOW CREATE DATABASE by what new tables are.
+func (b *builder) showCreateDatabase(ctx *sql.Context, s *session.Session, n *plan.ShowCreateDatabase, row sql.Row) (sql.RowIter, error) {
+	if s.Stmt.Explained == n {
+		return nil, nil
+	}
+	db, err := ddl.NewProvider(b.g.Env).Find(ctx, n.Database().Name())
+	if err != nil || db == nil || !db.Desc.Async {
+		return nil, err
+	}
+	s.Stmt.Explained = n
+	it, err := b.base.ExecBuilder.Build(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	return &clauseIter{it, " " + ddl.LocalityMark + "REPLICATION ASYNC */"}, nil
+}
+
+// createTable keeps for [sqlDatabase.CreateTable] what the engine does not pass on to it.
+func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
+	s.Stmt.Create = session.TableOptions{}
+	if c, ok := n.TableOpts["comment"].(string); ok {
+		s.Stmt.Create.Comment = c
+	}
+	text, _ := n.TableOpts[strings.ToLower(ddl.LocalityOption)].(string)
+	if ddl.RePlaced.MatchString(text) {
+		m := ddl.RePlacement.FindStringSubmatch(text)
+		s.Stmt.Create.Replication = strings.ToUpper(m[2])
+		if m[1] != "" {
+			l, bad := b.g.parseLocality(m[1])
+			if bad != "" {
+				return schema.Invalid(bad)
+			}
+			s.Stmt.Create.Locality = l
+		}
+		s.Stmt.Create.Locality.Async = s.Stmt.Create.Replication == "ASYNC"
+	}
+	return s.Stmt.Create.Locality.Check()
+}
+
+// showCreate completes SHOW CREATE TABLE by the locality, unless it is the
+// usual one, and shows ENUM and SET defaults as text, not as numbers.
+func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable, row sql.Row) (sql.RowIter, error) {
+	rt, ok := n.Child.(*plan.ResolvedTable)
+	if !ok || s.Stmt.Explained == n {
+		return nil, nil
+	}
+	t := table.Of(rt.Table)
+	if t == nil {
+		return nil, nil
+	}
+	sch := n.TargetSchema().Copy()
+	for _, c := range sch {
+		if err := textDefault(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	shown, err := n.WithTargetSchema(sch)
+	if err != nil {
+		return nil, err
+	}
+	s.Stmt.Explained = shown
+	it, err := b.base.ExecBuilder.Build(ctx, shown, row)
+	l := t.Def.Desc.Locality
+	var clause []string
+	if l.Kind != schema.ByRow {
+		clause = append(clause, "LOCALITY "+b.g.LocalityText(l))
+	}
+	if l.Async {
+		clause = append(clause, "REPLICATION ASYNC")
+	}
+	if err != nil || clause == nil {
+		return it, err
+	}
+	return &clauseIter{it, " " + ddl.LocalityMark + strings.Join(clause, " ") + " */"}, nil
+}
+
+// textDefault makes the literal default of an ENUM or SET column a string.
+func textDefault(ctx *sql.Context, c *sql.Column) error {
+	d := c.Default
+	if d == nil || !d.IsLiteral() || !types.IsEnum(c.Type) && !types.IsSet(c.Type) {
+		return nil
+	}
+	v, err := d.Eval(ctx, nil)
+	if err != nil || v == nil {
+		return err
+	}
+	var text string
+	switch typ := c.Type.(type) {
+	case sql.EnumType:
+		i, _, err := typ.Convert(ctx, v)
+		if err != nil {
+			return err
+		}
+		text, _ = typ.At(int(i.(uint16)))
+	case sql.SetType:
+		i, _, err := typ.Convert(ctx, v)
+		if err != nil {
+			return err
+		}
+		if text, err = typ.BitsToString(i.(uint64)); err != nil {
+			return err
+		}
+	}
+	c.Default, err = sql.NewColumnDefaultValue(expression.NewLiteral(text, types.LongText), types.LongText, true, false, true)
+	return err
+}
+
+// clauseIter appends to the statement in the second column.
+type clauseIter struct {
+	sql.RowIter
+	clause string
+}
+
+// Next implements sql.RowIter.
+func (i *clauseIter) Next(ctx *sql.Context) (sql.Row, error) {
+	row, err := i.RowIter.Next(ctx)
+	if err != nil || len(row) < 2 {
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	row = row.Copy()
+	if text, ok := row[1].(string); ok {
+		row[1] = text + i.clause
+	}
+	return row, nil
+}

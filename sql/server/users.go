@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// Users and grants are one blob of the engine's making in the meta shard.
+
+var usersKey = base.AppendBytes(base.IndexPrefix(base.MetaShard, schema.TabPrivileges, 0, 0), []byte("users"))
+
+// Persist implements mysql_db.MySQLDbPersistence.
+func (g *gateway) Persist(ctx *sql.Context, data []byte) error {
+	ts, err := kv.Run(ctx, g.DB, kv.Options{}, func(t kv.Txn) error {
+		rows, err := t.Get(ctx, []base.Key{usersKey}, kv.LockExclusive)
+		if err != nil {
+			return err
+		}
+		if uint64(rows[0].TS) > g.usersTS.Load() {
+			// What would be written does not know of that change, and would undo it.
+			return base.Errorf(base.CodeInvalid, "users or grants were changed through another node at the same time: run the statement again")
+		}
+		t.Put(usersKey, data, 0)
+		return nil
+	})
+	// After an error what is in force here was not persisted: it is read anew.
+	g.usersTS.Store(uint64(ts))
+	if err != nil {
+		go g.restoreUsers()
+	}
+	return schema.ClientError(err)
+}
+
+// restoreUsers reads the users anew, as soon as that can be done. Until then a statement that
+// changes them is refused.
+func (g *gateway) restoreUsers() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for g.refreshUsers(ctx) != nil && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// loadUsers reads the blob, or makes root on a fresh cluster, and follows changes.
+func (g *gateway) loadUsers(ctx context.Context) error {
+	db := g.engine.Analyzer.Catalog.MySQLDb
+	db.SetPersister(g)
+	db.SetEnabled(true)
+	data, ts, err := g.readUsers(ctx)
+	if err != nil {
+		return err
+	}
+	if data == nil {
+		ed := db.Editor()
+		db.AddSuperUser(ed, "root", "%", "")
+		sctx := sql.NewContext(ctx)
+		err := db.Persist(sctx, ed)
+		ed.Close()
+		if err != nil { // another node that starts may have been faster
+			if data, ts, rerr := g.readUsers(ctx); rerr == nil && data != nil {
+				return g.applyUsers(data, ts)
+			}
+		}
+		return err
+	}
+	return g.applyUsers(data, ts)
+}
+
+// readUsers reads the blob as of a timestamp.
+func (g *gateway) readUsers(ctx context.Context) (data []byte, at base.Timestamp, err error) {
+	t := g.DB.Begin(kv.Options{ReadOnly: true})
+	defer t.Rollback(ctx)
+	rows, err := t.Get(ctx, []base.Key{usersKey}, kv.LockNone)
+	if err != nil {
+		return nil, 0, err
+	}
+	return rows[0].Value, t.ReadTimestamp(), nil
+}
+
+// applyUsers takes over what was read at a timestamp, unless something newer is in force. Who
+// changes users holds the editor until that is persisted, so what is in force is asked for with the
+// editor in hand: the change shows in the meta shard before its statement ends.
+func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
+	db := g.engine.Analyzer.Catalog.MySQLDb
+	ed := db.Editor()
+	defer ed.Close()
+	if uint64(ts) <= g.usersTS.Load() {
+		return nil
+	}
+	if err := db.OverwriteUsersAndGrantData(sql.NewEmptyContext(), ed, data); err != nil {
+		return err
+	}
+	g.usersTS.Store(uint64(ts))
+	return nil
+}
+
+// refreshUsers takes over grants that another gateway has changed.
+func (g *gateway) refreshUsers(ctx context.Context) error {
+	changed, _ := g.DB.MetaVersion(base.PointSpan(usersKey))
+	if uint64(changed) <= g.usersTS.Load() {
+		return nil
+	}
+	data, at, err := g.readUsers(ctx)
+	if err != nil || data == nil {
+		return err
+	}
+	if err := g.applyUsers(data, min(changed, at)); err != nil || at >= changed {
+		return err
+	}
+	return errBehind
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/google/uuid"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// Keys that UUID() makes for inserted rows begin with the region and the time. A random key falls
+// into a gap that any region may own, which costs a trip to ask; one of these falls behind the last
+// one that its own region made.
+//
+//	bits   0-3   region, 1 to 7
+//	bits   4-47  milliseconds since 1970: until 2527
+//	bits  48-51  version 8 (RFC 9562: vendor-specific)
+//	bits  52-63  count within the millisecond
+//	bits  64-65  variant
+//	bits  66-127 random
+type uuids struct {
+	mu   sync.Mutex
+	last uint64 // milliseconds and count
+}
+
+// next makes a key of a region; they rise, also when the clock steps back.
+func (u *uuids) next(r base.RegionID, now time.Time) (uuid.UUID, error) {
+	var id uuid.UUID
+	if _, err := rand.Read(id[8:]); err != nil {
+		return id, err
+	}
+	u.mu.Lock()
+	u.last = max(u.last+1, uint64(now.UnixMilli())<<12)
+	at := u.last
+	u.mu.Unlock()
+	binary.BigEndian.PutUint64(id[:], uint64(r)<<60|at>>12<<16|8<<12|at&0xfff)
+	id[8] = id[8]&0x3f | 0x80
+	return id, nil
+}
+
+// homeUUID is UUID() in the values of an INSERT.
+type homeUUID struct {
+	function.UUIDFunc
+	g *gateway
+	r base.RegionID
+}
+
+// Eval implements sql.Expression.
+func (h *homeUUID) Eval(*sql.Context, sql.Row) (any, error) {
+	id, err := h.g.uuids.next(h.r, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return id.String(), nil
+}
+
+// WithChildren implements sql.Expression.
+func (h *homeUUID) WithChildren(_ *sql.Context, children ...sql.Expression) (sql.Expression, error) {
+	if len(children) != 0 {
+		return nil, sql.ErrInvalidChildrenNumber.New(h, len(children), 0)
+	}
+	return h, nil
+}
+
+// keyUUIDs has the UUID() calls of an INSERT make keys of the client's region, where there is more
+// than one. The engine knows UUID() by its type, so this comes after it has analyzed the statement.
+func (g *gateway) keyUUIDs(ctx *sql.Context, s *session.Session, n *plan.InsertInto) error {
+	if n.Source == nil || len(g.DB.Topology().Regions) < 2 {
+		return nil
+	}
+	src, same, err := transform.NodeExprs(ctx, n.Source, func(_ *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
+		if _, ok := e.(*function.UUIDFunc); ok {
+			return &homeUUID{g: g, r: s.Region()}, transform.NewTree, nil
+		}
+		return e, transform.SameTree, nil
+	})
+	if err == nil && same == transform.NewTree {
+		n.Source = src
+	}
+	return err
+}

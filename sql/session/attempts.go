@@ -1,0 +1,111 @@
+package session
+
+import (
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+)
+
+// RetryFor bounds how long a statement that lost a conflict is tried again, and how long the client
+// may take for that.
+const RetryFor = 10 * time.Second
+
+// attempts is a series of transactions that try the same again. All have the age of the first one,
+// so that a client that repeats its transaction grows older than its rivals instead of losing to
+// them for ever.
+type attempts struct {
+	age     base.Timestamp // 0: there was none yet
+	tries   int            // transactions begun with that age
+	touched *kv.Touched    // by them; nil: none has begun
+}
+
+// keepsAge reports whether the next transaction is taken for another attempt of one that was just
+// lost.
+func (s *Session) keepsAge() bool { return !s.lostAt.IsZero() && time.Since(s.lostAt) < RetryFor }
+
+// RetryAge is the age with which the next transaction begins, if it is another attempt; 0
+// otherwise.
+func (s *Session) RetryAge() base.Timestamp {
+	if s.retrying || s.keepsAge() {
+		return s.attempt.age
+	}
+	return 0
+}
+
+// BeginTry begins an attempt to execute the client's statement; again says that it is not the
+// first.
+func (s *Session) BeginTry(again bool) { s.aborted, s.retrying = false, again }
+
+// Lost reports whether the statement lost its transaction to a conflict.
+func (s *Session) Lost() bool { return s.aborted }
+
+// EndTries ends the attempts to execute the client's statement, and says whether the next
+// transaction may be another attempt of the one that was lost.
+func (s *Session) EndTries() {
+	s.retrying = false
+	if s.Txn() != nil {
+		return
+	}
+	if s.aborted {
+		s.lostAt = time.Now()
+	} else if s.committed > 0 {
+		s.lostAt = time.Time{}
+	}
+	if !s.keepsAge() {
+		s.attempt = attempts{}
+	}
+}
+
+// BeginForwarded begins a statement that another gateway has forwarded; age is that of its earlier
+// attempts there, 0 if there were none.
+func (s *Session) BeginForwarded(age base.Timestamp) {
+	s.attempt, s.lostAt, s.committed, s.commitTS = attempts{age: age}, time.Time{}, 0, 0
+	if age != 0 {
+		s.lostAt = time.Now()
+	}
+}
+
+// Forwarded tells what came of a forwarded statement: how many transactions committed, when the
+// last one did, whether the last one was lost, and its age.
+func (s *Session) Forwarded() (committed int, ts base.Timestamp, lost bool, age base.Timestamp) {
+	return s.committed, s.commitTS, s.aborted, s.attempt.age
+}
+
+// EndForwarded takes over what came of a statement that was executed elsewhere.
+func (s *Session) EndForwarded(committed int, ts base.Timestamp, lost bool, age base.Timestamp) {
+	s.committed += committed
+	if committed > 0 {
+		s.commitTS = ts
+		s.Wrote(ts)
+	}
+	if lost {
+		s.aborted = true
+		if s.attempt.age != age {
+			s.attempt = attempts{age: age}
+		}
+	}
+}
+
+// Wrote notes a commit of the session.
+func (s *Session) Wrote(ts base.Timestamp) { s.wroteAt = max(s.wroteAt, ts) }
+
+// TxnCost is what transactions cost on the WAN.
+type TxnCost struct {
+	Transactions    int   // committed
+	Hops            int   // one-way crossings waited for
+	Bytes, Messages int64 // caused, waited for or not
+}
+
+// Charge attributes what the session has spent since the last commit to the transactions that just
+// committed; false if there is nothing to charge. The gateway that has forwarded a statement is
+// charged for it.
+func (s *Session) Charge() (cost TxnCost, ok bool) {
+	if s.committed == 0 || s.Remote {
+		return TxnCost{}, false
+	}
+	now := TxnCost{Hops: s.Trace.Hops(), Bytes: s.Trace.Bytes(), Messages: s.Trace.Messages()}
+	cost = TxnCost{Transactions: s.committed, Hops: now.Hops - s.charged.Hops, Bytes: now.Bytes - s.charged.Bytes, Messages: now.Messages - s.charged.Messages}
+	s.committed, s.charged = 0, now
+	return cost, true
+}

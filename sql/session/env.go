@@ -1,0 +1,66 @@
+package session
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// Env is what all sessions of one gateway share.
+type Env struct {
+	DB      kv.DB
+	Log     *slog.Logger
+	Catalog *schema.Catalog
+	// Reads chooses snapshots for reads that may be old; nil: all read the present.
+	Reads Reads
+	// Relay says whether the transactions of sessions that have not chosen cross regions in a tier
+	// of their own; nil: they do not.
+	Relay func() bool
+	// Ended is called when a session has ended.
+	Ended func(*Session)
+
+	pastMu sync.Mutex
+	past   map[base.Timestamp]*schema.Snapshot // a few catalogs of the past
+}
+
+// Snapshot is the catalog as the statement of ctx sees it.
+func (e *Env) Snapshot(ctx *sql.Context) (*schema.Snapshot, error) {
+	if s := Of(ctx); s != nil {
+		return s.Snapshot(ctx)
+	}
+	snap, err := e.Catalog.Current(ctx)
+	return snap, schema.ClientError(err)
+}
+
+// RowHome is where a row lives, and whether it has to stay there.
+type RowHome struct {
+	Region base.RegionID
+	Pinned bool
+}
+
+// Speculation is the speculative execution that a session was made for (package prefetch).
+type Speculation interface {
+	// Session is the session whose statement is executed speculatively.
+	Session() *Session
+	// UserVariable is the value of a variable that the speculative execution has set.
+	UserVariable(name string) (typ sql.Type, value any, ok bool)
+	SetUserVariable(name string, typ sql.Type, value any)
+	// NextReserved counts the values used of those that the statement has reserved: it returns how
+	// many were used of a counter before this one.
+	NextReserved(id schema.CounterID) int
+}
+
+// Editor gathers changes of one table within a transaction.
+type Editor interface {
+	// TableID is the table that it changes.
+	TableID() base.TableID
+	// Flush sends the gathered changes to the kv transaction.
+	Flush(ctx *sql.Context) error
+	// Drop forgets them.
+	Drop()
+}

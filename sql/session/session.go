@@ -1,0 +1,347 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// Session is one client connection.
+type Session struct {
+	*sql.BaseSession
+	env   *Env
+	Trace *obs.Trace
+	// Stmt has the facts of the statement that is executed. It is replaced as a whole.
+	Stmt Statement
+	// Binds are the parameters of the prepared statement that the client executes; nil for text.
+	Binds map[string]*querypb.BindVariable
+	// Speculation is what the session was made for; nil for the sessions of clients.
+	Speculation Speculation
+
+	cmd command
+	// lostAt is when a transaction of the session was lost to a conflict; zero once one has
+	// committed.
+	lostAt time.Time
+	// committed counts kv transactions that OnTransaction was not told of, charged is what of Trace
+	// it was told of.
+	committed int
+	charged   TxnCost
+	retrying  bool
+	attempt   attempts
+	level     Isolation // of transactions to come
+	// strict: the session has asked for SERIALIZABLE, which is the default anyway, but for MULTI
+	// MASTER tables.
+	strict      bool
+	consistency consistency // of transactions to come
+	NextLevel   Isolation   // of the next one only
+	aborted     bool        // the last statement lost its transaction
+	LastCost    StatementCost
+	prepared    map[string]sqlparser.Statement
+
+	remoteState
+	staleState
+}
+
+// StatementCost is what the last statement cost on the WAN.
+type StatementCost struct {
+	Hops     int
+	Bytes    int64
+	Messages int64
+	Moves    int64 // rows
+	Elapsed  time.Duration
+	Kind     string
+}
+
+var (
+	_ sql.TransactionSession    = (*Session)(nil)
+	_ sql.LifecycleAwareSession = (*Session)(nil)
+)
+
+// New makes a session of a gateway.
+func New(b *sql.BaseSession, env *Env) *Session {
+	return &Session{BaseSession: b, env: env, Trace: new(obs.Trace), prepared: map[string]sqlparser.Statement{}}
+}
+
+// Of is the session of ctx; nil for contexts the engine makes for itself.
+func Of(ctx *sql.Context) *Session {
+	if ctx == nil {
+		return nil
+	}
+	s, _ := ctx.Session.(*Session)
+	return s
+}
+
+// KVContext is the context for calls of kv: it counts into the session's trace.
+func (s *Session) KVContext(ctx *sql.Context) context.Context {
+	return obs.WithTrace(ctx, s.Trace)
+}
+
+// CommandBegin implements sql.LifecycleAwareSession.
+func (s *Session) CommandBegin() error {
+	s.cmd, s.Stmt = command{}, Statement{}
+	return nil
+}
+
+// CommandEnd implements sql.LifecycleAwareSession.
+func (s *Session) CommandEnd() {}
+
+// SessionEnd implements sql.LifecycleAwareSession: the client is gone.
+func (s *Session) SessionEnd() {
+	if t, ok := s.BaseSession.GetTransaction().(*Txn); ok {
+		t.Rollback()
+		s.BaseSession.SetTransaction(nil)
+	}
+	if s.env.Ended != nil {
+		s.env.Ended(s)
+	}
+}
+
+// GetCurrentDatabase implements sql.Session. The engine binds a view in the view's database, but
+// asks before for the current one, to put it back, and fails if there is none: SELECT * FROM
+// db.view right after a client has connected. When a statement is executed there is none again, so
+// DATABASE() is NULL.
+func (s *Session) GetCurrentDatabase() string {
+	name := s.BaseSession.GetCurrentDatabase()
+	if name == "" && !s.Stmt.Planned {
+		return s.Stmt.ViewDB
+	}
+	return name
+}
+
+// ValidateSession is called by the engine before it plans a statement.
+func (s *Session) ValidateSession(ctx *sql.Context) error {
+	s.Stmt = Statement{Syntax: s.Stmt.Syntax}
+	if t, _ := s.GetTransaction().(*Txn); t == nil && !s.retrying && !s.keepsAge() {
+		s.attempt = attempts{}
+	}
+	return s.BaseSession.ValidateSession(ctx)
+}
+
+// Snapshot is the catalog as this statement sees it: with the changes of its own transaction.
+func (s *Session) Snapshot(ctx *sql.Context) (*schema.Snapshot, error) {
+	if t := s.Txn(); t != nil && t.Schema != nil {
+		return t.Schema, nil
+	}
+	if s.Stmt.Snap == nil {
+		snap, err := s.env.Catalog.Current(s.KVContext(ctx))
+		if err != nil {
+			return nil, schema.ClientError(err)
+		}
+		s.Stmt.Snap = snap
+	}
+	return s.Stmt.Snap, nil
+}
+
+// Refresh asks once per statement for the catalog as of now, before a name is said not to exist.
+func (s *Session) Refresh(ctx *sql.Context) (*schema.Snapshot, error) {
+	if t := s.Txn(); s.Stmt.refreshed || t != nil && t.Schema != nil {
+		return s.Snapshot(ctx)
+	}
+	s.Stmt.refreshed = true
+	snap, err := s.env.Catalog.Fresh(s.KVContext(ctx))
+	if err != nil {
+		return nil, schema.ClientError(err)
+	}
+	s.Stmt.Snap = snap
+	return snap, nil
+}
+
+// Txn is the transaction of the session, nil if none.
+func (s *Session) Txn() *Txn {
+	t, _ := s.BaseSession.GetTransaction().(*Txn)
+	return t
+}
+
+// GetTransaction hides a transaction that is over, so that the engine begins a new one.
+func (s *Session) GetTransaction() sql.Transaction {
+	t := s.Txn()
+	if t == nil {
+		return nil
+	}
+	if (t.Over || t.Discarded) && !s.GetIgnoreAutoCommit() {
+		t.Rollback()
+		s.BaseSession.SetTransaction(nil)
+		return nil
+	}
+	return t
+}
+
+// SetTransaction implements sql.Session. The engine drops the transaction of some failed
+// statements without a word; its locks must not stay.
+func (s *Session) SetTransaction(tx sql.Transaction) {
+	if tx == nil && (s.Stmt.inCall || s.cmd.calls > 0) {
+		// CALL would run in a transaction of its own; in MySQL it runs in the caller's.
+		s.Stmt.inCall = false
+		return
+	}
+	if tx != nil && s.cmd.calls > 0 && tx == s.BaseSession.GetTransaction() {
+		s.cmd.calls-- // the end of a CALL
+		return
+	}
+	if nt, ok := tx.(*Txn); ok && nt.Over {
+		tx = s.BaseSession.GetTransaction() // the end of a CALL that committed it
+	}
+	if t := s.Txn(); t != nil && tx != sql.Transaction(t) {
+		t.Rollback()
+	}
+	s.BaseSession.SetTransaction(tx)
+}
+
+// StartTransaction implements sql.TransactionSession. The kv transaction begins with its first use.
+func (s *Session) StartTransaction(ctx *sql.Context, c sql.TransactionCharacteristic) (sql.Transaction, error) {
+	t := &Txn{Session: s, ReadOnly: c == sql.ReadOnly, AsOf: s.NextAsOf}
+	s.NextAsOf = 0
+	return t, nil
+}
+
+// Started is the transaction of the session, which is made if there is none.
+func (s *Session) Started(ctx *sql.Context) (*Txn, error) {
+	if t := s.Txn(); t != nil {
+		return t, nil
+	}
+	t, err := s.StartTransaction(ctx, sql.ReadWrite)
+	if err != nil {
+		return nil, err
+	}
+	ctx.SetTransaction(t)
+	return t.(*Txn), nil
+}
+
+// CommitTransaction implements sql.TransactionSession. After a failure the
+// session is out of the transaction, as after MySQL's 1213; the engine alone
+// would stay in it and leave later autocommit writes uncommitted.
+func (s *Session) CommitTransaction(ctx *sql.Context, tx sql.Transaction) error {
+	t, ok := tx.(*Txn)
+	if !ok {
+		return nil
+	}
+	if s.cmd.calls > 0 {
+		return nil // a statement of a procedure that a trigger calls is part of the outer one
+	}
+	err := t.Commit(ctx)
+	if err != nil {
+		s.Leave(ctx)
+	}
+	return err
+}
+
+// Leave ends the transaction of the session, whatever its state.
+func (s *Session) Leave(ctx *sql.Context) {
+	if t := s.Txn(); t != nil {
+		t.Rollback()
+	}
+	ctx.SetTransaction(nil)
+	ctx.SetIgnoreAutoCommit(false)
+}
+
+// Rollback implements sql.TransactionSession.
+func (s *Session) Rollback(ctx *sql.Context, tx sql.Transaction) error {
+	if t, ok := tx.(*Txn); ok {
+		t.Rollback()
+	}
+	return nil
+}
+
+// CreateSavepoint implements sql.TransactionSession.
+func (s *Session) CreateSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
+	if t, ok := tx.(*Txn); ok {
+		return t.createSavepoint(ctx, name)
+	}
+	return nil
+}
+
+// RollbackToSavepoint implements sql.TransactionSession.
+func (s *Session) RollbackToSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
+	if t, ok := tx.(*Txn); ok {
+		return t.rollbackTo(name)
+	}
+	return nil // it ended, with all its changes
+}
+
+// ReleaseSavepoint implements sql.TransactionSession.
+func (s *Session) ReleaseSavepoint(ctx *sql.Context, tx sql.Transaction, name string) error {
+	if t, ok := tx.(*Txn); ok {
+		return t.release(name)
+	}
+	return nil
+}
+
+// PrepareQuery implements sql.Session; unlike the base session it can forget (see UnprepareQuery).
+func (s *Session) PrepareQuery(query string, stmt sqlparser.Statement) { s.prepared[query] = stmt }
+
+// UnprepareQuery implements sql.Session.
+func (s *Session) UnprepareQuery(query string) { delete(s.prepared, query) }
+
+// GetPreparedQuery implements sql.Session. The engine asks before it runs a
+// statement, which is when the lock clause of a prepared one is noted.
+func (s *Session) GetPreparedQuery(query string) (sqlparser.Statement, bool) {
+	stmt, ok := s.prepared[query]
+	if ok {
+		x, _ := s.Stmt.Tree.(*sqlparser.Execute)
+		s.Note(stmt)
+		if x != nil && x.Name == query {
+			s.Stmt.Tree = x // has the parameters
+		}
+	}
+	return stmt, ok
+}
+
+// Note keeps what only the syntax tree of a statement tells.
+func (s *Session) Note(stmt sqlparser.Statement) { s.Stmt.Syntax = syntaxOf(stmt, s.Binds) }
+
+// Explicit reports whether the client has opened the transaction itself.
+func (s *Session) Explicit(ctx *sql.Context) bool {
+	if s.GetIgnoreAutoCommit() {
+		return true
+	}
+	auto, err := plan.IsSessionAutocommit(ctx)
+	return err == nil && !auto
+}
+
+// Autocommit is the variable of the session.
+func (s *Session) Autocommit() bool {
+	ctx := sql.NewContext(context.Background(), sql.WithSession(s))
+	v, err := s.GetSessionVariable(ctx, sql.AutoCommitSessionVar)
+	if err != nil {
+		return true
+	}
+	on, err := sql.ConvertToBool(ctx, v)
+	return err != nil || on
+}
+
+// Restart commits a transaction and makes it usable again, empty.
+func (s *Session) Restart(ctx *sql.Context, t *Txn) error {
+	if err := t.Commit(ctx); err != nil {
+		s.Leave(ctx)
+		return err
+	}
+	t.Reset()
+	return nil
+}
+
+// GetUserVariable implements sql.Session.
+func (s *Session) GetUserVariable(ctx *sql.Context, name string) (sql.Type, any, error) {
+	if sp := s.Speculation; sp != nil {
+		if typ, v, ok := sp.UserVariable(name); ok {
+			return typ, v, nil
+		}
+		return sp.Session().BaseSession.GetUserVariable(ctx, name)
+	}
+	return s.BaseSession.GetUserVariable(ctx, name)
+}
+
+// SetUserVariable implements sql.Session.
+func (s *Session) SetUserVariable(ctx *sql.Context, name string, v any, typ sql.Type) error {
+	if sp := s.Speculation; sp != nil {
+		sp.SetUserVariable(name, typ, v)
+		return nil
+	}
+	return s.BaseSession.SetUserVariable(ctx, name, v, typ)
+}

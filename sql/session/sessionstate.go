@@ -1,0 +1,195 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/shopspring/decimal"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// remoteState is what a session keeps for statements that run in another region: on
+// behalf of another gateway here, or there for this one.
+type remoteState struct {
+	// Remote marks a session that executes statements of another gateway; source is that one's
+	// region.
+	Remote bool
+	Source base.RegionID
+	// commitTS is when the last transaction committed.
+	commitTS base.Timestamp
+
+	NoForward bool // SET godwit_forward = OFF
+	// state is what travels with forwarded statements, encoded; nil if it must be gathered again.
+	// stateDB is the database that it names.
+	state   []byte
+	stateDB string
+}
+
+// ForwardVariable lets a session keep its statements at its own gateway.
+const ForwardVariable = "godwit_forward"
+
+// Region is the region of the client's gateway.
+func (s *Session) Region() base.RegionID {
+	if s.Source != 0 {
+		return s.Source
+	}
+	return s.env.DB.Region()
+}
+
+// SetSessionVariable implements sql.Session.
+func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error {
+	if done, err := s.setStale(ctx, name, v); done {
+		return err
+	}
+	if c := s.env.DB.Topology().Concurrency; c.Ordered() && strings.EqualFold(name, consistencyVar) {
+		return schema.ClientError(base.Errorf(base.CodeInvalid, "the consistency of this cluster is fixed: it orders transactions by timestamps (concurrency control %s)", c))
+	}
+	s.state = nil
+	if err := s.BaseSession.SetSessionVariable(ctx, name, v); err != nil {
+		return err
+	}
+	switch strings.ToLower(name) {
+	case ForwardVariable:
+		s.readForward(ctx)
+	case IsolationVar:
+		err := s.setIsolation(ctx, name)
+		s.strict = s.level == Serializable
+		return err
+	case consistencyVar:
+		s.readConsistency(ctx)
+	}
+	return nil
+}
+
+// InitSessionVariable implements sql.Session.
+func (s *Session) InitSessionVariable(ctx *sql.Context, name string, v any) error {
+	s.state = nil
+	return s.BaseSession.InitSessionVariable(ctx, name, v)
+}
+
+// InitSessionVariableDefault implements sql.Session.
+func (s *Session) InitSessionVariableDefault(ctx *sql.Context, name string, v any) error {
+	s.state = nil
+	return s.BaseSession.InitSessionVariableDefault(ctx, name, v)
+}
+
+func (s *Session) readForward(ctx *sql.Context) {
+	v, err := s.GetSessionVariable(ctx, ForwardVariable)
+	if err == nil {
+		var on bool
+		on, err = sql.ConvertToBool(ctx, v)
+		s.NoForward = !on
+	}
+	s.NoForward = s.NoForward || err != nil
+}
+
+// The kinds of a variable's value.
+const (
+	valueString = iota
+	valueInt
+	valueUint
+	valueFloat
+	valueDecimal
+)
+
+// StateBytes is the state that travels, encoded so that equal states have equal bytes; nil if it
+// cannot.
+func (s *Session) StateBytes() []byte {
+	if db := s.GetCurrentDatabase(); s.state == nil || s.stateDB != db {
+		client := s.Client()
+		st := &wire.SessionState{User: client.User, Host: client.Address, Database: db, Capabilities: client.Capabilities, Region: uint32(s.Region())}
+		var ok bool
+		if st.Variables, ok = s.changedVariables(); !ok {
+			return nil
+		}
+		b, err := st.MarshalVT()
+		if err != nil {
+			return nil
+		}
+		s.state, s.stateDB = b, db
+	}
+	return s.state
+}
+
+// changedVariables are the session's variables that differ from MySQL's defaults, by name; false if
+// one cannot travel.
+func (s *Session) changedVariables() (out []*wire.SessionVariable, ok bool) {
+	for name, v := range s.GetAllSessionVariables() {
+		sv, _, known := sql.SystemVariables.GetGlobal(name)
+		if !known || sv.IsReadOnly() || sv.IsGlobalOnly() || name == ForwardVariable || name == stalenessVar || fmt.Sprint(v) == fmt.Sprint(sv.GetDefault()) {
+			continue
+		}
+		w := &wire.SessionVariable{Name: name}
+		switch x := v.(type) {
+		case string:
+			w.Kind, w.Text = valueString, x
+		case int8, int16, int32, int64, int:
+			w.Kind, w.Text = valueInt, fmt.Sprint(x)
+		case uint8, uint16, uint32, uint64, uint:
+			w.Kind, w.Text = valueUint, fmt.Sprint(x)
+		case float64:
+			w.Kind, w.Text = valueFloat, strconv.FormatFloat(x, 'g', -1, 64)
+		case decimal.Decimal:
+			w.Kind, w.Text = valueDecimal, x.String()
+		case bool:
+			w.Kind, w.Text = valueInt, "0"
+			if x {
+				w.Text = "1"
+			}
+		default:
+			return nil, false
+		}
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b *wire.SessionVariable) int { return strings.Compare(a.Name, b.Name) })
+	return out, true
+}
+
+// Assume gives a fresh session the state of another one.
+func (s *Session) Assume(ctx context.Context, st *wire.SessionState) error {
+	sctx := sql.NewContext(ctx, sql.WithSession(s))
+	mine, ok := s.changedVariables()
+	if !ok {
+		return base.Errorf(base.CodeInvalid, "this node's variables cannot be reset")
+	}
+	for _, v := range mine { // by SET GLOBAL at this node
+		sv, _, _ := sql.SystemVariables.GetGlobal(v.Name)
+		if err := s.SetSessionVariable(sctx, v.Name, sv.GetDefault()); err != nil {
+			return err
+		}
+	}
+	for _, v := range st.Variables {
+		x, err := variableValue(v)
+		if err == nil {
+			err = s.SetSessionVariable(sctx, v.Name, x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.SetCurrentDatabase(st.Database)
+	return nil
+}
+
+func variableValue(v *wire.SessionVariable) (any, error) {
+	switch v.Kind {
+	case valueString:
+		return v.Text, nil
+	case valueInt:
+		return strconv.ParseInt(v.Text, 10, 64)
+	case valueUint:
+		return strconv.ParseUint(v.Text, 10, 64)
+	case valueFloat:
+		return strconv.ParseFloat(v.Text, 64)
+	case valueDecimal:
+		return decimal.NewFromString(v.Text)
+	}
+	return nil, base.Errorf(base.CodeInvalid, "variable %s has a value of unknown kind %d", v.Name, v.Kind)
+}

@@ -1,0 +1,116 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// Statement holds the facts of one statement. It is made anew for each one, so nothing of the
+// statement before can be left in it: by the beginning of the client's command, and again when the
+// engine begins to plan, with the syntax that the parser has noted in between. A statement of a
+// stored procedure has one of its own.
+type Statement struct {
+	Syntax
+	// Snap is the catalog that the statement sees; nil until it is needed.
+	Snap *schema.Snapshot
+	// Planned: the root of the plan was seen.
+	Planned bool
+	// Writes: the plan changes data or schema. It is valid once Planned is set.
+	Writes bool
+	// Blind: a plain INSERT whose duplicates Commit may find.
+	Blind bool
+	// PerRow: duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY UPDATE).
+	PerRow bool
+	// Hold: changes are sent to kv at the end of the statement only, because it still reads the
+	// table.
+	Hold bool
+	// inCall: the engine is about to set the transaction of a CALL aside.
+	inCall bool
+	// Create has the options of the table that the statement creates.
+	Create TableOptions
+	// View is the definition of the view looked up last, ViewDB its database.
+	View, ViewDB string
+	// Duplicate is MySQL's wording of the last duplicate-key error; empty if there was none.
+	Duplicate string
+	// Explained is the plan node whose output the gateway completes (EXPLAIN, SHOW CREATE), while
+	// the engine builds it.
+	Explained sql.Node
+	// Reserved are AUTO_INCREMENT values, by counter, that speculative execution has used for rows
+	// in triggers. The statement uses them in the same order.
+	Reserved map[schema.CounterID][]uint64
+	// CheckKey reads the rows of a table for the check of the foreign key that the statement makes;
+	// nil: it makes none.
+	CheckKey func(id base.TableID, rows sql.RowIter) sql.RowIter
+	// Prefetch is what package prefetch keeps of the statement.
+	Prefetch any
+
+	// newest is the newest definition among the tables that the statement names.
+	newest base.Timestamp
+	// refreshed: the catalog was read again for a name that was not found.
+	refreshed bool
+	// fresh: at READ COMMITTED, the statement has its snapshot.
+	fresh bool
+}
+
+// Syntax is what only the syntax tree of a statement tells.
+type Syntax struct {
+	// Tree is the statement that is executed; nil if it is not known.
+	Tree sqlparser.Statement
+	// Binds are its parameters.
+	Binds map[string]*querypb.BindVariable
+	// Lock is what the FOR UPDATE or FOR SHARE clause asks for.
+	Lock kv.LockMode
+	// Call and Truncate: the statement is CALL, or TRUNCATE.
+	Call, Truncate bool
+}
+
+// TableOptions are those of the table that a statement creates, as far as the engine does not pass
+// them on.
+type TableOptions struct {
+	Comment  string
+	Locality schema.Locality
+	// Replication is what the statement says of it: SYNC, ASYNC or nothing.
+	Replication string
+}
+
+func syntaxOf(stmt sqlparser.Statement, binds map[string]*querypb.BindVariable) Syntax {
+	d, ok := stmt.(*sqlparser.DDL)
+	_, call := stmt.(*sqlparser.Call)
+	return Syntax{Tree: stmt, Binds: binds, Lock: LockClause(stmt), Call: call, Truncate: ok && strings.EqualFold(d.Action, sqlparser.TruncateStr)}
+}
+
+// LockClause is the lock that the FOR UPDATE or FOR SHARE clause of a statement asks for.
+func LockClause(stmt sqlparser.Statement) kv.LockMode {
+	switch s := stmt.(type) {
+	case *sqlparser.Select:
+		if s.Lock != nil {
+			return LockOfText(s.Lock.Type)
+		}
+	case *sqlparser.SetOp:
+		if s.Lock != nil {
+			return LockOfText(s.Lock.Type)
+		}
+	case *sqlparser.ParenSelect:
+		return LockClause(s.Select)
+	}
+	return kv.LockNone
+}
+
+// LockOfText is the lock that the text of a locking clause asks for.
+func LockOfText(t string) kv.LockMode {
+	t = strings.ToLower(t)
+	switch {
+	case strings.Contains(t, "update"):
+		return kv.LockExclusive
+	case strings.Contains(t, "share"):
+		return kv.LockShared
+	}
+	return kv.LockNone
+}

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+var sysVarsOnce sync.Once
+
+// InitSystemVariables adds Godwit's variables to the engine's, which are global to the process.
+func InitSystemVariables() {
+	sysVarsOnce.Do(func() {
+		session := func(name string, t sql.Type, def any) sql.SystemVariable {
+			return &sql.MysqlSystemVariable{
+				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Type: t, Default: def, Dynamic: false,
+			}
+		}
+		both := func(name string) sql.SystemVariable {
+			return &sql.MysqlSystemVariable{
+				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Type: types.NewSystemStringType(name), Default: "", Dynamic: true,
+			}
+		}
+		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{
+			session("godwit_region", types.NewSystemStringType("godwit_region"), ""),
+			session("godwit_node", types.NewSystemIntType("godwit_node", 0, 1<<32, false), int64(0)),
+			&sql.MysqlSystemVariable{Name: ForwardVariable, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Type: types.NewSystemBoolType(ForwardVariable),
+				Default: int8(1), Dynamic: true},
+			both(stalenessVar), both(oldStalenessVar), both(tokenVar), both(NextAsOfVar), both(StartAsOfVar),
+			session("last_statement_wan_rtts", types.NewSystemDoubleType("last_statement_wan_rtts", 0, 1e18), float64(0)),
+			session("last_statement_rows_moved", types.NewSystemIntType("last_statement_rows_moved", 0, 1<<62, false), int64(0)),
+			session("last_statement_wan_bytes", types.NewSystemIntType("last_statement_wan_bytes", 0, 1<<62, false), int64(0)),
+		})
+		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
+			Name: consistencyVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "CLUSTER",
+			Type: types.NewSystemEnumType(consistencyVar, "CLUSTER", "STRICT", "RELAY"),
+		}})
+		for _, name := range []string{IsolationVar, OldIsolationVar} {
+			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
+				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "SERIALIZABLE",
+				Type: types.NewSystemEnumType(name, "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"),
+			}})
+		}
+		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles})
+	})
+}
+
+// InitVariables gives a new session its values.
+func (s *Session) InitVariables() {
+	ctx := sql.NewContext(context.Background(), sql.WithSession(s))
+	_ = s.InitSessionVariable(ctx, "godwit_region", s.env.DB.Topology().RegionName(s.Region()))
+	_ = s.InitSessionVariable(ctx, "godwit_node", int64(s.env.DB.Node()))
+	_ = s.setIsolation(ctx, IsolationVar)
+	s.readConsistency(ctx)
+	s.readForward(ctx)
+	if v, err := s.BaseSession.GetSessionVariable(ctx, stalenessVar); err == nil {
+		s.Staleness, _ = parseStaleness(v) // the server's default
+	}
+}
+
+// NoteCost keeps the cost of a statement for the session's variables.
+func (s *Session) NoteCost(c StatementCost) { s.LastCost = c }
+
+const costPrefix = "last_statement_"
+
+// GetSessionVariable implements sql.Session. The variables of the last statement's
+// cost are not stored: the engine lets a session variable be initialized only once.
+func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error) {
+	if len(name) > len(costPrefix) && strings.EqualFold(name[:len(costPrefix)], costPrefix) {
+		switch strings.ToLower(name[len(costPrefix):]) {
+		case "wan_rtts":
+			return float64(s.LastCost.Hops) / 2, nil
+		case "wan_bytes":
+			return s.LastCost.Bytes, nil
+		case "rows_moved":
+			return s.LastCost.Moves, nil
+		}
+	}
+	switch strings.ToLower(name) {
+	case tokenVar:
+		return strconv.FormatUint(uint64(s.token()), 10), nil
+	case oldStalenessVar:
+		name = stalenessVar
+	}
+	if strings.EqualFold(name, OldIsolationVar) {
+		name = IsolationVar
+	}
+	return s.BaseSession.GetSessionVariable(ctx, name)
+}
+
+// With this value, MySQL's for the same, statements neither read nor write files of the server.
+// (The engine's default is to allow all.)
+const (
+	FilesVar = "secure_file_priv"
+	NoFiles  = "NULL"
+)

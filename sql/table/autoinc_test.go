@@ -1,0 +1,59 @@
+package table
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// TestPassedDuringLease: a client gives a value itself while the next block is being leased in the
+// background. The value after it is the next one, however long the lease takes.
+func TestPassedDuringLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, table := newCounters(memkv.New(4, "eu")), &schema.Table{Desc: &schema.TableDesc{AutoKey: 7}}
+		id := table.Counter()
+		b := c.block(id)
+		for _, v := range []uint64{1, 2, 3} {
+			if err := c.passed(t.Context(), table, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.take(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // a lease that this has begun has ended
+		// A lease has taken the next eight values, and the gateway does not know it yet.
+		b.mu.Lock()
+		end := b.now.end
+		if !b.then.empty() {
+			end = b.then.end
+		}
+		b.now, b.then = values{end, end}, values{}
+		leased, err := c.lease(t.Context(), id, 8, end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy := make(chan struct{})
+		b.busy = busy
+		b.mu.Unlock()
+
+		given := leased.next + 2
+		done := make(chan error, 1)
+		go func() { done <- c.passed(t.Context(), table, given) }()
+		synctest.Wait()
+		b.mu.Lock()
+		b.then, b.busy = leased, nil
+		close(busy)
+		b.mu.Unlock()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint64(2) {
+			if got, err := c.take(t.Context(), table); err != nil || got != given+1+i {
+				t.Errorf("value %d after %d is %d, %v", i+1, given, got, err)
+			}
+		}
+	})
+}

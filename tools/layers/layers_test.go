@@ -1,0 +1,218 @@
+// Package layers holds no code: its test keeps the import table of
+// docs/design.md, so that a policy cannot grow a socket and a state machine
+// cannot grow a disk without somebody deciding it here.
+package layers
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/godwitdb/godwit"
+
+// types are layer 0: everybody above may import them.
+var types = []string{"base", "obs", "wire", "kv"}
+
+// mechanisms are layer 2, and the policies that their drivers need.
+var mechanisms = []string{
+	"mechanism/clock", "mechanism/clock/timeserver", "mechanism/lock", "mechanism/store", "mechanism/wan", "mechanism/group",
+	"policy/crossing", "policy/home", "policy/leader", "policy/matrix", "policy/replica", "kv/patch",
+}
+
+// cluster is what a whole cluster in one process is made of: what the rig of the benchmarks may
+// use.
+var cluster = append([]string{"owner", "txn", "cluster", "node"}, mechanisms...)
+
+// benchmark is what the benchmark of a paper may use: a cluster, the rig, and the parts that it is
+// about.
+func benchmark(more ...string) []string {
+	return append(append([]string{"lab/bench/rig"}, cluster...), more...)
+}
+
+// allowed says which packages of Godwit each package may import, besides those of "types".
+// A package that is not listed may not exist.
+var allowed = map[string][]string{
+	// layer 0: words
+	"base": nil, "obs": nil, "wire": nil, "kv": nil, "kv/patch": {"sql/schema/rowfmt"},
+	// layer 1: policies, which are pure
+	"policy/coord": nil, "policy/crossing": nil, "policy/filter": nil, "policy/home": nil, "policy/leader": nil,
+	"policy/matrix": nil, "policy/plan": nil, "policy/replica": nil,
+	// epoch is a pure core over another one: what filters leave out must not matter to it.
+	"policy/epoch": {"policy/filter"},
+	// layer 2: mechanisms
+	"mechanism/clock": nil, "mechanism/lock": nil, "mechanism/store": nil,
+	"mechanism/clock/timeserver": {"mechanism/clock"},
+	"mechanism/wan":              {"mechanism/clock"},
+	"mechanism/group":            {"mechanism/store", "mechanism/wan"},
+	// collective executes plans over the transport, and knows no database: it is a library of its
+	// own.
+	"mechanism/collective": {"policy/plan", "mechanism/wan"},
+	// overlay is a transport over the transport.
+	"mechanism/wan/overlay": {"policy/plan", "mechanism/wan"},
+	// wanemu moves the bytes of unmodified programs, and knows nothing of Godwit.
+	"mechanism/wan/wanemu": nil,
+	// layer 3: transactions
+	"txn/multimaster": {"policy/epoch", "policy/filter", "policy/plan", "mechanism/collective", "mechanism/store", "mechanism/wan"},
+	// what a view of the store shows rests on the store alone: no lock, no lease, no log
+	"owner/view": {"mechanism/store"},
+	// what the log alone decides looks at no clock but to note when it learned of something; the
+	// names of the clock's modes are part of the log
+	"owner/state":  {"mechanism/clock", "mechanism/group", "mechanism/store"},
+	"owner/rewind": {"owner/state", "mechanism/group", "mechanism/store"},
+	// the states of a lead are a table: owner sends, logs and waits
+	"owner/lead": {"owner/tscache"},
+	// the way to a leader knows how long outcomes are remembered, and no replica
+	"owner/route": {"owner/state", "mechanism/wan"},
+	// what was read is a matter of keys and timestamps only
+	"owner/tscache": nil,
+	// the table of transactions waits for nothing: whoever waits is in owner
+	"owner/txns": {"owner/view", "mechanism/lock", "kv/patch"},
+	"owner": append([]string{
+		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead",
+	}, mechanisms...),
+	"txn":     append([]string{"owner", "owner/route"}, mechanisms...),
+	"cluster": append([]string{"owner", "txn", "policy/coord"}, mechanisms...),
+	// layer 4: SQL
+	"sql/function": nil,
+	// rowfmt is a leaf: the byte format of rows, which those who patch rows have to know, too.
+	"sql/schema/rowfmt": nil,
+	"sql/schema":        {"sql/schema/rowfmt"},
+	"sql/session":       {"sql/schema"},
+	"sql/table":         {"sql/schema", "sql/session"},
+	// prefetch replaces how the engine asks for rows, and changes nothing.
+	"sql/prefetch": {"sql/schema", "sql/session", "sql/table"},
+	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
+	"sql/fast":     {"kv/patch", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
+	"sql/server":   {"sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast"},
+	"sql/sqltest":  nil,
+	// layer 5: one process
+	"node": append([]string{
+		"owner", "owner/rewind", "txn", "txn/multimaster", "cluster", "sql/server", "policy/epoch", "policy/plan", "mechanism/wan/overlay",
+	}, mechanisms...),
+	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
+	// commands and examples
+	"cmd/godwit":           {"cmd/cli"},
+	"cmd/cli":              {"*"},
+	"cmd/etcdleader":       {"policy/leader", "mechanism/wan"},
+	"examples/collective":  {"mechanism/collective", "policy/plan", "policy/matrix", "mechanism/wan"},
+	"examples/consistency": {"", "policy/matrix"},
+	// the laboratory
+	"kv/memkv":     {"mechanism/lock"},
+	"lab/workload": nil,
+	"lab/history":  nil,
+	"lab/sim":      {"*"},
+	// bench: a package a paper over one rig; no paper uses another one's.
+	"lab/bench": {
+		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers",
+	},
+	"lab/bench/rig":      cluster,
+	"lab/bench/polybase": benchmark(),
+	"lab/bench/geolm":    benchmark("lab/sim"),
+	"lab/bench/relay":    benchmark("sql/schema/rowfmt"),
+	"lab/bench/gaussdb":  benchmark("lab/workload"),
+	"lab/bench/geococo":  benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster", "mechanism/collective", "mechanism/wan/overlay"),
+	"lab/bench/peers":    benchmark("mechanism/wan/wanemu"),
+	"lab/demo":           {"*"},
+	"lab/e2e":            {"*"},
+	"tools/layers":       nil, "tools/measure": nil,
+}
+
+// onlyIn names third-party and standard packages with one home each, and why.
+var onlyIn = map[string]struct {
+	homes []string
+	why   string
+}{
+	"github.com/cockroachdb/pebble": {
+		[]string{"mechanism/store", "lab/sim"},
+		"one package knows how bytes lie on disk; sim brings the file system that crashes",
+	},
+	"go.etcd.io/raft": {
+		[]string{"mechanism/group", "mechanism/store"},
+		"consensus is one mechanism; store implements its log",
+	},
+	"github.com/dolthub/go-mysql-server": {
+		[]string{"sql/function", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/server"},
+		"its API moves; the packages below sql/ follow it",
+	},
+	"net/http": {
+		[]string{
+			"cluster", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/sim",
+		},
+		"policies and state machines do no I/O",
+	},
+}
+
+// pure packages own no goroutine, socket or clock; they may not even import these.
+var pure = []string{
+	"base", "kv/memkv", "kv/patch", "sql/schema/rowfmt", "lab/history", "mechanism/lock", "policy/coord", "policy/crossing", "policy/epoch", "policy/filter",
+	"policy/home", "policy/leader", "policy/matrix", "policy/plan", "policy/replica",
+}
+var impure = []string{"net", "os", "syscall"}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func load(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-pgo", "off", "-tags", "gms_pure_go", "-json=ImportPath,Imports", module+"/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func local(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+}
+
+func TestImportTable(t *testing.T) {
+	for _, p := range load(t) {
+		name := local(p.ImportPath)
+		may, known := allowed[name]
+		if !known {
+			t.Errorf("package %q is not in the import table: give it a layer in layers_test.go and docs/design.md", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if !strings.HasPrefix(imp, module) {
+				checkThirdParty(t, name, imp)
+				continue
+			}
+			dep := local(imp)
+			if !slices.Contains(may, "*") && !slices.Contains(may, dep) && !slices.Contains(types, dep) {
+				t.Errorf("%s may not import %s: it lies in the same or a higher layer", name, dep)
+			}
+			if name == "base" {
+				t.Errorf("base imports %s: it is the bottom", dep)
+			}
+		}
+	}
+}
+
+func checkThirdParty(t *testing.T, name, imp string) {
+	t.Helper()
+	for path, rule := range onlyIn {
+		if (imp == path || strings.HasPrefix(imp, path+"/")) && !slices.Contains(rule.homes, name) {
+			t.Errorf("%s may not import %s: %s", name, imp, rule.why)
+		}
+	}
+	if slices.Contains(pure, name) && slices.Contains(impure, imp) {
+		t.Errorf("%s is a pure core and may not import %s", name, imp)
+	}
+}

@@ -1,0 +1,111 @@
+package txn
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// knownRows is what a transaction knows of the keys that it has read under a lock: whether they are
+// present, and which group owns them. Where the transaction holds no lock (bySlot, byTimestamp) it
+// is a guess that the commit validates.
+type knownRows struct {
+	present map[string]base.GroupID
+	absent  map[string]base.GroupID
+	ranges  []readRange // present rows of long ranges
+	// shown are rows that their owner has locked and sent unasked, with another one.
+	shown map[string]*wire.KV
+}
+
+// readRange are the rows found by one read of a range, by key, and the group that owns them.
+type readRange struct {
+	keys  []base.Key
+	group base.GroupID
+}
+
+const (
+	maxKnown = 1 << 16 // keys of each kind that are remembered
+	// Ranges of at least minRange rows are remembered as they are, up to maxRanges of them: nobody
+	// will ask for most of their rows.
+	minRange  = 16
+	maxRanges = 32
+)
+
+// note remembers rows that a group owns.
+func (k *knownRows) note(rows []*wire.KV, g base.GroupID) {
+	if k.noteRange(rows, g) {
+		return
+	}
+	for _, r := range rows {
+		set := &k.present
+		if r.Absent {
+			set = &k.absent
+		}
+		if len(*set) >= maxKnown {
+			return
+		}
+		if *set == nil {
+			*set = map[string]base.GroupID{}
+		}
+		(*set)[string(r.Key)] = g
+	}
+}
+
+// noteRange remembers many sorted rows at once.
+func (k *knownRows) noteRange(rows []*wire.KV, g base.GroupID) bool {
+	byKey := func(a, b *wire.KV) int { return bytes.Compare(a.Key, b.Key) }
+	absent := func(r *wire.KV) bool { return r.Absent }
+	if len(rows) < minRange || len(k.ranges) >= maxRanges || !slices.IsSortedFunc(rows, byKey) || slices.ContainsFunc(rows, absent) {
+		return false
+	}
+	keys := make([]base.Key, len(rows))
+	for i, r := range rows {
+		keys[i] = r.Key
+	}
+	k.ranges = append(k.ranges, readRange{keys, g})
+	return true
+}
+
+// noteShown remembers rows that a group has sent unasked.
+func (k *knownRows) noteShown(rows []*wire.KV, g base.GroupID) {
+	if len(rows) == 0 {
+		return
+	}
+	k.note(rows, g)
+	if k.shown == nil {
+		k.shown = map[string]*wire.KV{}
+	}
+	for _, r := range rows {
+		if len(k.shown) < maxKnown {
+			k.shown[string(r.Key)] = r
+		}
+	}
+}
+
+// isPresent reports whether a key was found, and in which group.
+func (k *knownRows) isPresent(key base.Key) (base.GroupID, bool) {
+	if g, ok := k.present[string(key)]; ok {
+		return g, true
+	}
+	for i := range k.ranges {
+		r := &k.ranges[i]
+		if _, ok := slices.BinarySearchFunc(r.keys, key, base.Key.Compare); ok {
+			return r.group, true
+		}
+	}
+	return 0, false
+}
+
+// owner is the group in which a key was found, or found to be absent.
+func (k *knownRows) owner(key base.Key) (base.GroupID, bool) {
+	if g, ok := k.isPresent(key); ok {
+		return g, true
+	}
+	g, ok := k.absent[string(key)]
+	return g, ok
+}
+
+// full reports whether so many keys more are too many to be remembered.
+func (k *knownRows) full(more int) bool { return len(k.present)+len(k.absent)+more > maxKnown }

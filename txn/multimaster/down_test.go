@@ -1,0 +1,123 @@
+package multimaster
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/policy/filter"
+)
+
+// commit writes a row through a node and says how long that took.
+func (m *machine) commit(t *testing.T, n int) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	_, err := m.engine().Submit(context.Background(), filter.Txn{ID: base.MakeTxnID(base.Timestamp(time.Now().UnixNano()), m.id, uint32(n)), Snapshot: m.engine().Snapshot(),
+		Writes: []filter.Write{{Key: string(key(n)), Value: []byte("v")}}})
+	if err != nil {
+		t.Errorf("commit %d through node %d: %v", n, m.id, err)
+	}
+	return time.Since(begin)
+}
+
+// A node whose death is told is left out long before its batch has been missing for the time of
+// suspicion; one that is told dead and is not stays.
+func TestDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const oneWay = 40 * time.Millisecond
+		w := newWorld(t, worldConfig{seed: 3, regions: 3, oneWay: oneWay})
+		defer w.close()
+		w.start()
+		time.Sleep(time.Second)
+		usual := w.nodes[0].commit(t, 1)
+
+		w.nodes[0].engine().Down(3)
+		time.Sleep(time.Second)
+		if v, _ := w.nodes[0].engine().View(); v.Number != 1 {
+			t.Errorf("a node that answers was left out: %+v", v)
+		}
+
+		for n := range 3 { // whatever the third sends meanwhile
+			w.nodes[n].commit(t, 10+n)
+		}
+		w.nodes[2].crash()
+		for _, m := range w.nodes[:2] {
+			m.engine().Down(3)
+		}
+		took := w.nodes[0].commit(t, 2)
+		t.Logf("a commit takes %v, %v with a node that has just died", usual, took)
+		// The node is asked once more (Ask/2), then: seal, catch up, replace in the registry,
+		// install.
+		if most := 250*time.Millisecond + 8*(oneWay+10*time.Millisecond) + usual; took > most {
+			t.Errorf("the commit took %v, at most %v is due", took, most)
+		}
+		if v, _ := w.nodes[0].engine().View(); v.Has(3) {
+			t.Errorf("the dead node is still in the view: %+v", v)
+		}
+		w.nodes[2].boot()
+		w.settle(10 * time.Second)
+		w.check()
+	})
+}
+
+// A node without a majority gives back what is submitted to it, and goes on reading.
+func TestNoMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 4, regions: 3, oneWay: 40 * time.Millisecond})
+		defer w.close()
+		w.start()
+		time.Sleep(time.Second)
+		w.nodes[2].commit(t, 1)
+		w.nodes[2].isolate(true)
+		e := w.nodes[2].engine()
+		e.Down(1)
+		e.Down(2)
+		time.Sleep(time.Second)
+		begin := time.Now()
+		_, err := e.Submit(context.Background(), filter.Txn{ID: base.MakeTxnID(9, 3, 9), Snapshot: e.Snapshot(), Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
+		if base.CodeOf(err) != base.CodeUnavailable {
+			t.Errorf("a write without a majority: %v", err)
+		}
+		if d := time.Since(begin); d > 4*time.Second {
+			t.Errorf("it was given back after %v", d)
+		}
+		if !e.Readable() || e.Snapshot() == 0 {
+			t.Error("nothing can be read")
+		}
+		w.nodes[2].isolate(false)
+		w.nodes[0].commit(t, 3)
+		w.settle(20 * time.Second)
+		w.nodes[2].commit(t, 4)
+		w.settle(20 * time.Second)
+		w.check()
+	})
+}
+
+// The view's first member plans, and all follow the same plan from the same epoch on.
+func TestOnePlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 5, regions: 3, per: 2, oneWay: 40 * time.Millisecond, planned: true})
+		defer w.close()
+		w.start()
+		_, stop := w.run(load{clients: 12, keys: 100, pause: 10 * time.Millisecond})
+		time.Sleep(6 * time.Second)
+		stop()
+		w.settle(5 * time.Second)
+		w.check()
+		for _, m := range w.nodes {
+			s := m.engine().Status()
+			if first := w.nodes[0].engine().Status(); s.Plan != first.Plan || s.Plan == "" || s.Planned == 0 || s.Flat < s.Planned {
+				t.Errorf("node %d follows %q (%v, flat %v), the first member %q", m.id, s.Plan, s.Planned, s.Flat, first.Plan)
+			}
+			if s.Wants > 0 {
+				t.Errorf("node %d had to ask for %d batches, without a fault", m.id, s.Wants)
+			}
+			if s.State != Member || s.Begun == 0 || s.Bytes == 0 || s.Committed == 0 {
+				t.Errorf("node %d says of itself: %+v", m.id, s)
+			}
+		}
+		t.Logf("the plan is %q", w.nodes[0].engine().Status().Plan)
+	})
+}

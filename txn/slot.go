@@ -1,0 +1,305 @@
+package txn
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// crossing is a transaction of several regions that locks nothing across them (Relay;
+// docs/protocol.md, REL). It begins as one of its own region. When it touches a second region, it
+// fixes a snapshot and gives its locks back; their owners commit above the snapshot from then on
+// what it had locked. All it reads afterwards it reads at the snapshot. The commit proposes a slot,
+// and the owners of what was read make sure that nothing of it changes between snapshot and slot.
+type crossing struct {
+	snapshot base.Timestamp
+	// valid: from this timestamp on nothing that was read may have changed; at most snapshot.
+	valid    base.Timestamp
+	released bool // it gave locks back, so that for their owners it has ended
+	// drafts are rows that were shown as this node knows them, by key, and as of when (Txn.Draft).
+	drafts map[string]base.Timestamp
+}
+
+const (
+	maxReads    = 1 << 16 // spans that a transaction remembers as read
+	maxSlots    = 6       // slots proposed for one transaction
+	firstSlot   = 250 * time.Millisecond
+	maxSlot     = 1500 * time.Millisecond // well below the length of a lease
+	slotSlack   = 3 * time.Millisecond
+	slotHorizon = 20 * time.Millisecond // by which the schema must be known to hold beyond the slot
+)
+
+// errMetaCrossing: the meta group commits ahead of now, where no slot can be.
+var errMetaCrossing = base.Errorf(base.CodeAborted, "a transaction that has read a snapshot of several regions cannot lock or write the meta shard: retry, locking")
+
+// far reports whether one of the pieces is led in another region.
+func (t *Txn) far(todo []piece) bool {
+	for _, p := range todo {
+		if p.group != base.MetaGroup && p.group.Region() != t.db.cfg.Region {
+			return true
+		}
+	}
+	return false
+}
+
+// cross makes the transaction one of several regions.
+func (t *Txn) cross(ctx context.Context) error {
+	s, err := t.now(ctx)
+	if err != nil {
+		return err
+	}
+	s = max(s, t.maxTS, t.readTS)
+	held := t.locked()
+	errs := make([]error, len(held))
+	if len(held) > 0 {
+		parallel(ctx, len(held), func(ctx context.Context, i int) {
+			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(s), At: uint64(s)})
+			if err == nil {
+				err = owner.ErrorOf(resp.Status)
+			}
+			errs[i] = err
+		})
+	}
+	for _, err := range errs {
+		if err != nil {
+			return base.Errorf(base.CodeAborted, "the locks of the transaction may have been lost as it turned to a second region: %v", err)
+		}
+	}
+	t.forgetParts()
+	t.quitGate()
+	t.mode = bySlot
+	t.crossing = &crossing{snapshot: s, valid: s, released: len(held) > 0}
+	t.readTS = s
+	t.db.stats.Crossed.Add(1)
+	return nil
+}
+
+// readCrossing is a locking read of a transaction of several regions: whatever lock was asked for,
+// it reads the snapshot.
+func (f *fetch) readCrossing(ctx context.Context, t *Txn) error {
+	g := *f
+	g.lock, g.ts = kv.LockNone, t.crossing.snapshot
+	if err := g.run(ctx, t); err != nil {
+		return err
+	}
+	f.got = g.got
+	for _, g := range f.got {
+		for _, r := range g.rows {
+			t.guessOwner(r)
+		}
+	}
+	return t.noteReads(f)
+}
+
+// guessOwner remembers a row that was read without a lock, and who seems to own it.
+func (t *Txn) guessOwner(r *wire.KV) {
+	if r.Absent {
+		if g, ok := t.db.set.Locate(r.Key); ok {
+			t.rows.note([]*wire.KV{r}, g)
+		}
+		return
+	}
+	if l := base.Label(r.Label); r.Key != nil && l.Home() != 0 {
+		t.rows.note([]*wire.KV{r}, base.DataGroup(base.Key(r.Key).Shard(), l.Home()))
+	}
+}
+
+// noteReads remembers what was read, as far as it was read.
+func (t *Txn) noteReads(f *fetch) error {
+	for i, s := range f.spans {
+		s, any := f.complete(s, f.got[i].cut)
+		if !any {
+			continue
+		}
+		if len(t.reads) >= maxReads {
+			return base.Errorf(base.CodeInvalid, "a transaction of several regions reads at most %d keys and ranges: read less, or SET transaction_consistency = 'strict'", maxReads)
+		}
+		t.reads = append(t.reads, s)
+		if s.IsPoint() {
+			t.opts.Touched.Note(s.Start, f.lock)
+		}
+	}
+	return nil
+}
+
+// complete is the part of a span that was read to its end; any is false if that is nothing.
+func (f *fetch) complete(s base.Span, cut base.Key) (_ base.Span, any bool) {
+	switch {
+	case cut == nil:
+	case s.IsPoint():
+		return s, false
+	case f.reverse:
+		s.Start = cut
+	default:
+		s.End = cut
+	}
+	return s, s.IsPoint() || bytes.Compare(s.Start, s.End) < 0
+}
+
+// hasRead reports whether a key lies in something that the transaction has read.
+func (t *Txn) hasRead(key base.Key) bool {
+	return slices.ContainsFunc(t.reads, func(s base.Span) bool { return s.Contains(key) })
+}
+
+// slotCommit validates what a crossing transaction has read, and commits what it writes. Several
+// groups agree on a slot: a timestamp a little ahead of now, by which all votes can be cast. Where
+// one group owns everything there is nothing to agree on.
+type slotCommit struct {
+	t     *Txn
+	as    *attempt      // of the present try
+	ahead time.Duration // how far ahead of now its slot was proposed
+}
+
+func (c *slotCommit) voted(p *proposal, r base.RegionID, resp *wire.CommitResponse, took time.Duration) {
+	waited := time.Duration(resp.WaitedNs)
+	switch base.CodeOf(owner.ErrorOf(resp.Status)) {
+	case base.CodeTooLate:
+		c.t.db.slots.missed(r, c.ahead, base.Timestamp(resp.NeedTs).Sub(p.slot), waited)
+	case base.CodeOther:
+		c.t.db.slots.answered(r, took, waited)
+	}
+}
+
+func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) {
+	t := c.t
+	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Commit)
+	defer cancel()
+	if t.buf.meta() {
+		return 0, errMetaCrossing
+	}
+	if err := t.readGone(ctx); err != nil {
+		return 0, err
+	}
+	c.as = &t.attempt
+	if t.crossing.released {
+		c.as = t.renamed()
+	}
+	defer func() {
+		if c.as != &t.attempt {
+			if err == nil {
+				c.as.end(false)
+			} else {
+				c.as.release(false, false)
+			}
+		}
+	}()
+	for try := range maxSlots {
+		p := &proposal{t: t, as: c.as, plan: t.planReads()}
+		p.snapshot = t.crossing.valid
+		groups := p.groups()
+		if len(groups) == 1 {
+			return c.commitIn(ctx, p, groups[0])
+		}
+		if err := c.propose(ctx, p, groups, try); err != nil {
+			return 0, err
+		}
+		r := p.several(ctx, groups, c)
+		switch {
+		case r.err == nil:
+			return r.ts, t.settled(ctx, r.ts)
+		case base.CodeOf(r.err) != base.CodeTooLate:
+			return 0, refusal(r.err)
+		case try == maxSlots-1:
+			return 0, retry(r.err)
+		}
+		t.db.stats.SlotsMissed.Add(1)
+		c.as = t.renamed()
+	}
+	return 0, nil
+}
+
+// propose chooses the slot of one try: later tries take more time.
+func (c *slotCommit) propose(ctx context.Context, p *proposal, groups []base.GroupID, try int) error {
+	t, db := c.t, c.t.db
+	delay := db.slots.delay(groups, db.cfg.Region)
+	c.ahead = min(delay+delay*time.Duration(try)/2, maxSlot)
+	bound, err := t.holdPins(ctx, c.ahead+slotHorizon)
+	if err != nil {
+		return err
+	}
+	begun, err := t.open(ctx)
+	if err != nil {
+		return err
+	}
+	p.slot = max(db.clock.Latest(), begun, t.crossing.snapshot).Add(c.ahead)
+	if bound != 0 && p.slot >= bound {
+		p.slot = bound.Prev()
+	}
+	return nil
+}
+
+// commitIn commits where one group owns all that was written and read.
+func (c *slotCommit) commitIn(ctx context.Context, p *proposal, g base.GroupID) (base.Timestamp, error) {
+	t := c.t
+	margin := t.db.horizon.get(len(t.buf.byKey))
+	for try := 0; ; try++ {
+		var err error
+		if p.bound, err = t.holdPins(ctx, margin); err != nil {
+			return 0, err
+		}
+		if _, err := t.open(ctx); err != nil {
+			return 0, err
+		}
+		if len(p.plan.writes[g]) == 0 {
+			return t.confirmLocks(ctx) // all writes cancelled each other out
+		}
+		r := p.one(ctx, g)
+		switch code := base.CodeOf(r.err); {
+		case r.err == nil && r.asked:
+			return r.ts, t.settled(ctx, r.ts)
+		case code == base.CodeTooLate && try < maxSlots:
+			t.db.horizon.tooShort()
+			margin = min(2*margin, maxMetaMargin)
+		case code == base.CodeWrongOwner:
+			t.db.hints.note(r.foreign)
+			return 0, retry(r.err)
+		case code == base.CodeTooLate:
+			return 0, retry(r.err)
+		default:
+			return r.ts, r.err
+		}
+	}
+}
+
+// renamed is another name of the transaction, for another try of its commit.
+func (t *Txn) renamed() *attempt {
+	a := &attempt{db: t.db, begun: t.begun, id: t.db.newID(t.id.Start())}
+	a.meta = wire.TxnMeta{Id: a.id[:], Age: t.meta.Age, Gateway: t.meta.Gateway, GatewayRegion: t.meta.GatewayRegion,
+		Policy: t.meta.Policy, LockTimeoutNs: t.meta.LockTimeoutNs}
+	return a
+}
+
+// readGone reads what the transaction inserted and deleted again, which must not have been there.
+func (t *Txn) readGone(ctx context.Context) error {
+	f := fetch{lock: kv.LockExclusive}
+	for _, w := range t.buf.all() {
+		if w.cancelled() {
+			f.spans = append(f.spans, base.PointSpan(w.key))
+		}
+	}
+	for len(f.spans) > 0 {
+		if err := f.run(ctx, t); err != nil {
+			return err
+		}
+		var rest []base.Span
+		for i, g := range f.got {
+			if g.cut != nil {
+				rest = append(rest, f.spans[i])
+				continue
+			}
+			for _, r := range g.rows {
+				if !r.Absent {
+					return exists(r.Key)
+				}
+			}
+		}
+		f.spans = rest
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package txn
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// voteTimes tells how far ahead of now slots have to be: by region, how long the last votes took
+// until they were back, without their waits for locks. (One that waited long for a lock says
+// nothing of the next one.) A slot that lies too far ahead holds up those that write what its
+// transaction has read; one that lies too near has readers wait for the outcome, and one that is
+// past when a vote arrives costs another round trip.
+type voteTimes struct {
+	mu sync.Mutex
+	by map[base.RegionID]*recentVotes
+}
+
+// recentVotes is a ring.
+type recentVotes struct {
+	took [voteWindow]time.Duration
+	n    int
+}
+
+const (
+	voteWindow = 16 // votes that are remembered
+	voteLonger = 1  // so many of them took longer than is counted with
+)
+
+func (v *recentVotes) add(d time.Duration) {
+	v.took[v.n%voteWindow] = d
+	v.n++
+}
+
+// expected is how long nearly all took.
+func (v *recentVotes) expected() time.Duration {
+	seen := slices.Clone(v.took[:min(v.n, voteWindow)])
+	slices.Sort(seen)
+	if len(seen) < voteWindow/2 { // too few to leave some out
+		return seen[len(seen)-1]
+	}
+	return seen[len(seen)-1-voteLonger]
+}
+
+// delay is how long all votes of the groups will take.
+func (s *voteTimes) delay(groups []base.GroupID, self base.RegionID) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := time.Duration(0)
+	for _, g := range groups {
+		switch v := s.by[g.Region()]; {
+		case v != nil:
+			d = max(d, v.expected())
+		case g.Region() != self:
+			d = max(d, firstSlot)
+		}
+	}
+	return min(d+slotSlack, maxSlot)
+}
+
+// answered notes a vote: took until it was back, waited of that for locks.
+func (s *voteTimes) answered(r base.RegionID, took, waited time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(r).add(max(took-waited, 0))
+}
+
+// missed notes a vote that was refused because the slot, proposed so long ahead of when it was
+// sent, was past: by late, and after it had waited for locks.
+func (s *voteTimes) missed(r base.RegionID, ahead, late, waited time.Duration) {
+	there := ahead + late - waited // about when it arrived
+	if there <= ahead {
+		return // the locks were to blame
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.of(r)
+	for range voteLonger + 1 { // so that it is counted with
+		v.add(min(2*there, maxSlot))
+	}
+}
+
+func (s *voteTimes) of(r base.RegionID) *recentVotes {
+	if s.by == nil {
+		s.by = map[base.RegionID]*recentVotes{}
+	}
+	if s.by[r] == nil {
+		s.by[r] = &recentVotes{}
+	}
+	return s.by[r]
+}
+
+// leadTimes are how far ahead of now votes have to be asked for, by region: a little longer than it
+// lately took until they arrived.
+type leadTimes struct {
+	mu sync.Mutex
+	by map[base.RegionID]time.Duration
+}
+
+// delay is how long all votes of the groups will take.
+func (s *leadTimes) delay(groups []base.GroupID, self base.RegionID) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := time.Duration(0)
+	for _, g := range groups {
+		e, ok := s.by[g.Region()]
+		if !ok && g.Region() != self {
+			e = firstSlot
+		}
+		d = max(d, e)
+	}
+	return min(d+d/16+slotSlack, maxSlot)
+}
+
+// answered notes how long one vote took.
+func (s *leadTimes) answered(r base.RegionID, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[base.RegionID]time.Duration{}
+	}
+	old, ok := s.by[r]
+	switch {
+	case !ok:
+		s.by[r] = d
+	case d > old:
+		s.by[r] = old + (d-old)/2
+	default:
+		s.by[r] = old - (old-d)/8
+	}
+}
+
+// tooShort makes the next slots of a region longer.
+func (s *leadTimes) tooShort(r base.RegionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[base.RegionID]time.Duration{}
+	}
+	s.by[r] = min(2*max(s.by[r], slotSlack), maxSlot)
+}

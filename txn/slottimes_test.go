@@ -1,0 +1,46 @@
+package txn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// Slots lie as far ahead as nearly all votes have taken; neither a vote that waited for a lock nor
+// one that was slow for once moves them.
+func TestVoteTimes(t *testing.T) {
+	const ms = time.Millisecond
+	near, far := base.DataGroup(1, 1), base.DataGroup(1, 2)
+	var s voteTimes
+	delay := func(want time.Duration, gs ...base.GroupID) {
+		t.Helper()
+		if got := s.delay(gs, 1); got != want+slotSlack {
+			t.Errorf("slots lie %v ahead, not %v", got, want+slotSlack)
+		}
+	}
+	delay(0, near)
+	delay(firstSlot, near, far)
+	s.answered(2, 100*ms, 0)
+	delay(100*ms, near, far)
+	for range voteWindow {
+		s.answered(2, 80*ms, 0)
+		s.answered(1, 20*ms, 0)
+	}
+	delay(80*ms, near, far)
+	delay(20*ms, near)
+	s.answered(2, 400*ms, 320*ms) // it waited for a lock
+	s.answered(2, 300*ms, 0)
+	delay(80*ms, near, far)
+	s.missed(2, 83*ms, 50*ms, 90*ms) // so did this one
+	delay(80*ms, near, far)
+	s.missed(2, 83*ms, 20*ms, 0) // it arrived only after the slot: the way has become longer
+	delay(206*ms, near, far)
+	for range voteWindow {
+		s.answered(2, 90*ms, 0)
+	}
+	delay(90*ms, near, far)
+	s.answered(2, time.Minute, 0)
+	s.answered(2, time.Minute, 0)
+	delay(maxSlot-slotSlack, near, far)
+}
