@@ -381,8 +381,9 @@ func (e *Engine) control(ctx context.Context, q *wire.EpochControl) (*wire.Epoch
 func (e *Engine) answer() *wire.EpochAnswer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	digest := e.digest // a copy: the answer is encoded after mu is released
 	return &wire.EpochAnswer{View: e.place.View.Number, Sealed: e.place.Sealed && !e.place.Loading, Held: e.full,
-		Merged: e.applied.Load(), Digest: e.digest[:], Installed: e.place.View.Encode()}
+		Merged: e.applied.Load(), Digest: digest[:], Installed: e.place.View.Encode()}
 }
 
 // seal ends this node's part in a view for good, and reports (VIEW-2).
