@@ -254,7 +254,9 @@ func TestSilence(t *testing.T) {
 		time.Sleep(time.Second)
 		sent := func() (n int) {
 			for _, m := range w.nodes {
+				m.mu.Lock()
 				n += m.calls
+				m.mu.Unlock()
 			}
 			return n
 		}
