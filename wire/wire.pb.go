@@ -4284,6 +4284,7 @@ type ClockWord struct {
 	RawEarliest   uint64                 `protobuf:"varint,16,opt,name=raw_earliest,json=rawEarliest,proto3" json:"raw_earliest,omitempty"` // the source's own bounds, without what makes good for its having been set
 	RawLatest     uint64                 `protobuf:"varint,17,opt,name=raw_latest,json=rawLatest,proto3" json:"raw_latest,omitempty"`
 	EchoSent      uint64                 `protobuf:"varint,18,opt,name=echo_sent,json=echoSent,proto3" json:"echo_sent,omitempty"` // sent_ns of the heartbeat with that word
+	Unproven      bool                   `protobuf:"varint,19,opt,name=unproven,proto3" json:"unproven,omitempty"`                 // too few have confirmed the sender's clock since its process began
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4442,6 +4443,13 @@ func (x *ClockWord) GetEchoSent() uint64 {
 		return x.EchoSent
 	}
 	return 0
+}
+
+func (x *ClockWord) GetUnproven() bool {
+	if x != nil {
+		return x.Unproven
+	}
+	return false
 }
 
 type SnapshotChunk struct {
@@ -7320,7 +7328,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05group\x18\x02 \x01(\rR\x05group\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12*\n" +
-	"\x04held\x18\x05 \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\"\xdc\x03\n" +
+	"\x04held\x18\x05 \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\"\xf8\x03\n" +
 	"\tClockWord\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
@@ -7343,7 +7351,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\fraw_earliest\x18\x10 \x01(\x04R\vrawEarliest\x12\x1d\n" +
 	"\n" +
 	"raw_latest\x18\x11 \x01(\x04R\trawLatest\x12\x1b\n" +
-	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\"\xf4\x01\n" +
+	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\x12\x1a\n" +
+	"\bunproven\x18\x13 \x01(\bR\bunproven\"\xf4\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
