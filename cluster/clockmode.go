@@ -174,8 +174,8 @@ func (k *clockModes) sourceName() string {
 }
 
 // heard takes another node's report. believed reports whether this node believes what the sender
-// says of the time. granted is, if the report came from the meta group's leader and gave this node the
-// right to act, when this node sent what the leader had heard; zero otherwise.
+// says of the time. granted is, if the report came from the meta group's leader and gave this node
+// the right to act, when this node sent what the leader had heard; zero otherwise.
 func (k *clockModes) heard(from base.NodeID, m *wire.Heartbeat, now time.Time) (believed bool, granted time.Time) {
 	w := m.Clock
 	if w == nil {

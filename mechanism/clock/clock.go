@@ -17,8 +17,8 @@
 //	CLK-4 An operation counts in the mode in which it ends: it compares the state before and after,
 //	   and begins anew if a switch came between.
 //
-// In GTM mode, and where a node is fenced or its source not confirmed yet, Latest and Earliest are a virtual clock: a reading of
-// the oracle, advanced by the monotonic clock.
+// In GTM mode, and where a node is fenced or its source not confirmed yet, Latest and Earliest are
+// a virtual clock: a reading of the oracle, advanced by the monotonic clock.
 package clock
 
 import (
