@@ -40,7 +40,7 @@ func (r *recent) turn(now time.Time) {
 	case age >= 2*recentFor:
 		r.past, r.now, r.since = top{}, top{}, now
 	case age >= recentFor:
-		r.past, r.now, r.since = r.now, top{}, now
+		r.past, r.now, r.since = r.now, top{}, r.since.Add(recentFor)
 	}
 }
 
@@ -48,12 +48,6 @@ func (r *recent) turn(now time.Time) {
 func (r *recent) add(now time.Time, d time.Duration) {
 	r.turn(now)
 	r.now.add(d)
-}
-
-// must takes a measurement that is not to be left out.
-func (r *recent) must(now time.Time, d time.Duration) {
-	r.add(now, d)
-	r.add(now, d)
 }
 
 // most is the largest measurement.
