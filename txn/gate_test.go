@@ -135,8 +135,8 @@ func TestGateQuit(t *testing.T) {
 	})
 }
 
-// TestGateForgets: what many lost conflicts have taught is over two seconds after the last one, even
-// if nearly nothing commits.
+// TestGateForgets: what many lost conflicts have taught is over two seconds after the last one,
+// even if nearly nothing commits.
 func TestGateForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gate

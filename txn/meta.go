@@ -122,8 +122,8 @@ func (h *horizon) led(now time.Time, d time.Duration) {
 	h.lead.add(now, d)
 }
 
-// useful is as much of a margin as is worth a wait. The closed timestamp that arrives next may lie a
-// little less far ahead than the best of late.
+// useful is as much of a margin as is worth a wait. The closed timestamp that arrives next may lie
+// a little less far ahead than the best of late.
 func (h *horizon) useful(now time.Time, margin time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

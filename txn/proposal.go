@@ -219,8 +219,9 @@ func (p *proposal) prepare(ctx context.Context, groups []base.GroupID, by protoc
 // asked notes when the groups are asked.
 func (p *proposal) asked() { p.from = max(p.t.db.clock.Now(), p.slot) }
 
-// answered measures by how much a group's timestamp lies above the one at which it was asked: so far
-// ahead the schema has to be known to hold. What it waited for locks says nothing of the next one.
+// answered measures by how much a group's timestamp lies above the one at which it was asked: so
+// far ahead the schema has to be known to hold. What it waited for locks says nothing of the next
+// one.
 func (p *proposal) answered(g base.GroupID, resp *wire.CommitResponse, err error) {
 	if p.bound == 0 || p.slot != 0 && !p.ordered {
 		return

@@ -35,7 +35,8 @@ func TestRTT(t *testing.T) {
 	}
 }
 
-// A path that was slow is as fast as before in less than five seconds, however often it is measured.
+// A path that was slow is as fast as before in less than five seconds, however often it is
+// measured.
 func TestRTTComesDown(t *testing.T) {
 	const ms = time.Millisecond
 	for _, every := range []time.Duration{20 * ms, 100 * ms, 400 * ms} {

@@ -6,8 +6,8 @@ import "time"
 // rests for a while, longer each time, and is tried again. Time comes from the
 // caller.
 type Health struct {
-	// Rest after the first failure; it doubles up to MaxRest. Defaults 1 s and 8 s: so long after the
-	// network was mended, at most, a node is used again.
+	// Rest after the first failure; it doubles up to MaxRest. Defaults 1 s and 8 s: so long after
+	// the network was mended, at most, a node is used again.
 	Rest, MaxRest time.Duration
 	down          map[int]rest
 }
