@@ -1430,8 +1430,8 @@ type CommitResponse struct {
 	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`                       // of one
 	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached
 	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`                       // rows that it set off to another home, beside those moved
-	WaitedNs      uint64                 `protobuf:"varint,13,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // a vote for a slot: from its arrival until it was proposed or refused
-	NeedTs        uint64                 `protobuf:"varint,30,opt,name=need_ts,json=needTs,proto3" json:"need_ts,omitempty"`       // with CodeTooLate of an ordered one: the least timestamp that would do
+	WaitedNs      uint64                 `protobuf:"varint,13,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // from its arrival until it was proposed or refused
+	NeedTs        uint64                 `protobuf:"varint,30,opt,name=need_ts,json=needTs,proto3" json:"need_ts,omitempty"`       // with CodeTooLate: the least timestamp that would do
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
