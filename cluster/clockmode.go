@@ -71,10 +71,11 @@ const (
 // clockReport is what another node said of its clock last.
 type clockReport struct {
 	*wire.ClockWord
-	sent  uint64 // sent_ns of the heartbeat that brought it
-	at    time.Time
-	sight clock.Sight
-	sees  bool // the sight counts
+	sent   uint64 // sent_ns of the heartbeat that brought it
+	at     time.Time
+	sight  clock.Sight
+	sees   bool // the sight counts
+	echoes bool // it compares with what this process has said of its clock
 }
 
 // reading is what a source said.
@@ -102,6 +103,9 @@ const (
 )
 
 func newClockModes(e *env, steps ClockLog, adopting func(func() bool) bool, o Trust) *clockModes {
+	if o.NoProof || o.NoFence {
+		e.clock.Confirm()
+	}
 	return &clockModes{env: e, steps: steps, options: o, adopting: adopting, life: rand.Uint64() | 1, policy: clock.DefaultPolicy(),
 		reports: map[base.NodeID]*clockReport{}, trust: proving, since: time.Now()}
 }
@@ -133,7 +137,7 @@ func (k *clockModes) report(to base.NodeID, leads bool) *wire.ClockWord {
 	mode, epoch := k.clock.Mode()
 	earliest, latest, rawEarliest, rawLatest, _ := k.bounds()
 	w := &wire.ClockWord{Mode: uint32(mode), Epoch: epoch, Earliest: uint64(earliest), Latest: uint64(latest),
-		RawEarliest: uint64(rawEarliest), RawLatest: uint64(rawLatest), Fenced: k.clock.Fenced(), Life: k.life, Source: k.sourceName()}
+		RawEarliest: uint64(rawEarliest), RawLatest: uint64(rawLatest), Fenced: k.clock.Fenced(), Unproven: k.clock.Unproven(), Life: k.life, Source: k.sourceName()}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w.Seen, w.Unsure = uint64(k.acknowledged()), k.verdict == clock.Unsure
@@ -153,8 +157,11 @@ func (k *clockModes) report(to base.NodeID, leads bool) *wire.ClockWord {
 // acknowledged is at or above all that this node acknowledged. mu is held.
 func (k *clockModes) acknowledged() base.Timestamp {
 	latest := k.clock.Latest()
-	if k.clock.Fenced() {
+	switch {
+	case k.clock.Fenced():
 		latest = k.fencedAt
+	case k.clock.Unproven():
+		latest = 0
 	}
 	return max(k.clock.Seen(), latest)
 }
@@ -166,18 +173,18 @@ func (k *clockModes) sourceName() string {
 	return k.options.SourceName()
 }
 
-// heard takes another node's report. believed reports whether the sender's clock can be believed by
-// this one. granted is, if the report came from the meta group's leader and gave this node the
-// right to act, when this node sent what the leader had heard; zero otherwise.
+// heard takes another node's report. believed reports whether this node believes what the sender
+// says of the time. granted is, if the report came from the meta group's leader and gave this node
+// the right to act, when this node sent what the leader had heard; zero otherwise.
 func (k *clockModes) heard(from base.NodeID, m *wire.Heartbeat, now time.Time) (believed bool, granted time.Time) {
 	w := m.Clock
 	if w == nil {
 		return true, time.Time{}
 	}
 	_, _, _, latest, _ := k.bounds()
-	x := &clockReport{ClockWord: w, sent: m.SentNs, at: now, sees: w.RawEarliest != 0}
+	x := &clockReport{ClockWord: w, sent: m.SentNs, at: now, sees: w.RawEarliest != 0, echoes: w.EchoLife == k.life && w.Echo != 0}
 	echo := base.Timestamp(w.Echo)
-	if w.EchoLife != k.life {
+	if !x.echoes {
 		echo = 0 // of the process before this one
 	}
 	x.sight = clock.See(base.Timestamp(w.RawEarliest), base.Timestamp(w.RawLatest), latest, echo)
@@ -189,7 +196,25 @@ func (k *clockModes) heard(from base.NodeID, m *wire.Heartbeat, now time.Time) (
 	if w.OrderMode != 0 {
 		granted = k.obey(w, now)
 	}
-	return x.sight.Lo <= 0, granted
+	return k.believes(x), granted
+}
+
+// believes reports whether this node believes what a sender says of the time (MODE-9). Who does not
+// go by a source of its own, goes by the oracle: it cannot be off by its source, nor take others to
+// task.
+func (k *clockModes) believes(x *clockReport) bool {
+	m := clock.Mode(x.Mode)
+	bySource := !x.Fenced && !x.Unproven && (m == clock.GClock || m == clock.Dual)
+	return x.sight.Lo <= 0 || !bySource || k.clock.Fenced() || k.clock.Unproven()
+}
+
+// disbelieved reports whether this node does not believe what another one says of the time, as of
+// its newest heartbeat.
+func (k *clockModes) disbelieved(from base.NodeID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	x := k.reports[from]
+	return x != nil && !k.believes(x)
 }
 
 // # 2. Trust
@@ -204,7 +229,7 @@ func (k *clockModes) judge(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.checkSteps()
-	sights, vouchers := k.sights(now)
+	sights, confirmed := k.sights(now)
 	was := k.verdict
 	k.verdict, k.off = clock.Judge(sights, leads)
 	if k.verdict != was {
@@ -213,8 +238,11 @@ func (k *clockModes) judge(now time.Time) {
 	if k.verdict == clock.Wrong {
 		k.fence(latest)
 	}
+	if k.verdict == clock.Fine && confirmed && k.clock.Unproven() && !k.clock.Fenced() {
+		k.clock.Confirm()
+	}
 	switch {
-	case k.verdict != clock.Fine || vouchers < k.quorumOfClocks():
+	case k.verdict != clock.Fine || !confirmed:
 		k.trust = doubted
 	case k.trust == doubted:
 		k.trust, k.since = proving, now
@@ -237,30 +265,25 @@ func (k *clockModes) checkSteps() {
 	k.raw = x
 }
 
-// sights are the comparisons with nodes heard of lately, and how many of them are of the clock as
-// it is now. mu is held.
-func (k *clockModes) sights(now time.Time) (out []clock.Sight, vouchers int) {
-	for _, x := range k.reports {
+// sights are the comparisons with nodes heard of lately. confirmed: a majority of the meta group's
+// voters, with this node if it is one, agrees with the clock as it is now and as this process has
+// told it (MODE-9). mu is held.
+func (k *clockModes) sights(now time.Time) (out []clock.Sight, confirmed bool) {
+	voters := k.Topology().MetaVoters
+	agree := 0
+	if slices.Contains(voters, k.self) {
+		agree++
+	}
+	for n, x := range k.reports {
 		if !x.sees || now.Sub(x.at) >= deadAfter {
 			continue
 		}
 		out = append(out, x.sight)
-		if x.at.After(k.steppedAt) {
-			vouchers++
+		if x.echoes && x.sight.Agrees() && x.at.After(k.steppedAt) && slices.Contains(voters, n) {
+			agree++
 		}
 	}
-	return out, vouchers
-}
-
-// quorumOfClocks is how many others a node must hear of to say that most clocks agree with its own.
-func (k *clockModes) quorumOfClocks() int {
-	n := 0
-	for _, x := range k.Topology().Nodes {
-		if !x.Gone {
-			n++
-		}
-	}
-	return n / 2
+	return out, 2*agree > len(voters)
 }
 
 // fence stops the use of this node's clock. latest is its upper bound now. mu is held.
@@ -268,8 +291,9 @@ func (k *clockModes) fence(latest base.Timestamp) {
 	if k.clock.Fenced() {
 		return
 	}
-	if mode, _ := k.clock.Mode(); mode == clock.GClock || mode == clock.Dual {
-		k.fencedAt = max(k.fencedAt, latest)
+	if mode, _ := k.clock.Mode(); (mode == clock.GClock || mode == clock.Dual) && !k.clock.Unproven() {
+		// Nothing was acknowledged after the right had ended.
+		k.fencedAt = max(k.fencedAt, latest.Add(min(0, k.clock.Right())))
 	}
 	k.log.Error("this node's clock is outside its bound: fenced; correct it (chronyc tracking, timedatectl)", "off", k.off)
 	k.clock.Fence(true)
@@ -284,6 +308,7 @@ func (k *clockModes) accept() {
 		k.log.Info("this node's clock agrees with the others again: no longer fenced")
 		k.clock.Fence(false)
 	}
+	k.clock.Confirm()
 }
 
 // # 3. The meta group's leader
@@ -363,13 +388,16 @@ func (k *clockModes) facts(now time.Time, inForce *wire.ClockOrder, policy clock
 	mode, epoch := k.clock.Mode()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, n := range k.Topology().Nodes {
+	t := k.Topology()
+	for _, n := range t.Nodes {
+		voter := slices.Contains(t.MetaVoters, n.ID)
 		if n.ID == k.self {
-			f.Nodes = append(f.Nodes, clock.NodeFacts{Node: n.ID, Live: true, Heard: now, Mode: mode, Epoch: epoch, Earliest: earliest, Latest: latest, Bound: bound,
+			f.Nodes = append(f.Nodes, clock.NodeFacts{Node: n.ID, Live: true, Voter: voter, Heard: now, Mode: mode, Epoch: epoch, Earliest: earliest, Latest: latest, Bound: bound,
 				Seen: k.acknowledged(), Fenced: k.clock.Fenced(), Unsure: k.verdict == clock.Unsure})
 			continue
 		}
-		if x := k.factsOf(n.ID, now); x.Live || !n.Gone {
+		x := k.factsOf(n.ID, now)
+		if x.Voter = voter; x.Live || !n.Gone {
 			f.Nodes = append(f.Nodes, x)
 		}
 	}

@@ -83,6 +83,7 @@ func New(o Options) *Cluster {
 	c.notices = newNotices(e)
 	c.consistency = newConsistency(e, o.Replicas, o.Replicas, c.notices, min(watchFor, o.Trust.ModeLease))
 	c.clockModes = newClockModes(e, o.Replicas, c.consistency.whileAdopting, o.Trust)
+	c.notices.disbelieved = c.clockModes.disbelieved
 	c.readServers = newReadServers(e, o.Replicas, o.Process.Load, c.consistency.usable)
 	c.copies = newCopies(e, o.Replicas)
 	c.promotions = newPromotions(e, c.copies, o.Replicas)
@@ -175,16 +176,21 @@ func (c *Cluster) onHeartbeat(from base.NodeID, body []byte) {
 	}
 	if believed {
 		if err := c.clock.Observe(base.Timestamp(m.Now)); err != nil && base.CodeOf(err) != base.CodeUnavailable {
-			c.log.Warn("heartbeat from the future dropped", "from", from, "err", err)
-			return
+			c.log.Warn("heartbeat from the future", "from", from, "err", err)
+			believed = false
 		}
 	}
 	c.peers.heard(&m)
 	c.copies.confirm(from, m.Topology)
 	for _, l := range m.Leads {
+		if !believed {
+			l.Closed = 0 // where it leads can be known all the same
+		}
 		c.dir.Heard(from, l, now)
 	}
-	c.leads.OnLeads(m.Leads)
+	if believed {
+		c.leads.OnLeads(m.Leads)
+	}
 	c.copies.heard(from, m.Held)
 }
 

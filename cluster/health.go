@@ -110,8 +110,8 @@ func (h *health) tick() *wire.Health {
 	unfit, sick := Organ(0), false
 	for _, o := range organs {
 		x := h.organs[o]
-		if why := found[o]; x.observe(now, why != "", why) {
-			h.log.Warn("health", "organ", o.String(), "state", x.state.String(), "why", x.why, "do", o.advice())
+		if why := found[o]; x.observe(now, why != "", why) && o != OrganClock { // the clock says so itself
+			h.say(o, x)
 		}
 		if x.state != organWell {
 			unfit |= o
@@ -125,6 +125,15 @@ func (h *health) tick() *wire.Health {
 		h.leave()
 	}
 	return m
+}
+
+// say logs that an organ has changed its state.
+func (h *health) say(o Organ, x *organ) {
+	if x.state == organSick {
+		h.log.Warn("health", "organ", o.String(), "state", x.state.String(), "why", x.why, "do", o.advice())
+		return
+	}
+	h.log.Info("health", "organ", o.String(), "state", x.state.String(), "patience", x.patience)
 }
 
 // diskMeter averages how long syncs take over a window.

@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -68,4 +70,36 @@ func TestRows(t *testing.T) {
 	if d := p.between(1, 1, 4); d != 160*time.Millisecond {
 		t.Errorf("its own: %v", d)
 	}
+}
+
+// TestDisbelievedLeads: of a sender whose clock disagrees with this node's nothing is taken that
+// rests on the time, but where it leads (MODE-9).
+func TestDisbelievedLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, topo(1, 1, 1, 1))
+		defer w.close()
+		time.Sleep(5 * time.Second)
+		c := w.nodes[1].cluster
+		const g = base.GroupID(77)
+		for i, off := range []time.Duration{0, time.Second} {
+			latest := base.FromTime(time.Now().Add(off))
+			m := &wire.Heartbeat{Node: 3, Seq: 1 << 40, SentNs: 1 << 50, Now: uint64(latest), Leads: []*wire.GroupLead{{Group: uint32(g), Term: uint64(i + 1), Closed: uint64(latest)}},
+				Clock: &wire.ClockWord{Mode: uint32(clock.GClock), Epoch: 1, Life: 9, RawEarliest: uint64(latest), RawLatest: uint64(latest), Earliest: uint64(latest), Latest: uint64(latest)}}
+			body, err := m.MarshalVT()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.onHeartbeat(3, body)
+			closed, _ := c.dir.Closed(g)
+			if taken := closed == latest || w.nodes[1].closed == latest; taken != (off == 0) {
+				t.Errorf("a sender that is %v ahead: closed timestamp taken: %v", off, taken)
+			}
+			if n := c.dir.Leader(g); n != 3 {
+				t.Errorf("a sender that is %v ahead: it is not known to lead", off)
+			}
+			if c.clock.Seen() >= base.FromTime(time.Now().Add(500*time.Millisecond)) {
+				t.Errorf("a sender that is %v ahead lifts this node's clock", off)
+			}
+		}
+	})
 }

@@ -22,7 +22,8 @@ const (
 // notices is which nodes wait for whose closed timestamps.
 type notices struct {
 	*env
-	pause atomic.Int64 // see SetNoticeEvery
+	disbelieved func(base.NodeID) bool // see clockModes
+	pause       atomic.Int64           // see SetNoticeEvery
 
 	mu     sync.Mutex
 	to     map[base.NodeID]time.Time // nodes that want notices of this one, until when
@@ -199,6 +200,9 @@ func (c *notices) onClosed(from base.NodeID, body []byte) {
 	var m wire.Closed
 	if err := m.UnmarshalVT(body); err != nil || base.NodeID(m.Node) != from {
 		c.log.Warn("malformed closed timestamps dropped", "from", from, "err", err)
+		return
+	}
+	if c.disbelieved(from) {
 		return
 	}
 	if err := c.clock.Observe(base.Timestamp(m.Now)); err != nil {

@@ -74,6 +74,8 @@ type Trust struct {
 	ModeLease time.Duration
 	// NoFence has the node issue although its clock is found wrong: for tests of what that breaks.
 	NoFence bool
+	// NoProof has it go by its clock before others have confirmed it (MODE-9): for the same.
+	NoProof bool
 }
 
 // Pace is how often a node does what it does regularly.

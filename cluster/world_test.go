@@ -82,6 +82,7 @@ type testNode struct {
 	clock   *clock.Clock
 	cluster *Cluster
 	tr      *testTransport
+	closed  base.Timestamp // the newest that it was told of
 }
 
 // copyHere is what a replica holds.
@@ -423,7 +424,14 @@ func (r testReplicas) Leads() (out []*wire.GroupLead) {
 	return out
 }
 
-func (r testReplicas) OnLeads([]*wire.GroupLead)      {}
+func (r testReplicas) OnLeads(leads []*wire.GroupLead) {
+	r.n.w.mu.Lock()
+	defer r.n.w.mu.Unlock()
+	for _, l := range leads {
+		r.n.closed = max(r.n.closed, base.Timestamp(l.Closed))
+	}
+}
+
 func (r testReplicas) CommitLead() time.Duration      { return 0 }
 func (r testReplicas) Complete() base.Timestamp       { return base.FromTime(time.Now()) }
 func (r testReplicas) ClosedChanged() <-chan struct{} { return nil }

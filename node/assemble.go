@@ -34,6 +34,8 @@ type Parts struct {
 	// NoFence has the node use its clock although it was found wrong: for tests of what that
 	// breaks.
 	NoFence bool
+	// NoProof has it use its clock before others have confirmed it: for the same.
+	NoProof bool
 	Log     *slog.Logger
 	GCAge   time.Duration
 	Seed    uint64
@@ -222,7 +224,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 		Process: cluster.Process{Describe: n.describe, Answer: n.answer, Load: n.load,
 			RowsStay: func() bool { return n.homes.Params().Mode == home.Never }},
 		Vitals: cluster.Vitals{Syncs: n.syncs, Damage: n.store.Err},
-		Trust:  cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence},
+		Trust:  cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof},
 	}
 }
 

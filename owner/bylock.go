@@ -64,6 +64,7 @@ func (byLock) assign(e *evaluation) error {
 		e.hi = l.LeaseEnd
 	}
 	if e.hi != 0 && e.ts >= e.hi {
+		e.least = e.ts
 		return base.Errorf(base.CodeTooLate, "group %v: transaction %v must commit below %s, the clock is at %s", r.id, x.ID, e.hi, e.ts)
 	}
 	e.announce()

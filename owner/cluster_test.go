@@ -187,6 +187,7 @@ func (n *node) start(t testing.TB) {
 	n.running.Store(set)
 	if c.opts.modes {
 		n.clock.Wait(set)
+		n.clock.Confirm()
 		n.clock.Adopt(clock.GClock, 1, 0)
 		n.clock.Grant(time.Now().Add(time.Hour))
 	}

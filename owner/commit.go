@@ -132,9 +132,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	}
 	start := time.Now()
 	done, err := e.run(ctx)
-	if q.Slot != 0 && !q.Ordered {
-		resp.WaitedNs = uint64(time.Since(start))
-	}
+	resp.WaitedNs = uint64(time.Since(start))
 	if err != nil {
 		e.failed(err, resp)
 		return err

@@ -17,7 +17,8 @@ import (
 // may be idle.
 type gate struct {
 	mu     sync.Mutex
-	limit  float64 // 0: none
+	limit  float64   // 0: none
+	lost   time.Time // when one was lost last
 	inside int
 	queue  []chan struct{} // transactions that wait, in the order of arrival
 }
@@ -26,6 +27,7 @@ const (
 	gateLeast = 2
 	gateFall  = 0.93                   // of the bound, for one lost
 	gateRise  = 0.04                   // for one committed
+	gateCalm  = 2 * time.Second        // without one that is lost, and there is no bound any more
 	gateWait  = 100 * time.Millisecond // longest wait
 )
 
@@ -102,8 +104,9 @@ func (g *gate) leave(lost bool) {
 			g.limit = most
 		}
 		g.limit = max(gateLeast, g.limit*gateFall)
+		g.lost = time.Now()
 	case g.limit != 0:
-		if g.limit += gateRise; g.limit > g.idle(g.inside+len(g.queue)) {
+		if g.limit += gateRise; g.limit > g.idle(g.inside+len(g.queue)) || time.Since(g.lost) > gateCalm {
 			g.limit = 0
 		}
 	}

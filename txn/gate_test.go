@@ -58,7 +58,7 @@ func TestGateLetsFewConflictsBe(t *testing.T) {
 
 func TestGateQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate{limit: gateLeast}
+		g := gate{limit: gateLeast, lost: time.Now()}
 		for range gateLeast {
 			if err := g.enter(t.Context(), nil); err != nil {
 				t.Fatal(err)
@@ -112,7 +112,7 @@ func TestGateQueue(t *testing.T) {
 // that it is lost later is no conflict here.
 func TestGateQuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate{limit: gateLeast}
+		g := gate{limit: gateLeast, lost: time.Now()}
 		for range gateLeast {
 			if err := g.enter(t.Context(), nil); err != nil {
 				t.Fatal(err)
@@ -131,6 +131,33 @@ func TestGateQuit(t *testing.T) {
 		}
 		if g.inside != gateLeast || g.limit != gateLeast {
 			t.Errorf("%d inside, bound %v", g.inside, g.limit)
+		}
+	})
+}
+
+// TestGateForgets: what many lost conflicts have taught is over two seconds after the last one,
+// even if nearly nothing commits.
+func TestGateForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gate
+		for range 100 {
+			_ = g.enter(t.Context(), nil)
+			g.leave(true)
+		}
+		if g.limit != gateLeast {
+			t.Fatalf("the bound is %v", g.limit)
+		}
+		for range 3 {
+			for range gateLeast {
+				_ = g.enter(t.Context(), nil)
+			}
+			time.Sleep(time.Second)
+			for range gateLeast {
+				g.leave(false)
+			}
+		}
+		if g.limit != 0 {
+			t.Errorf("the bound is still %v", g.limit)
 		}
 	})
 }

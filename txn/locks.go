@@ -33,19 +33,15 @@ func (c *lockCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 	if _, err := t.open(ctx); err != nil {
 		return 0, err
 	}
-	c.margin = t.db.horizon.get(len(t.buf.byKey)) + t.db.cfg.Commits.Lead()
 	for range maxReroutes {
 		groups := c.groups()
+		c.margin = t.margin(groups)
 		if len(groups) > 1 {
 			return c.prepareAll(ctx, groups)
 		}
 		ts, again, err := c.commitIn(ctx, groups)
 		if !again {
 			return ts, err
-		}
-		if base.CodeOf(err) == base.CodeTooLate {
-			t.db.horizon.tooShort()
-			c.margin = min(2*c.margin, maxMetaMargin)
 		}
 	}
 	return 0, base.Errorf(base.CodeUnavailable, "the owners of the written keys keep moving: retry")
@@ -103,9 +99,6 @@ func (c *lockCommit) prepareAll(ctx context.Context, groups []base.GroupID) (ts 
 	}
 	r := c.several(ctx, groups, c)
 	if r.err != nil {
-		if base.CodeOf(r.err) == base.CodeTooLate {
-			t.db.horizon.tooShort()
-		}
 		return 0, refusal(r.err)
 	}
 	return r.ts, t.settled(ctx, r.ts)

@@ -2,7 +2,7 @@ package txn
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -70,28 +70,77 @@ func (t *Txn) metaSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// The schema horizon is how far above now a commit bounds its timestamp, at least: the time it may
-// take until all participants have assigned theirs. It is learnt: doubled when it was too short,
-// shrunk slowly when it was not. A schema change on the meta leader's node waits for it; a
-// transaction of several groups that finds it too short is lost. The one costs milliseconds of a
-// rare statement, so it is ample, and it must not shrink so fast that it is found too short all the
-// time.
+// The schema horizon is how far above now a commit bounds its timestamp, at least: the time from
+// asking an owner to the timestamp that it assigns. It is measured, by region, and a measurement is
+// soon forgotten. Too short a horizon costs a transaction of several groups its life. Too long a
+// one makes a commit wait, but never longer than for the next closed timestamp of the meta group:
+// that lies as far ahead when it arrives as it will ever do, so a longer wait would gain nothing.
 const perWrite = 20 * time.Microsecond
 
-type horizon struct{ d atomic.Int64 }
-
-func (h *horizon) get(writes int) time.Duration {
-	return max(time.Duration(h.d.Load()), metaMargin) + time.Duration(writes)*perWrite
+type horizon struct {
+	mu   sync.Mutex
+	need map[base.RegionID]*recent
+	// lead is how far ahead of now the closed timestamp of the meta group lay.
+	lead recent
 }
 
-func (h *horizon) tooShort() {
-	h.d.Store(int64(min(2*max(time.Duration(h.d.Load()), metaMargin), maxMetaMargin)))
-}
-
-func (h *horizon) longEnough() {
-	if d := h.d.Load(); d > int64(metaMargin) {
-		h.d.Store(d - d/1024)
+// get is the horizon for a commit in groups.
+func (h *horizon) get(now time.Time, groups []base.GroupID, writes int) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := metaMargin
+	for _, g := range groups {
+		if n := h.need[g.Region()]; n != nil {
+			d = max(d, n.nearly(now))
+		}
 	}
+	return min(d, maxMetaMargin) + time.Duration(writes)*perWrite
+}
+
+// needed takes how long after it was asked a group assigned a timestamp, or would have: then it
+// counts for sure.
+func (h *horizon) needed(now time.Time, g base.GroupID, d time.Duration, refused bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.need[g.Region()]
+	if n == nil {
+		if h.need == nil {
+			h.need = map[base.RegionID]*recent{}
+		}
+		n = &recent{}
+		h.need[g.Region()] = n
+	}
+	if n.add(now, d); refused {
+		n.add(now, d)
+	}
+}
+
+// led takes how far ahead of now the meta group was closed.
+func (h *horizon) led(now time.Time, d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lead.add(now, d)
+}
+
+// useful is as much of a margin as is worth a wait. The closed timestamp that arrives next may lie
+// a little less far ahead than the best of late.
+func (h *horizon) useful(now time.Time, margin time.Duration) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if most := h.lead.most(now); most > 0 {
+		return min(margin, most-most/8)
+	}
+	return margin
+}
+
+// margin is how far ahead of now the schema has to be known to hold for a commit in groups.
+func (t *Txn) margin(groups []base.GroupID) time.Duration {
+	now, h := time.Now(), &t.db.horizon
+	d := max(h.get(now, groups, len(t.buf.byKey)), metaMargin+t.db.cfg.Commits.Lead())
+	if t.db.leadsGroup(base.MetaGroup) { // here the bound is for the asking
+		return d
+	}
+	return h.useful(now, d)
 }
 
 var wholeMeta = base.Span{Start: base.Key{0, 0}, End: base.Key{0, 1}}
@@ -132,13 +181,15 @@ func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestam
 		return 0, nil
 	}
 	set := t.db.set
-	bound := set.Closed(base.MetaShard)
-	want := t.db.clock.Now().Add(margin)
+	bound, now := set.Closed(base.MetaShard), t.db.clock.Now()
+	t.db.horizon.led(time.Now(), bound.Sub(now))
+	want := now.Add(margin)
 	if bound < want {
 		if err := set.EnsureClosed(ctx, base.MetaShard, want); err != nil {
 			return 0, err
 		}
 		bound = set.Closed(base.MetaShard)
+		t.db.horizon.led(time.Now(), bound.Sub(t.db.clock.Now()))
 	}
 	err := t.checkPins(bound)
 	if err == nil {

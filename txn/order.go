@@ -382,8 +382,7 @@ type timestampCommit struct {
 	target base.Timestamp // at least; 0: at the timestamp of the reads
 	// ahead: the target lies ahead of now by what it takes to get there. Otherwise whoever reads
 	// there all the time would always be ahead.
-	ahead  bool
-	margin time.Duration // how far ahead of the target the schema has to be known to hold
+	ahead bool
 }
 
 func (c *timestampCommit) voted(_ *proposal, r base.RegionID, resp *wire.CommitResponse, took time.Duration) {
@@ -416,7 +415,6 @@ func (c *timestampCommit) commit(ctx context.Context) (base.Timestamp, error) {
 		}
 	}()
 	c.ahead = t.order.patient
-	c.margin = t.db.horizon.get(len(t.buf.byKey)) + t.db.cfg.Commits.Lead()
 	for try := 1; ; try++ {
 		p, err := c.plan(ctx)
 		if err != nil {
@@ -460,7 +458,7 @@ func (c *timestampCommit) plan(ctx context.Context) (*proposal, error) {
 	for i := range t.pins {
 		t.pins[i].at = min(t.pins[i].at, t.readTS)
 	}
-	p.bound, err = t.holdPins(ctx, c.margin+max(0, c.target.Sub(t.db.clock.Latest())))
+	p.bound, err = t.holdPins(ctx, t.margin(p.groups())+max(0, c.target.Sub(t.db.clock.Latest())))
 	return p, err
 }
 
@@ -534,11 +532,6 @@ func (c *timestampCommit) tryAgain(p *proposal, r result, groups, try int) error
 	case code == base.CodeTooLate:
 		t.db.stats.Pushed.Add(1)
 		c.target, c.ahead = max(r.least, t.db.clock.Now()), true
-		// By the time it was there, the schema was no longer known to hold.
-		if groups == 1 && p.bound != 0 && r.least >= p.bound {
-			t.db.horizon.tooShort()
-			c.margin = min(2*c.margin, maxMetaMargin)
-		}
 	}
 	if groups > 1 { // a group votes once for each name
 		c.as.end(false)

@@ -340,6 +340,7 @@ func TestOrderedBeforeTheClockMode(t *testing.T) {
 		}
 		told := time.Now()
 		n.clock.Adopt(clock.GClock, 1, 0)
+		n.clock.Confirm()
 		n.clock.Grant(time.Now().Add(time.Hour))
 		if err := <-done; err != nil || time.Since(told) > time.Second {
 			t.Errorf("%v after the mode was told: %v", time.Since(told), err)

@@ -17,6 +17,7 @@ type proposal struct {
 	t    *Txn
 	as   *attempt // the name under which the groups vote
 	plan plan
+	from base.Timestamp // when the groups were asked, or the slot of an ordered commit
 	terms
 }
 
@@ -99,11 +100,13 @@ func lost(err error) bool {
 
 // one commits in the only group there is: one log entry.
 func (p *proposal) one(ctx context.Context, g base.GroupID) result {
+	p.asked()
 	resp, err := p.send(ctx, p.request(g))
 	if err != nil {
 		err = sent(err)
 	} else {
 		err = owner.ErrorOf(resp.Status)
+		p.answered(g, resp, err)
 	}
 	switch {
 	case err == nil:
@@ -173,11 +176,9 @@ func (p *proposal) several(ctx context.Context, groups []base.GroupID, by protoc
 		}
 		return resolved(ts, committed, err, unknown)
 	case lo >= hi:
-		db.horizon.tooShort()
 		p.finish(groups, false, 0)
 		return result{err: base.Errorf(base.CodeAborted, "no commit timestamp suits all groups: [%s,%s); retry", lo, hi)}
 	}
-	db.horizon.longEnough()
 	p.finish(groups, true, lo)
 	for i := range votes {
 		noteMoves(ctx, votes[i].resp)
@@ -198,6 +199,7 @@ func (p *proposal) prepare(ctx context.Context, groups []base.GroupID, by protoc
 	}
 	votes := make([]vote, len(groups))
 	start := time.Now()
+	p.asked()
 	parallel(ctx, len(groups), func(ctx context.Context, i int) {
 		v := &votes[i]
 		resp, err := p.send(ctx, reqs[i])
@@ -209,8 +211,28 @@ func (p *proposal) prepare(ctx context.Context, groups []base.GroupID, by protoc
 		p.t.db.clock.Learn(base.Timestamp(resp.Oracle))
 		v.resp, v.err = resp, owner.ErrorOf(resp.Status)
 		v.lo, v.hi = base.Timestamp(resp.Ts), base.Timestamp(resp.Hi)
+		p.answered(groups[i], resp, v.err)
 	})
 	return votes
+}
+
+// asked notes when the groups are asked.
+func (p *proposal) asked() { p.from = max(p.t.db.clock.Now(), p.slot) }
+
+// answered measures by how much a group's timestamp lies above the one at which it was asked: so
+// far ahead the schema has to be known to hold. What it waited for locks says nothing of the next
+// one.
+func (p *proposal) answered(g base.GroupID, resp *wire.CommitResponse, err error) {
+	if p.bound == 0 || p.slot != 0 && !p.ordered {
+		return
+	}
+	ts, refused := base.Timestamp(resp.Ts), false
+	if base.CodeOf(err) == base.CodeTooLate {
+		ts, refused = base.Timestamp(resp.NeedTs), true
+	}
+	if need := ts.Sub(p.from) - time.Duration(resp.WaitedNs); ts != 0 && (err == nil || refused) {
+		p.t.db.horizon.needed(time.Now(), g, max(need, 0), refused)
+	}
 }
 
 // parallel runs f for 0..n-1 at once, one of them here; each has a branch of the trace.

@@ -237,10 +237,9 @@ func (c *slotCommit) propose(ctx context.Context, p *proposal, groups []base.Gro
 // commitIn commits where one group owns all that was written and read.
 func (c *slotCommit) commitIn(ctx context.Context, p *proposal, g base.GroupID) (base.Timestamp, error) {
 	t := c.t
-	margin := t.db.horizon.get(len(t.buf.byKey))
 	for try := 0; ; try++ {
 		var err error
-		if p.bound, err = t.holdPins(ctx, margin); err != nil {
+		if p.bound, err = t.holdPins(ctx, t.margin([]base.GroupID{g})); err != nil {
 			return 0, err
 		}
 		if _, err := t.open(ctx); err != nil {
@@ -254,8 +253,6 @@ func (c *slotCommit) commitIn(ctx context.Context, p *proposal, g base.GroupID) 
 		case r.err == nil && r.asked:
 			return r.ts, t.settled(ctx, r.ts)
 		case code == base.CodeTooLate && try < maxSlots:
-			t.db.horizon.tooShort()
-			margin = min(2*margin, maxMetaMargin)
 		case code == base.CodeWrongOwner:
 			t.db.hints.note(r.foreign)
 			return 0, retry(r.err)

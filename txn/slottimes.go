@@ -21,22 +21,32 @@ type voteTimes struct {
 // recentVotes is a ring.
 type recentVotes struct {
 	took [voteWindow]time.Duration
+	at   [voteWindow]time.Time
 	n    int
 }
 
 const (
-	voteWindow = 16 // votes that are remembered
-	voteLonger = 1  // so many of them took longer than is counted with
+	voteWindow = 16              // votes that are remembered,
+	voteFor    = 2 * recentFor   // for so long; but the newest until there is another one
+	voteLonger = 1               // so many of them took longer than is counted with
+	leadFor    = time.Second / 2 // after which a vote replaces what earlier ones said
 )
 
 func (v *recentVotes) add(d time.Duration) {
-	v.took[v.n%voteWindow] = d
+	i := v.n % voteWindow
+	v.took[i], v.at[i] = d, time.Now()
 	v.n++
 }
 
 // expected is how long nearly all took.
 func (v *recentVotes) expected() time.Duration {
-	seen := slices.Clone(v.took[:min(v.n, voteWindow)])
+	now := time.Now()
+	seen := make([]time.Duration, 0, voteWindow)
+	for i := max(0, v.n-voteWindow); i < v.n; i++ {
+		if at := i % voteWindow; i == v.n-1 || now.Sub(v.at[at]) < voteFor {
+			seen = append(seen, v.took[at])
+		}
+	}
 	slices.Sort(seen)
 	if len(seen) < voteWindow/2 { // too few to leave some out
 		return seen[len(seen)-1]
@@ -93,10 +103,16 @@ func (s *voteTimes) of(r base.RegionID) *recentVotes {
 }
 
 // leadTimes are how far ahead of now votes have to be asked for, by region: a little longer than it
-// lately took until they arrived.
+// lately took until they arrived. They rise fast. They fall by the time that has passed, so that
+// they have come down as soon with few votes as with many.
 type leadTimes struct {
 	mu sync.Mutex
-	by map[base.RegionID]time.Duration
+	by map[base.RegionID]leadTime
+}
+
+type leadTime struct {
+	d  time.Duration
+	at time.Time // of the newest vote
 }
 
 // delay is how long all votes of the groups will take.
@@ -107,9 +123,9 @@ func (s *leadTimes) delay(groups []base.GroupID, self base.RegionID) time.Durati
 	for _, g := range groups {
 		e, ok := s.by[g.Region()]
 		if !ok && g.Region() != self {
-			e = firstSlot
+			e.d = firstSlot
 		}
-		d = max(d, e)
+		d = max(d, e.d)
 	}
 	return min(d+d/16+slotSlack, maxSlot)
 }
@@ -118,26 +134,28 @@ func (s *leadTimes) delay(groups []base.GroupID, self base.RegionID) time.Durati
 func (s *leadTimes) answered(r base.RegionID, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.by == nil {
-		s.by = map[base.RegionID]time.Duration{}
-	}
+	now := time.Now()
 	old, ok := s.by[r]
-	switch {
+	switch passed := min(now.Sub(old.at), leadFor); {
 	case !ok:
-		s.by[r] = d
-	case d > old:
-		s.by[r] = old + (d-old)/2
+	case d > old.d:
+		d = old.d + (d-old.d)/2
 	default:
-		s.by[r] = old - (old-d)/8
+		d = old.d - max((old.d-d)/8, time.Duration(float64(old.d-d)*float64(passed)/float64(leadFor)))
 	}
+	s.set(r, leadTime{d, now})
 }
 
 // tooShort makes the next slots of a region longer.
 func (s *leadTimes) tooShort(r base.RegionID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.set(r, leadTime{min(2*max(s.by[r].d, slotSlack), maxSlot), time.Now()})
+}
+
+func (s *leadTimes) set(r base.RegionID, t leadTime) {
 	if s.by == nil {
-		s.by = map[base.RegionID]time.Duration{}
+		s.by = map[base.RegionID]leadTime{}
 	}
-	s.by[r] = min(2*max(s.by[r], slotSlack), maxSlot)
+	s.by[r] = t
 }

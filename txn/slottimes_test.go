@@ -2,6 +2,7 @@ package txn
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -43,4 +44,32 @@ func TestVoteTimes(t *testing.T) {
 	s.answered(2, time.Minute, 0)
 	s.answered(2, time.Minute, 0)
 	delay(maxSlot-slotSlack, near, far)
+}
+
+// What a slow link has taught is forgotten in a few seconds, by however few votes.
+func TestVoteTimesForget(t *testing.T) {
+	const ms = time.Millisecond
+	for _, every := range []time.Duration{ms, 100 * ms, time.Second, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			far := []base.GroupID{base.DataGroup(1, 2)}
+			var s voteTimes
+			var l leadTimes
+			for range voteWindow {
+				s.answered(2, 1400*ms, 0)
+				s.missed(2, 100*ms, 1300*ms, 0)
+				l.answered(2, 1400*ms)
+				l.tooShort(2)
+			}
+			for began := time.Now(); time.Since(began) < 6*time.Second; time.Sleep(every) {
+				s.answered(2, 80*ms, 0)
+				l.answered(2, 80*ms)
+			}
+			if got := s.delay(far, 1); got > 90*ms {
+				t.Errorf("with a vote each %v slots still lie %v ahead", every, got)
+			}
+			if got := l.delay(far, 1); got > 95*ms {
+				t.Errorf("with a vote each %v timestamps still lie %v ahead", every, got)
+			}
+		})
+	}
 }

@@ -1430,8 +1430,8 @@ type CommitResponse struct {
 	Bytes         uint32                 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`                       // of one
 	Oracle        uint64                 `protobuf:"varint,11,opt,name=oracle,proto3" json:"oracle,omitempty"`                     // a timestamp that the oracle has reached
 	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`                       // rows that it set off to another home, beside those moved
-	WaitedNs      uint64                 `protobuf:"varint,13,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // a vote for a slot: from its arrival until it was proposed or refused
-	NeedTs        uint64                 `protobuf:"varint,30,opt,name=need_ts,json=needTs,proto3" json:"need_ts,omitempty"`       // with CodeTooLate of an ordered one: the least timestamp that would do
+	WaitedNs      uint64                 `protobuf:"varint,13,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // from its arrival until it was proposed or refused
+	NeedTs        uint64                 `protobuf:"varint,30,opt,name=need_ts,json=needTs,proto3" json:"need_ts,omitempty"`       // with CodeTooLate: the least timestamp that would do
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4353,6 +4353,7 @@ type ClockWord struct {
 	RawEarliest   uint64                 `protobuf:"varint,16,opt,name=raw_earliest,json=rawEarliest,proto3" json:"raw_earliest,omitempty"` // the source's own bounds, without what makes good for its having been set
 	RawLatest     uint64                 `protobuf:"varint,17,opt,name=raw_latest,json=rawLatest,proto3" json:"raw_latest,omitempty"`
 	EchoSent      uint64                 `protobuf:"varint,18,opt,name=echo_sent,json=echoSent,proto3" json:"echo_sent,omitempty"` // sent_ns of the heartbeat with that word
+	Unproven      bool                   `protobuf:"varint,19,opt,name=unproven,proto3" json:"unproven,omitempty"`                 // too few have confirmed the sender's clock since its process began
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4511,6 +4512,13 @@ func (x *ClockWord) GetEchoSent() uint64 {
 		return x.EchoSent
 	}
 	return 0
+}
+
+func (x *ClockWord) GetUnproven() bool {
+	if x != nil {
+		return x.Unproven
+	}
+	return false
 }
 
 type SnapshotChunk struct {
@@ -7394,7 +7402,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05group\x18\x02 \x01(\rR\x05group\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12*\n" +
-	"\x04held\x18\x05 \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\"\xdc\x03\n" +
+	"\x04held\x18\x05 \x03(\v2\x16.godwit.wire.GroupHeldR\x04held\"\xf8\x03\n" +
 	"\tClockWord\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
@@ -7417,7 +7425,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\fraw_earliest\x18\x10 \x01(\x04R\vrawEarliest\x12\x1d\n" +
 	"\n" +
 	"raw_latest\x18\x11 \x01(\x04R\trawLatest\x12\x1b\n" +
-	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\"\xf4\x01\n" +
+	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\x12\x1a\n" +
+	"\bunproven\x18\x13 \x01(\bR\bunproven\"\xf4\x01\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +

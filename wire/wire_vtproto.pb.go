@@ -3764,6 +3764,18 @@ func (m *ClockWord) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Unproven {
+		i--
+		if m.Unproven {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x98
+	}
 	if m.EchoSent != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.EchoSent))
 		i--
@@ -7774,6 +7786,9 @@ func (m *ClockWord) SizeVT() (n int) {
 	}
 	if m.EchoSent != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.EchoSent))
+	}
+	if m.Unproven {
+		n += 3
 	}
 	n += len(m.unknownFields)
 	return n
@@ -18788,6 +18803,26 @@ func (m *ClockWord) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 19:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Unproven", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Unproven = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

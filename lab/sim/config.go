@@ -81,6 +81,8 @@ type Config struct {
 type Break struct {
 	// ClockBeyond has the clocks off by up to so many times the bound that they state.
 	ClockBeyond float64
+	// NoProof has nodes go by their clocks before others have confirmed these (MODE-9).
+	NoProof bool
 	// RemoteLocks has owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk has a crash lose commits of the last moments although they were synced.

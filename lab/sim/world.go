@@ -219,8 +219,8 @@ func (h *host) boot() {
 	id.Node = h.id
 	parts := node.Parts{
 		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w, h.id}, Source: h.clock,
-		NoFence: w.cfg.Break.ClockBeyond > 1,
-		Log:     log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes, Network: &w.cfg.Network,
+		NoFence: w.cfg.Break.ClockBeyond > 1, NoProof: w.cfg.Break.NoProof,
+		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes, Network: &w.cfg.Network,
 	}
 	if w.cfg.Epochs {
 		parts.TuneEpochs = func(c *multimaster.Config) { w.watchEpochs(c, l) }

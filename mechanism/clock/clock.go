@@ -17,8 +17,8 @@
 //	CLK-4 An operation counts in the mode in which it ends: it compares the state before and after,
 //	   and begins anew if a switch came between.
 //
-// In GTM mode, and where a node is fenced, Latest and Earliest are a virtual clock: a reading of
-// the oracle, advanced by the monotonic clock.
+// In GTM mode, and where a node is fenced or its source not confirmed yet, Latest and Earliest are
+// a virtual clock: a reading of the oracle, advanced by the monotonic clock.
 package clock
 
 import (
@@ -197,16 +197,16 @@ func (c *Clock) Within(ts base.Timestamp, d time.Duration) error {
 	if ts <= now.Add(d) {
 		return nil
 	}
-	if m, _ := c.Mode(); m == None {
+	if st := c.st.Load(); st.mode == None || st.unproven {
 		return base.Errorf(base.CodeUnavailable, "this node has just started and does not know yet what time it is for the others: can it reach the meta group's leader? retry")
 	}
 	return base.Errorf(base.CodeInvalid, "timestamp %s is %s ahead of this node's clock: check the clocks (NTP) of the cluster's nodes", ts, ts.Sub(now))
 }
 
 // PassedBy reports whether true time has certainly passed ts, by the source alone. wait is about
-// how long that takes. A fenced source cannot tell.
+// how long that takes. One that is not used cannot tell.
 func (c *Clock) PassedBy(ts base.Timestamp) (passed bool, wait time.Duration) {
-	if c.st.Load().fenced {
+	if c.st.Load().unused() {
 		return false, time.Second
 	}
 	now, bound := c.read(time.Now())

@@ -64,6 +64,10 @@ func TestObserveBeforeTheMode(t *testing.T) {
 		t.Errorf("it follows to %s", seen)
 	}
 	c.Adopt(GClock, 1, now)
+	if err := c.Within(now.Add(time.Minute), 5*time.Second); base.CodeOf(err) != base.CodeUnavailable {
+		t.Errorf("a minute ahead, before its clock is confirmed: %v", err)
+	}
+	c.Confirm()
 	if err := c.Observe(now); err != nil {
 		t.Error(err)
 	}

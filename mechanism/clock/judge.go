@@ -29,6 +29,9 @@ func See(peerEarliest, peerLatest, latest, echo base.Timestamp) Sight {
 	return s
 }
 
+// Agrees reports whether no correction is one that agrees.
+func (s Sight) Agrees() bool { return s.has(0) }
+
 func (s Sight) has(d time.Duration) bool { return s.Lo <= d && d <= s.Hi }
 
 // Verdict of a node on its own clock.

@@ -38,11 +38,16 @@ type Oracle interface {
 // state is what a node acts by. It is replaced as a whole, so that an operation sees by comparing
 // pointers whether it was changed meanwhile.
 type state struct {
-	mode    Mode
-	epoch   uint64
-	fenced  bool
-	virtual bool // Latest and Earliest do not come from the source
+	mode   Mode
+	epoch  uint64
+	fenced bool
+	// unproven: nobody has confirmed the source since the process began
+	unproven bool
+	virtual  bool // Latest and Earliest do not come from the source
 }
+
+// unused reports whether the source is not looked at.
+func (st *state) unused() bool { return st.fenced || st.unproven }
 
 const (
 	never = int64(1<<63 - 1)
@@ -75,13 +80,26 @@ func (c *Clock) Mode() (Mode, uint64) {
 func (c *Clock) Fenced() bool { return c.st.Load().fenced }
 
 // Wait has the clock issue nothing until it is told a mode: for the nodes of a cluster, whose mode
-// its meta group decides. Until then its source is not looked at either: nobody has compared it
-// with others.
+// its meta group decides. Its source is not looked at before Confirm: nobody has compared it with
+// others (MODE-9).
 func (c *Clock) Wait(o Oracle) {
 	c.oracle = o
 	c.right.Store(0)
-	c.st.Store(&state{mode: None, virtual: true})
+	c.st.Store(&state{mode: None, unproven: true, virtual: true})
 }
+
+// Confirm takes the source into use: enough others have found it right since the process began.
+func (c *Clock) Confirm() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st := *c.st.Load(); st.unproven {
+		st.unproven = false
+		c.enter(&st, 0)
+	}
+}
+
+// Unproven reports whether nobody has confirmed the source since the process began.
+func (c *Clock) Unproven() bool { return c.st.Load().unproven }
 
 // Adopt puts a mode in force; one of an older epoch is ignored. oracle is a reading of the oracle,
 // at or below which everything lies that was acknowledged before the mode could be ordered.
@@ -114,12 +132,12 @@ func (c *Clock) Fence(on bool) {
 func (c *Clock) enter(st *state, oracle base.Timestamp) {
 	c.Learn(oracle)
 	was := c.st.Load().virtual
-	if st.virtual = st.mode == GTM || st.fenced || st.mode == None; st.virtual && !was {
+	if st.virtual = st.mode == GTM || st.unused() || st.mode == None; st.virtual && !was {
 		// Time goes on where it was.
 		now := time.Now()
 		ts := c.Known()
 		if ts == 0 { // nothing was heard of the oracle
-			if ts = c.Seen(); !st.fenced {
+			if ts = c.Seen(); !st.unused() {
 				ts = c.upper(c.read(now))
 			}
 		}
@@ -220,7 +238,7 @@ func (c *Clock) SettledTo() base.Timestamp {
 	if st.mode != GClock {
 		past = min(past, c.Known())
 	}
-	if st.mode != None && (!st.fenced || st.mode == GTM) && c.granted(t) && c.st.Load() == st {
+	if st.mode != None && (!st.unused() || st.mode == GTM) && c.granted(t) && c.st.Load() == st {
 		raise(&c.past, uint64(past))
 	}
 	return base.Timestamp(c.past.Load())
@@ -249,7 +267,7 @@ func (c *Clock) slew() {
 	}
 	t := time.Now()
 	n := &anchored{old.read(t), t, 1 - drift}
-	if now, bound := c.read(t); !st.fenced && int64(bound) <= c.limit.Load() {
+	if now, bound := c.read(t); !st.unused() && int64(bound) <= c.limit.Load() {
 		switch {
 		case n.ts > now.Add(bound):
 			n.rate = 1 - slewDown
@@ -302,6 +320,8 @@ func (c *Clock) blocked(st *state, t time.Time) (why *base.Error, ch <-chan stru
 		why = base.Errorf(base.CodeUnavailable, "this node has not heard yet which clock mode is in force: can it reach the meta group's leader? retry")
 	case !c.granted(t):
 		why = base.Errorf(base.CodeUnavailable, "this node has not been confirmed in clock mode %s for too long: can it reach the meta group's leader? retry", st.mode)
+	case st.unproven && !st.fenced && st.mode != GTM:
+		why = base.Errorf(base.CodeUnavailable, "this node has just started and too few others have confirmed its clock yet: can it reach most of the meta group's voters? retry")
 	case st.fenced && st.mode != GTM:
 		why = base.Errorf(base.CodeUnavailable, "the clock of this node is outside its bound and mode %s needs it: correct the clock, or set clock.mode to auto or gtm; retry", st.mode)
 	}
@@ -464,7 +484,7 @@ func (c *Clock) Settled(ts base.Timestamp) bool {
 	}
 	st := c.st.Load()
 	t := time.Now()
-	if st.mode == None || st.fenced && st.mode != GTM || !c.granted(t) {
+	if st.mode == None || st.unused() && st.mode != GTM || !c.granted(t) {
 		return false
 	}
 	if st.mode != GTM {

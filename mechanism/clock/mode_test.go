@@ -36,6 +36,7 @@ const testBound = 10 * time.Millisecond
 func member(o Oracle, off time.Duration) *Clock {
 	c := New(skewed{off, testBound})
 	c.Wait(o)
+	c.Confirm()
 	c.Grant(time.Now().Add(time.Hour))
 	return c
 }
@@ -194,6 +195,7 @@ func TestRight(t *testing.T) {
 			o := &counter{at: base.FromTime(time.Now())}
 			c := New(skewed{0, time.Millisecond})
 			c.Wait(o)
+			c.Confirm()
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			if _, err := c.Snapshot(ctx); base.CodeOf(err) != base.CodeUnavailable {
 				t.Errorf("before a mode is known: %v", err)
@@ -286,6 +288,7 @@ func TestVirtual(t *testing.T) {
 		c := New(src)
 		o := &counter{}
 		c.Wait(o)
+		c.Confirm()
 		from := base.FromTime(time.Now()).Add(3 * time.Second) // ahead, as after a change of leader
 		c.Adopt(GTM, 1, from)
 		src.Jump(-time.Hour)

@@ -52,6 +52,7 @@ type NodeFacts struct {
 	// Live: the node may still have the right to issue; a lapsed one has not, and hears of the
 	// order in force before it gets it back.
 	Live     bool
+	Voter    bool      // of the meta group
 	Heard    time.Time // when its newest word came; the rest is from that
 	Mode     Mode
 	Epoch    uint64
@@ -250,5 +251,33 @@ func (s *Switch) confirmed(f *Facts, want Mode) (raise base.Timestamp, blocked s
 	if heard == 0 {
 		return 0, "waiting for any node's word"
 	}
-	return raise, ""
+	if want == GTM {
+		return f.contain(raise)
+	}
+	return 0, ""
+}
+
+// contain keeps what the oracle is to be raised to within what most voters' clocks allow (MODE-10):
+// at least the upper bound that a majority of them has reached, at most maxAhead more.
+func (f *Facts) contain(raise base.Timestamp) (to base.Timestamp, blocked string) {
+	var uppers []base.Timestamp
+	voters := 0
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		if !n.Voter {
+			continue
+		}
+		voters++
+		if n.Live && !n.Heard.IsZero() {
+			// As much of the bound as the node would go by.
+			uppers = append(uppers, n.Latest.Add(-2*max(0, n.Bound-f.Policy.MaxBound)))
+		}
+	}
+	k := voters/2 + 1
+	if len(uppers) < k {
+		return 0, "waiting for the word of most voters of the meta group"
+	}
+	slices.Sort(uppers)
+	least := uppers[len(uppers)-k]
+	return max(least, min(raise, least.Add(maxAhead))), ""
 }

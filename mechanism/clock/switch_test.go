@@ -14,7 +14,7 @@ const ms = time.Millisecond
 func good(m Mode, epoch uint64, now time.Time) *Facts {
 	f := &Facts{Now: now, Mode: m, Epoch: epoch, Policy: DefaultPolicy(), Oracle: 1000}
 	for i := range 3 {
-		f.Nodes = append(f.Nodes, NodeFacts{Node: base.NodeID(i + 1), Live: true, Heard: now, Mode: m, Epoch: epoch,
+		f.Nodes = append(f.Nodes, NodeFacts{Node: base.NodeID(i + 1), Live: true, Voter: true, Heard: now, Mode: m, Epoch: epoch,
 			Earliest: 2000, Latest: 3000, Seen: 2500, Bound: ms})
 	}
 	return f
@@ -90,10 +90,10 @@ func TestLeaveDual(t *testing.T) {
 	}
 
 	s = Switch{}
-	if o := step(&s, 0, WantGTM, func(f *Facts) { f.Nodes[2] = NodeFacts{Node: 3, Mode: GClock, Epoch: 1} }); o.Mode != None {
+	if o := step(&s, 0, WantGTM, func(f *Facts) { f.Nodes[2] = NodeFacts{Node: 3, Voter: true, Mode: GClock, Epoch: 1} }); o.Mode != None {
 		t.Fatalf("no fresh word: %+v", o)
 	}
-	if o := step(&s, 100*ms, WantGTM, func(f *Facts) { f.Nodes[2] = NodeFacts{Node: 3, Mode: GClock, Epoch: 1} }); o.Mode != GTM {
+	if o := step(&s, 100*ms, WantGTM, func(f *Facts) { f.Nodes[2] = NodeFacts{Node: 3, Voter: true, Mode: GClock, Epoch: 1} }); o.Mode != GTM {
 		t.Fatalf("a lapsed node holds the switch up: %+v", o)
 	}
 
@@ -114,6 +114,43 @@ func TestLeaveDual(t *testing.T) {
 	}
 	if o := step(&s, 2*time.Second, Auto, func(f *Facts) { f.Nodes[1].Fenced = true }); o.Mode != GTM {
 		t.Fatalf("a clock goes bad on the way to GClock: %+v", o)
+	}
+}
+
+// TestRaiseIsContained: neither one node's fast clock nor what it has seen lifts the oracle by more
+// than ten seconds above what most voters' clocks can say, and the oracle is not left behind these
+// (MODE-10).
+func TestRaiseIsContained(t *testing.T) {
+	at := time.Now()
+	for _, c := range []struct {
+		name    string
+		change  func(*Facts)
+		want    base.Timestamp
+		blocked bool
+	}{
+		{"what was seen", func(f *Facts) { f.Nodes[2].Seen = 9999 }, 9999, false},
+		{"an hour ahead", func(f *Facts) { f.Nodes[2].Seen = base.Timestamp(time.Hour) }, base.Timestamp(3000).Add(maxAhead), false},
+		{"and a clock to go with it", func(f *Facts) {
+			f.Nodes[2].Seen, f.Nodes[2].Latest = base.Timestamp(time.Hour), base.Timestamp(time.Hour)
+		}, base.Timestamp(3000).Add(maxAhead), false},
+		{"nothing was seen", func(f *Facts) {
+			for i := range f.Nodes {
+				f.Nodes[i].Seen, f.Nodes[i].Fenced = 0, true
+			}
+			f.Nodes[0].Latest = base.Timestamp(time.Hour)
+		}, 3000, false},
+		{"one voter of three is heard", func(f *Facts) { f.Nodes[0].Live, f.Nodes[1].Live = false, false }, 0, true},
+	} {
+		var s Switch
+		f := good(Dual, 2, at)
+		f.Policy.Mode = WantGTM
+		s.Decide(f)
+		f = good(Dual, 2, at.Add(100*ms))
+		f.Policy.Mode = WantGTM
+		c.change(f)
+		if o := s.Decide(f); o.Raise != c.want || (o.Blocked != "") != c.blocked {
+			t.Errorf("%s: %+v, want %d", c.name, o, c.want)
+		}
 	}
 }
 

@@ -3,8 +3,10 @@ package wan
 import "time"
 
 // RTT smooths the round-trip times measured to one peer, as RFC 6298 does: each
-// sample moves the mean by 1/8 and the deviation by 1/4 of the way. The zero
-// value has no samples. It is pure; feed it from heartbeats.
+// sample moves the mean by 1/8 and the deviation by 1/4 of the way. Samples that
+// are rare move it further, up to half of the way: else a path that was slow once
+// would count as slow for as long as there are few samples. The zero value has no
+// samples. It is pure; feed it from heartbeats.
 type RTT struct {
 	Last time.Duration // newest sample
 	SRTT time.Duration // smoothed round trip
@@ -14,14 +16,21 @@ type RTT struct {
 	// The minimum of the samples of this window and of the one before, so that a
 	// path that became longer is noticed.
 	cur, prev time.Duration
+	at        time.Duration // of the newest sample, if Echo took it
 }
+
+// usual is the time between samples for which the shares of RFC 6298 are meant.
+const usual = 100 * time.Millisecond
 
 // rttWindow is the number of samples after which an old minimum is forgotten
 // (at the latest after two windows).
 const rttWindow = 128
 
 // Add takes one sample; negative ones (a clock stepped) are ignored.
-func (r *RTT) Add(d time.Duration) {
+func (r *RTT) Add(d time.Duration) { r.add(d, 1) }
+
+// add takes a sample that stands for so many, up to four.
+func (r *RTT) add(d, n time.Duration) {
 	if d < 0 {
 		return
 	}
@@ -29,11 +38,11 @@ func (r *RTT) Add(d time.Duration) {
 		r.SRTT, r.Var, r.cur, r.prev = d, d/2, d, d
 	} else {
 		dev := d - r.SRTT
-		r.SRTT += dev / 8
+		r.SRTT += dev * n / 8
 		if dev < 0 {
 			dev = -dev
 		}
-		r.Var += (dev - r.Var) / 4
+		r.Var += (dev - r.Var) * min(n, 2) / 4
 		if r.N%rttWindow == 0 {
 			r.prev, r.cur = r.cur, d
 		}
@@ -47,7 +56,12 @@ func (r *RTT) Add(d time.Duration) {
 // time) by the own monotonic clock, delay how long the peer kept it.
 func (r *RTT) Echo(now, echo, delay time.Duration) {
 	if echo > 0 && delay >= 0 {
-		r.Add(now - echo - delay)
+		n := time.Duration(1)
+		if r.at > 0 {
+			n = min(max((now-r.at+usual/2)/usual, 1), 4)
+		}
+		r.at = now
+		r.add(now-echo-delay, n)
 	}
 }
 

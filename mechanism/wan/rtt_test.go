@@ -34,3 +34,23 @@ func TestRTT(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// A path that was slow is as fast as before in less than five seconds, however often it is
+// measured.
+func TestRTTComesDown(t *testing.T) {
+	const ms = time.Millisecond
+	for _, every := range []time.Duration{20 * ms, 100 * ms, 400 * ms} {
+		var r RTT
+		now := time.Second
+		for range 1000 {
+			now += every
+			r.Echo(now, now-1400*ms, 0)
+		}
+		for end := now + 5*time.Second; now < end; now += every {
+			r.Echo(now, now-45*ms, 0)
+		}
+		if r.SRTT > 50*ms {
+			t.Errorf("measured each %v the smoothed round trip is still %v", every, r.SRTT)
+		}
+	}
+}

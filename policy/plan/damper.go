@@ -8,7 +8,8 @@ import "time"
 type Damper struct {
 	// Deviation is the relative change that counts; default 0.2.
 	Deviation float64
-	// Window is how long it must last; default 10 s.
+	// Window is how long it must last; default 5 s, so that a plan made for a slow network is given
+	// up within 10 s of its end: round trips are smoothed, too.
 	Window time.Duration
 	// Floor is the absolute change below which a latency has not changed; default 1 ms.
 	Floor time.Duration
@@ -34,7 +35,7 @@ func (d *Damper) Observe(now time.Duration, f *Facts) bool {
 		dev = 0.2
 	}
 	if window == 0 {
-		window = 10 * time.Second
+		window = 5 * time.Second
 	}
 	if floor == 0 {
 		floor = time.Millisecond

@@ -6,7 +6,8 @@ import "time"
 // rests for a while, longer each time, and is tried again. Time comes from the
 // caller.
 type Health struct {
-	// Rest after the first failure; it doubles up to MaxRest. Defaults 1 s and 1 min.
+	// Rest after the first failure; it doubles up to MaxRest. Defaults 1 s and 8 s: so long after
+	// the network was mended, at most, a node is used again.
 	Rest, MaxRest time.Duration
 	down          map[int]rest
 }
@@ -22,7 +23,7 @@ func (h *Health) Failed(node int, now time.Duration) {
 		first = time.Second
 	}
 	if most == 0 {
-		most = time.Minute
+		most = 8 * time.Second
 	}
 	if h.down == nil {
 		h.down = map[int]rest{}

@@ -424,7 +424,7 @@ func TestDamper(t *testing.T) {
 	with := func(ms int, batch int) *Facts {
 		return &Facts{Latency: [][]time.Duration{{0, time.Duration(ms) * time.Millisecond}, {100 * time.Millisecond, 0}}, Batch: []int{batch, 1000}}
 	}
-	var d Damper
+	d := Damper{Window: 10 * time.Second}
 	if !d.Observe(0, base) {
 		t.Error("no plan yet")
 	}
@@ -554,5 +554,22 @@ func BenchmarkPaper(b *testing.B) {
 				Paper(lat, 0)
 			}
 		})
+	}
+}
+
+// TestHealthComesBack: a node through which nothing came for an hour is tried again within eight
+// seconds of when the network was mended.
+func TestHealthComesBack(t *testing.T) {
+	var h Health
+	last := time.Duration(0)
+	for now := time.Duration(0); now < time.Hour; now += 100 * time.Millisecond {
+		if !h.Usable(1, now) {
+			continue
+		}
+		if rest := now - last; rest > 8*time.Second {
+			t.Fatalf("it rested for %v", rest)
+		}
+		h.Failed(1, now)
+		last = now
 	}
 }

@@ -214,6 +214,7 @@ func (g *gateway) follow(ctx context.Context, what string, refresh func(context.
 			again = 50 * time.Millisecond
 		} else if err != nil && ctx.Err() == nil {
 			g.Log.Warn("a change could not be read", "what", what, "err", err)
+			again = time.Second // what kept it may be over, and nothing would tell
 		}
 		select {
 		case <-ctx.Done():

@@ -53,7 +53,7 @@ type Config struct {
 	// Interval is the least time between two epochs that this node begins. Default 10 ms.
 	Interval func() time.Duration
 	// Settle is how long a change of the network must last before rounds are planned anew. Default
-	// 10 s.
+	// 5 s.
 	Settle time.Duration
 	// Suspect is how long a batch may be missing, and a member silent, before a new view is asked
 	// for. Default 3 s.

@@ -1,0 +1,69 @@
+package txn
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// TestRecent: an estimate is the largest measurement but one, and none is older than four seconds.
+func TestRecent(t *testing.T) {
+	var r recent
+	start := time.Now()
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	want := func(when float64, most, nearly time.Duration) {
+		t.Helper()
+		if m, n := r.most(at(when)), r.nearly(at(when)); m != most || n != nearly {
+			t.Errorf("after %v s: most %v, nearly %v; want %v and %v", when, m, n, most, nearly)
+		}
+	}
+	want(0, 0, 0)
+	r.add(at(0), 9)
+	want(0.1, 9, 9)
+	for range 8 {
+		r.add(at(1), 2)
+	}
+	want(1, 9, 2)
+	r.add(at(2.5), 7)
+	want(2.5, 9, 7)
+	want(4.4, 7, 7)
+	want(6.5, 0, 0)
+	r.add(at(100), 3)
+	want(100, 3, 3)
+	want(104, 0, 0)
+}
+
+// TestHorizon: the horizon is what owners of a region have needed, another one's do not matter, and
+// a margin that no closed timestamp will grant is not waited for.
+func TestHorizon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ms = time.Millisecond
+		var h horizon
+		near, far := []base.GroupID{base.DataGroup(1, 1)}, []base.GroupID{base.DataGroup(1, 1), base.DataGroup(1, 2)}
+		want := func(what string, got, want time.Duration) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s: %v, want %v", what, got, want)
+			}
+		}
+		want("at first", h.get(time.Now(), far, 0), metaMargin)
+		h.needed(time.Now(), far[1], 1400*ms, true)
+		want("far", h.get(time.Now(), far, 0), 1400*ms)
+		want("near", h.get(time.Now(), near, 0), metaMargin)
+		want("nothing known", h.useful(time.Now(), 1400*ms), 1400*ms)
+		h.led(time.Now(), 240*ms)
+		h.led(time.Now(), 320*ms)
+		want("useful", h.useful(time.Now(), 1400*ms), 280*ms)
+		for range 100 {
+			h.needed(time.Now(), far[1], 45*ms, false)
+		}
+		want("a refusal counts", h.get(time.Now(), far, 0), 1400*ms)
+		h.needed(time.Now(), near[0], time.Minute, false)
+		want("a bound", h.get(time.Now(), near, 0), maxMetaMargin)
+		time.Sleep(4 * time.Second)
+		want("forgotten", h.get(time.Now(), far, 0), metaMargin)
+		want("nothing is known again", h.useful(time.Now(), 1400*ms), 1400*ms)
+	})
+}
