@@ -22,10 +22,11 @@
 //	     hand-over proposes. Because: the others are a majority without it, so its leases would go
 //	     on in their logs while it can serve nothing under them.
 //	(GRP-8) a follower that has applied all that it knows to be committed, and no lease for a
-//	     lease's length and a second, takes the leader for dead: it drops its heartbeats, forgets it
-//	     and stands for election. It follows that leader again when it applies a lease. A new leader
-//	     has time to wait for its predecessor's lease first. Because: a leader whose disk stands
-//	     still, or whose owner is stuck, goes on with its heartbeats.
+//	     lease's length and a second, takes the leader for dead: it forgets it, stands for election,
+//	     and answers its heartbeats only so that it gets what it lacks. It follows that leader again
+//	     when it applies a lease. A new leader has time to wait for its predecessor's lease first.
+//	     Because: a leader whose disk stands still, or whose owner is stuck, goes on with its
+//	     heartbeats.
 //
 // # Duties of the caller
 //

@@ -13,8 +13,8 @@ import (
 // A leader can go on with its heartbeats and serve nothing: its disk stands still, so that it
 // applies nothing and its lease ends; or its owner is stuck. Raft takes it for alive. The rules
 // GRP-7 and GRP-8 end that. They rest on no clock that another node reads, and harm no safety: a
-// node that campaigns needs the votes of a majority, which drops the heartbeats too, and waits for
-// the leases in the log.
+// node that campaigns needs the votes of a majority, which has given that leader up too, and waits
+// for the leases in the log.
 
 // lapsePatience is how long the disk of a leader may stand still, and how long after a lease has
 // ended its followers give it up.
@@ -62,6 +62,13 @@ func (g *Group) noteLeader() {
 // shuns reports whether a message is a heartbeat of a leader that has been given up.
 func (g *Group) shuns(m *pb.Message) bool {
 	return g.leases.shunned != 0 && m.GetType() == pb.MsgHeartbeat && m.GetFrom() == g.leases.shunned && m.GetTerm() == g.leases.shunnedTerm
+}
+
+// answerShunned answers a heartbeat of a leader that is not followed. It may be well, and this
+// member far behind: then it sends what is missing, leases too, once it hears from this member.
+func (g *Group) answerShunned(m *pb.Message) {
+	self := uint64(g.host.opts.Self)
+	g.send(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &self, To: new(m.GetFrom()), Term: new(m.GetTerm()), Context: m.Context})
 }
 
 // watched reports whether this member looks at its leader's leases.

@@ -132,6 +132,7 @@ func (g *Group) turn(in mail) {
 // its sender or of this node, of which raft, for which members do not forget, knows nothing.
 func (g *Group) heeds(m *pb.Message) bool {
 	if g.shuns(m) {
+		g.answerShunned(m)
 		return false
 	}
 	switch m.GetType() {
