@@ -301,7 +301,8 @@ func (p *peers) unfit(n base.NodeID) Organ {
 	return 0
 }
 
-// ailing reports whether a node is unfit to lead, or is about to be: its heartbeat is of a while ago.
+// ailing reports whether a node is unfit to lead, or is about to be, as heartbeats are of a while
+// ago.
 func (e *env) ailing(n base.NodeID) bool {
 	if !e.Fit(n) {
 		return true

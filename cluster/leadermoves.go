@@ -161,7 +161,8 @@ func (c *leaderControl) successor(st group.Status) (best base.NodeID) {
 	return best
 }
 
-// leave hands the lead of a group to another node, because this one is sick; unless most voters are.
+// leave hands the lead of a group to another node, because this one is sick; unless most voters
+// are.
 func (c *leaderControl) leave(g base.GroupID, grp Group) {
 	st := grp.Status()
 	ailing := 0
