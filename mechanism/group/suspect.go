@@ -162,8 +162,9 @@ func (h *Host) askVoters(q *wire.SuspectRequest, voters []uint64) map[uint64]*wi
 // judge takes the answers of a round.
 //
 // The leader of the newest term among a majority, all sound and without this replica, has all that
-// is committed: whoever committed something had a majority, one of that majority is among those that
-// answered, and it knows of no newer leader. If all voters answer, what they have is all there is.
+// is committed: whoever committed something had a majority, one of that majority is among those
+// that answered, and it knows of no newer leader. If all voters answer, what they have is all there
+// is.
 func (g *Group) judge(voters, outgoing []uint64, answers map[uint64]*wire.SuspectResponse) {
 	s := &g.suspicion
 	if !g.suspect() {
@@ -207,7 +208,8 @@ func majority(of []uint64, is func(uint64) bool) bool {
 	return n > len(of)/2
 }
 
-// longest is the voter whose log is the longest, as elections compare them; of equal ones the first.
+// longest is the voter whose log is the longest, as elections compare them; of equal ones the
+// first.
 func (g *Group) longest(answers map[uint64]*wire.SuspectResponse) uint64 {
 	best := uint64(g.host.opts.Self)
 	last, _ := g.log.LastIndex()

@@ -51,7 +51,7 @@ func (c *cluster) crashDamaged(id base.NodeID, from int) {
 	c.stop(id)
 	m.fs = clone
 	path, data := c.wal(clone)
-	data[from+10] ^= 0x10
+	data[from+20] ^= 0x10
 	f, err := clone.Create(path, "test")
 	must(c.t, err)
 	_, err = f.Write(data)

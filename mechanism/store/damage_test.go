@@ -259,7 +259,7 @@ func TestBadEnd(t *testing.T) {
 	}{
 		"whole":             {func(b []byte) []byte { return b }, false},
 		"zeros behind":      {func(b []byte) []byte { return append(b, make([]byte, 5000)...) }, false},
-		"last bit flipped":  {flip(1), true},
+		"last row flipped":  {func(b []byte) []byte { b[len(b)-50] ^= 0x40; return b }, true},
 		"600 bytes are cut": {func(b []byte) []byte { return b[:len(b)-600] }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

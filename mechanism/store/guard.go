@@ -206,7 +206,7 @@ func checkLogs(fs vfs.FS, dir string) error {
 			return corruptf("store %s: the log file %s is damaged at offset %d, before data that was on disk", dir, f, at)
 		}
 		if badEnd(data, at, uint32(n)) {
-			if err := noteTail(fs, dir, fmt.Sprintf("the log file %s ends at offset %d in something that is no record", f, at)); err != nil {
+			if err := noteTail(fs, dir, fmt.Sprintf("the log file %s ends at offset %d in a record that is not whole", f, at)); err != nil {
 				return err
 			}
 		}
@@ -333,21 +333,18 @@ func damagedLog(data []byte, num uint32) (at int, bad bool) {
 	return at, bad
 }
 
-// badEnd reports whether a log that ends at an offset goes on with something: a record that a crash
-// has cut off, or one that was damaged. Zeros are none, nor is the mark
-// that Pebble puts at the end of a log, nor what a file holds of a former life under another
-// number.
+// badEnd reports whether a log that ends at an offset goes on with a record of its own that is not
+// whole: a crash has cut it off, or it was damaged. What names another log is none: the mark that
+// Pebble puts at the end, and what the file holds of a former life. Nor are zeros.
 func badEnd(data []byte, at int, num uint32) bool {
 	if at >= len(data) || zero(data[at:]) {
 		return false
 	}
-	if at+legacyHeader+4 <= len(data) {
-		kind, length, of := data[at+6], binary.LittleEndian.Uint16(data[at+4:]), binary.LittleEndian.Uint32(data[at+7:])
-		if kind > 4 && kind <= 12 && (of < num || of == num+1 && length == 0) {
-			return false
-		}
+	if at+legacyHeader+4 > len(data) {
+		return true
 	}
-	return true
+	kind := data[at+6]
+	return kind > 4 && kind <= 12 && binary.LittleEndian.Uint32(data[at+7:]) == num
 }
 
 // records assembles chunks; what does not fit together is dropped.

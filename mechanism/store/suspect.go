@@ -9,10 +9,10 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// A log that ends in something that is no record, and no zeros either, was cut off by a crash in
-// the middle of a write, which is normal; or its last records were damaged, and with them what this
-// node has acknowledged. Nothing in the file tells. So every group that the store holds is suspect
-// then (RECOVER-1), until its group says otherwise: see package group.
+// A log that ends in a record that is not whole was cut off by a crash in the middle of a write,
+// which is normal; or its last records were damaged, and with them what this node has acknowledged.
+// Nothing in the file tells. So every group that the store holds is suspect then (RECOVER-1), until
+// its group says otherwise: see package group.
 
 // suspectFile says that the groups have to be marked before anything else; it outlives a crash in
 // between, when Pebble has cut the log off already.
@@ -36,7 +36,7 @@ func noteTail(fs vfs.FS, dir, why string) error {
 		err = syncDir(fs, dir)
 	}
 	if err != nil {
-		return fmt.Errorf("store %s: its log ends in something that is no record, which cannot be noted: %w", dir, err)
+		return fmt.Errorf("store %s: its log ends in a record that is not whole, which cannot be noted: %w", dir, err)
 	}
 	return nil
 }
