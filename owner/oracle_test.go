@@ -65,8 +65,10 @@ func TestOracle(t *testing.T) {
 		r.lead = lead.Leadership{}
 		r.Leading(2, 1)
 		time.Sleep(clock.Stretched(r.cfg.Lease) + time.Millisecond)
-		synctest.Wait()
-		q.apply()
+		for range 2 { // a lease to close under, and one to serve under
+			synctest.Wait()
+			q.apply()
+		}
 		synctest.Wait()
 		if ts, err := r.issue(ctx, 0); err != nil || ts <= top {
 			t.Errorf("the successor issues %s after %s: %v", ts, top, err)
