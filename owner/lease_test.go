@@ -200,7 +200,7 @@ func TestOutlivesLease(t *testing.T) {
 }
 
 // TestClosesBeforeItServes is OWN-15: a new leader of the meta group closes timestamps as soon as
-// it has a lease, below the undecided votes of its log, and serves only when its predecessor's lease
+// it has a lease, below the undecided votes of its log. It serves only when its predecessor's lease
 // has ended.
 func TestClosesBeforeItServes(t *testing.T) {
 	for _, undecided := range []bool{false, true} {

@@ -93,6 +93,7 @@ func TestLeaseByMonotonicClock(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T) {
 		r, q := leader(t)
+		r.cfg.NoEarlyClose = true // as in all groups but this one
 		r.lead = lead.Leadership{}
 		r.rep.Leases[2] = state.Lease{End: r.clock.Latest().Add(-time.Hour), Length: 2 * time.Second, Virtual: true, Learned: time.Now()}
 		r.Leading(1, 1)
