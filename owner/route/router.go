@@ -58,6 +58,14 @@ type Router struct {
 	flights flights
 }
 
+// How long a group may be without a leader that answers: so long after a request came, and so long
+// after it met with no leader or lost the one that it had reached. Then the request fails, long
+// before its client's patience ends. An election and the end of a lease are faster.
+const (
+	ReachIn    = 4500 * time.Millisecond
+	ReachAgain = 3 * time.Second
+)
+
 // Pauses between two tries: they double from RetryMin up to RetryMax.
 const (
 	RetryMin = 2 * time.Millisecond
@@ -111,6 +119,7 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 	var last error
 	next := 0
 	backoff := RetryMin
+	began, failed := time.Now(), time.Time{}
 	for try := 0; ; try++ {
 		to, hint = hint, 0
 		if to == 0 {
@@ -127,6 +136,12 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 			return nil, err
 		}
 		last = err
+		if failed.IsZero() {
+			failed = time.Now()
+		}
+		if time.Since(began) > ReachIn && time.Since(failed) > ReachAgain {
+			return nil, unreached(g, last)
+		}
 		var e *base.Error
 		if errors.As(err, &e) && e.Code == base.CodeNotLeader && e.Node != 0 && e.Node != to {
 			hint = e.Node
