@@ -56,6 +56,7 @@ type Replica struct {
 	mu     sync.Mutex
 
 	lead         lead.Leadership
+	lapse        lapse          // guarded by mu
 	lastTransfer *lead.Transfer // the newest hand-over by this node; guarded by mu
 	load         loads
 	// requests that wait for a hand-over, or are served by the new leader on behalf of this one
@@ -159,7 +160,7 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 	if r.ready(lease, ts) {
 		return nil
 	}
-	timer := time.NewTimer(r.cfg.EnterTimeout)
+	timer := time.NewTimer(min(r.cfg.EnterTimeout, leaseWait))
 	defer timer.Stop()
 	for {
 		expects, err := r.mayEnter()

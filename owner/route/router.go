@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner/state"
@@ -57,14 +58,6 @@ type Router struct {
 	Local   func(base.GroupID) Server
 	flights flights
 }
-
-// How long a group may be without a leader that answers: so long after a request came, and so long
-// after it met with no leader or lost the one that it had reached. Then the request fails, long
-// before its client's patience ends. An election and the end of a lease are faster.
-const (
-	ReachIn    = 4500 * time.Millisecond
-	ReachAgain = 3 * time.Second
-)
 
 // Pauses between two tries: they double from RetryMin up to RetryMax.
 const (
@@ -119,7 +112,7 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 	var last error
 	next := 0
 	backoff := RetryMin
-	began, failed := time.Now(), time.Time{}
+	patience := kv.PatienceOf(ctx)
 	for try := 0; ; try++ {
 		to, hint = hint, 0
 		if to == 0 {
@@ -128,6 +121,7 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 		resp, err := tryAt(ctx, rt, g, to, kind, q, local)
 		if err == nil {
 			if err = refused(resp.GetStatus()); err == nil {
+				patience.Answered()
 				return resp, nil
 			}
 		} else if ctx.Err() != nil {
@@ -136,10 +130,7 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 			return nil, err
 		}
 		last = err
-		if failed.IsZero() {
-			failed = time.Now()
-		}
-		if time.Since(began) > ReachIn && time.Since(failed) > ReachAgain {
+		if patience.Failed() {
 			return nil, unreached(g, last)
 		}
 		var e *base.Error
