@@ -266,7 +266,7 @@ func (r *Replica) awaitEnd(ctx context.Context, x *txns.Txn) error {
 	r.waiting++
 	r.stats.UndecidedWaits.Add(1)
 	r.mu.Unlock()
-	timer := time.NewTimer(min(r.cfg.LockTimeout, r.cfg.EnterTimeout)) // if all can be reached, it is over soon
+	timer := time.NewTimer(r.cfg.LockTimeout)
 	var err error
 	select {
 	case <-ch:
