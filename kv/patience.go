@@ -42,9 +42,12 @@ func PatienceOf(ctx context.Context) *Patience {
 
 // Failed notes that a request met with nobody who answers, and reports whether that was the last
 // try.
-func (p *Patience) Failed() (over bool) {
+func (p *Patience) Failed() (over bool) { return p.FailedSince(time.Now()) }
+
+// FailedSince is Failed of a request that was kept waiting since then.
+func (p *Patience) FailedSince(t time.Time) (over bool) {
 	if p.failed.Load() == 0 {
-		p.failed.Store(int64(time.Since(p.began)) + 1)
+		p.failed.Store(max(int64(t.Sub(p.began)), 0) + 1)
 	}
 	if p.Left() <= 0 {
 		p.over.Store(true)

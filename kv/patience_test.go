@@ -40,6 +40,10 @@ func TestPatience(t *testing.T) {
 		}
 		p = NewPatience()
 		time.Sleep(time.Minute)
+		if p.FailedSince(time.Now().Add(-2 * time.Second)); p.Left() != time.Second {
+			t.Errorf("%v are left after a wait of 2 s", p.Left())
+		}
+		p.Answered()
 		p.Failed()
 		time.Sleep(2 * time.Second)
 		p.Answered()

@@ -166,13 +166,10 @@ type Config struct {
 
 // Defaults of bounds that are not worth a knob.
 const (
-	defaultEvery = 100 * time.Millisecond
-	defaultAhead = 500 * time.Millisecond
-	maxAhead     = 5 * time.Second // most that EnsureClosed promises ahead of now
-	maxFinished  = 100_000         // transactions remembered as finished
-	// leaseWait is how long a request waits for a lease before its sender is told that this node
-	// does not serve yet, and looks for the leader again.
-	leaseWait      = 1500 * time.Millisecond
+	defaultEvery   = 100 * time.Millisecond
+	defaultAhead   = 500 * time.Millisecond
+	maxAhead       = 5 * time.Second // most that EnsureClosed promises ahead of now
+	maxFinished    = 100_000         // transactions remembered as finished
 	finishedMemory = 30 * time.Second
 	// how long a younger transaction waits for one that is committing
 	endingWait = time.Second

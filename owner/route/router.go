@@ -118,12 +118,14 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 		if to == 0 {
 			to = rt.leader(g, &next, try)
 		}
+		sent := time.Now()
 		resp, err := tryAt(ctx, rt, g, to, kind, q, local)
 		if err == nil {
 			if err = refused(resp.GetStatus()); err == nil {
 				patience.Answered()
 				return resp, nil
 			}
+			patience.FailedSince(sent) // it waited for a lease there
 		} else if ctx.Err() != nil {
 			return nil, lost(err, last)
 		} else if !again && !NeverRan(err) {
