@@ -31,6 +31,7 @@ func (c *Cluster) answers() map[string]func([]byte) ([]byte, error) {
 		askCopies:      answer(func(q copiesQuery) (copiesReply, error) { return c.onCopies(q), nil }),
 		askLeaders:     answer(func(struct{}) ([]LeaderRow, error) { return c.LeaderRows(), nil }),
 		askLeaderMoves: answer(func(struct{}) ([]LeaderMove, error) { return c.LeaderMoves(), nil }),
+		askHealth:      answer(func(struct{}) ([]NodeHealth, error) { return c.nodeHealth(), nil }),
 		askHand:        answer(func(q handQuery) (bool, error) { return true, c.handLead(q) }),
 	}
 }

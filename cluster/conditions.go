@@ -24,6 +24,7 @@ var conditions = []condition{
 	{"leader-not-serving", (*examination).leadersNotServing},
 	{"region-down", (*examination).regionsDown},
 	{"node-down", (*examination).nodesDown},
+	{"node-sick", (*examination).nodesSick},
 	{"clock", (*examination).clocks}, // see clockConditions
 	{"led-away-from-home", (*examination).standIns},
 	{"promoted-away-from-home", (*examination).promotedGroups},
@@ -147,6 +148,30 @@ func (x *examination) nodesDown() (out []string) {
 		}
 		out = append(out, fmt.Sprintf("node %d in %s %s does not answer, last heard of %s ago: start it again, or replace it (join another node in %s, then `godwit node decommission %d`)",
 			n.ID, n.Region, at, n.LastHeard.Round(100*time.Millisecond), n.Region, n.ID))
+	}
+	return out
+}
+
+// nodesSick: the organs of nodes that answer, but for the clock, which has conditions of its own.
+func (x *examination) nodesSick() (out []string) {
+	for _, n := range x.Nodes {
+		if n.Health == nil {
+			continue
+		}
+		for _, o := range n.Health.Organs {
+			leads := "its leads go to other nodes, unless most voters are sick"
+			if !o.Leaves {
+				leads = "its leads stay"
+			}
+			switch {
+			case o.Organ == OrganClock.String():
+			case o.State == organSick.String():
+				out = append(out, fmt.Sprintf("node %d in %s: its %s is sick: %s; %s: %s", n.ID, n.Region, o.Organ, o.Why, leads, o.Advice))
+			case o.State == organRecovering.String() && o.Leaves:
+				out = append(out, fmt.Sprintf("node %d in %s: its %s was sick (%s) and has been well for %s: it gets its leads back after %s",
+					n.ID, n.Region, o.Organ, o.Why, o.For.Round(100*time.Millisecond), o.Patience))
+			}
+		}
 	}
 	return out
 }

@@ -162,6 +162,17 @@ func TestConditions(t *testing.T) {
 						g.Lag = append(g.Lag, ReplicaLag{Node: n, Active: true})
 					}
 				}
+			case "sick": // n1 disk [why=text] [recovering=3s]
+				o := map[string]Organ{"disk": OrganDisk, "store": OrganStore, "process": OrganProcess, "links": OrganLinks}[d.CmdArgs[1].Key]
+				st := OrganStatus{Organ: o.String(), State: "sick", Why: a.text("why"), Advice: o.advice(), Leaves: o&leaving != 0, Patience: leastPatience}
+				if a.has("recovering") {
+					st.State, st.For = "recovering", a.duration("recovering")
+				}
+				for i := range s.Nodes {
+					if s.Nodes[i].ID == a.node() {
+						s.Nodes[i].Health = &HealthStatus{Organs: []OrganStatus{st}}
+					}
+				}
 			case "clock": // n1 field=value...
 				for i := range s.Nodes {
 					if s.Nodes[i].ID == a.node() {

@@ -21,6 +21,7 @@ type peers struct {
 	now   func() time.Time
 
 	self base.NodeID
+	own  Organ // of this node that are not well; guarded by mu
 
 	mu      sync.Mutex
 	seq     uint64
@@ -43,6 +44,9 @@ type peer struct {
 	load     uint32
 	lag      time.Duration                 // of its replicas; 0: it holds none
 	lead     time.Duration                 // see wire.Heartbeat.CommitLeadNs
+	unfit    Organ                         // that are not well
+	sync     time.Duration                 // what its syncs take; 0 if it has none
+	syncAge  time.Duration                 // of the oldest under way
 	reported bool                          // as silent
 	row      map[base.NodeID]time.Duration // its round trips to the others, as it sent them last
 	at       *coord.Coordinate             // its place; nil: it sends all its round trips
@@ -96,6 +100,8 @@ func (p *peers) heard(m *wire.Heartbeat) {
 	now := p.now()
 	x.heard = now
 	x.load, x.reported = m.Load, false
+	x.unfit, x.sync = Organ(m.Health.GetSick()), time.Duration(m.Health.GetSyncUs())*time.Microsecond
+	x.syncAge = time.Duration(m.Health.GetSyncAgeUs()) * time.Microsecond
 	x.lag, x.lead = time.Duration(m.AppliedLagNs), time.Duration(m.CommitLeadNs)
 	if m.Seq < x.lastSeq { // heartbeats come in order, so this is another process
 		x.began, x.lastSent, x.echoDue = now, 0, false

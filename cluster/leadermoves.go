@@ -154,11 +154,41 @@ func (c *leaderControl) successor(st group.Status) (best base.NodeID) {
 		return c.RTT(n) + 1
 	}
 	for _, n := range st.Voters {
-		if p := st.Progress[n]; n != c.self && p.Active && p.State == "replicate" && c.peers.silence(n) < c.pace.SilentAfter && (best == 0 || rank(n) < rank(best)) {
+		if p := st.Progress[n]; n != c.self && !c.ailing(n) && p.Active && p.State == "replicate" && c.peers.silence(n) < c.pace.SilentAfter && (best == 0 || rank(n) < rank(best)) {
 			best = n
 		}
 	}
 	return best
+}
+
+// leave hands the lead of a group to another node, because this one is sick; unless most voters
+// are.
+func (c *leaderControl) leave(g base.GroupID, grp Group) {
+	st := grp.Status()
+	ailing := 0
+	for _, n := range st.Voters {
+		if c.ailing(n) {
+			ailing++
+		}
+	}
+	if !st.IsLeader || st.Transfer != 0 || 2*ailing > len(st.Voters) {
+		return
+	}
+	to := c.successor(st)
+	if to == 0 {
+		return
+	}
+	m := &LeaderMove{At: time.Now(), Group: g, From: c.self, To: to, Reason: "sick"}
+	if err := grp.Transfer(to); err != nil {
+		c.log.Warn("the lead cannot be handed over yet, though this node is sick", "group", g.String(), "to", to, "err", err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remember(m)
+	if l := c.led[g]; l != nil {
+		l.hand.ordered(m)
+	}
 }
 
 // LeaderMove is one decision to move a lead.

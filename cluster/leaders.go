@@ -250,7 +250,7 @@ func (l *ledGroup) meter(n base.NodeID, fresh map[base.NodeID]owner.Load) *leade
 
 // keepsUp reports whether a member of a group led here has what the leader has, nearly.
 func (e *env) keepsUp(n base.NodeID, st group.Status) bool {
-	return n == e.self || st.Progress[n].State == "replicate" && e.peers.silence(n) < e.pace.SilentAfter
+	return n == e.self || st.Progress[n].State == "replicate" && e.peers.silence(n) < e.pace.SilentAfter && e.Fit(n)
 }
 
 // ignoreIdle takes a request now and then for none: it is not worth a move.
@@ -429,10 +429,13 @@ func (h *handOver) over() bool {
 func (c *leaderControl) HandTo(g base.GroupID) base.NodeID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := c.pins[g]; n != 0 {
+	if n := c.pins[g]; n != 0 && c.Fit(n) {
 		return n
 	}
 	to := c.Preferred(g)
+	if !c.Fit(to) {
+		return 0 // it has its leads back when it is well
+	}
 	if c.params.Mode != "on" || g == base.MetaGroup {
 		return to
 	}

@@ -21,6 +21,7 @@ type Options struct {
 	Listeners Listeners
 	Process   Process
 	Trust     Trust
+	Vitals    Vitals
 	Pace      Pace
 }
 

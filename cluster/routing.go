@@ -83,7 +83,9 @@ func (e *env) Leader(g base.GroupID) base.NodeID {
 }
 
 // Preferred is the node that should lead a group now: the best of those that were heard of lately.
-func (e *env) Preferred(g base.GroupID) base.NodeID { return Preferred(e.Topology(), g, e.Live) }
+func (e *env) Preferred(g base.GroupID) base.NodeID {
+	return Preferred(e.Topology(), g, func(n base.NodeID) bool { return e.Live(n) && e.Fit(n) })
+}
 
 // Replicas are the nodes that hold a replica of a group.
 func (e *env) Replicas(g base.GroupID) []base.NodeID {

@@ -52,6 +52,7 @@ type NodeStatus struct {
 	MemBytes   int64         `json:"mem_bytes"` // of the process, as its runtime counts it
 	Sessions   int           `json:"sessions"`  // MySQL connections
 	Clock      *ClockStatus  `json:"clock,omitempty"`
+	Health     *HealthStatus `json:"health,omitempty"`
 	// Jobs are long statements run there, as JSON that package sql/server reads.
 	Jobs json.RawMessage `json:"jobs,omitempty"`
 }
@@ -250,7 +251,7 @@ func (c *Cluster) part() *part {
 	if n := t.Node(c.self); n != nil {
 		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Live: true}
 	}
-	p.Node.Clock = c.Clock()
+	p.Node.Clock, p.Node.Health = c.Clock(), c.Health()
 	if c.options.Process.Describe != nil {
 		c.options.Process.Describe(&p.Node)
 	}

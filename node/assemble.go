@@ -223,7 +223,8 @@ func (a *assembly) clusterOptions() cluster.Options {
 		},
 		Process: cluster.Process{Describe: n.describe, Answer: n.answer, Load: n.load,
 			RowsStay: func() bool { return n.homes.Params().Mode == home.Never }},
-		Trust: cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof},
+		Vitals: cluster.Vitals{Syncs: n.syncs, Damage: n.store.Err},
+		Trust:  cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof},
 	}
 }
 

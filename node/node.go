@@ -229,6 +229,12 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 	}
 }
 
+// syncs samples the disk.
+func (n *Node) syncs() cluster.Syncs {
+	u := n.store.DiskUse()
+	return cluster.Syncs{Age: u.Age, Done: u.Syncs, Took: u.Took}
+}
+
 // Register adds the node's HTTP interface: status, metrics, profiles, health.
 func (n *Node) Register(mux *http.ServeMux) {
 	n.cluster.Register(mux)
@@ -236,7 +242,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
 	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
-	reg.MustRegister(n.stats, clockCollector{n}, epochCollector{n}, mapCollector{n}, wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(n.stats, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)
 }

@@ -61,7 +61,10 @@ func (r *replicas) Open(g base.GroupID, members group.Conf, founding bool) error
 		if r.dir.Cluster == nil {
 			return 0
 		}
-		return r.dir.Preferred(g)
+		if n := r.dir.Preferred(g); r.dir.Fit(n) {
+			return n
+		}
+		return 0
 	})
 	if err != nil {
 		r.set.Remove(g)

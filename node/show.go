@@ -103,7 +103,7 @@ func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements server.Cluster.
 func (s show) Topics() []server.Topic {
-	return slices.Concat(topics, promotionTopics, leaderTopics, networkTopics, epochTopics)
+	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics)
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -172,6 +172,7 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 	"epochs":        (*Node).epochRows,
 	"leaders":       (*Node).leaderRows,
 	"leader_moves":  (*Node).leaderMoveRows,
+	"health":        (*Node).healthRows,
 	"links":         (*Node).linkRows,
 	"consistency":   (*Node).consistencyRows,
 	"moves":         (*Node).moveRows,

@@ -3467,6 +3467,7 @@ type Heartbeat struct {
 	Quiet         bool                   `protobuf:"varint,35,opt,name=quiet,proto3" json:"quiet,omitempty"`                                     // the sender needs no echo of this heartbeat
 	Coordinate    []float32              `protobuf:"fixed32,34,rep,packed,name=coordinate,proto3" json:"coordinate,omitempty"`                   // the sender's network coordinate (coord.Encode), if it does not measure all round trips
 	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (TIME-4)
+	Health        *Health                `protobuf:"bytes,36,opt,name=health,proto3" json:"health,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3627,6 +3628,74 @@ func (x *Heartbeat) GetCommitLeadNs() uint64 {
 	return 0
 }
 
+func (x *Heartbeat) GetHealth() *Health {
+	if x != nil {
+		return x.Health
+	}
+	return nil
+}
+
+// Health is how a node finds itself to be, by what it does.
+type Health struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sick          uint32                 `protobuf:"varint,1,opt,name=sick,proto3" json:"sick,omitempty"`                              // organs that are not well, one bit each (cluster.Organ)
+	SyncAgeUs     uint64                 `protobuf:"varint,2,opt,name=sync_age_us,json=syncAgeUs,proto3" json:"sync_age_us,omitempty"` // how long the oldest sync that is under way has taken so far
+	SyncUs        uint64                 `protobuf:"varint,3,opt,name=sync_us,json=syncUs,proto3" json:"sync_us,omitempty"`            // how long syncs have taken in the last second, on average; 0: there were none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Health) Reset() {
+	*x = Health{}
+	mi := &file_wire_wire_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Health) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Health) ProtoMessage() {}
+
+func (x *Health) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Health.ProtoReflect.Descriptor instead.
+func (*Health) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Health) GetSick() uint32 {
+	if x != nil {
+		return x.Sick
+	}
+	return 0
+}
+
+func (x *Health) GetSyncAgeUs() uint64 {
+	if x != nil {
+		return x.SyncAgeUs
+	}
+	return 0
+}
+
+func (x *Health) GetSyncUs() uint64 {
+	if x != nil {
+		return x.SyncUs
+	}
+	return 0
+}
+
 // Closed is the word of a node's leaders between heartbeats, to the nodes that wait for it; and how a node says that it does.
 type Closed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3641,7 +3710,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3653,7 +3722,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3666,7 +3735,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -3715,7 +3784,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3727,7 +3796,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3740,7 +3809,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -3766,7 +3835,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3778,7 +3847,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3791,7 +3860,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -3816,7 +3885,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +3897,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +3910,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -3903,7 +3972,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3915,7 +3984,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3928,7 +3997,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -3997,7 +4066,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4009,7 +4078,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4022,7 +4091,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -4052,7 +4121,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4064,7 +4133,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4077,7 +4146,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -4128,7 +4197,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4140,7 +4209,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4153,7 +4222,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -4200,7 +4269,7 @@ type Copies struct {
 
 func (x *Copies) Reset() {
 	*x = Copies{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4212,7 +4281,7 @@ func (x *Copies) String() string {
 func (*Copies) ProtoMessage() {}
 
 func (x *Copies) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4225,7 +4294,7 @@ func (x *Copies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Copies.ProtoReflect.Descriptor instead.
 func (*Copies) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Copies) GetNode() uint32 {
@@ -4291,7 +4360,7 @@ type ClockWord struct {
 
 func (x *ClockWord) Reset() {
 	*x = ClockWord{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4303,7 +4372,7 @@ func (x *ClockWord) String() string {
 func (*ClockWord) ProtoMessage() {}
 
 func (x *ClockWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4316,7 +4385,7 @@ func (x *ClockWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockWord.ProtoReflect.Descriptor instead.
 func (*ClockWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ClockWord) GetMode() uint32 {
@@ -4470,7 +4539,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4482,7 +4551,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4495,7 +4564,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -4579,7 +4648,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4591,7 +4660,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4604,7 +4673,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -4640,7 +4709,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4652,7 +4721,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4665,7 +4734,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -4702,7 +4771,7 @@ type RaftBundle struct {
 
 func (x *RaftBundle) Reset() {
 	*x = RaftBundle{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4714,7 +4783,7 @@ func (x *RaftBundle) String() string {
 func (*RaftBundle) ProtoMessage() {}
 
 func (x *RaftBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4727,7 +4796,7 @@ func (x *RaftBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBundle.ProtoReflect.Descriptor instead.
 func (*RaftBundle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RaftBundle) GetRuns() [][]byte {
@@ -4765,7 +4834,7 @@ type RaftShare struct {
 
 func (x *RaftShare) Reset() {
 	*x = RaftShare{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4777,7 +4846,7 @@ func (x *RaftShare) String() string {
 func (*RaftShare) ProtoMessage() {}
 
 func (x *RaftShare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4790,7 +4859,7 @@ func (x *RaftShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftShare.ProtoReflect.Descriptor instead.
 func (*RaftShare) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RaftShare) GetTo() uint32 {
@@ -4845,7 +4914,7 @@ type Parcel struct {
 
 func (x *Parcel) Reset() {
 	*x = Parcel{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4857,7 +4926,7 @@ func (x *Parcel) String() string {
 func (*Parcel) ProtoMessage() {}
 
 func (x *Parcel) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4870,7 +4939,7 @@ func (x *Parcel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parcel.ProtoReflect.Descriptor instead.
 func (*Parcel) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Parcel) GetOrigin() uint32 {
@@ -4946,7 +5015,7 @@ type ParcelWord struct {
 
 func (x *ParcelWord) Reset() {
 	*x = ParcelWord{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4958,7 +5027,7 @@ func (x *ParcelWord) String() string {
 func (*ParcelWord) ProtoMessage() {}
 
 func (x *ParcelWord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4971,7 +5040,7 @@ func (x *ParcelWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParcelWord.ProtoReflect.Descriptor instead.
 func (*ParcelWord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ParcelWord) GetWhat() uint32 {
@@ -5041,7 +5110,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5053,7 +5122,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5066,7 +5135,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AskRequest) GetName() string {
@@ -5093,7 +5162,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5105,7 +5174,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5118,7 +5187,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -5146,7 +5215,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5158,7 +5227,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5171,7 +5240,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -5200,7 +5269,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5212,7 +5281,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5225,7 +5294,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -5264,7 +5333,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5276,7 +5345,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5289,7 +5358,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *SessionState) GetUser() string {
@@ -5351,7 +5420,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5363,7 +5432,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5376,7 +5445,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -5446,7 +5515,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5458,7 +5527,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5471,7 +5540,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -5525,7 +5594,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5537,7 +5606,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5550,7 +5619,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -5726,7 +5795,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5738,7 +5807,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5751,7 +5820,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ForwardField) GetName() string {
@@ -5835,7 +5904,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5847,7 +5916,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5860,7 +5929,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -5894,7 +5963,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5906,7 +5975,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5919,7 +5988,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -5993,7 +6062,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6005,7 +6074,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6018,7 +6087,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -6076,7 +6145,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6088,7 +6157,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6101,7 +6170,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -6141,7 +6210,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6153,7 +6222,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6166,7 +6235,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -6231,7 +6300,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6243,7 +6312,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6256,7 +6325,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -6303,7 +6372,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6315,7 +6384,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6328,7 +6397,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -6390,7 +6459,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6402,7 +6471,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6415,7 +6484,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -6452,7 +6521,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6464,7 +6533,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6477,7 +6546,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -6570,7 +6639,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6582,7 +6651,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6595,7 +6664,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -6638,7 +6707,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6650,7 +6719,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6663,7 +6732,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -6704,7 +6773,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6716,7 +6785,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6729,7 +6798,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -6807,7 +6876,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6819,7 +6888,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6832,7 +6901,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -6924,7 +6993,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6936,7 +7005,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6949,7 +7018,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -7258,7 +7327,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
 	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
-	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\x99\x04\n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xc6\x04\n" +
 	"\tHeartbeat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -7280,7 +7349,12 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"coordinate\x18\" \x03(\x02R\n" +
 	"coordinate\x12$\n" +
-	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\"\x8d\x01\n" +
+	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\x12+\n" +
+	"\x06health\x18$ \x01(\v2\x13.godwit.wire.HealthR\x06health\"U\n" +
+	"\x06Health\x12\x12\n" +
+	"\x04sick\x18\x01 \x01(\rR\x04sick\x12\x1e\n" +
+	"\vsync_age_us\x18\x02 \x01(\x04R\tsyncAgeUs\x12\x17\n" +
+	"\async_us\x18\x03 \x01(\x04R\x06syncUs\"\x8d\x01\n" +
 	"\x06Closed\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03now\x18\x02 \x01(\x04R\x03now\x12\x16\n" +
@@ -7614,7 +7688,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -7659,46 +7733,47 @@ var file_wire_wire_proto_goTypes = []any{
 	(*OracleResponse)(nil),       // 40: godwit.wire.OracleResponse
 	(*GroupLead)(nil),            // 41: godwit.wire.GroupLead
 	(*Heartbeat)(nil),            // 42: godwit.wire.Heartbeat
-	(*Closed)(nil),               // 43: godwit.wire.Closed
-	(*Touched)(nil),              // 44: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 45: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 46: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 47: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 48: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 49: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 50: godwit.wire.GroupHeld
-	(*Copies)(nil),               // 51: godwit.wire.Copies
-	(*ClockWord)(nil),            // 52: godwit.wire.ClockWord
-	(*SnapshotChunk)(nil),        // 53: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 54: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 55: godwit.wire.RaftBatch
-	(*RaftBundle)(nil),           // 56: godwit.wire.RaftBundle
-	(*RaftShare)(nil),            // 57: godwit.wire.RaftShare
-	(*Parcel)(nil),               // 58: godwit.wire.Parcel
-	(*ParcelWord)(nil),           // 59: godwit.wire.ParcelWord
-	(*AskRequest)(nil),           // 60: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 61: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 62: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 63: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 64: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 65: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 66: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 67: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 68: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 69: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 70: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 71: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 72: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 73: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 74: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 75: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 76: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 77: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 78: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 79: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 80: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 81: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 82: godwit.wire.EpochRow
+	(*Health)(nil),               // 43: godwit.wire.Health
+	(*Closed)(nil),               // 44: godwit.wire.Closed
+	(*Touched)(nil),              // 45: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 46: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 47: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 48: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 49: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 50: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 51: godwit.wire.GroupHeld
+	(*Copies)(nil),               // 52: godwit.wire.Copies
+	(*ClockWord)(nil),            // 53: godwit.wire.ClockWord
+	(*SnapshotChunk)(nil),        // 54: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 55: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 56: godwit.wire.RaftBatch
+	(*RaftBundle)(nil),           // 57: godwit.wire.RaftBundle
+	(*RaftShare)(nil),            // 58: godwit.wire.RaftShare
+	(*Parcel)(nil),               // 59: godwit.wire.Parcel
+	(*ParcelWord)(nil),           // 60: godwit.wire.ParcelWord
+	(*AskRequest)(nil),           // 61: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 62: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 63: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 64: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 65: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 66: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 67: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 68: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 69: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 70: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 71: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 72: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 73: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 74: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 75: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 76: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 77: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 78: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 79: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 80: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 81: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 82: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 83: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -7746,37 +7821,38 @@ var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 42: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
 	8,  // 43: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
 	41, // 44: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
-	52, // 45: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockWord
-	50, // 46: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
-	41, // 47: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	6,  // 48: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	8,  // 49: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	5,  // 50: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	6,  // 51: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	8,  // 52: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	48, // 53: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	50, // 54: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
-	8,  // 55: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	57, // 56: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
-	55, // 57: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
-	8,  // 58: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	63, // 59: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	62, // 60: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	8,  // 61: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	66, // 62: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	68, // 63: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	69, // 64: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	70, // 65: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	5,  // 66: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	74, // 67: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	75, // 68: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	79, // 69: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	82, // 70: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	53, // 45: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockWord
+	51, // 46: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
+	43, // 47: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
+	41, // 48: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	6,  // 49: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	8,  // 50: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	5,  // 51: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	6,  // 52: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	8,  // 53: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	49, // 54: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	51, // 55: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
+	8,  // 56: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	58, // 57: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
+	56, // 58: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
+	8,  // 59: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	64, // 60: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	63, // 61: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	8,  // 62: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	67, // 63: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	69, // 64: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	70, // 65: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	71, // 66: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	5,  // 67: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	75, // 68: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	76, // 69: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	80, // 70: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	83, // 71: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	72, // [72:72] is the sub-list for method output_type
+	72, // [72:72] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -7790,7 +7866,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   79,
+			NumMessages:   80,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -44,7 +44,7 @@ func Compose(cfg *Config) Schedule {
 	if kinds == nil {
 		for k := range faultKinds {
 			switch k {
-			case "move shard", "clock jump", "clock leap", "switch clock", "crash between", "isolate between": // on top, below; or asked for
+			case "move shard", "clock jump", "clock leap", "switch clock", "crash between", "isolate between", "stalled disk": // on top, below; or asked for
 			default:
 				kinds = append(kinds, k)
 			}
@@ -68,6 +68,12 @@ func Compose(cfg *Config) Schedule {
 		r := rand.New(rand.NewPCG(cfg.Seed, 4))
 		for range r.IntN(4) {
 			s = append(s, Fault{At: time.Duration(r.Int64N(int64(cfg.Duration))), Kind: "move shard", Seed: r.Uint64N(1000)})
+		}
+	}
+	if r := rand.New(rand.NewPCG(cfg.Seed, 8)); cfg.Kinds == nil && r.IntN(3) == 0 {
+		// So do disks that stand still.
+		for range 1 + r.IntN(3) {
+			s = append(s, Fault{At: time.Duration(r.Int64N(int64(cfg.Duration))), Kind: "stalled disk", Seed: r.Uint64N(1000)})
 		}
 	}
 	if r := rand.New(rand.NewPCG(cfg.Seed, 5)); cfg.Kinds == nil && r.IntN(3) == 0 {
@@ -96,6 +102,7 @@ var faultKinds = map[string]func(w *world, r *rand.Rand) (what string, undo func
 	"delay":           delay,
 	"slow node":       slowNode,
 	"slow disk":       slowDisk,
+	"stalled disk":    stalledDisk,
 	"transfer leader": transferLeader,
 	"clock step":      clockStep,
 	"move shard":      moveShard,
@@ -131,6 +138,7 @@ func (w *world) torment(s Schedule) {
 	for _, h := range w.hosts {
 		h.slow.Store(0)
 		h.disk.Store(int64(w.cfg.SyncDelay))
+		h.frozen.Store(0)
 		h.boot()
 	}
 	rng := rand.New(rand.NewPCG(w.cfg.Seed, 6))
@@ -302,6 +310,13 @@ func slowDisk(w *world, r *rand.Rand) (string, func()) {
 	d := time.Duration(1<<r.IntN(12)) * time.Millisecond
 	h.disk.Store(int64(d))
 	return fmt.Sprint(h.id, " by ", d), func() { h.disk.Store(int64(w.cfg.SyncDelay)) }
+}
+
+// stalledDisk has a disk take nothing for some seconds.
+func stalledDisk(w *world, r *rand.Rand) (string, func()) {
+	h := w.host(r)
+	h.freeze(time.Duration(1+r.IntN(12)) * time.Second)
+	return fmt.Sprint(h.id), nil
 }
 
 // transferLeader moves some leads, as the placement driver or an operator would.

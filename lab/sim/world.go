@@ -59,6 +59,7 @@ type host struct {
 	jumped atomic.Bool  // clock is off by more than its bound
 	slow   atomic.Int64 // ns that every arriving message waits
 	disk   atomic.Int64 // ns of a sync
+	frozen atomic.Int64 // until when the disk takes nothing, ns of w.now
 	rng    *rand.Rand   // for crashes; guarded by power
 
 	// power is held while the process starts, crashes or stops: a channel, because starting takes
@@ -187,8 +188,11 @@ func (w *world) err() error {
 // syncDelay draws how long a disk takes.
 func (h *host) syncDelay() time.Duration {
 	d := time.Duration(h.disk.Load())
-	return d/2 + rand.N(d/2+1)
+	return max(d/2+rand.N(d/2+1), time.Duration(h.frozen.Load())-h.w.now())
 }
+
+// freeze has the disk take nothing for d: what is synced meanwhile is durable afterwards.
+func (h *host) freeze(d time.Duration) { h.frozen.Store(int64(h.w.now() + d)) }
 
 // boot starts the process of a host. It is an error of the run if that fails.
 func (h *host) boot() {

@@ -48,10 +48,10 @@ func (g *Group) startAppend() bool {
 	if b == nil {
 		// Nothing to write: the answers wait only for what is under way.
 		if n := len(g.flights); n > 0 {
-			g.flights[n-1] = append(g.flights[n-1], msgs...)
+			g.flights[n-1].msgs = append(g.flights[n-1].msgs, msgs...)
 			return false
 		}
-		g.flights = append(g.flights, msgs)
+		g.flights = append(g.flights, flight{msgs, g.now})
 		g.appendDone()
 		return true
 	}
@@ -65,7 +65,7 @@ func (g *Group) startAppend() bool {
 		g.fail(base.Errorf(base.CodeOf(err), "group %v: log entries cannot be stored: %v", g.id, err))
 		return false
 	}
-	g.flights = append(g.flights, msgs)
+	g.flights = append(g.flights, flight{msgs, g.now})
 	g.commitc <- b
 	return false
 }
@@ -82,7 +82,7 @@ func (g *Group) nextAppends() []*pb.Message {
 	}
 	if i == 0 && len(g.flights) == 0 {
 		msgs, g.appends = msgs[:1], msgs[1:]
-		g.flights = append(g.flights, msgs)
+		g.flights = append(g.flights, flight{msgs, g.now})
 		g.parked = true
 		g.staged.decide(true)
 		return nil
@@ -103,7 +103,7 @@ func (g *Group) commitHere(b *store.Batch, msgs []*pb.Message) bool {
 		g.fail(base.Errorf(base.CodeOf(err), "group %v: log entries cannot be stored: %v", g.id, err))
 		return false
 	}
-	g.flights = append(g.flights, msgs)
+	g.flights = append(g.flights, flight{msgs, g.now})
 	g.appendDone()
 	return true
 }
@@ -141,8 +141,8 @@ func (g *Group) buildAppend(msgs []*pb.Message) (*store.Batch, error) {
 
 // appendDone gives out the acknowledgements and votes that waited for the disk.
 func (g *Group) appendDone() {
-	msgs := g.flights[0]
-	g.flights[0] = nil
+	msgs := g.flights[0].msgs
+	g.flights[0] = flight{}
 	g.flights = g.flights[1:]
 	var resps []*pb.Message
 	for _, m := range msgs {
@@ -277,6 +277,7 @@ func (g *Group) addCommand(e *pb.Entry, own *proposal) error {
 				"rebuild this replica from another node", g.id, x.Index, x.Term, err)
 		}
 	}
+	g.noteLease(x.Cmd)
 	g.ents = append(g.ents, x)
 	return nil
 }

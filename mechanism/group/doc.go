@@ -18,6 +18,15 @@
 //	     log that has the same entry on its disk.
 //	(GRP-6) acknowledgements and votes leave only after what they promise is synced; a
 //	     leader's appends do not wait for its own disk.
+//	(GRP-7) a leader whose disk has taken nothing for a second refuses proposals, but for what a
+//	     hand-over proposes. Because: the others are a majority without it, so its leases would go
+//	     on in their logs while it can serve nothing under them.
+//	(GRP-8) a follower that has applied all that it knows to be committed, and no lease for a
+//	     lease's length and a second, takes the leader for dead: it forgets it, stands for election,
+//	     and answers its heartbeats only so that it gets what it lacks. It follows that leader again
+//	     when it applies a lease. A new leader has time to wait for its predecessor's lease first.
+//	     Because: a leader whose disk stands still, or whose owner is stuck, goes on with its
+//	     heartbeats.
 //
 // # Duties of the caller
 //

@@ -118,6 +118,7 @@ type loop struct {
 	membership
 	leadership
 	follower
+	leases
 	logWriter
 	applier
 
@@ -169,13 +170,19 @@ type follower struct {
 
 // logWriter is what goes from raft to the disk.
 type logWriter struct {
-	saved   pb.HardState    // term and vote that are durable or under way
-	appends []*pb.Message   // MsgStorageAppend in order, not started
-	flights [][]*pb.Message // those written and being synced, in order
+	saved   pb.HardState  // term and vote that are durable or under way
+	appends []*pb.Message // MsgStorageAppend in order, not started
+	flights []flight      // those written and being synced, in order
 	commitc chan<- *store.Batch
 	staged  *stagedSnapshot // stepped into raft, not installed yet
 	parked  bool            // the snapshot is being installed: the log is not ours
 	crowd   int             // so many batches of a sole voter still expect company, see startAppend
+}
+
+// flight is what becomes durable together.
+type flight struct {
+	msgs []*pb.Message
+	at   uint64 // tick at which it was written
 }
 
 // applier is what goes from raft to the state machine.

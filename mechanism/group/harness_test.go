@@ -176,6 +176,7 @@ type member struct {
 
 type cluster struct {
 	syncDelay func() time.Duration // of the disks; nil: none
+	frozen    sync.Map             // base.NodeID -> time.Time until which its disk takes nothing
 	t         testing.TB
 	net       *wan.Network
 	rng       *rand.Rand
@@ -255,7 +256,7 @@ func (c *cluster) start(id base.NodeID) *member {
 		c.nodes[id] = m
 	}
 	var err error
-	m.store, err = store.Open(store.Options{Dir: "data", FS: m.fs, Simulation: true, SyncDelay: c.syncDelay, Logger: slog.New(slog.DiscardHandler)})
+	m.store, err = store.Open(store.Options{Dir: "data", FS: m.fs, Simulation: true, SyncDelay: c.disk(id), Logger: slog.New(slog.DiscardHandler)})
 	must(c.t, err)
 	m.tr = c.net.Join(id, c.where(id))
 	if c.over != nil {
@@ -278,6 +279,19 @@ func (c *cluster) start(id base.NodeID) *member {
 	must(c.t, m.host.Start())
 	m.up = true
 	return m
+}
+
+// disk is how long a node's disk takes.
+func (c *cluster) disk(id base.NodeID) func() time.Duration {
+	return func() (d time.Duration) {
+		if c.syncDelay != nil {
+			d = c.syncDelay()
+		}
+		if until, ok := c.frozen.Load(id); ok {
+			d = max(d, time.Until(until.(time.Time)))
+		}
+		return d
+	}
 }
 
 func (c *cluster) open(m *member, g base.GroupID) *Group {

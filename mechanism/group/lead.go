@@ -50,7 +50,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 	for _, m := range msgs {
 		switch m.GetType() {
 		case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
-			heard = heard || m.GetTerm() >= g.term
+			heard = heard || m.GetTerm() >= g.term && !g.shuns(m)
 		}
 	}
 	if heard {
@@ -71,6 +71,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 			}
 		}
 	}
+	g.checkLease()
 	if g.pend.nLost > 0 {
 		for _, p := range g.pend.takeIf(func(p *proposal) bool { return g.now >= p.deadline }) {
 			g.answer(p, nil, 0, ambiguous(g, p, "the lead was lost"))
@@ -98,6 +99,9 @@ func (g *Group) nextWake() int32 {
 		if g.state != raft.StateFollower || g.lead == 0 {
 			at(1)
 		}
+	}
+	if g.watched() {
+		at(int(g.leases.due - min(g.leases.due, g.now)))
 	}
 	if g.campaign > 0 {
 		at(g.campaign)
@@ -130,6 +134,7 @@ func (g *Group) noteReady(rd raft.Ready) {
 	g.term, g.lead, g.state = term, lead, state
 	if lead != 0 {
 		g.campaign = 0
+		g.noteLeader()
 	}
 	if won {
 		g.beginLead(rd.Entries)
@@ -223,9 +228,8 @@ func (g *Group) progress(id uint64) (tracker.Progress, bool) {
 	return out, found
 }
 
-// peerDown reacts to the death of a peer. If it led, its followers forget it, so
-// that they may vote at once, and stand for election: the preferred leader
-// first, the others a little later, each after a time of its own.
+// peerDown reacts to the death of a peer. If it led, its followers stand for election: the
+// preferred leader first, the others a little later, each after a time of its own.
 func (g *Group) peerDown(node uint64) {
 	if g.state == raft.StateLeader {
 		g.rn.ReportUnreachable(node)
@@ -235,6 +239,12 @@ func (g *Group) peerDown(node uint64) {
 	if g.lead != node || !g.voter {
 		return
 	}
+	g.deserted()
+}
+
+// deserted forgets a leader that is dead, or as good as that, so that this node may vote at once,
+// and has it stand for election.
+func (g *Group) deserted() {
 	_ = g.rn.ForgetLeader()
 	if g.prefers(g.host.opts.Self) {
 		g.campaign = 1

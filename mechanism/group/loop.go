@@ -131,6 +131,10 @@ func (g *Group) turn(in mail) {
 // heeds reports whether a message may be given to raft. What is not is of an earlier membership of
 // its sender or of this node, of which raft, for which members do not forget, knows nothing.
 func (g *Group) heeds(m *pb.Message) bool {
+	if g.shuns(m) {
+		g.answerShunned(m)
+		return false
+	}
 	switch m.GetType() {
 	case pb.MsgAppResp:
 		return len(g.newcomers) == 0 || m.GetReject() || !g.newcomers[m.GetFrom()]
@@ -324,7 +328,7 @@ func (g *Group) refuse(p *proposal) error {
 	case g.xfer != nil && g.xfer.phase != revoking:
 		return g.notLeader(g.xfer.to)
 	}
-	return nil
+	return g.stalled()
 }
 
 func (g *Group) notLeader(hint uint64) error {

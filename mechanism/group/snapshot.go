@@ -327,7 +327,7 @@ func (s *stagedSnapshot) place(b *store.Batch) error {
 	if err := g.log.ResetToSnapshot(b, md.GetIndex(), md.GetTerm(), md.GetConfState()); err != nil {
 		return err
 	}
-	if m := g.flights[0][0]; m.Term != nil {
+	if m := g.flights[0].msgs[0]; m.Term != nil {
 		return g.log.Append(b, &pb.HardState{Term: m.Term, Vote: m.Vote, Commit: new(md.GetIndex())}, nil)
 	}
 	return nil
@@ -340,7 +340,7 @@ func (g *Group) snapshotPlaced(s *stagedSnapshot) {
 		g.fail(base.Errorf(base.CodeOf(s.err), "group %v: snapshot cannot be installed: %v", g.id, s.err))
 		return
 	}
-	if m := g.flights[0][0]; m.Term != nil {
+	if m := g.flights[0].msgs[0]; m.Term != nil {
 		g.saved = pb.HardState{Term: m.Term, Vote: m.Vote}
 	}
 	md := s.m.GetSnapshot().GetMetadata()
@@ -350,6 +350,7 @@ func (g *Group) snapshotPlaced(s *stagedSnapshot) {
 	g.truncateCheck = index
 	g.setApplied(index)
 	g.sm.SnapshotInstalled(index)
+	g.noteLeader() // the leases that it holds were not seen here
 	for _, p := range g.pend.takeIf(func(p *proposal) bool { return p.index <= index }) {
 		g.answer(p, nil, 0, ambiguous(g, p, "the replica caught up by a snapshot, which does not tell"))
 	}

@@ -23,6 +23,9 @@ type Batch struct {
 	committed bool
 	waiting   bool      // CommitAsync without Wait
 	due       time.Time // with Options.SyncDelay: when the disk is done
+
+	began        time.Time // when it was given to the disk to be synced; zero: it is not under way
+	older, newer *Batch    // those under way beside it, see syncs
 }
 
 // NewBatch starts a batch. Close it in every case.
@@ -59,6 +62,24 @@ func (b *Batch) CommitAsync(sync bool) error {
 	if b.committed {
 		return base.Errorf(base.CodeInvalid, "a batch was committed twice")
 	}
+	if err := b.apply(sync); err != nil {
+		b.s.syncs.end(b)
+		return err
+	}
+	b.committed = true
+	if b.rows {
+		b.s.idle.expire()
+		b.refreshRows()
+	}
+	b.release()
+	return nil
+}
+
+// apply makes the batch visible and gives it to the disk; with sync it is under way then.
+func (b *Batch) apply(sync bool) error {
+	if sync && !b.s.opts.NoSync && !b.b.Empty() {
+		b.s.syncs.begin(b)
+	}
 	if sync && b.s.opts.SyncDelay != nil && len(b.logs) > 0 && !b.exclusive {
 		if err := b.s.db.Apply(b.b, pebble.NoSync); err != nil {
 			return b.s.wrap(err)
@@ -76,12 +97,6 @@ func (b *Batch) CommitAsync(sync bool) error {
 	} else if err := b.s.db.Apply(b.b, pebble.NoSync); err != nil {
 		return b.s.wrap(err)
 	}
-	b.committed = true
-	if b.rows {
-		b.s.idle.expire()
-		b.refreshRows()
-	}
-	b.release()
 	return nil
 }
 
@@ -106,6 +121,7 @@ func (b *Batch) Wait() error {
 		return nil
 	}
 	b.waiting = false
+	defer b.s.syncs.end(b)
 	if !b.due.IsZero() {
 		time.Sleep(time.Until(b.due))
 		if err := b.s.Sync(); err != nil {

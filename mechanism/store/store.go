@@ -84,6 +84,7 @@ type Store struct {
 	rows       *rowCache
 	shards     shardTable
 	guard      guard
+	syncs      syncs
 	synced     atomic.Uint64 // sequence numbers below it are on disk
 	closed     atomic.Bool
 

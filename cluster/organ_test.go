@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+)
+
+// TestOrganPatience: an organ counts as well again after its patience, which doubles with each
+// relapse, is bounded, and comes down again while the organ is well.
+func TestOrganPatience(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var o organ
+	// until looks each 100 ms until the organ is in a state, and says how long that took.
+	until := func(want organState, bad bool) time.Duration {
+		t.Helper()
+		for d := time.Duration(0); d < time.Hour; d += 100 * time.Millisecond {
+			o.observe(now, bad, "test")
+			if o.state == want {
+				return d
+			}
+			now = now.Add(100 * time.Millisecond)
+		}
+		t.Fatalf("the organ never is %v", want)
+		return 0
+	}
+	for _, want := range []time.Duration{10, 20, 40, 80, 160, 160} {
+		until(organSick, true)
+		if got := until(organWell, false); got != want*time.Second {
+			t.Errorf("it counts as well after %v, want %v s", got, int(want))
+		}
+	}
+	for range 6000 { // ten minutes of health
+		now = now.Add(100 * time.Millisecond)
+		o.observe(now, false, "")
+	}
+	until(organSick, true)
+	if got := until(organWell, false); got != 10*time.Second {
+		t.Errorf("after ten minutes of health it counts as well after %v", got)
+	}
+}

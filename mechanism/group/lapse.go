@@ -1,0 +1,111 @@
+package group
+
+import (
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// A leader can go on with its heartbeats and serve nothing: its disk stands still, so that it
+// applies nothing and its lease ends; or its owner is stuck. Raft takes it for alive. The rules
+// GRP-7 and GRP-8 end that. They rest on no clock that another node reads, and harm no safety: a
+// node that campaigns needs the votes of a majority, which has given that leader up too, and waits
+// for the leases in the log.
+
+// lapsePatience is how long the disk of a leader may stand still, and how long after a lease has
+// ended its followers give it up.
+const lapsePatience = time.Second
+
+// leases is what a member sees of its leader's leases in the log.
+type leases struct {
+	length uint64 // of the newest one, ticks; 0: none has been seen, as in a group without an owner
+	due    uint64 // tick at which the leader counts as dead
+	// shunned is the leader that has been given up, in its term; 0: none.
+	shunned, shunnedTerm uint64
+}
+
+func (g *Group) inTicks(d time.Duration) uint64 {
+	tick := g.host.opts.TickInterval
+	return uint64((d + tick - 1) / tick)
+}
+
+// noteLease takes a command that is applied: a lease in it is a sign of life.
+func (g *Group) noteLease(c *wire.Command) {
+	length := uint64(0)
+	switch {
+	case c.Lease != nil:
+		length = c.Lease.LengthNs
+	case c.LeaseTransfer != nil:
+		length = c.LeaseTransfer.LengthNs
+	default:
+		return
+	}
+	g.leases.length = g.inTicks(time.Duration(length))
+	g.leases.due = g.now + g.leases.length + g.inTicks(lapsePatience)
+	g.leases.shunned = 0
+}
+
+// noteLeader gives a leader that this member has not followed before the time to get a lease.
+func (g *Group) noteLeader() {
+	l := &g.leases
+	if l.shunned == g.lead && l.shunnedTerm == g.term {
+		return
+	}
+	l.shunned = 0
+	l.due = g.now + 2*l.length + g.inTicks(lapsePatience)
+}
+
+// shuns reports whether a message is a heartbeat of a leader that has been given up.
+func (g *Group) shuns(m *pb.Message) bool {
+	return g.leases.shunned != 0 && m.GetType() == pb.MsgHeartbeat && m.GetFrom() == g.leases.shunned && m.GetTerm() == g.leases.shunnedTerm
+}
+
+// answerShunned answers a heartbeat of a leader that is not followed. It may be well, and this
+// member far behind: then it sends what is missing, leases too, once it hears from this member.
+func (g *Group) answerShunned(m *pb.Message) {
+	self := uint64(g.host.opts.Self)
+	g.send(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &self, To: new(m.GetFrom()), Term: new(m.GetTerm()), Context: m.Context})
+}
+
+// watched reports whether this member looks at its leader's leases.
+func (g *Group) watched() bool {
+	return g.leases.length != 0 && g.voter && g.state == raft.StateFollower && g.lead != 0
+}
+
+// checkLease gives a leader up whose lease has ended, if this member itself is well.
+func (g *Group) checkLease() {
+	if !g.watched() || g.now < g.leases.due {
+		return
+	}
+	if g.parked || g.diskAge() >= g.inTicks(lapsePatience)/2 || g.applied.Load() < g.rn.BasicStatus().HardState.GetCommit() {
+		return
+	}
+	if g.leases.shunned == 0 {
+		g.host.opts.Logger.Warn("the leader's lease has ended and it takes no other: this node drops its heartbeats and stands for election",
+			"group", g.id.String(), "leader", g.lead, "term", g.term)
+	}
+	g.leases.shunned, g.leases.shunnedTerm = g.lead, g.term
+	g.deserted()
+}
+
+// diskAge is for how many ticks the oldest append has been on its way to the disk.
+func (g *Group) diskAge() uint64 {
+	if len(g.flights) == 0 {
+		return 0
+	}
+	return g.now - min(g.now, g.flights[0].at)
+}
+
+// stalled is why nothing may be proposed while the disk stands still; nil if it does not (GRP-7). A
+// sole voter has nobody to leave the lead to.
+func (g *Group) stalled() error {
+	if g.sole || g.xfer != nil || g.diskAge() < g.inTicks(lapsePatience) {
+		return nil
+	}
+	return base.Errorf(base.CodeNotLeader, "group %v: the disk of node %d, which leads, has taken nothing for %v; another node is to lead; retry",
+		g.id, g.host.opts.Self, time.Duration(g.diskAge())*g.host.opts.TickInterval)
+}

@@ -1,0 +1,128 @@
+package group
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+const testLease = 3 * time.Second
+
+// lease has whichever node leads take a lease each second, as owners do, while it may.
+func (c *cluster) lease(g base.GroupID, may func(base.NodeID) bool) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			for _, id := range c.ids {
+				r := c.group(id, g)
+				if term, leads := r.Leads(); leads && may(id) {
+					r.ProposeAsync(&wire.Command{Lease: &wire.Lease{Holder: uint32(id), LengthNs: uint64(testLease)}}, term, func(any, uint64, error) {})
+				}
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// leaderAfter is the node that serves when d has passed.
+func (c *cluster) leaderAfter(d time.Duration) base.NodeID {
+	time.Sleep(d)
+	return c.leader(testGroup).host.opts.Self
+}
+
+// lapsed is how long a leader that does nothing is followed: a lease and a second, then an election
+// of half the shortest timeout. Another second is for what a lease takes to arrive.
+const lapsed = testLease + lapsePatience + 2*time.Second
+
+// TestLapsedLeader: a leader that goes on with its heartbeats, and takes no lease, is left (GRP-8).
+// One that takes its leases is not.
+func TestLapsedLeader(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		defer c.close()
+		c.groups[testGroup] = c.all()
+		c.startAll()
+		first := c.leader(testGroup).host.opts.Self
+		stuck := make(chan struct{})
+		stop := c.lease(testGroup, func(id base.NodeID) bool {
+			select {
+			case <-stuck:
+				return id != first
+			default:
+				return true
+			}
+		})
+		defer stop()
+		if at := c.leaderAfter(time.Minute); at != first {
+			t.Errorf("node %d took its leases, and node %d leads now", first, at)
+		}
+		close(stuck)
+		if at := c.leaderAfter(lapsed); at == first {
+			t.Errorf("node %d still leads %v after its owner got stuck", first, lapsed)
+		}
+		if at, again := c.leaderAfter(time.Minute), c.leaderAfter(time.Minute); at == first || again != at {
+			t.Errorf("node %d leads after a minute, node %d after two", at, again)
+		}
+	})
+}
+
+// TestStalledLeader: while the disk of the leader stands still, the others commit its leases for as
+// long as it proposes any (GRP-7).
+func TestStalledLeader(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		defer c.close()
+		c.groups[testGroup] = c.all()
+		c.startAll()
+		defer c.lease(testGroup, func(base.NodeID) bool { return true })()
+		first := c.leader(testGroup).host.opts.Self
+		time.Sleep(10 * time.Second)
+		c.frozen.Store(first, time.Now().Add(40*time.Second))
+		time.Sleep(lapsed + 2*lapsePatience)
+		others := []base.NodeID{first%3 + 1, (first+1)%3 + 1}
+		if at := c.leader(testGroup, others...).host.opts.Self; at == first {
+			t.Errorf("node %d still leads while its disk stands still", first)
+		}
+		time.Sleep(time.Minute)
+		c.converge(testGroup)
+	})
+}
+
+// TestStalledFollower: a follower whose own disk stands still sees no lease, and leaves its leader
+// in peace.
+func TestStalledFollower(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		defer c.close()
+		c.groups[testGroup] = c.all()
+		c.startAll()
+		stop := c.lease(testGroup, func(base.NodeID) bool { return true })
+		first := c.leader(testGroup)
+		_, term := first.Leader()
+		time.Sleep(10 * time.Second)
+		sick := first.host.opts.Self%3 + 1
+		c.frozen.Store(sick, time.Now().Add(40*time.Second))
+		for range 1000 {
+			time.Sleep(50 * time.Millisecond)
+			if at, _ := c.group(sick, testGroup).Leader(); at != first.host.opts.Self {
+				t.Errorf("node %d follows %d while its disk stands still", sick, at)
+				break
+			}
+		}
+		stop()
+		time.Sleep(time.Second)
+		if at, now := first.Leader(); at != first.host.opts.Self || now != term {
+			t.Errorf("node %d leads in term %d; node %d led in term %d", at, now, first.host.opts.Self, term)
+		}
+		c.converge(testGroup)
+	})
+}
