@@ -10,7 +10,8 @@ import (
 // This file is the failure detector for requests: which nodes are lost, so that nobody waits for
 // their answers (wan.Transport.SetLost). A request needs both ways, so a node counts as there while
 // its heartbeats arrive here and say that ours arrive there. What breaks no connection is noticed
-// like what does: a process that is stopped, a cable that is cut, a way that works in one direction.
+// like what does: a process that is stopped, a cable that is cut, a way that works in one
+// direction.
 
 // mostJitter bounds what is granted to a path whose round trips vary.
 const mostJitter = time.Second
@@ -23,7 +24,8 @@ type contact struct {
 	confirmed time.Duration
 }
 
-// contacted takes what a heartbeat says of the ways to its sender and back. life names this process.
+// contacted takes what a heartbeat says of the ways to its sender and back. life names this
+// process.
 func (p *peers) contacted(m *wire.Heartbeat, life uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// How long a statement may meet with nobody who answers: so long after it came, and so long after it
-// met with no leader or lost the one that it had reached. An election and the end of a lease are
+// How long a statement may meet with nobody who answers: so long after it came, and so long after
+// it met with no leader or lost the one that it had reached. An election and the end of a lease are
 // faster, and a client's patience is longer. Who waits for a lock waits for somebody who answers.
 const (
 	ReachIn    = 4500 * time.Millisecond

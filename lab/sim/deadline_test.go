@@ -105,9 +105,9 @@ func outage(t *testing.T, fault func(s *stage)) (seen map[string]*patient) {
 	return seen
 }
 
-// TestNoStatementHangs: whatever makes a region silent, without a reset, no statement of a client of
-// another one waits longer than five seconds for its answer; and where another node can take over,
-// the client is served again.
+// TestNoStatementHangs: whatever makes a region silent, without a reset, no statement of a client
+// of another one waits longer than five seconds for its answer; and where another node can take
+// over, the client is served again.
 func TestNoStatementHangs(t *testing.T) {
 	const hang = 5 * time.Second
 	for _, f := range []struct {

@@ -8,9 +8,9 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// A peer that is stopped, or cut off without a word, breaks no connection for a long time: TCP takes
-// a bad minute of the network for what it may be. So the transport is told by those who watch the
-// peers' heartbeats which of them are lost, and gives up what waits for their answers.
+// A peer that is stopped, or cut off without a word, breaks no connection for a long time: TCP
+// takes a bad minute of the network for what it may be. So the transport is told by those who watch
+// the peers' heartbeats which of them are lost, and gives up what waits for their answers.
 
 var errLost = errors.New("it is lost: neither its heartbeats arrive here, nor ours there")
 
