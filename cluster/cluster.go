@@ -123,6 +123,10 @@ func (c *Cluster) Close() {
 // heartbeat sends every other node what this one knows, and does what the passing of time demands.
 func (c *Cluster) heartbeat(ctx context.Context) {
 	leads := c.clockModes.tick(ctx)
+	c.peers.awake(c.pace.HeartbeatEvery)
+	for id, is := range c.peers.lost(c.pace.LostAfter) {
+		c.transport.SetLost(id, is)
+	}
 	if report := c.options.Listeners.OnSilent; report != nil {
 		for _, n := range c.peers.silent(c.pace.SilentAfter) {
 			report(n)
@@ -169,6 +173,7 @@ func (c *Cluster) onHeartbeat(from base.NodeID, body []byte) {
 		c.log.Warn("malformed heartbeat dropped", "from", from, "err", err)
 		return
 	}
+	c.peers.contacted(&m, c.clockModes.life)
 	now := time.Now()
 	believed, granted := c.clockModes.heard(from, &m, now)
 	if !granted.IsZero() {

@@ -23,13 +23,17 @@ type peers struct {
 	self base.NodeID
 	own  Organ // of this node that are not well; guarded by mu
 
-	mu  sync.Mutex
-	seq uint64
-	all map[base.NodeID]*peer
-	net netmap
+	mu      sync.Mutex
+	seq     uint64
+	beat    time.Time // when this node sent heartbeats last
+	listens time.Time // since when it has done so without a pause
+	all     map[base.NodeID]*peer
+	net     netmap
 }
 
 type peer struct {
+	contact contact
+
 	rtt   wan.RTT
 	heard time.Time
 	// when it was first heard again after its process had been started anew; zero if never

@@ -103,3 +103,72 @@ func TestDisbelievedLeads(t *testing.T) {
 		}
 	})
 }
+
+// TestLost: a peer is lost when for a while its heartbeats do not come, or do not say that ours do;
+// a node that has slept judges nobody for as long, and a path that varies is given more time.
+func TestLost(t *testing.T) {
+	const (
+		every = 100 * time.Millisecond
+		after = 1500 * time.Millisecond
+		life  = 7
+	)
+	now := time.Now()
+	p := newPeers(1, func() time.Time { return now })
+	seq := uint64(0)
+	// beats lets time pass; in: the peer's heartbeats come, out: they confirm ours.
+	confirmed := uint64(0)
+	beats := func(d time.Duration, in, out bool) {
+		for end := now.Add(d); now.Before(end); {
+			now = now.Add(every)
+			p.awake(every)
+			if out {
+				confirmed = uint64(p.mono())
+			}
+			if in {
+				seq++
+				p.contacted(&wire.Heartbeat{Node: 2, Seq: seq, Clock: &wire.ClockWord{EchoLife: life, EchoSent: confirmed}}, life)
+			}
+		}
+	}
+	want := func(what string, want bool) {
+		t.Helper()
+		if got := p.lost(after)[2]; got != want {
+			t.Errorf("%s: lost %v", what, got)
+		}
+	}
+	beats(time.Minute, false, false)
+	want("never heard of", false)
+	beats(time.Minute, true, false)
+	want("heard of, which has not heard of us yet", false)
+	beats(time.Second, true, true)
+	want("both ways", false)
+	beats(after, false, false)
+	want("silent for not too long", false)
+	beats(every, false, false)
+	want("silent", true)
+	beats(every, true, true)
+	want("back", false)
+	beats(after+every, true, false)
+	want("one way only", true)
+	beats(every, true, true)
+	want("back again", false)
+	now = now.Add(time.Minute)
+	p.awake(every)
+	want("we were stopped", false)
+	beats(after, false, false)
+	want("we have listened for as long", false)
+	beats(every, false, false)
+	want("and heard nothing", true)
+	beats(every, true, true)
+	p.get(2).rtt.Var = 150 * time.Millisecond
+	beats(after+500*time.Millisecond, false, false)
+	want("a path that varies", false)
+	p.get(2).rtt.Var = time.Hour
+	beats(600*time.Millisecond, false, false)
+	want("within bounds", true)
+	// What the process before us has sent says nothing.
+	p.contacted(&wire.Heartbeat{Node: 3, Seq: 1, EchoNs: uint64(time.Hour * 1000), Clock: &wire.ClockWord{EchoLife: life + 1, EchoSent: 5}}, life)
+	if d := p.get(3).contact.confirmed; d != 0 {
+		t.Errorf("a heartbeat of another process counts as confirmed: %v", d)
+	}
+}

@@ -88,6 +88,9 @@ type Pace struct {
 	// SilentAfter is how long no heartbeat may come from a node before OnSilent. Default ten
 	// heartbeats.
 	SilentAfter time.Duration
+	// LostAfter is how long no heartbeat may come from a node, or none of ours reach it, before
+	// requests to it end. Default fifteen heartbeats.
+	LostAfter time.Duration
 	// ReconcileEvery is the time between looks at where replicas should be. Default 500 ms.
 	ReconcileEvery time.Duration
 }
@@ -97,6 +100,7 @@ func (p *Pace) fill() {
 	setDefault(&p.HeartbeatEvery, 100*time.Millisecond)
 	setDefault(&p.NoticeEvery, 10*time.Millisecond)
 	setDefault(&p.SilentAfter, 10*p.HeartbeatEvery)
+	setDefault(&p.LostAfter, 15*p.HeartbeatEvery)
 	setDefault(&p.ReconcileEvery, 500*time.Millisecond)
 }
 

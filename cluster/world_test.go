@@ -264,6 +264,9 @@ type testTransport struct {
 	calls         map[wire.Kind]wan.Handler
 }
 
+// SetLost implements wan.Transport.
+func (*testTransport) SetLost(base.NodeID, bool) {}
+
 func (t *testTransport) Self() base.NodeID                 { return t.self }
 func (t *testTransport) Handle(k wire.Kind, h wan.Handler) { t.calls[k] = h }
 func (t *testTransport) HandleOrdered(k wire.Kind, h func(from base.NodeID, body []byte)) {

@@ -138,17 +138,20 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		return err
 	}
 	r.group.Push()
+	why := error(errLapsed)
 	select {
 	case p := <-done:
 		return r.complete(ctx, e, p, resp)
+	case <-r.lapses():
 	case <-ctx.Done():
-		go func() {
-			ctx, cancel := r.life()
-			defer cancel()
-			_ = r.complete(ctx, e, <-done, &wire.CommitResponse{})
-		}()
-		return base.Errorf(base.CodeAmbiguous, "group %v: %v while transaction %v was being logged; it may still commit", r.id, context.Cause(ctx), e.x.ID)
+		why = context.Cause(ctx)
 	}
+	go func() {
+		ctx, cancel := r.life()
+		defer cancel()
+		_ = r.complete(ctx, e, <-done, &wire.CommitResponse{})
+	}()
+	return base.Errorf(base.CodeAmbiguous, "group %v: %v while transaction %v was being logged; it may still commit", r.id, why, e.x.ID)
 }
 
 // checkCommit says what is wrong with a request, and puts its writes in order.

@@ -135,6 +135,10 @@ type Config struct {
 	// of that: for the same.
 	NoMarks, NoTransferredState bool
 
+	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15): for
+	// the same.
+	NoEarlyClose bool
+
 	Lease      time.Duration // length of a lease; default 3 s
 	LeaseRenew time.Duration // age at which it is renewed; default 1 s
 	// silence after which an unprepared transaction is aborted; default 10 s
@@ -149,7 +153,7 @@ type Config struct {
 	// two may be in a deadlock over several nodes, which no node sees; default 100 ms. A cluster of
 	// one node has no such bound.
 	DeadlockTimeout time.Duration
-	EnterTimeout    time.Duration // longest wait for a lease or a vector; default 5 s
+	EnterTimeout    time.Duration // longest wait for a lease or a vector; default 4 s
 	// age at which old versions and tombstones are collected; default 10 min
 	GCAge time.Duration
 	// pause between collections; default 15 s; negative: only by Set.Collect
@@ -219,7 +223,7 @@ func (c *Config) fill() {
 	def(&c.ResolveAfter, 2*time.Second)
 	def(&c.LockTimeout, 10*time.Second)
 	def(&c.DeadlockTimeout, 100*time.Millisecond)
-	def(&c.EnterTimeout, 5*time.Second)
+	def(&c.EnterTimeout, 4*time.Second)
 	def(&c.GCAge, 10*time.Minute)
 	def(&c.GCInterval, 15*time.Second)
 	num(&c.MaxTxns, 50_000)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner/lead"
@@ -56,6 +57,7 @@ type Replica struct {
 	mu     sync.Mutex
 
 	lead         lead.Leadership
+	lapse        lapse          // guarded by mu
 	lastTransfer *lead.Transfer // the newest hand-over by this node; guarded by mu
 	load         loads
 	// requests that wait for a hand-over, or are served by the new leader on behalf of this one
@@ -159,7 +161,9 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 	if r.ready(lease, ts) {
 		return nil
 	}
-	timer := time.NewTimer(r.cfg.EnterTimeout)
+	patience := kv.PatienceOf(ctx)
+	patience.Failed()
+	timer := time.NewTimer(min(r.cfg.EnterTimeout, patience.Left()))
 	defer timer.Stop()
 	for {
 		expects, err := r.mayEnter()
@@ -172,6 +176,7 @@ func (r *Replica) enter(ctx context.Context, lease bool, ts base.Timestamp) erro
 			return err
 		}
 		if r.ready(lease, ts) {
+			patience.Answered()
 			return nil
 		}
 	}

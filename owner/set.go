@@ -305,6 +305,7 @@ func (s *Set) run() {
 		s.router.Watch(now)
 		for _, r := range s.Replicas() {
 			r.renew()
+			r.watchLease(now)
 			stale, term := r.expire(now)
 			for _, v := range stale {
 				s.resolveStale(r, term, v)

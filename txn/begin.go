@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/obs"
 )
@@ -30,10 +31,8 @@ func (t *Txn) started() {
 	t.opening = o
 	go func() {
 		defer close(o.done)
-		ctx, cancel := context.WithTimeout(context.Background(), t.db.cfg.Limits.Request)
-		defer cancel()
 		tr := &obs.Trace{}
-		o.ts, o.err = t.db.clock.Snapshot(obs.WithTrace(ctx, tr))
+		o.ts, o.err = t.freshTimestamp(obs.WithTrace(context.Background(), tr))
 		o.hops = tr.Hops()
 	}()
 }
@@ -73,12 +72,33 @@ func (t *Txn) open(ctx context.Context) (base.Timestamp, error) {
 	}
 }
 
+// freshTimestamp is a timestamp at or above every commit that was acknowledged before, in as much
+// time as a statement has for those who do not answer.
+func (t *Txn) freshTimestamp(ctx context.Context) (base.Timestamp, error) {
+	if ts, ok := t.db.clock.Assign(); ok {
+		return ts, nil // the clock alone tells
+	}
+	p := kv.PatienceOf(ctx)
+	p.Failed()
+	sctx, cancel := context.WithTimeout(ctx, p.Left())
+	defer cancel()
+	ts, err := t.db.clock.Snapshot(sctx)
+	if err == nil {
+		p.Answered()
+	}
+	if err == nil || ctx.Err() != nil {
+		return ts, err
+	}
+	p.Failed()
+	return 0, base.Errorf(base.CodeUnavailable, "no timestamp in time: %v", err)
+}
+
 // now is a snapshot for reads that begin now.
 func (t *Txn) now(ctx context.Context) (base.Timestamp, error) {
 	if t.opening != nil && !t.stale {
 		return t.open(ctx)
 	}
-	ts, err := t.db.clock.Snapshot(ctx)
+	ts, err := t.freshTimestamp(ctx)
 	if err != nil {
 		return 0, err
 	}

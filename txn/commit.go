@@ -107,7 +107,7 @@ func (e snapshotEnd) commit(ctx context.Context) (base.Timestamp, error) {
 
 // settled is commit wait at the coordinator.
 func (t *Txn) settled(ctx context.Context, ts base.Timestamp) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.db.cfg.Limits.Ambiguous)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.db.cfg.Limits.Request)
 	defer cancel()
 	if err := t.db.settle(ctx, ts); err != nil {
 		return base.Errorf(base.CodeAmbiguous, "transaction %v committed at %s, but the wait for its timestamp was cut short: %v", t.id, ts, err)

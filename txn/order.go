@@ -101,7 +101,7 @@ func (t *Txn) startOrder(ctx context.Context) error {
 		return nil
 	}
 	// By the clock alone in GClock mode, which is why there is a limit.
-	now, err := t.db.clock.Snapshot(ctx)
+	now, err := t.freshTimestamp(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (f *fetch) runOrdered(ctx context.Context, t *Txn) error {
 
 // renewSnapshot moves the transaction's timestamp up to now.
 func (t *Txn) renewSnapshot(ctx context.Context) error {
-	now, err := t.db.clock.Snapshot(ctx)
+	now, err := t.freshTimestamp(ctx)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
@@ -252,12 +253,20 @@ func parallel(ctx context.Context, n int, f func(ctx context.Context, i int)) {
 	obs.TraceOf(ctx).Join(traces)
 }
 
+// leastAsked is for how long an outcome is asked for however long the statement has taken; half of
+// it, if that was with those who do not answer.
+const leastAsked = 2 * time.Second
+
 // outcome asks the groups what became of the transaction, until that is known or the time for it is
 // up. The client's own deadline does not end it, because it must not be left in doubt.
 func (p *proposal) outcome(ctx context.Context, groups []base.GroupID, why error) (base.Timestamp, bool, error) {
 	db := p.t.db
 	db.stats.Ambiguous.Add(1)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.cfg.Limits.Ambiguous)
+	limit := leastAsked
+	if left := kv.ReachIn - kv.PatienceOf(ctx).Age(); left > 0 { // else it has waited for a lock
+		limit = max(left, leastAsked/2)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(limit, db.cfg.Limits.Ambiguous))
 	defer cancel()
 	for {
 		ts, committed, err := db.router.Outcome(ctx, p.as.id, groups)

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -109,7 +108,6 @@ type loop struct {
 	rn    *raft.RawNode
 	log   *store.Log
 	disk  *storage
-	rng   *rand.Rand
 	now   uint64 // ticks seen
 	pend  pending
 	props []*proposal // of a sole voter, waiting for the disk

@@ -235,7 +235,7 @@ func (g *Group) progress(id uint64) (tracker.Progress, bool) {
 }
 
 // peerDown reacts to the death of a peer. If it led, its followers stand for election: the
-// preferred leader first, the others a little later, each after a time of its own.
+// preferred leader first, the others one after the other.
 func (g *Group) peerDown(node uint64) {
 	if g.state == raft.StateLeader {
 		g.rn.ReportUnreachable(node)
@@ -251,10 +251,26 @@ func (g *Group) peerDown(node uint64) {
 // deserted forgets a leader that is dead, or as good as that, so that this node may vote at once,
 // and has it stand for election.
 func (g *Group) deserted() {
+	dead := g.lead
 	_ = g.rn.ForgetLeader()
-	if g.prefers(g.host.opts.Self) {
-		g.campaign = 1
-	} else {
-		g.campaign = 2 + g.rng.IntN(max(1, g.host.opts.ElectionTicks/2))
+	g.campaign = 1 + min(campaignGap*g.campaignRank(dead), g.host.opts.ElectionTicks/2)
+}
+
+// campaignGap is how many ticks after another one the next survivor campaigns: about as long as it
+// takes to hear of the campaign before.
+const campaignGap = 3
+
+// campaignRank is how many survivors of a leader campaign before this one: the preferred leader,
+// if that is not the one that died, and voters with smaller ids. Drawn by lot, all might be late.
+func (g *Group) campaignRank(dead uint64) (rank int) {
+	self := uint64(g.host.opts.Self)
+	for _, id := range g.conf.Voters {
+		if id == dead || id == self || g.prefers(base.NodeID(self)) {
+			continue
+		}
+		if id < self || g.prefers(base.NodeID(id)) {
+			rank++
+		}
 	}
+	return rank
 }

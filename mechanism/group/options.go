@@ -96,9 +96,6 @@ type HostOptions struct {
 	// HandTo is the node that a leader should hand the lead of a group to; 0: none. Nil is the
 	// preferred leader.
 	HandTo func(g base.GroupID) base.NodeID
-	// Seed seeds the jitter of campaigns after a peer's death; 0 draws one.
-	// raft itself draws election timeouts from crypto/rand.
-	Seed uint64
 	// Logger receives leader changes at Info and raft's own words at Debug; nil discards.
 	Logger *slog.Logger
 	// Fatal is told of a replica that stopped for good (storage failed, state

@@ -223,20 +223,8 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 	if sent > 0 {
 		tr.AddBytes(1, sent)
 	}
-	select {
-	case <-cl.done:
-	case <-ctx.Done():
-		if t.take(id) == nil {
-			<-cl.done // it is being completed right now
-			break
-		}
-		gone := withdraw()
-		c.free.put(cl)
-		err := ctx.Err()
-		if gone {
-			return unsent(base.CodeCanceled, err, "%s request to node %d was not sent in time: %v", kind, p.peer, err)
-		}
-		return unanswered(base.CodeCanceled, err, "no answer to %s from node %d in time: %v", kind, p.peer, err)
+	if err, over := c.waitFor(ctx, t, id, cl, p, kind, withdraw); over {
+		return err
 	}
 	f, err := cl.f, cl.err
 	c.free.put(cl)
@@ -266,6 +254,43 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 	}
 	return unanswered(base.CodeInvalid, nil, "unexpected answer of type %d to %s from node %d", f.typ, kind, p.peer)
 }
+
+// waitFor waits for the answer to a request; over: it was given up, because the context ended or
+// the peer is lost.
+func (c *core) waitFor(ctx context.Context, t *callTable, id uint64, cl *call, p *counters, kind wire.Kind, withdraw func() bool) (err error, over bool) {
+	var lost <-chan struct{}
+	code, why := base.CodeUnavailable, errLost
+	if hurried(kind) {
+		var is bool
+		if lost, is = p.lost.watch(); is { // since Call looked
+			lost = closedChan
+		}
+	}
+	select {
+	case <-cl.done:
+		return nil, false
+	case <-lost:
+	case <-ctx.Done():
+		code, why = base.CodeCanceled, ctx.Err()
+	}
+	if t.take(id) == nil {
+		<-cl.done // it is being completed right now
+		return nil, false
+	}
+	gone := withdraw()
+	c.free.put(cl)
+	if gone {
+		return unsent(code, why, "%s request to node %d was not sent in time: %v", kind, p.peer, why), true
+	}
+	return unanswered(code, why, "no answer to %s from node %d in time: %v", kind, p.peer, why), true
+}
+
+// closedChan is closed.
+var closedChan = func() chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
 
 // timeoutOf is how long ctx has left; 0 is no deadline.
 func timeoutOf(ctx context.Context) time.Duration {

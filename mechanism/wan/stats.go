@@ -51,6 +51,7 @@ type counters struct {
 	peer       base.NodeID
 	region     atomic.Uint32
 	kinds      [wire.KindMax]kindCounters
+	lost       lost
 	overloaded atomic.Uint64
 	dropped    atomic.Uint64
 	connects   atomic.Uint64

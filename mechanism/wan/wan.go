@@ -47,6 +47,10 @@ type Transport interface {
 	Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, resp Msg) error
 	// SetPeer makes a peer known, or moves it to another address.
 	SetPeer(id base.NodeID, addr string, region base.RegionID)
+	// SetLost says that a peer is lost, or is not any more: neither are its messages known to
+	// arrive here, nor ours there. Calls that wait for its answers end with CodeUnavailable, and
+	// new ones are not sent. Only snapshots are left alone, and whatever is sent one way.
+	SetLost(id base.NodeID, lost bool)
 	// Region is the region of a peer; 0 if unknown.
 	Region(id base.NodeID) base.RegionID
 	// SetCompression says how this node compresses what it sends to other regions, from now on.

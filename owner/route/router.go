@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner/state"
@@ -111,22 +112,29 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 	var last error
 	next := 0
 	backoff := RetryMin
+	patience := kv.PatienceOf(ctx)
 	for try := 0; ; try++ {
 		to, hint = hint, 0
 		if to == 0 {
 			to = rt.leader(g, &next, try)
 		}
+		sent := time.Now()
 		resp, err := tryAt(ctx, rt, g, to, kind, q, local)
 		if err == nil {
 			if err = refused(resp.GetStatus()); err == nil {
+				patience.Answered()
 				return resp, nil
 			}
+			patience.FailedSince(sent) // it waited for a lease there
 		} else if ctx.Err() != nil {
 			return nil, lost(err, last)
 		} else if !again && !NeverRan(err) {
 			return nil, err
 		}
 		last = err
+		if patience.Failed() {
+			return nil, unreached(g, last)
+		}
 		var e *base.Error
 		if errors.As(err, &e) && e.Code == base.CodeNotLeader && e.Node != 0 && e.Node != to {
 			hint = e.Node

@@ -166,6 +166,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return exec(s, &sent)
 	}
 	start := time.Now()
+	s.BeginPatience()
 	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()
 	err := h.tries(ctx, s, start, exec)
 	s.EndTries()
@@ -201,7 +202,7 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 		}
 		lost := s.Lost()
 		h.cleanUp(s, lost)
-		if !lost || !first || sent || time.Since(start) >= session.RetryFor || ctx.Err() != nil {
+		if !lost || !first || sent || time.Since(start) >= session.RetryFor || s.Patience().Over() || ctx.Err() != nil {
 			return err
 		}
 		if explicit && t != nil {

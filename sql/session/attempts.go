@@ -37,6 +37,17 @@ func (s *Session) RetryAge() base.Timestamp {
 // first.
 func (s *Session) BeginTry(again bool) { s.aborted, s.retrying = false, again }
 
+// Patience is that of the present statement with those who do not answer.
+func (s *Session) Patience() *kv.Patience {
+	if p := s.patience.Load(); p != nil {
+		return p
+	}
+	return kv.NewPatience()
+}
+
+// BeginPatience begins that of the client's statement.
+func (s *Session) BeginPatience() { s.patience.Store(kv.NewPatience()) }
+
 // Lost reports whether the statement lost its transaction to a conflict.
 func (s *Session) Lost() bool { return s.aborted }
 
@@ -44,6 +55,7 @@ func (s *Session) Lost() bool { return s.aborted }
 // transaction may be another attempt of the one that was lost.
 func (s *Session) EndTries() {
 	s.retrying = false
+	s.patience.Store(nil)
 	if s.Txn() != nil {
 		return
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -9,6 +10,7 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/sql/schema"
 )
@@ -35,7 +37,8 @@ type Session struct {
 	charged   TxnCost
 	retrying  bool
 	attempt   attempts
-	level     Isolation // of transactions to come
+	patience  atomic.Pointer[kv.Patience] // of the statement under way; nil between two
+	level     Isolation                   // of transactions to come
 	// strict: the session has asked for SERIALIZABLE, which is the default anyway, but for MULTI
 	// MASTER tables.
 	strict      bool
@@ -80,7 +83,7 @@ func Of(ctx *sql.Context) *Session {
 
 // KVContext is the context for calls of kv: it counts into the session's trace.
 func (s *Session) KVContext(ctx *sql.Context) context.Context {
-	return obs.WithTrace(ctx, s.Trace)
+	return kv.WithPatience(obs.WithTrace(ctx, s.Trace), s.Patience())
 }
 
 // CommandBegin implements sql.LifecycleAwareSession.

@@ -100,8 +100,12 @@ func (e *Engine) await(ctx context.Context, s *submission) (uint64, error) {
 			e.mu.Lock()
 			astray := e.astray()
 			e.mu.Unlock()
-			if astray && e.withdraw(s) {
+			switch {
+			case astray && e.withdraw(s):
 				return 0, errAstray()
+			case astray && time.Since(s.born) > 3*e.cfg.Suspect/2:
+				// The others may go on without this node, with or without the epoch.
+				return e.giveUp(s, errAstray())
 			}
 			if left := e.cfg.Submit - time.Since(s.born); left > 0 {
 				limit.Reset(min(left, e.cfg.Suspect/4))

@@ -1,0 +1,55 @@
+package kv
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPatience: a statement fails 4.5 s after it came if nobody answers; 3 s after the one that
+// worked for it was lost; and does not begin anew when it is tried again.
+func TestPatience(t *testing.T) {
+	until := func(p *Patience) time.Duration {
+		began := time.Now()
+		for !p.Failed() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		return time.Since(began)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPatience()
+		if PatienceOf(WithPatience(t.Context(), p)) != p || PatienceOf(context.Background()) == p {
+			t.Error("a context has another's patience")
+		}
+		if got := until(p); got != ReachIn {
+			t.Errorf("it ended after %v", got)
+		}
+		p.Answered()
+		if !p.Failed() || p.Left() != 0 {
+			t.Error("it began anew")
+		}
+		p = NewPatience()
+		time.Sleep(time.Minute) // for a lock
+		p.Answered()
+		if p.Left() != ReachAgain {
+			t.Errorf("%v are left", p.Left())
+		}
+		if got := until(p); got != ReachAgain {
+			t.Errorf("it ended %v after the leader was lost", got)
+		}
+		p = NewPatience()
+		time.Sleep(time.Minute)
+		if p.FailedSince(time.Now().Add(-2 * time.Second)); p.Left() != time.Second {
+			t.Errorf("%v are left after a wait of 2 s", p.Left())
+		}
+		p.Answered()
+		p.Failed()
+		time.Sleep(2 * time.Second)
+		p.Answered()
+		time.Sleep(2 * time.Second)
+		if got := until(p); got != ReachAgain {
+			t.Errorf("it ended %v after the second leader was lost", got)
+		}
+	})
+}
