@@ -117,6 +117,7 @@ type loop struct {
 	leadership
 	follower
 	leases
+	suspicion suspicion
 	logWriter
 	applier
 
@@ -151,6 +152,7 @@ type leadership struct {
 	serving  bool      // Leading(term) was called, and Stopped not yet
 	first    uint64    // index of the term's own first entry
 	xfer     *handover // nil: none is under way
+	madeWay  int       // how often the lead was to go, see makeWay
 	nextPref uint64    // tick before which no hand-over to the preferred leader begins
 	prefWait uint64    // present back-off of those, ticks
 	leadTick uint64    // tick at which the lead was won
@@ -412,4 +414,10 @@ func (g *Group) later(f func()) bool {
 }
 
 // Campaign makes this replica stand for election now, if it votes and does not lead.
-func (g *Group) Campaign() { g.later(func() { _ = g.rn.Campaign() }) }
+func (g *Group) Campaign() {
+	g.later(func() {
+		if g.mayStand() {
+			_ = g.rn.Campaign()
+		}
+	})
+}

@@ -72,6 +72,7 @@ func NewHost(opts HostOptions) (*Host, error) {
 	h.snaps = newSnapshots(h)
 	opts.Transport.HandleOrdered(wire.KindRaft, h.receive)
 	opts.Transport.Handle(wire.KindSnapshot, h.snaps.handle)
+	opts.Transport.Handle(wire.KindSuspect, h.onSuspect)
 	return h, nil
 }
 

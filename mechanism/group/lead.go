@@ -15,7 +15,7 @@ func (g *Group) begin() {
 	g.truncateCheck = g.applied.Load()
 	if g.sole && g.voter {
 		_ = g.rn.Campaign() // nobody else can be the leader
-	} else if g.voter && g.prefers(g.host.opts.Self) {
+	} else if g.voter && g.prefers(g.host.opts.Self) && g.mayStand() {
 		g.campaign = 2 // if nobody speaks up; a live leader's followers refuse their votes
 	}
 	g.drain()
@@ -35,6 +35,9 @@ func (g *Group) tick(msgs []*pb.Message) {
 	n := int(g.ticks.Swap(0))
 	beats := int(g.beats.Swap(0))
 	g.now += uint64(n)
+	if g.suspect() {
+		g.inquire()
+	}
 	if g.state == raft.StateLeader {
 		if beats > 0 {
 			for range g.host.opts.HeartbeatTicks {
@@ -55,7 +58,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 	}
 	if heard {
 		g.elapsed, g.heard = 0, g.now
-	} else if n > 0 {
+	} else if n > 0 && g.mayStand() {
 		// A goroutine that was held up must not take its own delay for the leader's.
 		n = min(n, g.host.opts.HeartbeatTicks)
 		for range n {
@@ -100,6 +103,9 @@ func (g *Group) nextWake() int32 {
 			at(1)
 		}
 	}
+	if g.suspect() {
+		at(int(g.inTicks(askEvery) / 4))
+	}
 	if g.watched() {
 		at(int(g.leases.due - min(g.leases.due, g.now)))
 	}
@@ -143,7 +149,7 @@ func (g *Group) noteReady(rd raft.Ready) {
 
 // beginLead begins a term as leader. The term's first entry is among ents, or comes later.
 func (g *Group) beginLead(ents []*pb.Entry) {
-	g.first = 0
+	g.first, g.madeWay = 0, 0
 	if i := slices.IndexFunc(ents, func(e *pb.Entry) bool { return e.GetTerm() == g.term }); i >= 0 {
 		g.first = ents[i].GetIndex()
 	}

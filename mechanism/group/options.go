@@ -102,6 +102,9 @@ type HostOptions struct {
 	// machine refused, invariant broken). The other replicas go on. It runs in
 	// a goroutine of its own.
 	Fatal func(g base.GroupID, err error)
+	// TrustTails has replicas vote and stand whose logs may lack what they acknowledged. It is for
+	// tests, which show what breaks then.
+	TrustTails bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
 	// one must that becomes a member. Asked by the leader, it may take its time. Nil is always, for
 	// nodes that never come back.
