@@ -49,7 +49,7 @@ func (o Organ) advice() string {
 	case OrganDisk:
 		return "look at the disk and what else uses it (iostat -x, dmesg, the quota of the volume)"
 	case OrganStore:
-		return "the node rebuilds what is damaged from the other replicas; look at the disk (dmesg, smartctl), and replace it if this comes again"
+		return "the other replicas are good: replace the node by one with an empty store, and look at the disk (dmesg, smartctl)"
 	case OrganProcess:
 		return "look for what takes the processor or stops the process (top, the quota of the container, a suspended machine)"
 	case OrganClock:

@@ -131,7 +131,7 @@ func (a *assembly) load() (err error) {
 // there yet, through functions.
 func (a *assembly) configure() error {
 	n, dir := a.Node, a.dir
-	a.groups = group.HostOptions{Self: a.Identity.Node, Store: a.Store, Transport: a.Transport, Logger: a.Log, Seed: a.Seed,
+	a.groups = group.HostOptions{Self: a.Identity.Node, Store: a.Store, Transport: a.Transport, Logger: a.Log,
 		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) },
 		HandTo: func(g base.GroupID) base.NodeID {
 			if dir.Cluster == nil {
@@ -216,7 +216,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 			SaveTopology: func(t *base.Topology) error { return saveJSON(a.Store, recTopology, t) },
 		},
 		Listeners: cluster.Listeners{
-			OnSilent: n.peerDown,
+			OnSilent: n.PeerDown,
 			OnGone: func() {
 				n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: its process ends for good and its store can be deleted; a node with an empty store may join in its place", a.Identity.Node))
 			},

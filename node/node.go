@@ -194,9 +194,9 @@ func (n *Node) Overlay() *overlay.Overlay { return n.over }
 // Statements are the counts of this gateway.
 func (n *Node) Statements() *obs.Statements { return n.stats }
 
-// peerDown is called when a peer's process has most likely ended: by the transport, at once, or by
-// the silence of its heartbeats.
-func (n *Node) peerDown(peer base.NodeID) {
+// PeerDown is to be called when a peer's process has most likely ended: by the transport, at once,
+// or by the silence of its heartbeats.
+func (n *Node) PeerDown(peer base.NodeID) {
 	n.mu.Lock()
 	host, over, epochs := n.host, n.over, n.epochs
 	n.mu.Unlock()

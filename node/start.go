@@ -102,7 +102,7 @@ func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *clus
 		return err
 	}
 	n.log.Info("node belongs to a cluster", "cluster", id.ClusterID, "node", id.Node)
-	tr, err := wan.NewTCP(wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID, Listener: frames, Logger: n.log, OnDown: n.peerDown})
+	tr, err := wan.NewTCP(wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID, Listener: frames, Logger: n.log, OnDown: n.PeerDown})
 	if err != nil {
 		return err
 	}

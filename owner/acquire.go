@@ -84,6 +84,9 @@ func (r *Replica) acquire(a *lead.Acquisition) {
 	ctx, cancel := r.life()
 	defer cancel()
 	others, join := r.predecessors(a)
+	if len(others) > 0 && r.mayCloseEarly(a) && !r.closeEarly(ctx, a) {
+		return
+	}
 	for i := range others {
 		if !r.outlive(ctx, &others[i], a.Promised) {
 			return
@@ -102,6 +105,24 @@ func (r *Replica) acquire(a *lead.Acquisition) {
 	if r.obtainLease(ctx, a) {
 		r.enterService(a)
 	}
+}
+
+// mayCloseEarly reports whether a new leader closes timestamps before it serves: the meta group's,
+// which all others wait for, unless it goes on for a predecessor that tells it all.
+func (r *Replica) mayCloseEarly(a *lead.Acquisition) bool {
+	return r.id == base.MetaGroup && a.Promised == nil && !r.cfg.NoEarlyClose
+}
+
+// closeEarly obtains a lease to close timestamps under (OWN-15).
+func (r *Replica) closeEarly(ctx context.Context, a *lead.Acquisition) bool {
+	if !r.obtainLease(ctx, a) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a.Closes = true
+	r.wake()
+	return r.acquires(a)
 }
 
 // predecessors are the leases in the log that a new leader has to outlive, and the indexes of the
@@ -247,6 +268,9 @@ func (r *Replica) obtainLease(ctx context.Context, a *lead.Acquisition) bool {
 			return false
 		}
 		cmd := r.command(0)
+		if a.Closes { // the lease to serve under lies above what predecessors may have served
+			r.lead.ForgetRequest()
+		}
 		r.addLease(cmd)
 		r.mu.Unlock()
 		done := make(chan error, 1)

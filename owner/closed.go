@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -207,6 +208,11 @@ func (r *Replica) promise(want base.Timestamp) base.Timestamp {
 	l := &r.lead
 	want = min(want, l.LeaseEnd.Prev())
 	l.Floor = max(l.Floor, want)
+	if !l.State.In(lead.Serves) { // the votes in the log are not pending here yet
+		for _, v := range r.rep.Prepared {
+			want = min(want, base.Timestamp(v.Lo).Prev())
+		}
+	}
 	applied := r.applied.Load()
 	for x := range r.Pending {
 		// Else it is visible, and only its commit wait goes on. A reader of it waits as well.
@@ -231,11 +237,11 @@ func (r *Replica) closeTo(c uint64) {
 	r.set.closedRose()
 }
 
-// Lead is what this leader says in heartbeats; nil if it does not serve under a valid lease.
+// Lead is what this leader says in heartbeats; nil if it closes nothing under a valid lease.
 func (r *Replica) Lead() *wire.GroupLead {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.ready(true, 0) {
+	if !r.closes(0) {
 		r.leadNs.Store(0)
 		return nil
 	}
@@ -298,7 +304,7 @@ func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
 		return err
 	}
 	return r.await(ctx, r.cfg.EnterTimeout, func() bool {
-		if r.ready(true, ts) {
+		if r.closes(ts) {
 			r.promise(ts)
 		}
 		return r.Closed() >= ts
@@ -314,7 +320,7 @@ func (r *Replica) closeNow(ts base.Timestamp) bool {
 		return false
 	}
 	r.mu.Lock()
-	if r.ready(true, ts) {
+	if r.closes(ts) {
 		r.promise(ts)
 	}
 	r.mu.Unlock()

@@ -135,6 +135,10 @@ type Config struct {
 	// of that: for the same.
 	NoMarks, NoTransferredState bool
 
+	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15): for
+	// the same.
+	NoEarlyClose bool
+
 	Lease      time.Duration // length of a lease; default 3 s
 	LeaseRenew time.Duration // age at which it is renewed; default 1 s
 	// silence after which an unprepared transaction is aborted; default 10 s

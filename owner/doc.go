@@ -84,6 +84,15 @@
 //	   refused by every replica alike, so outcomes older than that may be forgotten; but only when
 //	   every group has said (GroupLead.settled) that it has nothing undecided of that age.
 //
+// # The meta group without its leader
+//
+//	OWN-15 A new leader of the meta group logs a lease before it outlives those of its predecessors,
+//	   and closes timestamps under it while it waits, below the undecided votes in its log. All that
+//	   is committed lies before that lease in its log; predecessors can commit nothing any more,
+//	   and what they promised or let read lies below their leases, which this leader's commits
+//	   exceed once it serves, like all it has closed. So nodes that only have to know that the
+//	   catalog has not changed go on after an election.
+//
 // # Asynchronous groups (REPL-1)
 //
 //	OWN-13 A vote of an asynchronous group in a transaction that does not stay within the

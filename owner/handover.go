@@ -41,7 +41,7 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(told bool, err
 	defer r.mu.Unlock()
 	l := &r.lead
 	switch {
-	case l.Term == term && (l.State == lead.Acquiring && l.Requested == 0 || l.State == lead.Relieved):
+	case l.Term == term && (l.State == lead.Acquiring && l.Requested == 0 && l.LeaseEnd == 0 || l.State == lead.Relieved):
 		// It has never had a lease in this term, and will not take one. The next leader waits out
 		// what the log says.
 		l.To(lead.Relieved)

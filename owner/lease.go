@@ -45,7 +45,7 @@ func (r *Replica) renew() {
 	defer r.propMu.Unlock()
 	r.mu.Lock()
 	l := &r.lead
-	if !l.State.In(lead.Proposes) {
+	if !l.State.In(lead.Proposes) && !r.closesEarly() {
 		r.mu.Unlock()
 		return
 	}
@@ -124,8 +124,26 @@ func (r *Replica) ready(lease bool, ts base.Timestamp) bool {
 	if !l.State.In(lead.Serves) || !lease {
 		return l.State.In(lead.Serves)
 	}
+	return r.leased(ts)
+}
+
+// leased reports whether a lease of this node that ends after ts goes on. mu is held.
+func (r *Replica) leased(ts base.Timestamp) bool {
+	l := &r.lead
 	now := time.Now()
 	return l.LeaseEnd > ts && l.LeaseEnd > r.clock.LatestAt(now) && now.Before(l.Until)
+}
+
+// closesEarly reports whether this replica closes timestamps although it does not serve yet
+// (OWN-15). mu is held.
+func (r *Replica) closesEarly() bool {
+	l := &r.lead
+	return l.State == lead.Acquiring && l.Acquisition != nil && l.Acquisition.Closes
+}
+
+// closes reports whether this replica may close timestamps up to ts. mu is held.
+func (r *Replica) closes(ts base.Timestamp) bool {
+	return r.ready(true, ts) || r.closesEarly() && r.leased(ts)
 }
 
 // Serving reports whether this replica is the owner now, and its term.

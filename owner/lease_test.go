@@ -175,6 +175,7 @@ func TestOutlivesLease(t *testing.T) {
 	for _, revoked := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
 			r, q := leader(t)
+			r.cfg.NoEarlyClose = true // as in all groups but this one
 			end := r.clock.Latest().Add(2 * time.Second)
 			r.lead = lead.Leadership{}
 			r.rep.Leases[2] = state.Lease{End: end, Revoked: revoked, Learned: time.Now()}
@@ -193,6 +194,48 @@ func TestOutlivesLease(t *testing.T) {
 			}
 			if r.lead.Floor < end {
 				t.Errorf("revoked %v: its floor %s is below the old lease's end %s", revoked, r.lead.Floor, end)
+			}
+		})
+	}
+}
+
+// TestClosesBeforeItServes is OWN-15: a new leader of the meta group closes timestamps as soon as
+// it has a lease, below the undecided votes of its log. It serves only when its predecessor's lease
+// has ended.
+func TestClosesBeforeItServes(t *testing.T) {
+	for _, undecided := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			r, q := leader(t)
+			now := r.clock.Latest()
+			end, lo := now.Add(2*time.Second), now.Add(50*time.Millisecond)
+			r.lead = lead.Leadership{}
+			r.rep.Leases[2] = state.Lease{End: end, Learned: time.Now()}
+			if undecided {
+				id := base.MakeTxnID(now, 1, 1)
+				r.rep.Prepared[id] = &wire.Vote{Txn: id[:], Lo: uint64(lo)}
+			}
+			r.Leading(1, 1)
+			synctest.Wait()
+			time.Sleep(100 * time.Millisecond)
+			if r.Lead() != nil || r.closeNow(now) {
+				t.Error("it closes something before its lease is applied")
+			}
+			q.apply()
+			synctest.Wait()
+			l := r.Lead()
+			if _, serves := r.Serving(); serves || l == nil {
+				t.Fatalf("with a lease of its own, while its predecessor's goes on: it serves: %v, says %v", serves, l)
+			}
+			if closed := base.Timestamp(l.Closed); undecided != (closed < lo) || !undecided && closed < now {
+				t.Errorf("undecided vote at %s: %v: it closes %s", lo, undecided, closed)
+			}
+			closed := r.Closed()
+			time.Sleep(2100 * time.Millisecond)
+			synctest.Wait()
+			q.apply()
+			synctest.Wait()
+			if _, serves := r.Serving(); !serves || r.lead.Floor < max(end, closed) {
+				t.Errorf("after its predecessor's lease: serves %v, floor %s, the lease ended at %s, closed was %s", serves, r.lead.Floor, end, closed)
 			}
 		})
 	}

@@ -34,6 +34,7 @@ const (
 	KindParcelWord
 	KindRaftBundle
 	KindCopies
+	KindSuspect
 	// KindMax bounds the kinds.
 	KindMax
 )
@@ -43,7 +44,7 @@ var kindNames = [...]string{
 	"none", "raft", "heartbeat", "read", "commit", "finish", "resolve", "txn-heartbeat",
 	"snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed",
 	"consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping",
-	"epoch-control", "parcel", "parcel-word", "raft-bundle", "copies",
+	"epoch-control", "parcel", "parcel-word", "raft-bundle", "copies", "suspect",
 }
 
 func (k Kind) String() string {

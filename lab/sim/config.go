@@ -83,6 +83,8 @@ type Break struct {
 	ClockBeyond float64
 	// NoProof has nodes go by their clocks before others have confirmed these (MODE-9).
 	NoProof bool
+	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15).
+	NoEarlyClose bool
 	// RemoteLocks has owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk has a crash lose commits of the last moments although they were synced.

@@ -265,6 +265,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	}
 	oc.Limits.Total = w.cfg.MaxLocks
 	b := &w.cfg.Break
+	oc.NoEarlyClose = b.NoEarlyClose
 	oc.NoBounds, oc.NoMarks, oc.NoTransferredState = b.NoBounds, b.NoMarks, b.NoTransferredState
 	oc.Serves = func(s owner.Service) {
 		if l.dead.Load() {

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -109,7 +108,6 @@ type loop struct {
 	rn    *raft.RawNode
 	log   *store.Log
 	disk  *storage
-	rng   *rand.Rand
 	now   uint64 // ticks seen
 	pend  pending
 	props []*proposal // of a sole voter, waiting for the disk
@@ -119,6 +117,7 @@ type loop struct {
 	leadership
 	follower
 	leases
+	suspicion suspicion
 	logWriter
 	applier
 
@@ -153,6 +152,7 @@ type leadership struct {
 	serving  bool      // Leading(term) was called, and Stopped not yet
 	first    uint64    // index of the term's own first entry
 	xfer     *handover // nil: none is under way
+	madeWay  int       // how often the lead was to go, see makeWay
 	nextPref uint64    // tick before which no hand-over to the preferred leader begins
 	prefWait uint64    // present back-off of those, ticks
 	leadTick uint64    // tick at which the lead was won
@@ -414,4 +414,10 @@ func (g *Group) later(f func()) bool {
 }
 
 // Campaign makes this replica stand for election now, if it votes and does not lead.
-func (g *Group) Campaign() { g.later(func() { _ = g.rn.Campaign() }) }
+func (g *Group) Campaign() {
+	g.later(func() {
+		if g.mayStand() {
+			_ = g.rn.Campaign()
+		}
+	})
+}

@@ -241,7 +241,7 @@ func (g *Group) Stand(term uint64, from base.NodeID, index uint64) error {
 func (g *Group) tryCampaign() {
 	c := g.candidacy
 	last, err := g.log.LastIndex()
-	if err != nil || g.term != c.term || g.state != raft.StateFollower || last > c.index || g.now >= c.until {
+	if err != nil || !g.mayStand() || g.term != c.term || g.state != raft.StateFollower || last > c.index || g.now >= c.until {
 		g.candidacy = nil
 		return
 	}

@@ -267,7 +267,6 @@ func (c *cluster) start(id base.NodeID) *member {
 	}
 	o := c.opts
 	o.Self, o.Store, o.Transport, o.Logger = id, m.store, m.tr, c.log.With("node", id)
-	o.Seed = 1
 	o.Fatal = func(g base.GroupID, err error) { c.t.Errorf("node %d group %v stopped: %v", id, g, err) }
 	m.host, err = NewHost(o)
 	must(c.t, err)

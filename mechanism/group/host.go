@@ -2,7 +2,6 @@ package group
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -66,9 +65,6 @@ func NewHost(opts HostOptions) (*Host, error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
 	}
-	if opts.Seed == 0 {
-		opts.Seed = rand.Uint64()
-	}
 	h := &Host{opts: opts, groups: map[base.GroupID]*Group{}, out: map[base.NodeID]*outbox{}, fans: map[base.RegionID]*outbox{}, stopc: make(chan struct{})}
 	// Proposal ids of successive lives of a process should differ, in logs and in traces.
 	h.seq.Store(uint64(time.Now().UnixMilli()) << 10 & (1<<40 - 1))
@@ -76,6 +72,7 @@ func NewHost(opts HostOptions) (*Host, error) {
 	h.snaps = newSnapshots(h)
 	opts.Transport.HandleOrdered(wire.KindRaft, h.receive)
 	opts.Transport.Handle(wire.KindSnapshot, h.snaps.handle)
+	opts.Transport.Handle(wire.KindSuspect, h.onSuspect)
 	return h, nil
 }
 
@@ -105,7 +102,6 @@ func (h *Host) Open(id base.GroupID, members Conf, sm StateMachine, preferred fu
 		turns: make(chan struct{}, 1), stopc: make(chan struct{}), done: make(chan struct{}),
 	}
 	g.touched = map[*outbox]struct{}{}
-	g.rng = rand.New(rand.NewPCG(h.opts.Seed, uint64(h.opts.Self)<<32|uint64(id)))
 	g.word.Store(&word{})
 	h.opening.Lock() // reads the disk: traffic of the other groups goes on
 	defer h.opening.Unlock()

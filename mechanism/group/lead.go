@@ -15,7 +15,7 @@ func (g *Group) begin() {
 	g.truncateCheck = g.applied.Load()
 	if g.sole && g.voter {
 		_ = g.rn.Campaign() // nobody else can be the leader
-	} else if g.voter && g.prefers(g.host.opts.Self) {
+	} else if g.voter && g.prefers(g.host.opts.Self) && g.mayStand() {
 		g.campaign = 2 // if nobody speaks up; a live leader's followers refuse their votes
 	}
 	g.drain()
@@ -35,6 +35,9 @@ func (g *Group) tick(msgs []*pb.Message) {
 	n := int(g.ticks.Swap(0))
 	beats := int(g.beats.Swap(0))
 	g.now += uint64(n)
+	if g.suspect() {
+		g.inquire()
+	}
 	if g.state == raft.StateLeader {
 		if beats > 0 {
 			for range g.host.opts.HeartbeatTicks {
@@ -55,7 +58,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 	}
 	if heard {
 		g.elapsed, g.heard = 0, g.now
-	} else if n > 0 {
+	} else if n > 0 && g.mayStand() {
 		// A goroutine that was held up must not take its own delay for the leader's.
 		n = min(n, g.host.opts.HeartbeatTicks)
 		for range n {
@@ -100,6 +103,9 @@ func (g *Group) nextWake() int32 {
 			at(1)
 		}
 	}
+	if g.suspect() {
+		at(int(g.inTicks(askEvery) / 4))
+	}
 	if g.watched() {
 		at(int(g.leases.due - min(g.leases.due, g.now)))
 	}
@@ -143,7 +149,7 @@ func (g *Group) noteReady(rd raft.Ready) {
 
 // beginLead begins a term as leader. The term's first entry is among ents, or comes later.
 func (g *Group) beginLead(ents []*pb.Entry) {
-	g.first = 0
+	g.first, g.madeWay = 0, 0
 	if i := slices.IndexFunc(ents, func(e *pb.Entry) bool { return e.GetTerm() == g.term }); i >= 0 {
 		g.first = ents[i].GetIndex()
 	}
@@ -229,7 +235,7 @@ func (g *Group) progress(id uint64) (tracker.Progress, bool) {
 }
 
 // peerDown reacts to the death of a peer. If it led, its followers stand for election: the
-// preferred leader first, the others a little later, each after a time of its own.
+// preferred leader first, the others one after the other.
 func (g *Group) peerDown(node uint64) {
 	if g.state == raft.StateLeader {
 		g.rn.ReportUnreachable(node)
@@ -245,10 +251,26 @@ func (g *Group) peerDown(node uint64) {
 // deserted forgets a leader that is dead, or as good as that, so that this node may vote at once,
 // and has it stand for election.
 func (g *Group) deserted() {
+	dead := g.lead
 	_ = g.rn.ForgetLeader()
-	if g.prefers(g.host.opts.Self) {
-		g.campaign = 1
-	} else {
-		g.campaign = 2 + g.rng.IntN(max(1, g.host.opts.ElectionTicks/2))
+	g.campaign = 1 + min(campaignGap*g.campaignRank(dead), g.host.opts.ElectionTicks/2)
+}
+
+// campaignGap is how many ticks after another one the next survivor campaigns: about as long as it
+// takes to hear of the campaign before.
+const campaignGap = 3
+
+// campaignRank is how many survivors of a leader campaign before this one: the preferred leader,
+// if that is not the one that died, and voters with smaller ids. Drawn by lot, all might be late.
+func (g *Group) campaignRank(dead uint64) (rank int) {
+	self := uint64(g.host.opts.Self)
+	for _, id := range g.conf.Voters {
+		if id == dead || id == self || g.prefers(base.NodeID(self)) {
+			continue
+		}
+		if id < self || g.prefers(base.NodeID(id)) {
+			rank++
+		}
 	}
+	return rank
 }

@@ -135,6 +135,9 @@ func (g *Group) heeds(m *pb.Message) bool {
 		g.answerShunned(m)
 		return false
 	}
+	if g.suspicion.bars(m) {
+		return false
+	}
 	switch m.GetType() {
 	case pb.MsgAppResp:
 		return len(g.newcomers) == 0 || m.GetReject() || !g.newcomers[m.GetFrom()]
@@ -147,8 +150,12 @@ func (g *Group) heeds(m *pb.Message) bool {
 		// A leader names a commit index that this node has acknowledged. To an empty log that is a
 		// heartbeat of before the removal, overtaken by the word of it: that may come in an append
 		// over another node, or be asked for on another connection.
-		if m.GetCommit() == 0 || len(g.conf.Voters)+len(g.conf.Learners) > 0 {
+		if m.GetCommit() == 0 {
 			return true
+		}
+		if len(g.conf.Voters)+len(g.conf.Learners) > 0 {
+			g.lacks(m)
+			return g.failed == nil
 		}
 		last, err := g.log.LastIndex()
 		return err != nil || m.GetCommit() <= last

@@ -96,15 +96,15 @@ type HostOptions struct {
 	// HandTo is the node that a leader should hand the lead of a group to; 0: none. Nil is the
 	// preferred leader.
 	HandTo func(g base.GroupID) base.NodeID
-	// Seed seeds the jitter of campaigns after a peer's death; 0 draws one.
-	// raft itself draws election timeouts from crypto/rand.
-	Seed uint64
 	// Logger receives leader changes at Info and raft's own words at Debug; nil discards.
 	Logger *slog.Logger
 	// Fatal is told of a replica that stopped for good (storage failed, state
 	// machine refused, invariant broken). The other replicas go on. It runs in
 	// a goroutine of its own.
 	Fatal func(g base.GroupID, err error)
+	// TrustTails has replicas vote and stand whose logs may lack what they acknowledged. It is for
+	// tests, which show what breaks then.
+	TrustTails bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
 	// one must that becomes a member. Asked by the leader, it may take its time. Nil is always, for
 	// nodes that never come back.

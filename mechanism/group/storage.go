@@ -105,6 +105,9 @@ func (g *Group) recover(members Conf) error {
 			return err
 		}
 		b.SetApplied(g.id, firstIndex)
+		if why := s.LostTail(); why != "" {
+			b.SetSuspicion(g.id, why) // it may be that the group was begun before, and has gone on
+		}
 		if err := b.Commit(true); err != nil {
 			return err
 		}
@@ -112,6 +115,11 @@ func (g *Group) recover(members Conf) error {
 	}
 	g.applied.Store(applied)
 	g.setConf(cs)
+	if !g.host.opts.TrustTails {
+		if g.suspicion.why, err = s.Suspicion(g.id); err != nil {
+			return err
+		}
+	}
 	if hs, _, err = log.InitialState(); err != nil {
 		return err
 	}

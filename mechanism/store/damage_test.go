@@ -247,3 +247,42 @@ func TestLocalRecords(t *testing.T) {
 		must(t, s.Close())
 	}
 }
+
+// TestBadEnd: a log that ends in something that is no record makes every group suspect, over
+// restarts and until its group says otherwise; one that ends, or goes on with zeros, does not
+// (RECOVER-1).
+func TestBadEnd(t *testing.T) {
+	g := base.DataGroup(1, 1)
+	for name, c := range map[string]struct {
+		damage  func(b []byte) []byte
+		suspect bool
+	}{
+		"whole":             {func(b []byte) []byte { return b }, false},
+		"zeros behind":      {func(b []byte) []byte { return append(b, make([]byte, 5000)...) }, false},
+		"last row flipped":  {func(b []byte) []byte { b[len(b)-50] ^= 0x40; return b }, true},
+		"600 bytes are cut": {func(b []byte) []byte { return b[:len(b)-600] }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeDir(t, dir)
+			edit(t, files(t, dir, "*.log")[0], c.damage)
+			for range 2 {
+				s, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet()})
+				must(t, err)
+				why, err := s.Suspicion(g)
+				must(t, err)
+				if (why != "") != c.suspect {
+					t.Errorf("suspect: %q, want %v", why, c.suspect)
+				}
+				must(t, s.Close())
+			}
+			s, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet()})
+			must(t, err)
+			defer s.Close()
+			commit(t, s, true, func(b *Batch) { b.SetSuspicion(g, "") })
+			if why, err := s.Suspicion(g); err != nil || why != "" {
+				t.Errorf("still suspect: %q, %v", why, err)
+			}
+		})
+	}
+}

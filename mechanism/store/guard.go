@@ -201,8 +201,14 @@ func checkLogs(fs vfs.FS, dir string) error {
 		if err != nil {
 			return corruptf("store %s: the log file %s cannot be read: %v", dir, f, err)
 		}
-		if at, bad := damagedLog(data, uint32(n)); bad {
+		at, bad := damagedLog(data, uint32(n))
+		if bad {
 			return corruptf("store %s: the log file %s is damaged at offset %d, before data that was on disk", dir, f, at)
+		}
+		if badEnd(data, at, uint32(n)) {
+			if err := noteTail(fs, dir, fmt.Sprintf("the log file %s ends at offset %d in a record that is not whole", f, at)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -325,6 +331,20 @@ func damagedLog(data []byte, num uint32) (at int, bad bool) {
 	r = records{fn: func(rec []byte) { bad = bad || syncedIn(rec) > have }}
 	behind(data, at, true, num, r.chunk)
 	return at, bad
+}
+
+// badEnd reports whether a log that ends at an offset goes on with a record of its own that is not
+// whole: a crash has cut it off, or it was damaged. What names another log is none: the mark that
+// Pebble puts at the end, and what the file holds of a former life. Nor are zeros.
+func badEnd(data []byte, at int, num uint32) bool {
+	if at >= len(data) || zero(data[at:]) {
+		return false
+	}
+	if at+legacyHeader+4 > len(data) {
+		return true
+	}
+	kind := data[at+6]
+	return kind > 4 && kind <= 12 && binary.LittleEndian.Uint32(data[at+7:]) == num
 }
 
 // records assembles chunks; what does not fit together is dropped.

@@ -85,6 +85,7 @@ type Store struct {
 	shards     shardTable
 	guard      guard
 	syncs      syncs
+	lostTail   string        // see LostTail
 	synced     atomic.Uint64 // sequence numbers below it are on disk
 	closed     atomic.Bool
 
@@ -116,6 +117,11 @@ func Open(opts Options) (*Store, error) {
 	}
 	s.db = db
 	if err := s.load(); err != nil {
+		s.idle.close()
+		_ = db.Close()
+		return nil, err
+	}
+	if err := s.markSuspects(); err != nil {
 		s.idle.close()
 		_ = db.Close()
 		return nil, err

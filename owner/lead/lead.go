@@ -114,7 +114,7 @@ const (
 	Follower  State = iota // another node leads, or none that is known
 	Target                 // it agreed to take over; requests go to the leader
 	Candidate              // it campaigns to take over; requests wait for the outcome
-	Acquiring              // it leads, but has no lease of its own yet
+	Acquiring              // it leads, but may not serve yet
 	Relieved               // it leads, and gives the lead up before it ever asked for a lease
 	Serving                // it is the owner
 	Offering               // the owner; it asks the transfer target
@@ -259,6 +259,9 @@ type Acquisition struct {
 	Promised *Candidacy
 	// newest is the end of the newest lease in the log, above which the new leader begins.
 	Newest base.Timestamp
+	// Closes: the leader has a lease of this term, under which it may close timestamps though it
+	// does not serve yet
+	Closes bool
 }
 
 // OwnLease is what a leader knows of its own leases of a term (OWN-1).

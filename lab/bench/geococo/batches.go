@@ -87,7 +87,7 @@ func openBatches(ctx context.Context, groups int) (_ *batchWorld, err error) {
 			return nil, err
 		}
 		w.closers = append(w.closers, tr.Close)
-		h, err := group.NewHost(group.HostOptions{Self: id, Store: st, Transport: tr, Seed: uint64(id)})
+		h, err := group.NewHost(group.HostOptions{Self: id, Store: st, Transport: tr})
 		if err != nil {
 			return nil, err
 		}

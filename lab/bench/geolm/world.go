@@ -167,7 +167,7 @@ func (w *leadWorld) start(i int, conf group.Conf, dir string) (err error) {
 		return err
 	}
 	// The heartbeat of the paper; elections must bear the longest round trips of the trace.
-	if v.host, err = group.NewHost(group.HostOptions{Self: id, Store: v.store, Transport: v.tr, HeartbeatTicks: 2, ElectionTicks: 20, Seed: uint64(id)}); err != nil {
+	if v.host, err = group.NewHost(group.HostOptions{Self: id, Store: v.store, Transport: v.tr, HeartbeatTicks: 2, ElectionTicks: 20}); err != nil {
 		return err
 	}
 	for _, g := range w.groups {
