@@ -95,6 +95,41 @@ func TestNoMajority(t *testing.T) {
 	})
 }
 
+// What is part of an epoch when its node loses the majority is answered soon, with an outcome that
+// is not known; it takes effect once or not at all.
+func TestCutOffInAnEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 4, regions: 3, oneWay: 40 * time.Millisecond})
+		defer w.close()
+		w.start()
+		time.Sleep(time.Second)
+		w.nodes[2].commit(t, 1)
+		e := w.nodes[2].engine()
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		begin, answered := time.Now(), make(chan error, 1)
+		go func() {
+			_, err := e.Submit(ctx, filter.Txn{ID: base.MakeTxnID(9, 3, 9), Snapshot: e.Snapshot(), Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
+			answered <- err
+		}()
+		time.Sleep(30 * time.Millisecond) // it is on its way, and nobody has it
+		w.nodes[2].isolate(true)
+		e.Down(1)
+		e.Down(2)
+		err := <-answered
+		if base.CodeOf(err) != base.CodeAmbiguous {
+			t.Errorf("the outcome without a majority: %v", err)
+		}
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("it was answered after %v", d)
+		}
+		w.nodes[2].isolate(false)
+		w.nodes[0].commit(t, 3)
+		w.settle(20 * time.Second)
+		w.check()
+	})
+}
+
 // The view's first member plans, and all follow the same plan from the same epoch on.
 func TestOnePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
