@@ -12,8 +12,8 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// TestDamagedTable: a bit flips in the tables of a node that leads. Once it reads there, it hands its
-// leads over and takes none again, and rows of its region can be read through all nodes.
+// TestDamagedTable: a bit flips in the tables of a node that leads. Once it reads there, it hands
+// its leads over and takes none again, and rows of its region can be read through the other nodes.
 func TestDamagedTable(t *testing.T) {
 	onStage(t, 3, time.Hour, func(s *stage) {
 		bad := s.hosts[1]
