@@ -46,6 +46,7 @@ var kindNames = [...]string{
 	"epoch-control", "parcel", "parcel-word", "raft-bundle", "copies",
 }
 
+// String is the name of the kind in metrics and traces; "unknown" for one of a newer version.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]

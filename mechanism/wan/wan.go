@@ -140,6 +140,7 @@ type CallError struct {
 	Cause error
 }
 
+// Error is the text of the base error: it says what the caller has to know.
 func (e *CallError) Error() string { return e.Base.Error() }
 
 // Unwrap gives errors.Is and errors.As both the base error and the cause.

@@ -20,6 +20,7 @@ const (
 	endGrain = 200 * time.Microsecond
 )
 
+// Newest is the largest timestamp at which a transaction is known to have ended.
 func (e *Ends) Newest() base.Timestamp {
 	if n := len(e.list); n > 0 {
 		return e.list[n-1].ts

@@ -20,6 +20,7 @@ import (
 const (
 	firstBatch = 128 // rows of the first batch of a scan; it grows fourfold
 	maxBatch   = 1 << 15
+	// BatchBytes is the most of a table that one ScanRequest brings, in bytes.
 	BatchBytes = 4 << 20
 	GetBatch   = 512 // keys of one Get
 )

@@ -113,4 +113,5 @@ func Keys(table, a, from, n int) []base.Key {
 	return out
 }
 
+// RowValue is what jobs write as the value of a row, if they do not say otherwise: 100 zero bytes.
 var RowValue = make([]byte, 100)

@@ -203,6 +203,9 @@ func (m *Mall) Terminals(per int, next func(ware int) func(r *rand.Rand) Job) (c
 	return cs
 }
 
+// The numbers of the rows in a warehouse's part of a table: one row of the warehouse itself, its
+// districts, its customers. WareRows is how many these are. Each order has OrderKeys numbers of the
+// table of orders: one for itself, the others for its lines.
 const (
 	FirstDistrict = 1
 	FirstCustomer = FirstDistrict + MallDistricts

@@ -24,9 +24,20 @@ func Virtual(f func() error) (err error) {
 // IdleSM replicates and does nothing with it: what is measured is the way there.
 type IdleSM struct{}
 
-func (IdleSM) Apply(*store.Batch, []group.Entry) ([]any, error)         { return nil, nil }
-func (IdleSM) Applied(uint64)                                           {}
-func (IdleSM) Leading(uint64, uint64)                                   {}
+// Apply implements [group.StateMachine].
+func (IdleSM) Apply(*store.Batch, []group.Entry) ([]any, error) { return nil, nil }
+
+// Applied implements [group.StateMachine].
+func (IdleSM) Applied(uint64) {}
+
+// Leading implements [group.StateMachine].
+func (IdleSM) Leading(uint64, uint64) {}
+
+// Revoking implements [group.StateMachine]: raft moves the lead at once.
 func (IdleSM) Revoking(_ uint64, _ base.NodeID, done func(bool, error)) { done(false, nil) }
-func (IdleSM) Stopped(uint64)                                           {}
-func (IdleSM) SnapshotInstalled(uint64)                                 {}
+
+// Stopped implements [group.StateMachine].
+func (IdleSM) Stopped(uint64) {}
+
+// SnapshotInstalled implements [group.StateMachine].
+func (IdleSM) SnapshotInstalled(uint64) {}

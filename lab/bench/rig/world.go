@@ -44,6 +44,8 @@ func (w *World) Add(ident *cluster.Identity, nd base.Node, disk store.Options, p
 	return nil
 }
 
+// Close stops all nodes as a crash would, and then the network. It lets two minutes of virtual time
+// pass between, so that no goroutine of the simulation outlives it.
 func (w *World) Close() error {
 	errs := make([]error, len(w.Nodes))
 	var wg sync.WaitGroup
