@@ -36,7 +36,7 @@ func (r *Replica) newTransfer(target base.NodeID, term uint64) *lead.Transfer {
 // ---- the leader's side ----
 
 // Revoking implements group.StateMachine: the lead is to go to another node.
-func (r *Replica) Revoking(term uint64, to base.NodeID, done func(told bool, err error)) {
+func (r *Replica) Revoking(term uint64, to base.NodeID, done func(appointed bool, err error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lead
@@ -58,7 +58,7 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(told bool, err
 }
 
 // handOver carries a hand-over out, until the target stands for election and nothing is under way.
-func (r *Replica) handOver(t *lead.Transfer) (told bool, err error) {
+func (r *Replica) handOver(t *lead.Transfer) (appointed bool, err error) {
 	ctx, cancel := r.lifeWithin(handoverPatience)
 	defer cancel()
 	if err := r.callTarget(ctx, t, r.handoverRequest(t)); err != nil {

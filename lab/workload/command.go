@@ -116,8 +116,8 @@ func loadFlags(f *pflag.FlagSet, name string, o *Options) {
 	}
 }
 
-// shapeFlags registers what init and run must be given alike, because the tables do not tell.
-func shapeFlags(f *pflag.FlagSet, name string, o *Options) {
+// tableFlags registers what init and run must be given alike, because the tables do not tell.
+func tableFlags(f *pflag.FlagSet, name string, o *Options) {
 	switch name {
 	case "tpcc":
 		f.BoolVar(&o.TPCC.HistoryKey, "history-key", false, "history has a primary key (the specification gives it none); same for init and run")
@@ -167,7 +167,7 @@ func initCommand(name string) *cobra.Command {
 	cmd.Flags().IntVar(&c.opts.Loaders, "loaders", c.opts.Loaders, "loading connections a region")
 	cmd.Flags().BoolVar(&c.opts.Drop, "drop", false, "drop the tables of an earlier init first")
 	loadFlags(cmd.Flags(), name, &c.opts)
-	shapeFlags(cmd.Flags(), name, &c.opts)
+	tableFlags(cmd.Flags(), name, &c.opts)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cmd.SilenceUsage = true
 		c.opts.LoadProgress = cmd.ErrOrStderr()
@@ -188,7 +188,7 @@ func runCommand(name string) *cobra.Command {
 	f := cmd.Flags()
 	c.register(f)
 	runFlags(f, name, &c.opts)
-	shapeFlags(f, name, &c.opts)
+	tableFlags(f, name, &c.opts)
 	f.DurationVar(&ro.Duration, "duration", 30*time.Second, "length of the measurement; 0 for until interrupted")
 	f.DurationVar(&ro.Warmup, "warmup", 0, "time before it that is not measured")
 	f.IntVar(&ro.ClientsPerTarget, "clients", 0, "connections a region (default 1, or 10 a warehouse for TPC-C with --wait)")

@@ -122,7 +122,7 @@ func (c class) String() string { return classNames[c] }
 
 func classOf(k wire.Kind) class {
 	switch k {
-	case wire.KindRaft, wire.KindHeartbeat, wire.KindClosed, wire.KindConsistency, wire.KindParcel, wire.KindParcelWord, wire.KindRaftBundle, wire.KindCopies:
+	case wire.KindRaft, wire.KindHeartbeat, wire.KindClosed, wire.KindConsistency, wire.KindParcel, wire.KindParcelNotice, wire.KindRaftBundle, wire.KindCopies:
 		return classRaft
 	case wire.KindSnapshot:
 		return classBulk
