@@ -13,10 +13,10 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// HomesSuffix ends the name of the table t__homes, which stands beside every table t and shows where
-// its rows live: the primary key (row_id where there is none), home_region, pinned, home_changes and
-// changed_at. Setting home_region moves rows; setting pinned keeps the policy of homes from moving
-// them:
+// HomesSuffix ends the name of the table t__homes, which stands beside every table t and shows
+// where its rows live: the primary key (row_id where there is none), home_region, pinned,
+// home_changes and changed_at. Setting home_region moves rows; setting pinned keeps the policy of
+// homes from moving them:
 //
 //	SELECT c.name, h.home_region FROM customers c JOIN customers__homes h USING (id)
 //	UPDATE customers__homes SET home_region = 'eu', pinned = TRUE WHERE id = 7
@@ -142,8 +142,8 @@ func (t *HomesTable) Schema(ctx *sql.Context) sql.Schema { return t.st.Schema(ct
 // Projections implements sql.ProjectedTable: the columns that the statement reads, nil for all.
 func (t *HomesTable) Projections() []string { return t.st.Projections() }
 
-// PreciseMatch implements sql.IndexAddressable: a read by key gives no row outside of the keys asked
-// for.
+// PreciseMatch implements sql.IndexAddressable: a read by key gives no row outside of the keys
+// asked for.
 func (t *HomesTable) PreciseMatch() bool { return true }
 
 // GetIndexes implements sql.IndexAddressable.
