@@ -69,7 +69,7 @@ func (b *geolm) cities(ctx context.Context) error {
 
 func ms64(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// firstsOf has every node lead first in turn.
+// firstsOf lists all nodes: each leads first in one group.
 func firstsOf(n int) (out []int) {
 	for i := range n {
 		out = append(out, i)

@@ -22,7 +22,7 @@ func (g *leadGroup) between(from, to time.Duration) []time.Duration {
 	return out
 }
 
-// meanMs is their mean; NaN if there are none.
+// meanMs is the mean of latencies, in ms; NaN if there are none.
 func meanMs(all []time.Duration) float64 {
 	var sum time.Duration
 	for _, d := range all {
@@ -99,7 +99,7 @@ func precisionRecall(moving, fixed []*leadGroup, slice, length time.Duration) (r
 	return right, wrong, missed
 }
 
-// predicted is the mean error of equation 4, as a share of the latency of requests in the second
+// predicted is the mean error of equation 4, in percent of the latency of requests in the second
 // that followed.
 func predicted(fixed []*leadGroup, c leader.Commit, from time.Duration) float64 {
 	var sum float64

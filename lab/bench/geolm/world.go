@@ -77,7 +77,7 @@ type leadMove struct {
 	from, to int
 }
 
-// modelError sums the errors of equation 4's predictions.
+// modelError records the costs that equation 4 has predicted, and when.
 type modelError struct {
 	at   []time.Duration
 	cost []time.Duration
