@@ -4,8 +4,8 @@
 //
 // What it reads of every member, once an interval, over its client URL:
 //
-//   - which member leads, and how far each log is: /v3/maintenance/status (etcd's JSON gateway, which is on
-//     by default);
+//   - which member leads, and how far each log is: /v3/maintenance/status (etcd's JSON gateway,
+//     which is on by default);
 //   - how many requests its own clients made: the counters grpc_server_handled_total of /metrics. A
 //     follower passes requests on to the leader by other means, so each request counts where its
 //     client is;
