@@ -30,6 +30,7 @@ func ParseConcurrency(s string) (Concurrency, error) {
 // Ordered reports whether transactions are ordered by timestamps rather than locks.
 func (c Concurrency) Ordered() bool { return c != Locking }
 
+// String is the name of the mode, as settings and reports show it.
 func (c Concurrency) String() string {
 	if c == Locking {
 		return "locking"

@@ -46,6 +46,7 @@ const (
 var codeNames = [...]string{"error", "aborted", "lock timeout", "exists", "overloaded", "unavailable", "ambiguous",
 	"schema changed", "not leader", "wrong owner", "too late", "invalid", "corrupt", "too old", "canceled"}
 
+// String is the name of the code, as [Error.Error] puts it before the message.
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
 		return codeNames[c]
@@ -65,6 +66,7 @@ type Error struct {
 	After Timestamp
 }
 
+// Error is the name of the code and the message.
 func (e *Error) Error() string { return e.Code.String() + ": " + e.Msg }
 
 // Errorf makes an error of a kind. The message says what happened and, where

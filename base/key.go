@@ -128,6 +128,7 @@ func (k Key) Compare(o Key) int { return bytes.Compare(k, o) }
 // Clone returns a copy that shares no memory with k.
 func (k Key) Clone() Key { return bytes.Clone(k) }
 
+// String shows the shard, table and index of the key, and the rest in hexadecimal.
 func (k Key) String() string {
 	if len(k) < IndexPrefixLen {
 		return fmt.Sprintf("/%x", []byte(k))
@@ -174,6 +175,7 @@ func (s Span) Overlaps(o Span) bool {
 	return bytes.Compare(s.Start, o.End) < 0 && bytes.Compare(o.Start, s.End) < 0
 }
 
+// String shows a single key as that key, and a range as [start,end).
 func (s Span) String() string {
 	if s.End == nil {
 		return s.Start.String()

@@ -49,6 +49,7 @@ type options struct {
 	waiting        int  // most requests that wait
 	unbound        bool // bounds of slots are forgotten
 	measured       bool // commits are assigned ahead of now by what replication was seen to take
+	drowsy         bool // the proposer of a lease transfer entry goes on only when that is applied
 }
 
 // event is something that happened beside the answers to requests.
@@ -517,6 +518,9 @@ func (a *lane) propose(cmd *wire.Command, term uint64, placed func(uint64), done
 	}
 	e := &entry{term: term, by: a, cmd: cmd, data: data, done: done}
 	l := a.log
+	if placed != nil && l.c.opts.drowsy {
+		defer a.asleep(e)()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := a.term
@@ -545,6 +549,17 @@ func (a *lane) propose(cmd *wire.Command, term uint64, placed func(uint64), done
 		l.committed = uint64(len(l.entries))
 		l.pumpAll()
 	}
+}
+
+// asleep keeps the proposer of an entry, which has not been handed in yet, until the entry has been
+// answered.
+func (a *lane) asleep(e *entry) (wait func()) {
+	answered, done := make(chan struct{}), e.done
+	e.done = func(res any, index uint64, err error) {
+		done(res, index, err)
+		close(answered)
+	}
+	return func() { <-answered }
 }
 
 // The methods of owner.Consensus.

@@ -149,7 +149,9 @@ type Config struct {
 	// two may be in a deadlock over several nodes, which no node sees; default 100 ms. A cluster of
 	// one node has no such bound.
 	DeadlockTimeout time.Duration
-	EnterTimeout    time.Duration // longest wait for a lease or a vector; default 5 s
+	// EnterTimeout is the longest wait for a lease, for a vector, or for a leader after a
+	// hand-over; default 5 s.
+	EnterTimeout time.Duration
 	// age at which old versions and tombstones are collected; default 10 min
 	GCAge time.Duration
 	// pause between collections; default 15 s; negative: only by Set.Collect

@@ -31,7 +31,7 @@ const (
 	KindEpochPing
 	KindEpochControl
 	KindParcel
-	KindParcelWord
+	KindParcelNotice
 	KindRaftBundle
 	KindCopies
 	// KindMax bounds the kinds.
@@ -43,9 +43,10 @@ var kindNames = [...]string{
 	"none", "raft", "heartbeat", "read", "commit", "finish", "resolve", "txn-heartbeat",
 	"snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed",
 	"consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping",
-	"epoch-control", "parcel", "parcel-word", "raft-bundle", "copies",
+	"epoch-control", "parcel", "parcel-notice", "raft-bundle", "copies",
 }
 
+// String is the name of the kind in metrics and traces; "unknown" for one of a newer version.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]

@@ -2572,8 +2572,8 @@ func (m *TransferredState) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x20
 	}
-	if m.Told != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Told))
+	if m.Announced != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Announced))
 		i--
 		dAtA[i] = 0x18
 	}
@@ -3674,7 +3674,7 @@ func (m *Copies) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *ClockWord) MarshalVT() (dAtA []byte, err error) {
+func (m *ClockReport) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -3687,12 +3687,12 @@ func (m *ClockWord) MarshalVT() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *ClockWord) MarshalToVT(dAtA []byte) (int, error) {
+func (m *ClockReport) MarshalToVT(dAtA []byte) (int, error) {
 	size := m.SizeVT()
 	return m.MarshalToSizedBufferVT(dAtA[:size])
 }
 
-func (m *ClockWord) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+func (m *ClockReport) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m == nil {
 		return 0, nil
 	}
@@ -4275,7 +4275,7 @@ func (m *Parcel) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *ParcelWord) MarshalVT() (dAtA []byte, err error) {
+func (m *ParcelNotice) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -4288,12 +4288,12 @@ func (m *ParcelWord) MarshalVT() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *ParcelWord) MarshalToVT(dAtA []byte) (int, error) {
+func (m *ParcelNotice) MarshalToVT(dAtA []byte) (int, error) {
 	size := m.SizeVT()
 	return m.MarshalToSizedBufferVT(dAtA[:size])
 }
 
-func (m *ParcelWord) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+func (m *ParcelNotice) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m == nil {
 		return 0, nil
 	}
@@ -7157,8 +7157,8 @@ func (m *TransferredState) SizeVT() (n int) {
 	if m.Floor != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Floor))
 	}
-	if m.Told != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.Told))
+	if m.Announced != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Announced))
 	}
 	if m.Issued != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Issued))
@@ -7631,7 +7631,7 @@ func (m *Copies) SizeVT() (n int) {
 	return n
 }
 
-func (m *ClockWord) SizeVT() (n int) {
+func (m *ClockReport) SizeVT() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -7887,7 +7887,7 @@ func (m *Parcel) SizeVT() (n int) {
 	return n
 }
 
-func (m *ParcelWord) SizeVT() (n int) {
+func (m *ParcelNotice) SizeVT() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -15220,9 +15220,9 @@ func (m *TransferredState) UnmarshalVT(dAtA []byte) error {
 			}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Told", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Announced", wireType)
 			}
-			m.Told = 0
+			m.Announced = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -15232,7 +15232,7 @@ func (m *TransferredState) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Told |= uint64(b&0x7F) << shift
+				m.Announced |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -16526,7 +16526,7 @@ func (m *Heartbeat) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.Clock == nil {
-				m.Clock = &ClockWord{}
+				m.Clock = &ClockReport{}
 			}
 			if err := m.Clock.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
 				return err
@@ -18175,7 +18175,7 @@ func (m *Copies) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *ClockWord) UnmarshalVT(dAtA []byte) error {
+func (m *ClockReport) UnmarshalVT(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -18198,10 +18198,10 @@ func (m *ClockWord) UnmarshalVT(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: ClockWord: wiretype end group for non-group")
+			return fmt.Errorf("proto: ClockReport: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: ClockWord: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: ClockReport: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
@@ -19857,7 +19857,7 @@ func (m *Parcel) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *ParcelWord) UnmarshalVT(dAtA []byte) error {
+func (m *ParcelNotice) UnmarshalVT(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -19880,10 +19880,10 @@ func (m *ParcelWord) UnmarshalVT(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: ParcelWord: wiretype end group for non-group")
+			return fmt.Errorf("proto: ParcelNotice: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: ParcelWord: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: ParcelNotice: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:

@@ -27,6 +27,7 @@ const (
 
 var levelNames = [...]string{"snapshot isolation", "serializability", "session serializability", "Relay consistency", "strict serializability"}
 
+// String is the name of the level in reports.
 func (l Level) String() string {
 	if int(l) < len(levelNames) {
 		return levelNames[l]

@@ -19,6 +19,7 @@ const (
 	Undecided
 )
 
+// String is the verdict in one word.
 func (v Verdict) String() string { return [...]string{"ok", "illegal", "undecided"}[v] }
 
 // keyOp is what one transaction did to one key: at one instant it found read (if known) and left

@@ -54,6 +54,7 @@ type Violation struct {
 	Txns []Txn
 }
 
+// Error is the full explanation, so that a violation can be returned as an error.
 func (v *Violation) Error() string { return v.String() }
 
 // String is the full explanation, several lines.

@@ -97,7 +97,7 @@ func (s *sqlWork) onEpochs() {
 		_, err := t.exec("COMMIT")
 		return err
 	}
-	told := func(kind string, acked, refused, unknown func()) {
+	outcome := func(kind string, acked, refused, unknown func()) {
 		e := &s.w.epochs
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *sqlWork) onEpochs() {
 		id := s.rng.Int64N(1 << 40)
 		_, err = t.exec("INSERT INTO el VALUES (?, ?, ?)", id, s.id, fmt.Sprint(id))
 		e := &s.w.epochs
-		told("epoch insert", func() { e.acked[id] = true }, func() { e.refused[id] = true }, func() { e.unknown[id] = true })
+		outcome("epoch insert", func() { e.acked[id] = true }, func() { e.refused[id] = true }, func() { e.unknown[id] = true })
 	case k < 6:
 		from, to := 1+s.rng.IntN(sqlAccounts), 1+s.rng.IntN(sqlAccounts)
 		err = explicit(func() error {
@@ -134,19 +134,19 @@ func (s *sqlWork) onEpochs() {
 			_, err := t.exec("UPDATE ea SET bal = bal + 1 WHERE id = ?", to)
 			return err
 		})
-		told("epoch transfer", none, none, none)
+		outcome("epoch transfer", none, none, none)
 	case k < 8:
 		var n int64
 		n, err = t.exec("UPDATE ec SET v = v + 1 WHERE id = 1")
 		e := &s.w.epochs
 		// no row: this node's snapshot is from before it was made
-		told("epoch increment", func() { e.counts[0] += int(n) }, none, func() { e.counts[1]++ })
+		outcome("epoch increment", func() { e.counts[0] += int(n) }, none, func() { e.counts[1]++ })
 	default:
 		sum := -1.0
 		if err = conn.QueryRowContext(ctx, "SELECT SUM(bal) FROM ea").Scan(&sum); err == nil && sum != 100*sqlAccounts {
 			s.w.fail("a snapshot of epochs has a total of %v, want %d", sum, 100*sqlAccounts)
 		}
-		told("epoch read", none, none, none)
+		outcome("epoch read", none, none, none)
 	}
 }
 
@@ -296,8 +296,8 @@ func (w *world) flatRun() (flatRows, epoch.Digest, error) {
 	return rows, d, nil
 }
 
-// checkTold compares what clients were told with the rows that all nodes have now.
-func (w *world) checkTold(s *sqlWork) {
+// checkAnswers compares what clients were told with the rows that all nodes have now.
+func (w *world) checkAnswers(s *sqlWork) {
 	e := &w.epochs
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,6 +22,7 @@ type Fault struct {
 	Seed    uint64 // of the details
 }
 
+// String shows when the fault begins, how long it lasts, its kind, and the seed of its details.
 func (f Fault) String() string {
 	return fmt.Sprintf("%v+%v %s(%d)", f.At.Round(time.Millisecond), f.For.Round(time.Millisecond), f.Kind, f.Seed)
 }
@@ -29,6 +30,7 @@ func (f Fault) String() string {
 // Schedule is the faults of a run in order of beginning.
 type Schedule []Fault
 
+// String shows one fault a line.
 func (s Schedule) String() string {
 	var b strings.Builder
 	for _, f := range s {

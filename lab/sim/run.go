@@ -145,7 +145,7 @@ func (d *load) final() map[string]string {
 	checkCounts(d.sqls)
 	if d.cfg.Epochs {
 		d.b.w.checkEpochs()
-		d.b.w.checkTold(d.sqls[0])
+		d.b.w.checkAnswers(d.sqls[0])
 	}
 	return d.sqls[0].final()
 }

@@ -86,7 +86,7 @@ func (s slowed) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []by
 			body = s.w.forge(s.id, body)
 		}
 		if kind == wire.KindClosed && s.brk.EarlyHeartbeats > 0 {
-			body = s.brk.word(body)
+			body = s.brk.closed(body)
 		}
 		h(from, body)
 	})
@@ -149,8 +149,8 @@ func (w *world) forge(to base.NodeID, body []byte) []byte {
 	return out
 }
 
-// word breaks the promises in closed timestamps sent between heartbeats.
-func (b *Break) word(body []byte) []byte {
+// closed breaks the promises in closed timestamps sent between heartbeats.
+func (b *Break) closed(body []byte) []byte {
 	var m wire.Closed
 	if m.UnmarshalVT(body) != nil || len(m.Leads) == 0 {
 		return body

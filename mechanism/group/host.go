@@ -106,7 +106,7 @@ func (h *Host) Open(id base.GroupID, members Conf, sm StateMachine, preferred fu
 	}
 	g.touched = map[*outbox]struct{}{}
 	g.rng = rand.New(rand.NewPCG(h.opts.Seed, uint64(h.opts.Self)<<32|uint64(id)))
-	g.word.Store(&word{})
+	g.published.Store(&published{})
 	h.opening.Lock() // reads the disk: traffic of the other groups goes on
 	defer h.opening.Unlock()
 	if h.Group(id) != nil {

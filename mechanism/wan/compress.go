@@ -27,6 +27,7 @@ const (
 // understood are the compressions this node can undo.
 const understood = LZ4 | Zstd
 
+// String is the name of the algorithm, as settings and metrics show it.
 func (c Compression) String() string {
 	switch c {
 	case Off:

@@ -22,6 +22,7 @@ type Table struct {
 	Finished  map[base.TxnID]base.Timestamp // when they ended, to keep late requests of them out
 }
 
+// NewTable is a table without transactions, whose lock table has these limits.
 func NewTable(limits lock.Limits) Table {
 	return Table{
 		LockTable: lock.New(limits),
@@ -90,6 +91,7 @@ type Homing struct {
 // Phase is how far a transaction has come here.
 type Phase uint8
 
+// The phases, in this order; a transaction of one round goes from Active to Committing.
 const (
 	Active     Phase = iota
 	Committing       // one-round commit proposed
@@ -97,6 +99,7 @@ const (
 	Prepared         // vote applied
 )
 
+// String is the name of the phase, as traces show it.
 func (p Phase) String() string {
 	return [...]string{"active", "committing", "preparing", "prepared"}[p]
 }
@@ -156,6 +159,8 @@ type Ranked struct {
 	Age base.Timestamp
 }
 
+// Older reports whether a has the higher priority under WAIT_DIE: the smaller age, or at equal ages
+// the smaller id.
 func (a Ranked) Older(b Ranked) bool {
 	return a.Age < b.Age || a.Age == b.Age && bytes.Compare(a.ID[:], b.ID[:]) < 0
 }
@@ -165,6 +170,8 @@ func (a Ranked) Older(b Ranked) bool {
 // serves both tiers.
 var crtTier = []byte{0xff, 0xff}
 
+// InCRTTier is the span to lock for a cross-region transaction that orders itself among others of
+// its kind.
 func InCRTTier(s base.Span) base.Span {
 	out := base.Span{Start: append(slices.Clone(crtTier), s.Start...)}
 	if s.End != nil {
@@ -180,6 +187,7 @@ type Bound struct {
 	Votes []*Txn
 }
 
+// Add lowers the bound to the slot of x, whose vote the transaction has to wait for.
 func (b *Bound) Add(x *Txn) {
 	if x.TS == 0 {
 		return // its vote was not proposed after all

@@ -148,7 +148,7 @@ func TestSilent(t *testing.T) {
 // TestSample is the arithmetic: half the round trip each way, then the drift.
 func TestSample(t *testing.T) {
 	at := time.Now()
-	s := clock.Sample{Now: 1_000_000_000_000, Bound: time.Millisecond, Sent: at, Came: at.Add(4 * time.Millisecond)}
+	s := clock.Sample{Now: 1_000_000_000_000, Bound: time.Millisecond, Sent: at, Arrived: at.Add(4 * time.Millisecond)}
 	now, bound := s.At(at.Add(10*time.Second + 4*time.Millisecond))
 	if want := base.Timestamp(1_000_000_000_000).Add(10*time.Second + 2*time.Millisecond); now != want {
 		t.Errorf("it is %s, want %s", now, want)
@@ -156,7 +156,7 @@ func TestSample(t *testing.T) {
 	if want := 3*time.Millisecond + 2*time.Millisecond; (bound - want).Abs() > 2*time.Microsecond {
 		t.Errorf("bound %s, want about %s", bound, want)
 	}
-	near := clock.Sample{Now: 1_000_000_000_000, Bound: time.Millisecond, Sent: at, Came: at.Add(time.Millisecond)}
+	near := clock.Sample{Now: 1_000_000_000_000, Bound: time.Millisecond, Sent: at, Arrived: at.Add(time.Millisecond)}
 	if !near.Better(&s, at.Add(5*time.Millisecond)) || s.Better(&near, at.Add(5*time.Millisecond)) {
 		t.Error("the longer round trip is taken for the better sample")
 	}
