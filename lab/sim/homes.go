@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 )
 
 // homes knows every version that was made by moving a row, whoever applied it first.
@@ -26,12 +26,12 @@ func (h *homes) moved(key base.Key, ts base.Timestamp) bool {
 
 // tap passes what a node's policy is told, and keeps the moves.
 type tap struct {
-	owner.Homes
+	homing.Homes
 	h *homes
 }
 
-// Moved implements owner.Homes.
-func (t tap) Moved(m owner.Move) {
+// Moved implements homing.Homes.
+func (t tap) Moved(m homing.Move) {
 	t.h.mu.Lock()
 	if t.h.seen == nil {
 		t.h.seen = map[string]struct{}{}
