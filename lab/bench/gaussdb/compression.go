@@ -27,8 +27,8 @@ func Compression() rig.Bench {
 	}
 }
 
-// gathers are how long the frames that one write takes along have gathered: an idle
-// stream writes each at once, a busy one what came during the write before.
+// gathers are the times for which a sender gathers frames before it writes. An idle stream writes
+// each frame at once, a busy one writes what arrived during the previous write.
 var gathers = []time.Duration{0, time.Millisecond}
 
 // wanBits is the bandwidth for which the delay is reported, in bit/s.
@@ -58,7 +58,7 @@ func runCompression(ctx context.Context, p rig.Params) error {
 			writes := 0
 			for _, k := range keys {
 				ws := rig.Gather(streams[k], g)
-				// The best of three, because the machine does other things as well.
+				// The best of three, because other programs share the machine.
 				best := wan.Replayed{}
 				for i := range 3 {
 					r, err := wan.Replay(c, ws)
@@ -98,7 +98,7 @@ func runCompression(ctx context.Context, p rig.Params) error {
 	return nil
 }
 
-// tapTPCC runs TPC-C in three regions and returns what they sent each other.
+// tapTPCC runs TPC-C in three regions and records what they send each other.
 func tapTPCC(ctx context.Context, p rig.Params, measure time.Duration) (streams map[rig.TapKey][]wan.Tapped, err error) {
 	m, err := matrix.Open(matrix.AWS)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// TestMeasureStaleness runs it on real time, where only its sense is asserted: sim holds the
-// figure.
+// TestMeasureStaleness runs in real time, where it can assert only that the values are plausible.
+// Package sim asserts the figure.
 func TestMeasureStaleness(t *testing.T) {
 	m, err := matrix.Default(3)
 	if err != nil {

@@ -25,8 +25,8 @@ func Switch() rig.Bench {
 	}
 }
 
-// switchRun is a cluster of three cities with TPC-C on it. Every terminal has a warehouse of its
-// own and stays in it, so that nothing is retried but what a change of the clock mode breaks.
+// switchRun is a cluster of three cities with TPC-C on it. Every terminal stays in a warehouse of
+// its own, so that transactions are retried only if a change of the clock mode breaks them.
 type switchRun struct {
 	rig.Params
 	local   *node.Local
@@ -40,7 +40,7 @@ type switchRun struct {
 type switchPhase struct {
 	done, failed, retried uint64
 	longest, p99          time.Duration
-	took                  []time.Duration // that a change of the mode took, on all nodes
+	took                  []time.Duration // from the order to change the mode until all nodes have
 }
 
 func runSwitch(ctx context.Context, p rig.Params) (err error) {
@@ -130,7 +130,7 @@ func runSwitch(ctx context.Context, p rig.Params) (err error) {
 	return s.check(ctx)
 }
 
-// run has the terminals work; change happens after a quarter of the time.
+// run has the terminals work, and calls change after a quarter of the time.
 func (s *switchRun) run(ctx context.Context, d time.Duration, change func() error) (*workload.Report, error) {
 	done := make(chan error, 1)
 	if change != nil {
@@ -144,7 +144,7 @@ func (s *switchRun) run(ctx context.Context, d time.Duration, change func() erro
 	return r, errors.Join(err, <-done)
 }
 
-// set is what an operator does, and waits until all nodes have done it.
+// set orders a clock mode as an operator does, and waits until all nodes are in it.
 func (s *switchRun) set(ctx context.Context, to clock.Setting) error {
 	if _, err := s.db.ExecContext(ctx, fmt.Sprintf("SET CLUSTER SETTING clock.mode = '%s'", to)); err != nil {
 		return err

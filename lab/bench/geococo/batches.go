@@ -19,9 +19,9 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// raftBatches is what batching saves, by the switch that the cluster setting wan.batching is: 32
-// groups, led by one of three nodes in regions 20 ms apart, with eight proposers each, over sockets
-// and in real time, as batches form while processors and connections are busy.
+// raftBatches measures what the cluster setting wan.batching saves: 32 groups, led by one of three
+// nodes in regions 20 ms apart, with eight proposers each. It uses sockets and real time, as
+// batches form while processors and connections are busy.
 func (b *geococo) raftBatches(ctx context.Context) (out []rig.Line, err error) {
 	length := 2 * time.Second
 	if b.Quick {
@@ -60,7 +60,7 @@ const (
 	batchValue  = 300                   // bytes of a command
 )
 
-// batchWorld is three nodes with consensus groups and no database, whose messages cross sockets.
+// batchWorld is three nodes with consensus groups and no database. Their messages cross sockets.
 type batchWorld struct {
 	trs     []*wan.TCP
 	hosts   []*group.Host // the first leads
@@ -153,7 +153,7 @@ func (w *batchWorld) traffic() (t raftResult) {
 	return t
 }
 
-// run has so many proposers at each group, one proposal after the other.
+// run has so many proposers at each group, each with one proposal after the other.
 func (w *batchWorld) run(ctx context.Context, each int, length time.Duration) (res *raftResult, err error) {
 	res = &raftResult{length: length}
 	before, until := w.traffic(), time.Now().Add(length)
@@ -188,7 +188,7 @@ func (w *batchWorld) run(ctx context.Context, each int, length time.Duration) (r
 	return res, err
 }
 
-// lagged is a connection on which everything takes batchLag longer, both ways.
+// lagged is a connection that delays everything by batchLag, both ways.
 type lagged struct {
 	net.Conn
 	out, in chan late
@@ -198,7 +198,7 @@ type lagged struct {
 	done    chan struct{}
 }
 
-// late is what arrives at a time.
+// late is data and the time at which it arrives.
 type late struct {
 	at  time.Time
 	b   []byte

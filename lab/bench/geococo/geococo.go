@@ -59,7 +59,7 @@ func runGeoCoCo(ctx context.Context, p rig.Params) error {
 	return nil
 }
 
-// runs is a count for quick and for full runs.
+// runs chooses between a count for quick runs and one for full runs.
 func (b *geococo) runs(quick, full int) int {
 	if b.Quick {
 		return quick
@@ -67,16 +67,16 @@ func (b *geococo) runs(quick, full int) int {
 	return full
 }
 
-// long reports whether a figure has its variants that mostly repeat what others of it show: not in
-// a quick run of all figures.
+// long reports whether a figure also runs the variants that mostly repeat what others show. A quick
+// run of all figures leaves them out.
 func (b *geococo) long(figure string) bool {
 	return !b.Quick || len(b.Only) > 0 && b.Wants("geococo/"+figure)
 }
 
-// The networks of the figures that draw nodes.
+// clouds are the networks of the figures that draw nodes by lot.
 var clouds = []string{matrix.AWS, matrix.AWS2022, matrix.Clouds}
 
-// draw takes n nodes of a matrix by lot.
+// draw draws n nodes of a matrix by lot.
 func draw(m *matrix.Matrix, rnd *rand.Rand, n int) *plan.Facts {
 	return sub(m, rnd.Perm(m.Len())[:n])
 }
@@ -108,8 +108,8 @@ func openMatrices(names ...string) ([]*matrix.Matrix, error) {
 
 func millis(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// violations is Figure 5: pairs of nodes with a detour over one other node that is faster than the
-// direct path.
+// violations computes Figure 5: the pairs of nodes with a detour over one other node that is faster
+// than the direct path.
 func (b *geococo) violations(context.Context) (out []rig.Line, err error) {
 	for _, name := range append(slices.Clone(clouds), matrix.PlanetLab) {
 		m, err := matrix.Open(name)
@@ -144,11 +144,11 @@ func (b *geococo) violations(context.Context) (out []rig.Line, err error) {
 	return out, nil
 }
 
-// trace is a network as it changes: ten nodes, at successive times.
+// trace is a network of ten nodes that changes: its delays at successive times.
 type trace struct {
 	name  string
 	slots []*plan.Facts
-	every time.Duration // between two of them
+	every time.Duration // between two times
 }
 
 func (b *geococo) traces() ([]trace, error) {
@@ -160,8 +160,8 @@ func (b *geococo) traces() ([]trace, error) {
 	for _, m := range series {
 		seattle.slots = append(seattle.slots, sub(m, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}))
 	}
-	// As the paper's synthetic traces: distributions fitted to measured ones of AWS. A
-	// pair's latency is log-normal through its median and its 90th percentile, and drifts.
+	// Like the paper's synthetic traces, distributions are fitted to measured ones of AWS. A pair's
+	// latency is log-normal through its median and its 90th percentile, and drifts.
 	ms, err := openMatrices(matrix.AWS, matrix.AWSP90)
 	if err != nil {
 		return nil, err
@@ -191,8 +191,8 @@ func (b *geococo) traces() ([]trace, error) {
 	return []trace{seattle, aws}, nil
 }
 
-// makespan is Figure 9. Each round follows the plan that was in force when it
-// began: what the keeper knew of is one slot old.
+// makespan computes Figure 9. Each round follows the plan that was in force when it began, so the
+// planner's facts are one slot old.
 func (b *geococo) makespan(ctx context.Context) (out []rig.Line, err error) {
 	traces, err := b.traces()
 	if err != nil {
@@ -238,7 +238,8 @@ func (b *geococo) makespan(ctx context.Context) (out []rig.Line, err error) {
 	return out, nil
 }
 
-// groupings is Figure 12: each way of grouping, executed to full delivery, and what planning costs.
+// groupings computes Figure 12: each way of grouping, executed to full delivery, and the time that
+// planning takes.
 func (b *geococo) groupings(ctx context.Context) (out []rig.Line, err error) {
 	ms, err := openMatrices(clouds...)
 	if err != nil {
@@ -284,7 +285,8 @@ func (b *geococo) groupings(ctx context.Context) (out []rig.Line, err error) {
 	return out, nil
 }
 
-// cost is Figure 13: what one plan costs, beside what it saves in 1,000 rounds.
+// cost measures Figure 13: the time that one plan takes, beside the time that it saves in 1,000
+// rounds.
 func (b *geococo) cost(ctx context.Context) (out []rig.Line, err error) {
 	ms, err := openMatrices(clouds...)
 	if err != nil {
@@ -322,8 +324,8 @@ func (b *geococo) cost(ctx context.Context) (out []rig.Line, err error) {
 	return out, nil
 }
 
-// groups is Figure 19: rounds with a given number of groups. The paper's own
-// formula leaves out the last leg, so its best number is not the best to execute.
+// groups computes Figure 19: rounds with a given number of groups. The paper's formula leaves out
+// the last leg of a round, so its best number of groups is not the best one to execute.
 func (b *geococo) groups(ctx context.Context) (out []rig.Line, err error) {
 	ms, err := openMatrices(matrix.AWS, matrix.AWS2022)
 	if err != nil {

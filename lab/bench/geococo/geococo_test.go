@@ -14,8 +14,8 @@ import (
 	"github.com/godwitdb/godwit/policy/plan"
 )
 
-// Every way of grouping is executed to full delivery: none is faster than the
-// shortest paths, and Godwit's is the fastest.
+// TestGroupings executes every way of grouping to full delivery: none is faster than the shortest
+// paths, and Godwit's is the fastest.
 func TestGroupings(t *testing.T) {
 	m, err := matrix.Open(matrix.AWS2022)
 	if err != nil {
@@ -64,7 +64,8 @@ func TestGroupings(t *testing.T) {
 	}
 }
 
-// The rounds of Figure 10 are real ones: no node has more messages than in a flat round.
+// TestMessagesOfRounds counts the messages of Figure 10's rounds: no node has more than in a flat
+// round.
 func TestMessagesOfRounds(t *testing.T) {
 	b := &geococo{rig.Params{Quick: true, Log: io.Discard}}
 	lines, err := b.messages(context.Background())
@@ -73,7 +74,7 @@ func TestMessagesOfRounds(t *testing.T) {
 	}
 	for _, l := range lines {
 		if name, _ := l.X.(string); strings.Contains(name, " > ") {
-			continue // of the heat map
+			continue // lines of the heat map
 		}
 		if l.Value > *l.Baseline {
 			t.Errorf("%v: %v messages, flat %v", l.X, l.Value, *l.Baseline)
@@ -84,8 +85,9 @@ func TestMessagesOfRounds(t *testing.T) {
 	}
 }
 
-// Loads on the epochs of real engines in virtual time: planned rounds and the filter send fewer
-// bytes, all replicas are the same, and deterministic schedulers execute the same everywhere.
+// TestEpochFigures runs loads on the epochs of real engines in virtual time: planned rounds and the
+// filter send fewer bytes, all replicas end equal, and deterministic schedulers execute the same
+// everywhere.
 func TestEpochFigures(t *testing.T) {
 	m, err := matrix.Default(3)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// raftWorld is a whole cluster in virtual time whose consensus messages may go over other nodes or
-// not, which is switched while it runs.
+// raftWorld is a whole cluster in virtual time. Relaying of its consensus messages is switched on
+// and off while it runs.
 type raftWorld struct {
 	rig.World
 	per   int // nodes of a region
@@ -37,17 +37,17 @@ type raftWorld struct {
 }
 
 const (
-	raftRows  = 500 // of a region to begin with
+	raftRows  = 500 // of a region at the start
 	raftTheta = 0.75
 	raftTable = 300
 	raftValue = 1000 // bytes, as YCSB has them
 	raftThink = 10 * time.Millisecond
-	// until a setting has taken effect: a window of a second and some probes
+	// the time that a setting takes to become effective: a window of a second and some probes
 	raftRound = 4 * time.Second
 )
 
-// openRaft starts per nodes in each region of a matrix. Rows are of synchronous or asynchronous
-// tables and stay at home.
+// openRaft starts per nodes in each region of a matrix. Tables are synchronous or asynchronous, and
+// rows stay at home.
 func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	const shards = 2
 	w := &raftWorld{World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 11, LAN: wan.LinkSpec{Delay: rig.LAN}})}, per: per, shard: 1, zipf: rig.Zipf(raftRows, raftTheta)}
@@ -59,7 +59,7 @@ func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	w.text = rig.NewMall(1, 1).Letters
 	w.Net.SetOneWay(m.OneWays())
 	ident := node.LocalIdentity(m.Names, per, shards)
-	var disk atomic.Int64 // ns of a sync: none while the nodes begin
+	var disk atomic.Int64 // ns of a sync; none while the nodes start
 	for _, nd := range ident.First.Nodes {
 		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }},
 			node.Parts{Source: clock.NewSimulated(rig.ClockBound, uint64(nd.ID)), Network: &overlay.Params{}}); err != nil {
@@ -85,7 +85,7 @@ func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 		}
 	}
 	disk.Store(int64(rig.DiskSync))
-	time.Sleep(5 * time.Second) // all replicas have them
+	time.Sleep(5 * time.Second) // all replicas have the rows
 	return w, nil
 }
 
@@ -102,7 +102,7 @@ func (w *raftWorld) value(r *rand.Rand) []byte {
 	return w.text[i : i+raftValue]
 }
 
-// set has all nodes send consensus messages in one way, and waits until they do.
+// set changes how all nodes send consensus messages, and waits until they do.
 func (w *raftWorld) set(p overlay.Params, c wan.Compression) {
 	p.Window = time.Second
 	for i, n := range w.Nodes {
@@ -121,8 +121,8 @@ type raftMix struct {
 	throughput, p99 *float64 // the paper's ratios
 }
 
-// The paper gives the greatest gain, of which workload it does not say; the nearest to it is A,
-// which writes most.
+// The paper gives the greatest gain without naming the workload. It stands beside A here, which
+// writes most.
 var raftMixes = []raftMix{
 	{"YCSB A", 0.5, 0, false, rig.Float(1.115), rig.Float(1 - 0.1449)},
 	{"YCSB B", 0.05, 0, false, nil, nil},
@@ -130,12 +130,12 @@ var raftMixes = []raftMix{
 	{"YCSB D", 0, 0.05, true, nil, nil},
 }
 
-// raftResult is what a load has shown.
+// raftResult is what was measured of a load.
 type raftResult struct {
 	all, writes                  []time.Duration // sorted
 	length                       time.Duration
 	bytes, wire, messages, saved uint64 // between regions
-	pushes                       uint64 // to sockets
+	pushes                       uint64 // writes to sockets
 	relayed, fallbacks           uint64
 }
 
@@ -148,7 +148,8 @@ func quantileMS(s []time.Duration, q float64) float64 {
 	return millis(s[min(len(s)-1, int(q*float64(len(s))))])
 }
 
-// perWrite is a count by committed write; by committed transaction if there are no writes.
+// perWrite is a count for each committed write, or for each committed transaction if there are no
+// writes.
 func (r *raftResult) perWrite(n uint64) float64 {
 	return float64(n) / float64(max(1, cmp.Or(len(r.writes), len(r.all))))
 }
@@ -221,14 +222,14 @@ func (w *raftWorld) run(mix raftMix, clients int, length time.Duration) (*raftRe
 	res.saved, res.relayed, res.fallbacks = after.saved-before.saved, after.relayed-before.relayed, after.fallbacks-before.fallbacks
 	slices.Sort(res.all)
 	slices.Sort(res.writes)
-	time.Sleep(2 * time.Second) // what was under way ends
+	time.Sleep(2 * time.Second) // transactions under way end
 	if bad == nil && len(res.all) == 0 {
 		bad = errors.New("nothing was done in time")
 	}
 	return res, bad
 }
 
-// traffic is what has crossed between regions since the start.
+// traffic counts what has crossed between regions since the start.
 func (w *raftWorld) traffic() (t raftResult) {
 	for i, n := range w.Nodes {
 		for _, l := range n.Overlay().Stats() {
@@ -247,8 +248,8 @@ func (w *raftWorld) traffic() (t raftResult) {
 	return t
 }
 
-// quorumGain is by how much relays shorten the way to the nearest majority and back, on the average
-// of the regions.
+// quorumGain is how much relays shorten the round trip to the nearest majority, as the mean and the
+// maximum over the regions.
 func quorumGain(m *matrix.Matrix) (gain, most float64) {
 	n := m.Len()
 	best := func(i, j int) time.Duration {
@@ -276,7 +277,8 @@ func quorumGain(m *matrix.Matrix) (gain, most float64) {
 	return gain, most
 }
 
-// raftDraws are places by lot: the gains of all draws, and the draw with the greatest.
+// raftDraws draws places by lot. It returns the gains of all draws, and the draw with the greatest
+// gain.
 func raftDraws(name string, places, draws int) (best *matrix.Matrix, gains []float64, err error) {
 	m, err := matrix.Open(name)
 	if err != nil {
@@ -308,9 +310,10 @@ const (
 	raftDrawn  = 2000
 )
 
-// raft is Figure 11b: YCSB A to D in a cluster whose consensus messages go over relays or not. What
-// relays can do for a commit depends on where the replicas are, as the nearest majority is seldom
-// behind a detour; so the gain is computed for places by lot, and run where it is greatest.
+// raft measures Figure 11b: YCSB A to D in a cluster, with and without relays for consensus
+// messages. The gain depends on where the replicas are, as a detour to the nearest majority is
+// seldom faster. So the gain is computed for places drawn by lot, and measured where it is
+// greatest.
 func (b *geococo) raft(ctx context.Context) (out []rig.Line, err error) {
 	var m *matrix.Matrix
 	var gains []float64
@@ -365,8 +368,8 @@ func raftLines(figure, series string, mix raftMix, r [2]*raftResult) (out []rig.
 	return out
 }
 
-// raftWays is what one copy a region, compression and batching save: YCSB A on asynchronous tables,
-// three nodes a region, all of which hold the rows.
+// raftWays measures what one copy a region, compression and batching save: YCSB A on asynchronous
+// tables, three nodes a region, all of which hold the rows.
 func (b *geococo) raftWays(ctx context.Context) (out []rig.Line, err error) {
 	m, err := matrix.Default(3)
 	if err != nil {
@@ -426,7 +429,8 @@ func (b *geococo) raftWays(ctx context.Context) (out []rig.Line, err error) {
 	return append(out, batches...), nil
 }
 
-// raftWeather is Figure 17 on the Raft path: YCSB A where relays help most, under loss and jitter.
+// raftWeather measures Figure 17 on the Raft path: YCSB A where relays help most, under loss and
+// jitter.
 func (b *geococo) raftWeather(ctx context.Context) (out []rig.Line, err error) {
 	m, _, err := raftDraws(matrix.Clouds, raftPlaces, raftDrawn)
 	if err != nil {
@@ -482,9 +486,10 @@ func (b *geococo) raftWeather(ctx context.Context) (out []rig.Line, err error) {
 	return out, err
 }
 
-// raftPacked is Figure 16 on the Raft path: what zlib, LZ4 and zstd make of YCSB A's messages
-// between regions, each stream for itself, messages of a millisecond together. The time is that of
-// a megabyte at 15 Mbit/s, the paper's greatest bandwidth, with the work of both ends.
+// raftPacked measures Figure 16 on the Raft path: zlib, LZ4 and zstd compress YCSB A's messages
+// between regions. Each stream is compressed alone, with the messages of one millisecond together.
+// The time is that of a megabyte at 15 Mbit/s, the paper's greatest bandwidth, including the CPU
+// time of both ends.
 func (b *geococo) raftPacked(ctx context.Context) (out []rig.Line, err error) {
 	m, err := matrix.Default(3)
 	if err != nil {

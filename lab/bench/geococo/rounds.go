@@ -16,7 +16,7 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// ring is a set of nodes that run rounds on an emulated network in this process.
+// ring is a set of nodes that run rounds on an emulated network.
 type ring struct {
 	net   *wan.Network
 	comms []*collective.Comm
@@ -66,7 +66,7 @@ func (r *ring) close() error {
 	return r.net.Close()
 }
 
-// all runs one round on all nodes and returns when the last one has everything.
+// all runs one round on all nodes. It returns the time until the last node has everything.
 func (r *ring) all(ctx context.Context, data []byte) (time.Duration, error) {
 	r.round++
 	begin := time.Now()
@@ -77,7 +77,7 @@ func (r *ring) all(ctx context.Context, data []byte) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// messages is Figure 10: 400 rounds of seven nodes, counted.
+// messages counts Figure 10: 400 rounds of seven nodes.
 func (b *geococo) messages(ctx context.Context) (out []rig.Line, err error) {
 	const n, rounds = 7, 400
 	m, err := matrix.Default(n)
@@ -134,8 +134,8 @@ func (b *geococo) messages(ctx context.Context) (out []rig.Line, err error) {
 	return append(out, busiest, all), nil
 }
 
-// loss is Figure 17: rounds one after the other over paths that lose and delay
-// packets. A lost packet comes a retransmission timeout later, as on TCP.
+// loss measures Figure 17: rounds one after the other over paths that lose and delay packets. A
+// lost packet arrives a retransmission timeout later, as with TCP.
 func (b *geococo) loss(ctx context.Context) (out []rig.Line, err error) {
 	const n = 10
 	m, err := matrix.Open(matrix.AWS2022)
@@ -169,7 +169,7 @@ func (b *geococo) loss(ctx context.Context) (out []rig.Line, err error) {
 		pa := paths[i/2]
 		pl := []*plan.Plan{plan.Flat(n), p}[i%2]
 		if i%2 == 0 {
-			pl.Makespan = p.Flat // its patience is that of a plan that knows the network
+			pl.Makespan = p.Flat // flat rounds wait as long as a plan that knows the network
 		}
 		r, err := newRing(n, pl, wan.NetOptions{Seed: uint64(i / 2)})
 		if err != nil {

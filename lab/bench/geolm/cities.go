@@ -10,8 +10,8 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// millis makes one-way delays of round trips in ms: the lower half of a symmetric matrix, row by
-// row.
+// cities turns round trips in ms into one-way delays. lower is the lower half of a symmetric
+// matrix, row by row.
 func cities(n int, lower ...float64) func(time.Duration) [][]time.Duration {
 	m := make([][]time.Duration, n)
 	for i := range m {
@@ -28,9 +28,9 @@ func cities(n int, lower ...float64) func(time.Duration) [][]time.Duration {
 	return func(time.Duration) [][]time.Duration { return m }
 }
 
-// cities are the paper's small clusters: its three nodes of figure 14, and the two deployments of
-// figures 16 and 17, whose round trips it does not give. Between cities they are those of
-// GaussDB-Global's triangle, within a city 1 ms.
+// cities measures the paper's small clusters: the three nodes of figure 14, and the two deployments
+// of figures 16 and 17. The paper does not give the latter's round trips: those between cities are
+// GaussDB-Global's triangle, those within a city are 1 ms.
 func (b *geolm) cities(ctx context.Context) error {
 	length, short := 2*time.Minute, 2*time.Minute
 	if b.Quick {
@@ -69,7 +69,7 @@ func (b *geolm) cities(ctx context.Context) error {
 
 func ms64(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// firstsOf are all nodes.
+// firstsOf lists all nodes: each leads first in one group.
 func firstsOf(n int) (out []int) {
 	for i := range n {
 		out = append(out, i)
@@ -87,7 +87,7 @@ func (b *geolm) deployment(ctx context.Context, figure string, nodes int, oneWay
 		rig.Line{Figure: "commit", Series: "quorum/median", X: fmt.Sprintf("%d centres", nodes), Metric: "error of the predicted latency", Unit: "%", Value: q, Baseline: rig.Float(med), Better: rig.Lower}), nil
 }
 
-// writeRatio is figure 14(a): equal popularity, and half, 5 % and none of the requests write.
+// writeRatio measures figure 14(a): equal popularity, and half, 5 % and none of the requests write.
 func (b *geolm) writeRatio(ctx context.Context, oneWay func(time.Duration) [][]time.Duration, length time.Duration) ([]rig.Line, error) {
 	writes := func(node int) float64 { return []float64{.5, .05, 0}[node] }
 	raft, full := fixedAt(3, firstsOf(3), writes), moving(3, firstsOf(3), leader.Params{}, writes)
@@ -97,10 +97,10 @@ func (b *geolm) writeRatio(ctx context.Context, oneWay func(time.Duration) [][]t
 	return compare("14a", "geolm/raft", "50:50 95:5 100:0", summary(full, 0, length), summary(raft, 0, length), rig.Float(1-.1076), nil, nil), nil
 }
 
-// popularity is figure 14(b): equal distances of 20 ms; the nodes get 50, 30 and 20 % of the
-// requests. Here the shares are turned round in the middle, so that the lead must move again. The
-// baseline is Raft with equal shares, as in the paper, led from the last node, as the others are at
-// first.
+// popularity measures figure 14(b): equal distances of 20 ms; the nodes get 50, 30 and 20 % of the
+// requests. Here the shares are reversed in the middle, so that the lead must move again. The
+// baseline is Raft with equal shares, as in the paper. The last node leads it, as it leads the
+// others at first.
 func (b *geolm) popularity(ctx context.Context, length time.Duration) ([]rig.Line, error) {
 	const epochs = 6
 	skewed := func(at time.Duration) []float64 {

@@ -26,12 +26,12 @@ const (
 	leadJitter = 10 * time.Millisecond
 )
 
-// leadClients is the paper's number of clients. Each of their requests comes in at a node that is
-// drawn by popularity: clients that are bound to a node would ask the more often the nearer the
-// leader is, and so make its node look popular.
+// leadClients is the paper's number of clients. Each request arrives at a node that is drawn by
+// popularity. A client that is bound to a node would send more requests the nearer the leader is,
+// and so make the leader's node look popular.
 const leadClients = 20
 
-// clientsOf is fewer where round trips are short, as a client then asks the more often.
+// clientsOf is fewer clients where round trips are short, as each then sends more requests.
 func clientsOf(nodes int) int {
 	if nodes < 10 {
 		return 6
@@ -82,10 +82,11 @@ func (b *geolm) emit(lines ...rig.Line) error {
 // at is the same share of writes at every node.
 func at(writes float64) func(int) float64 { return func(int) float64 { return writes } }
 
-// cell is the groups of one variant.
+// cell holds the groups of one variant.
 type cell []*leadGroup
 
-// from are those with certain first leaders: what is compared starts from the same ones.
+// from selects the groups with certain first leaders, so that variants are compared from the same
+// start.
 func (c cell) from(firsts []int) (out cell) {
 	for _, g := range c {
 		if slices.Contains(firsts, g.first) {
@@ -95,7 +96,7 @@ func (c cell) from(firsts []int) (out cell) {
 	return out
 }
 
-// fixedAt are groups that each node leads in turn.
+// fixedAt makes groups whose leader stays, one for each first leader.
 func fixedAt(nodes int, firsts []int, writes func(int) float64) (c cell) {
 	for _, n := range firsts {
 		c = append(c, &leadGroup{first: n, fixed: true, writes: writes, clients: clientsOf(nodes), popularity: even(nodes)})
@@ -103,7 +104,7 @@ func fixedAt(nodes int, firsts []int, writes func(int) float64) (c cell) {
 	return c
 }
 
-// moving are groups with a policy, with several first leaders.
+// moving makes groups whose leader follows a policy, one for each first leader.
 func moving(nodes int, firsts []int, p leader.Params, writes func(int) float64) (c cell) {
 	for _, n := range firsts {
 		c = append(c, &leadGroup{first: n, params: p, writes: writes, clients: clientsOf(nodes), popularity: even(nodes)})
@@ -111,7 +112,7 @@ func moving(nodes int, firsts []int, p leader.Params, writes func(int) float64) 
 	return c
 }
 
-// compare is a variant's mean and tail latency and throughput beside a baseline.
+// compare puts a variant's mean and tail latency and its throughput beside a baseline's.
 func compare(figure, series string, x any, got, base leadResult, paperMean, paperP99, paperRate *float64) []rig.Line {
 	return []rig.Line{
 		{Figure: figure, Series: series, X: x, Metric: "mean latency", Unit: "ms", Value: got.mean, Baseline: rig.Float(base.mean), Paper: paperMean, Better: rig.Lower},
@@ -120,8 +121,8 @@ func compare(figure, series string, x any, got, base leadResult, paperMean, pape
 	}
 }
 
-// trace is ten regions whose round trips change: figures 11, 12, the optimality of the selection,
-// and the estimate of the commit.
+// trace plays ten regions whose round trips change: figures 11 and 12, the optimality of the
+// selection, and the estimate of the commit.
 func (b *geolm) trace(ctx context.Context) error {
 	const nodes = 10
 	slice, n := 30*time.Second, 6
@@ -146,8 +147,8 @@ func (b *geolm) trace(ctx context.Context) error {
 	add := func(c cell) cell { all = append(all, c...); return c }
 	raft, plus, full := make([]cell, len(leadLoads)), make([]cell, len(leadLoads)), make([]cell, len(leadLoads))
 	for i, w := range leadLoads {
-		// The mean over first leaders stands for a leader that an election has put anywhere. Where
-		// the selection is judged every node leads.
+		// The mean over first leaders stands for a leader that an election has put anywhere. To
+		// judge the selection, every node leads once.
 		fixed := starts
 		if i == 0 {
 			fixed = every

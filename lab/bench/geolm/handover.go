@@ -8,9 +8,9 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// handover is what a change of leader costs the clients of the database (the paper's table I): a
-// planned one beside the loss of the leader, in the same cluster of three regions 80 to 140 ms
-// apart, under the same load, in virtual time.
+// handover measures what a change of leader costs the clients of the database (the paper's table
+// I): a planned one beside the loss of the leader, in the same cluster of three regions 80 to 140
+// ms apart, under the same load, in virtual time.
 func (b *geolm) handover() error {
 	const ms = time.Millisecond
 	delay := [][]time.Duration{{0, 40 * ms, 70 * ms}, {40 * ms, 0, 60 * ms}, {70 * ms, 60 * ms, 0}}
@@ -47,8 +47,8 @@ func (b *geolm) handover() error {
 	)
 }
 
-// measurement is what is sent for what leaders are chosen by: in the database, ten regions, a node
-// each, no load.
+// measurement counts the messages by which nodes measure what leaders are chosen by: in the
+// database, ten regions, one node each, no load.
 func (b *geolm) measurement() error {
 	points, err := matrix.Seattle()
 	if err != nil {

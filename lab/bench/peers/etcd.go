@@ -40,7 +40,7 @@ func (b *peers) startEtcd(ctx context.Context, t *peerTools) (_ *peerSystem, err
 		}
 		procs = append(procs, pr)
 	}
-	// Puts cost everybody a trip to the leader and a quorum from there; A has the best one.
+	// A put costs a trip to the leader and a quorum from there, and A is nearest to its quorum.
 	if err := procs[0].await(ctx, func(ctx context.Context) error { return b.ledFrom(ctx, 0) }); err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ type etcdStatus struct {
 	Leader string `json:"leader"`
 }
 
-// ledFrom says whether all nodes have the same leader, in the wanted region; another leader is told
-// to hand over.
+// ledFrom returns nil if all nodes have the same leader, in the wanted region. It orders another
+// leader to hand over.
 func (b *peers) ledFrom(ctx context.Context, want int) error {
 	at, err := b.etcdStatus(ctx)
 	if err != nil {

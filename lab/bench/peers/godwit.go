@@ -16,8 +16,8 @@ import (
 // godwitPort is that of the cluster's traffic at all sites.
 const godwitPort = 7400
 
-// startGodwit runs this very binary at all sites, loads all rows through the first and brings each
-// region's home.
+// startGodwit runs this very binary at all sites, loads all rows through the first, and moves each
+// region's rows to it.
 func (b *peers) startGodwit(ctx context.Context, t *peerTools) (_ *peerSystem, err error) {
 	var procs []*peerProc
 	defer func() {
@@ -93,7 +93,7 @@ func (b *peers) godwit(ctx context.Context, region int, path string, ask, answer
 	return json.Unmarshal(raw, answer)
 }
 
-// ledAtHome says whether every group serves from its home region.
+// ledAtHome returns nil if every group serves from its home region.
 func (b *peers) ledAtHome(ctx context.Context) error {
 	c := b.http(0)
 	defer c.CloseIdleConnections()
@@ -146,7 +146,7 @@ func shares(counts []int, rows int) string {
 	return s[:len(s)-1]
 }
 
-// settled is 99 % of every region's rows at home.
+// settled reports whether 99 % of every region's rows are at home.
 func settled(counts []int, rows int) bool {
 	for _, n := range counts {
 		if n*100 < rows*99 {
@@ -156,8 +156,8 @@ func settled(counts []int, rows int) bool {
 	return true
 }
 
-// bringHome lets the regions use their rows until the policy of homes has moved them all; what it
-// leaves behind within the time limit is moved by statements.
+// bringHome has the regions use their rows until the home policy has moved them. Statements move
+// the rows that it has not moved within the time limit.
 func (b *peers) bringHome(ctx context.Context, t *peerTools) error {
 	begin := time.Now()
 	first, err := b.atHome(ctx)
@@ -185,7 +185,7 @@ func (b *peers) bringHome(ctx context.Context, t *peerTools) error {
 			break
 		}
 		if counts[1] == first[1] && counts[2] == first[2] && time.Since(begin) > b.settle*2/3 {
-			break // there is no policy at work
+			break // the policy moves nothing
 		}
 	}
 	stop()

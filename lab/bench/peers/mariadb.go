@@ -83,7 +83,7 @@ func runMariaDB(ctx context.Context, p rig.Params) (err error) {
 	return nil
 }
 
-// mariaMix is the test of transactions, the others are of single statements.
+// mariaMix is sysbench's test of transactions; the others are of single statements.
 const mariaMix = "read_write"
 
 // mariaTests are sysbench's tests without their prefix; each is a figure.
@@ -97,7 +97,8 @@ func mariaFigures() []string {
 	return figures
 }
 
-// emitBeside emits what a test with so many threads came to, and what it cost the two servers.
+// emitBeside emits the results of a test with so many threads, and the CPU time and memory that it
+// cost the two servers.
 func emitBeside(p rig.Params, test, series string, threads int, metric, unit string, god, maria float64, g, m result) error {
 	figure, x := "mariadb/"+strings.TrimPrefix(test, "oltp_"), fmt.Sprintf("%d threads", threads)
 	return errors.Join(
@@ -128,8 +129,8 @@ const (
 	isoRepeatable   = "REPEATABLE-READ"
 )
 
-// runMix compares the read-write mix as both come, and at equal isolation levels. It counts
-// transactions that committed: queries of those that were aborted are no use to anybody.
+// runMix compares the read-write mix at the default isolation levels, and at equal ones. It counts
+// committed transactions, as queries of aborted ones are wasted work.
 func runMix(ctx context.Context, p rig.Params, test string, god, maria *server, threads []int, rows, secs int) (err error) {
 	for _, n := range threads {
 		got := map[*server]map[string]result{god: {}, maria: {}}
@@ -154,7 +155,7 @@ func runMix(ctx context.Context, p rig.Params, test string, god, maria *server, 
 	return nil
 }
 
-// isolate sets the isolation level of sessions to come.
+// isolate sets the isolation level of future sessions.
 func (s *server) isolate(level string) error {
 	db, err := rig.OpenMySQL(s.port, "")
 	if err != nil {
@@ -190,8 +191,8 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// startGodwit runs this very binary as a cluster of one node, which has one shard: more would be
-// there for nodes to come.
+// startGodwit runs this very binary as a cluster of one node with one shard: more shards serve only
+// clusters that grow.
 func startGodwit(ctx context.Context, dir string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -37,9 +37,9 @@ var (
 
 const (
 	peerClients = 8 // of each region
-	// Every kernel has reno, and it does nothing without loss. bbr sends next to nothing for 0.2 s
-	// of every 10 to measure the round trip, which adds up to one to the slowest 2 % of the
-	// statements of all three systems.
+	// Every kernel has reno, and without loss it changes nothing. bbr, to measure the round trip,
+	// sends next to nothing for 0.2 s of every 10 s. That adds up to one round trip to the slowest
+	// 2 % of the statements of all three systems.
 	peerCongestion = "reno"
 	// peerGoal is how far above the round trip to the nearest other region Godwit's median may lie,
 	// in ms.
@@ -52,7 +52,7 @@ type peers struct {
 	net     *wanemu.Net
 	rows    int           // of each region
 	measure time.Duration // each point
-	settle  time.Duration // how long the policy of homes may take
+	settle  time.Duration // time limit of the home policy
 	script  string
 }
 
@@ -102,7 +102,7 @@ func runPeers(ctx context.Context, p rig.Params) (err error) {
 	return nil
 }
 
-// system measures one system with own and with some foreign rows.
+// system measures one system, with a region's own rows and with some of other regions.
 func (b *peers) system(ctx context.Context, tools *peerTools, start func(context.Context, *peerTools) (*peerSystem, error), base map[string]latencies) error {
 	begin := time.Now()
 	s, err := start(ctx, tools)
@@ -111,7 +111,7 @@ func (b *peers) system(ctx context.Context, tools *peerTools, start func(context
 	}
 	defer s.stop()
 	b.logf("%s: ready after %.1f s\n", s.name, time.Since(begin).Seconds())
-	var goal, wan []rig.Line // figures of their own, after the latencies
+	var goal, wan []rig.Line // emitted after the latencies, as figures of their own
 	for _, foreign := range []int{0, 10} {
 		before, err := b.carried()
 		if err != nil {
@@ -202,7 +202,7 @@ func (b *peers) carried() (sum [2]int64, err error) {
 
 var rePipe = regexp.MustCompile(`(?m)^(\w+)>(\w+) pkts=(\d+) bytes=(\d+)`)
 
-// goal says how Godwit's median stands to the round trip that no quorum can beat.
+// goal compares Godwit's median with the round trip that no quorum can beat.
 func (b *peers) goal(region int, l latencies) rig.Line {
 	r := peerRegions[region]
 	quorum := nearest(r)
@@ -244,7 +244,7 @@ type peerProc struct {
 	done chan struct{}
 }
 
-// start runs a server at a site, as another user if told so; what it prints goes to a file.
+// start runs a server at a site, as another user if as is set. Its output goes to a file.
 func (b *peers) start(region int, as *syscall.Credential, name string, args ...string) (*peerProc, error) {
 	pr := &peerProc{cmd: exec.Command(name, args...), done: make(chan struct{})}
 	out, err := os.CreateTemp(b.p.Dir, fmt.Sprintf("%s-%s-*.log", filepath.Base(name), peerRegions[region]))
@@ -260,7 +260,7 @@ func (b *peers) start(region int, as *syscall.Credential, name string, args ...s
 	}
 	go func() {
 		defer close(pr.done)
-		_ = pr.cmd.Wait() // how it ends is seen in its log
+		_ = pr.cmd.Wait() // its log says how it ended
 	}()
 	return pr, nil
 }
@@ -289,7 +289,8 @@ func (pr *peerProc) await(parent context.Context, ready func(context.Context) er
 	}
 }
 
-// killAll ends processes with all that they have started: their data is thrown away.
+// killAll kills processes and all their children. Their data is thrown away, so they need no
+// orderly end.
 func killAll(procs []*peerProc) {
 	for _, pr := range procs {
 		_ = syscall.Kill(-pr.cmd.Process.Pid, syscall.SIGKILL) // its process group; it may be gone
@@ -299,7 +300,7 @@ func killAll(procs []*peerProc) {
 	}
 }
 
-// distances sets the round trips between the regions to those of the benchmark, or to nothing.
+// distances sets the round trips between the regions to those of the benchmark, or to 0.
 func (b *peers) distances(on bool) error {
 	var errs []error
 	for x, row := range peerRTT {

@@ -63,7 +63,7 @@ func findPeers() (*peerTools, error) {
 	return t, nil
 }
 
-// versions says what is compared.
+// versions names the programs that are compared, with their versions.
 func (t *peerTools) versions(ctx context.Context) string {
 	var all []string
 	for _, name := range []string{t.sysbench, t.mariadbd, t.etcd} {
@@ -130,10 +130,10 @@ func parseSysbench(out string) (latencies, error) {
 	return l, nil
 }
 
-// mysqlPort is that of the MySQL servers at all sites.
+// mysqlPort is the port of the MySQL servers at all sites.
 const mysqlPort = 7306
 
-// sysbench runs it at a site against the site's own server.
+// sysbench runs sysbench at a site against the site's own server.
 func (b *peers) sysbench(ctx context.Context, t *peerTools, region int, script string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, t.sysbench, append([]string{"--db-driver=mysql", "--mysql-host=127.0.0.1",
 		fmt.Sprintf("--mysql-port=%d", mysqlPort), "--mysql-user=root", "--mysql-db=sbtest", script}, args...)...)
@@ -173,7 +173,7 @@ func (b *peers) updates(ctx context.Context, t *peerTools, region, clients, seco
 		fmt.Sprintf("--time=%d", seconds), "run"}, args...)...)
 }
 
-// measured is what a system's run function is with sysbench.
+// measured makes the run function of a system that sysbench drives.
 func (b *peers) measured(t *peerTools) func(context.Context, int, int) (latencies, error) {
 	return func(ctx context.Context, region, foreign int) (latencies, error) {
 		out, err := b.updates(ctx, t, region, peerClients, int(b.measure.Seconds()), "--histogram", fmt.Sprintf("--foreign=%d", foreign))
@@ -198,7 +198,7 @@ func (b *peers) mysql(region int, db string) (*sql.DB, error) {
 	return sql.OpenDB(conn), nil
 }
 
-// pingMySQL says whether a site's server serves.
+// pingMySQL returns nil if a site's server serves.
 func (b *peers) pingMySQL(ctx context.Context, region int) error {
 	db, err := b.mysql(region, "")
 	if err != nil {

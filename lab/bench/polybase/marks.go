@@ -19,11 +19,11 @@ const (
 	ycsbTable   = 2
 	ycsbUpdates = 10
 	ycsbShared  = 2
-	ycsbOwn     = 24  // rows of a client
+	ycsbOwn     = 24  // rows of each client's own range
 	sharedRows  = 100 // in each region
 )
 
-// warm updates ranges as a whole, so that the policy sees them used.
+// The warm-up updates each range as a whole so many times, so that the policy sees it used.
 const warmRounds = 6
 
 func ycsb(c, cross int) func(r *rand.Rand) rig.Job {
@@ -55,10 +55,10 @@ func asStatement(next func(r *rand.Rand) rig.Job) func(r *rand.Rand) rig.Job {
 	}
 }
 
-// TPC-C's New-Order on keys: it is the bulk of the paper's workload. Ten districts a warehouse,
-// five order lines.
+// TPC-C's New-Order on keys, the bulk of the paper's workload: ten districts a warehouse, five
+// lines an order.
 const (
-	tpccTable     = 3 // and those behind it
+	tpccTable     = 3 // the first of several tables
 	tpccWare      = 2 // warehouses a region
 	tpccDistricts = 10
 	tpccCustomers = 10 // a district
@@ -97,7 +97,7 @@ func newOrder(region, cross int, orders *atomic.Int64) func(r *rand.Rand) rig.Jo
 	}
 }
 
-// loadMarks loads both workloads. A third of the ranges are where they are used.
+// loadMarks loads both workloads. A third of the ranges are made in the region that uses them.
 func (g *sited) loadMarks(ctx context.Context, per int) error {
 	var errs []error
 	for r := range 3 {
@@ -114,7 +114,7 @@ func (g *sited) loadMarks(ctx context.Context, per int) error {
 	return errors.Join(errs...)
 }
 
-// warmMarks updates everything from where it is used.
+// warmMarks updates every range from the region that uses it.
 func (g *sited) warmMarks(ctx context.Context, per int) error {
 	use := func(region int, ks []base.Key) error {
 		for range warmRounds {
@@ -140,7 +140,7 @@ func (g *sited) warmMarks(ctx context.Context, per int) error {
 	})
 }
 
-// remote is Figures 14, 15 and 16: transactions that cross regions at random.
+// remote measures Figures 14, 15 and 16: transactions that cross regions at random.
 func (b *polybase) remote(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, intercontinental, policy, fixed, dynamas)
 	if err != nil {
@@ -183,7 +183,7 @@ type marks struct {
 	settle, run time.Duration
 }
 
-// crossing are the shares of transactions that cross regions, in percent.
+// crossing holds the shares of transactions that cross regions, in percent.
 var crossing = []int{0, 10, 50}
 
 // measure has the clients work on some of the systems at once.
@@ -202,7 +202,7 @@ func (m *marks) measure(ctx context.Context, gs []*sited, next func(c, region in
 	return all, errors.Join(wait, err)
 }
 
-// beside is a system beside the others, in throughput and tail latency; paper are the paper's
+// beside compares a system with the others in throughput and tail latency. paper holds the paper's
 // ratios to DynaMast.
 func (m *marks) beside(figure, x string, all []rig.Outcomes, paper [2]*float64) (lines []rig.Line) {
 	for i, v := range []system{fixed, dynamas} {
@@ -217,7 +217,7 @@ func (m *marks) beside(figure, x string, all []rig.Outcomes, paper [2]*float64) 
 	return lines
 }
 
-// updates is Figures 14 and 15, on YCSB+T.
+// updates measures Figures 14 and 15, on YCSB+T.
 func (m *marks) updates(ctx context.Context) (lines []rig.Line, err error) {
 	var late []rig.Line
 	// The paper gives ranges over all its settings, 1.2 to 1.7x in throughput and 1.1 to 2.0x in
@@ -235,8 +235,8 @@ func (m *marks) updates(ctx context.Context) (lines []rig.Line, err error) {
 			late = trips(all[0], all[2])
 		}
 		if cross == 50 {
-			// DynaMast has to know what a transaction will write before it begins; so does a single
-			// statement.
+			// DynaMast has to know a transaction's writes before it begins. Those of a single
+			// statement are known.
 			known, err := m.measure(ctx, m.gs[:1], func(c, _ int) func(*rand.Rand) rig.Job { return asStatement(ycsb(c, cross)) })
 			if err != nil {
 				return nil, err
@@ -249,7 +249,7 @@ func (m *marks) updates(ctx context.Context) (lines []rig.Line, err error) {
 	return append(lines, late...), nil
 }
 
-// orders is Figure 16, on New-Order.
+// orders measures Figure 16, on New-Order.
 func (m *marks) orders(ctx context.Context) (lines []rig.Line, err error) {
 	var orders atomic.Int64
 	papers := map[int]*float64{0: rig.Float(1.61), 10: rig.Float(1.64), 50: rig.Float(1.28)}
@@ -263,7 +263,7 @@ func (m *marks) orders(ctx context.Context) (lines []rig.Line, err error) {
 	return lines, nil
 }
 
-// trips is Figure 15: how many transactions pay how many round trips besides that of the log.
+// trips counts Figure 15: how many transactions pay how many round trips besides that of the log.
 func trips(godwit, dynamast rig.Outcomes) (lines []rig.Line) {
 	for _, x := range []struct {
 		name   string
@@ -333,8 +333,8 @@ func (b *polybase) scans(ctx context.Context) (lines []rig.Line, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// A snapshot that every replica is complete for is what the paper's scans read: they wait for
-	// the logs of other regions to be applied, not for what commits there now.
+	// The paper's scans read a snapshot for which every replica is complete. They wait until the
+	// logs of other regions are applied, not for commits that happen there now.
 	const ago = time.Second
 	for _, x := range []struct {
 		name  string

@@ -17,7 +17,7 @@ const (
 	cartTable    = 1
 	cartItems    = 4
 	cartUsers    = 8    // of one client
-	cartItemsNew = 1000 // number of the first item that is added
+	cartItemsNew = 1000 // number of the first item that a client adds
 )
 
 // cart makes the transactions of users: 75 % read, 8 % insert, 17 % update.
@@ -38,7 +38,7 @@ func (c cart) next(r *rand.Rand) rig.Job {
 	}
 }
 
-// carts loads the users of clients; those of client c live in the region born(c) at first.
+// carts loads the users of clients. The users of client c live in region born(c) at first.
 func (g *sited) carts(ctx context.Context, clients int, born func(c int) int) error {
 	for c := range clients {
 		var ks []base.Key
@@ -52,8 +52,8 @@ func (g *sited) carts(ctx context.Context, clients int, born func(c int) int) er
 	return nil
 }
 
-// affinity is Figure 10: users work from where they live, but their rows were
-// placed by range. Each system has the time to settle first.
+// affinity measures Figure 10: users work from where they live, but their rows were placed by
+// range. Each system has time to settle first.
 func (b *polybase) affinity(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, european, policy, fixed, always, dynamas)
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *polybase) affinity(ctx context.Context) (lines []rig.Line, err error) {
 	return lines, nil
 }
 
-// balancing is Figure 11: two thirds of R2's surplus clients are sent to R1 and R3.
+// balancing measures Figure 11: two thirds of R2's surplus clients are sent to R1 and R3.
 func (b *polybase) balancing(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, european, policy, dynamas)
 	if err != nil {
@@ -167,8 +167,8 @@ func (b *polybase) balancing(ctx context.Context) (lines []rig.Line, err error) 
 	return lines, nil
 }
 
-// mobility is Figure 12: clients of R2 travel. A third goes to R1, a third to R3, and a third to R3
-// and then to R1.
+// mobility measures Figure 12: clients of R2 travel. A third goes to R1, a third to R3, and a third
+// to R3 and then to R1.
 func (b *polybase) mobility(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, european, policy, dynamas)
 	if err != nil {
@@ -211,7 +211,7 @@ func (b *polybase) mobility(ctx context.Context) (lines []rig.Line, err error) {
 		was := t.Between(leg-half, leg).Rate(half)
 		var paper *float64
 		if i == 0 {
-			paper = rig.Float(1) // it says "exceeding", without a number
+			paper = rig.Float(1) // the paper says "exceeding", without a number
 		}
 		lines = append(lines,
 			line("12", v.Name, "travel, first leg", "settled throughput beside that at home", "txn/s", rig.Higher, t.Between(2*leg-half, 2*leg).Rate(half), rig.Float(was), paper),
@@ -227,7 +227,7 @@ func (b *polybase) mobility(ctx context.Context) (lines []rig.Line, err error) {
 	return lines, nil
 }
 
-// crash is Figure 13: R4 is lost; its clients work on in R5 as soon as they find that out.
+// crash measures Figure 13: R4 is lost, and its clients go on in R5 as soon as they notice.
 func (b *polybase) crash(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, intercontinental, policy)
 	if err != nil {

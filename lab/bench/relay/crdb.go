@@ -36,7 +36,7 @@ func runCRDBRelay(ctx context.Context, p rig.Params) error {
 	begin, cpu := time.Now(), rig.CPUTime()
 	err = rig.Virtual(func() error {
 		for _, how := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
-			// The context is of real time: nothing in here may wait for it.
+			// The caller's context is of real time, so nothing in here may wait for it.
 			w, err := openOrdered(context.Background(), m, how)
 			if err != nil {
 				return err
@@ -74,7 +74,7 @@ func runCRDBRelay(ctx context.Context, p rig.Params) error {
 	return errors.Join(emitOrdered(p, "crdbrelay/10", sweep, ys, .902), emitOrdered(p, "crdbrelay/11", sweep, ts, .97))
 }
 
-// emitOrdered shows a sweep; paper is the ratio of peak throughputs there.
+// emitOrdered emits the points of a sweep. paper is the paper's ratio of peak throughputs.
 func emitOrdered(p rig.Params, figure string, sweep []int, pairs []orderPair, paper float64) error {
 	line := func(x any, metric, unit, better string, of func(*orderResult) float64, pair orderPair, paper *float64) error {
 		return p.Emit(rig.Line{Figure: figure, Series: "CRDB-Relay/CRDB", X: x, Metric: metric, Unit: unit, Better: better,

@@ -19,7 +19,7 @@ func CPUTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Pick is a duration or a count for quick and for full runs.
+// Pick chooses between a value for quick runs and one for full runs.
 func Pick[T any](p Params, quick, full T) T {
 	if p.Quick {
 		return quick
@@ -50,8 +50,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Await asks missing again and again until it says "", and fails with what it said last after
-// Patience.
+// Await calls missing again and again until it returns "". After Patience it fails with the last
+// text that missing returned.
 func Await(ctx context.Context, missing func() string) error {
 	for deadline := time.Now().Add(Patience); ; {
 		what := missing()
