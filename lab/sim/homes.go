@@ -8,7 +8,7 @@ import (
 	"github.com/godwitdb/godwit/owner/homing"
 )
 
-// homes knows every version that was made by moving a row, whoever applied it first.
+// homes records every version that a move of a row made, on whichever node it was applied first.
 type homes struct {
 	mu   sync.Mutex
 	seen map[string]struct{}
@@ -24,7 +24,7 @@ func (h *homes) moved(key base.Key, ts base.Timestamp) bool {
 	return ok
 }
 
-// tap passes what a node's policy is told, and keeps the moves.
+// tap passes calls on to a node's policy, and records the moves.
 type tap struct {
 	homing.Homes
 	h *homes
