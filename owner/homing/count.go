@@ -197,8 +197,8 @@ func (c *rowCount) show(k base.Key, p *view.Place) {
 }
 
 // Write tells the policy of a write whose row was not read first, or not asked for. It lets the
-// write take the row along if nothing else depends on the row's home, and says how many moves it has
-// proposed besides.
+// write take the row along if nothing else depends on the row's home, and says how many other moves
+// it has proposed.
 func (c *Counter) Write(x *txns.Txn, q *wire.CommitRequest, w *wire.Write, p *view.Place) (moves uint32) {
 	from := base.RegionID(q.Txn.GatewayRegion)
 	if q.LockTerm != 0 && !x.Along[string(w.Key)] || !c.counts(from) || w.Kind == wire.WriteKind_MOVE || w.Kind == wire.WriteKind_FENCE {
