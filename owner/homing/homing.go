@@ -25,8 +25,8 @@ type Verdict struct {
 	Along  []base.Key // rows that the transaction will probably ask for next
 }
 
-// Homes is the policy of row homes (package home implements it). Its methods
-// are called from many goroutines, on the path of every statement.
+// Homes is the policy of row homes: package home decides, and an adapter in package node implements
+// this interface. Its methods are called from many goroutines, on the path of every statement.
 type Homes interface {
 	// Accessed is called for an access to a row that this node owns.
 	Accessed(Access) Verdict
