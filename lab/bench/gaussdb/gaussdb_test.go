@@ -20,7 +20,8 @@ func TestTimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &gaussdb{Params: rig.Params{Quick: true, Dir: t.TempDir(), Log: io.Discard}, matrix: three, rows: rig.NewMall(1, 2)}
-	if b.gtm, err = b.open(t.Context(), "gtm", clock.WantGTM, clock.GTM, func(tc *txn.Config) { tc.Reads.OwnersOnly = true }); err != nil {
+	if b.gtm, err = b.open(t.Context(), "gtm", clock.WantGTM, clock.GTM,
+		func(tc *txn.Config) { tc.Reads.OwnersOnly = true }); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {

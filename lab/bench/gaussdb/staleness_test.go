@@ -18,7 +18,8 @@ func TestMeasureStaleness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := node.StartLocal(t.Context(), node.LocalConfig{Matrix: m, NodesPerRegion: 1, Dir: t.TempDir()}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	l, err := node.StartLocal(t.Context(), node.LocalConfig{Matrix: m, NodesPerRegion: 1, Dir: t.TempDir()},
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
