@@ -329,7 +329,8 @@ func TestCopyIsResumed(t *testing.T) {
 	l.begin(schema.Locality{Kind: schema.Global})
 	eventually(t, "somebody goes on with the copy", func() bool { return strings.Contains(query(t, c, "SHOW LOCALITY FROM t")[0], "GLOBAL") })
 	expect(t, c, "SELECT a FROM t ORDER BY a", "1", "2", "3")
-	if jobs := s.Jobs(); len(jobs) != 1 || jobs[0].State != ddl.JobSucceeded || jobs[0].Kind != "SET LOCALITY" {
+	eventually(t, "the job is shown as ended", func() bool { return s.Jobs()[0].State == ddl.JobSucceeded })
+	if jobs := s.Jobs(); len(jobs) != 1 || jobs[0].Kind != "SET LOCALITY" {
 		t.Errorf("jobs: %+v", jobs)
 	}
 }
