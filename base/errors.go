@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Code is the kind of an error: there are few, and callers test them with
-// [CodeOf] or [Retryable], also across the network.
+// Code is the kind of an error. There are few kinds, and they survive the network. Callers test
+// them with [CodeOf] or [Retryable].
 type Code uint8
 
 const (
@@ -61,8 +61,8 @@ type Error struct {
 	Msg  string
 	Node NodeID
 	Key  Key
-	// After is when what a transaction was aborted for will be over, if that is known: before then
-	// it need not be tried again.
+	// After is when the cause of an abort will be over, if that is known: a retry before then would
+	// fail again.
 	After Timestamp
 }
 

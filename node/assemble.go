@@ -22,25 +22,25 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Parts are what differs between a real node, one of a local cluster and one
-// of the simulation.
+// Parts are the things that differ between a real node, a node of a local cluster and one of the
+// simulation.
 type Parts struct {
 	Store     *store.Store
 	Identity  *cluster.Identity
 	Transport wan.Transport
 	Source    clock.Source
-	// SourceName names it for people; nil: fixed.
+	// SourceName names the clock source for people; nil: "fixed".
 	SourceName func() string
-	// NoFence has the node use its clock although it was found wrong: for tests of what that
-	// breaks.
+	// NoFence lets the node use its clock although it was found wrong, for tests that show what
+	// this breaks.
 	NoFence bool
 	Log     *slog.Logger
 	GCAge   time.Duration
 	Seed    uint64
-	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
+	// Homes are the first parameters of the home policy; nil takes the defaults.
 	Homes *home.Params
-	// Network says what consensus messages may do to begin with; nil is what the cluster settings
-	// begin with.
+	// Network says how consensus messages may travel until cluster settings are read; nil takes the
+	// defaults of the settings.
 	Network *overlay.Params
 	// SQLListen is where MySQL clients connect; empty serves no SQL.
 	SQLListen string
@@ -48,12 +48,12 @@ type Parts struct {
 	SQLListener net.Listener
 	// Tune changes the options of the parts before they are made; may be nil.
 	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
-	// TuneEpochs does so for the epochs; may be nil.
+	// TuneEpochs changes the options of the epochs; may be nil.
 	TuneEpochs func(*multimaster.Config)
 }
 
-// Assemble wires and starts a node. It owns the store and the transport from
-// now on, also if it fails.
+// Assemble wires and starts a node. It takes over the store and the transport, and closes them if
+// it fails.
 func Assemble(p Parts) (*Node, error) {
 	n := newNode(p.Log)
 	n.closeLast(p.Store.Close)
@@ -63,11 +63,11 @@ func Assemble(p Parts) (*Node, error) {
 	return n, nil
 }
 
-// assembly is what is needed only while a node is put together.
+// assembly is the state that is needed only while a node is put together.
 type assembly struct {
 	*Node
 	Parts
-	dir     *directory    // the cluster, which is made after those that need it
+	dir     *directory    // the cluster, which is made after the parts that need it
 	steady  *clock.Steady // the clock's source; nil with NoFence
 	stored  *base.Topology
 	founded bool // the groups of this founding node have begun in an earlier life
@@ -116,7 +116,7 @@ func (a *assembly) connect() {
 	n.closeFirst(a.Transport.Close)
 }
 
-// load reads what the node wrote in earlier lives.
+// load reads the records that the node wrote in earlier lives.
 func (a *assembly) load() (err error) {
 	if a.stored, err = storedTopology(a.Store); err != nil {
 		return err
@@ -125,8 +125,8 @@ func (a *assembly) load() (err error) {
 	return err
 }
 
-// configure makes the options of groups, owners and gateway. They ask the cluster, which is not
-// there yet, through functions.
+// configure makes the options of groups, owners and gateway. The cluster does not exist yet, so the
+// options refer to it by functions.
 func (a *assembly) configure() error {
 	n, dir := a.Node, a.dir
 	a.groups = group.HostOptions{Self: a.Identity.Node, Store: a.Store, Transport: a.Transport, Logger: a.Log, Seed: a.Seed,
@@ -237,7 +237,7 @@ func (a *assembly) foundAsync(found func() error) error {
 	return saveJSON(a.Store, recFoundedAsync, true)
 }
 
-// startOwners begins to take part in groups.
+// startOwners makes the node take part in its groups.
 func (a *assembly) startOwners() error {
 	n := a.Node
 	if err := n.makeEpochs(a.Parts); err != nil {
@@ -255,7 +255,7 @@ func (a *assembly) startOwners() error {
 	return nil
 }
 
-// startGateway begins to run transactions, and the cluster's own work, which needs them.
+// startGateway starts transactions, and the cluster's own work, which uses them.
 func (a *assembly) startGateway() {
 	n := a.Node
 	a.gate.Owners = n.owners

@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/wire"
@@ -108,15 +109,7 @@ type Config struct {
 	// Held knows what other regions hold of asynchronous groups; nil: there are none.
 	Held Held
 
-	// Homes is the policy of row homes; nil: rows move only by explicit statements.
-	Homes Homes
-	// Movable says which keys the policy may move at all; nil: every one outside the meta shard.
-	Movable func(base.Key) bool
-	// Whole says which keys are of tables that are homed as a whole; nil: none. It is asked once a
-	// request.
-	Whole func(base.Key) bool
-	// Proposed gets the moves that no statement carries out. It must not block. Nil ignores them.
-	Proposed func(Proposal)
+	homing.Policy
 
 	// Serves, if not nil, is called for every key for which a group answers as its owner, except by
 	// a vote. It must be quick.

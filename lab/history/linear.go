@@ -13,7 +13,7 @@ type Verdict uint8
 const (
 	// Ok: every key is linearizable.
 	Ok Verdict = iota
-	// Illegal: some key is not.
+	// Illegal: at least one key is not linearizable.
 	Illegal
 	// Undecided: time ran out before all keys were judged, and none was found illegal.
 	Undecided
@@ -92,7 +92,7 @@ func Linearizable(h *History, limit time.Duration) (Verdict, *Violation) {
 	return verdict, nil
 }
 
-// located is an operation on one key, and the transaction that it is of.
+// located is an operation on one key, with its transaction.
 type located struct {
 	op  porcupine.Operation
 	txn int32

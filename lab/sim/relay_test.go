@@ -24,7 +24,7 @@ var brokenRelay = []struct {
 // relaySeeds is how many seeds may pass.
 const relaySeeds = 24
 
-// TestRelayBites: without one of its rules the protocol makes histories that the definition of
+// TestRelayBites: without one of its rules the protocol produces histories that the definition of
 // Relay (section 3.1) forbids, and the checker finds them.
 func TestRelayBites(t *testing.T) {
 	for _, b := range brokenRelay {
@@ -47,8 +47,8 @@ func TestRelayBites(t *testing.T) {
 	}
 }
 
-// TestBoundBites: without REL-4 a transaction of one region sees one row as it was before a slot,
-// and another one as it is behind it. The checker finds that. With the rule it is aborted.
+// TestBoundBites: without REL-4 a transaction of one region sees one row as of before a slot, and
+// another row as of after it. The checker finds that. With the rule the transaction is aborted.
 func TestBoundBites(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, unbound := range []bool{false, true} {
@@ -74,9 +74,9 @@ func TestBoundBites(t *testing.T) {
 	}
 }
 
-// besideSlot has region 2 change two rows of region 1, and one of its own, at a slot. A transaction
-// of region 1 reads the first row before the slot, and the second one when the slot is over. late:
-// the first read comes after the vote of region 1; else nothing has been sent yet.
+// besideSlot makes region 2 change two rows of region 1, and one of its own, at a slot. A
+// transaction of region 1 reads the first row before the slot, and the second one after the slot.
+// With late, the first read follows the vote of region 1; otherwise it precedes all messages.
 func (s *stage) besideSlot(late bool) *history.History {
 	ctx := context.Background()
 	first, second, d, far := s.key(1, 1), s.key(1, 2), s.key(1, 3), s.key(2, 1)
@@ -161,8 +161,7 @@ func (s *stage) awaitVote(g base.GroupID) {
 	s.t.Errorf("nobody votes in group %v", g)
 }
 
-// relayConfig is a small cluster, few rows, and transactions that all cross without locks where
-// they cross.
+// relayConfig is a small cluster with few rows. All cross-region transactions run without locks.
 func relayConfig(seed uint64) Config {
 	cfg := Pick(seed)
 	cfg.Regions, cfg.NodesPerRegion, cfg.Shards, cfg.Workload, cfg.Keys, cfg.Clients = 3, 1, 1, "mixed", 2, 4
@@ -173,13 +172,14 @@ func relayConfig(seed uint64) Config {
 	return cfg
 }
 
-// shippingConfig has updates shipped, and rows that move.
+// shippingConfig adds shipped updates, and rows that move.
 func shippingConfig(cfg Config) Config {
 	cfg.Ships, cfg.Moves, cfg.ShipOnly = 100, 20, true
 	return cfg
 }
 
-// TestShippedUpdates: updates left to their owners, with faults, moves of rows and new leaders.
+// TestShippedUpdates runs updates that are shipped to their owners, with faults, moves of rows and
+// new leaders.
 func TestShippedUpdates(t *testing.T) {
 	shipped := 0
 	for s := range uint64(8) {

@@ -42,7 +42,7 @@ func runSeed(t *testing.T, cfg Config) (*Outcome, error) {
 	return o, o.Check()
 }
 
-// bubble runs f in virtual time, with what is random the same each time.
+// bubble runs f in virtual time, with the same random numbers each time.
 func bubble(t *testing.T, seed uint64, f func(t *testing.T)) {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, seed)
@@ -104,8 +104,8 @@ func TestSeed(t *testing.T) {
 }
 
 // TestSeeds runs a few seeds of mixed configuration. (158: a locking reader on both sides of a
-// slot; 200: a commit of one group behind a slot; 7024: an owner that was started and does not know
-// the time yet.)
+// slot. 200: a commit of one group behind a slot. 7024: an owner that has just started and does not
+// know the time yet.)
 func TestSeeds(t *testing.T) {
 	for _, s := range seeds([]uint64{0, 1, 2, 3, 4, 5, 158, 200, 7024}, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, Pick(s)) })
@@ -134,8 +134,8 @@ func TestEpochSeeds(t *testing.T) {
 		seed(t, PickEpochs(uint64(*flagSeed)))
 		return
 	}
-	// 749: what the goroutines of a dead process still do counts for nothing; 891: one that stops
-	// in good order submits to the end
+	// 749: what the goroutines of a dead process still do does not count. 891: a process that stops
+	// in good order submits to the end.
 	for _, s := range []uint64{0, 1, 2, 3, 749, 891} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickEpochs(s)) })
 	}

@@ -15,7 +15,7 @@ import (
 // Bench regenerates the figures of Relay on locks.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "relay", Title: "nobody nearby waits for somebody far away: consistency tiers beside one kind of locks for all (Spanner)",
+		Name: "relay", Title: "local transactions beside those that cross regions: consistency tiers, or one kind of locks for all (Spanner)",
 		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b", "relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
 			"relay/flat", "relay/wait", "relay/ship", "relay/zero"},
 		Parts: true,
