@@ -169,9 +169,9 @@ func (n *node) start(t testing.TB) {
 	n.handlers = map[wire.Kind]wan.Handler{}
 	n.mu.Unlock()
 	cfg := owner.Config{Self: n.id, Store: n.store, Clock: n.clock, Transport: endpoint{n}, Directory: directory{c},
-		Concurrency: c.opts.concurrency, MaxWaiting: c.opts.waiting, NoBounds: c.opts.unbound, GCInterval: -1,
-		Groups: func() []base.GroupID { return c.groups() },
-		Region: func() base.RegionID { return n.region }}
+		Concurrency: c.opts.concurrency, Bounds: owner.Bounds{MaxWaiting: c.opts.waiting},
+		Breaks: owner.Breaks{NoBounds: c.opts.unbound}, Timing: owner.Timing{GCInterval: -1},
+		Facts: owner.Facts{Groups: func() []base.GroupID { return c.groups() }, Region: func() base.RegionID { return n.region }}}
 	if !c.opts.measured {
 		cfg.QuorumDelay = func(base.GroupID) time.Duration { return 0 }
 	}

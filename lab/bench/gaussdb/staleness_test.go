@@ -25,10 +25,8 @@ func TestMeasureStaleness(t *testing.T) {
 	}
 	defer func() { _ = l.Close(context.Background()) }()
 	var s Staleness
-	for range 20 {
-		if s = MeasureStaleness(t.Context(), l.Nodes()[0].Cluster(), 300*time.Millisecond); s.Reads > 10 {
-			break
-		}
+	for s.Reads <= 10 { // a busy machine is late
+		s = MeasureStaleness(t.Context(), l.Nodes()[0].Cluster(), 300*time.Millisecond)
 	}
 	if s.Reads == 0 || s.Median <= 0 || s.P99 < s.Median || s.OneWay <= 0 {
 		t.Errorf("%+v", s)
