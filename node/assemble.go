@@ -139,15 +139,16 @@ func (a *assembly) configure() error {
 		},
 		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
 	a.owning = owner.Config{Self: a.Identity.Node, Store: a.Store, Clock: n.clock, Transport: a.Transport, Directory: dir, Logger: a.Log,
-		Alone:     func() bool { return dir.Alone() },
-		Ahead:     func() time.Duration { return dir.MetaLead() },
-		Groups:    func() []base.GroupID { return dir.Topology().Groups() },
-		Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
-		QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
-		Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
-		Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
-		Held:      dir,
-		GCAge:     a.GCAge, Concurrency: a.Identity.First.Concurrency}
+		Concurrency: a.Identity.First.Concurrency, Held: dir, Timing: owner.Timing{GCAge: a.GCAge},
+		Facts: owner.Facts{
+			Alone:     func() bool { return dir.Alone() },
+			Ahead:     func() time.Duration { return dir.MetaLead() },
+			Groups:    func() []base.GroupID { return dir.Topology().Groups() },
+			Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
+			QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
+			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
+			Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
+		}}
 	if err := n.makeHomes(a.Parts, dir, &a.owning); err != nil {
 		return err
 	}

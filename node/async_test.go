@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -32,7 +31,7 @@ func untilRTTs(t *testing.T, c *sql.Conn, q string, want float64) {
 
 // TestAsynchronousTables: what SQL says of them, commits without a WAN trip, rows that move,
 // transactions with synchronous ones.
-func TestAsynchronousTables(t *testing.T) { synctest.Test(t, asynchronousTables) }
+func TestAsynchronousTables(t *testing.T) { bubble(t, asynchronousTables) }
 
 func asynchronousTables(t *testing.T) {
 	t.Helper()
@@ -111,7 +110,7 @@ func asynchronousTables(t *testing.T) {
 
 // TestReplicationChangesUnderLoad: a table becomes asynchronous and synchronous again while two
 // regions update it. No acknowledged update is lost.
-func TestReplicationChangesUnderLoad(t *testing.T) { synctest.Test(t, replicationChangesUnderLoad) }
+func TestReplicationChangesUnderLoad(t *testing.T) { bubble(t, replicationChangesUnderLoad) }
 
 func replicationChangesUnderLoad(t *testing.T) {
 	t.Helper()
@@ -177,7 +176,7 @@ func replicationChangesUnderLoad(t *testing.T) {
 // at one node and then at another, sees asynchronous and synchronous tables as of one moment, never
 // an older one.
 func TestStaleReadsOfAsynchronousTables(t *testing.T) {
-	synctest.Test(t, staleReadsOfAsynchronousTables)
+	bubble(t, staleReadsOfAsynchronousTables)
 }
 
 func staleReadsOfAsynchronousTables(t *testing.T) {

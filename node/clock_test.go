@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/mechanism/clock"
@@ -41,7 +40,7 @@ func inMode(t *testing.T, l *Local, want clock.Mode) {
 
 // TestSwitchUnderLoad changes the clock mode back and forth by SQL while every region reads, counts
 // and moves money: no statement fails, and no count or coin is lost.
-func TestSwitchUnderLoad(t *testing.T) { synctest.Test(t, switchUnderLoad) }
+func TestSwitchUnderLoad(t *testing.T) { bubble(t, switchUnderLoad) }
 
 func switchUnderLoad(t *testing.T) {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/policy/home"
 )
 
@@ -21,17 +22,17 @@ type homes struct {
 	region func() base.RegionID
 
 	mu  sync.Mutex
-	dry []owner.Move // moves that a dry run has only decided, newest last
+	dry []homing.Move // moves that a dry run has only decided, newest last
 }
 
 // maxDry bounds the moves that a dry run remembers.
 const maxDry = 1000
 
-// Accessed implements owner.Homes.
-func (h *homes) Accessed(a owner.Access) owner.Verdict {
+// Accessed implements homing.Homes.
+func (h *homes) Accessed(a homing.Access) homing.Verdict {
 	d := h.Record(home.Access{Key: a.Key, Home: a.Home, From: a.From, Txn: a.Txn, Write: a.Write, Pinned: a.Pinned, Changes: a.Changes, At: a.At})
 	if d.To == 0 {
-		return owner.Verdict{Along: d.Along}
+		return homing.Verdict{Along: d.Along}
 	}
 	reason := packReason(h.Policy, a, d.Reason)
 	if !d.Move {
@@ -39,15 +40,15 @@ func (h *homes) Accessed(a owner.Access) owner.Verdict {
 		if len(h.dry) >= maxDry {
 			h.dry = append(h.dry[:0], h.dry[maxDry/2:]...)
 		}
-		h.dry = append(h.dry, owner.Move{Key: a.Key.Clone(), From: a.Home, To: d.To, TS: a.At, Changes: a.Changes, Reason: reason})
+		h.dry = append(h.dry, homing.Move{Key: a.Key.Clone(), From: a.Home, To: d.To, TS: a.At, Changes: a.Changes, Reason: reason})
 		h.mu.Unlock()
-		return owner.Verdict{Along: d.Along}
+		return homing.Verdict{Along: d.Along}
 	}
-	return owner.Verdict{To: d.To, With: d.With, Reason: reason, Along: d.Along}
+	return homing.Verdict{To: d.To, With: d.With, Reason: reason, Along: d.Along}
 }
 
-// Moved implements owner.Homes: the old owner's counters go to the new one.
-func (h *homes) Moved(m owner.Move) {
+// Moved implements homing.Homes: the old owner's counters go to the new one.
+func (h *homes) Moved(m homing.Move) {
 	switch h.region() {
 	case m.From:
 		h.Policy.Moved(m.Key, m.To, m.TS)
@@ -75,7 +76,7 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 		f := n.whole.Load()
 		return f != nil && (*f)(k)
 	}
-	oc.Proposed = func(m owner.Proposal) {
+	oc.Proposed = func(m homing.Proposal) {
 		n.mu.Lock()
 		mover := n.mover
 		n.mu.Unlock()
@@ -157,7 +158,7 @@ const (
 )
 
 // packReason encodes what is sent with a move: the row's heat for the new owner, then the reason.
-func packReason(p *home.Policy, a owner.Access, r home.Reason) []byte {
+func packReason(p *home.Policy, a homing.Access, r home.Reason) []byte {
 	x, _ := p.Export(a.Key, a.At)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -188,7 +189,7 @@ type moveRow struct {
 }
 
 // moveRows adds moves to rows.
-func moveRows(out []moveRow, ms []owner.Move, dry bool) []moveRow {
+func moveRows(out []moveRow, ms []homing.Move, dry bool) []moveRow {
 	for _, m := range ms {
 		out = append(out, moveRow{Key: m.Key, From: m.From, To: m.To, TS: m.TS, Alone: m.Alone, Bytes: m.Bytes, Dry: dry, Reason: m.Reason})
 	}

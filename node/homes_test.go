@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -78,7 +77,7 @@ func column(t *testing.T, c *sql.Conn, q string, args ...any) (out []string) {
 
 // TestRowsComeHome: rows that another region uses move there by themselves with their
 // index entries, for writes and for reads; pins, localities and the mode of the policy keep them.
-func TestRowsComeHome(t *testing.T) { synctest.Test(t, rowsComeHome) }
+func TestRowsComeHome(t *testing.T) { bubble(t, rowsComeHome) }
 
 func rowsComeHome(t *testing.T) {
 	t.Helper()
@@ -231,7 +230,7 @@ func TestCanMove(t *testing.T) {
 
 // TestMovesAreCounted: a statement says how many rows it moved, regions count what came whatever
 // the number of replicas, and looking at where rows live moves none.
-func TestMovesAreCounted(t *testing.T) { synctest.Test(t, movesAreCounted) }
+func TestMovesAreCounted(t *testing.T) { bubble(t, movesAreCounted) }
 
 func movesAreCounted(t *testing.T) {
 	t.Helper()

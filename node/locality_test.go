@@ -5,13 +5,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 )
 
 // TestLocalityChangesUnderLoad: a table goes from BY ROW to BY TABLE, GLOBAL and back while another
 // region updates it. No acknowledged update is lost, rows move exactly while the locality lets
 // them, and pins stay.
-func TestLocalityChangesUnderLoad(t *testing.T) { synctest.Test(t, localityChangesUnderLoad) }
+func TestLocalityChangesUnderLoad(t *testing.T) { bubble(t, localityChangesUnderLoad) }
 
 func localityChangesUnderLoad(t *testing.T) {
 	t.Helper()

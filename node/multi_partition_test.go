@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -14,7 +13,7 @@ import (
 // A region is cut off. There, rows are read as of the last epoch that has arrived, and writes are
 // refused, for certain and so that they can be tried again; the others go on. Afterwards it catches
 // up, and all have the same rows.
-func TestMultiMasterPartition(t *testing.T) { synctest.Test(t, multiMasterPartition) }
+func TestMultiMasterPartition(t *testing.T) { bubble(t, multiMasterPartition) }
 
 func multiMasterPartition(t *testing.T) {
 	t.Helper()

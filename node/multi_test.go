@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -48,7 +47,7 @@ func startLocalSQL(t *testing.T, regions int) (cs []*sql.Conn) {
 	return cs
 }
 
-func TestMultiMaster(t *testing.T) { synctest.Test(t, multiMaster) }
+func TestMultiMaster(t *testing.T) { bubble(t, multiMaster) }
 
 func multiMaster(t *testing.T) {
 	t.Helper()
@@ -232,7 +231,7 @@ func multiMaster(t *testing.T) {
 
 // Transfers by all regions while indexes come and go: the sum stays, and the indexes agree with the
 // rows.
-func TestMultiMasterUnderLoad(t *testing.T) { synctest.Test(t, multiMasterUnderLoad) }
+func TestMultiMasterUnderLoad(t *testing.T) { bubble(t, multiMasterUnderLoad) }
 
 func multiMasterUnderLoad(t *testing.T) {
 	t.Helper()
@@ -417,7 +416,7 @@ func TestMultiMasterNodesComeAndGo(t *testing.T) {
 
 // A foreign key may be declared before its parent is there. It holds from then on that it is; a
 // parent of another kind is refused.
-func TestMultiMasterKeyBeforeParent(t *testing.T) { synctest.Test(t, multiMasterKeyBeforeParent) }
+func TestMultiMasterKeyBeforeParent(t *testing.T) { bubble(t, multiMasterKeyBeforeParent) }
 
 func multiMasterKeyBeforeParent(t *testing.T) {
 	t.Helper()

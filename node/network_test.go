@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/godwitdb/godwit/policy/matrix"
@@ -13,7 +12,7 @@ import (
 
 // TestNetworkSettings switches relays and fan-out on and off by SQL, under writes, and sees in
 // godwit.links that they are used.
-func TestNetworkSettings(t *testing.T) { synctest.Test(t, networkSettings) }
+func TestNetworkSettings(t *testing.T) { bubble(t, networkSettings) }
 
 func networkSettings(t *testing.T) {
 	t.Helper()

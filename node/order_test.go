@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -17,7 +16,7 @@ import (
 func TestTimestampOrderingSQL(t *testing.T) {
 	for _, how := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
 		t.Run(string(how), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				l := startLocalOf(t, 3, 1, how)
 				a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")
 				mustExec(t, a, "CREATE DATABASE d")

@@ -6,13 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
 // TestStaleReads: read_staleness, transactions in the past, and a session's timestamp carried to
 // other nodes.
-func TestStaleReads(t *testing.T) { synctest.Test(t, staleReads) }
+func TestStaleReads(t *testing.T) { bubble(t, staleReads) }
 
 func staleReads(t *testing.T) {
 	t.Helper()

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
 // TestConsistencyMode: sessions choose how they cross regions; those that do not follow the cluster
 // setting, and with auto the gateway chooses by what its transactions do.
-func TestConsistencyMode(t *testing.T) { synctest.Test(t, consistencyMode) }
+func TestConsistencyMode(t *testing.T) { bubble(t, consistencyMode) }
 
 func consistencyMode(t *testing.T) {
 	t.Helper()
@@ -97,7 +96,7 @@ func updates(ids []int) (out []string) {
 }
 
 // TestLocksShowTiers: who holds and who waits, in which tier and of what age.
-func TestLocksShowTiers(t *testing.T) { synctest.Test(t, locksShowTiers) }
+func TestLocksShowTiers(t *testing.T) { bubble(t, locksShowTiers) }
 
 func locksShowTiers(t *testing.T) {
 	t.Helper()

@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -35,7 +36,7 @@ type cluster struct {
 	mu     sync.Mutex
 	events []event
 	copies map[base.GroupID]copied
-	advice map[string]owner.Verdict // by key
+	advice map[string]homing.Verdict // by key
 }
 
 type options struct {
@@ -81,7 +82,7 @@ type node struct {
 
 func newCluster(t testing.TB, o options) *cluster {
 	c := &cluster{opts: o, zero: base.FromTime(time.Now()), nodes: map[base.NodeID]*node{},
-		logs: map[base.GroupID]*logbook{}, copies: map[base.GroupID]copied{}, advice: map[string]owner.Verdict{}}
+		logs: map[base.GroupID]*logbook{}, copies: map[base.GroupID]copied{}, advice: map[string]homing.Verdict{}}
 	c.net = &network{c: c}
 	groups := c.groups()
 	for _, g := range groups {
@@ -168,9 +169,9 @@ func (n *node) start(t testing.TB) {
 	n.handlers = map[wire.Kind]wan.Handler{}
 	n.mu.Unlock()
 	cfg := owner.Config{Self: n.id, Store: n.store, Clock: n.clock, Transport: endpoint{n}, Directory: directory{c},
-		Concurrency: c.opts.concurrency, MaxWaiting: c.opts.waiting, NoBounds: c.opts.unbound, GCInterval: -1,
-		Groups: func() []base.GroupID { return c.groups() },
-		Region: func() base.RegionID { return n.region }}
+		Concurrency: c.opts.concurrency, Bounds: owner.Bounds{MaxWaiting: c.opts.waiting},
+		Breaks: owner.Breaks{NoBounds: c.opts.unbound}, Timing: owner.Timing{GCInterval: -1},
+		Facts: owner.Facts{Groups: func() []base.GroupID { return c.groups() }, Region: func() base.RegionID { return n.region }}}
 	if !c.opts.measured {
 		cfg.QuorumDelay = func(base.GroupID) time.Duration { return 0 }
 	}
@@ -182,7 +183,7 @@ func (n *node) start(t testing.TB) {
 	}
 	if c.opts.policy {
 		cfg.Homes = policy{n}
-		cfg.Proposed = func(p owner.Proposal) { c.note("n%d proposes to move %s to r%d", n.id, keyName(p.Key), p.To) }
+		cfg.Proposed = func(p homing.Proposal) { c.note("n%d proposes to move %s to r%d", n.id, keyName(p.Key), p.To) }
 	}
 	set := owner.NewSet(cfg)
 	n.running.Store(set)
@@ -839,7 +840,7 @@ func (h heldBy) HeldOf(g base.GroupID) (uint64, base.Timestamp) {
 
 type policy struct{ n *node }
 
-func (p policy) Accessed(a owner.Access) owner.Verdict {
+func (p policy) Accessed(a homing.Access) homing.Verdict {
 	c := p.n.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -850,7 +851,7 @@ func (p policy) Accessed(a owner.Access) owner.Verdict {
 	return v
 }
 
-func (p policy) Moved(m owner.Move) {
+func (p policy) Moved(m homing.Move) {
 	if m.Alone {
 		p.n.c.note("n%d has moved %s from r%d to r%d alone", p.n.id, keyName(m.Key), m.From, m.To)
 		return

@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -1127,7 +1128,7 @@ func (s *script) copied() string {
 // one given, together with other rows.
 func (s *script) advise() string {
 	key := keyOf(s.word())
-	v := owner.Verdict{To: base.RegionID(s.number("to", 2)), Reason: []byte("test")}
+	v := homing.Verdict{To: base.RegionID(s.number("to", 2)), Reason: []byte("test")}
 	for _, w := range s.list("with") {
 		v.With = append(v.With, keyOf(w))
 	}

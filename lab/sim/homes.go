@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 )
 
 // homes records every version that a move of a row made, on whichever node it was applied first.
@@ -26,12 +26,12 @@ func (h *homes) moved(key base.Key, ts base.Timestamp) bool {
 
 // tap passes calls on to a node's policy, and records the moves.
 type tap struct {
-	owner.Homes
+	homing.Homes
 	h *homes
 }
 
-// Moved implements owner.Homes.
-func (t tap) Moved(m owner.Move) {
+// Moved implements homing.Homes.
+func (t tap) Moved(m homing.Move) {
 	t.h.mu.Lock()
 	if t.h.seen == nil {
 		t.h.seen = map[string]struct{}{}

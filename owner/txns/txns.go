@@ -322,66 +322,6 @@ func (t *Table) Uncertain(spans []base.Span, ts, limit base.Timestamp) *Txn {
 	return nil
 }
 
-// ByLocks are the transactions in the order in which they are handed over: those that have been
-// proposed first, then those with few locks. If not all fit, those with many locks stay behind.
-func (t *Table) ByLocks() []*Txn {
-	xs := make([]*Txn, 0, len(t.ByID))
-	for _, x := range t.ByID {
-		xs = append(xs, x)
-	}
-	slices.SortFunc(xs, func(a, b *Txn) int {
-		if a.Phase != Active && b.Phase == Active {
-			return -1
-		} else if a.Phase == Active && b.Phase != Active {
-			return 1
-		}
-		return t.LockTable.Count(a.ID) - t.LockTable.Count(b.ID)
-	})
-	return xs
-}
-
-// HeldBy is a transaction with its locks, as the target is told of it.
-func (t *Table) HeldBy(x *Txn) *wire.HeldTxn {
-	h := &wire.HeldTxn{Id: x.ID[:], Age: uint64(x.Age), Policy: uint32(x.Policy), TimeoutNs: uint64(x.Timeout), Born: x.Born,
-		Phase: uint32(x.Phase), Ts: uint64(x.TS), Hi: uint64(x.Hi), Crt: x.CRT}
-	_, h.Slot = t.Slots[x]
-	for _, k := range x.Keys {
-		h.Keys = append(h.Keys, k)
-	}
-	for _, s := range x.Handover {
-		h.Handover = append(h.Handover, &wire.Span{Start: s.Start, End: s.End})
-	}
-	t.LockTable.Each(x.ID, func(s base.Span, m lock.Mode) bool {
-		w := &wire.Span{Start: s.Start, End: s.End}
-		if m == lock.Exclusive {
-			h.Exclusive = append(h.Exclusive, w)
-		} else {
-			h.Shared = append(h.Shared, w)
-		}
-		return true
-	})
-	for _, p := range x.Bound.Votes {
-		h.BoundBy = append(h.BoundBy, p.ID[:])
-	}
-	if n := t.Notices[x.ID]; n != nil {
-		for _, g := range n.From {
-			h.Votes = append(h.Votes, uint32(g))
-		}
-	}
-	return h
-}
-
-// TakeSpans takes locks that were all held at the same time, so that none can conflict.
-func (t *Table) TakeSpans(x *Txn, spans []*wire.Span, mode lock.Mode) error {
-	for _, s := range spans {
-		out, _, _, err := t.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: view.SpanOf(s), Mode: mode})
-		if err != nil || out != lock.Granted {
-			return base.Errorf(base.CodeCorrupt, "transaction %v cannot lock %v: %v", x.ID, view.SpanOf(s), err)
-		}
-	}
-	return nil
-}
-
 // SlotsOn is the timestamp below all slots ahead that write within the spans, which x may read; due
 // is a transaction that x has to wait for instead, because its slot comes soon, or x must not read
 // below it.

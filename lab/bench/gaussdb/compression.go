@@ -83,16 +83,22 @@ func runCompression(ctx context.Context, p rig.Params) error {
 				return (r.Pack+r.Unpack).Seconds()*1e6/float64(writes) + float64(r.Wire)*8e6/wanBits/float64(writes)
 			}
 			for _, l := range []rig.Line{
-				{Figure: "compression/bytes", Metric: "bytes on the wire", Unit: "%", Value: 100 * float64(sum.Wire) / float64(sum.Stream), Baseline: rig.Float(100 * float64(off.Wire) / float64(off.Stream))},
-				{Figure: "compression/cpu", Metric: "CPU of both ends", Unit: "ms/MB", Value: (sum.Pack + sum.Unpack).Seconds() * 1e3 / mb, Baseline: rig.Float((off.Pack + off.Unpack).Seconds() * 1e3 / mb)},
-				{Figure: "compression/delay", Metric: "work and transmission at 100 Mbit/s", Unit: "us/write", Value: per(sum), Baseline: rig.Float(per(off))},
+				{Figure: "compression/bytes", Metric: "bytes on the wire", Unit: "%",
+					Value:    100 * float64(sum.Wire) / float64(sum.Stream),
+					Baseline: rig.Float(100 * float64(off.Wire) / float64(off.Stream))},
+				{Figure: "compression/cpu", Metric: "CPU of both ends", Unit: "ms/MB",
+					Value:    (sum.Pack + sum.Unpack).Seconds() * 1e3 / mb,
+					Baseline: rig.Float((off.Pack + off.Unpack).Seconds() * 1e3 / mb)},
+				{Figure: "compression/delay", Metric: "work and transmission at 100 Mbit/s", Unit: "us/write",
+					Value: per(sum), Baseline: rig.Float(per(off))},
 			} {
 				l.Series, l.X, l.Better = series, c.String(), rig.Lower
 				if err := p.Emit(l); err != nil {
 					return err
 				}
 			}
-			fmt.Fprintf(p.Log, "%s, %s: %d writes of %.0f bytes, %.2f of %.2f MB\n", series, c, writes, float64(sum.Stream)/float64(writes), float64(sum.Wire)/1e6, mb)
+			fmt.Fprintf(p.Log, "%s, %s: %d writes of %.0f bytes, %.2f of %.2f MB\n", series, c, writes,
+				float64(sum.Stream)/float64(writes), float64(sum.Wire)/1e6, mb)
 		}
 	}
 	return nil
@@ -107,7 +113,8 @@ func tapTPCC(ctx context.Context, p rig.Params, measure time.Duration) (streams 
 	if m, err = m.Pick(m.Names[:3]...); err != nil {
 		return nil, err
 	}
-	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Dir: filepath.Join(p.Dir, "data"), CacheMB: 128}, slog.New(slog.DiscardHandler))
+	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Dir: filepath.Join(p.Dir, "data"), CacheMB: 128},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

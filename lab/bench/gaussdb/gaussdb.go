@@ -98,7 +98,8 @@ func runGaussDB(ctx context.Context, p rig.Params) (err error) {
 		{"6b: added delay", func(ctx context.Context) error { return b.delays(ctx, few, many) }},
 	}
 	if !p.Quick {
-		phases = append(phases, phase{"6a: three cities, asynchronous", func(ctx context.Context) error { return b.cities(ctx, b.async, few, many) }})
+		phases = append(phases, phase{"6a: three cities, asynchronous",
+			func(ctx context.Context) error { return b.cities(ctx, b.async, few, many) }})
 	}
 	for _, f := range phases {
 		begin, cpu := time.Now(), rig.CPUTime()
@@ -124,14 +125,16 @@ func (b *gaussdb) clusters() (cs []*timed) {
 }
 
 // open starts a cluster and waits until it is in its mode.
-func (b *gaussdb) open(ctx context.Context, name string, set clock.Setting, want clock.Mode, tune func(*txn.Config)) (*timed, error) {
+func (b *gaussdb) open(ctx context.Context, name string, set clock.Setting, want clock.Mode,
+	tune func(*txn.Config)) (*timed, error) {
 	c := &timed{}
-	v := rig.Variant{Name: name, Homes: home.Params{Mode: home.Never}, Tune: func(ho *group.HostOptions, _ *owner.Config, tc *txn.Config) {
-		c.mu.Lock()
-		c.links = append(c.links, ho.Transport.(wan.Transport)) // a node has only this one
-		c.mu.Unlock()
-		tune(tc)
-	}}
+	v := rig.Variant{Name: name, Homes: home.Params{Mode: home.Never},
+		Tune: func(ho *group.HostOptions, _ *owner.Config, tc *txn.Config) {
+			c.mu.Lock()
+			c.links = append(c.links, ho.Transport.(wan.Transport)) // a node has only this one
+			c.mu.Unlock()
+			tune(tc)
+		}}
 	g, err := rig.OpenOn(ctx, b.Dir, b.matrix, v)
 	if err != nil {
 		return nil, err
@@ -191,7 +194,8 @@ func (b *gaussdb) place(ctx context.Context, oneWay [][]time.Duration, bits floa
 		for i := range oneWay {
 			for j := range oneWay[i] {
 				if i != j {
-					c.Network().SetPath(base.RegionID(i+1), base.RegionID(j+1), wan.LinkSpec{Delay: oneWay[i][j], Bandwidth: bits})
+					c.Network().SetPath(base.RegionID(i+1), base.RegionID(j+1),
+						wan.LinkSpec{Delay: oneWay[i][j], Bandwidth: bits})
 				}
 			}
 		}
@@ -298,7 +302,8 @@ func work(ctx context.Context, c *timed, clients []*rig.Client, warm, run time.D
 
 // emit keeps a line until the figures that are measured together are complete.
 func (b *gaussdb) emit(figure, series string, x any, metric, unit, better string, value float64, baseline, paper *float64) {
-	b.lines = append(b.lines, rig.Line{Figure: "gaussdb/" + figure, Series: series, X: x, Metric: metric, Unit: unit, Better: better, Value: value, Baseline: baseline, Paper: paper})
+	b.lines = append(b.lines, rig.Line{Figure: "gaussdb/" + figure, Series: series, X: x, Metric: metric, Unit: unit,
+		Better: better, Value: value, Baseline: baseline, Paper: paper})
 }
 
 func (b *gaussdb) flush() error {
@@ -358,7 +363,8 @@ func (b *gaussdb) reads(ctx context.Context, few, many int) error {
 					series = terminals(series, per)
 					b.emit(f.name, series, d, "throughput", "txn/s", rig.Higher, s.rate(), rig.Float(owners.rate()), paper)
 					b.emit(f.name, series, d, "mean latency", "ms", rig.Lower, s.Mean(), rig.Float(owners.Mean()), nil)
-					b.emit(f.name, series, d, "mean round trips", "RTT", rig.Lower, s.MeanTrips(), rig.Float(owners.MeanTrips()), nil)
+					b.emit(f.name, series, d, "mean round trips", "RTT", rig.Lower, s.MeanTrips(),
+						rig.Float(owners.MeanTrips()), nil)
 				}
 			}
 		}
@@ -401,9 +407,12 @@ func (b *gaussdb) staleness(ctx context.Context, per int) error {
 			}
 			trips := func(d time.Duration) float64 { return float64(d) / float64(far) }
 			goal := fmt.Sprintf("staleness (goal %.2f: 1 and a heartbeat)", 1+trips(heartbeat))
-			b.emit("staleness", "reads at the consistency point", x, "median "+goal, "one-way delays", rig.Lower, trips(a.Median), nil, nil)
-			b.emit("staleness", "reads at the consistency point", x, "p99 "+goal, "one-way delays", rig.Lower, trips(a.P99), nil, nil)
-			b.emit("staleness", "strong reads of all regions", x, "median latency", "one-way delays", rig.Lower, st.MS(.5)/1e3/far.Seconds(), nil, nil)
+			b.emit("staleness", "reads at the consistency point", x, "median "+goal, "one-way delays", rig.Lower,
+				trips(a.Median), nil, nil)
+			b.emit("staleness", "reads at the consistency point", x, "p99 "+goal, "one-way delays", rig.Lower,
+				trips(a.P99), nil, nil)
+			b.emit("staleness", "strong reads of all regions", x, "median latency", "one-way delays", rig.Lower,
+				st.MS(.5)/1e3/far.Seconds(), nil, nil)
 			b.emit("staleness", "strong reads of all regions", x, "mean round trips", "RTT", rig.Lower, st.MeanTrips(), nil, nil)
 		}
 	}
@@ -444,7 +453,8 @@ func (b *gaussdb) cities(ctx context.Context, m *rig.Mall, few, many int) error 
 		c     *timed
 		pack  wan.Compression
 		paper *float64
-	}{{"gtm", b.gtm, wan.Off, rig.Float(1. / 3)}, {"gclock", b.gclock, wan.Off, nil}, {"gclock, lz4", b.gclock, wan.LZ4, rig.Float(.91)}}
+	}{{"gtm", b.gtm, wan.Off, rig.Float(1. / 3)}, {"gclock", b.gclock, wan.Off, nil}, {"gclock, lz4", b.gclock,
+		wan.LZ4, rig.Float(.91)}}
 	kind := "synchronous"
 	if m == b.async {
 		kind = "asynchronous"
@@ -485,8 +495,10 @@ func (b *gaussdb) cities(ctx context.Context, m *rig.Mall, few, many int) error 
 	for _, per := range loads {
 		for _, v := range variants {
 			s := got[terminals(v.name, per)]
-			b.emit("6a", terminals(v.name+", "+kind, per), "three cities/one region", "throughput", "txn/s", rig.Higher, s[1].rate(), rig.Float(s[0].rate()), v.paper)
-			b.emit("6a", terminals(v.name+", "+kind, per), "three cities/one region", "mean latency", "ms", rig.Lower, s[1].Mean(), rig.Float(s[0].Mean()), nil)
+			b.emit("6a", terminals(v.name+", "+kind, per), "three cities/one region", "throughput", "txn/s",
+				rig.Higher, s[1].rate(), rig.Float(s[0].rate()), v.paper)
+			b.emit("6a", terminals(v.name+", "+kind, per), "three cities/one region", "mean latency", "ms", rig.Lower,
+				s[1].Mean(), rig.Float(s[0].Mean()), nil)
 		}
 		base, plain, lz4 := got[terminals("gtm", per)], got[terminals("gclock", per)], got[terminals("gclock, lz4", per)]
 		each := func(s measured) float64 { return float64(s.wire) / float64(max(1, s.all)) }
@@ -494,9 +506,12 @@ func (b *gaussdb) cities(ctx context.Context, m *rig.Mall, few, many int) error 
 		if m == b.async {
 			one = nil
 		}
-		b.emit("6a", terminals("gclock/gtm, "+kind, per), "one region", "throughput", "txn/s", rig.Higher, plain[0].rate(), rig.Float(base[0].rate()), one)
-		b.emit("6a", terminals("gclock, lz4/gtm, "+kind, per), "three cities", "throughput", "txn/s", rig.Higher, lz4[1].rate(), rig.Float(base[1].rate()), nil)
-		b.emit("bytes", terminals("lz4/off, "+kind, per), "three cities", "sent between regions for a transaction", "bytes", rig.Lower, each(lz4[1]), rig.Float(each(plain[1])), nil)
+		b.emit("6a", terminals("gclock/gtm, "+kind, per), "one region", "throughput", "txn/s", rig.Higher,
+			plain[0].rate(), rig.Float(base[0].rate()), one)
+		b.emit("6a", terminals("gclock, lz4/gtm, "+kind, per), "three cities", "throughput", "txn/s", rig.Higher,
+			lz4[1].rate(), rig.Float(base[1].rate()), nil)
+		b.emit("bytes", terminals("lz4/off, "+kind, per), "three cities", "sent between regions for a transaction",
+			"bytes", rig.Lower, each(lz4[1]), rig.Float(each(plain[1])), nil)
 	}
 	return nil
 }
@@ -527,7 +542,8 @@ func (b *gaussdb) delays(ctx context.Context, few, many int) error {
 		}
 		for _, per := range b.loads(few, many) {
 			elsewhere := func(x *rig.Outcome) bool { return x.Region != oracleRegion }
-			done, err := b.writes(ctx, []writers{{b.gtm, wan.Off, b.async, per, elsewhere}, {b.gclock, wan.Off, b.async, per, elsewhere}})
+			done, err := b.writes(ctx, []writers{{b.gtm, wan.Off, b.async, per, elsewhere},
+				{b.gclock, wan.Off, b.async, per, elsewhere}})
 			if err != nil {
 				return err
 			}
@@ -543,14 +559,16 @@ func (b *gaussdb) delays(ctx context.Context, few, many int) error {
 						paper = rig.Float(.1)
 					}
 				}
-				b.emit("6b", terminals(name+", delay added/none", per), d, "throughput without the oracle's region", "txn/s", rig.Higher, s.rate(), rig.Float(first[p]), paper)
+				b.emit("6b", terminals(name+", delay added/none", per), d, "throughput without the oracle's region",
+					"txn/s", rig.Higher, s.rate(), rig.Float(first[p]), paper)
 				b.emit("6b", terminals(name, per), d, "mean latency", "ms", rig.Lower, s.Mean(), nil, nil)
 			}
 			var paper *float64
 			if d == 100 {
 				paper = rig.Float(10) // the paper: 90 % less with the oracle, no change with clocks
 			}
-			b.emit("6b", terminals("gclock/gtm", per), d, "throughput without the oracle's region", "txn/s", rig.Higher, done[1].rate(), rig.Float(done[0].rate()), paper)
+			b.emit("6b", terminals("gclock/gtm", per), d, "throughput without the oracle's region", "txn/s",
+				rig.Higher, done[1].rate(), rig.Float(done[0].rate()), paper)
 		}
 	}
 	return nil

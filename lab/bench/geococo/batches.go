@@ -41,7 +41,8 @@ func (b *geococo) raftBatches(ctx context.Context) (out []rig.Line, err error) {
 			}
 		}
 		line := func(metric, unit, better string, of func(*raftResult) float64) {
-			out = append(out, rig.Line{Figure: "raft-ways", Series: "batches/each message alone", X: fmt.Sprintf("%d groups, busy, %s", batchGroups, pack),
+			out = append(out, rig.Line{Figure: "raft-ways", Series: "batches/each message alone",
+				X:      fmt.Sprintf("%d groups, busy, %s", batchGroups, pack),
 				Metric: metric, Unit: unit, Value: of(res[1]), Baseline: rig.Float(of(res[0])), Better: better})
 		}
 		line("WAN messages a write", "messages", rig.Lower, func(r *raftResult) float64 { return r.perWrite(r.messages) })
@@ -77,12 +78,14 @@ func openBatches(ctx context.Context, groups int) (_ *batchWorld, err error) {
 	}()
 	conf := group.Conf{Voters: []base.NodeID{1, 2, 3}}
 	for _, id := range conf.Voters {
-		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, Logger: slog.New(slog.DiscardHandler)})
+		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true,
+			Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return nil, err
 		}
 		w.closers = append(w.closers, st.Close)
-		tr, err := wan.NewTCP(wan.TCPOptions{Self: id, Region: base.RegionID(id), ClusterID: "batches", Listen: "127.0.0.1:0", Dial: dialLagged})
+		tr, err := wan.NewTCP(wan.TCPOptions{Self: id, Region: base.RegionID(id), ClusterID: "batches",
+			Listen: "127.0.0.1:0", Dial: dialLagged})
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +96,8 @@ func openBatches(ctx context.Context, groups int) (_ *batchWorld, err error) {
 		}
 		w.closers = append(w.closers, h.Close)
 		for g := range groups {
-			if _, err := h.Open(base.DataGroup(base.ShardID(g+1), 1), conf, rig.IdleSM{}, func() base.NodeID { return 1 }); err != nil {
+			if _, err := h.Open(base.DataGroup(base.ShardID(g+1), 1), conf, rig.IdleSM{},
+				func() base.NodeID { return 1 }); err != nil {
 				return nil, err
 			}
 		}

@@ -67,16 +67,21 @@ func (b *geococo) coordinates(ctx context.Context) (out []rig.Line, err error) {
 	sure := distances(real, plan.KCenter(real, k))
 	probes += n * tries
 	line := func(series, metric, unit string, v float64, base, paper *float64, better string) rig.Line {
-		return rig.Line{Figure: "coordinates", Series: series, X: n, Metric: metric, Unit: unit, Value: v, Baseline: base, Paper: paper, Better: better}
+		return rig.Line{Figure: "coordinates", Series: series, X: n, Metric: metric, Unit: unit, Value: v,
+			Baseline: base, Paper: paper, Better: better}
 	}
 	return []rig.Line{
-		line("coordinates/all pairs", "probes a node and period", "probes", float64(probes)/n/float64(periods), rig.Float(n-1), rig.Float(1-0.964), rig.Lower),
+		line("coordinates/all pairs", "probes a node and period", "probes", float64(probes)/n/float64(periods),
+			rig.Float(n-1), rig.Float(1-0.964), rig.Lower),
 		line("coordinates", "median error", "%", 100*median, nil, nil, rig.Lower),
 		line("coordinates", "error of the sum", "%", 100*sum, nil, nil, rig.Lower),
 		line("coordinates", "pairs within 18 %", "%", 100*within, nil, nil, rig.Higher),
-		line("coordinates", "CPU of a node and period", "us", float64(used.Microseconds())/n/float64(periods), nil, nil, rig.Lower),
-		line("estimated/measured", "way to the center, p95", "ms", millis(guess[n*95/100]), rig.Float(millis(sure[n*95/100])), nil, rig.Lower),
-		line("estimated/measured", "way to the center, largest", "ms", millis(guess[n-1]), rig.Float(millis(sure[n-1])), nil, rig.Lower),
+		line("coordinates", "CPU of a node and period", "us", float64(used.Microseconds())/n/float64(periods), nil,
+			nil, rig.Lower),
+		line("estimated/measured", "way to the center, p95", "ms", millis(guess[n*95/100]),
+			rig.Float(millis(sure[n*95/100])), nil, rig.Lower),
+		line("estimated/measured", "way to the center, largest", "ms", millis(guess[n-1]),
+			rig.Float(millis(sure[n-1])), nil, rig.Lower),
 	}, nil
 }
 

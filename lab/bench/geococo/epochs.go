@@ -90,7 +90,8 @@ func (p *place) network(seed uint64) *wan.Network {
 }
 
 func (p *place) join(n *wan.Network, i int, pack packing) *uplink {
-	u := &uplink{Transport: n.Join(base.NodeID(i+1), base.RegionID(p.of[i]+1)), of: p.of, self: i, rate: p.uplink, pack: pack, kick: make(chan struct{}, 1), stop: make(chan struct{})}
+	u := &uplink{Transport: n.Join(base.NodeID(i+1), base.RegionID(p.of[i]+1)), of: p.of, self: i, rate: p.uplink,
+		pack: pack, kick: make(chan struct{}, 1), stop: make(chan struct{})}
 	u.wg.Go(u.run)
 	return u
 }
@@ -354,7 +355,8 @@ func (c *epochRun) open() (_ *epochNodes, err error) {
 
 // start starts one node.
 func (c *epochRun) start(n *epochNodes, i int, reg multimaster.Registry) error {
-	st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, SyncDelay: func() time.Duration { return 500 * time.Microsecond }})
+	st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true,
+		SyncDelay: func() time.Duration { return 500 * time.Microsecond }})
 	if err != nil {
 		return err
 	}
@@ -489,7 +491,8 @@ func (n *epochNodes) converge() error {
 func (c *epochRun) transact(nodes *epochNodes, node int, j rig.Job, n uint32, r *rand.Rand) (time.Duration, error) {
 	e := nodes.engines[node]
 	snapshot := e.Snapshot()
-	t := filter.Txn{ID: base.MakeTxnID(base.Timestamp(time.Now().UnixNano()), nodes.ids[node], n), Priority: r.Uint64(), Snapshot: snapshot}
+	t := filter.Txn{ID: base.MakeTxnID(base.Timestamp(time.Now().UnixNano()), nodes.ids[node], n),
+		Priority: r.Uint64(), Snapshot: snapshot}
 	rd := nodes.stores[node].NewPointReader()
 	for _, o := range j {
 		value := o.Value
@@ -565,7 +568,8 @@ func (b *geococo) tpcc(ctx context.Context) (out []rig.Line, err error) {
 				break
 			}
 			ml := rig.NewMall(base.EpochShard, wares11a/5)
-			c := epochRun{place: newPlace(m, up.rate, 2, 2, 1), interval: 10 * time.Millisecond, clients: 20, length: rig.Pick(b.Params, time.Second, 6*time.Second), statement: 500 * time.Microsecond,
+			c := epochRun{place: newPlace(m, up.rate, 2, 2, 1), interval: 10 * time.Millisecond, clients: 20,
+				length: rig.Pick(b.Params, time.Second, 6*time.Second), statement: 500 * time.Microsecond,
 				next: func(node, client int, r *rand.Rand) rig.Job {
 					ware := node*ml.Per + client%ml.Per
 					if r.IntN(10) == 0 {
@@ -580,11 +584,16 @@ func (b *geococo) tpcc(ctx context.Context) (out []rig.Line, err error) {
 			x := mix.name + ", " + up.name
 			rate := func(r *epochResult) float64 { return r.committed / r.length.Seconds() }
 			out = append(out,
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "throughput", Unit: "txn/s", Value: rate(planned), Baseline: rig.Float(rate(flat)), Paper: mix.paper, Better: rig.Higher},
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "median commit", Unit: "ms", Value: planned.p(.5), Baseline: rig.Float(flat.p(.5)), Better: rig.Lower},
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "p99 commit", Unit: "ms", Value: planned.p(.99), Baseline: rig.Float(flat.p(.99)), Better: rig.Lower},
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "WAN bytes a commit", Unit: "bytes", Value: planned.perCommit(), Baseline: rig.Float(flat.perCommit()), Better: rig.Lower},
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "share that lost", Unit: "%", Value: 100 * planned.conflicts(), Baseline: rig.Float(100 * flat.conflicts()), Better: rig.Lower})
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "throughput", Unit: "txn/s",
+					Value: rate(planned), Baseline: rig.Float(rate(flat)), Paper: mix.paper, Better: rig.Higher},
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "median commit", Unit: "ms",
+					Value: planned.p(.5), Baseline: rig.Float(flat.p(.5)), Better: rig.Lower},
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "p99 commit", Unit: "ms",
+					Value: planned.p(.99), Baseline: rig.Float(flat.p(.99)), Better: rig.Lower},
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "WAN bytes a commit", Unit: "bytes",
+					Value: planned.perCommit(), Baseline: rig.Float(flat.perCommit()), Better: rig.Lower},
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "share that lost", Unit: "%",
+					Value: 100 * planned.conflicts(), Baseline: rig.Float(100 * flat.conflicts()), Better: rig.Lower})
 		}
 	}
 	return out, nil
@@ -609,12 +618,15 @@ func (b *geococo) whites(ctx context.Context) (out []rig.Line, err error) {
 		return nil, err
 	}
 	for _, hot := range rig.Pick(b.Params, []int{0, 10, 40}, []int{0, 5, 10, 20, 30, 40}) {
-		c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: rig.Pick(b.Params, 10, 30), length: rig.Pick(b.Params, 2100*time.Millisecond, 9*time.Second), statement: time.Millisecond}
+		c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: rig.Pick(b.Params, 10, 30),
+			length: rig.Pick(b.Params, 2100*time.Millisecond, 9*time.Second), statement: time.Millisecond}
 		c.next = func(node, _ int, r *rand.Rand) rig.Job {
 			var j rig.Job
 			for range writes { // whole rows are sent
 				i := r.IntN(len(letters.Letters) - 1000)
-				j = append(j, rig.Op{Kind: rig.OpUpdate, Keys: []base.Key{letters.Key(rig.MallStock, 0, int64(r.IntN(rows)))}, Value: letters.Letters[i : i+1000]})
+				j = append(j, rig.Op{Kind: rig.OpUpdate,
+					Keys:  []base.Key{letters.Key(rig.MallStock, 0, int64(r.IntN(rows)))},
+					Value: letters.Letters[i : i+1000]})
 			}
 			if r.IntN(100) < hot {
 				j[0].Keys[0] = letters.Key(rig.MallWare, 0, int64(c.of[node]))
@@ -632,7 +644,8 @@ func (b *geococo) whites(ctx context.Context) (out []rig.Line, err error) {
 		}
 		x := fmt.Sprintf("%d %%", hot)
 		add := func(figure, metric, unit string, of func(*epochResult) float64, paper *float64) {
-			out = append(out, rig.Line{Figure: figure, Series: "filter/no filter", X: x, Metric: metric, Unit: unit, Value: of(with), Baseline: rig.Float(of(without)), Paper: paper, Better: rig.Lower})
+			out = append(out, rig.Line{Figure: figure, Series: "filter/no filter", X: x, Metric: metric, Unit: unit,
+				Value: of(with), Baseline: rig.Float(of(without)), Paper: paper, Better: rig.Lower})
 		}
 		var share, cpu *float64
 		if v, ok := saved[hot]; ok {
@@ -644,7 +657,8 @@ func (b *geococo) whites(ctx context.Context) (out []rig.Line, err error) {
 		add("14", "WAN bytes a transaction", "bytes", func(r *epochResult) float64 { return r.sent / r.submitted }, share)
 		add("14", "transactions that lost", "%", func(r *epochResult) float64 { return 100 * r.conflicts() }, nil)
 		if hot == 0 || hot >= 30 {
-			add("table 1", "CPU of a transaction at all nodes", "us", func(r *epochResult) float64 { return r.cpu.Seconds() * 1e6 / r.submitted }, cpu)
+			add("table 1", "CPU of a transaction at all nodes", "us",
+				func(r *epochResult) float64 { return r.cpu.Seconds() * 1e6 / r.submitted }, cpu)
 			add("table 1", "p99 commit", "ms", func(r *epochResult) float64 { return r.p(.99) }, nil)
 		}
 	}

@@ -17,8 +17,10 @@ import (
 // Bench regenerates the figures of GeoCoCo.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "geococo", Title: "all-to-all rounds that are planned, beside flat ones, other groupings and the shortest-path bound",
-		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/11a", "geococo/11b", "geococo/12", "geococo/13", "geococo/14", "geococo/table 1", "geococo/15", "geococo/16",
+		Name:  "geococo",
+		Title: "all-to-all rounds that are planned, beside flat ones, other groupings and the shortest-path bound",
+		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/11a", "geococo/11b", "geococo/12",
+			"geococo/13", "geococo/14", "geococo/table 1", "geococo/15", "geococo/16",
 			"geococo/17", "geococo/18", "geococo/19", "geococo/coordinates", "geococo/raft-ways", "geococo/16-raft", "geococo/17-raft"},
 		Parts: true,
 		Run:   runGeoCoCo,
@@ -33,11 +35,14 @@ func runGeoCoCo(ctx context.Context, p rig.Params) error {
 		name string
 		run  func(context.Context) ([]rig.Line, error)
 	}{
-		{"5: triangle violations", b.violations}, {"9: makespan", b.makespan}, {"10: messages", b.messages}, {"11a: TPC-C", b.tpcc}, {"12: groupings", b.groupings},
-		{"13: cost and benefit", b.cost}, {"14, table 1: conflicts", b.whites}, {"15: deterministic schedulers", b.schedulers}, {"16: compression", b.compressed},
+		{"5: triangle violations", b.violations}, {"9: makespan", b.makespan}, {"10: messages",
+			b.messages}, {"11a: TPC-C", b.tpcc}, {"12: groupings", b.groupings},
+		{"13: cost and benefit", b.cost}, {"14, table 1: conflicts", b.whites}, {"15: deterministic schedulers",
+			b.schedulers}, {"16: compression", b.compressed},
 		{"17: loss and jitter", b.loss}, {"18: skew", b.skew}, {"19: number of groups", b.groups},
 		{"coordinates", b.coordinates},
-		{"11b: the Raft path", b.raft}, {"raft-ways: one copy a region, compression, batches", b.raftWays}, {"16-raft: compression", b.raftPacked}, {"17-raft: loss and jitter", b.raftWeather},
+		{"11b: the Raft path", b.raft}, {"raft-ways: one copy a region, compression, batches",
+			b.raftWays}, {"16-raft: compression", b.raftPacked}, {"17-raft: loss and jitter", b.raftWeather},
 	} {
 		figures, _, _ := strings.Cut(f.name, ":")
 		if !slices.ContainsFunc(strings.Split(figures, ", "), func(n string) bool { return p.Wants("geococo/" + n) }) {
@@ -138,8 +143,10 @@ func (b *geococo) violations(context.Context) (out []rig.Line, err error) {
 			}
 		}
 		out = append(out,
-			rig.Line{Figure: "5", Series: name, X: "all", Metric: "pairs with a faster detour", Unit: "%", Value: 100 * faster / pairs, Better: rig.Higher},
-			rig.Line{Figure: "5", Series: name, X: "by 10 %", Metric: "pairs with a faster detour", Unit: "%", Value: 100 * much / pairs, Better: rig.Higher})
+			rig.Line{Figure: "5", Series: name, X: "all", Metric: "pairs with a faster detour", Unit: "%",
+				Value: 100 * faster / pairs, Better: rig.Higher},
+			rig.Line{Figure: "5", Series: name, X: "by 10 %", Metric: "pairs with a faster detour", Unit: "%",
+				Value: 100 * much / pairs, Better: rig.Higher})
 	}
 	return out, nil
 }
@@ -227,13 +234,15 @@ func (b *geococo) makespan(ctx context.Context) (out []rig.Line, err error) {
 		for _, q := range []float64{0.1, 0.5, 0.9, 0.99, 1} {
 			at := func(s []time.Duration) float64 { return millis(s[min(len(s)-1, int(q*float64(len(s))))]) }
 			add := func(series string, v, base float64) {
-				out = append(out, rig.Line{Figure: "9", Series: t.name + " " + series, X: fmt.Sprintf("p%g", 100*q), Metric: "makespan", Unit: "ms", Value: v, Baseline: rig.Float(base), Better: rig.Lower})
+				out = append(out, rig.Line{Figure: "9", Series: t.name + " " + series, X: fmt.Sprintf("p%g", 100*q),
+					Metric: "makespan", Unit: "ms", Value: v, Baseline: rig.Float(base), Better: rig.Lower})
 			}
 			add("planned/flat", at(ours), at(flat))
 			add("planned at once/flat", at(fresh), at(flat))
 			add("planned/bound", at(ours), at(bound))
 		}
-		out = append(out, rig.Line{Figure: "9", Series: t.name + " plans/slots", X: "all", Metric: "plans made", Unit: "plans", Value: float64(keeper.Plans), Baseline: rig.Float(float64(len(t.slots))), Better: rig.Lower})
+		out = append(out, rig.Line{Figure: "9", Series: t.name + " plans/slots", X: "all", Metric: "plans made",
+			Unit: "plans", Value: float64(keeper.Plans), Baseline: rig.Float(float64(len(t.slots))), Better: rig.Lower})
 	}
 	return out, nil
 }
@@ -273,13 +282,16 @@ func (b *geococo) groupings(ctx context.Context) (out []rig.Line, err error) {
 			x := fmt.Sprintf("%d %s", n, clouds[mi])
 			div := float64(draws)
 			for s, st := range strategies {
-				l := rig.Line{Figure: "12", Series: st.name + "/flat", X: x, Metric: "makespan", Unit: "ms", Value: sums[s] / div, Baseline: rig.Float(flat / div), Better: rig.Lower}
+				l := rig.Line{Figure: "12", Series: st.name + "/flat", X: x, Metric: "makespan", Unit: "ms",
+					Value: sums[s] / div, Baseline: rig.Float(flat / div), Better: rig.Lower}
 				if v, ok := st.paper[n]; ok {
 					l.Paper = rig.Float(v)
 				}
-				out = append(out, l, rig.Line{Figure: "12", Series: st.name, X: x, Metric: "CPU of a plan", Unit: "us", Value: float64(cpu[s].Microseconds()) / div, Better: rig.Lower})
+				out = append(out, l, rig.Line{Figure: "12", Series: st.name, X: x, Metric: "CPU of a plan",
+					Unit: "us", Value: float64(cpu[s].Microseconds()) / div, Better: rig.Lower})
 			}
-			out = append(out, rig.Line{Figure: "12", Series: "bound/flat", X: x, Metric: "makespan", Unit: "ms", Value: bound / div, Baseline: rig.Float(flat / div), Better: rig.Lower})
+			out = append(out, rig.Line{Figure: "12", Series: "bound/flat", X: x, Metric: "makespan", Unit: "ms",
+				Value: bound / div, Baseline: rig.Float(flat / div), Better: rig.Lower})
 		}
 	}
 	return out, nil
@@ -315,7 +327,8 @@ func (b *geococo) cost(ctx context.Context) (out []rig.Line, err error) {
 			cpu += rig.CPUTime() - begin
 			saved += 1000 * millis(p.Flat-p.Makespan)
 		}
-		l := rig.Line{Figure: "13", Series: "plan/1000 rounds", X: n, Metric: "cost beside benefit", Unit: "ms", Value: millis(cpu) / float64(draws), Baseline: rig.Float(saved / float64(draws)), Better: rig.Lower}
+		l := rig.Line{Figure: "13", Series: "plan/1000 rounds", X: n, Metric: "cost beside benefit", Unit: "ms",
+			Value: millis(cpu) / float64(draws), Baseline: rig.Float(saved / float64(draws)), Better: rig.Lower}
 		if v, ok := paper[n]; ok {
 			l.Paper = rig.Float(v)
 		}
@@ -366,15 +379,20 @@ func (b *geococo) groups(ctx context.Context) (out []rig.Line, err error) {
 				div := float64(draws)
 				net := []string{"aws", "aws 2022"}[mi]
 				out = append(out,
-					rig.Line{Figure: "19", Series: net + " executed/flat", X: x, Metric: "makespan", Unit: "ms", Value: made / div, Baseline: rig.Float(flat / div), Better: rig.Lower},
-					rig.Line{Figure: "19", Series: net + " formula/flat", X: x, Metric: "T of eq. 1", Unit: "ms", Value: formula / div, Baseline: rig.Float(flat / div), Better: rig.Lower},
-					rig.Line{Figure: "19", Series: net + " executed/flat", X: x, Metric: "messages", Unit: "messages", Value: msgs / div, Baseline: rig.Float(float64(n * (n - 1))), Better: rig.Lower})
+					rig.Line{Figure: "19", Series: net + " executed/flat", X: x, Metric: "makespan", Unit: "ms",
+						Value: made / div, Baseline: rig.Float(flat / div), Better: rig.Lower},
+					rig.Line{Figure: "19", Series: net + " formula/flat", X: x, Metric: "T of eq. 1", Unit: "ms",
+						Value: formula / div, Baseline: rig.Float(flat / div), Better: rig.Lower},
+					rig.Line{Figure: "19", Series: net + " executed/flat", X: x, Metric: "messages", Unit: "messages",
+						Value: msgs / div, Baseline: rig.Float(float64(n * (n - 1))), Better: rig.Lower})
 			}
 			for _, c := range []struct {
 				series string
 				k      int
-			}{{"smallest T of eq. 1", bestFormula}, {"fastest executed", bestPlan}, {"fewest messages no slower than flat", fewest}} {
-				out = append(out, rig.Line{Figure: "19", Series: []string{"aws ", "aws 2022 "}[mi] + c.series + "/k*", X: fmt.Sprintf("%d nodes", n), Metric: "groups", Unit: "groups",
+			}{{"smallest T of eq. 1", bestFormula}, {"fastest executed",
+				bestPlan}, {"fewest messages no slower than flat", fewest}} {
+				out = append(out, rig.Line{Figure: "19", Series: []string{"aws ", "aws 2022 "}[mi] + c.series + "/k*",
+					X: fmt.Sprintf("%d nodes", n), Metric: "groups", Unit: "groups",
 					Value: float64(c.k), Baseline: rig.Float(plan.KStar(n)), Better: rig.Lower})
 			}
 		}

@@ -55,7 +55,8 @@ func TestGroupings(t *testing.T) {
 		}
 		f.Latency = append(f.Latency, row)
 	}
-	for name, agg := range map[string][]int{"agglomerative": agglomerative(f, 2), "k-means": kMeans(f, rand.New(rand.NewPCG(1, 1)), 2)} {
+	for name, agg := range map[string][]int{"agglomerative": agglomerative(f, 2),
+		"k-means": kMeans(f, rand.New(rand.NewPCG(1, 1)), 2)} {
 		for i, a := range agg {
 			if i/3 != a/3 {
 				t.Errorf("%s: node %d is aggregated by %d", name, i, a)
@@ -99,8 +100,9 @@ func TestEpochFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	ml := rig.NewMall(base.EpochShard, 4)
-	c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: 8, length: 1200 * time.Millisecond, statement: time.Millisecond,
-		next: func(node, client int, r *rand.Rand) rig.Job { return ml.Mixed(0, [5]int{50, 50, 0, 0, 0}, r) }}
+	c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: 8, length: 1200 * time.Millisecond,
+		statement: time.Millisecond,
+		next:      func(node, client int, r *rand.Rand) rig.Job { return ml.Mixed(0, [5]int{50, 50, 0, 0, 0}, r) }}
 	without, err := c.run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -22,16 +22,18 @@ var strategies = []strategy{
 	{"godwit", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763}, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
 		return made(f, plan.Params{})
 	}},
-	{"godwit, fastest", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763}, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
-		return made(f, plan.Params{Slack: -1, RelayGain: -1})
-	}},
+	{"godwit, fastest", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763},
+		func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
+			return made(f, plan.Params{Slack: -1, RelayGain: -1})
+		}},
 	{"godwit without relays", nil, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
 		return made(f, plan.Params{NoRelays: true})
 	}},
-	{"equation 1, its own value", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763}, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
-		_, t := plan.Paper(f.Latency, stars(f))
-		return t, nil
-	}},
+	{"equation 1, its own value", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763},
+		func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
+			_, t := plan.Paper(f.Latency, stars(f))
+			return t, nil
+		}},
 	{"equation 1, executed", nil, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
 		agg, _ := plan.Paper(f.Latency, stars(f))
 		return executed(f, agg), nil

@@ -50,7 +50,8 @@ const (
 // rows stay at home.
 func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	const shards = 2
-	w := &raftWorld{World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 11, LAN: wan.LinkSpec{Delay: rig.LAN}})}, per: per, shard: 1, zipf: rig.Zipf(raftRows, raftTheta)}
+	w := &raftWorld{World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 11,
+		LAN: wan.LinkSpec{Delay: rig.LAN}})}, per: per, shard: 1, zipf: rig.Zipf(raftRows, raftTheta)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -61,7 +62,8 @@ func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	ident := node.LocalIdentity(m.Names, per, shards)
 	var disk atomic.Int64 // ns of a sync; none while the nodes start
 	for _, nd := range ident.First.Nodes {
-		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }},
+		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(),
+			SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }},
 			node.Parts{Source: clock.NewSimulated(rig.ClockBound, uint64(nd.ID)), Network: &overlay.Params{}}); err != nil {
 			return nil, err
 		}
@@ -255,7 +257,8 @@ func quorumGain(m *matrix.Matrix) (gain, most float64) {
 	best := func(i, j int) time.Duration {
 		d := m.OneWay(i, j)
 		for r := range n {
-			if over := m.OneWay(i, r) + m.OneWay(r, j); r != i && r != j && over < m.OneWay(i, j)-max(2*time.Millisecond, m.OneWay(i, j)/20) {
+			if over := m.OneWay(i, r) + m.OneWay(r, j); r != i && r != j &&
+				over < m.OneWay(i, j)-max(2*time.Millisecond, m.OneWay(i, j)/20) {
 				d = min(d, over)
 			}
 		}
@@ -323,10 +326,13 @@ func (b *geococo) raft(ctx context.Context) (out []rig.Line, err error) {
 		}
 		for _, q := range []float64{.5, .9, .99, 1} {
 			g := gains[min(len(gains)-1, int(q*float64(len(gains))))]
-			out = append(out, rig.Line{Figure: "11b", Series: name + " relays/direct", X: fmt.Sprintf("p%g of draws", 100*q), Metric: "way to the majority and back", Unit: "of direct", Value: 1 - g, Baseline: rig.Float(1), Better: rig.Lower})
+			out = append(out, rig.Line{Figure: "11b", Series: name + " relays/direct",
+				X: fmt.Sprintf("p%g of draws", 100*q), Metric: "way to the majority and back", Unit: "of direct",
+				Value: 1 - g, Baseline: rig.Float(1), Better: rig.Lower})
 		}
 	}
-	fmt.Fprintf(b.Log, "the draw in which relays help most: %v, %.1f %% of the way to the majority\n", m.Names, 100*gains[len(gains)-1])
+	fmt.Fprintf(b.Log, "the draw in which relays help most: %v, %.1f %% of the way to the majority\n", m.Names,
+		100*gains[len(gains)-1])
 	length, clients := 3*time.Second, 4
 	if b.Quick {
 		length, clients = 1500*time.Millisecond, 3
@@ -348,7 +354,8 @@ func (b *geococo) raft(ctx context.Context) (out []rig.Line, err error) {
 				}
 			}
 			out = append(out, raftLines("11b", "relays/direct", mix, r)...)
-			fmt.Fprintf(b.Log, "%s: %.0f and %.0f txn/s; %d messages over relays, %d fallbacks\n", mix.name, r[0].rate(), r[1].rate(), r[1].relayed, r[1].fallbacks)
+			fmt.Fprintf(b.Log, "%s: %.0f and %.0f txn/s; %d messages over relays, %d fallbacks\n", mix.name,
+				r[0].rate(), r[1].rate(), r[1].relayed, r[1].fallbacks)
 		}
 		return errors.Join(ctx.Err(), w.Close())
 	}))
@@ -357,7 +364,8 @@ func (b *geococo) raft(ctx context.Context) (out []rig.Line, err error) {
 
 func raftLines(figure, series string, mix raftMix, r [2]*raftResult) (out []rig.Line) {
 	line := func(metric, unit string, of func(*raftResult) float64, paper *float64, better string) {
-		out = append(out, rig.Line{Figure: figure, Series: series, X: mix.name, Metric: metric, Unit: unit, Value: of(r[1]), Baseline: rig.Float(of(r[0])), Paper: paper, Better: better})
+		out = append(out, rig.Line{Figure: figure, Series: series, X: mix.name, Metric: metric, Unit: unit,
+			Value: of(r[1]), Baseline: rig.Float(of(r[0])), Paper: paper, Better: better})
 	}
 	line("throughput", "txn/s", (*raftResult).rate, mix.throughput, rig.Higher)
 	line("p99", "ms", func(r *raftResult) float64 { return quantileMS(r.all, .99) }, mix.p99, rig.Lower)
@@ -414,9 +422,12 @@ func (b *geococo) raftWays(ctx context.Context) (out []rig.Line, err error) {
 	}
 	lines := func(series, x string, r, than *raftResult) {
 		for _, l := range []rig.Line{
-			{Metric: "WAN bytes a write", Unit: "bytes", Value: r.perWrite(r.wire), Baseline: rig.Float(than.perWrite(than.wire))},
-			{Metric: "WAN messages a write", Unit: "messages", Value: r.perWrite(r.messages), Baseline: rig.Float(than.perWrite(than.messages))},
-			{Metric: "p99 of a write", Unit: "ms", Value: quantileMS(r.writes, .99), Baseline: rig.Float(quantileMS(than.writes, .99))},
+			{Metric: "WAN bytes a write", Unit: "bytes", Value: r.perWrite(r.wire),
+				Baseline: rig.Float(than.perWrite(than.wire))},
+			{Metric: "WAN messages a write", Unit: "messages", Value: r.perWrite(r.messages),
+				Baseline: rig.Float(than.perWrite(than.messages))},
+			{Metric: "p99 of a write", Unit: "ms", Value: quantileMS(r.writes, .99),
+				Baseline: rig.Float(quantileMS(than.writes, .99))},
 		} {
 			l.Figure, l.Series, l.X, l.Better = "raft-ways", series, x, rig.Lower
 			out = append(out, l)
@@ -465,7 +476,8 @@ func (b *geococo) raftWeather(ctx context.Context) (out []rig.Line, err error) {
 			for i := range m.Names {
 				for j := range m.Names {
 					if i != j {
-						w.Net.SetPath(base.RegionID(i+1), base.RegionID(j+1), wan.LinkSpec{Delay: m.OneWay(i, j), Loss: x.loss, Jitter: x.jitter})
+						w.Net.SetPath(base.RegionID(i+1), base.RegionID(j+1),
+							wan.LinkSpec{Delay: m.OneWay(i, j), Loss: x.loss, Jitter: x.jitter})
 					}
 				}
 			}
@@ -479,7 +491,8 @@ func (b *geococo) raftWeather(ctx context.Context) (out []rig.Line, err error) {
 			mix := raftMixes[0]
 			mix.name, mix.throughput, mix.p99 = x.name, x.rate, x.p99
 			out = append(out, raftLines("17-raft", "relays/direct", mix, r)...)
-			fmt.Fprintf(b.Log, "%s: %.0f and %.0f txn/s; %d messages over relays, %d fallbacks\n", x.name, r[0].rate(), r[1].rate(), r[1].relayed, r[1].fallbacks)
+			fmt.Fprintf(b.Log, "%s: %.0f and %.0f txn/s; %d messages over relays, %d fallbacks\n", x.name,
+				r[0].rate(), r[1].rate(), r[1].relayed, r[1].fallbacks)
 		}
 		return errors.Join(ctx.Err(), w.Close())
 	})
@@ -543,8 +556,11 @@ func (b *geococo) raftPacked(ctx context.Context) (out []rig.Line, err error) {
 			first = [2]float64{share, ms}
 		}
 		out = append(out,
-			rig.Line{Figure: "16-raft", Series: "compressed/plain", X: h.name, Metric: "bytes on the wire", Unit: "%", Value: share, Baseline: rig.Float(first[0]), Better: rig.Lower},
-			rig.Line{Figure: "16-raft", Series: "compressed/plain", X: h.name, Metric: "work and transmission of a megabyte", Unit: "ms", Value: ms, Baseline: rig.Float(first[1]), Paper: h.paper, Better: rig.Lower})
+			rig.Line{Figure: "16-raft", Series: "compressed/plain", X: h.name, Metric: "bytes on the wire", Unit: "%",
+				Value: share, Baseline: rig.Float(first[0]), Better: rig.Lower},
+			rig.Line{Figure: "16-raft", Series: "compressed/plain", X: h.name,
+				Metric: "work and transmission of a megabyte", Unit: "ms", Value: ms, Baseline: rig.Float(first[1]),
+				Paper: h.paper, Better: rig.Lower})
 	}
 	return out, nil
 }

@@ -116,7 +116,9 @@ func (b *geococo) messages(ctx context.Context) (out []rig.Line, err error) {
 	for i := range n {
 		for j := range n {
 			if i != j {
-				out = append(out, rig.Line{Figure: "10", Series: "planned/flat", X: m.Names[i] + " > " + m.Names[j], Metric: "messages on a path and round", Unit: "messages", Value: pairs[1][i][j], Baseline: rig.Float(pairs[0][i][j]), Better: rig.Lower})
+				out = append(out, rig.Line{Figure: "10", Series: "planned/flat", X: m.Names[i] + " > " + m.Names[j],
+					Metric: "messages on a path and round", Unit: "messages", Value: pairs[1][i][j],
+					Baseline: rig.Float(pairs[0][i][j]), Better: rig.Lower})
 			}
 		}
 	}
@@ -126,11 +128,15 @@ func (b *geococo) messages(ctx context.Context) (out []rig.Line, err error) {
 		if p.Groups[p.Of[i]].Aggregators[0] == i {
 			role = "aggregator"
 		}
-		out = append(out, rig.Line{Figure: "10", Series: "planned/flat", X: m.Names[i] + ", " + role, Metric: "messages a round", Unit: "messages", Value: counts[1][i], Baseline: rig.Float(counts[0][i]), Better: rig.Lower})
+		out = append(out, rig.Line{Figure: "10", Series: "planned/flat", X: m.Names[i] + ", " + role,
+			Metric: "messages a round", Unit: "messages", Value: counts[1][i], Baseline: rig.Float(counts[0][i]),
+			Better: rig.Lower})
 		sums[0], sums[1] = sums[0]+counts[0][i]/2, sums[1]+counts[1][i]/2
 	}
-	busiest := rig.Line{Figure: "10", Series: "planned/flat", X: "busiest node", Metric: "messages a round", Unit: "messages", Value: slices.Max(counts[1]), Baseline: rig.Float(slices.Max(counts[0])), Better: rig.Lower}
-	all := rig.Line{Figure: "10", Series: "planned/flat", X: "all nodes", Metric: "messages a round", Unit: "messages", Value: sums[1], Baseline: rig.Float(sums[0]), Better: rig.Lower}
+	busiest := rig.Line{Figure: "10", Series: "planned/flat", X: "busiest node", Metric: "messages a round",
+		Unit: "messages", Value: slices.Max(counts[1]), Baseline: rig.Float(slices.Max(counts[0])), Better: rig.Lower}
+	all := rig.Line{Figure: "10", Series: "planned/flat", X: "all nodes", Metric: "messages a round",
+		Unit: "messages", Value: sums[1], Baseline: rig.Float(sums[0]), Better: rig.Lower}
 	return append(out, busiest, all), nil
 }
 
@@ -178,7 +184,8 @@ func (b *geococo) loss(ctx context.Context) (out []rig.Line, err error) {
 		for a := range n {
 			for c := range n {
 				if a != c {
-					r.net.SetPath(base.RegionID(a+1), base.RegionID(c+1), wan.LinkSpec{Delay: m.OneWay(a, c), Loss: pa.loss, Jitter: pa.jitter})
+					r.net.SetPath(base.RegionID(a+1), base.RegionID(c+1),
+						wan.LinkSpec{Delay: m.OneWay(a, c), Loss: pa.loss, Jitter: pa.jitter})
 				}
 			}
 		}
@@ -208,9 +215,12 @@ func (b *geococo) loss(ctx context.Context) (out []rig.Line, err error) {
 			tail[v] = millis(s[len(s)*99/100])
 		}
 		out = append(out,
-			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "throughput", Unit: "rounds/s", Value: rate[1], Baseline: &rate[0], Paper: pa.throughput, Better: rig.Higher},
-			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "median of a round", Unit: "ms", Value: mid[1], Baseline: &mid[0], Better: rig.Lower},
-			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "p99 of a round", Unit: "ms", Value: tail[1], Baseline: &tail[0], Paper: pa.p99, Better: rig.Lower})
+			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "throughput", Unit: "rounds/s",
+				Value: rate[1], Baseline: &rate[0], Paper: pa.throughput, Better: rig.Higher},
+			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "median of a round", Unit: "ms",
+				Value: mid[1], Baseline: &mid[0], Better: rig.Lower},
+			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "p99 of a round", Unit: "ms",
+				Value: tail[1], Baseline: &tail[0], Paper: pa.p99, Better: rig.Lower})
 	}
 	return out, nil
 }

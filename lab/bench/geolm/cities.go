@@ -46,10 +46,12 @@ func (b *geolm) cities(ctx context.Context) error {
 		func() ([]rig.Line, error) { return b.writeRatio(ctx, cities(3, ab, ac, bc), short) },
 		func() ([]rig.Line, error) { return b.popularity(ctx, length) },
 		func() ([]rig.Line, error) { // two centres in city A, one in C
-			return b.deployment(ctx, "16", 3, cities(3, 1, ac, ac), short, rig.Float(1-.1189), rig.Float(1-.1841), rig.Float(1.1343))
+			return b.deployment(ctx, "16", 3, cities(3, 1, ac, ac), short, rig.Float(1-.1189), rig.Float(1-.1841),
+				rig.Float(1.1343))
 		},
 		func() ([]rig.Line, error) { // one centre in city A, two in B, two in C
-			return b.deployment(ctx, "17", 5, cities(5, ab, ab, 1, ac, bc, bc, ac, bc, bc, 1), short, rig.Float(1-.1902), rig.Float(1-.2652), rig.Float(1.2327))
+			return b.deployment(ctx, "17", 5, cities(5, ab, ab, 1, ac, bc, bc, ac, bc, bc, 1), short,
+				rig.Float(1-.1902), rig.Float(1-.2652), rig.Float(1.2327))
 		},
 	} {
 		lines, err := run()
@@ -77,24 +79,30 @@ func firstsOf(n int) (out []int) {
 	return out
 }
 
-func (b *geolm) deployment(ctx context.Context, figure string, nodes int, oneWay func(time.Duration) [][]time.Duration, length time.Duration, mean, p99, rate *float64) ([]rig.Line, error) {
+func (b *geolm) deployment(ctx context.Context, figure string, nodes int,
+	oneWay func(time.Duration) [][]time.Duration, length time.Duration, mean, p99, rate *float64) ([]rig.Line, error) {
 	raft, full := fixedAt(nodes, firstsOf(nodes), at(.5)), moving(nodes, firstsOf(nodes), leader.Params{}, at(.5))
 	if err := b.play(ctx, "figure "+figure, nodes, length, 0, oneWay, raft, full); err != nil {
 		return nil, err
 	}
 	q, med := predicted(raft, leader.Quorum, 10*time.Second), predicted(raft, leader.Median, 10*time.Second)
-	return append(compare(figure, "geolm/raft", fmt.Sprintf("%d centres", nodes), summary(full, 0, length), summary(raft, 0, length), mean, p99, rate),
-		rig.Line{Figure: "commit", Series: "quorum/median", X: fmt.Sprintf("%d centres", nodes), Metric: "error of the predicted latency", Unit: "%", Value: q, Baseline: rig.Float(med), Better: rig.Lower}), nil
+	return append(compare(figure, "geolm/raft", fmt.Sprintf("%d centres", nodes), summary(full, 0, length),
+		summary(raft, 0, length), mean, p99, rate),
+		rig.Line{Figure: "commit", Series: "quorum/median", X: fmt.Sprintf("%d centres", nodes),
+			Metric: "error of the predicted latency", Unit: "%", Value: q, Baseline: rig.Float(med),
+			Better: rig.Lower}), nil
 }
 
 // writeRatio measures figure 14(a): equal popularity, and half, 5 % and none of the requests write.
-func (b *geolm) writeRatio(ctx context.Context, oneWay func(time.Duration) [][]time.Duration, length time.Duration) ([]rig.Line, error) {
+func (b *geolm) writeRatio(ctx context.Context, oneWay func(time.Duration) [][]time.Duration,
+	length time.Duration) ([]rig.Line, error) {
 	writes := func(node int) float64 { return []float64{.5, .05, 0}[node] }
 	raft, full := fixedAt(3, firstsOf(3), writes), moving(3, firstsOf(3), leader.Params{}, writes)
 	if err := b.play(ctx, "figure 14a", 3, length, 0, oneWay, raft, full); err != nil {
 		return nil, err
 	}
-	return compare("14a", "geolm/raft", "50:50 95:5 100:0", summary(full, 0, length), summary(raft, 0, length), rig.Float(1-.1076), nil, nil), nil
+	return compare("14a", "geolm/raft", "50:50 95:5 100:0", summary(full, 0, length), summary(raft, 0, length),
+		rig.Float(1-.1076), nil, nil), nil
 }
 
 // popularity measures figure 14(b): equal distances of 20 ms; the nodes get 50, 30 and 20 % of the
@@ -129,7 +137,8 @@ func (b *geolm) popularity(ctx context.Context, length time.Duration) ([]rig.Lin
 			if e >= epochs/2 {
 				shares = "2:3:5"
 			}
-			lines = append(lines, rig.Line{Figure: "14b", Series: v.name + "/raft 1:1:1", X: fmt.Sprintf("epoch %d, %s", e+1, shares), Metric: "throughput", Unit: "req/s",
+			lines = append(lines, rig.Line{Figure: "14b", Series: v.name + "/raft 1:1:1",
+				X: fmt.Sprintf("epoch %d, %s", e+1, shares), Metric: "throughput", Unit: "req/s",
 				Value: summary(v.c, from, to).rate, Baseline: rig.Float(base.rate), Better: rig.Higher})
 		}
 	}

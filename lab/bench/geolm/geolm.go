@@ -14,9 +14,11 @@ import (
 // Bench regenerates the figures of GeoLM.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "geolm", Title: "leaders where requests take least, beside fixed leaders, a leader near its quorum, and GeoLM without its parts",
-		Figures: []string{"geolm/11", "geolm/12a", "geolm/12b", "geolm/14a", "geolm/14b", "geolm/16", "geolm/17", "geolm/selection", "geolm/commit", "geolm/table1", "geolm/measurement"},
-		Run:     runGeoLM,
+		Name:  "geolm",
+		Title: "leaders where requests take least, beside fixed leaders, a leader near its quorum, and GeoLM without its parts",
+		Figures: []string{"geolm/11", "geolm/12a", "geolm/12b", "geolm/14a", "geolm/14b", "geolm/16", "geolm/17",
+			"geolm/selection", "geolm/commit", "geolm/table1", "geolm/measurement"},
+		Run: runGeoLM,
 	}
 }
 
@@ -115,9 +117,12 @@ func moving(nodes int, firsts []int, p leader.Params, writes func(int) float64) 
 // compare puts a variant's mean and tail latency and its throughput beside a baseline's.
 func compare(figure, series string, x any, got, base leadResult, paperMean, paperP99, paperRate *float64) []rig.Line {
 	return []rig.Line{
-		{Figure: figure, Series: series, X: x, Metric: "mean latency", Unit: "ms", Value: got.mean, Baseline: rig.Float(base.mean), Paper: paperMean, Better: rig.Lower},
-		{Figure: figure, Series: series, X: x, Metric: "p99 latency", Unit: "ms", Value: got.p99, Baseline: rig.Float(base.p99), Paper: paperP99, Better: rig.Lower},
-		{Figure: figure, Series: series, X: x, Metric: "throughput", Unit: "req/s", Value: got.rate, Baseline: rig.Float(base.rate), Paper: paperRate, Better: rig.Higher},
+		{Figure: figure, Series: series, X: x, Metric: "mean latency", Unit: "ms", Value: got.mean,
+			Baseline: rig.Float(base.mean), Paper: paperMean, Better: rig.Lower},
+		{Figure: figure, Series: series, X: x, Metric: "p99 latency", Unit: "ms", Value: got.p99,
+			Baseline: rig.Float(base.p99), Paper: paperP99, Better: rig.Lower},
+		{Figure: figure, Series: series, X: x, Metric: "throughput", Unit: "req/s", Value: got.rate,
+			Baseline: rig.Float(base.rate), Paper: paperRate, Better: rig.Higher},
 	}
 }
 
@@ -163,7 +168,8 @@ func (b *geolm) trace(ctx context.Context) error {
 	for _, n := range windows {
 		sweep[n] = add(moving(nodes, one, leader.Params{Window: n}, at(leadLoads[0].writes)))
 	}
-	if err := b.play(ctx, "ten regions", nodes, length, leadJitter, func(d time.Duration) [][]time.Duration { return tr.At(d).OneWays() }, all); err != nil {
+	if err := b.play(ctx, "ten regions", nodes, length, leadJitter,
+		func(d time.Duration) [][]time.Duration { return tr.At(d).OneWays() }, all); err != nil {
 		return err
 	}
 	for i, y := range leadLoads {
@@ -186,21 +192,27 @@ func (b *geolm) trace(ctx context.Context) error {
 	}
 	f, u, r := summary(sweep[40], 0, length), summary(undamped, 0, length), summary(raft[0].from(starts), 0, length)
 	if err := b.emit(append(compare("12a", "damping/none", "A", f, u, nil, nil, rig.Float(1.2034)),
-		rig.Line{Figure: "12a", Series: "damping/none", X: "A", Metric: "moves", Unit: "moves", Value: f.moves, Baseline: rig.Float(u.moves), Better: rig.Lower})...); err != nil {
+		rig.Line{Figure: "12a", Series: "damping/none", X: "A", Metric: "moves", Unit: "moves", Value: f.moves,
+			Baseline: rig.Float(u.moves), Better: rig.Lower})...); err != nil {
 		return err
 	}
 	for _, n := range []int{10, 20, 40, 80, 160} {
 		s := summary(sweep[n], 0, length)
 		if err := b.emit(append(compare("12b", "geolm/raft", n, s, r, nil, nil, nil),
-			rig.Line{Figure: "12b", Series: "geolm", X: n, Metric: "moves", Unit: "moves", Value: s.moves, Better: rig.Lower})...); err != nil {
+			rig.Line{Figure: "12b", Series: "geolm", X: n, Metric: "moves", Unit: "moves", Value: s.moves,
+				Better: rig.Lower})...); err != nil {
 			return err
 		}
 	}
 	right, wrong, missed := precisionRecall(full[0], raft[0], slice, length)
 	share := func(a, z int) float64 { return 100 * float64(a) / float64(max(1, a+z)) }
 	if err := b.emit(
-		rig.Line{Figure: "selection", Series: "geolm", X: fmt.Sprintf("%d of %d moves", right, right+wrong), Metric: "precision", Unit: "%", Value: share(right, wrong), Baseline: rig.Float(100), Paper: rig.Float(1), Better: rig.Higher},
-		rig.Line{Figure: "selection", Series: "geolm", X: fmt.Sprintf("%d not chosen", missed), Metric: "recall", Unit: "%", Value: share(right, missed), Baseline: rig.Float(100), Paper: rig.Float(.7692), Better: rig.Higher},
+		rig.Line{Figure: "selection", Series: "geolm", X: fmt.Sprintf("%d of %d moves", right, right+wrong),
+			Metric: "precision", Unit: "%", Value: share(right, wrong), Baseline: rig.Float(100), Paper: rig.Float(1),
+			Better: rig.Higher},
+		rig.Line{Figure: "selection", Series: "geolm", X: fmt.Sprintf("%d not chosen", missed), Metric: "recall",
+			Unit: "%", Value: share(right, missed), Baseline: rig.Float(100), Paper: rig.Float(.7692),
+			Better: rig.Higher},
 	); err != nil {
 		return err
 	}

@@ -51,7 +51,8 @@ func TestPrecisionRecall(t *testing.T) {
 		"nothing comes after it": {[]leadMove{at(11, 0, 1), at(29, 1, 0)}, 1, 0, 0},
 	} {
 		g := &leadGroup{moves: c.moves}
-		if right, wrong, missed := precisionRecall([]*leadGroup{g}, fixed, 10*time.Second, 30*time.Second); right != c.right || wrong != c.wrong || missed != c.missed {
+		if right, wrong, missed := precisionRecall([]*leadGroup{g}, fixed, 10*time.Second,
+			30*time.Second); right != c.right || wrong != c.wrong || missed != c.missed {
 			t.Errorf("%s: %d right, %d wrong, %d missed", name, right, wrong, missed)
 		}
 	}

@@ -31,10 +31,12 @@ func (b *geolm) handover() error {
 	rtt := 2 * delay[0][1]
 	paper := rig.Float(154.0 / ((384.0 + 534.0) / 2))
 	line := func(metric, unit string, value, base float64, paper *float64) rig.Line {
-		return rig.Line{Figure: "table1", Series: "planned", X: "80 ms round trip", Metric: metric, Unit: unit, Value: value, Baseline: rig.Float(base), Paper: paper, Better: rig.Lower}
+		return rig.Line{Figure: "table1", Series: "planned", X: "80 ms round trip", Metric: metric, Unit: unit,
+			Value: value, Baseline: rig.Float(base), Paper: paper, Better: rig.Lower}
 	}
 	alone := func(metric, unit string, value float64) rig.Line {
-		return rig.Line{Figure: "table1", Series: "planned", X: "80 ms round trip", Metric: metric, Unit: unit, Value: value, Better: rig.Lower}
+		return rig.Line{Figure: "table1", Series: "planned", X: "80 ms round trip", Metric: metric, Unit: unit,
+			Value: value, Better: rig.Lower}
 	}
 	return b.emit(
 		line("until another node leads", "ms", millis(planned.Elected), millis(lost.Elected), nil),
@@ -62,7 +64,8 @@ func (b *geolm) measurement() error {
 		return err
 	}
 	line := func(metric, unit string, value float64) rig.Line {
-		return rig.Line{Figure: "measurement", Series: "a node", X: "ten regions", Metric: metric, Unit: unit, Value: value, Better: rig.Lower}
+		return rig.Line{Figure: "measurement", Series: "a node", X: "ten regions", Metric: metric, Unit: unit,
+			Value: value, Better: rig.Lower}
 	}
 	return b.emit(
 		line("heartbeats sent", "messages/s", c.Heartbeats),

@@ -101,7 +101,8 @@ func draught(r *rand.Rand, popularity []float64) int {
 }
 
 // play runs groups at n nodes.
-func (b *geolm) play(ctx context.Context, name string, n int, length, jitter time.Duration, oneWay func(time.Duration) [][]time.Duration, groups ...cell) error {
+func (b *geolm) play(ctx context.Context, name string, n int, length, jitter time.Duration,
+	oneWay func(time.Duration) [][]time.Duration, groups ...cell) error {
 	begin, cpu := time.Now(), rig.CPUTime()
 	all := slices.Concat(groups...)
 	err := rig.Virtual(func() error {
@@ -112,12 +113,14 @@ func (b *geolm) play(ctx context.Context, name string, n int, length, jitter tim
 		w.jitter(jitter)
 		return errors.Join(w.run(ctx, length), w.close())
 	})
-	fmt.Fprintf(b.Log, "%s: %d groups at %d nodes, %s of virtual time in %.1f s, %.1f s of CPU\n", name, len(all), n, length, time.Since(begin).Seconds(), (rig.CPUTime() - cpu).Seconds())
+	fmt.Fprintf(b.Log, "%s: %d groups at %d nodes, %s of virtual time in %.1f s, %.1f s of CPU\n", name, len(all), n,
+		length, time.Since(begin).Seconds(), (rig.CPUTime() - cpu).Seconds())
 	return err
 }
 
 // openLeadWorld starts the nodes and waits until every group is led by its first leader.
-func openLeadWorld(ctx context.Context, dir string, n int, beat time.Duration, oneWay func(time.Duration) [][]time.Duration, groups []*leadGroup) (_ *leadWorld, err error) {
+func openLeadWorld(ctx context.Context, dir string, n int, beat time.Duration,
+	oneWay func(time.Duration) [][]time.Duration, groups []*leadGroup) (_ *leadWorld, err error) {
 	w := &leadWorld{net: wan.NewNetwork(wan.NetOptions{Seed: 11}), groups: groups, oneWay: oneWay, beat: beat}
 	defer func() {
 		if err != nil {
@@ -163,11 +166,13 @@ func (w *leadWorld) start(i int, conf group.Conf, dir string) (err error) {
 	for _, o := range conf.Voters {
 		v.tr.SetPeer(o, "", base.RegionID(o))
 	}
-	if v.store, err = store.Open(store.Options{Dir: filepath.Join(dir, fmt.Sprint(id)), NoSync: true, Simulation: true, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if v.store, err = store.Open(store.Options{Dir: filepath.Join(dir, fmt.Sprint(id)), NoSync: true,
+		Simulation: true, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		return err
 	}
 	// The paper's heartbeat. The election timeout must exceed the longest round trips of the trace.
-	if v.host, err = group.NewHost(group.HostOptions{Self: id, Store: v.store, Transport: v.tr, HeartbeatTicks: 2, ElectionTicks: 20, Seed: uint64(id)}); err != nil {
+	if v.host, err = group.NewHost(group.HostOptions{Self: id, Store: v.store, Transport: v.tr, HeartbeatTicks: 2,
+		ElectionTicks: 20, Seed: uint64(id)}); err != nil {
 		return err
 	}
 	for _, g := range w.groups {

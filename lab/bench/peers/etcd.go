@@ -33,7 +33,8 @@ func (b *peers) startEtcd(ctx context.Context, t *peerTools) (_ *peerSystem, err
 	for i, r := range peerRegions {
 		peer, client := fmt.Sprintf("http://%s:2380", b.site(i).IP), fmt.Sprintf("http://%s:2379", b.site(i).IP)
 		pr, err := b.start(i, nil, t.etcd, "--name", r, "--data-dir", filepath.Join(b.p.Dir, "etcd-"+r), "--log-level", "error",
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--listen-client-urls", client, "--advertise-client-urls", client,
 			"--initial-cluster", strings.Join(members, ","), "--initial-cluster-state", "new")
 		if err != nil {
 			return nil, err
@@ -63,7 +64,8 @@ func (b *peers) ledFrom(ctx context.Context, want int) error {
 	}
 	for i, s := range at {
 		if i != want && s.Leader == s.Header.Member {
-			if err := b.etcd(ctx, b.http(i), i, "maintenance/transfer-leadership", map[string]string{"targetID": at[want].Header.Member}, nil); err != nil {
+			if err := b.etcd(ctx, b.http(i), i, "maintenance/transfer-leadership",
+				map[string]string{"targetID": at[want].Header.Member}, nil); err != nil {
 				return err
 			}
 		}
@@ -91,7 +93,8 @@ func (b *peers) etcd(ctx context.Context, c *http.Client, region int, path strin
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s:2379/v3/%s", b.site(region).IP, path), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		fmt.Sprintf("http://%s:2379/v3/%s", b.site(region).IP, path), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

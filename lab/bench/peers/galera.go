@@ -48,10 +48,14 @@ func (b *peers) startGalera(ctx context.Context, t *peerTools) (*peerSystem, err
 			} else if err := errors.Join(os.Mkdir(data, 0o700), os.Chown(data, uid, gid)); err != nil {
 				return err
 			}
-			args := []string{"--no-defaults", "--datadir=" + data, fmt.Sprintf("--port=%d", mysqlPort), "--bind-address=127.0.0.1",
-				"--socket=" + filepath.Join(data, "sock"), "--max-connections=200", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
-				"--innodb-log-file-size=16M", "--wsrep-on=ON", "--wsrep-provider=" + t.galera, "--wsrep-cluster-name=peers", "--wsrep-sst-method=rsync",
-				"--wsrep-slave-threads=4", "--wsrep-provider-options=evs.send_window=512;evs.user_send_window=512", "--wsrep-node-name=" + r, "--wsrep-node-address=" + addrs[i], "--wsrep-cluster-address=gcomm://" + strings.Join(addrs, ",")}
+			args := []string{"--no-defaults", "--datadir=" + data, fmt.Sprintf("--port=%d", mysqlPort),
+				"--bind-address=127.0.0.1", "--socket=" + filepath.Join(data, "sock"), "--max-connections=200",
+				"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-log-file-size=16M",
+				"--wsrep-on=ON", "--wsrep-provider=" + t.galera, "--wsrep-cluster-name=peers",
+				"--wsrep-sst-method=rsync", "--wsrep-slave-threads=4",
+				"--wsrep-provider-options=evs.send_window=512;evs.user_send_window=512",
+				"--wsrep-node-name=" + r, "--wsrep-node-address=" + addrs[i],
+				"--wsrep-cluster-address=gcomm://" + strings.Join(addrs, ",")}
 			if i == 0 {
 				args = append(args, "--wsrep-new-cluster")
 			}

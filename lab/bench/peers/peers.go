@@ -23,7 +23,8 @@ import (
 // Bench compares three sites with Galera and etcd.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "peers", Title: "three sites on an emulated WAN beside Galera and etcd, unmodified programs (needs root, sysbench, mariadbd, galera-4, etcd)",
+		Name:    "peers",
+		Title:   "three sites on an emulated WAN beside Galera and etcd, unmodified programs (needs root, sysbench, mariadbd, galera-4, etcd)",
 		Figures: []string{"peers/update_index", "peers/goal", "peers/wan"},
 		Run:     runPeers,
 	}
@@ -71,7 +72,8 @@ func runPeers(ctx context.Context, p rig.Params) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &peers{p: p, rows: 1000, measure: 30 * time.Second, settle: time.Minute, script: filepath.Join(p.Dir, "update_index.lua")}
+	b := &peers{p: p, rows: 1000, measure: 30 * time.Second, settle: time.Minute,
+		script: filepath.Join(p.Dir, "update_index.lua")}
 	if p.Quick {
 		b.rows, b.measure, b.settle = 300, 3*time.Second, 8*time.Second
 	}
@@ -86,7 +88,8 @@ func runPeers(ctx context.Context, p rig.Params) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.net.Close()) }()
-	b.logf("round trips A-B 30, B-C 60, A-C 90 ms; %d clients and %d rows a region; TCP %s; %s\n", peerClients, b.rows, peerCongestion, tools.versions(ctx))
+	b.logf("round trips A-B 30, B-C 60, A-C 90 ms; %d clients and %d rows a region; TCP %s; %s\n", peerClients,
+		b.rows, peerCongestion, tools.versions(ctx))
 
 	base := map[string]latencies{} // Galera's, by x
 	for _, start := range []func(context.Context, *peerTools) (*peerSystem, error){b.startGalera, b.startEtcd, b.startGodwit} {
@@ -103,7 +106,8 @@ func runPeers(ctx context.Context, p rig.Params) (err error) {
 }
 
 // system measures one system, with a region's own rows and with some of other regions.
-func (b *peers) system(ctx context.Context, tools *peerTools, start func(context.Context, *peerTools) (*peerSystem, error), base map[string]latencies) error {
+func (b *peers) system(ctx context.Context, tools *peerTools,
+	start func(context.Context, *peerTools) (*peerSystem, error), base map[string]latencies) error {
 	begin := time.Now()
 	s, err := start(ctx, tools)
 	if err != nil {
@@ -117,7 +121,10 @@ func (b *peers) system(ctx context.Context, tools *peerTools, start func(context
 		if err != nil {
 			return err
 		}
-		got, err := b.everywhere(ctx, func(ctx context.Context, region int) (latencies, error) { return s.run(ctx, region, foreign) })
+		got, err := b.everywhere(ctx, func(ctx context.Context, region int) (latencies,
+			error) {
+			return s.run(ctx, region, foreign)
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -139,8 +146,10 @@ func (b *peers) system(ctx context.Context, tools *peerTools, start func(context
 		}
 		packets, bytes := float64(after[0]-before[0])/updates, float64(after[1]-before[1])/updates
 		b.logf("%s %d%%: %.1f packets and %.0f bytes cross the WAN for each update\n", s.name, foreign, packets, bytes)
-		wan = append(wan, rig.Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign), Metric: "WAN packets an update", Unit: "packets", Value: packets, Better: rig.Lower},
-			rig.Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign), Metric: "WAN bytes an update", Unit: "bytes", Value: bytes, Better: rig.Lower})
+		wan = append(wan, rig.Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign),
+			Metric: "WAN packets an update", Unit: "packets", Value: packets, Better: rig.Lower},
+			rig.Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign),
+				Metric: "WAN bytes an update", Unit: "bytes", Value: bytes, Better: rig.Lower})
 	}
 	for _, l := range append(goal, wan...) {
 		if err := b.p.Emit(l); err != nil {
@@ -165,7 +174,8 @@ func (b *peers) everywhere(ctx context.Context, f func(context.Context, int) (la
 func (b *peers) emit(system string, region, foreign int, l latencies, base map[string]latencies) error {
 	r := peerRegions[region]
 	x := fmt.Sprintf("%s/%d%%", r, foreign)
-	b.logf("%s %s: p50 %.1f, p99 %.1f, mean %.1f ms, %.0f/s, %d retries\n", system, x, l.at(0.5), l.at(0.99), l.mean, l.perSecond, l.retries)
+	b.logf("%s %s: p50 %.1f, p99 %.1f, mean %.1f ms, %.0f/s, %d retries\n", system, x, l.at(0.5), l.at(0.99), l.mean,
+		l.perSecond, l.retries)
 	if system == "galera" {
 		base[x] = l
 	}
@@ -210,8 +220,10 @@ func (b *peers) goal(region int, l latencies) rig.Line {
 	if over > peerGoal {
 		verdict = "NOT within"
 	}
-	b.logf("godwit %s: the median is %.1f ms above the nearest quorum's round trip of %.0f ms, %s the goal of %d ms\n", r, over, quorum, verdict, peerGoal)
-	return rig.Line{Figure: "peers/goal", Series: "godwit", X: r, Metric: "p50 above the nearest quorum, beside the goal", Unit: "ms",
+	b.logf("godwit %s: the median is %.1f ms above the nearest quorum's round trip of %.0f ms, %s the goal of %d ms\n",
+		r, over, quorum, verdict, peerGoal)
+	return rig.Line{Figure: "peers/goal", Series: "godwit", X: r,
+		Metric: "p50 above the nearest quorum, beside the goal", Unit: "ms",
 		Value: over, Baseline: rig.Float(peerGoal), Better: rig.Lower}
 }
 
@@ -234,7 +246,8 @@ func (b *peers) site(region int) *wanemu.Inside { return b.net.Site(peerRegions[
 
 // http is a client inside a site.
 func (b *peers) http(region int) *http.Client {
-	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: b.site(region).Dial, MaxIdleConnsPerHost: 2 * peerClients}}
+	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: b.site(region).Dial,
+		MaxIdleConnsPerHost: 2 * peerClients}}
 }
 
 // peerProc is a server at a site.
@@ -308,7 +321,8 @@ func (b *peers) distances(on bool) error {
 			if !on {
 				ms = 0
 			}
-			errs = append(errs, b.net.Control(fmt.Sprintf("set %s %s delay=%s", x, y, time.Duration(ms/2*float64(time.Millisecond)))))
+			errs = append(errs, b.net.Control(fmt.Sprintf("set %s %s delay=%s", x, y,
+				time.Duration(ms/2*float64(time.Millisecond)))))
 		}
 	}
 	return errors.Join(errs...)

@@ -49,7 +49,8 @@ func findPeers() (*peerTools, error) {
 			errs = append(errs, errors.New("etcd is missing ('make etcd' builds it, or Debian: etcd-server)"))
 		}
 	}
-	for _, glob := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib/*/galera*/libgalera_smm.so", "/usr/lib64/galera*/libgalera_smm.so"} {
+	for _, glob := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib/*/galera*/libgalera_smm.so",
+		"/usr/lib64/galera*/libgalera_smm.so"} {
 		if found, _ := filepath.Glob(glob); len(found) > 0 && t.galera == "" {
 			t.galera = found[0]
 		}
@@ -162,13 +163,15 @@ func (b *peers) load(ctx context.Context, t *peerTools, region int) error {
 	if _, err := db.ExecContext(ctx, "CREATE DATABASE sbtest"); err != nil {
 		return err
 	}
-	_, err = b.sysbench(ctx, t, region, "oltp_update_index", "--auto-inc=off", "--tables=1", fmt.Sprintf("--table-size=%d", b.rows*len(peerRegions)), "prepare")
+	_, err = b.sysbench(ctx, t, region, "oltp_update_index", "--auto-inc=off", "--tables=1",
+		fmt.Sprintf("--table-size=%d", b.rows*len(peerRegions)), "prepare")
 	return err
 }
 
 // updates runs oltp_update_index with the region's range of rows.
 func (b *peers) updates(ctx context.Context, t *peerTools, region, clients, seconds int, args ...string) (string, error) {
-	return b.sysbench(ctx, t, region, b.script, append([]string{"--auto-inc=off", "--tables=1", fmt.Sprintf("--region=%d", region),
+	return b.sysbench(ctx, t, region, b.script, append([]string{"--auto-inc=off", "--tables=1",
+		fmt.Sprintf("--region=%d", region),
 		fmt.Sprintf("--regions=%d", len(peerRegions)), fmt.Sprintf("--size=%d", b.rows), fmt.Sprintf("--threads=%d", clients),
 		fmt.Sprintf("--time=%d", seconds), "run"}, args...)...)
 }
@@ -176,7 +179,8 @@ func (b *peers) updates(ctx context.Context, t *peerTools, region, clients, seco
 // measured makes the run function of a system that sysbench drives.
 func (b *peers) measured(t *peerTools) func(context.Context, int, int) (latencies, error) {
 	return func(ctx context.Context, region, foreign int) (latencies, error) {
-		out, err := b.updates(ctx, t, region, peerClients, int(b.measure.Seconds()), "--histogram", fmt.Sprintf("--foreign=%d", foreign))
+		out, err := b.updates(ctx, t, region, peerClients, int(b.measure.Seconds()), "--histogram",
+			fmt.Sprintf("--foreign=%d", foreign))
 		if err != nil {
 			return latencies{}, err
 		}

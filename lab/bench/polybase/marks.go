@@ -159,7 +159,8 @@ func (b *polybase) remote(ctx context.Context) (lines []rig.Line, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	m := &marks{polybase: b, gs: gs, per: per, settle: rig.Pick(b.Params, 500*time.Millisecond, 3*time.Second), run: rig.Pick(b.Params, 2500*time.Millisecond, 10*time.Second)}
+	m := &marks{polybase: b, gs: gs, per: per, settle: rig.Pick(b.Params, 500*time.Millisecond, 3*time.Second),
+		run: rig.Pick(b.Params, 2500*time.Millisecond, 10*time.Second)}
 	if b.Wants("polybase/14") || b.Wants("polybase/15") {
 		if lines, err = m.updates(ctx); err != nil {
 			return nil, err
@@ -187,7 +188,8 @@ type marks struct {
 var crossing = []int{0, 10, 50}
 
 // measure has the clients work on some of the systems at once.
-func (m *marks) measure(ctx context.Context, gs []*sited, next func(c, region int) func(*rand.Rand) rig.Job) ([]rig.Outcomes, error) {
+func (m *marks) measure(ctx context.Context, gs []*sited,
+	next func(c, region int) func(*rand.Rand) rig.Job) ([]rig.Outcomes, error) {
 	s := start(ctx, gs, func(int) (cs []*rig.Client) {
 		for c := range 3 * m.per {
 			cs = append(cs, rig.NewClient(c/m.per, 0, next(c, c/m.per)))
@@ -211,7 +213,8 @@ func (m *marks) beside(figure, x string, all []rig.Outcomes, paper [2]*float64) 
 			p = paper
 		}
 		lines = append(lines,
-			line(figure, "godwit/"+v.Name, x, "throughput", "txn/s", rig.Higher, all[0].Rate(m.run), rig.Float(all[i+1].Rate(m.run)), p[0]),
+			line(figure, "godwit/"+v.Name, x, "throughput", "txn/s", rig.Higher, all[0].Rate(m.run),
+				rig.Float(all[i+1].Rate(m.run)), p[0]),
 			line(figure, "godwit/"+v.Name, x, "p95 latency", "ms", rig.Lower, all[0].MS(.95), rig.Float(all[i+1].MS(.95)), p[1]))
 	}
 	return lines
@@ -242,8 +245,10 @@ func (m *marks) updates(ctx context.Context) (lines []rig.Line, err error) {
 				return nil, err
 			}
 			lines = append(lines,
-				line("14", "godwit, one statement/dynamast", x, "throughput", "txn/s", rig.Higher, known[0].Rate(m.run), rig.Float(all[2].Rate(m.run)), p50[0]),
-				line("14", "godwit, one statement/dynamast", x, "p95 latency", "ms", rig.Lower, known[0].MS(.95), rig.Float(all[2].MS(.95)), p50[1]))
+				line("14", "godwit, one statement/dynamast", x, "throughput", "txn/s", rig.Higher,
+					known[0].Rate(m.run), rig.Float(all[2].Rate(m.run)), p50[0]),
+				line("14", "godwit, one statement/dynamast", x, "p95 latency", "ms", rig.Lower, known[0].MS(.95),
+					rig.Float(all[2].MS(.95)), p50[1]))
 		}
 	}
 	return append(lines, late...), nil
@@ -269,14 +274,16 @@ func trips(godwit, dynamast rig.Outcomes) (lines []rig.Line) {
 		name   string
 		lo, hi float64
 		better string
-	}{{"0", -10, 0.25, rig.Higher}, {"1", 0.25, 1.25, rig.Lower}, {"2", 1.25, 2.25, rig.Lower}, {"3 and more", 2.25, 1e9, rig.Lower}} {
+	}{{"0", -10, 0.25, rig.Higher}, {"1", 0.25, 1.25, rig.Lower}, {"2", 1.25, 2.25, rig.Lower}, {"3 and more", 2.25,
+		1e9, rig.Lower}} {
 		in := func(o *rig.Outcome) bool { return o.Coordination >= x.lo && o.Coordination < x.hi }
 		a, d := 100*godwit.Share(in), 100*dynamast.Share(in)
 		var paper *float64
 		if x.name == "0" {
 			paper = rig.Float(3) // 90 % to 30 %: it says that DynaMast's are two thirds of the others
 		}
-		lines = append(lines, line("15", "godwit/dynamast", x.name, "share of transactions with so many coordination round trips", "%", x.better, a, rig.Float(d), paper))
+		lines = append(lines, line("15", "godwit/dynamast", x.name,
+			"share of transactions with so many coordination round trips", "%", x.better, a, rig.Float(d), paper))
 	}
 	return lines
 }
@@ -315,7 +322,8 @@ func (b *polybase) scans(ctx context.Context) (lines []rig.Line, err error) {
 	run := rig.Pick(b.Params, 2*time.Second, 8*time.Second)
 	scan := func(a int, ago time.Duration, writers bool) (rig.Outcomes, error) {
 		cs := []*rig.Client{rig.NewClient(0, 0, func(*rand.Rand) rig.Job {
-			return rig.Job{{Kind: rig.OpScan, Keys: []base.Key{rig.Key(scanTable, a, 0), rig.Key(scanTable, a, scanRows)}, Ago: ago}}
+			return rig.Job{{Kind: rig.OpScan, Keys: []base.Key{rig.Key(scanTable, a, 0),
+				rig.Key(scanTable, a, scanRows)}, Ago: ago}}
 		})}
 		for i := range 4 {
 			if r := 1 + i%2; writers {
@@ -346,7 +354,8 @@ func (b *polybase) scans(ctx context.Context) (lines []rig.Line, err error) {
 			return nil, err
 		}
 		lines = append(lines,
-			line("scan", "mixed homes, with writes/local", x.name, "mean latency of 5000 rows", "ms", rig.Lower, mixed.Mean(), rig.Float(local.Mean()), x.paper),
+			line("scan", "mixed homes, with writes/local", x.name, "mean latency of 5000 rows", "ms", rig.Lower,
+				mixed.Mean(), rig.Float(local.Mean()), x.paper),
 			line("scan", "mixed homes, with writes", x.name, "mean round trips", "RTT", rig.Lower, mixed.MeanTrips(), nil, nil))
 	}
 	return lines, nil

@@ -116,14 +116,19 @@ func (b *polybase) hotness(ctx context.Context) (lines []rig.Line, err error) {
 		moves[i] /= max(1, float64(len(all[i])))
 	}
 	lines = []rig.Line{
-		line("hotness", "hotness/always", "10 %", "median latency", "ms", rig.Lower, all[0].MS(.5), rig.Float(all[1].MS(.5)), rig.Float(.37)),
-		line("hotness", "hotness/always", "10 %", "p95 latency", "ms", rig.Lower, all[0].MS(.95), rig.Float(all[1].MS(.95)), rig.Float(.73)),
-		line("hotness", "hotness/always", "10 %", "moves a transaction", "rows", rig.Lower, moves[0], rig.Float(moves[1]), rig.Float(.1)),
-		line("hotness", "hotness/always", "10 %", "throughput", "txn/s", rig.Higher, all[0].Rate(run), rig.Float(all[1].Rate(run)), nil),
+		line("hotness", "hotness/always", "10 %", "median latency", "ms", rig.Lower, all[0].MS(.5),
+			rig.Float(all[1].MS(.5)), rig.Float(.37)),
+		line("hotness", "hotness/always", "10 %", "p95 latency", "ms", rig.Lower, all[0].MS(.95),
+			rig.Float(all[1].MS(.95)), rig.Float(.73)),
+		line("hotness", "hotness/always", "10 %", "moves a transaction", "rows", rig.Lower, moves[0],
+			rig.Float(moves[1]), rig.Float(.1)),
+		line("hotness", "hotness/always", "10 %", "throughput", "txn/s", rig.Higher, all[0].Rate(run),
+			rig.Float(all[1].Rate(run)), nil),
 	}
 	for r := range 3 { // a median over all regions would mix different quorums
 		x, y := all[0].From(r), all[1].From(r)
-		lines = append(lines, line("hotness", "hotness/always", fmt.Sprintf("10 %%, R%d", r+4), "median latency", "ms", rig.Lower, x.MS(.5), rig.Float(y.MS(.5)), rig.Float(.37)))
+		lines = append(lines, line("hotness", "hotness/always", fmt.Sprintf("10 %%, R%d", r+4), "median latency",
+			"ms", rig.Lower, x.MS(.5), rig.Float(y.MS(.5)), rig.Float(.37)))
 	}
 	return lines, nil
 }
@@ -138,10 +143,13 @@ const (
 // first one, or does not.
 func (b *polybase) correlation(ctx context.Context) (lines []rig.Line, err error) {
 	// Time is compressed: a run is seconds long, so the policy's times are shorter than by default.
-	quickly := home.Params{Mode: home.Hotness, DecayTime: home.Duration(500 * time.Millisecond), MinStay: home.Duration(100 * time.Millisecond), MineInterval: home.Duration(200 * time.Millisecond), MiningRows: 32, MinFreq: 4}
+	quickly := home.Params{Mode: home.Hotness, DecayTime: home.Duration(500 * time.Millisecond),
+		MinStay: home.Duration(100 * time.Millisecond), MineInterval: home.Duration(200 * time.Millisecond),
+		MiningRows: 32, MinFreq: 4}
 	alone := quickly
 	alone.Prefetch = -1
-	gs, shut, err := b.open(ctx, intercontinental, system{Variant: rig.Variant{Name: "prefetch", Homes: quickly}}, system{Variant: rig.Variant{Name: "alone", Homes: alone}})
+	gs, shut, err := b.open(ctx, intercontinental, system{Variant: rig.Variant{Name: "prefetch", Homes: quickly}},
+		system{Variant: rig.Variant{Name: "alone", Homes: alone}})
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +164,8 @@ func (b *polybase) correlation(ctx context.Context) (lines []rig.Line, err error
 			z := rig.Zipf(pairs, .99)
 			cs = append(cs, rig.NewClient(c/per*2, 0, func(r *rand.Rand) rig.Job {
 				p := z(r)
-				return rig.Job{{Kind: rig.OpUpdate, Keys: rig.Keys(pairTable, 0, 2*p, 1)}, {Kind: rig.OpUpdate, Keys: rig.Keys(pairTable, 0, 2*p+1, 1)}}
+				return rig.Job{{Kind: rig.OpUpdate, Keys: rig.Keys(pairTable, 0, 2*p, 1)},
+					{Kind: rig.OpUpdate, Keys: rig.Keys(pairTable, 0, 2*p+1, 1)}}
 			}))
 		}
 		return cs
@@ -171,9 +180,11 @@ func (b *polybase) correlation(ctx context.Context) (lines []rig.Line, err error
 	}
 	add := func(x string, a, b rig.Outcomes, paper *float64) {
 		lines = append(lines,
-			line("correlation", "prefetch/alone", x, "throughput", "txn/s", rig.Higher, a.Rate(run), rig.Float(b.Rate(run)), paper),
+			line("correlation", "prefetch/alone", x, "throughput", "txn/s", rig.Higher, a.Rate(run),
+				rig.Float(b.Rate(run)), paper),
 			line("correlation", "prefetch/alone", x, "mean latency", "ms", rig.Lower, a.Mean(), rig.Float(b.Mean()), nil),
-			line("correlation", "prefetch/alone", x, "mean round trips", "RTT", rig.Lower, a.MeanTrips(), rig.Float(b.MeanTrips()), nil))
+			line("correlation", "prefetch/alone", x, "mean round trips", "RTT", rig.Lower, a.MeanTrips(),
+				rig.Float(b.MeanTrips()), nil))
 	}
 	add("pairs", done[0], done[1], rig.Float(1.308))
 	// most pairs are at home in R4, which commits in half the time of R6
@@ -229,10 +240,14 @@ func (b *polybase) rehome(ctx context.Context) (lines []rig.Line, err error) {
 	// In the paper a move costs two round trips before the write's own. A forwarded write costs two
 	// in all.
 	return []rig.Line{
-		line("rehome", "update and move/update", "R1 to R2", "round trips of lock and commit", "RTT", rig.Lower, trips[1], rig.Float(trips[0]), rig.Float(1.5)),
-		line("rehome", "move alone/forwarded write", "R1 to R2", "round trips, quorum included", "RTT", rig.Lower, trips[3], rig.Float(trips[2]), rig.Float(1)),
-		line("rehome", "SQL UPDATE, forwarded/lock and commit", "R1 to R2", "round trips", "RTT", rig.Lower, once, rig.Float(trips[0]), nil),
-		line("rehome", "SQL UPDATE of a row that has come home/forwarded", "R1 to R2", "round trips", "RTT", rig.Lower, home, rig.Float(once), rig.Float(.5)),
+		line("rehome", "update and move/update", "R1 to R2", "round trips of lock and commit", "RTT", rig.Lower,
+			trips[1], rig.Float(trips[0]), rig.Float(1.5)),
+		line("rehome", "move alone/forwarded write", "R1 to R2", "round trips, quorum included", "RTT", rig.Lower,
+			trips[3], rig.Float(trips[2]), rig.Float(1)),
+		line("rehome", "SQL UPDATE, forwarded/lock and commit", "R1 to R2", "round trips", "RTT", rig.Lower, once,
+			rig.Float(trips[0]), nil),
+		line("rehome", "SQL UPDATE of a row that has come home/forwarded", "R1 to R2", "round trips", "RTT",
+			rig.Lower, home, rig.Float(once), rig.Float(.5)),
 	}, nil
 }
 
@@ -246,7 +261,8 @@ func (b *polybase) forwarded(ctx context.Context) (once, home float64, err error
 	if m, err = m.Pick(european...); err != nil {
 		return 0, 0, err
 	}
-	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(b.Dir, "sql"), CacheMB: 64}, slog.New(slog.DiscardHandler))
+	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(b.Dir, "sql"),
+		CacheMB: 64}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return 0, 0, err
 	}

@@ -17,7 +17,8 @@ import (
 // Bench regenerates the figures of PolyBase.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "polybase", Title: "rows that come home, beside fixed homes, homes that follow every access, and a central site selector",
+		Name:  "polybase",
+		Title: "rows that come home, beside fixed homes, homes that follow every access, and a central site selector",
 		Figures: []string{"polybase/10", "polybase/11", "polybase/12", "polybase/13", "polybase/14", "polybase/15", "polybase/16",
 			"polybase/scan", "polybase/hotness", "polybase/correlation", "polybase/rehome"},
 		Parts: true,
@@ -111,7 +112,8 @@ func runPolyBase(ctx context.Context, p rig.Params) error {
 					return
 				}
 				wall := time.Since(begin)
-				fmt.Fprintf(p.Log, "figure %s: %.1f s, %.2f cores busy\n", f.name, wall.Seconds(), (rig.CPUTime()-cpu).Seconds()/wall.Seconds())
+				fmt.Fprintf(p.Log, "figure %s: %.1f s, %.2f cores busy\n", f.name, wall.Seconds(),
+					(rig.CPUTime()-cpu).Seconds()/wall.Seconds())
 				if errs[i] = b.emit(lines); errs[i] != nil {
 					cancel()
 					return
@@ -186,5 +188,6 @@ func (s shifts) end() ([]rig.Outcomes, error) {
 }
 
 func line(figure, series string, x any, metric, unit, better string, value float64, baseline, paper *float64) rig.Line {
-	return rig.Line{Figure: "polybase/" + figure, Series: series, X: x, Metric: metric, Unit: unit, Better: better, Value: value, Baseline: baseline, Paper: paper}
+	return rig.Line{Figure: "polybase/" + figure, Series: series, X: x, Metric: metric, Unit: unit, Better: better,
+		Value: value, Baseline: baseline, Paper: paper}
 }

@@ -47,7 +47,8 @@ const (
 )
 
 func openOrdered(ctx context.Context, m *matrix.Matrix, how base.Concurrency) (_ *orderWorld, err error) {
-	w := &orderWorld{World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 12, LAN: wan.LinkSpec{Delay: rig.LAN}})}, zipf: rig.Zipf(orderRows, orderTheta)}
+	w := &orderWorld{World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 12,
+		LAN: wan.LinkSpec{Delay: rig.LAN}})}, zipf: rig.Zipf(orderRows, orderTheta)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -63,7 +64,8 @@ func openOrdered(ctx context.Context, m *matrix.Matrix, how base.Concurrency) (_
 	for i, nd := range ident.First.Nodes {
 		src := clock.NewSimulated(rig.ClockBound, uint64(nd.ID))
 		src.Set(time.Duration((2*rng.Float64()-1)*float64(rig.ClockBound)), 0, rig.ClockBound)
-		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }}, node.Parts{Source: src}); err != nil {
+		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(),
+			SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }}, node.Parts{Source: src}); err != nil {
 			return nil, err
 		}
 		if i%orderNodes == 0 {
@@ -162,13 +164,15 @@ func (w *orderWorld) tpcC(r *rand.Rand, region int) rig.Job {
 	o := w.orders.Add(1) * rig.OrderKeys
 	switch n := r.IntN(100); {
 	case n < 45: // New-Order
-		return rig.Job{read(row(orderWare, region, 0), customer(region)), update(district), update(stock...), insert(w.keys(orderOrder, region, ware, o, 1+rig.MallLines)...)}
+		return rig.Job{read(row(orderWare, region, 0), customer(region)), update(district), update(stock...),
+			insert(w.keys(orderOrder, region, ware, o, 1+rig.MallLines)...)}
 	case n < 88: // Payment
 		payer := region
 		if r.IntN(100) < 15 {
 			payer = w.other(r, region)
 		}
-		return rig.Job{update(row(orderWare, region, 0)), update(district), update(customer(payer)), insert(row(orderHistory, region, o))}
+		return rig.Job{update(row(orderWare, region, 0)), update(district), update(customer(payer)),
+			insert(row(orderHistory, region, o))}
 	case n < 92: // Delivery
 		return rig.Job{update(w.keys(orderStock, region, ware, 0, rig.MallDistricts)...), update(customer(region))}
 	case n < 96: // Order-Status
@@ -203,7 +207,8 @@ func (w *orderWorld) run(l orderLoad) (*orderResult, error) {
 		return 0, transactSteps(ctx, c, dbs[c.number%len(dbs)], l.next(w, c.rng, c.region))
 	})
 	after := w.counts()
-	res := &orderResult{tally: kinds[0], length: l.length, movedUp: after[0] - before[0], pushed: after[1] - before[1], orders: after[2] - before[2]}
+	res := &orderResult{tally: kinds[0], length: l.length, movedUp: after[0] - before[0],
+		pushed: after[1] - before[1], orders: after[2] - before[2]}
 	time.Sleep(3 * time.Second) // transactions under way end
 	if err == nil && len(res.done) == 0 {
 		err = errors.New("no transaction committed in time")

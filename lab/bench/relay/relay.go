@@ -15,8 +15,10 @@ import (
 // Bench regenerates the figures of Relay on locks.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "relay", Title: "nobody nearby waits for somebody far away: consistency tiers beside one kind of locks for all (Spanner)",
-		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b", "relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
+		Name:  "relay",
+		Title: "local transactions beside those that cross regions: consistency tiers, or one kind of locks for all (Spanner)",
+		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b",
+			"relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
 			"relay/flat", "relay/wait", "relay/ship", "relay/zero"},
 		Parts: true,
 		Run:   runRelay,
@@ -126,9 +128,13 @@ func (b *relayBench) measure(ctx context.Context, l tierLoad) (p relayPair, err 
 		if err != nil {
 			return p, err
 		}
-		fmt.Fprintf(b.Log, "relay %v, policy %v, %d clients a region, %.0f %% cross, zipf %v: %.0f txn/s, %.1f %% of attempts aborted (IRT %.1f, CRT %.1f), IRT %.0f/%.0f/%.0f ms, CRT %.0f/%.0f/%.0f ms, %.1f s of CPU\n",
-			relay, l.policy, l.clients, 100*l.cross, l.theta, r.rate(), r.aborted(), r.kinds[0].aborted(), r.kinds[1].aborted(),
-			r.kinds[0].ms(.5), r.kinds[0].ms(.9), r.kinds[0].ms(.99), r.kinds[1].ms(.5), r.kinds[1].ms(.9), r.kinds[1].ms(.99), (rig.CPUTime() - cpu).Seconds())
+		fmt.Fprintf(b.Log, "relay %v, policy %v, %d clients a region, %.0f %% cross, zipf %v: %.0f txn/s, "+
+			"%.1f %% of attempts aborted (IRT %.1f, CRT %.1f), "+
+			"IRT %.0f/%.0f/%.0f ms, CRT %.0f/%.0f/%.0f ms, %.1f s of CPU\n",
+			relay, l.policy, l.clients, 100*l.cross, l.theta, r.rate(),
+			r.aborted(), r.kinds[0].aborted(), r.kinds[1].aborted(),
+			r.kinds[0].ms(.5), r.kinds[0].ms(.9), r.kinds[0].ms(.99),
+			r.kinds[1].ms(.5), r.kinds[1].ms(.9), r.kinds[1].ms(.99), (rig.CPUTime() - cpu).Seconds())
 		if relay {
 			p.relay = r
 		} else {
@@ -153,7 +159,8 @@ func (b *relayBench) emit(lines ...rig.Line) error {
 
 // throughput is a point of a sweep.
 func (p relayPair) throughput(figure string, x any, paper *float64) rig.Line {
-	return rig.Line{Figure: figure, Series: "relay/strict", X: x, Metric: "throughput", Unit: "txn/s", Better: rig.Higher, Value: p.relay.rate(), Baseline: rig.Float(p.strict.rate()), Paper: paper}
+	return rig.Line{Figure: figure, Series: "relay/strict", X: x, Metric: "throughput", Unit: "txn/s",
+		Better: rig.Higher, Value: p.relay.rate(), Baseline: rig.Float(p.strict.rate()), Paper: paper}
 }
 
 // latencies are the points of one kind of transactions.
@@ -163,7 +170,8 @@ func (p relayPair) latencies(figure, kind string, x any) (out []rig.Line) {
 		name string
 		q    float64
 	}{{"p50", .5}, {"p90", .9}, {"p99", .99}} {
-		out = append(out, rig.Line{Figure: figure, Series: "relay/strict", X: x, Metric: kind + " " + q.name + " latency", Unit: "ms", Better: rig.Lower,
+		out = append(out, rig.Line{Figure: figure, Series: "relay/strict", X: x,
+			Metric: kind + " " + q.name + " latency", Unit: "ms", Better: rig.Lower,
 			Value: p.relay.kinds[i].ms(q.q), Baseline: rig.Float(p.strict.kinds[i].ms(q.q))})
 	}
 	return out
@@ -196,7 +204,8 @@ func (b *relayBench) concurrency(ctx context.Context) error {
 			return err
 		}
 		abort := func(x string, of func(*tierResult) float64, paper *float64) rig.Line {
-			return rig.Line{Figure: "6b", Series: "relay/strict", X: x, Metric: "aborted attempts", Unit: "%", Better: rig.Lower, Value: of(best.relay), Baseline: rig.Float(of(best.strict)), Paper: paper}
+			return rig.Line{Figure: "6b", Series: "relay/strict", X: x, Metric: "aborted attempts", Unit: "%",
+				Better: rig.Lower, Value: of(best.relay), Baseline: rig.Float(of(best.strict)), Paper: paper}
 		}
 		var lines []rig.Line
 		if p.policy == kv.NoWait {
@@ -207,11 +216,14 @@ func (b *relayBench) concurrency(ctx context.Context) error {
 			}
 		} else {
 			mean := func(kind string, i int, paper *float64) rig.Line {
-				return rig.Line{Figure: "7b", Series: "relay/strict", X: kind, Metric: "mean latency", Unit: "ms", Better: rig.Lower,
-					Value: best.relay.kinds[i].mean(), Baseline: rig.Float(best.strict.kinds[i].mean()), Paper: paper}
+				return rig.Line{Figure: "7b", Series: "relay/strict", X: kind, Metric: "mean latency", Unit: "ms",
+					Better: rig.Lower,
+					Value:  best.relay.kinds[i].mean(), Baseline: rig.Float(best.strict.kinds[i].mean()), Paper: paper}
 			}
 			lines = []rig.Line{mean("IRT", 0, nil), mean("CRT", 1, rig.Float(1)),
-				{Figure: "7b", Series: "relay/strict", X: "IRT", Metric: "p90 latency", Unit: "ms", Better: rig.Lower, Value: best.relay.kinds[0].ms(.9), Baseline: rig.Float(best.strict.kinds[0].ms(.9)), Paper: rig.Float(.4 / 1.4)}}
+				{Figure: "7b", Series: "relay/strict", X: "IRT", Metric: "p90 latency", Unit: "ms", Better: rig.Lower,
+					Value: best.relay.kinds[0].ms(.9), Baseline: rig.Float(best.strict.kinds[0].ms(.9)),
+					Paper: rig.Float(.4 / 1.4)}}
 		}
 		if err := b.emit(append(lines, sweep...)...); err != nil {
 			return err
@@ -249,7 +261,8 @@ func (b *relayBench) shares(ctx context.Context) error {
 			if share == 0 || share == 1 {
 				continue
 			}
-			flat = append(flat, rig.Line{Figure: "flat", Series: "relay " + p.name + "/nobody crosses", X: x, Metric: "IRT p99 latency", Unit: "ms", Better: rig.Lower,
+			flat = append(flat, rig.Line{Figure: "flat", Series: "relay " + p.name + "/nobody crosses", X: x,
+				Metric: "IRT p99 latency", Unit: "ms", Better: rig.Lower,
 				Value: r.relay.kinds[0].ms(.99), Baseline: rig.Float(none.kinds[0].ms(.99))})
 		}
 		if err := b.emit(flat...); err != nil {
@@ -362,5 +375,6 @@ func (b *relayBench) zero(ctx context.Context) error {
 			}
 		}
 	}
-	return b.emit(rig.Line{Figure: "zero", Series: "relay/strict", X: "0 %", Metric: "CPU of a transaction", Unit: "µs", Better: rig.Lower, Value: least[1], Baseline: rig.Float(least[0])})
+	return b.emit(rig.Line{Figure: "zero", Series: "relay/strict", X: "0 %", Metric: "CPU of a transaction",
+		Unit: "µs", Better: rig.Lower, Value: least[1], Baseline: rig.Float(least[0])})
 }

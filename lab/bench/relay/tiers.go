@@ -41,7 +41,8 @@ const (
 // openTiers starts the nodes and fills the table. Its shards are asynchronous, that is, with all
 // voters in their own region, as in the paper, where replicas are in the region or near it.
 func openTiers(ctx context.Context, m *matrix.Matrix, rows int) (_ *tierWorld, err error) {
-	w := &tierWorld{m: m, rows: rows, zipfs: map[float64]func(*rand.Rand) int{}, World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 12})}}
+	w := &tierWorld{m: m, rows: rows, zipfs: map[float64]func(*rand.Rand) int{},
+		World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 12})}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -182,13 +183,14 @@ func (w *tierWorld) transact(ctx context.Context, c *worker, l tierLoad, ops []t
 	db, inside := w.DBs[c.region], w.m.RTT[c.region][c.region]
 	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock(), Touched: &kv.Touched{}}
 	aborts := 0
-	return c.retry(ctx, func() error { return attempt(ctx, db, inside, opts, ops, l.plain) }, func(err error, wait time.Duration) time.Duration {
-		if base.CodeOf(err) == base.CodeAborted { // as in kv.Run
-			aborts++
-			opts.Relay = opts.Relay && aborts < kv.RelayTries
-		}
-		return kv.Pause(err, wait, db.Clock())
-	})
+	return c.retry(ctx, func() error { return attempt(ctx, db, inside, opts, ops, l.plain) },
+		func(err error, wait time.Duration) time.Duration {
+			if base.CodeOf(err) == base.CodeAborted { // as in kv.Run
+				aborts++
+				opts.Relay = opts.Relay && aborts < kv.RelayTries
+			}
+			return kv.Pause(err, wait, db.Clock())
+		})
 }
 
 // tierRow is a row with a number and a string, as SQL has it, and tierUpdate is `SET n = n + 1`.

@@ -90,7 +90,8 @@ func (s *Shift) One(ctx context.Context, c *Client, r *rand.Rand) error {
 	case <-left:
 		return nil
 	}
-	x := Outcome{At: time.Since(s.Began), lat: time.Since(begin), hops: tr.Hops(), Writes: j.Writes(), Region: region, home: c.home, tag: c.tag}
+	x := Outcome{At: time.Since(s.Began), lat: time.Since(begin), hops: tr.Hops(), Writes: j.Writes(), Region: region,
+		home: c.home, tag: c.tag}
 	x.Coordination = float64(x.hops) / 2
 	if x.Writes {
 		x.Coordination-- // the log's round trip

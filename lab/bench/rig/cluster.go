@@ -61,7 +61,8 @@ func OpenOn(ctx context.Context, dir string, m *matrix.Matrix, v Variant) (_ *Cl
 		return nil, err
 	}
 	params := v.Homes
-	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(dir, "data"), CacheMB: 64, Homes: &params, NoSQL: true, Tune: v.Tune}, slog.New(slog.DiscardHandler))
+	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(dir, "data"),
+		CacheMB: 64, Homes: &params, NoSQL: true, Tune: v.Tune}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

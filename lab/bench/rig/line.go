@@ -41,7 +41,8 @@ func Float(v float64) *float64 { return &v }
 // complete fills Ratio, and refuses a line that a reader could not use.
 func (l *Line) complete() error {
 	var errs []error
-	for _, f := range []struct{ name, v string }{{"figure", l.Figure}, {"series", l.Series}, {"metric", l.Metric}, {"unit", l.Unit}} {
+	for _, f := range []struct{ name, v string }{{"figure", l.Figure}, {"series", l.Series}, {"metric", l.Metric},
+		{"unit", l.Unit}} {
 		if f.v == "" {
 			errs = append(errs, fmt.Errorf("%s is empty", f.name))
 		}

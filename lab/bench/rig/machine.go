@@ -50,10 +50,10 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Await calls missing again and again until it returns "". After Patience it fails with the last
+// Await calls missing again and again until it returns "". After minutes it fails with the last
 // text that missing returned.
 func Await(ctx context.Context, missing func() string) error {
-	for deadline := time.Now().Add(Patience); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; { // only what hangs takes so long
 		what := missing()
 		if what == "" {
 			return nil
