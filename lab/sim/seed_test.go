@@ -23,9 +23,9 @@ var (
 	flagDebug = flag.Bool("debug", false, "nodes log at debug level into the journal")
 )
 
-// hangAfter is the real time for which the virtual time of a run may stand still. Longer means that a
-// goroutine waits for something that virtual time does not know. A busy machine makes a run slow, but
-// its time goes on.
+// hangAfter is the real time for which the virtual time of a run may stand still. Longer means that
+// a goroutine waits for something that virtual time does not know. A busy machine makes a run slow,
+// but its time goes on.
 const hangAfter = 2 * time.Minute
 
 // runSeed runs one configuration in a bubble and judges it.
