@@ -33,8 +33,8 @@ lint: ## format, vet, staticcheck, import table
 fmt:
 	gofmt -w .
 
-# What 'make test' leaves out of these packages: their other seeds and cases, and faults by many seeds.
-# A tenth of the seeds for what is not the simulation of everything, as each of them takes longer.
+# soak runs the seeds and cases that 'make test' leaves out. The tests besides TestSoak get a tenth of the
+# seeds, as each of their seeds takes longer.
 tenth = $$((($(SEEDS) + 9) / 10))
 
 soak: ## the tests at full length, and many seeds of the simulation: make soak SEEDS=1000

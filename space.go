@@ -41,7 +41,7 @@ func (s Space) span(shard base.ShardID, prefix string) base.Span {
 	if prefix == "" {
 		return base.Span{Start: all, End: all.PrefixEnd()}
 	}
-	// The encoding ends in two bytes that a longer key has not.
+	// The encoding ends in two bytes that the encoding of a longer key lacks.
 	p := base.Key(base.AppendBytes(all.Clone(), []byte(prefix)))
 	p = p[:len(p)-2]
 	return base.Span{Start: p, End: p.PrefixEnd()}
@@ -129,5 +129,5 @@ func (t *Txn) Insert(s Space, key string, value []byte) error {
 	return t.kv.Insert(s.key(key, t.shards()), value, 0)
 }
 
-// Delete removes a key, if it is there.
+// Delete removes a key. Removing an absent key is no error.
 func (t *Txn) Delete(s Space, key string) { t.kv.Delete(s.key(key, t.shards())) }

@@ -25,8 +25,8 @@ func TestTimestampArithmetic(t *testing.T) {
 	}
 }
 
-// TestLabelFields is PolyBase section 4.1: fields are independent and the two
-// counters wrap with their auxiliary bits.
+// TestLabelFields tests PolyBase section 4.1: fields are independent, and the two counters wrap
+// with their auxiliary bits.
 func TestLabelFields(t *testing.T) {
 	l := MakeLabel(3, 5, 1<<32-1)
 	if l.Home() != 3 || l.Writer() != 5 || l.Seq() != 1<<32-1 || l.Changes() != 0 || l.InTransit() {

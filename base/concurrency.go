@@ -1,9 +1,9 @@
 package base
 
-// Concurrency is how a cluster orders transactions; fixed when it is made.
+// Concurrency is how a cluster orders transactions. It is fixed when the cluster is made.
 type Concurrency string
 
-// The ways. The zero value locks.
+// The modes. The zero value is Locking.
 const (
 	// Locking: strict two-phase locking and commit wait. Strictly serializable.
 	Locking Concurrency = ""
@@ -11,12 +11,11 @@ const (
 	// and linearizable for each key.
 	ByTimestamp Concurrency = "timestamp"
 	// ByTimestampRelay: timestamp ordering with a timestamp manager for each region (Relay, section
-	// 5): besides, transactions that touch a common region are ordered as they follow each other in
-	// real time.
+	// 5). Besides, transactions that touch a common region are ordered as in real time.
 	ByTimestampRelay Concurrency = "timestamp-relay"
 )
 
-// ParseConcurrency reads what String gives.
+// ParseConcurrency reads the text that String returns. Another text is CodeInvalid.
 func ParseConcurrency(s string) (Concurrency, error) {
 	switch c := Concurrency(s); c {
 	case ByTimestamp, ByTimestampRelay, Locking:
@@ -30,6 +29,7 @@ func ParseConcurrency(s string) (Concurrency, error) {
 // Ordered reports whether transactions are ordered by timestamps rather than locks.
 func (c Concurrency) Ordered() bool { return c != Locking }
 
+// String is the name of the mode, as settings and reports show it.
 func (c Concurrency) String() string {
 	if c == Locking {
 		return "locking"

@@ -1,25 +1,25 @@
-// Package base holds the words every other package of Godwit is written in:
-// identifiers, timestamps, keys and their order-preserving encoding, home
-// labels, and the immutable topology snapshot. It does no I/O, reads no clock
-// and starts no goroutine.
+// Package base holds the vocabulary of all other packages: identifiers, timestamps, keys and their
+// order-preserving encoding, home labels, and the immutable topology snapshot. It does no I/O,
+// reads no clock and starts no goroutine.
 //
 // # Keys
 //
-// A user key is a byte string compared as bytes. Its first bytes say where it
-// belongs, without any catalog:
+// A user key is a byte string compared as bytes. Its first bytes say where it belongs, without any
+// catalog:
 //
-//		shard (2 bytes, big endian) | table (8) | index (4) | [home (1), by-home indexes only] |
-//		   columns ...
+//	shard (2 bytes, big endian) | table (8) | index (4) | [home (1)] | columns ...
 //
-//	  - shard 0 is the meta shard: catalog, users, membership, GLOBAL tables. It
-//	    has one consensus group, [MetaGroup], on every node.
-//	  - shards 1..N hold table data. The SQL layer picks the shard by hashing the
-//	    distribution key (by default the first primary-key column).
-//	  - the low [TableRegionBits] bits of a table id name the region that owns
-//	    the table's first gap in every shard and index until somebody else does
-//	    (the sentinel of HOME-5), so no sentinel has to be stored.
-//	  - an index id with [ByHome] set keys its entries by home region too, so
-//	    that inserting into it never leaves the region (HOME-6).
+// The parts:
+//
+//   - Shard 0 is the meta shard: catalog, users, membership, GLOBAL tables. It has one consensus
+//     group, [MetaGroup], on every node.
+//   - Shards 1..N hold table data. The SQL layer picks the shard by hashing the distribution key
+//     (by default the first primary-key column).
+//   - The low [TableRegionBits] bits of a table id name the region that owns the table's first gap
+//     in every shard and index until another region does (the sentinel of HOME-5), so no sentinel
+//     is stored.
+//   - An index id with [ByHome] set keys its entries by home region too, so that inserting into it
+//     never leaves the region (HOME-6). Only such indexes have the home byte.
 //
 // # Groups
 //

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Code is the kind of an error: there are few, and callers test them with
-// [CodeOf] or [Retryable], also across the network.
+// Code is the kind of an error. There are few kinds, and they survive the network. Callers test
+// them with [CodeOf] or [Retryable].
 type Code uint8
 
 const (
@@ -46,6 +46,7 @@ const (
 var codeNames = [...]string{"error", "aborted", "lock timeout", "exists", "overloaded", "unavailable", "ambiguous",
 	"schema changed", "not leader", "wrong owner", "too late", "invalid", "corrupt", "too old", "canceled"}
 
+// String is the name of the code, as [Error.Error] puts it before the message.
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
 		return codeNames[c]
@@ -60,11 +61,12 @@ type Error struct {
 	Msg  string
 	Node NodeID
 	Key  Key
-	// After is when what a transaction was aborted for will be over, if that is known: before then
-	// it need not be tried again.
+	// After is when the cause of an abort will be over, if that is known: a retry before then would
+	// fail again.
 	After Timestamp
 }
 
+// Error is the name of the code and the message.
 func (e *Error) Error() string { return e.Code.String() + ": " + e.Msg }
 
 // Errorf makes an error of a kind. The message says what happened and, where

@@ -42,6 +42,7 @@ func (g GroupID) Shard() ShardID { return ShardID(g >> 4) }
 // Region is the home region of the group; 0 for the meta group.
 func (g GroupID) Region() RegionID { return RegionID(g & 15) }
 
+// String names the group by its shard and region, as in s3@r2; the meta group is "meta".
 func (g GroupID) String() string {
 	if g == MetaGroup {
 		return "meta"
@@ -79,6 +80,7 @@ func (t TxnID) Gateway() NodeID { return NodeID(getUint32(t[8:])) }
 // IsZero reports whether the id names no transaction.
 func (t TxnID) IsZero() bool { return t == TxnID{} }
 
+// String shows the id's start, in hexadecimal, its gateway, and its last four bytes.
 func (t TxnID) String() string {
 	return fmt.Sprintf("%x.%d.%d", uint64(t.Start()), t.Gateway(), getUint32(t[12:]))
 }

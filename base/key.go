@@ -38,7 +38,7 @@ func MakeTableID(seq uint64, r RegionID) TableID {
 // hands out.
 const FirstSpace = 1 << 48
 
-// IsSpace reports whether it is a key space without SQL: its rows stand alone.
+// IsSpace reports whether t is a key space without SQL, whose rows have no index entries.
 func (t TableID) IsSpace() bool { return t>>TableRegionBits >= FirstSpace }
 
 // Region is the default owner of the table's gaps.
@@ -65,7 +65,7 @@ func (k Key) Shard() ShardID {
 	return ShardID(binary.BigEndian.Uint16(k))
 }
 
-// Table is the table of a key.
+// Table is the table of a key; 0 if the key is too short to name one.
 func (k Key) Table() TableID {
 	if len(k) < 10 {
 		return 0
@@ -73,7 +73,7 @@ func (k Key) Table() TableID {
 	return TableID(binary.BigEndian.Uint64(k[2:]))
 }
 
-// Index is the index of a key.
+// Index is the index of a key; 0 if the key is too short to name one.
 func (k Key) Index() IndexID {
 	if len(k) < IndexPrefixLen {
 		return 0
@@ -95,8 +95,8 @@ func (k Key) Section() Key {
 	return k[:n]
 }
 
-// DefaultOwner is the group that owns the gap before the first key of k's
-// section: where no label says otherwise, it is the owner.
+// DefaultOwner is the group that owns the gap before the first key of k's section. It owns every
+// place that no label covers.
 func (k Key) DefaultOwner() GroupID {
 	s := k.Shard()
 	if s == MetaShard {
@@ -128,6 +128,7 @@ func (k Key) Compare(o Key) int { return bytes.Compare(k, o) }
 // Clone returns a copy that shares no memory with k.
 func (k Key) Clone() Key { return bytes.Clone(k) }
 
+// String shows the shard, table and index of the key, and the rest in hexadecimal.
 func (k Key) String() string {
 	if len(k) < IndexPrefixLen {
 		return fmt.Sprintf("/%x", []byte(k))
@@ -174,6 +175,7 @@ func (s Span) Overlaps(o Span) bool {
 	return bytes.Compare(s.Start, o.End) < 0 && bytes.Compare(o.Start, s.End) < 0
 }
 
+// String shows a single key as that key, and a range as [start,end).
 func (s Span) String() string {
 	if s.End == nil {
 		return s.Start.String()

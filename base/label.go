@@ -93,6 +93,7 @@ func (l Label) WithPinned(on bool) Label {
 	return l &^ labelPinned
 }
 
+// String shows the home, the writer's region and sequence, and the number of home changes.
 func (l Label) String() string {
 	return fmt.Sprintf("home=r%d writer=r%d/%d changes=%d", l.Home(), l.Writer(), l.Seq(), l.Changes())
 }

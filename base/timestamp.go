@@ -41,6 +41,7 @@ func (t Timestamp) Time() time.Time { return time.Unix(0, int64(t)).UTC() }
 // FromTime is the timestamp of a wall-clock reading.
 func FromTime(t time.Time) Timestamp { return Timestamp(t.UnixNano()) }
 
+// String shows seconds since 1970 with nine decimals; "0" for the zero timestamp.
 func (t Timestamp) String() string {
 	if t == 0 {
 		return "0"

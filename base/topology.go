@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Region is a place; the unit of WAN distance.
+// Region is a place. Distances on the WAN are between regions.
 type Region struct {
 	ID   RegionID `json:"id"`
 	Name string   `json:"name"`
@@ -17,21 +17,21 @@ type Node struct {
 	Region RegionID `json:"region"`
 	Addr   string   `json:"addr"`     // cluster transport and HTTP, host:port
 	SQL    string   `json:"sql_addr"` // MySQL protocol, host:port
-	// UUID is what the process called itself before it had an id.
+	// UUID identified the process before it had an id.
 	UUID string `json:"uuid,omitempty"`
 	// Gone marks a node that was removed for good; its id is never reused.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Topology is an immutable snapshot of who is where. Version grows with every
-// change; the meta shard holds the newest one.
+// Topology is an immutable snapshot of the regions, the nodes and their roles. Version grows with
+// every change; the meta shard holds the newest one.
 type Topology struct {
 	Version   uint64 `json:"version"`
 	ClusterID string `json:"cluster_id"`
 	// data shards of synchronous tables, 1..Shards; fixed when the cluster is made
 	Shards int `json:"shards"`
-	// Async is the number of shards of asynchronous tables, behind the others; 0 until one is asked
-	// for, then fixed.
+	// Async is the number of shards of asynchronous tables, which follow the others. It is 0 until
+	// the first such table is made, then fixed.
 	Async int `json:"async_shards,omitempty"`
 	// Concurrency is how transactions are ordered; fixed when the cluster is made.
 	Concurrency Concurrency `json:"concurrency,omitempty"`
@@ -48,26 +48,26 @@ type Topology struct {
 	Promotions []Promotion `json:"promotions,omitempty"`
 }
 
-// Promotion is a new incarnation of the asynchronous groups of a region, made of what other regions
-// held when it was lost.
+// Promotion is a new incarnation of the asynchronous groups of a region, made of the copies that
+// other regions held when it was lost.
 type Promotion struct {
 	ID     uint64    `json:"id"`
 	At     Timestamp `json:"at"`
 	Region RegionID  `json:"region"` // whose groups
 	Lost   RegionID  `json:"lost"`   // where they voted
 	Seat   RegionID  `json:"seat"`   // where they vote since
-	// all that they committed at or below it stands, and nothing above it
+	// commits at or below it are kept, later ones are discarded
 	Cut    Timestamp  `json:"cut"`
 	Groups []Promoted `json:"groups"`
 	// Back is set when the groups vote in their own region again.
 	Back bool `json:"back,omitempty"`
-	// From are the regions where voters of the groups in Moving may still be, besides where they
-	// shall be.
+	// From are the regions where voters of the groups in Moving may still be, besides their
+	// destination.
 	From   []RegionID `json:"from,omitempty"`
 	Moving []GroupID  `json:"moving,omitempty"`
 }
 
-// seat is where the voters are, or shall be.
+// seat is the region of the voters, or their destination.
 func (p *Promotion) seat() RegionID {
 	if p.Back {
 		return p.Region
@@ -75,16 +75,16 @@ func (p *Promotion) seat() RegionID {
 	return p.Seat
 }
 
-// Promoted is a group of a promotion.
+// Promoted says what a promotion made of one group.
 type Promoted struct {
 	Group GroupID `json:"group"`
-	// whose copy the new incarnation begins with: no survivor had more
+	// the node whose copy the new incarnation begins with: no survivor had more
 	Source NodeID    `json:"source"`
 	Index  uint64    `json:"index"`  // of the old log
 	Closed Timestamp `json:"closed"` // newest closed timestamp heard of it
 }
 
-// Of is what the promotion says of a group; nil if nothing.
+// Of is the group's part in the promotion; nil if it has none.
 func (p *Promotion) Of(g GroupID) *Promoted {
 	for i := range p.Groups {
 		if p.Groups[i].Group == g {
@@ -119,8 +119,8 @@ func (t *Topology) Promotion(g GroupID, incarnation uint32) *Promotion {
 // AllShards is the number of data shards.
 func (t *Topology) AllShards() int { return t.Shards + t.Async }
 
-// IsAsync reports whether a shard is one of asynchronous tables: the voters of its groups are in
-// one region.
+// IsAsync reports whether a shard is for asynchronous tables: the voters of each of its groups are
+// in one region.
 func (t *Topology) IsAsync(s ShardID) bool { return int(s) > t.Shards && int(s) <= t.AllShards() }
 
 // Promoted is the newest promotion of a region's asynchronous groups; nil if there is none.
@@ -141,8 +141,8 @@ func (t *Topology) Seat(r RegionID) RegionID {
 	return r
 }
 
-// Moving reports whether voters of a region's asynchronous groups may still be elsewhere than at
-// their seat.
+// Moving reports whether voters of a region's asynchronous groups may still be outside of their
+// seat.
 func (t *Topology) Moving(r RegionID) bool {
 	p := t.Promoted(r)
 	return p != nil && len(p.Moving) > 0

@@ -34,7 +34,7 @@ func (e *env) EnableAsync(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return base.Errorf(base.CodeUnavailable, "group %v of asynchronous tables has no leader yet: retry", missing)
-		case <-time.After(ledPoll):
+		case <-time.After(leaderPoll):
 		}
 	}
 }

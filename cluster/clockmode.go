@@ -70,7 +70,7 @@ const (
 
 // clockReport is what another node said of its clock last.
 type clockReport struct {
-	*wire.ClockWord
+	*wire.ClockReport
 	sent   uint64 // sent_ns of the heartbeat that brought it
 	at     time.Time
 	sight  clock.Sight
@@ -133,10 +133,10 @@ func (k *clockModes) bounds() (earliest, latest, rawEarliest, rawLatest base.Tim
 
 // report is what this node says of its clock to another one. leads: with the step in force, as the
 // leader of the meta group.
-func (k *clockModes) report(to base.NodeID, leads bool) *wire.ClockWord {
+func (k *clockModes) report(to base.NodeID, leads bool) *wire.ClockReport {
 	mode, epoch := k.clock.Mode()
 	earliest, latest, rawEarliest, rawLatest, _ := k.bounds()
-	w := &wire.ClockWord{Mode: uint32(mode), Epoch: epoch, Earliest: uint64(earliest), Latest: uint64(latest),
+	w := &wire.ClockReport{Mode: uint32(mode), Epoch: epoch, Earliest: uint64(earliest), Latest: uint64(latest),
 		RawEarliest: uint64(rawEarliest), RawLatest: uint64(rawLatest), Fenced: k.clock.Fenced(), Unproven: k.clock.Unproven(), Life: k.life, Source: k.sourceName()}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -182,7 +182,7 @@ func (k *clockModes) heard(from base.NodeID, m *wire.Heartbeat, now time.Time) (
 		return true, time.Time{}
 	}
 	_, _, _, latest, _ := k.bounds()
-	x := &clockReport{ClockWord: w, sent: m.SentNs, at: now, sees: w.RawEarliest != 0, echoes: w.EchoLife == k.life && w.Echo != 0}
+	x := &clockReport{ClockReport: w, sent: m.SentNs, at: now, sees: w.RawEarliest != 0, echoes: w.EchoLife == k.life && w.Echo != 0}
 	echo := base.Timestamp(w.Echo)
 	if !x.echoes {
 		echo = 0 // of the process before this one
@@ -426,7 +426,7 @@ func (k *clockModes) factsOf(n base.NodeID, now time.Time) clock.NodeFacts {
 // obey takes the step in force from the meta group's leader. If the leader had heard this process
 // when it said so, this node may act by that step for a lease from when it was heard; obey returns
 // that time.
-func (k *clockModes) obey(w *wire.ClockWord, now time.Time) (granted time.Time) {
+func (k *clockModes) obey(w *wire.ClockReport, now time.Time) (granted time.Time) {
 	k.clock.Learn(base.Timestamp(w.Oracle))
 	k.clock.SetLimit(time.Duration(w.LimitNs))
 	k.adopt(clock.Mode(w.OrderMode), w.OrderEpoch, base.Timestamp(w.Oracle))

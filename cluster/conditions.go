@@ -45,19 +45,19 @@ func problems(s *Status) (out []string) {
 // examination is a status with what several conditions need of it.
 type examination struct {
 	*Status
-	t    *base.Topology
-	live map[base.NodeID]bool
-	led  map[base.GroupID]*GroupStatus // groups with a leader that answered
+	t          *base.Topology
+	live       map[base.NodeID]bool
+	withLeader map[base.GroupID]*GroupStatus // groups with a leader that answered
 }
 
 func examine(s *Status) *examination {
-	x := &examination{Status: s, t: &s.Topology, live: map[base.NodeID]bool{}, led: map[base.GroupID]*GroupStatus{}}
+	x := &examination{Status: s, t: &s.Topology, live: map[base.NodeID]bool{}, withLeader: map[base.GroupID]*GroupStatus{}}
 	for _, n := range s.Nodes {
 		x.live[n.ID] = n.Live
 	}
 	for i := range s.Groups {
 		if s.Groups[i].Leader != 0 {
-			x.led[s.Groups[i].ID] = &s.Groups[i]
+			x.withLeader[s.Groups[i].ID] = &s.Groups[i]
 		}
 	}
 	return x
@@ -77,7 +77,7 @@ func (x *examination) groupsWithoutLeader() []string {
 	var without []base.GroupID
 	var down []base.NodeID // that hold some of these groups
 	for _, id := range x.t.Groups() {
-		if x.led[id] != nil {
+		if x.withLeader[id] != nil {
 			continue
 		}
 		without = append(without, id)
@@ -117,7 +117,7 @@ func (x *examination) regionsToPromoteOver() (names []string) {
 func (x *examination) leadersNotServing() []string {
 	var starting []base.GroupID
 	for _, id := range x.t.Groups() {
-		if g := x.led[id]; g != nil && !g.Serving {
+		if g := x.withLeader[id]; g != nil && !g.Serving {
 			starting = append(starting, id)
 		}
 	}
@@ -186,7 +186,7 @@ func (x *examination) standIns() (out []string) {
 	for _, r := range x.t.Regions {
 		var led []base.GroupID
 		for _, id := range x.t.Groups() {
-			if g := x.led[id]; g != nil && !x.away(id) && g.Home == r.Name && x.t.RegionName(x.t.RegionOf(g.Leader)) != r.Name {
+			if g := x.withLeader[id]; g != nil && !x.away(id) && g.Home == r.Name && x.t.RegionName(x.t.RegionOf(g.Leader)) != r.Name {
 				led = append(led, id)
 			}
 		}
@@ -202,7 +202,7 @@ func (x *examination) promotedGroups() (out []string) {
 	for _, r := range x.t.Regions {
 		for _, seat := range x.t.Regions {
 			votes := func(id base.GroupID) bool {
-				return x.led[id] != nil && x.away(id) && id.Region() == r.ID && x.t.Home(id) == seat.ID
+				return x.withLeader[id] != nil && x.away(id) && id.Region() == r.ID && x.t.Home(id) == seat.ID
 			}
 			if !slices.ContainsFunc(x.t.Groups(), votes) {
 				continue
@@ -221,7 +221,7 @@ func (x *examination) promotedGroups() (out []string) {
 func (x *examination) nodesLeaving() (out []string) {
 	for _, n := range x.t.Nodes {
 		held := 0
-		for _, g := range x.led {
+		for _, g := range x.withLeader {
 			if n.Gone && slices.Contains(slices.Concat(g.Voters, g.Learners), n.ID) {
 				held++
 			}
@@ -236,7 +236,7 @@ func (x *examination) nodesLeaving() (out []string) {
 func (x *examination) replicasMoving() []string {
 	var moving []string
 	for _, id := range x.t.Groups() {
-		g := x.led[id]
+		g := x.withLeader[id]
 		if g == nil {
 			continue
 		}
@@ -268,7 +268,7 @@ func (x *examination) move(g *GroupStatus, voters, learners []base.NodeID) strin
 func (x *examination) replicasFarBehind() []string {
 	var behind []string
 	for _, id := range x.t.Groups() {
-		g := x.led[id]
+		g := x.withLeader[id]
 		if g == nil {
 			continue
 		}

@@ -104,7 +104,7 @@ func (c *leaderControl) handLead(q handQuery) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remember(m)
-	if l := c.led[q.Group]; l != nil {
+	if l := c.leaderships[q.Group]; l != nil {
 		l.hand.ordered(m)
 	}
 	return nil
@@ -114,7 +114,7 @@ func (c *leaderControl) handLead(q handQuery) error {
 // end once it has stopped. It takes as long as a few commits, and gives up when ctx ends.
 func (c *leaderControl) Drain(ctx context.Context) {
 	for {
-		led := 0
+		left := 0
 		for _, id := range c.groups.Held() {
 			g := c.groups.Group(id)
 			if g == nil {
@@ -125,14 +125,14 @@ func (c *leaderControl) Drain(ctx context.Context) {
 			}
 			st := g.Status()
 			if st.Transfer != 0 {
-				led++
+				left++
 				continue
 			}
 			if to := c.successor(st); to != 0 && g.Transfer(to) == nil {
-				led++
+				left++
 			}
 		}
-		if led == 0 {
+		if left == 0 {
 			return
 		}
 		select {
@@ -186,7 +186,7 @@ func (c *leaderControl) leave(g base.GroupID, grp Group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remember(m)
-	if l := c.led[g]; l != nil {
+	if l := c.leaderships[g]; l != nil {
 		l.hand.ordered(m)
 	}
 }
@@ -227,7 +227,7 @@ type LeaderRow struct {
 func (c *leaderControl) LeaderRows() (out []LeaderRow) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for g, l := range c.led {
+	for g, l := range c.leaderships {
 		st := l.policy.State()
 		if l.facts.Leader == 0 {
 			continue

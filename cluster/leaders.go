@@ -40,16 +40,16 @@ type leaderControl struct {
 	requests Requests
 	rowsStay func() bool // see Process.RowsStay
 
-	mu     sync.Mutex
-	params LeaderParams
-	pins   map[base.GroupID]base.NodeID
-	led    map[base.GroupID]*ledGroup
-	moves  []*LeaderMove // newest last
+	mu          sync.Mutex
+	params      LeaderParams
+	pins        map[base.GroupID]base.NodeID
+	leaderships map[base.GroupID]*leadership
+	moves       []*LeaderMove // newest last
 }
 
-// ledGroup is what is known of a group since this node leads it. It is guarded by leaderControl.mu,
-// but for meters and seen, which only the goroutine of beat uses.
-type ledGroup struct {
+// leadership is what is known of a group since this node leads it. It is guarded by
+// leaderControl.mu, but for meters and seen, which only the goroutine of beat uses.
+type leadership struct {
 	policy *leader.Policy
 	meters map[base.NodeID]*leader.Meter
 	seen   map[owner.Asker]owner.Load // counts at the last beat
@@ -67,7 +67,7 @@ func newLeaderControl(e *env, r Requests, rowsStay func() bool) *leaderControl {
 	if rowsStay == nil {
 		rowsStay = func() bool { return false }
 	}
-	return &leaderControl{env: e, requests: r, rowsStay: rowsStay, params: DefaultLeaderParams(), pins: map[base.GroupID]base.NodeID{}, led: map[base.GroupID]*ledGroup{}}
+	return &leaderControl{env: e, requests: r, rowsStay: rowsStay, params: DefaultLeaderParams(), pins: map[base.GroupID]base.NodeID{}, leaderships: map[base.GroupID]*leadership{}}
 }
 
 // SetLeaderParams changes the settings; they have been validated.
@@ -83,7 +83,7 @@ func (c *leaderControl) SetLeaderParams(p LeaderParams) error {
 	if old.policy() == p.policy() {
 		return nil
 	}
-	for _, l := range c.led {
+	for _, l := range c.leaderships {
 		if err := l.policy.SetParams(p.policy()); err != nil {
 			return err
 		}
@@ -100,13 +100,13 @@ func (c *leaderControl) LeaderPins() map[base.GroupID]base.NodeID {
 
 // free reports whether a group follows its load: no policy moves its rows to where they are used. l
 // is what is known of its load; nil: nothing.
-func (c *leaderControl) free(g base.GroupID, l *ledGroup) bool {
+func (c *leaderControl) free(g base.GroupID, l *leadership) bool {
 	return g != base.MetaGroup && (c.rowsStay() || l != nil && l.whole)
 }
 
 // mixed reports whether rows were asked for that the policy of homes may move, or that are homed
 // otherwise.
-func (l *ledGroup) mixed() bool {
+func (l *leadership) mixed() bool {
 	all, whole := l.kinds.Load()
 	return whole < wholeShare*all
 }
@@ -136,7 +136,7 @@ func (c *leaderControl) beat() {
 func (c *leaderControl) away(g base.GroupID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.led[g]
+	l := c.leaderships[g]
 	if l == nil {
 		return
 	}
@@ -144,28 +144,28 @@ func (c *leaderControl) away(g base.GroupID) {
 		l.hand.succeeded()
 	}
 	if l.hand.over() {
-		delete(c.led, g)
+		delete(c.leaderships, g)
 	}
 }
 
 // group is what is known of a group led here.
-func (c *leaderControl) group(g base.GroupID) (*ledGroup, error) {
+func (c *leaderControl) group(g base.GroupID) (*leadership, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.led[g]; l != nil {
+	if l := c.leaderships[g]; l != nil {
 		return l, nil
 	}
 	pol, err := leader.New(c.params.policy())
 	if err != nil {
 		return nil, err
 	}
-	l := &ledGroup{policy: pol, kinds: leader.Meter{RatioMemory: 25}, meters: map[base.NodeID]*leader.Meter{}, mean: map[base.NodeID]float64{}, seen: c.requests.Loads(g)}
-	c.led[g] = l
+	l := &leadership{policy: pol, kinds: leader.Meter{RatioMemory: 25}, meters: map[base.NodeID]*leader.Meter{}, mean: map[base.NodeID]float64{}, seen: c.requests.Loads(g)}
+	c.leaderships[g] = l
 	return l, nil
 }
 
 // facts are what is known of a group now.
-func (c *leaderControl) facts(t *base.Topology, g base.GroupID, st group.Status, l *ledGroup) leader.Facts {
+func (c *leaderControl) facts(t *base.Topology, g base.GroupID, st group.Status, l *leadership) leader.Facts {
 	fresh := c.count(t, g, st, l)
 	c.mu.Lock()
 	l.addKinds(fresh)
@@ -192,7 +192,7 @@ func (c *leaderControl) facts(t *base.Topology, g base.GroupID, st group.Status,
 }
 
 // count is what each node has asked of a group since the last beat.
-func (c *leaderControl) count(t *base.Topology, g base.GroupID, st group.Status, l *ledGroup) map[base.NodeID]owner.Load {
+func (c *leaderControl) count(t *base.Topology, g base.GroupID, st group.Status, l *leadership) map[base.NodeID]owner.Load {
 	now, fresh := c.requests.Loads(g), map[base.NodeID]owner.Load{}
 	for a, have := range now {
 		was := l.seen[a]
@@ -221,7 +221,7 @@ func deputy(t *base.Topology, r base.RegionID, voters []base.NodeID) (best base.
 }
 
 // addKinds adds to what share of the requests is for tables homed as a whole.
-func (l *ledGroup) addKinds(fresh map[base.NodeID]owner.Load) {
+func (l *leadership) addKinds(fresh map[base.NodeID]owner.Load) {
 	var kinds owner.Load
 	for _, d := range fresh {
 		kinds.Requests += d.Requests
@@ -234,7 +234,7 @@ func (l *ledGroup) addKinds(fresh map[base.NodeID]owner.Load) {
 }
 
 // meter is the load of a node, with what it asked since the last beat; nil if it never asked.
-func (l *ledGroup) meter(n base.NodeID, fresh map[base.NodeID]owner.Load) *leader.Meter {
+func (l *leadership) meter(n base.NodeID, fresh map[base.NodeID]owner.Load) *leader.Meter {
 	d, asked := fresh[n]
 	m := l.meters[n]
 	if m == nil && !asked {
@@ -303,7 +303,7 @@ func (c *leaderControl) look(t *base.Topology, g base.GroupID, grp Group) {
 
 // decide takes the facts of a beat. It returns the node to which the lead is to be handed now; 0 if
 // none.
-func (c *leaderControl) decide(g base.GroupID, l *ledGroup, f *leader.Facts, now time.Time) (to base.NodeID, err error) {
+func (c *leaderControl) decide(g base.GroupID, l *leadership, f *leader.Facts, now time.Time) (to base.NodeID, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	dec, err := l.policy.Observe(f)
@@ -439,7 +439,7 @@ func (c *leaderControl) HandTo(g base.GroupID) base.NodeID {
 	if c.params.Mode != "on" || g == base.MetaGroup {
 		return to
 	}
-	t, l := c.Topology(), c.led[g]
+	t, l := c.Topology(), c.leaderships[g]
 	region := t.RegionOf(to)
 	away := region != c.region()
 	switch {

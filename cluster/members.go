@@ -146,13 +146,13 @@ func removable(t *base.Topology, id base.NodeID, live func(base.NodeID) bool) er
 
 // movable is why the replicas of a node cannot go elsewhere now.
 func movable(t *base.Topology, id base.NodeID, groups []GroupStatus) error {
-	led := map[base.GroupID]bool{}
+	hasLeader := map[base.GroupID]bool{}
 	for _, g := range groups {
-		led[g.ID] = g.Leader != 0
+		hasLeader[g.ID] = g.Leader != 0
 	}
 	var stuck []string
 	for _, g := range t.Groups() {
-		if !led[g] && slices.Contains(t.ShardReplicas(g.Shard()), id) {
+		if !hasLeader[g] && slices.Contains(t.ShardReplicas(g.Shard()), id) {
 			stuck = append(stuck, g.String())
 		}
 	}

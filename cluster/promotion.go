@@ -56,8 +56,8 @@ const (
 	askCopies = "copies"
 	// frozenFor is how long replicas wait for the promotion they were asked for.
 	frozenFor = 30 * time.Second
-	// ledPoll is the pause between looks whether groups have leaders.
-	ledPoll = 20 * time.Millisecond
+	// leaderPoll is the pause between looks whether groups have leaders.
+	leaderPoll = 20 * time.Millisecond
 )
 
 // promotions are this node's part in promotions.
@@ -112,7 +112,7 @@ func (c *promotions) Promote(ctx context.Context, q PromoteRequest) ([]base.Prom
 		}
 		return nil, err
 	}
-	return ps, c.awaitLed(ctx, p.groups)
+	return ps, c.awaitLeaders(ctx, p.groups)
 }
 
 // check reads the regions of the request.
@@ -418,8 +418,8 @@ func (c *promotions) back(ctx context.Context, t *base.Topology, r base.RegionID
 	return err
 }
 
-// awaitLed waits until groups have leaders of their present incarnation.
-func (c *promotions) awaitLed(ctx context.Context, groups []base.GroupID) error {
+// awaitLeaders waits until groups have leaders of their present incarnation.
+func (c *promotions) awaitLeaders(ctx context.Context, groups []base.GroupID) error {
 	for {
 		missing := slices.IndexFunc(groups, func(g base.GroupID) bool {
 			n := c.dir.Leader(g)
@@ -431,7 +431,7 @@ func (c *promotions) awaitLed(ctx context.Context, groups []base.GroupID) error 
 		select {
 		case <-ctx.Done():
 			return base.Errorf(base.CodeUnavailable, "promoted, but group %v has no leader yet: see `godwit status`", groups[missing])
-		case <-time.After(ledPoll):
+		case <-time.After(leaderPoll):
 		}
 	}
 }

@@ -191,19 +191,19 @@ func (c *Cluster) nodeStatus(t *base.Topology, n base.Node, p *part) NodeStatus 
 // groupStatuses are all groups: what the leader of the newest term says, or what is known of a
 // group that no node leads or whose leader does not answer.
 func groupStatuses(t *base.Topology, parts []*part) (out []GroupStatus) {
-	led := map[base.GroupID]*GroupStatus{}
+	withLeader := map[base.GroupID]*GroupStatus{}
 	for _, p := range parts {
 		if p == nil {
 			continue
 		}
 		for i, g := range p.Groups {
-			if old := led[g.ID]; old == nil || old.Term < g.Term {
-				led[g.ID] = &p.Groups[i]
+			if old := withLeader[g.ID]; old == nil || old.Term < g.Term {
+				withLeader[g.ID] = &p.Groups[i]
 			}
 		}
 	}
 	for _, id := range t.Groups() {
-		if g := led[id]; g != nil {
+		if g := withLeader[id]; g != nil {
 			out = append(out, *g)
 			continue
 		}

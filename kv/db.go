@@ -16,8 +16,8 @@ type DB interface {
 	Node() base.NodeID
 	// Clock returns a timestamp at or above every commit acknowledged anywhere before the call.
 	Clock() base.Timestamp
-	// Owner guesses, without asking anybody, which node leads the group that owns a key, and the
-	// region of that node; 0 if it has no idea.
+	// Owner guesses, without sending a message, which node leads the group that owns a key, and
+	// that node's region; 0 if nothing is known.
 	Owner(key base.Key) (base.NodeID, base.RegionID)
 	// MetaVersion is the commit timestamp of the newest change applied by the local meta replica
 	// within the span of keys, and the timestamp up to which that replica is complete (safe to read
@@ -34,26 +34,25 @@ func Run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Tim
 	return run(ctx, db, opts, fn)
 }
 
-// Epochs is what a [DB] offers whose nodes take part in epochs (package txn/multimaster, which
-// wraps every transaction of such a DB): MULTI MASTER tables, whose rows
-// have keys of base.EpochShard. Its transactions ([EpochTxn]) read them at the last epoch applied
-// here, write them by submitting what they have buffered to the next one, and lose to others that
-// changed the same since they began.
+// Epochs is implemented by a [DB] whose nodes take part in epochs. Package txn/multimaster wraps
+// every transaction of such a DB. It has MULTI MASTER tables, whose rows have keys of
+// base.EpochShard. Its transactions ([EpochTxn]) read these rows at the last epoch applied here,
+// and submit their buffered writes to the next one. A transaction loses if another one has changed
+// the same rows since it began.
 type Epochs interface {
-	// BeginEpochs has the cluster begin, unless it has.
+	// BeginEpochs makes the cluster begin with epochs, unless it has begun.
 	BeginEpochs(ctx context.Context) error
-	// Declare makes a version of a table's definition the one in force, unless a newer one is:
-	// transactions that are held to an older one do not commit any more. It returns when this is
-	// permanent, and known here.
+	// Declare puts a version of a table's definition in force, unless a newer one is in force.
+	// Transactions that depend on an older version do not commit any more. It returns when this is
+	// permanent and known here.
 	Declare(ctx context.Context, table base.TableID, version base.Timestamp) error
 }
 
-// EpochTxn is what transactions of [Epochs] can do besides.
+// EpochTxn is implemented by the transactions of [Epochs].
 type EpochTxn interface {
 	Txn
-	// Hold makes the transaction depend on a version of a table's definition: the snapshot is from
-	// when it was in force, and it still is when the transaction commits. Call it before the
-	// table's rows are read or written.
+	// Hold makes the transaction depend on a version of a table's definition: it must be in force
+	// at the snapshot and at the commit. Call it before the table's rows are read or written.
 	Hold(ctx context.Context, table base.TableID, version base.Timestamp) error
 	// Buffered reports whether writes of rows of epochs, and of other rows, are buffered: Commit
 	// refuses both at once.

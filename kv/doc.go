@@ -1,5 +1,5 @@
-// Package kv is the contract between those who run transactions (the SQL layer, the embedded API,
-// workloads in Go) and those who execute them (package txn). It holds types, interfaces and the
+// Package kv is the contract between packages that use transactions (the SQL layer, the embedded
+// API, workloads in Go) and package txn, which executes them. It holds types, interfaces and the
 // loop that retries an aborted transaction ([Run]), and no protocol.
 //
 // A transaction is strictly serializable: strict two-phase locking at the owners of the rows, with
@@ -11,9 +11,9 @@
 // [Reader], [Prefetcher], [Writer], [Patcher], [Mover], [Pinner], [Savepoints], [Snapshots] and
 // [Ender]. A function that needs one of them takes that one.
 //
-// A type that wraps a transaction and passes for one holds it in a field, writes every method out
-// and asserts that it is a Txn. It does not embed the Txn: a method that is added later would then
-// reach the inner transaction past the wrapper, and nothing would say so. A test of this package
+// A type that wraps a transaction holds it in a field, implements every method and asserts that it
+// is a Txn. It does not embed the Txn: a method that is added later would then reach the inner
+// transaction without the wrapper, and the compiler would not report it. A test of this package
 // reads the whole module for structs that embed one of these interfaces and override only some of
 // its methods.
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/godwitdb/godwit/obs"
 )
 
-// LockMode is what a read holds until the transaction ends.
+// LockMode is the lock that a read holds until the transaction ends.
 type LockMode uint8
 
 // The lock modes, weakest first.
@@ -17,11 +17,11 @@ const (
 	LockExclusive
 )
 
-// Policy says what a transaction does that meets a lock held by another one.
+// Policy says what a transaction does when it meets a lock that another one holds.
 type Policy uint8
 
 const (
-	// Detect: wait; of a cycle of waiting transactions the youngest aborts (DL_DETECT).
+	// Detect: wait. Of a cycle of waiting transactions the youngest aborts (DL_DETECT).
 	Detect Policy = iota
 	// NoWait: abort at once (NO_WAIT).
 	NoWait
@@ -45,22 +45,23 @@ type Options struct {
 	// Source is the region on whose behalf the transaction runs: rows that it inserts without a
 	// home get this one, and policies count its accesses under it. 0 is the gateway's own.
 	Source base.RegionID
-	// Follow lets the policy of homes move rows that are written without having been read: nothing
-	// else may depend on where they are at home.
+	// Follow lets the home policy move rows that are written without having been read. Nothing else
+	// may depend on their homes.
 	Follow bool
 	// Relay lets the transaction cross regions without locking across them: from the moment it
 	// touches rows of a second region it reads one snapshot, which is validated when it commits
 	// (docs/protocol.md, REL).
 	Relay bool
-	// Touched, if not nil, is shared by all attempts of a transaction: they note in it what they
-	// read of several regions without locks, and one that locks begins by locking all that at once.
+	// Touched, if not nil, is shared by all attempts of a transaction. They note in it the keys of
+	// several regions that they read without locks. An attempt that locks begins by locking all of
+	// them at once.
 	Touched *Touched
 	// Trace collects round trips and bytes of the transaction; may be nil.
 	Trace *obs.Trace
 }
 
-// RelayTries is how many attempts of a transaction cross regions without locks (Options.Relay) and
-// are aborted before it locks: what it met then it would meet again, and nobody may lose for ever.
+// RelayTries is how many attempts of a transaction may cross regions without locks (Options.Relay)
+// and abort. The next attempt locks, so that no transaction loses for ever.
 const RelayTries = 8
 
 // Row is one key with its value. Value is nil if the key is absent (only in
@@ -72,8 +73,9 @@ type Row struct {
 	Home  base.RegionID  // home region of the row; 0 in the meta shard
 	// Label is the whole home label; 0 for own buffered writes.
 	Label base.Label
-	// Advice is the region to which the policy would move the row together with this transaction's
-	// write of it (Txn.Move); 0: it stays. Only rows read under LockExclusive have one.
+	// Advice is the region to which the home policy would move the row together with this
+	// transaction's write of it (Txn.Move); 0: it stays. Only rows read under LockExclusive have
+	// one.
 	Advice base.RegionID
 }
 
@@ -89,7 +91,7 @@ const (
 
 // MoveOptions of Txn.Move.
 type MoveOptions struct {
-	// Soft leaves the row at home, without an error, if the gap behind it is in use.
+	// Soft leaves the row in place, without an error, if the gap behind it is in use.
 	Soft   bool
 	Pin    Pin
 	Reason []byte // for the record of moves

@@ -4,7 +4,7 @@ import "context"
 
 type quietKey struct{}
 
-// WithQuiet marks reads as no use of the rows: the policy of homes does not count them.
+// WithQuiet marks reads that the home policy does not count as a use of the rows.
 func WithQuiet(ctx context.Context) context.Context { return context.WithValue(ctx, quietKey{}, true) }
 
 // Quiet reports whether reads are marked so.

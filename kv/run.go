@@ -47,9 +47,9 @@ func run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Tim
 	}
 }
 
-// Pause is how long to wait before a transaction that was aborted is tried again: until what it met
-// will be over, if that is known, or else about backoff. Before that it would only lose, and hold
-// up others, once more.
+// Pause is how long to wait before an aborted transaction is tried again: until the cause of the
+// abort is over, if that is known, or else about backoff. A retry before that would lose again, and
+// hold up others.
 func Pause(err error, backoff time.Duration, now base.Timestamp) time.Duration {
 	var e *base.Error
 	if errors.As(err, &e) && e.After > now {

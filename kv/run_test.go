@@ -11,7 +11,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// scripted is a DB whose transactions fail to commit as told, one error for each attempt.
+// scripted is a DB whose transactions fail to commit with given errors, one for each attempt.
 type scripted struct {
 	kv.DB
 	now   base.Timestamp
@@ -140,7 +140,7 @@ func TestRunGivesTheFunctionsError(t *testing.T) {
 	}
 }
 
-// TestPauseWaitsForWhatWasMet: a pause lasts until what the transaction met is over, if that is
+// TestPauseWaitsForWhatWasMet: a pause lasts until the cause of the abort is over, if that is
 // known, but not longer than the longest back-off.
 func TestPauseWaitsForWhatWasMet(t *testing.T) {
 	now := base.FromTime(time.Unix(1000, 0))

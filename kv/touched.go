@@ -7,13 +7,14 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// Touched is what the attempts of a transaction have read, key by key ([Options.Touched]). It is
+// Touched holds the keys that the attempts of a transaction have read ([Options.Touched]). It is
 // not safe for concurrent use.
 type Touched struct{ locks map[string]LockMode }
 
 const mostTouched = 1 << 12
 
-// Note adds a key, and the lock that was asked for. Of very many it forgets the rest.
+// Note adds a key, and the lock that was asked for. When there are very many keys, it drops further
+// ones.
 func (t *Touched) Note(k base.Key, lock LockMode) {
 	if t == nil {
 		return
@@ -29,7 +30,7 @@ func (t *Touched) Note(k base.Key, lock LockMode) {
 // Empty reports whether nothing was noted.
 func (t *Touched) Empty() bool { return t == nil || len(t.locks) == 0 }
 
-// Keys are those for which a lock was asked.
+// Keys lists the keys for which a lock was asked for.
 func (t *Touched) Keys(lock LockMode) (out []base.Key) {
 	if t.Empty() {
 		return nil

@@ -22,7 +22,7 @@ type Txn interface {
 	Ender
 }
 
-// Reader reads rows, the transaction's own writes among them.
+// Reader reads rows. Reads see the transaction's own writes.
 type Reader interface {
 	// Get returns one Row per key, in order; Value is nil where the key is absent. A locking read
 	// of an absent key locks its place in the gap.
@@ -33,7 +33,7 @@ type Reader interface {
 
 // Prefetcher reads before the statement asks.
 type Prefetcher interface {
-	// Ahead locks and reads keys and spans of any owners in one step and keeps what it finds. Until
+	// Ahead locks and reads keys and spans of any owners in one step and keeps the rows. Until
 	// Forget, a Get of these keys or a Scan within these spans, under no stronger lock, sends no
 	// message. ok is false if there was too much to keep all of it.
 	Ahead(ctx context.Context, keys []base.Key, spans []base.Span, lock LockMode) (ok bool, err error)
@@ -64,12 +64,12 @@ type Patcher interface {
 	// Update buffers a Put of value, which is the result of patch (package patch) on the row that
 	// the transaction read last or has a Draft of. If the row was read for no other purpose, a
 	// transaction that crosses regions without locks does not depend on the version it read: the
-	// owner applies the patch to the row as it is at commit. Elsewhere Update is a Put.
+	// owner applies the patch to the row as of the commit. In other transactions Update is a Put.
 	Update(key base.Key, value []byte, patch *wire.Patch)
 	// Draft returns a row for Update at once, as this node knows it; there may be newer versions.
-	// The caller must not act on the result otherwise, except for what Update validates: that the
-	// patch is defined over the row. ok is false if the row is absent here, or if Update would not
-	// leave it to another region: then the caller reads it with Get.
+	// The caller must not act on the row, except as Update validates: the patch must be defined
+	// over it. ok is false if the row is absent here, or if Update would not leave it to another
+	// region: then the caller reads it with Get.
 	Draft(ctx context.Context, key base.Key) (row Row, ok bool, err error)
 }
 
@@ -86,10 +86,10 @@ type Mover interface {
 	Fence(key base.Key, to base.RegionID)
 }
 
-// Pinner holds definitions in place.
+// Pinner makes a transaction depend on definitions.
 type Pinner interface {
 	// Pin makes Commit fail with CodeSchemaChanged if one of the meta-shard keys has changed after
-	// ts. A statement holds its schema in this way.
+	// ts. A statement pins its schema in this way.
 	Pin(ts base.Timestamp, keys ...base.Key)
 }
 
@@ -101,7 +101,7 @@ type Savepoints interface {
 	RollbackTo(savepoint int)
 }
 
-// Snapshots are those of reads without locks.
+// Snapshots gives access to the snapshot of reads without locks.
 type Snapshots interface {
 	// ReadTimestamp is the snapshot of LockNone reads, 0 if none was made yet.
 	ReadTimestamp() base.Timestamp

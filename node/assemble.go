@@ -22,27 +22,27 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Parts are what differs between a real node, one of a local cluster and one
-// of the simulation.
+// Parts are the things that differ between a real node, a node of a local cluster and one of the
+// simulation.
 type Parts struct {
 	Store     *store.Store
 	Identity  *cluster.Identity
 	Transport wan.Transport
 	Source    clock.Source
-	// SourceName names it for people; nil: fixed.
+	// SourceName names the clock source for people; nil: "fixed".
 	SourceName func() string
-	// NoFence has the node use its clock although it was found wrong: for tests of what that
-	// breaks.
+	// NoFence lets the node use its clock although it was found wrong, for tests that show what
+	// this breaks.
 	NoFence bool
 	// NoProof has it use its clock before others have confirmed it: for the same.
 	NoProof bool
 	Log     *slog.Logger
 	GCAge   time.Duration
 	Seed    uint64
-	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
+	// Homes are the first parameters of the home policy; nil takes the defaults.
 	Homes *home.Params
-	// Network says what consensus messages may do to begin with; nil is what the cluster settings
-	// begin with.
+	// Network says how consensus messages may travel until cluster settings are read; nil takes the
+	// defaults of the settings.
 	Network *overlay.Params
 	// SQLListen is where MySQL clients connect; empty serves no SQL.
 	SQLListen string
@@ -50,12 +50,12 @@ type Parts struct {
 	SQLListener net.Listener
 	// Tune changes the options of the parts before they are made; may be nil.
 	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
-	// TuneEpochs does so for the epochs; may be nil.
+	// TuneEpochs changes the options of the epochs; may be nil.
 	TuneEpochs func(*multimaster.Config)
 }
 
-// Assemble wires and starts a node. It owns the store and the transport from
-// now on, also if it fails.
+// Assemble wires and starts a node. It takes over the store and the transport, and closes them if
+// it fails.
 func Assemble(p Parts) (*Node, error) {
 	n := newNode(p.Log)
 	n.closeLast(p.Store.Close)
@@ -65,11 +65,11 @@ func Assemble(p Parts) (*Node, error) {
 	return n, nil
 }
 
-// assembly is what is needed only while a node is put together.
+// assembly is the state that is needed only while a node is put together.
 type assembly struct {
 	*Node
 	Parts
-	dir     *directory    // the cluster, which is made after those that need it
+	dir     *directory    // the cluster, which is made after the parts that need it
 	steady  *clock.Steady // the clock's source; nil with NoFence
 	stored  *base.Topology
 	founded bool // the groups of this founding node have begun in an earlier life
@@ -118,7 +118,7 @@ func (a *assembly) connect() {
 	n.closeFirst(a.Transport.Close)
 }
 
-// load reads what the node wrote in earlier lives.
+// load reads the records that the node wrote in earlier lives.
 func (a *assembly) load() (err error) {
 	if a.stored, err = storedTopology(a.Store); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (a *assembly) load() (err error) {
 	return err
 }
 
-// configure makes the options of groups, owners and gateway. They ask the cluster, which is not
-// there yet, through functions.
+// configure makes the options of groups, owners and gateway. The cluster does not exist yet, so the
+// options refer to it by functions.
 func (a *assembly) configure() error {
 	n, dir := a.Node, a.dir
 	a.groups = group.HostOptions{Self: a.Identity.Node, Store: a.Store, Transport: a.Transport, Logger: a.Log,
@@ -141,15 +141,16 @@ func (a *assembly) configure() error {
 		},
 		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
 	a.owning = owner.Config{Self: a.Identity.Node, Store: a.Store, Clock: n.clock, Transport: a.Transport, Directory: dir, Logger: a.Log,
-		Alone:     func() bool { return dir.Alone() },
-		Ahead:     func() time.Duration { return dir.MetaLead() },
-		Groups:    func() []base.GroupID { return dir.Topology().Groups() },
-		Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
-		QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
-		Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
-		Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
-		Held:      dir,
-		GCAge:     a.GCAge, Concurrency: a.Identity.First.Concurrency}
+		Concurrency: a.Identity.First.Concurrency, Held: dir, Timing: owner.Timing{GCAge: a.GCAge},
+		Facts: owner.Facts{
+			Alone:     func() bool { return dir.Alone() },
+			Ahead:     func() time.Duration { return dir.MetaLead() },
+			Groups:    func() []base.GroupID { return dir.Topology().Groups() },
+			Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
+			QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
+			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
+			Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
+		}}
 	if err := n.makeHomes(a.Parts, dir, &a.owning); err != nil {
 		return err
 	}
@@ -240,7 +241,7 @@ func (a *assembly) foundAsync(found func() error) error {
 	return saveJSON(a.Store, recFoundedAsync, true)
 }
 
-// startOwners begins to take part in groups.
+// startOwners makes the node take part in its groups.
 func (a *assembly) startOwners() error {
 	n := a.Node
 	if err := n.makeEpochs(a.Parts); err != nil {
@@ -258,7 +259,7 @@ func (a *assembly) startOwners() error {
 	return nil
 }
 
-// startGateway begins to run transactions, and the cluster's own work, which needs them.
+// startGateway starts transactions, and the cluster's own work, which uses them.
 func (a *assembly) startGateway() {
 	n := a.Node
 	a.gate.Owners = n.owners

@@ -31,7 +31,10 @@ func untilRTTs(t *testing.T, c *sql.Conn, q string, want float64) {
 
 // TestAsynchronousTables: what SQL says of them, commits without a WAN trip, rows that move,
 // transactions with synchronous ones.
-func TestAsynchronousTables(t *testing.T) {
+func TestAsynchronousTables(t *testing.T) { bubble(t, asynchronousTables) }
+
+func asynchronousTables(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 3, 1)
 	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")
 	mustExec(t, a, "CREATE DATABASE d")
@@ -107,7 +110,10 @@ func TestAsynchronousTables(t *testing.T) {
 
 // TestReplicationChangesUnderLoad: a table becomes asynchronous and synchronous again while two
 // regions update it. No acknowledged update is lost.
-func TestReplicationChangesUnderLoad(t *testing.T) {
+func TestReplicationChangesUnderLoad(t *testing.T) { bubble(t, replicationChangesUnderLoad) }
+
+func replicationChangesUnderLoad(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 3, 1)
 	a := openSQL(t, l.Nodes()[0], "")
 	mustExec(t, a, "CREATE DATABASE d")
@@ -170,6 +176,11 @@ func TestReplicationChangesUnderLoad(t *testing.T) {
 // at one node and then at another, sees asynchronous and synchronous tables as of one moment, never
 // an older one.
 func TestStaleReadsOfAsynchronousTables(t *testing.T) {
+	bubble(t, staleReadsOfAsynchronousTables)
+}
+
+func staleReadsOfAsynchronousTables(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 3, 2)
 	w := openSQL(t, l.Nodes()[0], "")
 	mustExec(t, w, "CREATE DATABASE d")
@@ -184,6 +195,7 @@ func TestStaleReadsOfAsynchronousTables(t *testing.T) {
 	done := make(chan error, 2)
 	run := func(c *sql.Conn, qs ...string) {
 		for n := 1; ctx.Err() == nil; n++ {
+			time.Sleep(5 * time.Millisecond)
 			for _, q := range qs {
 				if _, err := c.ExecContext(context.Background(), strings.ReplaceAll(q, "$", fmt.Sprint(n))); err != nil && !strings.Contains(err.Error(), "1213") {
 					done <- fmt.Errorf("%s: %w", q, err)
@@ -205,6 +217,7 @@ func TestStaleReadsOfAsynchronousTables(t *testing.T) {
 	var last [2]int64
 	changed, reads, trips := 0, 0, 0
 	for i := 0; changed < 30; i++ {
+		time.Sleep(10 * time.Millisecond) // a local read takes no virtual time
 		c := readers[i%2]
 		var s, b, low, high int64
 		if err := c.QueryRowContext(t.Context(), "SELECT s.v, b.v, (SELECT MIN(v) FROM a), (SELECT MAX(v) FROM a) FROM s JOIN b USING (id)").Scan(&s, &b, &low, &high); err == sql.ErrNoRows && last[0] == 0 {
@@ -231,9 +244,8 @@ func TestStaleReadsOfAsynchronousTables(t *testing.T) {
 			trips++
 		}
 	}
-	// On a busy machine the consistency point may come too late, and the read is a strong one.
-	if t.Logf("%d of %d reads took a WAN trip", trips, reads); trips == reads {
-		t.Error("no read was answered in its region")
+	if t.Logf("%d of %d reads took a WAN trip", trips, reads); 20*trips > reads {
+		t.Errorf("%d of %d reads were not answered in their region", trips, reads)
 	}
 	stop()
 	for range 2 {

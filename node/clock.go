@@ -26,7 +26,7 @@ func (p clockParams) policy() clock.Policy {
 	return clock.Policy{Mode: p.Mode, MaxBound: time.Duration(p.MaxBound), Recovery: time.Duration(p.Recovery)}
 }
 
-// clockSettings are what the operator decides about the clock mode.
+// clockSettings are the operator's settings of the clock mode.
 func (n *Node) clockSettings() settingGroup {
 	def := clock.DefaultPolicy()
 	read := func(data []byte) (clock.Policy, error) {
@@ -69,7 +69,7 @@ func (n *Node) clockHistoryRows(context.Context) (rows [][]any) {
 	return rows
 }
 
-// answer ends a request for a change: with nothing, or with why it was not made.
+// answer ends a request for a change: with an empty answer, or with the reason of the refusal.
 func answer(w http.ResponseWriter, status int, err error) {
 	var a cluster.InitReply
 	if err != nil {
@@ -77,7 +77,7 @@ func answer(w http.ResponseWriter, status int, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(a) // the client is gone
+	_ = json.NewEncoder(w).Encode(a) // an error means that the client is gone
 }
 
 // serveClockMode answers POST cluster.PathClock {"mode": "gtm"}: it sets the cluster setting

@@ -14,7 +14,7 @@ import (
 
 func sqlPool(t *testing.T, n *Node) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", fmt.Sprintf("root@tcp(%s)/", n.SQLAddr()))
+	db, err := sql.Open("mysql", dsn(n, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,10 @@ func inMode(t *testing.T, l *Local, want clock.Mode) {
 
 // TestSwitchUnderLoad changes the clock mode back and forth by SQL while every region reads, counts
 // and moves money: no statement fails, and no count or coin is lost.
-func TestSwitchUnderLoad(t *testing.T) {
+func TestSwitchUnderLoad(t *testing.T) { bubble(t, switchUnderLoad) }
+
+func switchUnderLoad(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 3, 1)
 	var dbs []*sql.DB
 	for _, n := range l.Nodes() {

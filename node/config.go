@@ -20,7 +20,7 @@ import (
 
 // Config of a real node. The yaml names are those of the --flags.
 type Config struct {
-	Region string `yaml:"region"` // name of the place this node is in
+	Region string `yaml:"region"` // name of this node's region
 	Store  string `yaml:"store"`  // directory of its data
 	// cluster transport and HTTP (status, metrics, pprof)
 	Listen       string   `yaml:"listen"`
@@ -28,12 +28,13 @@ type Config struct {
 	SQLListen    string   `yaml:"sql-listen"`    // MySQL protocol
 	SQLAdvertise string   `yaml:"sql-advertise"` // default SQLListen
 	Join         []string `yaml:"join"`          // cluster addresses of some other nodes
-	// bound on how far this machine's clock is off true time
+	// bound on the error of this machine's clock
 	MaxClockError time.Duration `yaml:"max-clock-error"`
 	// auto, fixed, kernel, or HOST:PORT of a time server
 	ClockSource string        `yaml:"clock-source"`
 	ClockPoll   time.Duration `yaml:"clock-poll"` // how often a time server is asked
-	// block cache; default a sixteenth of the memory, at least 256. Of rows a quarter more
+	// block cache; default a sixteenth of the memory, at least 256. The cache of rows takes a
+	// quarter more
 	CacheMB int `yaml:"cache-mb"`
 	// how long old row versions can be read by AS OF
 	GCAge    time.Duration `yaml:"gc-age"`
@@ -49,7 +50,7 @@ const (
 	DefaultStore     = "godwit-data"
 )
 
-// Fill sets what is not set to its default.
+// Fill sets unset options to their defaults.
 func (c *Config) Fill() {
 	def := func(p *string, v string) {
 		if *p == "" {
@@ -77,7 +78,7 @@ func (c *Config) Fill() {
 	}
 }
 
-// Validate reports every bad option together.
+// Validate returns one error that lists every bad option.
 func (c *Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -136,9 +137,9 @@ type LocalConfig struct {
 	GCAge         time.Duration
 	LogLevel      string // default warn
 	Seed          uint64 // of jitter; 0 is random
-	// Homes are the parameters of the policy of row homes to begin with; nil takes the defaults.
+	// Homes are the first parameters of the home policy; nil takes the defaults.
 	Homes *home.Params
-	// NoSQL starts the nodes without SQL: transactions through Node.DB, all of whose keys are rows
+	// NoSQL starts the nodes without SQL. Transactions run through Node.DB, and every key is a row
 	// that may move.
 	NoSQL bool
 	// Tune is Parts.Tune of every node; may be nil.

@@ -47,14 +47,14 @@ func (n *Node) serveEpochsCopy(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, nil)
 }
 
-// startEpochs takes part, and goes on watching for views.
+// startEpochs makes the node take part, and watch for new views.
 func (n *Node) startEpochs() {
 	n.epochs.Start()
 	done := make(chan struct{})
 	n.background.Go(func() { defer close(done); n.watchViews() })
 	n.closeFirst(func() error {
 		n.epochs.Close()
-		<-done // it reads the store, which is closed next
+		<-done // the watcher reads the store, which is closed next
 		return nil
 	})
 }
@@ -62,11 +62,11 @@ func (n *Node) startEpochs() {
 // viewKey is the row of the meta shard with the view of the epochs.
 var viewKey = base.IndexPrefix(base.MetaShard, base.MakeTableID(6, 0), 0, 0)
 
-// watchEvery bounds how late a change that was not announced is seen.
+// watchEvery bounds how late the node sees a change that no message announced.
 const watchEvery = 5 * time.Second
 
-// watchViews tells the engine when the row of the view has changed, and now and then, since the
-// voters may have.
+// watchViews tells the engine when the row of the view has changed. It also does so from time to
+// time, as the voters may have changed.
 func (n *Node) watchViews() {
 	span := base.PointSpan(viewKey)
 	var seen base.Timestamp
@@ -88,7 +88,7 @@ func (n *Node) watchViews() {
 	}
 }
 
-// registry is the meta group as the place where views are decided.
+// registry decides views by rows of the meta group.
 type registry struct{ n *Node }
 
 func parseView(v []byte) (*epoch.View, error) {

@@ -16,7 +16,7 @@ import (
 
 const askEpochs = "epochs"
 
-// epochStatus is where a node stands in the epochs of MULTI MASTER tables.
+// epochStatus is the progress of a node in the epochs of MULTI MASTER tables.
 type epochStatus struct {
 	Node   base.NodeID        `json:"node"`
 	Status multimaster.Status `json:"status"`
@@ -29,7 +29,7 @@ var epochTopics = []server.Topic{
 		columns(server.TopicText, "round_plan"), columns(server.TopicFloat, "planned_ms", "flat_ms"), columns(server.TopicText, "why"))},
 }
 
-// epochRows are the rows of godwit.epochs. A node that does not answer has none of the numbers.
+// epochRows are the rows of godwit.epochs. The numbers of a node that does not answer are NULL.
 func (n *Node) epochRows(ctx context.Context) (rows [][]any) {
 	all := map[base.NodeID]*multimaster.Status{}
 	own := n.epochs.Status()

@@ -12,26 +12,27 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/policy/home"
 )
 
-// homes is the policy of row homes as the owners of this node ask it.
+// homes is the home policy, as the owners of this node use it.
 type homes struct {
 	*home.Policy
 	region func() base.RegionID
 
 	mu  sync.Mutex
-	dry []owner.Move // what would have moved, newest last
+	dry []homing.Move // moves that a dry run has only decided, newest last
 }
 
 // maxDry bounds the moves that a dry run remembers.
 const maxDry = 1000
 
-// Accessed implements owner.Homes.
-func (h *homes) Accessed(a owner.Access) owner.Verdict {
+// Accessed implements homing.Homes.
+func (h *homes) Accessed(a homing.Access) homing.Verdict {
 	d := h.Record(home.Access{Key: a.Key, Home: a.Home, From: a.From, Txn: a.Txn, Write: a.Write, Pinned: a.Pinned, Changes: a.Changes, At: a.At})
 	if d.To == 0 {
-		return owner.Verdict{Along: d.Along}
+		return homing.Verdict{Along: d.Along}
 	}
 	reason := packReason(h.Policy, a, d.Reason)
 	if !d.Move {
@@ -39,15 +40,15 @@ func (h *homes) Accessed(a owner.Access) owner.Verdict {
 		if len(h.dry) >= maxDry {
 			h.dry = append(h.dry[:0], h.dry[maxDry/2:]...)
 		}
-		h.dry = append(h.dry, owner.Move{Key: a.Key.Clone(), From: a.Home, To: d.To, TS: a.At, Changes: a.Changes, Reason: reason})
+		h.dry = append(h.dry, homing.Move{Key: a.Key.Clone(), From: a.Home, To: d.To, TS: a.At, Changes: a.Changes, Reason: reason})
 		h.mu.Unlock()
-		return owner.Verdict{Along: d.Along}
+		return homing.Verdict{Along: d.Along}
 	}
-	return owner.Verdict{To: d.To, With: d.With, Reason: reason, Along: d.Along}
+	return homing.Verdict{To: d.To, With: d.With, Reason: reason, Along: d.Along}
 }
 
-// Moved implements owner.Homes: the old owner's counters go to the new one.
-func (h *homes) Moved(m owner.Move) {
+// Moved implements homing.Homes: the old owner's counters go to the new one.
+func (h *homes) Moved(m homing.Move) {
 	switch h.region() {
 	case m.From:
 		h.Policy.Moved(m.Key, m.To, m.TS)
@@ -57,7 +58,7 @@ func (h *homes) Moved(m owner.Move) {
 	}
 }
 
-// makeHomes makes the policy and tells the owners of it.
+// makeHomes makes the policy and gives it to the owners.
 func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 	var params home.Params
 	if p.Homes != nil {
@@ -75,7 +76,7 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 		f := n.whole.Load()
 		return f != nil && (*f)(k)
 	}
-	oc.Proposed = func(m owner.Proposal) {
+	oc.Proposed = func(m homing.Proposal) {
 		n.mu.Lock()
 		mover := n.mover
 		n.mu.Unlock()
@@ -92,7 +93,7 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 func (n *Node) canMove(t *base.Topology, sql bool, k base.Key) bool {
 	switch {
 	case len(t.Regions) < 2:
-		return false // nowhere to go: do not count
+		return false // there is no other region, so do not count
 	case k.Table().IsSpace():
 		return true
 	}
@@ -102,7 +103,7 @@ func (n *Node) canMove(t *base.Topology, sql bool, k base.Key) bool {
 	return !sql && !slices.ContainsFunc(t.Nodes, func(x base.Node) bool { return x.SQL != "" })
 }
 
-// expand adds what moves along with a row.
+// expand adds the index entries that move along with a row.
 func (n *Node) expand(ctx context.Context, t kv.Txn, row kv.Row, to base.RegionID, opts kv.MoveOptions) error {
 	n.mu.Lock()
 	srv := n.sql
@@ -114,7 +115,7 @@ func (n *Node) expand(ctx context.Context, t kv.Txn, row kv.Row, to base.RegionI
 	return nil
 }
 
-// answer answers other nodes.
+// answer answers administrative requests of other nodes.
 func (n *Node) answer(name string, body []byte) ([]byte, error) {
 	switch name {
 	case askMoves:
@@ -135,8 +136,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// moves are those that this region's nodes know of, and what owners anywhere would have moved,
-// oldest first.
+// moves lists the moves that this region's nodes know of, and those that owners anywhere have
+// decided in a dry run, oldest first.
 func (n *Node) moves(ctx context.Context) []moveRow {
 	out := n.localMoves()
 	for _, b := range n.cluster.AskAll(ctx, askMoves, askDryMoves) {
@@ -156,17 +157,17 @@ const (
 	askDryMoves = "dry-moves"
 )
 
-// packReason is what travels with a move: the row's heat for the new owner, then why.
-func packReason(p *home.Policy, a owner.Access, r home.Reason) []byte {
+// packReason encodes what is sent with a move: the row's heat for the new owner, then the reason.
+func packReason(p *home.Policy, a homing.Access, r home.Reason) []byte {
 	x, _ := p.Export(a.Key, a.At)
 	text, err := json.Marshal(r)
 	if err != nil {
-		text = nil // facts without a text form are none to show
+		text = nil // facts that JSON cannot hold are not shown
 	}
 	return append(x[:], text...)
 }
 
-// unpackReason reads it; the zero values say that a statement moved the row.
+// unpackReason decodes it. The zero values mean that a statement moved the row.
 func unpackReason(b []byte) (x home.Summary, r home.Reason) {
 	if n := copy(x[:], b); n < len(x) {
 		return home.Summary{}, r
@@ -175,7 +176,7 @@ func unpackReason(b []byte) (x home.Summary, r home.Reason) {
 	return x, r
 }
 
-// moveRow is a move as SHOW GODWIT MOVES and other nodes of the region see it.
+// moveRow is a move in the form of SHOW GODWIT MOVES, in which nodes also send it.
 type moveRow struct {
 	Key    base.Key       `json:"key"`
 	From   base.RegionID  `json:"from"`
@@ -188,14 +189,14 @@ type moveRow struct {
 }
 
 // moveRows adds moves to rows.
-func moveRows(out []moveRow, ms []owner.Move, dry bool) []moveRow {
+func moveRows(out []moveRow, ms []homing.Move, dry bool) []moveRow {
 	for _, m := range ms {
 		out = append(out, moveRow{Key: m.Key, From: m.From, To: m.To, TS: m.TS, Alone: m.Alone, Bytes: m.Bytes, Dry: dry, Reason: m.Reason})
 	}
 	return out
 }
 
-// dryMoves are those that this node's owners would have made.
+// dryMoves lists the moves that this node's owners have decided in a dry run.
 func (n *Node) dryMoves() []moveRow {
 	if n.homes == nil {
 		return nil
@@ -205,14 +206,14 @@ func (n *Node) dryMoves() []moveRow {
 	return moveRows(nil, n.homes.dry, true)
 }
 
-// localMoves are those that this node's replicas have seen, and what its owners would have moved.
+// localMoves lists the moves that this node's replicas have seen, and those of dryMoves.
 func (n *Node) localMoves() []moveRow {
 	moves, _ := n.owners.Moves()
 	return moveRows(n.dryMoves(), moves, false)
 }
 
-// cost says what a move cost: its own log entry and a quorum, or nothing but its place in another
-// write's.
+// cost says what a move cost: a log entry of its own and a quorum, or only its place in another
+// write's entry.
 func (m *moveRow) cost() string {
 	switch {
 	case m.Dry:
@@ -223,8 +224,8 @@ func (m *moveRow) cost() string {
 	return "rode on a write"
 }
 
-// trigger says who moved the row and why, in words and as the facts that decided (JSON, NULL if
-// there are none).
+// trigger says who moved the row and why: as a sentence, and as the facts that decided (JSON, NULL
+// if there are none).
 func (m *moveRow) trigger(name func(base.RegionID) string) (by, why string, facts any) {
 	if m.From == m.To {
 		return "statement", "pinned or unpinned", nil

@@ -11,9 +11,18 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
+// dsn names a database at a node, which listens on a socket or a pipe.
+func dsn(n *Node, database string) string {
+	network := "tcp"
+	if strings.HasPrefix(n.SQLAddr(), "pipe:") {
+		network = "pipe"
+	}
+	return "root@" + network + "(" + n.SQLAddr() + ")/" + database
+}
+
 func openSQL(t testing.TB, n *Node, name string) *sql.Conn {
 	t.Helper()
-	db, err := sql.Open("mysql", "root@tcp("+n.SQLAddr()+")/"+name)
+	db, err := sql.Open("mysql", dsn(n, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +77,10 @@ func column(t *testing.T, c *sql.Conn, q string, args ...any) (out []string) {
 
 // TestRowsComeHome: rows that another region uses move there by themselves with their
 // index entries, for writes and for reads; pins, localities and the mode of the policy keep them.
-func TestRowsComeHome(t *testing.T) {
+func TestRowsComeHome(t *testing.T) { bubble(t, rowsComeHome) }
+
+func rowsComeHome(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 3, 1)
 	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")
 	mustExec(t, a, "CREATE DATABASE d")
@@ -133,7 +145,7 @@ func TestRowsComeHome(t *testing.T) {
 		t.Errorf("moves:\n%s", got)
 	}
 	// The same as a table: filtered, joined, with the facts that decided.
-	if got := column(t, b, "SELECT m.to_region, m.why_json->>'$.rule', m.why LIKE CONCAT(m.from_region, ' to ', m.to_region, '%'), m.at > '2020-01-01' FROM godwit.moves m "+
+	if got := column(t, b, "SELECT m.to_region, m.why_json->>'$.rule', m.why LIKE CONCAT(m.from_region, ' to ', m.to_region, '%'), m.at BETWEEN NOW(6) - INTERVAL 1 HOUR AND NOW(6) FROM godwit.moves m "+
 		"JOIN t__homes h ON m.row_name = CONCAT('d.t(', h.id, ')') WHERE h.id = 1 AND NOT m.dry_run"); len(got) != 1 || got[0] != second+"|run|1|1" {
 		t.Errorf("godwit.moves: %q", got)
 	}
@@ -218,7 +230,10 @@ func TestCanMove(t *testing.T) {
 
 // TestMovesAreCounted: a statement says how many rows it moved, regions count what came whatever
 // the number of replicas, and looking at where rows live moves none.
-func TestMovesAreCounted(t *testing.T) {
+func TestMovesAreCounted(t *testing.T) { bubble(t, movesAreCounted) }
+
+func movesAreCounted(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 2, 2) // the first region has two replicas
 	names := l.cfg.Matrix.Names
 	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[2], "")

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// lifecycle is how a node becomes ready, fails and ends.
+// lifecycle holds how far a node has become ready, failed or ended.
 type lifecycle struct {
 	ready      chan struct{} // closed when the node serves
-	fatal      chan error    // what made it useless
+	fatal      chan error    // the error that made the node useless
 	stopc      chan struct{} // closed when Close has begun
 	ending     sync.Once
 	background sync.WaitGroup
 
 	mu       sync.Mutex
-	closers  []func() error // in the order of closing
-	closed   bool           // they have been called
+	closers  []func() error // what Close calls, in this order
+	closed   bool           // the closers have been called
 	stopping bool           // Close has begun
 }
 
@@ -44,7 +44,7 @@ func (n *Node) closeFirst(f ...func() error) {
 	n.onClose(f, func(old []func() error) []func() error { return append(f, old...) })
 }
 
-// onClose changes what Close does; once closed, it is done at once.
+// onClose adds to what Close does. If the node is closed already, it calls f at once.
 func (n *Node) onClose(f []func() error, add func([]func() error) []func() error) {
 	n.mu.Lock()
 	closed := n.closed
@@ -106,7 +106,7 @@ func (n *Node) shut(ctx context.Context, drain bool) error {
 			cancel()
 		}
 		for _, f := range closers {
-			// listeners are closed by their servers too
+			// servers close their listeners, too
 			if err := f(); err != nil && !errors.Is(err, net.ErrClosed) {
 				errs = append(errs, err)
 			}
@@ -116,7 +116,7 @@ func (n *Node) shut(ctx context.Context, drain bool) error {
 	return errors.Join(errs...)
 }
 
-// Kill stops the node as if its process had died: it says goodbye to no other node. For tests.
+// Kill stops the node as if its process had died, without a message to other nodes. For tests.
 func (n *Node) Kill() error {
 	n.mu.Lock()
 	tr := n.trans

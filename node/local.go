@@ -102,10 +102,10 @@ func (l *Local) startNode(i int, ident *cluster.Identity, log *slog.Logger) erro
 	return nil
 }
 
-// identity is what a store says of its node; an empty store is given what is wanted. It is an error
-// if the store belongs to another cluster than that.
+// identity reads the identity of a node from its store, and writes the wanted one into an empty
+// store. It is an error if the store belongs to another cluster.
 func (l *Local) identity(st *store.Store, node base.NodeID, want *cluster.Identity) (*cluster.Identity, error) {
-	id := new(cluster.Identity) // of its own: what is decoded must not write into what is wanted
+	id := new(cluster.Identity) // a new value, so that decoding does not write into want
 	ok, err := loadJSON(st, recIdentity, id)
 	if err != nil {
 		return nil, err
@@ -177,10 +177,10 @@ func (l *Local) Regions() []string { return l.cfg.Matrix.Names }
 // Nodes are all nodes, region by region.
 func (l *Local) Nodes() []*Node { return l.nodes }
 
-// Network is the emulated network, to be disturbed.
+// Network is the emulated network; tests and demos disturb it.
 func (l *Local) Network() *wan.Network { return l.net }
 
-// SQLAddrs are where MySQL clients of a region connect.
+// SQLAddrs are the addresses for MySQL clients of a region.
 func (l *Local) SQLAddrs(region string) []string {
 	var out []string
 	for i, n := range l.nodes {
@@ -191,7 +191,7 @@ func (l *Local) SQLAddrs(region string) []string {
 	return out
 }
 
-// Status is that of the whole cluster.
+// Status is the status of the whole cluster.
 func (l *Local) Status(ctx context.Context) (*cluster.Status, error) {
 	return l.nodes[0].cluster.Status(ctx), nil
 }
@@ -206,7 +206,7 @@ type RegionStats struct {
 	WANHops      int64
 	WANBytes     int64
 	WANMessages  int64
-	MovedIn      int64 // rows that came to live in the region
+	MovedIn      int64 // rows that moved to the region
 }
 
 // KindStats are the counts of one kind of statement.
@@ -264,7 +264,7 @@ func (l *Local) Close(ctx context.Context) error {
 	var mu sync.Mutex
 	for _, n := range l.nodes {
 		wg.Go(func() {
-			err := n.shut(ctx, false) // there is no node left to hand the leads to
+			err := n.shut(ctx, false) // no node is left to hand the leads to
 			mu.Lock()
 			errs = append(errs, err)
 			mu.Unlock()
@@ -277,7 +277,7 @@ func (l *Local) Close(ctx context.Context) error {
 
 func (c *LocalConfig) fill() {
 	if c.Matrix == nil {
-		c.Matrix, _ = matrix.Default(5) // the embedded one is always valid
+		c.Matrix, _ = matrix.Default(5) // the embedded matrix is always valid
 	}
 	if c.NodesPerRegion == 0 {
 		c.NodesPerRegion = 1

@@ -16,19 +16,15 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-func startLocal(t *testing.T, regions, perRegion int) *Local {
-	t.Helper()
-	return startLocalOf(t, regions, perRegion, base.Locking)
-}
-
-func startLocalOf(t *testing.T, regions, perRegion int, how base.Concurrency) *Local {
+// startReal starts a cluster on disk, whose clients come over sockets.
+func startReal(t *testing.T, regions int) *Local {
 	t.Helper()
 	m, err := matrix.Default(regions)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	l, err := StartLocal(t.Context(), LocalConfig{Matrix: m, NodesPerRegion: perRegion, Dir: t.TempDir(), Concurrency: how}, log)
+	l, err := StartLocal(t.Context(), LocalConfig{Matrix: m, NodesPerRegion: 1, Dir: t.TempDir()}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +41,7 @@ func key(table base.TableID, shard base.ShardID, n int) base.Key {
 }
 
 func TestLocalKV(t *testing.T) {
-	l := startLocal(t, 3, 1)
+	l := startReal(t, 3)
 	ctx := t.Context()
 	table := base.MakeTableID(500, 1)
 	for i, n := range l.Nodes() {
@@ -86,7 +82,7 @@ func TestLocalKV(t *testing.T) {
 }
 
 func TestLocalSQL(t *testing.T) {
-	l := startLocal(t, 3, 1)
+	l := startReal(t, 3)
 	db, err := sql.Open("mysql", "root@tcp("+l.SQLAddrs(l.Regions()[1])[0]+")/")
 	if err != nil {
 		t.Fatal(err)

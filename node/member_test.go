@@ -56,19 +56,29 @@ func (p *proc) moved(t *testing.T, top *base.Topology) {
 	})
 }
 
-// spread checks that every group is led from home, and every node leads some.
-func spread(t *testing.T, s *cluster.Status) {
+// spread waits until nothing is wrong, every group is led from home, and every node leads some.
+func (p *proc) spread(t *testing.T) (s *cluster.Status) {
 	t.Helper()
+	until(t, "the leads to be spread", func() string {
+		s = p.status(t)
+		return strings.Join(append(s.Problems, astray(s)...), "\n")
+	})
+	return s
+}
+
+// astray says what is led from the wrong place.
+func astray(s *cluster.Status) (why []string) {
 	for _, g := range s.Groups {
 		if g.Home != "" && s.Topology.RegionName(s.Topology.RegionOf(g.Leader)) != g.Home {
-			t.Errorf("group %s is led by node %d, away from %s", g.Name, g.Leader, g.Home)
+			why = append(why, fmt.Sprintf("group %s is led by node %d, away from %s", g.Name, g.Leader, g.Home))
 		}
 	}
 	for _, n := range s.Nodes {
 		if shardsAt(s, n.ID) > 0 && n.Leads == 0 {
-			t.Errorf("node %d holds %d shards and leads nothing", n.ID, shardsAt(s, n.ID))
+			why = append(why, fmt.Sprintf("node %d holds %d shards and leads nothing", n.ID, shardsAt(s, n.ID)))
 		}
 	}
+	return why
 }
 
 // metaIs checks who votes and who learns in the meta group.
@@ -83,17 +93,20 @@ func metaIs(t *testing.T, s *cluster.Status, voters, learners []base.NodeID) {
 // A node joins a region and is given a shard; taken out again, it gives it
 // back to where it came from. Another one joins, and the region's first node is taken out.
 func TestAddAndDecommission(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "asia")
 	w.procs[0].settled(t)
 	l := startLoad(t, w, 1)
 	first := w.proc(t, "us")
 	for _, leaver := range []*proc{nil, first} {
 		added := w.add(t, "us")
-		s := w.procs[0].settled(t)
-		spread(t, s)
-		if got := shardsAt(s, added.n.ID()); got != 1 {
-			t.Errorf("the new node holds %d shards, want one of two: %v", got, s.Topology.Replicas)
-		}
+		until(t, "the new node to be given one shard of two", func() string {
+			if s := w.procs[0].status(t); shardsAt(s, added.n.ID()) != 1 {
+				return fmt.Sprint(s.Topology.Replicas)
+			}
+			return ""
+		})
+		s := w.procs[0].spread(t)
 		metaIs(t, s, []base.NodeID{1, 2, 3}, []base.NodeID{added.n.ID()})
 		for _, p := range w.procs {
 			if p.up() {
@@ -112,8 +125,7 @@ func TestAddAndDecommission(t *testing.T) {
 			t.Fatal(err)
 		}
 		leaver.ends(t, "was decommissioned and holds no replica any more")
-		s = w.procs[0].settled(t)
-		spread(t, s)
+		s = w.procs[0].spread(t)
 		metaIs(t, s, slices.Sorted(slices.Values(s.Topology.MetaVoters)), nil)
 		if slices.Contains(s.Topology.MetaVoters, leaver.n.ID()) || len(s.Topology.MetaVoters) != 3 {
 			t.Errorf("meta voters are %v", s.Topology.MetaVoters)
@@ -159,7 +171,7 @@ func (w *world) proc(t *testing.T, region string) *proc {
 // The only node of a region dies for good: others lead its groups until a new one has joined and
 // the dead one is taken out.
 func TestReplaceDeadNode(t *testing.T) {
-	t.Parallel() // they wait for leases, most of the time
+	t.Parallel() // it waits, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "asia")
 	w.procs[0].settled(t)
 	l := startLoad(t, w, 1)
@@ -183,8 +195,7 @@ func TestReplaceDeadNode(t *testing.T) {
 	if err := w.procs[0].decommission(t, id); err != nil {
 		t.Fatal(err)
 	}
-	s := w.procs[0].settled(t)
-	spread(t, s)
+	s := w.procs[0].spread(t)
 	added.moved(t, &s.Topology)
 	metaIs(t, s, slices.Sorted(slices.Values(s.Topology.MetaVoters)), nil)
 
@@ -197,10 +208,9 @@ func TestReplaceDeadNode(t *testing.T) {
 
 // One of two nodes of a region dies for good: its shard goes to the other.
 func TestDecommissionDeadNode(t *testing.T) {
-	t.Parallel() // they wait for leases, most of the time
+	t.Parallel() // it waits, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "us", "asia")
-	s := w.procs[0].settled(t)
-	spread(t, s)
+	s := w.procs[0].spread(t)
 	l := startLoad(t, w, 1)
 	dead := w.procs[1]
 	dead.kill(t)
@@ -211,8 +221,7 @@ func TestDecommissionDeadNode(t *testing.T) {
 		}
 		return ""
 	})
-	s = w.procs[0].settled(t)
-	spread(t, s)
+	s = w.procs[0].spread(t)
 	w.procs[2].moved(t, &s.Topology)
 	if err := w.procs[0].decommission(t, w.procs[2].n.ID()); err == nil || !strings.Contains(err.Error(), "last of region us") {
 		t.Errorf("decommissioning the last node of a region: %v", err)
@@ -224,6 +233,7 @@ func TestDecommissionDeadNode(t *testing.T) {
 // All nodes are restarted one after the other, one of them at another address; then all at once,
 // all at other addresses.
 func TestRestarts(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "asia")
 	w.procs[0].settled(t)
 	l := startLoad(t, w, 1)
@@ -235,8 +245,7 @@ func TestRestarts(t *testing.T) {
 		}
 		p.start(t)
 		p.ready(t)
-		s := w.procs[(i+1)%3].settled(t)
-		spread(t, s)
+		w.procs[(i+1)%3].spread(t)
 		until(t, "the others know where it is", func() string { // it tells them once it can write
 			if n := w.procs[(i+1)%3].settled(t).Topology.Node(p.n.ID()); n.Addr != p.n.Addr() || n.SQL != p.n.SQLAddr() {
 				return fmt.Sprintf("node %d is known at %s and %s, but is at %s and %s", n.ID, n.Addr, n.SQL, p.n.Addr(), p.n.SQLAddr())
@@ -258,14 +267,14 @@ func TestRestarts(t *testing.T) {
 	for _, p := range w.procs {
 		p.ready(t)
 	}
-	spread(t, w.procs[0].settled(t))
+	w.procs[0].spread(t)
 	l.progress(t)
 	l.finish(t)
 }
 
 // A node that was away while the others truncated their logs gets the whole shard.
 func TestLaggardGetsSnapshot(t *testing.T) {
-	t.Parallel() // they wait for leases, most of the time
+	t.Parallel() // it waits, most of the time
 	w := newWorld(t, cfgs{tune: func(h *group.HostOptions, _ *owner.Config, _ *txn.Config) {
 		h.LogKeepEntries, h.LogKeepBytes = 16, 64<<10
 	}}, "eu", "us", "asia")
@@ -296,7 +305,7 @@ func TestLaggardGetsSnapshot(t *testing.T) {
 // All nodes of a region vanish at once: the others go on, led by stand-ins, until the region is
 // back.
 func TestRegionLoss(t *testing.T) {
-	t.Parallel() // they wait for leases, most of the time
+	t.Parallel() // it waits, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "us", "asia")
 	s := w.procs[0].settled(t)
 	l := startLoad(t, w, 1)
@@ -323,7 +332,7 @@ func TestRegionLoss(t *testing.T) {
 	for _, p := range w.procs[1:3] {
 		p.ready(t)
 	}
-	spread(t, w.procs[0].settled(t))
+	w.procs[0].spread(t)
 	l.progress(t)
 	l.finish(t)
 }

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// gcPercent of a real node: most of its memory is cache and memtables, which the collector need
-	// not visit for every doubling.
+	// gcPercent is GOGC of a real node. Most of its memory is cache and memtables, which the
+	// collector need not visit at every doubling.
 	gcPercent = 200
-	// minGarbage of a small heap is what may gather before it is collected, at most, and as a share
-	// of the machine's memory: a node whose tables are small would collect several times a second
-	// under load.
+	// minGarbage is how much garbage may gather in a small heap before a collection. On a machine
+	// with little memory it is one part in minGarbageShare of the memory. Without it a node with
+	// small tables would collect several times a second under load.
 	minGarbage      = 256 << 20
 	minGarbageShare = 64
-	// minCacheMB is what the cache of a node has at least, if nothing is said, and cacheShare what
-	// it has of the machine's memory.
+	// minCacheMB is the least default size of a node's cache, and cacheShare the part of the
+	// machine's memory that it takes by default.
 	minCacheMB = 256
 	cacheShare = 16
 )
 
-// ballast is never touched, so it takes no memory, but the collector reckons with it.
+// ballast is never touched, so it takes no memory, but the collector counts it into the heap.
 var ballast []byte
 
 // tuneGC sets the garbage collector, unless the environment (GOGC, GOMEMLIMIT) does. Near the end
@@ -39,5 +39,5 @@ func tuneGC() {
 	}
 }
 
-// defaultCacheMB is the size of a node's cache if nothing is said.
+// defaultCacheMB is the default size of a node's cache.
 func defaultCacheMB() int { return max(minCacheMB, int(machineMemory()/cacheShare>>20)) }

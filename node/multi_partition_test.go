@@ -13,10 +13,10 @@ import (
 // A region is cut off. There, rows are read as of the last epoch that has arrived, and writes are
 // refused, for certain and so that they can be tried again; the others go on. Afterwards it catches
 // up, and all have the same rows.
-func TestMultiMasterPartition(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: half a minute, which is how long an unknown outcome is waited for")
-	}
+func TestMultiMasterPartition(t *testing.T) { bubble(t, multiMasterPartition) }
+
+func multiMasterPartition(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 3, 1)
 	nodes := l.Nodes()
 	admin := openSQL(t, nodes[0], "")

@@ -47,7 +47,10 @@ func startLocalSQL(t *testing.T, regions int) (cs []*sql.Conn) {
 	return cs
 }
 
-func TestMultiMaster(t *testing.T) {
+func TestMultiMaster(t *testing.T) { bubble(t, multiMaster) }
+
+func multiMaster(t *testing.T) {
+	t.Helper()
 	cs := startLocalSQL(t, 3)
 	mustExec(t, cs[0], "CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(20) UNIQUE, v INT, KEY (v))")
 	mustExec(t, cs[0], "INSERT INTO a (name, v) VALUES ('x', 1), ('y', 2), ('z', 3)")
@@ -228,7 +231,10 @@ func TestMultiMaster(t *testing.T) {
 
 // Transfers by all regions while indexes come and go: the sum stays, and the indexes agree with the
 // rows.
-func TestMultiMasterUnderLoad(t *testing.T) {
+func TestMultiMasterUnderLoad(t *testing.T) { bubble(t, multiMasterUnderLoad) }
+
+func multiMasterUnderLoad(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 3, 1)
 	admin := openSQL(t, l.Nodes()[0], "")
 	mustExec(t, admin, "CREATE DATABASE d")
@@ -321,6 +327,7 @@ func TestMultiMasterUnderLoad(t *testing.T) {
 // A region dies and comes back, a node joins, all nodes restart: nothing acknowledged is lost, all
 // have the same rows.
 func TestMultiMasterNodesComeAndGo(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "asia")
 	c := openSQL(t, w.procs[0].n, "")
 	mustExec(t, c, "CREATE DATABASE d")
@@ -409,7 +416,10 @@ func TestMultiMasterNodesComeAndGo(t *testing.T) {
 
 // A foreign key may be declared before its parent is there. It holds from then on that it is; a
 // parent of another kind is refused.
-func TestMultiMasterKeyBeforeParent(t *testing.T) {
+func TestMultiMasterKeyBeforeParent(t *testing.T) { bubble(t, multiMasterKeyBeforeParent) }
+
+func multiMasterKeyBeforeParent(t *testing.T) {
+	t.Helper()
 	cs := startLocalSQL(t, 2)
 	mustExec(t, cs[0], "SET foreign_key_checks = 0")
 	for _, q := range []string{

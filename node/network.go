@@ -24,8 +24,7 @@ type networkParams struct {
 	Above    int     `json:"coordinates_above"`
 }
 
-// networkDefaults are what docs/figures/geococo.md speaks for; docs/design.md says why relays are
-// off.
+// networkDefaults follow from docs/figures/geococo.md. docs/design.md says why relays are off.
 var networkDefaults = networkParams{FanOut: true, MinGain: 2, MinShare: 0.05, Window: 3000, Above: cluster.DefaultCoordinatesAbove}
 
 func (p networkParams) overlay() overlay.Params {
@@ -57,7 +56,7 @@ func (n *Node) networkSettings() settingGroup {
 	})
 }
 
-// liveNodes are those that heartbeats have come from lately.
+// liveNodes lists the nodes whose heartbeats have arrived lately.
 func (d *directory) liveNodes() (out []base.NodeID) {
 	if d.Cluster == nil {
 		return nil

@@ -1,10 +1,8 @@
 package node
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -14,18 +12,13 @@ import (
 
 // TestNetworkSettings switches relays and fan-out on and off by SQL, under writes, and sees in
 // godwit.links that they are used.
-func TestNetworkSettings(t *testing.T) {
+func TestNetworkSettings(t *testing.T) { bubble(t, networkSettings) }
+
+func networkSettings(t *testing.T) {
+	t.Helper()
 	ms := time.Millisecond
 	m := &matrix.Matrix{Names: []string{"a", "b", "c"}, RTT: [][]time.Duration{{0, 20 * ms, 120 * ms}, {20 * ms, 0, 20 * ms}, {120 * ms, 20 * ms, 0}}}
-	l, err := StartLocal(t.Context(), LocalConfig{Matrix: m, NodesPerRegion: 2, Dir: t.TempDir()}, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	l := startVirtual(t, LocalConfig{Matrix: m, NodesPerRegion: 2})
 	var conns []*sql.Conn
 	for _, n := range l.Nodes() {
 		c, err := sqlPool(t, n).Conn(t.Context())

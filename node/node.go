@@ -34,8 +34,8 @@ const (
 	recIdentity = "identity"
 	recTopology = "topology"
 	recUUID     = "uuid"
-	recFounded  = "founded" // set once the groups of a founding node have begun
-	// recFoundedAsync is set once the first replicas of asynchronous shards have begun here.
+	recFounded  = "founded" // set once the groups of a founding node exist
+	// recFoundedAsync is set once the first replicas of asynchronous shards exist here.
 	recFoundedAsync = "founded-async"
 )
 
@@ -46,15 +46,15 @@ type Node struct {
 	began time.Time
 	// samples are counts of the time server's answers; nil: there is none.
 	samples func() map[string]uint64
-	addr    string // on which the node listens for others
+	addr    string // on which the node listens for other nodes
 	machinery
 	policies
 	front
 	lifecycle
 }
 
-// machinery are the parts of a node, from the bottom up. Each is set once, while the node is
-// assembled; lifecycle.mu guards those that the transport may ask for before all are there.
+// machinery holds the parts of a node, from the bottom up. Each is set once, while the node is
+// assembled. lifecycle.mu guards those that the transport may ask for before assembly ends.
 type machinery struct {
 	store   *store.Store
 	ident   *cluster.Identity
@@ -72,21 +72,22 @@ type machinery struct {
 	gateway atomic.Pointer[txn.DB] // db, once it is there
 }
 
-// policies are what decides without being asked, and its settings.
+// policies holds the automatic decisions and their settings.
 type policies struct {
 	homes    *homes // nil: rows move only by statements
 	tier     *crossing.Policy
 	interval atomic.Int64 // ns between epochs
-	// bit/s of a node into the WAN, as the planner of epochs is to assume; 0: no limit
+	// the bandwidth of a node into the WAN in bit/s, which the planner of epochs assumes; 0: no
+	// limit
 	uplink atomic.Int64
 }
 
-// front is what serves MySQL clients, once it does. lifecycle.mu guards sql and sqlAddr.
+// front holds the SQL server, once there is one. lifecycle.mu guards sql and sqlAddr.
 type front struct {
 	sql     *server.Server
 	sqlAddr string
-	// what the catalog says of a row: whether the policy of homes may move it, and whether its
-	// table is homed as a whole
+	// answers of the catalog about a row: may the home policy move it, and is its table homed as a
+	// whole
 	movable atomic.Pointer[func(base.Key) bool]
 	whole   atomic.Pointer[func(base.Key) bool]
 }
@@ -102,7 +103,7 @@ func newNode(log *slog.Logger) *Node {
 const sqlRetry = 500 * time.Millisecond
 
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
-// well start while the others cannot be reached.
+// start while it cannot reach the others.
 func (n *Node) serveSQL(p Parts) {
 	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(), n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings()}}
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
@@ -144,8 +145,8 @@ func (n *Node) serveSQL(p Parts) {
 	}
 }
 
-// statementKind groups statements by their first word; the words of clients are without bound, the
-// kinds are not.
+// statementKind groups statements by their first word. Clients may send any word, but the number of
+// kinds is bounded.
 func statementKind(word string) string {
 	switch word {
 	case "select", "insert", "update", "delete", "commit":
@@ -160,7 +161,7 @@ func statementKind(word string) string {
 	return "other"
 }
 
-// SQLAddr is the address for MySQL clients, once Ready.
+// SQLAddr is the address for MySQL clients; empty before Ready.
 func (n *Node) SQLAddr() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -179,7 +180,7 @@ func (n *Node) DB() kv.DB { return n.both }
 // Commits are the counters of this node's transactions.
 func (n *Node) Commits() *txn.Stats { return n.db.Stats() }
 
-// Cluster is the node's part in the cluster's own affairs.
+// Cluster is the node's part in membership, placement and the other work of package cluster.
 func (n *Node) Cluster() *cluster.Cluster { return n.cluster }
 
 // Owners are the replicas of this node.
@@ -188,14 +189,14 @@ func (n *Node) Owners() *owner.Set { return n.owners }
 // Groups are the consensus groups of this node.
 func (n *Node) Groups() *group.Host { return n.host }
 
-// Overlay is how consensus messages of this node travel.
+// Overlay sends this node's consensus messages, directly or over relays.
 func (n *Node) Overlay() *overlay.Overlay { return n.over }
 
 // Statements are the counts of this gateway.
 func (n *Node) Statements() *obs.Statements { return n.stats }
 
-// PeerDown is to be called when a peer's process has most likely ended: by the transport, at once,
-// or by the silence of its heartbeats.
+// PeerDown is called when a peer's process has most likely ended: at once by the transport, or
+// after a silence by the heartbeats.
 func (n *Node) PeerDown(peer base.NodeID) {
 	n.mu.Lock()
 	host, over, epochs := n.host, n.over, n.epochs
@@ -225,7 +226,7 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 	}
 	s.Sessions = srv.Sessions()
 	if jobs := srv.Jobs(); len(jobs) > 0 {
-		s.Jobs, _ = json.Marshal(jobs) // plain data
+		s.Jobs, _ = json.Marshal(jobs) // plain data can always be encoded
 	}
 }
 
@@ -247,7 +248,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	registerPprof(mux)
 }
 
-// registerHealth adds what load balancers ask.
+// registerHealth adds the health checks for load balancers.
 func (n *Node) registerHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
 		select {

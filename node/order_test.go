@@ -16,17 +16,19 @@ import (
 func TestTimestampOrderingSQL(t *testing.T) {
 	for _, how := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
 		t.Run(string(how), func(t *testing.T) {
-			l := startLocalOf(t, 3, 1, how)
-			a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")
-			mustExec(t, a, "CREATE DATABASE d")
-			mustExec(t, a, "CREATE TABLE d.t (id INT PRIMARY KEY, v INT, UNIQUE KEY (v))")
-			mustExec(t, a, "SET CLUSTER SETTING home.mode = 'never'")
-			mustExec(t, a, "INSERT INTO d.t VALUES (1, 10), (2, 20)")
-			mustExec(t, b, "INSERT INTO d.t VALUES (101, 110)")
-			orderConflicts(t, a, b)
-			orderForUpdate(t, l, a, b)
-			orderStatements(t, a, b)
-			orderSettings(t, a, how)
+			bubble(t, func(t *testing.T) {
+				l := startLocalOf(t, 3, 1, how)
+				a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")
+				mustExec(t, a, "CREATE DATABASE d")
+				mustExec(t, a, "CREATE TABLE d.t (id INT PRIMARY KEY, v INT, UNIQUE KEY (v))")
+				mustExec(t, a, "SET CLUSTER SETTING home.mode = 'never'")
+				mustExec(t, a, "INSERT INTO d.t VALUES (1, 10), (2, 20)")
+				mustExec(t, b, "INSERT INTO d.t VALUES (101, 110)")
+				orderConflicts(t, a, b)
+				orderForUpdate(t, l, a, b)
+				orderStatements(t, a, b)
+				orderSettings(t, a, how)
+			})
 		})
 	}
 }

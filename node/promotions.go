@@ -16,7 +16,7 @@ import (
 
 const askLosses = "losses"
 
-// Loss is what is known of what a group lost in a promotion: what its copies held beyond the cut.
+// Loss says what a group lost in a promotion: the commits above the cut that its copies held.
 type Loss struct {
 	Promotion uint64           `json:"promotion"`
 	Group     base.GroupID     `json:"group"`
@@ -72,7 +72,8 @@ func (n *Node) Losses(ctx context.Context) []Loss {
 	return mergeLosses(all)
 }
 
-// mergeLosses joins the reports of several nodes: a transaction is sure if one of them is.
+// mergeLosses joins the reports of several nodes. A transaction's loss is certain if one report
+// says so.
 func mergeLosses(all []Loss) (out []Loss) {
 	slices.SortFunc(all, func(a, b Loss) int {
 		return cmp.Or(cmp.Compare(a.Promotion, b.Promotion), cmp.Compare(a.Group, b.Group), slices.Compare(a.Nodes, b.Nodes))
@@ -104,7 +105,7 @@ func (l *Loss) join(o Loss) {
 		}
 	}
 	slices.SortFunc(l.List, func(a, b rewind.LostTxn) int { return cmp.Compare(a.TS, b.TS) })
-	// Reports list a bounded number of transactions, but count all.
+	// Reports list a bounded number of transactions, but count all of them.
 	rows := 0
 	for i := range l.List {
 		rows += l.List[i].Rows()

@@ -16,8 +16,8 @@ func (r reads) ReadPoint(ctx context.Context, atLeast base.Timestamp, wait time.
 	return r.n.cluster.ReadPoint(ctx, atLeast, wait)
 }
 
-// PointWait is as long as a closed timestamp takes from the farthest node, if nothing holds it
-// back, and some more.
+// PointWait is the time that a closed timestamp takes from the farthest node, if nothing holds it
+// back, plus a margin.
 func (r reads) PointWait() time.Duration { return r.n.cluster.Farthest() + 100*time.Millisecond }
 
 func (r reads) Plan(key base.Key) (local bool, wait, rtt time.Duration) {
@@ -35,7 +35,7 @@ func (n *Node) load() int {
 	return 0
 }
 
-// serve reads for nodes that do not hold what they read.
+// serve reads for nodes that hold no replica of the shard.
 func (n *Node) serve(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
 	if db := n.gateway.Load(); db != nil {
 		return db.Serve(ctx, from, body)

@@ -19,7 +19,7 @@ import (
 // directory is the cluster, which is made after the parts that need it.
 type directory struct{ *cluster.Cluster }
 
-// replicas opens groups on this node and clears up after those that leave it.
+// replicas opens groups on this node and removes the data of those that leave it.
 type replicas struct {
 	set   *owner.Set
 	host  *group.Host
@@ -27,7 +27,7 @@ type replicas struct {
 	store *store.Store
 
 	mu   sync.Mutex
-	left map[base.ShardID]bool // shards of which a group was here: there may be data to clear
+	left map[base.ShardID]bool // shards of which a group was here, so that data may have to be removed
 }
 
 // removable takes a replica out of service when its group has left the node.
@@ -83,8 +83,8 @@ func (r *replicas) Held() []base.GroupID {
 	return ids
 }
 
-// Left implements cluster.Replicas. What has an applied index belongs to a group; what has not is
-// remembered to be cleared.
+// Left implements cluster.Replicas. A group with an applied index has data here. Shards without one
+// are remembered, to remove what is left of them.
 func (r *replicas) Left() (left []base.GroupID, err error) {
 	stored, err := r.store.Groups()
 	if err != nil {
@@ -221,8 +221,8 @@ func (r *replicas) Freeze(g base.GroupID, on bool) {
 	}
 }
 
-// lostRecord is the name of the local record of what a group's copy here held beyond the cut of a
-// promotion.
+// lostRecord is the name of the local record that lists what a group's copy here held above the cut
+// of a promotion.
 func lostRecord(promotion uint64, g base.GroupID) string {
 	return fmt.Sprintf("lost/%d/%d", promotion, g)
 }

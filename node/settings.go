@@ -13,8 +13,8 @@ import (
 	"github.com/godwitdb/godwit/sql/server"
 )
 
-// settings are the cluster settings: groups of parameters that are structs
-// with JSON names, each set as a whole. It implements server.Settings.
+// settings are the cluster settings: groups of parameters. Each group is a struct with JSON names,
+// which is set as a whole. It implements server.Settings.
 type settings struct {
 	mu     sync.Mutex
 	groups []settingGroup
@@ -30,7 +30,8 @@ type settingGroup struct {
 	apply    func(data []byte) error
 }
 
-// settingsOf makes a group of what read decodes and validates, and apply puts in force.
+// settingsOf makes a group. read decodes and validates its parameters, and apply puts them in
+// force.
 func settingsOf[P any](prefix string, defaults any, help map[string]string, read func(data []byte) (P, error), apply func(P) error) settingGroup {
 	return settingGroup{
 		prefix: prefix, defaults: defaults, help: help,
@@ -48,7 +49,7 @@ func settingsOf[P any](prefix string, defaults any, help map[string]string, read
 	}
 }
 
-// jsonOf is the group's struct with values put in.
+// jsonOf is the group's struct as JSON, with the given values in place of defaults.
 func (g *settingGroup) jsonOf(values map[string]string) ([]byte, error) {
 	b, err := json.Marshal(g.defaults)
 	if err != nil {
@@ -121,7 +122,7 @@ func (s *settings) Apply(values map[string]string) {
 	s.mu.Lock()
 	s.set = maps.Clone(values)
 	s.mu.Unlock()
-	// checked before
+	// Check has refused bad values
 	_ = s.each(values, func(g *settingGroup, data []byte) error { return g.apply(data) })
 }
 

@@ -43,7 +43,7 @@ func (n *Node) tableName(k base.Key) any {
 	return nil
 }
 
-// show is what SHOW GODWIT and the database godwit show; it implements server.Cluster.
+// show makes the rows of SHOW GODWIT and of the database godwit. It implements server.Cluster.
 type show struct{ n *Node }
 
 func columns(kind server.TopicKind, names ...string) (out []server.TopicColumn) {
@@ -53,8 +53,8 @@ func columns(kind server.TopicKind, names ...string) (out []server.TopicColumn) 
 	return out
 }
 
-// topics are the states and events of the cluster. Times that last are in milliseconds or seconds,
-// as their names say.
+// topics are the states and events of the cluster. The names of columns say whether durations are
+// in milliseconds or seconds.
 var topics = []server.Topic{
 	{Name: "nodes", Comment: "nodes of the cluster", Columns: slices.Concat(
 		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "state", "address", "sql_address"), columns(server.TopicFloat, "rtt_ms"),
@@ -120,7 +120,7 @@ func orNull(name string) any {
 
 const askAdvice = "home-advice"
 
-// advice is a question to the owner of a row, and the answer.
+// advice is a question to the owner of a row about the row's home, and the answer.
 type advice struct {
 	Key  base.Key      `json:"key,omitempty"`
 	Home base.RegionID `json:"home,omitempty"`
@@ -144,7 +144,7 @@ func (s show) Advice(ctx context.Context, owner base.NodeID, key base.Key, regio
 	return a.Move, a.Why
 }
 
-// advise answers it.
+// advise answers such a question.
 func (n *Node) advise(body []byte) ([]byte, error) {
 	var q advice
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -154,7 +154,7 @@ func (n *Node) advise(body []byte) ([]byte, error) {
 	switch r.Rule {
 	case home.RuleUnknown:
 		return json.Marshal(advice{})
-	case home.RuleHome: // the asker's replica has not seen the move yet
+	case home.RuleHome: // the other node's replica has not seen the move yet
 		return json.Marshal(advice{Why: "has just come home"})
 	}
 	return json.Marshal(advice{Move: r.Rule.Moves(), Why: r.Text(n.cluster.Topology().RegionName)})
@@ -230,7 +230,7 @@ func (n *Node) jobRows(ctx context.Context) [][]any {
 	return server.JobRows(jobs)
 }
 
-// moveRows are the newest moves of rows that this region has seen.
+// moveRows are the newest moves of rows that this region's nodes have seen.
 func (n *Node) moveRows(ctx context.Context) (rows [][]any) {
 	t := n.cluster.Topology()
 	for _, m := range n.moves(ctx) {
@@ -254,14 +254,14 @@ func (n *Node) heatRows(context.Context) (rows [][]any) {
 				total += x
 			}
 		}
-		facts, _ := json.Marshal(by) // of strings and numbers
+		facts, _ := json.Marshal(by) // strings and numbers can always be encoded
 		rows = append(rows, []any{n.rowName(h.Key), n.tableName(h.Key), t.RegionName(h.Home), total, h.Heat.Heat.Of(h.Home), string(facts), t.RegionName(h.Last), h.Run,
 			seconds(time.Duration(h.Stay)), h.With, h.Pinned})
 	}
 	return rows
 }
 
-// replicaRows are the nodes as servers of snapshot reads.
+// replicaRows describe the nodes as servers of snapshot reads.
 func (n *Node) replicaRows(context.Context) (rows [][]any) {
 	all, skyline := n.cluster.Servers()
 	p, t := n.cluster.Point(), n.cluster.Topology()

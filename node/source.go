@@ -9,7 +9,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock/timeserver"
 )
 
-// TimeSource is a clock source as a flag names it.
+// TimeSource is a clock source that a flag has named.
 type TimeSource struct {
 	clock.Source
 	name   func() string
@@ -20,7 +20,7 @@ type TimeSource struct {
 // Name says where the time and its bound come from.
 func (s *TimeSource) Name() string { return s.name() }
 
-// Close ends what it does in the background.
+// Close ends its work in the background.
 func (s *TimeSource) Close() error {
 	if s.close == nil {
 		return nil

@@ -68,7 +68,8 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("listen for MySQL clients: %w (choose another --sql-listen if another process has that address)", err), ln.Close())
 	}
-	// The engine makes its own listener; holding the port until then tells a second process early.
+	// The engine makes its own listener. Holding the port until then makes a second process on it
+	// fail early.
 	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
 	cfg.adopt(n.addr, n.sqlAddr)
 	frames, web := wan.SplitHTTP(ln)
@@ -95,7 +96,7 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	return nil
 }
 
-// join waits until the node belongs to a cluster and then runs it.
+// join waits until the node belongs to a cluster, and then runs the node.
 func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *cluster.Bootstrap, frames, sqlLn net.Listener, mux *http.ServeMux) error {
 	id, err := boot.Run(ctx)
 	if err != nil {
@@ -120,7 +121,7 @@ func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *clus
 	}
 	boot.Serve(n.cluster)
 	n.Register(mux)
-	// The others learn where this node is now, and this one what happened while it was away.
+	// The others learn this node's addresses, and this node learns what happened while it was away.
 	for {
 		if err := boot.Announce(ctx, n.cluster); err != nil {
 			return err
@@ -135,7 +136,7 @@ func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *clus
 	}
 }
 
-// lostEvery is the time between two looks whether this node has lost its cluster.
+// lostEvery is the time between two checks whether this node has lost its cluster.
 const lostEvery = 5 * time.Second
 
 // adopt fills in ports that the system chose.

@@ -98,8 +98,8 @@ func (p *proc) ready(t *testing.T) {
 	case <-p.n.Ready():
 	case err := <-p.n.Failed():
 		t.Fatal(err)
-	case <-time.After(60 * time.Second):
-		t.Fatal("node is not ready after a minute")
+	case <-time.After(patience):
+		t.Fatalf("node is not ready after %v", patience)
 	}
 	p.set(true)
 }
@@ -165,6 +165,7 @@ func initCluster(t *testing.T, addr string, nodes int) {
 }
 
 func TestRealNodesSurviveRestart(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	procs := newProcs(t, "eu", "us", "asia")
 	initCluster(t, procs[0].n.Addr(), 3)
 	for _, p := range procs {

@@ -19,7 +19,7 @@ type tierParams struct {
 	Below  float64          `json:"tier_below"`
 }
 
-// tierSettings are what the operator decides about how transactions cross regions.
+// tierSettings are the operator's settings of how transactions cross regions.
 func (n *Node) tierSettings() settingGroup {
 	def := crossing.Defaults()
 	read := func(data []byte) (crossing.Params, error) {

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestConsistencyMode: sessions choose how they cross regions; those that do not follow the cluster
 // setting, and with auto the gateway chooses by what its transactions do.
-func TestConsistencyMode(t *testing.T) {
+func TestConsistencyMode(t *testing.T) { bubble(t, consistencyMode) }
+
+func consistencyMode(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 3, 1)
 	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")
 	mustExec(t, a, "CREATE DATABASE d")
@@ -92,7 +96,10 @@ func updates(ids []int) (out []string) {
 }
 
 // TestLocksShowTiers: who holds and who waits, in which tier and of what age.
-func TestLocksShowTiers(t *testing.T) {
+func TestLocksShowTiers(t *testing.T) { bubble(t, locksShowTiers) }
+
+func locksShowTiers(t *testing.T) {
+	t.Helper()
 	l := startLocal(t, 2, 1)
 	a, b, watch := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[0], "")
 	mustExec(t, a, "CREATE DATABASE d")
@@ -100,6 +107,7 @@ func TestLocksShowTiers(t *testing.T) {
 	mustExec(t, a, "INSERT INTO d.t VALUES (1,0)")
 	mustExec(t, a, "BEGIN")
 	mustExec(t, a, "UPDATE d.t SET v = 1 WHERE id = 1")
+	time.Sleep(time.Second) // the holder grows old
 	done := make(chan error, 1)
 	go func() {
 		_, err := b.ExecContext(t.Context(), "UPDATE d.t SET v = 2 WHERE id = 1")

@@ -13,7 +13,7 @@ type wanParams struct {
 	Batching    bool   `json:"batching"`
 }
 
-// wanDefaults are what docs/figures/compression.md and docs/figures/peers.md speak for.
+// wanDefaults follow from docs/figures/compression.md and docs/figures/peers.md.
 var wanDefaults = wanParams{Compression: wan.Zstd.String(), Batching: true}
 
 // wanSettings are the cluster settings of the links between regions.

@@ -238,7 +238,7 @@ func (r *Replica) inherit(a *lead.Acquisition, state *wire.TransferredState) boo
 		return false
 	}
 	l, b := &r.lead, &r.rep.Transfer
-	l.Floor, l.Announced = max(l.Floor, base.Timestamp(state.Floor)), max(l.Announced, base.Timestamp(state.Told))
+	l.Floor, l.Announced = max(l.Floor, base.Timestamp(state.Floor)), max(l.Announced, base.Timestamp(state.Announced))
 	l.Issued, l.Low = max(l.Issued, base.Timestamp(state.Issued)), max(l.Low, base.Timestamp(state.Low))
 	l.LeaseEnd = b.End
 	// The lease was granted after this node was asked. It ends a little earlier than its length
@@ -312,7 +312,7 @@ func (r *Replica) serve() bool {
 		l.Floor = l.Announced
 	}
 	l.Ends = tscache.Ends{Low: l.Floor}
-	if err := r.lockPrepared(); err != nil {
+	if err := r.LockPrepared(&r.view, r.rep.Prepared); err != nil {
 		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
 		return false
 	}

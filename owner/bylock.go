@@ -6,6 +6,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -51,7 +52,9 @@ func (byLock) assign(e *evaluation) error {
 		return err
 	}
 	e.hi = base.Timestamp(q.MaxTs)
-	if e.blocker = r.spoiled(x, e); e.blocker != nil {
+	at := evaluate.Interval{TS: e.ts, Hi: e.hi}
+	e.blocker = e.attempt.Spoiled(x, r.Slots, e.Writes, &at)
+	if e.ts, e.hi = at.TS, at.Hi; e.blocker != nil {
 		return errSpoils
 	}
 	if b := x.Bound.Below; b != 0 && (e.hi == 0 || b < e.hi) {
@@ -87,7 +90,7 @@ func (e *evaluation) assignAboveFloor() error {
 	if !whole && !q.Begun {
 		return errNotBegun
 	}
-	e.ts = max(now, r.lead.Floor.Next(), r.rep.LastTS.Next(), base.Timestamp(q.MinTs).Next(), e.since.Next())
+	e.ts = max(now, r.lead.Floor.Next(), r.rep.LastTS.Next(), base.Timestamp(q.MinTs).Next(), e.Since.Next())
 	if r.order != nil {
 		e.ts = max(e.ts, r.order.High.Next())
 	}
@@ -119,7 +122,7 @@ func (byLock) entry(e *evaluation) *wire.Command {
 	r.lead.Floor = e.ts
 	r.Pending[x] = struct{}{}
 	cmd := r.command(e.ts)
-	cmd.Commit = &wire.TxnCommit{Txn: x.ID[:], Writes: e.writes}
+	cmd.Commit = &wire.TxnCommit{Txn: x.ID[:], Writes: e.Writes}
 	return cmd
 }
 

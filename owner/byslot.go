@@ -2,10 +2,10 @@ package owner
 
 import (
 	"context"
-	"slices"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
@@ -34,15 +34,15 @@ func (bySlot) holds(e *evaluation, s base.Span) bool {
 }
 
 func (bySlot) lock(ctx context.Context, e *evaluation) error {
-	crtX, crtS, shared, patched := slotSpans(e.q)
-	if _, err := e.r.lock(ctx, e.x, e.term, lock.Exclusive, crtX...); err != nil {
+	spans := evaluate.SlotSpansOf(e.q)
+	if _, err := e.r.lock(ctx, e.x, e.term, lock.Exclusive, spans.CRTX...); err != nil {
 		return err
 	}
-	if _, err := e.r.lock(ctx, e.x, e.term, lock.Shared, crtS...); err != nil {
+	if _, err := e.r.lock(ctx, e.x, e.term, lock.Shared, spans.CRTS...); err != nil {
 		return err
 	}
 	// Rows that are patched come last: their locks are given back as soon as the vote is proposed.
-	return e.lockPatiently(ctx, append(shared, patched...))
+	return e.lockPatiently(ctx, append(spans.Shared, spans.Patched...))
 }
 
 // lockPatiently takes the locks of a vote against writers of the region. Those commit within a
@@ -105,11 +105,11 @@ var errBusy = base.Errorf(base.CodeTooLate, "another vote may commit behind the 
 func (bySlot) assign(e *evaluation) error {
 	r, q, l := e.r, e.q, &e.r.lead
 	slot := base.Timestamp(q.Slot)
-	if now := max(r.clock.Latest(), l.Floor, l.Announced, r.rep.LastTS, e.since, base.Timestamp(q.MinTs)); slot <= now || slot.Next() > l.LeaseEnd {
+	if now := max(r.clock.Latest(), l.Floor, l.Announced, r.rep.LastTS, e.Since, base.Timestamp(q.MinTs)); slot <= now || slot.Next() > l.LeaseEnd {
 		e.least = now.Next()
 		return base.Errorf(base.CodeTooLate, "group %v: the slot %s of transaction %v is past, or behind the lease: it is %s", r.id, slot, e.x.ID, now)
 	}
-	if e.blocker = r.BoundOthers(e.x, e.writes, e.handover, slot, !r.cfg.NoBounds); e.blocker != nil {
+	if e.blocker = r.BoundOthers(e.x, e.Writes, e.Handover, slot, !r.cfg.NoBounds); e.blocker != nil {
 		return errBusy
 	}
 	e.ts, e.hi = slot, slot.Next()
@@ -135,7 +135,7 @@ func (bySlot) overcome(ctx context.Context, e *evaluation, err error) error {
 func (bySlot) entry(e *evaluation) *wire.Command {
 	r, x := e.r, e.x
 	x.Phase = txns.Preparing
-	x.Patches = state.Patches(e.writes)
+	x.Patches = state.Patches(e.Writes)
 	r.Pending[x], r.Slots[x] = struct{}{}, struct{}{}
 	r.unlockPatched(x, e.q.Writes)
 	cmd := r.command(0)
@@ -166,30 +166,4 @@ func (bySlot) committed(context.Context, *evaluation) error {
 // A vote that comes too late, or to the wrong group, comes again under another name.
 func (bySlot) keeps(_ *evaluation, code base.Code) bool {
 	return !endsTxn(code) && code != base.CodeTooLate && code != base.CodeWrongOwner
-}
-
-// slotSpans are what a vote for a slot locks: in the tier of cross-region transactions its writes
-// exclusively and its reads shared; and against writes inside the region everything, shared; rows
-// that are patched only until it is proposed. Transactions inside the region go on reading.
-func slotSpans(q *wire.CommitRequest) (crtX, crtS, shared, patched []base.Span) {
-	for _, w := range q.Writes {
-		s := base.Span{Start: w.Key}
-		crtX = append(crtX, txns.InCRTTier(s))
-		if w.Patch != nil {
-			patched = append(patched, s)
-		} else {
-			shared = append(shared, s)
-		}
-	}
-	for _, w := range q.Reads {
-		s := view.SpanOf(w)
-		if s.IsPoint() {
-			if _, written := slices.BinarySearchFunc(q.Writes, s.Start, func(w *wire.Write, k base.Key) int { return base.Key(w.Key).Compare(k) }); written {
-				continue
-			}
-		}
-		crtS = append(crtS, txns.InCRTTier(s))
-		shared = append(shared, s)
-	}
-	return crtX, crtS, shared, patched
 }

@@ -127,7 +127,7 @@ func (e *evaluation) markReads() {
 	if e.ts > base.Timestamp(e.q.Snapshot) {
 		e.r.order.Add(view.SpansOf(e.q.Reads), e.ts, e.x.ID)
 	}
-	if len(e.writes) < len(e.q.Writes) { // deletes of absent keys: they must stay absent up to ts
+	if len(e.Writes) < len(e.q.Writes) { // deletes of absent keys: they must stay absent up to ts
 		for _, w := range e.q.Writes {
 			e.r.order.Add([]base.Span{{Start: w.Key}}, e.ts, e.x.ID)
 		}
@@ -140,13 +140,13 @@ func (e *evaluation) markReads() {
 func (e *evaluation) smallest() base.Timestamp {
 	r := e.r
 	ts := max(base.Timestamp(e.q.Snapshot), r.lead.Floor.Next(), r.lead.Announced.Next(), base.Timestamp(r.collected.Load()).Next())
-	if e.since != 0 {
-		ts = max(ts, e.since.Next())
+	if e.Since != 0 {
+		ts = max(ts, e.Since.Next())
 	}
 	for _, w := range e.q.Writes {
 		ts = max(ts, r.order.Read(base.Span{Start: w.Key}, e.x.ID).Next())
 	}
-	for _, s := range e.handover {
+	for _, s := range e.Handover {
 		ts = max(ts, r.order.Read(s, e.x.ID).Next())
 	}
 	return ts
@@ -167,7 +167,7 @@ func (byTime) entry(e *evaluation) *wire.Command {
 	}
 	x.Phase = txns.Committing
 	cmd := r.command(e.ts)
-	cmd.Commit = &wire.TxnCommit{Txn: x.ID[:], Writes: e.writes}
+	cmd.Commit = &wire.TxnCommit{Txn: x.ID[:], Writes: e.Writes}
 	return cmd
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -35,7 +36,7 @@ type cluster struct {
 	mu     sync.Mutex
 	events []event
 	copies map[base.GroupID]copied
-	advice map[string]owner.Verdict // by key
+	advice map[string]homing.Verdict // by key
 }
 
 type options struct {
@@ -49,6 +50,7 @@ type options struct {
 	waiting        int  // most requests that wait
 	unbound        bool // bounds of slots are forgotten
 	measured       bool // commits are assigned ahead of now by what replication was seen to take
+	drowsy         bool // the proposer of a lease transfer entry goes on only when that is applied
 }
 
 // event is something that happened beside the answers to requests.
@@ -80,7 +82,7 @@ type node struct {
 
 func newCluster(t testing.TB, o options) *cluster {
 	c := &cluster{opts: o, zero: base.FromTime(time.Now()), nodes: map[base.NodeID]*node{},
-		logs: map[base.GroupID]*logbook{}, copies: map[base.GroupID]copied{}, advice: map[string]owner.Verdict{}}
+		logs: map[base.GroupID]*logbook{}, copies: map[base.GroupID]copied{}, advice: map[string]homing.Verdict{}}
 	c.net = &network{c: c}
 	groups := c.groups()
 	for _, g := range groups {
@@ -167,9 +169,9 @@ func (n *node) start(t testing.TB) {
 	n.handlers = map[wire.Kind]wan.Handler{}
 	n.mu.Unlock()
 	cfg := owner.Config{Self: n.id, Store: n.store, Clock: n.clock, Transport: endpoint{n}, Directory: directory{c},
-		Concurrency: c.opts.concurrency, MaxWaiting: c.opts.waiting, NoBounds: c.opts.unbound, GCInterval: -1,
-		Groups: func() []base.GroupID { return c.groups() },
-		Region: func() base.RegionID { return n.region }}
+		Concurrency: c.opts.concurrency, Bounds: owner.Bounds{MaxWaiting: c.opts.waiting},
+		Breaks: owner.Breaks{NoBounds: c.opts.unbound}, Timing: owner.Timing{GCInterval: -1},
+		Facts: owner.Facts{Groups: func() []base.GroupID { return c.groups() }, Region: func() base.RegionID { return n.region }}}
 	if !c.opts.measured {
 		cfg.QuorumDelay = func(base.GroupID) time.Duration { return 0 }
 	}
@@ -181,7 +183,7 @@ func (n *node) start(t testing.TB) {
 	}
 	if c.opts.policy {
 		cfg.Homes = policy{n}
-		cfg.Proposed = func(p owner.Proposal) { c.note("n%d proposes to move %s to r%d", n.id, keyName(p.Key), p.To) }
+		cfg.Proposed = func(p homing.Proposal) { c.note("n%d proposes to move %s to r%d", n.id, keyName(p.Key), p.To) }
 	}
 	set := owner.NewSet(cfg)
 	n.running.Store(set)
@@ -518,6 +520,9 @@ func (a *lane) propose(cmd *wire.Command, term uint64, placed func(uint64), done
 	}
 	e := &entry{term: term, by: a, cmd: cmd, data: data, done: done}
 	l := a.log
+	if placed != nil && l.c.opts.drowsy {
+		defer a.asleep(e)()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := a.term
@@ -546,6 +551,17 @@ func (a *lane) propose(cmd *wire.Command, term uint64, placed func(uint64), done
 		l.committed = uint64(len(l.entries))
 		l.pumpAll()
 	}
+}
+
+// asleep keeps the proposer of an entry, which has not been handed in yet, until the entry has been
+// answered.
+func (a *lane) asleep(e *entry) (wait func()) {
+	answered, done := make(chan struct{}), e.done
+	e.done = func(res any, index uint64, err error) {
+		done(res, index, err)
+		close(answered)
+	}
+	return func() { <-answered }
 }
 
 // The methods of owner.Consensus.
@@ -825,7 +841,7 @@ func (h heldBy) HeldOf(g base.GroupID) (uint64, base.Timestamp) {
 
 type policy struct{ n *node }
 
-func (p policy) Accessed(a owner.Access) owner.Verdict {
+func (p policy) Accessed(a homing.Access) homing.Verdict {
 	c := p.n.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -836,7 +852,7 @@ func (p policy) Accessed(a owner.Access) owner.Verdict {
 	return v
 }
 
-func (p policy) Moved(m owner.Move) {
+func (p policy) Moved(m homing.Move) {
 	if m.Alone {
 		p.n.c.note("n%d has moved %s from r%d to r%d alone", p.n.id, keyName(m.Key), m.From, m.To)
 		return

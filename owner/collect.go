@@ -7,9 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/lock"
-	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner/txns"
-	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -21,11 +19,8 @@ type gcState struct {
 	tombs    map[base.GroupID]base.Key
 }
 
-const (
-	gcVersions = 50_000 // versions looked at per shard and step
-	gcKeys     = 10_000 // keys looked at for tombstones per group and step
-	gcBatch    = 256    // tombstones collected by one command
-)
+// gcVersions is how many versions are looked at per shard and step.
+const gcVersions = 50_000
 
 // Collect does one step of collection: old versions of every shard held here (each replica for
 // itself, up to its consistency point), and the tombstones of the groups led here.
@@ -75,26 +70,7 @@ func (r *Replica) collectTombstones(ctx context.Context, from base.Key, below ba
 	if !ok {
 		return nil, nil
 	}
-	start := from
-	if start == nil {
-		start = base.Key{byte(r.shard >> 8), byte(r.shard)}
-	}
-	var found []base.Key
-	rd := r.store.NewReader()
-	it := rd.Iter(base.Span{Start: start, End: base.Key{byte(r.shard >> 8), byte(r.shard)}.PrefixEnd()}, base.MaxTimestamp, store.IterOptions{KeysOnly: true})
-	for n := 0; it.Next(); n++ {
-		v := it.Version()
-		if n >= gcKeys || len(found) >= gcBatch {
-			next = v.Key.Clone()
-			break
-		}
-		if v.Tombstone && v.TS <= below && view.HomeGroup(v.Key, v.Label) == r.id {
-			found = append(found, v.Key.Clone())
-		}
-	}
-	err = it.Err()
-	it.Close()
-	rd.Close()
+	found, next, err := r.view.Tombstones(from, below)
 	if err != nil || len(found) == 0 {
 		return next, err
 	}
@@ -148,28 +124,7 @@ func (r *Replica) collectKeys(ctx context.Context, term uint64, keys []base.Key,
 // collectable locks everything from the key before a tombstone to the key
 // behind it, and looks again under that lock.
 func (r *Replica) collectable(ctx context.Context, x *txns.Txn, term uint64, key base.Key, below base.Timestamp) (bool, error) {
-	look := func() (base.Span, bool, error) {
-		rd := r.store.NewReader()
-		defer rd.Close()
-		v, ok, err := rd.Newest(key)
-		if err != nil || !ok || !v.Tombstone || v.TS > below || view.HomeGroup(key, v.Label) != r.id {
-			return base.Span{}, false, err
-		}
-		start, owner := key.Section().Clone(), key.DefaultOwner()
-		p, ok, err := rd.Pred(key)
-		if err != nil {
-			return base.Span{}, false, err
-		}
-		if ok {
-			start, owner = p.Key, view.HomeGroup(key, p.Label)
-		}
-		if key.Shard() == base.MetaShard {
-			owner = base.MetaGroup
-		}
-		end, err := view.GapEnd(rd, key)
-		return base.Span{Start: start, End: end}, owner == r.id, err
-	}
-	span, ok, err := look()
+	span, ok, err := r.view.TombstoneGap(key, below)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -183,6 +138,6 @@ func (r *Replica) collectable(ctx context.Context, x *txns.Txn, term uint64, key
 	default:
 		return false, err
 	}
-	again, ok, err := look()
+	again, ok, err := r.view.TombstoneGap(key, below)
 	return ok && again.String() == span.String(), err
 }

@@ -2,11 +2,11 @@ package owner
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
@@ -124,9 +124,13 @@ func (r *Replica) commitFor(ctx context.Context, from base.NodeID, q *wire.Commi
 
 func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.CommitResponse) error {
 	e := &evaluation{r: r, q: q, by: protocolOf(q)}
-	if err := r.checkCommit(e.by, q); err != nil {
+	if err := e.by.check(r, q); err != nil {
 		return err
 	}
+	if err := evaluate.CheckCommit(r.id, q, r.cfg.MaxWrites, r.cfg.MaxSpans); err != nil {
+		return err
+	}
+	e.attempt = evaluate.Attempt{Group: &r.view, Request: q, Blind: e.by.blind(), Count: e.count}
 	if err := e.admit(ctx); err != nil {
 		return err
 	}
@@ -154,49 +158,6 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	return base.Errorf(base.CodeAmbiguous, "group %v: %v while transaction %v was being logged; it may still commit", r.id, why, e.x.ID)
 }
 
-// checkCommit says what is wrong with a request, and puts its writes in order.
-func (r *Replica) checkCommit(by protocol, q *wire.CommitRequest) error {
-	if len(q.Writes) > r.cfg.MaxWrites {
-		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys of one group, not %d: commit in smaller pieces", r.cfg.MaxWrites, len(q.Writes))
-	}
-	if len(q.Writes) == 0 && !q.Prepare {
-		return base.Errorf(base.CodeInvalid, "a one-round commit needs a write; use Finish to release locks")
-	}
-	if err := by.check(r, q); err != nil {
-		return err
-	}
-	if len(q.Reads) > 0 {
-		if err := r.checkSpans(q.Reads); err != nil {
-			return err
-		}
-	}
-	if q.Prepare && !slices.Contains(q.Participants, uint32(r.id)) {
-		return base.Errorf(base.CodeInvalid, "group %v is not among the participants of the transaction it shall prepare", r.id)
-	}
-	return r.checkWrites(q.Writes)
-}
-
-// maxLabelHome is the largest region that a label has room for.
-const maxLabelHome = 15
-
-func (r *Replica) checkWrites(writes []*wire.Write) error {
-	for _, w := range writes {
-		if k := base.Key(w.Key); len(k) < base.ShardPrefixLen || k.Shard() != r.shard {
-			return base.Errorf(base.CodeInvalid, "key %v is not in the shard of group %v", k, r.id)
-		}
-		if w.Home > maxLabelHome || w.Move > maxLabelHome {
-			return base.Errorf(base.CodeInvalid, "home region %d is not one of 1 to %d", max(w.Home, w.Move), base.MaxRegions)
-		}
-	}
-	slices.SortFunc(writes, func(a, b *wire.Write) int { return base.Key(a.Key).Compare(b.Key) })
-	for i := 1; i < len(writes); i++ {
-		if string(writes[i].Key) == string(writes[i-1].Key) {
-			return base.Errorf(base.CodeInvalid, "key %v is written twice in one transaction", base.Key(writes[i].Key))
-		}
-	}
-	return nil
-}
-
 // evaluation is one attempt of a commit or a vote: what the owner finds out about its writes under
 // their locks, and the timestamps chosen.
 type evaluation struct {
@@ -206,10 +167,10 @@ type evaluation struct {
 	x    *txns.Txn
 	term uint64 // in which the attempt began
 
-	findings
+	attempt evaluate.Attempt
+	evaluate.Findings
 	arrivals view.Arrivals
-	counted  bool   // the policy of homes has been told of the writes
-	moves    uint32 // rows that it then set off
+	moves    uint32 // rows that the policy of homes set off when it was told of the writes
 
 	ts, hi base.Timestamp // commit timestamp, or the interval of the vote
 	// least is, with CodeTooLate, the smallest timestamp that would do.
@@ -249,7 +210,7 @@ func (e *evaluation) admit(ctx context.Context) error {
 		return err
 	}
 	x.Voting, x.Ordered = q.Prepare, q.Ordered
-	e.x = x
+	e.x, e.attempt.Txn = x, x
 	return nil
 }
 
@@ -338,9 +299,9 @@ func (e *evaluation) mayPropose() error {
 // that has been chosen. mu is held.
 func (e *evaluation) announce() {
 	x := e.x
-	x.TS, x.Hi, x.Handover = e.ts, e.hi, e.handover
-	x.Keys = make([]base.Key, len(e.writes))
-	for i, w := range e.writes {
+	x.TS, x.Hi, x.Handover = e.ts, e.hi, e.Handover
+	x.Keys = make([]base.Key, len(e.Writes))
+	for i, w := range e.Writes {
 		x.Keys[i] = w.Key
 	}
 	e.r.LockTable.Ending(x.ID, true)
@@ -349,7 +310,7 @@ func (e *evaluation) announce() {
 // vote is the vote of the attempt as it is logged.
 func (e *evaluation) vote() *wire.Vote {
 	return &wire.Vote{Txn: e.x.ID[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Participants: e.q.Participants,
-		Writes: e.writes, GatewayRegion: e.q.Txn.GatewayRegion, Depends: e.q.MinTs}
+		Writes: e.Writes, GatewayRegion: e.q.Txn.GatewayRegion, Depends: e.q.MinTs}
 }
 
 // enqueue hands a command to the group; propMu is held. The caller pushes the group.
@@ -374,7 +335,7 @@ func (e *evaluation) failed(err error, resp *wire.CommitResponse) {
 	defer r.mu.Unlock()
 	r.leave(e.x)
 	if code == base.CodeWrongOwner {
-		resp.Foreign = e.foreign
+		resp.Foreign = e.Foreign
 	}
 	resp.NeedTs = uint64(e.least)
 	if e.x.Phase == txns.Active && !e.by.keeps(e, code) {
@@ -440,7 +401,7 @@ func (e *evaluation) finishVote(ctx context.Context, index uint64, resp *wire.Co
 	r.leave(x)
 	r.mu.Unlock()
 	// The mover comes after the decision: it waits for the row.
-	resp.Moves = r.untaken(x, e.writes)
+	resp.Moves = r.counter.Untaken(x, e.Writes)
 	if err := r.voteHeld(ctx, e.q.Participants, index, base.Timestamp(e.q.MinTs)); err != nil {
 		return err
 	}
@@ -450,8 +411,8 @@ func (e *evaluation) finishVote(ctx context.Context, index uint64, resp *wire.Co
 // finishCommit waits until the client may be told of a commit that is logged, and releases it.
 func (e *evaluation) finishCommit(ctx context.Context, index uint64, resp *wire.CommitResponse) error {
 	r := e.r
-	r.served(WriteService, e.term, e.ts, e.own)
-	defer func() { resp.Moves += r.untaken(e.x, e.writes) }()
+	r.served(WriteService, e.term, e.ts, e.Own)
+	defer func() { resp.Moves += r.counter.Untaken(e.x, e.Writes) }()
 	r.mu.Lock()
 	r.delay.took(time.Since(e.proposed))
 	// It lies before the applied index: it need not hold back what is closed as of that index.
@@ -470,7 +431,7 @@ func (e *evaluation) finishCommit(ctx context.Context, index uint64, resp *wire.
 // report fills in what the client is told of a commit or a vote.
 func (e *evaluation) report(resp *wire.CommitResponse) {
 	r := e.r
-	for _, w := range e.writes {
+	for _, w := range e.Writes {
 		if w.Move != 0 {
 			resp.Moved = append(resp.Moved, w.Key)
 		}
@@ -482,7 +443,7 @@ func (e *evaluation) report(resp *wire.CommitResponse) {
 		resp.Hops += 2 // to another region, and its answer back
 	}
 	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {
-		for _, w := range e.writes {
+		for _, w := range e.Writes {
 			resp.Bytes += uint32(w.SizeVT() + 3)
 		}
 		resp.Bytes += entryOverhead

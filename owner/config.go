@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/wire"
@@ -70,8 +71,8 @@ type Transport interface {
 	Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, resp wan.Msg) error
 }
 
-// Config of all replicas of one node. The first block is required; zero fields
-// of the rest take the defaults given.
+// Config of all replicas of one node. The first block is required; zero fields of the rest, and of
+// the parts, take the defaults given.
 type Config struct {
 	Self      base.NodeID
 	Store     *store.Store
@@ -80,6 +81,23 @@ type Config struct {
 	Directory Directory
 
 	Logger *slog.Logger // nil discards
+	// Concurrency is that of the cluster.
+	Concurrency base.Concurrency
+	// Held knows what other regions hold of asynchronous groups; nil: there are none.
+	Held Held
+	// Serves, if not nil, is called for every key for which a group answers as its owner, except by
+	// a vote. It must be quick.
+	Serves func(Service)
+
+	Facts
+	homing.Policy
+	Timing
+	Bounds
+	Breaks
+}
+
+// Facts are what a node knows of the cluster around it.
+type Facts struct {
 	// Alone reports that the cluster has no other node: then nobody else can
 	// read a clock and commit wait is skipped. Nil is never.
 	Alone func() bool
@@ -105,40 +123,10 @@ type Config struct {
 
 	// Region is this node's; nil: forwarded statements count as this node's own.
 	Region func() base.RegionID
-	// Held knows what other regions hold of asynchronous groups; nil: there are none.
-	Held Held
+}
 
-	// Homes is the policy of row homes; nil: rows move only by explicit statements.
-	Homes Homes
-	// Movable says which keys the policy may move at all; nil: every one outside the meta shard.
-	Movable func(base.Key) bool
-	// Whole says which keys are of tables that are homed as a whole; nil: none. It is asked once a
-	// request.
-	Whole func(base.Key) bool
-	// Proposed gets the moves that no statement carries out. It must not block. Nil ignores them.
-	Proposed func(Proposal)
-
-	// Serves, if not nil, is called for every key for which a group answers as its owner, except by
-	// a vote. It must be quick.
-	Serves func(Service)
-
-	// Concurrency is that of the cluster.
-	Concurrency base.Concurrency
-	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that
-	// transactions can commit at the timestamps that they began with; default 2 s.
-	ClosedLag time.Duration
-
-	// NoBounds has readers of what a slot ahead writes not be bound by the slot. It is for tests,
-	// which show what breaks then.
-	NoBounds bool
-	// NoMarks forgets up to when keys were read, NoTransferredState only what a former leader knew
-	// of that: for the same.
-	NoMarks, NoTransferredState bool
-
-	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15): for
-	// the same.
-	NoEarlyClose bool
-
+// Timing is how long things last, and how often they are done.
+type Timing struct {
 	Lease      time.Duration // length of a lease; default 3 s
 	LeaseRenew time.Duration // age at which it is renewed; default 1 s
 	// silence after which an unprepared transaction is aborted; default 10 s
@@ -153,12 +141,20 @@ type Config struct {
 	// two may be in a deadlock over several nodes, which no node sees; default 100 ms. A cluster of
 	// one node has no such bound.
 	DeadlockTimeout time.Duration
-	EnterTimeout    time.Duration // longest wait for a lease or a vector; default 4 s
+	// EnterTimeout is the longest wait for a lease, for a vector, or for a leader after a
+	// hand-over; default 4 s.
+	EnterTimeout time.Duration
 	// age at which old versions and tombstones are collected; default 10 min
 	GCAge time.Duration
 	// pause between collections; default 15 s; negative: only by Set.Collect
 	GCInterval time.Duration
+	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that
+	// transactions can commit at the timestamps that they began with; default 2 s.
+	ClosedLag time.Duration
+}
 
+// Bounds are the most that a replica takes on.
+type Bounds struct {
 	Limits  lock.Limits
 	MaxTxns int // active transactions per replica; default 50,000
 	// requests waiting for a lease, a vector or an undecided commit, per replica; default 10,000
@@ -166,6 +162,17 @@ type Config struct {
 	MaxSpans   int // spans of one read; default 100,000
 	MaxWrites  int // writes of one commit in one group; default 200,000
 	MaxBytes   int // bytes of rows in one answer; default 4 MiB
+}
+
+// Breaks leave rules of the protocol out, for tests that show what breaks then.
+type Breaks struct {
+	// NoBounds has readers of what a slot ahead writes not be bound by the slot.
+	NoBounds bool
+	// NoMarks forgets up to when keys were read, NoTransferredState only what a former leader knew
+	// of that.
+	NoMarks, NoTransferredState bool
+	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15).
+	NoEarlyClose bool
 }
 
 // Defaults of bounds that are not worth a knob.

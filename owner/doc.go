@@ -7,6 +7,10 @@
 // loses with its term unless it hands its lead over: locks, registered transactions, the timestamp
 // floor.
 //
+// What neither waits nor proposes is in sub-packages: state is a function of the log, view one of
+// the store, evaluate one of a view and a request. The table of transactions is txns, the states of
+// a lead are lead, and homing is the way to the policy of row homes.
+//
 // # Lease (TIME-1)
 //
 //	OWN-1 A leader reads and closes timestamps only while clock.Latest() is below the end of a lease

@@ -48,7 +48,7 @@ func (r *Replica) finish(ctx context.Context, q *wire.FinishRequest, resp *wire.
 	err := r.finishLocks(ctx, q, x, id, r.lead.Term)
 	r.mu.Unlock()
 	if err == nil && q.Done {
-		resp.Moves = r.untaken(x, nil)
+		resp.Moves = r.counter.Untaken(x, nil)
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func (r *Replica) newTransfer(target base.NodeID, term uint64) *lead.Transfer {
 // ---- the leader's side ----
 
 // Revoking implements group.StateMachine: the lead is to go to another node.
-func (r *Replica) Revoking(term uint64, to base.NodeID, done func(told bool, err error)) {
+func (r *Replica) Revoking(term uint64, to base.NodeID, done func(appointed bool, err error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lead
@@ -58,7 +58,7 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(told bool, err
 }
 
 // handOver carries a hand-over out, until the target stands for election and nothing is under way.
-func (r *Replica) handOver(t *lead.Transfer) (told bool, err error) {
+func (r *Replica) handOver(t *lead.Transfer) (appointed bool, err error) {
 	ctx, cancel := r.lifeWithin(handoverPatience)
 	defer cancel()
 	if err := r.callTarget(ctx, t, r.handoverRequest(t)); err != nil {
@@ -91,39 +91,48 @@ func (r *Replica) sendTarget(t *lead.Transfer, q *wire.HandoverRequest, otherwis
 	}
 }
 
+// sealStep is one step of the lease transfer entry through the log, with the entry's index: the log
+// has the entry, and then it is applied. An error says why it is not.
+type sealStep struct {
+	index   uint64
+	applied bool
+	err     error
+}
+
 // seal logs the lease transfer entry, behind which nothing is proposed, has the target stand for
 // election, and waits until the entry is applied.
 func (r *Replica) seal(ctx context.Context, t *lead.Transfer) error {
-	placed, applied, err := r.proposeTransfer(t)
+	steps, err := r.proposeTransfer(t)
 	if err != nil {
 		return err
 	}
 	for {
 		select {
-		case index := <-placed:
+		case step := <-steps:
+			if step.applied || step.err != nil {
+				return step.err
+			}
 			q := r.handoverRequest(t)
-			q.Stand = index
+			q.Stand = step.index
 			// If the target does not stand, the group finds out; this leader serves meanwhile. The
 			// entry may be applied before the target answers.
 			go r.sendTarget(t, q, "the transfer target does not stand for election")
-		case err := <-applied:
-			return err
 		case <-ctx.Done():
 			return canceled(ctx)
 		}
 	}
 }
 
-// proposeTransfer proposes the lease transfer entry. placed gets its index before it is committed;
-// applied tells when it is applied, or why it is not.
-func (r *Replica) proposeTransfer(t *lead.Transfer) (placed chan uint64, applied chan error, err error) {
+// proposeTransfer proposes the lease transfer entry. Its steps come in one channel: they keep their
+// order, also if the entry is applied before anybody has looked at the first one.
+func (r *Replica) proposeTransfer(t *lead.Transfer) (chan sealStep, error) {
 	r.propMu.Lock()
 	defer r.propMu.Unlock()
 	r.mu.Lock()
 	l := &r.lead
 	if l.Transfer != t || l.State != lead.Offering {
 		r.mu.Unlock()
-		return nil, nil, t.Err
+		return nil, t.Err
 	}
 	l.To(lead.Sealing)
 	cmd := r.command(0)
@@ -135,17 +144,17 @@ func (r *Replica) proposeTransfer(t *lead.Transfer) (placed chan uint64, applied
 	end := max(from.Add(r.cfg.Lease), l.LeaseEnd, l.Requested)
 	cmd.LeaseTransfer = &wire.LeaseTransfer{Target: uint32(t.Target), End: uint64(end), LengthNs: uint64(r.cfg.Lease), Virtual: virtual}
 	r.mu.Unlock()
-	placed, applied = make(chan uint64, 1), make(chan error, 1)
+	steps := make(chan sealStep, 2)
 	r.group.ProposePlaced(cmd, t.Term, func(index uint64) {
 		r.transferAt(t, index, lead.Sealed)
-		placed <- index
+		steps <- sealStep{index: index}
 	}, func(_ any, index uint64, err error) {
 		if err == nil {
 			r.transferAt(t, index, lead.Transferred)
 		}
-		applied <- err
+		steps <- sealStep{index: index, applied: err == nil, err: err}
 	})
-	return placed, applied, nil
+	return steps, nil
 }
 
 // transferAt notes how far the lease transfer entry has come, unless the hand-over is over already.

@@ -33,7 +33,7 @@ func newTwo(t *testing.T, tune ...func(*Config)) *Set {
 		t.Fatal(err)
 	}
 	cfg := Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: nowhere{}, Directory: nowhere{},
-		Groups: func() []base.GroupID { return two }}
+		Facts: Facts{Groups: func() []base.GroupID { return two }}}
 	for _, f := range tune {
 		f(&cfg)
 	}

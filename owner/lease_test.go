@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/wire"
@@ -119,7 +120,7 @@ func proposal(t *testing.T, r *Replica, seq uint32, prepare bool) (*evaluation, 
 	}
 	w := &wire.Write{Key: metaRow, Value: []byte("v")}
 	q := &wire.CommitRequest{Txn: &wire.TxnMeta{Id: id[:]}, Writes: []*wire.Write{w}, Prepare: prepare}
-	e := &evaluation{r: r, q: q, by: byLock{}, x: x, term: 1, findings: findings{writes: q.Writes}}
+	e := &evaluation{r: r, q: q, by: byLock{}, x: x, term: 1, Findings: evaluate.Findings{Writes: q.Writes}}
 	done, err := r.propose(e)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
@@ -78,7 +79,7 @@ func (r *Replica) readOrdered(ctx context.Context, q *wire.ReadRequest, resp *wi
 	}
 	r.served(kind, resp.Term, ts, g.Own)
 	if view.AllPoints(q.Spans) {
-		r.count(nil, q, resp, base.RegionID(q.Region), lock.Shared)
+		r.counter.Read(nil, false, q, resp, base.RegionID(q.Region))
 	}
 	return r.awaitArrivals(ctx, &g.Arrivals)
 }
@@ -121,11 +122,12 @@ func (r *Replica) enterAt(ctx context.Context, q *wire.ReadRequest, resp *wire.R
 
 // refresh says whether what was read at an older timestamp is unchanged at the one of the request.
 func (r *Replica) refresh(ctx context.Context, q *wire.ReadRequest, resp *wire.ReadResponse) error {
-	e := evaluation{r: r, by: byTime{}, q: &wire.CommitRequest{Txn: &wire.TxnMeta{Id: q.Reader}, Reads: q.Spans, Snapshot: q.Refresh}}
-	if err := e.validate(ctx); base.CodeOf(err) != base.CodeWrongOwner {
+	a := evaluate.Attempt{Group: &r.view, Request: &wire.CommitRequest{Txn: &wire.TxnMeta{Id: q.Reader}, Reads: q.Spans, Snapshot: q.Refresh}}
+	foreign, err := r.validate(ctx, &a)
+	if base.CodeOf(err) != base.CodeWrongOwner {
 		return err
 	}
-	resp.Foreign = e.foreign
+	resp.Foreign = foreign
 	return nil
 }
 

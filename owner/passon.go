@@ -31,6 +31,9 @@ func (r *Replica) transferOf(err error) *lead.Transfer {
 // passOn waits until the hand-over has come about and sends a request to whichever node leads then.
 // nil, nil: this node leads again and should serve the request. again allows a request to be sent
 // twice. Errors say that nothing was done, but for CodeAmbiguous.
+//
+// EnterTimeout bounds how long a leader is looked for. It does not bound the call of a node that
+// has taken the request: the request may have to wait there for locks.
 func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.Transfer, kind wire.Kind, q wan.Msg, again bool) (A, error) {
 	if err := r.enterPassing(); err != nil {
 		return nil, err
@@ -42,7 +45,7 @@ func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.
 	case <-t.Departed:
 	case <-t.Over:
 	case <-timer.C:
-		return nil, t.Err
+		return nil, r.unled(t)
 	case <-ctx.Done():
 		return nil, canceled(ctx)
 	}
@@ -67,11 +70,17 @@ func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.
 		select {
 		case <-time.After(backoff):
 		case <-timer.C:
-			return nil, t.Err
+			return nil, r.unled(t)
 		case <-ctx.Done():
 			return nil, canceled(ctx)
 		}
 	}
+}
+
+// unled is the error of a request for which no leader was found in time. It is not t.Err, on which
+// the request would be passed on again.
+func (r *Replica) unled(t *lead.Transfer) error {
+	return base.Errorf(base.CodeUnavailable, "group %v: no node has led it within %s since node %d handed its lead to node %d: is a majority of its replicas reachable?", r.id, r.cfg.EnterTimeout, r.cfg.Self, t.Target)
 }
 
 // passHop is where a request goes next.

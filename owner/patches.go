@@ -4,10 +4,8 @@ import (
 	"context"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/kv/patch"
-	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/txns"
-	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -18,84 +16,12 @@ import (
 // known, the owner applies the patch to the newest version below the slot, and logs the value with
 // the decision.
 
-// patched is what is to be logged of a write with a patch: a vote for a slot has only to know that
-// it is defined over the row.
-func (e *evaluation) patched(w *wire.Write, p *view.Place, there bool) (*wire.Write, error) {
-	if there {
-		if value, ok := patch.Apply(w.Patch, p.V.Value); ok && e.q.Slot != 0 {
-			return w, nil
-		} else if ok {
-			return &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label}, nil
-		}
-	}
-	return nil, base.Errorf(base.CodeAborted, "transaction %v updates %v, which has been changed since: retry", e.q.Txn.Id, base.Key(w.Key))
-}
-
-// patchedSpans are the rows that a commit patches.
-func patchedSpans(ws []*wire.Write) (out []base.Span) {
-	for _, w := range ws {
-		if w.Patch != nil {
-			out = append(out, base.Span{Start: w.Key})
-		}
-	}
-	return out
-}
-
 // unlockPatched gives back the locks under which patches were found to be defined: from here on
-// writers look for themselves (spoiled). mu is held.
+// writers look for themselves (evaluate.Attempt.Spoiled). mu is held.
 func (r *Replica) unlockPatched(x *txns.Txn, ws []*wire.Write) {
-	for _, s := range patchedSpans(ws) {
+	for _, s := range evaluate.PatchedSpans(ws) {
 		r.settle(r.LockTable.Unlock(x.ID, s))
 	}
-}
-
-// spoiled finds a transaction with a slot whose patch would not be defined over what e writes, and
-// moves e off slots with such patches: no two versions of a row have one timestamp, and an interval
-// of timestamps does not contain a slot. mu is held.
-func (r *Replica) spoiled(x *txns.Txn, e *evaluation) *txns.Txn {
-	for again := true; again; {
-		again = false
-		for p := range r.Slots {
-			if len(p.Patches) == 0 || p == x {
-				continue
-			}
-			moved, spoils := r.spoils(e, p)
-			if spoils {
-				return p
-			}
-			again = again || moved
-		}
-	}
-	return nil
-}
-
-// spoils reports whether e would leave a patch of p undefined. moved: e has been moved off the slot
-// of p. mu is held.
-func (r *Replica) spoils(e *evaluation, p *txns.Txn) (moved, spoils bool) {
-	for _, w := range e.writes {
-		pt := p.Patches[string(w.Key)]
-		if pt == nil {
-			continue
-		}
-		if e.ts == p.TS {
-			e.ts, moved = e.ts.Next(), true
-		}
-		if e.ts < p.TS && (e.hi == 0 || e.hi > p.TS) && e.q.Prepare {
-			e.hi = p.TS
-		}
-		switch {
-		case w.Move != 0 || w.Kind == wire.WriteKind_MOVE || r.handsOver(w):
-			return moved, true // it takes the row elsewhere, or logs the value that it has now
-		case e.ts > p.TS:
-		case w.Kind == wire.WriteKind_DELETE:
-			return moved, true
-		default:
-			if _, ok := patch.Apply(pt, w.Value); !ok {
-				return moved, true
-			}
-		}
-	}
-	return moved, false
 }
 
 // values are what the patches of a vote make of their rows at its slot, once that has come.
@@ -104,7 +30,7 @@ func (r *Replica) values(ctx context.Context, id base.TxnID, term uint64, v *wir
 	if err := r.untilSlot(ctx, slot); err != nil {
 		return nil, err
 	}
-	keys := patchedSpans(v.Writes)
+	keys := evaluate.PatchedSpans(v.Writes)
 	// From here on no commit gets a timestamp below the slot; those that have one are waited for.
 	r.propMu.Lock()
 	r.mu.Lock()
@@ -133,30 +59,18 @@ func (r *Replica) values(ctx context.Context, id base.TxnID, term uint64, v *wir
 		if w.Patch == nil {
 			continue
 		}
-		value, err := r.valueAt(rd, w, slot)
+		value, defined, err := evaluate.ValueAt(rd, w, slot)
 		if err != nil {
 			return nil, err
+		}
+		if !defined {
+			// Votes and writers see to it that this does not happen. The transaction has committed,
+			// so it must come to an end here.
+			r.stats.PatchesLost.Add(1)
+			r.cfg.Logger.Error("an update is lost: at its slot it is not defined over its row", "group", r.id, "key", base.Key(w.Key), "slot", slot)
 		}
 		out = append(out, value)
 	}
 	r.stats.Patches.Add(int64(len(out)))
 	return out, nil
-}
-
-// valueAt is what the patch makes of its row as of just below the slot.
-func (r *Replica) valueAt(rd *store.Reader, w *wire.Write, slot base.Timestamp) ([]byte, error) {
-	old, ok, err := rd.Get(w.Key, slot.Prev())
-	if err != nil {
-		return nil, err
-	}
-	if ok && !old.Tombstone {
-		if value, ok := patch.Apply(w.Patch, old.Value); ok {
-			return value, nil
-		}
-	}
-	// Votes and writers see to it that this does not happen. The transaction has committed, so it
-	// must come to an end here.
-	r.stats.PatchesLost.Add(1)
-	r.cfg.Logger.Error("an update is lost: at its slot it is not defined over its row", "group", r.id, "key", base.Key(w.Key), "slot", slot)
-	return nil, nil
 }

@@ -1,12 +1,12 @@
 package owner
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
@@ -48,7 +48,7 @@ func (r *Replica) readFor(ctx context.Context, from base.NodeID, q *wire.ReadReq
 }
 
 func (r *Replica) read(ctx context.Context, q *wire.ReadRequest, resp *wire.ReadResponse) error {
-	if err := r.checkSpans(q.Spans); err != nil {
+	if err := evaluate.CheckSpans(r.id, q.Spans, r.cfg.MaxSpans); err != nil {
 		return err
 	}
 	if q.MinTs != 0 {
@@ -69,36 +69,6 @@ func (r *Replica) read(ctx context.Context, q *wire.ReadRequest, resp *wire.Read
 		return r.readSnapshot(ctx, q, resp)
 	}
 	return r.readLocking(ctx, q, resp)
-}
-
-func (r *Replica) checkSpans(spans []*wire.Span) error {
-	if len(spans) == 0 || len(spans) > r.cfg.MaxSpans {
-		return base.Errorf(base.CodeInvalid, "a read has 1 to %d spans, not %d", r.cfg.MaxSpans, len(spans))
-	}
-	for _, s := range spans {
-		switch k := base.Key(s.Start); {
-		case len(k) == 0 || k.Shard() != r.shard:
-			return base.Errorf(base.CodeInvalid, "key %v is not in the shard of group %v", k, r.id)
-		case len(s.End) > 0 && bytes.Compare(s.Start, s.End) >= 0:
-			return base.Errorf(base.CodeInvalid, "span [%v,%v) is empty or reversed", k, base.Key(s.End))
-		case len(s.End) > 0 && !sameSection(k, s.End):
-			return base.Errorf(base.CodeInvalid, "span [%v,%v) reaches across sections", k, base.Key(s.End))
-		}
-	}
-	return nil
-}
-
-// sameSection reports whether [start, end) lies within start's section.
-func sameSection(start, end base.Key) bool {
-	sec := start.Section()
-	if start.Shard() == base.MetaShard {
-		return base.Key(end).Shard() == base.MetaShard || bytes.Compare(end, base.Key{0, 1}) <= 0
-	}
-	if bytes.HasPrefix(end, sec) {
-		return true
-	}
-	limit := sec.PrefixEnd()
-	return limit != nil && bytes.Compare(end, limit) <= 0
 }
 
 // readSnapshot reads at a timestamp without locks (OWN-3, OWN-4): it makes sure that whatever is
@@ -142,7 +112,7 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	}
 	r.served(ReadService, resp.Term, ts, g.Own)
 	if view.AllPoints(q.Spans) {
-		r.count(nil, q, resp, base.RegionID(q.Region), lock.Shared)
+		r.counter.Read(nil, false, q, resp, base.RegionID(q.Region))
 	}
 	if err := r.awaitArrivals(ctx, &g.Arrivals); err != nil {
 		return err
@@ -207,7 +177,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	if mode == lock.Exclusive || view.AllPoints(q.Spans) {
-		r.count(x, q, resp, base.RegionID(q.Txn.GatewayRegion), mode)
+		r.counter.Read(x, mode == lock.Exclusive, q, resp, base.RegionID(q.Txn.GatewayRegion))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,7 +207,7 @@ func (r *Replica) lockSpans(ctx context.Context, x *txns.Txn, term uint64, mode 
 	spans := view.SpansOf(q.Spans)
 	if q.Limit > 0 {
 		// Find out how far the read will get, and lock no more than that.
-		if spans, err = r.coveredSpans(q); err != nil {
+		if spans, err = r.view.Covered(q); err != nil {
 			return at, err
 		}
 		at.only = spans
@@ -263,34 +233,6 @@ func (r *Replica) abort(x *txns.Txn) {
 	if x.Phase == txns.Active {
 		r.release(x, true)
 	}
-}
-
-// coveredSpans is what a limited read gets to at present: whole spans, and a part of the last one.
-func (r *Replica) coveredSpans(q *wire.ReadRequest) ([]base.Span, error) {
-	rd := r.store.NewReader()
-	defer rd.Close()
-	probe := &wire.ReadResponse{}
-	if err := view.NewGather(&r.view, rd, q, base.MaxTimestamp, probe).Run(); err != nil {
-		return nil, err
-	}
-	spans := view.SpansOf(q.Spans)
-	if len(probe.Resume) == 0 {
-		return spans, nil
-	}
-	spans = spans[:probe.ResumeSpan+1]
-	last := &spans[probe.ResumeSpan]
-	switch {
-	case last.IsPoint():
-		spans = spans[:probe.ResumeSpan]
-	case q.Reverse:
-		last.Start = probe.Resume
-	default:
-		last.End = probe.Resume
-	}
-	if !last.IsPoint() && bytes.Compare(last.Start, last.End) >= 0 {
-		spans = spans[:len(spans)-1]
-	}
-	return spans, nil
 }
 
 // readAt says how a read looks at the store.
@@ -324,7 +266,7 @@ func (r *Replica) gather(ctx context.Context, q *wire.ReadRequest, resp *wire.Re
 // timestamps of all groups of the shard (Set.Closed), or at least of those that owned the keys and
 // gaps at that timestamp: no other group could have written there (HOME-8).
 func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.ReadResponse, error) {
-	if err := r.checkSpans(q.Spans); err != nil {
+	if err := evaluate.CheckSpans(r.id, q.Spans, r.cfg.MaxSpans); err != nil {
 		return nil, err
 	}
 	ts := base.Timestamp(q.ReadTs)

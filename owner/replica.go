@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
@@ -32,6 +33,7 @@ type Replica struct {
 	cfg         *Config
 	view        view.Group  // what reads have to know of this group
 	logged      state.Group // and what applying its log has to
+	counter     homing.Counter
 	set         *Set
 	store       *store.Store
 	clock       *clock.Clock
@@ -86,6 +88,7 @@ func newReplica(s *Set, g base.GroupID) (*Replica, error) {
 	r.isAsync = s.cfg.Held != nil && s.cfg.Held.Async(r.shard)
 	r.logged = state.Group{ID: g, Store: r.store, Mixed: r.mixed, Moved: r.moved}
 	r.view = view.Group{ID: g, Store: r.store, Missing: r, Async: r.isAsync, NotesAll: s.cfg.Serves != nil, MaxBytes: s.cfg.MaxBytes}
+	r.counter = homing.Counter{Group: &r.view, Policy: &r.cfg.Policy, Now: r.clock.Latest, Mu: &r.mu, TryLock: r.tryLock}
 	var err error
 	if r.incarnation, err = s.cfg.Store.Incarnation(g); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -590,7 +591,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 
 func (s *script) begin() {
 	o := options{nodes: s.number("nodes", 3), regions: s.number("regions", 1)}
-	o.ticks, o.async, o.modes, o.policy, o.alone, o.unbound, o.measured = s.flag("ticks"), s.flag("async"), s.flag("modes"), s.flag("policy"), s.flag("alone"), s.flag("nobounds"), s.flag("measured")
+	o.ticks, o.async, o.modes, o.policy, o.alone, o.unbound, o.measured, o.drowsy = s.flag("ticks"), s.flag("async"), s.flag("modes"), s.flag("policy"), s.flag("alone"), s.flag("nobounds"), s.flag("measured"), s.flag("drowsy")
 	o.waiting = s.number("waiting", 0)
 	switch {
 	case s.flag("timestamp"):
@@ -969,15 +970,32 @@ func (s *script) lag() string {
 	return s.settle()
 }
 
-// transfer has the leader, or whoever takes itself for it (from=n1), hand its lead over.
+// transfer has the leader, or whoever takes itself for it (from=n1), hand its lead over. With
+// times, it does so again and again, and each hand-over is given up.
 func (s *script) transfer() string {
 	g := s.groupOf(s.word())
 	to, from := s.nodeOf(s.word()).id, directory{s.c}.Leader(g)
 	if w, ok := s.arg("from"); ok {
 		from = s.nodeOf(w).id
 	}
-	s.c.logs[g].transfer(from, to)
-	return s.settle()
+	times := s.number("times", 1)
+	if times == 1 {
+		s.c.logs[g].transfer(from, to)
+		return s.settle()
+	}
+	stood := 0
+	for range times {
+		s.c.logs[g].transfer(from, to)
+		s.settle()
+		for _, e := range s.c.happened() {
+			if strings.Contains(e, "stands for election") {
+				stood++
+			}
+		}
+		s.c.logs[g].resume()
+		s.settle()
+	}
+	return fmt.Sprintf("the target stands for election %d times of %d\n", stood, times)
 }
 
 // deposed ends a leader's term, without another leader.
@@ -1110,7 +1128,7 @@ func (s *script) copied() string {
 // one given, together with other rows.
 func (s *script) advise() string {
 	key := keyOf(s.word())
-	v := owner.Verdict{To: base.RegionID(s.number("to", 2)), Reason: []byte("test")}
+	v := homing.Verdict{To: base.RegionID(s.number("to", 2)), Reason: []byte("test")}
 	for _, w := range s.list("with") {
 		v.With = append(v.With, keyOf(w))
 	}

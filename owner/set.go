@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/view"
@@ -33,7 +34,7 @@ type Set struct {
 	meta metaWatch
 	gc   gcState
 
-	moves moveLog
+	moves homing.Log
 
 	rise struct { // see ClosedChanged
 		mu sync.Mutex

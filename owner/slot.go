@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
@@ -50,7 +51,6 @@ func (r *Replica) endBarrier(ctx context.Context, x *txns.Txn, term uint64, q *w
 	if r.untilSlot(ctx, base.Timestamp(q.Slot)) != nil {
 		return
 	}
-	_, _, shared, _ := slotSpans(q)
 	r.propMu.Lock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *Replica) endBarrier(ctx context.Context, x *txns.Txn, term uint64, q *w
 		return
 	}
 	r.lead.Floor = max(r.lead.Floor, x.TS)
-	for _, s := range shared {
+	for _, s := range evaluate.SlotSpansOf(q).Shared {
 		if !x.WritesIn(s) {
 			r.settle(r.LockTable.Unlock(x.ID, s))
 		}

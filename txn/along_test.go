@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 )
 
 // pairing is a policy that knows which row is used with which, and takes both home at once if moves
@@ -16,10 +17,10 @@ import (
 type pairing struct {
 	with  map[string]base.Key
 	moves bool
-	told  chan owner.Access
+	told  chan homing.Access
 }
 
-func (p *pairing) Accessed(a owner.Access) (v owner.Verdict) {
+func (p *pairing) Accessed(a homing.Access) (v homing.Verdict) {
 	if a.Write && a.Txn != (base.TxnID{}) {
 		select {
 		case p.told <- a:
@@ -35,7 +36,7 @@ func (p *pairing) Accessed(a owner.Access) (v owner.Verdict) {
 	return v
 }
 
-func (p *pairing) Moved(owner.Move) {}
+func (p *pairing) Moved(homing.Move) {}
 
 // TestAlong: the row that is mostly used next comes with the one that was asked for, under the
 // transaction's lock: its own use costs no trip, is told to the policy, and takes it home with the
@@ -43,7 +44,7 @@ func (p *pairing) Moved(owner.Move) {}
 func TestAlong(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		a, b := key(1, 1, 1, "a"), key(1, 1, 1, "b")
-		p := &pairing{with: map[string]base.Key{string(a): b}, moves: moves, told: make(chan owner.Access, 100)}
+		p := &pairing{with: map[string]base.Key{string(a): b}, moves: moves, told: make(chan homing.Access, 100)}
 		bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 			put(t, c.db(1), a, "a1", b, "b1")
 			time.Sleep(time.Second)

@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 )
 
 // hopsOf runs a transaction and counts the WAN crossings it waited for.
@@ -179,21 +180,21 @@ func TestMovePin(t *testing.T) {
 
 // eager moves every row to whoever touches it.
 type eager struct {
-	moved chan owner.Move
+	moved chan homing.Move
 	home  *atomic.Int64 // accesses by the region where the row is
 }
 
-func (e eager) Accessed(a owner.Access) owner.Verdict {
+func (e eager) Accessed(a homing.Access) homing.Verdict {
 	if a.From == a.Home {
 		e.home.Add(1)
 	}
 	if a.Pinned || a.From == a.Home {
-		return owner.Verdict{}
+		return homing.Verdict{}
 	}
-	return owner.Verdict{To: a.From, Reason: []byte("eager")}
+	return homing.Verdict{To: a.From, Reason: []byte("eager")}
 }
 
-func (e eager) Moved(m owner.Move) {
+func (e eager) Moved(m homing.Move) {
 	select {
 	case e.moved <- m:
 	default:
@@ -203,7 +204,7 @@ func (e eager) Moved(m owner.Move) {
 // TestPolicyMoves: the policy's word is carried out with the transaction's own
 // write where it made one, else in the background; every replica learns of the move and its reason.
 func TestPolicyMoves(t *testing.T) {
-	pol := eager{make(chan owner.Move, 100), new(atomic.Int64)}
+	pol := eager{make(chan homing.Move, 100), new(atomic.Int64)}
 	movers := map[base.NodeID]*Mover{}
 	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
 		for _, n := range c.nodes {
@@ -258,7 +259,7 @@ func TestPolicyMoves(t *testing.T) {
 		c.oc = func(o *owner.Config) {
 			o.Homes = pol
 			self := o.Self
-			o.Proposed = func(p owner.Proposal) { movers[self].Propose(p) }
+			o.Proposed = func(p homing.Proposal) { movers[self].Propose(p) }
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 )
 
 // Expand adds to a transaction what has to move along with a row that is read under an exclusive
@@ -24,7 +24,7 @@ type Mover struct {
 
 	mu     sync.Mutex
 	queued map[string]struct{}
-	queue  chan owner.Proposal
+	queue  chan homing.Proposal
 	stopc  chan struct{}
 	wg     sync.WaitGroup
 }
@@ -47,7 +47,7 @@ func NewMover(db *DB, expand Expand) *Mover {
 			return nil
 		}
 	}
-	m := &Mover{db: db, expand: expand, queued: map[string]struct{}{}, queue: make(chan owner.Proposal, maxProposals), stopc: make(chan struct{})}
+	m := &Mover{db: db, expand: expand, queued: map[string]struct{}{}, queue: make(chan homing.Proposal, maxProposals), stopc: make(chan struct{})}
 	for range moverWorkers {
 		m.wg.Go(m.run)
 	}
@@ -55,7 +55,7 @@ func NewMover(db *DB, expand Expand) *Mover {
 }
 
 // Propose queues a move; it never blocks. It is what owner.Config.Proposed calls.
-func (m *Mover) Propose(p owner.Proposal) {
+func (m *Mover) Propose(p homing.Proposal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.queued[string(p.Key)]; ok {
@@ -85,7 +85,7 @@ func (m *Mover) run() {
 		}
 	}()
 	for {
-		var batch []owner.Proposal
+		var batch []homing.Proposal
 		select {
 		case <-m.stopc:
 			return
@@ -93,7 +93,7 @@ func (m *Mover) run() {
 			batch = append(batch, p)
 		}
 		timer := time.NewTimer(moveGather)
-		var other []owner.Proposal
+		var other []homing.Proposal
 	gather:
 		for len(batch)+len(other) < moveBatch {
 			select {
@@ -116,7 +116,7 @@ func (m *Mover) run() {
 }
 
 // pick takes those of one shard and target.
-func pick(ps []owner.Proposal) (batch, other []owner.Proposal) {
+func pick(ps []homing.Proposal) (batch, other []homing.Proposal) {
 	for _, p := range ps {
 		if len(batch) == 0 || p.To == batch[0].To && p.Key.Shard() == batch[0].Key.Shard() {
 			batch = append(batch, p)
@@ -130,7 +130,7 @@ func pick(ps []owner.Proposal) (batch, other []owner.Proposal) {
 // move moves a batch as one transaction; if that fails, row by row, each once. The batch gives way
 // to everybody. A single row waits in line for a moment: one in constant use is never free by
 // itself, and it is just that one that should move.
-func (m *Mover) move(ctx context.Context, batch []owner.Proposal) {
+func (m *Mover) move(ctx context.Context, batch []homing.Proposal) {
 	defer func() {
 		m.mu.Lock()
 		for _, p := range batch {
@@ -143,12 +143,12 @@ func (m *Mover) move(ctx context.Context, batch []owner.Proposal) {
 	}
 	for _, p := range batch {
 		if ctx.Err() == nil {
-			_ = m.try(ctx, []owner.Proposal{p}, kv.Options{Age: base.MaxTimestamp, LockTimeout: moveWait})
+			_ = m.try(ctx, []homing.Proposal{p}, kv.Options{Age: base.MaxTimestamp, LockTimeout: moveWait})
 		}
 	}
 }
 
-func (m *Mover) try(ctx context.Context, batch []owner.Proposal, opts kv.Options) error {
+func (m *Mover) try(ctx context.Context, batch []homing.Proposal, opts kv.Options) error {
 	// the owner's region does not use the row by this
 	ctx, cancel := context.WithTimeout(kv.WithQuiet(ctx), moveTimeout)
 	defer cancel()

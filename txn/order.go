@@ -422,13 +422,13 @@ func (c *timestampCommit) commit(ctx context.Context) (base.Timestamp, error) {
 		}
 		groups := p.groups()
 		touched := regionsOf(groups)
-		told := ends(noEnds)
+		reported := ends(noEnds)
 		if len(groups) > 1 {
-			told = c.propose(ctx, p, groups)
+			reported = c.propose(ctx, p, groups)
 			groups = p.groups()
 		}
 		r := c.agree(ctx, p, groups)
-		_, terr := told()
+		_, terr := reported()
 		if r.err == nil {
 			t.order.touched = touched
 			return c.committed(ctx, r, groups, terr)

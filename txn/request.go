@@ -179,7 +179,7 @@ func send(ctx context.Context, t *Txn, reqs []*request) error {
 
 // read sends one request: straight to the owner if that is here.
 func (t *Txn) read(ctx context.Context, m *wire.ReadRequest) (*wire.ReadResponse, error) {
-	resp := t.readLed(ctx, m)
+	resp := t.readAsLeader(ctx, m)
 	if resp == nil {
 		ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Request+t.opts.LockTimeout)
 		defer cancel()
@@ -196,8 +196,8 @@ func (t *Txn) read(ctx context.Context, m *wire.ReadRequest) (*wire.ReadResponse
 	return resp, owner.ErrorOf(resp.Status)
 }
 
-// readLed reads from a group that this node leads; nil: it does not, or not any more.
-func (t *Txn) readLed(ctx context.Context, m *wire.ReadRequest) *wire.ReadResponse {
+// readAsLeader reads from a group that this node leads; nil: it does not, or not any more.
+func (t *Txn) readAsLeader(ctx context.Context, m *wire.ReadRequest) *wire.ReadResponse {
 	r := t.db.set.Replica(base.GroupID(m.Group))
 	if r == nil {
 		return nil

@@ -31,7 +31,7 @@ const (
 	KindEpochPing
 	KindEpochControl
 	KindParcel
-	KindParcelWord
+	KindParcelNotice
 	KindRaftBundle
 	KindCopies
 	KindSuspect
@@ -44,9 +44,10 @@ var kindNames = [...]string{
 	"none", "raft", "heartbeat", "read", "commit", "finish", "resolve", "txn-heartbeat",
 	"snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed",
 	"consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping",
-	"epoch-control", "parcel", "parcel-word", "raft-bundle", "copies", "suspect",
+	"epoch-control", "parcel", "parcel-notice", "raft-bundle", "copies", "suspect",
 }
 
+// String is the name of the kind in metrics and traces; "unknown" for one of a newer version.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]

@@ -47,7 +47,7 @@ object a line: figure, series, x, metric, unit, value, baseline (the same metric
 			if err != nil {
 				return err
 			}
-			remove := func() { _ = os.RemoveAll(dir) } // it is temporary
+			remove := func() { _ = os.RemoveAll(dir) } // a temporary directory: an error does no harm
 			defer remove()
 			defer atForcedExit(remove)()
 			sink := rig.NewSink(c.OutOrStdout(), asJSON)
@@ -91,7 +91,7 @@ func benchListCommand() *cobra.Command {
 	return c
 }
 
-// routerCommand is the process that benchmarks on emulated networks start beside themselves.
+// routerCommand is the helper process that benchmarks on emulated networks start.
 func routerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    wanemu.RouterArg + " CONFIG",

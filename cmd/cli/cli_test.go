@@ -75,7 +75,7 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestEveryCommandExplainsItself: an engineer works from --help alone.
+// TestEveryCommandExplainsItself: --help alone must be enough to use a command.
 func TestEveryCommandExplainsItself(t *testing.T) {
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
@@ -191,7 +191,7 @@ func TestWatchEndsCleanlyWhenInterrupted(t *testing.T) {
 
 func TestInitCommand(t *testing.T) {
 	var got cluster.InitRequest
-	late := 0 // requests until the third node has asked
+	late := 0 // number of requests until the third node has asked to join
 	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathInit: func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&got)
 		if got.Expect > 2 {
@@ -227,7 +227,7 @@ func TestDecommissionCommand(t *testing.T) {
 	}
 }
 
-// TestEpochsCopy: a refusal of the node is told.
+// TestEpochsCopy: a refusal of the node is reported.
 func TestEpochsCopy(t *testing.T) {
 	refusal := ""
 	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathEpochsCopy: func(w http.ResponseWriter, r *http.Request) {
@@ -246,8 +246,7 @@ func TestEpochsCopy(t *testing.T) {
 	}
 }
 
-// TestLeaderCommands: what is sent, what is printed, and each mistake is told with what to do about
-// it.
+// TestLeaderCommands: the request, the output, and for each mistake a message that says what to do.
 func TestLeaderCommands(t *testing.T) {
 	body, refusal := "", ""
 	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathLeader: func(w http.ResponseWriter, r *http.Request) {
@@ -345,7 +344,7 @@ func TestWhatIsWrongWithTheNode(t *testing.T) {
 			}
 		}
 	}
-	// What has been sent may be lost with a reset, so that only the end of the connection shows.
+	// A reset may discard what was sent, so that only the end of the connection is seen.
 	if status, _, errs := godwit(t, "status", "--addr", resets, "--timeout", "1m"); status != 1 || !strings.Contains(errs, "not its SQL port") && !strings.Contains(errs, "cannot be asked") {
 		t.Errorf("status %d:\n%s", status, errs)
 	}

@@ -19,7 +19,7 @@ import (
 // maxAnswer bounds what is read of a node's answer, in bytes.
 const maxAnswer = 64 << 20
 
-// errEarly marks what may go well a little later; it adds no words.
+// errEarly marks an error of an attempt that may succeed a little later. It adds no text.
 var errEarly = errors.New("")
 
 // endpoint is a node that an administrative command talks to.
@@ -63,7 +63,7 @@ func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	// Not the default client: its proxy settings are for the web.
+	// Not the default client: it would use the proxy of the environment.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {
@@ -101,7 +101,7 @@ func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 	return nil
 }
 
-// stranger says that an answer does not look like a node's.
+// stranger is the error that an answer does not look like a node's.
 func (e *endpoint) stranger(err error) error {
 	return fmt.Errorf("what answers at %s is not a Godwit node, or one of another version: %w", e.addr, err)
 }
@@ -129,10 +129,10 @@ func (e *endpoint) explain(ctx context.Context, err error) error {
 // greetingWait bounds the wait for a first byte in speaksFirst.
 const greetingWait = 2 * time.Second
 
-// speaksFirst reports whether what listens at the address says something before it is asked, as a
-// MySQL server does. An HTTP client may see such a server as a malformed answer, a reset
-// connection or an idle connection that was closed, whichever comes first; a connection on which
-// nothing is sent sees the greeting always.
+// speaksFirst reports whether the server at the address sends something before it is asked, as a
+// MySQL server does. An HTTP client may see such a server as a malformed answer, a reset connection
+// or an idle connection that was closed, whichever comes first; a connection on which nothing is
+// sent sees the greeting always.
 func (e *endpoint) speaksFirst(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, greetingWait)
 	defer cancel()
@@ -142,7 +142,7 @@ func (e *endpoint) speaksFirst(ctx context.Context) bool {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
-	n, _ := conn.Read(make([]byte, 1)) // an error without a byte: it said nothing
+	n, _ := conn.Read(make([]byte, 1)) // an error without a byte: the server sent nothing
 	return n > 0
 }
 

@@ -15,8 +15,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// fileUnderFlags reads the YAML file at path into the struct that the flags
-// are bound to, then sets the flags that were given again: flags win.
+// fileUnderFlags reads the YAML file at path into the struct that the flags are bound to. Then it
+// sets the given flags again, as flags override the file.
 func fileUnderFlags(path string, cfg any, flags *pflag.FlagSet) error {
 	type given struct {
 		flag *pflag.Flag
@@ -67,7 +67,7 @@ func readYAML(path string, cfg any) error {
 	dec.KnownFields(true)
 	err = dec.Decode(cfg)
 	if errors.Is(err, io.EOF) {
-		return nil // nothing is set
+		return nil // an empty file sets nothing
 	}
 	var bad *yaml.TypeError
 	if errors.As(err, &bad) {
@@ -113,7 +113,7 @@ func yamlKeys(cfg any) []string {
 	return keys
 }
 
-// logger writes readable lines at a level that the caller has validated or lets me refuse.
+// logger writes readable lines from a level on. A level that does not exist is a usage error.
 func logger(out io.Writer, level string) (*slog.Logger, error) {
 	var l slog.Level
 	switch level {
@@ -131,8 +131,8 @@ func logger(out io.Writer, level string) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: l, ReplaceAttr: plainErrors})), nil
 }
 
-// plainErrors logs an error as its text: the handler's own form, %+v, adds the
-// stack trace that some libraries attach.
+// plainErrors logs an error as its text. The handler's own format, %+v, adds the stack traces that
+// some libraries attach.
 func plainErrors(_ []string, a slog.Attr) slog.Attr {
 	if err, ok := a.Value.Any().(error); ok {
 		a.Value = slog.StringValue(err.Error())

@@ -35,7 +35,7 @@ type demoFlags struct {
 	warmup   time.Duration
 	interval time.Duration
 	json     bool
-	// concurrency is cfg.Concurrency as it was given.
+	// concurrency is the text of the flag for cfg.Concurrency.
 	concurrency string
 }
 
@@ -202,8 +202,8 @@ func (f *demoFlags) openMatrix() (*matrix.Matrix, error) {
 	return m.First(n)
 }
 
-// freePorts gives up default ports that are taken; those that were asked for stay, and fail with a
-// reason.
+// freePorts replaces default ports that are taken by free ones. Ports that the user asked for stay,
+// and fail with a reason if they are taken.
 func (f *demoFlags) freePorts(given func(string) bool, note io.Writer) {
 	if f.cfg.SQLBasePort != 0 && !given("sql-port") {
 		for i := range f.cfg.Matrix.Len() * f.cfg.NodesPerRegion {
@@ -225,7 +225,7 @@ func free(addr string) bool {
 	if err != nil {
 		return false
 	}
-	_ = l.Close() // it was only a question
+	_ = l.Close() // the port was only tried
 	return true
 }
 
@@ -313,7 +313,7 @@ func loadAndRun(ctx context.Context, cl demo.Cluster, o demo.Options, state *dem
 	var took time.Duration
 	if !state.loaded(o.Workload) {
 		fmt.Fprintf(out, "loading %s\n", o.Workload)
-		o.Work.Drop = true // what an interrupted load left
+		o.Work.Drop = true // drop the tables of an interrupted load
 		var err error
 		if took, err = demo.Load(ctx, cl, o); err != nil {
 			return nil, err
@@ -346,7 +346,7 @@ func writeConnect(out io.Writer, c demo.Cluster, http string) {
 	for _, r := range c.Regions() {
 		name := r
 		for _, addr := range c.SQLAddrs(r) {
-			host, port, _ := net.SplitHostPort(addr) // it listens there
+			host, port, _ := net.SplitHostPort(addr) // a listener's address has a port
 			fmt.Fprintf(out, "  %-*s  mysql -h %s -P %s -u root\n", width, name, host, port)
 			name = ""
 		}
@@ -357,7 +357,7 @@ func writeConnect(out io.Writer, c demo.Cluster, http string) {
 	fmt.Fprintln(out)
 }
 
-// clusterOf shows a local cluster to the demo.
+// clusterOf adapts a local cluster to demo.Cluster.
 type clusterOf struct{ *node.Local }
 
 // Counts implements demo.Cluster.

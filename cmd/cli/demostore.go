@@ -23,7 +23,7 @@ func (f *demoFlags) makeStore() (remove func(), err error) {
 	if f.cfg.Dir, err = os.MkdirTemp("", "godwit-demo-"); err != nil {
 		return nil, err
 	}
-	// it is temporary; the system may remove it too
+	// a temporary directory: an error does no harm
 	return func() { _ = os.RemoveAll(f.cfg.Dir) }, nil
 }
 

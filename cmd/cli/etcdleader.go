@@ -27,7 +27,7 @@ func etcdAccess(f *pflag.FlagSet, a *etcdleader.Access) {
 	f.DurationVar(&a.Timeout, "command-timeout", 5*time.Second, "longest time for one request")
 }
 
-// etcdEnv takes what no flag gives from etcdctl's environment.
+// etcdEnv takes options without a flag from etcdctl's environment variables.
 func etcdEnv(a *etcdleader.Access) {
 	for name, v := range map[string]*string{"CACERT": &a.CACert, "CERT": &a.Cert, "KEY": &a.Key, "USER": &a.User, "PASSWORD": &a.Password} {
 		if *v == "" {

@@ -16,7 +16,7 @@ func leaderCommand() *cobra.Command {
 	return c
 }
 
-// leaderArgs are GROUP NODE; none allows "none" for the node.
+// leaderArgs parses the arguments GROUP NODE. none allows "none" for the node.
 func leaderArgs(args []string, none bool) (q cluster.LeaderRequest, err error) {
 	if len(args) != 2 {
 		return q, usagef("give a group and a node, like s1@r2 5; SELECT name FROM godwit.groups names the groups")

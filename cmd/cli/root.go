@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitFailed
 }
 
-// plain is an error without the name of its kind, where the kind says nothing to a user.
+// plain removes the name of an error's kind where it tells a user nothing.
 func plain(err error) error {
 	var e *base.Error
 	if errors.As(err, &e) && e.Code == base.CodeInvalid {
@@ -125,7 +125,7 @@ func requireSubcommands(c *cobra.Command) {
 			return noCommand(c, args[0])
 		}
 		c.SetFlagErrorFunc(func(at *cobra.Command, err error) error {
-			// the flag is of the command that was meant
+			// the flag belongs to the unknown subcommand
 			if words := at.Flags().Args(); at == c && len(words) > 0 {
 				return noCommand(c, words[0])
 			}

@@ -76,7 +76,7 @@ func showStatus(c *cobra.Command, e *endpoint, asJSON bool) error {
 	return writeLines(c.OutOrStdout(), statusLines(s))
 }
 
-// watchStatus goes on when a node does not answer for a while: that is when one wants to watch.
+// watchStatus goes on while the node does not answer, as an operator watches just then.
 func watchStatus(c *cobra.Command, e *endpoint, asJSON bool, every time.Duration) error {
 	ctx := c.Context()
 	var size func() (int, int)

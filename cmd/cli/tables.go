@@ -26,7 +26,7 @@ func table(rows [][]string) []string {
 	for _, r := range rows {
 		fmt.Fprintln(w, strings.Join(r, "\t"))
 	}
-	w.Flush() // a strings.Builder takes everything
+	w.Flush() // a strings.Builder never fails
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(l, " ")
@@ -110,7 +110,7 @@ func groupLines(s *cluster.Status) []string {
 	return table(rows)
 }
 
-// jobLines are the long statements that run; SHOW JOBS also has those that have ended.
+// jobLines shows the long statements that run. SHOW JOBS also has those that have ended.
 func jobLines(s *cluster.Status) []string {
 	rows := [][]string{{"job", "table", "node", "rows", "of", "percent", "rows/s", "eta", "elapsed"}}
 	for _, n := range s.Nodes {
@@ -142,7 +142,7 @@ func jobLines(s *cluster.Status) []string {
 	return table(rows)
 }
 
-// rttLines is the matrix of round trips; a pair that was not measured is blank.
+// rttLines is the matrix of round trips. A pair that was not measured is blank.
 func rttLines(s *cluster.Status) []string {
 	var names []string
 	at := map[[2]string]time.Duration{}
@@ -173,7 +173,7 @@ func rttLines(s *cluster.Status) []string {
 	return table(rows)
 }
 
-// statusLines shows a whole status: problems first, they are why one looks.
+// statusLines shows a whole status. Problems come first.
 func statusLines(s *cluster.Status) []string {
 	live := 0
 	for _, n := range s.Nodes {

@@ -19,19 +19,19 @@ type Options struct {
 	Access   Access
 	Policy   leader.Params
 	Interval time.Duration // between two looks; a heartbeat of the policy. Default 1 s
-	// Sidecars are the base URLs of sidecars by member name; of members without one etcd's
-	// own figures count.
+	// Sidecars are the base URLs of sidecars by member name. For a member without one, etcd's own
+	// figures are used.
 	Sidecars map[string]string
 	// Candidates are the names of the members that may lead; empty: all.
 	Candidates []string
 	// Serializable says that clients' reads are serializable.
 	Serializable bool
 	DryRun       bool
-	Verbose      bool      // log every look, not only the end of windows and what changed
+	Verbose      bool      // log every look, not only changes and the ends of windows
 	Log          io.Writer // one JSON object a line
 }
 
-// Agent looks at a cluster, decides and moves its leader.
+// Agent observes a cluster, decides which member should lead, and moves the lead.
 type Agent struct {
 	opts    Options
 	client  *client
@@ -73,7 +73,7 @@ type Line struct {
 	Members []MemberLine  `json:"members,omitempty"`
 }
 
-// New connects and finds the members. Errors are for the user.
+// New connects and finds the members. Its errors tell the user what to do.
 func New(ctx context.Context, o Options) (*Agent, error) {
 	o.Interval = cmp.Or(o.Interval, time.Second)
 	if o.Log == nil {
@@ -89,7 +89,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	errs = append(errs, err)
 	for name, u := range o.Sidecars {
 		e, err := o.Access.endpoint(u)
-		if !strings.Contains(u, "://") { // TLS is etcd's
+		if !strings.Contains(u, "://") { // a sidecar is reached without TLS
 			e, err = o.Access.endpoint("http://" + u)
 		}
 		if err != nil {
@@ -120,8 +120,8 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	return a, errors.Join(errs...)
 }
 
-// list reads the members anew. If it changes, the policy starts again, as it knows them by their
-// places.
+// list reads the members anew. If the list has changed, the policy starts again, as it numbers
+// members by their places.
 func (a *Agent) list(ctx context.Context) error {
 	ms, err := a.opts.Access.discover(ctx, a.client)
 	if err != nil {
@@ -142,8 +142,7 @@ func (a *Agent) list(ctx context.Context) error {
 // relist is how often the list of members is read.
 const relist = time.Minute
 
-// Run looks, decides and moves until the context ends. What goes wrong meanwhile is logged, and
-// tried again.
+// Run observes, decides and moves until the context ends. It logs errors and goes on.
 func (a *Agent) Run(ctx context.Context) error {
 	tick := time.NewTicker(a.opts.Interval)
 	defer tick.Stop()
@@ -188,8 +187,9 @@ func (a *Agent) step(ctx context.Context, beats int) error {
 	return nil
 }
 
-// Once looks twice, an interval apart, judges by that alone, and moves if it gains enough: for cron
-// and for a look by hand. There is no window. The error says why it could not.
+// Once observes the cluster twice, an interval apart, and moves the lead if that gains enough. It
+// has no window: it is for cron and for use by hand. The error says why it could not decide or
+// move.
 func (a *Agent) Once(ctx context.Context) error {
 	a.memory = 1e-3
 	a.facts(a.askAll(ctx), 1)
@@ -269,5 +269,5 @@ func (a *Agent) line(d *leader.Decision, f *leader.Facts, looks []look) Line {
 
 func (a *Agent) log(l Line) {
 	l.Time = time.Now().UTC()
-	_ = json.NewEncoder(a.opts.Log).Encode(l) // the reader has gone
+	_ = json.NewEncoder(a.opts.Log).Encode(l) // an error means that the log's reader has gone
 }

@@ -19,20 +19,20 @@ import (
 	"time"
 )
 
-// Access is how to reach etcd, with the names that etcdctl has for it.
+// Access says how to reach etcd, with etcdctl's names.
 type Access struct {
 	Endpoints          []string // client URLs, or host:port
 	CACert, Cert, Key  string   // files
 	InsecureSkipVerify bool
 	User, Password     string
 	Timeout            time.Duration // of one request; default 5 s
-	// Dial connects; nil is the machine's.
+	// Dial connects; nil uses the machine's network.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 func (a *Access) secure() bool { return a.CACert != "" || a.Cert != "" || a.InsecureSkipVerify }
 
-// client speaks etcd's JSON gateway, which takes and gives the messages of its gRPC API.
+// client talks to etcd's JSON gateway, which translates to its gRPC API.
 type client struct {
 	http           *http.Client
 	user, password string
@@ -91,7 +91,7 @@ func (a *Access) open() (*client, error) {
 	return c, errors.Join(errs...)
 }
 
-// refused is an answer of etcd that is an error.
+// refused is an error that etcd has answered.
 type refused struct {
 	Status int
 	Code   int    `json:"code"`
@@ -178,13 +178,13 @@ func (c *client) do(ctx context.Context, method, url string, body []byte) ([]byt
 	}
 	if res.StatusCode != http.StatusOK {
 		r := &refused{Status: res.StatusCode}
-		_ = json.Unmarshal(text, r) // what is not JSON has no message
+		_ = json.Unmarshal(text, r) // an answer that is not JSON has no message
 		return nil, fmt.Errorf("%s: %w", url, r)
 	}
 	return text, nil
 }
 
-// id is a member's; JSON has it as decimal text.
+// id is a member's id. In JSON it is decimal text.
 type id uint64
 
 func (m *id) UnmarshalJSON(b []byte) error {

@@ -4,8 +4,8 @@
 //
 // What it reads of every member, once an interval, over its client URL:
 //
-//   - who leads, and how far each log is: /v3/maintenance/status (etcd's JSON gateway, which is on
-//     by default);
+//   - which member leads, and how far each log is: /v3/maintenance/status (etcd's JSON gateway,
+//     which is on by default);
 //   - how many requests its own clients made: the counters grpc_server_handled_total of /metrics. A
 //     follower passes requests on to the leader by other means, so each request counts where its
 //     client is;
@@ -15,7 +15,8 @@
 //     are about twice as long for all pairs alike. A [Sidecar] beside each member measures once a
 //     second instead, and follows a change within seconds.
 //
-// What it does: MoveLeader (/v3/maintenance/transfer-leadership), asked of the present leader.
+// Its only action is to ask the present leader for MoveLeader
+// (/v3/maintenance/transfer-leadership).
 //
 // # What counts as what
 //
@@ -29,13 +30,12 @@
 //
 // # Safety
 //
-// etcd loses the proposals that followers pass on to a leader while it hands over; clients with
-// such a request hear so when etcd's request timeout has passed, 5 s and twice the election
-// timeout, if they have none of their own. Until then they ask for nothing, so the counts of that
-// time say little: the default hold-down of 10 s covers it. This is what a move costs, and why the
-// damping is worth having.
+// etcd loses the proposals that followers pass on to a leader while it hands over. A client with
+// such a request gets an error after etcd's request timeout, 5 s and twice the election timeout, if
+// it has no shorter one. Until then it sends nothing, so the counts of that time say little: the
+// default hold-down of 10 s covers it. This is the cost of a move, and the reason for the damping.
 //
 // etcd decides whether the lead moves; a hand-over that fails leaves the old leader, and is tried
-// again after twice as long. Two of these programs at once do no harm but that each takes the
+// again after twice as long. Two of these programs at once do no harm, except that each takes the
 // other's moves for elections. If members cannot be reached, the lead goes to none of them.
 package etcdleader

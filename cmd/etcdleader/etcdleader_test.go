@@ -50,8 +50,8 @@ func TestParseMetrics(t *testing.T) {
 	}
 }
 
-// What members do not say is not made up: a member that does not answer, a learner, and one that
-// lags may not lead.
+// TestFacts: unknown facts are not invented, and a member that does not answer, a learner, and a
+// member that lags may not lead.
 func TestFacts(t *testing.T) {
 	a := &Agent{members: []member{{id: 10, name: "a"}, {id: 11, name: "b"}, {id: 12, name: "c"}, {id: 13, name: "d", learner: true}, {id: 14, name: "e"}},
 		seen: map[id]*seen{}, opts: Options{Candidates: []string{"a", "c", "d", "e"}}}
@@ -82,7 +82,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// gateway answers as etcd's does.
+// gateway is a server that answers as etcd's gateway does.
 func gateway(t *testing.T, h func(path string, ask map[string]string) (int, string)) (*client, string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,8 +21,8 @@ type member struct {
 	learner bool
 }
 
-// discover finds all members through any endpoint. An endpoint that was given stands for the member
-// that answers there; for the others the client URLs that they advertise are taken.
+// discover finds all members through any endpoint. It uses a given endpoint for the member that
+// answers there, and for the other members the client URLs that they advertise.
 func (a *Access) discover(ctx context.Context, c *client) ([]member, error) {
 	if len(a.Endpoints) == 0 {
 		return nil, errors.New("--endpoints: give the client URL of at least one member")
@@ -79,25 +79,25 @@ func (a *Access) discover(ctx context.Context, c *client) ([]member, error) {
 	return out, nil
 }
 
-// look is what one member said.
+// look is the answers of one member.
 type look struct {
 	status *status
 	counts *counters
 	err    error
-	// trips are those of its sidecar; without an answer etcd's are taken.
+	// trips are the round trips that its sidecar has measured; nil: etcd's are used.
 	trips   map[id]time.Duration
 	sidecar error
 }
 
-// seen is what is remembered of a member.
+// seen is the state that is kept of a member between looks.
 type seen struct {
 	meter  leader.Meter
 	counts *counters
 	trips  map[id]time.Duration
 }
 
-// maxLag is how many entries a member may be behind the leader to be handed the lead: etcd refuses
-// requests while it catches up.
+// maxLag is how many entries a member may be behind the leader and still get the lead: etcd refuses
+// requests while a new leader catches up.
 const maxLag = 1000
 
 // askAll asks all members at once.
@@ -122,8 +122,8 @@ func (a *Agent) askAll(ctx context.Context) []look {
 	return out
 }
 
-// facts makes what the policy wants of what the members said, and remembers it. beats is the number
-// of intervals since the last time.
+// facts turns the answers of the members into the policy's facts, and remembers them. beats is the
+// number of intervals since the last time.
 func (a *Agent) facts(looks []look, beats int) *leader.Facts {
 	n := len(a.members)
 	f := &leader.Facts{Nodes: make([]leader.Node, n), RTT: make([][]time.Duration, n)}
@@ -146,8 +146,8 @@ func (a *Agent) facts(looks []look, beats int) *leader.Facts {
 	return f
 }
 
-// leader is the member that leads by the newest term that a member knows, and the index of its log.
-// 0 if that term has no leader, or no member says so.
+// leader is the leader of the newest term that a member knows, and the index of its log; 0 if that
+// term has no leader, or no member knows it.
 func (a *Agent) leader(looks []look) (lead, index id) {
 	var term id
 	for _, x := range looks {
@@ -165,7 +165,7 @@ func (a *Agent) leader(looks []look) (lead, index id) {
 	return lead, index
 }
 
-// seenOf is what is remembered of a member.
+// seenOf returns the state that is kept of a member.
 func (a *Agent) seenOf(i int) *seen {
 	m := a.members[i].id
 	if a.seen[m] == nil {
@@ -174,8 +174,8 @@ func (a *Agent) seenOf(i int) *seen {
 	return a.seen[m]
 }
 
-// roundTrips are those from a member to all, in their order. Those from and to members that do not
-// answer now are unknown, whatever they said before.
+// roundTrips are the round trips from a member to all, in their order. Those from and to members
+// that do not answer now are unknown, whatever was measured before.
 func (a *Agent) roundTrips(looks []look, from int) []time.Duration {
 	out := make([]time.Duration, len(a.members))
 	for to, m := range a.members {
@@ -191,7 +191,7 @@ func (a *Agent) roundTrips(looks []look, from int) []time.Duration {
 	return out
 }
 
-// number is how the policy calls a member: its place in the list, from 1.
+// number is the policy's name of a member: its place in the list, from 1.
 func number(i int) base.NodeID { return base.NodeID(i + 1) }
 
 // count takes the requests and the round trips of one member.
@@ -202,7 +202,7 @@ func (a *Agent) count(s *seen, x look, beats int) {
 	}
 	old := s.counts
 	if old == nil {
-		// how old they are is not known
+		// the age of these counts is not known
 		old = &counters{reads: x.counts.reads, writes: x.counts.writes}
 	}
 	writes := since(old.writes, x.counts.writes)

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// counters are what one member's /metrics say.
+// counters are the figures of one member's /metrics.
 type counters struct {
 	reads, writes float64 // requests of its own clients since it started
 	trips         map[id]tripSum
@@ -84,7 +84,8 @@ func since(old, now float64) float64 {
 	return now - old
 }
 
-// mean of what was added to the histogram since an older look; ok is false if nothing was.
+// mean is the mean of the samples that were added to the histogram since an older look; ok is false
+// if there were none.
 func (t tripSum) mean(old tripSum) (time.Duration, bool) {
 	if t.n < old.n {
 		old = tripSum{}

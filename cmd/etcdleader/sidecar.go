@@ -30,8 +30,8 @@ type Sidecar struct {
 	seen map[id]time.Time
 }
 
-// staleAfter is after how many intervals without an answer a member's round trip is not told any
-// more.
+// staleAfter is the number of intervals without an answer after which a member's round trip is not
+// served any more.
 const staleAfter = 10
 
 // NewSidecar checks its settings. The interval is 1 s by default.
@@ -82,7 +82,7 @@ func (s *Sidecar) measure(ctx context.Context, m member) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	addrs, err := net.DefaultResolver.LookupHost(ctx, u.Hostname()) // before the clock runs
+	addrs, err := net.DefaultResolver.LookupHost(ctx, u.Hostname()) // resolve the name before the time is taken
 	if err != nil {
 		return
 	}
@@ -106,7 +106,7 @@ func (s *Sidecar) measure(ctx context.Context, m member) {
 	s.seen[m.id] = time.Now()
 }
 
-// ServeHTTP answers with what was measured.
+// ServeHTTP answers with the measured round trips.
 func (s *Sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != PathRTT {
 		http.NotFound(w, r)
@@ -121,7 +121,7 @@ func (s *Sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // the asker has gone
+	_ = json.NewEncoder(w).Encode(out) // an error means that the client has gone
 }
 
 // ask reads a sidecar's round trips.

@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Pgostrip copies a profile from its input to its output without the names of files, which are
-// those of the machine it was made on; the compiler does not use them.
+// Pgostrip copies a profile from its input to its output without file names. They name paths of the
+// machine on which the profile was made, and the compiler does not use them.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// stringTable is the field of that name in the profile message.
+// stringTable is the number of the field string_table in the profile message.
 const stringTable = 6
 
 func main() {

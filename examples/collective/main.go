@@ -33,7 +33,7 @@ func run() error {
 		return err
 	}
 
-	// A transport per node. Over real networks this is wan.NewTCP.
+	// One transport a node. On a real network this would be wan.NewTCP.
 	net := wan.NewNetwork(wan.NetOptions{Precise: true})
 	defer net.Close()
 	net.SetOneWay(m.OneWays())
@@ -58,8 +58,8 @@ func run() error {
 		comms = append(comms, c)
 	}
 
-	// The plan: who aggregates for whom, and over which relays. Rounds are numbered
-	// by the caller; from round 2 on they follow it.
+	// The plan says which nodes aggregate for which, and over which relays. The caller numbers the
+	// rounds; from round 2 on they follow the plan.
 	p, err := plan.Make(&plan.Facts{Latency: m.OneWays()}, plan.Params{})
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Command consistency plays the anomaly of the Relay paper's Figure 13a against a cluster of two
-// regions in this process, through SQL: a transfer writes one account in each region; somebody in
-// the first region sees it and phones the second one. Does the second region see it, too? Relay's
-// definition allows "not yet" while the transfer has not been acknowledged. See
+// regions in this process, through SQL. A transfer writes one account in each region. A reader in
+// the first region sees it and tells a reader in the second one. Does the second one see it, too?
+// Relay's definition allows "not yet" while the transfer has not been acknowledged. See
 // docs/consistency.md.
 package main
 
@@ -96,15 +96,15 @@ func run(ctx context.Context, out io.Writer, rounds int) (err error) {
 	return nil
 }
 
-// play is the figure with its three transactions.
+// play repeats the figure's three transactions.
 type play struct {
 	transfer, ohio, paris *sql.Conn
-	early                 int // Ohio saw a transfer that its client had not been told of yet
+	early                 int // Ohio saw a transfer that was not acknowledged yet
 	anomalies             int // and Paris did not, later
 	slowest               time.Duration
 }
 
-// round makes one transfer (T1), reads in Ohio (T2) until it is there, and then in Paris (T3).
+// round makes one transfer (T1), reads in Ohio until it shows (T2), and then reads in Paris (T3).
 func (p *play) round(ctx context.Context) error {
 	before, err := balance(ctx, p.ohio, "ohio")
 	if err != nil {
@@ -157,7 +157,7 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-// move adds to both accounts at once (T1), and again where it is told to try again (error 1213).
+// move adds to both accounts in one transaction (T1), and repeats it after error 1213.
 func (p *play) move(ctx context.Context) (err error) {
 	for range 20 {
 		for _, q := range []string{"BEGIN", "UPDATE bank.accounts SET balance = balance + 1 WHERE id = 'ohio'",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFigure13a: what docs/consistency.md says of the example.
+// TestFigure13a asserts what docs/consistency.md says of the example.
 func TestFigure13a(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), &out, 4); err != nil {

@@ -1,9 +1,8 @@
-// Package memkv is a kv.DB in the memory of one process, for tests of what
-// lies above the contract: multi-version, strictly serializable, with real
-// lock waits (shared and exclusive, points and spans), WAIT_DIE and NO_WAIT,
-// snapshot reads and validated meta reads and pins. Several gateways of
-// several regions may share one store ([DB.Gateway]). It is not durable and
-// not fast: locks are lists.
+// Package memkv is a kv.DB in the memory of one process, for tests of packages above the contract:
+// multi-version, strictly serializable, with real lock waits (shared and exclusive, points and
+// spans), WAIT_DIE and NO_WAIT, snapshot reads and validated meta reads and pins. Several gateways
+// of several regions may share one store ([DB.Gateway]). It is not durable and not fast: locks are
+// lists.
 package memkv
 
 import (
@@ -26,7 +25,7 @@ type version struct {
 	home  base.RegionID
 }
 
-// store is what all gateways share; everything is under mu.
+// store is the state that all gateways share; mu guards everything.
 type store struct {
 	mu       sync.Mutex
 	keys     []string // sorted
@@ -122,7 +121,7 @@ func (s *store) now() base.Timestamp {
 	return s.last
 }
 
-// Owner implements kv.DB: the gateway of a row's home; of absent rows it has no idea.
+// Owner implements kv.DB: the gateway of a row's home; 0 for absent rows.
 func (d *DB) Owner(key base.Key) (base.NodeID, base.RegionID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -174,8 +174,8 @@ func (t *txn) lock(ctx context.Context, span base.Span, mode kv.LockMode) error 
 	return nil
 }
 
-// protect locks what is read, or notes it for validation, and returns the
-// timestamp to read at.
+// protect locks what will be read, or notes it for validation, and returns the timestamp to read
+// at.
 func (t *txn) protect(ctx context.Context, spans []base.Span, mode kv.LockMode) (base.Timestamp, error) {
 	if t.opts.ReadOnly && mode != kv.LockNone {
 		return 0, base.Errorf(base.CodeInvalid, "a read-only transaction cannot lock")
@@ -371,7 +371,7 @@ func (t *txn) Pin(ts base.Timestamp, keys ...base.Key) {
 	}
 }
 
-// Fence implements kv.Txn: here nobody owns gaps.
+// Fence implements kv.Txn: there are no owners of gaps here.
 func (t *txn) Fence(base.Key, base.RegionID) {}
 
 func (t *txn) Savepoint() int {
@@ -416,7 +416,7 @@ func (t *txn) Commit(ctx context.Context) (base.Timestamp, error) {
 	return ts, nil
 }
 
-// validate checks what the commit rests on besides locks: meta rows and pins are as they were, and
+// validate checks what the commit depends on besides locks: meta rows and pins are unchanged, and
 // inserted keys are absent.
 func (t *txn) validate(keys []string) error {
 	limit := base.MaxTimestamp

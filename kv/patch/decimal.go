@@ -6,7 +6,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema/rowfmt"
 )
 
-// takeDecimal reads what rowfmt.AppendDecimal has written, and nothing else.
+// takeDecimal decodes exactly what rowfmt.AppendDecimal encodes.
 func takeDecimal(payload []byte) (coefficient *big.Int, exponent int64, ok bool) {
 	v, rest, ok := rowfmt.TakeBlob(payload)
 	if !ok || len(rest) > 0 {
@@ -19,7 +19,7 @@ func takeDecimal(payload []byte) (coefficient *big.Int, exponent int64, ok bool)
 // mostDigits is more than any column has.
 const mostDigits = 65
 
-// addDecimal is the sum of two payloads of one scale, which has at most so many digits.
+// addDecimal adds two payloads of one scale; false if the sum has too many digits.
 func addDecimal(payload, add []byte, digits uint64) ([]byte, bool) {
 	a, scale, ok := takeDecimal(payload)
 	if !ok || digits > mostDigits {

@@ -9,7 +9,7 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Append is the patch that puts bytes behind a value.
+// Append is the patch that appends bytes to a value.
 func Append(b []byte) *wire.Patch {
 	return &wire.Patch{Ops: []*wire.PatchOp{{Kind: wire.PatchKind_PATCH_APPEND, Value: b, Most: math.MaxUint32}}}
 }
@@ -19,7 +19,8 @@ func Set(b []byte) *wire.Patch {
 	return &wire.Patch{Ops: []*wire.PatchOp{{Kind: wire.PatchKind_PATCH_SET, Value: b}}}
 }
 
-// Apply is what a patch makes of a value, which it leaves alone. ok: it is defined there.
+// Apply evaluates a patch over a value, which it does not change. ok says whether the patch is
+// defined over it.
 func Apply(p *wire.Patch, value []byte) (out []byte, ok bool) {
 	if p.Format == 0 {
 		out, ok = whole(p, value)
@@ -106,7 +107,7 @@ func takePayload(c rowfmt.Class, rest []byte, null bool) (payload, after []byte,
 	return rest[:n], rest[n:], true
 }
 
-// change is what an operation makes of a payload.
+// change evaluates an operation over a payload.
 func change(o *wire.PatchOp, payload []byte, null bool) (_ []byte, isNull, ok bool) {
 	if o.Kind == wire.PatchKind_PATCH_SET {
 		return o.Value, o.Null, true

@@ -149,7 +149,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// FuzzApply: whatever a patch and a value are, nothing breaks, and what comes out can be patched.
+// FuzzApply: no patch and value make Apply panic, and its result can be patched again.
 func FuzzApply(f *testing.F) {
 	p := &wire.Patch{Format: 1, Ids: []uint32{1, 2, 3}, Classes: []byte{0, 1, 2}, Ops: []*wire.PatchOp{{Column: 2, Null: true}}}
 	b, err := p.MarshalVT()

@@ -1,7 +1,7 @@
 // Package bench lists the benchmarks that regenerate the figures and tables of the papers, side by
 // side with their baselines. `godwit bench` lists and runs them.
 //
-// Each paper is a package of its own over the common [rig], and uses no other paper's:
+// Each paper is a package over the common [rig]. No paper's package uses another's:
 //
 //   - polybase: rows that come home
 //   - geolm: leaders near the requests
@@ -10,5 +10,5 @@
 //   - geococo: planned all-to-all rounds
 //   - peers: the same work on MariaDB, Galera and etcd
 //
-// What a benchmark owes its caller is said in package rig.
+// Package rig lists the duties of a benchmark.
 package bench

@@ -17,8 +17,8 @@ import (
 // all are the benchmarks of this build.
 func all() []rig.Bench {
 	return []rig.Bench{
-		polybase.Bench(), geolm.Bench(), relay.Bench(), relay.CRDB(), gaussdb.Bench(), gaussdb.Switch(), gaussdb.Compression(), geococo.Bench(), peers.Bench(),
-		peers.MariaDB(),
+		polybase.Bench(), geolm.Bench(), relay.Bench(), relay.CRDB(), gaussdb.Bench(), gaussdb.Switch(),
+		gaussdb.Compression(), geococo.Bench(), peers.Bench(), peers.MariaDB(),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/godwitdb/godwit/obs"
 )
 
-// counted makes counts of n statements a kind that took ms each.
+// counted makes counts of n statements of each kind, which took ms each.
 func counted(n int, ms map[string]int) Counts {
 	c := Counts{Kinds: map[string]Kind{}}
 	for kind, d := range ms {

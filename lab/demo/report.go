@@ -15,7 +15,7 @@ type Report struct {
 	Workload string `json:"workload"`
 	// Setup says what ran, in the words of the command's flags.
 	Setup        map[string]any `json:"setup,omitempty"`
-	StartSeconds float64        `json:"start_s"` // from nothing to SQL in every region
+	StartSeconds float64        `json:"start_s"` // until SQL is served in every region
 	LoadSeconds  float64        `json:"load_s"`
 	Elapsed      float64        `json:"elapsed_s"` // of the measured run
 	CheckSeconds float64        `json:"check_s"`
@@ -35,7 +35,7 @@ type Report struct {
 	Failures []string `json:"failures"`
 }
 
-// MarshalJSON writes empty lists, never null, for what did not occur.
+// MarshalJSON writes an empty list, never null, where nothing occurred.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	type plain Report // without this method
 	c := plain(*r)
@@ -58,7 +58,7 @@ func (r *Report) fail(format string, args ...any) {
 	r.Failures = append(r.Failures, fmt.Sprintf(format, args...))
 }
 
-// judge decides from the run and its checks whether all is well.
+// judge sets OK and Failures from the run and its checks.
 func (r *Report) judge(checks []workload.CheckResult, err error) {
 	r.Checks = checks
 	r.ClientErrors, r.Retries = r.Run.Total.Errors, r.Run.Total.Retries
@@ -81,7 +81,7 @@ func (r *Report) judge(checks []workload.CheckResult, err error) {
 	r.OK = len(r.Failures) == 0
 }
 
-// Err is nil if all is well and says why not otherwise.
+// Err is nil if OK, and otherwise lists the failures.
 func (r *Report) Err() error {
 	if r.OK {
 		return nil

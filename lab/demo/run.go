@@ -21,7 +21,7 @@ type Options struct {
 	Interval time.Duration    // between two tables, default 1 s on a terminal and 5 s elsewhere
 	// CheckTimeout bounds the checks at the end, default 10 minutes.
 	CheckTimeout time.Duration
-	// Screen shows the live table and Log takes the lines between.
+	// Screen shows the live table.
 	Screen *Screen
 }
 
@@ -98,7 +98,7 @@ func Run(ctx context.Context, c Cluster, o Options) (*Report, error) {
 	// An interrupt ends the run, not the checks that judge it.
 	checking, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.CheckTimeout)
 	defer cancel()
-	_, _ = fmt.Fprintf(o.Screen, "checking %s\n", o.Workload) // a note to whoever watches
+	_, _ = fmt.Fprintf(o.Screen, "checking %s\n", o.Workload) // failing to print a note is no error
 	begin := time.Now()
 	checks, err := w.Check(checking, to[0])
 	r.CheckSeconds = time.Since(begin).Seconds()
@@ -156,20 +156,21 @@ func (l *live) begin() {
 	l.warming = l.o.Warmup > 0
 }
 
-// tick draws what happened since the last one; s is what the clients saw, nil if there are none of
-// ours.
+// tick draws what happened since the last tick. s is what the clients saw; nil if the demo runs
+// none.
 func (l *live) tick(s *workload.Snapshot) {
 	now, cur := time.Now(), l.c.Counts()
 	rows := between(l.c.Regions(), l.last, cur, now.Sub(l.lastAt))
 	if l.warming && s != nil && !s.Warmup {
-		// The report begins with the last table of the warm-up, the nearest reading there is.
+		// The report starts at the last reading of the warm-up.
 		l.warming, l.first, l.start = false, l.last, l.lastAt
 	}
 	l.last, l.lastAt = cur, now
 	l.kinds = occurring(l.kinds, rows)
 	table := Table(rows, l.kinds)
 	if s != nil && l.o.Workload == "travel" {
-		// What an interval saw, but all rows that have come: the eye cannot add.
+		// The table shows the interval, but the count of arrived rows is a total: a reader cannot
+		// add up tables.
 		table = TravelTable(s.Regions, movedIn(l.whole()))
 	}
 	l.o.Screen.Draw(append([]string{"", l.title(now, s)}, table...))
@@ -190,7 +191,7 @@ func (l *live) title(now time.Time, s *workload.Snapshot) string {
 		number(milliseconds(s.Total.P50)), number(milliseconds(s.Total.P99)), s.Total.Retries, s.Total.Errors)
 }
 
-// whole evaluates everything since begin.
+// whole evaluates everything since the end of the warm-up.
 func (l *live) whole() []Figures {
 	return between(l.c.Regions(), l.first, l.c.Counts(), time.Since(l.start))
 }

@@ -13,7 +13,7 @@ import (
 // table. It is safe for concurrent use.
 type Screen struct {
 	out io.Writer
-	// size is the terminal's; nil if out is none.
+	// size returns the terminal's size; nil if out is no terminal.
 	size func() (columns, rows int)
 
 	mu    sync.Mutex
@@ -33,7 +33,7 @@ func (s *Screen) Draw(lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.size == nil {
-		_, _ = fmt.Fprintln(s.out, strings.Join(lines, "\n")) // nobody looks any more if this fails
+		_, _ = fmt.Fprintln(s.out, strings.Join(lines, "\n")) // an error here means that the reader is gone
 		return
 	}
 	_, _ = io.WriteString(s.out, s.clear()+s.render(lines))

@@ -14,7 +14,7 @@ type Cluster interface {
 	Regions() []string
 	// SQLAddrs are the host:port of a region's nodes for MySQL clients.
 	SQLAddrs(region string) []string
-	// Counts are those of every region since its nodes started.
+	// Counts returns every region's counts since its nodes started.
 	Counts() map[string]Counts
 }
 
@@ -28,10 +28,10 @@ type Kind struct {
 type Counts struct {
 	Kinds        map[string]Kind // by statement kind: select, insert, update, ...
 	Transactions int64           // finished, autocommit statements included
-	WANHops      int64           // one-way crossings that those waited for
+	WANHops      int64           // one-way crossings that the transactions waited for
 	WANBytes     int64           // caused by them, waited for or not
 	WANMessages  int64
-	MovedIn      int64 // rows that came to live here
+	MovedIn      int64 // rows that moved to this region
 }
 
 // sub is what happened since older counts.
@@ -99,7 +99,7 @@ type Figures struct {
 	Kinds         []KindFigures `json:"kinds"`
 }
 
-// kindOrder is how kinds follow each other in tables; others come last by name.
+// kindOrder is the order of kinds in tables. Other kinds follow by name.
 var kindOrder = []string{"select", "insert", "update", "delete", "commit", "rollback", "ddl", "other"}
 
 func compareKinds(a, b string) int {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TerminalSize returns what tells the size of the terminal that f is, nil if it is none.
+// TerminalSize returns a function that reads the size of the terminal f; nil if f is no terminal.
 func TerminalSize(f *os.File) func() (columns, rows int) {
 	fd := int(f.Fd())
 	if _, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/godwitdb/godwit/lab/workload"
 )
 
-// TravelTable shows what users see by region and by group: at home, just arrived, settled abroad.
-// One reads in it how latency and round trips jump when users arrive, and fall back when their rows
-// have come home. moved counts the rows that came.
+// TravelTable shows the users' latencies and round trips by region and by group: at home, just
+// arrived, settled abroad. Both jump when users arrive, and fall back when their rows have moved to
+// them. moved counts these rows.
 func TravelTable(regions []workload.RegionStats, moved map[string]int64) []string {
 	head := []string{"region", "users who are", "stmt/s", "read p50/p99 ms", "RTT/read", "update p50/p99 ms", "RTT/update", "rows moved here"}
 	cells := [][]string{head}
@@ -41,7 +41,7 @@ func TravelTable(regions []workload.RegionStats, moved map[string]int64) []strin
 	return align(cells)
 }
 
-// movedIn is the column of figures that TravelTable wants.
+// movedIn extracts the counts of moved rows for TravelTable.
 func movedIn(rows []Figures) map[string]int64 {
 	out := map[string]int64{}
 	for _, f := range rows {

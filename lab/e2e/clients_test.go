@@ -79,7 +79,7 @@ func TestMySQLCommandLine(t *testing.T) {
 	}
 }
 
-// A client's mistake comes back with MySQL's own error number.
+// A client's mistake is answered with MySQL's own error number.
 func TestMySQLCommandLineErrors(t *testing.T) {
 	client := tool(t, "mysql", "mariadb")
 	c := shared.database(t, "mistakes")
@@ -210,7 +210,7 @@ func TestGoDriver(t *testing.T) {
 
 func TestPythonDriver(t *testing.T) {
 	c := shared.database(t, "pydriver")
-	// the distribution's may have the package where another has not
+	// the distribution's python may have the package, even if another python lacks it
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(python, "-c", "import pymysql").Run() == nil {
 			drive(t, c, python, "testdata/driver.py", "pydriver")
@@ -247,8 +247,8 @@ func drive(t *testing.T, c *processes, interpreter, script, db string) {
 	}
 }
 
-// TestLoadDataLocal: a stock client sends a file; rows that are there already stay, or are replaced
-// if the statement says so.
+// TestLoadDataLocal: a stock client sends a file. Rows that exist already stay, or are replaced if
+// the statement says so.
 func TestLoadDataLocal(t *testing.T) {
 	client := tool(t, "mysql", "mariadb")
 	c := shared.database(t, "files")

@@ -13,8 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// The node that changes how a large table replicates is killed in the middle, under load: another
-// one ends it, and no update is lost.
+// The node that changes how a large table replicates is killed in the middle, under load. Another
+// node completes the change, and no update is lost.
 func TestKillTheNodeThatCopiesATable(t *testing.T) {
 	needTime(t)
 	c := startCluster(t, t.TempDir(), 3, 1)
@@ -53,7 +53,7 @@ func TestKillTheNodeThatCopiesATable(t *testing.T) {
 	}
 	victim := c.nodes[1]
 	// strike kills the node in the middle of a statement, and starts it again before or after
-	// another node has ended what it began.
+	// another node has completed what it began.
 	strike := func(change, done string, startFirst bool) {
 		t.Helper()
 		alter := make(chan error, 1)

@@ -53,7 +53,7 @@ func prefix(s string) func(string) bool {
 	return func(n string) bool { return strings.HasPrefix(n, s) }
 }
 
-// newestLog is the write-ahead log in use when the store was left.
+// newestLog is the write-ahead log that was in use when the node ended.
 func newestLog(t *testing.T, dir string) string {
 	t.Helper()
 	logs := filesOf(t, dir, suffix(".log"))
@@ -61,7 +61,7 @@ func newestLog(t *testing.T, dir string) string {
 	return logs[len(logs)-1]
 }
 
-// newestManifest is the one in use; an older one may lie beside it.
+// newestManifest is the manifest in use; an older one may lie beside it.
 func newestManifest(t *testing.T, dir string) string {
 	t.Helper()
 	files := filesOf(t, dir, prefix("MANIFEST"))
@@ -139,7 +139,7 @@ func TestDamagedStores(t *testing.T) {
 	victim := c.nodes[2]
 	fill(0, 10)
 	victim.kill()
-	// A start replays the log into tables, so that there are some, and what follows is in a new
+	// A start replays the log into tables, so that there are tables, and later writes are in a new
 	// log.
 	victim.start(t)
 	victim.awaitSQL(t)
@@ -147,7 +147,7 @@ func TestDamagedStores(t *testing.T) {
 	victim.kill()
 
 	t.Run("the end of the log is torn", func(t *testing.T) {
-		// What a power failure leaves behind the last synced record is no damage.
+		// A power failure may leave bytes behind the last synced record: they are no damage.
 		change(t, newestLog(t, victim.dir), func(b []byte) []byte { return append(b, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5) })
 		victim.start(t)
 		victim.awaitSQL(t)

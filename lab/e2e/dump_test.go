@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDump: what mariadb-dump or mysqldump writes of a database makes the same database again, with
-// the localities of its tables.
+// TestDump: the output of mariadb-dump or mysqldump restores the same database, with the localities
+// of its tables.
 func TestDump(t *testing.T) {
 	dump, client := tool(t, "mariadb-dump", "mysqldump"), tool(t, "mysql", "mariadb")
 	c := shared.database(t, "dumped")
@@ -38,8 +38,7 @@ func TestDump(t *testing.T) {
 	text := outputOf(t, "", dump, append(login(c.nodes[1]), "--single-transaction", "--routines", "--triggers", "dumped")...)
 	outputOf(t, text, client, append(login(c.nodes[2]), "copied")...)
 
-	// The dump of the copy is the dump of the original, but for the names and times in its
-	// comments.
+	// The dump of the copy equals the dump of the original, except for names and times in comments.
 	again := outputOf(t, "", dump, append(login(c.nodes[0]), "--single-transaction", "--routines", "--triggers", "copied")...)
 	if a, b := statements(text), statements(again); a != b {
 		x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
@@ -68,7 +67,7 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// reCounter is where a table's identifiers go on, which depends on the node that made it.
+// reCounter matches a table's next identifier, which depends on the node that made the table.
 var reCounter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 // statements is a dump without its comments and empty lines.

@@ -22,7 +22,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan/wanemu"
 )
 
-// etcdBinary is etcd as it is released: `make etcd`, or built from the module cache.
+// etcdBinary is a released etcd: the one of `make etcd`, or one built from the module cache.
 func etcdBinary(t *testing.T) string {
 	if path, err := filepath.Abs("../../bin/etcd"); err == nil {
 		if _, err := os.Stat(path); err == nil {
@@ -76,7 +76,7 @@ func startEtcdWAN(t *testing.T) *etcdWAN {
 	for _, s := range etcdSites {
 		ip := n.Site(s).IP
 		w.start(s, exec.Command(etcd, "--name", s, "--data-dir", filepath.Join(w.dir, s), "--log-level", "panic", "--unsafe-no-fsync",
-			// a busy machine is not to cause elections
+			// so that a busy machine causes no elections
 			"--heartbeat-interval", "300", "--election-timeout", "3000",
 			"--listen-peer-urls", "http://"+ip+":2380", "--initial-advertise-peer-urls", "http://"+ip+":2380",
 			"--listen-client-urls", "http://"+ip+":2379", "--advertise-client-urls", "http://"+ip+":2379",
@@ -85,8 +85,8 @@ func startEtcdWAN(t *testing.T) *etcdWAN {
 	return w
 }
 
-// start runs a process at a site until the test ends, or stop is called; what it prints can be read
-// line by line.
+// start runs a process at a site until the test ends or stop is called. Its output can be read line
+// by line.
 func (w *etcdWAN) start(site string, c *exec.Cmd) (lines <-chan string, stop func()) {
 	r, pw := io.Pipe()
 	var errs bytes.Buffer
@@ -154,7 +154,7 @@ func (w *etcdWAN) status(site string) (st etcdStatus, err error) {
 	return st, w.ask(c, site, "maintenance/status", struct{}{}, &st)
 }
 
-// leads is the site that all members say leads; "" if they do not agree.
+// leads is the site whose member leads in the view of all members; "" if they do not agree.
 func (w *etcdWAN) leads() string {
 	var leader, site string
 	for i, s := range etcdSites {
@@ -199,15 +199,15 @@ func (w *etcdWAN) await(site string) {
 	}
 }
 
-// puts are clients of a site at work, until stop.
+// puts starts clients at a site, which work until stop is called.
 func (w *etcdWAN) puts(site string, clients int) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for i := range clients {
 		wg.Go(func() {
 			c := w.client(site)
-			// A put that a follower has passed on to a leader that is handing over is lost, and
-			// etcd says so after 11 s only.
+			// etcd loses a put that a follower has passed on to a leader that is handing over, and
+			// reports it only after 11 s.
 			c.Timeout = time.Second
 			for n := 0; ctx.Err() == nil; n++ {
 				key := fmt.Appendf(nil, "%s/%d/%d", site, i, n%100)
@@ -240,7 +240,7 @@ func (w *etcdWAN) etcdLeader(args ...string) (lines <-chan string, stop func()) 
 	return w.start("A", command(append([]string{"etcd-leader", "--endpoints", w.url("A")}, args...)...))
 }
 
-// until reads the log up to an event.
+// until reads log lines up to an event.
 func (w *etcdWAN) until(lines <-chan string, event string) (found etcdleader.Line) {
 	w.t.Helper()
 	end := time.After(patience)
@@ -265,8 +265,9 @@ func (w *etcdWAN) until(lines <-chan string, event string) (found etcdleader.Lin
 	}
 }
 
-// A stock etcd led from the wrong side of an ocean: the lead goes where the clients are, their
-// latency falls by half, and then it stays there although delays and load are noisy.
+// TestEtcdLeader runs a stock etcd whose leader is on the wrong side of an ocean. The lead moves to
+// the clients, their latency falls by half, and then the lead stays there although delays and load
+// are noisy.
 func TestEtcdLeader(t *testing.T) {
 	w := startEtcdWAN(t)
 	w.handTo("A")
@@ -332,13 +333,13 @@ func TestEtcdLeader(t *testing.T) {
 	}
 	lines, _ = w.etcdLeader(once...)
 	l := w.until(lines, "move")
-	if u := l.Members[0]; l.To != "A" || u.Utility < 60 { // 150 ms led from C, 30 led from A
+	if u := l.Members[0]; l.To != "A" || u.Utility < 60 { // 150 ms with C as leader, 30 with A
 		t.Errorf("all requests come from A, and the lead goes to %s, whose utility is %v ms instead of 120", l.To, u.Utility)
 	}
 	w.await("A")
 }
 
-// What is wrong is said before anything is done.
+// Mistakes are reported before anything is done.
 func TestEtcdLeaderErrors(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no endpoint of etcd answers":      {"--endpoints", "127.0.0.1:1"},

@@ -15,9 +15,9 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// With several nodes in a region, each holds only some of the shards. Through any of them, rows of
-// the own region cost no WAN round trip to read, and inserts find their owners also where no key
-// can be known before: in a table without a primary key.
+// With several nodes in a region, each holds only some of the shards. Through any of them, reading
+// rows of the own region costs no WAN round trip. Inserts find their owners even if no key is known
+// before, as in a table without a primary key.
 func TestGatewaysWithoutReplicas(t *testing.T) {
 	m, err := matrix.Open(matrix.ThreeCity)
 	if err != nil {
@@ -77,8 +77,8 @@ func TestGatewaysWithoutReplicas(t *testing.T) {
 				t.Errorf("node %d sees %d rows of %s, want %d", i+1, n, table, want)
 			}
 		}
-		// Rows that the other node of the region inserted are of this region, whichever of the two
-		// holds them.
+		// Rows that the other node of the region inserted belong to this region, whichever of the
+		// two nodes holds them.
 		other := i ^ 1
 		conn, err := pool.Conn(t.Context())
 		if err != nil {

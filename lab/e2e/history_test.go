@@ -15,14 +15,14 @@ import (
 	"github.com/godwitdb/godwit/lab/workload"
 )
 
-// historian is a client of real processes that writes down what it asks and what it is told.
+// historian is a client of real processes that records its requests and their answers.
 type historian struct {
 	rec    *history.Recorder
 	id     int
 	region int
 	pool   *sql.DB
 	rng    *rand.Rand
-	// consistency is what the session asks for; empty: nothing.
+	// consistency is the session's transaction_consistency; empty: the default.
 	consistency string
 }
 
@@ -44,7 +44,7 @@ func TestHistoriesOfRealProcesses(t *testing.T) {
 	})
 }
 
-// TestHistoriesByTimestamp: the same in clusters that order by timestamps, which promise less.
+// TestHistoriesByTimestamp does the same in clusters that order by timestamps, which promise less.
 func TestHistoriesByTimestamp(t *testing.T) {
 	for _, how := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
 		t.Run(string(how), func(t *testing.T) {
@@ -75,8 +75,8 @@ func judge(t *testing.T, found map[string]*history.Violation) {
 	}
 }
 
-// recordHistory lets clients of three regions work, while a node is killed and started again. The
-// last reader comes after all have been.
+// recordHistory lets clients of three regions work, while a node is killed and started again. A
+// last reader reads when all of them have ended.
 func recordHistory(t *testing.T, c *processes, consistencies ...string) *history.History {
 	t.Helper()
 	c.logOnFailure(t)
@@ -178,7 +178,7 @@ func (h *historian) work(ctx context.Context, regions int) {
 	}
 }
 
-// one runs a transaction: an error means that the connection is of no use any more.
+// one runs a transaction. An error means that the connection is unusable.
 func (h *historian) one(conn *sql.Conn, regions int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -259,7 +259,7 @@ func (h *historian) one(conn *sql.Conn, regions int) error {
 	return err
 }
 
-// keep is the error if the connection is of no use after it.
+// keep returns the error if the connection is unusable after it.
 func keep(err error) error {
 	if workload.Retryable(err) {
 		return nil

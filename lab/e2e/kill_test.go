@@ -66,7 +66,7 @@ func (l *load) finish(t *testing.T) {
 	t.Logf("%s: %d transactions, %d retries, %d errors seen by clients of killed nodes", l.w.Name(), l.report.Total.Count,
 		l.report.Total.Retries, l.report.Total.Errors)
 	for _, e := range l.report.Errors {
-		// an audit's verdict is no fault of a killed node
+		// a wrong total is never excused by a killed node
 		if strings.Contains(e.Text, "total") || strings.Contains(e.Text, "sum") {
 			t.Errorf("an audit failed: %s", e.Text)
 		}
@@ -90,7 +90,7 @@ func (l *load) finish(t *testing.T) {
 // the nodes again and waits until they serve too.
 func strike(t *testing.T, c *processes, l *ledger, victims ...*node) {
 	t.Helper()
-	l.advances(t, 20, c.regions...) // there is a load to strike
+	l.advances(t, 20, c.regions...) // the load is running
 	var names, left []string
 	for _, v := range victims {
 		_ = v.cmd.Process.Kill() // all at once

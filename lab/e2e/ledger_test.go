@@ -13,10 +13,10 @@ import (
 	"github.com/godwitdb/godwit/lab/workload"
 )
 
-// ledger records what clients were told. In every region a writer runs
-// transactions that insert a row with a number of their own and count up a row
-// of the region. At the end an acknowledged transaction must be there, one
-// whose commit brought no answer may be, nothing else is, and each is there as a whole.
+// ledger records the answers that clients got. In every region a writer runs transactions that
+// insert a row with a number of their own and increment a row of the region. At the end every
+// acknowledged transaction must be there, one whose commit was not answered may be there, and no
+// other one. Each is there as a whole.
 type ledger struct {
 	c    *processes
 	stop context.CancelFunc
@@ -28,7 +28,7 @@ type ledger struct {
 	done []int // acknowledged transactions by region
 }
 
-// step is what a transaction read of its region's counter after it had counted, and when.
+// step is what a transaction read of its region's counter after incrementing it, and when.
 type step struct {
 	n     int64
 	began time.Time
@@ -39,9 +39,9 @@ type step struct {
 type outcome int
 
 const (
-	// failed before its commit was sent, or the answer said that it is rolled back
+	// failed before its commit was sent, or was rolled back by the server
 	refused      outcome = iota
-	unknown              // the commit brought no answer, or one that says so
+	unknown              // the commit was not answered, or the answer says that the outcome is unknown
 	acknowledged         // the commit succeeded
 )
 
@@ -116,7 +116,7 @@ func post(ctx context.Context, db *sql.DB, region int, n int64, count *int64) ou
 	return unknown
 }
 
-// value of a row follows from its number, so that a mixed-up row shows.
+// value computes a row's value from its number, so that a mixed-up row is noticed.
 func value(n int64) int64 { return n*1_000_003 + 17 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -133,8 +133,8 @@ func (l *ledger) acknowledged() []int {
 	return append([]int(nil), l.done...)
 }
 
-// advances waits until every one of the regions has n more transactions
-// acknowledged, of whatever shards, and returns how long that took.
+// advances waits until every one of the regions has n more acknowledged transactions, and returns
+// how long that took.
 func (l *ledger) advances(t *testing.T, n int, regions ...string) time.Duration {
 	t.Helper()
 	begin, before := time.Now(), l.acknowledged()
@@ -157,8 +157,7 @@ func (l *ledger) advances(t *testing.T, n int, regions ...string) time.Duration 
 	}
 }
 
-// stands reports whether the node commits a write now; it is given some seconds, more than an
-// election takes.
+// stands reports whether the node commits a write within some seconds, more than an election takes.
 func (l *ledger) stands(t *testing.T, through *node) bool {
 	t.Helper()
 	pool := through.open(t, "ledger")
@@ -204,7 +203,7 @@ func (l *ledger) compareAt(db *sql.DB) error {
 	return nil
 }
 
-// missing are the acknowledged transactions that are not among those seen.
+// missing lists the acknowledged transactions that are not among those seen.
 func (l *ledger) missing(seen map[int64]bool) (lost []int64) {
 	for n, o := range l.sent {
 		if o == acknowledged && !seen[n] {
@@ -215,8 +214,8 @@ func (l *ledger) missing(seen map[int64]bool) (lost []int64) {
 	return lost
 }
 
-// read returns the numbers of the transactions that are there, each of them as a whole and as it
-// was sent.
+// read returns the numbers of the transactions that are there. It fails if one is there in part or
+// altered.
 func (l *ledger) read(db *sql.DB) (map[int64]bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

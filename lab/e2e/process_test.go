@@ -23,15 +23,15 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan/wanemu"
 )
 
-// asGodwit makes the test binary the command line instead.
+// asGodwit names the variable that makes the test binary run the command line instead.
 const asGodwit = "GODWIT_E2E_COMMAND"
 
 // serversVar may list the SQL addresses of three servers that run already; the
 // tests of stock clients then use those, to compare with another MySQL-compatible server.
 const serversVar = "GODWIT_E2E_SERVERS"
 
-// patience is how long a test waits for what should take a few seconds. It only
-// ends a test that would hang; what it really took is logged.
+// patience is how long a test waits for an event that should take a few seconds. It only ends tests
+// that would hang; tests log the real time.
 const patience = 90 * time.Second
 
 func TestMain(m *testing.M) {
@@ -156,10 +156,10 @@ func (n *node) end(t testing.TB) int {
 	return n.cmd.ProcessState.ExitCode()
 }
 
-// url of a database through this node.
+// url is that of a database through this node.
 func (n *node) url(db string) string { return "mysql://root@" + n.sql + "/" + db }
 
-// open gives a pool of connections to this node.
+// open makes a pool of connections to this node.
 func (n *node) open(t testing.TB, db string) *sql.DB {
 	t.Helper()
 	cfg := mysql.NewConfig()
@@ -247,7 +247,7 @@ func (c *processes) init(t testing.TB, args ...string) {
 	t.Logf("init: %s", strings.TrimSpace(out))
 }
 
-// of are the nodes of a region.
+// of lists the nodes of a region.
 func (c *processes) of(region string) []*node {
 	var out []*node
 	for _, n := range c.nodes {
@@ -258,7 +258,7 @@ func (c *processes) of(region string) []*node {
 	return out
 }
 
-// targets of the workloads, a region each.
+// targets are those of the workloads, one for each region.
 func (c *processes) targets(db string) []workload.Target {
 	var out []workload.Target
 	for _, r := range c.regions {
@@ -277,11 +277,11 @@ func (c *processes) kill() {
 	}
 }
 
-// status is what `godwit status` says, for the log of a failed test.
+// status is the output of `godwit status`, for the log of a failed test.
 func (c *processes) status(t testing.TB) string {
 	for _, n := range c.nodes {
 		if n.addr == "" {
-			continue // not ours
+			continue // not started by the test
 		}
 		if code, out, _ := godwit(t, "status", "--addr", n.addr, "--timeout", "5s"); code == 0 {
 			return out

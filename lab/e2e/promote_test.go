@@ -17,7 +17,7 @@ import (
 type promotion struct {
 	t *testing.T
 	c *processes
-	// sync and async record what clients of tables of either kind were told.
+	// sync and async record the answers that clients of either kind of tables got.
 	sync, async *ledger
 	pairs       *pairs
 	losses      int
@@ -41,7 +41,7 @@ func startPromotion(t *testing.T, perRegion int) *promotion {
 	return p
 }
 
-// pairs are transactions that write a row in an asynchronous table and one in a synchronous table.
+// pairs runs transactions that write a row in an asynchronous table and one in a synchronous table.
 type pairs struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
@@ -213,8 +213,8 @@ func (p *promotion) home(region string) {
 
 var reLostRow = regexp.MustCompile(`^async\.(ledger|pair)\((\d+)\)$`)
 
-// finish stops the load and compares what is there, what clients were told, and what was reported
-// as lost.
+// finish stops the load. It compares the rows that are there with the answers that clients got and
+// with the reported losses.
 func (p *promotion) finish() {
 	t := p.t
 	t.Helper()
@@ -295,8 +295,8 @@ func (p *promotion) finish() {
 				t.Errorf("through %s: transaction %d is reported as lost and is there", r, n)
 			}
 			if p.async.sent[n] != acknowledged {
-				// It was under way when the region was lost. Who asked the survivors then was told
-				// that it had not committed.
+				// The transaction was under way when the region was lost, and the survivors
+				// answered that it had not committed.
 				untold++
 			}
 		}
@@ -340,9 +340,9 @@ func (p *promotion) comparePairs(through *node) {
 	}
 }
 
-// A region burns down under load and is promoted over: what is lost is what is reported,
-// transaction by transaction, nothing is kept in part, and synchronous tables and transactions with
-// them lose nothing. Then it comes back, and the region that has taken over burns down.
+// TestPromoteOverALostRegion: a region is destroyed under load and promoted over. Exactly the
+// reported transactions are lost, as a whole; synchronous tables, and transactions with them, lose
+// nothing. Then the region comes back, and the region that has taken over is destroyed.
 func TestPromoteOverALostRegion(t *testing.T) {
 	needTime(t)
 	p := startPromotion(t, 1)

@@ -17,8 +17,8 @@ func TestOneRegionOfThreeNodes(t *testing.T) {
 }
 
 // TestTwoRegions: with one node in each of two regions, neither has a majority without the other.
-// While one is down nothing is written and nothing that was acknowledged is lost; as soon as it is
-// back, all goes on.
+// While one is down nothing is written, and nothing that was acknowledged is lost. As soon as it is
+// back, writes go on.
 func TestTwoRegions(t *testing.T) {
 	c, bank, l := underLoad(t, 2, 1, "bank")
 	for _, victim := range c.nodes {
@@ -41,7 +41,7 @@ func TestTwoRegions(t *testing.T) {
 	l.compare(t, "ledger")
 }
 
-// TestLocksOfAKilledGateway: the locks of a client whose gateway was killed are free again within
+// TestLocksOfAKilledGateway: when a gateway is killed, the locks of its clients are released within
 // seconds.
 func TestLocksOfAKilledGateway(t *testing.T) {
 	needTime(t)

@@ -54,8 +54,7 @@ func BenchmarkCheck100k(b *testing.B) {
 	}
 }
 
-// A bad history must come to its end as quickly as a good one, though all levels of edges are
-// searched.
+// A bad history must be judged as quickly as a good one, though all levels of edges are searched.
 func BenchmarkViolation100k(b *testing.B) {
 	h := benchHistory(100_000, true)
 	h.Txns[70_000].Ops[4].Value, h.Txns[40_000].Ops[4].Value = "init", "init"

@@ -1,6 +1,6 @@
 // Package history records what clients did to a database and judges whether a correct database
-// could have answered so. It knows nothing about Godwit's inside: it sees operations, answers and
-// instants only, so that a bug in the database cannot hide itself in the checker.
+// could have given these answers. It knows nothing of Godwit's internals: it sees only operations,
+// answers and instants, so that a bug in the database cannot also be in the checker.
 //
 // # Recording
 //

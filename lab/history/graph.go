@@ -24,8 +24,8 @@ type edge struct {
 }
 
 // graph has the transactions as nodes 0..txns-1 and auxiliary nodes behind them. An auxiliary node
-// stands for a set of pairs: whoever has an edge into it comes before everyone it leads to. It
-// keeps the number of edges linear.
+// stands for a set of pairs: each node with an edge into it comes before each node that it leads
+// to. It keeps the number of edges linear.
 type graph struct {
 	txns  int
 	nodes int

@@ -21,6 +21,7 @@ const (
 
 var outcomeNames = [...]string{"unknown", "committed", "aborted"}
 
+// String is the name of the outcome in the text form.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {
 		return outcomeNames[o]
@@ -48,6 +49,7 @@ const (
 
 var opNames = [...]string{"read", "readlist", "scan", "write", "append", "delete"}
 
+// String is the name of the kind in the text form.
 func (k OpKind) String() string {
 	if int(k) < len(opNames) {
 		return opNames[k]

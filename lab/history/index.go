@@ -15,7 +15,7 @@ type version struct {
 	key   int32
 	value string // "" for a tombstone or an initially absent key
 	ts    uint64 // 0 if not known
-	// inferred: ts is not the version's own but the smallest timestamp that somebody saw it at, an
+	// inferred: ts is not the version's own but the smallest timestamp at which a reader saw it, an
 	// upper bound.
 	inferred bool
 	// rmwNext is the version written by the transaction that read this one: nothing can lie between
@@ -64,8 +64,8 @@ type finalWrite struct {
 	value string
 }
 
-// index is a history digested: writers, readers of each version, and the order in which versions
-// replace each other.
+// index is the digest of a history: writers, readers of each version, and the order in which
+// versions replace each other.
 type index struct {
 	h         *History
 	keyID     map[string]int32
@@ -148,7 +148,7 @@ func (x *index) collectWrites() *Violation {
 		x.key(k)
 	}
 	x.finals = make([][]finalWrite, len(h.Txns))
-	last := map[int32]int{} // key to place in finals of the transaction at hand
+	last := map[int32]int{} // key to index in finals of the transaction being examined
 	for i := range h.Txns {
 		t := int32(i)
 		clear(last)

@@ -51,8 +51,8 @@ func BankTotal(h *History, start, end string, total int64, decode func(value str
 
 // NoLostWrites checks that every write of an effective transaction (acknowledged, or of unknown
 // outcome and seen in part) is in the final state or was replaced by a later version. Without
-// timestamps later is known from read-modify-write chains and real time; where nothing tells, the
-// write passes.
+// timestamps, what is later follows from read-modify-write chains and real time; where neither
+// shows it, the write passes.
 func NoLostWrites(h *History) *Violation {
 	const level = "durability of acknowledged writes"
 	if h.Final == nil {
@@ -151,7 +151,7 @@ func (x *index) successors(of int32) map[int32]bool {
 }
 
 // replacedTooEarly: the final version was acknowledged before the transaction of w began, so it
-// cannot have replaced w. (Where the order of all versions is known, that says it better.)
+// cannot have replaced w.
 func (x *index) replacedTooEarly(r access, w *version) bool {
 	if r.ver == none || x.vers[r.ver].txn == none || x.keys[r.key].total {
 		return false

@@ -27,6 +27,7 @@ const (
 
 var levelNames = [...]string{"snapshot isolation", "serializability", "session serializability", "Relay consistency", "strict serializability"}
 
+// String is the name of the level in reports.
 func (l Level) String() string {
 	if int(l) < len(levelNames) {
 		return levelNames[l]
@@ -34,7 +35,7 @@ func (l Level) String() string {
 	return fmt.Sprintf("Level(%d)", uint8(l))
 }
 
-// Stats tells how much a verdict rests on.
+// Stats says how much information a verdict rests on.
 type Stats struct {
 	Txns      int // in the history
 	Effective int // of those, committed or seen

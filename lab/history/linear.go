@@ -13,12 +13,13 @@ type Verdict uint8
 const (
 	// Ok: every key is linearizable.
 	Ok Verdict = iota
-	// Illegal: some key is not.
+	// Illegal: at least one key is not linearizable.
 	Illegal
 	// Undecided: time ran out before all keys were judged, and none was found illegal.
 	Undecided
 )
 
+// String is the verdict in one word.
 func (v Verdict) String() string { return [...]string{"ok", "illegal", "undecided"}[v] }
 
 // keyOp is what one transaction did to one key: at one instant it found read (if known) and left
@@ -91,7 +92,7 @@ func Linearizable(h *History, limit time.Duration) (Verdict, *Violation) {
 	return verdict, nil
 }
 
-// located is an operation on one key, and the transaction that it is of.
+// located is an operation on one key, with its transaction.
 type located struct {
 	op  porcupine.Operation
 	txn int32

@@ -2,7 +2,8 @@ package history
 
 import "slices"
 
-// ownState is what the transaction at hand knows of one key; valid if stamp is its number.
+// ownState is what the transaction being examined knows of one key. It is valid if stamp is the
+// transaction's number.
 type ownState struct {
 	wrote int32 // stamp of the transaction that wrote the key last
 	value string

@@ -49,7 +49,7 @@ func (g *graph) orderByRealTime(x *index, sources, targets []int32) {
 
 // maxExplicit bounds the edges that inferFromRealTime adds one by one. More are needed only when
 // that many writers of a key were concurrent with one transaction, or when the history is badly
-// wrong anyway; to leave edges out can hide a violation, never invent one.
+// wrong anyway. Leaving edges out can hide a violation, but never invent one.
 const maxExplicit = 64
 
 // inferFromRealTime completes the version order of a key that nothing else orders, for levels that

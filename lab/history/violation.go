@@ -9,7 +9,7 @@ import (
 // with the suffix -realtime or -session, and "lost-update" where two transactions replaced the same
 // version.
 const (
-	KindMalformed      = "malformed-history" // the test's fault: see History.Validate
+	KindMalformed      = "malformed-history" // a mistake of the test: see History.Validate
 	KindDuplicateWrite = "duplicate-write"   // one unique value written or shown twice
 	KindGarbageRead    = "garbage-read"      // a value that nobody ever wrote to this key
 	KindDirtyRead      = "dirty-read"        // G1a: a value of an aborted transaction
@@ -36,7 +36,7 @@ type Edge struct {
 	From, To int64 // transaction ids
 	// Kind is "ww", "wr", "rw", "rw(range)", "session" or "realtime".
 	Kind string
-	// Why says in words what the edge rests on.
+	// Why says in a sentence what the edge rests on.
 	Why string
 }
 
@@ -54,6 +54,7 @@ type Violation struct {
 	Txns []Txn
 }
 
+// Error is the full explanation, so that a violation can be returned as an error.
 func (v *Violation) Error() string { return v.String() }
 
 // String is the full explanation, several lines.

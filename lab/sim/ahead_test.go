@@ -11,8 +11,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// aheadTables are filled with rows of several regions: of r2 all live in region 2, of the others
-// every other one in region 3.
+// aheadTables are filled with rows of several regions. All rows of r2 live in region 2; of the
+// other tables every other row lives in region 3.
 var aheadTables = []string{
 	"CREATE TABLE r2 (id INT PRIMARY KEY, v INT)",
 	"CREATE TABLE p (id INT PRIMARY KEY, v INT)",
@@ -23,7 +23,7 @@ var aheadTables = []string{
 	"CREATE TABLE n (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p(id) ON DELETE SET NULL)",
 	"CREATE TABLE rs (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES solo(id))",
 	"CREATE TABLE twin (id INT PRIMARY KEY, u INT UNIQUE, v INT)",
-	// Of tr, all triggers ask for rows of n2 and of tp and its children tc, in other regions.
+	// All triggers of tr read rows of n2, and of tp and its children tc, in other regions.
 	"CREATE TABLE n2 (id INT PRIMARY KEY, v INT)",
 	"CREATE TABLE tp (id INT PRIMARY KEY, v INT)",
 	"CREATE TABLE tc (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES tp(id) ON DELETE CASCADE)",
@@ -40,7 +40,8 @@ var aheadTables = []string{
 	"CREATE TABLE doc (id INT PRIMARY KEY, body VARCHAR(200), FULLTEXT KEY (body))",
 }
 
-// many is f, with # for the number, of those up to n that a region has; part 0 is all of them.
+// many repeats f for the numbers up to n that a region has, with the number in place of #. Part 0
+// is all of them.
 func many(n, part int, f string) string {
 	var out []string
 	for i := range n {
@@ -51,8 +52,8 @@ func many(n, part int, f string) string {
 	return strings.Join(out, ",")
 }
 
-// aheadStatements are run at region 1; most is how many round trips each may take, of however many
-// rows, with its commit.
+// aheadStatements run at region 1. most is how many round trips each may take with its commit,
+// however many rows it uses.
 var aheadStatements = []struct {
 	q    string // ROWS(x) is x for each row
 	most float64

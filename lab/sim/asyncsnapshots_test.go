@@ -14,12 +14,12 @@ import (
 	"github.com/godwitdb/godwit/lab/history"
 )
 
-// asyncSnapshots is a run of writers and readers (see snapshots) of rows of which half are in
+// asyncSnapshots is a run of writers and readers (see snapshots). Half of the rows are in
 // asynchronous shards.
 type asyncSnapshots struct {
 	seed   uint64
 	within bool
-	// promote has region 1 lost in the middle, promoted over, and come back.
+	// promote makes region 1 fail in the middle, be promoted over, and come back.
 	promote bool
 	brk     Break
 }
@@ -30,7 +30,7 @@ type lostWrite struct {
 	ts  uint64
 }
 
-// run plays, and returns what is wrong with the reads.
+// run plays, and returns the first thing that is wrong with the reads.
 func (a asyncSnapshots) run(t *testing.T) (s *snapshots, err error) {
 	t.Helper()
 	s = newSnapshots(a.within, false)
@@ -119,7 +119,7 @@ func (a asyncSnapshots) run(t *testing.T) (s *snapshots, err error) {
 	if len(s.reads) < 500 || len(s.writes) < 100 {
 		return s, fmt.Errorf("only %d reads and %d writes: this shows nothing", len(s.reads), len(s.writes))
 	}
-	// Only clients of the lost region may have seen what was lost, before it was.
+	// Only clients of the lost region may have seen lost versions, and only before the loss.
 	gone := map[[2]string]uint64{}
 	for i := range s.writes {
 		if w := &s.writes[i]; lost[lostWrite{w.Key, w.TS}] {
@@ -140,7 +140,7 @@ func (a asyncSnapshots) run(t *testing.T) (s *snapshots, err error) {
 	return s, history.CheckSnapshots(s.writes, s.reads)
 }
 
-// writeHome keeps writing two asynchronous rows of region 1, which nobody else has.
+// writeHome keeps writing two asynchronous rows of region 1, which no other client uses.
 func (s *snapshots) writeHome(stop <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
@@ -154,8 +154,8 @@ func (s *snapshots) writeHome(stop <-chan struct{}) {
 	}
 }
 
-// loseRegion cuts region 1 off, which goes on for a while, and crashes it; has another promoted,
-// and starts it again.
+// loseRegion cuts off region 1, which goes on for a while, and crashes it. It promotes over the
+// region, and starts it again.
 func (s *snapshots) loseRegion(rng *rand.Rand) (base.Timestamp, error) {
 	for r := base.RegionID(2); r <= 3; r++ {
 		s.net.Cut(1, r)
@@ -189,9 +189,9 @@ func (s *snapshots) loseRegion(rng *rand.Rand) (base.Timestamp, error) {
 	return ps[0].At, nil
 }
 
-// TestAsyncReplicaSnapshots: snapshots of asynchronous and synchronous rows together are whole and
-// never go backwards for clients that hop between nodes, which crash and are cut off; and when a
-// region is lost, nothing that a client elsewhere was shown is taken back.
+// TestAsyncReplicaSnapshots: snapshots of asynchronous and synchronous rows together are whole.
+// They never go backwards for clients that hop between nodes, which crash and are cut off. When a
+// region is lost, nothing that a client elsewhere has seen disappears.
 func TestAsyncReplicaSnapshots(t *testing.T) {
 	for _, seed := range seeds([]uint64{1, 2}, 0, 3) {
 		a := asyncSnapshots{seed: seed + 1, within: seed == 1, promote: seed >= 2}
@@ -203,8 +203,8 @@ func TestAsyncReplicaSnapshots(t *testing.T) {
 	}
 }
 
-// TestAsyncSnapshotsBite: leaders that tell closed timestamps early, and survivors that claim to
-// hold more of a lost region than they do, are found out by the same checker.
+// TestAsyncSnapshotsBite: the same checker notices leaders that announce closed timestamps too
+// early, and survivors that claim to hold more of a lost region than they do.
 func TestAsyncSnapshotsBite(t *testing.T) {
 	for _, a := range []asyncSnapshots{{brk: Break{EarlyHeartbeats: 500 * time.Millisecond}}, {promote: true, brk: Break{EarlyCopies: 3 * time.Second}}} {
 		t.Run(fmt.Sprintf("%+v", a.brk), func(t *testing.T) {

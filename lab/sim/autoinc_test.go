@@ -74,7 +74,7 @@ func TestAutoIncrementTurns(t *testing.T) {
 				for _, pause := range []time.Duration{3 * time.Second, 0, 90 * time.Second} {
 					rounds := 40
 					if pause > time.Minute {
-						rounds = some(8, 40) // an hour of virtual time takes its time, too
+						rounds = some(8, 40) // an hour of virtual time takes long even in real time
 					}
 					for i := range rounds {
 						for r := range n {
@@ -103,9 +103,9 @@ func TestAutoIncrementBurst(t *testing.T) {
 	})
 }
 
-// TestAutoIncrementGiven: values that clients give, also within a block that another region has
-// leased, are inserted once wherever they come from, and values that are generated lie above those
-// given through the same node.
+// TestAutoIncrementGiven: a value that clients give is inserted once, whichever region it comes
+// from, even within a block that another region has leased. Generated values lie above those given
+// through the same node.
 func TestAutoIncrementGiven(t *testing.T) {
 	onCounting(t, 3, func(c *counting) {
 		for i := range 6 {
@@ -119,7 +119,7 @@ func TestAutoIncrementGiven(t *testing.T) {
 		v := 1000 + top
 		for i := range 40 {
 			r := base.RegionID(i%3 + 1)
-			for v++; c.seen[v] != 0; v++ { // generated meanwhile
+			for v++; c.seen[v] != 0; v++ { // skip values generated meanwhile
 			}
 			c.exec(c.conns[r-1], "INSERT INTO d.t VALUES (?, 0)", v)
 			if _, err := c.conns[r%3].ExecContext(context.Background(), "INSERT INTO d.t VALUES (?, 0)", v); number(err) != 1062 {
@@ -141,8 +141,8 @@ func TestAutoIncrementGiven(t *testing.T) {
 	})
 }
 
-// TestAutoIncrementRestart: a node that comes back leases new values; the region that is gone takes
-// nothing with it.
+// TestAutoIncrementRestart: a node that comes back leases new values. A region that is gone blocks
+// no other region.
 func TestAutoIncrementRestart(t *testing.T) {
 	onCounting(t, 3, func(c *counting) {
 		turns := func(n int, regions ...base.RegionID) {

@@ -10,8 +10,8 @@ import (
 	"github.com/godwitdb/godwit/lab/history"
 )
 
-// bank moves money between accounts that lie in all shards and regions; the
-// total never changes, whoever looks and however.
+// bank moves money between accounts in all shards and regions. Every reader must see the same
+// total.
 type bank struct {
 	*client
 	accounts []string
@@ -56,8 +56,8 @@ func balance(value string) (int64, error) {
 	return strconv.ParseInt(n, 10, 64)
 }
 
-// policy of a transaction by a number from 0 to 99: a fifth dies for older ones, but for the share
-// of NO_WAIT.
+// policy chooses a transaction's policy by a number from 0 to 99: noWait percent are NO_WAIT, a
+// fifth is WAIT_DIE, and the others wait and detect deadlocks.
 func policy(n, noWait int) kv.Policy {
 	switch {
 	case n < noWait:

@@ -13,9 +13,9 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 )
 
-// broken are clusters that break a promise which the database rests on, so thoroughly that
-// nearly every seed is rejected. If all pass, the simulation has lost its bite: the fault does not
-// occur any more, or nobody looks.
+// broken are clusters that break an assumption of the database, so thoroughly that nearly every
+// seed is rejected. If all pass, the simulation is too weak: the fault does not occur any more, or
+// no checker looks.
 var broken = []struct {
 	name string
 	tune func(*Config)
@@ -51,8 +51,8 @@ func TestBites(t *testing.T) {
 	}
 }
 
-// biteSeeds is how many seeds may pass. What is broken here shows in nearly every one; what shows
-// seldom has a scenario of its own.
+// biteSeeds is how many seeds may pass. The breaks above show in nearly every seed. Breaks that
+// show seldom have scenarios of their own.
 const biteSeeds = 8
 
 // bites runs seeds of a broken cluster until the checkers of histories reject one.
@@ -70,9 +70,9 @@ func bites(t *testing.T, config func(seed uint64) Config) {
 	t.Errorf("%d seeds pass", biteSeeds)
 }
 
-// TestForgedAcknowledgements: nodes say that they have taken over a clock mode, and one of them has
-// not heard of it yet. A transaction that it commits by its clock is missed by a reader that begins
-// afterwards, at a node that is in the new mode. Without the forgery no reader misses one.
+// TestForgedAcknowledgements: all nodes acknowledge a clock mode, although one of them has not
+// heard of it yet. It commits a transaction by its clock. A reader that begins afterwards, at a
+// node in the new mode, misses that commit. Without the forgery no reader misses one.
 func TestForgedAcknowledgements(t *testing.T) {
 	for _, forged := range []bool{false, true} {
 		t.Run(fmt.Sprintf("forged %v", forged), func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestForgedAcknowledgements(t *testing.T) {
 			cfg.ClockBound, cfg.Delay, cfg.Stay, cfg.Break.ForgedAcks = 50*time.Millisecond, even(3, time.Millisecond), true, forged
 			onWorld(t, cfg, func(s *stage) {
 				time.Sleep(15 * time.Second) // leaders go home
-				// The mode is changed from another node, and the clock of the one that does not
-				// hear of it is ahead of the others.
+				// Another node changes the mode. The clock of the node that does not hear of it is
+				// ahead of the others.
 				s.move(base.MetaGroup, 1)
 				for _, h := range s.hosts {
 					h.clock.Set(0, 0, cfg.ClockBound)
@@ -116,8 +116,8 @@ func (s *stage) missedReads(writer, reader int) (missed, reads int) {
 	return missed, reads
 }
 
-// writeThenRead writes a row through one node and then reads it through another one: whether the
-// read sees the write, if both succeed.
+// writeThenRead writes a row through one node and then reads it through another one. seen says
+// whether the read sees the write, and ok whether both succeeded.
 func (s *stage) writeThenRead(key base.Key, value string, writer, reader int) (seen, ok bool) {
 	const patience = 5 * time.Second
 	if _, err := s.within(patience, s.hosts[writer-1], kv.Options{}, func(t kv.Txn) error {

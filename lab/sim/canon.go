@@ -7,17 +7,17 @@ import (
 	"github.com/godwitdb/godwit/lab/history"
 )
 
-// canonical is the history in which deletes that found nothing are reads. Such a delete leaves no
-// version behind, so no read above its timestamp waits until that has passed, and none
-// has to see it: it says no more than that the key was absent when it committed. The client cannot
-// know which they were; the timestamps tell. (They are not known of every version: of one by a
-// transaction of unknown outcome that was only seen after a move, none is. A delete that may have
-// found such a version is left alone.)
+// canonical is the history with deletes that found nothing turned into reads. Such a delete leaves
+// no version behind. So no read above its timestamp waits for it or has to see it: it only says
+// that the key was absent when it committed. The client cannot know which deletes found nothing,
+// but the timestamps show it. The timestamp of a version is unknown if its transaction has an
+// unknown outcome and the version was first seen after a move. A delete that may have found such a
+// version is left as it is.
 func (o *Outcome) canonical() *history.History {
 	h := *o.History
 	h.Txns = slices.Clone(h.Txns)
 	keys := map[string][]lastWrite{}
-	undated := map[string]int64{} // since when a key may have had a version of unknown timestamp
+	undated := map[string]int64{} // from when on a key may have had a version of unknown timestamp
 	for i := range h.Txns {
 		t := &h.Txns[i]
 		if t.Outcome == history.Aborted {
@@ -38,7 +38,7 @@ func (o *Outcome) canonical() *history.History {
 			if w.value == "" && before == "" && w.op >= 0 {
 				t := &h.Txns[w.txn]
 				if since, ok := undated[k]; ok && since <= t.Return {
-					continue // whatever came before
+					continue // nothing before it matters
 				}
 				t.Ops = slices.Clone(t.Ops)
 				t.Ops[w.op] = history.Op{Kind: history.OpRead, Key: k}
@@ -76,8 +76,8 @@ func (o *Outcome) lastWrites(t *history.Txn, i int) map[string]lastWrite {
 	return last
 }
 
-// committedAt is a transaction's commit timestamp; of one with unknown outcome, that which was
-// shown with any of its values: whoever saw one saw all of it commit. 0 if nobody did.
+// committedAt is a transaction's commit timestamp. If its outcome is unknown, it is the timestamp
+// shown with any of its values, as a transaction commits as a whole; 0 if no value was seen.
 func (o *Outcome) committedAt(t *history.Txn) uint64 {
 	if t.Timestamp != 0 {
 		return t.Timestamp

@@ -7,8 +7,8 @@ import (
 	"github.com/godwitdb/godwit/lab/history"
 )
 
-// A transaction of unknown outcome whose one write was seen has committed the other, which a delete
-// then found. (Seed 2103.)
+// A transaction of unknown outcome has two writes. One was seen, so the other has committed, too,
+// and a delete has found it. (Seed 2103.)
 func TestDeletesOfWhatUnknownTransactionsWrote(t *testing.T) {
 	rec := history.NewRecorder(func() int64 { return 0 })
 	a := rec.Begin(1, "r1")
@@ -26,8 +26,8 @@ func TestDeletesOfWhatUnknownTransactionsWrote(t *testing.T) {
 	}
 }
 
-// What a transaction of unknown outcome wrote, and a move then took along, was shown with the
-// timestamp of the move only. Who saw it and deleted it found something. (Seed 15.)
+// A transaction of unknown outcome wrote a row, and a move rewrote it. Readers saw the row with the
+// timestamp of the move only. A transaction that saw it and deleted it found something. (Seed 15.)
 func TestDeletesOfWhatWasSeenAfterAMove(t *testing.T) {
 	rec := history.NewRecorder(func() int64 { return 0 })
 	a := rec.Begin(1, "r1")
@@ -43,7 +43,7 @@ func TestDeletesOfWhatWasSeenAfterAMove(t *testing.T) {
 	}
 }
 
-// The same where nobody saw it before it was deleted. (Seed 8029.)
+// The same if no reader saw the row before it was deleted. (Seed 8029.)
 func TestDeletesOfWhatMayHaveBeenThere(t *testing.T) {
 	now := int64(0)
 	rec := history.NewRecorder(func() int64 { now++; return now })

@@ -10,9 +10,10 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// TestStrongReadTakesTheCheaper: a strong read of a row of another region asks the owner where a
-// round trip is shorter than the wait for the local replica, which is a one-way delay and a
-// heartbeat, and waits here where it is not. Both at the same time, of the same row.
+// TestStrongReadTakesTheCheaper: a strong read of a row of another region has two ways. It asks the
+// owner if a round trip is shorter than the wait for the local replica, which is a one-way delay
+// and a heartbeat. Otherwise it waits for the replica. Both happen at the same time for the same
+// row.
 func TestStrongReadTakesTheCheaper(t *testing.T) {
 	const near, far = 4 * time.Millisecond, 50 * time.Millisecond
 	cfg := stageConfig(3)

@@ -14,19 +14,19 @@ import (
 	"github.com/godwitdb/godwit/lab/history"
 )
 
-// bench is what the clients of a run share.
+// bench is the state that the clients of a run share.
 type bench struct {
 	w    *world
 	ks   *keyspace
 	rec  *history.Recorder
 	next atomic.Int64 // client ids
 	stop chan struct{}
-	// After each acknowledged commit.
+	// Counts of transactions by outcome.
 	committed, aborted, unknown atomic.Int64
 
 	mu sync.Mutex
-	// versions is the commit timestamp shown with each value; exists are the answers "the key
-	// exists".
+	// versions has the commit timestamp that was shown with each value. exists has the answers "the
+	// key exists".
 	versions map[[2]string]base.Timestamp
 	exists   []existed
 	kinds    map[string]*[3]int
@@ -73,7 +73,7 @@ type tx struct {
 	n   int
 }
 
-// value makes a unique one.
+// value makes a unique value.
 func (t *tx) value() string {
 	t.n++
 	return fmt.Sprintf("%d.%d", t.rec.ID(), t.n)
@@ -145,7 +145,7 @@ func (t *tx) put(name, value string, home base.RegionID) {
 	}
 }
 
-// move takes a row to some region, mostly the client's, with or without a write of it.
+// move moves a row to some region, mostly the client's, with or without a write of the row.
 func (t *tx) move(name string) {
 	to := t.c.region
 	if t.c.rng.IntN(4) == 0 {
@@ -154,7 +154,8 @@ func (t *tx) move(name string) {
 	t.Move(t.c.ks.keys[name], to, kv.MoveOptions{Soft: t.c.rng.IntN(2) == 0, Pin: kv.Pin(t.c.rng.IntN(3))})
 }
 
-// insert asks for the key to be absent. present: it is not, as the transaction knows already.
+// insert writes a key that must be absent. present reports that the transaction knows already that
+// it is not.
 func (t *tx) insert(name, value string, home base.RegionID) (present bool) {
 	err := t.Insert(t.c.ks.keys[name], []byte(value), home)
 	if err != nil {
@@ -170,13 +171,13 @@ func (t *tx) del(name string) {
 	t.Delete(t.c.ks.keys[name])
 }
 
-// shown remembers with which timestamp a value came.
+// shown records the timestamp that came with a value.
 func (b *bench) shown(name string, r kv.Row) {
 	if r.Value == nil || r.TS == 0 {
 		return
 	}
 	if b.w.homes.moved(r.Key, r.TS) {
-		return // the version was made by a move, of a row that may not have been written for long
+		return // a move made the version; the row may have been written long before
 	}
 	k := [2]string{name, string(r.Value)}
 	b.mu.Lock()
@@ -187,7 +188,7 @@ func (b *bench) shown(name string, r kv.Row) {
 	b.versions[k] = r.TS
 }
 
-// errRollback makes a transaction give up by its own decision.
+// errRollback makes a transaction roll back by its own decision.
 var errRollback = base.Errorf(base.CodeOther, "rolled back by the client")
 
 // run runs fn as a transaction until it commits, its outcome is unknown, or
@@ -254,7 +255,7 @@ func (c *client) attempt(l *life, kind string, opts kv.Options, fn func(t *tx) e
 	if opts.ReadOnly && t.ReadTimestamp() != 0 {
 		t.rec.ReadAt(uint64(t.ReadTimestamp()), opts.ReadTS != 0)
 	}
-	// A crash between the answer and here is as if it had happened before.
+	// A crash between the answer and here counts as one before the answer.
 	if l.dead.Load() {
 		if committing {
 			t.rec.Unknown(0)
@@ -269,7 +270,7 @@ func (c *client) attempt(l *life, kind string, opts kv.Options, fn func(t *tx) e
 	switch {
 	case err == nil:
 		if !t.Wrote() {
-			ts = 0 // its place is its snapshot, or any instant at which it held its locks
+			ts = 0 // its place in the order is its snapshot, or any instant at which it held its locks
 		}
 		if c.w.cfg.Concurrency.Ordered() {
 			t.touch()
@@ -299,7 +300,7 @@ func (b *bench) via(txn int64, l *life) {
 	b.through[txn] = l.number
 }
 
-// renew makes the client another one: its last transaction may still be running.
+// renew gives the client a new id, as its last transaction may still be running.
 func (c *client) renew() { c.id = int(c.next.Add(1)) }
 
 func (b *bench) noteExists(err error, txn, from int64) {

@@ -35,8 +35,7 @@ func TestClockModes(t *testing.T) {
 	}
 }
 
-// TestClockSoak does so for as many seeds as asked for, with clocks that are set by seconds and
-// minutes.
+// TestClockSoak is TestClockModes for many seeds, with clocks that are set by seconds and minutes.
 func TestClockSoak(t *testing.T) {
 	if !flagGiven("seeds") {
 		t.Skip("no -seeds given")
@@ -89,10 +88,10 @@ func TestWrongClockIsFenced(t *testing.T) {
 	}
 }
 
-// TestStepIsNotBelieved: a clock is set while its node serves. Whatever the others can tell, and
-// when, and whether they can be heard at all: as long as the node may issue by it, true time lies
-// within the bound that it goes by. (What was heard before the step does not speak for the clock,
-// nor does silence; soak seed 612.)
+// TestStepIsNotBelieved: a clock is set while its node serves. As long as the node may issue
+// timestamps by it, true time lies within the bound that the node uses, whatever the other nodes
+// report, and even if they cannot be heard. Reports from before the step do not confirm the clock,
+// and silence does not either. (Soak seed 612.)
 func TestStepIsNotBelieved(t *testing.T) {
 	for i, off := range []time.Duration{32 * time.Millisecond, 60 * time.Millisecond, 16 * time.Second, -60 * time.Millisecond, -16 * time.Second} {
 		for _, alone := range []bool{false, true} {
@@ -100,7 +99,7 @@ func TestStepIsNotBelieved(t *testing.T) {
 				s.setPolicy(clock.WantGClock)
 				bad := s.hosts[2]
 				bad.crash()
-				// Its heartbeats come so long after those of the others.
+				// The phase of its heartbeats, relative to the other nodes'.
 				time.Sleep(10*time.Second - s.now()%(100*time.Millisecond) + time.Duration(5+20*i)*time.Millisecond)
 				bad.boot()
 				time.Sleep(10 * time.Second)

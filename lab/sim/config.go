@@ -11,7 +11,7 @@ import (
 	"github.com/godwitdb/godwit/policy/home"
 )
 
-// Config is everything that a run depends on.
+// Config is everything that determines a run.
 type Config struct {
 	Seed           uint64
 	Regions        int
@@ -28,20 +28,20 @@ type Config struct {
 	Workload string // "mixed" or "bank"
 	Clients  int    // per region
 	Keys     int    // per table and shard ("mixed"), accounts in all ("bank")
-	NoWait   int    // percent of transactions under NO_WAIT; the rest is WAIT_DIE
-	// percent of transactions that cross regions without locks, where they cross
+	NoWait   int    // percent of transactions under NO_WAIT; see policy for the rest
+	// percent of the cross-region transactions that run without locks
 	Relay int
-	// percent of updates that are left to the owners where a transaction crosses without locks
+	// percent of updates that are shipped to the owners, in cross-region transactions without locks
 	Ships    int
-	ShipOnly bool // "mixed": most transactions are of such updates
-	// percent of writes that take their row to some region, and of transactions that only do that
+	ShipOnly bool // "mixed": most transactions make shipped updates
+	// percent of writes that also move their row, and of transactions that only move rows
 	Moves    int
 	Think    time.Duration // mean pause of a client between transactions
 	Warmup   time.Duration // before the first fault
 	Duration time.Duration // of the faults
 	Faults   int           // how many
 	Kinds    []string      // of faults; nil is all
-	// GCAge below the run's length has old versions and tombstones collected during the run.
+	// GCAge below the run's length makes owners collect old versions and tombstones during the run.
 	GCAge time.Duration
 	// ShortLogs makes logs so short that a replica that was away needs a snapshot.
 	ShortLogs bool
@@ -49,70 +49,69 @@ type Config struct {
 	// Concurrency is how the cluster orders transactions.
 	Concurrency base.Concurrency
 
-	// Network says what consensus messages may do besides travelling directly.
+	// Network says how consensus messages may travel besides directly.
 	Network overlay.Params
 
 	// MaxLocks bounds the lock table of an owner; 0 is the default.
 	MaxLocks int
 
-	// SQL has the nodes speak the MySQL protocol, over pipes.
+	// SQL makes the nodes serve the MySQL protocol, over pipes.
 	SQL bool
-	// Epochs has clients write MULTI MASTER tables, too; needs SQL.
+	// Epochs makes clients write MULTI MASTER tables, too; needs SQL.
 	Epochs bool
-	// Stay has no policy move rows: they keep the homes they were made with.
+	// Stay switches off the home policy: rows keep their first homes.
 	Stay bool
 	// Homes are the parameters of the policy that moves rows; nil takes the defaults.
 	Homes *home.Params
-	// Never has the policy of homes switched off, so that leaders follow the load.
+	// Never sets the home policy to never, so that leaders follow the load.
 	Never bool
 
-	// Handover, if not nil, takes the place of the faults.
+	// Handover, if not nil, replaces the faults.
 	Handover *HandoverFault
 
-	// Break breaks a promise that the database rests on, from outside; the run must then fail.
+	// Break breaks an assumption of the database, from outside. The run must then fail.
 	Break Break
 
-	// play is what happens instead of a schedule of faults.
+	// play replaces the schedule of faults.
 	play func(*world)
 }
 
-// Break is what a deliberately broken run breaks, always from outside: a thing
-// that the database is told it can rely on.
+// Break names the assumptions of the database, or the rules of its protocol, that a run breaks
+// deliberately, always from outside of the nodes.
 type Break struct {
-	// ClockBeyond has the clocks off by up to so many times the bound that they state.
+	// ClockBeyond makes clocks wrong by up to so many times the bound that they state.
 	ClockBeyond float64
-	// NoProof has nodes go by their clocks before others have confirmed these (MODE-9).
+	// NoProof makes nodes go by their clocks before others have confirmed these (MODE-9).
 	NoProof bool
-	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15).
+	// NoEarlyClose makes a new leader of the meta group close nothing before it serves (OWN-15).
 	NoEarlyClose bool
-	// RemoteLocks has owners take no locks for gateways on other nodes.
+	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
-	// LyingDisk has a crash lose commits of the last moments although they were synced.
+	// LyingDisk makes a crash lose commits of the last moments although they were synced.
 	LyingDisk bool
-	// EarlyHeartbeats has heartbeats close timestamps that are still to come.
+	// EarlyHeartbeats makes heartbeats close timestamps that are still in the future.
 	EarlyHeartbeats time.Duration
-	// UntoldReads keeps from owners in other regions what a crossing transaction has read of them,
-	// so that it is neither locked nor validated (docs/protocol.md REL-3).
+	// UntoldReads hides from owners in other regions what a cross-region transaction has read of
+	// them, so that it is neither locked nor validated (docs/protocol.md REL-3).
 	UntoldReads bool
-	// NoBounds has owners forget the readers of what a slot ahead writes (REL-4).
+	// NoBounds makes owners forget the readers of rows that a future slot writes (REL-4).
 	NoBounds bool
-	// OwnSlots has every other region apply its piece of a crossing transaction on its own, up to
-	// so much later, as a literal reading of Algorithm 1 of the Relay paper does.
+	// OwnSlots makes every other region apply its part of a cross-region transaction at a slot of
+	// its own, up to so much later, as in a literal reading of the Relay paper's Algorithm 1.
 	OwnSlots time.Duration
-	// NoRefresh has owners say to other nodes that nothing has changed that a transaction has read,
+	// NoRefresh makes owners answer other nodes that nothing of a transaction's reads has changed,
 	// whatever timestamp it moves to (docs/protocol.md ORD-3).
 	NoRefresh bool
-	// NoManager has timestamp managers neither heard nor asked by other nodes (ORD-8).
+	// NoManager cuts timestamp managers off from other nodes (ORD-8).
 	NoManager bool
-	// NoDoubt has readers on other nodes not count with clocks that are ahead of theirs (ORD-5).
+	// NoDoubt makes readers on other nodes ignore that clocks may be ahead of theirs (ORD-5).
 	NoDoubt bool
-	// NoMarks has owners forget what was read (ORD-2), NoTransferredState only what was read under
-	// a former leader.
+	// NoMarks makes owners forget what was read (ORD-2). NoTransferredState makes them forget only
+	// what was read under a former leader.
 	NoMarks, NoTransferredState bool
-	// ForgedAcks has nodes say that they have taken over a clock mode of which one of them has not
-	// heard yet.
+	// ForgedAcks makes nodes acknowledge a clock mode of which one of them has not heard yet.
 	ForgedAcks bool
-	// EarlyCopies has survivors of a lost region state that they hold more of it than they do.
+	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.
 	EarlyCopies time.Duration
 }
 
@@ -139,7 +138,7 @@ func Pick(seed uint64) Config {
 		c.Regions, c.NodesPerRegion = 5, 1
 	case 1:
 		c.Regions, c.NodesPerRegion = 1, 3
-		c.Ships = 0 // nothing crosses
+		c.Ships = 0 // no transaction crosses regions
 	case 2:
 		c.Regions = 2
 	}
@@ -155,7 +154,8 @@ func Pick(seed uint64) Config {
 	}
 	for i := range c.Delay {
 		for j := range i {
-			// Not a metric: real paths violate the triangle too. A little asymmetric.
+			// The delays are no metric, as real paths violate the triangle inequality too, and they
+			// are a little asymmetric.
 			d := 5*time.Millisecond + upTo(r, 100*time.Millisecond)
 			c.Delay[i][j], c.Delay[j][i] = d, d+upTo(r, 3*time.Millisecond)
 		}
@@ -166,8 +166,8 @@ func Pick(seed uint64) Config {
 	return c
 }
 
-// pickNetwork draws what consensus messages do besides travelling directly: both, more often than
-// one of them.
+// pickNetwork draws whether consensus messages use relays and fan-out: both more often than one of
+// them.
 func pickNetwork(r *rand.Rand) overlay.Params {
 	p := overlay.Params{Relay: true, FanOut: true, Window: 500*time.Millisecond + upTo(r, 2*time.Second)}
 	switch r.IntN(6) {
@@ -179,7 +179,8 @@ func pickNetwork(r *rand.Rand) overlay.Params {
 	return p
 }
 
-// detours has the way between the first and the last region much longer than over the second.
+// detours makes the path between the first and the last region much longer than the way over the
+// second.
 func detours(r *rand.Rand) [][]time.Duration {
 	near, far := 5*time.Millisecond+upTo(r, 10*time.Millisecond), 60*time.Millisecond+upTo(r, 60*time.Millisecond)
 	return [][]time.Duration{{0, near, far}, {near, 0, near}, {far, near, 0}}

@@ -1,10 +1,11 @@
-// Package sim runs a whole cluster below SQL in one process, on virtual time
-// and under faults, and has the histories of its clients judged.
+// Package sim runs a whole cluster in one process, in virtual time and under faults. Checkers then
+// judge the histories of its clients.
 //
 // # What is real and what is not
 //
 // The nodes are assembled by package node as in production: the same consensus groups, owners,
-// coordinators and heartbeats. Three things are replaced, all through seams that exist anyway:
+// coordinators and heartbeats. Three things are replaced, through interfaces that production uses,
+// too:
 //
 //   - the network is package wan's emulation: delays, jitter, loss, cuts;
 //   - the disk is Pebble's crashable in-memory file system. A synced commit takes virtual time
@@ -13,29 +14,30 @@
 //
 // # A run
 //
-// [Run] must be called inside a testing/synctest bubble. A [Config] says everything; [Pick] draws
-// one from a seed. Clients of every region run the workload while a [Schedule] of faults, composed
-// from the seed too, comes and goes. Then everything is healed, and the run checks what must hold
-// again: transactions succeed through every gateway into every group within a bound of virtual
-// time, no lock and no prepared transaction stays, all replicas of a shard hold the same versions.
-// The history is judged afterwards, outside the bubble, by [Outcome.Check].
+// [Run] must be called inside a testing/synctest bubble. A [Config] determines everything; [Pick]
+// draws one from a seed. Clients of every region run the workload during a [Schedule] of faults,
+// which also follows from the seed. Then all faults end, and the run checks what must hold again:
+// transactions succeed through every gateway into every group within a bound of virtual time, no
+// lock and no prepared transaction stays, and all replicas of a shard hold the same versions.
+// Afterwards, outside of the bubble, [Outcome.Check] judges the history.
 //
-// While it runs, every key for which a group answers as its owner is noted (owners.go): at every
-// step, no two groups, and no two leaders of one group, may have served the same key in overlapping
-// intervals of time.
+// While it runs, it notes every key for which a group answers as its owner (owners.go). At no step
+// may two groups, or two leaders of one group, have served the same key in overlapping intervals of
+// time.
 //
-// A seed repeats its configuration, its faults and the choices of its clients. It does not repeat
-// the order in which goroutines run, so a failure that depends on it may need several runs.
+// A seed determines the configuration, the faults and the choices of the clients. It does not
+// determine the order in which goroutines run, so a failure that depends on that order may need
+// several runs to appear again.
 //
 // # What a client may conclude
 //
-// A client of a node that crashes gets no answer: whatever the node's goroutines still return after
-// the crash is thrown away and the transaction is recorded as of unknown outcome.
+// A client of a node that crashes gets no answer. The simulation throws away what the node's
+// goroutines return after the crash, and records the transaction with an unknown outcome.
 //
 // # Tests
 //
-// A test that removes a rule or breaks a promise must be rejected ("bites"). What shows in nearly
-// every seed may try a few; what shows seldom has a scenario, which must also pass when nothing is
-// broken. 'make test' runs a few seeds and cases of each kind; GODWIT_LONG=1, as 'make soak' sets,
-// runs all of them.
+// A run that breaks a rule or an assumption must be rejected (tests named "Bites"). A break that
+// shows in nearly every seed tries a few seeds. One that shows seldom has a scenario, which must
+// also pass when nothing is broken. 'make test' runs a few seeds and cases of each kind;
+// GODWIT_LONG=1, as 'make soak' sets, runs all of them.
 package sim

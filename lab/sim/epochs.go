@@ -18,13 +18,13 @@ import (
 	"github.com/godwitdb/godwit/txn/multimaster"
 )
 
-// epochs is what a run knows of MULTI MASTER tables: all that was submitted, before any filter, and
-// all views; and what clients were told.
+// epochs is what a run knows of MULTI MASTER tables: all submitted transactions before any filter,
+// all views, and the answers that clients got.
 type epochs struct {
 	mu    sync.Mutex
 	sent  map[submitted][]byte
 	views map[uint64]epoch.View
-	// rows that clients have inserted under ids of their own, by what they were told
+	// rows that clients have inserted under ids of their own, by the answer that they got
 	acked, refused, unknown map[int64]bool
 	counts                  [2]int // increments: acknowledged, of unknown outcome
 }
@@ -38,8 +38,8 @@ func newEpochs() epochs {
 	return epochs{sent: map[submitted][]byte{}, views: map[uint64]epoch.View{}, acked: map[int64]bool{}, refused: map[int64]bool{}, unknown: map[int64]bool{}}
 }
 
-// watchEpochs has a node's engine tell what it submits. After a crash its goroutines still run for
-// a moment, on a disk and a network that nobody else sees: what they say then does not count.
+// watchEpochs records what a node's engine submits. After a crash its goroutines still run for a
+// moment, on a disk and a network that no other node sees: what they submit then does not count.
 func (w *world) watchEpochs(c *multimaster.Config, l *life) {
 	self := c.Self
 	c.OnBatch = func(view, num uint64, batch []byte) {
@@ -97,7 +97,7 @@ func (s *sqlWork) onEpochs() {
 		_, err := t.exec("COMMIT")
 		return err
 	}
-	told := func(kind string, acked, refused, unknown func()) {
+	outcome := func(kind string, acked, refused, unknown func()) {
 		e := &s.w.epochs
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -120,33 +120,33 @@ func (s *sqlWork) onEpochs() {
 		id := s.rng.Int64N(1 << 40)
 		_, err = t.exec("INSERT INTO el VALUES (?, ?, ?)", id, s.id, fmt.Sprint(id))
 		e := &s.w.epochs
-		told("epoch insert", func() { e.acked[id] = true }, func() { e.refused[id] = true }, func() { e.unknown[id] = true })
+		outcome("epoch insert", func() { e.acked[id] = true }, func() { e.refused[id] = true }, func() { e.unknown[id] = true })
 	case k < 6:
 		from, to := 1+s.rng.IntN(sqlAccounts), 1+s.rng.IntN(sqlAccounts)
 		err = explicit(func() error {
 			if _, err := t.exec("UPDATE ea SET bal = bal - 1 WHERE id = ?", from); err != nil {
 				return err
 			}
-			// A row of another kind of table may be read along.
+			// The transaction may also read a row of another kind of table.
 			if _, err := t.query("SELECT id, v FROM q WHERE id = ?", s.rng.IntN(s.keys)); err != nil {
 				return err
 			}
 			_, err := t.exec("UPDATE ea SET bal = bal + 1 WHERE id = ?", to)
 			return err
 		})
-		told("epoch transfer", none, none, none)
+		outcome("epoch transfer", none, none, none)
 	case k < 8:
 		var n int64
 		n, err = t.exec("UPDATE ec SET v = v + 1 WHERE id = 1")
 		e := &s.w.epochs
 		// no row: this node's snapshot is from before it was made
-		told("epoch increment", func() { e.counts[0] += int(n) }, none, func() { e.counts[1]++ })
+		outcome("epoch increment", func() { e.counts[0] += int(n) }, none, func() { e.counts[1]++ })
 	default:
 		sum := -1.0
 		if err = conn.QueryRowContext(ctx, "SELECT SUM(bal) FROM ea").Scan(&sum); err == nil && sum != 100*sqlAccounts {
 			s.w.fail("a snapshot of epochs has a total of %v, want %d", sum, 100*sqlAccounts)
 		}
-		told("epoch read", none, none, none)
+		outcome("epoch read", none, none, none)
 	}
 }
 
@@ -157,8 +157,8 @@ func cmpErr(err error) error {
 	return err
 }
 
-// checkEpochs waits until all nodes take part in the epochs and are alike, and compares them with a
-// flat run of all that was submitted, and that with what clients were told.
+// checkEpochs waits until all nodes take part in the epochs and hold the same rows. It compares
+// them with a flat run of all submitted transactions, and with the answers that clients got.
 func (w *world) checkEpochs() {
 	end := time.Now().Add(drainBound)
 	for {
@@ -245,7 +245,7 @@ func (m flatRows) Touched(span base.Span, after uint64) (bool, error) {
 	return false, nil
 }
 
-// flatRun merges what was submitted, whole, in one place and in order.
+// flatRun merges all submitted transactions in one place and in order, without a filter.
 func (w *world) flatRun() (flatRows, epoch.Digest, error) {
 	e := &w.epochs
 	e.mu.Lock()
@@ -296,8 +296,8 @@ func (w *world) flatRun() (flatRows, epoch.Digest, error) {
 	return rows, d, nil
 }
 
-// checkTold compares what clients were told with the rows that all nodes have now.
-func (w *world) checkTold(s *sqlWork) {
+// checkAnswers compares the answers that clients got with the rows that all nodes have now.
+func (w *world) checkAnswers(s *sqlWork) {
 	e := &w.epochs
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,13 +22,13 @@ func rewrite(ctx context.Context, t kv.Txn, value string, keys ...base.Key) erro
 	return nil
 }
 
-// TestCrossingIsNotStarved: transactions that cross regions change rows that clients inside both
-// regions change all the time, one after the other without a pause. They get through, in both
-// modes: a retry keeps its age, and after some attempts without locks it takes them.
+// TestCrossingIsNotStarved: cross-region transactions change rows that clients in both regions
+// change all the time, without a pause. They succeed in both modes: a retry keeps its age, and
+// after some attempts without locks it takes locks.
 func TestCrossingIsNotStarved(t *testing.T) {
 	const (
 		rounds = 5
-		most   = 20 * time.Second // of one; 100 ms apart, an attempt takes 0.3 s to 0.8 s
+		most   = 20 * time.Second // for one transaction; with regions 100 ms apart an attempt takes 0.3 s to 0.8 s
 	)
 	for _, c := range []struct {
 		name   string
@@ -86,9 +86,8 @@ func TestCrossingIsNotStarved(t *testing.T) {
 	}
 }
 
-// TestAbandonedCrossing: a transaction that crosses regions and whose gateway dies holds up nobody:
-// while it reads, because it has given its locks back, and after its vote, because the other
-// participants find out how it ended.
+// TestAbandonedCrossing: a cross-region transaction whose gateway dies holds up no other one. While
+// it reads, its locks are released. After its vote, the other participants find out how it ended.
 func TestAbandonedCrossing(t *testing.T) {
 	locks := func(s *stage) (n int, prepared int) {
 		for _, h := range s.hosts {
@@ -158,8 +157,8 @@ func TestAbandonedCrossing(t *testing.T) {
 }
 
 // TestLockTablesAreBounded: an owner whose lock table is full refuses further locks with an error
-// that says so, those of crossing transactions, too; what holds locks goes on, and all is well when
-// it has ended.
+// that says so, also to cross-region transactions. Transactions that hold locks go on. When they
+// have ended, new ones succeed.
 func TestLockTablesAreBounded(t *testing.T) {
 	const most = 20
 	onStageTuned(t, 2, 1, func(cfg *Config) { cfg.MaxLocks = most }, func(s *stage) {

@@ -22,6 +22,7 @@ type Fault struct {
 	Seed    uint64 // of the details
 }
 
+// String shows when the fault begins, how long it lasts, its kind, and the seed of its details.
 func (f Fault) String() string {
 	return fmt.Sprintf("%v+%v %s(%d)", f.At.Round(time.Millisecond), f.For.Round(time.Millisecond), f.Kind, f.Seed)
 }
@@ -29,6 +30,7 @@ func (f Fault) String() string {
 // Schedule is the faults of a run in order of beginning.
 type Schedule []Fault
 
+// String shows one fault a line.
 func (s Schedule) String() string {
 	var b strings.Builder
 	for _, f := range s {
@@ -50,7 +52,7 @@ func Compose(cfg *Config) Schedule {
 			}
 		}
 		slices.Sort(kinds)
-		// A run with few kinds goes deeper than one with all of them.
+		// A run with few kinds tests these more deeply than a run with all of them.
 		r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 		kinds = kinds[:2+r.IntN(len(kinds)-1)]
 	}
@@ -64,7 +66,7 @@ func Compose(cfg *Config) Schedule {
 		s = append(s, f)
 	}
 	if cfg.Kinds == nil && cfg.NodesPerRegion > 1 {
-		// Membership changes ride on whatever else goes on.
+		// Membership changes happen on top of the other faults.
 		r := rand.New(rand.NewPCG(cfg.Seed, 4))
 		for range r.IntN(4) {
 			s = append(s, Fault{At: time.Duration(r.Int64N(int64(cfg.Duration))), Kind: "move shard", Seed: r.Uint64N(1000)})
@@ -86,7 +88,8 @@ func Compose(cfg *Config) Schedule {
 	return s
 }
 
-// faultKinds says how each kind begins and what it says of itself; the answer undoes it.
+// faultKinds says how each kind begins. It returns a description, and a function that undoes the
+// fault.
 var faultKinds = map[string]func(w *world, r *rand.Rand) (what string, undo func()){
 	"cut regions":     cutRegions,
 	"cut one way":     cutOneWay,
@@ -221,8 +224,8 @@ func crashRegion(w *world, r *rand.Rand) (string, func()) {
 	return names(hs), crashHosts(w, hs)
 }
 
-// between are the nodes over which others send consensus messages now: relays and fan-out proxies.
-// If there are none, any node.
+// between draws a node over which others send consensus messages now: a relay or a fan-out proxy.
+// If there is none, it draws any node.
 func (w *world) between(r *rand.Rand) *host {
 	used := map[base.NodeID]bool{}
 	for _, h := range w.hosts {
@@ -347,8 +350,8 @@ func clockStep(w *world, r *rand.Rand) (string, func()) {
 	return fmt.Sprint(h.id, " to ", w.setClock(h, r)), nil
 }
 
-// clockJump sets a clock by far more than its bound, and back. It moves against the monotonic
-// clock, so its node knows.
+// clockJump sets a clock by far more than its bound, and back. The clock moves against the
+// monotonic clock, so its node notices.
 func clockJump(w *world, r *rand.Rand) (string, func()) {
 	h := w.host(r)
 	d := max(time.Duration(1<<r.IntN(15))*time.Millisecond, 3*w.cfg.ClockBound)
@@ -358,7 +361,7 @@ func clockJump(w *world, r *rand.Rand) (string, func()) {
 	return w.jump(h, d)
 }
 
-// clockLeap sets a clock by more than nodes believe of each other.
+// clockLeap sets a clock by more than other nodes accept.
 func clockLeap(w *world, r *rand.Rand) (string, func()) {
 	d := 8*time.Second + upTo(r, 40*time.Second) // no two alike, or they would be the majority
 	if r.IntN(3) == 0 {
@@ -376,7 +379,7 @@ func (w *world) jump(h *host, d time.Duration) (string, func()) {
 	}
 }
 
-// switchClock has the operator change the clock mode, and change it again.
+// switchClock changes the clock mode as an operator does, and changes it again.
 func switchClock(w *world, r *rand.Rand) (string, func()) {
 	m := []clock.Setting{clock.WantGTM, clock.WantGTM, clock.WantGClock, clock.Auto}[r.IntN(4)]
 	w.setPolicy(m)

@@ -62,7 +62,7 @@ func (l *rtLab) value(r base.RegionID, id int) int {
 	return v
 }
 
-// TestForwardCounts: both ends count, and the cost is that of the whole.
+// TestForwardCounts: both ends count a forwarded statement, and its cost is the total.
 func TestForwardCounts(t *testing.T) {
 	forwardStage(t, func(s *stage, l *rtLab, c *sql.Conn) {
 		l.exec(c, "UPDATE f SET v = v + 1 WHERE id = 1")
@@ -84,8 +84,8 @@ func TestForwardCounts(t *testing.T) {
 	})
 }
 
-// TestForwardLeaderMoved: rows whose leader stands in another region are forwarded there, and a
-// statement sent on an old guess is executed all the same.
+// TestForwardLeaderMoved: statements on rows whose group is led from outside of its home are
+// forwarded to that leader. A statement that was sent to a former leader is executed all the same.
 func TestForwardLeaderMoved(t *testing.T) {
 	forwardStage(t, func(s *stage, l *rtLab, c *sql.Conn) {
 		done := make(chan struct{})
@@ -110,9 +110,9 @@ func TestForwardLeaderMoved(t *testing.T) {
 	})
 }
 
-// TestForwardConflictsAsLocal: a statement that met an older transaction's lock is aborted, in the
-// end, and grows older itself; the next attempt waits for the lock of a younger one, until its time
-// is up. Forwarded or not.
+// TestForwardConflictsAsLocal: a statement that meets an older transaction's lock is finally
+// aborted. As its age stays, a later attempt waits for the lock of a younger transaction, until its
+// timeout. Forwarded statements behave like local ones.
 func TestForwardConflictsAsLocal(t *testing.T) {
 	forwardStage(t, func(s *stage, l *rtLab, _ *sql.Conn) {
 		db, holder := l.sqlConn(2, "d")
@@ -145,8 +145,8 @@ func TestForwardConflictsAsLocal(t *testing.T) {
 	})
 }
 
-// TestForwardExecutorDies: the client learns that the outcome is unknown, and the statement is not
-// run twice.
+// TestForwardExecutorDies: the client gets the error of an unknown outcome, and the statement does
+// not run twice.
 func TestForwardExecutorDies(t *testing.T) {
 	forwardStage(t, func(s *stage, l *rtLab, c *sql.Conn) {
 		failed := make(chan error, 1)
@@ -154,7 +154,7 @@ func TestForwardExecutorDies(t *testing.T) {
 			_, err := c.ExecContext(context.Background(), "UPDATE f SET v = v + 1 WHERE id = 1")
 			failed <- err
 		}()
-		time.Sleep(70 * time.Millisecond) // it is there, and its commit on the way
+		time.Sleep(70 * time.Millisecond) // it has arrived, and its commit is on the way
 		s.hosts[1].crash()
 		if n := number(<-failed); n != 1105 {
 			t.Errorf("the client saw error %d, want 1105: the outcome is unknown", n)
@@ -172,7 +172,8 @@ func TestForwardExecutorDies(t *testing.T) {
 	})
 }
 
-// TestForwardAskerDies: its statement leaves no lock behind, and takes effect once or not at all.
+// TestForwardAskerDies: the statement of a gateway that dies leaves no lock behind, and takes
+// effect once or not at all.
 func TestForwardAskerDies(t *testing.T) {
 	forwardStage(t, func(s *stage, l *rtLab, c *sql.Conn) {
 		db, holder := l.sqlConn(2, "d")

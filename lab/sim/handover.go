@@ -10,19 +10,19 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// HandoverFault has the lead of the first group handed over during the run instead of the faults of
-// the seed, and something fail as a message of the hand-over is sent.
+// HandoverFault replaces the faults of the seed: the lead of the first group is handed over during
+// the run, and something fails when a certain message of the hand-over is sent.
 type HandoverFault struct {
-	// At is which message, of those of consensus and of the hand-over between regions, counted from
-	// 1; 0: nothing fails.
+	// At counts the messages of consensus and of the hand-over between regions from 1: the fault
+	// happens at this one. 0: nothing fails.
 	At int
-	// What fails: one of HandoverFaults.
+	// What is one of HandoverFaults.
 	What string
 }
 
-// HandoverFaults are the things that can fail: the target of the hand-over or the old leader, which
-// is the helper, dies; the network loses all that one of them sends and is sent, or all between the
-// two; or the third region hears of nothing.
+// HandoverFaults are the possible failures. The target of the hand-over dies, or the old leader,
+// which is the helper. The network loses all messages of one of them, or all between the two. Or
+// the third region is cut off.
 var HandoverFaults = []string{"target dies", "helper dies", "target alone", "helper alone", "cut", "third alone"}
 
 const (
@@ -44,8 +44,8 @@ func (w *world) leaderOf(g base.GroupID) *host {
 	return nil
 }
 
-// hand has the leader of a group hand its lead to a node of another region, as soon as it finds
-// that up to date.
+// hand orders the leader of a group to hand its lead to a node of another region, as soon as that
+// node is up to date.
 func (w *world) hand(g base.GroupID) (from, to *host) {
 	for range 500 {
 		if from = w.leaderOf(g); from != nil {
@@ -61,7 +61,7 @@ func (w *world) hand(g base.GroupID) (from, to *host) {
 	return nil, nil
 }
 
-// handover moves the lead and has the fault happen. It returns how many messages there were.
+// handover moves the lead and injects the fault. It returns the number of messages.
 func (w *world) handover(f HandoverFault) int {
 	var n atomic.Int64
 	hit := make(chan struct{}, 1)

@@ -14,9 +14,9 @@ func handoverDelays() [][]time.Duration {
 	return [][]time.Duration{{0, 40 * ms, 70 * ms}, {40 * ms, 0, 60 * ms}, {70 * ms, 60 * ms, 0}}
 }
 
-// TestHandover: the lead of a group moves under write load, there by command and back by
-// preference. No transaction fails or is lost or runs twice, those with locks go on, and the pause
-// is within the budget.
+// TestHandover: the lead of a group moves under write load, away by command and back by preference.
+// No transaction fails, is lost or runs twice; those with locks go on; and the pause is within the
+// budget.
 func TestHandover(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
 		Delay: handoverDelays(), GCAge: time.Hour, Stay: true}
@@ -77,8 +77,8 @@ func TestHandover(t *testing.T) {
 }
 
 // TestHandoverFarMajority: the target is near the old leader, and both are far from a majority. The
-// old leader serves on while the lease transfer entry is replicated and the votes of the others are
-// on their way, whatever it hears of a new term, so reads pause for the short way only.
+// old leader serves on while the lease transfer entry is replicated and votes are on their way,
+// even if it hears of a new term. So reads pause for the short way only.
 func TestHandoverFarMajority(t *testing.T) {
 	bubble(t, 1, func(*testing.T) {
 		c, err := MeasureHandover(farMajority(), false)
@@ -86,9 +86,9 @@ func TestHandoverFarMajority(t *testing.T) {
 			t.Error(err)
 		}
 		t.Logf("%+v", c)
-		// The vote is asked of the third region on a way that is shorter than the direct one, so
-		// that it refuses the lease transfer entry, which comes later: the first commit is there
-		// with the answer of the fourth one.
+		// The request for a vote reaches the third region on a detour that is shorter than the
+		// direct path. So that region refuses the lease transfer entry, which arrives later, and
+		// the first commit needs the answer of the fourth region.
 		const oneWay, quorum = 5 * time.Millisecond, 170 * time.Millisecond
 		if c.Reads > oneWay+10*time.Millisecond || c.Commits > oneWay+quorum+10*time.Millisecond || c.Failed > 0 {
 			t.Errorf("%+v", c)
@@ -96,8 +96,7 @@ func TestHandoverFarMajority(t *testing.T) {
 	})
 }
 
-// farMajority are five regions, of which the first two are near each other, and the others near
-// each other.
+// farMajority is five regions. The first two are near each other, and so are the other three.
 func farMajority() [][]time.Duration {
 	const ms = time.Millisecond
 	return [][]time.Duration{{0, 5 * ms, 70 * ms, 80 * ms, 75 * ms}, {5 * ms, 0, 60 * ms, 85 * ms, 90 * ms}, {70 * ms, 60 * ms, 0, 40 * ms, 30 * ms},
@@ -106,10 +105,10 @@ func farMajority() [][]time.Duration {
 
 var flagEvery = flag.Int("every", some(93, 31), "TestHandoverFaults: at every how many messages something fails")
 
-// TestHandoverFaults: whatever fails, at whichever message of a hand-over, no acknowledged write is
-// lost, the history is strictly serializable, and the cluster works on when it is healed.
-// Transactions are open as the lead moves: they hold locks for a while, and, in one of the kinds,
-// cross regions without locks and move rows.
+// TestHandoverFaults: whatever fails at any message of a hand-over, no acknowledged write is lost,
+// the history is strictly serializable, and the cluster works again after the fault. Transactions
+// are open while the lead moves: they hold locks for a while. In one of the kinds they cross
+// regions without locks and move rows.
 func TestHandoverFaults(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 2 * time.Millisecond, SyncDelay: 2 * time.Millisecond,
 		Delay: handoverDelays(), GCAge: time.Hour, Workload: "mixed", Clients: 2, Keys: 4, Think: 5 * time.Millisecond, Warmup: 2 * time.Second}

@@ -75,14 +75,14 @@ func labKey(name string, i int) base.Key {
 	return base.AppendInt64(append(base.IndexPrefix(1, base.MakeTableID(2000, 1), 0, 0), name...), int64(i))
 }
 
-// load runs clients through a node: increments of keys of their own and of shared ones, with a
-// pause between the locking read and the commit, and locking reads. None is tried again.
+// load runs clients through a node. They increment keys of their own and shared ones, with a pause
+// between the locking read and the commit, and make locking reads. Nothing is retried.
 func (l *handoverLab) load(h *host, clients int, every time.Duration) {
 	for i := range clients {
 		l.wg.Go(func() {
 			for n := 0; !l.stopped(); n++ {
 				key := labKey("own", int(h.id)*1000+i)
-				// waits for locks, but not for so long that they count as deadlocks
+				// some waits for locks, but none so long that it counts as a deadlock
 				if h.id == 1 && n%2 == 0 {
 					key = labKey("all", i/2)
 				}
@@ -170,7 +170,7 @@ func (l *handoverLab) done(key base.Key, err error, write bool) {
 	}
 }
 
-// check holds what the keys say against what was acknowledged.
+// check compares the values of the keys with the acknowledged increments.
 func (l *handoverLab) check() {
 	ctx := context.Background()
 	l.mu.Lock()
@@ -194,8 +194,8 @@ func (l *handoverLab) check() {
 	}
 }
 
-// handOver has the leader hand over, as soon as it finds that the target is up to date, and returns
-// when that began.
+// handOver orders the leader to hand over, as soon as the target is up to date, and returns the
+// time at which that began.
 func (l *handoverLab) handOver(to base.NodeID) time.Duration {
 	for range 100 {
 		if h := l.leader(); h != nil && h.up().node.Groups().Group(l.group).Transfer(to) == nil {
@@ -219,7 +219,7 @@ func (l *handoverLab) noFailures() {
 	}
 }
 
-// gap is the longest time without an event within a time.
+// gap is the longest time without an event between two times.
 func gap(at []time.Duration, from, to time.Duration) (longest time.Duration) {
 	last := from
 	for _, t := range at {
@@ -236,19 +236,20 @@ func gap(at []time.Duration, from, to time.Duration) (longest time.Duration) {
 
 // HandoverCost is what a change of the leader of a group costs its clients.
 type HandoverCost struct {
-	// Reads and Commits are how long no locking read was served, and no commit took effect.
+	// Reads is the longest time in which no locking read was served, Commits that in which no
+	// commit took effect.
 	Reads, Commits time.Duration
-	// Elected is after how long another node was raft's leader.
+	// Elected is the time until another node was raft's leader.
 	Elected time.Duration
-	// Transactions that succeeded. Failed were refused or are of unknown outcome; none
-	// was tried again.
+	// Transactions have succeeded. Failed were refused or have an unknown outcome. None was
+	// retried.
 	Transactions, Failed int
-	// Passed are requests that the old leader passed on.
+	// Passed is the number of requests that the old leader passed on.
 	Passed int
 }
 
-// MeasureHandover moves the lead of a group from region 1 to region 2 under load from all regions,
-// or takes it from a leader that is suddenly alone. It must be called in a testing/synctest bubble.
+// MeasureHandover moves the lead of a group from region 1 to region 2 under load from all regions.
+// With lost, it cuts the leader off instead. It must be called in a testing/synctest bubble.
 func MeasureHandover(delay [][]time.Duration, lost bool) (c HandoverCost, err error) {
 	l := newHandoverLab(Config{Seed: 1, Regions: len(delay), NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
 		ClockBound: 100 * time.Microsecond, Delay: delay, GCAge: time.Hour, Stay: true})
@@ -257,7 +258,7 @@ func MeasureHandover(delay [][]time.Duration, lost bool) (c HandoverCost, err er
 	}
 	time.Sleep(5 * time.Second)
 	every := time.Millisecond
-	if lost { // what waits for the new leader adds up
+	if lost { // requests pile up while they wait for the new leader
 		every = 20 * time.Millisecond
 	}
 	for _, h := range l.w.hosts {

@@ -5,10 +5,10 @@ import (
 	"sync"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/homing"
 )
 
-// homes knows every version that was made by moving a row, whoever applied it first.
+// homes records every version that a move of a row made, on whichever node it was applied first.
 type homes struct {
 	mu   sync.Mutex
 	seen map[string]struct{}
@@ -24,14 +24,14 @@ func (h *homes) moved(key base.Key, ts base.Timestamp) bool {
 	return ok
 }
 
-// tap passes what a node's policy is told, and keeps the moves.
+// tap passes calls on to a node's policy, and records the moves.
 type tap struct {
-	owner.Homes
+	homing.Homes
 	h *homes
 }
 
-// Moved implements owner.Homes.
-func (t tap) Moved(m owner.Move) {
+// Moved implements homing.Homes.
+func (t tap) Moved(m homing.Move) {
 	t.h.mu.Lock()
 	if t.h.seen == nil {
 		t.h.seen = map[string]struct{}{}

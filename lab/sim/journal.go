@@ -21,7 +21,7 @@ type journal struct {
 // maxJournal bounds the lines kept; the oldest half goes first.
 const maxJournal = 200_000
 
-// newest is the journal of the run under way, for those that hang.
+// newest is the journal of the run under way, to print when a run hangs.
 var newest atomic.Pointer[journal]
 
 func newJournal(start time.Time) *journal {

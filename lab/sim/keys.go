@@ -49,8 +49,8 @@ func (ks *keyspace) add(name string, seq uint64, shard base.ShardID, home base.R
 	return s
 }
 
-// parts are all sections, to be read at once, or one after the other: where every read goes to its
-// owner, reading all of them may take longer than old versions are kept.
+// parts groups all sections that one read covers: all at once, or apart. If every read goes to an
+// owner, reading all sections at one snapshot may take longer than old versions are kept.
 func (ks *keyspace) parts(apart bool) [][]*section {
 	if !apart {
 		return [][]*section{ks.sections}

@@ -12,9 +12,9 @@ import (
 	"github.com/godwitdb/godwit/cluster"
 )
 
-// TestLeaderFollowsLoad: where no policy moves rows, the lead of a group goes to where its requests
-// come from, after a window, and back when they do, and no transaction fails. In a dry run it is
-// only said. Where rows may move, the lead stays at home.
+// TestLeaderFollowsLoad: if no policy moves rows, the lead of a group moves to the region of its
+// requests, after a window, and back when they move back. No transaction fails. A dry run only
+// reports the decision. If rows may move, the lead stays at home.
 func TestLeaderFollowsLoad(t *testing.T) {
 	run := func(t *testing.T, never bool, mode string, check func(l *handoverLab, led func(base.NodeID, time.Duration) bool)) {
 		cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
@@ -137,8 +137,8 @@ func TestLeaderFollowsLoad(t *testing.T) {
 	})
 }
 
-// leaderLab runs f with a cluster whose groups are led from home, and then looks whether all
-// transactions did well.
+// leaderLab runs f with a cluster whose groups are led from home, and then checks that no
+// transaction has failed.
 func leaderLab(t *testing.T, cfg Config, f func(l *handoverLab)) {
 	t.Helper()
 	bubble(t, 1, func(*testing.T) {
@@ -184,8 +184,8 @@ func (l *handoverLab) clients(h *host, n int) {
 	}
 }
 
-// TestStandInByUtility: when the home region of a group is lost, whichever node was elected, the
-// one whose region asks most leads in the end; when the home is back, so is the lead.
+// TestStandInByUtility: when the home region of a group is lost, the node in the region with the
+// most requests finally leads, whichever node was elected. When the home is back, so is the lead.
 func TestStandInByUtility(t *testing.T) {
 	for stand, want := range map[int]base.NodeID{1: 2, 2: 3} {
 		t.Run(fmt.Sprintf("load from region %d", want), func(t *testing.T) {
@@ -226,9 +226,9 @@ func TestStandInByUtility(t *testing.T) {
 	}
 }
 
-// TestLeaderAmongHomeNodes: of several nodes of the home region the one leads where requests take
-// least, if that makes a difference; another one of them takes over when it dies; and never one of
-// another region, wherever the load comes from.
+// TestLeaderAmongHomeNodes: of several nodes in the home region, the one leads at which requests
+// take least, if there is a difference. If it dies, another node of the home takes over, and never
+// a node of another region, wherever the load comes from.
 func TestLeaderAmongHomeNodes(t *testing.T) {
 	const far = 40 * time.Millisecond
 	cfg := Config{Seed: 1, Regions: 2, NodesPerRegion: 3, Shards: 1, LAN: 6 * time.Millisecond, ClockBound: 100 * time.Microsecond,
@@ -278,8 +278,8 @@ func TestLeaderAmongHomeNodes(t *testing.T) {
 	})
 }
 
-// TestMayLead: a home whose region may not lead does not lead, and the lead does not swing between
-// what the setting says and the home.
+// TestMayLead: a home region that may not lead does not lead, and the lead does not swing between
+// the home and the regions that may.
 func TestMayLead(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
 		Delay: handoverDelays(), GCAge: time.Hour, Stay: true}
@@ -305,9 +305,8 @@ func TestMayLead(t *testing.T) {
 	})
 }
 
-// TestWholeTableFollowsLoad: where rows may move, a group that is asked for rows of tables that are
-// homed as a whole, and for no others, is led from where its load comes from, and from home again
-// when others are asked for.
+// TestWholeTableFollowsLoad: rows may move, and all requests of a group are for tables that are
+// homed as a whole. Then the lead follows the load. It returns home when other tables are used.
 func TestWholeTableFollowsLoad(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
 		Delay: handoverDelays(), GCAge: time.Hour, SQL: true}
@@ -367,7 +366,7 @@ func TestWholeTableFollowsLoad(t *testing.T) {
 	})
 }
 
-// TestLeadersSQL: the policy is set, its view and its decisions are read, through SQL.
+// TestLeadersSQL sets the policy of leaders through SQL, and reads its facts and decisions.
 func TestLeadersSQL(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
 		Delay: handoverDelays(), GCAge: time.Hour, SQL: true}

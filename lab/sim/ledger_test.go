@@ -21,12 +21,12 @@ import (
 	"github.com/godwitdb/godwit/cluster"
 )
 
-// asyncLedger is the promotion test of package e2e in virtual time, over SQL: in every region a
-// client inserts rows and counts them in a row of the region, in two asynchronous tables, and
-// another one writes rows of asynchronous and synchronous tables together. Regions are lost under
-// that load one after another, promoted over, come back, and take their groups home. At the end
-// each transaction is there as a whole or not at all, and what was acknowledged and is gone is what
-// was reported.
+// asyncLedger is the promotion test of package e2e in virtual time, over SQL. In every region one
+// client inserts rows and counts them in a row of the region, in two asynchronous tables. Another
+// one writes rows of asynchronous and synchronous tables together. Regions are lost under that load
+// one after another, promoted over, come back, and take their groups home. At the end each
+// transaction is there as a whole or not at all, and exactly the reported ones of the acknowledged
+// transactions are missing.
 type asyncLedger struct {
 	*world
 	rng   *rand.Rand
@@ -60,7 +60,8 @@ func ledgerConfig(seed uint64) Config {
 	c.Jitter = pick(r, 0, 2*time.Millisecond)
 	c.ShortLogs = r.IntN(2) == 0
 	c.Delay = even(3, pick(r, 250*time.Microsecond, time.Millisecond, 20*time.Millisecond, 50*time.Millisecond))
-	// asynchronous tables have a copy at every node
+	// in half of the runs messages use relays and fan-out, as asynchronous tables have a copy at
+	// every node
 	if r := rand.New(rand.NewPCG(seed, 10)); r.IntN(2) == 0 {
 		c.Network, c.NodesPerRegion = pickNetwork(r), 2+r.IntN(2)
 		if c.Network.Relay {
@@ -70,7 +71,7 @@ func ledgerConfig(seed uint64) Config {
 	return c
 }
 
-// run plays, and returns what is wrong.
+// run plays, and returns the first thing that is wrong.
 func (l *asyncLedger) run(t *testing.T, cfg Config, losses int) (err error) {
 	l.rng, l.stop, l.conns = rand.New(rand.NewPCG(cfg.Seed, 8)), make(chan struct{}), map[*life]*sql.DB{}
 	bubble(t, cfg.Seed, func(*testing.T) {
@@ -224,8 +225,8 @@ func (l *asyncLedger) writePairs(r base.RegionID) {
 	}
 }
 
-// probe writes the counters of all regions, and gives them to other regions: by statement, and by
-// as many writes as have the policy of homes move them.
+// probe writes the counters of all regions, and moves them to other regions: by statements, and by
+// as many writes as make the home policy move them.
 func (l *asyncLedger) probe(r base.RegionID) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 100+uint64(r)))
 	for !l.stopped() {
@@ -269,7 +270,7 @@ func (l *asyncLedger) alive(n int, rs ...base.RegionID) error {
 	return nil
 }
 
-// lose has a region burn down, another one take over, and the first come back.
+// lose destroys a region, promotes another one over it, and brings the first one back.
 func (l *asyncLedger) lose() error {
 	upTo := func(d time.Duration) { time.Sleep(time.Duration(l.rng.Int64N(int64(d)))) }
 	lost := base.RegionID(1 + l.rng.IntN(3))
@@ -282,7 +283,7 @@ func (l *asyncLedger) lose() error {
 	if l.rng.IntN(2) == 0 {
 		upTo(2 * time.Second)
 	}
-	if l.rng.IntN(3) == 0 { // it goes on for a while without the others
+	if l.rng.IntN(3) == 0 { // the region goes on for a while without the others
 		for _, r := range others {
 			l.net.Cut(lost, r)
 		}
@@ -337,7 +338,7 @@ func (l *asyncLedger) lose() error {
 	return nil
 }
 
-// home has the groups of a region vote there again, and waits until they do.
+// home orders the groups of a region to vote there again, and waits until they do.
 func (l *asyncLedger) home(r base.RegionID) error {
 	c := l.hosts[0].up().node.Cluster()
 	if c.Topology().Seat(r) == r {
@@ -377,7 +378,7 @@ func (l *asyncLedger) printf(format string, args ...any) { l.log.printf(format, 
 
 var reLedgerRow = regexp.MustCompile(`^async\.(ledger|pair)\((\d+)\)$`)
 
-// judge compares what is there, what clients were told, and what was reported as lost.
+// judge compares the rows that are there, the answers that clients got, and the reported losses.
 func (l *asyncLedger) judge() error {
 	var errs []error
 	reported := map[int64]bool{}
@@ -513,8 +514,8 @@ func (l *asyncLedger) explain(r base.RegionID, there []int64) string {
 	return b.String()
 }
 
-// TestAsyncLedger: transactions of asynchronous tables are lost as a whole or not at all, and what
-// is lost is reported.
+// TestAsyncLedger: transactions of asynchronous tables are lost as a whole or not at all, and every
+// loss is reported.
 func TestAsyncLedger(t *testing.T) {
 	for _, seed := range seeds([]uint64{2}, 9) {
 		l := &asyncLedger{}

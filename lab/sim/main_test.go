@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain collects garbage less often: a run makes much of it and keeps little, and a third of its
-// time went to the collector.
+// TestMain collects garbage less often. A run makes much garbage and keeps little, and the
+// collector took a third of its time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())

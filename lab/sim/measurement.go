@@ -8,21 +8,21 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// MeasurementCost is what each node of an idle cluster sends for what leaders are chosen by, a
-// second. Requests are counted where they arrive, and cost nothing.
+// MeasurementCost is the traffic a second by which each node of an idle cluster measures what
+// leaders are chosen by. Requests are counted where they arrive, and cost no message.
 type MeasurementCost struct {
 	// Heartbeats and HeartbeatBytes are the heartbeats, with their frames' headers, which carry the
 	// probes and much else.
 	Heartbeats, HeartbeatBytes float64
-	// ProbeBytes are those of them that are there to measure round trips and to tell others of what
-	// was measured.
+	// ProbeBytes is the part of these bytes that measures round trips and reports them to other
+	// nodes.
 	ProbeBytes float64
 }
 
 const frameHeader = 24
 
-// MeasureMeasurement counts the heartbeats of regions with a node each, one shard, and those round
-// trips. It must be called in a testing/synctest bubble.
+// MeasureMeasurement counts the heartbeats of a cluster with one node a region, one shard, and the
+// given delays. It must be called in a testing/synctest bubble.
 func MeasureMeasurement(delay [][]time.Duration) (c MeasurementCost, err error) {
 	w := newWorld(Config{Seed: 1, Regions: len(delay), NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
 		ClockBound: 100 * time.Microsecond, Delay: delay, GCAge: time.Hour, Stay: true})

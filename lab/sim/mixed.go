@@ -12,8 +12,8 @@ import (
 	"github.com/godwitdb/godwit/kv/patch"
 )
 
-// mixed is the workload of registers and lists: few keys, so that everything
-// meets everything; all kinds of reads and writes; one region or several.
+// mixed is the workload of registers and lists. It has few keys, so that all transactions conflict,
+// all kinds of reads and writes, and transactions in one region or several.
 type mixed struct {
 	*client
 	registers []*section
@@ -37,7 +37,7 @@ func newMixed(ks *keyspace, cfg *Config) func(*client) func() {
 	}
 }
 
-// section draws one; most often one whose gaps the client's region owns.
+// section draws a section, most often one whose gaps the client's region owns.
 func (m *mixed) section(of []*section) *section {
 	for range 3 {
 		if s := of[m.rng.IntN(len(of))]; s.home == m.region || m.rng.IntN(3) == 0 {
@@ -104,7 +104,7 @@ func (m *mixed) one() {
 	}
 }
 
-// mixedShares are the transactions and how many of a hundred are of each kind.
+// mixedShares has the kinds of transactions and their shares in percent.
 var mixedShares = []struct {
 	share int
 	run   func(*mixed)
@@ -150,7 +150,7 @@ func (m *mixed) lockedScan() {
 	})
 }
 
-// rollback reads and writes, and takes it back.
+// rollback reads and writes, and rolls back.
 func (m *mixed) rollback() {
 	names := m.some(3)
 	m.run("rollback", m.opts(), func(t *tx) error {
@@ -192,7 +192,7 @@ func (m *mixed) readModifyWrite() {
 	})
 }
 
-// inserts races with the clients of other regions for the same keys.
+// inserts inserts keys that clients of other regions insert, too.
 func (m *mixed) inserts() {
 	names := m.some(2)
 	m.run("insert", m.opts(), func(t *tx) error {
@@ -244,8 +244,8 @@ func (m *mixed) appendList() {
 	})
 }
 
-// shipAppends appends to lists of several regions. Where it crosses regions without locks it leaves
-// that to the owners, so that what it has read of a list does not count, only that it was there.
+// shipAppends appends to lists of several regions. If it crosses regions without locks, it ships
+// the appends to the owners: then it depends only on the existence of a list, not on its content.
 func (m *mixed) shipAppends() {
 	keys := map[string]bool{}
 	for range 1 + m.rng.IntN(3) {
@@ -299,7 +299,7 @@ func (m *mixed) shipAppends() {
 	})
 }
 
-// settles makes now and then of an update that is left to the owner one of what was read.
+// settles turns an occasional shipped update into a read-modify-write.
 func (m *mixed) settles(t *tx, key string) error {
 	if m.rng.IntN(10) == 0 {
 		vals, err := t.get(kv.LockShared, key)
@@ -362,8 +362,8 @@ func (m *mixed) past() {
 	})
 }
 
-// catalog uses the meta shard as the SQL layer does: reads without a trip that
-// are validated at commit, and seldom a change.
+// catalog uses the meta shard as the SQL layer does: it reads without a trip and validates at the
+// commit, and seldom changes it.
 func (m *mixed) catalog() {
 	key, names := m.meta.key(m.rng.IntN(3)), m.some(2)
 	if m.rng.IntN(4) == 0 {
@@ -380,7 +380,7 @@ func (m *mixed) catalog() {
 			} else {
 				t.put(key, t.value(), 0)
 			}
-			if m.rng.IntN(3) == 0 { // a table global and a table local in one transaction
+			if m.rng.IntN(3) == 0 { // rows of the meta shard and of the region in one transaction
 				t.put(names[0], t.value(), 0)
 			}
 			return nil
@@ -405,7 +405,7 @@ func (m *mixed) catalog() {
 	})
 }
 
-// ownWrites reads what it has just written, inserted and deleted.
+// ownWrites reads the keys that it has just written, inserted and deleted.
 func (m *mixed) ownWrites() {
 	names, s := m.some(3), m.section(m.registers)
 	m.run("own writes", m.opts(), func(t *tx) error {
@@ -431,7 +431,7 @@ func (m *mixed) ownWrites() {
 	})
 }
 
-// moves takes rows home without writing them.
+// moves moves rows without writing them.
 func (m *mixed) moves() {
 	names := m.some(4)
 	m.run("move", m.opts(), func(t *tx) error {

@@ -18,7 +18,7 @@ type way struct {
 	name  string
 	at    int    // the gateway
 	value string // of the row afterwards
-	steps int    // messages between regions that it needs, at least
+	steps int    // messages between regions that it needs at least
 	move  func(ctx context.Context, t kv.Txn, k base.Key) error
 }
 
@@ -36,10 +36,10 @@ var ways = []way{
 	{"alone, by its owner", 2, "old", 6, lockToMove},
 }
 
-// TestCrashAtEveryStepOfAMove: the new owner, the old one or a third region dies as each message of
-// a move sets off. A region that is down is no reason to wait for it: its rows are served by a
-// stand-in, which knows the outcome. Nothing acknowledged is lost, and when all are back they agree
-// on one home.
+// TestCrashAtEveryStepOfAMove: the new owner, the old one or a third region dies as any message of
+// a move is sent. No client has to wait until the region is back: a stand-in, which knows the
+// outcome, serves its rows. Nothing acknowledged is lost, and when all are back they agree on one
+// home.
 func TestCrashAtEveryStepOfAMove(t *testing.T) {
 	for _, w := range ways {
 		for victim, role := range []string{"the new owner", "the old owner", "a third region"} {
@@ -89,15 +89,15 @@ func (s *stage) atHome() {
 	s.t.Error("a group is not led from its home")
 }
 
-// crashInMove plays a move, in which a host dies as the step-th message sets off; false if there
-// were not as many. It says where the row is at home in the end.
+// crashInMove plays a move, in which a host dies as the step-th message is sent. crashed is false
+// if there were fewer messages. home is the row's home in the end.
 func (s *stage) crashInMove(w way, victim *host, step int) (home base.RegionID, crashed bool) {
 	k, say := s.key(2, step), func(format string, args ...any) {
 		s.t.Helper()
 		s.t.Errorf("step %d: %s", step, fmt.Sprintf(format, args...))
 	}
 	s.put(2, k, "old")
-	time.Sleep(time.Second) // everybody has it
+	time.Sleep(time.Second) // all replicas have the row
 
 	var seen atomic.Int64
 	died := make(chan struct{})
@@ -137,12 +137,12 @@ func (s *stage) crashInMove(w way, victim *host, step int) (home base.RegionID, 
 	}
 	s.net.Tap(nil)
 	var err error
-	known := victim != s.hosts[w.at-1] // its client hears of the outcome
+	known := victim != s.hosts[w.at-1] // its client learns the outcome
 	if known {
 		err = <-answered
 	} else {
 		select {
-		case err = <-answered: // before it died
+		case err = <-answered: // the answer came before the crash
 			known = err == nil
 		default:
 		}
@@ -162,7 +162,7 @@ func (s *stage) crashInMove(w way, victim *host, step int) (home base.RegionID, 
 	}
 	victim.boot()
 	s.atHome()
-	time.Sleep(time.Second) // what it has missed
+	time.Sleep(time.Second) // it catches up
 	for _, h := range s.hosts {
 		rows, rerr := h.up().node.DB().Begin(kv.Options{ReadOnly: true}).Get(context.Background(), []base.Key{k}, kv.LockNone)
 		switch {
@@ -186,10 +186,11 @@ func (s *stage) crashInMove(w way, victim *host, step int) (home base.RegionID, 
 	return home, true
 }
 
-// failoverBound: the lease of the lost leader runs out, another one is elected and waits for that.
+// failoverBound is the time in which another node is elected and waits until the lost leader's
+// lease has ended.
 const failoverBound = 10 * time.Second
 
-// use reads and writes a row, and says what was read and how long it took.
+// use reads and writes a row, and returns the value read and the time it took.
 func (s *stage) use(say func(string, ...any), h *host, k base.Key, v string) (found string, took time.Duration) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), liveBound)

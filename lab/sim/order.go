@@ -10,7 +10,7 @@ import (
 	"github.com/godwitdb/godwit/txn/multimaster"
 )
 
-// promised judges a history by what its cluster promises beyond what is checked of all.
+// promised judges a history by the level that its cluster promises.
 func (o *Outcome) promised(h *history.History) *history.Violation {
 	switch o.Config.Concurrency {
 	case base.ByTimestamp: // and Linearizable, for each key
@@ -21,8 +21,8 @@ func (o *Outcome) promised(h *history.History) *history.Violation {
 	return history.StrictSerializable(h)
 }
 
-// alone puts transactions of which nobody knows what they touched into regions of their own: only
-// conflicts order them.
+// alone puts transactions whose keys are unknown into regions of their own, so that only conflicts
+// order them.
 func alone(h *history.History) *history.History {
 	out := *h
 	out.Txns = slices.Clone(h.Txns)

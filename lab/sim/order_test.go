@@ -30,7 +30,7 @@ func TestOrderingSoak(t *testing.T) {
 }
 
 // orderedSeed runs a seed in clusters that order by timestamps, without and with timestamp
-// managers; through SQL, too, if that is asked for.
+// managers; also through SQL if sql is set.
 func orderedSeed(t *testing.T, s uint64, sql bool) {
 	for _, c := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
 		t.Run(fmt.Sprint(c, "/", s), func(t *testing.T) {

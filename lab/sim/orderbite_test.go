@@ -23,8 +23,8 @@ var brokenOrder = []struct {
 	{"ORD-8: timestamp managers are not asked", base.ByTimestampRelay, Break{NoManager: true}},
 }
 
-// TestOrderBites: without one of its rules timestamp ordering makes histories that it must not, and
-// the checker finds them.
+// TestOrderBites: without one of its rules timestamp ordering produces forbidden histories, and the
+// checker finds them.
 func TestOrderBites(t *testing.T) {
 	for _, b := range brokenOrder {
 		t.Run(b.name, func(t *testing.T) {
@@ -49,10 +49,10 @@ func TestOrderBiteSeeds(t *testing.T) {
 	}
 }
 
-// TestMarksOutliveLeaders: what was read under one leader binds the next one (ORD-2). The reader's
-// clock is ahead and that of the next leader behind, both within their bound; so a write under the
-// next leader would get a timestamp below the read. Without the transferred state it does, and the
-// reader's snapshot changes.
+// TestMarksOutliveLeaders: reads under one leader bind the next one (ORD-2). The reader's clock is
+// ahead and that of the next leader behind, both within their bounds. So without the transferred
+// state a write under the next leader gets a timestamp below the read, and the reader's snapshot
+// changes.
 func TestMarksOutliveLeaders(t *testing.T) {
 	const off = 190 * time.Millisecond
 	for _, forgets := range []bool{false, true} {
@@ -89,8 +89,8 @@ func TestMarksOutliveLeaders(t *testing.T) {
 	}
 }
 
-// TestClocksAheadAreCountedWith: a reader whose clock is behind that of an earlier writer sees the
-// write all the same (ORD-5). Without that rule it does not.
+// TestClocksAheadAreCountedWith: a reader whose clock is behind that of an earlier writer still
+// sees the write (ORD-5). Without that rule it does not.
 func TestClocksAheadAreCountedWith(t *testing.T) {
 	const off, writes = 190 * time.Millisecond, 50
 	for _, ignored := range []bool{false, true} {
@@ -148,8 +148,8 @@ func (s *stage) changedSnapshot(reader, next base.NodeID, value string) bool {
 	return read(kv.Options{ReadOnly: true, ReadTS: at}) != before
 }
 
-// orderConfig is a small cluster, few rows, and clocks that differ by more than it takes to get
-// anywhere.
+// orderConfig is a small cluster with few rows, and with clocks that differ by more than a message
+// takes.
 func orderConfig(seed uint64, how base.Concurrency) Config {
 	cfg := relayConfig(seed)
 	cfg.Concurrency, cfg.Relay = how, 0

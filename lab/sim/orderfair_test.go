@@ -11,12 +11,12 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// TestOrderedIsNotStarved: where transactions are ordered by timestamps, one across regions gets
-// through beside clients inside both regions who use the same rows all the time.
+// TestOrderedIsNotStarved: with timestamp ordering, a cross-region transaction succeeds beside
+// clients in both regions that use the same rows all the time.
 func TestOrderedIsNotStarved(t *testing.T) {
 	const (
 		rounds = 5
-		most   = 20 * time.Second // of one; 100 ms apart, an attempt takes 0.3 s to 0.8 s
+		most   = 20 * time.Second // for one transaction; with regions 100 ms apart an attempt takes 0.3 s to 0.8 s
 	)
 	look := func(ctx context.Context, t kv.Txn, lock kv.LockMode, keys ...base.Key) error {
 		for _, k := range keys {

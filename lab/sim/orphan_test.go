@@ -9,9 +9,9 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// TestLocksOfADeadGateway: a transaction whose gateway has died, or was started
-// again, or cannot be heard, gives up its locks within a few seconds. What such
-// a gateway still asks for, if it was only cut off, is refused.
+// TestLocksOfADeadGateway: when a transaction's gateway dies, restarts or cannot be heard, its
+// locks are released within a few seconds. If the gateway was only cut off, its further requests
+// are refused.
 func TestLocksOfADeadGateway(t *testing.T) {
 	cfg := stageConfig(3)
 	const limit = 4 * time.Second // of 10 s that a silent transaction of a living gateway has
@@ -33,7 +33,7 @@ func TestLocksOfADeadGateway(t *testing.T) {
 				}
 				lost.Put(row, []byte("lost"), 0)
 				time.Sleep(20 * time.Second)
-				// Its gateway said all the time that it lives, so it still has its lock.
+				// Its gateway has sent heartbeats all the time, so it still holds its lock.
 				other := func() (time.Duration, error) {
 					began := time.Now()
 					_, err := kv.Run(ctx, w.hosts[0].up().node.DB(), kv.Options{LockTimeout: 30 * time.Second}, func(x kv.Txn) error {

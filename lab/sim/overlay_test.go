@@ -9,8 +9,8 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
 )
 
-// overlayConfig is a cluster whose messages travel over relays and fan-out proxies, and faults that
-// meet those more often than others.
+// overlayConfig is a cluster whose messages travel over relays and fan-out proxies, with faults
+// that hit those more often than other nodes.
 func overlayConfig(seed uint64) Config {
 	r := rand.New(rand.NewPCG(seed, 10))
 	cfg := Pick(seed)
@@ -57,7 +57,7 @@ func TestOverlaySeeds(t *testing.T) {
 	for _, s := range seeds([]uint64{700, 701, 702}, 703, 704, 705) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			cfg := Pick(s)
-			// The way from the first region to the third is much shorter over the second.
+			// From the first region to the third, the way over the second is much shorter.
 			ms := time.Millisecond
 			cfg.Regions, cfg.NodesPerRegion = 3, 2
 			cfg.Delay = [][]time.Duration{{0, 10 * ms, 80 * ms}, {10 * ms, 0, 15 * ms}, {80 * ms, 15 * ms, 0}}

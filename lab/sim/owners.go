@@ -10,24 +10,24 @@ import (
 )
 
 // owners checks, at every step, that a key has one owner at a time. A group owns a key from the
-// timestamp of the version whose label says so, and has used that up to the last point at which it
-// showed or wrote the key: the timestamp of a snapshot or a commit, the present if it was under a
-// lock. No other group's time may begin within. Of the leaders of one group, likewise: what a later
-// one writes lies above all that an earlier one served, and once a later one has served, an earlier
-// one grants no locking read.
+// timestamp of the version whose label names it. It has used its ownership up to the last point at
+// which it showed or wrote the key: the timestamp of a snapshot or a commit, or the present for a
+// locking read. No other group's time may begin in between. The same holds for the leaders of one
+// group: writes of a later leader lie above everything that an earlier one served, and once a later
+// one has served, an earlier one grants no locking read.
 type owners struct {
 	mu      sync.Mutex
 	keys    map[string]*ownedKey
 	checked int
-	age     time.Duration // of tombstones that are collected
-	// apart: a node was in a mode without a bounded clock, in which timestamps lag behind true
-	// time, so that a locked read in the present says nothing about them any more.
+	age     time.Duration // at which tombstones are collected
+	// apart says that a node was in a mode without a bounded clock. Timestamps then lag behind true
+	// time, so that a locking read in the present says nothing about them.
 	apart bool
 }
 
 // ownedKey is the owners of a key, and their leaders.
 type ownedKey struct {
-	stints []stint // by since; those that cannot be broken into any more are dropped
+	stints []stint // ordered by since; stints that no other one can overlap any more are dropped
 	leads  map[base.GroupID]*leads
 }
 
@@ -66,7 +66,7 @@ func (e *twoOwners) Error() string {
 	return fmt.Sprintf("key %v has two owners at a time: %s; %s; %s", e.key, say(e.a), say(e.b), e.why)
 }
 
-// leftGClock tells that timestamps are not bound to true time any more.
+// leftGClock notes that timestamps are not bound to true time any more.
 func (o *owners) leftGClock() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +75,7 @@ func (o *owners) leftGClock() {
 	}
 }
 
-// serves hears of a service; now is true time.
+// serves takes note of a service. now is true time.
 func (o *owners) serves(s owner.Service, now time.Time) error {
 	if s.Key.Shard() == base.MetaShard {
 		return nil // its owner is the meta group by definition
@@ -118,7 +118,7 @@ func (k *ownedKey) own(s owner.Service, merged base.Timestamp) *twoOwners {
 		return nil
 	}
 	if !s.Found && s.At < s.Since {
-		return nil // a key that was absent in the past: whose gap it is now says nothing of then
+		return nil // a key that was absent in the past: the present owner of its gap says nothing about then
 	}
 	at := max(s.At, s.Since)
 	i := len(k.stints)
@@ -146,8 +146,8 @@ func (k *ownedKey) own(s owner.Service, merged base.Timestamp) *twoOwners {
 // apart checks that the service lies neither in the time of a later owner, which are the stints
 // from i on, nor in that of an earlier one.
 func (k *ownedKey) apart(s owner.Service, i int, at, merged base.Timestamp) *twoOwners {
-	// Whoever came later began above this point; the write that gave the key away, and the locked
-	// read before it, may be as late as the beginning.
+	// A later owner began above this point. Only the write that gave the key away, and the locking
+	// read before it, may be as late as that beginning.
 	for _, x := range k.stints[i:] {
 		if x.group != s.Group && (x.since < at || x.since == at && s.Kind == owner.ReadService) {
 			return &twoOwners{s.Key, x.how, s, "the older owner goes on"}
@@ -158,7 +158,7 @@ func (k *ownedKey) apart(s owner.Service, i int, at, merged base.Timestamp) *two
 		switch {
 		case x.group == s.Group:
 		case !s.Found && x.last <= merged:
-			// Between the two the gap may have lain behind a tombstone that nobody looked for
+			// Between the two the gap may have lain behind a tombstone that no service has shown
 			// (HOME-4).
 		case x.since == s.Since:
 			return &twoOwners{s.Key, x.how, s, "one version names two"}

@@ -13,7 +13,7 @@ import (
 	"github.com/godwitdb/godwit/owner"
 )
 
-// TestOneOwnerAtATime: the check lets pass what owners may do, and nothing else.
+// TestOneOwnerAtATime: the check accepts what owners may do, and nothing else.
 func TestOneOwnerAtATime(t *testing.T) {
 	const (
 		read, lock, write = owner.ReadService, owner.LockService, owner.WriteService
@@ -70,9 +70,9 @@ func TestOneOwnerAtATime(t *testing.T) {
 	}
 }
 
-// TestOneOwnerOfAGap: a gap that was merged into an older one's (HOME-4) seems to have been its
-// owner's for longer than it was; that explains services from before the merged tombstone can have
-// been collected, and no later ones.
+// TestOneOwnerOfAGap: a gap that was merged into an older one (HOME-4) seems to have belonged to
+// that one's owner for longer than it did. That excuses services from before the tombstone can have
+// been collected, but no later ones.
 func TestOneOwnerOfAGap(t *testing.T) {
 	key := base.AppendInt64(base.IndexPrefix(1, 100, 0, 0), 1)
 	second := base.Timestamp(time.Second)
@@ -94,9 +94,9 @@ func TestOneOwnerOfAGap(t *testing.T) {
 }
 
 // TestOneOwnerBites: a leader is cut off while a client beside it goes on reading under locks, and
-// another node is elected. With a clock that is off by far more than it says, the successor
-// believes that the lease has ended while the old leader still serves under it: the check has to
-// notice. With clocks within their bound it must not.
+// another node is elected. If the leader's clock is wrong by far more than its bound, the successor
+// believes that the lease has ended while the old leader still serves under it. The check must
+// notice that, and must accept clocks within their bounds.
 func TestOneOwnerBites(t *testing.T) {
 	for _, behind := range []time.Duration{0, 900 * time.Millisecond} {
 		t.Run(fmt.Sprintf("the clock is %v behind", behind), func(t *testing.T) {
@@ -128,7 +128,7 @@ func (s *stage) deposed(behind time.Duration) {
 	s.put(old, key, "v")
 	s.move(base.DataGroup(1, old), old)
 	s.hosts[old-1].clock.Set(-behind, 0, time.Second)
-	time.Sleep(5 * time.Second) // leases are asked for by that clock
+	time.Sleep(5 * time.Second) // new leases are taken by that clock
 	s.net.Isolate(old)
 	ctx, stop := context.WithCancel(context.Background())
 	var readers sync.WaitGroup

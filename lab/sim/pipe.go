@@ -53,7 +53,7 @@ type pipeAddr struct{}
 func (pipeAddr) Network() string { return "tcp" }
 func (pipeAddr) String() string  { return "127.0.0.1:3306" }
 
-// named is one end of a pipe with the address that servers expect of a client.
+// named is one end of a pipe, with an address as servers expect of a client.
 type named struct{ net.Conn }
 
 func (named) RemoteAddr() net.Addr { return pipeAddr{} }

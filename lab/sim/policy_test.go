@@ -17,10 +17,10 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// PolyBase's section 6.5 in virtual time, where neither the machine nor what else it does shows:
-// the figures "hotness" and "correlation" of godwit bench polybase.
+// PolyBase's section 6.5 in virtual time, where the load of the machine has no influence: the
+// figures "hotness" and "correlation" of godwit bench polybase.
 
-// deed is one transaction that was done: it updates rows one after the other.
+// deed is one completed transaction, which updated rows one after the other.
 type deed struct {
 	region int // from 0
 	took   time.Duration
@@ -57,14 +57,15 @@ func (d deeds) String() string {
 // trade is closed-loop work in three regions far apart.
 type trade struct {
 	homes  home.Params
-	rows   [3][]base.Key                             // by where they are at first
+	rows   [3][]base.Key                             // by first home
 	per    [3]int                                    // clients
 	next   func(region int, r *rand.Rand) []base.Key // rows of a transaction
 	settle time.Duration
 	run    time.Duration
 }
 
-// play says what was done once all had settled, and how many rows moved meanwhile.
+// play returns the transactions after the policy has settled, and the number of rows that moved
+// meanwhile.
 func (w trade) play(t *testing.T) (done deeds, moved int64) {
 	m, err := matrix.Open(matrix.AWS)
 	if err == nil {
@@ -125,7 +126,7 @@ func (w trade) play(t *testing.T) (done deeds, moved int64) {
 	return done, moved
 }
 
-// update updates rows one after the other, and takes them home if that is advised.
+// update updates rows one after the other, and moves each if its owner advises it.
 func (s *stage) update(at int, tr *obs.Trace, ks []base.Key) error {
 	ctx := context.Background()
 	_, err := kv.Run(ctx, s.db(at), kv.Options{Trace: tr}, func(t kv.Txn) error {
@@ -148,8 +149,8 @@ func rowOf(region, n int) base.Key {
 	return base.AppendInt64(base.IndexPrefix(1, base.MakeTableID(3000, base.RegionID(region+1)), 0, 0), int64(n))
 }
 
-// TestHotness: rows that other regions use now and then stay where they are used most. The paper
-// has 63 % less median latency and 90 % fewer moves than when every access moves a row.
+// TestHotness: rows that other regions use sometimes stay where they are used most. The paper has
+// 63 % less median latency and 90 % fewer moves than when every access moves a row.
 func TestHotness(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: it takes a quarter of a minute")
@@ -193,7 +194,7 @@ func TestHotness(t *testing.T) {
 	}
 }
 
-// TestCorrelation: of rows that are used in pairs the second comes with the first. The paper has
+// TestCorrelation: if rows are used in pairs, the second one moves with the first. The paper has
 // 30.8 % more throughput, one round trip less.
 func TestCorrelation(t *testing.T) {
 	const pairs = 300
@@ -221,8 +222,7 @@ func TestCorrelation(t *testing.T) {
 		t.Logf("R%d: prefetch: %v; alone: %v", region+4, with.of(region), alone.of(region))
 	}
 	t.Logf("all: prefetch: %v; alone: %v", with, alone)
-	// R4, whose commits take half the time of R6's, has most pairs at home; what there is to gain
-	// is R6's.
+	// Most pairs live in R4, whose commits take half the time of R6's. So the gain is R6's.
 	a, b := with.of(2), alone.of(2)
 	if a.trips() > b.trips()-.5 || len(a) < len(b)*23/20 || len(with) < len(alone) {
 		t.Errorf("R6: prefetch: %v; alone: %v", a, b)

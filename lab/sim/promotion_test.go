@@ -29,9 +29,9 @@ type written struct {
 }
 
 // TestPromotion: a region with the voters of asynchronous groups is cut off, goes on, and crashes.
-// Survivors take over at the cut: what they held stands, transactions with synchronous rows all of
-// them, and what they did not hold is gone everywhere. When the region is back, the report lists
-// exactly that, and all replicas are alike.
+// Survivors take over at the cut. The commits that they held are kept, among them all that also
+// wrote synchronous rows; the others are gone everywhere. When the region is back, the report lists
+// exactly these, and all replicas are equal.
 func TestPromotion(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d nodes a region", nodes), func(t *testing.T) {
@@ -107,7 +107,7 @@ func (l *promotionLab) run() {
 		if n%4 == 0 {
 			l.must(1, asyncKey(n), syncKey(n))
 		}
-		l.must(2, asyncKey(100+n)) // of region 2, once it is there: a gap of region 1 first
+		l.must(2, asyncKey(100+n)) // a row of region 2, inserted into a gap of region 1
 	}
 	// A row of region 1 goes to region 2.
 	if _, err := kv.Run(ctx, l.in(1)[0].up().node.DB(), kv.Options{}, func(x kv.Txn) error {
@@ -121,7 +121,8 @@ func (l *promotionLab) run() {
 	l.must(2, asyncKey(7))
 	time.Sleep(2 * time.Second)
 
-	// The region is cut off; it acknowledges what nobody else holds, but nothing that binds others.
+	// The region is cut off. It acknowledges commits that no other region holds, but none with rows
+	// of other groups.
 	if _, err := l.in(2)[0].up().node.Cluster().Promote(ctx, cluster.PromoteRequest{Lost: "r1"}); base.CodeOf(err) != base.CodeInvalid {
 		t.Errorf("promotion over a region that is alive: %v", err)
 	}
@@ -203,7 +204,8 @@ func (l *promotionLab) forget(cut base.Timestamp) {
 	}
 }
 
-// isLost reports whether a key is one of an asynchronous table, owned by region 1 when it was lost.
+// isLost reports whether a key belongs to an asynchronous table and was owned by region 1 when that
+// was lost.
 func (l *promotionLab) isLost(k string) bool {
 	return base.Key(k).Shard() > 2 && !bytes.Equal([]byte(k), asyncKey(7))
 }
@@ -243,7 +245,7 @@ func value(rows []kv.Row) string {
 	return string(rows[0].Value)
 }
 
-// report compares what the nodes say was lost with what was.
+// report compares the losses that the nodes report with the real ones.
 func (l *promotionLab) report(lost []base.Timestamp) {
 	got := map[base.Timestamp]int{}
 	for _, x := range l.in(2)[0].up().node.Losses(context.Background()) {

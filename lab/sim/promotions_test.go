@@ -13,8 +13,9 @@ import (
 	"github.com/godwitdb/godwit/cluster"
 )
 
-// TestPromotions: promotions that are refused, and why; two at the same time; by force, without a
-// survivor that comes back later; one after another; and without a majority of the meta group.
+// TestPromotions tries promotions that are refused, and checks the reason; two at the same time;
+// one by force, without a survivor that comes back later; one after another; and one without a
+// majority of the meta group.
 func TestPromotions(t *testing.T) {
 	cfg := Config{Seed: 5, Regions: 3, NodesPerRegion: 2, Shards: 2, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond, GCAge: time.Hour,
 		Delay: even(3, 50*time.Millisecond)}
@@ -28,7 +29,7 @@ func TestPromotions(t *testing.T) {
 	})
 }
 
-// promote asks a node to promote, and returns what it says.
+// promote asks a node to promote, and returns the promotions or the error's text.
 func (l *promotionLab) promote(h *host, q cluster.PromoteRequest) ([]base.Promotion, string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second) // as the command line
 	defer cancel()
@@ -91,7 +92,7 @@ func (l *promotionLab) runPromotions() {
 	l.refused(l.in(1)[0], lost, "ask a node of another one")
 	l.refused(two, cluster.PromoteRequest{Lost: "r1", Back: true}, "vote there")
 
-	// A survivor is silent, the only one that has the newest rows.
+	// The only survivor with the newest rows is silent.
 	silent := l.in(3)[1]
 	for _, h := range l.in(1) {
 		for _, o := range l.w.hosts {
@@ -140,7 +141,8 @@ func (l *promotionLab) runPromotions() {
 	write(1, 2, 3)
 	l.reportsJust(only)
 
-	// Again, over a region that was promoted over and does not vote; then over the one that does.
+	// Promote again, over a region without voters, as it was promoted over; then over the one with
+	// the voters.
 	l.crash(1)
 	time.Sleep(5 * time.Second)
 	seat := two.up().node.Cluster().Topology().Seat(1)
@@ -170,7 +172,7 @@ func (l *promotionLab) runPromotions() {
 	write(1, 2, 3)
 	l.verify(1, 2, 3)
 
-	// Two of three regions are lost: nobody can tell whether they are, by force neither.
+	// Two of three regions are lost: no majority can decide that they are, not even by force.
 	l.crash(1)
 	l.crash(2)
 	time.Sleep(5 * time.Second)

@@ -10,7 +10,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
 )
 
-// The smallest scenarios of what the simulation once found.
+// The smallest scenarios of bugs that the simulation has found.
 
 // stage is a quiet cluster.
 type stage struct {
@@ -44,7 +44,7 @@ func onStageTuned(t *testing.T, regions, nodesPerRegion int, tune func(*Config),
 func stageConfig(regions int) Config {
 	return Config{Seed: 1, Regions: regions, NodesPerRegion: 1, Shards: 1, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
 		ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond,
-		Network: overlay.Params{FanOut: true}} // as the cluster settings begin
+		Network: overlay.Params{FanOut: true}} // the defaults of the cluster settings
 }
 
 // onWorld plays on a cluster that has just been started, in virtual time.
@@ -107,9 +107,9 @@ func (s *stage) move(g base.GroupID, to base.NodeID) {
 }
 
 // A vote that relies on read locks holds up to its upper bound. A planned hand-over ends the lease
-// early, and the locks with it; if the successor's timestamps began below that bound, a write of
-// what was read could get in between: T reads x, U overwrites x and commits, T commits above U.
-// (Seed 1018.)
+// early, and the locks with it. If the successor's timestamps began below that bound, another
+// transaction could overwrite what was read: T reads x, U overwrites x and commits, T commits above
+// U. (Seed 1018.)
 func TestHandoverKeepsWhatVotesRelyOn(t *testing.T) {
 	onStage(t, 3, time.Hour, func(s *stage) {
 		ctx := context.Background()
@@ -117,7 +117,7 @@ func TestHandoverKeepsWhatVotesRelyOn(t *testing.T) {
 		s.put(2, x, "old")
 		s.put(1, y, "old")
 		time.Sleep(time.Second)
-		// Somebody holds y, so that T's Prepare waits there, long after T's vote for x.
+		// Another transaction holds y, so that T's Prepare waits there, long after T's vote for x.
 		holder := s.db(1).Begin(kv.Options{})
 		if _, err := holder.Get(ctx, []base.Key{y}, kv.LockExclusive); err != nil {
 			t.Fatal(err)
@@ -148,8 +148,8 @@ func TestHandoverKeepsWhatVotesRelyOn(t *testing.T) {
 	})
 }
 
-// A row that has just come to another owner may have a timestamp that is still to come there, as
-// its writer is in commit wait at the old one. The new owner writes only above it (HOME-2).
+// A row that has just moved may have a timestamp in the future, as its writer is in commit wait at
+// the old owner. The new owner writes only above it (HOME-2).
 func TestNewOwnerWritesAbove(t *testing.T) {
 	onStage(t, 3, time.Hour, func(s *stage) {
 		k := s.key(2, 5)
@@ -169,8 +169,8 @@ func TestNewOwnerWritesAbove(t *testing.T) {
 	})
 }
 
-// insertAhead has region 1 insert a key into a gap of region 2 at a timestamp about two seconds
-// ahead, and says at which.
+// insertAhead makes region 1 insert a key into a gap of region 2 at a timestamp about two seconds
+// ahead, and returns that timestamp.
 func (s *stage) insertAhead(k base.Key) <-chan base.Timestamp {
 	s.t.Helper()
 	ctx := context.Background()
@@ -195,8 +195,8 @@ func (s *stage) insertAhead(k base.Key) <-chan base.Timestamp {
 	return inserted
 }
 
-// What a transaction read of the meta shard holds only as long as its change would show: a row that
-// was deleted and collected leaves nothing behind. (Seed 2499.)
+// Validation of meta reads works only as long as a change is visible: a row that was deleted and
+// collected leaves no trace. (Seed 2499.)
 func TestPinsOutliveCollection(t *testing.T) {
 	onStage(t, 3, 2*time.Second, func(s *stage) {
 		ctx := context.Background()
@@ -218,10 +218,10 @@ func TestPinsOutliveCollection(t *testing.T) {
 	})
 }
 
-// A locking read may see a version whose timestamp is still to come, if the row has just come to
-// another owner and its writer is in commit wait at the old one. The reader's place is above that
-// timestamp, so all its locks must hold until that has passed: else U overwrites what T read at a
-// timestamp below that of what T saw. (Seed 2499.)
+// A locking read may see a version with a timestamp in the future, if the row has just moved and
+// its writer is in commit wait at the old owner. The reader commits above that timestamp, so all
+// its locks must hold until then. Otherwise U overwrites what T read, at a timestamp below the
+// version that T saw. (Seed 2499.)
 func TestLocksHoldUntilWhatWasReadHasPassed(t *testing.T) {
 	onStage(t, 3, time.Hour, func(s *stage) {
 		ctx := context.Background()
@@ -255,9 +255,9 @@ func TestLocksHoldUntilWhatWasReadHasPassed(t *testing.T) {
 	})
 }
 
-// TestOldViewAfterRestart: which node collects a region's consistency point was decided longer ago
-// than old versions are kept. A cluster that was down as a whole finds it again (seed 30055), and
-// has nothing to decide anew all the time.
+// TestOldViewAfterRestart: the row that says which node collects a region's consistency point is
+// older than old versions are kept. After the whole cluster was down, it finds that row again (seed
+// 30055), and does not decide anew all the time.
 func TestOldViewAfterRestart(t *testing.T) {
 	onStage(t, 3, 4*time.Second, func(s *stage) {
 		for _, h := range s.hosts {

@@ -11,8 +11,8 @@ import (
 )
 
 // TestReturnCutShort: groups are to vote in their own region again, and the region in which they
-// have voted is lost at some moment of their way. It can be promoted over at every one, and
-// whatever was bound to other regions or seen there stands.
+// vote is lost at some moment of that change. It can be promoted over at every moment. Commits with
+// rows of other groups, and commits seen in other regions, are kept.
 func TestReturnCutShort(t *testing.T) {
 	for _, after := range []time.Duration{0, 100, 250, 500, 600, 700, 800, 1200} {
 		after *= time.Millisecond
@@ -68,7 +68,7 @@ func (l *promotionLab) cutShort(after time.Duration) {
 	}
 	stop := time.After(after)
 	for going := true; going; {
-		// Some of these are lost. Those of both kinds must not be.
+		// Some of these commits are lost. Those of both kinds of rows must not be.
 		select {
 		case <-stop:
 			going = false
@@ -97,7 +97,7 @@ func (l *promotionLab) cutShort(after time.Duration) {
 	}
 }
 
-// forgetBut drops what was acknowledged above the cut of other keys than these.
+// forgetBut drops the commits above the cut, except those of the given keys.
 func (l *promotionLab) forgetBut(cut base.Timestamp, keys ...base.Key) {
 	kept := map[string][]written{}
 	for _, k := range keys {

@@ -9,9 +9,9 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 )
 
-// gtm measures on a cluster of its own what clock mode GTM costs: a snapshot takes a trip to the
-// oracle, a commit the longer of quorum and oracle trip, and a transaction of writes alone one
-// oracle trip before that, which others have behind them by then.
+// gtm measures, on a cluster of its own, the cost of clock mode GTM. A snapshot takes a trip to the
+// oracle. A commit takes the longer of the quorum's and the oracle's trip. A transaction of writes
+// only takes one oracle trip before that; others have taken it earlier.
 func (l *rtLab) gtm(cfg Config) {
 	cfg.SQL = false
 	onWorld(l.t, cfg, func(s *stage) {

@@ -10,7 +10,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// gateways are a connection to a node of each region.
+// gateways holds a connection to a node of each region.
 type gateways struct {
 	l     *rtLab
 	conns []*sql.Conn
@@ -44,7 +44,7 @@ func (g *gateways) measure(b budget, q string) {
 	g.l.check(b, err)
 }
 
-// homes measures what it costs that rows have homes, through SQL on a cluster of its own.
+// homes measures the cost of rows with homes, through SQL on a cluster of its own.
 func (l *rtLab) homes(cfg Config) {
 	cfg.SQL, cfg.Stay = true, false
 	onWorld(l.t, cfg, func(s *stage) {

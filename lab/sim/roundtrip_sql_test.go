@@ -22,7 +22,7 @@ func (l *rtLab) sqlConn(r base.RegionID, database string) (*sql.DB, *sql.Conn) {
 	return nil, nil
 }
 
-// connTo is one to a node.
+// connTo is a connection to a node.
 func (l *rtLab) connTo(h *host) (*sql.DB, *sql.Conn) { return l.connInto(h, "") }
 
 func (l *rtLab) connInto(h *host, database string) (*sql.DB, *sql.Conn) {
@@ -58,7 +58,7 @@ func (l *rtLab) statement(b budget, c *sql.Conn, q string, args ...any) {
 	l.check(b, err)
 }
 
-// query measures one autocommit query that has to find as many rows.
+// query measures one autocommit query, which must return want rows.
 func (l *rtLab) query(b budget, c *sql.Conn, want int, q string) {
 	time.Sleep(time.Second)
 	began := time.Now()

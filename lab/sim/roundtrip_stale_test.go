@@ -10,8 +10,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// stale measures bounded-stale reads, and what it costs to be at a node that has no replica of a
-// row's shard: on a cluster of one shard and two nodes a region, of which one holds it.
+// stale measures bounded-stale reads, and the cost of statements at a node without a replica of the
+// row's shard. Its cluster has one shard and two nodes a region, of which one holds the shard.
 func (l *rtLab) stale(cfg Config) {
 	cfg.SQL, cfg.NodesPerRegion, cfg.Shards = true, 2, 1
 	bubble(l.t, cfg.Seed, func(*testing.T) {
@@ -78,14 +78,14 @@ func (l *rtLab) runStale() {
 			l.selectOne(local("read AS OF 3 s ago, rows of all regions"), c, "SELECT SUM(v) FROM d.t AS OF TIMESTAMP NOW(6) - INTERVAL 3 SECOND")
 			l.selectOne(local("SELECT by primary key, own-region row"), c, fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(r)))
 			row := fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(o))
-			for range 3 { // others read like that, too
+			for range 3 { // so that reads of this kind are in steady use
 				l.exec(c, row)
 				time.Sleep(l.rtt(r, o) + 50*time.Millisecond)
 			}
 			b := budget{op: "strong SELECT of a row of another region" + where, at: r, other: o, maxRTTs: 0.5, formula: "half an RTT + heartbeat", want: l.rtt(r, o)/2 + heartbeat}
 			l.selectOne(b, c, row)
 			if !holds {
-				// Its neighbour owns the row; and it does not know the owner of one of another
+				// Its neighbour owns the row. It does not know the owner of a row of another
 				// region, so it cannot forward the statement.
 				l.statement(budget{op: "UPDATE by primary key, own-region row" + where, at: r, exact: true, maxRTTs: 1, formula: "quorum, and 2 trips to the neighbour",
 					want: l.quorum(r) + 4*l.w.cfg.LAN}, c, fmt.Sprintf("UPDATE d.t SET v = v + 1 WHERE id = %d", 100*int(r)))

@@ -48,7 +48,7 @@ type rtLab struct {
 	rows []budget
 }
 
-// table is one whose first gaps belong to a region.
+// key is row n of a table whose first gaps belong to a region.
 func (l *rtLab) key(shard int, home base.RegionID, n int) base.Key {
 	return base.AppendInt64(base.IndexPrefix(base.ShardID(shard), base.MakeTableID(2000, home), 0, 0), int64(1000*n))
 }
@@ -67,8 +67,8 @@ func (l *rtLab) db(r base.RegionID) kv.DB {
 	return nil
 }
 
-// measure runs one transaction and writes down what it cost. Whatever setUp does
-// (under the same transaction) is not counted.
+// measure runs one transaction and records its cost, without that of setUp, which runs first in the
+// same transaction.
 func (l *rtLab) measure(b budget, opts kv.Options, setUp, fn func(ctx context.Context, t kv.Txn) error) {
 	// the outcome of the last transaction is still on its way to the participants
 	time.Sleep(time.Second)
@@ -90,7 +90,7 @@ func (l *rtLab) measure(b budget, opts kv.Options, setUp, fn func(ctx context.Co
 	l.check(b, err)
 }
 
-// check holds a measurement against its budget.
+// check compares a measurement with its budget.
 func (l *rtLab) check(b budget, err error) {
 	switch {
 	case err != nil:
@@ -114,7 +114,7 @@ func (l *rtLab) farthest(r base.RegionID) (d time.Duration) {
 }
 func (l *rtLab) quorum(r base.RegionID) time.Duration { return l.m.Quorum(int(r) - 1) }
 
-// commitNow is the body of a transaction that writes and commits.
+// commitNow is the body of a transaction that only writes.
 func commitNow(write func(t kv.Txn)) func(context.Context, kv.Txn) error {
 	return func(ctx context.Context, t kv.Txn) error {
 		write(t)
@@ -272,8 +272,8 @@ func (l *rtLab) run() {
 				}
 				hops := 2.5
 				if n > 1 {
-					// a wait for the second shard, too, counts as half a trip, however short: the
-					// time says that they overlap
+					// the wait for the second shard counts as half a trip, however short; the time
+					// shows that the two waits overlap
 					hops = 3
 				}
 				l.measure(budget{op: fmt.Sprintf("transaction across regions without locks (relay), %d statements in each", n), at: r, other: o, maxRTTs: hops,

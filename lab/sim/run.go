@@ -15,25 +15,25 @@ import (
 	"github.com/godwitdb/godwit/lab/history"
 )
 
-// Outcome is what a run leaves to be judged.
+// Outcome is the result of a run, to be judged.
 type Outcome struct {
 	Config  Config
 	Faults  Schedule
 	History *history.History
-	// Err is what failed during the run: liveness, convergence, a node that stopped by itself.
+	// Err is a failure during the run: liveness, convergence, or a node that stopped by itself.
 	Err error
 	// Journal is what the nodes and the simulation logged, in virtual time.
 	Journal string
 	Elapsed time.Duration // virtual
-	// Steps of the clock mode that were taken.
+	// Steps counts the steps of the clock mode.
 	Steps int
-	// Relayed and Shared count the messages that lives of nodes sent over relays, or to several
-	// nodes at once, and Refused those that came over more than one node.
+	// Relayed counts the messages that nodes sent over relays, Shared those to several nodes at
+	// once, and Refused those that came over more than one node.
 	Relayed, Shared, Refused uint64
-	// Shipped updates that the nodes which are up have evaluated at their slots, writers that
-	// waited for such, and those that were not defined then.
+	// Shipped counts the shipped updates that nodes have evaluated at their slots, ShipWaits the
+	// writers that waited for such updates, and ShipsLost the updates that were not defined then.
 	Shipped, ShipWaits, ShipsLost int
-	// Messages of the hand-over (Config.Handover).
+	// Messages counts the messages of the hand-over (Config.Handover).
 	Messages int
 
 	bench *bench
@@ -83,11 +83,11 @@ func Run(cfg Config) *Outcome {
 	return o
 }
 
-// load is what the clients of a run do.
+// load is the work of the clients of a run.
 type load struct {
 	b   *bench
 	cfg *Config
-	// one makes what a client does again and again.
+	// one makes the function that a client repeats.
 	one      func(*client) func()
 	accounts []string   // of the bank
 	sqls     []*sqlWork // the clients that speak SQL
@@ -137,7 +137,7 @@ func (d *load) start(clients *sync.WaitGroup) {
 	}
 }
 
-// final reads the state that the clients have left.
+// final reads the state that the clients leave.
 func (d *load) final() map[string]string {
 	if !d.cfg.SQL {
 		return d.b.final()
@@ -145,7 +145,7 @@ func (d *load) final() map[string]string {
 	checkCounts(d.sqls)
 	if d.cfg.Epochs {
 		d.b.w.checkEpochs()
-		d.b.w.checkTold(d.sqls[0])
+		d.b.w.checkAnswers(d.sqls[0])
 	}
 	return d.sqls[0].final()
 }
@@ -156,8 +156,8 @@ func (d *load) close() {
 	}
 }
 
-// setFinal records the final state, if it could be read. Of a list the checkers want the last
-// element.
+// setFinal records the final state, if it could be read. For a list that is its last element, as
+// the checkers want it.
 func (b *bench) setFinal(s map[string]string) {
 	if s == nil {
 		return
@@ -170,7 +170,7 @@ func (b *bench) setFinal(s map[string]string) {
 	b.rec.SetFinal(s)
 }
 
-// count takes the counters of the nodes that are up.
+// count adds the counters of the nodes that are up.
 func (o *Outcome) count(w *world) {
 	for _, h := range w.hosts {
 		l := h.up()
@@ -195,7 +195,7 @@ func (o *Outcome) count(w *world) {
 // linearLimit bounds, in real time, what the search for a linearization may take.
 const linearLimit = 2 * time.Second
 
-// Check judges the run. It must be called outside the bubble, where time runs.
+// Check judges the run. It must be called outside of the bubble, in real time.
 func (o *Outcome) Check() error {
 	errs := []error{o.Err}
 	if err := o.History.Validate(); err != nil {
@@ -228,9 +228,9 @@ func (o *Outcome) Check() error {
 	return errors.Join(errs...)
 }
 
-// grouped is the history with the shard groups of its transactions (Relay, section 3.1): a key's is
-// the region that its section was made in. (Rows may move; but the definition holds for any fixed
-// division of the keys, as strict serializability implies it.)
+// grouped is the history with the shard groups of its transactions (Relay, section 3.1). The group
+// of a key is the region of its section. Rows may move, but strict serializability implies the
+// definition for any fixed division of the keys.
 func (o *Outcome) grouped(h *history.History) *history.History {
 	out := *h
 	out.Txns = slices.Clone(h.Txns)
@@ -255,8 +255,8 @@ func (o *Outcome) grouped(h *history.History) *history.History {
 	return &out
 }
 
-// byProcess is the history as it concerns the order of snapshots: within the bound of the clocks
-// they grow only for a client that stays with one process, and only if the system chose them.
+// byProcess is the history for the check of the order of snapshots. Snapshots certainly grow only
+// for a client that stays with one process, as clocks differ, and only if the system chose them.
 func (o *Outcome) byProcess() *history.History {
 	h := *o.History
 	h.Txns = slices.DeleteFunc(slices.Clone(h.Txns), func(t history.Txn) bool { return t.Stale })
@@ -296,9 +296,8 @@ func (o *Outcome) checkTimestamps() error {
 	return nil
 }
 
-// checkExists: a transaction that was told that a key exists must have been able to see a row: one
-// whose transaction may have committed wrote it, and not every such row was gone again before the
-// question.
+// checkExists checks the answers "the key exists": there must have been a row to see. A transaction
+// that may have committed wrote it, and it was not certainly deleted before the question.
 func (o *Outcome) checkExists() error {
 	writers := map[string][]*history.Txn{}
 	deletes := map[string][]*history.Txn{}
@@ -344,7 +343,7 @@ func (o *Outcome) Summary() string {
 	return fmt.Sprintf("%d committed, %d aborted, %d unknown in %v", b.committed.Load(), b.aborted.Load(), b.unknown.Load(), o.Elapsed.Round(time.Millisecond))
 }
 
-// Kinds are the counts by kind of transaction and by error.
+// Kinds lists the counts by kind of transaction and by error.
 func (o *Outcome) Kinds() string {
 	var out strings.Builder
 	b := o.bench

@@ -17,7 +17,7 @@ const (
 	drainBound = 60 * time.Second // no transaction left anywhere, replicas alike
 )
 
-// probe runs, through every node, one transaction per group and one over all of them.
+// probe runs, through every node, one transaction for each group and one over all groups.
 func (b *bench) probe() {
 	w := b.w
 	ctx, cancel := context.WithTimeout(context.Background(), liveBound)
@@ -57,7 +57,7 @@ func probeKey(g base.GroupID, id base.NodeID, n int) base.Key {
 	return base.AppendInt64(base.AppendInt64(base.IndexPrefix(g.Shard(), base.MakeTableID(tableProbe, g.Region()), 0, 0), int64(id)), int64(n))
 }
 
-// drain waits until nothing is under way and all replicas are alike.
+// drain waits until nothing is under way and all replicas are equal.
 func (b *bench) drain() {
 	w := b.w
 	end := time.Now().Add(drainBound)
@@ -78,7 +78,7 @@ func (b *bench) drain() {
 	}
 }
 
-// leftovers names a transaction that holds something; empty if there is none.
+// leftovers names a transaction that still holds locks or a vote; empty if there is none.
 func (w *world) leftovers() string {
 	for _, h := range w.hosts {
 		l := h.up()
@@ -167,7 +167,7 @@ func (v version) String() string {
 	return fmt.Sprintf("%v@%d=%q (absent %v, home %d, by %v)", base.Key(v.key), v.ts, v.value, v.dead, v.label.Home(), v.writer)
 }
 
-// versions lists a shard: all versions, or, if old ones are collected, the newest of each key.
+// versions lists all versions of a shard, or, if old ones are collected, the newest of each key.
 func (w *world) versions(st *store.Store, s base.ShardID) ([]version, error) {
 	rd := st.NewReader()
 	defer rd.Close()

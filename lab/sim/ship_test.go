@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// shipped is how many updates have been evaluated by the owners.
+// shipped is the number of updates that the owners have evaluated.
 func (s *stage) shipped() (n int64) {
 	for _, h := range s.hosts {
 		for _, r := range h.up().node.Owners().Replicas() {
@@ -18,8 +18,8 @@ func (s *stage) shipped() (n int64) {
 	return n
 }
 
-// TestShippedStatements: which UPDATE statements of a transaction across regions are left to the
-// owners; what they do is the same.
+// TestShippedStatements: which UPDATE statements of a cross-region transaction are shipped to the
+// owners. Their effect is the same as without.
 func TestShippedStatements(t *testing.T) {
 	forwardStage(t, func(s *stage, l *rtLab, c *sql.Conn) {
 		ctx := context.Background()

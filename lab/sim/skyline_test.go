@@ -9,8 +9,9 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// TestSkylineOverSQL: a node without a replica reads at its neighbour. When that becomes slow, or
-// falls behind, or dies, reads of the past go elsewhere, as godwit.replicas shows, and come back.
+// TestSkylineOverSQL: a node without a replica reads at its neighbour. When the neighbour becomes
+// slow, falls behind or dies, reads of the past go to other nodes, as godwit.replicas shows. Later
+// they come back.
 func TestSkylineOverSQL(t *testing.T) {
 	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 2, Shards: 1, Delay: even(3, 20*time.Millisecond), LAN: 250 * time.Microsecond,
 		ClockBound: 100 * time.Microsecond, GCAge: time.Hour, SQL: true, Stay: true}
@@ -63,21 +64,21 @@ func TestSkylineOverSQL(t *testing.T) {
 
 		near.slow.Store(int64(400 * time.Millisecond))
 		time.Sleep(10 * time.Second)
-		shown("slow", "1011") // what waits to be handled is stale, too
+		shown("slow", "1011") // a slow node handles closed timestamps late, so it is stale, too
 		read("slow", "3s", trip)
 		near.slow.Store(0)
 		time.Sleep(15 * time.Second)
 		shown("fast again", "1100")
 		read("fast again", "2s", 2*time.Millisecond)
 
-		for _, h := range l.w.hosts { // the neighbour hears of nobody but this node
+		for _, h := range l.w.hosts { // the neighbour hears only this node
 			if h != near && h != here {
 				l.w.net.CutNodes(near.id, h.id)
 			}
 		}
 		time.Sleep(20 * time.Second)
 		read("stale", "1s", trip)
-		shown("stale", "1101") // the fastest for what is older
+		shown("stale", "1101") // it is the fastest for older snapshots
 		for _, h := range l.w.hosts {
 			l.w.net.HealNodes(near.id, h.id)
 		}

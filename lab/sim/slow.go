@@ -14,8 +14,8 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// slowed is a transport of a node that may be slow: whatever arrives waits
-// before it is handled, in order where order is promised.
+// slowed is the transport of a node that may be slow. Arriving messages wait before they are
+// handled; ordered messages stay in order.
 type slowed struct {
 	wan.Transport
 	by  *atomic.Int64 // ns
@@ -53,7 +53,7 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 	})
 }
 
-// copies breaks the promise in what a survivor says that it holds of groups.
+// copies falsifies a survivor's report of what it holds of groups (Break.EarlyCopies).
 func (b *Break) copies(a *wire.AskResponse) {
 	var r struct {
 		Copies map[base.GroupID]struct {
@@ -86,14 +86,14 @@ func (s slowed) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []by
 			body = s.w.forge(s.id, body)
 		}
 		if kind == wire.KindClosed && s.brk.EarlyHeartbeats > 0 {
-			body = s.brk.word(body)
+			body = s.brk.closed(body)
 		}
 		h(from, body)
 	})
 }
 
-// heartbeat breaks the promises in a heartbeat, and its clock if clocks are to be off: followers of
-// a fast one would be off no more.
+// heartbeat falsifies the closed timestamps in a heartbeat. It also falsifies the clock if clocks
+// are to be wrong: nodes that follow a fast clock would not be wrong any more.
 func (b *Break) heartbeat(body []byte) []byte {
 	var p wire.Heartbeat
 	if p.UnmarshalVT(body) != nil {
@@ -123,8 +123,8 @@ type forgery struct {
 // lateBy is how much later the last node hears of a clock mode.
 const lateBy = 2 * time.Second
 
-// forge has every node say that it has taken over the newest clock mode, while one of them does not
-// hear of it for a while.
+// forge makes every node acknowledge the newest clock mode, while one of them does not hear of it
+// for a while.
 func (w *world) forge(to base.NodeID, body []byte) []byte {
 	var p wire.Heartbeat
 	if p.UnmarshalVT(body) != nil || p.Clock == nil {
@@ -149,8 +149,8 @@ func (w *world) forge(to base.NodeID, body []byte) []byte {
 	return out
 }
 
-// word breaks the promises in closed timestamps sent between heartbeats.
-func (b *Break) word(body []byte) []byte {
+// closed falsifies the closed timestamps that are sent between heartbeats.
+func (b *Break) closed(body []byte) []byte {
 	var m wire.Closed
 	if m.UnmarshalVT(body) != nil || len(m.Leads) == 0 {
 		return body
@@ -168,7 +168,7 @@ func (b *Break) word(body []byte) []byte {
 	return out
 }
 
-// untold takes what was read out of a vote for a slot.
+// untold removes the reads from a request for a vote for a slot.
 func untold(body []byte) []byte {
 	var q wire.CommitRequest
 	if q.UnmarshalVT(body) == nil && q.Slot != 0 {
@@ -180,8 +180,8 @@ func untold(body []byte) []byte {
 	return body
 }
 
-// unordered leaves out a rule of timestamp ordering in what other nodes ask of this one; answer is
-// one that was made up.
+// unordered breaks a rule of timestamp ordering in a request of another node. answer is a forged
+// answer, if not nil.
 func (b *Break) unordered(kind wire.Kind, body []byte) (out []byte, answer wan.Msg) {
 	var m wan.Msg
 	switch kind {
@@ -214,7 +214,8 @@ func (b *Break) unordered(kind wire.Kind, body []byte) (out []byte, answer wan.M
 	return body, nil
 }
 
-// ownSlot has this region vote for, and commit at, a slot of its own; nobody else hears of it.
+// ownSlot makes this region vote for, and commit at, a slot of its own, without the other regions'
+// knowledge.
 func (s slowed) ownSlot(ctx context.Context, kind wire.Kind, from base.NodeID, body []byte, h wan.Handler) (wan.Msg, error) {
 	var m wan.Msg
 	later := uint64(0)
@@ -251,7 +252,7 @@ func (s slowed) ownSlot(ctx context.Context, kind wire.Kind, from base.NodeID, b
 	return resp, err
 }
 
-// unlock makes a snapshot read of a locking one, and a commit that says so.
+// unlock turns a locking read into a snapshot read, and lets the commit claim no locks.
 func unlock(kind wire.Kind, body []byte) []byte {
 	var m wan.Msg
 	switch kind {

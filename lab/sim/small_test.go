@@ -11,17 +11,17 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// What clusters of few regions or nodes survive, as docs/design.md promises: a majority of the
-// voters that cluster.Place chose serves on; without one, statements fail with an error that a
-// client may repeat and an operator finds named, nothing acknowledged is lost, and all goes on when
-// the nodes return.
+// TestWhatSmallClustersSurvive tests the promises of docs/design.md for clusters of few regions or
+// nodes. A majority of the voters that cluster.Place chose serves on. Without one, statements fail
+// with a retryable error, which the status explains, nothing acknowledged is lost, and the cluster
+// serves again when the nodes return.
 func TestWhatSmallClustersSurvive(t *testing.T) {
 	for _, c := range []struct {
 		regions, nodes int // nodes of each
 		down           []base.NodeID
 		serves         bool
 	}{
-		{1, 2, []base.NodeID{2}, true}, // it holds no replica: two nodes keep one of each shard
+		{1, 2, []base.NodeID{2}, true}, // node 2 holds no replica: two nodes keep one of each shard
 		{1, 2, []base.NodeID{1}, false},
 		{1, 3, []base.NodeID{1}, true},
 		{1, 3, []base.NodeID{3}, true},
@@ -65,7 +65,7 @@ func (s *stage) lose(regions int, down []base.NodeID, serves bool) {
 				return err
 			})
 			s.expect("a strong read", h, r, err, serves)
-			if l.node.Owners().Holds(1) { // what was closed here can still be read
+			if l.node.Owners().Holds(1) { // snapshots that are complete here can still be read
 				_, err = s.within(time.Second, h, kv.Options{ReadOnly: true, ReadTS: before}, func(t kv.Txn) error {
 					rows, err := t.Get(context.Background(), []base.Key{key}, kv.LockNone)
 					if err == nil && string(rows[0].Value) != "before" {

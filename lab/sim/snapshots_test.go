@@ -20,11 +20,11 @@ import (
 type snapshots struct {
 	*world
 	keys []base.Key
-	// private is the number of keys, the last, that these writers leave alone.
+	// private is the number of keys at the end that these writers do not use.
 	private int
-	// within has each write stay in one group of its region; others write everywhere.
+	// within keeps each write in one group of its region. Otherwise writes go everywhere.
 	within bool
-	// modes has the clock mode change all the time.
+	// modes changes the clock mode all the time.
 	modes bool
 	// sync is what a sync of the disk takes at most.
 	sync time.Duration
@@ -62,7 +62,7 @@ func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.
 	}
 }
 
-// commit writes a value to some keys in one transaction, and notes what is known of it.
+// commit writes a value to some keys in one transaction, and records the outcome.
 func (s *snapshots) commit(l *life, region base.RegionID, value string, picked []int) {
 	ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
 	t := l.node.DB().Begin(kv.Options{})
@@ -130,7 +130,7 @@ func (s *snapshots) read(stop <-chan struct{}, client int, region base.RegionID,
 	}
 }
 
-// runSnapshots plays with or without faults, and has the reads judged.
+// runSnapshots plays with or without faults, and judges the reads.
 func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within, modes bool) *snapshots {
 	t.Helper()
 	return newSnapshots(within, modes).run(t, seed, nodes, faults)
@@ -190,12 +190,12 @@ func (s *snapshots) run(t *testing.T, seed uint64, nodes int, faults bool) *snap
 						time.Sleep(time.Duration(1+rng.IntN(6)) * time.Second)
 						h.boot()
 					}
-				case 1: // a region falls apart
+				case 1: // the nodes of a region are cut off from each other
 					mate := s.hosts[(int(h.id)-1)^1]
 					s.net.CutNodes(h.id, mate.id)
 					time.Sleep(time.Duration(2+rng.IntN(8)) * time.Second)
 					s.net.HealNodes(h.id, mate.id)
-				case 2: // a node is alone
+				case 2: // a node is cut off
 					for _, o := range s.hosts {
 						if o != h {
 							s.net.CutNodes(h.id, o.id)
@@ -229,8 +229,8 @@ func (s *snapshots) run(t *testing.T, seed uint64, nodes int, faults bool) *snap
 	return s
 }
 
-// TestReplicaSnapshots: clients that hop between the nodes of their region, which crash and fall
-// apart, are shown whole transactions, and never an older snapshot.
+// TestReplicaSnapshots: clients hop between the nodes of their region, which crash and are cut off
+// from each other. They see whole transactions, and never an older snapshot than before.
 func TestReplicaSnapshots(t *testing.T) {
 	for _, seed := range seeds([]uint64{0}, 1, 2) {
 		s := runSnapshots(t, seed+1, 2, true, seed == 1, false)
@@ -238,7 +238,7 @@ func TestReplicaSnapshots(t *testing.T) {
 	}
 }
 
-// TestReplicaSnapshotsInAllModes: the same while the clock mode changes every few seconds.
+// TestReplicaSnapshotsInAllModes does the same while the clock mode changes every few seconds.
 func TestReplicaSnapshotsInAllModes(t *testing.T) {
 	for _, seed := range seeds([]uint64{1}, 0, 2, 3) {
 		s := runSnapshots(t, seed+20, 2, true, seed%2 == 1, true)

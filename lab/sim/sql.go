@@ -14,8 +14,8 @@ import (
 	"github.com/godwitdb/godwit/lab/history"
 )
 
-// sqlWork is the workload through SQL: rows with a unique and an ordinary index, transfers, and now
-// and then a schema change beneath them. The history sees the primary key and one column.
+// sqlWork is the workload through SQL: rows with a unique and an ordinary index, transfers, and
+// from time to time a concurrent schema change. The history has the primary key and one column.
 type sqlWork struct {
 	*client
 	keys int
@@ -52,7 +52,7 @@ func PickEpochs(seed uint64) Config {
 
 func qkey(id int) string { return fmt.Sprintf("q.%03d", id) }
 
-// db connects to a process, or says how it is connected already.
+// db returns the connections to a process, and makes them at the first call.
 func (s *sqlWork) db(l *life) *sql.DB {
 	if d := s.dbs[l]; d != nil {
 		return d
@@ -65,7 +65,7 @@ func (s *sqlWork) db(l *life) *sql.DB {
 	return d
 }
 
-// openSQL is a pool of connections to a process, which is asked for as each of them begins.
+// openSQL is a pool of connections. Each new one goes to the process that to returns.
 func openSQL(to func() *life, tune ...func(*mysql.Config)) *sql.DB {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Logger = "root", "tcp", &mysql.NopLogger{}
@@ -75,7 +75,7 @@ func openSQL(to func() *life, tune ...func(*mysql.Config)) *sql.DB {
 	}
 	con, err := mysql.NewConnector(cfg)
 	if err != nil {
-		panic(err) // the configuration is ours
+		panic(err) // the configuration is fixed
 	}
 	return sql.OpenDB(con)
 }
@@ -92,7 +92,7 @@ type stx struct {
 	conn   *sql.Conn
 	rec    *history.Active
 	n      int
-	counts int // the counter that it counts in
+	counts int // the counter that it increments
 }
 
 func (t *stx) value() string {
@@ -149,7 +149,7 @@ func (t *stx) exec(q string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// update records what a blind UPDATE did: a write, or the sight of no row.
+// update records the effect of a blind UPDATE: a write, or a read of an absent row.
 func (t *stx) update(id int) error {
 	v := t.value()
 	n, err := t.exec("UPDATE q SET v = ? WHERE id = ?", v, id)
@@ -179,14 +179,14 @@ func (t *stx) del(id int) error {
 	return err
 }
 
-// certain reports whether an error says that nothing was done.
+// certain reports whether an error guarantees that nothing was done.
 func certain(err error) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && (e.Number == 1213 || e.Number == 1205 || e.Number == 1062)
 }
 
-// run runs a transaction; fn says everything but BEGIN and COMMIT. Autocommit ones are one
-// statement.
+// run runs a transaction. fn sends its statements, without BEGIN and COMMIT. An autocommit
+// transaction is one statement.
 func (s *sqlWork) run(kind string, explicit bool, fn func(t *stx) error) {
 	for range 10 {
 		l := s.gateway()
@@ -320,7 +320,7 @@ func (s *sqlWork) transaction(t *stx, id, other int) error {
 	return err
 }
 
-// byIndex finds a row by a value seen a moment before; what it finds must be that row.
+// byIndex looks for a row by a value seen a moment before. If it finds one, it must be that row.
 func (s *sqlWork) byIndex(id int) {
 	s.run("select by index", true, func(t *stx) error {
 		v, err := t.read(id, "")
@@ -388,7 +388,7 @@ func (s *sqlWork) change() {
 	}
 }
 
-// found is a cluster's schema and first rows.
+// found creates a cluster's schema and first rows.
 func found(s *sqlWork) {
 	l := s.gateway()
 	db := openSQL(func() *life { return l })

@@ -6,22 +6,22 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// Counters are rows, one at home in each region, that autocommit statements of all regions count
-// in: most are forwarded. A statement that ran twice, or not at all though it was acknowledged,
-// shows in their sums.
+// Counters are rows, one at home in each region. Autocommit statements of all regions increment
+// them, and most of these are forwarded. Their sums show a statement that ran twice, or an
+// acknowledged one that did not run.
 
 // tally is what one client did to the counters, by row.
 type tally struct {
 	acked, unknown map[int]int
 }
 
-// increment counts in one or two rows of one region.
+// increment increments one or two rows of one region.
 func (s *sqlWork) increment() {
 	id := 1 + s.rng.IntN(s.w.cfg.Regions)
 	q := "UPDATE cnt SET v = v + 1 WHERE id = ?"
 	switch s.rng.IntN(3) {
 	case 0:
-		q = "UPDATE cnt SET v = v + 1 * 1 WHERE id IN (?)" // for the engine
+		q = "UPDATE cnt SET v = v + 1 * 1 WHERE id IN (?)" // not recognised by the fast path
 	case 1:
 		q = "INSERT INTO cnt (id, v) VALUES (?, 1) ON DUPLICATE KEY UPDATE v = v + 1"
 	}

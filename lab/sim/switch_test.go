@@ -14,15 +14,15 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// The steps of a change of the clock mode, as the other nodes see them: the messages that carry it,
-// to or from each of them. Between two of them the leader of the meta group only waits.
+// switchSteps are the steps of a change of the clock mode: the messages to or from each node that
+// carry it. Between two of them the leader of the meta group only waits.
 var switchSteps = []string{
 	"DUAL is logged at", "DUAL is ordered at", "DUAL is acknowledged by",
 	"the target is logged at", "the target is ordered at", "the target is acknowledged by",
 }
 
-// What happens when a message of a step arrives for the first time. All but the first end after a
-// time shorter, or longer, than the lease on the mode.
+// switchFaults are the faults that happen when a message of a step arrives for the first time. All
+// but the first end after a time that is shorter, or longer, than the lease on the mode.
 var switchFaults = []string{"lost", "receiver crashes", "sender crashes", "receiver is cut off", "sender is cut off"}
 
 // switchCase is one fault at one step.
@@ -73,8 +73,8 @@ func orderIn(body []byte) *wire.ClockOrder {
 	}
 }
 
-// stepOf is the step that a message belongs to, and whose follower's; -1 if to none of the switch
-// that begins behind an epoch.
+// stepOf is the step that a message belongs to, and its follower. step is -1 if the message is not
+// part of the switch that begins after an epoch.
 func stepOf(from, to, leader base.NodeID, kind wire.Kind, body []byte, epoch uint64) (step int, follower base.NodeID) {
 	base3 := func(e uint64) int { // 0 is DUAL's, 3 the target's
 		switch e {
@@ -107,7 +107,7 @@ func stepOf(from, to, leader base.NodeID, kind wire.Kind, body []byte, epoch uin
 	return -1, 0
 }
 
-// play changes the mode and has the fault happen.
+// play changes the mode and injects the fault.
 func (x switchCase) play(hit *bool) func(w *world) {
 	return func(w *world) {
 		target := map[clock.Setting]clock.Mode{clock.WantGTM: clock.GTM, clock.WantGClock: clock.GClock}[x.to]
@@ -214,9 +214,9 @@ func switchConfig(seed uint64) Config {
 		Warmup: 3 * time.Second, Duration: time.Second, GCAge: 10 * time.Minute}
 }
 
-// TestSwitchSteps has something go wrong at each step of a change of the clock mode in each
-// direction: the change is completed or begun anew, histories stay strictly serializable and no
-// acknowledged write is lost. All cases at full length, else every eleventh.
+// TestSwitchSteps injects a fault at each step of a change of the clock mode, in each direction.
+// The change is completed or begun anew, histories stay strictly serializable, and no acknowledged
+// write is lost. It runs all cases at full length, else every eleventh.
 func TestSwitchSteps(t *testing.T) {
 	for i, x := range switchCases() {
 		if i%some(11, 1) != 0 {

@@ -42,7 +42,7 @@ type world struct {
 	policy atomic.Pointer[clock.Policy]
 	homes  homes
 	own    owners
-	// spy sees what arrives in order at a node, before it does; it may have it lost.
+	// spy sees each ordered message before it arrives at a node. It may order its loss.
 	spy      atomic.Pointer[func(from, to base.NodeID, kind wire.Kind, body []byte) (lose bool)]
 	forged   forgery
 	epochs   epochs
@@ -50,7 +50,7 @@ type world struct {
 	messages int                 // of the hand-over
 }
 
-// host is a machine: its disk and clock outlive the processes on it.
+// host is a machine. Its disk and clock outlive the processes on it.
 type host struct {
 	w      *world
 	id     base.NodeID
@@ -80,8 +80,8 @@ type life struct {
 	ctx  context.Context
 	kill context.CancelFunc
 	dead atomic.Bool
-	// crashed is set when nobody hears of the process any more; one that stops in good order is
-	// dead to clients before.
+	// crashed is set when no message of the process arrives any more. A process that stops in good
+	// order is dead to clients before that.
 	crashed atomic.Bool
 }
 
@@ -109,8 +109,7 @@ func newWorld(cfg Config) *world {
 	return w
 }
 
-// setClock sets a clock, as a time daemon does, to an offset within the limit of the clocks, with a
-// drift.
+// setClock sets a clock as a time daemon does: to an offset within the clocks' bound, with a drift.
 func (w *world) setClock(h *host, r *rand.Rand) time.Duration {
 	limit := float64(w.cfg.ClockBound) * max(1, w.cfg.Break.ClockBeyond)
 	off := time.Duration((2*r.Float64() - 1) * limit)
@@ -118,8 +117,8 @@ func (w *world) setClock(h *host, r *rand.Rand) time.Duration {
 	return off
 }
 
-// setPolicy tells all processes, and those to come, what the operator wants of the clock mode.
-// (Without SQL there are no cluster settings to tell them.)
+// setPolicy sets the operator's clock mode on all present and future processes. Without SQL there
+// are no cluster settings for this.
 func (w *world) setPolicy(m clock.Setting) {
 	p := clock.DefaultPolicy()
 	p.Mode, p.Recovery = m, 2*time.Second
@@ -131,7 +130,8 @@ func (w *world) setPolicy(m clock.Setting) {
 	}
 }
 
-// checkClocks waits until all nodes are back in GClock mode, which the clocks allow now.
+// checkClocks waits until all nodes are back in GClock mode. The clocks are right again, so they
+// must.
 func (w *world) checkClocks() {
 	deadline := time.Now().Add(3 * time.Minute)
 	for {
@@ -154,7 +154,7 @@ func (w *world) checkClocks() {
 	}
 }
 
-// calm sets all paths to what they are without faults.
+// calm sets all paths to their state without faults.
 func (w *world) calm() {
 	for i, row := range w.cfg.Delay {
 		for j, d := range row {
@@ -170,7 +170,7 @@ func (w *world) calm() {
 // now is the virtual time since the start.
 func (w *world) now() time.Duration { return time.Since(w.start) }
 
-// fail records what must not happen.
+// fail records an error of the run.
 func (w *world) fail(format string, args ...any) {
 	err := fmt.Errorf("%v: %w", w.now().Round(time.Millisecond), fmt.Errorf(format, args...))
 	w.log.printf("FAILURE %v", err)
@@ -269,7 +269,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	oc.NoBounds, oc.NoMarks, oc.NoTransferredState = b.NoBounds, b.NoMarks, b.NoTransferredState
 	oc.Serves = func(s owner.Service) {
 		if l.dead.Load() {
-			return // nobody hears of it
+			return // its messages are lost
 		}
 		if m, _ := oc.Clock.Mode(); m != clock.GClock {
 			w.own.leftGClock()
@@ -328,7 +328,7 @@ func (w *world) lie(stop <-chan struct{}) {
 	}
 }
 
-// bury ends the goroutines of a dead process; nobody hears of them any more.
+// bury ends the goroutines of a dead process.
 func (w *world) bury(l *life) {
 	w.dying.Go(func() { _ = l.node.Kill() })
 }
@@ -362,7 +362,7 @@ func (w *world) close() {
 	}
 	wg.Wait()
 	w.dying.Wait()
-	// Statements of dead processes still ask for outcomes until their time is up.
+	// Statements of dead processes still ask for outcomes until they time out.
 	time.Sleep(2 * time.Minute)
 	if err := w.net.Close(); err != nil {
 		w.fail("network: %w", err)

@@ -70,10 +70,10 @@ func (c *common) register(f *pflag.FlagSet) {
 	f.StringVar(&c.opts.Isolation, "isolation", "", `isolation level to set, e.g. "SERIALIZABLE" (default: the server's)`)
 }
 
-// UsageError is a bad value on the command line.
+// UsageError is the error of a bad value on the command line.
 type UsageError struct{ error }
 
-// Unwrap returns what is wrong with it.
+// Unwrap returns the error that says what is wrong.
 func (e UsageError) Unwrap() error { return e.error }
 
 // open makes the workload and its targets.
@@ -96,7 +96,7 @@ func (c *common) make(name string) (Workload, []Target, error) {
 	return w, targets, err
 }
 
-// loadFlags registers what shapes the tables of a workload.
+// loadFlags registers the flags that shape the tables of a workload.
 func loadFlags(f *pflag.FlagSet, name string, o *Options) {
 	switch name {
 	case "tpcc":
@@ -116,8 +116,9 @@ func loadFlags(f *pflag.FlagSet, name string, o *Options) {
 	}
 }
 
-// shapeFlags registers what init and run must be given alike, because the tables do not tell.
-func shapeFlags(f *pflag.FlagSet, name string, o *Options) {
+// tableFlags registers the flags that init and run must be given alike, because run cannot read
+// them from the tables.
+func tableFlags(f *pflag.FlagSet, name string, o *Options) {
 	switch name {
 	case "tpcc":
 		f.BoolVar(&o.TPCC.HistoryKey, "history-key", false, "history has a primary key (the specification gives it none); same for init and run")
@@ -127,7 +128,7 @@ func shapeFlags(f *pflag.FlagSet, name string, o *Options) {
 	}
 }
 
-// runFlags registers what shapes the transactions of a workload.
+// runFlags registers the flags that shape the transactions of a workload.
 func runFlags(f *pflag.FlagSet, name string, o *Options) {
 	switch name {
 	case "tpcc":
@@ -167,7 +168,7 @@ func initCommand(name string) *cobra.Command {
 	cmd.Flags().IntVar(&c.opts.Loaders, "loaders", c.opts.Loaders, "loading connections a region")
 	cmd.Flags().BoolVar(&c.opts.Drop, "drop", false, "drop the tables of an earlier init first")
 	loadFlags(cmd.Flags(), name, &c.opts)
-	shapeFlags(cmd.Flags(), name, &c.opts)
+	tableFlags(cmd.Flags(), name, &c.opts)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cmd.SilenceUsage = true
 		c.opts.LoadProgress = cmd.ErrOrStderr()
@@ -188,7 +189,7 @@ func runCommand(name string) *cobra.Command {
 	f := cmd.Flags()
 	c.register(f)
 	runFlags(f, name, &c.opts)
-	shapeFlags(f, name, &c.opts)
+	tableFlags(f, name, &c.opts)
 	f.DurationVar(&ro.Duration, "duration", 30*time.Second, "length of the measurement; 0 for until interrupted")
 	f.DurationVar(&ro.Warmup, "warmup", 0, "time before it that is not measured")
 	f.IntVar(&ro.ClientsPerTarget, "clients", 0, "connections a region (default 1, or 10 a warehouse for TPC-C with --wait)")
@@ -214,7 +215,7 @@ func runCommand(name string) *cobra.Command {
 			if c.json {
 				progress = cmd.ErrOrStderr()
 			}
-			// A line that cannot be written is no reason to end the measurement.
+			// A line that cannot be written does not end the measurement.
 			ro.Progress = func(s Snapshot) { _, _ = fmt.Fprintln(progress, s.Line()) }
 		}
 		report, runErr := w.Run(cmd.Context(), targets, ro)

@@ -14,8 +14,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// Bounds of one INSERT statement: each is a commit, which waits for disks, and well below
-// what servers take by default (4 MiB).
+// Bounds of one INSERT statement. Each is a commit, which waits for disks, so it should be large;
+// servers accept 4 MiB by default.
 const (
 	batchRows  = 500
 	batchBytes = 512 << 10
@@ -83,7 +83,8 @@ func (b *batch) row(ctx context.Context, values ...any) error {
 	return nil
 }
 
-// flush sends what is pending as one autocommitted statement, again after a retryable error.
+// flush sends the pending rows as one autocommitted statement. It repeats it after a retryable
+// error.
 func (b *batch) flush(ctx context.Context) error {
 	if b.rows == 0 {
 		return nil
@@ -223,7 +224,7 @@ func (l *loader) progress(out io.Writer, d time.Duration, verb string) {
 	if n > 0 && n < l.total && verb == "loading" {
 		left = fmt.Sprintf(", %s left", time.Duration(float64(d)*float64(l.total-n)/float64(n)).Round(time.Second))
 	}
-	// A progress line that cannot be written is no reason to stop loading.
+	// A progress line that cannot be written does not stop the loading.
 	_, _ = fmt.Fprintf(out, "%s: %d of %d rows (%.0f%%) in %s, %.0f rows/s%s\n", verb, n, l.total,
 		min(100, 100*float64(n)/float64(max(l.total, 1))), d.Round(time.Second/10), float64(n)/max(d.Seconds(), 1e-9), left)
 }

@@ -138,7 +138,8 @@ type RunOptions struct {
 	Progress func(Snapshot)
 	// MaxRetries of one transaction before it counts as an error; 0 means 100.
 	MaxRetries int
-	// Retried, if set, is told why an attempt is repeated, from many goroutines.
+	// Retried, if set, is called with the error for which an attempt is repeated, from many
+	// goroutines.
 	Retried func(error)
 	// TolerateErrors makes clients reconnect, with back-off, when a connection is lost or cannot be
 	// made. Without it the run ends with that error. Errors that leave the connection usable never
@@ -179,7 +180,7 @@ func (c *complaints) theta(v float64) {
 	c.bad(!(v >= 0 && v < 1), "theta is %v: give a value from 0 (uniform) to below 1", v)
 }
 
-// between complains of a number that is not from least to most; what says how to give it.
+// between complains of a number outside of least to most. what says how to choose it.
 func (c *complaints) between(flag string, v, least, most int, what string) {
 	c.bad(v < least || v > most, "%s is %d: give %d to %d%s", flag, v, least, most, what)
 }

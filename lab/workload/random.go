@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// newRand makes a generator that depends on the seed and on who uses it.
+// newRand makes a generator from the seed and from numbers that identify its user.
 func newRand(seed uint64, who ...uint64) *rand.Rand {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, w := range who {

@@ -268,8 +268,8 @@ func (r *run) attempt(region int, t txn, s *session, rng *rand.Rand) error {
 	}
 }
 
-// countTrips asks what a transaction cost. That the answer is missing matters only if the
-// connection is lost.
+// countTrips asks how many round trips a transaction waited for. A missing answer matters only if
+// the connection is lost.
 func (r *run) countTrips(t txn, s *session, cell *counters) error {
 	if t.roundTrips == nil {
 		return nil
@@ -290,7 +290,7 @@ func (w *runner) finish(ctx context.Context, pools []*pool, report *Report) erro
 	if !ok {
 		return nil
 	}
-	// An interrupt has ended the run, not its accounts.
+	// An interrupt ends the run, but what it acknowledged must still be written down.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	s, err := pools[0].connected(ctx)
@@ -326,8 +326,8 @@ func (w *runner) Check(ctx context.Context, target Target) ([]CheckResult, error
 	return res, err
 }
 
-// inTransaction evaluates a check in one transaction, again after a retryable error. It only reads,
-// so that servers with snapshots take no locks on whole tables.
+// inTransaction evaluates a check in one transaction, and repeats it after a retryable error. The
+// transaction is read-only, so that servers with snapshots lock no whole tables.
 func inTransaction(ctx context.Context, s *session, f func() error) error {
 	rng := newRand(0)
 	for try := 0; ; try++ {
@@ -344,7 +344,7 @@ func serverName(ctx context.Context, s *session) (string, error) {
 	if err := s.row(ctx, []any{&version}, "SELECT VERSION()"); err != nil {
 		return "", fmt.Errorf("asking for the server's version: %w", err)
 	}
-	// Not every peer has the variable; its name is then unknown, nothing else.
+	// Not every server has the variable. Without it only the name is unknown.
 	if err := s.row(ctx, []any{&comment}, "SELECT @@version_comment"); err != nil && connectionLost(err) {
 		return "", err
 	}

@@ -183,9 +183,9 @@ func (s *session) between(ctx context.Context, begin string, f func() error) err
 	return nil
 }
 
-// rollback ends the transaction after cause. MySQL rolls back only the statement on error 1205, and
-// after a failed COMMIT the state is the server's secret, so it is sent always. A connection on
-// which it fails is given up.
+// rollback ends the transaction after cause. It always sends ROLLBACK: on error 1205 MySQL rolls
+// back only the statement, and after a failed COMMIT the state is unknown. It gives up a connection
+// on which ROLLBACK fails.
 func (s *session) rollback(ctx context.Context, cause error) {
 	if s.conn == nil {
 		return

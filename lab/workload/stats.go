@@ -23,9 +23,9 @@ type KindStats struct {
 	Rollbacks, Retries, Errors uint64
 	// Latencies of committed and of intentionally rolled-back transactions.
 	Mean, P50, P90, P99, Max time.Duration
-	// RoundTrips is the mean of the WAN round trips that a transaction waited for, over the
-	// Measured ones; a server that does not count them, and a workload that does not ask, leave
-	// both 0.
+	// RoundTrips is the mean number of WAN round trips that a transaction waited for, over the
+	// Measured transactions. Both are 0 if the server does not count round trips or the workload
+	// does not ask.
 	RoundTrips float64
 	Measured   uint64
 }
@@ -49,7 +49,7 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 		Retries   uint64  `json:"retries"`
 		Rollbacks uint64  `json:"rollbacks"`
 		Errors    uint64  `json:"errors"`
-		// of those that were counted
+		// of the transactions whose round trips were counted
 		RoundTrips *float64 `json:"wan_round_trips,omitempty"`
 	}{k.Kind, k.Count, k.Rate, ms(k.Mean), ms(k.P50), ms(k.P90), ms(k.P99), ms(k.Max), k.Retries, k.Rollbacks, k.Errors, trips})
 }
@@ -74,7 +74,7 @@ type Snapshot struct {
 	Regions  []RegionStats
 }
 
-// ErrorCount is an error that clients saw, with how often. Texts that differ only in numbers count
+// ErrorCount is an error that clients saw, and how often. Texts that differ only in numbers count
 // together, under the first one.
 type ErrorCount struct {
 	Text  string `json:"text"`
@@ -94,12 +94,12 @@ type Report struct {
 	Regions []RegionStats
 	// Errors lists at most maxErrorTexts texts, the most frequent first.
 	Errors []ErrorCount
-	// TpmC is the number of committed New-Order transactions a minute; 0 for other workloads. Those
-	// rolled back by intention are left out. It carries that name for brevity: without Wait it is
-	// not the specification's metric.
+	// TpmC is the number of committed New-Order transactions a minute, without those rolled back
+	// intentionally; 0 for other workloads. Without Wait it is not the specification's metric of
+	// that name.
 	TpmC float64
 	// Moved is how often rows have moved to another region; nil if the workload does not ask or the
-	// server does not know.
+	// server does not count.
 	Moved *int64
 }
 
@@ -239,7 +239,7 @@ func (r *recorder) read() [][]reading {
 	return out
 }
 
-// summary makes figures of what happened from one reading (nil for the start) to another.
+// summary computes the figures of the time from one reading (nil for the start) to another.
 func (r *recorder) summary(from, to [][]reading, d time.Duration) (total KindStats, kinds []KindStats, regions []RegionStats) {
 	all := reading{latency: &distribution{}}
 	perKind := make([]reading, len(r.kinds))

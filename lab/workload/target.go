@@ -181,7 +181,7 @@ func openDB(cfg *mysql.Config, text bool) (*sql.DB, error) {
 func closePools(pools []*pool) {
 	for _, p := range pools {
 		for _, db := range p.dbs {
-			_ = db.Close() // nothing is pending on a pool that is given up
+			_ = db.Close() // a pool that is given up has nothing pending
 		}
 	}
 }

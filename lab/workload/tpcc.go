@@ -186,7 +186,8 @@ func (c *tpccClient) historyID() int64 {
 	return c.lastID<<12 | c.number&0xfff
 }
 
-// deck is the mix as cards (5.2.4.2): 45/43/4/4/4 in each hundred, so that also short runs keep it.
+// deck is the mix as cards (5.2.4.2): 45/43/4/4/4 in each hundred, so that even short runs keep to
+// it.
 var deck = []struct{ kind, cards int }{
 	{kindNewOrder, 45}, {kindPayment, 43}, {kindOrderStatus, 4}, {kindDelivery, 4}, {kindStockLevel, 4},
 }

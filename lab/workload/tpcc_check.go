@@ -53,8 +53,8 @@ var tpccConditions = []struct {
 	{12, "c_balance + c_ytd_payment = sum of delivered ol_amount"},
 }
 
-// tpccCheck evaluates the conditions district by district: each reads a district's rows once, and
-// only sums travel.
+// tpccCheck evaluates the conditions district by district. Each district's rows are read once, and
+// the server sends only sums.
 type tpccCheck struct {
 	s     *session
 	conds map[int]*violations
@@ -72,8 +72,8 @@ func (c *tpccCheck) start() {
 	c.paid, c.taken = map[[3]int]money{}, map[[2]int]money{}
 }
 
-// check reads everything in one transaction, so with snapshot or serializable isolation it may run
-// under load too; on servers that lock what they read, it then blocks writers.
+// check reads everything in one transaction, so it may also run under load with snapshot or
+// serializable isolation. Servers that lock what they read then block writers.
 func (t *tpcc) check(ctx context.Context, s *session) ([]CheckResult, error) {
 	c := &tpccCheck{s: s}
 	err := inTransaction(ctx, s, func() error {

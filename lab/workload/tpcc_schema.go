@@ -12,8 +12,7 @@ func (t *tpcc) tables() []string {
 	return []string{"order_line", "new_order", "orders", "history", "stock", "customer", "district", "warehouse", "item"}
 }
 
-// tpccSchema is the schema of 1.3, each key beginning with the warehouse. %s is where history's key
-// goes.
+// tpccSchema is the schema of 1.3. Each key begins with the warehouse. %s stands for history's key.
 var tpccSchema = []string{
 	`CREATE TABLE warehouse (
 		w_id INT NOT NULL, w_name VARCHAR(10), w_street_1 VARCHAR(20), w_street_2 VARCHAR(20), w_city VARCHAR(20),
@@ -109,7 +108,7 @@ func (t *tpcc) load(l *loader) {
 	}
 }
 
-// Who draws random numbers while loading.
+// The parts of the loading that have a random generator each.
 const (
 	drawItem = iota + 1
 	drawWarehouse

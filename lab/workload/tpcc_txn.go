@@ -101,7 +101,8 @@ func (o *newOrder) run(ctx context.Context, s *session) error {
 		"ol_quantity, ol_amount, ol_dist_info) VALUES "+placeholders(len(o.lines), 9), args...)
 }
 
-// prices reads the items. A missing one is the user's mistake that rolls the order back.
+// prices reads the items. A missing one is the user's mistake, which rolls the order back
+// (2.4.1.4).
 func (o *newOrder) prices(ctx context.Context, s *session) (map[int]money, error) {
 	items := make([]any, len(o.lines))
 	for i, l := range o.lines {
@@ -131,8 +132,8 @@ func (o *newOrder) prices(ctx context.Context, s *session) (map[int]money, error
 	return prices, nil
 }
 
-// takeStock reads and locks the stock rows, one statement a supplying warehouse, and updates each
-// (2.4.2.2).
+// takeStock reads and locks the stock rows, with one statement for each supplying warehouse, and
+// updates each row (2.4.2.2).
 func (o *newOrder) takeStock(ctx context.Context, s *session) (map[int]string, error) {
 	lines := slices.Clone(o.lines)
 	slices.SortFunc(lines, func(a, b orderLine) int {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// travel is users with a cart each who read and update it from wherever they are. Some never leave
-// their home region; the others go on a trip now and then (the itineraries of PolyBase, section
-// 6.3): to one region and back, to another one and back, or to two of them in a row. Latencies are
-// told apart by whether a user is at home, has just arrived, or has settled abroad.
+// travel has users with a cart each, who read and update it from wherever they are. Some never
+// leave their home region. The others go on trips (the itineraries of PolyBase, section 6.3): to
+// one region and back, to another one and back, or to two of them in a row. Latencies are grouped
+// by whether a user is at home, has just arrived, or has settled abroad.
 type travel struct {
 	opts TravelOptions
 	seed uint64
@@ -25,13 +25,13 @@ type travel struct {
 	moved   *int64
 }
 
-// traveller is a user, and what the run knows of its cart.
+// traveller is a user, and the state of its cart as far as the run knows.
 type traveller struct {
 	stops  []int         // places in turn; the first is home
 	leaves time.Duration // after the begin of the run
 	base   int64         // items before the run
 	acked  atomic.Int64  // acknowledged updates
-	unsure atomic.Int64  // updates of which only the server knows
+	unsure atomic.Int64  // updates whose outcome is unknown
 }
 
 // Kinds are those of statements, by where the user is.
@@ -47,8 +47,8 @@ func (t *travel) kinds() []string {
 
 func (t *travel) tables() []string { return []string{"carts", "ledger"} }
 
-// create makes the carts, and the ledger of what was acknowledged, so that a check needs nothing
-// but the tables.
+// create makes the carts, and a ledger of acknowledged updates, so that a check needs the tables
+// only.
 func (t *travel) create(ctx context.Context, s *session) error {
 	for _, q := range []string{
 		"CREATE TABLE carts (user_id BIGINT NOT NULL, name VARCHAR(40) NOT NULL, city VARCHAR(64) NOT NULL, items BIGINT NOT NULL, " +
@@ -112,13 +112,13 @@ func (t *travel) open(ctx context.Context, s *session, regions int) error {
 	for u := range t.users {
 		t.users[u].plan(newRand(t.seed, 0x72a7e1, uint64(u)), t.homeOf(u, regions), regions, t.opts)
 	}
-	// What only some servers have: round trips are counted, rows have homes.
+	// Only some servers count round trips and have homes of rows.
 	var rtts float64
 	t.counted = s.row(ctx, []any{&rtts}, "SELECT @@last_statement_wan_rtts") == nil
 	if t.changes, err = homeChanges(ctx, s); err != nil {
 		t.changes = -1
 	}
-	// Until the run ends there is nothing to check against.
+	// The ledger of an earlier run does not fit this one. finish writes the new one.
 	if err := s.exec(ctx, "DELETE FROM ledger"); err != nil {
 		return err
 	}
@@ -155,7 +155,8 @@ func (u *traveller) plan(rng *rand.Rand, home, regions int, o TravelOptions) {
 	}
 }
 
-// at is where a user is, and since when; not negative if the user has come from elsewhere.
+// at is the region of a user at a time, and since when it is there; negative if it has not
+// travelled yet.
 func (u *traveller) at(now, stay time.Duration) (region int, since time.Duration) {
 	if now < u.leaves || len(u.stops) == 1 {
 		return u.stops[0], -1
@@ -164,7 +165,7 @@ func (u *traveller) at(now, stay time.Duration) (region int, since time.Duration
 	return u.stops[(n+1)%len(u.stops)], u.leaves + time.Duration(n)*stay
 }
 
-// group tells how a user's latency is to be understood.
+// group says with which group a user's latency counts.
 func (u *traveller) group(now time.Duration, o TravelOptions) (region, group int) {
 	region, since := u.at(now, o.Stay)
 	switch {
@@ -186,7 +187,7 @@ type travelClient struct {
 	region int
 }
 
-// crowd is how many users a client looks at to find one who is in its region.
+// crowd is the number of users among which a client looks for one in its region.
 const crowd = 64
 
 func (c *travelClient) next() txn {
@@ -202,7 +203,7 @@ func (c *travelClient) next() txn {
 			break
 		}
 	}
-	if u == nil { // nobody is here
+	if u == nil { // no user is here
 		return txn{single: true, idle: true, thinking: 100 * time.Millisecond}
 	}
 	x := txn{kind: 2 * group, single: true}
@@ -233,7 +234,7 @@ func (c *travelClient) next() txn {
 	return x
 }
 
-// finish writes down what was acknowledged, and counts the moves.
+// finish writes the acknowledged updates to the ledger, and counts the moves.
 func (t *travel) finish(ctx context.Context, s *session, seed uint64) error {
 	b := &batch{s: s, loaded: new(atomic.Int64), seed: seed}
 	if err := b.into(ctx, "ledger (user_id, least, most)"); err != nil {

@@ -68,8 +68,8 @@ func TestItineraries(t *testing.T) {
 	}
 }
 
-// TestTravelCheck: a lost update, one that counts twice and a cart that its index does not find are
-// all found.
+// TestTravelCheck: the check finds a lost update, an update that counts twice, and a cart that is
+// missing from the index.
 func TestTravelCheck(t *testing.T) {
 	for _, c := range []struct {
 		name            string

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Workload is one benchmark. Its methods may be called one after the other, from one goroutine at a
-// time.
+// Workload is one benchmark. Its methods must not be called concurrently.
 type Workload interface {
-	// Name is the name New was called with.
+	// Name is the name that New was called with.
 	Name() string
 	// Kinds lists the transaction types in report order.
 	Kinds() []string

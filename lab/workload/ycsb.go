@@ -292,7 +292,7 @@ func (c *ycsbClient) get(ctx context.Context, s *session, query string, args ...
 	return s.query(ctx, func(r *sql.Rows) error { return r.Scan(dest...) }, query, args...)
 }
 
-// check compares what YCSB leaves to compare: every row is whole and well-formed.
+// check tests the only thing that YCSB lets one test: every row is complete and well-formed.
 func (y *ycsb) check(ctx context.Context, s *session) ([]CheckResult, error) {
 	rows, keys := violations{}, violations{}
 	err := inTransaction(ctx, s, func() error {

@@ -45,6 +45,7 @@ const (
 	Unsure
 )
 
+// String is the verdict in one word.
 func (v Verdict) String() string { return [...]string{"fine", "wrong", "unsure"}[v] }
 
 // Judge weighs the sights of a node: the time that most clocks agree on counts (Marzullo's

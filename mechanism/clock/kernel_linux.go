@@ -15,11 +15,11 @@ import (
 // second and not with every reading.
 type kernelSource struct {
 	fallback time.Duration
-	newest   atomic.Pointer[kernelWord]
+	newest   atomic.Pointer[kernelAnswer]
 	busy     atomic.Bool
 }
 
-type kernelWord struct {
+type kernelAnswer struct {
 	bound  time.Duration
 	synced bool
 	at     time.Time
@@ -50,7 +50,7 @@ func NewKernel(fallback time.Duration) (Source, error) {
 	if err != nil {
 		return nil, errors.Join(errors.New("the kernel does not say how good its clock is"), err)
 	}
-	k.newest.Store(&kernelWord{bound, synced, time.Now()})
+	k.newest.Store(&kernelAnswer{bound, synced, time.Now()})
 	return k, nil
 }
 
@@ -66,7 +66,7 @@ func (k *kernelSource) ReadAt(t time.Time) (base.Timestamp, time.Duration) {
 	w := k.newest.Load()
 	if t.Sub(w.at) > kernelEvery && k.busy.CompareAndSwap(false, true) {
 		if bound, synced, err := askKernel(); err == nil {
-			w = &kernelWord{bound, synced, t}
+			w = &kernelAnswer{bound, synced, t}
 			k.newest.Store(w)
 		}
 		k.busy.Store(false)

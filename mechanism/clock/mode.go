@@ -21,6 +21,7 @@ const (
 
 var modeNames = [...]string{"none", "gclock", "dual", "gtm"}
 
+// String is the name of the mode in settings and reports.
 func (m Mode) String() string {
 	if int(m) < len(modeNames) {
 		return modeNames[m]

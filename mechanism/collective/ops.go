@@ -15,10 +15,12 @@ type Incomplete struct {
 	Cause   error
 }
 
+// Error names the round, the nodes whose contributions are missing, and what to do about them.
 func (e *Incomplete) Error() string {
 	return fmt.Sprintf("round %d: nothing came from nodes %v (%v); if they are dead, agree on excluding them", e.Round, e.Missing, e.Cause)
 }
 
+// Unwrap gives errors.Is and errors.As the error that ended the call's context.
 func (e *Incomplete) Unwrap() error { return e.Cause }
 
 // AllGather gives every node's data to every node: the result is by index of the

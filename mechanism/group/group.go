@@ -55,8 +55,8 @@ type StateMachine interface {
 // was removed from its group and its raft state destroyed.
 type Remover interface{ Removed() }
 
-// word is what a group publishes of itself after every change.
-type word struct {
+// published is what a group publishes of itself after every change.
+type published struct {
 	term     uint64
 	lead     base.NodeID
 	leads    bool // this replica is raft's leader
@@ -80,7 +80,7 @@ type Group struct {
 	frozen      atomic.Bool // no message comes in
 	mb          *mailbox
 
-	word         atomic.Pointer[word]
+	published    atomic.Pointer[published]
 	applied      atomic.Uint64
 	pendingN     atomic.Int64
 	pendingBytes atomic.Int64
@@ -93,7 +93,7 @@ type Group struct {
 	waitMu  sync.Mutex
 	waiters map[chan struct{}]uint64
 	nWait   atomic.Int32
-	changed chan struct{} // closed and replaced at each change of word; guarded by waitMu
+	changed chan struct{} // closed and replaced at each change of published; guarded by waitMu
 
 	turns chan struct{} // capacity 1: full while somebody touches loop
 	stopc chan struct{} // closed by stop
@@ -198,13 +198,13 @@ func (g *Group) ID() base.GroupID { return g.id }
 
 // Leader is the leader and term as far as this replica knows; 0 if unknown.
 func (g *Group) Leader() (base.NodeID, uint64) {
-	w := g.word.Load()
+	w := g.published.Load()
 	return w.lead, w.term
 }
 
 // Leads reports whether this replica leads and has told its state machine so, and the term.
 func (g *Group) Leads() (term uint64, ok bool) {
-	w := g.word.Load()
+	w := g.published.Load()
 	return w.term, w.serving
 }
 
@@ -214,7 +214,7 @@ func (g *Group) Applied() uint64 { return g.applied.Load() }
 // Hops is the number of one-way WAN crossings a proposal here waits for: 0 if
 // the voters of the leader's region are a quorum, else 2.
 func (g *Group) Hops() int {
-	w := g.word.Load()
+	w := g.published.Load()
 	t := g.host.opts.Transport
 	mine := t.Region(g.host.opts.Self)
 	cross := func(voters []base.NodeID) bool {
@@ -234,7 +234,7 @@ func (g *Group) Hops() int {
 
 // FarCopies is how many members lie in other regions.
 func (g *Group) FarCopies() int {
-	w := g.word.Load()
+	w := g.published.Load()
 	t := g.host.opts.Transport
 	mine := t.Region(g.host.opts.Self)
 	n := 0
@@ -332,7 +332,7 @@ func (g *Group) propose(cmd *wire.Command, term uint64, placed func(uint64), don
 
 // gone is why a group that has ended takes nothing any more.
 func (g *Group) gone() error {
-	if w := g.word.Load(); w.err != nil {
+	if w := g.published.Load(); w.err != nil {
 		return w.err
 	}
 	return base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", g.id)

@@ -102,7 +102,7 @@ func (h *Host) Open(id base.GroupID, members Conf, sm StateMachine, preferred fu
 		turns: make(chan struct{}, 1), stopc: make(chan struct{}), done: make(chan struct{}),
 	}
 	g.touched = map[*outbox]struct{}{}
-	g.word.Store(&word{})
+	g.published.Store(&published{})
 	h.opening.Lock() // reads the disk: traffic of the other groups goes on
 	defer h.opening.Unlock()
 	if h.Group(id) != nil {

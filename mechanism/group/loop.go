@@ -350,16 +350,16 @@ func (g *Group) notLeader(hint uint64) error {
 	return e
 }
 
-// publish makes the group's word public if it changed.
+// publish shows other goroutines what the group is now, if that changed.
 func (g *Group) publish() {
-	w := g.word.Load()
+	w := g.published.Load()
 	leads := g.state == raft.StateLeader
 	if w.term != g.term || uint64(w.lead) != g.lead || w.leads != leads || w.serving != g.serving || w.conf != g.conf || w.err != g.failed {
-		n := &word{term: g.term, lead: base.NodeID(g.lead), leads: leads, serving: g.serving, conf: g.conf, err: g.failed}
+		n := &published{term: g.term, lead: base.NodeID(g.lead), leads: leads, serving: g.serving, conf: g.conf, err: g.failed}
 		if g.conf != nil {
 			n.voters, n.outgoing, n.learners = nodeIDs(g.conf.Voters), nodeIDs(g.conf.VotersOutgoing), nodeIDs(g.conf.Learners)
 		}
-		g.word.Store(n)
+		g.published.Store(n)
 		g.waitMu.Lock()
 		close(g.changed)
 		g.changed = make(chan struct{})

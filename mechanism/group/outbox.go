@@ -145,16 +145,16 @@ func (o *outbox) unsent(q []outMsg) {
 		g  *Group
 		to uint64
 	}
-	var told map[pair]bool
+	var done map[pair]bool
 	for _, x := range q {
 		p := pair{x.g, x.m.GetTo()}
-		if x.m.GetType() != pb.MsgApp || told[p] {
+		if x.m.GetType() != pb.MsgApp || done[p] {
 			continue
 		}
-		if told == nil {
-			told = make(map[pair]bool)
+		if done == nil {
+			done = make(map[pair]bool)
 		}
-		told[p] = true
+		done[p] = true
 		g, to := x.g, base.NodeID(p.to)
 		g.mb.put(func(in *mail) { in.ctl = append(in.ctl, func() { g.rn.ReportUnreachable(uint64(to)) }) })
 	}

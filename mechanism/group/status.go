@@ -49,7 +49,7 @@ func (g *Group) Status() Status {
 	if g.do(ctx, func() { got <- g.status() }) == nil {
 		return <-got
 	}
-	w := g.word.Load()
+	w := g.published.Load()
 	return Status{Group: g.id, Term: w.term, Leader: w.lead, IsLeader: w.leads, Serving: w.serving, Applied: g.applied.Load(),
 		Pending: int(g.pendingN.Load()), Voters: w.voters, Outgoing: w.outgoing, Learners: w.learners, Err: w.err}
 }

@@ -16,6 +16,7 @@ const (
 	Exclusive
 )
 
+// String is S for shared and X for exclusive, as in textbooks.
 func (m Mode) String() string {
 	if m == Exclusive {
 		return "X"
@@ -73,6 +74,7 @@ const (
 	Died
 )
 
+// String is the outcome in one word.
 func (o Outcome) String() string { return [...]string{"granted", "waiting", "died"}[o] }
 
 // Waiter is a request that waits, or did.

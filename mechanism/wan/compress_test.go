@@ -149,7 +149,7 @@ func TestCompressionWithOlderNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(3 * time.Minute))
 	old := hello{version: protocolVersion, class: classRPC, region: 3, node: 3, want: 2, cluster: "c1"}.encode()
 	out := appendRaw(nil, typeHello, 0, 0, old[:len(old)-1])
 	out, err = appendFrame(out, typeRequest, wire.KindRead, 0, 1, kv(41, make([]byte, 5000)), 1<<20)
@@ -190,7 +190,7 @@ func TestCompressionIsCounted(t *testing.T) {
 		exchange(t, a, b)
 		// What is written is counted after it is on its way: the last answer may be read before.
 		sa, sb := a.Stats()[0], b.Stats()[0]
-		for until := time.Now().Add(10 * time.Second); (sa.WireSent != sb.WireRecv || sb.WireSent != sa.WireRecv) && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		for until := time.Now().Add(3 * time.Minute); (sa.WireSent != sb.WireRecv || sb.WireSent != sa.WireRecv) && time.Now().Before(until); time.Sleep(time.Millisecond) {
 			sa, sb = a.Stats()[0], b.Stats()[0]
 		}
 		if sa.StreamSent < 400_000 || sa.StreamRecv < 400_000 {

@@ -100,20 +100,6 @@ func (s *stream) run() {
 	<-done
 }
 
-// writeAll is the writer of a connection; nil when the outbox was closed.
-func (w *sender) writeAll(out *outbox) error {
-	for {
-		b := out.take()
-		if b == nil {
-			return nil
-		}
-		if err := w.frames(b); err != nil {
-			return err
-		}
-		out.wrote(b)
-	}
-}
-
 func (s *stream) read(r *bufio.Reader) error {
 	for {
 		f, err := readFrame(r, s.l.t.lim.MaxFrame)

@@ -126,7 +126,7 @@ func (c class) String() string { return classNames[c] }
 
 func classOf(k wire.Kind) class {
 	switch k {
-	case wire.KindRaft, wire.KindHeartbeat, wire.KindClosed, wire.KindConsistency, wire.KindParcel, wire.KindParcelWord, wire.KindRaftBundle, wire.KindCopies:
+	case wire.KindRaft, wire.KindHeartbeat, wire.KindClosed, wire.KindConsistency, wire.KindParcel, wire.KindParcelNotice, wire.KindRaftBundle, wire.KindCopies:
 		return classRaft
 	case wire.KindSnapshot:
 		return classBulk
@@ -144,6 +144,7 @@ type CallError struct {
 	Cause error
 }
 
+// Error is the text of the base error: it says what the caller has to know.
 func (e *CallError) Error() string { return e.Base.Error() }
 
 // Unwrap gives errors.Is and errors.As both the base error and the cause.

@@ -127,6 +127,7 @@ const (
 	numStates  // how many there are
 )
 
+// String is the name of the state, as traces, metrics and docs/protocol.md show it.
 func (s State) String() string {
 	return [...]string{"follower", "target", "candidate", "acquiring", "relieved", "serving", "offering", "sealing",
 		"sealed", "transferred", "forwarding", "closed"}[s]

@@ -9,17 +9,18 @@ import (
 
 // Ends are the largest timestamps at which transactions have ended, by when they were reported.
 type Ends struct {
-	Low  base.Timestamp // of all that is not in marks
+	Low  base.Timestamp // of all that is not in list
 	list []endMark      // both growing
 }
 
-type endMark struct{ told, ts base.Timestamp }
+type endMark struct{ reported, ts base.Timestamp }
 
 const (
 	maxEnds  = 4096
 	endGrain = 200 * time.Microsecond
 )
 
+// Newest is the largest timestamp at which a transaction is known to have ended.
 func (e *Ends) Newest() base.Timestamp {
 	if n := len(e.list); n > 0 {
 		return e.list[n-1].ts
@@ -27,21 +28,21 @@ func (e *Ends) Newest() base.Timestamp {
 	return e.Low
 }
 
-// Add notes an end that is reported when true time has certainly passed told.
-func (e *Ends) Add(ts, told base.Timestamp) {
+// Add notes an end that is reported at reported, a time that has certainly passed by then.
+func (e *Ends) Add(ts, reported base.Timestamp) {
 	if ts <= e.Newest() {
 		return
 	}
 	n := len(e.list)
 	switch {
-	case n > 0 && told.Sub(e.list[n-1].told) < endGrain:
+	case n > 0 && reported.Sub(e.list[n-1].reported) < endGrain:
 		e.list[n-1].ts = ts // as if it had been reported a little earlier
 		return
 	case n == maxEnds:
 		e.Low = e.list[n/2-1].ts
 		e.list = append(e.list[:0], e.list[n/2:]...)
 	}
-	e.list = append(e.list, endMark{told, ts})
+	e.list = append(e.list, endMark{reported, ts})
 }
 
 // Before is the largest end, except those certainly reported after began; 0 is never.
@@ -50,7 +51,7 @@ func (e *Ends) Before(began base.Timestamp) base.Timestamp {
 		return e.Newest()
 	}
 	i, _ := slices.BinarySearchFunc(e.list, began, func(m endMark, at base.Timestamp) int {
-		if m.told <= at {
+		if m.reported <= at {
 			return -1
 		}
 		return 1

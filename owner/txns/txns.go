@@ -22,6 +22,7 @@ type Table struct {
 	Finished  map[base.TxnID]base.Timestamp // when they ended, to keep late requests of them out
 }
 
+// NewTable is a table without transactions, whose lock table has these limits.
 func NewTable(limits lock.Limits) Table {
 	return Table{
 		LockTable: lock.New(limits),
@@ -90,6 +91,7 @@ type Homing struct {
 // Phase is how far a transaction has come here.
 type Phase uint8
 
+// The phases, in this order; a transaction of one round goes from Active to Committing.
 const (
 	Active     Phase = iota
 	Committing       // one-round commit proposed
@@ -97,6 +99,7 @@ const (
 	Prepared         // vote applied
 )
 
+// String is the name of the phase, as traces show it.
 func (p Phase) String() string {
 	return [...]string{"active", "committing", "preparing", "prepared"}[p]
 }
@@ -156,6 +159,8 @@ type Ranked struct {
 	Age base.Timestamp
 }
 
+// Older reports whether a has the higher priority under WAIT_DIE: the smaller age, or at equal ages
+// the smaller id.
 func (a Ranked) Older(b Ranked) bool {
 	return a.Age < b.Age || a.Age == b.Age && bytes.Compare(a.ID[:], b.ID[:]) < 0
 }
@@ -165,6 +170,8 @@ func (a Ranked) Older(b Ranked) bool {
 // serves both tiers.
 var crtTier = []byte{0xff, 0xff}
 
+// InCRTTier is the span to lock for a cross-region transaction that orders itself among others of
+// its kind.
 func InCRTTier(s base.Span) base.Span {
 	out := base.Span{Start: append(slices.Clone(crtTier), s.Start...)}
 	if s.End != nil {
@@ -180,6 +187,7 @@ type Bound struct {
 	Votes []*Txn
 }
 
+// Add lowers the bound to the slot of x, whose vote the transaction has to wait for.
 func (b *Bound) Add(x *Txn) {
 	if x.TS == 0 {
 		return // its vote was not proposed after all
@@ -309,66 +317,6 @@ func (t *Table) Uncertain(spans []base.Span, ts, limit base.Timestamp) *Txn {
 		}
 		if slices.ContainsFunc(spans, x.WritesIn) {
 			return x
-		}
-	}
-	return nil
-}
-
-// ByLocks are the transactions in the order in which they are handed over: those that have been
-// proposed first, then those with few locks. If not all fit, those with many locks stay behind.
-func (t *Table) ByLocks() []*Txn {
-	xs := make([]*Txn, 0, len(t.ByID))
-	for _, x := range t.ByID {
-		xs = append(xs, x)
-	}
-	slices.SortFunc(xs, func(a, b *Txn) int {
-		if a.Phase != Active && b.Phase == Active {
-			return -1
-		} else if a.Phase == Active && b.Phase != Active {
-			return 1
-		}
-		return t.LockTable.Count(a.ID) - t.LockTable.Count(b.ID)
-	})
-	return xs
-}
-
-// HeldBy is a transaction with its locks, as the target is told of it.
-func (t *Table) HeldBy(x *Txn) *wire.HeldTxn {
-	h := &wire.HeldTxn{Id: x.ID[:], Age: uint64(x.Age), Policy: uint32(x.Policy), TimeoutNs: uint64(x.Timeout), Born: x.Born,
-		Phase: uint32(x.Phase), Ts: uint64(x.TS), Hi: uint64(x.Hi), Crt: x.CRT}
-	_, h.Slot = t.Slots[x]
-	for _, k := range x.Keys {
-		h.Keys = append(h.Keys, k)
-	}
-	for _, s := range x.Handover {
-		h.Handover = append(h.Handover, &wire.Span{Start: s.Start, End: s.End})
-	}
-	t.LockTable.Each(x.ID, func(s base.Span, m lock.Mode) bool {
-		w := &wire.Span{Start: s.Start, End: s.End}
-		if m == lock.Exclusive {
-			h.Exclusive = append(h.Exclusive, w)
-		} else {
-			h.Shared = append(h.Shared, w)
-		}
-		return true
-	})
-	for _, p := range x.Bound.Votes {
-		h.BoundBy = append(h.BoundBy, p.ID[:])
-	}
-	if n := t.Notices[x.ID]; n != nil {
-		for _, g := range n.From {
-			h.Votes = append(h.Votes, uint32(g))
-		}
-	}
-	return h
-}
-
-// TakeSpans takes locks that were all held at the same time, so that none can conflict.
-func (t *Table) TakeSpans(x *Txn, spans []*wire.Span, mode lock.Mode) error {
-	for _, s := range spans {
-		out, _, _, err := t.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: view.SpanOf(s), Mode: mode})
-		if err != nil || out != lock.Granted {
-			return base.Errorf(base.CodeCorrupt, "transaction %v cannot lock %v: %v", x.ID, view.SpanOf(s), err)
 		}
 	}
 	return nil

@@ -75,6 +75,34 @@ func NewGather(of *Group, rd *store.Reader, q *wire.ReadRequest, ts base.Timesta
 	return g
 }
 
+// Covered is what a limited read gets to at present: whole spans, and a part of the last one.
+func (g *Group) Covered(q *wire.ReadRequest) ([]base.Span, error) {
+	rd := g.Store.NewReader()
+	defer rd.Close()
+	probe := &wire.ReadResponse{}
+	if err := NewGather(g, rd, q, base.MaxTimestamp, probe).Run(); err != nil {
+		return nil, err
+	}
+	spans := SpansOf(q.Spans)
+	if len(probe.Resume) == 0 {
+		return spans, nil
+	}
+	spans = spans[:probe.ResumeSpan+1]
+	last := &spans[probe.ResumeSpan]
+	switch {
+	case last.IsPoint():
+		spans = spans[:probe.ResumeSpan]
+	case q.Reverse:
+		last.Start = probe.Resume
+	default:
+		last.End = probe.Resume
+	}
+	if !last.IsPoint() && bytes.Compare(last.Start, last.End) >= 0 {
+		spans = spans[:len(spans)-1]
+	}
+	return spans, nil
+}
+
 func (g *Gather) full() bool {
 	return g.Query.Limit > 0 && g.rows >= int(g.Query.Limit) || g.bytes >= g.max
 }

@@ -54,6 +54,28 @@ func HomeGroup(key base.Key, l base.Label) base.GroupID {
 	return base.DataGroup(key.Shard(), l.Home())
 }
 
+// HandsOver reports whether a labelled write gives its key to another group.
+func (g *Group) HandsOver(w *wire.Write) bool {
+	return HomeGroup(w.Key, base.Label(w.Label)) != g.ID
+}
+
+// OwnsSection reports whether all keys of key's section are this group's for good: an index keyed
+// by home has a section for each home, and all labels in it name that one.
+func (g *Group) OwnsSection(key base.Key) bool {
+	return key.Shard() != base.MetaShard && key.Index()&base.ByHome != 0 && len(key) > base.IndexPrefixLen && key.DefaultOwner() == g.ID
+}
+
+// WriteSpan is what a logged write locks: its key, and if its row belongs to another group from
+// then on, the gap behind it as well: that gap changes hands, and nothing locked does (HOME-2).
+func (g *Group) WriteSpan(rd *store.Reader, w *wire.Write) (base.Span, error) {
+	key := base.Key(w.Key)
+	if !g.HandsOver(w) {
+		return base.PointSpan(key.Clone()), nil
+	}
+	end, err := GapEnd(rd, key)
+	return base.Span{Start: key.Clone(), End: end}, err
+}
+
 // GapEnd is the end of the gap that begins at key: the next key with any version in the section,
 // else the section's end.
 func GapEnd(rd *store.Reader, key base.Key) (base.Key, error) {

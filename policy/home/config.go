@@ -30,6 +30,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
+// String shows the duration as time.Duration does.
 func (d Duration) String() string { return time.Duration(d).String() }
 
 // Bounds of the parameters; they bound memory and time.

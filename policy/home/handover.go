@@ -19,6 +19,7 @@ type Summary [16]byte
 
 const summaryVersion = 1
 
+// String is the 16 bytes in hexadecimal.
 func (x Summary) String() string { return hex.EncodeToString(x[:]) }
 
 // packAge rounds down, by less than 1/8.

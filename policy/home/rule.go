@@ -43,6 +43,7 @@ func (h Heats) Of(r base.RegionID) float64 {
 	return float64(h[r-1])
 }
 
+// String shows the regions that have heat, by number, as in "r1=3.0 r2=0.5".
 func (h Heats) String() string {
 	return h.text(func(r base.RegionID) string { return fmt.Sprintf("r%d", r) })
 }
@@ -105,6 +106,7 @@ type Reason struct {
 	With   int      `json:"with,omitempty"` // correlated rows that go along
 }
 
+// String is [Reason.Text] with numbers for the regions.
 func (r Reason) String() string {
 	return r.Text(func(r base.RegionID) string { return fmt.Sprintf("r%d", r) })
 }

@@ -243,6 +243,7 @@ func (f *Facts) assess(p Params) Assessment {
 	return a
 }
 
+// String shows the node and its utility: how much an average request would save if it led.
 func (s Standing) String() string {
 	if !s.Known {
 		return fmt.Sprintf("node %d: unknown", s.Node)

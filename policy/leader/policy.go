@@ -42,6 +42,7 @@ type Decision struct {
 // Move reports whether the lead should move.
 func (d *Decision) Move() bool { return d.To != 0 }
 
+// String says in a sentence what is to be done with the lead, and why.
 func (d *Decision) String() string {
 	switch d.Reason {
 	case Better:

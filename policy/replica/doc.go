@@ -35,9 +35,9 @@
 // the later one. In GClock mode it does not, because the later view lies below v, which is settled,
 // and its meta replica is complete up to now, which is above all that is settled: it shows the
 // later view. In GTM mode it has spoken to the leader, at s, who had not applied the later view, so
-// the first node cannot have gone by it in GTM mode before s and a while (a leader's words are sent
-// in the order in which it applies), nor in GClock mode after s, as the modes of two nodes are
-// neighbours and words of before the mode do not count; and if before s, the leader had it.
+// the first node cannot have gone by it in GTM mode before s and a while (a leader's reports are
+// sent in the order in which it applies), nor in GClock mode after s, as the modes of two nodes are
+// neighbours and reports from before the mode do not count; and if before s, the leader had it.
 //
 // A collector that was started again forgets what it has published, but that lay below its boot
 // time. So neither leases nor a majority of the region are needed: who may speak for the region is

@@ -89,7 +89,7 @@ type modelNode struct {
 	past   base.Timestamp // settled
 }
 
-// watchTicks is the length of a word's validity.
+// watchTicks is the length of a report's validity.
 const watchTicks = 40
 
 func (m *model) clock() time.Time { return time.Unix(0, 0).Add(time.Duration(m.now) * time.Second) }
@@ -167,8 +167,8 @@ func (m *model) step() {
 	}
 }
 
-// word has the leader of the meta shard tell a node what it has applied.
-func (m *model) word(n *modelNode) {
+// report has the leader of the meta shard tell a node what it has applied.
+func (m *model) report(n *modelNode) {
 	life, sent := n.life, m.clock()
 	m.after(1+m.rnd.IntN(5), func() {
 		index, oracle := m.told, m.oracle
@@ -238,7 +238,7 @@ func (m *model) boot(n *modelNode) {
 			present = m.oracle
 		}
 		n.closed = max(n.closed, present-5-base.Timestamp(m.rnd.IntN(15)))
-		m.word(n)
+		m.report(n)
 		if m.now >= n.deaf {
 			n.meta = max(n.meta, m.meta-base.Timestamp(m.rnd.IntN(25)))
 			if m.rnd.IntN(200) == 0 { // it hears nothing of the meta shard for a while

@@ -133,7 +133,7 @@ func TestWatchRules(t *testing.T) {
 	for name, set := range map[string]func(*watched){
 		"a new view is used at once":      func(p *watched) { p.noAlone = true },
 		"an old view is used for ever":    func(p *watched) { p.noHolds = true },
-		"words of before a mode count":    func(p *watched) { p.noForget = true },
+		"reports of before a mode count":  func(p *watched) { p.noForget = true },
 		"views are used in DUAL mode too": func(p *watched) { p.inDual = true },
 	} {
 		found := false

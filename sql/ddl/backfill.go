@@ -243,15 +243,15 @@ func takenBy(ctx context.Context, k kv.Txn, es []entry) (sql.Row, error) {
 
 // garbageDesc tells what to remove: all rows of a table id, or of one index of it.
 type garbageDesc struct {
-	V      int            `json:"v"`
-	Table  base.TableID   `json:"table"`
-	Index  *base.IndexID  `json:"index,omitempty"` // as in keys; nil is the whole table
-	All    []base.IndexID `json:"all,omitempty"`   // the indexes of the table, as in keys
-	Shards int            `json:"shards"`
-	Global bool           `json:"global,omitempty"`
-	Async  bool           `json:"async,omitempty"`
-	Multi  bool           `json:"multi,omitempty"`
-	Since  time.Time      `json:"since"`
+	V           int            `json:"v"`
+	Table       base.TableID   `json:"table"`
+	Index       *base.IndexID  `json:"index,omitempty"` // as in keys; nil is the whole table
+	All         []base.IndexID `json:"all,omitempty"`   // the indexes of the table, as in keys
+	Shards      int            `json:"shards"`
+	Global      bool           `json:"global,omitempty"`
+	Async       bool           `json:"async,omitempty"`
+	MultiMaster bool           `json:"multi,omitempty"`
+	Since       time.Time      `json:"since"`
 	// Node is set while a rewrite is filling the table; it is garbage only if that fails.
 	Node base.NodeID `json:"node,omitempty"`
 }
@@ -265,7 +265,7 @@ func garbageKey(id base.TableID, ix uint64) base.Key {
 func GarbageOf(t *schema.Table) *garbageDesc {
 	g := &garbageDesc{
 		V: t.Desc.Format(), Table: t.Desc.ID, All: []base.IndexID{0}, Shards: t.Desc.Shards, Async: t.Desc.Locality.Async,
-		Global: t.Desc.Locality.Kind == schema.Global, Multi: t.Desc.Locality.Kind == schema.MultiMaster, Since: time.Now().UTC(),
+		Global: t.Desc.Locality.Kind == schema.Global, MultiMaster: t.Desc.Locality.Kind == schema.MultiMaster, Since: time.Now().UTC(),
 	}
 	for _, x := range t.Indexes {
 		if x.Desc.Stored() {
@@ -299,7 +299,7 @@ func (m *mutation) discardIndex(d *schema.TableDesc, x *schema.IndexDesc) {
 	k := x.Key()
 	m.put(garbageKey(d.ID, uint64(k)), schema.Marshal(&garbageDesc{
 		V: d.Format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async, Global: d.Locality.Kind == schema.Global,
-		Multi: d.Locality.Kind == schema.MultiMaster, Since: time.Now().UTC(),
+		MultiMaster: d.Locality.Kind == schema.MultiMaster, Since: time.Now().UTC(),
 	}))
 	m.txn.After = append(m.txn.After, m.g.GC.Kick)
 }

@@ -95,7 +95,7 @@ func (c *Collector) round(ctx context.Context) error {
 }
 
 func (c *Collector) remove(ctx context.Context, key base.Key, d *garbageDesc) error {
-	if d.Multi {
+	if d.MultiMaster {
 		if err := c.g.retire(ctx, d); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (c *Collector) remove(ctx context.Context, key base.Key, d *garbageDesc) er
 	}
 	shards := []base.ShardID{base.MetaShard}
 	switch {
-	case d.Multi:
+	case d.MultiMaster:
 		shards[0] = base.EpochShard
 	case !d.Global:
 		shards = shards[:0]

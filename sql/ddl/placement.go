@@ -23,12 +23,14 @@ const (
 )
 
 var (
-	reCreateTable    = regexp.MustCompile(`(?is)^\s*CREATE\s+TABLE\b`)
-	reMarkedClause   = regexp.MustCompile(`(?is)/\*!99999\s+(` + placementForms + `)\s*\*/`)
-	rePlainClause    = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
+	reCreateTable  = regexp.MustCompile(`(?is)^\s*CREATE\s+TABLE\b`)
+	reMarkedClause = regexp.MustCompile(`(?is)/\*!99999\s+(` + placementForms + `)\s*\*/`)
+	rePlainClause  = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
+	// RePlaced matches a text that is a LOCALITY or REPLICATION clause, or both, and nothing else.
 	RePlaced         = regexp.MustCompile(`(?is)^` + placementForms + `$`)
 	reCreateDatabase = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:DATABASE|SCHEMA)\b.*?)(/\*!99999\s+(` + replicationForms + `)\s*\*/|\b(` + replicationForms + `))\s*;?\s*$`)
-	RePlacement      = regexp.MustCompile(`(?is)^(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?$`)
+	// RePlacement takes such a text apart: 1 is the locality, 2 the replication.
+	RePlacement = regexp.MustCompile(`(?is)^(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?$`)
 )
 
 // RewriteCreate turns the locality clause of a CREATE TABLE into a table option.

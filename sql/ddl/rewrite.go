@@ -75,7 +75,7 @@ func (t *Table) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, oc,
 		return nil, err
 	}
 	if old.Locality.Kind == schema.MultiMaster {
-		return nil, errMultiRewrite(old.Name)
+		return nil, errMultiMasterRewrite(old.Name)
 	}
 	t.Access.Lock, t.Access.KeepHomes = kv.LockShared, true
 	t.Access.Target, t.Access.Whole = false, false

@@ -51,11 +51,11 @@ func (r *Runner) Text(s *session.Session, c *mysql.Conn, query string) *Call {
 	if !ok {
 		return nil
 	}
-	shape := r.template(s, text)
-	if shape == nil {
+	tmpl := r.template(s, text)
+	if tmpl == nil {
 		return nil
 	}
-	return &Call{r, s, c, query, shape, args}
+	return &Call{r, s, c, query, tmpl, args}
 }
 
 // Prepared recognises a prepared statement and its bound values.
@@ -63,8 +63,8 @@ func (r *Runner) Prepared(s *session.Session, c *mysql.Conn, p *mysql.PrepareDat
 	if r.Off {
 		return nil
 	}
-	shape := r.template(s, p.PrepareStmt)
-	if shape == nil {
+	tmpl := r.template(s, p.PrepareStmt)
+	if tmpl == nil {
 		return nil
 	}
 	args := make([]Literal, len(p.BindVars))
@@ -79,7 +79,7 @@ func (r *Runner) Prepared(s *session.Session, c *mysql.Conn, p *mysql.PrepareDat
 		}
 		args[i] = l
 	}
-	return &Call{r, s, c, p.PrepareStmt, shape, args}
+	return &Call{r, s, c, p.PrepareStmt, tmpl, args}
 }
 
 // BindLiteral is a bound value as a constant; ok is false if it is of a type that needs judgement.

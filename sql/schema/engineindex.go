@@ -106,19 +106,39 @@ func (i *EngineIndex) constraint() sql.IndexConstraint {
 	return i.Index.Desc.Constraint
 }
 
-func (i *EngineIndex) Database() string      { return i.Def.Desc.DB }
-func (i *EngineIndex) Table() string         { return i.Def.Desc.Name }
+// Database implements sql.Index: the database's name.
+func (i *EngineIndex) Database() string { return i.Def.Desc.DB }
+
+// Table implements sql.Index: the table's name.
+func (i *EngineIndex) Table() string { return i.Def.Desc.Name }
+
+// Expressions implements sql.Index: the indexed columns, each as table.column.
 func (i *EngineIndex) Expressions() []string { return i.names }
-func (i *EngineIndex) IsUnique() bool        { return i.Index == nil || i.Index.Desc.Unique() }
-func (i *EngineIndex) IsSpatial() bool       { return i.constraint() == sql.IndexConstraint_Spatial }
-func (i *EngineIndex) IsFullText() bool      { return i.constraint() == sql.IndexConstraint_Fulltext }
-func (i *EngineIndex) IsVector() bool        { return i.constraint() == sql.IndexConstraint_Vector }
-func (i *EngineIndex) IsGenerated() bool     { return false }
-func (i *EngineIndex) IndexType() string     { return "BTREE" }
+
+// IsUnique implements sql.Index. The primary key is unique.
+func (i *EngineIndex) IsUnique() bool { return i.Index == nil || i.Index.Desc.Unique() }
+
+// IsSpatial implements sql.Index.
+func (i *EngineIndex) IsSpatial() bool { return i.constraint() == sql.IndexConstraint_Spatial }
+
+// IsFullText implements sql.Index.
+func (i *EngineIndex) IsFullText() bool { return i.constraint() == sql.IndexConstraint_Fulltext }
+
+// IsVector implements sql.Index.
+func (i *EngineIndex) IsVector() bool { return i.constraint() == sql.IndexConstraint_Vector }
+
+// IsGenerated implements sql.Index: no index is made by the engine itself.
+func (i *EngineIndex) IsGenerated() bool { return false }
+
+// IndexType implements sql.Index: BTREE, which is what MySQL's SHOW INDEX says of InnoDB's indexes.
+func (i *EngineIndex) IndexType() string { return "BTREE" }
+
+// PrefixLengths implements sql.Index: how many characters of each column are indexed, 0 for all.
 func (i *EngineIndex) PrefixLengths() []uint16 {
 	return i.lengths
 }
 
+// Comment implements sql.Index: the COMMENT that the index was declared with.
 func (i *EngineIndex) Comment() string {
 	if i.Index == nil {
 		return ""
@@ -126,9 +146,12 @@ func (i *EngineIndex) Comment() string {
 	return i.Index.Desc.Comment
 }
 
+// ColumnExpressionTypes implements sql.Index: name and type of each indexed column.
 func (i *EngineIndex) ColumnExpressionTypes(*sql.Context) []sql.ColumnExpressionType {
 	return i.ColumnTypes
 }
+
+// CanSupport implements sql.Index: every range of indexed values can be read.
 func (i *EngineIndex) CanSupport(*sql.Context, ...sql.Range) bool { return true }
 
 // CanSupportOrderBy implements sql.Index for vector distances.

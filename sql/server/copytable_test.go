@@ -279,19 +279,11 @@ func TestSuccessorsAndSchemaChanges(t *testing.T) {
 	l.copySome()
 	exec(t, l.c, "DROP TABLE child, t")
 	// Nothing is left of any of them.
-	deadline := time.Now().Add(30 * time.Second)
 	for _, id := range []base.TableID{old, l.id} {
-		for {
+		eventually(t, fmt.Sprintf("no row of table %v is left", id), func() bool {
 			l.s.g.GC.Kick()
-			n := l.stored(id)
-			if n == 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%d rows of table %v are left", n, id)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+			return l.stored(id) == 0
+		})
 	}
 }
 
@@ -320,11 +312,7 @@ func TestDroppedAsynchronousRowsGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, l.c, "DROP TABLE t")
-	for deadline := time.Now().Add(30 * time.Second); l.stored(l.id) != 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("rows of the dropped table are left")
-		}
-	}
+	eventually(t, "no row of the dropped table is left", func() bool { return l.stored(l.id) == 0 })
 }
 
 // deadCluster hears of no other node.
@@ -339,16 +327,10 @@ func TestCopyIsResumed(t *testing.T) {
 	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY)")
 	exec(t, c, "INSERT INTO t VALUES (1), (2), (3)")
 	l.begin(schema.Locality{Kind: schema.Global})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if got := query(t, c, "SHOW LOCALITY FROM t"); strings.Contains(got[0], "GLOBAL") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nobody goes on with the copy")
-		}
-	}
+	eventually(t, "somebody goes on with the copy", func() bool { return strings.Contains(query(t, c, "SHOW LOCALITY FROM t")[0], "GLOBAL") })
 	expect(t, c, "SELECT a FROM t ORDER BY a", "1", "2", "3")
-	if jobs := s.Jobs(); len(jobs) != 1 || jobs[0].State != ddl.JobSucceeded || jobs[0].Kind != "SET LOCALITY" {
+	eventually(t, "the job is shown as ended", func() bool { return s.Jobs()[0].State == ddl.JobSucceeded })
+	if jobs := s.Jobs(); len(jobs) != 1 || jobs[0].Kind != "SET LOCALITY" {
 		t.Errorf("jobs: %+v", jobs)
 	}
 }

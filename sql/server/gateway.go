@@ -36,9 +36,11 @@ type gateway struct {
 
 	uuids uuids
 
-	settings   Settings
-	settingsMu sync.Mutex
-	settingsTS base.Timestamp
+	settings Settings
+	// settingsTurn is full while settings are applied: a channel, because who refreshes them reads
+	// over the network meanwhile, and a client that leaves does not wait for that.
+	settingsTurn chan struct{}
+	settingsTS   base.Timestamp
 }
 
 func (g *gateway) tableEnv() *table.Env     { return g.Env.Env }
@@ -48,6 +50,7 @@ func newGateway(cfg Config) *gateway {
 	env := table.NewEnv(&session.Env{DB: cfg.DB, Log: cfg.Logger, Catalog: schema.NewCatalog(cfg.DB), Reads: cfg.Reads, Relay: cfg.Relay})
 	g := &gateway{
 		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder, settings: cfg.Settings,
+		settingsTurn: make(chan struct{}, 1),
 	}
 	g.System = g.systemDatabase
 	g.Ended = func(s *session.Session) { g.sessions.Delete(s.ID()) }

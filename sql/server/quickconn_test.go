@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -106,17 +105,7 @@ func TestEngineStopsForAClientThatLeft(t *testing.T) {
 		}
 		return false
 	}
-	until := func(what string, want bool) {
-		t.Helper()
-		for range 600 {
-			if sleeping() == want {
-				return
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-		t.Fatal(fmt.Sprint("the statement ", what))
-	}
-	until("never began", true)
+	eventually(t, "the statement begins", sleeping)
 	leave() // the driver closes the connection
-	until("goes on", false)
+	eventually(t, "the statement ends", func() bool { return !sleeping() })
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// eventually waits for what other gateways learn in the background.
+// eventually waits for what is done in the background. The bound ends a test that hangs.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

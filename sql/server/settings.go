@@ -131,9 +131,12 @@ func (g *gateway) setSetting(ctx context.Context, name string, value *string) er
 	if err != nil {
 		return schema.ClientError(err)
 	}
-	g.settingsMu.Lock()
-	defer g.settingsMu.Unlock()
-	g.settings.Apply(next)
+	select {
+	case g.settingsTurn <- struct{}{}:
+		g.settings.Apply(next)
+		<-g.settingsTurn
+	case <-ctx.Done(): // it is committed: follow takes it over
+	}
 	return nil
 }
 
@@ -169,8 +172,12 @@ func settingsOf(rows []kv.Row) (map[string]string, error) {
 
 // refreshSettings takes over what changed since the last call.
 func (g *gateway) refreshSettings(ctx context.Context) error {
-	g.settingsMu.Lock()
-	defer g.settingsMu.Unlock()
+	select {
+	case g.settingsTurn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-g.settingsTurn }()
 	changed, _ := g.DB.MetaVersion(settingsSpan)
 	if g.settings == nil || changed <= g.settingsTS {
 		return nil

@@ -63,13 +63,7 @@ func TestClusterSettings(t *testing.T) {
 	expectErr(t, c, 1105, "SET CLUSTER SETTING k.high = much")
 	expectErr(t, c, 1105, "SET CLUSTER SETTING k.other = 1")
 	expectErr(t, c, 1105, "SHOW CLUSTER SETTING k.other")
-	deadline := time.Now().Add(10 * time.Second)
-	for query(t, us, "SHOW CLUSTER SETTING k.low")[0] != "k.low|5|1|lower" {
-		if time.Now().After(deadline) {
-			t.Fatal("the other gateway does not see the setting")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(t, "the other gateway sees the setting", func() bool { return query(t, us, "SHOW CLUSTER SETTING k.low")[0] == "k.low|5|1|lower" })
 	exec(t, us, "SET CLUSTER SETTING k.low = DEFAULT")
 	expect(t, us, "SHOW CLUSTER SETTING k.low", "k.low|1|1|lower")
 	exec(t, us, "SET CLUSTER SETTING k.high TO '4'")

@@ -41,8 +41,9 @@ const (
 	stalenessVar    = "read_staleness"
 	oldStalenessVar = "tidb_read_staleness"
 	tokenVar        = "godwit_session_timestamp"
-	NextAsOfVar     = "godwit_next_as_of" // of the statements above; not for clients
-	StartAsOfVar    = "godwit_start_as_of"
+	// NextAsOfVar and StartAsOfVar are what the statements above are rewritten to; not for clients.
+	NextAsOfVar  = "godwit_next_as_of"
+	StartAsOfVar = "godwit_start_as_of" // see NextAsOfVar
 
 	AnyStaleness = time.Duration(1<<63 - 1) // 'max'
 	// noticed is a wait that counts as half a round trip: within a region one takes less.

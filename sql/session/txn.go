@@ -82,7 +82,10 @@ func (t *Txn) Again() *Txn {
 	return &Txn{Session: t.Session, ReadOnly: t.ReadOnly, level: t.level, strict: t.strict}
 }
 
-func (t *Txn) String() string   { return "godwit transaction" }
+// String implements sql.Transaction.
+func (t *Txn) String() string { return "godwit transaction" }
+
+// IsReadOnly implements sql.Transaction: the client began it with READ ONLY.
 func (t *Txn) IsReadOnly() bool { return t.ReadOnly }
 
 // Begin is the kv transaction, begun if need be.

@@ -13,12 +13,12 @@ func (t *Table) wrapped(ctx *sql.Context) sql.TableEditor {
 	if e.Err != nil || !t.Def.HasFulltext() {
 		return e
 	}
-	multi, err := t.fulltextEditor(ctx, e)
+	wrapped, err := t.fulltextEditor(ctx, e)
 	if err != nil {
 		e.Err = err
 		return e
 	}
-	return multi
+	return wrapped
 }
 
 func (t *Table) fulltextEditor(ctx *sql.Context, e *Editor) (sql.TableEditor, error) {

@@ -13,9 +13,10 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// Beside every table t there is t__homes, which shows where its rows live: the primary key (row_id
-// where there is none), home_region, pinned, home_changes and changed_at. Setting home_region moves
-// rows, setting pinned keeps the policy of homes from moving them:
+// HomesSuffix ends the name of the table t__homes, which stands beside every table t and shows
+// where its rows live: the primary key (row_id where there is none), home_region, pinned,
+// home_changes and changed_at. Setting home_region moves rows; setting pinned keeps the policy of
+// homes from moving them:
 //
 //	SELECT c.name, h.home_region FROM customers c JOIN customers__homes h USING (id)
 //	UPDATE customers__homes SET home_region = 'eu', pinned = TRUE WHERE id = 7
@@ -120,14 +121,32 @@ func (g *Env) HomesTable(db *schema.Database, name string) (sql.Table, error) {
 	return &HomesTable{New(g, h)}, nil
 }
 
-func (t *HomesTable) Name() string                                     { return t.st.Name() }
-func (t *HomesTable) String() string                                   { return t.st.String() }
-func (t *HomesTable) Database() string                                 { return t.st.Database() }
-func (t *HomesTable) Comment() string                                  { return t.st.Comment() }
-func (t *HomesTable) Collation() sql.CollationID                       { return t.st.Collation() }
-func (t *HomesTable) Schema(ctx *sql.Context) sql.Schema               { return t.st.Schema(ctx) }
-func (t *HomesTable) Projections() []string                            { return t.st.Projections() }
-func (t *HomesTable) PreciseMatch() bool                               { return true }
+// Name implements sql.Table.
+func (t *HomesTable) Name() string { return t.st.Name() }
+
+// String implements sql.Table: the name.
+func (t *HomesTable) String() string { return t.st.String() }
+
+// Database implements sql.Databaseable.
+func (t *HomesTable) Database() string { return t.st.Database() }
+
+// Comment implements sql.CommentedTable.
+func (t *HomesTable) Comment() string { return t.st.Comment() }
+
+// Collation implements sql.Table.
+func (t *HomesTable) Collation() sql.CollationID { return t.st.Collation() }
+
+// Schema implements sql.Table: the columns that the statement reads.
+func (t *HomesTable) Schema(ctx *sql.Context) sql.Schema { return t.st.Schema(ctx) }
+
+// Projections implements sql.ProjectedTable: the columns that the statement reads, nil for all.
+func (t *HomesTable) Projections() []string { return t.st.Projections() }
+
+// PreciseMatch implements sql.IndexAddressable: a read by key gives no row outside of the keys
+// asked for.
+func (t *HomesTable) PreciseMatch() bool { return true }
+
+// GetIndexes implements sql.IndexAddressable.
 func (t *HomesTable) GetIndexes(ctx *sql.Context) ([]sql.Index, error) { return t.st.GetIndexes(ctx) }
 
 // PrimaryKeySchema implements sql.PrimaryKeyTable.

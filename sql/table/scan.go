@@ -20,6 +20,7 @@ import (
 const (
 	firstBatch = 128 // rows of the first batch of a scan; it grows fourfold
 	maxBatch   = 1 << 15
+	// BatchBytes is the most of a table that one ScanRequest brings, in bytes.
 	BatchBytes = 4 << 20
 	GetBatch   = 512 // keys of one Get
 )
@@ -57,8 +58,8 @@ func (t *Table) Open(ctx *sql.Context) (*Source, error) {
 		return nil, err
 	}
 	src := &Source{Table: t, Txn: tx, Limit: firstBatch, Whole: t.Access.Whole}
-	multi := t.Def.Desc.Locality.Kind == schema.MultiMaster
-	if multi && (t.Access.AsOf != 0 || tx.AsOf != 0) {
+	multiMaster := t.Def.Desc.Locality.Kind == schema.MultiMaster
+	if multiMaster && (t.Access.AsOf != 0 || tx.AsOf != 0) {
 		return nil, schema.Invalid("table " + t.Name() + " is MULTI MASTER: it cannot be read AS OF a time")
 	}
 	if t.Access.AsOf != 0 {
@@ -85,7 +86,7 @@ func (t *Table) Open(ctx *sql.Context) (*Source, error) {
 	tx.Pin(snap, t.Def)
 	src.lock = tx.LockFor(t.Access.Lock)
 	src.Take = src.lock
-	if multi {
+	if multiMaster {
 		if err := tx.HoldMultiMaster(ctx, t.Def); err != nil {
 			return nil, err
 		}

@@ -78,12 +78,24 @@ func New(env *Env, t *schema.Table) *Table {
 	return &Table{Env: env, Def: t, Access: &Access{}, Full: t.Schema()}
 }
 
-func (t *Table) Name() string               { return t.Def.Desc.Name }
-func (t *Table) String() string             { return t.Def.Desc.Name }
-func (t *Table) Database() string           { return t.Def.Desc.DB }
+// Name implements sql.Table.
+func (t *Table) Name() string { return t.Def.Desc.Name }
+
+// String implements sql.Table: the name.
+func (t *Table) String() string { return t.Def.Desc.Name }
+
+// Database implements sql.Databaseable.
+func (t *Table) Database() string { return t.Def.Desc.DB }
+
+// Collation implements sql.Table: the table's default, which a column may override.
 func (t *Table) Collation() sql.CollationID { return t.Def.Desc.Collation }
-func (t *Table) Projections() []string      { return t.names }
-func (t *Table) PreciseMatch() bool         { return true }
+
+// Projections implements sql.ProjectedTable: the columns that the statement reads, nil for all.
+func (t *Table) Projections() []string { return t.names }
+
+// PreciseMatch implements sql.IndexAddressable: a read by index gives no row outside of the ranges
+// asked for.
+func (t *Table) PreciseMatch() bool { return true }
 
 // IsTemporary implements sql.TemporaryTable: none is. (The engine's check of READ ONLY
 // transactions needs to be told.)

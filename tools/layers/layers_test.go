@@ -70,12 +70,19 @@ var allowed = map[string][]string{
 	"owner/route": {"owner/state", "mechanism/wan"},
 	// what was read is a matter of keys and timestamps only
 	"owner/tscache": nil,
-	// the table of transactions waits for nothing: whoever waits is in owner
-	"owner/txns": {"owner/view", "mechanism/lock", "kv/patch"},
+	// the table of transactions waits for nothing: whoever waits is in owner. A new leader fills it
+	// from what the log says.
+	"owner/txns": {"owner/state", "owner/view", "mechanism/lock"},
+	// what a commit comes to is seen in one view: owner takes the locks, and waits for what that
+	// view lacks
+	"owner/evaluate": {"owner/txns", "owner/view", "mechanism/store", "kv/patch"},
+	// the policy of homes is told of rows and asked: it holds no lock, and logs nothing
+	"owner/homing": {"owner/txns", "owner/view"},
 	"owner": append([]string{
-		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead",
+		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
+		"owner/homing",
 	}, mechanisms...),
-	"txn":     append([]string{"owner", "owner/route"}, mechanisms...),
+	"txn":     append([]string{"owner", "owner/homing", "owner/route"}, mechanisms...),
 	"cluster": append([]string{"owner", "txn", "policy/coord"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
@@ -92,7 +99,7 @@ var allowed = map[string][]string{
 	"sql/sqltest":  nil,
 	// layer 5: one process
 	"node": append([]string{
-		"owner", "owner/rewind", "txn", "txn/multimaster", "cluster", "sql/server", "policy/epoch", "policy/plan", "mechanism/wan/overlay",
+		"owner", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "sql/server", "policy/epoch", "policy/plan", "mechanism/wan/overlay",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	// commands and examples

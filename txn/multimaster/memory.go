@@ -16,6 +16,7 @@ type Memory struct {
 	views []epoch.View
 }
 
+// Load implements [Registry]: the newest view, nil if there is none.
 func (m *Memory) Load(context.Context) (*epoch.View, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -26,6 +27,7 @@ func (m *Memory) Load(context.Context) (*epoch.View, error) {
 	return &v, nil
 }
 
+// Replace implements [Registry]. It fails with CodeAborted if v does not follow the newest view.
 func (m *Memory) Replace(_ context.Context, v *epoch.View) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

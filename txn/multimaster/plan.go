@@ -112,19 +112,19 @@ func (e *Engine) follows(comm *collective.Comm, p *plan.Plan, from uint64) {
 }
 
 // facts are the one-way delays among the members, their uplinks and the sizes of their batches, as
-// they have told; nil while somebody has not. Sizes are rounded to powers of two: plans should not
+// they have reported; nil until all have. Sizes are rounded to powers of two: plans should not
 // follow every wave of the load.
 func (e *Engine) facts(members []base.NodeID) *plan.Facts {
 	f := &plan.Facts{}
 	some := false
 	for i, n := range members {
-		told := e.paths[n]
-		if len(told.rtts) != len(members) {
+		paths := e.paths[n]
+		if len(paths.rtts) != len(members) {
 			return nil
 		}
 		row := make([]time.Duration, len(members))
 		for j, o := range members {
-			us := told.rtts[j]
+			us := paths.rtts[j]
 			if back := e.paths[o].rtts; us == 0 && len(back) == len(members) {
 				us = back[i]
 			}
@@ -134,10 +134,10 @@ func (e *Engine) facts(members []base.NodeID) *plan.Facts {
 			row[j] = time.Duration(us) * time.Microsecond / 2
 		}
 		f.Latency = append(f.Latency, row)
-		some = some || told.bytes > 0
+		some = some || paths.bytes > 0
 		f.Region = append(f.Region, int(e.cfg.Region(n)))
-		f.Uplink = append(f.Uplink, 1e3*float64(told.uplink))
-		f.Batch = append(f.Batch, 1<<bits.Len32(told.bytes))
+		f.Uplink = append(f.Uplink, 1e3*float64(paths.uplink))
+		f.Batch = append(f.Batch, 1<<bits.Len32(paths.bytes))
 	}
 	if !some { // plans for batches without bytes would soon be those of others
 		return nil

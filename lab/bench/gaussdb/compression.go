@@ -27,8 +27,8 @@ func Compression() rig.Bench {
 	}
 }
 
-// gathers are how long the frames that one write takes along have gathered: an idle
-// stream writes each at once, a busy one what came during the write before.
+// gathers are the times for which a sender gathers frames before it writes. An idle stream writes
+// each frame at once, a busy one writes what arrived during the previous write.
 var gathers = []time.Duration{0, time.Millisecond}
 
 // wanBits is the bandwidth for which the delay is reported, in bit/s.
@@ -58,7 +58,7 @@ func runCompression(ctx context.Context, p rig.Params) error {
 			writes := 0
 			for _, k := range keys {
 				ws := rig.Gather(streams[k], g)
-				// The best of three, because the machine does other things as well.
+				// The best of three, because other programs share the machine.
 				best := wan.Replayed{}
 				for i := range 3 {
 					r, err := wan.Replay(c, ws)
@@ -83,22 +83,28 @@ func runCompression(ctx context.Context, p rig.Params) error {
 				return (r.Pack+r.Unpack).Seconds()*1e6/float64(writes) + float64(r.Wire)*8e6/wanBits/float64(writes)
 			}
 			for _, l := range []rig.Line{
-				{Figure: "compression/bytes", Metric: "bytes on the wire", Unit: "%", Value: 100 * float64(sum.Wire) / float64(sum.Stream), Baseline: rig.Float(100 * float64(off.Wire) / float64(off.Stream))},
-				{Figure: "compression/cpu", Metric: "CPU of both ends", Unit: "ms/MB", Value: (sum.Pack + sum.Unpack).Seconds() * 1e3 / mb, Baseline: rig.Float((off.Pack + off.Unpack).Seconds() * 1e3 / mb)},
-				{Figure: "compression/delay", Metric: "work and transmission at 100 Mbit/s", Unit: "us/write", Value: per(sum), Baseline: rig.Float(per(off))},
+				{Figure: "compression/bytes", Metric: "bytes on the wire", Unit: "%",
+					Value:    100 * float64(sum.Wire) / float64(sum.Stream),
+					Baseline: rig.Float(100 * float64(off.Wire) / float64(off.Stream))},
+				{Figure: "compression/cpu", Metric: "CPU of both ends", Unit: "ms/MB",
+					Value:    (sum.Pack + sum.Unpack).Seconds() * 1e3 / mb,
+					Baseline: rig.Float((off.Pack + off.Unpack).Seconds() * 1e3 / mb)},
+				{Figure: "compression/delay", Metric: "work and transmission at 100 Mbit/s", Unit: "us/write",
+					Value: per(sum), Baseline: rig.Float(per(off))},
 			} {
 				l.Series, l.X, l.Better = series, c.String(), rig.Lower
 				if err := p.Emit(l); err != nil {
 					return err
 				}
 			}
-			fmt.Fprintf(p.Log, "%s, %s: %d writes of %.0f bytes, %.2f of %.2f MB\n", series, c, writes, float64(sum.Stream)/float64(writes), float64(sum.Wire)/1e6, mb)
+			fmt.Fprintf(p.Log, "%s, %s: %d writes of %.0f bytes, %.2f of %.2f MB\n", series, c, writes,
+				float64(sum.Stream)/float64(writes), float64(sum.Wire)/1e6, mb)
 		}
 	}
 	return nil
 }
 
-// tapTPCC runs TPC-C in three regions and returns what they sent each other.
+// tapTPCC runs TPC-C in three regions and records what they send each other.
 func tapTPCC(ctx context.Context, p rig.Params, measure time.Duration) (streams map[rig.TapKey][]wan.Tapped, err error) {
 	m, err := matrix.Open(matrix.AWS)
 	if err != nil {
@@ -107,7 +113,8 @@ func tapTPCC(ctx context.Context, p rig.Params, measure time.Duration) (streams 
 	if m, err = m.Pick(m.Names[:3]...); err != nil {
 		return nil, err
 	}
-	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Dir: filepath.Join(p.Dir, "data"), CacheMB: 128}, slog.New(slog.DiscardHandler))
+	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Dir: filepath.Join(p.Dir, "data"), CacheMB: 128},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

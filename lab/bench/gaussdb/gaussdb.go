@@ -31,8 +31,8 @@ func Bench() rig.Bench {
 	}
 }
 
-// gaussdb is one run of the benchmark: two clusters, of which one works at a time. The network of
-// both changes as they run.
+// gaussdb is one run of the benchmark: two clusters, of which one works at a time. Both get the
+// same network, which changes between figures.
 type gaussdb struct {
 	rig.Params
 	matrix      *matrix.Matrix
@@ -49,15 +49,16 @@ type timed struct {
 	links []wan.Transport
 }
 
-// The oracle is the leader of the meta group, which is the first region's if that is alive: in the
-// matrix of the three cities the one with the lowest mean latency to the others, as in the paper.
+// The oracle is the leader of the meta group, which is in the first region while that is alive. In
+// the matrix of the three cities the first has the lowest mean latency to the others, as in the
+// paper.
 const oracleRegion = 0
 
 // rack is the round trip between the machines of the One-Region cluster.
 const rack = 100 * time.Microsecond
 
-// cityBits is the bandwidth between two cities in bit/s. (The paper says that it is considerably
-// lower than in one region.)
+// cityBits is the bandwidth between two cities in bit/s. The paper only says that it is
+// considerably lower than inside a region.
 const cityBits = 100e6
 
 func runGaussDB(ctx context.Context, p rig.Params) (err error) {
@@ -91,12 +92,14 @@ func runGaussDB(ctx context.Context, p rig.Params) (err error) {
 		{"6c, 6d: reads", func(ctx context.Context) error { return b.reads(ctx, few, many) }},
 		{"staleness", func(ctx context.Context) error { return b.staleness(ctx, few) }},
 		{"6a: three cities, synchronous", func(ctx context.Context) error { return b.cities(ctx, b.rows, few, many) }},
-		// The consistency point counts asynchronous shards in, so these come behind the reads.
+		// The consistency point covers asynchronous shards too, so they are made after the reads
+		// are measured.
 		{"asynchronous tables", func(ctx context.Context) error { return b.enableAsync(ctx, many) }},
 		{"6b: added delay", func(ctx context.Context) error { return b.delays(ctx, few, many) }},
 	}
 	if !p.Quick {
-		phases = append(phases, phase{"6a: three cities, asynchronous", func(ctx context.Context) error { return b.cities(ctx, b.async, few, many) }})
+		phases = append(phases, phase{"6a: three cities, asynchronous",
+			func(ctx context.Context) error { return b.cities(ctx, b.async, few, many) }})
 	}
 	for _, f := range phases {
 		begin, cpu := time.Now(), rig.CPUTime()
@@ -122,14 +125,16 @@ func (b *gaussdb) clusters() (cs []*timed) {
 }
 
 // open starts a cluster and waits until it is in its mode.
-func (b *gaussdb) open(ctx context.Context, name string, set clock.Setting, want clock.Mode, tune func(*txn.Config)) (*timed, error) {
+func (b *gaussdb) open(ctx context.Context, name string, set clock.Setting, want clock.Mode,
+	tune func(*txn.Config)) (*timed, error) {
 	c := &timed{}
-	v := rig.Variant{Name: name, Homes: home.Params{Mode: home.Never}, Tune: func(ho *group.HostOptions, _ *owner.Config, tc *txn.Config) {
-		c.mu.Lock()
-		c.links = append(c.links, ho.Transport.(wan.Transport)) // a node has but the one
-		c.mu.Unlock()
-		tune(tc)
-	}}
+	v := rig.Variant{Name: name, Homes: home.Params{Mode: home.Never},
+		Tune: func(ho *group.HostOptions, _ *owner.Config, tc *txn.Config) {
+			c.mu.Lock()
+			c.links = append(c.links, ho.Transport.(wan.Transport)) // a node has only this one
+			c.mu.Unlock()
+			tune(tc)
+		}}
 	g, err := rig.OpenOn(ctx, b.Dir, b.matrix, v)
 	if err != nil {
 		return nil, err
@@ -183,13 +188,14 @@ func (b *gaussdb) near(added time.Duration) [][]time.Duration {
 	return out
 }
 
-// place gives both clusters a network and waits until their nodes have seen how far they are apart.
+// place gives both clusters a network and waits until their nodes have measured the distances.
 func (b *gaussdb) place(ctx context.Context, oneWay [][]time.Duration, bits float64) error {
 	for _, c := range b.clusters() {
 		for i := range oneWay {
 			for j := range oneWay[i] {
 				if i != j {
-					c.Network().SetPath(base.RegionID(i+1), base.RegionID(j+1), wan.LinkSpec{Delay: oneWay[i][j], Bandwidth: bits})
+					c.Network().SetPath(base.RegionID(i+1), base.RegionID(j+1),
+						wan.LinkSpec{Delay: oneWay[i][j], Bandwidth: bits})
 				}
 			}
 		}
@@ -222,7 +228,7 @@ func (c *timed) compress(x wan.Compression) {
 	}
 }
 
-// wire is what has crossed between regions, in bytes.
+// wire is the number of bytes that have crossed between regions.
 func (c *timed) wire() (n uint64) {
 	for _, t := range c.links {
 		for _, l := range t.Stats() {
@@ -232,32 +238,32 @@ func (c *timed) wire() (n uint64) {
 	return n
 }
 
-// measured is what a cluster did in a time.
+// measured says what a cluster did in a measured time.
 type measured struct {
 	rig.Outcomes
 	run  time.Duration
-	all  int // transactions, also those that do not count
+	all  int // transactions, also those that keep drops
 	wire uint64
 }
 
 func (s measured) rate() float64 { return s.Outcomes.Rate(s.run) }
 
-// measure has clients work, and returns what they did once they were warm.
+// measure has clients work, and returns what they did after the warm-up.
 func (b *gaussdb) measure(ctx context.Context, c *timed, clients []*rig.Client) (measured, error) {
 	return work(ctx, c, clients, rig.Pick(b.Params, 300*time.Millisecond, 500*time.Millisecond), b.run)
 }
 
-// writers are terminals that write.
+// writers is a load of terminals that write.
 type writers struct {
 	c    *timed
 	pack wan.Compression
 	rows *rig.Mall
 	per  int
-	keep func(*rig.Outcome) bool // what counts
+	keep func(*rig.Outcome) bool // selects the transactions that count
 }
 
-// writes measures each of them in turn, several times, and returns the median of each: their
-// throughput depends on the disk, which others may use.
+// writes measures each load in turn, several times, and returns the median of each: throughput
+// depends on the disk, which other programs may use.
 func (b *gaussdb) writes(ctx context.Context, all []writers) ([]measured, error) {
 	times := rig.Pick(b.Params, 1, 3)
 	got := make([][]measured, len(all))
@@ -296,7 +302,8 @@ func work(ctx context.Context, c *timed, clients []*rig.Client, warm, run time.D
 
 // emit keeps a line until the figures that are measured together are complete.
 func (b *gaussdb) emit(figure, series string, x any, metric, unit, better string, value float64, baseline, paper *float64) {
-	b.lines = append(b.lines, rig.Line{Figure: "gaussdb/" + figure, Series: series, X: x, Metric: metric, Unit: unit, Better: better, Value: value, Baseline: baseline, Paper: paper})
+	b.lines = append(b.lines, rig.Line{Figure: "gaussdb/" + figure, Series: series, X: x, Metric: metric, Unit: unit,
+		Better: better, Value: value, Baseline: baseline, Paper: paper})
 }
 
 func (b *gaussdb) flush() error {
@@ -310,7 +317,7 @@ func (b *gaussdb) flush() error {
 	return nil
 }
 
-// loads are the numbers of terminals a region, fewer in a quick run.
+// loads lists the numbers of terminals a region, fewer in a quick run.
 func (b *gaussdb) loads(few, many int) []int {
 	if b.Quick {
 		return []int{few}
@@ -320,8 +327,8 @@ func (b *gaussdb) loads(few, many int) []int {
 
 func terminals(what string, n int) string { return fmt.Sprintf("%s, %d terminals a region", what, n) }
 
-// reads is Figures 6c and 6d: TPC-C's read-only transactions, half of which read two regions, and
-// points, two thirds of which are of other regions.
+// reads measures Figures 6c and 6d: TPC-C's read-only transactions, half of which read two regions,
+// and point reads, two thirds of which are remote.
 func (b *gaussdb) reads(ctx context.Context, few, many int) error {
 	figures := []struct {
 		name  string
@@ -350,13 +357,14 @@ func (b *gaussdb) reads(ctx context.Context, few, many int) error {
 					if stale {
 						series = "replicas/owners and GTM"
 						if d == added[len(added)-1] {
-							paper = rig.Float(f.paper) // "up to"
+							paper = rig.Float(f.paper) // the paper says "up to"
 						}
 					}
 					series = terminals(series, per)
 					b.emit(f.name, series, d, "throughput", "txn/s", rig.Higher, s.rate(), rig.Float(owners.rate()), paper)
 					b.emit(f.name, series, d, "mean latency", "ms", rig.Lower, s.Mean(), rig.Float(owners.Mean()), nil)
-					b.emit(f.name, series, d, "mean round trips", "RTT", rig.Lower, s.MeanTrips(), rig.Float(owners.MeanTrips()), nil)
+					b.emit(f.name, series, d, "mean round trips", "RTT", rig.Lower, s.MeanTrips(),
+						rig.Float(owners.MeanTrips()), nil)
 				}
 			}
 		}
@@ -367,7 +375,7 @@ func (b *gaussdb) reads(ctx context.Context, few, many int) error {
 // heartbeat is the pause between closed timestamps sent to nodes that wait for them.
 const heartbeat = 10 * time.Millisecond
 
-// staleness is how old the state is that local reads see, while all regions write.
+// staleness measures how old the state is that local reads see while all regions write.
 func (b *gaussdb) staleness(ctx context.Context, per int) error {
 	type place struct {
 		name   string
@@ -379,7 +387,7 @@ func (b *gaussdb) staleness(ctx context.Context, per int) error {
 			return err
 		}
 		s := b.gclock.Work(ctx, b.rows.Terminals(per, b.rows.Next))
-		// Owners learn how long their commits take.
+		// Meanwhile owners learn how long their commits take.
 		wait := rig.Pause(ctx, rig.Pick(b.Params, 500*time.Millisecond, 2*time.Second))
 		ages := make([]Staleness, rig.MallRegions)
 		strong := make([]rig.Outcomes, rig.MallRegions)
@@ -399,17 +407,20 @@ func (b *gaussdb) staleness(ctx context.Context, per int) error {
 			}
 			trips := func(d time.Duration) float64 { return float64(d) / float64(far) }
 			goal := fmt.Sprintf("staleness (goal %.2f: 1 and a heartbeat)", 1+trips(heartbeat))
-			b.emit("staleness", "reads at the consistency point", x, "median "+goal, "one-way delays", rig.Lower, trips(a.Median), nil, nil)
-			b.emit("staleness", "reads at the consistency point", x, "p99 "+goal, "one-way delays", rig.Lower, trips(a.P99), nil, nil)
-			b.emit("staleness", "strong reads of all regions", x, "median latency", "one-way delays", rig.Lower, st.MS(.5)/1e3/far.Seconds(), nil, nil)
+			b.emit("staleness", "reads at the consistency point", x, "median "+goal, "one-way delays", rig.Lower,
+				trips(a.Median), nil, nil)
+			b.emit("staleness", "reads at the consistency point", x, "p99 "+goal, "one-way delays", rig.Lower,
+				trips(a.P99), nil, nil)
+			b.emit("staleness", "strong reads of all regions", x, "median latency", "one-way delays", rig.Lower,
+				st.MS(.5)/1e3/far.Seconds(), nil, nil)
 			b.emit("staleness", "strong reads of all regions", x, "mean round trips", "RTT", rig.Lower, st.MeanTrips(), nil, nil)
 		}
 	}
 	return nil
 }
 
-// watch reads at the consistency point of a region, and a row of each region strongly, again and
-// again.
+// watch repeats two kinds of reads in a region: at its consistency point, and a strong read of a
+// row of each region.
 func (b *gaussdb) watch(ctx context.Context, region int) (s Staleness, strong rig.Outcomes, err error) {
 	r := rand.New(rand.NewPCG(uint64(region), 3))
 	stop, cancel := context.WithCancel(ctx)
@@ -435,14 +446,15 @@ func (b *gaussdb) watch(ctx context.Context, region int) (s Staleness, strong ri
 	return s, strong, nil
 }
 
-// cities is Figure 6a: the full TPC-C, all of it local, in three cities beside one region.
+// cities measures Figure 6a: the full TPC-C, all of it local, in three cities beside one region.
 func (b *gaussdb) cities(ctx context.Context, m *rig.Mall, few, many int) error {
 	variants := []struct {
 		name  string
 		c     *timed
 		pack  wan.Compression
 		paper *float64
-	}{{"gtm", b.gtm, wan.Off, rig.Float(1. / 3)}, {"gclock", b.gclock, wan.Off, nil}, {"gclock, lz4", b.gclock, wan.LZ4, rig.Float(.91)}}
+	}{{"gtm", b.gtm, wan.Off, rig.Float(1. / 3)}, {"gclock", b.gclock, wan.Off, nil}, {"gclock, lz4", b.gclock,
+		wan.LZ4, rig.Float(.91)}}
 	kind := "synchronous"
 	if m == b.async {
 		kind = "asynchronous"
@@ -483,8 +495,10 @@ func (b *gaussdb) cities(ctx context.Context, m *rig.Mall, few, many int) error 
 	for _, per := range loads {
 		for _, v := range variants {
 			s := got[terminals(v.name, per)]
-			b.emit("6a", terminals(v.name+", "+kind, per), "three cities/one region", "throughput", "txn/s", rig.Higher, s[1].rate(), rig.Float(s[0].rate()), v.paper)
-			b.emit("6a", terminals(v.name+", "+kind, per), "three cities/one region", "mean latency", "ms", rig.Lower, s[1].Mean(), rig.Float(s[0].Mean()), nil)
+			b.emit("6a", terminals(v.name+", "+kind, per), "three cities/one region", "throughput", "txn/s",
+				rig.Higher, s[1].rate(), rig.Float(s[0].rate()), v.paper)
+			b.emit("6a", terminals(v.name+", "+kind, per), "three cities/one region", "mean latency", "ms", rig.Lower,
+				s[1].Mean(), rig.Float(s[0].Mean()), nil)
 		}
 		base, plain, lz4 := got[terminals("gtm", per)], got[terminals("gclock", per)], got[terminals("gclock, lz4", per)]
 		each := func(s measured) float64 { return float64(s.wire) / float64(max(1, s.all)) }
@@ -492,14 +506,17 @@ func (b *gaussdb) cities(ctx context.Context, m *rig.Mall, few, many int) error 
 		if m == b.async {
 			one = nil
 		}
-		b.emit("6a", terminals("gclock/gtm, "+kind, per), "one region", "throughput", "txn/s", rig.Higher, plain[0].rate(), rig.Float(base[0].rate()), one)
-		b.emit("6a", terminals("gclock, lz4/gtm, "+kind, per), "three cities", "throughput", "txn/s", rig.Higher, lz4[1].rate(), rig.Float(base[1].rate()), nil)
-		b.emit("bytes", terminals("lz4/off, "+kind, per), "three cities", "sent between regions for a transaction", "bytes", rig.Lower, each(lz4[1]), rig.Float(each(plain[1])), nil)
+		b.emit("6a", terminals("gclock/gtm, "+kind, per), "one region", "throughput", "txn/s", rig.Higher,
+			plain[0].rate(), rig.Float(base[0].rate()), one)
+		b.emit("6a", terminals("gclock, lz4/gtm, "+kind, per), "three cities", "throughput", "txn/s", rig.Higher,
+			lz4[1].rate(), rig.Float(base[1].rate()), nil)
+		b.emit("bytes", terminals("lz4/off, "+kind, per), "three cities", "sent between regions for a transaction",
+			"bytes", rig.Lower, each(lz4[1]), rig.Float(each(plain[1])), nil)
 	}
 	return nil
 }
 
-// enableAsync makes the shards whose commits wait for no other region, and fills one.
+// enableAsync makes asynchronous shards, whose commits wait for no other region, and fills one.
 func (b *gaussdb) enableAsync(ctx context.Context, many int) error {
 	for _, c := range b.clusters() {
 		if err := c.Nodes()[0].Cluster().EnableAsync(ctx); err != nil {
@@ -510,8 +527,8 @@ func (b *gaussdb) enableAsync(ctx context.Context, many int) error {
 	return b.fill(ctx, b.async)
 }
 
-// delays is Figure 6b: regions without the oracle, as delay is added to the network of one region.
-// Commits are asynchronous, so that timestamps are all that they could wait for.
+// delays measures Figure 6b: the regions without the oracle, as delay is added to the network of
+// one region. Commits are asynchronous, so that they could wait for timestamps only.
 func (b *gaussdb) delays(ctx context.Context, few, many int) error {
 	added := rig.Pick(b.Params, []int{0, 100}, []int{0, 10, 25, 50, 100})
 	type point struct {
@@ -525,7 +542,8 @@ func (b *gaussdb) delays(ctx context.Context, few, many int) error {
 		}
 		for _, per := range b.loads(few, many) {
 			elsewhere := func(x *rig.Outcome) bool { return x.Region != oracleRegion }
-			done, err := b.writes(ctx, []writers{{b.gtm, wan.Off, b.async, per, elsewhere}, {b.gclock, wan.Off, b.async, per, elsewhere}})
+			done, err := b.writes(ctx, []writers{{b.gtm, wan.Off, b.async, per, elsewhere},
+				{b.gclock, wan.Off, b.async, per, elsewhere}})
 			if err != nil {
 				return err
 			}
@@ -541,14 +559,16 @@ func (b *gaussdb) delays(ctx context.Context, few, many int) error {
 						paper = rig.Float(.1)
 					}
 				}
-				b.emit("6b", terminals(name+", delay added/none", per), d, "throughput without the oracle's region", "txn/s", rig.Higher, s.rate(), rig.Float(first[p]), paper)
+				b.emit("6b", terminals(name+", delay added/none", per), d, "throughput without the oracle's region",
+					"txn/s", rig.Higher, s.rate(), rig.Float(first[p]), paper)
 				b.emit("6b", terminals(name, per), d, "mean latency", "ms", rig.Lower, s.Mean(), nil, nil)
 			}
 			var paper *float64
 			if d == 100 {
-				paper = rig.Float(10) // 90 % less, and the same
+				paper = rig.Float(10) // the paper: 90 % less with the oracle, no change with clocks
 			}
-			b.emit("6b", terminals("gclock/gtm", per), d, "throughput without the oracle's region", "txn/s", rig.Higher, done[1].rate(), rig.Float(done[0].rate()), paper)
+			b.emit("6b", terminals("gclock/gtm", per), d, "throughput without the oracle's region", "txn/s",
+				rig.Higher, done[1].rate(), rig.Float(done[0].rate()), paper)
 		}
 	}
 	return nil

@@ -8,20 +8,20 @@ import (
 	"github.com/godwitdb/godwit/cluster"
 )
 
-// Staleness is how old the snapshots were that reads at the consistency point of a region were
-// given at one node.
+// Staleness is the age of the snapshots that one node used for reads at its region's consistency
+// point.
 type Staleness struct {
 	Reads       int
 	Failed      int // found no consistency point in time
 	Median, P99 time.Duration
-	// OneWay is half the longest round trip of the node: what a closed timestamp takes at least.
-	// Multiples of it are what the goal is stated in: at most 1.0, plus one heartbeat.
+	// OneWay is half the longest round trip of the node: no closed timestamp arrives faster. The
+	// goal is stated in multiples of it: at most 1.0, plus one heartbeat.
 	OneWay time.Duration
 }
 
 // MeasureStaleness reads the consistency point at a node every few milliseconds until ctx ends or d
-// has passed, as bounded-stale reads do, after a second in which the leaders get to know that
-// somebody reads.
+// has passed, as bounded-stale reads do. It first reads for a second, so that the leaders notice
+// the reader.
 func MeasureStaleness(ctx context.Context, c *cluster.Cluster, d time.Duration) Staleness {
 	var s Staleness
 	var ages []time.Duration

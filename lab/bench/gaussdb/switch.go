@@ -25,8 +25,8 @@ func Switch() rig.Bench {
 	}
 }
 
-// switchRun is a cluster of three cities with TPC-C on it. Every terminal has a warehouse of its
-// own and stays in it, so that nothing is retried but what a change of the clock mode breaks.
+// switchRun is a cluster of three cities with TPC-C on it. Every terminal stays in a warehouse of
+// its own, so that transactions are retried only if a change of the clock mode breaks them.
 type switchRun struct {
 	rig.Params
 	local   *node.Local
@@ -40,7 +40,7 @@ type switchRun struct {
 type switchPhase struct {
 	done, failed, retried uint64
 	longest, p99          time.Duration
-	took                  []time.Duration // that a change of the mode took, on all nodes
+	took                  []time.Duration // from the order to change the mode until all nodes have
 }
 
 func runSwitch(ctx context.Context, p rig.Params) (err error) {
@@ -49,7 +49,8 @@ func runSwitch(ctx context.Context, p rig.Params) (err error) {
 		return err
 	}
 	s := &switchRun{Params: p, clients: 2}
-	s.local, err = node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 2, Dir: filepath.Join(p.Dir, "data"), CacheMB: 64}, slog.New(slog.DiscardHandler))
+	s.local, err = node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 2, Dir: filepath.Join(p.Dir, "data"),
+		CacheMB: 64}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func runSwitch(ctx context.Context, p rig.Params) (err error) {
 	return s.check(ctx)
 }
 
-// run has the terminals work; change happens after a quarter of the time.
+// run has the terminals work, and calls change after a quarter of the time.
 func (s *switchRun) run(ctx context.Context, d time.Duration, change func() error) (*workload.Report, error) {
 	done := make(chan error, 1)
 	if change != nil {
@@ -144,7 +145,7 @@ func (s *switchRun) run(ctx context.Context, d time.Duration, change func() erro
 	return r, errors.Join(err, <-done)
 }
 
-// set is what an operator does, and waits until all nodes have done it.
+// set orders a clock mode as an operator does, and waits until all nodes are in it.
 func (s *switchRun) set(ctx context.Context, to clock.Setting) error {
 	if _, err := s.db.ExecContext(ctx, fmt.Sprintf("SET CLUSTER SETTING clock.mode = '%s'", to)); err != nil {
 		return err
@@ -170,7 +171,8 @@ func (s *switchRun) set(ctx context.Context, to clock.Setting) error {
 
 func (s *switchRun) emit(kind string, x, gclock, gtm *switchPhase) error {
 	line := func(metric, unit, better string, v float64, baseline *float64) error {
-		return s.Emit(rig.Line{Figure: "gaussdb/switch", Series: "TPC-C over SQL", X: kind, Metric: metric, Unit: unit, Better: better, Value: v, Baseline: baseline})
+		return s.Emit(rig.Line{Figure: "gaussdb/switch", Series: "TPC-C over SQL", X: kind, Metric: metric,
+			Unit: unit, Better: better, Value: v, Baseline: baseline})
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 	var longest, p99 *float64
@@ -189,7 +191,8 @@ func (s *switchRun) emit(kind string, x, gclock, gtm *switchPhase) error {
 		for _, d := range x.took {
 			sum += d
 		}
-		errs = append(errs, line("mean time until all nodes are in the other mode", "ms", rig.Lower, ms(sum)/float64(len(x.took)), nil))
+		errs = append(errs, line("mean time until all nodes are in the other mode", "ms", rig.Lower,
+			ms(sum)/float64(len(x.took)), nil))
 	}
 	return errors.Join(errs...)
 }
@@ -207,5 +210,7 @@ func (s *switchRun) check(ctx context.Context) error {
 			fmt.Fprintf(s.Log, "%s: %s: %s\n", r.Name, r.Description, r.Detail)
 		}
 	}
-	return s.Emit(rig.Line{Figure: "gaussdb/switch", Series: "TPC-C over SQL", X: "at the end", Metric: "violated consistency conditions", Unit: fmt.Sprintf("of %d", len(results)), Better: rig.Lower, Value: float64(bad)})
+	return s.Emit(rig.Line{Figure: "gaussdb/switch", Series: "TPC-C over SQL", X: "at the end",
+		Metric: "violated consistency conditions", Unit: fmt.Sprintf("of %d", len(results)), Better: rig.Lower,
+		Value: float64(bad)})
 }

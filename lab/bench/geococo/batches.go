@@ -19,9 +19,9 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// raftBatches is what batching saves, by the switch that the cluster setting wan.batching is: 32
-// groups, led by one of three nodes in regions 20 ms apart, with eight proposers each, over sockets
-// and in real time, as batches form while processors and connections are busy.
+// raftBatches measures what the cluster setting wan.batching saves: 32 groups, led by one of three
+// nodes in regions 20 ms apart, with eight proposers each. It uses sockets and real time, as
+// batches form while processors and connections are busy.
 func (b *geococo) raftBatches(ctx context.Context) (out []rig.Line, err error) {
 	length := 2 * time.Second
 	if b.Quick {
@@ -41,7 +41,8 @@ func (b *geococo) raftBatches(ctx context.Context) (out []rig.Line, err error) {
 			}
 		}
 		line := func(metric, unit, better string, of func(*raftResult) float64) {
-			out = append(out, rig.Line{Figure: "raft-ways", Series: "batches/each message alone", X: fmt.Sprintf("%d groups, busy, %s", batchGroups, pack),
+			out = append(out, rig.Line{Figure: "raft-ways", Series: "batches/each message alone",
+				X:      fmt.Sprintf("%d groups, busy, %s", batchGroups, pack),
 				Metric: metric, Unit: unit, Value: of(res[1]), Baseline: rig.Float(of(res[0])), Better: better})
 		}
 		line("WAN messages a write", "messages", rig.Lower, func(r *raftResult) float64 { return r.perWrite(r.messages) })
@@ -60,7 +61,7 @@ const (
 	batchValue  = 300                   // bytes of a command
 )
 
-// batchWorld is three nodes with consensus groups and no database, whose messages cross sockets.
+// batchWorld is three nodes with consensus groups and no database. Their messages cross sockets.
 type batchWorld struct {
 	trs     []*wan.TCP
 	hosts   []*group.Host // the first leads
@@ -77,12 +78,14 @@ func openBatches(ctx context.Context, groups int) (_ *batchWorld, err error) {
 	}()
 	conf := group.Conf{Voters: []base.NodeID{1, 2, 3}}
 	for _, id := range conf.Voters {
-		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, Logger: slog.New(slog.DiscardHandler)})
+		st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true,
+			Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return nil, err
 		}
 		w.closers = append(w.closers, st.Close)
-		tr, err := wan.NewTCP(wan.TCPOptions{Self: id, Region: base.RegionID(id), ClusterID: "batches", Listen: "127.0.0.1:0", Dial: dialLagged})
+		tr, err := wan.NewTCP(wan.TCPOptions{Self: id, Region: base.RegionID(id), ClusterID: "batches",
+			Listen: "127.0.0.1:0", Dial: dialLagged})
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +96,8 @@ func openBatches(ctx context.Context, groups int) (_ *batchWorld, err error) {
 		}
 		w.closers = append(w.closers, h.Close)
 		for g := range groups {
-			if _, err := h.Open(base.DataGroup(base.ShardID(g+1), 1), conf, rig.IdleSM{}, func() base.NodeID { return 1 }); err != nil {
+			if _, err := h.Open(base.DataGroup(base.ShardID(g+1), 1), conf, rig.IdleSM{},
+				func() base.NodeID { return 1 }); err != nil {
 				return nil, err
 			}
 		}
@@ -153,7 +157,7 @@ func (w *batchWorld) traffic() (t raftResult) {
 	return t
 }
 
-// run has so many proposers at each group, one proposal after the other.
+// run has so many proposers at each group, each with one proposal after the other.
 func (w *batchWorld) run(ctx context.Context, each int, length time.Duration) (res *raftResult, err error) {
 	res = &raftResult{length: length}
 	before, until := w.traffic(), time.Now().Add(length)
@@ -188,7 +192,7 @@ func (w *batchWorld) run(ctx context.Context, each int, length time.Duration) (r
 	return res, err
 }
 
-// lagged is a connection on which everything takes batchLag longer, both ways.
+// lagged is a connection that delays everything by batchLag, both ways.
 type lagged struct {
 	net.Conn
 	out, in chan late
@@ -198,7 +202,7 @@ type lagged struct {
 	done    chan struct{}
 }
 
-// late is what arrives at a time.
+// late is data and the time at which it arrives.
 type late struct {
 	at  time.Time
 	b   []byte

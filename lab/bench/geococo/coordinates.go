@@ -12,8 +12,8 @@ import (
 	"github.com/godwitdb/godwit/policy/plan"
 )
 
-// mapped is the network of section 6.4's cost of monitoring: 1,024 nodes at the 490 places of
-// PlanetLab, two or three at each, half a millisecond apart.
+// mapped is the network in which section 6.4 measures the cost of monitoring: 1,024 nodes at the
+// 490 places of PlanetLab, two or three at each, half a millisecond apart.
 type mapped struct{ m *matrix.Matrix }
 
 const mappedNodes = 1024
@@ -40,7 +40,7 @@ func (n mapped) oneWays() [][]time.Duration {
 	return out
 }
 
-// coordinates is section 6.4: nodes probe a few others, and estimate the distance to all.
+// coordinates measures section 6.4: nodes probe a few others, and estimate the distance to all.
 func (b *geococo) coordinates(ctx context.Context) (out []rig.Line, err error) {
 	const n = mappedNodes
 	ms, err := openMatrices(matrix.PlanetLab)
@@ -60,23 +60,28 @@ func (b *geococo) coordinates(ctx context.Context) (out []rig.Line, err error) {
 	}
 	used := rig.CPUTime() - begin
 	median, sum, within := net.errors(c)
-	// What is planned from estimates, beside what is planned from the truth.
+	// Plans from estimates are compared with plans from the true distances.
 	const tries = 5
 	real, k := net.oneWays(), int(plan.KStar(n))
 	guess := distances(real, nearest(c, real, plan.KCenter(c.OneWays(), k), tries))
 	sure := distances(real, plan.KCenter(real, k))
 	probes += n * tries
 	line := func(series, metric, unit string, v float64, base, paper *float64, better string) rig.Line {
-		return rig.Line{Figure: "coordinates", Series: series, X: n, Metric: metric, Unit: unit, Value: v, Baseline: base, Paper: paper, Better: better}
+		return rig.Line{Figure: "coordinates", Series: series, X: n, Metric: metric, Unit: unit, Value: v,
+			Baseline: base, Paper: paper, Better: better}
 	}
 	return []rig.Line{
-		line("coordinates/all pairs", "probes a node and period", "probes", float64(probes)/n/float64(periods), rig.Float(n-1), rig.Float(1-0.964), rig.Lower),
+		line("coordinates/all pairs", "probes a node and period", "probes", float64(probes)/n/float64(periods),
+			rig.Float(n-1), rig.Float(1-0.964), rig.Lower),
 		line("coordinates", "median error", "%", 100*median, nil, nil, rig.Lower),
 		line("coordinates", "error of the sum", "%", 100*sum, nil, nil, rig.Lower),
 		line("coordinates", "pairs within 18 %", "%", 100*within, nil, nil, rig.Higher),
-		line("coordinates", "CPU of a node and period", "us", float64(used.Microseconds())/n/float64(periods), nil, nil, rig.Lower),
-		line("estimated/measured", "way to the center, p95", "ms", millis(guess[n*95/100]), rig.Float(millis(sure[n*95/100])), nil, rig.Lower),
-		line("estimated/measured", "way to the center, largest", "ms", millis(guess[n-1]), rig.Float(millis(sure[n-1])), nil, rig.Lower),
+		line("coordinates", "CPU of a node and period", "us", float64(used.Microseconds())/n/float64(periods), nil,
+			nil, rig.Lower),
+		line("estimated/measured", "way to the center, p95", "ms", millis(guess[n*95/100]),
+			rig.Float(millis(sure[n*95/100])), nil, rig.Lower),
+		line("estimated/measured", "way to the center, largest", "ms", millis(guess[n-1]),
+			rig.Float(millis(sure[n-1])), nil, rig.Lower),
 	}, nil
 }
 
@@ -127,8 +132,8 @@ func (n mapped) errors(c *coord.Map) (median, sum, within float64) {
 	return errs[len(errs)/2], off / all, within / float64(len(errs))
 }
 
-// nearest has each node measure the few centers that seem nearest to it, and choose the one that
-// is. of[i] is the center of node i; centers are their own.
+// nearest has each node measure the few centers that seem nearest to it, and choose the nearest of
+// them. of[i] is the center of node i; a center is its own.
 func nearest(c *coord.Map, real [][]time.Duration, of []int, tries int) []int {
 	var centers []int
 	for i, a := range of {
@@ -150,7 +155,7 @@ func nearest(c *coord.Map, real [][]time.Duration, of []int, tries int) []int {
 	return of
 }
 
-// distances are the ways of all nodes to their centers, sorted.
+// distances are those of all nodes to their centers, sorted.
 func distances(real [][]time.Duration, of []int) (d []time.Duration) {
 	for i, a := range of {
 		d = append(d, real[i][a])

@@ -29,7 +29,7 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// place says where the nodes of a figure are: some in each region of a matrix.
+// place says where the nodes of a figure are.
 type place struct {
 	m      *matrix.Matrix
 	of     []int   // the region of each node
@@ -56,7 +56,7 @@ func (p *place) oneWay(i, j int) time.Duration {
 	return p.m.OneWay(p.of[i], p.of[j])
 }
 
-// facts are what a planner that has measured everything knows, with batches of a size.
+// facts are the inputs of a planner that has measured everything, with batches of a size.
 func (p *place) facts(batch int) *plan.Facts {
 	f := &plan.Facts{Region: p.of}
 	for i := range p.of {
@@ -76,7 +76,7 @@ func (p *place) ids() (ids []base.NodeID) {
 	return ids
 }
 
-// network has the regions of a place; [place.join] gives each node its uplink.
+// network makes a network of the regions of a place. [place.join] gives each node its uplink.
 func (p *place) network(seed uint64) *wan.Network {
 	n := wan.NewNetwork(wan.NetOptions{Seed: seed, LAN: wan.LinkSpec{Delay: insideRegion}})
 	for a := range p.m.Len() {
@@ -90,20 +90,21 @@ func (p *place) network(seed uint64) *wan.Network {
 }
 
 func (p *place) join(n *wan.Network, i int, pack packing) *uplink {
-	u := &uplink{Transport: n.Join(base.NodeID(i+1), base.RegionID(p.of[i]+1)), of: p.of, self: i, rate: p.uplink, pack: pack, kick: make(chan struct{}, 1), stop: make(chan struct{})}
+	u := &uplink{Transport: n.Join(base.NodeID(i+1), base.RegionID(p.of[i]+1)), of: p.of, self: i, rate: p.uplink,
+		pack: pack, kick: make(chan struct{}, 1), stop: make(chan struct{})}
 	u.wg.Go(u.run)
 	return u
 }
 
-// known tells a transport of all nodes.
+// known makes all nodes known to a transport.
 func (p *place) known(tr wan.Transport) {
 	for i, id := range p.ids() {
 		tr.SetPeer(id, "", base.RegionID(p.of[i]+1))
 	}
 }
 
-// uplink sends what goes to other regions one message after the other, as fast as the node's line
-// is, and counts it.
+// uplink sends messages to other regions one after the other, at the bandwidth of the node's line,
+// and counts them.
 type uplink struct {
 	wan.Transport
 	of   []int
@@ -125,7 +126,7 @@ type queued struct {
 	took time.Duration
 }
 
-// encoded is a message as bytes.
+// encoded is a message that is encoded already.
 type encoded []byte
 
 func (e encoded) MarshalVT() ([]byte, error) { return e, nil }
@@ -135,7 +136,7 @@ func (e encoded) MarshalToSizedBufferVT(b []byte) (int, error) {
 	return copy(b[len(b)-len(e):], e), nil
 }
 
-// frameHead is about what a frame, TCP and IP add to a message.
+// frameHead is about the number of bytes that a frame, TCP and IP add to a message.
 const frameHead = 80
 
 func (u *uplink) Send(to base.NodeID, kind wire.Kind, m wan.Msg) error {
@@ -178,7 +179,7 @@ func (u *uplink) run() {
 		u.queue = u.queue[1:]
 		u.mu.Unlock()
 		time.Sleep(q.took)
-		_ = u.Transport.Send(q.to, q.kind, q.body) // what is lost is asked for
+		_ = u.Transport.Send(q.to, q.kind, q.body) // receivers ask for lost messages
 	}
 }
 
@@ -188,8 +189,8 @@ func (u *uplink) Close() error {
 	return u.Transport.Close()
 }
 
-// packing is a way to compress messages; nil is none. It remembers what it has seen: one message
-// goes to many.
+// packing returns the compressed size of a message; nil is none. It remembers its results, as one
+// message goes to many receivers.
 type packing func([]byte) int
 
 func (p packing) size(b []byte) int {
@@ -210,7 +211,7 @@ func newPacking(name string) packing {
 		enc = func(b []byte) int {
 			var out bytes.Buffer
 			w := zlib.NewWriter(&out)
-			_, _ = w.Write(b) // to memory
+			_, _ = w.Write(b) // into memory: it cannot fail
 			_ = w.Close()
 			return out.Len()
 		}
@@ -251,19 +252,19 @@ type epochRun struct {
 	interval          time.Duration
 	clients           int // of each node, in closed loops
 	length            time.Duration
-	statement         time.Duration // of work at the node
-	// next draws a transaction of a client.
+	statement         time.Duration // work of one statement at the node
+	// next draws the next transaction of a client.
 	next func(node, client int, r *rand.Rand) rig.Job
 }
 
-// epochResult is what a run did after it had warmed up.
+// epochResult says what a run did after its warm-up.
 type epochResult struct {
-	// transactions; writes are those of the committed that write
+	// transactions; writes counts the committed ones that write
 	committed, aborted, writes float64
-	latencies                  []time.Duration // of the commits of those
+	latencies                  []time.Duration // of the commits of the latter
 	bytes, messages            float64         // to other regions
 	length                     time.Duration
-	// Of the whole run: transactions that were submitted, the bytes of all, and CPU.
+	// Totals of the whole run: submitted transactions, their bytes, and CPU time.
 	submitted, sent float64
 	cpu             time.Duration
 }
@@ -276,15 +277,15 @@ func (r *epochResult) p(q float64) float64 {
 	return millis(r.latencies[min(len(r.latencies)-1, int(q*float64(len(r.latencies))))])
 }
 
-// conflicts is the share of the transactions that were submitted and lost.
+// conflicts is the share of the submitted transactions that lost a conflict.
 func (r *epochResult) conflicts() float64 { return r.aborted / max(1, r.aborted+r.writes) }
 
 func (r *epochResult) perCommit() float64 { return r.bytes / max(1, r.writes) }
 
-// epochWarmup is before anything is counted: planners have measured and agreed by then.
+// epochWarmup is the time before anything is counted. By then planners have measured and agreed.
 const epochWarmup = 2500 * time.Millisecond
 
-// run plays a load.
+// run plays the load in a bubble of virtual time.
 func (c *epochRun) run(ctx context.Context) (res *epochResult, err error) {
 	err = rig.Virtual(func() error {
 		res, err = c.play(ctx)
@@ -316,7 +317,7 @@ func (n *epochNodes) close() error {
 	return errors.Join(append(errs, n.net.Close())...)
 }
 
-// sent is what has been sent to other regions.
+// sent is the traffic to other regions so far.
 func (n *epochNodes) sent() (bytes, messages float64) {
 	for _, l := range n.links {
 		bytes, messages = bytes+float64(l.bytes.Load()), messages+float64(l.messages.Load())
@@ -354,7 +355,8 @@ func (c *epochRun) open() (_ *epochNodes, err error) {
 
 // start starts one node.
 func (c *epochRun) start(n *epochNodes, i int, reg multimaster.Registry) error {
-	st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true, SyncDelay: func() time.Duration { return 500 * time.Microsecond }})
+	st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true,
+		SyncDelay: func() time.Duration { return 500 * time.Microsecond }})
 	if err != nil {
 		return err
 	}
@@ -394,12 +396,12 @@ func (c *epochRun) voters() (ids []base.NodeID) {
 	return ids
 }
 
-// epochTally counts what clients do while counting is set.
+// epochTally counts the clients' transactions while counting is set.
 type epochTally struct {
 	counting atomic.Bool
 	mu       sync.Mutex
 	res      *epochResult
-	err      error // the first that says more than that a transaction has lost
+	err      error // the first error besides lost conflicts
 }
 
 func (t *epochTally) add(writes bool, lat time.Duration, err error) {
@@ -422,7 +424,7 @@ func (t *epochTally) add(writes bool, lat time.Duration, err error) {
 	}
 }
 
-// play runs the load in virtual time; parent is of real time, and nothing waits for it.
+// play plays the load. parent is of real time, so nothing here may wait for it.
 func (c *epochRun) play(parent context.Context) (_ *epochResult, err error) {
 	n, err := c.open()
 	if err != nil {
@@ -440,7 +442,7 @@ func (c *epochRun) play(parent context.Context) (_ *epochResult, err error) {
 		for k := range c.clients {
 			wg.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(node), uint64(k)))
-				time.Sleep(rand.N(c.interval)) // else they would go in step
+				time.Sleep(rand.N(c.interval)) // else the clients would run in step
 				for i := uint32(0); ctx.Err() == nil; i++ {
 					j := c.next(node, k, r)
 					lat, err := c.transact(n, node, j, i<<8|uint32(k), r)
@@ -471,7 +473,7 @@ func (c *epochRun) play(parent context.Context) (_ *epochResult, err error) {
 	return res, errors.Join(tally.err, parent.Err())
 }
 
-// converge waits until all replicas are the same.
+// converge waits until all replicas hold the same rows.
 func (n *epochNodes) converge() error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		_, d := n.engines[0].Digest()
@@ -484,12 +486,13 @@ func (n *epochNodes) converge() error {
 	}
 }
 
-// transact runs a transaction on the last epoch applied at a node, and says how long its commit
-// took.
+// transact runs a transaction on the last epoch applied at a node, and returns the latency of its
+// commit.
 func (c *epochRun) transact(nodes *epochNodes, node int, j rig.Job, n uint32, r *rand.Rand) (time.Duration, error) {
 	e := nodes.engines[node]
 	snapshot := e.Snapshot()
-	t := filter.Txn{ID: base.MakeTxnID(base.Timestamp(time.Now().UnixNano()), nodes.ids[node], n), Priority: r.Uint64(), Snapshot: snapshot}
+	t := filter.Txn{ID: base.MakeTxnID(base.Timestamp(time.Now().UnixNano()), nodes.ids[node], n),
+		Priority: r.Uint64(), Snapshot: snapshot}
 	rd := nodes.stores[node].NewPointReader()
 	for _, o := range j {
 		value := o.Value
@@ -530,7 +533,7 @@ func (c epochRun) both(ctx context.Context) (flat, planned *epochResult, err err
 	return flat, planned, nil
 }
 
-// mixes are the shares of New-Order, Payment, Order-Status, Delivery and Stock-Level in the paper's
+// mixes has the shares of New-Order, Payment, Order-Status, Delivery and Stock-Level in the paper's
 // TPCC-A to D.
 var mixes = []struct {
 	name   string
@@ -543,11 +546,11 @@ var mixes = []struct {
 	{"TPCC-D, real time", [5]int{15, 15, 60, 5, 5}, nil},
 }
 
-// terminals11a work on 100 warehouses at five nodes, one transaction in ten on any of them.
+// Figure 11a has 100 warehouses at five nodes. One transaction in ten uses any of them.
 const wares11a = 100
 
-// tpcc is Figure 11a: five nodes, two in each of two regions and one in a third, as in the paper,
-// which had Kalgan, Hohhot and Hong Kong.
+// tpcc measures Figure 11a: five nodes, two in each of two regions and one in a third, as in the
+// paper, whose regions are Kalgan, Hohhot and Hong Kong.
 func (b *geococo) tpcc(ctx context.Context) (out []rig.Line, err error) {
 	m, err := matrix.Open(matrix.AWS)
 	if err != nil {
@@ -565,7 +568,8 @@ func (b *geococo) tpcc(ctx context.Context) (out []rig.Line, err error) {
 				break
 			}
 			ml := rig.NewMall(base.EpochShard, wares11a/5)
-			c := epochRun{place: newPlace(m, up.rate, 2, 2, 1), interval: 10 * time.Millisecond, clients: 20, length: rig.Pick(b.Params, time.Second, 6*time.Second), statement: 500 * time.Microsecond,
+			c := epochRun{place: newPlace(m, up.rate, 2, 2, 1), interval: 10 * time.Millisecond, clients: 20,
+				length: rig.Pick(b.Params, time.Second, 6*time.Second), statement: 500 * time.Microsecond,
 				next: func(node, client int, r *rand.Rand) rig.Job {
 					ware := node*ml.Per + client%ml.Per
 					if r.IntN(10) == 0 {
@@ -580,18 +584,24 @@ func (b *geococo) tpcc(ctx context.Context) (out []rig.Line, err error) {
 			x := mix.name + ", " + up.name
 			rate := func(r *epochResult) float64 { return r.committed / r.length.Seconds() }
 			out = append(out,
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "throughput", Unit: "txn/s", Value: rate(planned), Baseline: rig.Float(rate(flat)), Paper: mix.paper, Better: rig.Higher},
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "median commit", Unit: "ms", Value: planned.p(.5), Baseline: rig.Float(flat.p(.5)), Better: rig.Lower},
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "p99 commit", Unit: "ms", Value: planned.p(.99), Baseline: rig.Float(flat.p(.99)), Better: rig.Lower},
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "WAN bytes a commit", Unit: "bytes", Value: planned.perCommit(), Baseline: rig.Float(flat.perCommit()), Better: rig.Lower},
-				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "share that lost", Unit: "%", Value: 100 * planned.conflicts(), Baseline: rig.Float(100 * flat.conflicts()), Better: rig.Lower})
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "throughput", Unit: "txn/s",
+					Value: rate(planned), Baseline: rig.Float(rate(flat)), Paper: mix.paper, Better: rig.Higher},
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "median commit", Unit: "ms",
+					Value: planned.p(.5), Baseline: rig.Float(flat.p(.5)), Better: rig.Lower},
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "p99 commit", Unit: "ms",
+					Value: planned.p(.99), Baseline: rig.Float(flat.p(.99)), Better: rig.Lower},
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "WAN bytes a commit", Unit: "bytes",
+					Value: planned.perCommit(), Baseline: rig.Float(flat.perCommit()), Better: rig.Lower},
+				rig.Line{Figure: "11a", Series: "planned/flat", X: x, Metric: "share that lost", Unit: "%",
+					Value: 100 * planned.conflicts(), Baseline: rig.Float(100 * flat.conflicts()), Better: rig.Lower})
 		}
 	}
 	return out, nil
 }
 
-// whites is Figure 14 and Table 1: YCSB on 15 nodes in five regions. A share of the transactions of
-// a region wants the same row in each epoch.
+// whites measures Figure 14 and Table 1: YCSB on 15 nodes in five regions. A share of a region's
+// transactions writes the same row in each epoch, so that all but one are white data, which the
+// filter drops.
 func (b *geococo) whites(ctx context.Context) (out []rig.Line, err error) {
 	m, err := matrix.Default(5)
 	if err != nil {
@@ -608,12 +618,15 @@ func (b *geococo) whites(ctx context.Context) (out []rig.Line, err error) {
 		return nil, err
 	}
 	for _, hot := range rig.Pick(b.Params, []int{0, 10, 40}, []int{0, 5, 10, 20, 30, 40}) {
-		c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: rig.Pick(b.Params, 10, 30), length: rig.Pick(b.Params, 2100*time.Millisecond, 9*time.Second), statement: time.Millisecond}
+		c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: rig.Pick(b.Params, 10, 30),
+			length: rig.Pick(b.Params, 2100*time.Millisecond, 9*time.Second), statement: time.Millisecond}
 		c.next = func(node, _ int, r *rand.Rand) rig.Job {
 			var j rig.Job
-			for range writes { // rows travel whole
+			for range writes { // whole rows are sent
 				i := r.IntN(len(letters.Letters) - 1000)
-				j = append(j, rig.Op{Kind: rig.OpUpdate, Keys: []base.Key{letters.Key(rig.MallStock, 0, int64(r.IntN(rows)))}, Value: letters.Letters[i : i+1000]})
+				j = append(j, rig.Op{Kind: rig.OpUpdate,
+					Keys:  []base.Key{letters.Key(rig.MallStock, 0, int64(r.IntN(rows)))},
+					Value: letters.Letters[i : i+1000]})
 			}
 			if r.IntN(100) < hot {
 				j[0].Keys[0] = letters.Key(rig.MallWare, 0, int64(c.of[node]))
@@ -631,7 +644,8 @@ func (b *geococo) whites(ctx context.Context) (out []rig.Line, err error) {
 		}
 		x := fmt.Sprintf("%d %%", hot)
 		add := func(figure, metric, unit string, of func(*epochResult) float64, paper *float64) {
-			out = append(out, rig.Line{Figure: figure, Series: "filter/no filter", X: x, Metric: metric, Unit: unit, Value: of(with), Baseline: rig.Float(of(without)), Paper: paper, Better: rig.Lower})
+			out = append(out, rig.Line{Figure: figure, Series: "filter/no filter", X: x, Metric: metric, Unit: unit,
+				Value: of(with), Baseline: rig.Float(of(without)), Paper: paper, Better: rig.Lower})
 		}
 		var share, cpu *float64
 		if v, ok := saved[hot]; ok {
@@ -643,7 +657,8 @@ func (b *geococo) whites(ctx context.Context) (out []rig.Line, err error) {
 		add("14", "WAN bytes a transaction", "bytes", func(r *epochResult) float64 { return r.sent / r.submitted }, share)
 		add("14", "transactions that lost", "%", func(r *epochResult) float64 { return 100 * r.conflicts() }, nil)
 		if hot == 0 || hot >= 30 {
-			add("table 1", "CPU of a transaction at all nodes", "us", func(r *epochResult) float64 { return r.cpu.Seconds() * 1e6 / r.submitted }, cpu)
+			add("table 1", "CPU of a transaction at all nodes", "us",
+				func(r *epochResult) float64 { return r.cpu.Seconds() * 1e6 / r.submitted }, cpu)
 			add("table 1", "p99 commit", "ms", func(r *epochResult) float64 { return r.p(.99) }, nil)
 		}
 	}

@@ -17,8 +17,10 @@ import (
 // Bench regenerates the figures of GeoCoCo.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "geococo", Title: "all-to-all rounds that are planned, beside flat ones, other groupings and the shortest-path bound",
-		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/11a", "geococo/11b", "geococo/12", "geococo/13", "geococo/14", "geococo/table 1", "geococo/15", "geococo/16",
+		Name:  "geococo",
+		Title: "all-to-all rounds that are planned, beside flat ones, other groupings and the shortest-path bound",
+		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/11a", "geococo/11b", "geococo/12",
+			"geococo/13", "geococo/14", "geococo/table 1", "geococo/15", "geococo/16",
 			"geococo/17", "geococo/18", "geococo/19", "geococo/coordinates", "geococo/raft-ways", "geococo/16-raft", "geococo/17-raft"},
 		Parts: true,
 		Run:   runGeoCoCo,
@@ -33,11 +35,14 @@ func runGeoCoCo(ctx context.Context, p rig.Params) error {
 		name string
 		run  func(context.Context) ([]rig.Line, error)
 	}{
-		{"5: triangle violations", b.violations}, {"9: makespan", b.makespan}, {"10: messages", b.messages}, {"11a: TPC-C", b.tpcc}, {"12: groupings", b.groupings},
-		{"13: cost and benefit", b.cost}, {"14, table 1: conflicts", b.whites}, {"15: deterministic schedulers", b.schedulers}, {"16: compression", b.compressed},
+		{"5: triangle violations", b.violations}, {"9: makespan", b.makespan}, {"10: messages",
+			b.messages}, {"11a: TPC-C", b.tpcc}, {"12: groupings", b.groupings},
+		{"13: cost and benefit", b.cost}, {"14, table 1: conflicts", b.whites}, {"15: deterministic schedulers",
+			b.schedulers}, {"16: compression", b.compressed},
 		{"17: loss and jitter", b.loss}, {"18: skew", b.skew}, {"19: number of groups", b.groups},
 		{"coordinates", b.coordinates},
-		{"11b: the Raft path", b.raft}, {"raft-ways: one copy a region, compression, batches", b.raftWays}, {"16-raft: compression", b.raftPacked}, {"17-raft: loss and jitter", b.raftWeather},
+		{"11b: the Raft path", b.raft}, {"raft-ways: one copy a region, compression, batches",
+			b.raftWays}, {"16-raft: compression", b.raftPacked}, {"17-raft: loss and jitter", b.raftWeather},
 	} {
 		figures, _, _ := strings.Cut(f.name, ":")
 		if !slices.ContainsFunc(strings.Split(figures, ", "), func(n string) bool { return p.Wants("geococo/" + n) }) {
@@ -59,7 +64,7 @@ func runGeoCoCo(ctx context.Context, p rig.Params) error {
 	return nil
 }
 
-// runs is a count for quick and for full runs.
+// runs chooses between a count for quick runs and one for full runs.
 func (b *geococo) runs(quick, full int) int {
 	if b.Quick {
 		return quick
@@ -67,16 +72,16 @@ func (b *geococo) runs(quick, full int) int {
 	return full
 }
 
-// long reports whether a figure has its variants that mostly repeat what others of it show: not in
-// a quick run of all figures.
+// long reports whether a figure also runs the variants that mostly repeat what others show. A quick
+// run of all figures leaves them out.
 func (b *geococo) long(figure string) bool {
 	return !b.Quick || len(b.Only) > 0 && b.Wants("geococo/"+figure)
 }
 
-// The networks of the figures that draw nodes.
+// clouds are the networks of the figures that draw nodes by lot.
 var clouds = []string{matrix.AWS, matrix.AWS2022, matrix.Clouds}
 
-// draw takes n nodes of a matrix by lot.
+// draw draws n nodes of a matrix by lot.
 func draw(m *matrix.Matrix, rnd *rand.Rand, n int) *plan.Facts {
 	return sub(m, rnd.Perm(m.Len())[:n])
 }
@@ -108,8 +113,8 @@ func openMatrices(names ...string) ([]*matrix.Matrix, error) {
 
 func millis(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// violations is Figure 5: pairs of nodes with a detour over one other node that is faster than the
-// direct path.
+// violations computes Figure 5: the pairs of nodes with a detour over one other node that is faster
+// than the direct path.
 func (b *geococo) violations(context.Context) (out []rig.Line, err error) {
 	for _, name := range append(slices.Clone(clouds), matrix.PlanetLab) {
 		m, err := matrix.Open(name)
@@ -138,17 +143,19 @@ func (b *geococo) violations(context.Context) (out []rig.Line, err error) {
 			}
 		}
 		out = append(out,
-			rig.Line{Figure: "5", Series: name, X: "all", Metric: "pairs with a faster detour", Unit: "%", Value: 100 * faster / pairs, Better: rig.Higher},
-			rig.Line{Figure: "5", Series: name, X: "by 10 %", Metric: "pairs with a faster detour", Unit: "%", Value: 100 * much / pairs, Better: rig.Higher})
+			rig.Line{Figure: "5", Series: name, X: "all", Metric: "pairs with a faster detour", Unit: "%",
+				Value: 100 * faster / pairs, Better: rig.Higher},
+			rig.Line{Figure: "5", Series: name, X: "by 10 %", Metric: "pairs with a faster detour", Unit: "%",
+				Value: 100 * much / pairs, Better: rig.Higher})
 	}
 	return out, nil
 }
 
-// trace is a network as it changes: ten nodes, at successive times.
+// trace is a network of ten nodes that changes: its delays at successive times.
 type trace struct {
 	name  string
 	slots []*plan.Facts
-	every time.Duration // between two of them
+	every time.Duration // between two times
 }
 
 func (b *geococo) traces() ([]trace, error) {
@@ -160,8 +167,8 @@ func (b *geococo) traces() ([]trace, error) {
 	for _, m := range series {
 		seattle.slots = append(seattle.slots, sub(m, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}))
 	}
-	// As the paper's synthetic traces: distributions fitted to measured ones of AWS. A
-	// pair's latency is log-normal through its median and its 90th percentile, and drifts.
+	// Like the paper's synthetic traces, distributions are fitted to measured ones of AWS. A pair's
+	// latency is log-normal through its median and its 90th percentile, and drifts.
 	ms, err := openMatrices(matrix.AWS, matrix.AWSP90)
 	if err != nil {
 		return nil, err
@@ -191,8 +198,8 @@ func (b *geococo) traces() ([]trace, error) {
 	return []trace{seattle, aws}, nil
 }
 
-// makespan is Figure 9. Each round follows the plan that was in force when it
-// began: what the keeper knew of is one slot old.
+// makespan computes Figure 9. Each round follows the plan that was in force when it began, so the
+// planner's facts are one slot old.
 func (b *geococo) makespan(ctx context.Context) (out []rig.Line, err error) {
 	traces, err := b.traces()
 	if err != nil {
@@ -227,18 +234,21 @@ func (b *geococo) makespan(ctx context.Context) (out []rig.Line, err error) {
 		for _, q := range []float64{0.1, 0.5, 0.9, 0.99, 1} {
 			at := func(s []time.Duration) float64 { return millis(s[min(len(s)-1, int(q*float64(len(s))))]) }
 			add := func(series string, v, base float64) {
-				out = append(out, rig.Line{Figure: "9", Series: t.name + " " + series, X: fmt.Sprintf("p%g", 100*q), Metric: "makespan", Unit: "ms", Value: v, Baseline: rig.Float(base), Better: rig.Lower})
+				out = append(out, rig.Line{Figure: "9", Series: t.name + " " + series, X: fmt.Sprintf("p%g", 100*q),
+					Metric: "makespan", Unit: "ms", Value: v, Baseline: rig.Float(base), Better: rig.Lower})
 			}
 			add("planned/flat", at(ours), at(flat))
 			add("planned at once/flat", at(fresh), at(flat))
 			add("planned/bound", at(ours), at(bound))
 		}
-		out = append(out, rig.Line{Figure: "9", Series: t.name + " plans/slots", X: "all", Metric: "plans made", Unit: "plans", Value: float64(keeper.Plans), Baseline: rig.Float(float64(len(t.slots))), Better: rig.Lower})
+		out = append(out, rig.Line{Figure: "9", Series: t.name + " plans/slots", X: "all", Metric: "plans made",
+			Unit: "plans", Value: float64(keeper.Plans), Baseline: rig.Float(float64(len(t.slots))), Better: rig.Lower})
 	}
 	return out, nil
 }
 
-// groupings is Figure 12: each way of grouping, executed to full delivery, and what planning costs.
+// groupings computes Figure 12: each way of grouping, executed to full delivery, and the time that
+// planning takes.
 func (b *geococo) groupings(ctx context.Context) (out []rig.Line, err error) {
 	ms, err := openMatrices(clouds...)
 	if err != nil {
@@ -272,19 +282,23 @@ func (b *geococo) groupings(ctx context.Context) (out []rig.Line, err error) {
 			x := fmt.Sprintf("%d %s", n, clouds[mi])
 			div := float64(draws)
 			for s, st := range strategies {
-				l := rig.Line{Figure: "12", Series: st.name + "/flat", X: x, Metric: "makespan", Unit: "ms", Value: sums[s] / div, Baseline: rig.Float(flat / div), Better: rig.Lower}
+				l := rig.Line{Figure: "12", Series: st.name + "/flat", X: x, Metric: "makespan", Unit: "ms",
+					Value: sums[s] / div, Baseline: rig.Float(flat / div), Better: rig.Lower}
 				if v, ok := st.paper[n]; ok {
 					l.Paper = rig.Float(v)
 				}
-				out = append(out, l, rig.Line{Figure: "12", Series: st.name, X: x, Metric: "CPU of a plan", Unit: "us", Value: float64(cpu[s].Microseconds()) / div, Better: rig.Lower})
+				out = append(out, l, rig.Line{Figure: "12", Series: st.name, X: x, Metric: "CPU of a plan",
+					Unit: "us", Value: float64(cpu[s].Microseconds()) / div, Better: rig.Lower})
 			}
-			out = append(out, rig.Line{Figure: "12", Series: "bound/flat", X: x, Metric: "makespan", Unit: "ms", Value: bound / div, Baseline: rig.Float(flat / div), Better: rig.Lower})
+			out = append(out, rig.Line{Figure: "12", Series: "bound/flat", X: x, Metric: "makespan", Unit: "ms",
+				Value: bound / div, Baseline: rig.Float(flat / div), Better: rig.Lower})
 		}
 	}
 	return out, nil
 }
 
-// cost is Figure 13: what one plan costs, beside what it saves in 1,000 rounds.
+// cost measures Figure 13: the time that one plan takes, beside the time that it saves in 1,000
+// rounds.
 func (b *geococo) cost(ctx context.Context) (out []rig.Line, err error) {
 	ms, err := openMatrices(clouds...)
 	if err != nil {
@@ -313,7 +327,8 @@ func (b *geococo) cost(ctx context.Context) (out []rig.Line, err error) {
 			cpu += rig.CPUTime() - begin
 			saved += 1000 * millis(p.Flat-p.Makespan)
 		}
-		l := rig.Line{Figure: "13", Series: "plan/1000 rounds", X: n, Metric: "cost beside benefit", Unit: "ms", Value: millis(cpu) / float64(draws), Baseline: rig.Float(saved / float64(draws)), Better: rig.Lower}
+		l := rig.Line{Figure: "13", Series: "plan/1000 rounds", X: n, Metric: "cost beside benefit", Unit: "ms",
+			Value: millis(cpu) / float64(draws), Baseline: rig.Float(saved / float64(draws)), Better: rig.Lower}
 		if v, ok := paper[n]; ok {
 			l.Paper = rig.Float(v)
 		}
@@ -322,8 +337,8 @@ func (b *geococo) cost(ctx context.Context) (out []rig.Line, err error) {
 	return out, nil
 }
 
-// groups is Figure 19: rounds with a given number of groups. The paper's own
-// formula leaves out the last leg, so its best number is not the best to execute.
+// groups computes Figure 19: rounds with a given number of groups. The paper's formula leaves out
+// the last leg of a round, so its best number of groups is not the best one to execute.
 func (b *geococo) groups(ctx context.Context) (out []rig.Line, err error) {
 	ms, err := openMatrices(matrix.AWS, matrix.AWS2022)
 	if err != nil {
@@ -364,15 +379,20 @@ func (b *geococo) groups(ctx context.Context) (out []rig.Line, err error) {
 				div := float64(draws)
 				net := []string{"aws", "aws 2022"}[mi]
 				out = append(out,
-					rig.Line{Figure: "19", Series: net + " executed/flat", X: x, Metric: "makespan", Unit: "ms", Value: made / div, Baseline: rig.Float(flat / div), Better: rig.Lower},
-					rig.Line{Figure: "19", Series: net + " formula/flat", X: x, Metric: "T of eq. 1", Unit: "ms", Value: formula / div, Baseline: rig.Float(flat / div), Better: rig.Lower},
-					rig.Line{Figure: "19", Series: net + " executed/flat", X: x, Metric: "messages", Unit: "messages", Value: msgs / div, Baseline: rig.Float(float64(n * (n - 1))), Better: rig.Lower})
+					rig.Line{Figure: "19", Series: net + " executed/flat", X: x, Metric: "makespan", Unit: "ms",
+						Value: made / div, Baseline: rig.Float(flat / div), Better: rig.Lower},
+					rig.Line{Figure: "19", Series: net + " formula/flat", X: x, Metric: "T of eq. 1", Unit: "ms",
+						Value: formula / div, Baseline: rig.Float(flat / div), Better: rig.Lower},
+					rig.Line{Figure: "19", Series: net + " executed/flat", X: x, Metric: "messages", Unit: "messages",
+						Value: msgs / div, Baseline: rig.Float(float64(n * (n - 1))), Better: rig.Lower})
 			}
 			for _, c := range []struct {
 				series string
 				k      int
-			}{{"smallest T of eq. 1", bestFormula}, {"fastest executed", bestPlan}, {"fewest messages no slower than flat", fewest}} {
-				out = append(out, rig.Line{Figure: "19", Series: []string{"aws ", "aws 2022 "}[mi] + c.series + "/k*", X: fmt.Sprintf("%d nodes", n), Metric: "groups", Unit: "groups",
+			}{{"smallest T of eq. 1", bestFormula}, {"fastest executed",
+				bestPlan}, {"fewest messages no slower than flat", fewest}} {
+				out = append(out, rig.Line{Figure: "19", Series: []string{"aws ", "aws 2022 "}[mi] + c.series + "/k*",
+					X: fmt.Sprintf("%d nodes", n), Metric: "groups", Unit: "groups",
 					Value: float64(c.k), Baseline: rig.Float(plan.KStar(n)), Better: rig.Lower})
 			}
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/godwitdb/godwit/policy/plan"
 )
 
-// Every way of grouping is executed to full delivery: none is faster than the
-// shortest paths, and Godwit's is the fastest.
+// TestGroupings executes every way of grouping to full delivery: none is faster than the shortest
+// paths, and Godwit's is the fastest.
 func TestGroupings(t *testing.T) {
 	m, err := matrix.Open(matrix.AWS2022)
 	if err != nil {
@@ -55,7 +55,8 @@ func TestGroupings(t *testing.T) {
 		}
 		f.Latency = append(f.Latency, row)
 	}
-	for name, agg := range map[string][]int{"agglomerative": agglomerative(f, 2), "k-means": kMeans(f, rand.New(rand.NewPCG(1, 1)), 2)} {
+	for name, agg := range map[string][]int{"agglomerative": agglomerative(f, 2),
+		"k-means": kMeans(f, rand.New(rand.NewPCG(1, 1)), 2)} {
 		for i, a := range agg {
 			if i/3 != a/3 {
 				t.Errorf("%s: node %d is aggregated by %d", name, i, a)
@@ -64,7 +65,8 @@ func TestGroupings(t *testing.T) {
 	}
 }
 
-// The rounds of Figure 10 are real ones: no node has more messages than in a flat round.
+// TestMessagesOfRounds counts the messages of Figure 10's rounds: no node has more than in a flat
+// round.
 func TestMessagesOfRounds(t *testing.T) {
 	b := &geococo{rig.Params{Quick: true, Log: io.Discard}}
 	lines, err := b.messages(context.Background())
@@ -73,7 +75,7 @@ func TestMessagesOfRounds(t *testing.T) {
 	}
 	for _, l := range lines {
 		if name, _ := l.X.(string); strings.Contains(name, " > ") {
-			continue // of the heat map
+			continue // lines of the heat map
 		}
 		if l.Value > *l.Baseline {
 			t.Errorf("%v: %v messages, flat %v", l.X, l.Value, *l.Baseline)
@@ -84,8 +86,9 @@ func TestMessagesOfRounds(t *testing.T) {
 	}
 }
 
-// Loads on the epochs of real engines in virtual time: planned rounds and the filter send fewer
-// bytes, all replicas are the same, and deterministic schedulers execute the same everywhere.
+// TestEpochFigures runs loads on the epochs of real engines in virtual time: planned rounds and the
+// filter send fewer bytes, all replicas end equal, and deterministic schedulers execute the same
+// everywhere.
 func TestEpochFigures(t *testing.T) {
 	m, err := matrix.Default(3)
 	if err != nil {
@@ -97,8 +100,9 @@ func TestEpochFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	ml := rig.NewMall(base.EpochShard, 4)
-	c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: 8, length: 1200 * time.Millisecond, statement: time.Millisecond,
-		next: func(node, client int, r *rand.Rand) rig.Job { return ml.Mixed(0, [5]int{50, 50, 0, 0, 0}, r) }}
+	c := epochRun{place: at, plan: p, interval: 300 * time.Millisecond, clients: 8, length: 1200 * time.Millisecond,
+		statement: time.Millisecond,
+		next:      func(node, client int, r *rand.Rand) rig.Job { return ml.Mixed(0, [5]int{50, 50, 0, 0, 0}, r) }}
 	without, err := c.run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -16,21 +16,24 @@ type strategy struct {
 	run   func(f *plan.Facts, rnd *rand.Rand) (time.Duration, error)
 }
 
-// The baselines of Figure 12 go over direct paths, as the paper's do.
+// strategies are the ways of grouping of Figure 12. The baselines use direct paths, as in the
+// paper.
 var strategies = []strategy{
 	{"godwit", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763}, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
 		return made(f, plan.Params{})
 	}},
-	{"godwit, fastest", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763}, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
-		return made(f, plan.Params{Slack: -1, RelayGain: -1})
-	}},
+	{"godwit, fastest", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763},
+		func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
+			return made(f, plan.Params{Slack: -1, RelayGain: -1})
+		}},
 	{"godwit without relays", nil, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
 		return made(f, plan.Params{NoRelays: true})
 	}},
-	{"equation 1, its own value", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763}, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
-		_, t := plan.Paper(f.Latency, stars(f))
-		return t, nil
-	}},
+	{"equation 1, its own value", map[int]float64{12: 1 - 0.1646, 15: 1 - 0.1763},
+		func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
+			_, t := plan.Paper(f.Latency, stars(f))
+			return t, nil
+		}},
 	{"equation 1, executed", nil, func(f *plan.Facts, _ *rand.Rand) (time.Duration, error) {
 		agg, _ := plan.Paper(f.Latency, stars(f))
 		return executed(f, agg), nil
@@ -49,7 +52,7 @@ var strategies = []strategy{
 	}},
 }
 
-// stars is k*, rounded.
+// stars is the paper's best number of groups k*, rounded.
 func stars(f *plan.Facts) int { return int(math.Round(plan.KStar(f.N()))) }
 
 func made(f *plan.Facts, p plan.Params) (time.Duration, error) {
@@ -68,7 +71,8 @@ func apart(f *plan.Facts, i, j int) float64 {
 	return float64(max(f.Latency[i][j], f.Latency[j][i]))
 }
 
-// medoids lets the member of each group that is nearest to its farthest other aggregate.
+// medoids makes the member of each group that is nearest to its farthest other member the
+// aggregator.
 func medoids(f *plan.Facts, label []int) []int {
 	agg := make([]int, len(label))
 	for i := range label {
@@ -91,7 +95,7 @@ func medoids(f *plan.Facts, label []int) []int {
 	return agg
 }
 
-// agglomerative merges the two groups of the smallest mean distance until k are left.
+// agglomerative merges the two groups with the smallest mean distance until k groups are left.
 func agglomerative(f *plan.Facts, k int) []int {
 	n := f.N()
 	label := make([]int, n)

@@ -25,8 +25,8 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// raftWorld is a whole cluster in virtual time whose consensus messages may go over other nodes or
-// not, which is switched while it runs.
+// raftWorld is a whole cluster in virtual time. Relaying of its consensus messages is switched on
+// and off while it runs.
 type raftWorld struct {
 	rig.World
 	per   int // nodes of a region
@@ -37,20 +37,21 @@ type raftWorld struct {
 }
 
 const (
-	raftRows  = 500 // of a region to begin with
+	raftRows  = 500 // of a region at the start
 	raftTheta = 0.75
 	raftTable = 300
 	raftValue = 1000 // bytes, as YCSB has them
 	raftThink = 10 * time.Millisecond
-	// until a setting has taken effect: a window of a second and some probes
+	// the time that a setting takes to become effective: a window of a second and some probes
 	raftRound = 4 * time.Second
 )
 
-// openRaft starts per nodes in each region of a matrix. Rows are of synchronous or asynchronous
-// tables and stay at home.
+// openRaft starts per nodes in each region of a matrix. Tables are synchronous or asynchronous, and
+// rows stay at home.
 func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	const shards = 2
-	w := &raftWorld{World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 11, LAN: wan.LinkSpec{Delay: rig.LAN}})}, per: per, shard: 1, zipf: rig.Zipf(raftRows, raftTheta)}
+	w := &raftWorld{World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 11,
+		LAN: wan.LinkSpec{Delay: rig.LAN}})}, per: per, shard: 1, zipf: rig.Zipf(raftRows, raftTheta)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -59,9 +60,10 @@ func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 	w.text = rig.NewMall(1, 1).Letters
 	w.Net.SetOneWay(m.OneWays())
 	ident := node.LocalIdentity(m.Names, per, shards)
-	var disk atomic.Int64 // ns of a sync: none while the nodes begin
+	var disk atomic.Int64 // ns of a sync; none while the nodes start
 	for _, nd := range ident.First.Nodes {
-		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }},
+		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(),
+			SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }},
 			node.Parts{Source: clock.NewSimulated(rig.ClockBound, uint64(nd.ID)), Network: &overlay.Params{}}); err != nil {
 			return nil, err
 		}
@@ -85,7 +87,7 @@ func openRaft(m *matrix.Matrix, per int, async bool) (_ *raftWorld, err error) {
 		}
 	}
 	disk.Store(int64(rig.DiskSync))
-	time.Sleep(5 * time.Second) // all replicas have them
+	time.Sleep(5 * time.Second) // all replicas have the rows
 	return w, nil
 }
 
@@ -102,7 +104,7 @@ func (w *raftWorld) value(r *rand.Rand) []byte {
 	return w.text[i : i+raftValue]
 }
 
-// set has all nodes send consensus messages in one way, and waits until they do.
+// set changes how all nodes send consensus messages, and waits until they do.
 func (w *raftWorld) set(p overlay.Params, c wan.Compression) {
 	p.Window = time.Second
 	for i, n := range w.Nodes {
@@ -121,8 +123,8 @@ type raftMix struct {
 	throughput, p99 *float64 // the paper's ratios
 }
 
-// The paper gives the greatest gain, of which workload it does not say; the nearest to it is A,
-// which writes most.
+// The paper gives the greatest gain without naming the workload. It stands beside A here, which
+// writes most.
 var raftMixes = []raftMix{
 	{"YCSB A", 0.5, 0, false, rig.Float(1.115), rig.Float(1 - 0.1449)},
 	{"YCSB B", 0.05, 0, false, nil, nil},
@@ -130,12 +132,12 @@ var raftMixes = []raftMix{
 	{"YCSB D", 0, 0.05, true, nil, nil},
 }
 
-// raftResult is what a load has shown.
+// raftResult is what was measured of a load.
 type raftResult struct {
 	all, writes                  []time.Duration // sorted
 	length                       time.Duration
 	bytes, wire, messages, saved uint64 // between regions
-	pushes                       uint64 // to sockets
+	pushes                       uint64 // writes to sockets
 	relayed, fallbacks           uint64
 }
 
@@ -148,7 +150,8 @@ func quantileMS(s []time.Duration, q float64) float64 {
 	return millis(s[min(len(s)-1, int(q*float64(len(s))))])
 }
 
-// perWrite is a count by committed write; by committed transaction if there are no writes.
+// perWrite is a count for each committed write, or for each committed transaction if there are no
+// writes.
 func (r *raftResult) perWrite(n uint64) float64 {
 	return float64(n) / float64(max(1, cmp.Or(len(r.writes), len(r.all))))
 }
@@ -221,14 +224,14 @@ func (w *raftWorld) run(mix raftMix, clients int, length time.Duration) (*raftRe
 	res.saved, res.relayed, res.fallbacks = after.saved-before.saved, after.relayed-before.relayed, after.fallbacks-before.fallbacks
 	slices.Sort(res.all)
 	slices.Sort(res.writes)
-	time.Sleep(2 * time.Second) // what was under way ends
+	time.Sleep(2 * time.Second) // transactions under way end
 	if bad == nil && len(res.all) == 0 {
 		bad = errors.New("nothing was done in time")
 	}
 	return res, bad
 }
 
-// traffic is what has crossed between regions since the start.
+// traffic counts what has crossed between regions since the start.
 func (w *raftWorld) traffic() (t raftResult) {
 	for i, n := range w.Nodes {
 		for _, l := range n.Overlay().Stats() {
@@ -247,14 +250,15 @@ func (w *raftWorld) traffic() (t raftResult) {
 	return t
 }
 
-// quorumGain is by how much relays shorten the way to the nearest majority and back, on the average
-// of the regions.
+// quorumGain is how much relays shorten the round trip to the nearest majority, as the mean and the
+// maximum over the regions.
 func quorumGain(m *matrix.Matrix) (gain, most float64) {
 	n := m.Len()
 	best := func(i, j int) time.Duration {
 		d := m.OneWay(i, j)
 		for r := range n {
-			if over := m.OneWay(i, r) + m.OneWay(r, j); r != i && r != j && over < m.OneWay(i, j)-max(2*time.Millisecond, m.OneWay(i, j)/20) {
+			if over := m.OneWay(i, r) + m.OneWay(r, j); r != i && r != j &&
+				over < m.OneWay(i, j)-max(2*time.Millisecond, m.OneWay(i, j)/20) {
 				d = min(d, over)
 			}
 		}
@@ -276,7 +280,8 @@ func quorumGain(m *matrix.Matrix) (gain, most float64) {
 	return gain, most
 }
 
-// raftDraws are places by lot: the gains of all draws, and the draw with the greatest.
+// raftDraws draws places by lot. It returns the gains of all draws, and the draw with the greatest
+// gain.
 func raftDraws(name string, places, draws int) (best *matrix.Matrix, gains []float64, err error) {
 	m, err := matrix.Open(name)
 	if err != nil {
@@ -308,9 +313,10 @@ const (
 	raftDrawn  = 2000
 )
 
-// raft is Figure 11b: YCSB A to D in a cluster whose consensus messages go over relays or not. What
-// relays can do for a commit depends on where the replicas are, as the nearest majority is seldom
-// behind a detour; so the gain is computed for places by lot, and run where it is greatest.
+// raft measures Figure 11b: YCSB A to D in a cluster, with and without relays for consensus
+// messages. The gain depends on where the replicas are, as a detour to the nearest majority is
+// seldom faster. So the gain is computed for places drawn by lot, and measured where it is
+// greatest.
 func (b *geococo) raft(ctx context.Context) (out []rig.Line, err error) {
 	var m *matrix.Matrix
 	var gains []float64
@@ -320,10 +326,13 @@ func (b *geococo) raft(ctx context.Context) (out []rig.Line, err error) {
 		}
 		for _, q := range []float64{.5, .9, .99, 1} {
 			g := gains[min(len(gains)-1, int(q*float64(len(gains))))]
-			out = append(out, rig.Line{Figure: "11b", Series: name + " relays/direct", X: fmt.Sprintf("p%g of draws", 100*q), Metric: "way to the majority and back", Unit: "of direct", Value: 1 - g, Baseline: rig.Float(1), Better: rig.Lower})
+			out = append(out, rig.Line{Figure: "11b", Series: name + " relays/direct",
+				X: fmt.Sprintf("p%g of draws", 100*q), Metric: "way to the majority and back", Unit: "of direct",
+				Value: 1 - g, Baseline: rig.Float(1), Better: rig.Lower})
 		}
 	}
-	fmt.Fprintf(b.Log, "the draw in which relays help most: %v, %.1f %% of the way to the majority\n", m.Names, 100*gains[len(gains)-1])
+	fmt.Fprintf(b.Log, "the draw in which relays help most: %v, %.1f %% of the way to the majority\n", m.Names,
+		100*gains[len(gains)-1])
 	length, clients := 3*time.Second, 4
 	if b.Quick {
 		length, clients = 1500*time.Millisecond, 3
@@ -345,7 +354,8 @@ func (b *geococo) raft(ctx context.Context) (out []rig.Line, err error) {
 				}
 			}
 			out = append(out, raftLines("11b", "relays/direct", mix, r)...)
-			fmt.Fprintf(b.Log, "%s: %.0f and %.0f txn/s; %d messages over relays, %d fallbacks\n", mix.name, r[0].rate(), r[1].rate(), r[1].relayed, r[1].fallbacks)
+			fmt.Fprintf(b.Log, "%s: %.0f and %.0f txn/s; %d messages over relays, %d fallbacks\n", mix.name,
+				r[0].rate(), r[1].rate(), r[1].relayed, r[1].fallbacks)
 		}
 		return errors.Join(ctx.Err(), w.Close())
 	}))
@@ -354,7 +364,8 @@ func (b *geococo) raft(ctx context.Context) (out []rig.Line, err error) {
 
 func raftLines(figure, series string, mix raftMix, r [2]*raftResult) (out []rig.Line) {
 	line := func(metric, unit string, of func(*raftResult) float64, paper *float64, better string) {
-		out = append(out, rig.Line{Figure: figure, Series: series, X: mix.name, Metric: metric, Unit: unit, Value: of(r[1]), Baseline: rig.Float(of(r[0])), Paper: paper, Better: better})
+		out = append(out, rig.Line{Figure: figure, Series: series, X: mix.name, Metric: metric, Unit: unit,
+			Value: of(r[1]), Baseline: rig.Float(of(r[0])), Paper: paper, Better: better})
 	}
 	line("throughput", "txn/s", (*raftResult).rate, mix.throughput, rig.Higher)
 	line("p99", "ms", func(r *raftResult) float64 { return quantileMS(r.all, .99) }, mix.p99, rig.Lower)
@@ -365,8 +376,8 @@ func raftLines(figure, series string, mix raftMix, r [2]*raftResult) (out []rig.
 	return out
 }
 
-// raftWays is what one copy a region, compression and batching save: YCSB A on asynchronous tables,
-// three nodes a region, all of which hold the rows.
+// raftWays measures what one copy a region, compression and batching save: YCSB A on asynchronous
+// tables, three nodes a region, all of which hold the rows.
 func (b *geococo) raftWays(ctx context.Context) (out []rig.Line, err error) {
 	m, err := matrix.Default(3)
 	if err != nil {
@@ -411,9 +422,12 @@ func (b *geococo) raftWays(ctx context.Context) (out []rig.Line, err error) {
 	}
 	lines := func(series, x string, r, than *raftResult) {
 		for _, l := range []rig.Line{
-			{Metric: "WAN bytes a write", Unit: "bytes", Value: r.perWrite(r.wire), Baseline: rig.Float(than.perWrite(than.wire))},
-			{Metric: "WAN messages a write", Unit: "messages", Value: r.perWrite(r.messages), Baseline: rig.Float(than.perWrite(than.messages))},
-			{Metric: "p99 of a write", Unit: "ms", Value: quantileMS(r.writes, .99), Baseline: rig.Float(quantileMS(than.writes, .99))},
+			{Metric: "WAN bytes a write", Unit: "bytes", Value: r.perWrite(r.wire),
+				Baseline: rig.Float(than.perWrite(than.wire))},
+			{Metric: "WAN messages a write", Unit: "messages", Value: r.perWrite(r.messages),
+				Baseline: rig.Float(than.perWrite(than.messages))},
+			{Metric: "p99 of a write", Unit: "ms", Value: quantileMS(r.writes, .99),
+				Baseline: rig.Float(quantileMS(than.writes, .99))},
 		} {
 			l.Figure, l.Series, l.X, l.Better = "raft-ways", series, x, rig.Lower
 			out = append(out, l)
@@ -426,7 +440,8 @@ func (b *geococo) raftWays(ctx context.Context) (out []rig.Line, err error) {
 	return append(out, batches...), nil
 }
 
-// raftWeather is Figure 17 on the Raft path: YCSB A where relays help most, under loss and jitter.
+// raftWeather measures Figure 17 on the Raft path: YCSB A where relays help most, under loss and
+// jitter.
 func (b *geococo) raftWeather(ctx context.Context) (out []rig.Line, err error) {
 	m, _, err := raftDraws(matrix.Clouds, raftPlaces, raftDrawn)
 	if err != nil {
@@ -461,7 +476,8 @@ func (b *geococo) raftWeather(ctx context.Context) (out []rig.Line, err error) {
 			for i := range m.Names {
 				for j := range m.Names {
 					if i != j {
-						w.Net.SetPath(base.RegionID(i+1), base.RegionID(j+1), wan.LinkSpec{Delay: m.OneWay(i, j), Loss: x.loss, Jitter: x.jitter})
+						w.Net.SetPath(base.RegionID(i+1), base.RegionID(j+1),
+							wan.LinkSpec{Delay: m.OneWay(i, j), Loss: x.loss, Jitter: x.jitter})
 					}
 				}
 			}
@@ -475,16 +491,18 @@ func (b *geococo) raftWeather(ctx context.Context) (out []rig.Line, err error) {
 			mix := raftMixes[0]
 			mix.name, mix.throughput, mix.p99 = x.name, x.rate, x.p99
 			out = append(out, raftLines("17-raft", "relays/direct", mix, r)...)
-			fmt.Fprintf(b.Log, "%s: %.0f and %.0f txn/s; %d messages over relays, %d fallbacks\n", x.name, r[0].rate(), r[1].rate(), r[1].relayed, r[1].fallbacks)
+			fmt.Fprintf(b.Log, "%s: %.0f and %.0f txn/s; %d messages over relays, %d fallbacks\n", x.name,
+				r[0].rate(), r[1].rate(), r[1].relayed, r[1].fallbacks)
 		}
 		return errors.Join(ctx.Err(), w.Close())
 	})
 	return out, err
 }
 
-// raftPacked is Figure 16 on the Raft path: what zlib, LZ4 and zstd make of YCSB A's messages
-// between regions, each stream for itself, messages of a millisecond together. The time is that of
-// a megabyte at 15 Mbit/s, the paper's greatest bandwidth, with the work of both ends.
+// raftPacked measures Figure 16 on the Raft path: zlib, LZ4 and zstd compress YCSB A's messages
+// between regions. Each stream is compressed alone, with the messages of one millisecond together.
+// The time is that of a megabyte at 15 Mbit/s, the paper's greatest bandwidth, including the CPU
+// time of both ends.
 func (b *geococo) raftPacked(ctx context.Context) (out []rig.Line, err error) {
 	m, err := matrix.Default(3)
 	if err != nil {
@@ -538,8 +556,11 @@ func (b *geococo) raftPacked(ctx context.Context) (out []rig.Line, err error) {
 			first = [2]float64{share, ms}
 		}
 		out = append(out,
-			rig.Line{Figure: "16-raft", Series: "compressed/plain", X: h.name, Metric: "bytes on the wire", Unit: "%", Value: share, Baseline: rig.Float(first[0]), Better: rig.Lower},
-			rig.Line{Figure: "16-raft", Series: "compressed/plain", X: h.name, Metric: "work and transmission of a megabyte", Unit: "ms", Value: ms, Baseline: rig.Float(first[1]), Paper: h.paper, Better: rig.Lower})
+			rig.Line{Figure: "16-raft", Series: "compressed/plain", X: h.name, Metric: "bytes on the wire", Unit: "%",
+				Value: share, Baseline: rig.Float(first[0]), Better: rig.Lower},
+			rig.Line{Figure: "16-raft", Series: "compressed/plain", X: h.name,
+				Metric: "work and transmission of a megabyte", Unit: "ms", Value: ms, Baseline: rig.Float(first[1]),
+				Paper: h.paper, Better: rig.Lower})
 	}
 	return out, nil
 }

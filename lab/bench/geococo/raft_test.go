@@ -11,7 +11,7 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// Place 1's nearest majority of five is the second nearest other one: 2, which is 60 ms away, and
+// A majority of five needs the two nearest others. Place 0's second nearest is 2: 60 ms away, and
 // 40 ms over 1.
 func TestQuorumGain(t *testing.T) {
 	const ms = time.Millisecond
@@ -28,16 +28,16 @@ func TestQuorumGain(t *testing.T) {
 	set(0, 1, 20*ms)
 	set(1, 2, 20*ms)
 	set(0, 2, 60*ms)
-	// Places 0 and 2 gain a third each; place 1 has a majority at 20 ms, and 3 and 4 have nothing
-	// near.
+	// Places 0 and 2 gain a third each. Place 1 has a majority at 20 ms, and 3 and 4 are far from
+	// all.
 	gain, most := quorumGain(m)
 	if math.Abs(most-1./3) > 1e-9 || math.Abs(gain-2./15) > 1e-9 {
 		t.Errorf("gain %v, most %v", gain, most)
 	}
 }
 
-// TestRaftPath runs Figure 11b in virtual time: with relays, no workload does worse, and the one
-// that writes does better.
+// TestRaftPath runs Figure 11b in virtual time: with relays, no workload gets slower, and the one
+// that writes gets faster.
 func TestRaftPath(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")

@@ -16,7 +16,7 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// ring is a set of nodes that run rounds on an emulated network in this process.
+// ring is a set of nodes that run rounds on an emulated network.
 type ring struct {
 	net   *wan.Network
 	comms []*collective.Comm
@@ -66,7 +66,7 @@ func (r *ring) close() error {
 	return r.net.Close()
 }
 
-// all runs one round on all nodes and returns when the last one has everything.
+// all runs one round on all nodes. It returns the time until the last node has everything.
 func (r *ring) all(ctx context.Context, data []byte) (time.Duration, error) {
 	r.round++
 	begin := time.Now()
@@ -77,7 +77,7 @@ func (r *ring) all(ctx context.Context, data []byte) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// messages is Figure 10: 400 rounds of seven nodes, counted.
+// messages counts Figure 10: 400 rounds of seven nodes.
 func (b *geococo) messages(ctx context.Context) (out []rig.Line, err error) {
 	const n, rounds = 7, 400
 	m, err := matrix.Default(n)
@@ -116,7 +116,9 @@ func (b *geococo) messages(ctx context.Context) (out []rig.Line, err error) {
 	for i := range n {
 		for j := range n {
 			if i != j {
-				out = append(out, rig.Line{Figure: "10", Series: "planned/flat", X: m.Names[i] + " > " + m.Names[j], Metric: "messages on a path and round", Unit: "messages", Value: pairs[1][i][j], Baseline: rig.Float(pairs[0][i][j]), Better: rig.Lower})
+				out = append(out, rig.Line{Figure: "10", Series: "planned/flat", X: m.Names[i] + " > " + m.Names[j],
+					Metric: "messages on a path and round", Unit: "messages", Value: pairs[1][i][j],
+					Baseline: rig.Float(pairs[0][i][j]), Better: rig.Lower})
 			}
 		}
 	}
@@ -126,16 +128,20 @@ func (b *geococo) messages(ctx context.Context) (out []rig.Line, err error) {
 		if p.Groups[p.Of[i]].Aggregators[0] == i {
 			role = "aggregator"
 		}
-		out = append(out, rig.Line{Figure: "10", Series: "planned/flat", X: m.Names[i] + ", " + role, Metric: "messages a round", Unit: "messages", Value: counts[1][i], Baseline: rig.Float(counts[0][i]), Better: rig.Lower})
+		out = append(out, rig.Line{Figure: "10", Series: "planned/flat", X: m.Names[i] + ", " + role,
+			Metric: "messages a round", Unit: "messages", Value: counts[1][i], Baseline: rig.Float(counts[0][i]),
+			Better: rig.Lower})
 		sums[0], sums[1] = sums[0]+counts[0][i]/2, sums[1]+counts[1][i]/2
 	}
-	busiest := rig.Line{Figure: "10", Series: "planned/flat", X: "busiest node", Metric: "messages a round", Unit: "messages", Value: slices.Max(counts[1]), Baseline: rig.Float(slices.Max(counts[0])), Better: rig.Lower}
-	all := rig.Line{Figure: "10", Series: "planned/flat", X: "all nodes", Metric: "messages a round", Unit: "messages", Value: sums[1], Baseline: rig.Float(sums[0]), Better: rig.Lower}
+	busiest := rig.Line{Figure: "10", Series: "planned/flat", X: "busiest node", Metric: "messages a round",
+		Unit: "messages", Value: slices.Max(counts[1]), Baseline: rig.Float(slices.Max(counts[0])), Better: rig.Lower}
+	all := rig.Line{Figure: "10", Series: "planned/flat", X: "all nodes", Metric: "messages a round",
+		Unit: "messages", Value: sums[1], Baseline: rig.Float(sums[0]), Better: rig.Lower}
 	return append(out, busiest, all), nil
 }
 
-// loss is Figure 17: rounds one after the other over paths that lose and delay
-// packets. A lost packet comes a retransmission timeout later, as on TCP.
+// loss measures Figure 17: rounds one after the other over paths that lose and delay packets. A
+// lost packet arrives a retransmission timeout later, as with TCP.
 func (b *geococo) loss(ctx context.Context) (out []rig.Line, err error) {
 	const n = 10
 	m, err := matrix.Open(matrix.AWS2022)
@@ -169,7 +175,7 @@ func (b *geococo) loss(ctx context.Context) (out []rig.Line, err error) {
 		pa := paths[i/2]
 		pl := []*plan.Plan{plan.Flat(n), p}[i%2]
 		if i%2 == 0 {
-			pl.Makespan = p.Flat // its patience is that of a plan that knows the network
+			pl.Makespan = p.Flat // flat rounds wait as long as a plan that knows the network
 		}
 		r, err := newRing(n, pl, wan.NetOptions{Seed: uint64(i / 2)})
 		if err != nil {
@@ -178,7 +184,8 @@ func (b *geococo) loss(ctx context.Context) (out []rig.Line, err error) {
 		for a := range n {
 			for c := range n {
 				if a != c {
-					r.net.SetPath(base.RegionID(a+1), base.RegionID(c+1), wan.LinkSpec{Delay: m.OneWay(a, c), Loss: pa.loss, Jitter: pa.jitter})
+					r.net.SetPath(base.RegionID(a+1), base.RegionID(c+1),
+						wan.LinkSpec{Delay: m.OneWay(a, c), Loss: pa.loss, Jitter: pa.jitter})
 				}
 			}
 		}
@@ -208,9 +215,12 @@ func (b *geococo) loss(ctx context.Context) (out []rig.Line, err error) {
 			tail[v] = millis(s[len(s)*99/100])
 		}
 		out = append(out,
-			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "throughput", Unit: "rounds/s", Value: rate[1], Baseline: &rate[0], Paper: pa.throughput, Better: rig.Higher},
-			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "median of a round", Unit: "ms", Value: mid[1], Baseline: &mid[0], Better: rig.Lower},
-			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "p99 of a round", Unit: "ms", Value: tail[1], Baseline: &tail[0], Paper: pa.p99, Better: rig.Lower})
+			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "throughput", Unit: "rounds/s",
+				Value: rate[1], Baseline: &rate[0], Paper: pa.throughput, Better: rig.Higher},
+			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "median of a round", Unit: "ms",
+				Value: mid[1], Baseline: &mid[0], Better: rig.Lower},
+			rig.Line{Figure: "17", Series: "planned/flat", X: pa.name, Metric: "p99 of a round", Unit: "ms",
+				Value: tail[1], Baseline: &tail[0], Paper: pa.p99, Better: rig.Lower})
 	}
 	return out, nil
 }

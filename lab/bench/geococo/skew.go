@@ -25,15 +25,16 @@ const (
 	skewUplink = 20e6 // bit/s
 	// An epoch lasts at least this long.
 	skewEpoch = 10 * time.Millisecond
-	// A plan is made again after so many epochs.
+	// A new plan is made after so many epochs.
 	skewPlan = 10
 )
 
-// skewPaper are the paper's ratios of throughput by the share of reads and, in each, by the skew.
-var skewPaper = map[float64][]float64{0.95: {1.127, 1.105, 1.109, 1.079, 27.3 / 26.3}, 0.5: {1.176, 1.10, 1.087, 1.072, 14.2 / 13.9}}
+// skewPaper has the paper's ratios of throughput, by the share of reads and then by the skew.
+var skewPaper = map[float64][]float64{0.95: {1.127, 1.105, 1.109, 1.079, 27.3 / 26.3},
+	0.5: {1.176, 1.10, 1.087, 1.072, 14.2 / 13.9}}
 
-// skew is Figure 18. Epochs follow each other; each exchanges the batches as they are encoded, and
-// commits what rule EPO-1 lets commit. The time of an exchange is computed.
+// skew computes Figure 18. Each epoch exchanges the encoded batches, and commits what rule EPO-1
+// lets commit. The time of an exchange is computed, not measured.
 func (b *geococo) skew(ctx context.Context) (out []rig.Line, err error) {
 	m, err := matrix.Default(skewNodes / skewPer)
 	if err != nil {
@@ -54,8 +55,12 @@ func (b *geococo) skew(ctx context.Context) (out []rig.Line, err error) {
 			mix := fmt.Sprintf("%g/%g", 100*reads, 100-100*reads)
 			counted := float64(epochs - 1)
 			out = append(out,
-				rig.Line{Figure: "18", Series: mix + " planned/flat", X: theta, Metric: "throughput", Unit: "txn/s", Value: c.committed / c.ourTime, Baseline: rig.Float(c.committed / c.flatTime), Paper: rig.Float(skewPaper[reads][k]), Better: rig.Higher},
-				rig.Line{Figure: "18", Series: mix + " planned/flat", X: theta, Metric: "WAN bytes an epoch", Unit: "bytes", Value: c.sentOurs / counted, Baseline: rig.Float(c.sentFlat / counted), Better: rig.Lower})
+				rig.Line{Figure: "18", Series: mix + " planned/flat", X: theta, Metric: "throughput", Unit: "txn/s",
+					Value: c.committed / c.ourTime, Baseline: rig.Float(c.committed / c.flatTime),
+					Paper: rig.Float(skewPaper[reads][k]), Better: rig.Higher},
+				rig.Line{Figure: "18", Series: mix + " planned/flat", X: theta, Metric: "WAN bytes an epoch",
+					Unit: "bytes", Value: c.sentOurs / counted, Baseline: rig.Float(c.sentFlat / counted),
+					Better: rig.Lower})
 		}
 	}
 	return out, nil
@@ -64,7 +69,7 @@ func (b *geococo) skew(ctx context.Context) (out []rig.Line, err error) {
 // skewRun is one point of the figure: a mix and a skew.
 type skewRun struct {
 	m     *matrix.Matrix
-	reads float64 // share of the operations
+	reads float64 // share of the operations that read
 	rnd   *rand.Rand
 	zipf  func(*rand.Rand) int
 	plan  *plan.Plan // in force; nil in the first epoch, which counts for nothing
@@ -73,7 +78,7 @@ type skewRun struct {
 	committed, flatTime, ourTime, sentFlat, sentOurs float64
 }
 
-// facts are what a planner knows that has measured everything.
+// facts are the inputs of a planner that has measured everything.
 func (c *skewRun) facts() *plan.Facts {
 	f := &plan.Facts{}
 	for i := range skewNodes {
@@ -91,7 +96,7 @@ func (c *skewRun) facts() *plan.Facts {
 	return f
 }
 
-// epoch exchanges the batches of one epoch flat and as planned.
+// epoch exchanges the batches of one epoch twice: flat, and as planned.
 func (c *skewRun) epoch(e int) (err error) {
 	batches := c.draw(e)
 	f := c.facts()
@@ -99,7 +104,7 @@ func (c *skewRun) epoch(e int) (err error) {
 		f.Batch = append(f.Batch, len(filter.Encode(&batches[i])))
 	}
 	kept := slices.Clone(batches)
-	if c.plan != nil { // the plan in force is the one of the epoch before
+	if c.plan != nil { // the plan in force was made from the previous epoch
 		f.Keep = filterGroups(c.plan, f.Batch, kept)
 	}
 	want := filter.Outcome(filter.Rule{}, batches)
@@ -120,8 +125,8 @@ func (c *skewRun) epoch(e int) (err error) {
 	return err
 }
 
-// draw makes the batches of all nodes. Updates are what is exchanged: reads are validated where
-// they are made, under snapshot isolation.
+// draw makes the batches of all nodes. They hold updates only: under snapshot isolation the reading
+// node validates its own reads.
 func (c *skewRun) draw(e int) []filter.Batch {
 	batches := make([]filter.Batch, skewNodes)
 	for i := range batches {
@@ -145,7 +150,7 @@ func (c *skewRun) draw(e int) []filter.Batch {
 	return batches
 }
 
-// filterGroups has the aggregator of each group filter the batches of its members, and returns the
+// filterGroups has the aggregator of each group filter the batches of its members. It returns the
 // share of the bytes that is left.
 func filterGroups(p *plan.Plan, size []int, batches []filter.Batch) float64 {
 	var before, after float64

@@ -81,11 +81,14 @@ func (s *squad) bytes() (sum float64) {
 
 // epochRound are the options of the rounds of epochs.
 func epochRound() collective.Options {
-	return collective.Options{Split: epoch.Split, Join: epoch.Join, Filter: func(_ uint64, parts []collective.Part) { multimaster.Shorten(parts) }, Retry: time.Minute, Grace: 10 * time.Minute}
+	return collective.Options{Split: epoch.Split, Join: epoch.Join,
+		Filter: func(_ uint64, parts []collective.Part) { multimaster.Shorten(parts) }, Retry: time.Minute,
+		Grace: 10 * time.Minute}
 }
 
 // contents of rows, for compression.
-var words = []string{"amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "haven", "islet", "jetty", "karst", "lagoon", "mesa", "notch", "oxbow", "plain", "quay", "ridge", "shoal", "tarn"}
+var words = []string{"amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "haven", "islet", "jetty",
+	"karst", "lagoon", "mesa", "notch", "oxbow", "plain", "quay", "ridge", "shoal", "tarn"}
 
 var contents = []struct {
 	name  string
@@ -134,7 +137,8 @@ func (b *geococo) compressed(ctx context.Context) (out []rig.Line, err error) {
 				if t%5 == 0 {
 					key = fmt.Sprintf("hot%d.%d", p.of[i], t)
 				}
-				batch.Txns = append(batch.Txns, filter.Txn{ID: base.MakeTxnID(1, base.NodeID(i+1), uint32(t)), Priority: r.Uint64(), Writes: []filter.Write{{Key: key, Value: content.value(r)}}})
+				batch.Txns = append(batch.Txns, filter.Txn{ID: base.MakeTxnID(1, base.NodeID(i+1), uint32(t)),
+					Priority: r.Uint64(), Writes: []filter.Write{{Key: key, Value: content.value(r)}}})
 			}
 			enc := filter.Encode(&batch)
 			f := epoch.Frame{View: 1, Epoch: 1, Hash: epoch.HashOf(enc), Batch: enc}
@@ -167,7 +171,8 @@ func (b *geococo) compressed(ctx context.Context) (out []rig.Line, err error) {
 				if pack != "" {
 					series += " " + pack
 				}
-				l := rig.Line{Figure: "16", Series: series + "/flat", X: content.name, Metric: "makespan", Unit: "ms", Value: millis(took), Baseline: rig.Float(millis(first)), Paper: paper[series], Better: rig.Lower}
+				l := rig.Line{Figure: "16", Series: series + "/flat", X: content.name, Metric: "makespan", Unit: "ms",
+					Value: millis(took), Baseline: rig.Float(millis(first)), Paper: paper[series], Better: rig.Lower}
 				out = append(out, l)
 			}
 		}
@@ -292,7 +297,9 @@ func (s *scheduler) run() error {
 	}
 	nodes := make([]*schedulerNode, n)
 	for i := range nodes {
-		nodes[i] = &schedulerNode{s: s, i: i, q: q, homeOf: s.homeOf, rep: replica{rows: map[string]uint64{}, queue: map[string][]*command{}, known: map[base.TxnID]*command{}, done: map[base.TxnID]chan struct{}{}},
+		nodes[i] = &schedulerNode{s: s, i: i, q: q, homeOf: s.homeOf,
+			rep: replica{rows: map[string]uint64{}, queue: map[string][]*command{}, known: map[base.TxnID]*command{},
+				done: map[base.TxnID]chan struct{}{}},
 			came: [2]map[uint64][][]byte{{}, {}}}
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -531,7 +538,8 @@ func (b *geococo) schedulers(ctx context.Context) (out []rig.Line, err error) {
 			}
 			var mean, p99, bytes [2]float64
 			for v := range 2 {
-				s := &scheduler{place: newPlace(m, 10e6, 3, 3, 3, 3, 3), slog: slog, clients: load.clients, rows: load.rows, writes: load.writes, value: load.value,
+				s := &scheduler{place: newPlace(m, 10e6, 3, 3, 3, 3, 3), slog: slog, clients: load.clients,
+					rows: load.rows, writes: load.writes, value: load.value,
 					crossing: 50, length: rig.Pick(b.Params, 900*time.Millisecond, 6*time.Second), planned: v == 1}
 				if err = errors.Join(rig.Virtual(s.run), ctx.Err()); err != nil {
 					return nil, err
@@ -543,13 +551,16 @@ func (b *geococo) schedulers(ctx context.Context) (out []rig.Line, err error) {
 				p99[v], bytes[v] = millis(s.latencies[len(s.latencies)*99/100]), s.bytes
 			}
 			series := map[bool]string{false: "Calvin", true: "SLOG"}[slog] + " planned/flat"
-			l := rig.Line{Figure: "15", Series: series, X: load.name, Metric: "mean latency", Unit: "ms", Value: mean[1], Baseline: rig.Float(mean[0]), Better: rig.Lower}
+			l := rig.Line{Figure: "15", Series: series, X: load.name, Metric: "mean latency", Unit: "ms",
+				Value: mean[1], Baseline: rig.Float(mean[0]), Better: rig.Lower}
 			if load.paperBelongs {
 				l.Paper = paper[slog]
 			}
 			out = append(out, l,
-				rig.Line{Figure: "15", Series: series, X: load.name, Metric: "p99", Unit: "ms", Value: p99[1], Baseline: rig.Float(p99[0]), Better: rig.Lower},
-				rig.Line{Figure: "15", Series: series, X: load.name, Metric: "WAN bytes a transaction", Unit: "bytes", Value: bytes[1], Baseline: rig.Float(bytes[0]), Better: rig.Lower})
+				rig.Line{Figure: "15", Series: series, X: load.name, Metric: "p99", Unit: "ms", Value: p99[1],
+					Baseline: rig.Float(p99[0]), Better: rig.Lower},
+				rig.Line{Figure: "15", Series: series, X: load.name, Metric: "WAN bytes a transaction", Unit: "bytes",
+					Value: bytes[1], Baseline: rig.Float(bytes[0]), Better: rig.Lower})
 		}
 	}
 	return out, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// millis makes one-way delays of round trips in ms: the lower half of a symmetric matrix, row by
-// row.
+// cities turns round trips in ms into one-way delays. lower is the lower half of a symmetric
+// matrix, row by row.
 func cities(n int, lower ...float64) func(time.Duration) [][]time.Duration {
 	m := make([][]time.Duration, n)
 	for i := range m {
@@ -28,9 +28,9 @@ func cities(n int, lower ...float64) func(time.Duration) [][]time.Duration {
 	return func(time.Duration) [][]time.Duration { return m }
 }
 
-// cities are the paper's small clusters: its three nodes of figure 14, and the two deployments of
-// figures 16 and 17, whose round trips it does not give. Between cities they are those of
-// GaussDB-Global's triangle, within a city 1 ms.
+// cities measures the paper's small clusters: the three nodes of figure 14, and the two deployments
+// of figures 16 and 17. The paper does not give the latter's round trips: those between cities are
+// GaussDB-Global's triangle, those within a city are 1 ms.
 func (b *geolm) cities(ctx context.Context) error {
 	length, short := 2*time.Minute, 2*time.Minute
 	if b.Quick {
@@ -46,10 +46,12 @@ func (b *geolm) cities(ctx context.Context) error {
 		func() ([]rig.Line, error) { return b.writeRatio(ctx, cities(3, ab, ac, bc), short) },
 		func() ([]rig.Line, error) { return b.popularity(ctx, length) },
 		func() ([]rig.Line, error) { // two centres in city A, one in C
-			return b.deployment(ctx, "16", 3, cities(3, 1, ac, ac), short, rig.Float(1-.1189), rig.Float(1-.1841), rig.Float(1.1343))
+			return b.deployment(ctx, "16", 3, cities(3, 1, ac, ac), short, rig.Float(1-.1189), rig.Float(1-.1841),
+				rig.Float(1.1343))
 		},
 		func() ([]rig.Line, error) { // one centre in city A, two in B, two in C
-			return b.deployment(ctx, "17", 5, cities(5, ab, ab, 1, ac, bc, bc, ac, bc, bc, 1), short, rig.Float(1-.1902), rig.Float(1-.2652), rig.Float(1.2327))
+			return b.deployment(ctx, "17", 5, cities(5, ab, ab, 1, ac, bc, bc, ac, bc, bc, 1), short,
+				rig.Float(1-.1902), rig.Float(1-.2652), rig.Float(1.2327))
 		},
 	} {
 		lines, err := run()
@@ -69,7 +71,7 @@ func (b *geolm) cities(ctx context.Context) error {
 
 func ms64(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// firstsOf are all nodes.
+// firstsOf lists all nodes: each leads first in one group.
 func firstsOf(n int) (out []int) {
 	for i := range n {
 		out = append(out, i)
@@ -77,30 +79,36 @@ func firstsOf(n int) (out []int) {
 	return out
 }
 
-func (b *geolm) deployment(ctx context.Context, figure string, nodes int, oneWay func(time.Duration) [][]time.Duration, length time.Duration, mean, p99, rate *float64) ([]rig.Line, error) {
+func (b *geolm) deployment(ctx context.Context, figure string, nodes int,
+	oneWay func(time.Duration) [][]time.Duration, length time.Duration, mean, p99, rate *float64) ([]rig.Line, error) {
 	raft, full := fixedAt(nodes, firstsOf(nodes), at(.5)), moving(nodes, firstsOf(nodes), leader.Params{}, at(.5))
 	if err := b.play(ctx, "figure "+figure, nodes, length, 0, oneWay, raft, full); err != nil {
 		return nil, err
 	}
 	q, med := predicted(raft, leader.Quorum, 10*time.Second), predicted(raft, leader.Median, 10*time.Second)
-	return append(compare(figure, "geolm/raft", fmt.Sprintf("%d centres", nodes), summary(full, 0, length), summary(raft, 0, length), mean, p99, rate),
-		rig.Line{Figure: "commit", Series: "quorum/median", X: fmt.Sprintf("%d centres", nodes), Metric: "error of the predicted latency", Unit: "%", Value: q, Baseline: rig.Float(med), Better: rig.Lower}), nil
+	return append(compare(figure, "geolm/raft", fmt.Sprintf("%d centres", nodes), summary(full, 0, length),
+		summary(raft, 0, length), mean, p99, rate),
+		rig.Line{Figure: "commit", Series: "quorum/median", X: fmt.Sprintf("%d centres", nodes),
+			Metric: "error of the predicted latency", Unit: "%", Value: q, Baseline: rig.Float(med),
+			Better: rig.Lower}), nil
 }
 
-// writeRatio is figure 14(a): equal popularity, and half, 5 % and none of the requests write.
-func (b *geolm) writeRatio(ctx context.Context, oneWay func(time.Duration) [][]time.Duration, length time.Duration) ([]rig.Line, error) {
+// writeRatio measures figure 14(a): equal popularity, and half, 5 % and none of the requests write.
+func (b *geolm) writeRatio(ctx context.Context, oneWay func(time.Duration) [][]time.Duration,
+	length time.Duration) ([]rig.Line, error) {
 	writes := func(node int) float64 { return []float64{.5, .05, 0}[node] }
 	raft, full := fixedAt(3, firstsOf(3), writes), moving(3, firstsOf(3), leader.Params{}, writes)
 	if err := b.play(ctx, "figure 14a", 3, length, 0, oneWay, raft, full); err != nil {
 		return nil, err
 	}
-	return compare("14a", "geolm/raft", "50:50 95:5 100:0", summary(full, 0, length), summary(raft, 0, length), rig.Float(1-.1076), nil, nil), nil
+	return compare("14a", "geolm/raft", "50:50 95:5 100:0", summary(full, 0, length), summary(raft, 0, length),
+		rig.Float(1-.1076), nil, nil), nil
 }
 
-// popularity is figure 14(b): equal distances of 20 ms; the nodes get 50, 30 and 20 % of the
-// requests. Here the shares are turned round in the middle, so that the lead must move again. The
-// baseline is Raft with equal shares, as in the paper, led from the last node, as the others are at
-// first.
+// popularity measures figure 14(b): equal distances of 20 ms; the nodes get 50, 30 and 20 % of the
+// requests. Here the shares are reversed in the middle, so that the lead must move again. The
+// baseline is Raft with equal shares, as in the paper. The last node leads it, as it leads the
+// others at first.
 func (b *geolm) popularity(ctx context.Context, length time.Duration) ([]rig.Line, error) {
 	const epochs = 6
 	skewed := func(at time.Duration) []float64 {
@@ -129,7 +137,8 @@ func (b *geolm) popularity(ctx context.Context, length time.Duration) ([]rig.Lin
 			if e >= epochs/2 {
 				shares = "2:3:5"
 			}
-			lines = append(lines, rig.Line{Figure: "14b", Series: v.name + "/raft 1:1:1", X: fmt.Sprintf("epoch %d, %s", e+1, shares), Metric: "throughput", Unit: "req/s",
+			lines = append(lines, rig.Line{Figure: "14b", Series: v.name + "/raft 1:1:1",
+				X: fmt.Sprintf("epoch %d, %s", e+1, shares), Metric: "throughput", Unit: "req/s",
 				Value: summary(v.c, from, to).rate, Baseline: rig.Float(base.rate), Better: rig.Higher})
 		}
 	}

@@ -14,9 +14,11 @@ import (
 // Bench regenerates the figures of GeoLM.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "geolm", Title: "leaders where requests take least, beside fixed leaders, a leader near its quorum, and GeoLM without its parts",
-		Figures: []string{"geolm/11", "geolm/12a", "geolm/12b", "geolm/14a", "geolm/14b", "geolm/16", "geolm/17", "geolm/selection", "geolm/commit", "geolm/table1", "geolm/measurement"},
-		Run:     runGeoLM,
+		Name:  "geolm",
+		Title: "leaders where requests take least, beside fixed leaders, a leader near its quorum, and GeoLM without its parts",
+		Figures: []string{"geolm/11", "geolm/12a", "geolm/12b", "geolm/14a", "geolm/14b", "geolm/16", "geolm/17",
+			"geolm/selection", "geolm/commit", "geolm/table1", "geolm/measurement"},
+		Run: runGeoLM,
 	}
 }
 
@@ -26,12 +28,12 @@ const (
 	leadJitter = 10 * time.Millisecond
 )
 
-// leadClients is the paper's number of clients. Each of their requests comes in at a node that is
-// drawn by popularity: clients that are bound to a node would ask the more often the nearer the
-// leader is, and so make its node look popular.
+// leadClients is the paper's number of clients. Each request arrives at a node that is drawn by
+// popularity. A client that is bound to a node would send more requests the nearer the leader is,
+// and so make the leader's node look popular.
 const leadClients = 20
 
-// clientsOf is fewer where round trips are short, as a client then asks the more often.
+// clientsOf is fewer clients where round trips are short, as each then sends more requests.
 func clientsOf(nodes int) int {
 	if nodes < 10 {
 		return 6
@@ -82,10 +84,11 @@ func (b *geolm) emit(lines ...rig.Line) error {
 // at is the same share of writes at every node.
 func at(writes float64) func(int) float64 { return func(int) float64 { return writes } }
 
-// cell is the groups of one variant.
+// cell holds the groups of one variant.
 type cell []*leadGroup
 
-// from are those with certain first leaders: what is compared starts from the same ones.
+// from selects the groups with certain first leaders, so that variants are compared from the same
+// start.
 func (c cell) from(firsts []int) (out cell) {
 	for _, g := range c {
 		if slices.Contains(firsts, g.first) {
@@ -95,7 +98,7 @@ func (c cell) from(firsts []int) (out cell) {
 	return out
 }
 
-// fixedAt are groups that each node leads in turn.
+// fixedAt makes groups whose leader stays, one for each first leader.
 func fixedAt(nodes int, firsts []int, writes func(int) float64) (c cell) {
 	for _, n := range firsts {
 		c = append(c, &leadGroup{first: n, fixed: true, writes: writes, clients: clientsOf(nodes), popularity: even(nodes)})
@@ -103,7 +106,7 @@ func fixedAt(nodes int, firsts []int, writes func(int) float64) (c cell) {
 	return c
 }
 
-// moving are groups with a policy, with several first leaders.
+// moving makes groups whose leader follows a policy, one for each first leader.
 func moving(nodes int, firsts []int, p leader.Params, writes func(int) float64) (c cell) {
 	for _, n := range firsts {
 		c = append(c, &leadGroup{first: n, params: p, writes: writes, clients: clientsOf(nodes), popularity: even(nodes)})
@@ -111,17 +114,20 @@ func moving(nodes int, firsts []int, p leader.Params, writes func(int) float64) 
 	return c
 }
 
-// compare is a variant's mean and tail latency and throughput beside a baseline.
+// compare puts a variant's mean and tail latency and its throughput beside a baseline's.
 func compare(figure, series string, x any, got, base leadResult, paperMean, paperP99, paperRate *float64) []rig.Line {
 	return []rig.Line{
-		{Figure: figure, Series: series, X: x, Metric: "mean latency", Unit: "ms", Value: got.mean, Baseline: rig.Float(base.mean), Paper: paperMean, Better: rig.Lower},
-		{Figure: figure, Series: series, X: x, Metric: "p99 latency", Unit: "ms", Value: got.p99, Baseline: rig.Float(base.p99), Paper: paperP99, Better: rig.Lower},
-		{Figure: figure, Series: series, X: x, Metric: "throughput", Unit: "req/s", Value: got.rate, Baseline: rig.Float(base.rate), Paper: paperRate, Better: rig.Higher},
+		{Figure: figure, Series: series, X: x, Metric: "mean latency", Unit: "ms", Value: got.mean,
+			Baseline: rig.Float(base.mean), Paper: paperMean, Better: rig.Lower},
+		{Figure: figure, Series: series, X: x, Metric: "p99 latency", Unit: "ms", Value: got.p99,
+			Baseline: rig.Float(base.p99), Paper: paperP99, Better: rig.Lower},
+		{Figure: figure, Series: series, X: x, Metric: "throughput", Unit: "req/s", Value: got.rate,
+			Baseline: rig.Float(base.rate), Paper: paperRate, Better: rig.Higher},
 	}
 }
 
-// trace is ten regions whose round trips change: figures 11, 12, the optimality of the selection,
-// and the estimate of the commit.
+// trace plays ten regions whose round trips change: figures 11 and 12, the optimality of the
+// selection, and the estimate of the commit.
 func (b *geolm) trace(ctx context.Context) error {
 	const nodes = 10
 	slice, n := 30*time.Second, 6
@@ -146,8 +152,8 @@ func (b *geolm) trace(ctx context.Context) error {
 	add := func(c cell) cell { all = append(all, c...); return c }
 	raft, plus, full := make([]cell, len(leadLoads)), make([]cell, len(leadLoads)), make([]cell, len(leadLoads))
 	for i, w := range leadLoads {
-		// The mean over first leaders stands for a leader that an election has put anywhere. Where
-		// the selection is judged every node leads.
+		// The mean over first leaders stands for a leader that an election has put anywhere. To
+		// judge the selection, every node leads once.
 		fixed := starts
 		if i == 0 {
 			fixed = every
@@ -162,7 +168,8 @@ func (b *geolm) trace(ctx context.Context) error {
 	for _, n := range windows {
 		sweep[n] = add(moving(nodes, one, leader.Params{Window: n}, at(leadLoads[0].writes)))
 	}
-	if err := b.play(ctx, "ten regions", nodes, length, leadJitter, func(d time.Duration) [][]time.Duration { return tr.At(d).OneWays() }, all); err != nil {
+	if err := b.play(ctx, "ten regions", nodes, length, leadJitter,
+		func(d time.Duration) [][]time.Duration { return tr.At(d).OneWays() }, all); err != nil {
 		return err
 	}
 	for i, y := range leadLoads {
@@ -185,21 +192,27 @@ func (b *geolm) trace(ctx context.Context) error {
 	}
 	f, u, r := summary(sweep[40], 0, length), summary(undamped, 0, length), summary(raft[0].from(starts), 0, length)
 	if err := b.emit(append(compare("12a", "damping/none", "A", f, u, nil, nil, rig.Float(1.2034)),
-		rig.Line{Figure: "12a", Series: "damping/none", X: "A", Metric: "moves", Unit: "moves", Value: f.moves, Baseline: rig.Float(u.moves), Better: rig.Lower})...); err != nil {
+		rig.Line{Figure: "12a", Series: "damping/none", X: "A", Metric: "moves", Unit: "moves", Value: f.moves,
+			Baseline: rig.Float(u.moves), Better: rig.Lower})...); err != nil {
 		return err
 	}
 	for _, n := range []int{10, 20, 40, 80, 160} {
 		s := summary(sweep[n], 0, length)
 		if err := b.emit(append(compare("12b", "geolm/raft", n, s, r, nil, nil, nil),
-			rig.Line{Figure: "12b", Series: "geolm", X: n, Metric: "moves", Unit: "moves", Value: s.moves, Better: rig.Lower})...); err != nil {
+			rig.Line{Figure: "12b", Series: "geolm", X: n, Metric: "moves", Unit: "moves", Value: s.moves,
+				Better: rig.Lower})...); err != nil {
 			return err
 		}
 	}
 	right, wrong, missed := precisionRecall(full[0], raft[0], slice, length)
 	share := func(a, z int) float64 { return 100 * float64(a) / float64(max(1, a+z)) }
 	if err := b.emit(
-		rig.Line{Figure: "selection", Series: "geolm", X: fmt.Sprintf("%d of %d moves", right, right+wrong), Metric: "precision", Unit: "%", Value: share(right, wrong), Baseline: rig.Float(100), Paper: rig.Float(1), Better: rig.Higher},
-		rig.Line{Figure: "selection", Series: "geolm", X: fmt.Sprintf("%d not chosen", missed), Metric: "recall", Unit: "%", Value: share(right, missed), Baseline: rig.Float(100), Paper: rig.Float(.7692), Better: rig.Higher},
+		rig.Line{Figure: "selection", Series: "geolm", X: fmt.Sprintf("%d of %d moves", right, right+wrong),
+			Metric: "precision", Unit: "%", Value: share(right, wrong), Baseline: rig.Float(100), Paper: rig.Float(1),
+			Better: rig.Higher},
+		rig.Line{Figure: "selection", Series: "geolm", X: fmt.Sprintf("%d not chosen", missed), Metric: "recall",
+			Unit: "%", Value: share(right, missed), Baseline: rig.Float(100), Paper: rig.Float(.7692),
+			Better: rig.Higher},
 	); err != nil {
 		return err
 	}

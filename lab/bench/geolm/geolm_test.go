@@ -25,8 +25,8 @@ func TestDraw(t *testing.T) {
 }
 
 func TestPrecisionRecall(t *testing.T) {
-	// Requests take 10 ms led from node 0 and 20 ms led from node 1, the other way round from 10 s
-	// on.
+	// Requests take 10 ms with node 0 as leader and 20 ms with node 1; from 10 s on the other way
+	// round.
 	var fixed []*leadGroup
 	for n := range 2 {
 		g := &leadGroup{first: n, done: make([][]leadSample, 1)}
@@ -51,14 +51,15 @@ func TestPrecisionRecall(t *testing.T) {
 		"nothing comes after it": {[]leadMove{at(11, 0, 1), at(29, 1, 0)}, 1, 0, 0},
 	} {
 		g := &leadGroup{moves: c.moves}
-		if right, wrong, missed := precisionRecall([]*leadGroup{g}, fixed, 10*time.Second, 30*time.Second); right != c.right || wrong != c.wrong || missed != c.missed {
+		if right, wrong, missed := precisionRecall([]*leadGroup{g}, fixed, 10*time.Second,
+			30*time.Second); right != c.right || wrong != c.wrong || missed != c.missed {
 			t.Errorf("%s: %d right, %d wrong, %d missed", name, right, wrong, missed)
 		}
 	}
 }
 
-// A real group in virtual time: it is led from where few requests come from, the policy moves it,
-// and requests take what the distances say, before and after.
+// TestLeadWorld runs a real group in virtual time. Its first leader is where few requests come
+// from, and the policy moves the lead. Before and after, requests take what the distances say.
 func TestLeadWorld(t *testing.T) {
 	b := &geolm{rig.Params{Dir: t.TempDir(), Log: io.Discard}}
 	popularity := func(time.Duration) []float64 { return []float64{.6, .4, 0} }

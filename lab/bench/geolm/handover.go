@@ -8,9 +8,9 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// handover is what a change of leader costs the clients of the database (the paper's table I): a
-// planned one beside the loss of the leader, in the same cluster of three regions 80 to 140 ms
-// apart, under the same load, in virtual time.
+// handover measures what a change of leader costs the clients of the database (the paper's table
+// I): a planned one beside the loss of the leader, in the same cluster of three regions 80 to 140
+// ms apart, under the same load, in virtual time.
 func (b *geolm) handover() error {
 	const ms = time.Millisecond
 	delay := [][]time.Duration{{0, 40 * ms, 70 * ms}, {40 * ms, 0, 60 * ms}, {70 * ms, 60 * ms, 0}}
@@ -31,10 +31,12 @@ func (b *geolm) handover() error {
 	rtt := 2 * delay[0][1]
 	paper := rig.Float(154.0 / ((384.0 + 534.0) / 2))
 	line := func(metric, unit string, value, base float64, paper *float64) rig.Line {
-		return rig.Line{Figure: "table1", Series: "planned", X: "80 ms round trip", Metric: metric, Unit: unit, Value: value, Baseline: rig.Float(base), Paper: paper, Better: rig.Lower}
+		return rig.Line{Figure: "table1", Series: "planned", X: "80 ms round trip", Metric: metric, Unit: unit,
+			Value: value, Baseline: rig.Float(base), Paper: paper, Better: rig.Lower}
 	}
 	alone := func(metric, unit string, value float64) rig.Line {
-		return rig.Line{Figure: "table1", Series: "planned", X: "80 ms round trip", Metric: metric, Unit: unit, Value: value, Better: rig.Lower}
+		return rig.Line{Figure: "table1", Series: "planned", X: "80 ms round trip", Metric: metric, Unit: unit,
+			Value: value, Better: rig.Lower}
 	}
 	return b.emit(
 		line("until another node leads", "ms", millis(planned.Elected), millis(lost.Elected), nil),
@@ -47,8 +49,8 @@ func (b *geolm) handover() error {
 	)
 }
 
-// measurement is what is sent for what leaders are chosen by: in the database, ten regions, a node
-// each, no load.
+// measurement counts the messages by which nodes measure what leaders are chosen by: in the
+// database, ten regions, one node each, no load.
 func (b *geolm) measurement() error {
 	points, err := matrix.Seattle()
 	if err != nil {
@@ -62,7 +64,8 @@ func (b *geolm) measurement() error {
 		return err
 	}
 	line := func(metric, unit string, value float64) rig.Line {
-		return rig.Line{Figure: "measurement", Series: "a node", X: "ten regions", Metric: metric, Unit: unit, Value: value, Better: rig.Lower}
+		return rig.Line{Figure: "measurement", Series: "a node", X: "ten regions", Metric: metric, Unit: unit,
+			Value: value, Better: rig.Lower}
 	}
 	return b.emit(
 		line("heartbeats sent", "messages/s", c.Heartbeats),

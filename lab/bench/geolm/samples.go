@@ -8,7 +8,7 @@ import (
 	"github.com/godwitdb/godwit/policy/leader"
 )
 
-// latencies of a group that ended within a time; of all clients, sorted.
+// between returns the latencies of all requests that ended within a time, sorted.
 func (g *leadGroup) between(from, to time.Duration) []time.Duration {
 	var out []time.Duration
 	for _, c := range g.done {
@@ -22,7 +22,7 @@ func (g *leadGroup) between(from, to time.Duration) []time.Duration {
 	return out
 }
 
-// meanMs is their mean; NaN if there are none.
+// meanMs is the mean of latencies, in ms; NaN if there are none.
 func meanMs(all []time.Duration) float64 {
 	var sum time.Duration
 	for _, d := range all {
@@ -38,7 +38,7 @@ func quantileMs(all []time.Duration, q float64) float64 {
 	return all[min(len(all)-1, int(q*float64(len(all))))].Seconds() * 1e3
 }
 
-// leadResult is what a variant did, as the mean over its groups (which differ in the first leader).
+// leadResult is the mean over the groups of a variant, which differ in the first leader.
 type leadResult struct {
 	mean, p99 float64 // ms
 	rate      float64 // requests a second
@@ -61,10 +61,10 @@ func summary(gs []*leadGroup, from, to time.Duration) (r leadResult) {
 	return r
 }
 
-// precision and recall of the moves of some groups, by what requests took in the groups whose
-// leader was fixed, one for each node: a move is right if requests took less, for one slice of the
-// trace from then on, with the new leader than with the old one. A slice in which the lead did not
-// move although some leader was better by 5 % is one not chosen.
+// precisionRecall judges the moves of some groups by the latencies in the groups whose leader was
+// fixed, one for each node. A move is right if requests took less with the new leader than with the
+// old one, for one slice of the trace from then on. A move is missed in a slice in which the lead
+// stayed although another leader was better by 5 %.
 func precisionRecall(moving, fixed []*leadGroup, slice, length time.Duration) (right, wrong, missed int) {
 	took := func(node int, from, to time.Duration) float64 { return meanMs(fixed[node].between(from, to)) }
 	for _, g := range moving {
@@ -99,8 +99,8 @@ func precisionRecall(moving, fixed []*leadGroup, slice, length time.Duration) (r
 	return right, wrong, missed
 }
 
-// predicted is by how much equation 4 errs, on average, as a share of what requests took in the
-// second that followed.
+// predicted is the mean error of equation 4, in percent of the latency of requests in the second
+// that followed.
 func predicted(fixed []*leadGroup, c leader.Commit, from time.Duration) float64 {
 	var sum float64
 	n := 0

@@ -22,8 +22,8 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// leadWorld is nodes in this process, one a region, over emulated oceans that change with time, in
-// virtual time. Its Raft groups all have a replica at every node: they are the variants that are
+// leadWorld is a set of nodes in virtual time, one a region, over emulated oceans that change with
+// time. Every Raft group has a replica at every node. The groups are the variants that are
 // compared, under the same delays at the same time.
 type leadWorld struct {
 	net    *wan.Network
@@ -46,13 +46,13 @@ type leadNode struct {
 	rtt   []wan.RTT
 }
 
-// leadGroup is one variant: a group, its clients, and what decides on its leader.
+// leadGroup is one variant: a group, its clients, and the policy that decides on its leader.
 type leadGroup struct {
 	first  int // the node that leads first
 	fixed  bool
 	params leader.Params
-	// writes is the share of writes at a node; clients work in closed loops, and popularity says
-	// how many of the requests each node gets, which may change with time.
+	// writes is the share of writes at a node. Clients work in closed loops. popularity is the
+	// share of the requests that each node gets, which may change with time.
 	writes     func(node int) float64
 	clients    int
 	popularity func(at time.Duration) []float64
@@ -77,7 +77,7 @@ type leadMove struct {
 	from, to int
 }
 
-// modelError is how well equation 4 predicts.
+// modelError records the costs that equation 4 has predicted, and when.
 type modelError struct {
 	at   []time.Duration
 	cost []time.Duration
@@ -89,7 +89,7 @@ func even(nodes int) func(time.Duration) []float64 {
 	return func(time.Duration) []float64 { return p }
 }
 
-// draught picks a node by popularity.
+// draught draws a node by popularity.
 func draught(r *rand.Rand, popularity []float64) int {
 	x := r.Float64()
 	for i, p := range popularity {
@@ -101,7 +101,8 @@ func draught(r *rand.Rand, popularity []float64) int {
 }
 
 // play runs groups at n nodes.
-func (b *geolm) play(ctx context.Context, name string, n int, length, jitter time.Duration, oneWay func(time.Duration) [][]time.Duration, groups ...cell) error {
+func (b *geolm) play(ctx context.Context, name string, n int, length, jitter time.Duration,
+	oneWay func(time.Duration) [][]time.Duration, groups ...cell) error {
 	begin, cpu := time.Now(), rig.CPUTime()
 	all := slices.Concat(groups...)
 	err := rig.Virtual(func() error {
@@ -112,12 +113,14 @@ func (b *geolm) play(ctx context.Context, name string, n int, length, jitter tim
 		w.jitter(jitter)
 		return errors.Join(w.run(ctx, length), w.close())
 	})
-	fmt.Fprintf(b.Log, "%s: %d groups at %d nodes, %s of virtual time in %.1f s, %.1f s of CPU\n", name, len(all), n, length, time.Since(begin).Seconds(), (rig.CPUTime() - cpu).Seconds())
+	fmt.Fprintf(b.Log, "%s: %d groups at %d nodes, %s of virtual time in %.1f s, %.1f s of CPU\n", name, len(all), n,
+		length, time.Since(begin).Seconds(), (rig.CPUTime() - cpu).Seconds())
 	return err
 }
 
 // openLeadWorld starts the nodes and waits until every group is led by its first leader.
-func openLeadWorld(ctx context.Context, dir string, n int, beat time.Duration, oneWay func(time.Duration) [][]time.Duration, groups []*leadGroup) (_ *leadWorld, err error) {
+func openLeadWorld(ctx context.Context, dir string, n int, beat time.Duration,
+	oneWay func(time.Duration) [][]time.Duration, groups []*leadGroup) (_ *leadWorld, err error) {
 	w := &leadWorld{net: wan.NewNetwork(wan.NetOptions{Seed: 11}), groups: groups, oneWay: oneWay, beat: beat}
 	defer func() {
 		if err != nil {
@@ -163,11 +166,13 @@ func (w *leadWorld) start(i int, conf group.Conf, dir string) (err error) {
 	for _, o := range conf.Voters {
 		v.tr.SetPeer(o, "", base.RegionID(o))
 	}
-	if v.store, err = store.Open(store.Options{Dir: filepath.Join(dir, fmt.Sprint(id)), NoSync: true, Simulation: true, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if v.store, err = store.Open(store.Options{Dir: filepath.Join(dir, fmt.Sprint(id)), NoSync: true,
+		Simulation: true, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		return err
 	}
-	// The heartbeat of the paper; elections must bear the longest round trips of the trace.
-	if v.host, err = group.NewHost(group.HostOptions{Self: id, Store: v.store, Transport: v.tr, HeartbeatTicks: 2, ElectionTicks: 20}); err != nil {
+	// The paper's heartbeat. The election timeout must exceed the longest round trips of the trace.
+	if v.host, err = group.NewHost(group.HostOptions{Self: id, Store: v.store, Transport: v.tr, HeartbeatTicks: 2,
+		ElectionTicks: 20}); err != nil {
 		return err
 	}
 	for _, g := range w.groups {
@@ -184,7 +189,7 @@ func (w *leadWorld) start(i int, conf group.Conf, dir string) (err error) {
 	return errors.Join(v.tr.Start(), v.host.Start())
 }
 
-// answer has a node answer probes, reads and writes.
+// answer makes a node answer probes, reads and writes.
 func (w *leadWorld) answer(i int, tr wan.Transport) {
 	tr.Handle(wire.KindAsk, func(context.Context, base.NodeID, []byte) (wan.Msg, error) { return nil, nil }) // a probe
 	tr.Handle(wire.KindRead, func(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
@@ -246,8 +251,8 @@ var (
 	leadWrite = []*wire.Write{{Key: []byte("k"), Value: leadRow}}
 )
 
-// serve is a request at a node, which must lead: a read is answered at once, a write when it is
-// committed.
+// serve handles a request at a node, which must lead. A read is answered at once, a write when it
+// is committed.
 func (w *leadWorld) serve(ctx context.Context, node int, id base.GroupID, write bool) (wan.Msg, error) {
 	g := w.nodes[node].host.Group(id)
 	if write {
@@ -261,7 +266,7 @@ func (w *leadWorld) serve(ctx context.Context, node int, id base.GroupID, write 
 	return &wire.ReadResponse{Rows: []*wire.KV{{Value: leadRow}}}, nil
 }
 
-// request is one request of a client at a node, until it succeeds.
+// request sends one request of a client at a node, until it succeeds.
 func (w *leadWorld) request(ctx context.Context, g *leadGroup, node int, write bool) error {
 	v := w.nodes[node]
 	var hint base.NodeID
@@ -297,14 +302,14 @@ func (w *leadWorld) request(ctx context.Context, g *leadGroup, node int, write b
 	}
 }
 
-// run plays the trace with all clients at work.
+// run plays the trace while all clients work.
 func (w *leadWorld) run(ctx context.Context, length time.Duration) error {
 	parent := ctx // of real time: nothing here may wait for it
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
 	w.net.SetOneWay(w.oneWay(0))
-	// The clients find measured round trips, as they would in a cluster that has been up for a
-	// while.
+	// The nodes have measured round trips before the clients begin, as in a cluster that has been
+	// up for a while.
 	for range 2 {
 		w.probe(ctx)
 	}

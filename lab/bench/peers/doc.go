@@ -3,5 +3,5 @@
 // peers).
 //
 // Servers are processes on this machine. The WAN is made of network namespaces, so benchmark peers
-// needs root; each benchmark says which programs it misses.
+// needs root. Each benchmark names the programs that are missing.
 package peers

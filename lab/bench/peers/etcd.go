@@ -33,14 +33,15 @@ func (b *peers) startEtcd(ctx context.Context, t *peerTools) (_ *peerSystem, err
 	for i, r := range peerRegions {
 		peer, client := fmt.Sprintf("http://%s:2380", b.site(i).IP), fmt.Sprintf("http://%s:2379", b.site(i).IP)
 		pr, err := b.start(i, nil, t.etcd, "--name", r, "--data-dir", filepath.Join(b.p.Dir, "etcd-"+r), "--log-level", "error",
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--listen-client-urls", client, "--advertise-client-urls", client,
 			"--initial-cluster", strings.Join(members, ","), "--initial-cluster-state", "new")
 		if err != nil {
 			return nil, err
 		}
 		procs = append(procs, pr)
 	}
-	// Puts cost everybody a trip to the leader and a quorum from there; A has the best one.
+	// A put costs a trip to the leader and a quorum from there, and A is nearest to its quorum.
 	if err := procs[0].await(ctx, func(ctx context.Context) error { return b.ledFrom(ctx, 0) }); err != nil {
 		return nil, err
 	}
@@ -54,8 +55,8 @@ type etcdStatus struct {
 	Leader string `json:"leader"`
 }
 
-// ledFrom says whether all nodes have the same leader, in the wanted region; another leader is told
-// to hand over.
+// ledFrom returns nil if all nodes have the same leader, in the wanted region. It orders another
+// leader to hand over.
 func (b *peers) ledFrom(ctx context.Context, want int) error {
 	at, err := b.etcdStatus(ctx)
 	if err != nil {
@@ -63,7 +64,8 @@ func (b *peers) ledFrom(ctx context.Context, want int) error {
 	}
 	for i, s := range at {
 		if i != want && s.Leader == s.Header.Member {
-			if err := b.etcd(ctx, b.http(i), i, "maintenance/transfer-leadership", map[string]string{"targetID": at[want].Header.Member}, nil); err != nil {
+			if err := b.etcd(ctx, b.http(i), i, "maintenance/transfer-leadership",
+				map[string]string{"targetID": at[want].Header.Member}, nil); err != nil {
 				return err
 			}
 		}
@@ -91,7 +93,8 @@ func (b *peers) etcd(ctx context.Context, c *http.Client, region int, path strin
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s:2379/v3/%s", b.site(region).IP, path), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		fmt.Sprintf("http://%s:2379/v3/%s", b.site(region).IP, path), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // startGalera runs MariaDB with Galera at all sites, with its default settings, which sync every
 // commit to disk.
 func (b *peers) startGalera(ctx context.Context, t *peerTools) (*peerSystem, error) {
-	// Not as root: rsync's daemon would then write as somebody who may not.
+	// Not as root: rsync's daemon would drop its privileges and could not write.
 	who, err := user.Lookup("mysql")
 	if err != nil {
 		return nil, fmt.Errorf("galera: %w (Debian's mariadb-server makes it)", err)
@@ -30,7 +30,7 @@ func (b *peers) startGalera(ctx context.Context, t *peerTools) (*peerSystem, err
 	for i := range peerRegions {
 		addrs = append(addrs, b.site(i).IP)
 	}
-	// The state transfer makes hundreds of round trips that nobody measures.
+	// The state transfer takes hundreds of round trips that are not measured.
 	if err := b.distances(false); err != nil {
 		return nil, err
 	}
@@ -38,7 +38,8 @@ func (b *peers) startGalera(ctx context.Context, t *peerTools) (*peerSystem, err
 	for i, r := range peerRegions {
 		err := func() error {
 			data := filepath.Join(b.p.Dir, "galera-"+r)
-			// The first node makes the cluster; the others get its data, all but the directory.
+			// The first node creates the cluster. The others get its data, except for the
+			// directory.
 			if i == 0 {
 				if out, err := exec.CommandContext(ctx, t.installDB, "--no-defaults", "--user="+who.Username, "--datadir="+data,
 					"--auth-root-authentication-method=normal", "--skip-test-db").CombinedOutput(); err != nil {
@@ -47,10 +48,14 @@ func (b *peers) startGalera(ctx context.Context, t *peerTools) (*peerSystem, err
 			} else if err := errors.Join(os.Mkdir(data, 0o700), os.Chown(data, uid, gid)); err != nil {
 				return err
 			}
-			args := []string{"--no-defaults", "--datadir=" + data, fmt.Sprintf("--port=%d", mysqlPort), "--bind-address=127.0.0.1",
-				"--socket=" + filepath.Join(data, "sock"), "--max-connections=200", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
-				"--innodb-log-file-size=16M", "--wsrep-on=ON", "--wsrep-provider=" + t.galera, "--wsrep-cluster-name=peers", "--wsrep-sst-method=rsync",
-				"--wsrep-slave-threads=4", "--wsrep-provider-options=evs.send_window=512;evs.user_send_window=512", "--wsrep-node-name=" + r, "--wsrep-node-address=" + addrs[i], "--wsrep-cluster-address=gcomm://" + strings.Join(addrs, ",")}
+			args := []string{"--no-defaults", "--datadir=" + data, fmt.Sprintf("--port=%d", mysqlPort),
+				"--bind-address=127.0.0.1", "--socket=" + filepath.Join(data, "sock"), "--max-connections=200",
+				"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-log-file-size=16M",
+				"--wsrep-on=ON", "--wsrep-provider=" + t.galera, "--wsrep-cluster-name=peers",
+				"--wsrep-sst-method=rsync", "--wsrep-slave-threads=4",
+				"--wsrep-provider-options=evs.send_window=512;evs.user_send_window=512",
+				"--wsrep-node-name=" + r, "--wsrep-node-address=" + addrs[i],
+				"--wsrep-cluster-address=gcomm://" + strings.Join(addrs, ",")}
 			if i == 0 {
 				args = append(args, "--wsrep-new-cluster")
 			}
@@ -79,7 +84,7 @@ func (b *peers) startGalera(ctx context.Context, t *peerTools) (*peerSystem, err
 	return &peerSystem{name: "galera", run: b.measured(t), stop: func() { killAll(procs) }}, nil
 }
 
-// synced says whether a node is a full member of the cluster.
+// synced returns nil if a node is a full member of the cluster.
 func (b *peers) synced(ctx context.Context, region int) error {
 	db, err := b.mysql(region, "")
 	if err != nil {

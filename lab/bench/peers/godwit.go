@@ -16,8 +16,8 @@ import (
 // godwitPort is that of the cluster's traffic at all sites.
 const godwitPort = 7400
 
-// startGodwit runs this very binary at all sites, loads all rows through the first and brings each
-// region's home.
+// startGodwit runs this very binary at all sites, loads all rows through the first, and moves each
+// region's rows to it.
 func (b *peers) startGodwit(ctx context.Context, t *peerTools) (_ *peerSystem, err error) {
 	var procs []*peerProc
 	defer func() {
@@ -28,7 +28,8 @@ func (b *peers) startGodwit(ctx context.Context, t *peerTools) (_ *peerSystem, e
 	}()
 	join := fmt.Sprintf("%s:%d", b.site(0).IP, godwitPort)
 	for i, r := range peerRegions {
-		pr, err := b.start(i, nil, t.self, "start", "--region", r, "--store", filepath.Join(b.p.Dir, "godwit-"+r), "--listen", fmt.Sprintf("%s:%d", b.site(i).IP, godwitPort),
+		pr, err := b.start(i, nil, t.self, "start", "--region", r, "--store", filepath.Join(b.p.Dir, "godwit-"+r),
+			"--listen", fmt.Sprintf("%s:%d", b.site(i).IP, godwitPort),
 			"--sql-listen", fmt.Sprintf("127.0.0.1:%d", mysqlPort), "--join", join, "--log-level", "warn")
 		if err != nil {
 			return nil, err
@@ -38,7 +39,8 @@ func (b *peers) startGodwit(ctx context.Context, t *peerTools) (_ *peerSystem, e
 	made := false
 	if err := procs[0].await(ctx, func(ctx context.Context) error {
 		if !made {
-			if err := b.godwit(ctx, 0, cluster.PathInit, cluster.InitRequest{Shards: 2, Expect: len(peerRegions)}, nil); err != nil {
+			if err := b.godwit(ctx, 0, cluster.PathInit, cluster.InitRequest{Shards: 2, Expect: len(peerRegions)},
+				nil); err != nil {
 				return err
 			}
 			made = true
@@ -74,7 +76,8 @@ func (b *peers) godwit(ctx context.Context, region int, path string, ask, answer
 	}
 	c := b.http(region)
 	defer c.CloseIdleConnections()
-	res, err := c.Post(fmt.Sprintf("http://%s:%d%s", b.site(region).IP, godwitPort, path), "application/json", bytes.NewReader(body))
+	res, err := c.Post(fmt.Sprintf("http://%s:%d%s", b.site(region).IP, godwitPort, path), "application/json",
+		bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func (b *peers) godwit(ctx context.Context, region int, path string, ask, answer
 	return json.Unmarshal(raw, answer)
 }
 
-// ledAtHome says whether every group serves from its home region.
+// ledAtHome returns nil if every group serves from its home region.
 func (b *peers) ledAtHome(ctx context.Context) error {
 	c := b.http(0)
 	defer c.CloseIdleConnections()
@@ -146,7 +149,7 @@ func shares(counts []int, rows int) string {
 	return s[:len(s)-1]
 }
 
-// settled is 99 % of every region's rows at home.
+// settled reports whether 99 % of every region's rows are at home.
 func settled(counts []int, rows int) bool {
 	for _, n := range counts {
 		if n*100 < rows*99 {
@@ -156,8 +159,8 @@ func settled(counts []int, rows int) bool {
 	return true
 }
 
-// bringHome lets the regions use their rows until the policy of homes has moved them all; what it
-// leaves behind within the time limit is moved by statements.
+// bringHome has the regions use their rows until the home policy has moved them. Statements move
+// the rows that it has not moved within the time limit.
 func (b *peers) bringHome(ctx context.Context, t *peerTools) error {
 	begin := time.Now()
 	first, err := b.atHome(ctx)
@@ -185,7 +188,7 @@ func (b *peers) bringHome(ctx context.Context, t *peerTools) error {
 			break
 		}
 		if counts[1] == first[1] && counts[2] == first[2] && time.Since(begin) > b.settle*2/3 {
-			break // there is no policy at work
+			break // the policy moves nothing
 		}
 	}
 	stop()
@@ -194,10 +197,12 @@ func (b *peers) bringHome(ctx context.Context, t *peerTools) error {
 		return err
 	}
 	if settled(counts, b.rows) {
-		b.logf("godwit: the policy of homes brought the rows home within %.0f s of use: %s\n", time.Since(begin).Seconds(), shares(counts, b.rows))
+		b.logf("godwit: the policy of homes brought the rows home within %.0f s of use: %s\n",
+			time.Since(begin).Seconds(), shares(counts, b.rows))
 		return nil
 	}
-	b.logf("godwit: at home after %.0f s of use: %s; the rest is moved by UPDATE sbtest1__homes\n", time.Since(begin).Seconds(), shares(counts, b.rows))
+	b.logf("godwit: at home after %.0f s of use: %s; the rest is moved by UPDATE sbtest1__homes\n",
+		time.Since(begin).Seconds(), shares(counts, b.rows))
 	return b.moveHome(ctx)
 }
 
@@ -212,7 +217,8 @@ func (b *peers) moveHome(ctx context.Context) error {
 		defer db.Close()
 		const batch = 250
 		for lo := i*b.rows + 1; lo <= (i+1)*b.rows; lo += batch {
-			if _, err := db.ExecContext(ctx, "UPDATE sbtest1__homes SET home_region = ? WHERE id BETWEEN ? AND ?", peerRegions[i], lo, min(lo+batch-1, (i+1)*b.rows)); err != nil {
+			if _, err := db.ExecContext(ctx, "UPDATE sbtest1__homes SET home_region = ? WHERE id BETWEEN ? AND ?",
+				peerRegions[i], lo, min(lo+batch-1, (i+1)*b.rows)); err != nil {
 				return latencies{}, err
 			}
 		}

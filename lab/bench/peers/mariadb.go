@@ -66,7 +66,8 @@ func runMariaDB(ctx context.Context, p rig.Params) (err error) {
 		if err := s.prepare(ctx, rows); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Log, "%s: loaded %d rows in %s, resident memory %d MiB\n", s.name, rows, time.Since(begin).Round(time.Millisecond), s.residentMB())
+		fmt.Fprintf(p.Log, "%s: loaded %d rows in %s, resident memory %d MiB\n", s.name, rows,
+			time.Since(begin).Round(time.Millisecond), s.residentMB())
 	}
 	for _, test := range mariaTests {
 		if !p.Wants("mariadb/" + test) {
@@ -83,7 +84,7 @@ func runMariaDB(ctx context.Context, p rig.Params) (err error) {
 	return nil
 }
 
-// mariaMix is the test of transactions, the others are of single statements.
+// mariaMix is sysbench's test of transactions; the others are of single statements.
 const mariaMix = "read_write"
 
 // mariaTests are sysbench's tests without their prefix; each is a figure.
@@ -97,12 +98,15 @@ func mariaFigures() []string {
 	return figures
 }
 
-// emitBeside emits what a test with so many threads came to, and what it cost the two servers.
+// emitBeside emits the results of a test with so many threads, and the CPU time and memory that it
+// cost the two servers.
 func emitBeside(p rig.Params, test, series string, threads int, metric, unit string, god, maria float64, g, m result) error {
 	figure, x := "mariadb/"+strings.TrimPrefix(test, "oltp_"), fmt.Sprintf("%d threads", threads)
 	return errors.Join(
-		p.Emit(rig.Line{Figure: figure, Series: series, X: x, Metric: metric, Unit: unit, Value: god, Baseline: rig.Float(maria), Better: rig.Higher}),
-		p.Emit(rig.Line{Figure: figure, Series: series, X: x, Metric: "server CPU a query", Unit: "µs", Value: g.cpu, Baseline: rig.Float(m.cpu), Better: rig.Lower}))
+		p.Emit(rig.Line{Figure: figure, Series: series, X: x, Metric: metric, Unit: unit, Value: god,
+			Baseline: rig.Float(maria), Better: rig.Higher}),
+		p.Emit(rig.Line{Figure: figure, Series: series, X: x, Metric: "server CPU a query", Unit: "µs", Value: g.cpu,
+			Baseline: rig.Float(m.cpu), Better: rig.Lower}))
 }
 
 func runSingle(ctx context.Context, p rig.Params, test string, god, maria *server, threads []int, rows, secs int) error {
@@ -128,8 +132,8 @@ const (
 	isoRepeatable   = "REPEATABLE-READ"
 )
 
-// runMix compares the read-write mix as both come, and at equal isolation levels. It counts
-// transactions that committed: queries of those that were aborted are no use to anybody.
+// runMix compares the read-write mix at the default isolation levels, and at equal ones. It counts
+// committed transactions, as queries of aborted ones are wasted work.
 func runMix(ctx context.Context, p rig.Params, test string, god, maria *server, threads []int, rows, secs int) (err error) {
 	for _, n := range threads {
 		got := map[*server]map[string]result{god: {}, maria: {}}
@@ -154,7 +158,7 @@ func runMix(ctx context.Context, p rig.Params, test string, god, maria *server, 
 	return nil
 }
 
-// isolate sets the isolation level of sessions to come.
+// isolate sets the isolation level of future sessions.
 func (s *server) isolate(level string) error {
 	db, err := rig.OpenMySQL(s.port, "")
 	if err != nil {
@@ -175,7 +179,9 @@ func (s *server) report(ctx context.Context, p rig.Params, test, level string, t
 	}
 	r, err := s.run(ctx, test, threads, rows, secs)
 	if err == nil {
-		fmt.Fprintf(p.Log, "%s %s, %d threads: %s%.0f queries/s, %.0f transactions/s, %.1f µs CPU a query, %d retries\n", s.name, test, threads,
+		fmt.Fprintf(p.Log,
+			"%s %s, %d threads: %s%.0f queries/s, %.0f transactions/s, %.1f µs CPU a query, %d retries\n", s.name,
+			test, threads,
 			strings.TrimPrefix(level+", ", ", "), r.qps, r.tps, r.cpu, r.ignored)
 	}
 	return r, err
@@ -190,8 +196,8 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// startGodwit runs this very binary as a cluster of one node, which has one shard: more would be
-// there for nodes to come.
+// startGodwit runs this very binary as a cluster of one node with one shard: more shards serve only
+// clusters that grow.
 func startGodwit(ctx context.Context, dir string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -206,7 +212,8 @@ func startGodwit(ctx context.Context, dir string) (*server, error) {
 		return nil, err
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", admin)
-	s := &server{name: "godwit", port: port, cmd: exec.Command(self, "start", "--region", "one", "--store", filepath.Join(dir, "godwit"),
+	s := &server{name: "godwit", port: port, cmd: exec.Command(self, "start", "--region", "one", "--store",
+		filepath.Join(dir, "godwit"),
 		"--listen", addr, "--sql-listen", fmt.Sprintf("127.0.0.1:%d", port), "--log-level", "error")}
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
@@ -244,8 +251,10 @@ func startMariaDB(ctx context.Context, dir string) (*server, error) {
 		"--auth-root-authentication-method=normal", "--skip-test-db").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
 	}
-	s := &server{name: "mariadb", port: port, cmd: exec.Command("mariadbd", "--no-defaults", "--user="+who.Username, "--datadir="+data,
-		fmt.Sprintf("--port=%d", port), "--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "mariadb.sock"), "--max-connections=200")}
+	s := &server{name: "mariadb", port: port, cmd: exec.Command("mariadbd", "--no-defaults", "--user="+who.Username,
+		"--datadir="+data,
+		fmt.Sprintf("--port=%d", port), "--bind-address=127.0.0.1", "--socket="+filepath.Join(dir,
+			"mariadb.sock"), "--max-connections=200")}
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -255,7 +264,8 @@ func startMariaDB(ctx context.Context, dir string) (*server, error) {
 // await calls ready until it succeeds; the server is stopped if it does not.
 func (s *server) await(ctx context.Context, ready func() error) error {
 	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) &&
+		ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		if err = ready(); err == nil {
 			return nil
 		}
@@ -273,7 +283,8 @@ func (s *server) stop() error {
 }
 
 func (s *server) sysbench(ctx context.Context, test string, args ...string) (string, error) {
-	args = append([]string{"--db-driver=mysql", "--mysql-host=127.0.0.1", fmt.Sprintf("--mysql-port=%d", s.port), "--mysql-user=root",
+	args = append([]string{"--db-driver=mysql", "--mysql-host=127.0.0.1", fmt.Sprintf("--mysql-port=%d", s.port),
+		"--mysql-user=root",
 		"--mysql-db=sbtest", "--tables=1", test}, args...)
 	out, err := exec.CommandContext(ctx, "sysbench", args...).CombinedOutput()
 	if err != nil {
@@ -313,7 +324,8 @@ func (s *server) run(ctx context.Context, test string, threads, rows, secs int) 
 	if err != nil {
 		return result{}, err
 	}
-	out, err := s.sysbench(ctx, test, fmt.Sprintf("--table-size=%d", rows), fmt.Sprintf("--threads=%d", threads), fmt.Sprintf("--time=%d", secs), "run")
+	out, err := s.sysbench(ctx, test, fmt.Sprintf("--table-size=%d", rows), fmt.Sprintf("--threads=%d", threads),
+		fmt.Sprintf("--time=%d", secs), "run")
 	if err != nil {
 		return result{}, err
 	}

@@ -23,7 +23,8 @@ import (
 // Bench compares three sites with Galera and etcd.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "peers", Title: "three sites on an emulated WAN beside Galera and etcd, unmodified programs (needs root, sysbench, mariadbd, galera-4, etcd)",
+		Name:    "peers",
+		Title:   "three sites on an emulated WAN beside Galera and etcd, unmodified programs (needs root, sysbench, mariadbd, galera-4, etcd)",
 		Figures: []string{"peers/update_index", "peers/goal", "peers/wan"},
 		Run:     runPeers,
 	}
@@ -37,9 +38,9 @@ var (
 
 const (
 	peerClients = 8 // of each region
-	// Every kernel has reno, and it does nothing without loss. bbr sends next to nothing for 0.2 s
-	// of every 10 to measure the round trip, which adds up to one to the slowest 2 % of the
-	// statements of all three systems.
+	// Every kernel has reno, and without loss it changes nothing. bbr, to measure the round trip,
+	// sends next to nothing for 0.2 s of every 10 s. That adds up to one round trip to the slowest
+	// 2 % of the statements of all three systems.
 	peerCongestion = "reno"
 	// peerGoal is how far above the round trip to the nearest other region Godwit's median may lie,
 	// in ms.
@@ -52,7 +53,7 @@ type peers struct {
 	net     *wanemu.Net
 	rows    int           // of each region
 	measure time.Duration // each point
-	settle  time.Duration // how long the policy of homes may take
+	settle  time.Duration // time limit of the home policy
 	script  string
 }
 
@@ -71,7 +72,8 @@ func runPeers(ctx context.Context, p rig.Params) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &peers{p: p, rows: 1000, measure: 30 * time.Second, settle: time.Minute, script: filepath.Join(p.Dir, "update_index.lua")}
+	b := &peers{p: p, rows: 1000, measure: 30 * time.Second, settle: time.Minute,
+		script: filepath.Join(p.Dir, "update_index.lua")}
 	if p.Quick {
 		b.rows, b.measure, b.settle = 300, 3*time.Second, 8*time.Second
 	}
@@ -86,7 +88,8 @@ func runPeers(ctx context.Context, p rig.Params) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.net.Close()) }()
-	b.logf("round trips A-B 30, B-C 60, A-C 90 ms; %d clients and %d rows a region; TCP %s; %s\n", peerClients, b.rows, peerCongestion, tools.versions(ctx))
+	b.logf("round trips A-B 30, B-C 60, A-C 90 ms; %d clients and %d rows a region; TCP %s; %s\n", peerClients,
+		b.rows, peerCongestion, tools.versions(ctx))
 
 	base := map[string]latencies{} // Galera's, by x
 	for _, start := range []func(context.Context, *peerTools) (*peerSystem, error){b.startGalera, b.startEtcd, b.startGodwit} {
@@ -102,8 +105,9 @@ func runPeers(ctx context.Context, p rig.Params) (err error) {
 	return nil
 }
 
-// system measures one system with own and with some foreign rows.
-func (b *peers) system(ctx context.Context, tools *peerTools, start func(context.Context, *peerTools) (*peerSystem, error), base map[string]latencies) error {
+// system measures one system, with a region's own rows and with some of other regions.
+func (b *peers) system(ctx context.Context, tools *peerTools,
+	start func(context.Context, *peerTools) (*peerSystem, error), base map[string]latencies) error {
 	begin := time.Now()
 	s, err := start(ctx, tools)
 	if err != nil {
@@ -111,13 +115,16 @@ func (b *peers) system(ctx context.Context, tools *peerTools, start func(context
 	}
 	defer s.stop()
 	b.logf("%s: ready after %.1f s\n", s.name, time.Since(begin).Seconds())
-	var goal, wan []rig.Line // figures of their own, after the latencies
+	var goal, wan []rig.Line // emitted after the latencies, as figures of their own
 	for _, foreign := range []int{0, 10} {
 		before, err := b.carried()
 		if err != nil {
 			return err
 		}
-		got, err := b.everywhere(ctx, func(ctx context.Context, region int) (latencies, error) { return s.run(ctx, region, foreign) })
+		got, err := b.everywhere(ctx, func(ctx context.Context, region int) (latencies,
+			error) {
+			return s.run(ctx, region, foreign)
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -139,8 +146,10 @@ func (b *peers) system(ctx context.Context, tools *peerTools, start func(context
 		}
 		packets, bytes := float64(after[0]-before[0])/updates, float64(after[1]-before[1])/updates
 		b.logf("%s %d%%: %.1f packets and %.0f bytes cross the WAN for each update\n", s.name, foreign, packets, bytes)
-		wan = append(wan, rig.Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign), Metric: "WAN packets an update", Unit: "packets", Value: packets, Better: rig.Lower},
-			rig.Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign), Metric: "WAN bytes an update", Unit: "bytes", Value: bytes, Better: rig.Lower})
+		wan = append(wan, rig.Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign),
+			Metric: "WAN packets an update", Unit: "packets", Value: packets, Better: rig.Lower},
+			rig.Line{Figure: "peers/wan", Series: s.name, X: fmt.Sprintf("%d%%", foreign),
+				Metric: "WAN bytes an update", Unit: "bytes", Value: bytes, Better: rig.Lower})
 	}
 	for _, l := range append(goal, wan...) {
 		if err := b.p.Emit(l); err != nil {
@@ -165,7 +174,8 @@ func (b *peers) everywhere(ctx context.Context, f func(context.Context, int) (la
 func (b *peers) emit(system string, region, foreign int, l latencies, base map[string]latencies) error {
 	r := peerRegions[region]
 	x := fmt.Sprintf("%s/%d%%", r, foreign)
-	b.logf("%s %s: p50 %.1f, p99 %.1f, mean %.1f ms, %.0f/s, %d retries\n", system, x, l.at(0.5), l.at(0.99), l.mean, l.perSecond, l.retries)
+	b.logf("%s %s: p50 %.1f, p99 %.1f, mean %.1f ms, %.0f/s, %d retries\n", system, x, l.at(0.5), l.at(0.99), l.mean,
+		l.perSecond, l.retries)
 	if system == "galera" {
 		base[x] = l
 	}
@@ -202,7 +212,7 @@ func (b *peers) carried() (sum [2]int64, err error) {
 
 var rePipe = regexp.MustCompile(`(?m)^(\w+)>(\w+) pkts=(\d+) bytes=(\d+)`)
 
-// goal says how Godwit's median stands to the round trip that no quorum can beat.
+// goal compares Godwit's median with the round trip that no quorum can beat.
 func (b *peers) goal(region int, l latencies) rig.Line {
 	r := peerRegions[region]
 	quorum := nearest(r)
@@ -210,8 +220,10 @@ func (b *peers) goal(region int, l latencies) rig.Line {
 	if over > peerGoal {
 		verdict = "NOT within"
 	}
-	b.logf("godwit %s: the median is %.1f ms above the nearest quorum's round trip of %.0f ms, %s the goal of %d ms\n", r, over, quorum, verdict, peerGoal)
-	return rig.Line{Figure: "peers/goal", Series: "godwit", X: r, Metric: "p50 above the nearest quorum, beside the goal", Unit: "ms",
+	b.logf("godwit %s: the median is %.1f ms above the nearest quorum's round trip of %.0f ms, %s the goal of %d ms\n",
+		r, over, quorum, verdict, peerGoal)
+	return rig.Line{Figure: "peers/goal", Series: "godwit", X: r,
+		Metric: "p50 above the nearest quorum, beside the goal", Unit: "ms",
 		Value: over, Baseline: rig.Float(peerGoal), Better: rig.Lower}
 }
 
@@ -234,7 +246,8 @@ func (b *peers) site(region int) *wanemu.Inside { return b.net.Site(peerRegions[
 
 // http is a client inside a site.
 func (b *peers) http(region int) *http.Client {
-	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: b.site(region).Dial, MaxIdleConnsPerHost: 2 * peerClients}}
+	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: b.site(region).Dial,
+		MaxIdleConnsPerHost: 2 * peerClients}}
 }
 
 // peerProc is a server at a site.
@@ -244,7 +257,7 @@ type peerProc struct {
 	done chan struct{}
 }
 
-// start runs a server at a site, as another user if told so; what it prints goes to a file.
+// start runs a server at a site, as another user if as is set. Its output goes to a file.
 func (b *peers) start(region int, as *syscall.Credential, name string, args ...string) (*peerProc, error) {
 	pr := &peerProc{cmd: exec.Command(name, args...), done: make(chan struct{})}
 	out, err := os.CreateTemp(b.p.Dir, fmt.Sprintf("%s-%s-*.log", filepath.Base(name), peerRegions[region]))
@@ -260,7 +273,7 @@ func (b *peers) start(region int, as *syscall.Credential, name string, args ...s
 	}
 	go func() {
 		defer close(pr.done)
-		_ = pr.cmd.Wait() // how it ends is seen in its log
+		_ = pr.cmd.Wait() // its log says how it ended
 	}()
 	return pr, nil
 }
@@ -289,7 +302,8 @@ func (pr *peerProc) await(parent context.Context, ready func(context.Context) er
 	}
 }
 
-// killAll ends processes with all that they have started: their data is thrown away.
+// killAll kills processes and all their children. Their data is thrown away, so they need no
+// orderly end.
 func killAll(procs []*peerProc) {
 	for _, pr := range procs {
 		_ = syscall.Kill(-pr.cmd.Process.Pid, syscall.SIGKILL) // its process group; it may be gone
@@ -299,7 +313,7 @@ func killAll(procs []*peerProc) {
 	}
 }
 
-// distances sets the round trips between the regions to those of the benchmark, or to nothing.
+// distances sets the round trips between the regions to those of the benchmark, or to 0.
 func (b *peers) distances(on bool) error {
 	var errs []error
 	for x, row := range peerRTT {
@@ -307,7 +321,8 @@ func (b *peers) distances(on bool) error {
 			if !on {
 				ms = 0
 			}
-			errs = append(errs, b.net.Control(fmt.Sprintf("set %s %s delay=%s", x, y, time.Duration(ms/2*float64(time.Millisecond)))))
+			errs = append(errs, b.net.Control(fmt.Sprintf("set %s %s delay=%s", x, y,
+				time.Duration(ms/2*float64(time.Millisecond)))))
 		}
 	}
 	return errors.Join(errs...)

@@ -36,7 +36,8 @@ func TestParseSysbench(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := [...]float64{l.at(0.5), l.at(0.98), l.at(0.99), l.mean, l.perSecond, float64(l.retries)}; got != [...]float64{31.375, 31.945, 248.825, 31.99, 250.5, 3} {
+	if got := [...]float64{l.at(0.5), l.at(0.98), l.at(0.99), l.mean, l.perSecond,
+		float64(l.retries)}; got != [...]float64{31.375, 31.945, 248.825, 31.99, 250.5, 3} {
 		t.Errorf("p50, p98, p99, mean, rate, retries = %v", got)
 	}
 	if _, err := parseSysbench("FATAL: unable to connect"); err == nil || !strings.Contains(err.Error(), "FATAL") {

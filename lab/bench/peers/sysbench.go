@@ -49,7 +49,8 @@ func findPeers() (*peerTools, error) {
 			errs = append(errs, errors.New("etcd is missing ('make etcd' builds it, or Debian: etcd-server)"))
 		}
 	}
-	for _, glob := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib/*/galera*/libgalera_smm.so", "/usr/lib64/galera*/libgalera_smm.so"} {
+	for _, glob := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib/*/galera*/libgalera_smm.so",
+		"/usr/lib64/galera*/libgalera_smm.so"} {
 		if found, _ := filepath.Glob(glob); len(found) > 0 && t.galera == "" {
 			t.galera = found[0]
 		}
@@ -63,7 +64,7 @@ func findPeers() (*peerTools, error) {
 	return t, nil
 }
 
-// versions says what is compared.
+// versions names the programs that are compared, with their versions.
 func (t *peerTools) versions(ctx context.Context) string {
 	var all []string
 	for _, name := range []string{t.sysbench, t.mariadbd, t.etcd} {
@@ -130,10 +131,10 @@ func parseSysbench(out string) (latencies, error) {
 	return l, nil
 }
 
-// mysqlPort is that of the MySQL servers at all sites.
+// mysqlPort is the port of the MySQL servers at all sites.
 const mysqlPort = 7306
 
-// sysbench runs it at a site against the site's own server.
+// sysbench runs sysbench at a site against the site's own server.
 func (b *peers) sysbench(ctx context.Context, t *peerTools, region int, script string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, t.sysbench, append([]string{"--db-driver=mysql", "--mysql-host=127.0.0.1",
 		fmt.Sprintf("--mysql-port=%d", mysqlPort), "--mysql-user=root", "--mysql-db=sbtest", script}, args...)...)
@@ -162,21 +163,24 @@ func (b *peers) load(ctx context.Context, t *peerTools, region int) error {
 	if _, err := db.ExecContext(ctx, "CREATE DATABASE sbtest"); err != nil {
 		return err
 	}
-	_, err = b.sysbench(ctx, t, region, "oltp_update_index", "--auto-inc=off", "--tables=1", fmt.Sprintf("--table-size=%d", b.rows*len(peerRegions)), "prepare")
+	_, err = b.sysbench(ctx, t, region, "oltp_update_index", "--auto-inc=off", "--tables=1",
+		fmt.Sprintf("--table-size=%d", b.rows*len(peerRegions)), "prepare")
 	return err
 }
 
 // updates runs oltp_update_index with the region's range of rows.
 func (b *peers) updates(ctx context.Context, t *peerTools, region, clients, seconds int, args ...string) (string, error) {
-	return b.sysbench(ctx, t, region, b.script, append([]string{"--auto-inc=off", "--tables=1", fmt.Sprintf("--region=%d", region),
+	return b.sysbench(ctx, t, region, b.script, append([]string{"--auto-inc=off", "--tables=1",
+		fmt.Sprintf("--region=%d", region),
 		fmt.Sprintf("--regions=%d", len(peerRegions)), fmt.Sprintf("--size=%d", b.rows), fmt.Sprintf("--threads=%d", clients),
 		fmt.Sprintf("--time=%d", seconds), "run"}, args...)...)
 }
 
-// measured is what a system's run function is with sysbench.
+// measured makes the run function of a system that sysbench drives.
 func (b *peers) measured(t *peerTools) func(context.Context, int, int) (latencies, error) {
 	return func(ctx context.Context, region, foreign int) (latencies, error) {
-		out, err := b.updates(ctx, t, region, peerClients, int(b.measure.Seconds()), "--histogram", fmt.Sprintf("--foreign=%d", foreign))
+		out, err := b.updates(ctx, t, region, peerClients, int(b.measure.Seconds()), "--histogram",
+			fmt.Sprintf("--foreign=%d", foreign))
 		if err != nil {
 			return latencies{}, err
 		}
@@ -198,7 +202,7 @@ func (b *peers) mysql(region int, db string) (*sql.DB, error) {
 	return sql.OpenDB(conn), nil
 }
 
-// pingMySQL says whether a site's server serves.
+// pingMySQL returns nil if a site's server serves.
 func (b *peers) pingMySQL(ctx context.Context, region int) error {
 	db, err := b.mysql(region, "")
 	if err != nil {

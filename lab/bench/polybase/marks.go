@@ -19,11 +19,11 @@ const (
 	ycsbTable   = 2
 	ycsbUpdates = 10
 	ycsbShared  = 2
-	ycsbOwn     = 24  // rows of a client
+	ycsbOwn     = 24  // rows of each client's own range
 	sharedRows  = 100 // in each region
 )
 
-// warm updates ranges as a whole, so that the policy sees them used.
+// The warm-up updates each range as a whole so many times, so that the policy sees it used.
 const warmRounds = 6
 
 func ycsb(c, cross int) func(r *rand.Rand) rig.Job {
@@ -55,10 +55,10 @@ func asStatement(next func(r *rand.Rand) rig.Job) func(r *rand.Rand) rig.Job {
 	}
 }
 
-// TPC-C's New-Order on keys: it is the bulk of the paper's workload. Ten districts a warehouse,
-// five order lines.
+// TPC-C's New-Order on keys, the bulk of the paper's workload: ten districts a warehouse, five
+// lines an order.
 const (
-	tpccTable     = 3 // and those behind it
+	tpccTable     = 3 // the first of several tables
 	tpccWare      = 2 // warehouses a region
 	tpccDistricts = 10
 	tpccCustomers = 10 // a district
@@ -97,7 +97,7 @@ func newOrder(region, cross int, orders *atomic.Int64) func(r *rand.Rand) rig.Jo
 	}
 }
 
-// loadMarks loads both workloads. A third of the ranges are where they are used.
+// loadMarks loads both workloads. A third of the ranges are made in the region that uses them.
 func (g *sited) loadMarks(ctx context.Context, per int) error {
 	var errs []error
 	for r := range 3 {
@@ -114,7 +114,7 @@ func (g *sited) loadMarks(ctx context.Context, per int) error {
 	return errors.Join(errs...)
 }
 
-// warmMarks updates everything from where it is used.
+// warmMarks updates every range from the region that uses it.
 func (g *sited) warmMarks(ctx context.Context, per int) error {
 	use := func(region int, ks []base.Key) error {
 		for range warmRounds {
@@ -140,7 +140,7 @@ func (g *sited) warmMarks(ctx context.Context, per int) error {
 	})
 }
 
-// remote is Figures 14, 15 and 16: transactions that cross regions at random.
+// remote measures Figures 14, 15 and 16: transactions that cross regions at random.
 func (b *polybase) remote(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, intercontinental, policy, fixed, dynamas)
 	if err != nil {
@@ -159,7 +159,8 @@ func (b *polybase) remote(ctx context.Context) (lines []rig.Line, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	m := &marks{polybase: b, gs: gs, per: per, settle: rig.Pick(b.Params, 500*time.Millisecond, 3*time.Second), run: rig.Pick(b.Params, 2500*time.Millisecond, 10*time.Second)}
+	m := &marks{polybase: b, gs: gs, per: per, settle: rig.Pick(b.Params, 500*time.Millisecond, 3*time.Second),
+		run: rig.Pick(b.Params, 2500*time.Millisecond, 10*time.Second)}
 	if b.Wants("polybase/14") || b.Wants("polybase/15") {
 		if lines, err = m.updates(ctx); err != nil {
 			return nil, err
@@ -183,11 +184,12 @@ type marks struct {
 	settle, run time.Duration
 }
 
-// crossing are the shares of transactions that cross regions, in percent.
+// crossing holds the shares of transactions that cross regions, in percent.
 var crossing = []int{0, 10, 50}
 
 // measure has the clients work on some of the systems at once.
-func (m *marks) measure(ctx context.Context, gs []*sited, next func(c, region int) func(*rand.Rand) rig.Job) ([]rig.Outcomes, error) {
+func (m *marks) measure(ctx context.Context, gs []*sited,
+	next func(c, region int) func(*rand.Rand) rig.Job) ([]rig.Outcomes, error) {
 	s := start(ctx, gs, func(int) (cs []*rig.Client) {
 		for c := range 3 * m.per {
 			cs = append(cs, rig.NewClient(c/m.per, 0, next(c, c/m.per)))
@@ -202,7 +204,7 @@ func (m *marks) measure(ctx context.Context, gs []*sited, next func(c, region in
 	return all, errors.Join(wait, err)
 }
 
-// beside is a system beside the others, in throughput and tail latency; paper are the paper's
+// beside compares a system with the others in throughput and tail latency. paper holds the paper's
 // ratios to DynaMast.
 func (m *marks) beside(figure, x string, all []rig.Outcomes, paper [2]*float64) (lines []rig.Line) {
 	for i, v := range []system{fixed, dynamas} {
@@ -211,13 +213,14 @@ func (m *marks) beside(figure, x string, all []rig.Outcomes, paper [2]*float64) 
 			p = paper
 		}
 		lines = append(lines,
-			line(figure, "godwit/"+v.Name, x, "throughput", "txn/s", rig.Higher, all[0].Rate(m.run), rig.Float(all[i+1].Rate(m.run)), p[0]),
+			line(figure, "godwit/"+v.Name, x, "throughput", "txn/s", rig.Higher, all[0].Rate(m.run),
+				rig.Float(all[i+1].Rate(m.run)), p[0]),
 			line(figure, "godwit/"+v.Name, x, "p95 latency", "ms", rig.Lower, all[0].MS(.95), rig.Float(all[i+1].MS(.95)), p[1]))
 	}
 	return lines
 }
 
-// updates is Figures 14 and 15, on YCSB+T.
+// updates measures Figures 14 and 15, on YCSB+T.
 func (m *marks) updates(ctx context.Context) (lines []rig.Line, err error) {
 	var late []rig.Line
 	// The paper gives ranges over all its settings, 1.2 to 1.7x in throughput and 1.1 to 2.0x in
@@ -235,21 +238,23 @@ func (m *marks) updates(ctx context.Context) (lines []rig.Line, err error) {
 			late = trips(all[0], all[2])
 		}
 		if cross == 50 {
-			// DynaMast has to know what a transaction will write before it begins; so does a single
-			// statement.
+			// DynaMast has to know a transaction's writes before it begins. Those of a single
+			// statement are known.
 			known, err := m.measure(ctx, m.gs[:1], func(c, _ int) func(*rand.Rand) rig.Job { return asStatement(ycsb(c, cross)) })
 			if err != nil {
 				return nil, err
 			}
 			lines = append(lines,
-				line("14", "godwit, one statement/dynamast", x, "throughput", "txn/s", rig.Higher, known[0].Rate(m.run), rig.Float(all[2].Rate(m.run)), p50[0]),
-				line("14", "godwit, one statement/dynamast", x, "p95 latency", "ms", rig.Lower, known[0].MS(.95), rig.Float(all[2].MS(.95)), p50[1]))
+				line("14", "godwit, one statement/dynamast", x, "throughput", "txn/s", rig.Higher,
+					known[0].Rate(m.run), rig.Float(all[2].Rate(m.run)), p50[0]),
+				line("14", "godwit, one statement/dynamast", x, "p95 latency", "ms", rig.Lower, known[0].MS(.95),
+					rig.Float(all[2].MS(.95)), p50[1]))
 		}
 	}
 	return append(lines, late...), nil
 }
 
-// orders is Figure 16, on New-Order.
+// orders measures Figure 16, on New-Order.
 func (m *marks) orders(ctx context.Context) (lines []rig.Line, err error) {
 	var orders atomic.Int64
 	papers := map[int]*float64{0: rig.Float(1.61), 10: rig.Float(1.64), 50: rig.Float(1.28)}
@@ -263,20 +268,22 @@ func (m *marks) orders(ctx context.Context) (lines []rig.Line, err error) {
 	return lines, nil
 }
 
-// trips is Figure 15: how many transactions pay how many round trips besides that of the log.
+// trips counts Figure 15: how many transactions pay how many round trips besides that of the log.
 func trips(godwit, dynamast rig.Outcomes) (lines []rig.Line) {
 	for _, x := range []struct {
 		name   string
 		lo, hi float64
 		better string
-	}{{"0", -10, 0.25, rig.Higher}, {"1", 0.25, 1.25, rig.Lower}, {"2", 1.25, 2.25, rig.Lower}, {"3 and more", 2.25, 1e9, rig.Lower}} {
+	}{{"0", -10, 0.25, rig.Higher}, {"1", 0.25, 1.25, rig.Lower}, {"2", 1.25, 2.25, rig.Lower}, {"3 and more", 2.25,
+		1e9, rig.Lower}} {
 		in := func(o *rig.Outcome) bool { return o.Coordination >= x.lo && o.Coordination < x.hi }
 		a, d := 100*godwit.Share(in), 100*dynamast.Share(in)
 		var paper *float64
 		if x.name == "0" {
 			paper = rig.Float(3) // 90 % to 30 %: it says that DynaMast's are two thirds of the others
 		}
-		lines = append(lines, line("15", "godwit/dynamast", x.name, "share of transactions with so many coordination round trips", "%", x.better, a, rig.Float(d), paper))
+		lines = append(lines, line("15", "godwit/dynamast", x.name,
+			"share of transactions with so many coordination round trips", "%", x.better, a, rig.Float(d), paper))
 	}
 	return lines
 }
@@ -315,7 +322,8 @@ func (b *polybase) scans(ctx context.Context) (lines []rig.Line, err error) {
 	run := rig.Pick(b.Params, 2*time.Second, 8*time.Second)
 	scan := func(a int, ago time.Duration, writers bool) (rig.Outcomes, error) {
 		cs := []*rig.Client{rig.NewClient(0, 0, func(*rand.Rand) rig.Job {
-			return rig.Job{{Kind: rig.OpScan, Keys: []base.Key{rig.Key(scanTable, a, 0), rig.Key(scanTable, a, scanRows)}, Ago: ago}}
+			return rig.Job{{Kind: rig.OpScan, Keys: []base.Key{rig.Key(scanTable, a, 0),
+				rig.Key(scanTable, a, scanRows)}, Ago: ago}}
 		})}
 		for i := range 4 {
 			if r := 1 + i%2; writers {
@@ -333,8 +341,8 @@ func (b *polybase) scans(ctx context.Context) (lines []rig.Line, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// A snapshot that every replica is complete for is what the paper's scans read: they wait for
-	// the logs of other regions to be applied, not for what commits there now.
+	// The paper's scans read a snapshot for which every replica is complete. They wait until the
+	// logs of other regions are applied, not for commits that happen there now.
 	const ago = time.Second
 	for _, x := range []struct {
 		name  string
@@ -346,7 +354,8 @@ func (b *polybase) scans(ctx context.Context) (lines []rig.Line, err error) {
 			return nil, err
 		}
 		lines = append(lines,
-			line("scan", "mixed homes, with writes/local", x.name, "mean latency of 5000 rows", "ms", rig.Lower, mixed.Mean(), rig.Float(local.Mean()), x.paper),
+			line("scan", "mixed homes, with writes/local", x.name, "mean latency of 5000 rows", "ms", rig.Lower,
+				mixed.Mean(), rig.Float(local.Mean()), x.paper),
 			line("scan", "mixed homes, with writes", x.name, "mean round trips", "RTT", rig.Lower, mixed.MeanTrips(), nil, nil))
 	}
 	return lines, nil

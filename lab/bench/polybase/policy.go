@@ -22,7 +22,7 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// take brings rows home to a region by statement, in batches.
+// take moves rows to a region by statements, in batches.
 func (g *sited) take(ctx context.Context, region int, ks []base.Key) error {
 	for part := range slices.Chunk(ks, 200) {
 		if _, err := kv.Run(ctx, g.DBs[region], kv.Options{}, func(t kv.Txn) error {
@@ -42,8 +42,8 @@ const (
 	hotQueries = 5
 )
 
-// stationary are a region's rows by where they lie in the long run: where every access moves a row,
-// and one of ten is made by the other two regions, a tenth of the rows is in either of these.
+// stationary says where a region's rows lie in the long run. Where every access moves the row, and
+// one access of ten comes from the other two regions, a tenth of the rows is in either of these.
 func stationary(v system, region, rows int) (at [3][]base.Key) {
 	for n := range rows {
 		to := region
@@ -55,8 +55,8 @@ func stationary(v system, region, rows int) (at [3][]base.Key) {
 	return at
 }
 
-// hotness is section 6.5: rows are used by their home, and now and then by the
-// other regions. A policy that follows every access moves them to and fro.
+// hotness measures section 6.5: a region uses its rows most, and other regions use them sometimes.
+// A policy that follows every access moves them to and fro.
 func (b *polybase) hotness(ctx context.Context) (lines []rig.Line, err error) {
 	vs := []system{policy, always}
 	gs, shut, err := b.open(ctx, intercontinental, vs...)
@@ -64,7 +64,7 @@ func (b *polybase) hotness(ctx context.Context) (lines []rig.Line, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, shut()) }()
-	// a region: few enough to load, and so many that clients seldom meet at one
+	// rows of a region: few enough to load, and enough that clients seldom meet at one
 	rows := rig.Pick(b.Params, 2000, 20_000)
 	const per = 6
 	if err := rig.Each(len(gs), func(i int) error {
@@ -116,14 +116,19 @@ func (b *polybase) hotness(ctx context.Context) (lines []rig.Line, err error) {
 		moves[i] /= max(1, float64(len(all[i])))
 	}
 	lines = []rig.Line{
-		line("hotness", "hotness/always", "10 %", "median latency", "ms", rig.Lower, all[0].MS(.5), rig.Float(all[1].MS(.5)), rig.Float(.37)),
-		line("hotness", "hotness/always", "10 %", "p95 latency", "ms", rig.Lower, all[0].MS(.95), rig.Float(all[1].MS(.95)), rig.Float(.73)),
-		line("hotness", "hotness/always", "10 %", "moves a transaction", "rows", rig.Lower, moves[0], rig.Float(moves[1]), rig.Float(.1)),
-		line("hotness", "hotness/always", "10 %", "throughput", "txn/s", rig.Higher, all[0].Rate(run), rig.Float(all[1].Rate(run)), nil),
+		line("hotness", "hotness/always", "10 %", "median latency", "ms", rig.Lower, all[0].MS(.5),
+			rig.Float(all[1].MS(.5)), rig.Float(.37)),
+		line("hotness", "hotness/always", "10 %", "p95 latency", "ms", rig.Lower, all[0].MS(.95),
+			rig.Float(all[1].MS(.95)), rig.Float(.73)),
+		line("hotness", "hotness/always", "10 %", "moves a transaction", "rows", rig.Lower, moves[0],
+			rig.Float(moves[1]), rig.Float(.1)),
+		line("hotness", "hotness/always", "10 %", "throughput", "txn/s", rig.Higher, all[0].Rate(run),
+			rig.Float(all[1].Rate(run)), nil),
 	}
-	for r := range 3 { // the median of all is that of regions with different quorums
+	for r := range 3 { // a median over all regions would mix different quorums
 		x, y := all[0].From(r), all[1].From(r)
-		lines = append(lines, line("hotness", "hotness/always", fmt.Sprintf("10 %%, R%d", r+4), "median latency", "ms", rig.Lower, x.MS(.5), rig.Float(y.MS(.5)), rig.Float(.37)))
+		lines = append(lines, line("hotness", "hotness/always", fmt.Sprintf("10 %%, R%d", r+4), "median latency",
+			"ms", rig.Lower, x.MS(.5), rig.Float(y.MS(.5)), rig.Float(.37)))
 	}
 	return lines, nil
 }
@@ -133,16 +138,18 @@ const (
 	pairs     = 300
 )
 
-// correlation is section 6.5: rows are used in pairs, by transactions of two statements, in R4 and
-// R6 at the same time: whatever is hot is so in both. A pair's second row comes with the first, or
-// not.
+// correlation measures section 6.5: transactions of two statements use rows in pairs, in R4 and R6
+// at the same time, so that the same pairs are hot in both. The second row of a pair moves with the
+// first one, or does not.
 func (b *polybase) correlation(ctx context.Context) (lines []rig.Line, err error) {
-	// Time is compressed: a run is seconds long, so heat lasts, rows have to stay, and accesses are
-	// compared, for less than by default.
-	quickly := home.Params{Mode: home.Hotness, DecayTime: home.Duration(500 * time.Millisecond), MinStay: home.Duration(100 * time.Millisecond), MineInterval: home.Duration(200 * time.Millisecond), MiningRows: 32, MinFreq: 4}
+	// Time is compressed: a run is seconds long, so the policy's times are shorter than by default.
+	quickly := home.Params{Mode: home.Hotness, DecayTime: home.Duration(500 * time.Millisecond),
+		MinStay: home.Duration(100 * time.Millisecond), MineInterval: home.Duration(200 * time.Millisecond),
+		MiningRows: 32, MinFreq: 4}
 	alone := quickly
 	alone.Prefetch = -1
-	gs, shut, err := b.open(ctx, intercontinental, system{Variant: rig.Variant{Name: "prefetch", Homes: quickly}}, system{Variant: rig.Variant{Name: "alone", Homes: alone}})
+	gs, shut, err := b.open(ctx, intercontinental, system{Variant: rig.Variant{Name: "prefetch", Homes: quickly}},
+		system{Variant: rig.Variant{Name: "alone", Homes: alone}})
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +164,8 @@ func (b *polybase) correlation(ctx context.Context) (lines []rig.Line, err error
 			z := rig.Zipf(pairs, .99)
 			cs = append(cs, rig.NewClient(c/per*2, 0, func(r *rand.Rand) rig.Job {
 				p := z(r)
-				return rig.Job{{Kind: rig.OpUpdate, Keys: rig.Keys(pairTable, 0, 2*p, 1)}, {Kind: rig.OpUpdate, Keys: rig.Keys(pairTable, 0, 2*p+1, 1)}}
+				return rig.Job{{Kind: rig.OpUpdate, Keys: rig.Keys(pairTable, 0, 2*p, 1)},
+					{Kind: rig.OpUpdate, Keys: rig.Keys(pairTable, 0, 2*p+1, 1)}}
 			}))
 		}
 		return cs
@@ -172,9 +180,11 @@ func (b *polybase) correlation(ctx context.Context) (lines []rig.Line, err error
 	}
 	add := func(x string, a, b rig.Outcomes, paper *float64) {
 		lines = append(lines,
-			line("correlation", "prefetch/alone", x, "throughput", "txn/s", rig.Higher, a.Rate(run), rig.Float(b.Rate(run)), paper),
+			line("correlation", "prefetch/alone", x, "throughput", "txn/s", rig.Higher, a.Rate(run),
+				rig.Float(b.Rate(run)), paper),
 			line("correlation", "prefetch/alone", x, "mean latency", "ms", rig.Lower, a.Mean(), rig.Float(b.Mean()), nil),
-			line("correlation", "prefetch/alone", x, "mean round trips", "RTT", rig.Lower, a.MeanTrips(), rig.Float(b.MeanTrips()), nil))
+			line("correlation", "prefetch/alone", x, "mean round trips", "RTT", rig.Lower, a.MeanTrips(),
+				rig.Float(b.MeanTrips()), nil))
 	}
 	add("pairs", done[0], done[1], rig.Float(1.308))
 	// most pairs are at home in R4, which commits in half the time of R6
@@ -186,7 +196,7 @@ func (b *polybase) correlation(ctx context.Context) (lines []rig.Line, err error
 
 const moveTable = 10
 
-// rehome counts the round trips of a move: along with a write of the row, and alone.
+// rehome counts the round trips of a move, together with a write of the row and alone.
 func (b *polybase) rehome(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, european, fixed)
 	if err != nil {
@@ -199,7 +209,7 @@ func (b *polybase) rehome(ctx context.Context) (lines []rig.Line, err error) {
 		return nil, err
 	}
 	if err := rig.Pause(ctx, time.Second); err != nil {
-		return nil, err // R2's replica learns of the rows
+		return nil, err // until R2's replica knows the rows
 	}
 	var trips [kinds]float64
 	for i := range kinds * n {
@@ -227,18 +237,22 @@ func (b *polybase) rehome(ctx context.Context) (lines []rig.Line, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// In the paper a move is two round trips before the write's own; a foreign write that is
-	// forwarded is two in all.
+	// In the paper a move costs two round trips before the write's own. A forwarded write costs two
+	// in all.
 	return []rig.Line{
-		line("rehome", "update and move/update", "R1 to R2", "round trips of lock and commit", "RTT", rig.Lower, trips[1], rig.Float(trips[0]), rig.Float(1.5)),
-		line("rehome", "move alone/forwarded write", "R1 to R2", "round trips, quorum included", "RTT", rig.Lower, trips[3], rig.Float(trips[2]), rig.Float(1)),
-		line("rehome", "SQL UPDATE, forwarded/lock and commit", "R1 to R2", "round trips", "RTT", rig.Lower, once, rig.Float(trips[0]), nil),
-		line("rehome", "SQL UPDATE of a row that has come home/forwarded", "R1 to R2", "round trips", "RTT", rig.Lower, home, rig.Float(once), rig.Float(.5)),
+		line("rehome", "update and move/update", "R1 to R2", "round trips of lock and commit", "RTT", rig.Lower,
+			trips[1], rig.Float(trips[0]), rig.Float(1.5)),
+		line("rehome", "move alone/forwarded write", "R1 to R2", "round trips, quorum included", "RTT", rig.Lower,
+			trips[3], rig.Float(trips[2]), rig.Float(1)),
+		line("rehome", "SQL UPDATE, forwarded/lock and commit", "R1 to R2", "round trips", "RTT", rig.Lower, once,
+			rig.Float(trips[0]), nil),
+		line("rehome", "SQL UPDATE of a row that has come home/forwarded", "R1 to R2", "round trips", "RTT",
+			rig.Lower, home, rig.Float(once), rig.Float(.5)),
 	}, nil
 }
 
-// forwarded counts the round trips of UPDATE statements in R2: on rows of R1, and on one that has
-// come home.
+// forwarded counts the round trips of UPDATE statements in R2: on rows of R1, and on a row that has
+// moved to R2.
 func (b *polybase) forwarded(ctx context.Context) (once, home float64, err error) {
 	m, err := matrix.Open(matrix.AWS)
 	if err != nil {
@@ -247,7 +261,8 @@ func (b *polybase) forwarded(ctx context.Context) (once, home float64, err error
 	if m, err = m.Pick(european...); err != nil {
 		return 0, 0, err
 	}
-	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(b.Dir, "sql"), CacheMB: 64}, slog.New(slog.DiscardHandler))
+	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(b.Dir, "sql"),
+		CacheMB: 64}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -289,7 +304,7 @@ func (b *polybase) forwarded(ctx context.Context) (once, home float64, err error
 		}
 		return float64(l.Stats().Regions[european[1]].WANHops-before) / 2 / float64((to-from)*times), nil
 	}
-	// the session learns of the table, and the row comes home
+	// the session learns of the table, and the row moves to R2
 	if _, err := update(0, 1, 10); err != nil {
 		return 0, 0, err
 	}

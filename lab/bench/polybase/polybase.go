@@ -17,7 +17,8 @@ import (
 // Bench regenerates the figures of PolyBase.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "polybase", Title: "rows that come home, beside fixed homes, homes that follow every access, and a central site selector",
+		Name:  "polybase",
+		Title: "rows that come home, beside fixed homes, homes that follow every access, and a central site selector",
 		Figures: []string{"polybase/10", "polybase/11", "polybase/12", "polybase/13", "polybase/14", "polybase/15", "polybase/16",
 			"polybase/scan", "polybase/hotness", "polybase/correlation", "polybase/rehome"},
 		Parts: true,
@@ -25,15 +26,15 @@ func Bench() rig.Bench {
 	}
 }
 
-// The two groups of regions. The paper's Figure 9 is an image; these fit what its
-// text says: R2 is the farthest of the first group, R4 the nearest of the second.
+// The two groups of regions. The paper's Figure 9 is an image; these regions fit its text: R2 is
+// the farthest of the first group, R4 the nearest of the second.
 var (
 	european         = []string{"eu-central-1", "eu-north-1", "eu-south-1"} // R1, R2, R3
 	intercontinental = []string{"us-east-1", "eu-west-1", "ap-northeast-1"} // R4, R5, R6
 )
 
-// The switches of the system. Fixed homes are what systems have that place
-// shards; the selector is in the second region of a group, as in the paper.
+// The systems that are compared. Systems that place whole shards have fixed homes. The selector is
+// in the second region of a group, as in the paper.
 var (
 	policy  = system{Variant: rig.Variant{Name: "godwit", Homes: home.Params{Mode: home.Hotness}}}
 	fixed   = system{Variant: rig.Variant{Name: "fixed", Homes: home.Params{Mode: home.Never}}}
@@ -41,13 +42,13 @@ var (
 	dynamas = system{Variant: rig.Variant{Name: "dynamast", Homes: home.Params{Mode: home.Never}}, selector: 2}
 )
 
-// system is one of the systems that are compared.
+// system is a variant of the program.
 type system struct {
 	rig.Variant
-	selector int // region (from 1) of a central site selector; 0: transactions run where the client is
+	selector int // region (from 1) of a central site selector; 0: transactions run in the client's region
 }
 
-// sited is a cluster with a site of DynaMast in each region, or without.
+// sited is a cluster, with a site of DynaMast in each region if its system has a selector.
 type sited struct {
 	*rig.Cluster
 	all []*site
@@ -62,7 +63,7 @@ func (g *sited) close() error {
 	return errors.Join(append(errs, g.Cluster.Close())...)
 }
 
-// load makes rows at home in a region; call it in key order for neighbouring ranges.
+// load makes rows whose home is a region. Call it in key order for neighbouring ranges.
 func (g *sited) load(ctx context.Context, region int, ks []base.Key) error {
 	if err := g.Cluster.Load(ctx, region, ks); err != nil {
 		return err
@@ -76,13 +77,13 @@ func (g *sited) load(ctx context.Context, region int, ks []base.Key) error {
 // polybase is one run of the benchmark.
 type polybase struct {
 	rig.Params
-	mu sync.Mutex // one figure at a time is emitted
+	mu sync.Mutex // held while a figure is emitted
 }
 
 func runPolyBase(ctx context.Context, p rig.Params) error {
 	b := &polybase{Params: p}
 	type figure struct {
-		name string // of one, or of several that one run gives
+		name string // of a figure, or of several that one run measures
 		run  func(context.Context) ([]rig.Line, error)
 	}
 	lanes := [][]figure{
@@ -91,7 +92,7 @@ func runPolyBase(ctx context.Context, p rig.Params) error {
 		{{"14, 15, 16", b.remote}},
 	}
 	if !p.Quick {
-		lanes = [][]figure{slices.Concat(lanes...)} // one after the other: nothing disturbs
+		lanes = [][]figure{slices.Concat(lanes...)} // one after the other, so that none disturbs another
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -111,7 +112,8 @@ func runPolyBase(ctx context.Context, p rig.Params) error {
 					return
 				}
 				wall := time.Since(begin)
-				fmt.Fprintf(p.Log, "figure %s: %.1f s, %.2f cores busy\n", f.name, wall.Seconds(), (rig.CPUTime()-cpu).Seconds()/wall.Seconds())
+				fmt.Fprintf(p.Log, "figure %s: %.1f s, %.2f cores busy\n", f.name, wall.Seconds(),
+					(rig.CPUTime()-cpu).Seconds()/wall.Seconds())
 				if errs[i] = b.emit(lines); errs[i] != nil {
 					cancel()
 					return
@@ -165,7 +167,7 @@ func (b *polybase) open(ctx context.Context, regions []string, vs ...system) ([]
 	return gs, shut, nil
 }
 
-// shifts are the same clients at work on several clusters at once.
+// shifts has the same clients work on several clusters at once.
 type shifts []*rig.Shift
 
 func start(ctx context.Context, gs []*sited, clients func(i int) []*rig.Client) shifts {
@@ -186,5 +188,6 @@ func (s shifts) end() ([]rig.Outcomes, error) {
 }
 
 func line(figure, series string, x any, metric, unit, better string, value float64, baseline, paper *float64) rig.Line {
-	return rig.Line{Figure: "polybase/" + figure, Series: series, X: x, Metric: metric, Unit: unit, Better: better, Value: value, Baseline: baseline, Paper: paper}
+	return rig.Line{Figure: "polybase/" + figure, Series: series, X: x, Metric: metric, Unit: unit, Better: better,
+		Value: value, Baseline: baseline, Paper: paper}
 }

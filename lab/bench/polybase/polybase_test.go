@@ -42,8 +42,8 @@ func TestMixes(t *testing.T) {
 	}
 }
 
-// TestSelector is DynaMast's choice where it needs no message: transactions go where the rows are,
-// reads stay.
+// TestSelector checks DynaMast's choices that need no message: transactions go to the region of
+// their rows, reads stay.
 func TestSelector(t *testing.T) {
 	s := &site{rows: map[string]*mastered{}, all: make([]*site, 3)}
 	s.know(rig.Keys(1, 1, 0, 3), 2)

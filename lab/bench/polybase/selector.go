@@ -15,10 +15,10 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// site is DynaMast's part in a region: clients there ask the central selector
-// through it, masters are released by it, and it runs what is routed there. One of them is the
-// selector. All they tell each other crosses the emulated network. Rows do not move by
-// themselves in such a cluster: a master is a row's home.
+// site is DynaMast's part in a region. Clients there ask the central selector through it; it
+// releases masters, and runs the transactions that are routed there. One of the sites is the
+// selector. Their messages cross the emulated network. Rows do not move by themselves in such a
+// cluster: a row's home is its master.
 type site struct {
 	db    kv.DB
 	trans wan.Transport
@@ -30,12 +30,12 @@ type site struct {
 
 // mastered is what the selector knows of a row.
 type mastered struct {
-	moving sync.Mutex // held while a transaction has its site chosen
+	moving sync.Mutex // held while the site of a transaction is chosen
 	at     base.RegionID
 	use    [base.MaxRegions + 1]float64 // recent transactions by region
 }
 
-// siteRequest asks a site for one of three things.
+// siteRequest asks a site for exactly one of three things.
 type siteRequest struct {
 	Choose  []base.Key    // the selector: where to run a transaction on these rows
 	From    base.RegionID // for a client there
@@ -47,10 +47,10 @@ type siteRequest struct {
 
 type siteAnswer struct {
 	Site base.RegionID
-	Hops int // crossings that the site waited for
+	Hops int // WAN crossings that the site waited for
 }
 
-// note is a message.
+// note is an encoded message.
 type note []byte
 
 func (n *note) MarshalVT() ([]byte, error) { return *n, nil }
@@ -93,7 +93,7 @@ func (g *sited) addSites(selector int) error {
 	return nil
 }
 
-// ask sends a request to another site and adds what that waited for to the trace.
+// ask sends a request to another site and adds the crossings that it waited for to the trace.
 func (s *site) ask(ctx context.Context, to *site, q *siteRequest, tr *obs.Trace) (a siteAnswer, err error) {
 	b, err := json.Marshal(q)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *site) ask(ctx context.Context, to *site, q *siteRequest, tr *obs.Trace)
 	return a, err
 }
 
-// runSelected runs a client's transaction where the selector says.
+// runSelected runs a client's transaction in the region that the selector chooses.
 func (s *site) runSelected(ctx context.Context, selector *site, j rig.Job, tr *obs.Trace) error {
 	q := siteRequest{From: s.db.Region(), Write: j.Writes()}
 	for _, o := range j {
@@ -155,15 +155,15 @@ func (s *site) know(ks []base.Key, at base.RegionID) {
 	}
 }
 
-// Of the selector's cost model.
+// Constants of the selector's cost model.
 const (
-	useDecay  = 0.9 // of earlier transactions' weight, for each further one
-	useMargin = 2   // how much more a region must use rows than where they are
+	useDecay  = 0.9 // factor on the weight of earlier transactions, for each further one
+	useMargin = 2   // how much more a region must use rows than the region where they are
 )
 
-// choose picks the one site that is to run a transaction, and makes it the
-// master of all that is written. As in DynaMast, rows go where they are used together most;
-// transactions that only read run where the client is.
+// choose picks the site that is to run a transaction, and makes it the master of all rows that are
+// written. As in DynaMast, rows go to the region that uses them together most, and transactions
+// that only read run in the client's region.
 func (s *site) choose(ctx context.Context, q *siteRequest, tr *obs.Trace) (base.RegionID, error) {
 	slices.SortFunc(q.Choose, base.Key.Compare)
 	q.Choose = slices.CompactFunc(q.Choose, func(a, b base.Key) bool { return a.Compare(b) == 0 })
@@ -211,7 +211,7 @@ func (s *site) choose(ctx context.Context, q *siteRequest, tr *obs.Trace) (base.
 	return to, s.remaster(ctx, q.Choose, rows, to, tr)
 }
 
-// remaster has rows released to a site, at all their masters at once.
+// remaster makes all masters of rows release them to a site at once.
 func (s *site) remaster(ctx context.Context, ks []base.Key, rows []*mastered, to base.RegionID, tr *obs.Trace) error {
 	release := map[base.RegionID][]base.Key{}
 	for i, m := range rows {

@@ -17,7 +17,7 @@ const (
 	cartTable    = 1
 	cartItems    = 4
 	cartUsers    = 8    // of one client
-	cartItemsNew = 1000 // number of the first item that is added
+	cartItemsNew = 1000 // number of the first item that a client adds
 )
 
 // cart makes the transactions of users: 75 % read, 8 % insert, 17 % update.
@@ -38,7 +38,7 @@ func (c cart) next(r *rand.Rand) rig.Job {
 	}
 }
 
-// carts loads the users of clients; those of client c live in the region born(c) at first.
+// carts loads the users of clients. The users of client c live in region born(c) at first.
 func (g *sited) carts(ctx context.Context, clients int, born func(c int) int) error {
 	for c := range clients {
 		var ks []base.Key
@@ -52,8 +52,8 @@ func (g *sited) carts(ctx context.Context, clients int, born func(c int) int) er
 	return nil
 }
 
-// affinity is Figure 10: users work from where they live, but their rows were
-// placed by range. Each system has the time to settle first.
+// affinity measures Figure 10: users work from where they live, but their rows were placed by
+// range. Each system has time to settle first.
 func (b *polybase) affinity(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, european, policy, fixed, always, dynamas)
 	if err != nil {
@@ -93,15 +93,18 @@ func (b *polybase) affinity(ctx context.Context) (lines []rig.Line, err error) {
 		for r := range european {
 			x := fmt.Sprintf("R%d", r+1)
 			lines = append(lines,
-				line("10", "godwit/"+v.Name, x, "throughput", "txn/s", rig.Higher, all[0].From(r).Rate(run), rig.Float(o.From(r).Rate(run)), thr),
-				line("10", "godwit/"+v.Name, x, "mean latency", "ms", rig.Lower, all[0].From(r).Mean(), rig.Float(o.From(r).Mean()), lat),
-				line("10", "godwit/"+v.Name, x, "p95 latency", "ms", rig.Lower, all[0].From(r).MS(.95), rig.Float(o.From(r).MS(.95)), lat))
+				line("10", "godwit/"+v.Name, x, "throughput", "txn/s", rig.Higher, all[0].From(r).Rate(run),
+					rig.Float(o.From(r).Rate(run)), thr),
+				line("10", "godwit/"+v.Name, x, "mean latency", "ms", rig.Lower, all[0].From(r).Mean(),
+					rig.Float(o.From(r).Mean()), lat),
+				line("10", "godwit/"+v.Name, x, "p95 latency", "ms", rig.Lower, all[0].From(r).MS(.95),
+					rig.Float(o.From(r).MS(.95)), lat))
 		}
 	}
 	return lines, nil
 }
 
-// balancing is Figure 11: two thirds of R2's surplus clients are sent to R1 and R3.
+// balancing measures Figure 11: two thirds of R2's surplus clients are sent to R1 and R3.
 func (b *polybase) balancing(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, european, policy, dynamas)
 	if err != nil {
@@ -110,7 +113,8 @@ func (b *polybase) balancing(ctx context.Context) (lines []rig.Line, err error) 
 	defer func() { err = errors.Join(err, shut()) }()
 	// clients of R1 and R3; of R2 in the surge, 2 of whom go to R1 and 2 to R3
 	const per, surge = 2, 8
-	before, settle, run := rig.Pick(b.Params, 2*time.Second, 6*time.Second), rig.Pick(b.Params, 4*time.Second, 8*time.Second), rig.Pick(b.Params, 2*time.Second, 8*time.Second)
+	before, settle, run := rig.Pick(b.Params, 2*time.Second, 6*time.Second), rig.Pick(b.Params, 4*time.Second,
+		8*time.Second), rig.Pick(b.Params, 2*time.Second, 8*time.Second)
 	lives := func(c int) int {
 		switch {
 		case c < per:
@@ -159,16 +163,19 @@ func (b *polybase) balancing(ctx context.Context) (lines []rig.Line, err error) 
 			paper = rig.Float(1.0924)
 		}
 		lines = append(lines,
-			line("11", v.Name, "R1+R3", "throughput after the diversion beside before", "txn/s", rig.Higher, in(is, 0, 2).Rate(run), rig.Float(in(was, 0, 2).Rate(before*3/4)), paper),
-			line("11", v.Name, "R2", "throughput after the diversion beside before", "txn/s", rig.Higher, in(is, 1).Rate(run), rig.Float(in(was, 1).Rate(before*3/4)), nil))
+			line("11", v.Name, "R1+R3", "throughput after the diversion beside before", "txn/s", rig.Higher,
+				in(is, 0, 2).Rate(run), rig.Float(in(was, 0, 2).Rate(before*3/4)), paper),
+			line("11", v.Name, "R2", "throughput after the diversion beside before", "txn/s", rig.Higher,
+				in(is, 1).Rate(run), rig.Float(in(was, 1).Rate(before*3/4)), nil))
 	}
 	after := func(i int) rig.Outcomes { return done[i].Between(before+settle, before+settle+run) }
-	lines = append(lines, line("11", "godwit/dynamast", "R1+R3", "throughput after the diversion", "txn/s", rig.Higher, in(after(0), 0, 2).Rate(run), rig.Float(in(after(1), 0, 2).Rate(run)), nil))
+	lines = append(lines, line("11", "godwit/dynamast", "R1+R3", "throughput after the diversion", "txn/s",
+		rig.Higher, in(after(0), 0, 2).Rate(run), rig.Float(in(after(1), 0, 2).Rate(run)), nil))
 	return lines, nil
 }
 
-// mobility is Figure 12: clients of R2 travel. A third goes to R1, a third to R3, and a third to R3
-// and then to R1.
+// mobility measures Figure 12: clients of R2 travel. A third goes to R1, a third to R3, and a third
+// to R3 and then to R1.
 func (b *polybase) mobility(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, european, policy, dynamas)
 	if err != nil {
@@ -211,23 +218,30 @@ func (b *polybase) mobility(ctx context.Context) (lines []rig.Line, err error) {
 		was := t.Between(leg-half, leg).Rate(half)
 		var paper *float64
 		if i == 0 {
-			paper = rig.Float(1) // it says "exceeding", without a number
+			paper = rig.Float(1) // the paper says "exceeding", without a number
 		}
 		lines = append(lines,
-			line("12", v.Name, "travel, first leg", "settled throughput beside that at home", "txn/s", rig.Higher, t.Between(2*leg-half, 2*leg).Rate(half), rig.Float(was), paper),
-			line("12", v.Name, "travel, second leg", "settled throughput beside that at home", "txn/s", rig.Higher, t.Between(3*leg-half, 3*leg).Rate(half), rig.Float(was), paper),
-			line("12", v.Name, "travel", "dip: least throughput of half a second beside that at home", "txn/s", rig.Higher, t.Least(leg, 2*leg, time.Second/2), rig.Float(was), nil),
-			line("12", v.Name, "travel", "time until throughput is back", "s", rig.Lower, t.Back(leg, 2*leg, was).Seconds(), nil, nil),
-			line("12", v.Name, "stay", "settled throughput beside that at first", "txn/s", rig.Higher, done[i].Tagged(0).Between(3*leg-half, 3*leg).Rate(half), rig.Float(done[i].Tagged(0).Between(leg-half, leg).Rate(half)), nil))
+			line("12", v.Name, "travel, first leg", "settled throughput beside that at home", "txn/s", rig.Higher,
+				t.Between(2*leg-half, 2*leg).Rate(half), rig.Float(was), paper),
+			line("12", v.Name, "travel, second leg", "settled throughput beside that at home", "txn/s", rig.Higher,
+				t.Between(3*leg-half, 3*leg).Rate(half), rig.Float(was), paper),
+			line("12", v.Name, "travel", "dip: least throughput of half a second beside that at home", "txn/s",
+				rig.Higher, t.Least(leg, 2*leg, time.Second/2), rig.Float(was), nil),
+			line("12", v.Name, "travel", "time until throughput is back", "s", rig.Lower,
+				t.Back(leg, 2*leg, was).Seconds(), nil, nil),
+			line("12", v.Name, "stay", "settled throughput beside that at first", "txn/s", rig.Higher,
+				done[i].Tagged(0).Between(3*leg-half, 3*leg).Rate(half),
+				rig.Float(done[i].Tagged(0).Between(leg-half, leg).Rate(half)), nil))
 	}
 	for x := time.Duration(0); x < 3*leg; x += time.Second {
 		rate := func(i int) float64 { return done[i].Tagged(1).Between(x, x+time.Second).Rate(time.Second) }
-		lines = append(lines, line("12", "godwit/dynamast, travel", int((x+time.Second)/time.Second), "throughput of this second", "txn/s", rig.Higher, rate(0), rig.Float(rate(1)), nil))
+		lines = append(lines, line("12", "godwit/dynamast, travel", int((x+time.Second)/time.Second),
+			"throughput of this second", "txn/s", rig.Higher, rate(0), rig.Float(rate(1)), nil))
 	}
 	return lines, nil
 }
 
-// crash is Figure 13: R4 is lost; its clients work on in R5 as soon as they find that out.
+// crash measures Figure 13: R4 is lost, and its clients go on in R5 as soon as they notice.
 func (b *polybase) crash(ctx context.Context) (lines []rig.Line, err error) {
 	gs, shut, err := b.open(ctx, intercontinental, policy)
 	if err != nil {
@@ -267,8 +281,11 @@ func (b *polybase) crash(ctx context.Context) (lines []rig.Line, err error) {
 		}
 	}
 	return []rig.Line{
-		line("13", "godwit", "all", "throughput of the second after the loss, beside before", "txn/s", rig.Higher, all.Between(before, before+time.Second).Rate(time.Second), rig.Float(was), rig.Float(2./3)),
-		line("13", "godwit", "all", "settled throughput beside before", "txn/s", rig.Higher, all.Between(end-tail, end).Rate(tail), rig.Float(was), nil),
-		line("13", "godwit", "R4's clients", "time until their rows are written again (paper: about 5 s)", "s", rig.Lower, (first - before).Seconds(), nil, nil),
+		line("13", "godwit", "all", "throughput of the second after the loss, beside before", "txn/s", rig.Higher,
+			all.Between(before, before+time.Second).Rate(time.Second), rig.Float(was), rig.Float(2./3)),
+		line("13", "godwit", "all", "settled throughput beside before", "txn/s", rig.Higher,
+			all.Between(end-tail, end).Rate(tail), rig.Float(was), nil),
+		line("13", "godwit", "R4's clients", "time until their rows are written again (paper: about 5 s)", "s",
+			rig.Lower, (first - before).Seconds(), nil, nil),
 	}, nil
 }

@@ -14,7 +14,8 @@ import (
 // CRDB regenerates the figures of Relay on timestamp ordering.
 func CRDB() rig.Bench {
 	return rig.Bench{
-		Name: "crdbrelay", Title: "timestamp ordering with a timestamp manager in each region (CRDB-Relay) beside timestamp ordering alone (CockroachDB's)",
+		Name:    "crdbrelay",
+		Title:   "timestamp ordering with a timestamp manager in each region (CRDB-Relay) beside timestamp ordering alone (CockroachDB's)",
 		Figures: []string{"crdbrelay/10", "crdbrelay/11"},
 		Run:     runCRDBRelay,
 	}
@@ -36,7 +37,7 @@ func runCRDBRelay(ctx context.Context, p rig.Params) error {
 	begin, cpu := time.Now(), rig.CPUTime()
 	err = rig.Virtual(func() error {
 		for _, how := range []base.Concurrency{base.ByTimestamp, base.ByTimestampRelay} {
-			// The context is of real time: nothing in here may wait for it.
+			// The caller's context is of real time, so nothing in here may wait for it.
 			w, err := openOrdered(context.Background(), m, how)
 			if err != nil {
 				return err
@@ -52,8 +53,10 @@ func runCRDBRelay(ctx context.Context, p rig.Params) error {
 					if r, err = w.run(l); err != nil {
 						continue
 					}
-					fmt.Fprintf(p.Log, "%s, %s, %d clients a region: %.0f txn/s, %.2f %% of attempts aborted, mean %.1f ms, p50 %.1f, p99 %.1f; %d moved up, %d pushed, %d ends told\n",
-						how, []string{"YCSB-T", "TPC-C"}[j], n, r.rate(), r.aborted(), r.mean(), r.ms(.5), r.ms(.99), r.movedUp, r.pushed, r.orders)
+					fmt.Fprintf(p.Log, "%s, %s, %d clients a region: %.0f txn/s, %.2f %% of attempts aborted, "+
+						"mean %.1f ms, p50 %.1f, p99 %.1f; %d moved up, %d pushed, %d ends reported\n",
+						how, []string{"YCSB-T", "TPC-C"}[j], n, r.rate(), r.aborted(), r.mean(), r.ms(.5), r.ms(.99),
+						r.movedUp, r.pushed, r.orders)
 					if how == base.ByTimestamp {
 						*pairs = append(*pairs, orderPair{plain: r})
 					} else {
@@ -74,7 +77,7 @@ func runCRDBRelay(ctx context.Context, p rig.Params) error {
 	return errors.Join(emitOrdered(p, "crdbrelay/10", sweep, ys, .902), emitOrdered(p, "crdbrelay/11", sweep, ts, .97))
 }
 
-// emitOrdered shows a sweep; paper is the ratio of peak throughputs there.
+// emitOrdered emits the points of a sweep. paper is the paper's ratio of peak throughputs.
 func emitOrdered(p rig.Params, figure string, sweep []int, pairs []orderPair, paper float64) error {
 	line := func(x any, metric, unit, better string, of func(*orderResult) float64, pair orderPair, paper *float64) error {
 		return p.Emit(rig.Line{Figure: figure, Series: "CRDB-Relay/CRDB", X: x, Metric: metric, Unit: unit, Better: better,
@@ -86,7 +89,8 @@ func emitOrdered(p rig.Params, figure string, sweep []int, pairs []orderPair, pa
 		if err := errors.Join(line(x, "throughput", "txn/s", rig.Higher, (*orderResult).rate, pair, nil),
 			line(x, "mean latency", "ms", rig.Lower, func(r *orderResult) float64 { return r.mean() }, pair, nil),
 			line(x, "p99 latency", "ms", rig.Lower, func(r *orderResult) float64 { return r.ms(.99) }, pair, nil),
-			line(x, "aborted attempts", "%", rig.Lower, func(r *orderResult) float64 { return r.aborted() }, pair, nil)); err != nil {
+			line(x, "aborted attempts", "%", rig.Lower, func(r *orderResult) float64 { return r.aborted() }, pair,
+				nil)); err != nil {
 			return err
 		}
 		if peak.plain == nil || pair.plain.rate() > peak.plain.rate() {

@@ -28,9 +28,9 @@ type orderWorld struct {
 }
 
 const (
-	orderNodes = 3 // of a region
+	orderNodes = 3 // a region
 	orderShard = 2 // the timestamp managers are leaders of shard 1
-	// of YCSB-T in a region: the paper has 600,000 for more clients
+	// rows of YCSB-T in a region; the paper has 600,000, and more clients
 	orderRows  = 5000
 	orderTheta = .75
 	orderShare = .1 // of transactions that cross regions
@@ -47,7 +47,8 @@ const (
 )
 
 func openOrdered(ctx context.Context, m *matrix.Matrix, how base.Concurrency) (_ *orderWorld, err error) {
-	w := &orderWorld{World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 12, LAN: wan.LinkSpec{Delay: rig.LAN}})}, zipf: rig.Zipf(orderRows, orderTheta)}
+	w := &orderWorld{World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 12,
+		LAN: wan.LinkSpec{Delay: rig.LAN}})}, zipf: rig.Zipf(orderRows, orderTheta)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -57,12 +58,14 @@ func openOrdered(ctx context.Context, m *matrix.Matrix, how base.Concurrency) (_
 	ident := node.LocalIdentity(m.Names, orderNodes, 2)
 	ident.First.Concurrency = how
 	rng := rand.New(rand.NewPCG(1, 2))
-	// ns of a sync: none yet, since nodes begin under locks, and virtual time would wait for those
+	// ns of a sync; none at first: nodes begin under mutexes, and a goroutine that waits for one
+	// stops virtual time
 	var disk atomic.Int64
 	for i, nd := range ident.First.Nodes {
 		src := clock.NewSimulated(rig.ClockBound, uint64(nd.ID))
 		src.Set(time.Duration((2*rng.Float64()-1)*float64(rig.ClockBound)), 0, rig.ClockBound)
-		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }}, node.Parts{Source: src}); err != nil {
+		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(),
+			SyncDelay: func() time.Duration { return time.Duration(disk.Load()) }}, node.Parts{Source: src}); err != nil {
 			return nil, err
 		}
 		if i%orderNodes == 0 {
@@ -84,12 +87,12 @@ func openOrdered(ctx context.Context, m *matrix.Matrix, how base.Concurrency) (_
 		}
 	}
 	disk.Store(int64(rig.DiskSync))
-	time.Sleep(5 * time.Second) // all replicas have them
+	time.Sleep(5 * time.Second) // all replicas have the rows
 	return w, nil
 }
 
-// key is a row of a region. The rows of a region are neighbours, so that gaps between them are its
-// own, too.
+// key is the key of a row of a region. The rows of a region are neighbours, so that the gaps
+// between them belong to the region, too.
 func (w *orderWorld) key(table, region int, n ...int64) base.Key {
 	k := base.IndexPrefix(orderShard, base.MakeTableID(uint64(table), base.RegionID(region+1)), 0, 0)
 	for _, v := range n {
@@ -98,7 +101,7 @@ func (w *orderWorld) key(table, region int, n ...int64) base.Key {
 	return k
 }
 
-// keys are rows from, from+1, ... of a warehouse.
+// keys are the keys of rows from, from+1, ... of a warehouse.
 func (w *orderWorld) keys(table, region, ware int, from int64, n int) (out []base.Key) {
 	for i := range int64(n) {
 		out = append(out, w.key(table, region, int64(ware), from+i))
@@ -106,7 +109,7 @@ func (w *orderWorld) keys(table, region, ware int, from int64, n int) (out []bas
 	return out
 }
 
-// other is a region of which a transaction uses rows besides its own.
+// other draws the second region of a transaction.
 func (w *orderWorld) other(r *rand.Rand, region int) int {
 	return (region + 1 + r.IntN(len(w.DBs)-1)) % len(w.DBs)
 }
@@ -137,9 +140,9 @@ func (w *orderWorld) ycsbT(r *rand.Rand, region int) (steps rig.Job) {
 	return steps
 }
 
-// tpcC draws one of TPC-C's transactions, on keys. One line in a hundred and 15 % of payments are
-// of another warehouse, which is in another region here: 11 % of the transactions cross, as in the
-// paper.
+// tpcC draws one of TPC-C's transactions, on keys. One line in a hundred and 15 % of payments use
+// another warehouse, which here is always in another region. So 11 % of the transactions cross, as
+// in the paper.
 func (w *orderWorld) tpcC(r *rand.Rand, region int) rig.Job {
 	ware := r.IntN(orderWares)
 	row := func(table, region int, n int64) base.Key { return w.key(table, region, int64(ware), n) }
@@ -161,13 +164,15 @@ func (w *orderWorld) tpcC(r *rand.Rand, region int) rig.Job {
 	o := w.orders.Add(1) * rig.OrderKeys
 	switch n := r.IntN(100); {
 	case n < 45: // New-Order
-		return rig.Job{read(row(orderWare, region, 0), customer(region)), update(district), update(stock...), insert(w.keys(orderOrder, region, ware, o, 1+rig.MallLines)...)}
+		return rig.Job{read(row(orderWare, region, 0), customer(region)), update(district), update(stock...),
+			insert(w.keys(orderOrder, region, ware, o, 1+rig.MallLines)...)}
 	case n < 88: // Payment
 		payer := region
 		if r.IntN(100) < 15 {
 			payer = w.other(r, region)
 		}
-		return rig.Job{update(row(orderWare, region, 0)), update(district), update(customer(payer)), insert(row(orderHistory, region, o))}
+		return rig.Job{update(row(orderWare, region, 0)), update(district), update(customer(payer)),
+			insert(row(orderHistory, region, o))}
 	case n < 92: // Delivery
 		return rig.Job{update(w.keys(orderStock, region, ware, 0, rig.MallDistricts)...), update(customer(region))}
 	case n < 96: // Order-Status
@@ -177,7 +182,7 @@ func (w *orderWorld) tpcC(r *rand.Rand, region int) rig.Job {
 	}
 }
 
-// orderLoad is clients in closed loops.
+// orderLoad is a load of clients in closed loops.
 type orderLoad struct {
 	next         func(w *orderWorld, r *rand.Rand, region int) rig.Job
 	clients      int // in each region
@@ -202,16 +207,17 @@ func (w *orderWorld) run(l orderLoad) (*orderResult, error) {
 		return 0, transactSteps(ctx, c, dbs[c.number%len(dbs)], l.next(w, c.rng, c.region))
 	})
 	after := w.counts()
-	res := &orderResult{tally: kinds[0], length: l.length, movedUp: after[0] - before[0], pushed: after[1] - before[1], orders: after[2] - before[2]}
-	time.Sleep(3 * time.Second) // what was under way ends
+	res := &orderResult{tally: kinds[0], length: l.length, movedUp: after[0] - before[0],
+		pushed: after[1] - before[1], orders: after[2] - before[2]}
+	time.Sleep(3 * time.Second) // transactions under way end
 	if err == nil && len(res.done) == 0 {
 		err = errors.New("no transaction committed in time")
 	}
 	return res, err
 }
 
-// counts are of reads that moved to a later timestamp, commits that did, and ends told to timestamp
-// managers.
+// counts are the numbers of reads that moved to a later timestamp, of commits that did, and of ends
+// reported to timestamp managers.
 func (w *orderWorld) counts() (n [3]int64) {
 	for _, nd := range w.Nodes {
 		st := nd.Commits()
@@ -224,8 +230,8 @@ func (w *orderWorld) counts() (n [3]int64) {
 	return n
 }
 
-// transactSteps runs a transaction until it commits, statement by statement; between two the client
-// is a round trip inside the region away. Rows that will be written are read for update.
+// transactSteps runs a transaction until it commits, statement by statement. Each costs the client
+// a round trip inside the region. Rows that will be written are read for update.
 func transactSteps(ctx context.Context, c *worker, db kv.DB, steps rig.Job) error {
 	opts := kv.Options{Age: db.Clock()}
 	return c.retry(ctx, func() error { return trySteps(ctx, db, opts, steps) }, func(_ error, wait time.Duration) time.Duration {

@@ -15,7 +15,7 @@ import (
 type tally struct {
 	done   []time.Duration // latencies of those that committed, with their retries; sorted by [loop.run]
 	tries  int             // attempts that ended while transactions were counted
-	aborts int             // those of them that failed
+	aborts int             // how many of them failed
 }
 
 // aborted is the share of the attempts that were aborted, in percent.
@@ -38,11 +38,11 @@ func (t *tally) mean() float64 {
 	return sum.Seconds() * 1e3 / float64(max(1, len(t.done)))
 }
 
-// loop is clients that run one transaction after the other, in virtual time. Processors are free
-// there, so what is measured is who waits for whom, and how often.
+// loop is a set of clients that run one transaction after the other, in virtual time. Processors
+// are free there, so the loop measures who waits for whom, and how often.
 type loop struct {
 	regions, clients int // clients of each region
-	// A transaction counts if it ends in the time of this length that follows the warm-up.
+	// A transaction counts if it ends within length after the warm-up.
 	warm, length time.Duration
 	seed         uint64 // of the clients' choices
 }
@@ -51,16 +51,16 @@ type loop struct {
 type worker struct {
 	region, number int
 	rng            *rand.Rand
-	// tried hears of every attempt of a transaction, and its error if it failed.
+	// tried is called with every attempt of a transaction: nil, or its error.
 	tried func(error)
 }
 
 // stagger is the time over which clients begin, so that they do not work in step.
 const stagger = 50 * time.Millisecond
 
-// run has the clients work. one draws a transaction and runs it until it has committed or ctx ends,
-// and says of which of the two kinds it is. The first error that is not due to the end of the time
-// ends the run and is returned.
+// run has the clients work. one draws a transaction, runs it until it commits or ctx ends, and
+// returns its kind. The first error that is not due to the end of the time ends the run and is
+// returned.
 func (l loop) run(one func(ctx context.Context, c *worker) (kind int, err error)) (kinds [2]tally, err error) {
 	var (
 		mu sync.Mutex

@@ -15,15 +15,17 @@ import (
 // Bench regenerates the figures of Relay on locks.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name: "relay", Title: "nobody nearby waits for somebody far away: consistency tiers beside one kind of locks for all (Spanner)",
-		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b", "relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
+		Name:  "relay",
+		Title: "local transactions beside those that cross regions: consistency tiers, or one kind of locks for all (Spanner)",
+		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b",
+			"relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
 			"relay/flat", "relay/wait", "relay/ship", "relay/zero"},
 		Parts: true,
 		Run:   runRelay,
 	}
 }
 
-// relayPolicy is a deadlock mechanism of the paper, with the figures that show it.
+// relayPolicy is one of the paper's ways to deal with deadlocks, with the figures that show it.
 type relayPolicy struct {
 	policy                                 kv.Policy
 	name                                   string
@@ -40,16 +42,16 @@ var relayPolicies = []relayPolicy{
 type relayBench struct {
 	rig.Params
 	w    *tierWorld
-	done map[tierLoad]relayPair // loads that belong to several figures run once
+	done map[tierLoad]relayPair // results by load, as several figures share loads
 }
 
-// asks reports whether one of the figures is to be run.
+// asks reports whether at least one of the figures is to be run.
 func (b *relayBench) asks(figures ...string) bool {
 	return slices.ContainsFunc(figures, func(f string) bool { return b.Wants("relay/" + f) })
 }
 
-// policies are the deadlock mechanisms of which some figure is to be run; a quick run has only the
-// first of them.
+// policies are the ways to deal with deadlocks of which a figure is to be run. A quick run has only
+// the first of them.
 func (b *relayBench) policies(figures func(*relayPolicy) []string) (out []relayPolicy) {
 	for _, p := range relayPolicies {
 		if b.asks(figures(&p)...) && (len(out) == 0 || !b.Quick) {
@@ -59,9 +61,9 @@ func (b *relayBench) policies(figures func(*relayPolicy) []string) (out []relayP
 	return out
 }
 
-// relayRows are the rows of a region. The paper has 600,000 and 35 clients; so many fewer rows make
-// two transactions of a region meet five times as often, and so many fewer clients a fifth as
-// often.
+// relayRows is the number of rows of a region. The paper has 600,000 rows and 35 clients. With so
+// many fewer rows two transactions of a region meet five times as often, and with so many fewer
+// clients a fifth as often.
 const (
 	relayRows    = 20_000
 	relayClients = 7
@@ -94,13 +96,13 @@ func runRelay(ctx context.Context, p rig.Params) error {
 	return errors.Join(failed, err)
 }
 
-// load is the default one of section 4.2.
+// load is the default load of section 4.2.
 func (b *relayBench) load(p kv.Policy) tierLoad {
 	return tierLoad{policy: p, clients: relayClients, cross: relayShare, theta: relayTheta,
 		warm: rig.Pick(b.Params, time.Second, 2*time.Second), length: rig.Pick(b.Params, 1750*time.Millisecond, 6*time.Second)}
 }
 
-// relayPair is the same load under one kind of locks, and in tiers.
+// relayPair is the results of a load under one kind of locks, and in tiers.
 type relayPair struct{ strict, relay *tierResult }
 
 // both runs a load under the paper's delays, unless it has run before.
@@ -126,9 +128,13 @@ func (b *relayBench) measure(ctx context.Context, l tierLoad) (p relayPair, err 
 		if err != nil {
 			return p, err
 		}
-		fmt.Fprintf(b.Log, "relay %v, policy %v, %d clients a region, %.0f %% cross, zipf %v: %.0f txn/s, %.1f %% of attempts aborted (IRT %.1f, CRT %.1f), IRT %.0f/%.0f/%.0f ms, CRT %.0f/%.0f/%.0f ms, %.1f s of CPU\n",
-			relay, l.policy, l.clients, 100*l.cross, l.theta, r.rate(), r.aborted(), r.kinds[0].aborted(), r.kinds[1].aborted(),
-			r.kinds[0].ms(.5), r.kinds[0].ms(.9), r.kinds[0].ms(.99), r.kinds[1].ms(.5), r.kinds[1].ms(.9), r.kinds[1].ms(.99), (rig.CPUTime() - cpu).Seconds())
+		fmt.Fprintf(b.Log, "relay %v, policy %v, %d clients a region, %.0f %% cross, zipf %v: %.0f txn/s, "+
+			"%.1f %% of attempts aborted (IRT %.1f, CRT %.1f), "+
+			"IRT %.0f/%.0f/%.0f ms, CRT %.0f/%.0f/%.0f ms, %.1f s of CPU\n",
+			relay, l.policy, l.clients, 100*l.cross, l.theta, r.rate(),
+			r.aborted(), r.kinds[0].aborted(), r.kinds[1].aborted(),
+			r.kinds[0].ms(.5), r.kinds[0].ms(.9), r.kinds[0].ms(.99),
+			r.kinds[1].ms(.5), r.kinds[1].ms(.9), r.kinds[1].ms(.99), (rig.CPUTime() - cpu).Seconds())
 		if relay {
 			p.relay = r
 		} else {
@@ -153,23 +159,25 @@ func (b *relayBench) emit(lines ...rig.Line) error {
 
 // throughput is a point of a sweep.
 func (p relayPair) throughput(figure string, x any, paper *float64) rig.Line {
-	return rig.Line{Figure: figure, Series: "relay/strict", X: x, Metric: "throughput", Unit: "txn/s", Better: rig.Higher, Value: p.relay.rate(), Baseline: rig.Float(p.strict.rate()), Paper: paper}
+	return rig.Line{Figure: figure, Series: "relay/strict", X: x, Metric: "throughput", Unit: "txn/s",
+		Better: rig.Higher, Value: p.relay.rate(), Baseline: rig.Float(p.strict.rate()), Paper: paper}
 }
 
-// latencies are those of a kind of transactions.
+// latencies are the points of one kind of transactions.
 func (p relayPair) latencies(figure, kind string, x any) (out []rig.Line) {
 	i := map[string]int{"IRT": 0, "CRT": 1}[kind]
 	for _, q := range []struct {
 		name string
 		q    float64
 	}{{"p50", .5}, {"p90", .9}, {"p99", .99}} {
-		out = append(out, rig.Line{Figure: figure, Series: "relay/strict", X: x, Metric: kind + " " + q.name + " latency", Unit: "ms", Better: rig.Lower,
+		out = append(out, rig.Line{Figure: figure, Series: "relay/strict", X: x,
+			Metric: kind + " " + q.name + " latency", Unit: "ms", Better: rig.Lower,
 			Value: p.relay.kinds[i].ms(q.q), Baseline: rig.Float(p.strict.kinds[i].ms(q.q))})
 	}
 	return out
 }
 
-// concurrency is figures 8a and 9a, and their peaks 6 and 7.
+// concurrency measures figures 8a and 9a, and their peaks 6 and 7.
 func (b *relayBench) concurrency(ctx context.Context) error {
 	for _, p := range relayPolicies {
 		if !b.asks(p.peak, p.lives, p.clients) {
@@ -196,7 +204,8 @@ func (b *relayBench) concurrency(ctx context.Context) error {
 			return err
 		}
 		abort := func(x string, of func(*tierResult) float64, paper *float64) rig.Line {
-			return rig.Line{Figure: "6b", Series: "relay/strict", X: x, Metric: "aborted attempts", Unit: "%", Better: rig.Lower, Value: of(best.relay), Baseline: rig.Float(of(best.strict)), Paper: paper}
+			return rig.Line{Figure: "6b", Series: "relay/strict", X: x, Metric: "aborted attempts", Unit: "%",
+				Better: rig.Lower, Value: of(best.relay), Baseline: rig.Float(of(best.strict)), Paper: paper}
 		}
 		var lines []rig.Line
 		if p.policy == kv.NoWait {
@@ -207,11 +216,14 @@ func (b *relayBench) concurrency(ctx context.Context) error {
 			}
 		} else {
 			mean := func(kind string, i int, paper *float64) rig.Line {
-				return rig.Line{Figure: "7b", Series: "relay/strict", X: kind, Metric: "mean latency", Unit: "ms", Better: rig.Lower,
-					Value: best.relay.kinds[i].mean(), Baseline: rig.Float(best.strict.kinds[i].mean()), Paper: paper}
+				return rig.Line{Figure: "7b", Series: "relay/strict", X: kind, Metric: "mean latency", Unit: "ms",
+					Better: rig.Lower,
+					Value:  best.relay.kinds[i].mean(), Baseline: rig.Float(best.strict.kinds[i].mean()), Paper: paper}
 			}
 			lines = []rig.Line{mean("IRT", 0, nil), mean("CRT", 1, rig.Float(1)),
-				{Figure: "7b", Series: "relay/strict", X: "IRT", Metric: "p90 latency", Unit: "ms", Better: rig.Lower, Value: best.relay.kinds[0].ms(.9), Baseline: rig.Float(best.strict.kinds[0].ms(.9)), Paper: rig.Float(.4 / 1.4)}}
+				{Figure: "7b", Series: "relay/strict", X: "IRT", Metric: "p90 latency", Unit: "ms", Better: rig.Lower,
+					Value: best.relay.kinds[0].ms(.9), Baseline: rig.Float(best.strict.kinds[0].ms(.9)),
+					Paper: rig.Float(.4 / 1.4)}}
 		}
 		if err := b.emit(append(lines, sweep...)...); err != nil {
 			return err
@@ -220,15 +232,15 @@ func (b *relayBench) concurrency(ctx context.Context) error {
 	return nil
 }
 
-// shares is figures 8b and 9b: more and more transactions cross. relay/flat holds the tail of those
-// that do not against what it is when nobody crosses.
+// shares measures figures 8b and 9b: more and more transactions cross. relay/flat compares the tail
+// latency of local transactions with the one when none crosses.
 func (b *relayBench) shares(ctx context.Context) error {
 	for _, p := range b.policies(func(p *relayPolicy) []string { return []string{p.share, "flat"} }) {
 		var none *tierResult
 		var flat []rig.Line
 		for _, share := range rig.Pick(b.Params, []float64{0, relayShare, .5}, []float64{0, .05, relayShare, .2, .5, 1}) {
 			l := b.load(p.policy)
-			if l.cross = share; share == 0 { // so many commit that less will do
+			if l.cross = share; share == 0 { // so many commit that a shorter run is enough
 				l.warm, l.length = l.warm/2, l.length/3
 			}
 			r, err := b.both(ctx, l)
@@ -249,7 +261,8 @@ func (b *relayBench) shares(ctx context.Context) error {
 			if share == 0 || share == 1 {
 				continue
 			}
-			flat = append(flat, rig.Line{Figure: "flat", Series: "relay " + p.name + "/nobody crosses", X: x, Metric: "IRT p99 latency", Unit: "ms", Better: rig.Lower,
+			flat = append(flat, rig.Line{Figure: "flat", Series: "relay " + p.name + "/nobody crosses", X: x,
+				Metric: "IRT p99 latency", Unit: "ms", Better: rig.Lower,
 				Value: r.relay.kinds[0].ms(.99), Baseline: rig.Float(none.kinds[0].ms(.99))})
 		}
 		if err := b.emit(flat...); err != nil {
@@ -259,7 +272,7 @@ func (b *relayBench) shares(ctx context.Context) error {
 	return nil
 }
 
-// zipfs is figures 8c and 9c.
+// zipfs measures figures 8c and 9c.
 func (b *relayBench) zipfs(ctx context.Context) error {
 	for _, p := range b.policies(func(p *relayPolicy) []string { return []string{p.zipf} }) {
 		for _, theta := range rig.Pick(b.Params, []float64{relayTheta, .9}, []float64{.5, .6, relayTheta, .9}) {
@@ -277,7 +290,7 @@ func (b *relayBench) zipfs(ctx context.Context) error {
 	return nil
 }
 
-// delays is figures 8d and 9d: all regions equally far apart.
+// delays measures figures 8d and 9d: all regions equally far apart.
 func (b *relayBench) delays(ctx context.Context) error {
 	defer b.w.Net.SetOneWay(b.w.m.OneWays())
 	for _, p := range b.policies(func(p *relayPolicy) []string { return []string{p.lag} }) {
@@ -291,7 +304,7 @@ func (b *relayBench) delays(ctx context.Context) error {
 				}
 			}
 			b.w.Net.SetOneWay(oneWay)
-			time.Sleep(10 * time.Second) // round trips are measured anew
+			time.Sleep(10 * time.Second) // the nodes measure the new round trips
 			r, err := b.measure(ctx, b.load(p.policy))
 			if err != nil {
 				return err
@@ -304,8 +317,8 @@ func (b *relayBench) delays(ctx context.Context) error {
 	return nil
 }
 
-// waiting is the default load under what SQL does, which the paper does not have: transactions
-// wait, and of a deadlock the youngest dies.
+// waiting runs the default load under SQL's way to deal with deadlocks, which the paper does not
+// have: transactions wait, and the youngest one of a deadlock dies.
 func (b *relayBench) waiting(ctx context.Context) error {
 	if !b.asks("wait", "ship") {
 		return nil
@@ -319,8 +332,8 @@ func (b *relayBench) waiting(ctx context.Context) error {
 	if err := b.emit(append(lines, r.latencies("wait", "CRT", "DL_DETECT")...)...); err != nil {
 		return err
 	}
-	// What it is worth that updates are shipped: the same, with all that was read validated and
-	// held.
+	// The gain of shipped updates: the same load without them, so that every row read is validated
+	// and locked.
 	l := b.load(kv.Detect)
 	l.relay, l.plain = true, true
 	plain, err := b.w.run(l)
@@ -335,8 +348,8 @@ func (b *relayBench) waiting(ctx context.Context) error {
 	return b.emit(lines...)
 }
 
-// zero is what tiers cost where nobody crosses. In virtual time processors are free, so it is
-// counted in what they did: the least of several runs, in turns.
+// zero measures what tiers cost when no transaction crosses. In virtual time processors are free,
+// so it counts CPU time: the least of several runs, in turns.
 func (b *relayBench) zero(ctx context.Context) error {
 	if !b.asks("zero") {
 		return nil
@@ -362,5 +375,6 @@ func (b *relayBench) zero(ctx context.Context) error {
 			}
 		}
 	}
-	return b.emit(rig.Line{Figure: "zero", Series: "relay/strict", X: "0 %", Metric: "CPU of a transaction", Unit: "µs", Better: rig.Lower, Value: least[1], Baseline: rig.Float(least[0])})
+	return b.emit(rig.Line{Figure: "zero", Series: "relay/strict", X: "0 %", Metric: "CPU of a transaction",
+		Unit: "µs", Better: rig.Lower, Value: least[1], Baseline: rig.Float(least[0])})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
-// The world of bench relay: what transactions take follows from the distances alone, and those that
-// cross do so in tiers only if asked to.
+// TestTierWorld checks the world of benchmark relay: latencies follow from the distances alone, and
+// transactions cross in tiers only if asked to.
 func TestTierWorld(t *testing.T) {
 	m, err := matrix.Open(matrix.Relay)
 	if err == nil {

@@ -29,19 +29,20 @@ type tierWorld struct {
 	DBs   []kv.DB // by region
 	rows  int     // in each region
 	zipfs map[float64]func(*rand.Rand) int
-	open  atomic.Bool // all groups are there
+	open  atomic.Bool // all groups are open
 }
 
 const (
 	tierBound = 100 * time.Microsecond // of the clocks
 	tierTable = 20
-	tierShard = 2 // the asynchronous one
+	tierShard = 2 // the asynchronous shard
 )
 
 // openTiers starts the nodes and fills the table. Its shards are asynchronous, that is, with all
 // voters in their own region, as in the paper, where replicas are in the region or near it.
 func openTiers(ctx context.Context, m *matrix.Matrix, rows int) (_ *tierWorld, err error) {
-	w := &tierWorld{m: m, rows: rows, zipfs: map[float64]func(*rand.Rand) int{}, World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 12})}}
+	w := &tierWorld{m: m, rows: rows, zipfs: map[float64]func(*rand.Rand) int{},
+		World: rig.World{Net: wan.NewNetwork(wan.NetOptions{Seed: 12})}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -54,8 +55,8 @@ func openTiers(ctx context.Context, m *matrix.Matrix, rows int) (_ *tierWorld, e
 		inside := m.RTT[i][i]
 		if err := w.Add(ident, nd, store.Options{Dir: "db", FS: store.Memory(), SyncDelay: func() time.Duration {
 			if !w.open.Load() {
-				// groups are opened under mutexes, and a goroutine that waits for one stops virtual
-				// time
+				// groups are opened under mutexes, and a goroutine that waits for a mutex stops
+				// virtual time
 				return 0
 			}
 			return inside
@@ -77,17 +78,17 @@ func openTiers(ctx context.Context, m *matrix.Matrix, rows int) (_ *tierWorld, e
 			return nil, fmt.Errorf("%s: %w", m.Names[r], err)
 		}
 	}
-	time.Sleep(5 * time.Second) // all replicas have them, and round trips have been measured
+	time.Sleep(5 * time.Second) // all replicas have the rows, and round trips are measured
 	return w, nil
 }
 
-// key is row i of a region. The rows of a region are neighbours, so that gaps between them are its
-// own, too.
+// key is the key of row i of a region. The rows of a region are neighbours, so that the gaps
+// between them belong to the region, too.
 func (w *tierWorld) key(region, i int) base.Key {
 	return base.AppendInt64(base.IndexPrefix(tierShard, base.MakeTableID(tierTable, base.RegionID(region+1)), 0, 0), int64(i))
 }
 
-// zipf draws rows; what is drawn most often is scattered over the table.
+// zipf draws rows from a zipfian distribution. The popular ones are scattered over the table.
 func (w *tierWorld) zipf(theta float64) func(*rand.Rand) int {
 	z := w.zipfs[theta]
 	if z == nil {
@@ -105,7 +106,7 @@ type tierLoad struct {
 	clients int     // in each region
 	cross   float64 // share of transactions that cross: half of their rows are another region's
 	theta   float64
-	plain   bool // updates are not shipped: all that was read has to hold at the commit
+	plain   bool // updates are not shipped, so that every row read is validated at the commit
 	warm    time.Duration
 	length  time.Duration
 }
@@ -145,11 +146,11 @@ func (w *tierWorld) run(l tierLoad) (*tierResult, error) {
 		kind, ops := w.next(c.rng, c.region, l.cross, draw)
 		return kind, w.transact(ctx, c, l, ops)
 	})
-	time.Sleep(2 * time.Second) // what was under way ends
+	time.Sleep(2 * time.Second) // transactions under way end
 	return &tierResult{kinds: kinds, length: l.length}, err
 }
 
-// next draws a transaction; kind 1 crosses.
+// next draws a transaction. One of kind 1 crosses.
 func (w *tierWorld) next(rng *rand.Rand, region int, cross float64, draw func(*rand.Rand) int) (kind int, ops []tierOp) {
 	other := region
 	if n := len(w.DBs); n > 1 && rng.Float64() < cross {
@@ -176,19 +177,20 @@ func (w *tierWorld) next(rng *rand.Rand, region int, cross float64, draw func(*r
 	return kind, ops
 }
 
-// transact runs a transaction until it commits, statement by statement: each costs the client a
-// round trip inside the region, and its reads and writes are not known in advance.
+// transact runs a transaction until it commits, statement by statement. Each costs the client a
+// round trip inside the region, and the database does not know its keys in advance.
 func (w *tierWorld) transact(ctx context.Context, c *worker, l tierLoad, ops []tierOp) error {
 	db, inside := w.DBs[c.region], w.m.RTT[c.region][c.region]
 	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock(), Touched: &kv.Touched{}}
 	aborts := 0
-	return c.retry(ctx, func() error { return attempt(ctx, db, inside, opts, ops, l.plain) }, func(err error, wait time.Duration) time.Duration {
-		if base.CodeOf(err) == base.CodeAborted { // as in kv.Run
-			aborts++
-			opts.Relay = opts.Relay && aborts < kv.RelayTries
-		}
-		return kv.Pause(err, wait, db.Clock())
-	})
+	return c.retry(ctx, func() error { return attempt(ctx, db, inside, opts, ops, l.plain) },
+		func(err error, wait time.Duration) time.Duration {
+			if base.CodeOf(err) == base.CodeAborted { // as in kv.Run
+				aborts++
+				opts.Relay = opts.Relay && aborts < kv.RelayTries
+			}
+			return kv.Pause(err, wait, db.Clock())
+		})
 }
 
 // tierRow is a row with a number and a string, as SQL has it, and tierUpdate is `SET n = n + 1`.
@@ -198,8 +200,8 @@ var (
 		Ops: []*wire.PatchOp{{Column: 1, Kind: wire.PatchKind_PATCH_ADD, Add: 1, Least: math.MinInt64, Most: math.MaxInt64}}}
 )
 
-// attempt is one: reads take read locks, writes are buffered and take theirs when it commits
-// (Algorithm 1 of the paper).
+// attempt runs one attempt. Reads take read locks. Writes are buffered and take their locks at the
+// commit (Algorithm 1 of the paper).
 func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Options, ops []tierOp, plain bool) error {
 	t := db.Begin(opts)
 	defer t.Rollback(context.Background())

@@ -31,16 +31,17 @@ func (p *Params) Wants(figure string) bool {
 type Bench struct {
 	// Name is what `godwit bench` calls it, in lower case ("relay").
 	Name string
-	// Title is one line on what it shows.
+	// Title says in one line what it shows.
 	Title string
-	// Figures are those it regenerates ("6a", "table 3").
+	// Figures are the names of the figures that it regenerates ("6a", "table 3").
 	Figures []string
-	// Parts: its figures can be run one by one.
+	// Parts says that its figures can be run one by one.
 	Parts bool
 	Run   func(ctx context.Context, p Params) error
 }
 
-// Part checks the figures that somebody wants of a benchmark, with or without its name in front.
+// Part checks the names of figures that the caller asks for and puts the benchmark's name in front
+// of those that lack it.
 func (b Bench) Part(figures []string) (only []string, err error) {
 	if len(figures) > 0 && !b.Parts {
 		return nil, fmt.Errorf("benchmark %s runs as a whole: leave out --figure", b.Name)

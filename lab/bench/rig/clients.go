@@ -14,7 +14,7 @@ import (
 
 // Client runs one transaction after the other, in a region that may change while it works.
 type Client struct {
-	home   int // where it belongs, and is counted
+	home   int // region that it is counted with
 	tag    int // group of clients
 	Region atomic.Int32
 	left   chan struct{} // closed when the region is lost
@@ -30,14 +30,14 @@ func NewClient(region, tag int, next func(r *rand.Rand) Job) *Client {
 	return c
 }
 
-// Leave has the client go on in another region, as if its own were lost: it does not wait for the
+// Leave moves the client to another region, as if its own were lost. It does not wait for the
 // transaction under way.
 func (c *Client) Leave(to int) {
 	c.Region.Store(int32(to))
 	close(c.left)
 }
 
-// Shift is clients at work on a cluster, from Work to End.
+// Shift is a set of clients that work on a cluster, from Work to End.
 type Shift struct {
 	Cluster *Cluster
 	Began   time.Time
@@ -90,10 +90,11 @@ func (s *Shift) One(ctx context.Context, c *Client, r *rand.Rand) error {
 	case <-left:
 		return nil
 	}
-	x := Outcome{At: time.Since(s.Began), lat: time.Since(begin), hops: tr.Hops(), Writes: j.Writes(), Region: region, home: c.home, tag: c.tag}
+	x := Outcome{At: time.Since(s.Began), lat: time.Since(begin), hops: tr.Hops(), Writes: j.Writes(), Region: region,
+		home: c.home, tag: c.tag}
 	x.Coordination = float64(x.hops) / 2
 	if x.Writes {
-		x.Coordination-- // of the log
+		x.Coordination-- // the log's round trip
 	}
 	c.Done = append(c.Done, x)
 	return nil

@@ -20,8 +20,9 @@ import (
 	"github.com/godwitdb/godwit/txn"
 )
 
-// Cluster is a cluster of one node a region in this process, in real time over emulated oceans. It
-// has no SQL: its transactions are jobs, which are what SQL makes of statements.
+// Cluster is a cluster with one node a region, in this process and in real time, over emulated
+// oceans. It has no SQL: its transactions are jobs, which have the form that SQL gives to
+// statements.
 type Cluster struct {
 	*node.Local
 	name string
@@ -30,19 +31,19 @@ type Cluster struct {
 	Route func(ctx context.Context, region int, j Job, tr *obs.Trace) error
 	// Stale has transactions that only read do so at their region's consistency point.
 	Stale bool
-	// running are transactions, also those whose client has left.
+	// running counts the transactions under way, also those whose client has left.
 	running sync.WaitGroup
 }
 
-// Variant is one of the systems that are compared: switches of the same system, and the name that
-// its errors begin with.
+// Variant is one of the systems that a benchmark compares: the same program with other switches.
+// Its errors begin with Name.
 type Variant struct {
 	Name  string
 	Homes home.Params
 	Tune  func(*group.HostOptions, *owner.Config, *txn.Config)
 }
 
-// Open starts a cluster in regions of AWS, with its data below dir.
+// Open starts a cluster in the given regions of AWS, with its data below dir.
 func Open(ctx context.Context, dir string, regions []string, v Variant) (*Cluster, error) {
 	m, err := matrix.Open(matrix.AWS)
 	if err != nil {
@@ -60,7 +61,8 @@ func OpenOn(ctx context.Context, dir string, m *matrix.Matrix, v Variant) (_ *Cl
 		return nil, err
 	}
 	params := v.Homes
-	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(dir, "data"), CacheMB: 64, Homes: &params, NoSQL: true, Tune: v.Tune}, slog.New(slog.DiscardHandler))
+	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Shards: 1, Dir: filepath.Join(dir, "data"),
+		CacheMB: 64, Homes: &params, NoSQL: true, Tune: v.Tune}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +90,8 @@ func (g *Cluster) Moves() int64 {
 	return most
 }
 
-// Load makes rows in a region, which becomes their home. Load neighbouring ranges in key order: the
-// gap behind a key belongs to the region that made it first.
+// Load inserts rows in a region, which becomes their home. Call it in key order for neighbouring
+// ranges: the gap behind a key belongs to the region that inserted the key first.
 func (g *Cluster) Load(ctx context.Context, region int, ks []base.Key) error {
 	if err := Fill(ctx, g.DBs[region], ks, func() []byte { return RowValue }); err != nil {
 		return fmt.Errorf("%s: %w", g.name, err)
@@ -104,7 +106,7 @@ func (g *Cluster) Run(ctx context.Context, region int, j Job, tr *obs.Trace) err
 	}
 	at := base.Timestamp(0)
 	if g.Stale && !j.Writes() {
-		// None in time: then it is a strong read.
+		// Without a point in time it is a strong read.
 		at, _ = g.Nodes()[region].Cluster().ReadPoint(ctx, 0, time.Second)
 	}
 	return RunJob(ctx, g.DBs[region], j, at, tr)

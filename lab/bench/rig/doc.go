@@ -1,5 +1,5 @@
-// Package rig is what the benchmarks of the papers have in common: what a benchmark and its results
-// are, clusters to run it on, clients, and TPC-C on keys.
+// Package rig is the common part of the papers' benchmarks: the form of a benchmark and of its
+// results, clusters to run it on, clients, and TPC-C on keys.
 //
 // # Duties of a benchmark
 //
@@ -14,7 +14,7 @@
 // A [Cluster] runs in real time over emulated oceans, one node a region; its clients ([Client])
 // work in closed loops, and a [Shift] collects their [Outcomes]. A [World] runs in virtual time
 // inside [Virtual]: processors are free there, so it shows who waits for whom, and how often.
-// Nothing inside may wait for something outside.
+// Nothing inside may wait for anything outside.
 //
 // A transaction is a [Job]: statements ([Op]) that read or write all their keys at once, as SQL
 // makes them. [Mall] is TPC-C made of such jobs, where a figure needs its mix and not its SQL.

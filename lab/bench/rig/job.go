@@ -10,7 +10,7 @@ import (
 	"github.com/godwitdb/godwit/obs"
 )
 
-// Statements.
+// The kinds of statements.
 const (
 	OpRead = iota
 	OpUpdate
@@ -18,13 +18,13 @@ const (
 	OpScan
 )
 
-// Op is one statement: it reads or writes all its keys at once. A scan has the two ends of its
-// range.
+// Op is one statement. It reads or writes all its keys at once. The keys of a scan are the two ends
+// of its range.
 type Op struct {
 	Kind  int
 	Keys  []base.Key
-	Ago   time.Duration // how old the snapshot of a transaction is that begins with a read
-	Value []byte        // of rows that are written; nil: rowValue
+	Ago   time.Duration // of the first statement: the age of a reading transaction's snapshot
+	Value []byte        // of the rows written; nil: RowValue
 }
 
 // Job is a transaction, one statement after the other.
@@ -35,9 +35,9 @@ func (j Job) Writes() bool {
 	return slices.ContainsFunc(j, func(o Op) bool { return o.Kind == OpUpdate || o.Kind == OpInsert })
 }
 
-// RunJob runs a transaction as SQL does. Rows that will be written are locked when they are read,
-// and come along with the write when the policy of homes advises so. A transaction that only reads
-// takes a snapshot: the one at a timestamp, if that is given.
+// RunJob runs a transaction as SQL does. It locks rows that it will write when it reads them, and
+// moves them here with the write when the home policy advises so. A transaction that only reads
+// uses a snapshot: the one at timestamp at, if at is not 0.
 func RunJob(ctx context.Context, db kv.DB, j Job, at base.Timestamp, tr *obs.Trace) error {
 	writes := j.Writes()
 	read := kv.LockNone
@@ -98,13 +98,13 @@ func (o Op) exec(ctx context.Context, t kv.Txn, read kv.LockMode) error {
 	return nil
 }
 
-// Key is row b of range a (a user, a warehouse) of a table.
+// Key is the key of row b in range a of a table. A range is a user or a warehouse.
 func Key(table, a, b int) base.Key {
 	k := base.IndexPrefix(1, base.MakeTableID(uint64(100+table), 1), 0, 0)
 	return base.AppendInt64(base.AppendInt64(k, int64(a)), int64(b))
 }
 
-// Keys are the rows from, from+1, ... of a range.
+// Keys are the keys of rows from, from+1, ... of range a: n of them.
 func Keys(table, a, from, n int) []base.Key {
 	out := make([]base.Key, n)
 	for i := range out {
@@ -113,4 +113,5 @@ func Keys(table, a, from, n int) []base.Key {
 	return out
 }
 
+// RowValue is what jobs write as the value of a row, if they do not say otherwise: 100 zero bytes.
 var RowValue = make([]byte, 100)

@@ -9,14 +9,14 @@ import (
 	"text/tabwriter"
 )
 
-// Whether a larger or a smaller value is the better one.
+// Better says whether a larger or a smaller value is the better one.
 const (
 	Higher = "higher"
 	Lower  = "lower"
 )
 
-// Line is one point of a figure. As JSON it is one object a line with exactly
-// these fields; what does not exist is null.
+// Line is one point of a figure. As JSON it is one object a line, with exactly these fields; a
+// value that does not exist is null.
 type Line struct {
 	Figure string  `json:"figure"` // paper and figure, "relay/6a"
 	Series string  `json:"series"` // the curve or bar the point belongs to
@@ -24,7 +24,8 @@ type Line struct {
 	Metric string  `json:"metric"` // what was measured, "throughput"
 	Unit   string  `json:"unit"`   // "txn/s", "ms", "RTT"
 	Value  float64 `json:"value"`
-	// Baseline is the same metric of what the series is compared with, measured in the same run.
+	// Baseline is the same metric of the system that the series is compared with, measured in the
+	// same run.
 	Baseline *float64 `json:"baseline"`
 	// Ratio is Value/Baseline. Emit fills it.
 	Ratio *float64 `json:"ratio"`
@@ -37,10 +38,11 @@ type Line struct {
 // Float makes an optional field of a Line.
 func Float(v float64) *float64 { return &v }
 
-// complete fills Ratio and refuses what a reader of the line could not use.
+// complete fills Ratio, and refuses a line that a reader could not use.
 func (l *Line) complete() error {
 	var errs []error
-	for _, f := range []struct{ name, v string }{{"figure", l.Figure}, {"series", l.Series}, {"metric", l.Metric}, {"unit", l.Unit}} {
+	for _, f := range []struct{ name, v string }{{"figure", l.Figure}, {"series", l.Series}, {"metric", l.Metric},
+		{"unit", l.Unit}} {
 		if f.v == "" {
 			errs = append(errs, fmt.Errorf("%s is empty", f.name))
 		}

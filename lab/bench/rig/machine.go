@@ -19,7 +19,7 @@ func CPUTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Pick is a duration or a count for quick and for full runs.
+// Pick chooses between a value for quick runs and one for full runs.
 func Pick[T any](p Params, quick, full T) T {
 	if p.Quick {
 		return quick
@@ -50,10 +50,10 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Await asks missing again and again until it says "", and fails with what it said last after
-// Patience.
+// Await calls missing again and again until it returns "". After minutes it fails with the last
+// text that missing returned.
 func Await(ctx context.Context, missing func() string) error {
-	for deadline := time.Now().Add(Patience); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; { // only what hangs takes so long
 		what := missing()
 		if what == "" {
 			return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// TPC-C on keys: the five transactions in the mix of the standard, with fewer and smaller rows. As
-// in the paper there are as many warehouses as terminals, and all that a terminal does by itself
-// stays in its warehouse.
+// TPC-C on keys has the five transactions in the standard's mix, with fewer and smaller rows. As in
+// the paper there are as many warehouses as terminals, and each terminal stays in its own
+// warehouse, unless a figure says otherwise.
 const (
 	mallTable     = 200
 	MallRegions   = 3
@@ -21,7 +21,7 @@ const (
 	mallOrders    = 12 // a warehouse, to begin with
 )
 
-// Tables.
+// The tables.
 const (
 	MallWare    = iota // the warehouse, its districts, its customers
 	MallStock          // items
@@ -38,7 +38,7 @@ type Mall struct {
 	Letters          []byte
 }
 
-// NewMall makes per warehouses for each region, in a shard; Load fills them.
+// NewMall defines the warehouses of a shard, per of them for each region. Load fills them.
 func NewMall(shard base.ShardID, per int) *Mall {
 	m := &Mall{shard: shard, Per: per, Letters: make([]byte, 1<<16)}
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -55,7 +55,7 @@ func (m *Mall) value(r *rand.Rand) []byte {
 	return m.Letters[i : i+100]
 }
 
-// Key is row n of a warehouse in a table; warehouses lie in their region.
+// Key is the key of row n of a warehouse in a table. The table's id names the warehouse's region.
 func (m *Mall) Key(table, ware int, n int64) base.Key {
 	k := base.IndexPrefix(m.shard, base.MakeTableID(uint64(mallTable+table), base.RegionID(ware/m.Per+1)), 0, 0)
 	return base.AppendInt64(base.AppendInt64(k, int64(ware)), n)
@@ -69,7 +69,7 @@ func (m *Mall) keys(table, ware int, from int64, n int) []base.Key {
 	return out
 }
 
-// rows are all of a warehouse.
+// rows are the keys of all rows of a warehouse.
 func (m *Mall) rows(ware int) []base.Key {
 	ks := append(m.keys(MallWare, ware, 0, WareRows), m.keys(MallStock, ware, 0, MallItems)...)
 	for n := range int64(mallOrders) {
@@ -95,7 +95,7 @@ func (m *Mall) customer(ware int, r *rand.Rand) base.Key {
 	return m.Key(MallWare, ware, FirstCustomer+int64(r.IntN(MallCustomers)))
 }
 
-// Next draws a transaction of the full benchmark.
+// Next draws a transaction from the full mix.
 func (m *Mall) Next(ware int) func(r *rand.Rand) Job {
 	return func(r *rand.Rand) Job { return m.Mixed(ware, [5]int{45, 43, 4, 4, 4}, r) }
 }
@@ -162,7 +162,7 @@ func (m *Mall) stockLevel(ware, other int, r *rand.Rand) Job {
 	}
 }
 
-// both is a read of a warehouse and, if that is another one, of a second.
+// both reads a warehouse and, if other is another one, that one too.
 func (m *Mall) both(ware, other int, keys func(ware int) []base.Key) Op {
 	o := Op{Kind: OpRead, Keys: keys(ware)}
 	if other != ware {
@@ -186,14 +186,14 @@ func (m *Mall) ReadOnly(ware int) func(r *rand.Rand) Job {
 	}
 }
 
-// Point draws a row of any region: two thirds of them are of another one.
+// Point draws a row of any region. With three regions, two thirds of the rows are remote.
 func (m *Mall) Point(int) func(r *rand.Rand) Job {
 	return func(r *rand.Rand) Job {
 		return Job{{Kind: OpRead, Keys: []base.Key{m.Key(MallStock, r.IntN(MallRegions*m.Per), int64(r.IntN(MallItems)))}}}
 	}
 }
 
-// Terminals are one client for each warehouse, in its region, or fewer.
+// Terminals makes one client for each warehouse, in its region, and at most per clients a region.
 func (m *Mall) Terminals(per int, next func(ware int) func(r *rand.Rand) Job) (cs []*Client) {
 	for region := range MallRegions {
 		for i := range min(per, m.Per) {
@@ -203,6 +203,9 @@ func (m *Mall) Terminals(per int, next func(ware int) func(r *rand.Rand) Job) (c
 	return cs
 }
 
+// The numbers of the rows in a warehouse's part of a table: one row of the warehouse itself, its
+// districts, its customers. WareRows is how many these are. Each order has OrderKeys numbers of the
+// table of orders: one for itself, the others for its lines.
 const (
 	FirstDistrict = 1
 	FirstCustomer = FirstDistrict + MallDistricts

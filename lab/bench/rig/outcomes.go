@@ -19,7 +19,7 @@ type Outcome struct {
 // Outcomes are the transactions of several clients, in no order.
 type Outcomes []Outcome
 
-// Where are those that f holds for.
+// Where selects the transactions that f holds for.
 func (s Outcomes) Where(f func(x *Outcome) bool) Outcomes {
 	var out Outcomes
 	for i := range s {
@@ -30,22 +30,22 @@ func (s Outcomes) Where(f func(x *Outcome) bool) Outcomes {
 	return out
 }
 
-// Between are those that ended in a time since the start of the load.
+// Between selects the transactions that ended between two times since the start of the load.
 func (s Outcomes) Between(from, to time.Duration) Outcomes {
 	return s.Where(func(x *Outcome) bool { return x.At >= from && x.At < to })
 }
 
-// From are those of clients that belong to a region.
+// From selects the transactions of clients that belong to a region.
 func (s Outcomes) From(region int) Outcomes {
 	return s.Where(func(x *Outcome) bool { return x.home == region })
 }
 
-// Tagged are those of a group of clients.
+// Tagged selects the transactions of a group of clients.
 func (s Outcomes) Tagged(tag int) Outcomes {
 	return s.Where(func(x *Outcome) bool { return x.tag == tag })
 }
 
-// Rate is transactions a second, if they are those of a time d.
+// Rate is the number of transactions a second, given that s holds those of a time d.
 func (s Outcomes) Rate(d time.Duration) float64 { return float64(len(s)) / d.Seconds() }
 
 // MS is a quantile of the latencies in ms; 0 if there are none.
@@ -70,7 +70,7 @@ func (s Outcomes) Mean() float64 {
 	return sum.Seconds() * 1e3 / float64(max(1, len(s)))
 }
 
-// Share is the part of the transactions that f holds for.
+// Share is the share of the transactions that f holds for.
 func (s Outcomes) Share(f func(x *Outcome) bool) float64 {
 	return float64(len(s.Where(f))) / float64(max(1, len(s)))
 }
@@ -84,7 +84,7 @@ func (s Outcomes) MeanTrips() float64 {
 	return float64(n) / 2 / float64(max(1, len(s)))
 }
 
-// Least is the lowest rate of any window of a length between two times.
+// Least is the lowest rate in any window of the given length between two times.
 func (s Outcomes) Least(from, to, window time.Duration) float64 {
 	low := -1.0
 	for t := from; t+window <= to; t += window / 4 {
@@ -95,8 +95,8 @@ func (s Outcomes) Least(from, to, window time.Duration) float64 {
 	return low
 }
 
-// Back is how long it takes after from until the rate of half a second is again what it was. It is
-// all the time up to to if that never happens.
+// Back is the time after from until the rate over half a second is at least was again. It is the
+// whole time up to to if that never happens.
 func (s Outcomes) Back(from, to time.Duration, was float64) time.Duration {
 	const window = time.Second / 2
 	for t := from; t+window <= to; t += window / 5 {

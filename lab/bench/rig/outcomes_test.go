@@ -9,7 +9,8 @@ import (
 func TestOutcomes(t *testing.T) {
 	var s Outcomes
 	for i := range 100 {
-		s = append(s, Outcome{At: time.Duration(i) * 100 * time.Millisecond, lat: time.Duration(i+1) * time.Millisecond, hops: 2, home: i % 2})
+		s = append(s, Outcome{At: time.Duration(i) * 100 * time.Millisecond,
+			lat: time.Duration(i+1) * time.Millisecond, hops: 2, home: i % 2})
 	}
 	s = s.Where(func(x *Outcome) bool { return x.At < 4*time.Second || x.At >= 7*time.Second })
 	for _, c := range []struct {

@@ -7,13 +7,14 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 )
 
-// TapKey names a stream between two nodes.
+// TapKey names a stream of recorded messages between two nodes.
 type TapKey struct {
 	From, To base.NodeID
 	Stream   string
 }
 
-// Gather makes the writes of a stream of its messages.
+// Gather joins the messages of a stream into writes, as a sender does that gathers frames for a
+// time g before it writes.
 func Gather(ms []wan.Tapped, g time.Duration) (out [][]byte) {
 	first := time.Duration(0)
 	for i, m := range ms {

@@ -24,7 +24,7 @@ type World struct {
 	Nodes []*node.Node
 }
 
-// Add starts one more node of a cluster; the store's options and the parts say what is particular
+// Add starts one more node of the cluster. The store's options and the parts say what is particular
 // about it.
 func (w *World) Add(ident *cluster.Identity, nd base.Node, disk store.Options, p node.Parts) error {
 	disk.Simulation, disk.Logger = true, slog.New(slog.DiscardHandler)
@@ -44,6 +44,8 @@ func (w *World) Add(ident *cluster.Identity, nd base.Node, disk store.Options, p
 	return nil
 }
 
+// Close stops all nodes as a crash would, and then the network. It lets two minutes of virtual time
+// pass between, so that no goroutine of the simulation outlives it.
 func (w *World) Close() error {
 	errs := make([]error, len(w.Nodes))
 	var wg sync.WaitGroup
@@ -55,7 +57,7 @@ func (w *World) Close() error {
 	return errors.Join(append(errs, w.Net.Close())...)
 }
 
-// Fill writes rows through a node, many in a transaction.
+// Fill writes rows through a node, 500 in a transaction.
 func Fill(ctx context.Context, db kv.DB, ks []base.Key, value func() []byte) error {
 	for part := range slices.Chunk(ks, 500) {
 		if _, err := kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
@@ -70,7 +72,7 @@ func Fill(ctx context.Context, db kv.DB, ks []base.Key, value func() []byte) err
 	return nil
 }
 
-// What the nodes of a simulated cluster of several nodes a region have.
+// Properties of the nodes of a simulated cluster that has several nodes a region.
 const (
 	ClockBound = time.Millisecond       // of the error of their clocks
 	DiskSync   = 500 * time.Microsecond // of a synced write

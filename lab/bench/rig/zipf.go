@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Zipf draws 0..n-1 with the exponent of YCSB.
+// Zipf draws 0..n-1 from a zipfian distribution whose exponent is theta; YCSB's is 0.99.
 func Zipf(n int, theta float64) func(*rand.Rand) int {
 	cum := make([]float64, n)
 	sum := 0.0

@@ -169,7 +169,7 @@ func (c *Client) listen() {
 	buf := make([]byte, 256)
 	for {
 		n, err := c.conn.Read(buf)
-		came := time.Now()
+		arrived := time.Now()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -181,12 +181,12 @@ func (c *Client) listen() {
 			}
 			continue
 		}
-		c.take(buf[:n], came)
+		c.take(buf[:n], arrived)
 	}
 }
 
 // take files one datagram.
-func (c *Client) take(b []byte, came time.Time) {
+func (c *Client) take(b []byte, arrived time.Time) {
 	if len(b) != answerLen || binary.BigEndian.Uint64(b) != magic {
 		c.bad.Add(1)
 		return
@@ -200,14 +200,14 @@ func (c *Client) take(b []byte, came time.Time) {
 		c.late.Add(1)
 		return
 	}
-	s := &clock.Sample{Now: base.Timestamp(binary.BigEndian.Uint64(b[questionLen:])), Bound: time.Duration(binary.BigEndian.Uint64(b[questionLen+8:])), Sent: sent, Came: came}
+	s := &clock.Sample{Now: base.Timestamp(binary.BigEndian.Uint64(b[questionLen:])), Bound: time.Duration(binary.BigEndian.Uint64(b[questionLen+8:])), Sent: sent, Arrived: arrived}
 	if s.Now == 0 || s.Now > base.MaxTimestamp/2 || s.Bound < 0 || s.Bound > maxBound {
 		c.bad.Add(1)
 		return
 	}
 	c.answers.Add(1)
-	c.heard.Store(&came)
-	if old := c.newest.Load(); old == nil || s.Better(old, came) {
+	c.heard.Store(&arrived)
+	if old := c.newest.Load(); old == nil || s.Better(old, arrived) {
 		c.newest.Store(s)
 	}
 	c.once.Do(func() { close(c.first) })

@@ -38,10 +38,10 @@
 //
 // # How
 //
-// A sender uses a relayed way in stints. It begins one with a word on the direct
+// A sender uses a relayed way in stints. It begins one with a notice on the direct
 // path, behind everything that it has sent there; numbers the parcels of the stint and keeps
 // them until they are confirmed; and ends it by sending the unconfirmed ones,
-// and the word that it ends, on the direct path. The receiver delivers the parcels
+// and the notice that it ends, on the direct path. The receiver delivers the parcels
 // of a stint in order, from its beginning on, until it hears its end or any
 // message of those kinds that came directly, and drops what is doubled or late.
 // Parcels of a stint that has not begun wait a little for its beginning.

@@ -9,7 +9,7 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Parcels, words and bundles come from other nodes: whatever they are, and in whatever order,
+// Parcels, notices and bundles come from other nodes: whatever they are, and in whatever order,
 // nothing breaks.
 func FuzzReceive(f *testing.F) {
 	encode := func(m wan.Msg) []byte {
@@ -19,17 +19,17 @@ func FuzzReceive(f *testing.F) {
 		}
 		return b
 	}
-	const parcel, word, bundle = 0, 1, 2
+	const parcel, notice, bundle = 0, 1, 2
 	raft := uint32(wire.KindRaft)
-	begin := encode(&wire.ParcelWord{What: wordBegin, Boot: 1, Stint: 1})
-	f.Add(byte(word), begin, byte(parcel), encode(&wire.Parcel{Origin: 2, To: 1, Boot: 1, Stint: 1, Seq: 2, Kind: raft, Body: []byte("x")}))
+	begin := encode(&wire.ParcelNotice{What: noticeBegin, Boot: 1, Stint: 1})
+	f.Add(byte(notice), begin, byte(parcel), encode(&wire.Parcel{Origin: 2, To: 1, Boot: 1, Stint: 1, Seq: 2, Kind: raft, Body: []byte("x")}))
 	// was counted up to
-	f.Add(byte(word), begin, byte(word), encode(&wire.ParcelWord{What: wordResent, Boot: 1, Stint: 1, Seq: 1 << 63, Kind: raft}))
-	f.Add(byte(parcel), encode(&wire.Parcel{Origin: 2, To: 1, Boot: 1, Stint: 1, Seq: 1 << 63, Kind: raft}), byte(word), begin)
-	f.Add(byte(parcel), encode(&wire.Parcel{Origin: 2, To: 1, Lane: 77}), byte(word), encode(&wire.ParcelWord{What: wordEcho, Lane: 1 << 31, Node: 1 << 31}))
+	f.Add(byte(notice), begin, byte(notice), encode(&wire.ParcelNotice{What: noticeResent, Boot: 1, Stint: 1, Seq: 1 << 63, Kind: raft}))
+	f.Add(byte(parcel), encode(&wire.Parcel{Origin: 2, To: 1, Boot: 1, Stint: 1, Seq: 1 << 63, Kind: raft}), byte(notice), begin)
+	f.Add(byte(parcel), encode(&wire.Parcel{Origin: 2, To: 1, Lane: 77}), byte(notice), encode(&wire.ParcelNotice{What: noticeEcho, Lane: 1 << 31, Node: 1 << 31}))
 	f.Add(byte(parcel), encode(&wire.Parcel{Origin: 2, To: 3, Stint: 1, Kind: raft}), byte(parcel), encode(&wire.Parcel{Origin: 1, To: 1, Kind: 1<<32 - 1}))
 	for what := range uint32(9) {
-		f.Add(byte(word), encode(&wire.ParcelWord{What: what, Lane: 1, Stint: 1 << 63, Seq: 1 << 63, Node: 2, Kind: raft}), byte(word), encode(&wire.ParcelWord{What: what, Boot: 3}))
+		f.Add(byte(notice), encode(&wire.ParcelNotice{What: what, Lane: 1, Stint: 1 << 63, Seq: 1 << 63, Node: 2, Kind: raft}), byte(notice), encode(&wire.ParcelNotice{What: what, Boot: 3}))
 	}
 	f.Add(byte(bundle), encode(&wire.RaftBundle{Runs: [][]byte{[]byte("run")}, Shares: []*wire.RaftShare{{To: 1}, {To: 2, Batch: &wire.RaftBatch{Groups: []uint32{1}, Messages: [][]byte{{1}, {2}}}, Runs: []uint32{9, 1}},
 		{To: 1, Batch: &wire.RaftBatch{}, Runs: []uint32{1}}}}), byte(bundle), []byte{0xff})
@@ -48,8 +48,8 @@ func FuzzReceive(f *testing.F) {
 			switch m.kind % 3 {
 			case parcel:
 				o.gotParcel(2, m.data)
-			case word:
-				o.gotWord(2, m.data)
+			case notice:
+				o.onNotice(2, m.data)
 			case bundle:
 				o.gotBundle(2, m.data)
 			}

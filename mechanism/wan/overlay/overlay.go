@@ -92,7 +92,7 @@ func New(o Options) *Overlay {
 		peers: map[base.NodeID]*peer{}, senders: map[base.NodeID]*sender{}, proxys: map[base.RegionID]base.NodeID{},
 		born: now, kick: make(chan struct{}, 1), stopc: make(chan struct{})}
 	o.Transport.HandleOrdered(wire.KindParcel, v.gotParcel)
-	o.Transport.HandleOrdered(wire.KindParcelWord, v.gotWord)
+	o.Transport.HandleOrdered(wire.KindParcelNotice, v.onNotice)
 	v.HandleOrdered(wire.KindRaftBundle, v.gotBundle)
 	return v
 }

@@ -286,8 +286,8 @@ func TestEveryMessage(t *testing.T) {
 			// Messages are counted from shortly before the stint begins.
 			count, missed := -1, ""
 			w.lose = func(at, from base.NodeID, kind wire.Kind, body []byte) bool {
-				x := new(wire.ParcelWord)
-				if kind == wire.KindParcelWord && x.UnmarshalVT(body) == nil && x.What == wordBegin {
+				x := new(wire.ParcelNotice)
+				if kind == wire.KindParcelNotice && x.UnmarshalVT(body) == nil && x.What == noticeBegin {
 					count = 0
 				}
 				if kind == wire.KindHeartbeat || count < 0 {

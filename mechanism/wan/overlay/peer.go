@@ -32,15 +32,15 @@ func (r raw) SizeVT() int                                  { return len(r) }
 func (r raw) MarshalToSizedBufferVT(b []byte) (int, error) { return copy(b[len(b)-len(r):], r), nil }
 func (r raw) UnmarshalVT([]byte) error                     { panic("overlay: encoded messages are only sent") }
 
-// What a ParcelWord says.
+// What a ParcelNotice says.
 const (
-	wordBegin   = 1 + iota // a stint begins: what came directly before, precedes it
-	wordResent             // a message of the stint that was not confirmed
-	wordEnd                // it has ended
-	wordReceipt            // receiver to origin: all up to seq has arrived
-	wordLost               // relay to origin: something for node could not be passed on
-	wordProbe              // origin to receiver
-	wordEcho               // its answer; node is what the probe came over, 0: nothing
+	noticeBegin   = 1 + iota // a stint begins: what came directly before, precedes it
+	noticeResent             // a message of the stint that was not confirmed
+	noticeEnd                // it has ended
+	noticeReceipt            // receiver to origin: all up to seq has arrived
+	noticeLost               // relay to origin: something for node could not be passed on
+	noticeProbe              // origin to receiver
+	noticeEcho               // its answer; node is what the probe came over, 0: nothing
 )
 
 // kept is a message of a stint that is not confirmed yet.
@@ -122,16 +122,16 @@ func (p *peer) number(l lane, kind wire.Kind, size int, body func() []byte) *wir
 	return &wire.Parcel{Origin: uint32(p.o.Self()), To: uint32(p.id), Boot: p.o.boot, Lane: uint32(l), Stint: w.stint, Seq: w.seq, Kind: uint32(kind)}
 }
 
-func (p *peer) word(what uint32, l lane, seq uint64) *wire.ParcelWord {
-	return &wire.ParcelWord{What: what, Boot: p.o.boot, Lane: uint32(l), Stint: p.ways[l].stint, Seq: seq}
+func (p *peer) notice(what uint32, l lane, seq uint64) *wire.ParcelNotice {
+	return &wire.ParcelNotice{What: what, Boot: p.o.boot, Lane: uint32(l), Stint: p.ways[l].stint, Seq: seq}
 }
 
-// begin starts a stint over a node; false if the direct path does not even take the word. mu is
+// begin starts a stint over a node; false if the direct path does not even take the notice. mu is
 // held.
 func (p *peer) begin(l lane, via base.NodeID) bool {
 	w := &p.ways[l]
 	*w = way{stint: w.stint + 1}
-	if p.o.Transport.Send(p.id, wire.KindParcelWord, p.word(wordBegin, l, 0)) != nil {
+	if p.o.Transport.Send(p.id, wire.KindParcelNotice, p.notice(noticeBegin, l, 0)) != nil {
 		return false
 	}
 	w.via = via
@@ -148,15 +148,15 @@ func (p *peer) stop(l lane, failed bool, why string) {
 		return
 	}
 	for _, k := range w.kept {
-		x := p.word(wordResent, l, k.seq)
+		x := p.notice(noticeResent, l, k.seq)
 		x.Kind, x.Body = uint32(k.kind), k.body()
-		if p.o.Transport.Send(p.id, wire.KindParcelWord, x) == nil {
+		if p.o.Transport.Send(p.id, wire.KindParcelNotice, x) == nil {
 			p.stats.ResentMsgs++
 			p.stats.ResentBytes += uint64(k.size)
 		}
 	}
 	// a message of the kind that comes directly says as much
-	_ = p.o.Transport.Send(p.id, wire.KindParcelWord, p.word(wordEnd, l, w.seq))
+	_ = p.o.Transport.Send(p.id, wire.KindParcelNotice, p.notice(noticeEnd, l, w.seq))
 	*w = way{stint: w.stint}
 	if failed {
 		p.stats.Fallbacks++
@@ -289,7 +289,7 @@ func (p *peer) probe(params Params) {
 		return
 	}
 	*x = probe{id: x.id + 1, at: now}
-	if o.Transport.Send(p.id, wire.KindParcelWord, p.word(wordProbe, laneRelay, x.id)) != nil {
+	if o.Transport.Send(p.id, wire.KindParcelNotice, p.notice(noticeProbe, laneRelay, x.id)) != nil {
 		return
 	}
 	if err := o.Transport.Send(p.route.relay, wire.KindParcel, &wire.Parcel{Origin: uint32(o.Self()), To: uint32(p.id), Boot: o.boot, Seq: x.id}); err != nil && p.route.lost(now) {

@@ -16,7 +16,7 @@ const (
 	// What waits at most at a receiver for what precedes it.
 	maxHeld      = 4096
 	maxHeldBytes = 8 << 20
-	// earlyFor is how long parcels wait for the word that their stint has begun.
+	// earlyFor is how long parcels wait for the notice that their stint has begun.
 	earlyFor = 2 * time.Second
 )
 
@@ -169,12 +169,12 @@ func (s *sender) deliver(f *inflow, kind wire.Kind, body []byte) {
 func (s *sender) receipt(l lane) {
 	s.mu.Lock()
 	f := &s.lanes[l]
-	x := &wire.ParcelWord{What: wordReceipt, Boot: f.boot, Lane: uint32(l), Stint: f.stint, Seq: f.next - 1}
+	x := &wire.ParcelNotice{What: noticeReceipt, Boot: f.boot, Lane: uint32(l), Stint: f.stint, Seq: f.next - 1}
 	f.due = false
 	open := f.open
 	s.mu.Unlock()
 	if open {
-		_ = s.o.Transport.Send(s.id, wire.KindParcelWord, x) // without it the origin falls back
+		_ = s.o.Transport.Send(s.id, wire.KindParcelNotice, x) // without it the origin falls back
 	}
 }
 
@@ -190,7 +190,7 @@ func (o *Overlay) gotParcel(from base.NodeID, body []byte) {
 	case to == o.Self() && origin == o.Self():
 		o.refused(from)
 	case to == o.Self() && x.Stint == 0:
-		_ = o.Transport.Send(origin, wire.KindParcelWord, &wire.ParcelWord{What: wordEcho, Boot: x.Boot, Seq: x.Seq, Node: uint32(from)})
+		_ = o.Transport.Send(origin, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeEcho, Boot: x.Boot, Seq: x.Seq, Node: uint32(from)})
 	case to == o.Self():
 		o.sender(origin).parcel(x)
 	case from != origin:
@@ -211,7 +211,7 @@ func (o *Overlay) pass(origin, to base.NodeID, l lane, x raw) {
 	}
 	p.mu.Unlock()
 	if err != nil {
-		_ = o.Transport.Send(origin, wire.KindParcelWord, &wire.ParcelWord{What: wordLost, Lane: uint32(l), Node: uint32(to)})
+		_ = o.Transport.Send(origin, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeLost, Lane: uint32(l), Node: uint32(to)})
 	}
 }
 
@@ -224,34 +224,34 @@ func (o *Overlay) refused(from base.NodeID) {
 	o.log.Warn("a parcel came over more than one relay", "from", uint32(from))
 }
 
-// gotWord is the handler of words.
-func (o *Overlay) gotWord(from base.NodeID, body []byte) {
-	x := new(wire.ParcelWord)
+// onNotice is the handler of notices.
+func (o *Overlay) onNotice(from base.NodeID, body []byte) {
+	x := new(wire.ParcelNotice)
 	if err := x.UnmarshalVT(body); err != nil || x.Lane >= uint32(lanes) {
-		o.log.Warn("word on parcels refused", "from", uint32(from), "err", err)
+		o.log.Warn("notice about parcels refused", "from", uint32(from), "err", err)
 		return
 	}
 	l := lane(x.Lane)
 	switch x.What {
-	case wordBegin, wordResent, wordEnd:
-		o.sender(from).word(x)
-	case wordReceipt:
+	case noticeBegin, noticeResent, noticeEnd:
+		o.sender(from).handleNotice(x)
+	case noticeReceipt:
 		if x.Boot == o.boot {
 			o.peer(from).confirm(l, x.Stint, x.Seq)
 		}
-	case wordLost:
+	case noticeLost:
 		o.peer(base.NodeID(x.Node)).giveUp(l, from, "it cannot pass messages on")
-	case wordProbe:
-		_ = o.Transport.Send(from, wire.KindParcelWord, &wire.ParcelWord{What: wordEcho, Boot: x.Boot, Seq: x.Seq})
-	case wordEcho:
+	case noticeProbe:
+		_ = o.Transport.Send(from, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeEcho, Boot: x.Boot, Seq: x.Seq})
+	case noticeEcho:
 		if x.Boot == o.boot {
 			o.peer(from).echo(x.Seq, base.NodeID(x.Node))
 		}
 	}
 }
 
-// word takes one that is about a stint.
-func (s *sender) word(x *wire.ParcelWord) {
+// handleNotice takes a notice about a stint.
+func (s *sender) handleNotice(x *wire.ParcelNotice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := lane(x.Lane)
@@ -260,9 +260,9 @@ func (s *sender) word(x *wire.ParcelWord) {
 	switch {
 	case x.Boot == f.boot && x.Stint < f.stint:
 		s.stats.Late++ // left in a connection that has ended
-	case x.What == wordBegin:
+	case x.What == noticeBegin:
 		s.begin(l, x.Boot, x.Stint, 1)
-	case x.What == wordResent && relayed(wire.Kind(x.Kind)):
+	case x.What == noticeResent && relayed(wire.Kind(x.Kind)):
 		// its beginning was lost on the direct path, with whatever was sent there before
 		if !current {
 			s.begin(l, x.Boot, x.Stint, x.Seq)
@@ -273,7 +273,7 @@ func (s *sender) word(x *wire.ParcelWord) {
 			s.skip(f, x.Seq)
 		}
 		s.take(f, l, x.Seq, wire.Kind(x.Kind), x.Body)
-	case x.What == wordEnd && current:
+	case x.What == noticeEnd && current:
 		f.close()
 	}
 }

@@ -128,14 +128,14 @@ func (g *Env) retire(ctx context.Context, d *garbageDesc) error {
 	return e.Declare(ctx, d.Table, version)
 }
 
-func errMultiRewrite(name string) error {
+func errMultiMasterRewrite(name string) error {
 	return schema.Invalid("table " + name + " is MULTI MASTER, and this change would write all of its rows again while other regions write them: make a new table and copy them")
 }
 
 // mayTurn refuses localities that a table cannot change to.
 func (t *Table) mayTurn(m *mutation, d *schema.TableDesc, l schema.Locality) error {
 	if d.Locality.Kind == schema.MultiMaster {
-		return errMultiRewrite(d.Name)
+		return errMultiMasterRewrite(d.Name)
 	}
 	if l.Kind != schema.MultiMaster {
 		return nil

@@ -1,0 +1,101 @@
+package evaluate
+
+import (
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/owner/view"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Reads are what one view of the store says about the keys and ranges that an attempt has read.
+type Reads struct {
+	Foreign []*wire.Foreign    // parts that other groups own
+	Need    []*wire.GroupIndex // to be applied here before the answer counts
+}
+
+// validation is one look at all that an attempt has read.
+type validation struct {
+	*Attempt
+	Reads
+	rd       *store.Reader
+	snapshot base.Timestamp
+}
+
+// Validate makes sure, under locks on all that the request says was read, that nothing of it has
+// changed since: no version is newer than the snapshot. Parts that others own are Foreign, also
+// with the error.
+func (a *Attempt) Validate() (Reads, error) {
+	v := validation{Attempt: a, rd: a.Group.Store.NewReader(), snapshot: base.Timestamp(a.Request.Snapshot)}
+	defer v.rd.Close()
+	err := v.all()
+	return v.Reads, err
+}
+
+func (v *validation) all() error {
+	for _, w := range v.Request.Reads {
+		var err error
+		if s := view.SpanOf(w); s.IsPoint() {
+			err = v.key(s.Start)
+		} else {
+			err = v.span(s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(v.Foreign) > 0 {
+		return base.Errorf(base.CodeWrongOwner, "group %v does not own %d of the keys and ranges read", v.Group.ID, len(v.Foreign))
+	}
+	return nil
+}
+
+// stale is the error of an attempt that has read a key which has been changed since.
+func (v *validation) stale(k base.Key) error {
+	return base.Errorf(base.CodeAborted, "transaction %v read %v, which has been changed since: retry", v.Request.Txn.Id, k)
+}
+
+func (v *validation) key(key base.Key) error {
+	p, err := view.Locate(v.rd, key)
+	switch {
+	case err != nil:
+		return err
+	case p.Owner != v.Group.ID:
+		v.Foreign = append(v.Foreign, p.Foreign(key))
+	case p.Found && p.V.TS > v.snapshot:
+		return v.stale(key)
+	case !p.Found:
+		v.Need = append(v.Need, v.Group.Missing.Missing(p.Writer)...)
+	}
+	return nil
+}
+
+func (v *validation) span(s base.Span) error {
+	it := v.rd.Iter(s, base.MaxTimestamp, store.IterOptions{KeysOnly: true})
+	defer it.Close()
+	seg := view.Segmenter{Reader: v.rd, Span: s, Emit: v.noteSegment}
+	for it.Next() {
+		x := it.Version()
+		if x.TS > v.snapshot && view.HomeGroup(x.Key, x.Label) == v.Group.ID {
+			return v.stale(x.Key.Clone())
+		}
+		x.Key = x.Key.Clone()
+		if err := seg.Add(&x); err != nil {
+			return err
+		}
+	}
+	if err := it.Err(); err != nil {
+		return err
+	}
+	return seg.Finish(false, s.End)
+}
+
+// noteSegment takes down a part of a range that was read, and its owner.
+func (v *validation) noteSegment(g view.Segment) {
+	if g.Owner != v.Group.ID {
+		v.Foreign = append(v.Foreign, g.Foreign())
+		return
+	}
+	for _, w := range g.Since {
+		v.Need = append(v.Need, v.Group.Missing.Missing(base.GroupIndex{Region: base.RegionID(w.Region), Index: w.Index})...)
+	}
+}
