@@ -208,8 +208,12 @@ func missing(ctx *sql.Context, wanted, have []sql.Expression) (out []sql.Express
 }
 
 // identity is the text of a predicate and the columns in it: tables of different subqueries may
-// have the same name.
+// have the same name. An equality is the same one either way round.
 func identity(ctx *sql.Context, e sql.Expression) string {
+	if eq, ok := e.(*expression.Equals); ok {
+		l, r := identity(ctx, eq.Left()), identity(ctx, eq.Right())
+		return min(l, r) + " = " + max(l, r)
+	}
 	var ids []sql.ColumnId
 	transform.InspectExpr(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
 		if f, ok := e.(*expression.GetField); ok {
