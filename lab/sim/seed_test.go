@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -22,9 +23,10 @@ var (
 	flagDebug = flag.Bool("debug", false, "nodes log at debug level into the journal")
 )
 
-// hangAfter bounds the real time of one run: a run that takes longer has a
-// goroutine that waits for something that virtual time does not know.
-const hangAfter = time.Minute
+// hangAfter is the real time for which the virtual time of a run may stand still. Longer means that
+// a goroutine waits for something that virtual time does not know. A busy machine makes a run slow,
+// but its time goes on.
+const hangAfter = 2 * time.Minute
 
 // runSeed runs one configuration in a bubble and judges it.
 func runSeed(t *testing.T, cfg Config) (*Outcome, error) {
@@ -32,14 +34,58 @@ func runSeed(t *testing.T, cfg Config) (*Outcome, error) {
 	if *flagDebug {
 		LogLevel = slog.LevelDebug
 	}
-	hang := time.AfterFunc(hangAfter, func() {
+	var seconds atomic.Int64 // of virtual time
+	defer endHang(&seconds, func() {
 		debug.SetTraceback("all")
 		panic(fmt.Sprintf("sim: hangs: %s\n%s", cfg.String(), newest.Load().tail(60)))
-	})
-	defer hang.Stop()
+	})()
 	var o *Outcome
-	bubble(t, cfg.Seed, func(*testing.T) { o = Run(cfg) })
+	bubble(t, cfg.Seed, func(*testing.T) {
+		defer countSeconds(&seconds)()
+		o = Run(cfg)
+	})
 	return o, o.Check()
+}
+
+// endHang calls hangs, on a goroutine of its own, when a count has stood still for hangAfter.
+func endHang(count *atomic.Int64, hangs func()) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		for last := int64(-1); ; {
+			select {
+			case <-done:
+				return
+			case <-time.After(hangAfter):
+			}
+			now := count.Load()
+			if now == last {
+				hangs()
+			}
+			last = now
+		}
+	}()
+	return func() { close(done) }
+}
+
+// countSeconds counts the seconds of virtual time of the bubble that it is called in. The caller
+// stops it there.
+func countSeconds(n *atomic.Int64) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Second):
+				n.Add(1)
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
 }
 
 // bubble runs f in virtual time, with the same random numbers each time.

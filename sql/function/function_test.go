@@ -83,4 +83,7 @@ func TestWeek(t *testing.T) {
 			t.Errorf("WEEK(%v) is %v, MySQL says NULL", x, got)
 		}
 	}
+	if got := eval(t, "week", "0000-01-01", int64(0)); got != int32(1) {
+		t.Errorf("WEEK('0000-01-01') is %v, MySQL says 1", got)
+	}
 }

@@ -67,12 +67,9 @@ func (w *week) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 		return nil, err
 	}
 	date, _, err := types.DatetimeMaxPrecision.Convert(ctx, x)
-	if err != nil {
-		ctx.Warn(1292, "Incorrect datetime value: '%v'", x)
-		return nil, nil
-	}
 	day, ok := date.(time.Time)
-	if !ok || day.Equal(types.ZeroTime) {
+	if err != nil || !ok || day.Equal(types.ZeroTime) {
+		ctx.Warn(1292, "Incorrect datetime value: '%v'", x)
 		return nil, nil
 	}
 	mode, err := w.mode(ctx, row)
@@ -106,11 +103,16 @@ func (w *week) mode(ctx *sql.Context, row sql.Row) (int64, error) {
 // days before week 1 to the last year's weeks, where the others say 0; in modes 0, 2, 5 and 7 week
 // 1 is the first one that begins in the year, in the others the first one with four days in it.
 func weekOf(day time.Time, mode int64) int {
-	day = time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, time.UTC)
+	year := day.Year()
+	if year == 0 {
+		// MySQL's year 0 has no 29 February and begins on a Sunday, as 2023 does. Go's has one.
+		year = 2023
+	}
+	day = time.Date(year, day.Month(), day.Day(), 0, 0, 0, 0, time.UTC)
 	monday, lastYears := mode&1 != 0, mode&2 != 0
 	whole := (mode&4 != 0) == monday
 	first := func(year int) time.Time { return firstWeek(year, monday, whole) }
-	switch year := day.Year(); {
+	switch {
 	case lastYears && !day.Before(first(year+1)):
 		return 1
 	case !day.Before(first(year)):
