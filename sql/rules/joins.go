@@ -56,8 +56,8 @@ func keepFilters(optimize analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// check puts filters above the trees of joins, for what they do not apply of what is wanted of them,
-// and counts the trees.
+// check puts filters above the trees of joins, for what they do not apply of what is wanted of
+// them, and counts the trees.
 func check(ctx *sql.Context, n sql.Node, wanted [][]sql.Expression, applied func(*sql.Context, sql.Node) []sql.Expression) (out sql.Node, met int, err error) {
 	out, _, err = topJoins(ctx, n, func(j *plan.JoinNode) (sql.Node, transform.TreeIdentity, error) {
 		met++

@@ -131,8 +131,8 @@ func markTargets(s *session.Session, n sql.Node) {
 	}
 }
 
-// compareBytes lets an UPDATE see all changes of texts: the engine leaves out what its schemas say is
-// none, and they say that by collations.
+// compareBytes lets an UPDATE see all changes of texts: the engine leaves out what its schemas say
+// is none, and they say that by collations.
 func compareBytes(ctx *sql.Context, n *plan.Update) {
 	transform.Inspect(n.Child, func(n sql.Node) bool {
 		switch n := n.(type) {

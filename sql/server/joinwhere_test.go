@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRandomJoinsKeepTheirPredicates joins 3 to 5 tables at random, by inner and outer joins, nested
-// or not, and compares with the rows that the definition of joins gives.
+// TestRandomJoinsKeepTheirPredicates joins 3 to 5 tables at random, by inner and outer joins,
+// nested or not, and compares with the rows that the definition of joins gives.
 func TestRandomJoinsKeepTheirPredicates(t *testing.T) {
 	_, c := newServer(t)
 	g := &joinGen{r: rand.New(rand.NewPCG(17, 1))}
@@ -67,8 +67,8 @@ func judge(t *testing.T, c execer, q string, want []string) {
 	}
 }
 
-// joinRow holds id, a and b of a row; nil is NULL. A table that an outer join found no row of has no
-// joinRow.
+// joinRow holds id, a and b of a row; nil is NULL. A table that an outer join found no row of has
+// no joinRow.
 type joinRow []*int
 
 func (r joinRow) String() string {
