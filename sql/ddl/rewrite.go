@@ -17,6 +17,11 @@ import (
 // ShouldRewriteTable implements sql.RewritableTable: dropped, moved and renamed columns are a
 // matter of the descriptor; another type or another primary key is not.
 func (t *Table) ShouldRewriteTable(_ *sql.Context, o, n sql.PrimaryKeySchema, oc, nc *sql.Column) bool {
+	if oc != nil && nc == nil {
+		// The engine's new schema still has the ordinals of the old key here. DropColumn refuses
+		// columns of the key.
+		return false
+	}
 	if len(o.PkOrdinals) != len(n.PkOrdinals) {
 		return true
 	}

@@ -477,7 +477,7 @@ func (f *Call) change(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[
 			}
 			next[s.pos] = v
 		}
-		if same, err := old.Equals(ctx, next, p.full); err != nil {
+		if same, err := old.Equals(ctx, next, p.exact); err != nil {
 			return nil, false, nil
 		} else if same {
 			return f.changed(1, 0), true, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
 )
 
 // Kind is what a statement does.
@@ -70,7 +71,8 @@ type boundPlan struct {
 	sets   []boundAssignment
 	insert []int // per column: constant, or -1 for NULL, or -2 for AUTO_INCREMENT
 	full   sql.Schema
-	want   []bool // select: columns to decode, by position; else nil
+	exact  sql.Schema // the same, telling all values apart
+	want   []bool     // select: columns to decode, by position; else nil
 	// givenInc is the AUTO_INCREMENT column if the statement gives its value, else -1.
 	givenInc int
 	*boundSpan
@@ -328,6 +330,7 @@ func (f *Template) plan(s *schema.Snapshot, t *schema.Table) *boundPlan {
 		return nil
 	}
 	p := &boundPlan{t: t, full: t.Schema()}
+	p.exact = table.BytewiseSchema(p.full)
 	if f.kind == Insert {
 		return f.planInsert(p)
 	}

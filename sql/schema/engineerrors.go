@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/vitess/go/mysql"
 	errors "gopkg.in/src-d/go-errors.v1"
 )
@@ -44,6 +45,8 @@ var engineErrors = []engineError{
 	{textOf(sql.ErrCheckConstraintViolated), 3819, "HY000"},
 	{textOf(sql.ErrNoDatabaseSelected), 1046, "3D000"},
 	{textOf(sql.ErrInsertIntoMismatchValueCount), 1136, "21S01"},
+	{textOf(sql.ErrColumnNumberDoesNotMatch), 1222, "21000"},
+	{textOf(planbuilder.ErrUnionSchemasDifferentLength), 1222, "21000"},
 	{textOf(sql.ErrDatabaseAccessDeniedForUser), 1044, "42000"},
 	{textOf(sql.ErrPrivilegeCheckFailed), 1142, "42000"},
 	{regexp.MustCompile(`^duplicate column name: `), 1060, "42S21"},

@@ -6,6 +6,7 @@ import (
 	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/go-mysql-server/sql/transform"
@@ -52,6 +53,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.UpdateSource:
 		b.pre.UpdateSource(ctx, s, n)
 	case *plan.InsertInto:
+		if d, ok := n.Destination.(*plan.InsertDestination); ok && n.OnDupExprs != nil && n.OnDupExprs.HasUpdates() {
+			d.Sch = table.BytewiseSchema(d.Sch)
+		}
 		b.insert(ctx, s, n)
 		if err := b.g.keyUUIDs(ctx, s, n); err != nil {
 			return nil, err
@@ -59,6 +63,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		b.pre.Insert(ctx, s, n)
 	case *plan.Update:
 		s.Stmt.PerRow, s.Stmt.Blind = n.Ignore, false
+		compareBytes(ctx, n)
 		markTargets(s, n.Child)
 		b.pre.Update(ctx, s, n)
 	case *plan.DeleteFrom:
@@ -126,17 +131,52 @@ func markTargets(s *session.Session, n sql.Node) {
 	}
 }
 
+// compareBytes lets an UPDATE see all changes of texts: the engine leaves out what its schemas say
+// is none, and they say that by collations.
+func compareBytes(ctx *sql.Context, n *plan.Update) {
+	transform.Inspect(n.Child, func(n sql.Node) bool {
+		switch n := n.(type) {
+		case *plan.Project: // of a join that is updated
+			fieldsByBytes(ctx, n.Projections)
+		case sql.TableNode:
+			if t := table.Of(n.UnderlyingTable()); t != nil {
+				t.CompareBytes()
+			}
+		}
+		return true
+	})
+}
+
+// fieldsByBytes gives plain columns among expressions types that tell all texts apart.
+func fieldsByBytes(ctx *sql.Context, es []sql.Expression) {
+	for i, e := range es {
+		f, ok := e.(*expression.GetField)
+		if !ok {
+			continue
+		}
+		if typ := table.Bytewise(f.Type(ctx)); typ != f.Type(ctx) {
+			k := expression.NewGetFieldWithTable(f.Index(), int(f.TableId()), typ, f.Database(), f.Table(), f.Name(), f.IsNullable(ctx))
+			es[i] = k.WithId(f.Id()).(*expression.GetField)
+		}
+	}
+}
+
+// tableOf is our table that a node writes to, nil if it is none.
+func tableOf(n sql.Node) *table.Table {
+	dest, err := plan.GetInsertable(n)
+	if err != nil {
+		return nil
+	}
+	return table.Of(dest)
+}
+
 // insert decides how duplicates are found, and makes reads of the table inserted into end before
 // the first row goes in.
 func (b *builder) insert(ctx *sql.Context, s *session.Session, n *plan.InsertInto) {
 	s.Stmt.PerRow = n.Ignore || n.IsReplace || n.OnDupExprs != nil && n.OnDupExprs.HasUpdates()
 	s.Stmt.Blind = !s.Stmt.PerRow && !s.Explicit(ctx)
-	dest, err := plan.GetInsertable(n.Destination)
-	if err != nil || n.Source == nil {
-		return
-	}
-	d := table.Of(dest)
-	if d == nil {
+	d := tableOf(n.Destination)
+	if d == nil || n.Source == nil {
 		return
 	}
 	transform.Inspect(n.Source, func(n sql.Node) bool {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -59,6 +61,9 @@ func newGateway(cfg Config) *gateway {
 	pro := ddl.NewProvider(g.Env)
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
+	if missing := rules.Install(a); len(missing) > 0 {
+		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
+	}
 	g.prefetch = prefetch.New(g.tableEnv(), a)
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch}, overrides)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -136,7 +139,11 @@ func padInfo(r *sqltypes.Result) {
 
 // ComPrepare implements mysql.Handler.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
-	f, err := h.Handler.ComPrepare(ctx, c, query, p)
+	var f []*querypb.Field
+	err := h.guarded(func() (err error) {
+		f, err = h.Handler.ComPrepare(ctx, c, query, p)
+		return err
+	})
 	if s := h.session(c); s != nil {
 		err = h.wording(s, err)
 		if t := s.Txn(); t != nil && t.KV == nil && !s.GetIgnoreAutoCommit() {
@@ -196,7 +203,7 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 		s.BeginTry(again)
 		explicit, t := s.GetIgnoreAutoCommit(), s.Txn()
 		first := t == nil || t.Untouched()
-		err := exec(s, &sent)
+		err := h.guarded(func() error { return exec(s, &sent) })
 		if err == nil {
 			return nil
 		}
@@ -216,6 +223,27 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 		}
 		wait = min(2*wait, retryMax)
 	}
+}
+
+// guarded makes a panic of a statement its error: the protocol library would end the connection.
+func (h *handler) guarded(exec func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			stack := debug.Stack()
+			h.g.Log.Error("statement panicked", "panic", r, "stack", string(stack))
+			err = panicError(r, stack)
+		}
+	}()
+	return exec()
+}
+
+// panicError is what a client is told of a panic. The engine binds a UNION by the columns of its
+// left side, whatever the number of those at the right.
+func panicError(r any, stack []byte) error {
+	if _, ok := r.(runtime.Error); ok && bytes.Contains(stack, []byte("planbuilder/set_op.go")) {
+		return sql.ErrColumnNumberDoesNotMatch.New()
+	}
+	return mysql.NewSQLError(schema.ErrUnknown, "HY000", "the statement failed by an error of the server, which its log describes: %v", r)
 }
 
 // cleanUp ends the transaction of a failed statement where it must not go on: lost ones, and those

@@ -156,11 +156,17 @@ func (e *Editor) DiscardChanges(*sql.Context, error) error {
 	if e.saved && !e.Txn.Over {
 		e.Txn.RollbackToMark(e.save)
 	}
-	if e.Txn != nil && !e.Txn.Session.GetIgnoreAutoCommit() && !e.perRow && !e.Txn.Session.Nested() {
+	if e.Txn != nil && e.alone() && !e.perRow && !e.Txn.Session.Nested() {
 		// The engine forgets to end an autocommit transaction whose statement failed.
 		e.Txn.Discarded = true
 	}
 	return nil
+}
+
+// alone reports whether the statement is a transaction of its own. In a session with autocommit = 0
+// none is, although the engine knows no START TRANSACTION there.
+func (e *Editor) alone() bool {
+	return !e.Txn.Session.GetIgnoreAutoCommit() && e.Txn.Session.Autocommit()
 }
 
 // StatementComplete implements sql.EditOpenerCloser.

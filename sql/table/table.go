@@ -24,6 +24,7 @@ type Table struct {
 	Columns []int
 	names   []string
 	sch     sql.Schema
+	exact   sql.Schema // see CompareBytes
 }
 
 // Access is how a statement uses a table; the copies the planner makes share it.
@@ -106,6 +107,9 @@ func (t *Table) Comment() string { return t.Def.Desc.Comment }
 
 // Schema implements sql.Table.
 func (t *Table) Schema(*sql.Context) sql.Schema {
+	if t.exact != nil {
+		return t.exact
+	}
 	if t.sch != nil {
 		return t.sch
 	}
@@ -121,12 +125,12 @@ func (t *Table) PrimaryKeySchema(*sql.Context) sql.PrimaryKeySchema {
 func (t *Table) WithProjections(_ *sql.Context, names []string) (sql.Table, error) {
 	c := *t
 	if names == nil {
-		c.Columns, c.names, c.sch = nil, nil, nil
+		c.Columns, c.names, c.sch, c.exact = nil, nil, nil, nil
 		return &c, nil
 	}
 	c.names = names
 	c.Columns = make([]int, len(names))
-	c.sch = make(sql.Schema, len(names))
+	c.sch, c.exact = make(sql.Schema, len(names)), nil
 	for i, n := range names {
 		p := t.Def.Desc.ColByName(n)
 		if p < 0 {
