@@ -32,13 +32,7 @@ func (b *bench) probe() {
 		}
 		write := func(gs ...base.GroupID) {
 			wg.Go(func() {
-				_, err := kv.Run(ctx, l.node.DB(), kv.Options{}, func(t kv.Txn) error {
-					for _, g := range gs {
-						t.Put(probeKey(g, h.id, len(gs)), []byte("alive"), g.Region())
-					}
-					return nil
-				})
-				if err != nil {
+				if err := writeAlive(ctx, l.node.DB(), h.id, gs); err != nil {
 					w.fail("%v after the last fault, node %d cannot write to %v: %w", liveBound, h.id, gs, err)
 				}
 			})
@@ -50,6 +44,23 @@ func (b *bench) probe() {
 	}
 	wg.Wait()
 	w.log.printf("all gateways reach all groups")
+}
+
+// writeAlive writes a row of each group, again and again until it is known to be written: a node
+// that waits for an answer has less patience than the bound, and may say that an outcome is unknown.
+func writeAlive(ctx context.Context, db kv.DB, from base.NodeID, gs []base.GroupID) error {
+	for {
+		_, err := kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
+			for _, g := range gs {
+				t.Put(probeKey(g, from, len(gs)), []byte("alive"), g.Region())
+			}
+			return nil
+		})
+		if code := base.CodeOf(err); code != base.CodeAmbiguous && code != base.CodeUnavailable || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // probeKey is a key that a group owns from the start.
