@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/wire"
@@ -303,12 +304,18 @@ func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
 	if err := r.clock.Within(ts, maxAhead); err != nil {
 		return err
 	}
-	return r.await(ctx, r.cfg.EnterTimeout, func() bool {
+	patience := kv.PatienceOf(ctx)
+	patience.Failed() // as long as it waits, nobody answers
+	err := r.await(ctx, min(r.cfg.EnterTimeout, patience.Left()), func() bool {
 		if r.closes(ts) {
 			r.promise(ts)
 		}
 		return r.Closed() >= ts
 	}, "group %v: nothing heard in time that closes %s at node %d", r.id, ts, r.cfg.Self)
+	if err == nil {
+		patience.Answered()
+	}
+	return err
 }
 
 // closeNow is EnsureClosed where that takes no wait.
