@@ -210,7 +210,7 @@ func TestReplaceDeadNode(t *testing.T) {
 func TestDecommissionDeadNode(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "us", "asia")
-	s := w.procs[0].spread(t)
+	w.procs[0].spread(t)
 	l := startLoad(t, w, 1)
 	dead := w.procs[1]
 	dead.kill(t)
@@ -221,7 +221,7 @@ func TestDecommissionDeadNode(t *testing.T) {
 		}
 		return ""
 	})
-	s = w.procs[0].spread(t)
+	s := w.procs[0].spread(t)
 	w.procs[2].moved(t, &s.Topology)
 	if err := w.procs[0].decommission(t, w.procs[2].n.ID()); err == nil || !strings.Contains(err.Error(), "last of region us") {
 		t.Errorf("decommissioning the last node of a region: %v", err)

@@ -35,9 +35,6 @@ func Install(a *analyzer.Analyzer) (missing []string) {
 	return missing
 }
 
-// change is a rewriting of one node of a tree.
-type change func(ctx *sql.Context, n sql.Node) (sql.Node, transform.TreeIdentity, error)
-
 // topJoins rewrites the joins that are below no other join of the same statement.
 func topJoins(ctx *sql.Context, n sql.Node, f func(*plan.JoinNode) (sql.Node, transform.TreeIdentity, error)) (sql.Node, transform.TreeIdentity, error) {
 	if _, ok := n.(sql.OpaqueNode); ok {
