@@ -47,7 +47,8 @@ func (b *bench) probe() {
 }
 
 // writeAlive writes a row of each group, again and again until it is known to be written: a node
-// that waits for an answer has less patience than the bound, and may say that an outcome is unknown.
+// that waits for an answer has less patience than the bound, and may say that an outcome is
+// unknown.
 func writeAlive(ctx context.Context, db kv.DB, from base.NodeID, gs []base.GroupID) error {
 	for {
 		_, err := kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
