@@ -138,8 +138,8 @@ func TestSuspectRecovers(t *testing.T) {
 		c.crashDamaged(2, before)
 		c.net.Rejoin(3)
 		c.start(2)
-		if c.group(2, testGroup).suspicion.why == "" {
-			t.Error("the replica takes its log for whole")
+		if why, err := c.nodes[2].store.Suspicion(testGroup); err != nil || why == "" {
+			t.Errorf("the replica takes its log for whole: %v", err)
 		}
 		time.Sleep(20 * time.Second)
 		c.leader(testGroup)
