@@ -164,12 +164,12 @@ func (w *world) stats(at, peer base.NodeID) Stats {
 const ms = time.Millisecond
 
 // detour is three regions of which 1-2-3 is faster than 1-3, by 60 ms of 100.
-func detour() [][]time.Duration {
+func triangle() [][]time.Duration {
 	return [][]time.Duration{{0, 20 * ms, 100 * ms}, {20 * ms, 0, 20 * ms}, {100 * ms, 20 * ms, 0}}
 }
 
 func relayWorld(t *testing.T) *world {
-	w := newWorld(t, wan.NetOptions{}, []base.RegionID{1, 2, 3}, detour())
+	w := newWorld(t, wan.NetOptions{}, []base.RegionID{1, 2, 3}, triangle())
 	w.params(Params{Relay: true})
 	return w
 }

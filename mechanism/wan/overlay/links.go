@@ -1,0 +1,231 @@
+package overlay
+
+import (
+	"slices"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
+)
+
+const (
+	// cutAfter is how long a node may not be heard directly before its link counts as cut, and
+	// doubtAfter before the others are asked whom they hear.
+	cutAfter   = 800 * time.Millisecond
+	doubtAfter = 400 * time.Millisecond
+	// afterReset is how long a node may not be heard after its connection has broken.
+	afterReset = 200 * time.Millisecond
+	// healedAfter is how long it must have been heard without a pause of doubtAfter before the link
+	// counts as whole again.
+	healedAfter = 2 * time.Second
+	// freshFor is how long a report of a node counts.
+	freshFor = 2500 * time.Millisecond
+	// asleepAfter is the time between two looks after which this process was stopped or starved: it
+	// then knows nothing of the others' silence.
+	asleepAfter = 500 * time.Millisecond
+	// maxHops bounds the nodes of a detour, the receiver included.
+	maxHops = 6
+)
+
+// links is what a node knows of who hears whom directly. It is pure: time comes from the caller and
+// only grows.
+type links struct {
+	self    base.NodeID
+	peers   map[base.NodeID]*link
+	reports map[base.NodeID]linkReport // of others
+	looked  time.Duration
+}
+
+// link is the direct path from a peer.
+type link struct {
+	heard time.Duration // when something came on it
+	since time.Duration // from when on things have come on it without a pause
+	cut   bool
+}
+
+// linkReport is whom a node does not hear.
+type linkReport struct {
+	at  time.Duration
+	cut []base.NodeID
+}
+
+func newLinks(self base.NodeID) *links {
+	return &links{self: self, peers: map[base.NodeID]*link{}, reports: map[base.NodeID]linkReport{}}
+}
+
+// heard notes that something came directly from a peer.
+func (l *links) heard(id base.NodeID, now time.Duration) {
+	x := l.peers[id]
+	if x == nil {
+		return
+	}
+	if now-x.heard > doubtAfter {
+		x.since = now
+	}
+	x.heard = now
+}
+
+// reset notes that the connection with a peer has broken.
+func (l *links) reset(id base.NodeID, now time.Duration) {
+	if x := l.peers[id]; x != nil {
+		x.heard = min(x.heard, now+afterReset-cutAfter)
+	}
+}
+
+// look judges the links to all peers.
+func (l *links) look(now time.Duration, peers []base.NodeID) {
+	slept := l.looked != 0 && now-l.looked > asleepAfter
+	l.looked = now
+	for id := range l.peers {
+		if !slices.Contains(peers, id) {
+			delete(l.peers, id)
+		}
+	}
+	for _, id := range peers {
+		x := l.peers[id]
+		switch {
+		case id == l.self:
+		case x == nil:
+			l.peers[id] = &link{heard: now, since: now}
+		case x.cut:
+			x.cut = now-x.heard > doubtAfter || now-x.since < healedAfter
+		case slept:
+			x.heard = now
+		default:
+			x.cut = now-x.heard > cutAfter
+		}
+	}
+}
+
+// learn takes reports that came from another node.
+func (l *links) learn(reports []*wire.LinkReport, now time.Duration) {
+	for _, r := range reports {
+		id, at := base.NodeID(r.Node), now-time.Duration(r.AgeMs)*time.Millisecond
+		if old, ok := l.reports[id]; id == l.self || ok && old.at >= at {
+			continue
+		}
+		x := linkReport{at: at}
+		for _, n := range r.Cut {
+			x.cut = append(x.cut, base.NodeID(n))
+		}
+		l.reports[id] = x
+	}
+}
+
+// told are the reports that this node passes on, its own first.
+func (l *links) told(now time.Duration) []*wire.LinkReport {
+	own := &wire.LinkReport{Node: uint32(l.self)}
+	for id, x := range l.peers {
+		if x.cut {
+			own.Cut = append(own.Cut, uint32(id))
+		}
+	}
+	slices.Sort(own.Cut)
+	out := []*wire.LinkReport{own}
+	for id, r := range l.reports {
+		if now-r.at > freshFor {
+			delete(l.reports, id)
+			continue
+		}
+		x := &wire.LinkReport{Node: uint32(id), AgeMs: uint32((now - r.at).Milliseconds()) + 1}
+		for _, n := range r.cut {
+			x.Cut = append(x.Cut, uint32(n))
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// doubtful reports whether some link, of this node or of another one, is or may be cut. mendable:
+// and some node hears the one that this node, or another one, does not.
+func (l *links) doubtful(now time.Duration) (is, mendable bool) {
+	missed := map[base.NodeID]bool{}
+	for id, x := range l.peers {
+		if x.cut || now-x.heard > doubtAfter {
+			is, missed[id] = true, true
+		}
+	}
+	for _, r := range l.reports {
+		for _, n := range r.cut {
+			if now-r.at <= freshFor {
+				is, missed[n] = true, true
+			}
+		}
+	}
+	for n := range missed {
+		for id := range l.peers {
+			mendable = mendable || id != n && l.hears(id, n, now)
+		}
+		mendable = mendable || n != l.self && l.hears(l.self, n, now)
+	}
+	return is, mendable
+}
+
+// hears reports whether a is known to hear b directly.
+func (l *links) hears(a, b base.NodeID, now time.Duration) bool {
+	if a == l.self {
+		x := l.peers[b]
+		return x != nil && !x.cut
+	}
+	r, ok := l.reports[a]
+	return ok && now-r.at <= freshFor && !slices.Contains(r.cut, b)
+}
+
+// whole reports whether two nodes are known to hear each other directly.
+func (l *links) whole(a, b base.NodeID, now time.Duration) bool {
+	return l.hears(a, b, now) && l.hears(b, a, now)
+}
+
+// cut reports whether one of this node and a peer does not hear the other one directly.
+func (l *links) cut(id base.NodeID, now time.Duration) bool {
+	x, r := l.peers[id], l.reports[id]
+	return x != nil && x.cut || now-r.at <= freshFor && slices.Contains(r.cut, l.self)
+}
+
+// route is the best way to a peer over others: of those with the fewest nodes, the fastest one. Nil
+// if there is none.
+func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.NodeID) time.Duration) []base.NodeID {
+	type way struct {
+		path []base.NodeID
+		took time.Duration
+	}
+	done := map[base.NodeID]bool{l.self: true}
+	level := map[base.NodeID]way{l.self: {}}
+	for range maxHops {
+		next := map[base.NodeID]way{}
+		for from, w := range level {
+			for id := range l.peers {
+				if done[id] || !l.whole(from, id, now) {
+					continue
+				}
+				d := rtt(from, id)
+				if d < 0 {
+					d = unknownRTT
+				}
+				if x, ok := next[id]; !ok || w.took+d < x.took || w.took+d == x.took && slices.Compare(w.path, x.path) < 0 {
+					next[id] = way{append(slices.Clone(w.path), id), w.took + d}
+				}
+			}
+		}
+		if w, ok := next[to]; ok {
+			return w.path
+		}
+		for id := range next {
+			done[id] = true
+		}
+		level = next
+	}
+	return nil
+}
+
+// passable reports whether all links of a path are known to be whole.
+func (l *links) passable(path []base.NodeID, now time.Duration) bool {
+	from := l.self
+	for _, id := range path {
+		if !l.whole(from, id, now) {
+			return false
+		}
+		from = id
+	}
+	return true
+}
