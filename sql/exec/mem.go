@@ -6,8 +6,8 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-// Mem accounts for the memory that operators keep. Budgets form a tree: what a statement takes, it
-// takes from its session and its node, too.
+// Mem accounts for the memory that operators keep. Budgets form a tree: what a statement takes,
+// it takes from its session and its node, too.
 type Mem struct {
 	parent *Mem
 	limit  int64

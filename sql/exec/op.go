@@ -58,7 +58,8 @@ type Source interface {
 
 // Read asks for rows of a table.
 type Read struct {
-	// Index is the position of the index in the table's list, -1 for the order of the primary key.
+	// Index is the position of the index in the table's list, -1 for the order of the primary
+	// key.
 	Index int
 	// Spans limit the key columns of the index; nil reads everything. Keys, if not nil, are used
 	// instead: the distinct values of the first len(Keys.Cols) key columns, none of them NULL.
@@ -84,8 +85,8 @@ type Span struct {
 
 // Rows are the rows of a read.
 type Rows interface {
-	// Next fills b (its vectors are made if Cols is empty) with at most expr.BatchSize rows; false
-	// at the end.
+	// Next fills b (its vectors are made if Cols is empty) with at most expr.BatchSize rows;
+	// false at the end.
 	Next(b *expr.Batch) (bool, error)
 	Close() error
 }
@@ -110,8 +111,8 @@ const (
 type JoinSpec struct {
 	Kind        JoinKind
 	Left, Right Op
-	// LeftKeys and RightKeys are equal in matching rows, pairwise of comparable types; none means a
-	// nested loop. NullSafe[i] says that the i-th pair is compared by <=>.
+	// LeftKeys and RightKeys are equal in matching rows, pairwise of comparable types; none
+	// means a nested loop. NullSafe[i] says that the i-th pair is compared by <=>.
 	LeftKeys, RightKeys []expr.Node
 	NullSafe            []bool
 	// On are further conditions over the columns of both sides.
@@ -153,8 +154,8 @@ type LookupSpec struct {
 	// On are further conditions over both sides.
 	On   []expr.Node
 	Mark expr.ColID
-	// First and Most are how many left rows the first and the later batches have (16 and 512 if 0),
-	// Flight how many batches are read at once (4 if 0).
+	// First and Most are how many left rows the first and the later batches have (16 and 512 if
+	// 0), Flight how many batches are read at once (4 if 0).
 	First, Most, Flight int
 	// Ordered keeps the order of the left rows.
 	Ordered bool

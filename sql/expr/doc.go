@@ -8,16 +8,16 @@
 //
 // # Types
 //
-// A type is derived bottom up. The constructors of nodes (NewCall, NewCase, NewIn) insert the casts
-// that MySQL's rules imply, so that a compiled function meets arguments of the kinds it is made
-// for. A comparison takes place in one type, for strings in one collation (Call.Cmp), which follows
-// from the coercibility of both sides; a mix that MySQL refuses is error 1267.
+// A type is derived bottom up. The constructors of nodes (NewCall, NewCase, NewIn) insert the
+// casts that MySQL's rules imply, so that a compiled function meets arguments of the kinds it is
+// made for. A comparison takes place in one type, for strings in one collation (Call.Cmp), which
+// follows from the coercibility of both sides; a mix that MySQL refuses is error 1267.
 //
 // # Three-valued logic
 //
-// A Pred has no vector of truth values. Filter(want=true) returns the rows for which the condition
-// is TRUE, Filter(want=false) those for which it is FALSE; rows for which it is NULL are in neither.
-// NOT swaps the two, AND and OR narrow the selection step by step.
+// A Pred has no vector of truth values. Filter(want=true) returns the rows for which the
+// condition is TRUE, Filter(want=false) those for which it is FALSE; rows for which it is NULL
+// are in neither. NOT swaps the two, AND and OR narrow the selection step by step.
 //
 // # Ownership
 //
@@ -26,6 +26,6 @@
 //
 // # Evaluation order
 //
-// CASE, IF, COALESCE, AND and OR evaluate later arguments only for the rows that get there, so that
-// an error in a branch that MySQL would not take does not arise.
+// CASE, IF, COALESCE, AND and OR evaluate later arguments only for the rows that get there, so
+// that an error in a branch that MySQL would not take does not arise.
 package expr

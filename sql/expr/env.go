@@ -28,7 +28,8 @@ const (
 type Env struct {
 	// Ctx ends functions that wait (SLEEP); nil: never.
 	Ctx context.Context
-	// Loc is the session's time zone (nil: UTC), Now the statement's begin, Clock the time for SYSDATE.
+	// Loc is the session's time zone (nil: UTC), Now the statement's begin, Clock the time for
+	// SYSDATE.
 	Loc   *time.Location
 	Now   time.Time
 	Clock func() time.Time

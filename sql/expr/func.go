@@ -11,10 +11,11 @@ type Func struct {
 	Name string
 	// Min and Max are the numbers of arguments; Max is -1 if there is no limit.
 	Min, Max int
-	// Volatile functions have effects, or another value at each call (RAND, SLEEP, NEXTVAL ...). They
-	// must not be folded, merged, moved or called less or more often.
+	// Volatile functions have effects, or another value at each call (RAND, SLEEP, NEXTVAL ...).
+	// They must not be folded, merged, moved or called less or more often.
 	Volatile bool
-	// PerStatement functions are constant in a statement, but not in a cached plan (NOW, USER ...).
+	// PerStatement functions are constant in a statement, but not in a cached plan (NOW, USER
+	// ...).
 	PerStatement bool
 	// derive sets the type of a call and wraps its arguments in casts.
 	derive func(*Call) error
@@ -35,8 +36,8 @@ func register(fs ...*Func) {
 	}
 }
 
-// Lookup finds a function or operator by its name; nil if it is unknown. Operators have the name of
-// their sign ("+", "=", "<=>", "and", "like", "->>", ...); "neg" is the unary minus.
+// Lookup finds a function or operator by its name; nil if it is unknown. Operators have the name
+// of their sign ("+", "=", "<=>", "and", "like", "->>", ...); "neg" is the unary minus.
 func Lookup(name string) *Func {
 	name = strings.ToLower(name)
 	return funcs[name]

@@ -44,8 +44,8 @@ func FloatConst(f float64) *Const {
 	return &Const{V: Value{Kind: Float, F: f}, T: t}
 }
 
-// NumberConst is the constant that a numeric literal stands for: an integer, a DECIMAL with a point,
-// a DOUBLE with an exponent.
+// NumberConst is the constant that a numeric literal stands for: an integer, a DECIMAL with a
+// point, a DOUBLE with an exponent.
 func NumberConst(s string) (*Const, error) {
 	if strings.ContainsAny(s, "eE") {
 		f, err := strconv.ParseFloat(s, 64)
@@ -178,8 +178,8 @@ func NewIn(x Node, list []Node, not bool) (Node, error) {
 	if _, ok := x.(*Tuple); ok || len(list) == 1 {
 		return inAsOr(x, list, not)
 	}
-	// As in MySQL each element is compared in the type that suits it and x; if that is the same for
-	// all, one look into a set will do.
+	// As in MySQL each element is compared in the type that suits it and x; if that is the same
+	// for all, one look into a set will do.
 	t, err := compareType("in", x, list[0])
 	if err != nil {
 		return nil, err

@@ -57,7 +57,8 @@ type Type struct {
 	Kind Kind
 	// Precision and Scale are those of a DECIMAL; Scale is also the digits of fractional seconds.
 	Precision, Scale int
-	// Length is the largest number of characters (Text) or bytes (Bytes) or bits; 0 if it is not known.
+	// Length is the largest number of characters (Text) or bytes (Bytes) or bits; 0 if it is not
+	// known.
 	Length int
 	Coll   sql.CollationID
 	// Coercibility is one of the constants above.
@@ -66,7 +67,8 @@ type Type struct {
 	NotNull bool
 	// Values are the members of an Enum or Set.
 	Values []string
-	// SQL is the type that a client sees, if it is not the one that follows from the other fields.
+	// SQL is the type that a client sees, if it is not the one that follows from the other
+	// fields.
 	SQL sql.Type
 }
 

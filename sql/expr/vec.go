@@ -95,8 +95,8 @@ func (v *Vec) SetNull(i int) {
 	v.Null[i] = true
 }
 
-// Widen moves the values of a DECIMAL to D. All positions are converted, so that it does not matter
-// which ones are selected.
+// Widen moves the values of a DECIMAL to D. All positions are converted, so that it does not
+// matter which ones are selected.
 func (v *Vec) Widen() {
 	if v.D != nil || v.T.Kind != Decimal {
 		return
@@ -267,9 +267,9 @@ func (v *Vec) Bytes(sel []int32) int64 {
 
 // Batch is some rows. Sel lists the rows that count, in order; it is never nil if N > 0.
 //
-// A batch and its vectors belong to the operator or expression that made them, and are valid until
-// its next call. Whoever gets a batch may replace Sel, but changes neither the vectors nor the
-// numbers in Sel.
+// A batch and its vectors belong to the operator or expression that made them, and are valid
+// until its next call. Whoever gets a batch may replace Sel, but changes neither the vectors nor
+// the numbers in Sel.
 type Batch struct {
 	N    int
 	Cols []*Vec
