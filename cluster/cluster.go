@@ -185,7 +185,7 @@ func (c *Cluster) onHeartbeat(from base.NodeID, body []byte) {
 			believed = false
 		}
 	}
-	c.peers.heard(&m)
+	c.peers.heard(&m, c.options.Detoured != nil && c.options.Detoured(from))
 	c.copies.confirm(from, m.Topology)
 	for _, l := range m.Leads {
 		if !believed {

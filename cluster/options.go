@@ -17,6 +17,9 @@ type Options struct {
 	Transport wan.Transport
 	Clock     *clock.Clock
 	Replicas  Replicas
+	// Detoured reports whether the heartbeat of a node that is handled now came over others. Nil:
+	// none does.
+	Detoured func(base.NodeID) bool
 	Logger    *slog.Logger
 	Disk      Disk
 	Listeners Listeners

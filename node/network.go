@@ -69,6 +69,19 @@ func (d *directory) liveNodes() (out []base.NodeID) {
 	return out
 }
 
+// members lists the nodes of the topology.
+func (d *directory) members() (out []base.NodeID) {
+	if d.Cluster == nil {
+		return nil
+	}
+	for _, x := range d.Topology().Nodes {
+		if !x.Gone {
+			out = append(out, x.ID)
+		}
+	}
+	return out
+}
+
 // between is the round trip between two nodes; negative if it is not known.
 func (d *directory) between(a, b base.NodeID) time.Duration {
 	if d.Cluster == nil {

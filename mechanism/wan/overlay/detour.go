@@ -38,6 +38,9 @@ const (
 	complainEvery = 100 * time.Millisecond
 )
 
+// asks is the seq of a noticeLinks whose sender wants to know what the others hear.
+const asks = 1
+
 // detour is how a peer is reached whose direct path is cut.
 type detour struct {
 	path   []base.NodeID // the peer last
@@ -105,6 +108,7 @@ func (o *Overlay) watch() {
 		case <-o.stopc:
 			return
 		case <-t.C:
+		case <-o.news:
 		}
 		if o.Params().Direct {
 			continue
@@ -112,14 +116,12 @@ func (o *Overlay) watch() {
 		now, peers := o.now(), o.opt.Peers()
 		o.linkMu.Lock()
 		o.links.look(now, peers)
-		doubt, mendable := o.links.doubtful(now)
-		pause := tellEvery
-		if !mendable {
-			pause = tellSlowly
-		}
 		var tell *wire.ParcelNotice
-		if doubt && now-told >= pause {
+		if every, ask := o.links.pace(now); every > 0 && now-told >= every {
 			told, tell = now, &wire.ParcelNotice{What: noticeLinks, Boot: o.boot, Links: o.links.told(now)}
+			if ask {
+				tell.Seq = asks
+			}
 		}
 		o.linkMu.Unlock()
 		for _, id := range peers {

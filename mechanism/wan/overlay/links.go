@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	healedAfter = 2 * time.Second
 	// freshFor is how long a report of a node counts.
 	freshFor = 2500 * time.Millisecond
+	// newsFor is how long nodes tell each other often that somebody hears somebody no more, or again.
+	newsFor = 5 * time.Second
 	// asleepAfter is the time between two looks after which this process was stopped or starved: it
 	// then knows nothing of the others' silence.
 	asleepAfter = 500 * time.Millisecond
@@ -33,7 +36,11 @@ type links struct {
 	self    base.NodeID
 	peers   map[base.NodeID]*link
 	reports map[base.NodeID]linkReport // of others
+	number  uint64                     // of this node's newest report
 	looked  time.Duration
+	asked   time.Duration        // when another node has asked for reports
+	missed  map[base.NodeID]bool // nodes that some node does not hear, and since when
+	changed time.Duration        // these have been so
 }
 
 // link is the direct path from a peer.
@@ -45,12 +52,14 @@ type link struct {
 
 // linkReport is whom a node does not hear.
 type linkReport struct {
-	at  time.Duration
-	cut []base.NodeID
+	number uint64
+	at     time.Duration
+	cut    []base.NodeID
 }
 
-func newLinks(self base.NodeID) *links {
-	return &links{self: self, peers: map[base.NodeID]*link{}, reports: map[base.NodeID]linkReport{}}
+// newLinks begins with a number above those of the processes before this one, if the clock is right.
+func newLinks(self base.NodeID, number uint64) *links {
+	return &links{self: self, number: number, peers: map[base.NodeID]*link{}, reports: map[base.NodeID]linkReport{}}
 }
 
 // heard notes that something came directly from a peer.
@@ -97,24 +106,73 @@ func (l *links) look(now time.Duration, peers []base.NodeID) {
 	}
 }
 
-// learn takes reports that came from another node.
-func (l *links) learn(reports []*wire.LinkReport, now time.Duration) {
+// learn takes reports that came from another node. What goes round among the others is no news: only
+// a later report of the same node is. It reports whether some node hears others than before.
+func (l *links) learn(reports []*wire.LinkReport, now time.Duration) (news bool) {
 	for _, r := range reports {
 		id, at := base.NodeID(r.Node), now-time.Duration(r.AgeMs)*time.Millisecond
-		if old, ok := l.reports[id]; id == l.self || ok && old.at >= at {
+		if old, ok := l.reports[id]; id == l.self || ok && now-old.at <= freshFor && old.number >= r.Number {
 			continue
 		}
-		x := linkReport{at: at}
+		x := linkReport{number: r.Number, at: at}
 		for _, n := range r.Cut {
 			x.cut = append(x.cut, base.NodeID(n))
 		}
+		news = news || !slices.Equal(x.cut, l.reports[id].cut)
 		l.reports[id] = x
 	}
+	return news
+}
+
+// pace is whether reports are to be told to the others now, how often, and whether they are asked
+// for theirs: this node doubts a link, or hears that another one does. While that is news, or a
+// detour may be of use, it is often.
+func (l *links) pace(now time.Duration) (every time.Duration, ask bool) {
+	missed := map[base.NodeID]bool{}
+	for id, x := range l.peers {
+		if x.cut || now-x.heard > doubtAfter {
+			ask, missed[id] = true, true
+		}
+	}
+	for _, r := range l.reports {
+		for _, n := range r.cut {
+			if now-r.at <= freshFor {
+				missed[n] = true
+			}
+		}
+	}
+	if !maps.Equal(missed, l.missed) {
+		l.missed, l.changed = missed, now
+		return time.Nanosecond, ask // at once
+	}
+	switch {
+	case len(missed) == 0 && (l.asked == 0 || now-l.asked > freshFor):
+		return 0, false
+	case now-l.changed < newsFor || l.mendable(now):
+		return tellEvery, ask
+	}
+	return tellSlowly, ask
+}
+
+// mendable reports whether somebody hears a node that somebody else does not.
+func (l *links) mendable(now time.Duration) bool {
+	for n := range l.missed {
+		if n != l.self && l.hears(l.self, n, now) {
+			return true
+		}
+		for id := range l.peers {
+			if id != n && l.hears(id, n, now) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // told are the reports that this node passes on, its own first.
 func (l *links) told(now time.Duration) []*wire.LinkReport {
-	own := &wire.LinkReport{Node: uint32(l.self)}
+	l.number++
+	own := &wire.LinkReport{Node: uint32(l.self), Number: l.number}
 	for id, x := range l.peers {
 		if x.cut {
 			own.Cut = append(own.Cut, uint32(id))
@@ -127,38 +185,13 @@ func (l *links) told(now time.Duration) []*wire.LinkReport {
 			delete(l.reports, id)
 			continue
 		}
-		x := &wire.LinkReport{Node: uint32(id), AgeMs: uint32((now - r.at).Milliseconds()) + 1}
+		x := &wire.LinkReport{Node: uint32(id), Number: r.number, AgeMs: uint32((now - r.at).Milliseconds()) + 1}
 		for _, n := range r.cut {
 			x.Cut = append(x.Cut, uint32(n))
 		}
 		out = append(out, x)
 	}
 	return out
-}
-
-// doubtful reports whether some link, of this node or of another one, is or may be cut. mendable:
-// and some node hears the one that this node, or another one, does not.
-func (l *links) doubtful(now time.Duration) (is, mendable bool) {
-	missed := map[base.NodeID]bool{}
-	for id, x := range l.peers {
-		if x.cut || now-x.heard > doubtAfter {
-			is, missed[id] = true, true
-		}
-	}
-	for _, r := range l.reports {
-		for _, n := range r.cut {
-			if now-r.at <= freshFor {
-				is, missed[n] = true, true
-			}
-		}
-	}
-	for n := range missed {
-		for id := range l.peers {
-			mendable = mendable || id != n && l.hears(id, n, now)
-		}
-		mendable = mendable || n != l.self && l.hears(l.self, n, now)
-	}
-	return is, mendable
 }
 
 // hears reports whether a is known to hear b directly.

@@ -81,6 +81,7 @@ type Overlay struct {
 
 	linkMu  sync.Mutex
 	links   *links
+	news    chan struct{} // capacity 1: some node hears others than before
 	numbers atomic.Uint64 // the newest one given to a detour that leads here
 
 	born  time.Time
@@ -107,7 +108,7 @@ func New(o Options) *Overlay {
 	now := time.Now()
 	v := &Overlay{Transport: o.Transport, opt: o, log: o.Logger, boot: uint64(now.UnixNano()), params: Params{}.withDefaults(),
 		peers: map[base.NodeID]*peer{}, senders: map[base.NodeID]*sender{}, proxys: map[base.RegionID]base.NodeID{},
-		born: now, kick: make(chan struct{}, 1), stopc: make(chan struct{}), links: newLinks(o.Transport.Self())}
+		born: now, kick: make(chan struct{}, 1), stopc: make(chan struct{}), news: make(chan struct{}, 1), links: newLinks(o.Transport.Self(), uint64(now.UnixNano()))}
 	v.ctx, v.end = context.WithCancel(context.Background())
 	v.numbers.Store(v.boot) // none of those that the process before this one gave
 	o.Transport.HandleOrdered(wire.KindParcel, v.gotParcel)

@@ -265,7 +265,15 @@ func (o *Overlay) onNotice(from base.NodeID, body []byte) {
 		o.peer(base.NodeID(x.Node)).giveUp(l, from, "it cannot pass messages on")
 	case noticeLinks:
 		o.linkMu.Lock()
-		o.links.learn(x.Links, o.now())
+		if o.links.learn(x.Links, o.now()) {
+			select {
+			case o.news <- struct{}{}:
+			default:
+			}
+		}
+		if x.Seq == asks {
+			o.links.asked = o.now()
+		}
 		o.linkMu.Unlock()
 	case noticeDropped:
 		o.peer(from).complaint(x.Seq)

@@ -1,0 +1,214 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// Partial partitions: each node reaches some of the others only. Whoever reaches a majority,
+// directly or over others, must serve.
+
+// What a partial partition may cost: how long rows may go without service, how long a statement may
+// take, and how soon latency returns.
+const (
+	cutPause  = 3 * time.Second
+	cutHang   = 5 * time.Second
+	cutReturn = 10 * time.Second
+)
+
+// cutWork is what clients of one node do all the time with rows of one region.
+type cutWork struct {
+	at      int
+	home    base.RegionID
+	longest time.Duration // that a statement took
+	pause   time.Duration // between two successes
+	last    time.Time
+	err     error
+}
+
+func (w *cutWork) String() string {
+	return fmt.Sprintf("node %d, rows of region %d: pause %v, longest %v", w.at, w.home, w.pause.Round(time.Millisecond), w.longest.Round(time.Millisecond))
+}
+
+// cutLoad has each node write rows of its own region, and of the next one, until stop is called.
+type cutLoad struct {
+	mu   sync.Mutex
+	all  []*cutWork
+	stop func()
+}
+
+func (s *stage) cutLoad() *cutLoad {
+	l := &cutLoad{}
+	done, working := make(chan struct{}), new(sync.WaitGroup)
+	l.stop = func() { close(done); working.Wait() }
+	for _, h := range s.hosts {
+		for _, home := range []base.RegionID{h.region, h.region%base.RegionID(len(s.hosts)) + 1} {
+			w := &cutWork{at: int(h.id), home: home, last: time.Now()}
+			l.all = append(l.all, w)
+			working.Go(func() {
+				k := s.key(home, 100+w.at)
+				for {
+					began := time.Now()
+					ctx, cancel := context.WithTimeout(context.Background(), 2*cutHang)
+					err := s.writeUnderSchema(ctx, w.at, k)
+					cancel()
+					l.mu.Lock()
+					w.longest, w.pause = max(w.longest, time.Since(began)), max(w.pause, time.Since(w.last))
+					if err == nil {
+						w.last = time.Now()
+					} else {
+						w.err = err
+					}
+					l.mu.Unlock()
+					select {
+					case <-done:
+						return
+					case <-time.After(50 * time.Millisecond):
+					}
+				}
+			})
+		}
+	}
+	return l
+}
+
+// during are the works while something goes on; what is still under way at its end counts.
+func (l *cutLoad) during(fn func()) (out []cutWork) {
+	l.mu.Lock()
+	for _, w := range l.all {
+		w.longest, w.pause, w.err = 0, 0, nil
+	}
+	l.mu.Unlock()
+	fn()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.all {
+		x := *w
+		x.pause = max(x.pause, time.Since(x.last))
+		out = append(out, x)
+	}
+	return out
+}
+
+// graph is the pairs of regions whose path is cut; with oneWay only from the first to the second.
+type graph struct {
+	cut    [][2]base.RegionID
+	oneWay bool
+}
+
+func (g graph) String() string {
+	if g.oneWay {
+		return fmt.Sprint("one way ", g.cut)
+	}
+	return fmt.Sprint(g.cut)
+}
+
+func (s *stage) play(g graph) {
+	for _, c := range g.cut {
+		if s.net.CutOneWay(c[0], c[1]); !g.oneWay {
+			s.net.CutOneWay(c[1], c[0])
+		}
+	}
+}
+
+// reach is the regions that a region reaches over others, itself among them.
+func (g graph) reach(from base.RegionID, regions int) map[base.RegionID]bool {
+	seen, next := map[base.RegionID]bool{from: true}, []base.RegionID{from}
+	for len(next) > 0 {
+		a := next[0]
+		next = next[1:]
+		for b := base.RegionID(1); int(b) <= regions; b++ {
+			if !seen[b] && !slices.Contains(g.cut, [2]base.RegionID{a, b}) && !slices.Contains(g.cut, [2]base.RegionID{b, a}) {
+				seen[b], next = true, append(next, b)
+			}
+		}
+	}
+	return seen
+}
+
+// judge plays cuts under load, and expects that regions of the majority go on.
+func (s *stage) judge(l *cutLoad, g graph, bad bool) {
+	s.t.Helper()
+	regions := len(s.hosts)
+	defer func() { _ = os.WriteFile("/tmp/gw/support.journal", []byte(s.log.text()), 0o644) }()
+	during := l.during(func() { s.play(g); time.Sleep(12 * time.Second) })
+	l.during(func() { s.net.HealAll(); time.Sleep(cutReturn) })
+	worst, slow := time.Duration(0), time.Duration(0)
+	for _, w := range during {
+		in := g.reach(base.RegionID(w.at), regions)
+		if slow = max(slow, w.longest); w.longest > cutHang {
+			s.t.Errorf("%v: %v: a statement hung", g, &w)
+		}
+		if 2*len(in) <= regions || !in[w.home] {
+			continue
+		}
+		s.t.Logf("%v: %v %v", g, &w, w.err)
+		if worst = max(worst, w.pause); w.pause > cutPause && !bad {
+			s.t.Errorf("%v: %v: no service (%v)", g, &w, w.err)
+		}
+	}
+	s.t.Logf("%v: pause %v, longest statement %v", g, worst.Round(time.Millisecond), slow.Round(time.Millisecond))
+	if bad && worst <= cutPause {
+		s.t.Errorf("%v: without detours nobody pauses for more than %v", g, worst)
+	}
+}
+
+// cutStage plays on regions of one node each, the meta group led by node 1, with latencies measured
+// before and after.
+func cutStage(t *testing.T, regions int, tune func(*Config), play func(s *stage, l *cutLoad)) {
+	onStageTuned(t, regions, 1, func(cfg *Config) {
+		cfg.Stay = true
+		if tune != nil {
+			tune(cfg)
+		}
+	}, func(s *stage) {
+		for _, h := range s.hosts {
+			for at := 1; at <= regions; at++ {
+				s.put(int(h.id), s.key(h.region, 100+at), "new")
+			}
+			s.put(int(h.id), s.key(h.region, 99), "new")
+		}
+		s.move(base.MetaGroup, 1)
+		time.Sleep(5 * time.Second)
+		before := map[int]time.Duration{}
+		for n := 1; n <= regions; n++ {
+			before[n] = s.steady(n, s.key(base.RegionID(n), 99))
+		}
+		l := s.cutLoad()
+		time.Sleep(2 * time.Second)
+		play(s, l)
+		l.stop()
+		for _, n := range slices.Sorted(maps.Keys(before)) {
+			if d := s.steady(n, s.key(base.RegionID(n), 99)); d > before[n]+before[n]/10+2*time.Millisecond {
+				t.Errorf("node %d: a commit of own rows takes %v, where it took %v before the cuts", n, d, before[n])
+			}
+		}
+	})
+}
+
+// TestOneLinkCut cuts one link of three regions while the third one reaches both ends, one way or
+// both: rows of all regions go on. Without detours they stop.
+func TestOneLinkCut(t *testing.T) {
+	for _, bad := range []bool{false, true} {
+		cutStage(t, 3, func(cfg *Config) { cfg.Network.Direct = bad }, func(s *stage, l *cutLoad) {
+			if bad {
+				s.judge(l, graph{cut: [][2]base.RegionID{{1, 3}}}, bad)
+				return
+			}
+			for _, c := range [][2]base.RegionID{{1, 3}, {1, 2}, {2, 3}} {
+				s.judge(l, graph{cut: [][2]base.RegionID{c}}, bad)
+			}
+			for _, c := range [][2]base.RegionID{{1, 3}, {3, 1}, {2, 3}} {
+				s.judge(l, graph{cut: [][2]base.RegionID{c}, oneWay: true}, bad)
+			}
+		})
+	}
+}
