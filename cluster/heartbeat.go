@@ -191,14 +191,14 @@ func (p *peers) commitLead() time.Duration {
 	return d
 }
 
-// silent are the peers that were heard of, but not for d. Each is reported once, until it is heard
-// again.
-func (p *peers) silent(d time.Duration) (out []base.NodeID) {
+// silent are the peers that were heard of, but not for d, and that nobody else hears. Each is
+// reported once, until it is heard again.
+func (p *peers) silent(d time.Duration, paths Paths) (out []base.NodeID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
 	for id, x := range p.all {
-		if !x.heard.IsZero() && !x.reported && now.Sub(x.heard) >= d {
+		if !x.heard.IsZero() && !x.reported && now.Sub(x.heard) >= d && (paths == nil || !paths.Elsewhere(id)) {
 			x.reported = true
 			out = append(out, id)
 		}

@@ -210,7 +210,7 @@ func (a *assembly) makeCluster() error {
 func (a *assembly) clusterOptions() cluster.Options {
 	n := a.Node
 	return cluster.Options{
-		Self: a.Identity.Node, Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps, Detoured: n.over.Detoured, Logger: a.Log,
+		Self: a.Identity.Node, Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps, Paths: n.over, Logger: a.Log,
 		Disk: cluster.Disk{
 			Founding:     a.Identity.Founding && !a.founded,
 			FoundAsync:   a.foundAsync,

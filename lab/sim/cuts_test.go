@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 )
 
 // Partial partitions: each node reaches some of the others only. Whoever reaches a majority,
@@ -58,7 +59,7 @@ func (s *stage) cutLoad() *cutLoad {
 				for {
 					began := time.Now()
 					ctx, cancel := context.WithTimeout(context.Background(), 2*cutHang)
-					err := s.writeUnderSchema(ctx, w.at, k)
+					err := s.writeUnderSchema(kv.WithPatience(ctx, kv.NewPatience()), w.at, k)
 					cancel()
 					l.mu.Lock()
 					w.longest, w.pause = max(w.longest, time.Since(began)), max(w.pause, time.Since(w.last))
@@ -150,7 +151,9 @@ func (s *stage) judge(l *cutLoad, g graph, bad bool) {
 		if 2*len(in) <= regions || !in[w.home] {
 			continue
 		}
-		s.t.Logf("%v: %v %v", g, &w, w.err)
+		if w.pause > time.Second && s.verbose() {
+			s.t.Logf("%v: %v (%v)", g, &w, w.err)
+		}
 		if worst = max(worst, w.pause); w.pause > cutPause && !bad {
 			s.t.Errorf("%v: %v: no service (%v)", g, &w, w.err)
 		}
@@ -210,5 +213,88 @@ func TestOneLinkCut(t *testing.T) {
 				s.judge(l, graph{cut: [][2]base.RegionID{c}, oneWay: true}, bad)
 			}
 		})
+	}
+}
+
+func (s *stage) verbose() bool { return testing.Verbose() && long() }
+
+// partialCuts are all graphs of cut links between regions that leave a majority connected, one of
+// each shape: region 1, which leads the meta group, keeps its place in it.
+func partialCuts(regions int) (out []graph) {
+	var links [][2]base.RegionID
+	for a := 1; a <= regions; a++ {
+		for b := a + 1; b <= regions; b++ {
+			links = append(links, [2]base.RegionID{base.RegionID(a), base.RegionID(b)})
+		}
+	}
+	seen := map[string]bool{}
+	for n := 1; n < 1<<len(links); n++ {
+		g := graph{}
+		for i, l := range links {
+			if n>>i&1 != 0 {
+				g.cut = append(g.cut, l)
+			}
+		}
+		most := 0
+		for a := 1; a <= regions; a++ {
+			most = max(most, len(g.reach(base.RegionID(a), regions)))
+		}
+		if name := g.shape(regions); 2*most > regions && !seen[name] {
+			seen[name] = true
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// shape is the same for graphs that differ only in the numbers of the regions but the first.
+func (g graph) shape(regions int) (least string) {
+	to := make([]base.RegionID, regions+1)
+	var place func(n int, free []base.RegionID)
+	place = func(n int, free []base.RegionID) {
+		if n > regions {
+			var cut []string
+			for _, c := range g.cut {
+				a, b := to[c[0]], to[c[1]]
+				cut = append(cut, fmt.Sprint(min(a, b), "-", max(a, b)))
+			}
+			slices.Sort(cut)
+			if s := fmt.Sprint(cut); least == "" || s < least {
+				least = s
+			}
+			return
+		}
+		for i, r := range free {
+			to[n] = r
+			place(n+1, slices.Delete(slices.Clone(free), i, i+1))
+		}
+	}
+	to[1] = 1
+	rest := make([]base.RegionID, 0, regions-1)
+	for r := 2; r <= regions; r++ {
+		rest = append(rest, base.RegionID(r))
+	}
+	place(2, rest)
+	return least
+}
+
+// TestPartialCuts plays all partial cuts of four and five regions, some of them in 'make test'.
+func TestPartialCuts(t *testing.T) {
+	for _, regions := range []int{4, 5} {
+		all := partialCuts(regions)
+		t.Logf("%d graphs of %d regions", len(all), regions)
+		const together = 8
+		for i, part := range slices.Collect(slices.Chunk(all, together)) {
+			if !long() && i != len(all)/together/2 {
+				continue
+			}
+			t.Run(fmt.Sprint(regions, " regions, ", i), func(t *testing.T) {
+				cutStage(t, regions, nil, func(s *stage, l *cutLoad) {
+					for _, g := range part {
+						s.judge(l, g, false)
+					}
+				})
+			})
+		}
 	}
 }

@@ -170,17 +170,28 @@ func (o *Overlay) heardDirectly(from base.NodeID) {
 	o.links.heard(from, o.now())
 }
 
-// Cut lists the nodes that this one does not hear directly, or that do not hear it.
-func (o *Overlay) Cut() (out []base.NodeID) {
+// Cut lists the nodes that this one does not hear directly, or that do not hear it, and the way on
+// which each is reached instead, itself last; nil if on none.
+func (o *Overlay) Cut() map[base.NodeID][]base.NodeID {
 	o.linkMu.Lock()
 	defer o.linkMu.Unlock()
+	out := map[base.NodeID][]base.NodeID{}
 	for id := range o.links.peers {
 		if o.links.cut(id, o.now()) {
-			out = append(out, id)
+			out[id] = nil
+			if d := o.peer(id).out.now.Load(); d != nil {
+				out[id] = d.path
+			}
 		}
 	}
-	slices.Sort(out)
 	return out
+}
+
+// Elsewhere reports whether another node hears a node directly.
+func (o *Overlay) Elsewhere(id base.NodeID) bool {
+	o.linkMu.Lock()
+	defer o.linkMu.Unlock()
+	return o.links.elsewhere(id, o.now())
 }
 
 // # 2. Opening

@@ -157,13 +157,18 @@ func (l *links) pace(now time.Duration) (every time.Duration, ask bool) {
 // mendable reports whether somebody hears a node that somebody else does not.
 func (l *links) mendable(now time.Duration) bool {
 	for n := range l.missed {
-		if n != l.self && l.hears(l.self, n, now) {
+		if n != l.self && l.hears(l.self, n, now) || l.elsewhere(n, now) {
 			return true
 		}
-		for id := range l.peers {
-			if id != n && l.hears(id, n, now) {
-				return true
-			}
+	}
+	return false
+}
+
+// elsewhere reports whether another node hears a node.
+func (l *links) elsewhere(id base.NodeID, now time.Duration) bool {
+	for n := range l.peers {
+		if n != id && l.hears(n, id, now) {
+			return true
 		}
 	}
 	return false
