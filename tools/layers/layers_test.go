@@ -109,6 +109,8 @@ var allowed = map[string][]string{
 	// calendar and collate are leaves: dates and times as numbers, strings by collations.
 	"sql/expr/calendar": nil, "sql/expr/collate": nil,
 	"sql/exec": {"sql/expr"},
+	// algebra is the form of a query: who binds, plans or describes tables meets here
+	"sql/algebra": {"sql/expr"},
 	// layer 5: one process
 	"node": append([]string{
 		"owner", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health", "cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
