@@ -284,7 +284,9 @@ func (r *Window) MapNodes(f func(expr.Node) expr.Node) Rel {
 func (r *SetOp) MapNodes(func(expr.Node) expr.Node) Rel { return r }
 
 // MapNodes implements Rel.
-func (r *Sort) MapNodes(f func(expr.Node) expr.Node) Rel { return &Sort{r.In, mapped(f).orders(r.Keys)} }
+func (r *Sort) MapNodes(f func(expr.Node) expr.Node) Rel {
+	return &Sort{r.In, mapped(f).orders(r.Keys)}
+}
 
 // MapNodes implements Rel.
 func (r *Limit) MapNodes(f func(expr.Node) expr.Node) Rel {
