@@ -11,7 +11,8 @@
 //     below an outer join, and may be NULL above it.
 //   - Conditions are conjunctions (slices of nodes); a row passes when each is TRUE.
 //   - A subquery in an expression is an expr.Sub whose Rel is a Rel of this package. Its Outer are
-//     the columns of the queries around it that it uses. The optimiser makes joins or an Apply of it.
+//     the columns of the queries around it that it uses. The optimiser makes joins or an Apply of
+//     it.
 //
 // The catalog is seen through Table. Nothing here reads rows.
 package algebra
