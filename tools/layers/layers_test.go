@@ -94,7 +94,7 @@ var allowed = map[string][]string{
 	"sql/session":       {"sql/schema"},
 	"sql/table":         {"sql/schema", "sql/session"},
 	// prefetch replaces how the engine asks for rows, and changes nothing.
-	"sql/prefetch": {"sql/schema", "sql/session", "sql/table"},
+	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
 	"sql/fast":     {"kv/patch", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
 	"sql/server":   {"sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast"},
