@@ -13,14 +13,23 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-// The engine leaves the rules of [mends] out of simple SELECTs, unless it has been given rules of
-// somebody else for all statements.
+// The engine has short lists of rules for simple statements, made of the package's lists and not of
+// an analyzer's. The last rule of all lists checks ranges, once indexes are chosen. Simple SELECTs
+// have no use of [mends] unless there are rules of somebody else for all statements.
 func init() {
-	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault, analyzer.Rule{Id: checkRangesID, Apply: checkRanges})
+	analyzer.OnceAfterAll = append(analyzer.OnceAfterAll, analyzer.Rule{Id: checkRangesID, Apply: checkRanges})
+	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault, analyzer.Rule{Id: wholeListsID, Apply: unchanged})
 }
 
-// checkRangesID is above the numbers of the engine's own rules.
-const checkRangesID analyzer.RuleId = 9000
+// The numbers are above those of the engine's own rules.
+const (
+	wholeListsID analyzer.RuleId = 9000 + iota
+	checkRangesID
+)
+
+func unchanged(_ *sql.Context, _ *analyzer.Analyzer, n sql.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
+	return n, transform.SameTree, nil
+}
 
 const (
 	errOutOfRange      = 1264 // of a column
@@ -229,6 +238,9 @@ func (f *Fits) Type(ctx *sql.Context) sql.Type { return f.Child.Type(ctx) }
 
 // String implements sql.Expression: that of the value.
 func (f *Fits) String() string { return f.Child.String() }
+
+// DebugString implements sql.DebugStringer: that of the value.
+func (f *Fits) DebugString(ctx *sql.Context) string { return sql.DebugString(ctx, f.Child) }
 
 // CollationCoercibility implements sql.CollationCoercible.
 func (f *Fits) CollationCoercibility(ctx *sql.Context) (sql.CollationID, byte) {
