@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/wire"
@@ -331,7 +332,7 @@ func (s *script) showFrozen(args) string {
 // # Members
 
 func (s *script) join(a args) string {
-	j := Joiner{UUID: "u9", Addr: "h9:1", Region: fmt.Sprintf("region-%d", a.numbers("region")[0])}
+	j := join.Joiner{UUID: "u9", Addr: "h9:1", Region: fmt.Sprintf("region-%d", a.numbers("region")[0])}
 	a.d.MaybeScanArgs(a.t, "uuid", &j.UUID)
 	a.d.MaybeScanArgs(a.t, "addr", &j.Addr)
 	ctx, cancel := context.WithTimeout(a.t.Context(), 5*time.Second)
