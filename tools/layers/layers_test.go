@@ -100,7 +100,7 @@ var allowed = map[string][]string{
 	"sql/session":       {"sql/schema"},
 	"sql/table":         {"sql/schema", "sql/session"},
 	// prefetch replaces how the engine asks for rows, and changes nothing.
-	"sql/prefetch": {"sql/schema", "sql/session", "sql/table"},
+	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
 	"sql/fast":     {"kv/patch", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
 	"sql/server":   {"sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast"},
@@ -111,6 +111,8 @@ var allowed = map[string][]string{
 	// calendar and collate are leaves: dates and times as numbers, strings by collations.
 	"sql/expr/calendar": nil, "sql/expr/collate": nil,
 	"sql/exec": {"sql/expr"},
+	// algebra is the form of a query: who binds, plans or describes tables meets here
+	"sql/algebra": {"sql/expr"},
 	// layer 5: one process
 	"node": append([]string{
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health", "cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
