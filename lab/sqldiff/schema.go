@@ -11,7 +11,7 @@ type Column struct {
 	Name string
 	Kind Kind
 	Type string // of the definition
-	// Loose text compares equal without being the same: what DISTINCT or GROUP BY show of it is open.
+	// Loose text compares equal without being the same: which one DISTINCT shows is open.
 	Loose  bool
 	Values []string // literals that the column may hold
 	Null   bool

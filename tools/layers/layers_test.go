@@ -145,7 +145,7 @@ var allowed = map[string][]string{
 	"lab/bench/geococo":  benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster", "mechanism/collective", "mechanism/wan/overlay"),
 	"lab/bench/peers":    benchmark("mechanism/wan/wanemu"),
 	// sqldiff speaks to servers as a client; its command starts them.
-	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"node", "policy/matrix"},
+	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix"},
 	"lab/demo":     {"*"},
 	"lab/e2e":      {"*"},
 	"tools/layers": nil, "tools/measure": nil,
