@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -191,7 +192,8 @@ func plainExpressions(ctx *sql.Context, exprs []sql.Expression) bool {
 	for _, e := range exprs {
 		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
 			switch e.(type) {
-			case nil, *expression.GetField, *expression.SetField, *expression.Literal, *expression.Arithmetic, *expression.UnaryMinus, *function.Values:
+			case nil, *expression.GetField, *expression.SetField, *expression.Literal, *expression.Arithmetic, *expression.UnaryMinus, *function.Values,
+				*rules.Integers, *rules.Fits:
 			default:
 				plain = false
 			}
