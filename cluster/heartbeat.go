@@ -193,13 +193,26 @@ func (p *peers) commitLead() time.Duration {
 
 // silent are the peers that were heard of, but not for d, and that nobody else hears. Each is
 // reported once, until it is heard again.
-func (p *peers) silent(d time.Duration, paths Paths) (out []base.NodeID) {
+func (p *peers) silent(d time.Duration, paths Paths) []base.NodeID {
+	out := p.unheard(d)
+	if paths != nil {
+		out = slices.DeleteFunc(out, paths.Elsewhere)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range out {
+		p.get(id).reported = true
+	}
+	return out
+}
+
+// unheard are the peers that were heard of, but not for d, and that were not reported since.
+func (p *peers) unheard(d time.Duration) (out []base.NodeID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
 	for id, x := range p.all {
-		if !x.heard.IsZero() && !x.reported && now.Sub(x.heard) >= d && (paths == nil || !paths.Elsewhere(id)) {
-			x.reported = true
+		if !x.heard.IsZero() && !x.reported && now.Sub(x.heard) >= d {
 			out = append(out, id)
 		}
 	}

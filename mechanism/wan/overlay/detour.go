@@ -141,12 +141,16 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 	d := p.out.now.Load()
 	o.linkMu.Lock()
 	cut := o.links.cut(p.id, now)
-	var path []base.NodeID
-	if cut {
-		path = o.links.route(p.id, now, o.opt.RTT)
-	}
-	good := d != nil && o.links.passable(d.path, now) && len(path) >= len(d.path)
 	o.linkMu.Unlock()
+	var path []base.NodeID
+	good := false
+	if cut {
+		between := o.roundTrips()
+		o.linkMu.Lock()
+		path = o.links.route(p.id, now, between)
+		good = d != nil && o.links.passable(d.path, now) && len(path) >= len(d.path)
+		o.linkMu.Unlock()
+	}
 	switch {
 	case !cut && d != nil:
 		p.straight(d)
@@ -161,6 +165,18 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 			o.wg.Go(func() { o.open(p, path) })
 		}
 	}
+}
+
+// roundTrips are those between all peers and this node.
+func (o *Overlay) roundTrips() func(a, b base.NodeID) time.Duration {
+	all := map[[2]base.NodeID]time.Duration{}
+	peers := append(o.opt.Peers(), o.Self())
+	for _, a := range peers {
+		for _, b := range peers {
+			all[[2]base.NodeID{a, b}] = o.opt.RTT(a, b)
+		}
+	}
+	return func(a, b base.NodeID) time.Duration { return all[[2]base.NodeID{a, b}] }
 }
 
 // heardDirectly notes that something came on the direct path.

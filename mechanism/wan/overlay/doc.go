@@ -24,9 +24,9 @@
 // While two nodes do not hear each other directly, in one direction or in both, all that they send
 // each other goes over nodes that hear each other: heartbeats, consensus messages, requests and their
 // answers, receipts ([Params].Direct switches that off). A node whose heartbeats have not come
-// directly for 0.8 s, or for 0.2 s after its connection broke, is cut off from this one. Nodes then
+// directly for 0.6 s, or for 0.2 s after its connection broke, is cut off from this one. Nodes then
 // tell each other whom they do not hear, and each chooses the shortest way, the fastest of these. It
-// goes back to the direct path when both have heard each other for 2 s without a pause of 0.4 s. While
+// goes back to the direct path when both have heard each other for 2 s without a pause of 0.3 s. While
 // nobody doubts a link nothing is sent for this.
 //
 // # What is promised

@@ -12,8 +12,8 @@ import (
 const (
 	// cutAfter is how long a node may not be heard directly before its link counts as cut, and
 	// doubtAfter before the others are asked whom they hear.
-	cutAfter   = 800 * time.Millisecond
-	doubtAfter = 400 * time.Millisecond
+	cutAfter   = 600 * time.Millisecond
+	doubtAfter = 300 * time.Millisecond
 	// afterReset is how long a node may not be heard after its connection has broken.
 	afterReset = 200 * time.Millisecond
 	// healedAfter is how long it must have been heard without a pause of doubtAfter before the link
