@@ -78,6 +78,8 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError, "bound on how far this machine's clock is off true time; commits wait it out")
 	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource, "where the clock's bound comes from: fixed (--max-clock-error), kernel (adjtimex), HOST:PORT of a 'godwit timeserver', or auto: kernel if it is disciplined, else fixed")
 	f.DurationVar(&cfg.ClockPoll, "clock-poll", def.ClockPoll, "how often a time server is asked")
+	f.StringVar(&cfg.ClockOffsetFile, "clock-offset-file", "", "for tests: the clock is off by the nanoseconds in this file, whose changes it follows")
+	_ = f.MarkHidden("clock-offset-file") // it exists
 	f.IntVar(&cfg.CacheMB, "cache-mb", def.CacheMB, "block cache in MiB, a sixteenth of the machine's memory unless given; rows read one by one get a quarter as much besides")
 	f.DurationVar(&cfg.GCAge, "gc-age", def.GCAge, "how long old row versions can be read with AS OF")
 	f.StringVar(&cfg.LogLevel, "log-level", def.LogLevel, "debug, info, warn or error")

@@ -117,7 +117,7 @@ var allowed = map[string][]string{
 	"lab/sim":      {"*"},
 	// bench: a package a paper over one rig; no paper uses another one's.
 	"lab/bench": {
-		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers",
+		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers", "lab/bench/faults",
 	},
 	"lab/bench/rig":      cluster,
 	"lab/bench/polybase": benchmark(),
@@ -126,6 +126,7 @@ var allowed = map[string][]string{
 	"lab/bench/gaussdb":  benchmark("lab/workload"),
 	"lab/bench/geococo":  benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster", "mechanism/collective", "mechanism/wan/overlay"),
 	"lab/bench/peers":    benchmark("mechanism/wan/wanemu"),
+	"lab/bench/faults":   benchmark("mechanism/wan/wanemu"),
 	"lab/demo":           {"*"},
 	"lab/e2e":            {"*"},
 	"tools/layers":       nil, "tools/measure": nil,
@@ -150,7 +151,7 @@ var onlyIn = map[string]struct {
 	},
 	"net/http": {
 		[]string{
-			"cluster", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/sim",
+			"cluster", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",
 	},
