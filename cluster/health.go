@@ -84,6 +84,7 @@ type health struct {
 	ticked  time.Time
 	late    []time.Time // ticks that were late by more than tooOld
 	leaving map[base.GroupID]bool
+	ending  bool // the node was told to end
 }
 
 func newHealth(e *env, v Vitals, clocks func() *ClockStatus, hand func(base.GroupID, Group)) *health {
@@ -103,6 +104,9 @@ func (h *health) tick() *wire.Health {
 		if err := h.vitals.Damage(); err != nil {
 			found[OrganStore] = err.Error()
 		}
+	}
+	if h.ending {
+		found[OrganLife] = "it was told to end"
 	}
 	if c := h.clocks(); c.Fenced {
 		found[OrganClock] = "it is outside its bound"
@@ -129,6 +133,10 @@ func (h *health) tick() *wire.Health {
 
 // say logs that an organ has changed its state.
 func (h *health) say(o Organ, x *organ) {
+	if o == OrganLife {
+		h.log.Info("the node ends: it hands its leads over")
+		return
+	}
 	if x.state == organSick {
 		h.log.Warn("health", "organ", o.String(), "state", x.state.String(), "why", x.why, "do", o.advice())
 		return
@@ -211,6 +219,13 @@ func (h *health) linkTrouble() string {
 		return ""
 	}
 	return fmt.Sprintf("it hears of %d of %d other nodes", heard-1, all-1)
+}
+
+// die has the node lead nothing from now on.
+func (h *health) die() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ending = true
 }
 
 // leave hands the leads of this node to others, the meta group's first. A group may be stuck on the

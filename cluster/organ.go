@@ -19,13 +19,15 @@ const (
 	OrganClock
 	// OrganLinks are the connections to the others. Leads stay: elections see to them.
 	OrganLinks
+	// OrganLife is the process's life: leads leave a node that was told to end.
+	OrganLife
 )
 
 // organs are all, the worst first.
-var organs = []Organ{OrganStore, OrganDisk, OrganProcess, OrganClock, OrganLinks}
+var organs = []Organ{OrganLife, OrganStore, OrganDisk, OrganProcess, OrganClock, OrganLinks}
 
 // leaving are the organs that a leader needs.
-const leaving = OrganDisk | OrganStore | OrganProcess
+const leaving = OrganDisk | OrganStore | OrganProcess | OrganLife
 
 func (o Organ) String() string {
 	switch o {
@@ -39,6 +41,8 @@ func (o Organ) String() string {
 		return "clock"
 	case OrganLinks:
 		return "link"
+	case OrganLife:
+		return "life"
 	}
 	return fmt.Sprintf("organ %d", uint32(o))
 }
@@ -56,6 +60,8 @@ func (o Organ) advice() string {
 		return "correct its clock (chronyc tracking, timedatectl)"
 	case OrganLinks:
 		return "look at the network between the nodes"
+	case OrganLife:
+		return "nothing: it was told to end, and hands its leads over"
 	}
 	return ""
 }

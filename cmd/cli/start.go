@@ -31,7 +31,7 @@ MySQL clients. Both default to the loopback interface; for other machines listen
 0.0.0.0 and name that address in --advertise.
 
 One line on standard output says that the node listens, another that it serves SQL; logs go to standard error.
-SIGINT or SIGTERM drains the node: it hands its groups over, lets running statements finish and exits with 0. A second
+SIGINT or SIGTERM drains the node: it hands its groups over, tells clients to go once their transactions have ended, and exits with 0. A second
 signal ends it at once; nothing acknowledged is lost either way.
 
 A --config file is YAML with the flags' names as keys; flags win over it:

@@ -18,10 +18,21 @@ func Bench() rig.Bench {
 	return rig.Bench{
 		Name:    "faults",
 		Title:   "seconds without service by fault and kind of statement, beside etcd and Galera (needs root; peers that are missing are left out)",
-		Figures: []string{"faults/gap", "faults/hung"},
+		Figures: figures(),
+		Parts:   true,
 		Run:     runFaults,
 	}
 }
+
+// figures are named after the faults.
+func figures() (names []string) {
+	for _, f := range All() {
+		names = append(names, f.figure())
+	}
+	return names
+}
+
+func (f *Fault) figure() string { return "faults/" + f.Name }
 
 // Check says why this machine cannot run faults.
 func Check() error { return errors.Join(wanemu.Check(), checkDisks()) }
@@ -85,7 +96,7 @@ func runSystem(ctx context.Context, p rig.Params, o Options, which string) (err 
 		}
 	}()
 	for _, f := range All() {
-		if f.GodwitOnly && which != Godwit || p.Quick && !quickFaults[f.Name] {
+		if f.GodwitOnly && which != Godwit || p.Quick && !quickFaults[f.Name] || !p.Wants(f.figure()) {
 			continue
 		}
 		if f.Check != nil {
@@ -124,7 +135,7 @@ func runSystem(ctx context.Context, p rig.Params, o Options, which string) (err 
 			continue
 		}
 		r.Write(p.Log)
-		if err := emit(p, r); err != nil {
+		if err := emit(p, f.figure(), r); err != nil {
 			return err
 		}
 	}
@@ -132,7 +143,7 @@ func runSystem(ctx context.Context, p rig.Params, o Options, which string) (err 
 }
 
 // emit reports the gaps of a fault by kind of statement, those of the victim's clients apart.
-func emit(p rig.Params, r *Result) error {
+func emit(p rig.Params, figure string, r *Result) error {
 	for _, victim := range []bool{false, true} {
 		for _, kind := range Kinds {
 			for _, write := range []bool{false, true} {
@@ -140,17 +151,17 @@ func emit(p rig.Params, r *Result) error {
 				if !found {
 					continue
 				}
-				metric := map[bool]string{false: "read of ", true: "write of "}[write] + kind
+				x := map[bool]string{false: "read of ", true: "write of "}[write] + kind
 				if victim {
-					metric += ", struck region"
+					x += ", struck region"
 				}
-				if err := p.Emit(rig.Line{Figure: "faults/gap", Series: r.System, X: r.Fault, Metric: metric, Unit: "s",
+				if err := p.Emit(rig.Line{Figure: figure, Series: r.System, X: x, Metric: "without service", Unit: "s",
 					Value: gap.Seconds(), Better: rig.Lower}); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return p.Emit(rig.Line{Figure: "faults/hung", Series: r.System, X: r.Fault, Metric: "statements above 5 s", Unit: "statements",
+	return p.Emit(rig.Line{Figure: figure, Series: r.System, X: "all", Metric: "statements above 5 s", Unit: "statements",
 		Value: float64(r.Hung()), Better: rig.Lower})
 }

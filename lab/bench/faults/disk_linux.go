@@ -22,12 +22,3 @@ func deviceOf(dir string) (string, error) {
 	}
 	return fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)), nil
 }
-
-// roomOf is how many bytes can still be written.
-func roomOf(dir string) (int64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, err
-	}
-	return int64(st.Bfree) * st.Bsize, nil
-}

@@ -110,12 +110,17 @@ func (g *godwit) call(ctx context.Context, s *site, path string, ask, answer any
 
 // status asks the first site that answers.
 func (g *godwit) status(ctx context.Context) (st cluster.Status, err error) {
+	var errs []error
 	for _, s := range g.bed.sites {
-		if err = g.call(ctx, s, cluster.PathStatus, nil, &st); err == nil {
+		one, cancel := context.WithTimeout(ctx, 2*time.Second)
+		err := g.call(one, s, cluster.PathStatus, nil, &st)
+		cancel()
+		if err == nil {
 			return st, nil
 		}
+		errs = append(errs, err)
 	}
-	return st, err
+	return st, errors.Join(errs...)
 }
 
 // settled returns nil if every group is led from its home and the meta group from A, where it is
