@@ -29,8 +29,10 @@ type etcdKey struct {
 	key  string
 
 	mu    sync.Mutex
-	acked int64 // the largest number whose put was acknowledged
+	acked int64 // the number whose put was acknowledged last
 	next  int64
+	// those whose put was not answered: any may be carried out late
+	doubtful map[int64]bool
 }
 
 func (e *etcd) name() string { return Etcd }
@@ -130,7 +132,7 @@ func (e *etcd) call(ctx context.Context, s *site, c *http.Client, path string, a
 func (e *etcd) streams() []*stream {
 	var out []*stream
 	for _, s := range e.bed.sites {
-		k := &etcdKey{site: s, key: base64.StdEncoding.EncodeToString([]byte(s.name))}
+		k := &etcdKey{site: s, key: base64.StdEncoding.EncodeToString([]byte(s.name)), doubtful: map[int64]bool{}}
 		e.keys = append(e.keys, k)
 		writer, reader := s.http(), s.http()
 		out = append(out,
@@ -157,6 +159,9 @@ func (e *etcd) put(ctx context.Context, k *etcdKey, c *http.Client) (outcome, er
 	case errors.As(err, &refusal) && refusal.Op == "dial":
 		return refused, err
 	}
+	k.mu.Lock()
+	k.doubtful[n] = true
+	k.mu.Unlock()
 	return unknown, err
 }
 
@@ -180,7 +185,10 @@ func (e *etcd) get(ctx context.Context, k *etcdKey, s *site, c *http.Client) (ou
 			return refused, err
 		}
 	}
-	if n < acked {
+	k.mu.Lock()
+	late := k.doubtful[n]
+	k.mu.Unlock()
+	if n < acked && !late {
 		return refused, fmt.Errorf("%w: the key of %s is %d, and %d was acknowledged", errStale, k.site.name, n, acked)
 	}
 	return served, nil

@@ -136,8 +136,11 @@ func (g *godwit) settled(ctx context.Context) error {
 	at := map[base.NodeID]string{}
 	for _, n := range st.Nodes {
 		at[n.ID] = n.Region
-		if !n.Live {
+		switch {
+		case !n.Live:
 			return fmt.Errorf("the node of %s is not alive", n.Region)
+		case n.Clock != nil && n.Clock.Mode != "gclock":
+			return fmt.Errorf("the clock mode of %s is %s", n.Region, n.Clock.Mode)
 		}
 	}
 	for i := range st.Groups {
