@@ -132,8 +132,8 @@ func (s *scanner) number(width int) (n, digits int) {
 	return n, s.pos - start
 }
 
-// ParseDatetime reads a date with or without a time as MySQL does: any punctuation separates the
-// parts, none at all is possible, years may have two digits. False if it is not one. Whether the day
+// parts, none at all is possible, years may have two digits. False if it is not one. Whether the
+// day is in the calendar is for the caller to see: ValidDay.
 // is in the calendar is for the caller to see: ValidDay.
 func ParseDatetime(text string) (Parsed, bool) {
 	s := &scanner{s: text}
@@ -369,7 +369,8 @@ func FromNumber(n int64) (t Time, date, ok bool) {
 	return t, date, t.Month <= 12 && t.Day <= 31 && t.Hour <= 23 && t.Minute <= 59 && t.Second <= 59
 }
 
-// DurationFromNumber reads hhmmss; larger numbers are a date with a time. It clips as ParseDuration.
+// DurationFromNumber reads hhmmss; larger numbers are a date with a time. It clips as
+// ParseDuration does.
 func DurationFromNumber(n int64) (us int64, in, ok bool) {
 	if n < 0 {
 		us, in, ok = DurationFromNumber(-n)
