@@ -39,8 +39,8 @@ func (a *Agg) Inputs() []Node { return a.Children() }
 type Acc interface {
 	// Grow makes room for groups 0 to n-1.
 	Grow(n int)
-	// Add takes the selected rows of the vectors, which are those of Agg.Inputs: row sel[k] belongs
-	// to groups[k].
+	// Add takes the selected rows of the vectors, which are those of Agg.Inputs: row sel[k]
+	// belongs to groups[k].
 	Add(groups []int32, in []*Vec, sel []int32) error
 	// Result fills v with the values of the groups from to to-1.
 	Result(v *Vec, from, to int) error
