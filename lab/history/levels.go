@@ -1,9 +1,9 @@
 package history
 
 import (
-	"slices"
-	"maps"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Level is what a history is checked against.
