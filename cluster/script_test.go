@@ -14,7 +14,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/clock"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -481,9 +481,9 @@ func (s *script) load(a args) string {
 		s.mu.Lock()
 		at := s.nodes[s.groups[g].leader]
 		if at.loads[g] == nil {
-			at.loads[g] = map[owner.Asker]owner.Load{}
+			at.loads[g] = map[gauge.Asker]gauge.Load{}
 		}
-		k := owner.Asker{Node: from}
+		k := gauge.Asker{Node: from}
 		x := at.loads[g][k]
 		x.Requests += n
 		x.Writes += n

@@ -19,7 +19,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/wan"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/policy/placement"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -77,7 +77,7 @@ type testNode struct {
 	open      map[base.GroupID]bool
 	frozen    map[base.GroupID]bool
 	abandoned map[base.GroupID]bool // hears of no leader
-	loads     map[base.GroupID]map[owner.Asker]owner.Load
+	loads     map[base.GroupID]map[gauge.Asker]gauge.Load
 
 	up      bool
 	source  *clock.Simulated
@@ -118,7 +118,7 @@ func everyNode(base.NodeID) bool { return true }
 
 func (w *world) add(id *join.Identity) *testNode {
 	n := &testNode{w: w, id: id.Node, identity: id, copies: map[base.GroupID]copyHere{}, frozen: map[base.GroupID]bool{}, abandoned: map[base.GroupID]bool{},
-		loads: map[base.GroupID]map[owner.Asker]owner.Load{}}
+		loads: map[base.GroupID]map[gauge.Asker]gauge.Load{}}
 	w.mu.Lock()
 	w.nodes[n.id] = n
 	w.mu.Unlock()
@@ -477,7 +477,7 @@ func (r testReplicas) Reached() base.Timestamp {
 	return r.n.w.oracle
 }
 
-func (r testReplicas) Loads(g base.GroupID) map[owner.Asker]owner.Load {
+func (r testReplicas) Loads(g base.GroupID) map[gauge.Asker]gauge.Load {
 	r.n.w.mu.Lock()
 	defer r.n.w.mu.Unlock()
 	return maps.Clone(r.n.loads[g])

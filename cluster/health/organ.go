@@ -68,6 +68,7 @@ func (o Organ) Advice() string {
 //	                +------bad-------+
 type State uint8
 
+// The states.
 const (
 	Well State = iota
 	Sick

@@ -68,6 +68,8 @@ var allowed = map[string][]string{
 	"owner/lead": {"owner/tscache"},
 	// the way to a leader knows how long outcomes are remembered, and no replica
 	"owner/route": {"owner/state", "mechanism/wan"},
+	// what is measured is told to whoever asks
+	"owner/gauge": nil,
 	// what was read is a matter of keys and timestamps only
 	"owner/tscache": nil,
 	// the table of transactions waits for nothing: whoever waits is in owner. A new leader fills it
@@ -80,14 +82,14 @@ var allowed = map[string][]string{
 	"owner/homing": {"owner/txns", "owner/view"},
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
-		"owner/homing",
+		"owner/gauge", "owner/homing",
 	}, mechanisms...),
 	"txn": append([]string{"owner", "owner/homing", "owner/route"}, mechanisms...),
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,
 	// a process that belongs to no cluster yet has no replica, no transport and no clock
 	"cluster/join": {"policy/placement"},
-	"cluster":      append([]string{"cluster/health", "cluster/join", "owner", "txn", "policy/coord", "policy/placement"}, mechanisms...),
+	"cluster":      append([]string{"cluster/health", "cluster/join", "owner", "owner/gauge", "txn", "policy/coord", "policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
 	// rules mends plans of the engine, and knows nothing of where rows are
@@ -98,7 +100,7 @@ var allowed = map[string][]string{
 	"sql/session":       {"sql/schema"},
 	"sql/table":         {"sql/schema", "sql/session"},
 	// prefetch replaces how the engine asks for rows, and changes nothing.
-	"sql/prefetch": {"sql/schema", "sql/session", "sql/table"},
+	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
 	"sql/fast":     {"kv/patch", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
 	"sql/server":   {"sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast"},
@@ -109,9 +111,14 @@ var allowed = map[string][]string{
 	// leaves: dates and times as numbers, strings by collations, documents
 	"sql/expr/calendar": nil, "sql/expr/collate": nil, "sql/expr/jsondoc": nil,
 	"sql/exec": {"sql/expr"},
+	// algebra is the form of a query: who binds, plans or describes tables meets here
+	"sql/algebra": {"sql/expr"},
+	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
+	// nobody of keys.
+	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
 	// layer 5: one process
 	"node": append([]string{
-		"owner", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health", "cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health", "cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
@@ -137,9 +144,11 @@ var allowed = map[string][]string{
 	"lab/bench/gaussdb":  benchmark("lab/workload"),
 	"lab/bench/geococo":  benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster", "mechanism/collective", "mechanism/wan/overlay"),
 	"lab/bench/peers":    benchmark("mechanism/wan/wanemu"),
-	"lab/demo":           {"*"},
-	"lab/e2e":            {"*"},
-	"tools/layers":       nil, "tools/measure": nil,
+	// sqldiff speaks to servers as a client; its command starts them.
+	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix"},
+	"lab/demo":     {"*"},
+	"lab/e2e":      {"*"},
+	"tools/layers": nil, "tools/measure": nil,
 }
 
 // onlyIn names third-party and standard packages with one home each, and why.
@@ -156,7 +165,7 @@ var onlyIn = map[string]struct {
 		"consensus is one mechanism; store implements its log",
 	},
 	"github.com/dolthub/go-mysql-server": {
-		[]string{"sql/expr", "sql/expr/collate", "sql/exec", "sql/function", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/server"},
+		[]string{"sql/expr", "sql/expr/collate", "sql/exec", "sql/function", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch", "sql/ddl", "sql/fast", "sql/server"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"net/http": {
