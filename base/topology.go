@@ -179,6 +179,28 @@ func (t *Topology) Node(id NodeID) *Node {
 	return nil
 }
 
+// ByUUID returns the node of a process, nil if unknown.
+func (t *Topology) ByUUID(uuid string) *Node {
+	for i := range t.Nodes {
+		if t.Nodes[i].UUID == uuid {
+			return &t.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// NodesIn are the nodes of a region that are not gone, by id.
+func (t *Topology) NodesIn(r RegionID) []NodeID {
+	var ids []NodeID
+	for _, n := range t.Nodes {
+		if n.Region == r && !n.Gone {
+			ids = append(ids, n.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // RegionOf is the region of a node; 0 if unknown.
 func (t *Topology) RegionOf(id NodeID) RegionID {
 	if n := t.Node(id); n != nil {

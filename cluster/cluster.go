@@ -26,7 +26,7 @@ type Cluster struct {
 	*promotions     // promotion.go: survivors take over from a lost region
 	*leaderControl  // leaders.go: where groups are led from
 	*reconciliation // reconcile.go: replicas go to where the topology wants them
-	*health         // health.go: a sick node leads nothing
+	*selfCheck      // selfcheck.go: a sick node leads nothing
 
 	replicas Replicas
 	options  *Options
@@ -88,7 +88,7 @@ func New(o Options) *Cluster {
 	c.copies = newCopies(e, o.Replicas)
 	c.promotions = newPromotions(e, c.copies, o.Replicas)
 	c.leaderControl = newLeaderControl(e, o.Replicas, o.Process.RowsStay)
-	c.health = newHealth(e, o.Vitals, c.Clock, c.leaderControl.leave)
+	c.selfCheck = newSelfCheck(e, o.Vitals, c.Clock, c.leaderControl.leave)
 	c.reconciliation = newReconciliation(e, c.promotions, o.Replicas, o.Disk, o.Listeners.OnGone)
 	e.membership.opened = c.OpenReplicas
 	c.answered = c.answers()
@@ -135,7 +135,7 @@ func (c *Cluster) heartbeat(ctx context.Context) {
 	now := time.Now()
 	t := c.Topology()
 	m := c.makeHeartbeat(t)
-	m.Health = c.health.tick()
+	m.Health = c.selfCheck.tick()
 	for _, l := range m.Leads {
 		c.dir.Heard(c.self, l, now)
 	}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/health"
 	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/policy/placement"
 )
 
 // condition is a named state of a cluster that an operator should look at.
@@ -68,7 +70,7 @@ func (x *examination) isDown(n base.NodeID) bool { return !x.live[n] }
 
 // down reports whether a region has nodes and none of them answers.
 func (x *examination) down(r base.RegionID) bool {
-	nodes := liveNodes(x.t, r)
+	nodes := x.t.NodesIn(r)
 	return len(nodes) > 0 && allNodes(nodes, x.isDown)
 }
 
@@ -131,7 +133,7 @@ func (x *examination) regionsDown() (out []string) {
 	for _, r := range x.t.Regions {
 		if x.down(r.ID) {
 			out = append(out, fmt.Sprintf("region %s is down: none of its nodes %v answers; its rows are served from other regions while most voters live",
-				r.Name, liveNodes(x.t, r.ID)))
+				r.Name, x.t.NodesIn(r.ID)))
 		}
 	}
 	return out
@@ -164,10 +166,10 @@ func (x *examination) nodesSick() (out []string) {
 				leads = "its leads stay"
 			}
 			switch {
-			case o.Organ == OrganClock.String():
-			case o.State == organSick.String():
+			case o.Organ == health.Clock.String():
+			case o.State == health.Sick.String():
 				out = append(out, fmt.Sprintf("node %d in %s: its %s is sick: %s; %s: %s", n.ID, n.Region, o.Organ, o.Why, leads, o.Advice))
-			case o.State == organRecovering.String() && o.Leaves:
+			case o.State == health.Recovering.String() && o.Leaves:
 				out = append(out, fmt.Sprintf("node %d in %s: its %s was sick (%s) and has been well for %s: it gets its leads back after %s",
 					n.ID, n.Region, o.Organ, o.Why, o.For.Round(100*time.Millisecond), o.Patience))
 			}
@@ -208,7 +210,7 @@ func (x *examination) promotedGroups() (out []string) {
 				continue
 			}
 			when := "when the region is back"
-			if allNodes(liveNodes(x.t, r.ID), x.isLive) {
+			if allNodes(x.t.NodesIn(r.ID), x.isLive) {
 				when = "the region is back"
 			}
 			out = append(out, fmt.Sprintf("the asynchronous groups of %s vote in %s since a promotion; %s: `godwit promote --return %s` lets them vote there again",
@@ -240,7 +242,7 @@ func (x *examination) replicasMoving() []string {
 		if g == nil {
 			continue
 		}
-		voters, learners := Members(x.t, id)
+		voters, learners := placement.Members(x.t, id)
 		if !sameNodes(g.Voters, voters) || !sameNodes(g.Learners, learners) {
 			moving = append(moving, x.move(g, voters, learners))
 		}
@@ -272,7 +274,7 @@ func (x *examination) replicasFarBehind() []string {
 		if g == nil {
 			continue
 		}
-		voters, _ := Members(x.t, id)
+		voters, _ := placement.Members(x.t, id)
 		for _, l := range g.Lag {
 			if l.Snapshot && slices.Contains(voters, l.Node) && slices.Contains(g.Voters, l.Node) {
 				behind = append(behind, fmt.Sprintf("node %d of group %s", l.Node, id))

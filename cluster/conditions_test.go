@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/health"
+	"github.com/godwitdb/godwit/policy/placement"
 )
 
 // sound is the status of a cluster in which every node answers and every group serves, led from
@@ -23,8 +25,8 @@ func sound(t base.Topology) *Status {
 		}
 	}
 	for _, g := range t.Groups() {
-		voters, learners := Members(&t, g)
-		gs := GroupStatus{ID: g, Name: g.String(), Leader: Preferred(&t, g, func(base.NodeID) bool { return true }), Voters: voters, Learners: learners, Serving: true}
+		voters, learners := placement.Members(&t, g)
+		gs := GroupStatus{ID: g, Name: g.String(), Leader: placement.Preferred(&t, g, func(base.NodeID) bool { return true }), Voters: voters, Learners: learners, Serving: true}
 		if g != base.MetaGroup {
 			gs.Home = t.RegionName(t.Home(g))
 		}
@@ -111,7 +113,7 @@ func TestConditions(t *testing.T) {
 				if a.has("async") {
 					top.Async = shards
 				}
-				top = Place(top)
+				top = placement.Place(top)
 				s = sound(top)
 			case "promoted": // lost=1 seat=2
 				p := base.Promotion{ID: 1, Region: base.RegionID(a.numbers("lost")[0]), Seat: base.RegionID(a.numbers("seat")[0])}
@@ -120,7 +122,7 @@ func TestConditions(t *testing.T) {
 					p.Groups = append(p.Groups, base.Promoted{Group: g, Source: 2})
 				}
 				top.Promotions = append(top.Promotions, p)
-				top = Place(top)
+				top = placement.Place(top)
 				s = sound(top)
 			case "down": // n1 [heard=12s] [no-address]
 				for i := range s.Nodes {
@@ -138,7 +140,7 @@ func TestConditions(t *testing.T) {
 				}
 			case "gone": // n1: decommissioned, after the status was what it is
 				top.Node(a.node()).Gone = true
-				s.Topology = Place(top)
+				s.Topology = placement.Place(top)
 			case "group": // s1@r1 [leader=2] [without-leader] [starting] [voters=(1,2)] [behind=3] [active=3]
 				for i := range s.Groups {
 					g := &s.Groups[i]
@@ -163,14 +165,14 @@ func TestConditions(t *testing.T) {
 					}
 				}
 			case "sick": // n1 disk [why=text] [recovering=3s]
-				o := map[string]Organ{"disk": OrganDisk, "store": OrganStore, "process": OrganProcess, "links": OrganLinks}[d.CmdArgs[1].Key]
-				st := OrganStatus{Organ: o.String(), State: "sick", Why: a.text("why"), Advice: o.advice(), Leaves: o&leaving != 0, Patience: leastPatience}
+				o := map[string]health.Organ{"disk": health.Disk, "store": health.Store, "process": health.Process, "links": health.Links}[d.CmdArgs[1].Key]
+				st := health.OrganStatus{Organ: o.String(), State: "sick", Why: a.text("why"), Advice: o.Advice(), Leaves: o&health.Leading != 0, Patience: 10 * time.Second}
 				if a.has("recovering") {
 					st.State, st.For = "recovering", a.duration("recovering")
 				}
 				for i := range s.Nodes {
 					if s.Nodes[i].ID == a.node() {
-						s.Nodes[i].Health = &HealthStatus{Organs: []OrganStatus{st}}
+						s.Nodes[i].Health = &health.Status{Organs: []health.OrganStatus{st}}
 					}
 				}
 			case "clock": // n1 field=value...

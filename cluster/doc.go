@@ -6,11 +6,9 @@
 // (this node, its network and clock, the topology, the directory); each is one protocol, in one
 // file that reads from top to bottom:
 //
-//	bootstrap.go     a process finds out which node it is: searching, member, serving
 //	members.go       the cluster admits processes and takes nodes out
 //	topology.go      the topology: changed in a transaction, followed by every node
 //	reconcile.go     replicas come and go as the topology wants
-//	placement.go     which nodes should hold what (pure functions)
 //	promotion.go     survivors take over the asynchronous groups of a lost region
 //	copies.go        how far copies in other regions are
 //	clockmode.go     the clock mode, and trust in this node's clock
@@ -20,7 +18,11 @@
 //	readservers.go   which node to read a snapshot from
 //	heartbeat.go     round trips and signs of life; netmap.go: the network map
 //	routing.go       where to send a request
+//	selfcheck.go     a sick node leads nothing
 //	status.go        what people see; conditions.go: and what is wrong
+//
+// Three packages stand alone: join (a process finds out which node it is), health (how well a node
+// is) and policy/placement (which nodes should hold what).
 //
 // # The caller's duties
 //
@@ -39,14 +41,8 @@
 //
 // # How a cluster comes to be
 //
-// A fresh process has a UUID and a join list. It asks the addresses of that list, over HTTP on the
-// cluster port, which node it is. While no process knows, each remembers those that have asked
-// ([Bootstrap]). `godwit init` has one of them make the cluster of all that have asked: it writes
-// the first topology to its own disk and from then on answers the others with their ids and that
-// topology. So a cluster is decided in one place, and a crash anywhere is mended by asking again.
-//
-// A process that asks an existing cluster is added to the topology by a transaction on the meta
-// shard, and given shards by the placement rule ([Place]).
+// See package join. A process that asks an existing cluster is added to the topology by a
+// transaction on the meta shard, and given shards by the placement rule ([placement.Place]).
 //
 // # Topology
 //
@@ -73,7 +69,7 @@
 //
 // # How a node is found
 //
-// A member sends its address to the others at each start ([Bootstrap.Announce]). They use that
+// A member sends its address to the others at each start ([join.Bootstrap.Announce]). They use that
 // address at once, before it is written to the topology, and pass it on: else a cluster whose nodes
 // have all moved could not reach the majority that writing needs.
 package cluster

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/health"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/policy/coord"
 	"github.com/godwitdb/godwit/wire"
@@ -21,7 +22,7 @@ type peers struct {
 	now   func() time.Time
 
 	self base.NodeID
-	own  Organ // of this node that are not well; guarded by mu
+	own  health.Organ // of this node that are not well; guarded by mu
 
 	mu      sync.Mutex
 	seq     uint64
@@ -44,7 +45,7 @@ type peer struct {
 	load     uint32
 	lag      time.Duration                 // of its replicas; 0: it holds none
 	lead     time.Duration                 // see wire.Heartbeat.CommitLeadNs
-	unfit    Organ                         // that are not well
+	unfit    health.Organ                  // that are not well
 	sync     time.Duration                 // what its syncs take; 0 if it has none
 	syncAge  time.Duration                 // of the oldest under way
 	reported bool                          // as silent
@@ -100,7 +101,7 @@ func (p *peers) heard(m *wire.Heartbeat) {
 	now := p.now()
 	x.heard = now
 	x.load, x.reported = m.Load, false
-	x.unfit, x.sync = Organ(m.Health.GetSick()), time.Duration(m.Health.GetSyncUs())*time.Microsecond
+	x.unfit, x.sync = health.Organ(m.Health.GetSick()), time.Duration(m.Health.GetSyncUs())*time.Microsecond
 	x.syncAge = time.Duration(m.Health.GetSyncAgeUs()) * time.Microsecond
 	x.lag, x.lead = time.Duration(m.AppliedLagNs), time.Duration(m.CommitLeadNs)
 	if m.Seq < x.lastSeq { // heartbeats come in order, so this is another process

@@ -1,11 +1,10 @@
 package cluster
 
 import (
-	"encoding/json"
-	"io"
 	"net/http"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 )
 
 // PathClock sets the cluster setting clock.mode: POST {"mode": "auto"}.
@@ -21,22 +20,22 @@ const PathDecommission = "/cluster/decommission"
 // Register adds the handlers of a running node.
 func (c *Cluster) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+PathStatus, func(w http.ResponseWriter, r *http.Request) {
-		reply(w, http.StatusOK, c.Status(r.Context()))
+		join.Reply(w, http.StatusOK, c.Status(r.Context()))
 	})
 	mux.HandleFunc("POST "+PathPromote, c.servePromote)
 	mux.HandleFunc("POST "+PathDecommission, func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
 			Node base.NodeID `json:"node"`
 		}
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&q); err != nil {
-			reply(w, http.StatusBadRequest, InitReply{Error: "malformed request: " + err.Error()})
+		if err := join.Decode(r, &q); err != nil {
+			join.Reply(w, http.StatusBadRequest, join.InitReply{Error: err.Error()})
 			return
 		}
 		t, err := c.Decommission(r.Context(), q.Node)
 		if err != nil {
-			reply(w, http.StatusConflict, InitReply{Error: err.Error()})
+			join.Reply(w, http.StatusConflict, join.InitReply{Error: err.Error()})
 			return
 		}
-		reply(w, http.StatusOK, InitReply{ClusterID: t.ClusterID, Topology: *t})
+		join.Reply(w, http.StatusOK, join.InitReply{ClusterID: t.ClusterID, Topology: *t})
 	})
 }

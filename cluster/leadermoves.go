@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/policy/leader"
+	"github.com/godwitdb/godwit/policy/placement"
 )
 
 // This file moves leads on command and at the end of a node's life, and shows what was decided.
@@ -57,7 +58,7 @@ func (c *leaderControl) CanLead(g base.GroupID, node base.NodeID) error {
 	if n := t.Node(node); n == nil || n.Gone {
 		return base.Errorf(base.CodeInvalid, "there is no node %d: godwit status lists them", node)
 	}
-	if voters, _ := Members(t, g); !slices.Contains(voters, node) {
+	if voters, _ := placement.Members(t, g); !slices.Contains(voters, node) {
 		return base.Errorf(base.CodeInvalid, "node %d does not vote in group %v and cannot lead it; nodes that do: %s", node, g, strings.Trim(fmt.Sprint(voters), "[]"))
 	}
 	return nil
@@ -114,7 +115,7 @@ func (c *leaderControl) handLead(q handQuery) error {
 // end once it has stopped, and has all others know that this node is to lead nothing. It takes as
 // long as a few commits, and gives up when ctx ends.
 func (c *Cluster) Drain(ctx context.Context) {
-	c.health.die()
+	c.selfCheck.die()
 	c.handAll(ctx, c.peers.longest()+2*c.pace.HeartbeatEvery)
 }
 

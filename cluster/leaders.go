@@ -10,7 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/policy/leader"
 )
 
@@ -52,7 +52,7 @@ type leaderControl struct {
 type leadership struct {
 	policy *leader.Policy
 	meters map[base.NodeID]*leader.Meter
-	seen   map[owner.Asker]owner.Load // counts at the last beat
+	seen   map[gauge.Asker]gauge.Load // counts at the last beat
 
 	facts leader.Facts
 	dec   leader.Decision
@@ -192,8 +192,8 @@ func (c *leaderControl) facts(t *base.Topology, g base.GroupID, st group.Status,
 }
 
 // count is what each node has asked of a group since the last beat.
-func (c *leaderControl) count(t *base.Topology, g base.GroupID, st group.Status, l *leadership) map[base.NodeID]owner.Load {
-	now, fresh := c.requests.Loads(g), map[base.NodeID]owner.Load{}
+func (c *leaderControl) count(t *base.Topology, g base.GroupID, st group.Status, l *leadership) map[base.NodeID]gauge.Load {
+	now, fresh := c.requests.Loads(g), map[base.NodeID]gauge.Load{}
 	for a, have := range now {
 		was := l.seen[a]
 		if a.Node == 0 {
@@ -221,8 +221,8 @@ func deputy(t *base.Topology, r base.RegionID, voters []base.NodeID) (best base.
 }
 
 // addKinds adds to what share of the requests is for tables homed as a whole.
-func (l *leadership) addKinds(fresh map[base.NodeID]owner.Load) {
-	var kinds owner.Load
+func (l *leadership) addKinds(fresh map[base.NodeID]gauge.Load) {
+	var kinds gauge.Load
 	for _, d := range fresh {
 		kinds.Requests += d.Requests
 		kinds.Whole += min(d.Whole, d.Requests)
@@ -234,7 +234,7 @@ func (l *leadership) addKinds(fresh map[base.NodeID]owner.Load) {
 }
 
 // meter is the load of a node, with what it asked since the last beat; nil if it never asked.
-func (l *leadership) meter(n base.NodeID, fresh map[base.NodeID]owner.Load) *leader.Meter {
+func (l *leadership) meter(n base.NodeID, fresh map[base.NodeID]gauge.Load) *leader.Meter {
 	d, asked := fresh[n]
 	m := l.meters[n]
 	if m == nil && !asked {

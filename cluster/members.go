@@ -7,25 +7,26 @@ import (
 	"strings"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 )
 
-// This file is the running cluster's side of joining and leaving; bootstrap.go is the side of a
+// This file is the running cluster's side of joining and leaving; package join is the side of a
 // process that wants to belong to one.
 
-// present takes a member's message about where it is, and answers with the topology and the
+// Present takes a member's message about where it is, and answers with the topology and the
 // addresses known here. A member that is gone learns so from that: others may still need its
 // replicas.
-func (e *env) present(j Joiner) joinReply {
+func (e *env) Present(j join.Joiner) join.Answer {
 	t := e.Topology()
-	n := byUUID(t, j.UUID)
+	n := t.ByUUID(j.UUID)
 	if n == nil {
-		return joinReply{Error: "this node has not heard of the one that asks yet"}
+		return join.Answer{Error: "this node has not heard of the one that asks yet"}
 	}
 	if t.RegionName(n.Region) != j.Region {
-		return joinReply{Final: true, Error: cannotMove(t, n, j.Region)}
+		return join.Answer{Final: true, Error: cannotMove(t, n, j.Region)}
 	}
-	e.moved(j.UUID, j.Addr, true)
-	return joinReply{Identity: &Identity{ClusterID: e.identity.ClusterID, Node: n.ID, First: *t}, Known: e.members()}
+	e.Moved(j.UUID, j.Addr, true)
+	return join.Answer{Identity: &join.Identity{ClusterID: e.identity.ClusterID, Node: n.ID, First: *t}, Known: e.Members()}
 }
 
 func cannotMove(t *base.Topology, n *base.Node, to string) string {
@@ -33,11 +34,11 @@ func cannotMove(t *base.Topology, n *base.Node, to string) string {
 }
 
 // Admit adds a process to the cluster, or finds it there and takes its present addresses.
-func (e *env) Admit(ctx context.Context, j Joiner) (*Identity, error) {
-	id := &Identity{ClusterID: e.identity.ClusterID}
+func (e *env) Admit(ctx context.Context, j join.Joiner) (*join.Identity, error) {
+	id := &join.Identity{ClusterID: e.identity.ClusterID}
 	t := e.Topology()
-	if n := byUUID(t, j.UUID); n != nil {
-		e.moved(j.UUID, j.Addr, true)
+	if n := t.ByUUID(j.UUID); n != nil {
+		e.Moved(j.UUID, j.Addr, true)
 		if !n.Gone && n.Addr == j.Addr && n.SQL == j.SQL && t.RegionName(n.Region) == j.Region {
 			id.Node, id.First = n.ID, *t
 			return id, nil
@@ -47,7 +48,7 @@ func (e *env) Admit(ctx context.Context, j Joiner) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := byUUID(t, j.UUID); n != nil {
+	if n := t.ByUUID(j.UUID); n != nil {
 		id.Node = n.ID
 	}
 	id.First = *t
@@ -57,7 +58,7 @@ func (e *env) Admit(ctx context.Context, j Joiner) (*Identity, error) {
 // addNode adds a process to a topology, or takes its new addresses. live says which nodes were
 // heard of lately. An address belongs to one node: a dead node loses it to the process that has it
 // now.
-func addNode(t *base.Topology, j Joiner, live func(base.NodeID) bool) error {
+func addNode(t *base.Topology, j join.Joiner, live func(base.NodeID) bool) error {
 	region := t.RegionByName(j.Region)
 	if region == 0 {
 		names := make([]string, len(t.Regions))
@@ -66,7 +67,7 @@ func addNode(t *base.Topology, j Joiner, live func(base.NodeID) bool) error {
 		}
 		return base.Errorf(base.CodeInvalid, "the cluster has no region %q; its regions are %v and are fixed by init", j.Region, names)
 	}
-	member := byUUID(t, j.UUID)
+	member := t.ByUUID(j.UUID)
 	switch {
 	case member == nil:
 	case member.Gone:
@@ -133,7 +134,7 @@ func removable(t *base.Topology, id base.NodeID, live func(base.NodeID) bool) er
 	case n.Gone:
 		return base.Errorf(base.CodeInvalid, "node %d was decommissioned already", id)
 	}
-	others := slices.DeleteFunc(liveNodes(t, n.Region), func(x base.NodeID) bool { return x == id })
+	others := slices.DeleteFunc(t.NodesIn(n.Region), func(x base.NodeID) bool { return x == id })
 	if len(others) == 0 {
 		return base.Errorf(base.CodeInvalid, "node %d is the last of region %s; add another node there first", id, t.RegionName(n.Region))
 	}

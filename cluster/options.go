@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/wan"
 )
@@ -12,7 +13,7 @@ import (
 // Options of a Cluster. All fields without a default are required.
 type Options struct {
 	Self      base.NodeID
-	Identity  *Identity
+	Identity  *join.Identity
 	Transport wan.Transport
 	Clock     *clock.Clock
 	Replicas  Replicas

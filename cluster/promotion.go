@@ -3,10 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/group"
 )
 
@@ -529,16 +528,16 @@ func settled(now, then *base.Topology, there []base.GroupID) error {
 
 func (c *promotions) servePromote(w http.ResponseWriter, r *http.Request) {
 	var q PromoteRequest
-	if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&q); err != nil {
-		reply(w, http.StatusBadRequest, PromoteReply{Error: "malformed request: " + err.Error()})
+	if err := join.Decode(r, &q); err != nil {
+		join.Reply(w, http.StatusBadRequest, PromoteReply{Error: err.Error()})
 		return
 	}
 	ps, err := c.Promote(r.Context(), q)
 	if err != nil {
-		reply(w, http.StatusConflict, PromoteReply{Error: err.Error()})
+		join.Reply(w, http.StatusConflict, PromoteReply{Error: err.Error()})
 		return
 	}
-	reply(w, http.StatusOK, PromoteReply{Promotions: c.Accounts(ps)})
+	join.Reply(w, http.StatusOK, PromoteReply{Promotions: c.Accounts(ps)})
 }
 
 // PromoteReply is what comes of a promotion.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/policy/placement"
 )
 
 // A node brings what it holds and leads to where the topology wants it, from top to bottom: it
@@ -58,7 +59,7 @@ func (c *reconciliation) OpenFirst() error {
 			if !slices.Contains(first.ShardReplicas(g.Shard()), c.self) {
 				continue
 			}
-			voters, learners := Members(first, g)
+			voters, learners := placement.Members(first, g)
 			if err := c.placement.Open(g, group.Conf{Voters: voters, Learners: learners}, true); err != nil {
 				return err
 			}
@@ -103,7 +104,7 @@ func (c *reconciliation) OpenReplicas() error {
 func (c *reconciliation) foundAsync(t *base.Topology) error {
 	for _, r := range t.Regions {
 		for _, g := range t.AsyncGroups(r.ID) {
-			voters, learners := FirstMembers(t, g)
+			voters, learners := placement.FirstMembers(t, g)
 			if !slices.Contains(voters, c.self) && !slices.Contains(learners, c.self) {
 				continue
 			}
@@ -145,7 +146,7 @@ func (c *reconciliation) reconcile(ctx context.Context) {
 // moveMembers lets the leader of a group change its members to those of the topology.
 func (c *reconciliation) moveMembers(ctx context.Context, t *base.Topology, id base.GroupID) {
 	g := c.groups.Group(id)
-	voters, learners := Members(t, id)
+	voters, learners := placement.Members(t, id)
 	if _, leads := g.Leads(); !leads || len(voters) == 0 {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -119,7 +119,7 @@ type Incarnations interface {
 type Requests interface {
 	// Loads are the requests to this node as a group's leader, by the node that asked, since the
 	// process began.
-	Loads(g base.GroupID) map[owner.Asker]owner.Load
+	Loads(g base.GroupID) map[gauge.Asker]gauge.Load
 }
 
 // Describer completes a status.

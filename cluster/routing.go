@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/policy/placement"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -84,7 +85,7 @@ func (e *env) Leader(g base.GroupID) base.NodeID {
 
 // Preferred is the node that should lead a group now: the best of those that were heard of lately.
 func (e *env) Preferred(g base.GroupID) base.NodeID {
-	return Preferred(e.Topology(), g, func(n base.NodeID) bool { return e.Live(n) && e.Fit(n) })
+	return placement.Preferred(e.Topology(), g, func(n base.NodeID) bool { return e.Live(n) && e.Fit(n) })
 }
 
 // Replicas are the nodes that hold a replica of a group.

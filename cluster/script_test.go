@@ -12,8 +12,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/clock"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -332,7 +333,7 @@ func (s *script) showFrozen(args) string {
 // # Members
 
 func (s *script) join(a args) string {
-	j := Joiner{UUID: "u9", Addr: "h9:1", Region: fmt.Sprintf("region-%d", a.numbers("region")[0])}
+	j := join.Joiner{UUID: "u9", Addr: "h9:1", Region: fmt.Sprintf("region-%d", a.numbers("region")[0])}
 	a.d.MaybeScanArgs(a.t, "uuid", &j.UUID)
 	a.d.MaybeScanArgs(a.t, "addr", &j.Addr)
 	ctx, cancel := context.WithTimeout(a.t.Context(), 5*time.Second)
@@ -481,9 +482,9 @@ func (s *script) load(a args) string {
 		s.mu.Lock()
 		at := s.nodes[s.groups[g].leader]
 		if at.loads[g] == nil {
-			at.loads[g] = map[owner.Asker]owner.Load{}
+			at.loads[g] = map[gauge.Asker]gauge.Load{}
 		}
-		k := owner.Asker{Node: from}
+		k := gauge.Asker{Node: from}
 		x := at.loads[g][k]
 		x.Requests += n
 		x.Writes += n

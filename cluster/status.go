@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/health"
 	"github.com/godwitdb/godwit/mechanism/group"
 )
 
@@ -36,23 +37,23 @@ const PathStatus = "/cluster/status"
 
 // NodeStatus is one process.
 type NodeStatus struct {
-	ID         base.NodeID   `json:"id"`
-	Region     string        `json:"region"`
-	Addr       string        `json:"addr"`
-	SQL        string        `json:"sql_addr"`
-	Live       bool          `json:"live"`
-	LastHeard  time.Duration `json:"last_heard_ns"` // since the asked node heard of it
-	RTT        time.Duration `json:"rtt_ns"`        // from the asked node, smoothed
-	Leads      int           `json:"leads"`         // groups
-	Replicas   int           `json:"replicas"`      // groups
-	Statements int64         `json:"statements"`    // since start
-	DiskBytes  int64         `json:"disk_bytes"`
-	Uptime     time.Duration `json:"uptime_ns"`
-	Version    string        `json:"version"`
-	MemBytes   int64         `json:"mem_bytes"` // of the process, as its runtime counts it
-	Sessions   int           `json:"sessions"`  // MySQL connections
-	Clock      *ClockStatus  `json:"clock,omitempty"`
-	Health     *HealthStatus `json:"health,omitempty"`
+	ID         base.NodeID    `json:"id"`
+	Region     string         `json:"region"`
+	Addr       string         `json:"addr"`
+	SQL        string         `json:"sql_addr"`
+	Live       bool           `json:"live"`
+	LastHeard  time.Duration  `json:"last_heard_ns"` // since the asked node heard of it
+	RTT        time.Duration  `json:"rtt_ns"`        // from the asked node, smoothed
+	Leads      int            `json:"leads"`         // groups
+	Replicas   int            `json:"replicas"`      // groups
+	Statements int64          `json:"statements"`    // since start
+	DiskBytes  int64          `json:"disk_bytes"`
+	Uptime     time.Duration  `json:"uptime_ns"`
+	Version    string         `json:"version"`
+	MemBytes   int64          `json:"mem_bytes"` // of the process, as its runtime counts it
+	Sessions   int            `json:"sessions"`  // MySQL connections
+	Clock      *ClockStatus   `json:"clock,omitempty"`
+	Health     *health.Status `json:"health,omitempty"`
 	// Jobs are long statements run there, as JSON that package sql/server reads.
 	Jobs json.RawMessage `json:"jobs,omitempty"`
 }

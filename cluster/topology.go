@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/policy/placement"
 )
 
 // topologyTable is a system table of the meta shard with one row. The SQL
@@ -36,7 +38,7 @@ const (
 // replicas are placed, and the addresses of the nodes.
 type membership struct {
 	self      base.NodeID
-	identity  *Identity
+	identity  *join.Identity
 	transport wan.Transport
 	log       *slog.Logger
 	save      func(*base.Topology) error
@@ -71,6 +73,9 @@ func newMembership(o *Options) *membership {
 
 // Topology is the newest one this node knows.
 func (m *membership) Topology() *base.Topology { return m.topo.Load() }
+
+// ID names the cluster.
+func (m *membership) ID() string { return m.identity.ClusterID }
 
 // close refuses topologies from now on.
 func (m *membership) close() {
@@ -122,7 +127,7 @@ func edited(t *base.Topology, fn func(*base.Topology) error) (*base.Topology, er
 	if err := fn(&edit); err != nil {
 		return nil, err
 	}
-	edit = Place(edit)
+	edit = placement.Place(edit)
 	if len(edit.AsyncFirst) < edit.Async {
 		edit.AsyncFirst = slices.Clone(edit.Replicas[edit.Shards:])
 	}
@@ -236,13 +241,13 @@ func (m *membership) setPeers(t *base.Topology) {
 	}
 }
 
-// moved takes a member's new address before the topology has it: the
+// Moved takes a member's new address before the topology has it: the
 // nodes that must agree on that may be on the move themselves. own says that
 // the member said so itself; hearsay does not replace that.
-func (m *membership) moved(uuid, addr string, own bool) {
+func (m *membership) Moved(uuid, addr string, own bool) {
 	m.setting.Lock()
 	defer m.setting.Unlock()
-	n := byUUID(m.Topology(), uuid)
+	n := m.Topology().ByUUID(uuid)
 	if n == nil || n.ID == m.self || n.Gone || addr == "" || n.Addr == addr || m.hints[n.ID].addr == addr {
 		return
 	}
@@ -253,8 +258,8 @@ func (m *membership) moved(uuid, addr string, own bool) {
 	m.transport.SetPeer(n.ID, addr, n.Region)
 }
 
-// members are the other nodes, at the addresses they were last heard to be at.
-func (m *membership) members() (out []Joiner) {
+// Members are the other nodes, at the addresses they were last heard to be at.
+func (m *membership) Members() (out []join.Joiner) {
 	m.setting.Lock()
 	defer m.setting.Unlock()
 	t := m.Topology()
@@ -264,17 +269,8 @@ func (m *membership) members() (out []Joiner) {
 			addr = h.addr
 		}
 		if n.ID != m.self && !n.Gone && addr != "" {
-			out = append(out, Joiner{UUID: n.UUID, Region: t.RegionName(n.Region), Addr: addr, SQL: n.SQL})
+			out = append(out, join.Joiner{UUID: n.UUID, Region: t.RegionName(n.Region), Addr: addr, SQL: n.SQL})
 		}
 	}
 	return out
-}
-
-func byUUID(t *base.Topology, uuid string) *base.Node {
-	for i := range t.Nodes {
-		if t.Nodes[i].UUID == uuid {
-			return &t.Nodes[i]
-		}
-	}
-	return nil
 }

@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/wan"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
+	"github.com/godwitdb/godwit/policy/placement"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -67,7 +69,7 @@ type testGroup struct {
 type testNode struct {
 	w        *world
 	id       base.NodeID
-	identity *Identity
+	identity *join.Identity
 	stored   *base.Topology
 	lives    int
 
@@ -75,7 +77,7 @@ type testNode struct {
 	open      map[base.GroupID]bool
 	frozen    map[base.GroupID]bool
 	abandoned map[base.GroupID]bool // hears of no leader
-	loads     map[base.GroupID]map[owner.Asker]owner.Load
+	loads     map[base.GroupID]map[gauge.Asker]gauge.Load
 
 	up      bool
 	source  *clock.Simulated
@@ -95,7 +97,7 @@ const testBound = time.Millisecond
 
 // newWorld starts the nodes of a first topology.
 func newWorld(t *testing.T, first base.Topology) *world {
-	first = Place(first)
+	first = placement.Place(first)
 	first.AsyncFirst = first.Replicas[first.Shards:]
 	if err := first.Validate(); err != nil {
 		t.Fatal(err)
@@ -103,20 +105,20 @@ func newWorld(t *testing.T, first base.Topology) *world {
 	w := &world{t: t, db: memkv.New(1), began: time.Now(), nodes: map[base.NodeID]*testNode{}, groups: map[base.GroupID]*testGroup{}, links: map[[2]base.NodeID]link{}, sent: map[base.NodeID]map[wire.Kind]int{},
 		oracle: base.FromTime(time.Now()), steps: []*wire.ClockOrder{{Mode: uint32(clock.GClock), Target: uint32(clock.GClock), Epoch: 1}}}
 	for _, g := range first.Groups() {
-		voters, learners := Members(&first, g)
-		w.groups[g] = &testGroup{leader: Preferred(&first, g, everyNode), leased: true, term: 1, voters: voters, learners: learners, transfers: true}
+		voters, learners := placement.Members(&first, g)
+		w.groups[g] = &testGroup{leader: placement.Preferred(&first, g, everyNode), leased: true, term: 1, voters: voters, learners: learners, transfers: true}
 	}
 	for _, n := range first.Nodes {
-		w.add(&Identity{ClusterID: "test", Node: n.ID, Founding: true, First: first}).start()
+		w.add(&join.Identity{ClusterID: "test", Node: n.ID, Founding: true, First: first}).start()
 	}
 	return w
 }
 
 func everyNode(base.NodeID) bool { return true }
 
-func (w *world) add(id *Identity) *testNode {
+func (w *world) add(id *join.Identity) *testNode {
 	n := &testNode{w: w, id: id.Node, identity: id, copies: map[base.GroupID]copyHere{}, frozen: map[base.GroupID]bool{}, abandoned: map[base.GroupID]bool{},
-		loads: map[base.GroupID]map[owner.Asker]owner.Load{}}
+		loads: map[base.GroupID]map[gauge.Asker]gauge.Load{}}
 	w.mu.Lock()
 	w.nodes[n.id] = n
 	w.mu.Unlock()
@@ -475,7 +477,7 @@ func (r testReplicas) Reached() base.Timestamp {
 	return r.n.w.oracle
 }
 
-func (r testReplicas) Loads(g base.GroupID) map[owner.Asker]owner.Load {
+func (r testReplicas) Loads(g base.GroupID) map[gauge.Asker]gauge.Load {
 	r.n.w.mu.Lock()
 	defer r.n.w.mu.Unlock()
 	return maps.Clone(r.n.loads[g])

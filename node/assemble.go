@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -26,7 +27,7 @@ import (
 // simulation.
 type Parts struct {
 	Store     *store.Store
-	Identity  *cluster.Identity
+	Identity  *join.Identity
 	Transport wan.Transport
 	Source    clock.Source
 	// SourceName names the clock source for people; nil: "fixed".

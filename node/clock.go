@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/policy/home"
 )
@@ -71,7 +71,7 @@ func (n *Node) clockHistoryRows(context.Context) (rows [][]any) {
 
 // answer ends a request for a change: with an empty answer, or with the reason of the refusal.
 func answer(w http.ResponseWriter, status int, err error) {
-	var a cluster.InitReply
+	var a join.InitReply
 	if err != nil {
 		a.Error = err.Error()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 )
 
 // leader asks a node to move or pin a lead.
@@ -20,7 +21,7 @@ func (p *proc) leader(t *testing.T, q string) error {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var r cluster.InitReply
+	var r join.InitReply
 	if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
 		t.Fatal(err)
 	}

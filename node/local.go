@@ -13,11 +13,13 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/policy/matrix"
+	"github.com/godwitdb/godwit/policy/placement"
 )
 
 // lanDelay is the one-way delay between nodes of one region of a local cluster.
@@ -55,7 +57,7 @@ func StartLocal(ctx context.Context, cfg LocalConfig, log *slog.Logger) (*Local,
 
 // LocalIdentity is the first topology of a cluster in one process: node ids
 // count through the regions in order.
-func LocalIdentity(regions []string, perRegion, shards int) *cluster.Identity {
+func LocalIdentity(regions []string, perRegion, shards int) *join.Identity {
 	t := base.Topology{Version: 1, ClusterID: "local", Shards: shards}
 	for i, name := range regions {
 		t.Regions = append(t.Regions, base.Region{ID: base.RegionID(i + 1), Name: name})
@@ -64,10 +66,10 @@ func LocalIdentity(regions []string, perRegion, shards int) *cluster.Identity {
 			t.Nodes = append(t.Nodes, base.Node{ID: id, Region: base.RegionID(i + 1), Addr: fmt.Sprintf("local:%d", id), UUID: fmt.Sprint(id)})
 		}
 	}
-	return &cluster.Identity{ClusterID: t.ClusterID, Founding: true, First: cluster.Place(t)}
+	return &join.Identity{ClusterID: t.ClusterID, Founding: true, First: placement.Place(t)}
 }
 
-func (l *Local) start(ctx context.Context, ident *cluster.Identity, log *slog.Logger) error {
+func (l *Local) start(ctx context.Context, ident *join.Identity, log *slog.Logger) error {
 	for i := range ident.First.Nodes {
 		if err := l.startNode(i, ident, log); err != nil {
 			return err
@@ -83,7 +85,7 @@ func (l *Local) start(ctx context.Context, ident *cluster.Identity, log *slog.Lo
 }
 
 // startNode starts the i-th node.
-func (l *Local) startNode(i int, ident *cluster.Identity, log *slog.Logger) error {
+func (l *Local) startNode(i int, ident *join.Identity, log *slog.Logger) error {
 	nd := ident.First.Nodes[i]
 	st, err := store.Open(store.Options{Dir: filepath.Join(l.cfg.Dir, fmt.Sprintf("node-%d", nd.ID)), CacheMB: max(8, l.cfg.CacheMB/len(ident.First.Nodes)), Logger: log})
 	if err != nil {
@@ -104,8 +106,8 @@ func (l *Local) startNode(i int, ident *cluster.Identity, log *slog.Logger) erro
 
 // identity reads the identity of a node from its store, and writes the wanted one into an empty
 // store. It is an error if the store belongs to another cluster.
-func (l *Local) identity(st *store.Store, node base.NodeID, want *cluster.Identity) (*cluster.Identity, error) {
-	id := new(cluster.Identity) // a new value, so that decoding does not write into want
+func (l *Local) identity(st *store.Store, node base.NodeID, want *join.Identity) (*join.Identity, error) {
+	id := new(join.Identity) // a new value, so that decoding does not write into want
 	ok, err := loadJSON(st, recIdentity, id)
 	if err != nil {
 		return nil, err

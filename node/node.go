@@ -15,6 +15,8 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/health"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
@@ -57,7 +59,7 @@ type Node struct {
 // assembled. lifecycle.mu guards those that the transport may ask for before assembly ends.
 type machinery struct {
 	store   *store.Store
-	ident   *cluster.Identity
+	ident   *join.Identity
 	clock   *clock.Clock
 	trans   wan.Transport // over
 	over    *overlay.Overlay
@@ -231,9 +233,9 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 }
 
 // syncs samples the disk.
-func (n *Node) syncs() cluster.Syncs {
+func (n *Node) syncs() health.Syncs {
 	u := n.store.DiskUse()
-	return cluster.Syncs{Age: u.Age, Done: u.Syncs, Took: u.Took}
+	return health.Syncs{Age: u.Age, Done: u.Syncs, Took: u.Took}
 }
 
 // Register adds the node's HTTP interface: status, metrics, profiles, health.

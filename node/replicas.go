@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/rewind"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -121,7 +122,7 @@ func (r *replicas) Sweep(wanted func(base.ShardID) bool) error {
 }
 
 // Loads implements cluster.Replicas.
-func (r *replicas) Loads(g base.GroupID) map[owner.Asker]owner.Load {
+func (r *replicas) Loads(g base.GroupID) map[gauge.Asker]gauge.Load {
 	rep := r.set.Replica(g)
 	if rep == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 )
@@ -42,19 +42,19 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	if ok, err := loadJSON(st, recUUID, &uuid); err != nil {
 		return err
 	} else if !ok {
-		uuid = cluster.NewUUID()
+		uuid = join.NewUUID()
 		if err := saveJSON(st, recUUID, uuid); err != nil {
 			return err
 		}
 	}
-	var stored *cluster.Identity
-	ident := new(cluster.Identity)
+	var stored *join.Identity
+	ident := new(join.Identity)
 	if ok, err := loadJSON(st, recIdentity, ident); err != nil {
 		return err
 	} else if ok {
 		stored = ident
 		if t, err := storedTopology(st); err == nil && t != nil {
-			ident = &cluster.Identity{Node: ident.Node, First: *t}
+			ident = &join.Identity{Node: ident.Node, First: *t}
 		}
 		if have := ident.First.RegionName(ident.First.RegionOf(ident.Node)); have != cfg.Region {
 			return base.Errorf(base.CodeInvalid, "the store %s belongs to node %d in region %s, not %s: start it with --region %s or name an empty store", cfg.Store, ident.Node, have, cfg.Region, have)
@@ -74,8 +74,8 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	cfg.adopt(n.addr, n.sqlAddr)
 	frames, web := wan.SplitHTTP(ln)
 	mux := http.NewServeMux()
-	self := cluster.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise}
-	boot := cluster.NewBootstrap(self, cfg.Join, stored, &http.Client{}, n.log, func(id *cluster.Identity) error { return saveJSON(st, recIdentity, id) })
+	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise}
+	boot := join.NewBootstrap(self, cfg.Join, stored, &http.Client{}, n.log, func(id *join.Identity) error { return saveJSON(st, recIdentity, id) })
 	boot.Register(mux)
 	n.registerHealth(mux)
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -97,7 +97,7 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 }
 
 // join waits until the node belongs to a cluster, and then runs the node.
-func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *cluster.Bootstrap, frames, sqlLn net.Listener, mux *http.ServeMux) error {
+func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *join.Bootstrap, frames, sqlLn net.Listener, mux *http.ServeMux) error {
 	id, err := boot.Run(ctx)
 	if err != nil {
 		return err

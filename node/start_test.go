@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/owner"
@@ -144,11 +144,11 @@ func initCluster(t *testing.T, addr string, nodes int) {
 	t.Helper()
 	for {
 		body := fmt.Sprintf(`{"expect":%d}`, nodes)
-		res, err := http.Post("http://"+addr+cluster.PathInit, "application/json", strings.NewReader(body))
+		res, err := http.Post("http://"+addr+join.PathInit, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var r cluster.InitReply
+		var r join.InitReply
 		err = json.NewDecoder(res.Body).Decode(&r)
 		res.Body.Close()
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/kv"
 )
 
@@ -57,7 +58,7 @@ func (p *proc) decommission(t *testing.T, id base.NodeID) error {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var r cluster.InitReply
+	var r join.InitReply
 	if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
 		t.Fatal(err)
 	}

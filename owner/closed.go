@@ -20,42 +20,6 @@ type heartbeat struct {
 
 const maxHeartbeats = 16
 
-// quorumDelay is how long a group's commits take to be replicated: commit timestamps are assigned
-// so far ahead of now (TIME-4), and then commit wait costs nothing, and commits under way do
-// not hold back the closed timestamp. Too much would delay every commit, too little only makes the
-// closed timestamp a little older: it falls fast and rises slowly.
-type quorumDelay struct {
-	mean time.Duration
-	n    int           // commits seen, up to seenEnough
-	last time.Time     // when the last one was
-	most time.Duration // what the network alone explains, as of the last heartbeat; 0: unknown
-}
-
-const (
-	// a pause after which it begins anew: commits of an idle group delay others for a short time
-	// only
-	busyFor = 10 * time.Second
-	// before that, one commit that was slow for another reason would slow the next one down
-	seenEnough = 3
-	leastDelay = 2 * time.Millisecond // within one region there is nothing to gain
-	mostDelay  = 400 * time.Millisecond
-)
-
-func (q *quorumDelay) took(d time.Duration) {
-	if now := time.Now(); now.Sub(q.last) > busyFor {
-		*q = quorumDelay{last: now, most: q.most}
-	} else {
-		q.last = now
-	}
-	q.n = min(q.n+1, seenEnough)
-	switch {
-	case q.mean == 0 || d < q.mean:
-		q.mean = d
-	default:
-		q.mean += (min(d, mostDelay) - q.mean) / 16
-	}
-}
-
 // ahead is how far ahead of now a commit timestamp is assigned; mu is held.
 func (r *Replica) ahead() time.Duration {
 	if r.cfg.QuorumDelay != nil {
@@ -69,19 +33,8 @@ func (r *Replica) ahead() time.Duration {
 	if m, _ := r.clock.Mode(); m != clock.GClock || r.clock.Virtual() {
 		return 0
 	}
-	if r.delay.n < seenEnough || time.Since(r.delay.last) > busyFor {
-		return 0
-	}
 	_, bound := r.clock.Source()
-	d := min(r.delay.mean, mostDelay)
-	if r.delay.most > 0 {
-		d = min(d, r.delay.most)
-	}
-	d -= 2 * bound
-	if d < leastDelay {
-		return 0
-	}
-	return d
+	return r.delay.Ahead(bound)
 }
 
 // CommitLead is how far ahead of now this node's owners assign commit timestamps, at most, as of
@@ -93,23 +46,9 @@ func (s *Set) CommitLead() (d time.Duration) {
 	return d
 }
 
-// lag is how new a replica's closed timestamp is whenever it rises: about the one-way delay from
-// its leader; guarded by mu.
-type lag struct {
-	mean time.Duration
-	last time.Time // when it rose last
-}
-
 // heardClosed notes that the closed timestamp is about to rise to c; mu is held.
 func (r *Replica) heardClosed(c base.Timestamp) {
-	d := max(r.clock.Latest().Sub(c), 0)
-	l := &r.lag
-	if l.last.IsZero() {
-		l.mean = d
-	} else {
-		l.mean += (d - l.mean) / 4
-	}
-	l.last = time.Now()
+	r.lag.Rose(max(r.clock.Latest().Sub(c), 0))
 }
 
 // never is the estimate of a wait whose end is not in sight.
@@ -126,11 +65,11 @@ func (r *Replica) closedIn(ts base.Timestamp) time.Duration {
 	if r.ready(true, ts) {
 		return 0
 	}
-	l := &r.lag
-	if l.last.IsZero() || time.Since(l.last) > l.mean+5*every {
+	mean, ok := r.lag.Mean(every)
+	if !ok {
 		return never // its leader is silent, or something holds it back
 	}
-	return max(l.mean+every-r.clock.Latest().Sub(ts), 0)
+	return max(mean+every-r.clock.Latest().Sub(ts), 0)
 }
 
 // ClosedIn estimates how long it takes until a group is closed here up to ts.
@@ -247,7 +186,7 @@ func (r *Replica) Lead() *wire.GroupLead {
 		return nil
 	}
 	if r.cfg.QuorumRTT != nil {
-		r.delay.most = r.cfg.QuorumRTT(r.id)
+		r.delay.Most = r.cfg.QuorumRTT(r.id)
 	}
 	r.leadNs.Store(int64(r.ahead()))
 	now := r.clock.Latest()

@@ -394,7 +394,7 @@ func (e *evaluation) notLogged(err error) error {
 func (e *evaluation) finishVote(ctx context.Context, index uint64, resp *wire.CommitResponse) error {
 	r, x := e.r, e.x
 	r.mu.Lock()
-	r.delay.took(time.Since(e.proposed))
+	r.delay.Took(time.Since(e.proposed))
 	if x.Phase == txns.Preparing {
 		x.Phase, x.Since = txns.Prepared, time.Now()
 	}
@@ -414,7 +414,7 @@ func (e *evaluation) finishCommit(ctx context.Context, index uint64, resp *wire.
 	r.served(WriteService, e.term, e.ts, e.Own)
 	defer func() { resp.Moves += r.counter.Untaken(e.x, e.Writes) }()
 	r.mu.Lock()
-	r.delay.took(time.Since(e.proposed))
+	r.delay.Took(time.Since(e.proposed))
 	// It lies before the applied index: it need not hold back what is closed as of that index.
 	e.x.Index = index
 	if r.waiting > 0 {

@@ -9,7 +9,7 @@
 //
 // What neither waits nor proposes is in sub-packages: state is a function of the log, view one of
 // the store, evaluate one of a view and a request. The table of transactions is txns, the states of
-// a lead are lead, and homing is the way to the policy of row homes.
+// a lead are lead, homing is the way to the policy of row homes, and gauge what is measured.
 //
 // # Lease (TIME-1)
 //

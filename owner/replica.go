@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/owner/route"
@@ -61,7 +62,7 @@ type Replica struct {
 	lead         lead.Leadership
 	lapse        lapse          // guarded by mu
 	lastTransfer *lead.Transfer // the newest hand-over by this node; guarded by mu
-	load         loads
+	load         gauge.Loads
 	// requests that wait for a hand-over, or are served by the new leader on behalf of this one
 	passing int
 	rep     state.State
@@ -71,13 +72,13 @@ type Replica struct {
 	txns.Table
 	waiting int // requests in a bounded wait
 
-	delay  quorumDelay  // guarded by mu
-	leadNs atomic.Int64 // ahead() while it leads, as of the last heartbeat
-	lag    lag
+	delay  gauge.QuorumDelay // guarded by mu
+	leadNs atomic.Int64      // ahead() while it leads, as of the last heartbeat
+	lag    gauge.Lag
 
 	heartbeats []heartbeat // closed timestamps to count when their index is applied
 	changed    chan struct{}
-	stats      Stats
+	stats      gauge.Stats
 }
 
 func newReplica(s *Set, g base.GroupID) (*Replica, error) {

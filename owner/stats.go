@@ -1,43 +1,35 @@
 package owner
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/txns"
+	"github.com/godwitdb/godwit/wire"
 )
 
-// Stats count what a replica did as an owner, since the process began.
-type Stats struct {
-	Reads, Commits, Prepares, Resolves, Errors        atomic.Int64
-	LockWaits, LockWaitNanos, LockTimeouts, Deadlocks atomic.Int64
-	Died                                              atomic.Int64 // requests that lost a conflict
-	// reads that waited for an undecided commit
-	UndecidedWaits atomic.Int64
-	// waits for the outcome of a transaction whose slot had come
-	SlotWaits atomic.Int64
-	// patches evaluated at their slots
-	Patches atomic.Int64
-	// waits of writers over whose rows a patch on its way would not be defined
-	PatchWaits atomic.Int64
-	// patches that were not defined at their slots; always 0
-	PatchesLost atomic.Int64
-	// ends of transactions noted as the timestamp manager of its region
-	Orders atomic.Int64
-	// transactions aborted for silence
-	Expired   atomic.Int64
-	Collected atomic.Int64 // tombstones
-	// hand-overs of the lead: state sent to the transfer target, taken up as transfer target, given
-	// up
-	HandedOver, Inherited, GivenUp atomic.Int64
-	// requests that met one and were passed on, or served later
-	Helped atomic.Int64
-}
-
 // Stats are the replica's counters, to be read.
-func (r *Replica) Stats() *Stats { return &r.stats }
+func (r *Replica) Stats() *gauge.Stats { return &r.stats }
+
+// Loads are the requests to this replica as its group's leader, by their sender.
+func (r *Replica) Loads() map[gauge.Asker]gauge.Load { return r.load.All() }
+
+// countRequest counts a request, whose first key is given. A statement that was forwarded here made
+// one trip, whatever it asks here; it counts with its commit.
+func (r *Replica) countRequest(from base.NodeID, txn *wire.TxnMeta, write bool, key base.Key) {
+	whole := r.cfg.Whole != nil && len(key) >= base.IndexPrefixLen && r.cfg.Whole(key)
+	if from == r.cfg.Self && r.cfg.Region != nil {
+		if g := base.RegionID(txn.GetGatewayRegion()); g != 0 && g != r.cfg.Region() {
+			if write {
+				r.load.Note(gauge.Asker{Region: g}, true, whole)
+			}
+			return
+		}
+	}
+	r.load.Note(gauge.Asker{Node: from}, write, whole)
+}
 
 // TxnRow is one transaction at its owner, for people to look at.
 type TxnRow struct {

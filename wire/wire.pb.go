@@ -3651,7 +3651,7 @@ func (x *Heartbeat) GetHealth() *Health {
 // Health is how a node finds itself to be, by what it does.
 type Health struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sick          uint32                 `protobuf:"varint,1,opt,name=sick,proto3" json:"sick,omitempty"`                              // organs that are not well, one bit each (cluster.Organ)
+	Sick          uint32                 `protobuf:"varint,1,opt,name=sick,proto3" json:"sick,omitempty"`                              // organs that are not well, one bit each (health.Organ)
 	SyncAgeUs     uint64                 `protobuf:"varint,2,opt,name=sync_age_us,json=syncAgeUs,proto3" json:"sync_age_us,omitempty"` // how long the oldest sync that is under way has taken so far
 	SyncUs        uint64                 `protobuf:"varint,3,opt,name=sync_us,json=syncUs,proto3" json:"sync_us,omitempty"`            // how long syncs have taken in the last second, on average; 0: there were none
 	unknownFields protoimpl.UnknownFields

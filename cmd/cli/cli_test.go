@@ -20,6 +20,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 )
 
 // godwit runs a command line and returns its status and what it wrote.
@@ -190,17 +191,17 @@ func TestWatchEndsCleanlyWhenInterrupted(t *testing.T) {
 }
 
 func TestInitCommand(t *testing.T) {
-	var got cluster.InitRequest
+	var got join.InitRequest
 	late := 0 // number of requests until the third node has asked to join
-	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathInit: func(w http.ResponseWriter, r *http.Request) {
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + join.PathInit: func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&got)
 		if got.Expect > 2 {
 			if late--; late != 0 {
-				answer(409, cluster.InitReply{Error: "2 of the expected 3 nodes have asked", Early: true})(w, r)
+				answer(409, join.InitReply{Error: "2 of the expected 3 nodes have asked", Early: true})(w, r)
 				return
 			}
 		}
-		answer(200, cluster.InitReply{ClusterID: "c1", Topology: sampleStatus().Topology})(w, r)
+		answer(200, join.InitReply{ClusterID: "c1", Topology: sampleStatus().Topology})(w, r)
 	}})
 	status, out, _ := godwit(t, "init", "--addr", addr, "--shards", "2", "--expect", "2")
 	if status != 0 || got.Shards != 2 || !strings.Contains(out, "cluster c1: 3 nodes in 2 regions, 2 shards, concurrency control locking\nnodes by region: eu (1), us (2)") {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 )
 
 // initEvery is the time between two attempts while nodes are awaited.
@@ -19,7 +19,7 @@ const initEvery = 200 * time.Millisecond
 // initFlags are the flags of `godwit init`.
 type initFlags struct {
 	endpoint
-	request     cluster.InitRequest
+	request     join.InitRequest
 	concurrency string
 	wait        time.Duration
 }
@@ -80,10 +80,10 @@ func (f *initFlags) validate() (err error) {
 
 // makeCluster asks the node to make the cluster. It asks again, for as long as --wait says, while
 // fewer nodes than --expect have joined or the node itself is not started yet.
-func (f *initFlags) makeCluster(ctx context.Context) (*cluster.InitReply, error) {
+func (f *initFlags) makeCluster(ctx context.Context) (*join.InitReply, error) {
 	for begin := time.Now(); ; {
-		var made cluster.InitReply
-		err := f.call(ctx, cluster.PathInit, f.request, &made)
+		var made join.InitReply
+		err := f.call(ctx, join.PathInit, f.request, &made)
 		if err == nil {
 			return &made, nil
 		}
@@ -99,7 +99,7 @@ func (f *initFlags) makeCluster(ctx context.Context) (*cluster.InitReply, error)
 }
 
 // madeLines describe a new cluster.
-func madeLines(made *cluster.InitReply) []string {
+func madeLines(made *join.InitReply) []string {
 	t := &made.Topology
 	var regions []string
 	for _, r := range t.Regions {

@@ -12,9 +12,9 @@ import (
 )
 
 // TestWhatSmallClustersSurvive tests the promises of docs/design.md for clusters of few regions or
-// nodes. A majority of the voters that cluster.Place chose serves on. Without one, statements fail
-// with a retryable error, which the status explains, nothing acknowledged is lost, and the cluster
-// serves again when the nodes return.
+// nodes. A majority of the voters that package placement chose serves on. Without one, statements
+// fail with a retryable error, which the status explains, nothing acknowledged is lost, and the
+// cluster serves again when the nodes return.
 func TestWhatSmallClustersSurvive(t *testing.T) {
 	for _, c := range []struct {
 		regions, nodes int // nodes of each

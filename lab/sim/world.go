@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -29,7 +29,7 @@ import (
 // world is the cluster and its surroundings.
 type world struct {
 	cfg   Config
-	ident *cluster.Identity
+	ident *join.Identity
 	net   *wan.Network
 	hosts []*host // by id-1
 	start time.Time

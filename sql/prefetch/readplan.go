@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -64,6 +65,18 @@ func (r changeRows) steady(ctx *sql.Context, s *session.Session, change sql.Node
 	return !dependsOn(ctx, r.node, written), known
 }
 
+func newInsertPlan(s *session.Session, n *plan.InsertInto, dest sql.InsertableTable) insertPlan {
+	i := insertPlan{n: n, st: table.Of(dest), keys: s.Stmt.PerRow}
+	if h, ok := dest.(*plan.ForeignKeyHandler); ok {
+		i.fk = h.Editor
+		// Looking for the parent of a row makes the editor send those before it.
+		i.keys = i.keys || !s.Stmt.Blind && slices.ContainsFunc(i.fk.References, func(r *plan.ForeignKeyReferenceHandler) bool {
+			return r.ForeignKey.IsSelfReferential()
+		})
+	}
+	return i
+}
+
 // aheadInsert looks at the rows to insert: their own keys, if duplicates matter row by row, and
 // those that they refer to.
 func (pl *Planner) aheadInsert(ctx *sql.Context, s *session.Session, n *plan.InsertInto) {
@@ -74,16 +87,9 @@ func (pl *Planner) aheadInsert(ctx *sql.Context, s *session.Session, n *plan.Ins
 	if err != nil || n.Source == nil {
 		return
 	}
-	i := insertPlan{n: n, st: table.Of(dest), keys: s.Stmt.PerRow}
+	i := newInsertPlan(s, n, dest)
 	if i.st == nil || i.st.Def.HomesOf != nil {
 		return
-	}
-	if h, ok := dest.(*plan.ForeignKeyHandler); ok {
-		i.fk = h.Editor
-		// Looking for the parent of a row makes the editor send those before it.
-		i.keys = i.keys || !s.Stmt.Blind && slices.ContainsFunc(i.fk.References, func(r *plan.ForeignKeyReferenceHandler) bool {
-			return r.ForeignKey.IsSelfReferential()
-		})
 	}
 	from := sourceOf(n.Source)
 	steady, _ := from.steady(ctx, s, n)
@@ -191,7 +197,8 @@ func plainExpressions(ctx *sql.Context, exprs []sql.Expression) bool {
 	for _, e := range exprs {
 		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
 			switch e.(type) {
-			case nil, *expression.GetField, *expression.SetField, *expression.Literal, *expression.Arithmetic, *expression.UnaryMinus, *function.Values:
+			case nil, *expression.GetField, *expression.SetField, *expression.Literal, *expression.Arithmetic, *expression.UnaryMinus, *function.Values,
+				*rules.Integers, *rules.Fits:
 			default:
 				plain = false
 			}

@@ -9,7 +9,8 @@ import (
 
 // mends are what is wrapped around rules of the engine, by the names of these.
 var mends = map[string]func(analyzer.RuleFunc) analyzer.RuleFunc{
-	"optimizeJoins": keepFilters,
+	"optimizeJoins":   keepFilters,
+	"simplifyFilters": keepEscapes,
 }
 
 // Install puts the mends into an analyzer. It returns the names of those that found no rule: the

@@ -26,7 +26,7 @@ var mechanisms = []string{
 
 // cluster is what a whole cluster in one process is made of: what the rig of the benchmarks may
 // use.
-var cluster = append([]string{"owner", "txn", "cluster", "node"}, mechanisms...)
+var cluster = append([]string{"owner", "txn", "cluster", "cluster/join", "node"}, mechanisms...)
 
 // benchmark is what the benchmark of a paper may use: a cluster, the rig, and the parts that it is
 // about.
@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"base": nil, "obs": nil, "wire": nil, "kv": nil, "kv/patch": {"sql/schema/rowfmt"},
 	// layer 1: policies, which are pure
 	"policy/coord": nil, "policy/crossing": nil, "policy/filter": nil, "policy/home": nil, "policy/leader": nil,
-	"policy/matrix": nil, "policy/plan": nil, "policy/replica": nil,
+	"policy/matrix": nil, "policy/placement": nil, "policy/plan": nil, "policy/replica": nil,
 	// epoch is a pure core over another one: what filters leave out must not matter to it.
 	"policy/epoch": {"policy/filter"},
 	// layer 2: mechanisms
@@ -68,6 +68,8 @@ var allowed = map[string][]string{
 	"owner/lead": {"owner/tscache"},
 	// the way to a leader knows how long outcomes are remembered, and no replica
 	"owner/route": {"owner/state", "mechanism/wan"},
+	// what is measured is told to whoever asks
+	"owner/gauge": nil,
 	// what was read is a matter of keys and timestamps only
 	"owner/tscache": nil,
 	// the table of transactions waits for nothing: whoever waits is in owner. A new leader fills it
@@ -80,10 +82,14 @@ var allowed = map[string][]string{
 	"owner/homing": {"owner/txns", "owner/view"},
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
-		"owner/homing",
+		"owner/gauge", "owner/homing",
 	}, mechanisms...),
-	"txn":     append([]string{"owner", "owner/homing", "owner/route"}, mechanisms...),
-	"cluster": append([]string{"owner", "txn", "policy/coord"}, mechanisms...),
+	"txn": append([]string{"owner", "owner/homing", "owner/route"}, mechanisms...),
+	// how well a node is follows from facts that it is told
+	"cluster/health": nil,
+	// a process that belongs to no cluster yet has no replica, no transport and no clock
+	"cluster/join": {"policy/placement"},
+	"cluster":      append([]string{"cluster/health", "cluster/join", "owner", "owner/gauge", "txn", "policy/coord", "policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
 	// rules mends plans of the engine, and knows nothing of where rows are
@@ -94,14 +100,26 @@ var allowed = map[string][]string{
 	"sql/session":       {"sql/schema"},
 	"sql/table":         {"sql/schema", "sql/session"},
 	// prefetch replaces how the engine asks for rows, and changes nothing.
-	"sql/prefetch": {"sql/schema", "sql/session", "sql/table"},
+	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
 	"sql/fast":     {"kv/patch", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
 	"sql/server":   {"sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast"},
 	"sql/sqltest":  nil,
+	// expr computes, exec moves batches: neither knows what a table, a key or a session is, so that
+	// both are tested in seconds.
+	"sql/expr": {"sql/expr/calendar", "sql/expr/collate", "sql/expr/jsondoc"},
+	// leaves: dates and times as numbers, strings by collations, documents
+	"sql/expr/calendar": nil, "sql/expr/collate": nil, "sql/expr/jsondoc": nil,
+	"sql/exec": {"sql/expr"},
+	// algebra is the form of a query: who binds, plans or describes tables meets here
+	"sql/algebra": {"sql/expr"},
+	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
+	// nobody of keys.
+	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
 	// layer 5: one process
 	"node": append([]string{
-		"owner", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "sql/server", "policy/epoch", "policy/plan", "mechanism/wan/overlay",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health", "cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
+		"mechanism/wan/overlay",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	// commands and examples
@@ -127,9 +145,11 @@ var allowed = map[string][]string{
 	"lab/bench/geococo":  benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster", "mechanism/collective", "mechanism/wan/overlay"),
 	"lab/bench/peers":    benchmark("mechanism/wan/wanemu"),
 	"lab/bench/faults":   benchmark("mechanism/wan/wanemu"),
-	"lab/demo":           {"*"},
-	"lab/e2e":            {"*"},
-	"tools/layers":       nil, "tools/measure": nil,
+	// sqldiff speaks to servers as a client; its command starts them.
+	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix"},
+	"lab/demo":     {"*"},
+	"lab/e2e":      {"*"},
+	"tools/layers": nil, "tools/measure": nil,
 }
 
 // onlyIn names third-party and standard packages with one home each, and why.
@@ -146,12 +166,12 @@ var onlyIn = map[string]struct {
 		"consensus is one mechanism; store implements its log",
 	},
 	"github.com/dolthub/go-mysql-server": {
-		[]string{"sql/function", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/server"},
+		[]string{"sql/expr", "sql/expr/collate", "sql/exec", "sql/function", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch", "sql/ddl", "sql/fast", "sql/server"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"net/http": {
 		[]string{
-			"cluster", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
+			"cluster", "cluster/join", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",
 	},
@@ -160,7 +180,7 @@ var onlyIn = map[string]struct {
 // pure packages own no goroutine, socket or clock; they may not even import these.
 var pure = []string{
 	"base", "kv/memkv", "kv/patch", "sql/schema/rowfmt", "lab/history", "mechanism/lock", "policy/coord", "policy/crossing", "policy/epoch", "policy/filter",
-	"policy/home", "policy/leader", "policy/matrix", "policy/plan", "policy/replica",
+	"policy/home", "policy/leader", "policy/matrix", "policy/placement", "policy/plan", "policy/replica", "cluster/health",
 }
 var impure = []string{"net", "os", "syscall"}
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 )
 
 // The systems that a Bed can run.
@@ -176,7 +177,7 @@ func (g *godwit) prepare(ctx context.Context) error {
 	made := false
 	if err := first.await(ctx, startLimit, func(ctx context.Context) error {
 		if !made {
-			if err := g.call(ctx, first, cluster.PathInit, cluster.InitRequest{Shards: 2, Expect: len(Regions)}, nil); err != nil {
+			if err := g.call(ctx, first, join.PathInit, join.InitRequest{Shards: 2, Expect: len(Regions)}, nil); err != nil {
 				return err
 			}
 			made = true

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 )
 
 // godwitPort is that of the cluster's traffic at all sites.
@@ -26,11 +27,11 @@ func (b *peers) startGodwit(ctx context.Context, t *peerTools) (_ *peerSystem, e
 			err = fmt.Errorf("godwit: %w", err)
 		}
 	}()
-	join := fmt.Sprintf("%s:%d", b.site(0).IP, godwitPort)
+	first := fmt.Sprintf("%s:%d", b.site(0).IP, godwitPort)
 	for i, r := range peerRegions {
 		pr, err := b.start(i, nil, t.self, "start", "--region", r, "--store", filepath.Join(b.p.Dir, "godwit-"+r),
 			"--listen", fmt.Sprintf("%s:%d", b.site(i).IP, godwitPort),
-			"--sql-listen", fmt.Sprintf("127.0.0.1:%d", mysqlPort), "--join", join, "--log-level", "warn")
+			"--sql-listen", fmt.Sprintf("127.0.0.1:%d", mysqlPort), "--join", first, "--log-level", "warn")
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +40,7 @@ func (b *peers) startGodwit(ctx context.Context, t *peerTools) (_ *peerSystem, e
 	made := false
 	if err := procs[0].await(ctx, func(ctx context.Context) error {
 		if !made {
-			if err := b.godwit(ctx, 0, cluster.PathInit, cluster.InitRequest{Shards: 2, Expect: len(peerRegions)},
+			if err := b.godwit(ctx, 0, join.PathInit, join.InitRequest{Shards: 2, Expect: len(peerRegions)},
 				nil); err != nil {
 				return err
 			}

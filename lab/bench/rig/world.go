@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
@@ -26,7 +26,7 @@ type World struct {
 
 // Add starts one more node of the cluster. The store's options and the parts say what is particular
 // about it.
-func (w *World) Add(ident *cluster.Identity, nd base.Node, disk store.Options, p node.Parts) error {
+func (w *World) Add(ident *join.Identity, nd base.Node, disk store.Options, p node.Parts) error {
 	disk.Simulation, disk.Logger = true, slog.New(slog.DiscardHandler)
 	st, err := store.Open(disk)
 	if err != nil {

@@ -1,4 +1,4 @@
-package cluster
+package health
 
 import (
 	"fmt"
@@ -9,77 +9,80 @@ import (
 type Organ uint32
 
 const (
-	// OrganDisk takes what is synced; leads leave a node whose disk is slow or stands still.
-	OrganDisk Organ = 1 << iota
-	// OrganStore are the files; leads leave a node of which one is damaged.
-	OrganStore
-	// OrganProcess is the process, which may get no processor; leads leave it.
-	OrganProcess
-	// OrganClock is the source of time. Leads stay: there are clock modes that do without.
-	OrganClock
-	// OrganLinks are the connections to the others. Leads stay: elections see to them.
-	OrganLinks
-	// OrganLife is the process's life: leads leave a node that was told to end.
-	OrganLife
+	// Disk takes what is synced; leads leave a node whose disk is slow or stands still.
+	Disk Organ = 1 << iota
+	// Store are the files; leads leave a node of which one is damaged.
+	Store
+	// Process is the process, which may get no processor; leads leave it.
+	Process
+	// Clock is the source of time. Leads stay: there are clock modes that do without.
+	Clock
+	// Links are the connections to the others. Leads stay: elections see to them.
+	Links
+	// Life is the process's life: leads leave a node that was told to end.
+	Life
 )
 
 // organs are all, the worst first.
-var organs = []Organ{OrganLife, OrganStore, OrganDisk, OrganProcess, OrganClock, OrganLinks}
+var organs = []Organ{Life, Store, Disk, Process, Clock, Links}
 
-// leaving are the organs that a leader needs.
-const leaving = OrganDisk | OrganStore | OrganProcess | OrganLife
+// Leading are the organs that a leader needs.
+const Leading = Disk | Store | Process | Life
 
+// String names the organ.
 func (o Organ) String() string {
 	switch o {
-	case OrganDisk:
+	case Disk:
 		return "disk"
-	case OrganStore:
+	case Store:
 		return "store"
-	case OrganProcess:
+	case Process:
 		return "process"
-	case OrganClock:
+	case Clock:
 		return "clock"
-	case OrganLinks:
+	case Links:
 		return "link"
-	case OrganLife:
+	case Life:
 		return "life"
 	}
 	return fmt.Sprintf("organ %d", uint32(o))
 }
 
-// advice is what an operator should do about a sick organ.
-func (o Organ) advice() string {
+// Advice is what an operator should do about a sick organ.
+func (o Organ) Advice() string {
 	switch o {
-	case OrganDisk:
+	case Disk:
 		return "look at the disk and what else uses it (iostat -x, dmesg, the quota of the volume)"
-	case OrganStore:
+	case Store:
 		return "the other replicas are good: replace the node by one with an empty store, and look at the disk (dmesg, smartctl)"
-	case OrganProcess:
+	case Process:
 		return "look for what takes the processor or stops the process (top, the quota of the container, a suspended machine)"
-	case OrganClock:
+	case Clock:
 		return "correct its clock (chronyc tracking, timedatectl)"
-	case OrganLinks:
+	case Links:
 		return "look at the network between the nodes"
-	case OrganLife:
+	case Life:
 		return "nothing: it was told to end, and hands its leads over"
 	}
 	return ""
 }
 
-// The states of an organ:
+// State is the state of an organ:
 //
 //	well --bad--> sick --good--> recovering --good for its patience--> well
 //	                ^                |
 //	                +------bad-------+
-type organState uint8
+type State uint8
 
+// The states.
 const (
-	organWell organState = iota
-	organSick
-	organRecovering
+	Well State = iota
+	Sick
+	Recovering
 )
 
-func (s organState) String() string { return [...]string{"well", "sick", "recovering"}[s] }
+// String names the state as an OrganStatus has it.
+func (s State) String() string { return [...]string{"well", "sick", "recovering"}[s] }
 
 // An organ that was sick has to be well for its patience before the node gets its leads back. Each
 // relapse doubles the patience, and each stretch of health that is as long as it halves it.
@@ -90,7 +93,7 @@ const (
 
 // organ is one organ's state.
 type organ struct {
-	state    organState
+	state    State
 	since    time.Time // of the state
 	why      string    // it was found sick
 	patience time.Duration
@@ -105,19 +108,19 @@ func (o *organ) observe(now time.Time, bad bool, why string) (changed bool) {
 	to := o.state
 	switch {
 	case bad:
-		to, o.why = organSick, why
-	case o.state == organSick:
-		to = organRecovering
-	case o.state == organRecovering && now.Sub(o.since) >= o.patience:
-		to = organWell
-	case o.state == organWell && now.Sub(o.since) >= o.patience:
+		to, o.why = Sick, why
+	case o.state == Sick:
+		to = Recovering
+	case o.state == Recovering && now.Sub(o.since) >= o.patience:
+		to = Well
+	case o.state == Well && now.Sub(o.since) >= o.patience:
 		o.relapses = o.patience > leastPatience
 		o.patience, o.since = max(o.patience/2, leastPatience), now
 	}
 	if to == o.state {
 		return false
 	}
-	if to == organSick && o.relapses {
+	if to == Sick && o.relapses {
 		o.patience = min(2*o.patience, mostPatience)
 	}
 	o.relapses = true

@@ -1,4 +1,4 @@
-package cluster
+package join
 
 import (
 	"context"
@@ -84,7 +84,7 @@ func TestBootstrapMakesOneCluster(t *testing.T) {
 
 func TestBootstrapRefusesNonsense(t *testing.T) {
 	a := startProc(t, "eu")
-	var r joinReply
+	var r Answer
 	if err := post(t.Context(), http.DefaultClient, a.addr, PathJoin, Joiner{UUID: "x"}, &r); err != nil || !r.Final || !strings.Contains(r.Error, "--region") {
 		t.Errorf("joiner without region: %+v, %v", r, err)
 	}
@@ -100,5 +100,19 @@ func TestBootstrapRefusesNonsense(t *testing.T) {
 	}
 	if _, err := Found(eight, 0); err == nil || !strings.Contains(err.Error(), "1 to 7 regions") {
 		t.Errorf("eight regions: %v", err)
+	}
+}
+
+func TestOnlyFoundersNameFounders(t *testing.T) {
+	top := &base.Topology{Nodes: []base.Node{{ID: 1, UUID: "u1"}, {ID: 2, UUID: "u2"}}}
+	ask := func(founding bool) Answer {
+		b := NewBootstrap(Joiner{UUID: "u1"}, nil, &Identity{ClusterID: "c", Node: 1, Founding: founding, First: *top}, nil, nil, nil)
+		return b.answer(t.Context(), Joiner{UUID: "u2", Region: "region-2", Addr: "h2:1"})
+	}
+	if r := ask(true); r.Identity == nil || !r.Identity.Founding {
+		t.Errorf("a founder does not know another one: %+v", r)
+	}
+	if r := ask(false); r.Identity != nil {
+		t.Errorf("who joined later makes a founder: %+v", r)
 	}
 }

@@ -1,7 +1,8 @@
-package cluster
+package placement
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/godwitdb/godwit/base"
@@ -32,6 +33,10 @@ func shardsOf(t *base.Topology) map[base.NodeID]int {
 	return m
 }
 
+func only(ids ...base.NodeID) func(base.NodeID) bool {
+	return func(n base.NodeID) bool { return slices.Contains(ids, n) }
+}
+
 func TestPlaceCountsAndBalance(t *testing.T) {
 	for _, c := range []struct {
 		regions  []int
@@ -52,7 +57,7 @@ func TestPlaceCountsAndBalance(t *testing.T) {
 		load := shardsOf(&p)
 		for _, r := range p.Regions {
 			lo, hi := 1<<30, 0
-			for _, n := range liveNodes(&p, r.ID) {
+			for _, n := range p.NodesIn(r.ID) {
 				lo, hi = min(lo, load[n]), max(hi, load[n])
 			}
 			if hi-lo > 1 {
@@ -113,6 +118,25 @@ func TestPreferredIsAtHome(t *testing.T) {
 		if got := p.RegionOf(Preferred(&p, g, func(base.NodeID) bool { return true })); got != g.Region() {
 			t.Errorf("%s prefers region %d", g, got)
 		}
+	}
+}
+
+func TestPreferredIsAlive(t *testing.T) {
+	p := Place(topo(4, 2, 1)) // both nodes of the first region hold every shard
+	g, meta := base.DataGroup(1, 1), base.MetaGroup
+	first := Preferred(&p, g, only(1, 2, 3))
+	other := 3 - first
+	if got := Preferred(&p, g, only(other, 3)); got != other {
+		t.Errorf("with node %d dead, %v prefers node %d, want the other one at home", first, g, got)
+	}
+	if got := Preferred(&p, g, only(3)); got != first {
+		t.Errorf("with its home dead, %v prefers node %d, want none but %d", g, got, first)
+	}
+	if got := Preferred(&p, meta, only(2, 3)); got != 2 {
+		t.Errorf("the meta group prefers node %d", got)
+	}
+	if a, b := Preferred(&p, base.DataGroup(1, 1), only(1, 2, 3)), Preferred(&p, base.DataGroup(2, 1), only(1, 2, 3)); a == b {
+		t.Errorf("leads are not spread: node %d has both shards", a)
 	}
 }
 

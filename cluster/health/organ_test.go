@@ -1,4 +1,4 @@
-package cluster
+package health
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ func TestOrganPatience(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var o organ
 	// until looks each 100 ms until the organ is in a state, and says how long that took.
-	until := func(want organState, bad bool) time.Duration {
+	until := func(want State, bad bool) time.Duration {
 		t.Helper()
 		for d := time.Duration(0); d < time.Hour; d += 100 * time.Millisecond {
 			o.observe(now, bad, "test")
@@ -24,8 +24,8 @@ func TestOrganPatience(t *testing.T) {
 		return 0
 	}
 	for _, want := range []time.Duration{10, 20, 40, 80, 160, 160} {
-		until(organSick, true)
-		if got := until(organWell, false); got != want*time.Second {
+		until(Sick, true)
+		if got := until(Well, false); got != want*time.Second {
 			t.Errorf("it counts as well after %v, want %v s", got, int(want))
 		}
 	}
@@ -33,8 +33,8 @@ func TestOrganPatience(t *testing.T) {
 		now = now.Add(100 * time.Millisecond)
 		o.observe(now, false, "")
 	}
-	until(organSick, true)
-	if got := until(organWell, false); got != 10*time.Second {
+	until(Sick, true)
+	if got := until(Well, false); got != 10*time.Second {
 		t.Errorf("after ten minutes of health it counts as well after %v", got)
 	}
 }

@@ -1,4 +1,8 @@
-package cluster
+// Package placement decides which nodes of a region hold a shard, who votes in a group and who
+// learns, and which node should lead. It reads a topology and makes the next one: the same rule
+// runs on every node that changes the topology, so its answer depends on nothing else. Package
+// cluster changes the membership of groups accordingly.
+package placement
 
 import (
 	"slices"
@@ -47,7 +51,7 @@ func Place(t base.Topology) base.Topology {
 }
 
 func placeRegion(old, out *base.Topology, index int) {
-	nodes := liveNodes(old, old.Regions[index].ID)
+	nodes := old.NodesIn(old.Regions[index].ID)
 	// The two families of shards are placed apart: an even load of each is an even load of both.
 	for s, set := range append(placeShards(old, nodes, 0, old.Shards, replicasPerRegion(len(old.Regions), index, len(nodes))),
 		placeShards(old, nodes, old.Shards, old.AllShards(), asyncPerRegion(len(nodes)))...) {
@@ -127,23 +131,12 @@ func heaviest(load map[base.NodeID]int) int {
 	return m
 }
 
-func liveNodes(t *base.Topology, r base.RegionID) []base.NodeID {
-	var ids []base.NodeID
-	for _, n := range t.Nodes {
-		if n.Region == r && !n.Gone {
-			ids = append(ids, n.ID)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
 // metaVoters picks the voters of the meta group: those it has, as far as they
 // live, and the lowest node ids otherwise.
 func metaVoters(t *base.Topology) []base.NodeID {
 	var out []base.NodeID
 	for i, r := range t.Regions {
-		nodes := liveNodes(t, r.ID)
+		nodes := t.NodesIn(r.ID)
 		want := replicasPerRegion(len(t.Regions), i, len(nodes))
 		var mine []base.NodeID
 		for _, n := range t.MetaVoters {

@@ -1,11 +1,13 @@
-package owner
+// Package gauge has what a replica measures while it serves: who asks it for how much, how long its
+// commits take, how old its closed timestamp is, and what it has counted. Nothing here locks a row
+// or reads one.
+package gauge
 
 import (
 	"sync"
 	"sync/atomic"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/wire"
 )
 
 // Load counts what a node's clients ask of a leader, since the leader's process began: each request
@@ -20,17 +22,17 @@ type Asker struct {
 	Region base.RegionID
 }
 
-// loads count requests by the node or region that sends them. They are counted where requests
+// Loads count requests by the node or region that sends them. They are counted where requests
 // arrive, so that no message has to carry the counts.
-type loads struct {
+type Loads struct {
 	mu  sync.RWMutex
 	all map[Asker]*loadCount
 }
 
 type loadCount struct{ requests, writes, whole atomic.Uint64 }
 
-// note counts a request, of which nothing is known to have failed.
-func (l *loads) note(from Asker, write, whole bool) {
+// Note counts a request, of which nothing is known to have failed.
+func (l *Loads) Note(from Asker, write, whole bool) {
 	l.mu.RLock()
 	c := l.all[from]
 	l.mu.RUnlock()
@@ -54,27 +56,12 @@ func (l *loads) note(from Asker, write, whole bool) {
 	}
 }
 
-// countRequest counts a request, whose first key is given. A statement that was forwarded here made
-// one trip, whatever it asks here; it counts with its commit.
-func (r *Replica) countRequest(from base.NodeID, txn *wire.TxnMeta, write bool, key base.Key) {
-	whole := r.cfg.Whole != nil && len(key) >= base.IndexPrefixLen && r.cfg.Whole(key)
-	if from == r.cfg.Self && r.cfg.Region != nil {
-		if g := base.RegionID(txn.GetGatewayRegion()); g != 0 && g != r.cfg.Region() {
-			if write {
-				r.load.note(Asker{Region: g}, true, whole)
-			}
-			return
-		}
-	}
-	r.load.note(Asker{Node: from}, write, whole)
-}
-
-// Loads are the requests to this replica as its group's leader, by their sender.
-func (r *Replica) Loads() map[Asker]Load {
-	r.load.mu.RLock()
-	defer r.load.mu.RUnlock()
-	out := make(map[Asker]Load, len(r.load.all))
-	for n, c := range r.load.all {
+// All are the requests so far, by their sender.
+func (l *Loads) All() map[Asker]Load {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	out := make(map[Asker]Load, len(l.all))
+	for n, c := range l.all {
 		w, whole := c.writes.Load(), c.whole.Load() // first: they are never more than the requests
 		out[n] = Load{c.requests.Load(), w, whole}
 	}

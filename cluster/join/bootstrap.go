@@ -1,4 +1,14 @@
-package cluster
+// Package join is how a process finds out which node of which cluster it is.
+//
+// A fresh process has a UUID and a join list. It asks the addresses of that list, over HTTP on the
+// cluster port, which node it is. While no process knows, each remembers those that have asked
+// ([Bootstrap]). `godwit init` has one of them make the cluster of all that have asked: it writes
+// the first topology to its own disk and from then on answers the others with their ids and that
+// topology. So a cluster is decided in one place, and a crash anywhere is mended by asking again.
+//
+// A process that asks an existing cluster is added by that cluster ([Cluster.Admit]). A member
+// sends its address to the others at each start ([Bootstrap.Announce]).
+package join
 
 import (
 	"bytes"
@@ -17,6 +27,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/policy/placement"
 )
 
 // Paths of the HTTP interface on the cluster port.
@@ -31,7 +42,7 @@ const (
 	// are on the move it fails, and news of their addresses must go round first.
 	announceTimeout = 3 * time.Second
 	waitNotice      = 15 * time.Second
-	maxJoinBody     = 1 << 20
+	maxBody         = 1 << 20
 	maxJoiners      = 1000
 )
 
@@ -86,12 +97,30 @@ type InitReply struct {
 	Early bool `json:"early,omitempty"`
 }
 
-type joinReply struct {
+// Answer is what a process says to one that asks which node it is.
+type Answer struct {
 	Known    []Joiner  `json:"known,omitempty"`
 	Identity *Identity `json:"identity,omitempty"`
 	Self     Joiner    `json:"self"` // the process that answers, and where it is now
 	Error    string    `json:"error,omitempty"`
 	Final    bool      `json:"final,omitempty"` // asking again will not help
+}
+
+// Cluster is what a member needs of its own part in the cluster (package cluster).
+type Cluster interface {
+	// ID names the cluster.
+	ID() string
+	// Topology is the newest one this node knows; SetTopology takes a newer one.
+	Topology() *base.Topology
+	SetTopology(*base.Topology) error
+	// Members are the other nodes, at the addresses they were last heard to be at.
+	Members() []Joiner
+	// Moved takes a member's new address; own says that the member said so itself.
+	Moved(uuid, addr string, own bool)
+	// Present answers a member that says where it is.
+	Present(Joiner) Answer
+	// Admit adds a process to the cluster, or finds it there and takes its present addresses.
+	Admit(context.Context, Joiner) (*Identity, error)
 }
 
 // Bootstrap finds out which node this process is: from its own disk, from a cluster
@@ -111,7 +140,7 @@ type Bootstrap struct {
 	state    bootState
 	known    map[string]Joiner // searching: processes that have asked or were told of, by UUID
 	identity *Identity         // member and serving
-	cluster  *Cluster          // serving
+	cluster  Cluster           // serving
 	made     chan struct{}     // closed when the state is member
 }
 
@@ -207,7 +236,7 @@ func (b *Bootstrap) askAround(ctx context.Context) error {
 
 // answered is a reply and the address that gave it.
 type answered struct {
-	joinReply
+	Answer
 	addr string
 }
 
@@ -221,7 +250,7 @@ func (b *Bootstrap) ask(ctx context.Context, addrs []string, self Joiner) (repli
 	for i, a := range addrs {
 		wg.Go(func() {
 			r := answered{addr: a}
-			if err := post(ctx, b.client, a, PathJoin, self, &r.joinReply); err != nil {
+			if err := post(ctx, b.client, a, PathJoin, self, &r.Answer); err != nil {
 				b.log.Debug("join: no answer", "addr", a, "err", err)
 				return
 			}
@@ -273,12 +302,12 @@ func (b *Bootstrap) Init(q InitRequest) (*Identity, error) {
 		return nil, err
 	}
 	id.First.Concurrency = concurrency
-	id.Node = byUUID(&id.First, b.self.UUID).ID
+	id.Node = id.First.ByUUID(b.self.UUID).ID
 	return id, b.become(id)
 }
 
 // Found makes the first topology of a cluster: regions by name, nodes by
-// region and address, shards placed by [Place].
+// region and address, shards placed by [placement.Place].
 func Found(nodes []Joiner, shards int) (*Identity, error) {
 	slices.SortFunc(nodes, func(a, b Joiner) int {
 		if c := strings.Compare(a.Region, b.Region); c != 0 {
@@ -303,7 +332,7 @@ func Found(nodes []Joiner, shards int) (*Identity, error) {
 	if t.Shards = shards; shards == 0 {
 		t.Shards = max(2, largest)
 	}
-	t = Place(t)
+	t = placement.Place(t)
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
@@ -313,7 +342,7 @@ func Found(nodes []Joiner, shards int) (*Identity, error) {
 // # A member
 
 // Serve lets the node admit new processes from now on.
-func (b *Bootstrap) Serve(c *Cluster) {
+func (b *Bootstrap) Serve(c Cluster) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.state, b.cluster = serving, c
@@ -323,11 +352,11 @@ func (b *Bootstrap) Serve(c *Cluster) {
 // their topology and addresses, until one of them has answered. A node that was away
 // finds the others this way even if all have moved, as long as one address of the
 // join list is right. An error is a refusal that asking again will not change.
-func (b *Bootstrap) Announce(ctx context.Context, c *Cluster) error {
+func (b *Bootstrap) Announce(ctx context.Context, c Cluster) error {
 	self := b.self
-	self.ClusterID = c.identity.ClusterID
+	self.ClusterID = c.ID()
 	for {
-		members := c.members()
+		members := c.Members()
 		addrs := slices.Clone(b.join)
 		for _, m := range members {
 			addrs = append(addrs, m.Addr)
@@ -349,13 +378,13 @@ func (b *Bootstrap) Announce(ctx context.Context, c *Cluster) error {
 
 // take takes over what members replied to an announcement, and reports whether one of them knows
 // this node. It is an error if the only ones that say anything refuse it for good.
-func (b *Bootstrap) take(c *Cluster, replies []answered) (taken bool, err error) {
+func (b *Bootstrap) take(c Cluster, replies []answered) (taken bool, err error) {
 	var refused error
 	for _, r := range replies {
-		c.moved(r.Self.UUID, r.Self.Addr, true)
+		c.Moved(r.Self.UUID, r.Self.Addr, true)
 		for _, m := range r.Known {
 			if m.UUID != r.Self.UUID {
-				c.moved(m.UUID, m.Addr, false)
+				c.Moved(m.UUID, m.Addr, false)
 			}
 		}
 		switch {
@@ -375,8 +404,8 @@ func (b *Bootstrap) take(c *Cluster, replies []answered) (taken bool, err error)
 }
 
 // recorded sees to it that the topology has this node's addresses, and reports whether it has.
-func (b *Bootstrap) recorded(ctx context.Context, c *Cluster, self Joiner) bool {
-	n := byUUID(c.Topology(), self.UUID)
+func (b *Bootstrap) recorded(ctx context.Context, c Cluster, self Joiner) bool {
+	n := c.Topology().ByUUID(self.UUID)
 	if n == nil || n.Gone || n.Addr == self.Addr && n.SQL == self.SQL {
 		return true
 	}
@@ -395,61 +424,61 @@ func (b *Bootstrap) recorded(ctx context.Context, c *Cluster, self Joiner) bool 
 func (b *Bootstrap) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+PathJoin, func(w http.ResponseWriter, r *http.Request) {
 		var j Joiner
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&j); err != nil {
-			reply(w, http.StatusBadRequest, joinReply{Error: "malformed request: " + err.Error(), Final: true})
+		if err := Decode(r, &j); err != nil {
+			Reply(w, http.StatusBadRequest, Answer{Error: err.Error(), Final: true})
 			return
 		}
 		a := b.answer(r.Context(), j)
 		a.Self = b.self
-		reply(w, http.StatusOK, a)
+		Reply(w, http.StatusOK, a)
 	})
 	mux.HandleFunc("POST "+PathInit, func(w http.ResponseWriter, r *http.Request) {
 		var q InitRequest
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxJoinBody)).Decode(&q); err != nil {
-			reply(w, http.StatusBadRequest, InitReply{Error: "malformed request: " + err.Error()})
+		if err := Decode(r, &q); err != nil {
+			Reply(w, http.StatusBadRequest, InitReply{Error: err.Error()})
 			return
 		}
 		id, err := b.Init(q)
 		if err != nil {
-			reply(w, http.StatusConflict, InitReply{Error: err.Error(), Early: base.CodeOf(err) == base.CodeUnavailable})
+			Reply(w, http.StatusConflict, InitReply{Error: err.Error(), Early: base.CodeOf(err) == base.CodeUnavailable})
 			return
 		}
-		reply(w, http.StatusOK, InitReply{ClusterID: id.ClusterID, Topology: id.First})
+		Reply(w, http.StatusOK, InitReply{ClusterID: id.ClusterID, Topology: id.First})
 	})
 }
 
 // answer says which node a process is, as far as this one knows.
-func (b *Bootstrap) answer(ctx context.Context, j Joiner) joinReply {
+func (b *Bootstrap) answer(ctx context.Context, j Joiner) Answer {
 	if err := j.validate(); err != nil {
-		return joinReply{Error: err.Error(), Final: true}
+		return Answer{Error: err.Error(), Final: true}
 	}
 	b.mu.Lock()
-	state, identity, cluster := b.state, b.identity, b.cluster
+	state, identity, c := b.state, b.identity, b.cluster
 	b.mu.Unlock()
 	switch {
 	case state == searching && j.ClusterID != "":
-		return joinReply{Error: "this node belongs to no cluster yet"}
+		return Answer{Error: "this node belongs to no cluster yet"}
 	case state == searching:
 		b.learn(true, j)
-		return joinReply{Known: b.joiners()}
+		return Answer{Known: b.joiners()}
 	case j.ClusterID != "" && j.ClusterID != identity.ClusterID:
-		return joinReply{Final: true, Error: fmt.Sprintf("this node belongs to cluster %s, but the store of the one that asks belongs to cluster %s: correct its --join or its --store",
+		return Answer{Final: true, Error: fmt.Sprintf("this node belongs to cluster %s, but the store of the one that asks belongs to cluster %s: correct its --join or its --store",
 			identity.ClusterID, j.ClusterID)}
 	}
 	if id := identity.ofFounder(j); id != nil {
-		return joinReply{Identity: id}
+		return Answer{Identity: id}
 	}
 	switch {
 	case state != serving:
-		return joinReply{Error: "still starting"}
+		return Answer{Error: "still starting"}
 	case j.ClusterID != "":
-		return cluster.present(j)
+		return c.Present(j)
 	}
-	id, err := cluster.Admit(ctx, j)
+	id, err := c.Admit(ctx, j)
 	if err != nil {
-		return joinReply{Error: err.Error(), Final: base.CodeOf(err) == base.CodeInvalid}
+		return Answer{Error: err.Error(), Final: base.CodeOf(err) == base.CodeInvalid}
 	}
-	return joinReply{Identity: id}
+	return Answer{Identity: id}
 }
 
 // ofFounder is the identity of a process that was one of the cluster's first, and does not know
@@ -459,7 +488,7 @@ func (id *Identity) ofFounder(j Joiner) *Identity {
 	if !id.Founding || j.ClusterID != "" {
 		return nil
 	}
-	n := byUUID(&id.First, j.UUID)
+	n := id.First.ByUUID(j.UUID)
 	if n == nil {
 		return nil
 	}
@@ -468,7 +497,16 @@ func (id *Identity) ofFounder(j Joiner) *Identity {
 
 // # HTTP
 
-func reply(w http.ResponseWriter, code int, v any) {
+// Decode reads the JSON of a request on the cluster port.
+func Decode(r *http.Request, q any) error {
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(q); err != nil {
+		return fmt.Errorf("malformed request: %w", err)
+	}
+	return nil
+}
+
+// Reply answers a request on the cluster port with JSON.
+func Reply(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(v) // the client is gone if this fails

@@ -1,0 +1,229 @@
+// Package health judges how well a node is. A node that still answers may be as good as dead: its
+// disk stands still, or its process gets no processor. A node finds that out itself, by what it
+// does. Package cluster feeds a [Monitor] once a tick, says in its heartbeats what the monitor
+// finds, and hands the leads of this node to others while an organ that a leader needs is sick.
+//
+// A monitor is told facts and makes no I/O but for its log.
+package health
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// TooOld is for how long a disk may take nothing, and by how much a tick may be late.
+const TooOld = 400 * time.Millisecond
+
+// When an organ counts as sick, besides.
+const (
+	// A disk is slow if for slowFor syncs have taken slowTimes as long as the median of those of
+	// the others, and no less than slowLeast.
+	slowFor   = 5 * time.Second
+	slowTimes = 5
+	slowLeast = 20 * time.Millisecond
+	// So many late ticks within lateWithin are no coincidence.
+	lateTicks  = 3
+	lateWithin = 10 * time.Second
+	// syncWindow is over how long the time that syncs take is averaged.
+	syncWindow = time.Second
+)
+
+// Syncs is how the disk serves what has to be synced.
+type Syncs struct {
+	Age  time.Duration // of the oldest that is under way; 0: none is
+	Done int64         // since the process began
+	Took time.Duration // those, all together
+}
+
+// Facts are what a node knows at a tick.
+type Facts struct {
+	// Syncs samples the disk; nil: there is none to judge.
+	Syncs *Syncs
+	// OthersSync is the median of how long the syncs of the other nodes take; 0 if none has said.
+	OthersSync time.Duration
+	// Damage is why the store cannot be trusted; nil if it can.
+	Damage error
+	// Ending says that the node was told to end.
+	Ending bool
+	// ClockFenced says that the clock is outside its bound.
+	ClockFenced bool
+	// Heard of so many nodes of the cluster lately; both count this node.
+	Heard, Nodes int
+}
+
+// A Verdict is what follows from the facts.
+type Verdict struct {
+	// Unfit are the organs that are not well.
+	Unfit Organ
+	// Leave says that an organ that a leader needs is sick.
+	Leave bool
+	// SyncAge is for how long the oldest sync has been under way, Sync what syncs took in the last
+	// second, on average.
+	SyncAge, Sync time.Duration
+}
+
+// Status is how a node finds itself to be.
+type Status struct {
+	Organs  []OrganStatus `json:"organs"`
+	SyncAge time.Duration `json:"sync_age_ns"` // of the oldest sync under way
+	Sync    time.Duration `json:"sync_ns"`     // what syncs took in the last second, on average
+}
+
+// OrganStatus is one organ's state.
+type OrganStatus struct {
+	Organ  string        `json:"organ"`
+	State  string        `json:"state"` // well, sick or recovering
+	For    time.Duration `json:"for_ns"`
+	Why    string        `json:"why,omitempty"`
+	Advice string        `json:"advice,omitempty"`
+	// Leaves says that the node leads nothing while the organ is not well.
+	Leaves bool `json:"leaves"`
+	// Patience is for how long the organ has to be well before it counts as that.
+	Patience time.Duration `json:"patience_ns"`
+}
+
+// A Monitor judges the organs of one node. Its methods may be called from any goroutine.
+type Monitor struct {
+	every time.Duration // from tick to tick
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	organs map[Organ]*organ
+	disk   diskMeter
+	ticked time.Time
+	late   []time.Time // ticks that were late by more than TooOld
+}
+
+// NewMonitor makes the monitor of a node that ticks every so often.
+func NewMonitor(every time.Duration, log *slog.Logger) *Monitor {
+	m := &Monitor{every: every, log: log, organs: map[Organ]*organ{}}
+	for _, o := range organs {
+		m.organs[o] = new(organ)
+	}
+	return m
+}
+
+// Tick judges all organs by what is known now.
+func (m *Monitor) Tick(now time.Time, f Facts) (v Verdict) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := map[Organ]string{Disk: m.diskTrouble(now, f), Process: m.processTrouble(now), Links: linkTrouble(f)}
+	if f.Damage != nil {
+		found[Store] = f.Damage.Error()
+	}
+	if f.Ending {
+		found[Life] = "it was told to end"
+	}
+	if f.ClockFenced {
+		found[Clock] = "it is outside its bound"
+	}
+	for _, o := range organs {
+		x := m.organs[o]
+		if why := found[o]; x.observe(now, why != "", why) && o != Clock { // the clock says so itself
+			m.say(o, x)
+		}
+		if x.state != Well {
+			v.Unfit |= o
+			v.Leave = v.Leave || o&Leading != 0 && x.state == Sick
+		}
+	}
+	v.SyncAge, v.Sync = m.disk.age, m.disk.mean
+	return v
+}
+
+// say logs that an organ has changed its state.
+func (m *Monitor) say(o Organ, x *organ) {
+	if o == Life {
+		m.log.Info("the node ends: it hands its leads over")
+		return
+	}
+	if x.state == Sick {
+		m.log.Warn("health", "organ", o.String(), "state", x.state.String(), "why", x.why, "do", o.Advice())
+		return
+	}
+	m.log.Info("health", "organ", o.String(), "state", x.state.String(), "patience", x.patience)
+}
+
+// Status is how the node finds itself to be.
+func (m *Monitor) Status() *Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &Status{SyncAge: m.disk.age, Sync: m.disk.mean}
+	for _, o := range organs {
+		x := m.organs[o]
+		st := OrganStatus{Organ: o.String(), State: x.state.String(), For: time.Since(x.since), Leaves: o&Leading != 0, Patience: x.patience}
+		if x.state != Well {
+			st.Why, st.Advice = x.why, o.Advice()
+		}
+		s.Organs = append(s.Organs, st)
+	}
+	return s
+}
+
+// diskMeter averages how long syncs take over a window.
+type diskMeter struct {
+	age, mean time.Duration
+	samples   []Syncs // one a tick, the oldest first
+	slowSince time.Time
+}
+
+// add takes a sample.
+func (d *diskMeter) add(s Syncs, window int) {
+	d.age = s.Age
+	d.samples = append(d.samples, s)
+	if len(d.samples) > window {
+		d.samples = d.samples[len(d.samples)-window:]
+	}
+	d.mean = 0
+	if first := d.samples[0]; s.Done > first.Done {
+		d.mean = (s.Took - first.Took) / time.Duration(s.Done-first.Done)
+	}
+}
+
+// diskTrouble is what is wrong with the disk; empty: nothing. mu is held.
+func (m *Monitor) diskTrouble(now time.Time, f Facts) string {
+	if f.Syncs == nil {
+		return ""
+	}
+	d := &m.disk
+	d.add(*f.Syncs, 1+int(syncWindow/m.every))
+	switch slow := f.OthersSync > 0 && d.mean > max(slowLeast, slowTimes*f.OthersSync); {
+	case d.mean == 0: // nothing was synced: it may be as it was
+	case !slow:
+		d.slowSince = time.Time{}
+	case d.slowSince.IsZero():
+		d.slowSince = now
+	}
+	switch {
+	case d.age > TooOld:
+		return fmt.Sprintf("it has taken nothing for %v", d.age.Round(time.Millisecond))
+	case !d.slowSince.IsZero() && now.Sub(d.slowSince) >= slowFor:
+		return fmt.Sprintf("a sync takes %v, those of the other nodes %v", d.mean.Round(time.Millisecond), f.OthersSync.Round(100*time.Microsecond))
+	}
+	return ""
+}
+
+// processTrouble is what is wrong with the process: it sleeps, and is not woken. mu is held.
+func (m *Monitor) processTrouble(now time.Time) string {
+	if !m.ticked.IsZero() && now.Sub(m.ticked)-m.every > TooOld {
+		m.late = append(m.late, now)
+	}
+	m.ticked = now
+	for len(m.late) > 0 && now.Sub(m.late[0]) > lateWithin {
+		m.late = m.late[1:]
+	}
+	if len(m.late) < lateTicks {
+		return ""
+	}
+	return fmt.Sprintf("it was woken late by more than %v %d times in %v", TooOld, len(m.late), lateWithin)
+}
+
+// linkTrouble is what is wrong with the links: this node hears no majority.
+func linkTrouble(f Facts) string {
+	if 2*f.Heard > f.Nodes {
+		return ""
+	}
+	return fmt.Sprintf("it hears of %d of %d other nodes", f.Heard-1, f.Nodes-1)
+}

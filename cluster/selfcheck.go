@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/health"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// A node that finds itself sick (package health) says so in its heartbeats. It hands its leads to
+// nodes that are well, the meta group's first, and is handed none until it has been well for a
+// while. Where most voters of a group are sick, leads stay: they would be no better off elsewhere.
+//
+// This is for speed. What a node does not find out about itself, or cannot act on, its followers
+// do: see the rules GRP-7 and GRP-8 of package group.
+
+// Vitals are what only the rest of this process knows of its health; each may be nil.
+type Vitals struct {
+	// Syncs samples the disk.
+	Syncs func() health.Syncs
+	// Damage is why this node's store cannot be trusted; nil if it can.
+	Damage func() error
+}
+
+// selfCheck watches this node's health, and acts on it.
+type selfCheck struct {
+	*env
+	vitals  Vitals
+	clocks  func() *ClockStatus
+	hand    func(g base.GroupID, grp Group)
+	monitor *health.Monitor
+
+	mu      sync.Mutex
+	leaving map[base.GroupID]bool
+	ending  bool // the node was told to end
+}
+
+func newSelfCheck(e *env, v Vitals, clocks func() *ClockStatus, hand func(base.GroupID, Group)) *selfCheck {
+	return &selfCheck{env: e, vitals: v, clocks: clocks, hand: hand, monitor: health.NewMonitor(e.pace.HeartbeatEvery, e.log),
+		leaving: map[base.GroupID]bool{}}
+}
+
+// tick looks at all organs, and acts.
+func (h *selfCheck) tick() *wire.Health {
+	v := h.monitor.Tick(time.Now(), h.facts())
+	h.peers.setOwn(v.Unfit)
+	if v.Leave {
+		h.leave()
+	}
+	return &wire.Health{Sick: uint32(v.Unfit), SyncAgeUs: uint64(v.SyncAge.Microseconds()), SyncUs: uint64(v.Sync.Microseconds())}
+}
+
+// facts are what this node knows of its health.
+func (h *selfCheck) facts() health.Facts {
+	h.mu.Lock()
+	ending := h.ending
+	h.mu.Unlock()
+	f := health.Facts{OthersSync: h.peers.syncMedian(), ClockFenced: h.clocks().Fenced, Heard: 1, Ending: ending}
+	if h.vitals.Syncs != nil {
+		s := h.vitals.Syncs()
+		f.Syncs = &s
+	}
+	if h.vitals.Damage != nil {
+		f.Damage = h.vitals.Damage()
+	}
+	for _, n := range h.Topology().Nodes {
+		if n.Gone {
+			continue
+		}
+		f.Nodes++
+		if n.ID != h.self && h.peers.silence(n.ID) < h.pace.SilentAfter {
+			f.Heard++
+		}
+	}
+	return f
+}
+
+// die has the node lead nothing from now on.
+func (h *selfCheck) die() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ending = true
+}
+
+// leave hands the leads of this node to others, the meta group's first. A group may be stuck on the
+// disk: none waits for another.
+func (h *selfCheck) leave() {
+	held := h.groups.Held()
+	slices.Sort(held) // the meta group is the least
+	for _, g := range held {
+		grp := h.groups.Group(g)
+		if grp == nil {
+			continue
+		}
+		if _, leads := grp.Leads(); !leads || !h.begin(g) {
+			continue
+		}
+		h.work.done.Go(func() {
+			defer h.end(g)
+			h.hand(g, grp)
+		})
+	}
+}
+
+// begin reports whether nothing is under way for a group already.
+func (h *selfCheck) begin(g base.GroupID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.leaving[g] {
+		return false
+	}
+	h.leaving[g] = true
+	return true
+}
+
+func (h *selfCheck) end(g base.GroupID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.leaving, g)
+}
+
+// Health is how this node finds itself to be.
+func (h *selfCheck) Health() *health.Status { return h.monitor.Status() }
+
+const askHealth = "health"
+
+// NodeHealth is one node's health.
+type NodeHealth struct {
+	Node base.NodeID `json:"node"`
+	health.Status
+}
+
+// AllHealth is the health of all nodes that can be reached, in order.
+func (h *selfCheck) AllHealth(ctx context.Context) []NodeHealth {
+	out := askAll(ctx, h.env, askHealth, h.nodeHealth())
+	slices.SortFunc(out, func(a, b NodeHealth) int { return int(a.Node) - int(b.Node) })
+	return out
+}
+
+func (h *selfCheck) nodeHealth() []NodeHealth { return []NodeHealth{{h.self, *h.Health()}} }
+
+// # What is known of the others
+
+// Fit reports whether a node may be given leads, as far as is known here.
+func (e *env) Fit(n base.NodeID) bool { return e.peers.unfit(n)&health.Leading == 0 }
+
+// unfit are the organs of a node that are not well.
+func (p *peers) unfit(n base.NodeID) health.Organ {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n == p.self {
+		return p.own
+	}
+	if x := p.all[n]; x != nil {
+		return x.unfit
+	}
+	return 0
+}
+
+// ailing reports whether a node is unfit to lead, or is about to be, as heartbeats are of a while
+// ago.
+func (e *env) ailing(n base.NodeID) bool {
+	if !e.Fit(n) {
+		return true
+	}
+	e.peers.mu.Lock()
+	defer e.peers.mu.Unlock()
+	x := e.peers.all[n]
+	return n != e.self && x != nil && x.syncAge > health.TooOld/2
+}
+
+func (p *peers) setOwn(o health.Organ) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.own = o
+}
+
+// syncMedian is the median of how long the others' syncs take, of those heard of lately; 0 if none
+// has said.
+func (p *peers) syncMedian() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var took []time.Duration
+	for _, x := range p.all {
+		if x.sync > 0 && p.now().Sub(x.heard) < deadAfter {
+			took = append(took, x.sync)
+		}
+	}
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}

@@ -1,0 +1,87 @@
+package algebra
+
+import "github.com/godwitdb/godwit/sql/expr"
+
+// Catalog finds tables by name, as the statement sees them.
+type Catalog interface {
+	// Resolve finds a table or view. It returns nil, nil, nil if there is neither, and an error
+	// if the name cannot be answered for by this catalog (a system table, say).
+	Resolve(db, name string) (Table, *View, error)
+}
+
+// View is the definition of a view.
+type View struct {
+	DB, Name string
+	// Text is the SELECT of the view.
+	Text string
+	// Columns are the names that CREATE VIEW gave; nil: those of the SELECT.
+	Columns []string
+	// SQLMode is the mode under which the text was written.
+	SQLMode string
+}
+
+// Table is what the binder and the optimiser know of a table. Package access implements it over
+// the store, tests in memory. One value stands for one table in one statement; two scans of the
+// same table may share it.
+type Table interface {
+	DB() string
+	Name() string
+	// Columns are those of the definition, in its order. Positions of columns in this
+	// interface and in exec.Read are positions in this slice.
+	Columns() []Column
+	// Indexes are those that can be read in order of their columns, the primary key first if
+	// there is one.
+	Indexes() []Index
+	// Rows estimates the rows.
+	Rows() float64
+	// Distinct estimates the number of distinct values of a column; 0: not known.
+	Distinct(col int) float64
+	// Fraction estimates which share of the rows has a value between two constants of the
+	// column's type (nil: no bound); ok is false if nothing is known.
+	Fraction(col int, lo, hi any) (share float64, ok bool)
+	// RowBytes estimates the encoded size of a row.
+	RowBytes() float64
+	// Shares are the parts of the rows by the region of their home; they sum to 1.
+	Shares() []Share
+}
+
+// Column is a column of a table.
+type Column struct {
+	Name string
+	Type expr.Type
+	// Invisible columns are not part of *.
+	Invisible bool
+}
+
+// Index is an index of a table, or its primary key.
+type Index struct {
+	Name string
+	// Number tells the indexes of a table apart; that of the primary key is 0.
+	Number  int
+	Primary bool
+	// Unique: at most one row has the same values of all columns, when none is NULL.
+	Unique bool
+	Cols   []IndexCol
+	// Covers are the columns that a read of the index yields without the row; nil: all, as the
+	// primary key does.
+	Covers []int
+	// Partial: the index can only be asked for whole keys (a hash of them), not for ranges.
+	Partial bool
+}
+
+// IndexCol is a column of an index.
+type IndexCol struct {
+	Col int
+	// Prefix is the number of characters that are indexed; 0: all. A prefix finds more rows
+	// than the condition asks for.
+	Prefix int
+	Desc   bool
+}
+
+// Share is the part of something that lives in one region.
+type Share struct {
+	Region string
+	Part   float64
+	// RTT is the round trip from here to that region, in microseconds.
+	RTT float64
+}

@@ -1,0 +1,14 @@
+// Package exec has the operators that run a plan: batches of rows go from operator to operator.
+//
+// An operator (Op) pulls batches of up to expr.BatchSize rows from those below it. A batch
+// belongs to the operator that made it until its next call; an operator that keeps rows copies
+// them, and accounts for the copies in Mem. When a budget is used up, hash joins, aggregations
+// and sorts spill to temporary files; other operators fail with error 1038.
+//
+// Rows come from a Source, which the packages above implement over kv. Opening a plan starts the
+// reads of all its leaves, before any of them is waited for.
+//
+// Equality of values in joins, groups, DISTINCT and set operations is MySQL's: by collation for
+// strings, NULL equal to NULL except in joins. It is decided by keys that are equal exactly if
+// the values are, never by hashes alone.
+package exec

@@ -1,0 +1,162 @@
+package exec
+
+import (
+	"context"
+
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// Op is an operator of a running plan. Open may start reads and returns without waiting for them,
+// so that both sides of a join are read at once. Next returns nil at the end; the batch is valid
+// until the next call. Close may be called at any time after Open, also twice; an operator can be
+// opened again after Close.
+type Op interface {
+	Open(*Ctx) error
+	Next() (*expr.Batch, error)
+	Close() error
+	// Cols and Types describe the columns of the batches.
+	Cols() []expr.ColID
+	Types() []expr.Type
+}
+
+// Ctx is what the operators of a statement share.
+type Ctx struct {
+	context.Context
+	Mem *Mem
+	Env *expr.Env
+	// TempDir is where operators spill to; empty: the system's. NoSpill makes a lack of memory an
+	// error at once.
+	TempDir string
+	NoSpill bool
+}
+
+// Lock says how rows that are read are locked.
+type Lock uint8
+
+// The locks of a read.
+const (
+	LockNone Lock = iota
+	LockShare
+	LockUpdate
+)
+
+// Wait says what a locking read does when somebody else holds a lock.
+type Wait uint8
+
+// What to do about locks of others.
+const (
+	WaitDefault Wait = iota
+	WaitNot          // NOWAIT: error 3572
+	WaitSkip         // SKIP LOCKED
+)
+
+// Source is a table as an operator reads it.
+type Source interface {
+	// Start begins a read and does not wait for rows.
+	Start(ctx *Ctx, r Read) (Rows, error)
+}
+
+// Read asks for rows of a table.
+type Read struct {
+	// Index is the position of the index in the table's list, -1 for the order of the primary
+	// key.
+	Index int
+	// Spans limit the key columns of the index; nil reads everything. Keys, if not nil, are used
+	// instead: the distinct values of the first len(Keys.Cols) key columns, none of them NULL.
+	Spans []Span
+	Keys  *expr.Batch
+	// Cols are the columns that are wanted, by their position in the table; batches have them in
+	// this order.
+	Cols []int
+	// Ordered asks for the order of the index, Reverse for the opposite one.
+	Ordered, Reverse bool
+	// Limit is how many rows are wanted at most; 0: all.
+	Limit int64
+	Lock  Lock
+	Wait  Wait
+}
+
+// Span is a range of an index: values for the first key columns. Lo and Hi may be of different
+// lengths; an empty one is open. A NULL is a value that sorts first.
+type Span struct {
+	Lo, Hi         []expr.Value
+	LoOpen, HiOpen bool // the bound itself is left out
+}
+
+// Rows are the rows of a read.
+type Rows interface {
+	// Next fills b (its vectors are made if Cols is empty) with at most expr.BatchSize rows;
+	// false at the end.
+	Next(b *expr.Batch) (bool, error)
+	Close() error
+}
+
+// JoinKind says what becomes of the left rows of a join.
+type JoinKind uint8
+
+// The kinds of joins. The left side is the one that is kept or tested.
+const (
+	Inner JoinKind = iota
+	Left           // every left row at least once, NULLs for the right columns
+	Semi           // left rows with a match
+	Anti           // left rows without a match; a condition that is NULL is no match
+	// NullAnti is x NOT IN (SELECT y ...): a row is kept if no match is TRUE and none is NULL.
+	NullAnti
+	// Mark keeps all left rows and adds a column that is TRUE, FALSE or NULL: the value of
+	// x IN (SELECT y ...).
+	Mark
+)
+
+// JoinSpec is what joins by hash and by nested loop have in common.
+type JoinSpec struct {
+	Kind        JoinKind
+	Left, Right Op
+	// LeftKeys and RightKeys are equal in matching rows, pairwise of comparable types; none
+	// means a nested loop. NullSafe[i] says that the i-th pair is compared by <=>.
+	LeftKeys, RightKeys []expr.Node
+	NullSafe            []bool
+	// On are further conditions over the columns of both sides.
+	On []expr.Node
+	// Mark names the column that a Mark join adds.
+	Mark expr.ColID
+	// BuildLeft keeps the left side in memory and streams the right one (Inner only).
+	BuildLeft bool
+}
+
+// SortKey is a key of ORDER BY.
+type SortKey = expr.SortKey
+
+// Column is a computed column.
+type Column struct {
+	ID   expr.ColID
+	Expr expr.Node
+}
+
+// AggColumn is an aggregate of a group.
+type AggColumn struct {
+	ID  expr.ColID
+	Agg *expr.Agg
+}
+
+// LookupSpec joins by reading an index of the right table for batches of left rows.
+type LookupSpec struct {
+	Kind   JoinKind
+	Left   Op
+	Source Source
+	// Read names the index and, in Cols, the table's columns; Keys is filled by the operator.
+	Read Read
+	// Cols and Types name the right columns, in the order of Read.Cols.
+	Cols  []expr.ColID
+	Types []expr.Type
+	// LeftKeys are the values for the first key columns of the index. RightKeys are those columns
+	// as expressions over Cols, and must be among them. Both have the types of the key columns.
+	LeftKeys, RightKeys []expr.Node
+	// On are further conditions over both sides.
+	On   []expr.Node
+	Mark expr.ColID
+	// First and Most are how many left rows the first and the later batches have (16 and 512 if
+	// 0), Flight how many batches are read at once (4 if 0).
+	First, Most, Flight int
+	// Ordered keeps the order of the left rows.
+	Ordered bool
+}

@@ -1,0 +1,118 @@
+package expr
+
+import (
+	"context"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// Mode are the SQL modes that expressions look at.
+type Mode uint32
+
+// SQL modes.
+const (
+	NoUnsignedSubtraction Mode = 1 << iota
+	ErrorForDivisionByZero
+	Strict
+	NoZeroDate
+	NoZeroInDate
+	AllowInvalidDates
+	PadCharToFullLength
+	NoBackslashEscapes
+)
+
+// Env is what expressions know about the session and the statement. It must not change while
+// compiled expressions are in use, but for Outer and Params between two runs.
+type Env struct {
+	// Ctx ends functions that wait (SLEEP); nil: never.
+	Ctx context.Context
+	// Loc is the session's time zone (nil: UTC), Now the statement's begin, Clock the time for
+	// SYSDATE.
+	Loc   *time.Location
+	Now   time.Time
+	Clock func() time.Time
+	Mode  Mode
+	// DivScale is div_precision_increment (0: 4), GroupConcatMax group_concat_max_len (0: 1024),
+	// MaxPacket max_allowed_packet (0: 64 MiB), WeekMode default_week_format, CTEDepth
+	// cte_max_recursion_depth (0: 1000).
+	DivScale, GroupConcatMax, MaxPacket, WeekMode, CTEDepth int
+	// Params are the values of Param nodes.
+	Params []Value
+	// Outer has the columns of outer queries while a dependent plan runs.
+	Outer *Frame
+	// Box is the engine's context for boxed functions; nil: an empty one.
+	Box *sql.Context
+	// CompileSub compiles a subquery that is left in an expression.
+	CompileSub func(s *Sub, layout []ColID, env *Env) (Expr, error)
+	// Warn notes a warning; nil drops them.
+	Warn func(code int, msg string)
+	// UserVar reads a user variable.
+	UserVar func(name string) (Value, Type)
+	// SysVar answers DATABASE(), USER(), CONNECTION_ID() and the like.
+	Facts Facts
+}
+
+// Facts are what the information functions answer.
+type Facts struct {
+	Database, User, CurrentUser, Version string
+	ConnectionID, LastInsertID           uint64
+	RowCount, FoundRows                  int64
+}
+
+// Frame holds the current row of outer queries. Gen rises whenever a value changes.
+type Frame struct {
+	IDs  []ColID
+	Vals []Value
+	Gen  uint64
+	// Parent is the frame of the query further out.
+	Parent *Frame
+}
+
+// find looks a column up in the frame and those further out.
+func (f *Frame) find(id ColID) (*Frame, int) {
+	for ; f != nil; f = f.Parent {
+		for i, x := range f.IDs {
+			if x == id {
+				return f, i
+			}
+		}
+	}
+	return nil, 0
+}
+
+func (e *Env) loc() *time.Location {
+	if e.Loc == nil {
+		return time.UTC
+	}
+	return e.Loc
+}
+
+func (e *Env) warn(code int, msg string) {
+	if e.Warn != nil {
+		e.Warn(code, msg)
+	}
+}
+
+func (e *Env) divScale() int {
+	if e.DivScale == 0 {
+		return 4
+	}
+	return e.DivScale
+}
+
+func (e *Env) maxPacket() int {
+	if e.MaxPacket == 0 {
+		return 64 << 20
+	}
+	return e.MaxPacket
+}
+
+func errRange(typ, where string) error {
+	return mysql.NewSQLError(1690, "22003", "%s value is out of range in '%s'", typ, where)
+}
+
+func errUnsupported(what string) error {
+	return mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support '%s'", what)
+}

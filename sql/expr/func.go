@@ -1,0 +1,76 @@
+package expr
+
+import (
+	"strings"
+
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// Func is a scalar function or operator.
+type Func struct {
+	Name string
+	// Min and Max are the numbers of arguments; Max is -1 if there is no limit.
+	Min, Max int
+	// Volatile functions have effects, or another value at each call (RAND, SLEEP, NEXTVAL ...).
+	// They must not be folded, merged, moved or called less or more often.
+	Volatile bool
+	// PerStatement functions are constant in a statement, but not in a cached plan (NOW, USER
+	// ...).
+	PerStatement bool
+	// derive sets the type of a call and wraps its arguments in casts.
+	derive func(*Call) error
+	// post, if there is one, puts something around a call that has its type.
+	post func(*Call) Node
+	// eval makes the expression of a call; pred, if there is one, its faster form as a condition.
+	eval func(*Call, *compiler) (Expr, error)
+	pred func(*Call, *compiler) (Pred, error)
+}
+
+var funcs = map[string]*Func{}
+
+// register adds functions. It is called by init functions only.
+func register(fs ...*Func) {
+	for _, f := range fs {
+		if _, ok := funcs[f.Name]; ok {
+			panic("function " + f.Name + " is registered twice")
+		}
+		funcs[f.Name] = f
+	}
+}
+
+// Lookup finds a function or operator by its name; nil if it is unknown. Operators have the name
+// of their sign ("+", "=", "<=>", "and", "like", "->>", ...); "neg" is the unary minus.
+func Lookup(name string) *Func {
+	name = strings.ToLower(name)
+	return funcs[name]
+}
+
+// NewCall makes a call: it checks the number of arguments, derives the type and inserts casts.
+func NewCall(f *Func, args ...Node) (Node, error) {
+	if len(args) < f.Min || f.Max >= 0 && len(args) > f.Max {
+		return nil, errArgs(f.Name)
+	}
+	if f.Name == "between" && len(args) == 3 {
+		if _, ok := args[0].(*Col); ok {
+			return NewBetween(args[0], args[1], args[2])
+		}
+	}
+	if n, err := expandTuples(f, args); n != nil || err != nil {
+		return n, err
+	}
+	c := &Call{Fn: f, Args: append([]Node(nil), args...)}
+	if err := f.derive(c); err != nil {
+		return nil, err
+	}
+	if f.post != nil {
+		return f.post(c), nil
+	}
+	return c, nil
+}
+
+func errArgs(name string) error {
+	return mysql.NewSQLError(1582, "42000", "Incorrect parameter count in the call to native function '%s'", strings.ToUpper(name))
+}
+
+// call is NewCall for functions that are known to exist.
+func call(name string, args ...Node) (Node, error) { return NewCall(funcs[name], args...) }
