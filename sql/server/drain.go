@@ -11,8 +11,8 @@ import (
 
 // A server that ends tells its clients to go: the connections that are at rest get error 1053 and
 // are closed, and a statement that arrives outside of a transaction is answered with it, and not
-// executed. So a client knows of each of its statements whether it was executed, and goes elsewhere.
-// Statements that run, and transactions that have begun, go on to their end.
+// executed. So a client knows of each of its statements whether it was executed, and goes
+// elsewhere. Statements that run, and transactions that have begun, go on to their end.
 
 // errShutdown is what clients are told.
 var errShutdown = mysql.NewSQLError(1053, "08S01", "Server shutdown in progress: nothing was done, connect to another node")

@@ -265,8 +265,8 @@ func (e *Engine) arrived(num uint64, frames []byteFrame) {
 	poke(e.gather)
 }
 
-// suspect gives a round up when a member has not been heard for too long, or is ailing: whoever only
-// has much to send answers pings, but so does a node whose disk takes nothing.
+// suspect gives a round up when a member has not been heard for too long, or is ailing: whoever
+// only has much to send answers pings, but so does a node whose disk takes nothing.
 func (e *Engine) suspect(ctx context.Context, giveUp context.CancelFunc, view uint64, begun time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
