@@ -31,9 +31,10 @@ const (
 	watchEvery = 100 * time.Millisecond
 	tellEvery  = 200 * time.Millisecond
 	tellSlowly = time.Second
-	// openTimeout bounds the opening of a detour; openAgain is the pause before it is tried again.
-	openTimeout = time.Second
-	openAgain   = 300 * time.Millisecond
+	// openIn bounds the opening of a detour, besides its round trip; openAgain is the pause before it
+	// is tried again.
+	openIn    = 250 * time.Millisecond
+	openAgain = 300 * time.Millisecond
 	// complainEvery is how often a receiver says that it drops what comes.
 	complainEvery = 100 * time.Millisecond
 )
@@ -143,11 +144,12 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 	cut := o.links.cut(p.id, now)
 	o.linkMu.Unlock()
 	var path []base.NodeID
+	var took time.Duration
 	good := false
 	if cut {
 		between := o.roundTrips()
 		o.linkMu.Lock()
-		path = o.links.route(p.id, now, between)
+		path, took = o.links.route(p.id, now, between)
 		good = d != nil && o.links.passable(d.path, now) && len(path) >= len(d.path)
 		o.linkMu.Unlock()
 	}
@@ -162,7 +164,7 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 		}
 		p.out.mu.Unlock()
 		if start {
-			o.wg.Go(func() { o.open(p, path) })
+			o.wg.Go(func() { o.open(p, path, took+openIn) })
 		}
 	}
 }
@@ -213,8 +215,8 @@ func (o *Overlay) Elsewhere(id base.NodeID) bool {
 // # 2. Opening
 
 // open begins a detour to a peer.
-func (o *Overlay) open(p *peer, path []base.NodeID) {
-	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
+func (o *Overlay) open(p *peer, path []base.NodeID, within time.Duration) {
+	ctx, cancel := context.WithTimeout(o.ctx, within)
 	defer cancel()
 	var x wire.ParcelNotice
 	err := o.over(ctx, path, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeOpen, Boot: o.boot}, &x)

@@ -52,9 +52,9 @@ type link struct {
 
 // linkReport is whom a node does not hear.
 type linkReport struct {
-	number uint64
-	at     time.Duration
-	cut    []base.NodeID
+	number       uint64
+	at           time.Duration
+	cut, doubted []base.NodeID
 }
 
 // newLinks begins with a number above those of the processes before this one, if the clock is right.
@@ -114,11 +114,8 @@ func (l *links) learn(reports []*wire.LinkReport, now time.Duration) (news bool)
 		if old, ok := l.reports[id]; id == l.self || ok && now-old.at <= freshFor && old.number >= r.Number {
 			continue
 		}
-		x := linkReport{number: r.Number, at: at}
-		for _, n := range r.Cut {
-			x.cut = append(x.cut, base.NodeID(n))
-		}
-		news = news || !slices.Equal(x.cut, l.reports[id].cut)
+		x := linkReport{number: r.Number, at: at, cut: idsOf(r.Cut), doubted: idsOf(r.Doubted)}
+		news = news || !slices.Equal(x.cut, l.reports[id].cut) || !slices.Equal(x.doubted, l.reports[id].doubted)
 		l.reports[id] = x
 	}
 	return news
@@ -174,27 +171,36 @@ func (l *links) elsewhere(id base.NodeID, now time.Duration) bool {
 	return false
 }
 
+func idsOf(numbers []uint32) []base.NodeID {
+	out := make([]base.NodeID, len(numbers))
+	for i, n := range numbers {
+		out[i] = base.NodeID(n)
+	}
+	return out
+}
+
 // told are the reports that this node passes on, its own first.
 func (l *links) told(now time.Duration) []*wire.LinkReport {
 	l.number++
 	own := &wire.LinkReport{Node: uint32(l.self), Number: l.number}
 	for id, x := range l.peers {
-		if x.cut {
+		switch {
+		case x.cut:
 			own.Cut = append(own.Cut, uint32(id))
+		case now-x.heard > doubtAfter:
+			own.Doubted = append(own.Doubted, uint32(id))
 		}
 	}
 	slices.Sort(own.Cut)
+	slices.Sort(own.Doubted)
 	out := []*wire.LinkReport{own}
 	for id, r := range l.reports {
 		if now-r.at > freshFor {
 			delete(l.reports, id)
 			continue
 		}
-		x := &wire.LinkReport{Node: uint32(id), Number: r.number, AgeMs: uint32((now - r.at).Milliseconds()) + 1}
-		for _, n := range r.cut {
-			x.Cut = append(x.Cut, uint32(n))
-		}
-		out = append(out, x)
+		out = append(out, &wire.LinkReport{Node: uint32(id), Number: r.number, AgeMs: uint32((now - r.at).Milliseconds()) + 1,
+			Cut: numbersOf(r.cut), Doubted: numbersOf(r.doubted)})
 	}
 	return out
 }
@@ -203,10 +209,10 @@ func (l *links) told(now time.Duration) []*wire.LinkReport {
 func (l *links) hears(a, b base.NodeID, now time.Duration) bool {
 	if a == l.self {
 		x := l.peers[b]
-		return x != nil && !x.cut
+		return x != nil && !x.cut && now-x.heard <= doubtAfter
 	}
 	r, ok := l.reports[a]
-	return ok && now-r.at <= freshFor && !slices.Contains(r.cut, b)
+	return ok && now-r.at <= freshFor && !slices.Contains(r.cut, b) && !slices.Contains(r.doubted, b)
 }
 
 // whole reports whether two nodes are known to hear each other directly.
@@ -221,8 +227,8 @@ func (l *links) cut(id base.NodeID, now time.Duration) bool {
 }
 
 // route is the best way to a peer over others: of those with the fewest nodes, the fastest one. Nil
-// if there is none.
-func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.NodeID) time.Duration) []base.NodeID {
+// if there is none. took is its round trip, about.
+func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.NodeID) time.Duration) (path []base.NodeID, took time.Duration) {
 	type way struct {
 		path []base.NodeID
 		took time.Duration
@@ -246,14 +252,14 @@ func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.Node
 			}
 		}
 		if w, ok := next[to]; ok {
-			return w.path
+			return w.path, w.took
 		}
 		for id := range next {
 			done[id] = true
 		}
 		level = next
 	}
-	return nil
+	return nil, 0
 }
 
 // passable reports whether all links of a path are known to be whole.
