@@ -54,6 +54,8 @@ var allowed = map[string][]string{
 	"mechanism/collective": {"policy/plan", "mechanism/wan"},
 	// overlay is a transport over the transport.
 	"mechanism/wan/overlay": {"policy/plan", "mechanism/wan"},
+	// pipe is a listener without sockets, for virtual time.
+	"mechanism/wan/pipe": nil,
 	// wanemu moves the bytes of unmodified programs, and knows nothing of Godwit.
 	"mechanism/wan/wanemu": nil,
 	// layer 3: transactions
