@@ -53,8 +53,9 @@ func (g *Group) Transfer(to base.NodeID) error {
 	return err
 }
 
-// PassOn begins to hand the lead to another voter, because this node leads in term and cannot serve:
-// each time to the next one, by number, of those that are alive and up to date. It does not wait.
+// PassOn begins to hand the lead to another voter, because this node leads in term and cannot
+// serve: each time to the next one, by number, of those that are alive and up to date. It does not
+// wait.
 func (g *Group) PassOn(term uint64) {
 	g.later(func() {
 		if g.state == raft.StateLeader && g.term == term {
