@@ -109,9 +109,9 @@ var allowed = map[string][]string{
 	"sql/sqltest":  nil,
 	// expr computes, exec moves batches: neither knows what a table, a key or a session is, so that
 	// both are tested in seconds.
-	"sql/expr": {"sql/expr/calendar", "sql/expr/collate"},
-	// calendar and collate are leaves: dates and times as numbers, strings by collations.
-	"sql/expr/calendar": nil, "sql/expr/collate": nil,
+	"sql/expr": {"sql/expr/calendar", "sql/expr/collate", "sql/expr/jsondoc"},
+	// leaves: dates and times as numbers, strings by collations, documents
+	"sql/expr/calendar": nil, "sql/expr/collate": nil, "sql/expr/jsondoc": nil,
 	"sql/exec": {"sql/expr"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr"},
@@ -137,7 +137,7 @@ var allowed = map[string][]string{
 	"lab/sim":      {"*"},
 	// bench: a package a paper over one rig; no paper uses another one's.
 	"lab/bench": {
-		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers",
+		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers", "lab/bench/faults",
 	},
 	"lab/bench/rig":      cluster,
 	"lab/bench/polybase": benchmark(),
@@ -146,6 +146,7 @@ var allowed = map[string][]string{
 	"lab/bench/gaussdb":  benchmark("lab/workload"),
 	"lab/bench/geococo":  benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster", "mechanism/collective", "mechanism/wan/overlay"),
 	"lab/bench/peers":    benchmark("mechanism/wan/wanemu"),
+	"lab/bench/faults":   benchmark("mechanism/wan/wanemu"),
 	// sqldiff speaks to servers as a client; its command starts them.
 	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix"},
 	"lab/demo":     {"*"},
@@ -172,7 +173,7 @@ var onlyIn = map[string]struct {
 	},
 	"net/http": {
 		[]string{
-			"cluster", "cluster/join", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/sim",
+			"cluster", "cluster/join", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",
 	},
