@@ -54,6 +54,8 @@ var allowed = map[string][]string{
 	"mechanism/collective": {"policy/plan", "mechanism/wan"},
 	// overlay is a transport over the transport.
 	"mechanism/wan/overlay": {"policy/plan", "mechanism/wan"},
+	// pipe is a listener without sockets, for virtual time.
+	"mechanism/wan/pipe": nil,
 	// wanemu moves the bytes of unmodified programs, and knows nothing of Godwit.
 	"mechanism/wan/wanemu": nil,
 	// layer 3: transactions
@@ -137,7 +139,7 @@ var allowed = map[string][]string{
 	"lab/sim":      {"*"},
 	// bench: a package a paper over one rig; no paper uses another one's.
 	"lab/bench": {
-		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers",
+		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers", "lab/bench/faults",
 	},
 	"lab/bench/rig":      cluster,
 	"lab/bench/polybase": benchmark(),
@@ -146,6 +148,7 @@ var allowed = map[string][]string{
 	"lab/bench/gaussdb":  benchmark("lab/workload"),
 	"lab/bench/geococo":  benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster", "mechanism/collective", "mechanism/wan/overlay"),
 	"lab/bench/peers":    benchmark("mechanism/wan/wanemu"),
+	"lab/bench/faults":   benchmark("mechanism/wan/wanemu"),
 	// sqldiff speaks to servers as a client; its command starts them.
 	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix"},
 	"lab/demo":     {"*"},
@@ -172,7 +175,7 @@ var onlyIn = map[string]struct {
 	},
 	"net/http": {
 		[]string{
-			"cluster", "cluster/join", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/sim",
+			"cluster", "cluster/join", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",
 	},
