@@ -35,8 +35,8 @@ type Paths interface {
 	// Elsewhere reports whether another node hears a node. If so it lives, and messages will soon
 	// reach it again.
 	Elsewhere(id base.NodeID) bool
-	// Cut lists the nodes whose direct path is cut, and on which way each is reached instead, itself
-	// last; nil if on none.
+	// Cut lists the nodes whose direct path is cut, and on which way each is reached instead,
+	// itself last; nil if on none.
 	Cut() map[base.NodeID][]base.NodeID
 }
 

@@ -61,8 +61,8 @@ type NodeStatus struct {
 	Jobs json.RawMessage `json:"jobs,omitempty"`
 }
 
-// CutPath is a direct path that is cut, and the nodes over which messages go instead; none: no other
-// way is known.
+// CutPath is a direct path that is cut, and the nodes over which messages go instead; none: no
+// other way is known.
 type CutPath struct {
 	To   base.NodeID   `json:"to"`
 	Over []base.NodeID `json:"over,omitempty"`

@@ -31,8 +31,8 @@ const (
 	watchEvery = 100 * time.Millisecond
 	tellEvery  = 200 * time.Millisecond
 	tellSlowly = time.Second
-	// openIn bounds the opening of a detour, besides its round trip; openAgain is the pause before it
-	// is tried again.
+	// openIn bounds the opening of a detour, besides its round trip; openAgain is the pause before
+	// it is tried again.
 	openIn    = 250 * time.Millisecond
 	openAgain = 300 * time.Millisecond
 	// complainEvery is how often a receiver says that it drops what comes.

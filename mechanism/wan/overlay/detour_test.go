@@ -296,7 +296,8 @@ func TestNobodyIsCut(t *testing.T) {
 	})
 }
 
-// TestDetoursHaveAnEnd: what does not lead over the node that gets it, or over too many, goes nowhere.
+// TestDetoursHaveAnEnd: what does not lead over the node that gets it, or over too many, goes
+// nowhere.
 func TestDetoursHaveAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := roundWorld(t, 3, Params{})

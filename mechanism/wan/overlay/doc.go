@@ -22,12 +22,12 @@
 // # Detours
 //
 // While two nodes do not hear each other directly, in one direction or in both, all that they send
-// each other goes over nodes that hear each other: heartbeats, consensus messages, requests and their
-// answers, receipts ([Params].Direct switches that off). A node whose heartbeats have not come
-// directly for 0.6 s, or for 0.2 s after its connection broke, is cut off from this one. Nodes then
-// tell each other whom they do not hear, and each chooses the shortest way, the fastest of these. It
-// goes back to the direct path when both have heard each other for 2 s without a pause of 0.3 s. While
-// nobody doubts a link nothing is sent for this.
+// each other goes over nodes that hear each other: heartbeats, consensus messages, requests and
+// their answers, receipts ([Params].Direct switches that off). A node whose heartbeats have not
+// come directly for 0.6 s, or for 0.2 s after its connection broke, is cut off from this one. Nodes
+// then tell each other whom they do not hear, and each chooses the shortest way, the fastest of
+// these. It goes back to the direct path when both have heard each other for 2 s without a pause of
+// 0.3 s. While nobody doubts a link nothing is sent for this.
 //
 // # What is promised
 //
@@ -49,16 +49,17 @@
 //     relays nor fan-out hide a cut. Detours do, and say so ([Overlay.Cut], [Overlay.Detoured]).
 //   - OVL-5: A detour is numbered by its receiver. From then on the receiver takes from that sender
 //     only what bears the number, of all that has an order: consensus messages, heartbeats, closed
-//     timestamps. It drops the rest, and tells the sender so. The sender ends the detour by a notice on
-//     the direct path, behind which the number does not count any more. Because: a connection that
-//     has stalled delivers later what it held. A heartbeat of before makes the receiver believe that the
-//     sender was started anew (its locks are released), and a member that was removed and readmitted
-//     takes what was meant for its former life (TestDetourInOrder).
+//     timestamps. It drops the rest, and tells the sender so. The sender ends the detour by a
+//     notice on the direct path, behind which the number does not count any more. Because: a
+//     connection that has stalled delivers later what it held. A heartbeat of before makes the
+//     receiver believe that the sender was started anew (its locks are released), and a member that
+//     was removed and readmitted takes what was meant for its former life (TestDetourInOrder).
 //   - OVL-6: Detours measure nothing. Heartbeats that make one are not echoed, nor are their echoes
-//     counted: round trips are those of direct paths, by which policies choose leaders and replicas.
+//     counted: round trips are those of direct paths, by which policies choose leaders and
+//     replicas.
 //   - OVL-7: A request on a detour is answered, failed or lost like one on the direct path: when
-//     some node on the way could not send it on, it never ran; when one lost its answer, it may have
-//     run. It ends when the receiver is lost, or the next node on the way is.
+//     some node on the way could not send it on, it never ran; when one lost its answer, it may
+//     have run. It ends when the receiver is lost, or the next node on the way is.
 //
 // # How
 //

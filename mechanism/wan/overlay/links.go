@@ -21,7 +21,8 @@ const (
 	healedAfter = 2 * time.Second
 	// freshFor is how long a report of a node counts.
 	freshFor = 2500 * time.Millisecond
-	// newsFor is how long nodes tell each other often that somebody hears somebody no more, or again.
+	// newsFor is how long nodes tell each other often that somebody hears somebody no more, or
+	// again.
 	newsFor = 5 * time.Second
 	// asleepAfter is the time between two looks after which this process was stopped or starved: it
 	// then knows nothing of the others' silence.
@@ -57,7 +58,8 @@ type linkReport struct {
 	cut, doubted []base.NodeID
 }
 
-// newLinks begins with a number above those of the processes before this one, if the clock is right.
+// newLinks begins with a number above those of the processes before this one, if the clock is
+// right.
 func newLinks(self base.NodeID, number uint64) *links {
 	return &links{self: self, number: number, peers: map[base.NodeID]*link{}, reports: map[base.NodeID]linkReport{}}
 }
@@ -106,8 +108,8 @@ func (l *links) look(now time.Duration, peers []base.NodeID) {
 	}
 }
 
-// learn takes reports that came from another node. What goes round among the others is no news: only
-// a later report of the same node is. It reports whether some node hears others than before.
+// learn takes reports that came from another node. What goes round among the others is no news:
+// only a later report of the same node is. It reports whether some node hears others than before.
 func (l *links) learn(reports []*wire.LinkReport, now time.Duration) (news bool) {
 	for _, r := range reports {
 		id, at := base.NodeID(r.Node), now-time.Duration(r.AgeMs)*time.Millisecond
