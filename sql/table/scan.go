@@ -125,12 +125,7 @@ func (t *Table) ScanAll(ctx *sql.Context) (sql.RowIter, error) {
 	if err != nil {
 		return nil, err
 	}
-	var spans []base.Span
-	for _, s := range t.Def.Shards() {
-		p := base.IndexPrefix(s, t.Def.Desc.ID, 0, 0)
-		spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
-	}
-	src.Scan(spans, true, false)
+	src.Scan(spansOf(t.Def), true, false)
 	return src, nil
 }
 
@@ -142,6 +137,29 @@ func (r *Source) Scan(spans []base.Span, merge, reverse bool) {
 		if r.Index == nil || r.Index.Desc.Class != schema.ClassByHome {
 			r.req.Suffix = base.ShardPrefixLen
 		}
+	}
+}
+
+// Request is the scan that goes on, nil if there is none. Its limit is the caller's.
+func (r *Source) Request() *kv.ScanRequest { return r.req }
+
+// Remember keeps what later changes of rows need that were read for update.
+func (r *Source) Remember(rows []kv.Row) {
+	if r.lock != kv.LockExclusive {
+		return
+	}
+	for _, kr := range rows {
+		r.note(kr)
+	}
+}
+
+// note keeps where a row lives, and where the policy of homes would have it.
+func (r *Source) note(kr kv.Row) {
+	if kr.Advice != 0 {
+		r.Txn.NoteAdvice(kr)
+	}
+	if r.Table.Def.ByHome() {
+		r.Txn.NoteHome(kr.Key, kr.Home)
 	}
 }
 
@@ -440,12 +458,7 @@ func (r *Source) home(ctx *sql.Context, kr kv.Row) error {
 
 // remember keeps what a later change of the row needs and the row does not say.
 func (r *Source) remember(ctx *sql.Context, kr kv.Row, row sql.Row) {
-	if kr.Advice != 0 {
-		r.Txn.NoteAdvice(kr)
-	}
-	if r.Table.Def.ByHome() {
-		r.Txn.NoteHome(kr.Key, kr.Home)
-	}
+	r.note(kr)
 	if len(r.Table.Def.PK) == 0 {
 		if enc, err := r.Table.Def.AppendRow(ctx, nil, row); err == nil {
 			r.Txn.NoteHidden(r.Table.Def, enc, schema.RefOfKey(kr.Key))

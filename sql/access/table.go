@@ -1,0 +1,191 @@
+package access
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/stats"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// Table is a table as a statement reads it.
+type Table struct {
+	s      *Statement
+	engine sql.Table
+	st     *table.Table // nil: the engine's iterators answer
+	cols   []algebra.Column
+	idx    []algebra.Index
+	byIdx  []*schema.EngineIndex
+}
+
+var (
+	_ algebra.Table = (*Table)(nil)
+	_ exec.Source   = (*Table)(nil)
+)
+
+// index lists the indexes that have entries.
+func (t *Table) index() {
+	for _, x := range t.st.Def.EngineIndexes() {
+		i := x.(*schema.EngineIndex)
+		if i.Index != nil && !i.Index.Desc.Stored() {
+			continue
+		}
+		a := algebra.Index{Name: i.ID(), Number: len(t.idx), Primary: i.Index == nil, Unique: i.IsUnique()}
+		if i.Index != nil {
+			a.Number, a.Covers = int(i.Index.Desc.ID), []int{}
+		}
+		for j, p := range i.Positions {
+			a.Cols = append(a.Cols, algebra.IndexCol{Col: p, Prefix: int(i.PrefixLength(j))})
+		}
+		t.idx, t.byIdx = append(t.idx, a), append(t.byIdx, i)
+	}
+}
+
+func (t *Table) columns() {
+	sch := t.engine.Schema(t.s.ctx)
+	if t.st != nil {
+		sch = t.st.Full
+	}
+	for _, c := range sch {
+		ty := expr.FromSQL(c.Type)
+		ty.NotNull = !c.Nullable
+		t.cols = append(t.cols, algebra.Column{Name: c.Name, Type: ty, Invisible: c.Hidden || c.HiddenSystem})
+	}
+}
+
+// DB implements algebra.Table.
+func (t *Table) DB() string {
+	if d, ok := t.engine.(sql.Databaseable); ok {
+		return d.Database()
+	}
+	return ""
+}
+
+// Name implements algebra.Table.
+func (t *Table) Name() string { return t.engine.Name() }
+
+// Columns implements algebra.Table.
+func (t *Table) Columns() []algebra.Column { return t.cols }
+
+// Indexes implements algebra.Table.
+func (t *Table) Indexes() []algebra.Index { return t.idx }
+
+// Virtual reports whether some columns are not stored but computed: they are NULL in what is read.
+func (t *Table) Virtual() bool { return t.st != nil && t.st.Def.Virtual }
+
+// Stored is the table below, nil if the engine's iterators answer.
+func (t *Table) Stored() *table.Table { return t.st }
+
+// boxedRows is how many rows a table is taken to have that nobody counts.
+const boxedRows = 100
+
+// Rows implements algebra.Table.
+func (t *Table) Rows() float64 {
+	if t.st == nil {
+		return boxedRows
+	}
+	return float64(t.st.Env.Stats.Rows(t.st.Def))
+}
+
+// sample are the estimates of the table's columns; nil: not known.
+func (t *Table) sample() *stats.Table {
+	if t.st == nil || t.st.Def.HomesOf != nil {
+		return nil
+	}
+	st, _ := t.st.Env.Stats.Sample(t.st.Def)
+	if st == nil || len(st.Columns) != len(t.cols) {
+		return nil // columns have come or gone since
+	}
+	return st
+}
+
+// Distinct implements algebra.Table.
+func (t *Table) Distinct(col int) float64 {
+	for _, i := range t.idx {
+		if i.Unique && len(i.Cols) == 1 && i.Cols[0].Col == col && i.Cols[0].Prefix == 0 {
+			return t.Rows()
+		}
+	}
+	if st := t.sample(); st != nil {
+		return st.Columns[col].Distinct
+	}
+	return 0
+}
+
+// Fraction implements algebra.Table. The bounds are values of package expr.
+func (t *Table) Fraction(col int, lo, hi any) (share float64, ok bool) {
+	st := t.sample()
+	if st == nil || st.Rows == 0 {
+		return 0, false
+	}
+	a, okA := t.key(col, lo)
+	b, okB := t.key(col, hi)
+	if !okA || !okB {
+		return 0, false
+	}
+	return st.Columns[col].Between(a, b), true
+}
+
+// key is a bound as the estimates have values; nil is none.
+func (t *Table) key(col int, x any) (key []byte, ok bool) {
+	if x == nil {
+		return nil, true
+	}
+	v, ok := x.(expr.Value)
+	if !ok || v.IsNull() {
+		return nil, false
+	}
+	c := t.st.Def.Cols[col]
+	conv, _, in := c.Fit(t.s.ctx, keyer{loc: time.UTC}.engineValue(c, v))
+	if in != sql.InRange || conv == nil {
+		return nil, false
+	}
+	key, err := c.AppendKey(t.s.ctx, nil, conv, 0)
+	return key, err == nil
+}
+
+// RowBytes implements algebra.Table.
+func (t *Table) RowBytes() float64 {
+	if st := t.sample(); st != nil && st.RowBytes > 0 {
+		return st.RowBytes
+	}
+	n := 8.0
+	for _, c := range t.cols {
+		switch {
+		case c.Type.Kind == expr.Text || c.Type.Kind == expr.Bytes:
+			n += float64(min(max(c.Type.Length, 8), 64)) / 2
+		case c.Type.Kind == expr.JSON || c.Type.Kind == expr.Opaque:
+			n += 64
+		default:
+			n += 5
+		}
+	}
+	return n
+}
+
+// Shares implements algebra.Table.
+func (t *Table) Shares() (out []algebra.Share) {
+	st := t.sample()
+	if st == nil {
+		return nil
+	}
+	_, keys := t.st.Env.Stats.Sample(t.st.Def)
+	topo, here := t.st.Env.DB.Topology(), t.st.Env.DB.Region()
+	for home, part := range st.Homes {
+		s := algebra.Share{Region: topo.RegionName(home), Part: part}
+		if reads := t.st.Env.Reads; reads != nil && home != here && home != 0 && keys[home] != nil {
+			_, _, rtt := reads.Plan(keys[home])
+			s.RTT = float64(rtt.Microseconds())
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b algebra.Share) int { return strings.Compare(a.Region, b.Region) })
+	return out
+}
