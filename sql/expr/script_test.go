@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/expr"
@@ -32,8 +33,8 @@ func errText(err error) string {
 
 // evaluate computes an expression as a value and as a condition, in batches where it is alone and
 // where it is one of several rows, and looks whether all agree.
-func evaluate(text string, env *expr.Env, withType bool) string {
-	p := &exprtest.Parser{}
+func evaluate(text string, coll sql.CollationID, env *expr.Env, withType bool) string {
+	p := &exprtest.Parser{Coll: coll}
 	n, err := p.Parse(text)
 	if err != nil {
 		return errText(err)
@@ -101,13 +102,14 @@ func agrees(n expr.Node, env *expr.Env, out string) string {
 	return ""
 }
 
-// TestScripts evaluates the expressions of testdata, one a line, and shows value, type and warnings.
+// TestScripts evaluates the expressions of testdata, one a line, and shows value, type and
+// warnings.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var b strings.Builder
 			for _, line := range strings.Split(d.Input, "\n") {
-				fmt.Fprintf(&b, "%s\n", evaluate(line, testEnv(), d.Cmd == "type"))
+				fmt.Fprintf(&b, "%s\n", evaluate(line, sql.Collation_utf8mb4_0900_ai_ci, testEnv(), d.Cmd == "type"))
 			}
 			return b.String()
 		})

@@ -1,5 +1,5 @@
-// Package exprtest parses expressions for the tests of packages expr and exec: the usual operators,
-// literals, CASE, CAST, IN, BETWEEN, LIKE, INTERVAL and calls.
+// Package exprtest parses expressions for the tests of packages expr and exec: the usual
+// operators, literals, CASE, CAST, IN, BETWEEN, LIKE, INTERVAL and calls.
 package exprtest
 
 import (
