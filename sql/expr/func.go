@@ -38,6 +38,9 @@ func register(fs ...*Func) {
 	}
 }
 
+// Library, if it is set, finds functions that are not registered.
+var Library func(name string) *Func
+
 // Lookup finds a function or operator by its name; nil if it is unknown. Operators have the name
 // of their sign ("+", "=", "<=>", "and", "like", "->>", ...); "neg" is the unary minus.
 func Lookup(name string) *Func {
@@ -45,7 +48,10 @@ func Lookup(name string) *Func {
 	if f, ok := funcs[name]; ok {
 		return f
 	}
-	return boxedFunc(name)
+	if Library != nil {
+		return Library(name)
+	}
+	return nil
 }
 
 // NewCall makes a call: it checks the number of arguments, derives the type and inserts casts.
