@@ -70,18 +70,18 @@ func (v *Vec) Unbox(ctx *sql.Context, i int, x any) error {
 	if err != nil {
 		return err
 	}
-	c := &caster{from: t, to: v.T, env: &Env{}}
+	c := &Caster{From: t, To: v.T, Env: &Env{}}
 	var one Vec
 	one.Reset(t, i+1)
 	one.Put(i, k)
-	return c.function()(&one, int32(i), v)
+	return c.Function()(&one, int32(i), v)
 }
 
 // unboxed is a value of the engine with the type that suits it.
 func unboxed(ctx *sql.Context, x any) (Value, Type, error) {
 	switch x := x.(type) {
 	case bool:
-		return Value{Kind: Int, I: truthInt(x)}, TypeInt, nil
+		return Value{Kind: Int, I: TruthInt(x)}, TypeInt, nil
 	case int8, int16, int32, int64, int:
 		n, _, err := types.Int64.Convert(ctx, x)
 		if err != nil {

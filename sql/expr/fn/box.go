@@ -1,4 +1,4 @@
-package expr
+package fn
 
 import (
 	"strings"
@@ -7,6 +7,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
+
+	"github.com/godwitdb/godwit/sql/expr"
 )
 
 // Functions that are not native here are those of the engine's library, called row by row.
@@ -25,12 +27,12 @@ var boxedNames = strings.Fields(`
 
 var volatileNames = map[string]bool{"random_bytes": true, "uuid": true, "uuid_short": true}
 
-var library = sync.OnceValue(func() map[string]*Func {
+var library = sync.OnceValue(func() map[string]*expr.Func {
 	all := map[string]sql.Function{}
 	for _, f := range function.BuiltIns {
 		all[strings.ToLower(f.FunctionName())] = f
 	}
-	out := map[string]*Func{}
+	out := map[string]*expr.Func{}
 	for _, n := range boxedNames {
 		if f, ok := all[n]; ok {
 			out[n] = boxFunc(n, f)
@@ -39,25 +41,23 @@ var library = sync.OnceValue(func() map[string]*Func {
 	return out
 })
 
-// boxedFunc finds a function of the library.
-func boxedFunc(name string) *Func { return library()[name] }
+func init() {
+	expr.Library = func(name string) *expr.Func { return library()[name] }
+}
 
-func boxFunc(name string, f sql.Function) *Func {
-	return &Func{
+func boxFunc(name string, f sql.Function) *expr.Func {
+	return &expr.Func{
 		Name: name, Max: -1, Volatile: volatileNames[name],
-		derive: func(c *Call) error {
+		Derive: func(c *expr.Call) error {
 			e, err := boxExpression(sql.NewEmptyContext(), f, c.Args)
 			if err != nil {
-				return errArgs(name)
+				return expr.ErrArgs(name)
 			}
-			c.T = fromSQL(e.Type(sql.NewEmptyContext()))
-			if c.T.Kind == Opaque {
-				c.T.SQL = e.Type(sql.NewEmptyContext())
-			}
+			c.T = expr.FromSQL(e.Type(sql.NewEmptyContext()))
 			return nil
 		},
-		eval: func(c *Call, k *compiler) (Expr, error) {
-			ctx := k.env.Box
+		Eval: func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+			ctx := k.Env.Box
 			if ctx == nil {
 				ctx = sql.NewEmptyContext()
 			}
@@ -65,25 +65,25 @@ func boxFunc(name string, f sql.Function) *Func {
 			if err != nil {
 				return nil, err
 			}
-			es, err := k.exprs(c.Args)
+			es, err := k.Exprs(c.Args)
 			if err != nil {
 				return nil, err
 			}
-			b := &boxed{ctx: ctx, e: e, row: make(sql.Row, len(es)), from: fromSQL(e.Type(ctx)), to: c.T, env: k.env}
-			r := newRowFunc(c.T, es, b.eval)
-			r.nulls = true
+			b := &boxed{ctx: ctx, e: e, row: make(sql.Row, len(es))}
+			r := expr.NewRowFunc(c.T, es, b.eval)
+			r.Nulls = true
 			return r, nil
 		},
 	}
 }
 
 // boxExpression is a call of the library over columns of the types of the arguments.
-func boxExpression(ctx *sql.Context, f sql.Function, args []Node) (sql.Expression, error) {
+func boxExpression(ctx *sql.Context, f sql.Function, args []expr.Node) (sql.Expression, error) {
 	var es []sql.Expression
 	for i, a := range args {
 		t := a.Type()
-		if k, ok := a.(*Const); ok {
-			one := Vec{}
+		if k, ok := a.(*expr.Const); ok {
+			one := expr.Vec{}
 			one.Reset(t, 1)
 			one.Put(0, k.V)
 			es = append(es, expression.NewLiteral(one.Boxed(0), t.ClientType()))
@@ -95,15 +95,12 @@ func boxExpression(ctx *sql.Context, f sql.Function, args []Node) (sql.Expressio
 }
 
 type boxed struct {
-	ctx  *sql.Context
-	e    sql.Expression
-	row  sql.Row
-	from Type
-	to   Type
-	env  *Env
+	ctx *sql.Context
+	e   sql.Expression
+	row sql.Row
 }
 
-func (b *boxed) eval(a []*Vec, i int32, v *Vec) error {
+func (b *boxed) eval(a []*expr.Vec, i int32, v *expr.Vec) error {
 	for k, x := range a {
 		b.row[k] = x.Boxed(i)
 	}
@@ -113,4 +110,3 @@ func (b *boxed) eval(a []*Vec, i int32, v *Vec) error {
 	}
 	return v.Unbox(b.ctx, int(i), x)
 }
-
