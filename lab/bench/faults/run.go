@@ -84,7 +84,7 @@ func (b *Bed) settle(parent context.Context) error {
 	ctx, cancel := context.WithTimeout(parent, settleLimit)
 	defer cancel()
 	for {
-		one, done := context.WithTimeout(ctx, Hang)
+		one, done := context.WithTimeout(ctx, 3*Hang)
 		err := b.sys.settled(one)
 		done()
 		if err == nil {
