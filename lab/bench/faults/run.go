@@ -13,13 +13,13 @@ import (
 
 const (
 	// quiet is the time before a fault from which latencies are taken.
-	quiet = 4 * time.Second
+	quiet = 3 * time.Second
 	// afterwards is how long clients are watched once a fault is healed, and calm the end of it,
 	// from which latencies are taken.
 	afterwards = 10 * time.Second
 	calm       = 4 * time.Second
 	// settleLimit is how long leaders may take to come back before the next fault.
-	settleLimit = time.Minute
+	settleLimit = 45 * time.Second
 )
 
 // Result is what a fault cost.
@@ -154,7 +154,7 @@ func (r *Result) Hung() (n int) {
 
 // Write prints the seconds without service by region and kind of statement.
 func (r *Result) Write(out io.Writer) {
-	fmt.Fprintf(out, "%s, %s: %s; mended after %.1f s, settled %.1f s later; seconds without service (served again: no!)\n",
+	fmt.Fprintf(out, "%s, %s: %s; mended after %.1f s, settled %.1f s later; seconds without service (no!: not served again)\n",
 		r.System, r.Fault, r.What, r.Healed.Seconds(), r.Settled.Seconds())
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "  region\tkind\tread\twrite\thung\tlongest\tp50 before, after (read)\t(write)\n")
