@@ -34,6 +34,8 @@ func (r *Replica) Leading(term, first uint64) {
 		return
 	case l.State == lead.Serving:
 		return // the hand-over was refused while a lease was under way that has been applied since
+	case l.State == lead.Acquiring:
+		return // the hand-over was refused, and the attempt to come into service goes on
 	default:
 		l.To(lead.Acquiring)
 		l.Successor, l.Candidacy = 0, nil
@@ -201,7 +203,13 @@ func (r *Replica) raiseFloor(a *lead.Acquisition) (state *wire.TransferredState,
 	return state, true
 }
 
-// catchUp waits until this node has applied what its log relies on.
+// catchUpPatience is how long a new leader waits for the other groups of its shard before it passes
+// the lead on.
+const catchUpPatience = time.Second
+
+// catchUp waits until this node has applied what its log relies on. It may never get that: only
+// members get a group's log, and this node may have left another group of its shard already, or not
+// have joined it yet. So it passes the lead on to another voter meanwhile (OWN-16).
 func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uint64) bool {
 	var need []*wire.GroupIndex
 	for i, v := range join {
@@ -209,16 +217,18 @@ func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uin
 			need = append(need, &wire.GroupIndex{Region: uint32(i), Index: v})
 		}
 	}
-	for tries := 0; ; tries++ {
-		err := r.waitVector(ctx, need)
+	for began := time.Now(); ; {
+		err := r.vectorWithin(ctx, need, catchUpPatience)
 		if err == nil {
 			return true
 		}
 		if !r.goesOn(a) {
 			return false
 		}
-		if tries%50 == 0 {
-			r.cfg.Logger.Warn("a new leader waits for other groups of its shard", "group", r.id, "err", err)
+		if time.Since(began) >= catchUpPatience {
+			r.cfg.Logger.Warn("a new leader lacks what other groups of its shard have done, and passes the lead on", "group", r.id, "err", err)
+			r.group.PassOn(a.Term)
+			began = time.Now()
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
@@ -257,8 +267,17 @@ func (r *Replica) inherit(a *lead.Acquisition, state *wire.TransferredState) boo
 	return true
 }
 
-// obtainLease proposes a lease until one is applied.
+// obtainLease proposes a lease until one is applied. A node that knows nothing of the time puts
+// each lease behind the one before, its own too: it asks for no more of them than time passes
+// (OWN-1).
 func (r *Replica) obtainLease(ctx context.Context, a *lead.Acquisition) bool {
+	if last := r.obtained.Load(); last != nil && r.clock.Latest() == 0 {
+		select {
+		case <-time.After(time.Until(last.Add(r.cfg.Lease))):
+		case <-ctx.Done():
+			return false
+		}
+	}
 	for {
 		r.propMu.Lock()
 		r.mu.Lock()
@@ -278,6 +297,8 @@ func (r *Replica) obtainLease(ctx context.Context, a *lead.Acquisition) bool {
 		r.propMu.Unlock()
 		err := <-done
 		if err == nil {
+			now := time.Now()
+			r.obtained.Store(&now)
 			return true
 		}
 		r.leaseFailed(a.Term, err)

@@ -19,7 +19,8 @@
 //	   holder's lease in its log, or the lease's length has passed since it learned of it; a
 //	   leader stops by its monotonic clock as well, for modes without a bound (MODE-5)
 //	   (unless it is known where that holder ended it: handover.go), has applied the join of all
-//	   vectors in its log (HOME-3), and holds the write locks of all prepared transactions again.
+//	   vectors in its log (HOME-3), and holds the write locks of all prepared transactions again. A
+//	   node that knows nothing of the time asks for no more of leases than time passes.
 //
 // # Timestamps
 //
@@ -87,6 +88,16 @@
 //	OWN-11 An attempt that began more than RecordAge before the closed timestamp of the log is
 //	   refused by every replica alike, so outcomes older than that may be forgotten; but only when
 //	   every group has said (GroupLead.settled) that it has nothing undecided of that age.
+//
+// # A leader without the other groups of its shard
+//
+//	OWN-16 Only members get a group's log. A new leader that lacks what its log relies on (HOME-3)
+//	   for a second passes the lead on to the next voter that is alive and up to date, and so does
+//	   a leader that serves and has had no replica of another group of its shard for a second.
+//	   Because: the groups of a shard change their members one after the other. A node that has
+//	   left one of them is elected for another, and waits for entries that it will never get. Who
+//	   asks about a transaction waits for that leader, and the closed timestamp of the meta group
+//	   may wait for the transaction; and without that no node learns of a newer topology.
 //
 // # The meta group without its leader
 //

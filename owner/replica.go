@@ -60,8 +60,10 @@ type Replica struct {
 	mu     sync.Mutex
 
 	lead         lead.Leadership
-	lapse        lapse          // guarded by mu
-	lastTransfer *lead.Transfer // the newest hand-over by this node; guarded by mu
+	lapse        lapse                     // guarded by mu
+	lacks        time.Time                 // since when it has served without a replica of each group of its shard; zero: it has all
+	lastTransfer *lead.Transfer            // the newest hand-over by this node; guarded by mu
+	obtained     atomic.Pointer[time.Time] // when this process last came into service by a lease of its own
 	load         gauge.Loads
 	// requests that wait for a hand-over, or are served by the new leader on behalf of this one
 	passing int
@@ -244,6 +246,13 @@ func (r *Replica) waitVector(ctx context.Context, need []*wire.GroupIndex) error
 		}
 	}
 	return nil
+}
+
+// vectorWithin is waitVector for so long.
+func (r *Replica) vectorWithin(ctx context.Context, need []*wire.GroupIndex, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return r.waitVector(ctx, need)
 }
 
 // WaitApplied waits until everything up to index is visible here.
