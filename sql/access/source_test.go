@@ -418,9 +418,9 @@ func TestLeavesTogether(t *testing.T) {
 	}
 }
 
-// TestIndependentLeavesCostOneTrip: what all leaves of a plan are sure to need is one request of the
-// store, at a snapshot and under locks. Rows that entries of an index name are one more for each
-// such leaf, unless they are at hand.
+// TestIndependentLeavesCostOneTrip: what all leaves of a plan are sure to need is one request of
+// the store, at a snapshot and under locks. Rows that entries of an index name are one more for
+// each such leaf, unless they are at hand.
 func TestIndependentLeavesCostOneTrip(t *testing.T) {
 	w := newWorld(t, rand.New(rand.NewPCG(4, 6)), false, 40)
 	store := w.env.DB.(*memkv.DB)
