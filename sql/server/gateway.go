@@ -70,6 +70,7 @@ func newGateway(cfg Config) *gateway {
 	if missing := rules.Install(a); len(missing) > 0 {
 		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
 	}
+	a.Catalog.StatsProvider = analyzing{a.Catalog.StatsProvider, g.tableEnv()}
 	g.prefetch = prefetch.New(g.tableEnv(), a)
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch}, overrides)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})

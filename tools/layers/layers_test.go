@@ -100,7 +100,9 @@ var allowed = map[string][]string{
 	"sql/schema/rowfmt": nil,
 	"sql/schema":        {"sql/schema/rowfmt"},
 	"sql/session":       {"sql/schema"},
-	"sql/table":         {"sql/schema", "sql/session"},
+	"sql/table":         {"sql/schema", "sql/session", "sql/stats"},
+	// stats estimates from samples, and knows neither tables nor types
+	"sql/stats": nil,
 	// prefetch replaces how the engine asks for rows, and changes nothing.
 	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
@@ -117,7 +119,7 @@ var allowed = map[string][]string{
 	"sql/algebra": {"sql/expr"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
-	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
+	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/stats", "sql/table"},
 	// layer 5: one process
 	"node": append([]string{
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health", "cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
