@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 
+SYSTEM = {'information_schema', 'mysql', 'performance_schema', 'sys', 'godwit'}
 ROOT = pathlib.Path('/usr/share/mysql/mysql-test')
 
 
@@ -42,10 +43,14 @@ def client(a, *more):
 
 def clean(a):
     """Drops what tests have left, and makes the database that they expect."""
-    out = subprocess.run(client(a, '-N', '-e', 'SHOW DATABASES'), capture_output=True, text=True, timeout=30)
-    system = {'information_schema', 'mysql', 'performance_schema', 'sys', 'godwit'}
-    drop = ''.join(f'DROP DATABASE `{d}`;' for d in out.stdout.split() if d not in system)
-    subprocess.run(client(a, '-f', '-e', drop + 'CREATE DATABASE test'), capture_output=True, timeout=60)
+    names = subprocess.run(client(a, '-N', '-e', 'SELECT HEX(schema_name) FROM information_schema.schemata'), capture_output=True, text=True, timeout=30).stdout.split()
+    drop = []
+    for name in (bytes.fromhex(n).decode(errors='replace') for n in names):
+        if name not in SYSTEM:
+            drop.append('DROP DATABASE `' + name.replace('`', '``') + '`;')
+    for q in drop + ['CREATE DATABASE test;']:
+        # --binary-mode: the client takes no commands from names
+        subprocess.run(client(a, '--binary-mode'), input=q, text=True, capture_output=True, timeout=60)
 
 
 def environment(a, tmp):
