@@ -11,9 +11,9 @@ import (
 	"github.com/godwitdb/godwit/lab/history"
 )
 
-// TestRelayBites: without one of its rules (docs/protocol.md, REL) the protocol lets happen what the
-// definition of Relay (section 3.1) forbids, and the checker finds it. With the rule it does not
-// happen.
+// TestRelayBites: without one of its rules (docs/protocol.md, REL) the protocol lets happen what
+// the definition of Relay (section 3.1) forbids, and the checker finds it. With the rule it does
+// not happen.
 func TestRelayBites(t *testing.T) {
 	for _, b := range []struct {
 		name string
