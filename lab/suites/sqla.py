@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import xml.etree.ElementTree as ET
 
 CONFTEST = '''
@@ -127,9 +128,9 @@ def main():
             else:
                 counts['passed'] += 1
     judged = counts['passed'] + counts['failed']
-    lines = ["# SQLAlchemy's suite for dialects", '',
-             f"Of SQLAlchemy {sqlalchemy.__version__}'s suite, {counts['passed']} of {judged} tests pass against one Godwit node ({100 * counts['passed'] / max(judged, 1):.1f} %); "
-             f"{counts['skipped']} are skipped." + (' Temporary tables are left out.' if a.no_temporary else ''), '', 'Made by `lab/suites/sqla.py`.', '', '| Tests | Why they fail |', '|---|---|']
+    text = (f"Of SQLAlchemy {sqlalchemy.__version__}'s suite, {counts['passed']} of {judged} tests pass against one Godwit node ({100 * counts['passed'] / max(judged, 1):.1f} %); "
+            f"{counts['skipped']} are skipped." + (' Temporary tables are left out.' if a.no_temporary else ''))
+    lines = ["# SQLAlchemy's suite for dialects", '', *textwrap.wrap(text, 118), '', 'Made by `lab/suites/sqla.py`.', '', '| Tests | Why they fail |', '|---|---|']
     lines += ['| %d | %s |' % (n, why.replace('|', '\\|')) for why, n in reasons.most_common(60)]
     text = '\n'.join(lines) + '\n'
     print(text)
