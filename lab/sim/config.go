@@ -100,7 +100,7 @@ type Break struct {
 	// NoBounds makes owners forget the readers of rows that a future slot writes (REL-4).
 	NoBounds bool
 	// OwnSlots makes every other region apply its part of a cross-region transaction at a slot of
-	// its own, up to so much later, as in a literal reading of the Relay paper's Algorithm 1.
+	// its own, so much later, as in a literal reading of the Relay paper's Algorithm 1.
 	OwnSlots time.Duration
 	// NoRefresh makes owners answer other nodes that nothing of a transaction's reads has changed,
 	// whatever timestamp it moves to (docs/protocol.md ORD-3).
