@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/godwitdb/godwit/base"
@@ -110,13 +111,22 @@ func (e *evaluation) lookOnce(ctx context.Context) (missing missingLocks, again 
 	return missing, false, err
 }
 
-// missing are the locks of gaps that the attempt does not have yet.
+// missing are the locks of gaps that the attempt does not have yet. The lock of the key that a gap
+// begins with is there already, mostly. Then only the part behind it is asked for: who waits for
+// the key waits for this transaction, which must not wait for it in turn. Else a row that others
+// wait for would never move with a write.
 func (e *evaluation) missing() (m missingLocks) {
 	e.r.mu.Lock()
 	defer e.r.mu.Unlock()
 	for i, s := range e.Handover {
+		if e.by.holds(e, s) {
+			continue
+		}
+		if e.by.holds(e, base.PointSpan(s.Start)) {
+			s.Start = s.Start.Next()
+		}
 		switch {
-		case e.by.holds(e, s):
+		case bytes.Compare(s.Start, s.End) >= 0 || e.by.holds(e, s):
 		case e.Movers[i] != nil:
 			if m.soft == nil {
 				m.soft = map[*wire.Write]base.Span{}

@@ -1,0 +1,168 @@
+package sqldiff
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Column is a column of a table or of a derived one.
+type Column struct {
+	Name string
+	Kind Kind
+	Type string // of the definition
+	// Loose text compares equal without being the same: which one DISTINCT shows is open.
+	Loose  bool
+	Values []string // literals that the column may hold
+	Null   bool
+	Single bool // FLOAT: few digits
+}
+
+// Table is one of the schema.
+type Table struct {
+	Name    string
+	Cols    []*Column
+	Key     []int // primary key
+	Indexes []string
+	Rows    [][]string // literals
+}
+
+// Schema is a set of tables with rows.
+type Schema struct{ Tables []*Table }
+
+// typeChoice is a column type, and literals of its values: the edges, and some that are near one
+// another.
+type typeChoice struct {
+	typ    string
+	kind   Kind
+	values []string
+	loose  bool
+	single bool
+}
+
+func quoted(vs ...string) (out []string) {
+	for _, v := range vs {
+		out = append(out, "'"+v+"'")
+	}
+	return out
+}
+
+var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É", "ß", "ss", "10", "9", "1e1", "-1", "2024-01-31", "ñandú", "ZZ", "0x1", "ab\\\\c")
+
+var dates = quoted("2024-01-31", "2024-02-29", "2023-02-28", "2024-12-31", "1999-12-31", "2024-01-01", "1000-01-01", "9999-12-31", "2016-01-03")
+
+var typeChoices = []typeChoice{
+	{typ: "INT", kind: Int, values: []string{"0", "1", "2", "3", "4", "5", "-1", "-2", "7", "2147483647", "-2147483648"}},
+	{typ: "INT", kind: Int, values: []string{"0", "1", "2", "3", "4", "5", "6"}},
+	{typ: "INT", kind: Int, values: []string{"0", "1", "2", "3", "-1"}},
+	{typ: "BIGINT", kind: Int, values: []string{"0", "1", "-1", "3", "9007199254740993", "9007199254740992", "9223372036854775807", "-9223372036854775808"}},
+	{typ: "TINYINT", kind: Int, values: []string{"0", "1", "-1", "127", "-128", "5"}},
+	{typ: "SMALLINT UNSIGNED", kind: Int, values: []string{"0", "1", "2", "65535", "300"}},
+	{typ: "INT UNSIGNED", kind: Int, values: []string{"0", "1", "2", "4294967295", "5"}},
+	{typ: "BOOLEAN", kind: Int, values: []string{"0", "1"}},
+	{typ: "DECIMAL(12,2)", kind: Decimal, values: []string{"0", "1.5", "2.25", "-3.1", "10", "1.50", "99999.99", "0.01", "-0.01", "9999999999.99"}},
+	{typ: "DECIMAL(30,10)", kind: Decimal, values: []string{"0", "1.5", "12345678901234567890.0123456789", "-0.0000000001", "1", "0.3333333333"}},
+	{typ: "DECIMAL(5,0)", kind: Decimal, values: []string{"0", "1", "2", "99999", "-99999", "3"}},
+	{typ: "DOUBLE", kind: Double, values: []string{"0", "1.5", "-2.5", "1e10", "0.1", "3", "1e-5"}},
+	{typ: "FLOAT", kind: Double, values: []string{"0", "1.5", "-2.5", "0.25", "3"}, single: true},
+	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: words, loose: true},
+	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: words[:9], loose: true},
+	{typ: "VARCHAR(20) COLLATE utf8mb4_bin", kind: Text, values: words},
+	{typ: "CHAR(10) COLLATE utf8mb4_unicode_ci", kind: Text, values: words, loose: true},
+	{typ: "TEXT COLLATE utf8mb4_bin", kind: Text, values: words},
+	{typ: "ENUM('x','one','two','abc') COLLATE utf8mb4_bin", kind: Text, values: quoted("x", "one", "two", "abc")},
+	{typ: "SET('x','one','two') COLLATE utf8mb4_bin", kind: Text, values: quoted("x", "one", "x,two", "")},
+	{typ: "DATE", kind: Date, values: dates},
+	{typ: "DATETIME", kind: Datetime, values: quoted("2024-01-31 00:00:00", "2024-01-31 10:11:12", "2024-02-29 23:59:59", "1999-12-31 23:59:59", "2024-01-01 00:00:00")},
+	{typ: "DATETIME(6)", kind: Datetime, values: quoted("2024-01-31 00:00:00", "2024-01-31 10:11:12.75", "2024-02-29 23:59:59.999999", "1999-12-31 23:59:59.000001")},
+	{typ: "TIMESTAMP NULL", kind: Datetime, values: quoted("2024-01-31 00:00:00", "2024-01-31 10:11:12", "2024-02-29 23:59:59", "1999-12-31 23:59:59")},
+	{typ: "TIME", kind: Time, values: quoted("10:00:00", "00:00:00", "-01:30:00", "838:59:59", "23:59:59")},
+	{typ: "YEAR", kind: Int, values: []string{"2024", "1999", "1901", "2155"}},
+}
+
+// NewSchema makes tables t0, t1 and so on.
+func NewSchema(r *rand.Rand) *Schema {
+	s := &Schema{}
+	for i := range 3 + r.IntN(3) {
+		s.Tables = append(s.Tables, newTable(r, fmt.Sprintf("t%d", i)))
+	}
+	return s
+}
+
+func newTable(r *rand.Rand, name string) *Table {
+	t := &Table{Name: name, Key: []int{0}}
+	t.Cols = append(t.Cols, &Column{Name: "id", Kind: Int, Type: "INT"})
+	for i := range 3 + r.IntN(5) {
+		c := typeChoices[r.IntN(len(typeChoices))]
+		if i < 2 {
+			c = typeChoices[r.IntN(3)] // joins find partners
+		}
+		t.Cols = append(t.Cols, &Column{Name: fmt.Sprintf("c%d", i), Kind: c.kind, Type: c.typ, Loose: c.loose, Values: c.values, Single: c.single, Null: r.IntN(4) > 0})
+	}
+	for i, c := range t.Cols[1:] {
+		if r.IntN(3) == 0 && !strings.HasPrefix(c.Type, "TEXT") {
+			cols := c.Name
+			if o := t.Cols[1+r.IntN(len(t.Cols)-1)]; o != c && !strings.HasPrefix(o.Type, "TEXT") && r.IntN(2) == 0 {
+				cols += ", " + o.Name
+			}
+			t.Indexes = append(t.Indexes, fmt.Sprintf("KEY k%d (%s)", i, cols))
+		}
+	}
+	if r.IntN(6) == 0 {
+		t.Key = nil
+	}
+	n := []int{0, 1, 4, 8, 12, 12, 20, 40}[r.IntN(8)]
+	for id := range n {
+		row := []string{fmt.Sprint(id)}
+		for _, c := range t.Cols[1:] {
+			v := c.Values[r.IntN(len(c.Values))]
+			if c.Null && r.IntN(6) == 0 {
+				v = "NULL"
+			}
+			row = append(row, v)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// DDL are the statements that make the schema and its rows.
+func (s *Schema) DDL() (out []string) {
+	for _, t := range s.Tables {
+		out = append(out, t.ddl()...)
+	}
+	return out
+}
+
+func (t *Table) ddl() []string {
+	var parts []string
+	for _, c := range t.Cols {
+		null := " NOT NULL"
+		if c.Null {
+			null = " NULL"
+		}
+		parts = append(parts, c.Name+" "+strings.TrimSuffix(c.Type, " NULL")+null)
+	}
+	if t.Key != nil {
+		parts = append(parts, "PRIMARY KEY (id)")
+	}
+	parts = append(parts, t.Indexes...)
+	out := []string{fmt.Sprintf("CREATE TABLE %s (%s) COLLATE utf8mb4_general_ci", t.Name, strings.Join(parts, ", "))}
+	var rows []string
+	for _, r := range t.Rows {
+		rows = append(rows, "("+strings.Join(r, ", ")+")")
+	}
+	if rows != nil {
+		out = append(out, fmt.Sprintf("INSERT INTO %s VALUES %s", t.Name, strings.Join(rows, ", ")))
+	}
+	return out
+}
+
+// Without is the schema with one row less, for the reducer.
+func (s *Schema) Without(table, row int) *Schema {
+	out := &Schema{Tables: append([]*Table(nil), s.Tables...)}
+	t := *s.Tables[table]
+	t.Rows = append(append([][]string(nil), t.Rows[:row]...), t.Rows[row+1:]...)
+	out.Tables[table] = &t
+	return out
+}

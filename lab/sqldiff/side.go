@@ -1,0 +1,172 @@
+package sqldiff
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// lostConnection is MySQL's number for a connection that is gone.
+const lostConnection = 2013
+
+// sqlMode is what both servers run under.
+const sqlMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+
+// Side is one of the servers that are compared: one connection to it.
+type Side struct {
+	Name string
+	db   *sql.DB
+	conn *sql.Conn
+	// Patience bounds a statement.
+	Patience time.Duration
+	database string
+}
+
+// Dial opens a side by the data source name of go-sql-driver/mysql.
+func Dial(ctx context.Context, name, dsn string) (*Side, error) {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Logger = &mysql.NopLogger{}
+	con, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Side{Name: name, db: sql.OpenDB(con), Patience: 20 * time.Second}
+	return s, s.connect(ctx)
+}
+
+func (s *Side) connect(ctx context.Context) (err error) {
+	if s.conn != nil {
+		_ = s.conn.Close() // it is lost already
+	}
+	if s.conn, err = s.db.Conn(ctx); err != nil {
+		return err
+	}
+	for _, q := range []string{"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", "SET sql_mode = '" + sqlMode + "'", "SET time_zone = '+00:00'"} {
+		if _, err := s.conn.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", q, err)
+		}
+	}
+	if s.database != "" {
+		_, err = s.conn.ExecContext(ctx, "USE "+s.database)
+	}
+	return err
+}
+
+// Close closes the connection.
+func (s *Side) Close() error { return errors.Join(s.conn.Close(), s.db.Close()) }
+
+// Fresh makes an empty database and uses it.
+func (s *Side) Fresh(ctx context.Context, database string) error {
+	s.database = ""
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	for _, q := range []string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database + " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE " + database} {
+		if r := s.Run(ctx, q); r.Errno != 0 {
+			return fmt.Errorf("%s: %s: %d %s", s.Name, q, r.Errno, r.Message)
+		}
+	}
+	s.database = database
+	return nil
+}
+
+// Run runs a statement. Errors are part of the answer.
+func (s *Side) Run(ctx context.Context, q string) *Result {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	r := &Result{}
+	err := s.run(ctx, q, r)
+	var me *mysql.MySQLError
+	switch {
+	case err == nil:
+	case errors.As(err, &me):
+		r.Errno, r.Message = int(me.Number), me.Message
+	default:
+		r.Errno, r.Message = lostConnection, err.Error()
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Patience)
+		defer cancel()
+		if err := s.connect(again); err != nil {
+			r.Message += "; " + err.Error()
+		}
+	}
+	return r
+}
+
+func (s *Side) run(ctx context.Context, q string, r *Result) error {
+	if !returnsRows(q) {
+		res, err := s.conn.ExecContext(ctx, q)
+		if err != nil {
+			return err
+		}
+		r.Affected, err = res.RowsAffected()
+		return err
+	}
+	rows, err := s.conn.QueryContext(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return err
+	}
+	for _, t := range types {
+		r.Types = append(r.Types, kindOf(t.DatabaseTypeName()))
+	}
+	cells := make([]sql.RawBytes, len(types))
+	dest := make([]any, len(types))
+	for i := range cells {
+		dest[i] = &cells[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return err
+		}
+		row := make([]string, len(cells))
+		for i, c := range cells {
+			if row[i] = string(c); c == nil {
+				row[i] = null
+			}
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return rows.Err()
+}
+
+func returnsRows(q string) bool {
+	for _, w := range []string{"SELECT", "WITH", "(SELECT", "SHOW", "TABLE", "VALUES", "EXPLAIN"} {
+		if strings.HasPrefix(q, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// kindOf is the kind of a type's name in the driver.
+func kindOf(name string) Kind {
+	switch name = strings.TrimPrefix(name, "UNSIGNED "); name {
+	case "TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR":
+		return Int
+	case "DECIMAL":
+		return Decimal
+	case "FLOAT", "DOUBLE":
+		return Double
+	case "DATE":
+		return Date
+	case "DATETIME", "TIMESTAMP":
+		return Datetime
+	case "TIME":
+		return Time
+	case "NULL":
+		return Other
+	}
+	return Text
+}
