@@ -27,8 +27,8 @@ type optimizer struct {
 	lock  algebra.LockKind
 }
 
-// Plan plans a query. env is used to evaluate constants.
-func Plan(q *bind.Query, env *expr.Env, opts Options) (*Plan, error) {
+// Optimize plans a query. env is used to evaluate constants.
+func Optimize(q *bind.Query, env *expr.Env, opts Options) (*Plan, error) {
 	o := &optimizer{env: env, opts: opts, next: q.Next, outer: set{}, ndv: map[expr.ColID]float64{}, types: map[expr.ColID]expr.Type{}, lock: q.Lock}
 	rel := o.rewrite(q.Rel)
 	if o.err != nil {
