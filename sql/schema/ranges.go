@@ -73,7 +73,7 @@ func (i *EngineIndex) equalities(ctx context.Context, k *KeyRange, r sql.MySQLRa
 		if isNull {
 			bound = false
 		} else {
-			conv, cmp, in := c.convert(ctx, v)
+			conv, cmp, in := c.Fit(ctx, v)
 			if in != sql.InRange || cmp != 0 {
 				k.Empty = true // no value of the column equals it
 				return nil, j, false, nil
@@ -141,7 +141,7 @@ func (i *EngineIndex) cutKey(ctx context.Context, pre []byte, j int, cut sql.MyS
 	case sql.Above:
 		v, above = b.Key, true
 	}
-	conv, cmp, in := c.convert(ctx, v)
+	conv, cmp, in := c.Fit(ctx, v)
 	switch {
 	case in == sql.Overflow:
 		return nil, true, nil
@@ -182,9 +182,9 @@ func equality(ctx context.Context, rc sql.MySQLRangeColumnExpr, c *Column) (v an
 	return nil, false, false
 }
 
-// convert brings a value of a condition to the type of the column. cmp tells
+// Fit brings a value of a condition to the type of the column. cmp tells
 // how the result compares with the value if it is not the same.
-func (c *Column) convert(ctx context.Context, v any) (conv any, cmp int, in sql.ConvertInRange) {
+func (c *Column) Fit(ctx context.Context, v any) (conv any, cmp int, in sql.ConvertInRange) {
 	v, err := sql.UnwrapAny(ctx, v)
 	if err != nil {
 		return nil, 0, sql.Underflow

@@ -218,7 +218,7 @@ func (c *Column) takePayload(ctx context.Context, b []byte) (any, []byte, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := c.fromBytes(ctx, raw)
+	v, err := c.FromStored(ctx, raw)
 	return v, rest, err
 }
 
@@ -257,8 +257,8 @@ func toFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// fromBytes is the value whose stored form is raw, which is used again by others.
-func (c *Column) fromBytes(ctx context.Context, raw []byte) (any, error) {
+// FromStored is the value whose stored form is raw, which is used again by others.
+func (c *Column) FromStored(ctx context.Context, raw []byte) (any, error) {
 	switch c.Kind {
 	case KindDecimal:
 		co, exp, ok := rowfmt.Decimal(raw)

@@ -145,6 +145,29 @@ func (r *Source) Scan(spans []base.Span, merge, reverse bool) {
 	}
 }
 
+// Request is the scan that goes on, nil if there is none. Its limit is the caller's.
+func (r *Source) Request() *kv.ScanRequest { return r.req }
+
+// Remember keeps what later changes of rows need that were read for update.
+func (r *Source) Remember(rows []kv.Row) {
+	if r.lock != kv.LockExclusive {
+		return
+	}
+	for _, kr := range rows {
+		r.note(kr)
+	}
+}
+
+// note keeps where a row lives, and where the policy of homes would have it.
+func (r *Source) note(kr kv.Row) {
+	if kr.Advice != 0 {
+		r.Txn.NoteAdvice(kr)
+	}
+	if r.Table.Def.ByHome() {
+		r.Txn.NoteHome(kr.Key, kr.Home)
+	}
+}
+
 // scanLookup reads what an index lookup asks for.
 func (t *Table) scanLookup(ctx *sql.Context, l sql.IndexLookup) (sql.RowIter, error) {
 	i, ok := l.Index.(*schema.EngineIndex)
@@ -440,12 +463,7 @@ func (r *Source) home(ctx *sql.Context, kr kv.Row) error {
 
 // remember keeps what a later change of the row needs and the row does not say.
 func (r *Source) remember(ctx *sql.Context, kr kv.Row, row sql.Row) {
-	if kr.Advice != 0 {
-		r.Txn.NoteAdvice(kr)
-	}
-	if r.Table.Def.ByHome() {
-		r.Txn.NoteHome(kr.Key, kr.Home)
-	}
+	r.note(kr)
 	if len(r.Table.Def.PK) == 0 {
 		if enc, err := r.Table.Def.AppendRow(ctx, nil, row); err == nil {
 			r.Txn.NoteHidden(r.Table.Def, enc, schema.RefOfKey(kr.Key))

@@ -1,0 +1,294 @@
+package access
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"time"
+	"unsafe"
+
+	"github.com/cockroachdb/apd/v3"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/calendar"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/schema/rowfmt"
+)
+
+// decoder writes rows of the store into the vectors of a batch.
+type decoder struct {
+	ctx  context.Context
+	t    *schema.Table
+	typs []expr.Type // of the columns wanted
+	dest []int       // by position in the table: the vector; -1: not wanted
+	last uint32      // id of the last column that is wanted
+	// zone is that of the session if it is not UTC. The store has a TIMESTAMP as the clock of the
+	// session showed it that wrote it, and executors want it in UTC.
+	zone  *time.Location
+	arena []byte // what strings point into: a kv answer would be kept by any of its strings
+}
+
+const arenaSize = 64 << 10
+
+func newDecoder(ctx context.Context, t *schema.Table, cols []int, typs []expr.Type, zone *time.Location) *decoder {
+	d := &decoder{ctx: ctx, t: t, typs: typs, dest: make([]int, len(t.Cols))}
+	if zone != nil && zone != time.UTC {
+		d.zone = zone
+	}
+	for i := range d.dest {
+		d.dest[i] = -1
+	}
+	for i, c := range cols {
+		d.dest[c] = i
+		if !t.Cols[c].Desc.Virtual {
+			d.last = max(d.last, t.Cols[c].Desc.ID)
+		}
+	}
+	return d
+}
+
+// begin makes room for n rows.
+func (d *decoder) begin(b *expr.Batch, n int) {
+	for len(b.Cols) < len(d.typs) {
+		b.Cols = append(b.Cols, &expr.Vec{})
+	}
+	for i, t := range d.typs {
+		b.Cols[i].Reset(t, n)
+	}
+	b.N, b.Sel = n, expr.All(n)
+	for p, i := range d.dest {
+		if i < 0 || !d.t.Cols[p].Desc.Virtual {
+			continue
+		}
+		for r := range n {
+			b.Cols[i].SetNull(r)
+		}
+	}
+}
+
+// row decodes the value of a row as the batch's row r.
+func (d *decoder) row(v []byte, b *expr.Batch, r int) error {
+	if len(v) == 0 || v[0] != rowfmt.Version {
+		return base.Errorf(base.CodeCorrupt, "row of table %s has an unknown format", d.t.Desc.Name)
+	}
+	v = v[1:]
+	id, next := uint32(0), 0
+	for len(v) > 0 {
+		head, k := binary.Uvarint(v)
+		if k <= 0 {
+			return d.corrupt()
+		}
+		v = v[k:]
+		if id += uint32(head >> 1); id > d.last {
+			break // nothing behind is wanted
+		}
+		var err error
+		if next, err = d.missing(next, id, b, r); err != nil {
+			return err
+		}
+		var c *schema.Column
+		to := -1
+		if next < len(d.t.StoredOrder) && d.t.Cols[d.t.StoredOrder[next]].Desc.ID == id {
+			p := d.t.StoredOrder[next]
+			c, to = d.t.Cols[p], d.dest[p]
+			next++
+		}
+		if v, err = d.column(c, to, id, head&1 != 0, v, b, r); err != nil {
+			return err
+		}
+	}
+	_, err := d.missing(next, d.last+1, b, r)
+	return err
+}
+
+// column takes the payload of a column of the row; c is nil if the table has it no more.
+func (d *decoder) column(c *schema.Column, to int, id uint32, null bool, v []byte, b *expr.Batch, r int) ([]byte, error) {
+	switch {
+	case null:
+		if to >= 0 {
+			b.Cols[to].SetNull(r)
+		}
+		return v, nil
+	case to >= 0:
+		return d.payload(c, v, b.Cols[to], r)
+	}
+	kind, ok := schema.Kind(0), false
+	if c != nil {
+		kind, ok = c.Kind, true
+	} else {
+		kind, ok = d.t.Desc.Dropped[id]
+	}
+	n := 0
+	if ok {
+		n, ok = kind.Class().Len(v)
+	}
+	if !ok {
+		return nil, d.corrupt()
+	}
+	return v[n:], nil
+}
+
+// missing sets the columns from a position of StoredOrder on that come before the column id: the
+// row was written before they were added.
+func (d *decoder) missing(next int, id uint32, b *expr.Batch, r int) (int, error) {
+	for ; next < len(d.t.StoredOrder) && d.t.Cols[d.t.StoredOrder[next]].Desc.ID < id; next++ {
+		p := d.t.StoredOrder[next]
+		to := d.dest[p]
+		if to < 0 {
+			continue
+		}
+		m := d.t.Cols[p].Desc.Missing
+		if m == nil {
+			b.Cols[to].SetNull(r)
+			continue
+		}
+		if _, err := d.payload(d.t.Cols[p], m, b.Cols[to], r); err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+func (d *decoder) corrupt() error {
+	return base.Errorf(base.CodeCorrupt, "row of table %s cannot be decoded", d.t.Desc.Name)
+}
+
+// payload decodes a value that is not NULL.
+func (d *decoder) payload(c *schema.Column, v []byte, out *expr.Vec, r int) ([]byte, error) {
+	switch c.Kind.Class() {
+	case rowfmt.Varint:
+		if c.Kind == schema.KindUint {
+			x, k := binary.Uvarint(v)
+			if k <= 0 {
+				return nil, d.corrupt()
+			}
+			out.I[r] = int64(x)
+			return v[k:], nil
+		}
+		x, k := binary.Varint(v)
+		if k <= 0 {
+			return nil, d.corrupt()
+		}
+		if c.Kind == schema.KindDatetime {
+			x = d.packed(out.T.Kind, x)
+		}
+		out.I[r] = x
+		return v[k:], nil
+	case rowfmt.Fixed8:
+		if len(v) < 8 {
+			return nil, d.corrupt()
+		}
+		out.F[r] = math.Float64frombits(binary.BigEndian.Uint64(v))
+		return v[8:], nil
+	}
+	raw, rest, ok := rowfmt.TakeBlob(v)
+	if !ok {
+		return nil, d.corrupt()
+	}
+	return rest, d.blob(c, raw, out, r)
+}
+
+// packed is a stored time as package calendar packs it.
+func (d *decoder) packed(k expr.Kind, us int64) int64 {
+	if us == zeroDate {
+		return 0
+	}
+	p, _ := calendar.FromMicros(us + epoch)
+	if k == expr.Timestamp && d.zone != nil {
+		return calendar.Shift(p, d.zone, time.UTC)
+	}
+	return p
+}
+
+// epoch is 1970-01-01 as package calendar counts microseconds.
+var epoch = calendar.Micros(calendar.Pack(calendar.Time{Year: 1970, Month: 1, Day: 1}))
+
+// blob decodes a payload of bytes.
+func (d *decoder) blob(c *schema.Column, raw []byte, out *expr.Vec, r int) error {
+	switch {
+	case c.Kind == schema.KindDecimal:
+		return d.decimal(raw, out, r)
+	case c.Kind == schema.KindJSON:
+		v, err := c.FromStored(d.ctx, raw)
+		if err != nil {
+			return schema.ClientError(err)
+		}
+		j, ok := v.(sql.JSONWrapper)
+		if !ok {
+			return d.corrupt()
+		}
+		out.S[r], err = types.JsonToMySqlString(d.ctx, j)
+		return err
+	case out.T.Kind == expr.Opaque:
+		v, err := c.FromStored(d.ctx, raw)
+		out.A[r] = v
+		return err
+	}
+	out.S[r] = d.text(raw)
+	return nil
+}
+
+// text copies bytes into the arena.
+func (d *decoder) text(raw []byte) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	if len(raw) > cap(d.arena)-len(d.arena) {
+		d.arena = make([]byte, 0, max(arenaSize, len(raw)))
+	}
+	n := len(d.arena)
+	d.arena = append(d.arena, raw...)
+	return unsafe.String(&d.arena[n], len(raw))
+}
+
+// decimal decodes one at the scale of the vector.
+func (d *decoder) decimal(raw []byte, out *expr.Vec, r int) error {
+	exp, k := binary.Varint(raw)
+	if k <= 0 || len(raw) <= k || raw[k] > 1 {
+		return d.corrupt()
+	}
+	digits := raw[k+1:]
+	up := exp + int64(out.T.Scale)
+	if x, ok := small(digits, up); ok && out.D == nil {
+		if raw[k] == 1 {
+			x = -x
+		}
+		out.I[r] = x
+		return nil
+	}
+	var x apd.Decimal
+	x.Coeff.SetBytes(digits)
+	x.Exponent = int32(exp)
+	x.Negative = raw[k] == 1 && x.Coeff.Sign() != 0
+	if up != 0 {
+		if _, err := wide.Quantize(&x, &x, -int32(out.T.Scale)); err != nil {
+			return d.corrupt()
+		}
+	}
+	out.SetDecimal(r, &x)
+	return nil
+}
+
+// wide has room for every DECIMAL.
+var wide = apd.BaseContext.WithPrecision(2 * expr.MaxPrecision)
+
+// small is a coefficient times ten to the up if it fits an int64.
+func small(digits []byte, up int64) (int64, bool) {
+	if len(digits) > 7 || up < 0 || up > 18 {
+		return 0, false
+	}
+	x := int64(0)
+	for _, b := range digits {
+		x = x<<8 | int64(b)
+	}
+	for ; up > 0; up-- {
+		if x > math.MaxInt64/10 {
+			return 0, false
+		}
+		x *= 10
+	}
+	return x, true
+}

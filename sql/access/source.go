@@ -1,0 +1,317 @@
+package access
+
+import (
+	"slices"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+const (
+	firstRows = 1024    // rows of the first batch of a scan; the next ones have eight times as many
+	mostRows  = 1 << 15 // at most
+	mostKeys  = 2048    // of one Get
+)
+
+// rows are those of one read of a stored table.
+type rows struct {
+	s       *Statement
+	t       *Table
+	read    exec.Read
+	src     *table.Source
+	dec     *decoder
+	index   *schema.EngineIndex // nil: the rows as they lie
+	begun   bool
+	keys    []base.Key      // of rows, or of entries of a unique index, that are to be read
+	req     *kv.ScanRequest // of spans that are to be scanned
+	size    int             // rows of the next batch
+	left    int64           // rows that are still wanted, with a limit
+	pending []kv.Row
+	reads   reads
+}
+
+// reads is what a read may still ask for, for the announcement.
+type reads struct {
+	spans []base.Span
+	keys  []base.Key
+}
+
+// Start implements exec.Source.
+func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
+	if read.Wait != exec.WaitDefault {
+		return nil, base.Errorf(base.CodeInvalid, "NOWAIT and SKIP LOCKED are not known here")
+	}
+	if t.st == nil {
+		return t.boxed(read)
+	}
+	r := &rows{s: t.s, t: t, read: read, size: firstRows, left: read.Limit}
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	var zone *time.Location
+	if ctx.Env != nil {
+		zone = ctx.Env.Loc
+	}
+	typs := make([]expr.Type, len(read.Cols))
+	for i, c := range read.Cols {
+		typs[i] = t.cols[c].Type
+	}
+	r.dec = newDecoder(t.s.ctx, r.src.Table.Def, read.Cols, typs, zone)
+	if err := r.plan(keyer{ctx: t.s.ctx, i: r.index, loc: utcOr(zone)}); err != nil {
+		return nil, err
+	}
+	t.s.waiting = append(t.s.waiting, r)
+	return r, nil
+}
+
+func utcOr(l *time.Location) *time.Location {
+	if l == nil {
+		return time.UTC
+	}
+	return l
+}
+
+var lockModes = map[exec.Lock]kv.LockMode{exec.LockNone: kv.LockNone, exec.LockShare: kv.LockShared, exec.LockUpdate: kv.LockExclusive}
+
+// open begins and pins what the read needs, and chooses its lock.
+func (r *rows) open() error {
+	st := *r.t.st
+	if l := lockModes[r.read.Lock]; l > st.Access.Lock {
+		acc := *st.Access
+		acc.Lock = l
+		st.Access = &acc
+	}
+	var err error
+	if r.src, err = st.Open(r.s.ctx); err != nil {
+		return err
+	}
+	if r.read.Index >= 0 {
+		r.index = r.t.byIdx[r.read.Index]
+		r.src.Index = r.index.Index
+	}
+	return nil
+}
+
+// plan makes keys or spans of what is asked for.
+func (r *rows) plan(k keyer) error {
+	switch {
+	case r.read.Keys != nil:
+		return r.planKeys(k)
+	case r.read.Spans != nil && k.i == nil:
+		return base.Errorf(base.CodeInvalid, "spans of table %s without an index", r.t.Name())
+	case r.read.Spans != nil:
+		return r.planSpans(k)
+	}
+	r.scan([]schema.KeyRange{{}})
+	return nil
+}
+
+func (r *rows) planKeys(k keyer) error {
+	var ranges []schema.KeyRange
+	points := true
+	b := r.read.Keys
+	for _, i := range b.Sel {
+		vals := make([]expr.Value, len(b.Cols))
+		for j, c := range b.Cols {
+			vals[j] = c.At(i)
+		}
+		kr, err := k.span(exec.Span{Lo: vals, Hi: vals})
+		if err != nil {
+			return schema.ClientError(err)
+		}
+		if kr.Empty {
+			continue
+		}
+		points = points && kr.Point
+		ranges = append(ranges, kr)
+	}
+	r.ranges(ranges, points)
+	return nil
+}
+
+func (r *rows) planSpans(k keyer) error {
+	var ranges []schema.KeyRange
+	points := true
+	for _, s := range r.read.Spans {
+		kr, err := k.span(s)
+		if err != nil {
+			return schema.ClientError(err)
+		}
+		if kr.Empty {
+			continue
+		}
+		points = points && kr.Point
+		ranges = append(ranges, kr)
+	}
+	r.ranges(ranges, points)
+	return nil
+}
+
+// ranges reads ranges of the index; points says that each is the key of one row at most.
+func (r *rows) ranges(krs []schema.KeyRange, points bool) {
+	if len(krs) == 0 {
+		return
+	}
+	krs = joined(krs)
+	if !points {
+		r.scan(krs)
+		return
+	}
+	for _, k := range krs {
+		r.keys = append(r.keys, r.index.PointKey(k))
+	}
+	if r.read.Reverse {
+		slices.Reverse(r.keys)
+	}
+	r.reads.keys = r.keys
+}
+
+// scan reads ranges of the index, or of the rows as they lie.
+func (r *rows) scan(krs []schema.KeyRange) {
+	def, regions := r.src.Table.Def, r.src.Table.Env.DB.Topology().Regions
+	var spans []base.Span
+	single := true
+	for _, k := range krs {
+		var s []base.Span
+		if r.index != nil {
+			s = r.index.Spans(regions, k)
+		} else {
+			for _, sh := range def.Shards() {
+				p := base.IndexPrefix(sh, def.Desc.ID, 0, 0)
+				s = append(s, base.Span{Start: p, End: p.PrefixEnd()})
+			}
+		}
+		single = single && len(s) == 1
+		spans = append(spans, s...)
+	}
+	ordered := r.read.Ordered || r.read.Reverse
+	if single && r.read.Reverse {
+		slices.Reverse(spans)
+	}
+	r.src.Scan(spans, ordered && !single, r.read.Reverse)
+	r.req = r.src.Request()
+	r.reads.spans = spans
+}
+
+// Next implements exec.Rows.
+func (r *rows) Next(b *expr.Batch) (bool, error) {
+	if !r.begun {
+		if err := r.s.announce(r); err != nil {
+			return false, err
+		}
+		r.begin()
+	}
+	for len(r.pending) == 0 {
+		if r.done() {
+			return false, nil
+		}
+		if err := r.s.ctx.Err(); err != nil {
+			return false, err
+		}
+		if err := r.fetch(); err != nil {
+			return false, err
+		}
+	}
+	n := min(len(r.pending), expr.BatchSize)
+	if r.read.Limit > 0 {
+		n = int(min(int64(n), r.left))
+		r.left -= int64(n)
+	}
+	r.dec.begin(b, n)
+	for i := range n {
+		if err := r.dec.row(r.pending[i].Value, b, i); err != nil {
+			return false, schema.ClientError(err)
+		}
+		r.pending[i] = kv.Row{}
+	}
+	r.pending = r.pending[n:]
+	return true, nil
+}
+
+// begin notes that the read is under way.
+func (r *rows) begin() {
+	r.begun = true
+	r.s.waiting = slices.DeleteFunc(r.s.waiting, func(o *rows) bool { return o == r })
+}
+
+// done reports whether nothing is to come behind what is pending.
+func (r *rows) done() bool {
+	return r.read.Limit > 0 && r.left <= 0 || len(r.keys) == 0 && r.req == nil
+}
+
+// fetch reads the next batch of the store.
+func (r *rows) fetch() error {
+	var got []kv.Row
+	var err error
+	switch {
+	case len(r.keys) > 0:
+		n := min(len(r.keys), mostKeys)
+		if got, err = r.src.Get(r.s.ctx, r.keys[:n]); err != nil {
+			return err
+		}
+		r.keys = r.keys[n:]
+	default:
+		r.req.Limit = r.size
+		if r.read.Limit > 0 {
+			r.req.Limit = int(min(int64(r.size), r.left))
+		}
+		r.size = min(8*r.size, mostRows)
+		res, err := r.src.KV.Scan(r.src.Kvctx(r.s.ctx), *r.req)
+		if err != nil {
+			return r.src.Txn.Fail(err)
+		}
+		got, r.req = res.Rows, res.Next
+	}
+	return r.take(got)
+}
+
+// take makes rows of what was read, which may be entries of an index, pending.
+func (r *rows) take(got []kv.Row) error {
+	if r.src.Index != nil {
+		var err error
+		if got, err = r.byEntries(got); err != nil {
+			return err
+		}
+	}
+	got = slices.DeleteFunc(got, func(k kv.Row) bool { return k.Value == nil })
+	r.src.Remember(got)
+	r.pending = got
+	return nil
+}
+
+// byEntries reads the rows that entries of an index name.
+func (r *rows) byEntries(entries []kv.Row) ([]kv.Row, error) {
+	keys := make([]base.Key, 0, len(entries))
+	for _, e := range entries {
+		if e.Value == nil {
+			continue
+		}
+		ref, err := r.src.Index.EntryRef(e.Key, e.Value)
+		if err != nil {
+			return nil, schema.ClientError(err)
+		}
+		keys = append(keys, r.src.Table.Def.RowKey(ref))
+	}
+	out := make([]kv.Row, 0, len(keys))
+	for len(keys) > 0 {
+		n := min(len(keys), mostKeys)
+		got, err := r.src.Get(r.s.ctx, keys[:n])
+		if err != nil {
+			return nil, err
+		}
+		out, keys = append(out, got...), keys[n:]
+	}
+	return out, nil
+}
+
+// Close implements exec.Rows.
+func (r *rows) Close() error {
+	r.begin()
+	r.pending, r.keys, r.req = nil, nil, nil
+	return nil
+}
