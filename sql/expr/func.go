@@ -19,6 +19,8 @@ type Func struct {
 	PerStatement bool
 	// derive sets the type of a call and wraps its arguments in casts.
 	derive func(*Call) error
+	// post, if there is one, puts something around a call that has its type.
+	post func(*Call) Node
 	// eval makes the expression of a call; pred, if there is one, its faster form as a condition.
 	eval func(*Call, *compiler) (Expr, error)
 	pred func(*Call, *compiler) (Pred, error)
@@ -48,12 +50,20 @@ func NewCall(f *Func, args ...Node) (Node, error) {
 	if len(args) < f.Min || f.Max >= 0 && len(args) > f.Max {
 		return nil, errArgs(f.Name)
 	}
+	if f.Name == "between" && len(args) == 3 {
+		if _, ok := args[0].(*Col); ok {
+			return NewBetween(args[0], args[1], args[2])
+		}
+	}
 	if n, err := expandTuples(f, args); n != nil || err != nil {
 		return n, err
 	}
 	c := &Call{Fn: f, Args: append([]Node(nil), args...)}
 	if err := f.derive(c); err != nil {
 		return nil, err
+	}
+	if f.post != nil {
+		return f.post(c), nil
 	}
 	return c, nil
 }

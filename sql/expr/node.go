@@ -64,6 +64,9 @@ type Cast struct {
 	Arg      Node
 	T        Type
 	Explicit bool
+	// Round marks the rounding of a quotient to the digits that MySQL shows. Further computation
+	// goes on with the argument.
+	Round bool
 }
 
 // In is Left IN (List) or Left NOT IN (List). All have one type.
@@ -230,6 +233,9 @@ func (c *Case) With(ch []Node) (Node, error) {
 func (c *Cast) With(ch []Node) (Node, error) {
 	d := *c
 	d.Arg = ch[0]
+	if c.Round {
+		return roundQuotient(ch[0], c.T.Scale), nil
+	}
 	if !d.Explicit && ch[0].Type().Same(d.T) {
 		return ch[0], nil
 	}

@@ -1,9 +1,9 @@
-// Package calendar computes with dates and times as MySQL does: with zero dates, days that are not
-// in the calendar, its lenient parsing, its intervals and weeks.
+// Package calendar computes with dates and times as MySQL does: with zero dates, days that are
+// not in the calendar, its lenient parsing, its intervals and weeks.
 //
-// A date with a time is one number, packed as in MySQL: from the high bits year*13+month, day, hour,
-// minute, second and microseconds. Packed values compare like what they stand for. A date is packed
-// with time 0. A time of day or a duration (MySQL's TIME) is a number of microseconds.
+// A date with a time is one number, packed as in MySQL: from the high bits year*13+month, day,
+// hour, minute, second and microseconds. Packed values compare like what they stand for. A date
+// is packed with time 0. A time of day or a duration (MySQL's TIME) is a number of microseconds.
 package calendar
 
 import (

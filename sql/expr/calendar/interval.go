@@ -49,8 +49,8 @@ var units = map[string]unit{
 	"day_hour":           {parts: 2, clock: true, sizes: []int64{day, hour}},
 }
 
-// KnownUnit reports whether INTERVAL takes a unit (in lower case), whether it is a plain number of
-// something, and what Interval says about Clock and Fraction.
+// KnownUnit reports whether INTERVAL takes a unit (in lower case), whether it is a plain number
+// of something, and what Interval says about Clock and Fraction.
 func KnownUnit(name string) (single, clock, fraction, ok bool) {
 	u, ok := units[name]
 	return u.parts == 1, u.clock, u.micro, ok

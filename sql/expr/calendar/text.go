@@ -133,8 +133,8 @@ func (s *scanner) number(width int) (n, digits int) {
 }
 
 // ParseDatetime reads a date with or without a time as MySQL does: any punctuation separates the
-// parts, none at all is possible, years may have two digits. False if it is not one. Whether the day
-// is in the calendar is for the caller to see: ValidDay.
+// parts, none at all is possible, years may have two digits. False if it is not one. Whether the
+// day is in the calendar is for the caller to see: ValidDay.
 func ParseDatetime(text string) (Parsed, bool) {
 	s := &scanner{s: text}
 	s.skipSpace()
@@ -182,8 +182,8 @@ func ParseDatetime(text string) (Parsed, bool) {
 	return finishDatetime(s, v, lens, i, zero)
 }
 
-// separator skips what stands after a field. It returns the place up to which the text is used, and
-// false if no field can follow.
+// separator skips what stands after a field. It returns the place up to which the text is used,
+// and false if no field can follow.
 func (s *scanner) separator(field int, compact bool) (int, bool) {
 	switch {
 	case field == 2 && s.cur() == 'T':
@@ -247,8 +247,8 @@ func finishDatetime(s *scanner, v, lens [7]int, fields int, zero bool) (Parsed, 
 	return p, true
 }
 
-// ParseDuration reads a TIME: [-][days ]hh:mm:ss.ffffff, a number hhmmss, or a date with a time. It
-// clips to the largest TIME; in reports whether nothing was clipped or left over.
+// ParseDuration reads a TIME: [-][days ]hh:mm:ss.ffffff, a number hhmmss, or a date with a time.
+// It clips to the largest TIME; in reports whether nothing was clipped or left over.
 func ParseDuration(text string) (us int64, digits int, in, ok bool) {
 	s := &scanner{s: text}
 	s.skipSpace()
@@ -332,8 +332,8 @@ func (s *scanner) fraction() (us, nano, digits int) {
 	return us, nano, digits
 }
 
-// FromNumber reads YYYYMMDD, YYMMDD, YYYYMMDDhhmmss or YYMMDDhhmmss. date reports a date without a
-// time.
+// FromNumber reads YYYYMMDD, YYMMDD, YYYYMMDDhhmmss or YYMMDDhhmmss. date reports a date without
+// a time.
 func FromNumber(n int64) (t Time, date, ok bool) {
 	date = true
 	switch {
@@ -369,7 +369,8 @@ func FromNumber(n int64) (t Time, date, ok bool) {
 	return t, date, t.Month <= 12 && t.Day <= 31 && t.Hour <= 23 && t.Minute <= 59 && t.Second <= 59
 }
 
-// DurationFromNumber reads hhmmss; larger numbers are a date with a time. It clips as ParseDuration.
+// DurationFromNumber reads hhmmss; larger numbers are a date with a time. It clips as
+// ParseDuration.
 func DurationFromNumber(n int64) (us int64, in, ok bool) {
 	if n < 0 {
 		us, in, ok = DurationFromNumber(-n)

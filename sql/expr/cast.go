@@ -1,0 +1,660 @@
+package expr
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cockroachdb/apd/v3"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/expr/calendar"
+)
+
+// castFunc converts the value at i of x, which is not NULL, to v, or makes it NULL.
+type castFunc func(x *Vec, i int32, v *Vec) error
+
+// castExpr converts a vector value by value; whole, if there is one, is a faster way.
+type castExpr struct {
+	arg   Expr
+	t     Type
+	f     castFunc
+	whole func(x, v *Vec, sel []int32) bool
+	v     Vec
+}
+
+func (c *castExpr) Type() Type { return c.t }
+func (c *castExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
+	x, err := c.arg.Eval(b, sel)
+	if err != nil {
+		return nil, err
+	}
+	v := &c.v
+	v.Reset(c.t, b.N)
+	if x.Null != nil {
+		v.Null = x.Null
+		sel = notNull(x, sel, nil)
+	}
+	if c.whole != nil && x.D == nil && c.whole(x, v, sel) {
+		return v, nil
+	}
+	if x.Null != nil {
+		v.Null = append([]bool(nil), x.Null...) // f may add to it
+	}
+	for _, i := range sel {
+		if err := c.f(x, i, v); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func (k *compiler) cast(n *Cast) (Expr, error) {
+	if c, ok := n.Arg.(*Const); ok && c.Hex && n.T.Numeric() {
+		u := uint64(0)
+		for _, b := range []byte(c.V.S) {
+			u = u<<8 | uint64(b)
+		}
+		return k.castExpr(newConst(Value{Kind: Uint, I: int64(u)}, TypeUint), n.T, n.Explicit), nil
+	}
+	arg, err := k.expr(n.Arg)
+	if err != nil {
+		return nil, err
+	}
+	e := k.castExpr(arg, n.T, n.Explicit)
+	if v, ok := constOf(arg); ok {
+		if v.IsNull() {
+			return newConst(Value{}, n.T), nil
+		}
+		x, err := e.Eval(&Batch{N: 1, Sel: All(1)}, All(1))
+		if err == nil {
+			return newConst(x.At(0), n.T), nil
+		}
+	}
+	return e, nil
+}
+
+// castExpr makes the conversion of a compiled value.
+func (k *compiler) castExpr(arg Expr, t Type, explicit bool) Expr {
+	from := arg.Type()
+	c := &castExpr{arg: arg, t: t}
+	if from.Kind == Null {
+		return newConst(Value{}, t)
+	}
+	cs := &caster{from: from, to: t, env: k.env, explicit: explicit}
+	c.f = cs.function()
+	c.whole = cs.fast()
+	return c
+}
+
+// caster knows both types of a conversion.
+type caster struct {
+	from, to Type
+	env      *Env
+	explicit bool
+}
+
+func (c *caster) function() castFunc {
+	switch c.to.Kind {
+	case Int:
+		return c.toInt
+	case Uint, Bit:
+		return c.toUint
+	case Decimal:
+		return c.toDecimal
+	case Float:
+		return c.toFloat
+	case Text, Bytes:
+		return c.toText
+	case Date, Datetime, Timestamp:
+		return c.toDatetime
+	case Duration:
+		return c.toDuration
+	case Year:
+		return c.toYear
+	case JSON:
+		return c.toJSON
+	case Enum:
+		return c.toEnum
+	case Set:
+		return c.toSet
+	}
+	return func(*Vec, int32, *Vec) error { return fmt.Errorf("expr: no cast from %s to %s", c.from, c.to) }
+}
+
+// fast converts whole vectors where no value can fail. The function returns false if one did, and
+// leaves the rest to the slow way.
+func (c *caster) fast() func(x, v *Vec, sel []int32) bool {
+	f, t := c.from.Kind, c.to.Kind
+	switch {
+	case f == Int && t == Float:
+		return func(x, v *Vec, sel []int32) bool {
+			for _, i := range sel {
+				v.F[i] = float64(x.I[i])
+			}
+			return true
+		}
+	case f == Decimal && t == Float && c.from.Scale <= 18:
+		unit := math.Pow10(c.from.Scale)
+		return func(x, v *Vec, sel []int32) bool {
+			for _, i := range sel {
+				if abs64(x.I[i]) > 1<<53 {
+					return false
+				}
+				v.F[i] = float64(x.I[i]) / unit
+			}
+			return true
+		}
+	case (f == Int || f == Decimal) && t == Decimal && !c.explicit:
+		from, to := c.from.Scale, c.to.Scale
+		if f == Int {
+			from = 0
+		}
+		return func(x, v *Vec, sel []int32) bool { return rescaleAll(x, v, sel, from, to) }
+	case f == Date && t == Datetime:
+		return func(x, v *Vec, sel []int32) bool {
+			for _, i := range sel {
+				v.I[i] = x.I[i]
+			}
+			return true
+		}
+	}
+	return nil
+}
+
+func rescaleAll(x, v *Vec, sel []int32, from, to int) bool {
+	if to >= from && to-from <= 18 {
+		unit := tens[to-from]
+		lim := uint64(math.MaxInt64 / unit)
+		for _, i := range sel {
+			if abs64(x.I[i]) > lim {
+				return false
+			}
+			v.I[i] = x.I[i] * unit
+		}
+		return true
+	}
+	for _, i := range sel {
+		y, ok := rescale64(x.I[i], from, to)
+		if !ok {
+			return false
+		}
+		v.I[i] = y
+	}
+	return true
+}
+
+func (c *caster) incorrect(typ string, x *Vec, i int32) {
+	if c.env.Warn == nil {
+		return
+	}
+	s := string(x.AppendText(nil, i))
+	c.env.warn(1292, fmt.Sprintf("Truncated incorrect %s value: '%s'", typ, s))
+}
+
+func (c *caster) toInt(x *Vec, i int32, v *Vec) error {
+	switch c.from.Kind {
+	case Int, Uint, Year, Bit, Enum, Set:
+		v.I[i] = x.I[i]
+		if !c.explicit && c.from.Unsigned() && x.I[i] < 0 {
+			v.I[i] = math.MaxInt64
+		}
+	case Decimal:
+		var t apd.Decimal
+		n, ok := intOfDec(x.Dec(i, &t))
+		if !ok {
+			c.incorrect("DECIMAL", x, i)
+		}
+		v.I[i] = n
+	case Float:
+		v.I[i] = floatToInt(x.F[i])
+	case Text, Bytes:
+		v.I[i] = c.textToInt(x, i)
+	case JSON:
+		return c.jsonToInt(x, i, v)
+	default:
+		n, ok := c.temporalNumber(x, i)
+		if !ok {
+			v.SetNull(int(i))
+		}
+		v.I[i] = n
+	}
+	return nil
+}
+
+func floatToInt(f float64) int64 {
+	f = math.RoundToEven(f)
+	switch {
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	case f <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(f)
+}
+
+func (c *caster) textToInt(x *Vec, i int32) int64 {
+	u, neg, whole, over := intOf(x.S[i])
+	switch {
+	case neg && (over || u > 1<<63):
+		u, whole = 1<<63, false
+	case neg:
+		u = -u
+	case over && c.to.Kind == Int:
+		// CAST('18446744073709551616' AS SIGNED) is -1 with a warning.
+		u, whole = math.MaxUint64, false
+	case c.to.Kind == Int && u > math.MaxInt64:
+		whole = false
+	}
+	if !whole {
+		c.incorrect("INTEGER", x, i)
+	}
+	return int64(u)
+}
+
+// temporalNumber rounds a date or time to its number without a fraction.
+func (c *caster) temporalNumber(x *Vec, i int32) (int64, bool) {
+	switch c.from.Kind {
+	case Date:
+		return calendar.Number(x.I[i], true), true
+	case Duration:
+		return calendar.DurationNumber(calendar.RoundMicros(x.I[i], 0)), true
+	}
+	p := c.local(x.I[i])
+	r, ok := calendar.Round(p, 0)
+	return calendar.Number(r, false), ok
+}
+
+// local is a date with a time in the session's zone.
+func (c *caster) local(p int64) int64 {
+	if c.from.Kind == Timestamp {
+		return calendar.Shift(p, utc, c.env.loc())
+	}
+	return p
+}
+
+func (c *caster) toUint(x *Vec, i int32, v *Vec) error {
+	switch c.from.Kind {
+	case Decimal:
+		var t apd.Decimal
+		u, ok := uintOfDec(x.Dec(i, &t))
+		if !ok {
+			c.incorrect("DECIMAL", x, i)
+		}
+		v.I[i] = int64(u)
+	case Float:
+		f := math.RoundToEven(x.F[i])
+		switch {
+		case f >= math.MaxUint64:
+			v.I[i] = -1
+		case f > math.MaxInt64:
+			v.I[i] = int64(uint64(f))
+		default:
+			v.I[i] = floatToInt(f)
+		}
+	case Int, Uint, Year, Bit, Enum, Set:
+		v.I[i] = x.I[i]
+		if !c.explicit && c.from.Kind == Int && x.I[i] < 0 {
+			return errRange("BIGINT UNSIGNED", strconv.FormatInt(x.I[i], 10))
+		}
+	default:
+		return c.toInt(x, i, v)
+	}
+	return nil
+}
+
+func (c *caster) toFloat(x *Vec, i int32, v *Vec) error {
+	switch c.from.Kind {
+	case Int, Enum:
+		v.F[i] = float64(x.I[i])
+	case Uint, Year, Bit, Set:
+		v.F[i] = float64(uint64(x.I[i]))
+	case Decimal:
+		var t apd.Decimal
+		v.F[i] = floatOfDec(x.Dec(i, &t))
+	case Float:
+		v.F[i] = x.F[i]
+	case Text, Bytes:
+		f, ok := floatOf(x.S[i])
+		if !ok {
+			c.incorrect("DOUBLE", x, i)
+		}
+		v.F[i] = f
+	case JSON:
+		return c.jsonToFloat(x, i, v)
+	default:
+		var d apd.Decimal
+		c.temporalDecimal(&d, x, i)
+		v.F[i] = floatOfDec(&d)
+	}
+	if c.to.Precision == 24 {
+		v.F[i] = float64(float32(v.F[i]))
+	}
+	return nil
+}
+
+// temporalDecimal is a date or time as a number with its fraction.
+func (c *caster) temporalDecimal(d *apd.Decimal, x *Vec, i int32) {
+	var n, us int64
+	neg := false
+	switch c.from.Kind {
+	case Date:
+		n = calendar.Number(x.I[i], true)
+	case Duration:
+		n, us = calendar.DurationNumber(x.I[i]), x.I[i]%1e6
+		neg = x.I[i] < 0
+		n, us = int64(abs64(n)), int64(abs64(us))
+	default:
+		p := c.local(x.I[i])
+		n, us = calendar.Number(p, false), p&(1<<24-1)
+	}
+	scale := c.from.Scale
+	if scale == 0 {
+		us = 0
+	}
+	d.SetFinite(n*1e6+us, -6)
+	d.Negative = neg
+	rescale(d, d, scale)
+}
+
+func (c *caster) toDecimal(x *Vec, i int32, v *Vec) error {
+	var d apd.Decimal
+	switch c.from.Kind {
+	case Int, Enum:
+		d.SetFinite(x.I[i], 0)
+	case Uint, Year, Bit, Set:
+		decOfUint(&d, uint64(x.I[i]))
+	case Decimal:
+		d = *x.Dec(i, new(apd.Decimal))
+	case Float:
+		f, ok := decOfFloat(x.F[i])
+		if !ok {
+			return errRange("DECIMAL", strconv.FormatFloat(x.F[i], 'g', -1, 64))
+		}
+		d = *f
+	case Text, Bytes:
+		s, ok := decOf(x.S[i])
+		if !ok {
+			c.incorrect("DECIMAL", x, i)
+		}
+		d = *s
+	case JSON:
+		f, err := jsonNumber(x.S[i])
+		if err != nil {
+			c.incorrect("DECIMAL", x, i)
+		}
+		d = *f
+	default:
+		c.temporalDecimal(&d, x, i)
+	}
+	var r apd.Decimal
+	rescale(&r, &d, c.to.Scale)
+	if c.explicit && !fits(&r, c.to.Precision) {
+		c.env.warn(1264, "Out of range value for column 'CAST' at row 1")
+		r = *maxDecimal(c.to.Precision, c.to.Scale, r.Negative)
+	}
+	v.SetDecimal(int(i), &r)
+	return nil
+}
+
+func (c *caster) toText(x *Vec, i int32, v *Vec) error {
+	var s string
+	switch {
+	case c.from.Kind.form() == formS:
+		s = x.S[i]
+	case c.from.Kind == Timestamp:
+		s = string(calendar.AppendDatetime(nil, c.local(x.I[i]), c.from.Scale))
+	case c.from.Kind == Opaque:
+		s = fmt.Sprint(x.A[i])
+	default:
+		s = string(x.AppendText(nil, i))
+	}
+	if c.explicit && c.to.Length > 0 {
+		var cut bool
+		if s, cut = limitText(s, c.to); cut {
+			c.incorrect(map[Kind]string{Text: "CHAR", Bytes: "BINARY"}[c.to.Kind]+"("+strconv.Itoa(c.to.Length)+")", x, i)
+		}
+	}
+	if c.to.Kind == Text && c.from.Kind == Bytes && !utf8.ValidString(s) {
+		if c.explicit {
+			c.env.warn(1300, "Invalid utf8mb4 character string: '"+fmt.Sprintf("%X", s)+"'")
+			v.SetNull(int(i))
+			return nil
+		}
+		s = strings.ToValidUTF8(s, "?")
+	}
+	v.S[i] = s
+	return nil
+}
+
+// limitText cuts a string to the length of a type; BINARY(n) is filled up.
+func limitText(s string, t Type) (string, bool) {
+	if t.Kind == Bytes {
+		if len(s) < t.Length {
+			return s + strings.Repeat("\x00", t.Length-len(s)), false
+		}
+		return s[:t.Length], len(s) > t.Length
+	}
+	n := 0
+	for at := range s {
+		if n == t.Length {
+			return s[:at], true
+		}
+		n++
+	}
+	return s, false
+}
+
+// zeroAllowed applies NO_ZERO_DATE and NO_ZERO_IN_DATE, and looks whether the day exists.
+func (c *caster) zeroAllowed(p int64) bool {
+	t := calendar.Unpack(p)
+	if p == 0 || t.Year == 0 && t.Month == 0 && t.Day == 0 {
+		return !c.explicit || c.env.Mode&NoZeroDate == 0
+	}
+	if t.Month == 0 || t.Day == 0 {
+		return (!c.explicit || c.env.Mode&NoZeroInDate == 0) && calendar.ValidDay(t.Year, t.Month, t.Day, true)
+	}
+	return calendar.ValidDay(t.Year, t.Month, t.Day, false)
+}
+
+func (c *caster) toDatetime(x *Vec, i int32, v *Vec) error {
+	var p int64
+	ok := true
+	switch c.from.Kind {
+	case Date, Datetime, Timestamp:
+		p = c.local(x.I[i])
+	case Duration:
+		today := calendar.FromGo(c.env.Now.In(c.env.loc()))
+		p, ok = calendar.AtClock(today, x.I[i])
+	case Text, Bytes, Enum, Set:
+		p, ok = c.parseDatetime(string(x.AppendText(nil, i)))
+	case JSON:
+		p, ok = c.parseDatetime(jsonText(x.S[i]))
+	default:
+		p, ok = c.numberDatetime(x, i)
+	}
+	if ok {
+		ok = c.zeroAllowed(p)
+	}
+	if ok && c.to.Kind == Date {
+		p = calendar.DateOf(p)
+	} else if ok {
+		p, ok = calendar.Round(p, c.to.Scale)
+	}
+	if !ok {
+		if c.env.Warn != nil {
+			c.env.warn(1292, fmt.Sprintf("Incorrect %s value: '%s'", kindOfDate(c.to), x.AppendText(nil, i)))
+		}
+		v.SetNull(int(i))
+		return nil
+	}
+	if c.to.Kind == Timestamp {
+		p = calendar.Shift(p, c.env.loc(), utc)
+	}
+	v.I[i] = p
+	return nil
+}
+
+func kindOfDate(t Type) string {
+	if t.Kind == Date {
+		return "DATE"
+	}
+	return "DATETIME"
+}
+
+func (c *caster) parseDatetime(s string) (int64, bool) {
+	p, ok := calendar.ParseDatetime(s)
+	if !ok {
+		return 0, false
+	}
+	if p.Trailing && c.env.Warn != nil {
+		c.env.warn(1292, fmt.Sprintf("Truncated incorrect %s value: '%s'", strings.ToLower(kindOfDate(c.to)), s))
+	}
+	v, ok := p.Packed()
+	if ok && p.Zoned {
+		us := calendar.Micros(v) - int64(p.Offset)*1e6
+		if v, ok = calendar.FromMicros(us); ok {
+			v = calendar.Shift(v, utc, c.env.loc())
+		}
+	}
+	return v, ok
+}
+
+func (c *caster) numberDatetime(x *Vec, i int32) (int64, bool) {
+	n, us, ok := numberParts(x, i)
+	if !ok {
+		return 0, false
+	}
+	t, _, ok := calendar.FromNumber(n)
+	if !ok {
+		return 0, false
+	}
+	t.Micro = int(us)
+	return calendar.Pack(t), true
+}
+
+// numberParts splits a number into its whole part and its microseconds.
+func numberParts(x *Vec, i int32) (n, us int64, ok bool) {
+	var d apd.Decimal
+	switch x.T.Kind {
+	case Int, Uint, Year, Bit:
+		return x.I[i], 0, true
+	case Decimal:
+		d = *x.Dec(i, new(apd.Decimal))
+	case Float:
+		f, ok := decOfFloat(x.F[i])
+		if !ok {
+			return 0, 0, false
+		}
+		d = *f
+	default:
+		return 0, 0, false
+	}
+	var r apd.Decimal
+	rescale(&r, &d, 6)
+	v, ok := unscaled(&r)
+	return v / 1e6, v % 1e6, ok
+}
+
+func (c *caster) toDuration(x *Vec, i int32, v *Vec) error {
+	var us int64
+	in, ok := true, true
+	switch c.from.Kind {
+	case Duration:
+		us = x.I[i]
+	case Date:
+	case Datetime, Timestamp:
+		us = calendar.ClockOf(c.local(x.I[i]))
+	case Text, Bytes, Enum, Set:
+		us, _, in, ok = calendar.ParseDuration(string(x.AppendText(nil, i)))
+	case JSON:
+		us, _, in, ok = calendar.ParseDuration(jsonText(x.S[i]))
+	default:
+		var n, frac int64
+		if n, frac, ok = numberParts(x, i); ok {
+			us, in, ok = calendar.DurationFromNumber(n)
+			us += frac
+		}
+	}
+	us = calendar.RoundMicros(us, c.to.Scale)
+	if (!in || !ok) && c.env.Warn != nil {
+		c.env.warn(1292, fmt.Sprintf("Truncated incorrect time value: '%s'", x.AppendText(nil, i)))
+	}
+	if !ok {
+		v.SetNull(int(i))
+		return nil
+	}
+	v.I[i] = min(max(us, -calendar.MaxDuration), calendar.MaxDuration)
+	return nil
+}
+
+func (c *caster) toYear(x *Vec, i int32, v *Vec) error {
+	var n int64
+	switch {
+	case c.from.Dated():
+		n = calendar.YearOf(c.local(x.I[i]))
+	case c.from.Kind == Duration:
+		n = calendar.YearOf(calendar.FromGo(c.env.Now.In(c.env.loc())))
+	default:
+		var one Vec
+		one.Reset(TypeInt, int(i)+1)
+		num := &caster{from: c.from, to: TypeInt, env: c.env, explicit: true}
+		if err := num.toInt(x, i, &one); err != nil {
+			return err
+		}
+		n = one.I[i]
+		text := c.from.Stringy() && len(x.S[i]) < 4
+		switch {
+		case n == 0 && text, n > 0 && n < 70:
+			n += 2000
+		case n >= 70 && n < 100:
+			n += 1900
+		}
+	}
+	if n != 0 && (n < 1901 || n > 2155) {
+		c.incorrect("YEAR", x, i)
+		v.SetNull(int(i))
+		return nil
+	}
+	v.I[i] = n
+	return nil
+}
+
+func (c *caster) toEnum(x *Vec, i int32, v *Vec) error {
+	if c.from.Numeric() {
+		return c.toUint(x, i, v)
+	}
+	s := string(x.AppendText(nil, i))
+	v.I[i] = int64(enumIndex(c.to, s))
+	return nil
+}
+
+func enumIndex(t Type, s string) int {
+	coll := collator(t)
+	for k, m := range t.Values {
+		if coll.Equal(m, s) {
+			return k + 1
+		}
+	}
+	return 0
+}
+
+func (c *caster) toSet(x *Vec, i int32, v *Vec) error {
+	if c.from.Numeric() {
+		return c.toUint(x, i, v)
+	}
+	bits := int64(0)
+	for _, m := range strings.Split(string(x.AppendText(nil, i)), ",") {
+		if k := enumIndex(c.to, m); k > 0 {
+			bits |= 1 << (k - 1)
+		}
+	}
+	v.I[i] = bits
+	return nil
+}
+
+func errInvalidJSON(pos string) error {
+	return mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument 1 to function cast_as_json: %s", pos)
+}

@@ -1,0 +1,248 @@
+// Package collate compares strings by MySQL's collations: order, keys that are equal exactly for
+// equal strings, LIKE, and the search for one string in another.
+//
+// Strings are UTF-8, whatever the character set of the collation; those of the collation binary
+// are bytes. The weights of characters are those of the engine's tables, one for each character.
+// Collations with the attribute PAD SPACE compare as if the shorter string had spaces at its
+// end.
+package collate
+
+import (
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/dolthub/go-mysql-server/sql"
+)
+
+// Collator is a collation, made ready for use.
+type Collator struct {
+	ID sql.CollationID
+	// Binary collations compare as bytes do: binary, and those of UTF-8 by code point.
+	Binary bool
+	// Pad is the attribute PAD SPACE.
+	Pad    bool
+	bytes  bool // strings are bytes, not characters
+	ascii  [utf8.RuneSelf]int32
+	weight sql.CollationSorter
+	space  int32
+}
+
+var cache sync.Map
+
+// Of returns the collator of a collation.
+func Of(id sql.CollationID) *Collator {
+	if c, ok := cache.Load(id); ok {
+		return c.(*Collator)
+	}
+	c := &Collator{ID: id, weight: id.Sorter(), Pad: id.PadAttribute() == "PAD SPACE"}
+	switch id {
+	case sql.Collation_binary:
+		c.Binary, c.bytes, c.Pad = true, true, false
+	case sql.Collation_utf8mb4_0900_bin, sql.Collation_utf8mb4_bin, sql.Collation_utf8mb3_bin, sql.Collation_Unspecified:
+		c.Binary = true
+	}
+	if c.weight == nil {
+		c.Binary = true
+		c.weight = func(r rune) int32 { return r }
+	}
+	for i := range c.ascii {
+		c.ascii[i] = c.weight(rune(i))
+	}
+	c.space = c.ascii[' ']
+	got, _ := cache.LoadOrStore(id, c)
+	return got.(*Collator)
+}
+
+// next is the weight of the first character and the rest of the string, which must not be empty.
+func (c *Collator) next(s string) (int32, string) {
+	if b := s[0]; b < utf8.RuneSelf && !c.bytes {
+		return c.ascii[b], s[1:]
+	}
+	if c.bytes {
+		return int32(s[0]), s[1:]
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	return c.weight(r), s[n:]
+}
+
+// Compare is -1, 0 or 1 as a sorts before, with or after b.
+func (c *Collator) Compare(a, b string) int {
+	if a == b {
+		return 0
+	}
+	if c.Binary && !c.Pad {
+		return strings.Compare(a, b)
+	}
+	if c.Binary {
+		return c.comparePadded(a, b)
+	}
+	for len(a) > 0 && len(b) > 0 {
+		var x, y int32
+		x, a = c.next(a)
+		y, b = c.next(b)
+		if x != y {
+			return order(x, y)
+		}
+	}
+	return c.rest(a, b)
+}
+
+func order(x, y int32) int {
+	if x < y {
+		return -1
+	}
+	return 1
+}
+
+// rest compares what is left of the longer string.
+func (c *Collator) rest(a, b string) int {
+	sign := 1
+	if a == "" {
+		a, sign = b, -1
+	}
+	if a == "" {
+		return 0
+	}
+	if !c.Pad {
+		return sign
+	}
+	for len(a) > 0 {
+		var x int32
+		if x, a = c.next(a); x != c.space {
+			return sign * order(x, c.space)
+		}
+	}
+	return 0
+}
+
+func (c *Collator) comparePadded(a, b string) int {
+	n := min(len(a), len(b))
+	if x := strings.Compare(a[:n], b[:n]); x != 0 {
+		return x
+	}
+	return c.rest(a[n:], b[n:])
+}
+
+// Equal reports whether two strings are equal.
+func (c *Collator) Equal(a, b string) bool {
+	return a == b || !(c.Binary && !c.Pad) && c.Compare(a, b) == 0
+}
+
+// AppendKey appends bytes that are the same for equal strings and for no others, and are no
+// prefix of those of others. They have no order.
+func (c *Collator) AppendKey(b []byte, s string) []byte {
+	if c.Binary {
+		if c.Pad {
+			s = strings.TrimRight(s, " ")
+		}
+		return append(appendLen(b, len(s)), s...)
+	}
+	end := len(b)
+	for len(s) > 0 {
+		var w int32
+		w, s = c.next(s)
+		if u := uint32(w) + 1; u < 1<<24-1 {
+			b = append(b, byte(u), byte(u>>8), byte(u>>16))
+		} else {
+			b = append(b, 0xff, 0xff, 0xff, byte(u), byte(u>>8), byte(u>>16), byte(u>>24))
+		}
+		if !c.Pad || w != c.space {
+			end = len(b)
+		}
+	}
+	return append(b[:end], 0, 0, 0)
+}
+
+func appendLen(b []byte, n int) []byte {
+	for n >= 0x80 {
+		b = append(b, byte(n)|0x80)
+		n >>= 7
+	}
+	return append(b, byte(n))
+}
+
+// Hash mixes a string into a hash so that equal strings give equal hashes.
+func (c *Collator) Hash(h uint64, s string) uint64 {
+	if c.Binary {
+		if c.Pad {
+			s = strings.TrimRight(s, " ")
+		}
+		return HashString(h, s)
+	}
+	spaces := 0
+	for len(s) > 0 {
+		var w int32
+		w, s = c.next(s)
+		if c.Pad && w == c.space {
+			spaces++
+			continue
+		}
+		for ; spaces > 0; spaces-- {
+			h = Mix(h, uint64(c.space))
+		}
+		h = Mix(h, uint64(w))
+	}
+	return Mix(h, 0xfeed)
+}
+
+// Mix mixes a number into a hash.
+func Mix(h, x uint64) uint64 {
+	h ^= x + 0x9E3779B97F4A7C15 + h<<6 + h>>2
+	h *= 0xD6E8FEB86659FD93
+	return h ^ h>>32
+}
+
+// HashString mixes bytes into a hash.
+func HashString(h uint64, s string) uint64 {
+	for len(s) >= 8 {
+		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		h = Mix(h, x)
+		s = s[8:]
+	}
+	x := uint64(len(s)) << 56
+	for i := 0; i < len(s); i++ {
+		x |= uint64(s[i]) << (8 * i)
+	}
+	return Mix(h, x)
+}
+
+// Index is the byte offset of the first place at or after from where sub is found, and the
+// length of what is found there; -1 if there is none.
+func (c *Collator) Index(s, sub string, from int) (at, n int) {
+	if c.Binary {
+		i := strings.Index(s[from:], sub)
+		if i < 0 {
+			return -1, 0
+		}
+		return from + i, len(sub)
+	}
+	for i := from; ; {
+		if n := c.prefix(s[i:], sub); n >= 0 {
+			return i, n
+		}
+		if i >= len(s) {
+			return -1, 0
+		}
+		_, w := utf8.DecodeRuneInString(s[i:])
+		i += w
+	}
+}
+
+// prefix is the length of the beginning of s that equals sub; -1 if there is none.
+func (c *Collator) prefix(s, sub string) int {
+	t := s
+	for len(sub) > 0 {
+		if t == "" {
+			return -1
+		}
+		var x, y int32
+		x, t = c.next(t)
+		y, sub = c.next(sub)
+		if x != y {
+			return -1
+		}
+	}
+	return len(s) - len(t)
+}

@@ -1,0 +1,640 @@
+package expr
+
+import (
+	"github.com/godwitdb/godwit/sql/expr/jsondoc"
+)
+
+// truth makes a condition of a value: it is TRUE if it is a number other than 0.
+func (k *compiler) truth(e Expr) (Pred, error) {
+	return &truthPred{e: e, is: truthOf(e.Type())}, nil
+}
+
+// truthOf says how a value that is not NULL is TRUE.
+func truthOf(t Type) func(v *Vec, i int32) bool {
+	switch t.Kind {
+	case Float:
+		return func(v *Vec, i int32) bool { return v.F[i] != 0 }
+	case Text, Bytes:
+		return func(v *Vec, i int32) bool {
+			f, _ := floatOf(v.S[i])
+			return f != 0
+		}
+	case JSON:
+		return jsonTruth
+	case Decimal:
+		return func(v *Vec, i int32) bool {
+			if v.D != nil {
+				return !v.D[i].IsZero()
+			}
+			return v.I[i] != 0
+		}
+	case Opaque:
+		return func(*Vec, int32) bool { return false }
+	}
+	return func(v *Vec, i int32) bool { return v.I[i] != 0 }
+}
+
+// jsonTruth: documents compare with the number 0.
+func jsonTruth(v *Vec, i int32) bool {
+	d, err := jsondoc.Read(v.S[i])
+	return err != nil || jsondoc.Compare(d, int64(0)) != 0
+}
+
+type truthPred struct {
+	e   Expr
+	is  func(*Vec, int32) bool
+	buf []int32
+}
+
+// Filter implements Pred.
+func (p *truthPred) Filter(b *Batch, sel []int32, want bool) ([]int32, error) {
+	v, err := p.e.Eval(b, sel)
+	if err != nil {
+		return nil, err
+	}
+	out := sized(p.buf, len(sel))[:0]
+	for _, i := range sel {
+		if !v.IsNull(i) && p.is(v, i) == want {
+			out = append(out, i)
+		}
+	}
+	p.buf = out
+	return out, nil
+}
+
+// andPred is AND of several conditions; its negation is OR of theirs.
+type andPred struct {
+	ps []Pred
+	u  unioner
+}
+
+// Filter implements Pred.
+func (a *andPred) Filter(b *Batch, sel []int32, want bool) ([]int32, error) {
+	if want {
+		return all(a.ps, b, sel, true)
+	}
+	return a.u.any(a.ps, b, sel, false)
+}
+
+type orPred struct {
+	ps []Pred
+	u  unioner
+}
+
+// Filter implements Pred.
+func (o *orPred) Filter(b *Batch, sel []int32, want bool) ([]int32, error) {
+	if want {
+		return o.u.any(o.ps, b, sel, true)
+	}
+	return all(o.ps, b, sel, false)
+}
+
+func all(ps []Pred, b *Batch, sel []int32, want bool) (_ []int32, err error) {
+	for _, p := range ps {
+		if sel, err = p.Filter(b, sel, want); err != nil || len(sel) == 0 {
+			return nil, err
+		}
+	}
+	return sel, nil
+}
+
+// unioner collects the rows for which one of several conditions holds.
+type unioner struct{ rest, out [2][]int32 }
+
+func (u *unioner) any(ps []Pred, b *Batch, sel []int32, want bool) ([]int32, error) {
+	var out []int32
+	for n, p := range ps {
+		if len(sel) == 0 {
+			break
+		}
+		yes, err := p.Filter(b, sel, want)
+		if err != nil {
+			return nil, err
+		}
+		if len(yes) == 0 {
+			continue
+		}
+		// yes may be a buffer of p, or sel itself.
+		at := n & 1
+		u.rest[at] = minus(u.rest[at][:0], sel, yes)
+		u.out[at] = union(u.out[at][:0], out, yes)
+		sel, out = u.rest[at], u.out[at]
+	}
+	return out, nil
+}
+
+// union merges two ordered lists without common members.
+func union(out, a, b []int32) []int32 {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		if a[i] < b[j] {
+			out = append(out, a[i])
+			i++
+		} else {
+			out = append(out, b[j])
+			j++
+		}
+	}
+	out = append(out, a[i:]...)
+	return append(out, b[j:]...)
+}
+
+type notPred struct{ p Pred }
+
+// Filter implements Pred.
+func (n *notPred) Filter(b *Batch, sel []int32, want bool) ([]int32, error) {
+	return n.p.Filter(b, sel, !want)
+}
+
+// logic is AND or OR as a value. stop is the value that decides: FALSE for AND, TRUE for OR.
+type logic struct {
+	args []Expr
+	is   []func(*Vec, int32) bool
+	stop bool
+	t    Type
+	v    Vec
+	live [2][]int32
+}
+
+// Type implements Expr.
+func (l *logic) Type() Type { return l.t }
+
+// Eval implements Expr.
+func (l *logic) Eval(b *Batch, sel []int32) (*Vec, error) {
+	l.v.Reset(l.t, b.N)
+	for _, i := range sel {
+		l.v.I[i] = truthInt(!l.stop)
+	}
+	for n, a := range l.args {
+		x, err := a.Eval(b, sel)
+		if err != nil {
+			return nil, err
+		}
+		live := l.live[n&1][:0]
+		for _, i := range sel {
+			switch {
+			case x.IsNull(i):
+				l.v.SetNull(int(i))
+				live = append(live, i)
+			case l.is[n](x, i) == l.stop:
+				l.v.I[i] = truthInt(l.stop)
+				if l.v.Null != nil {
+					l.v.Null[i] = false
+				}
+			default:
+				live = append(live, i)
+			}
+		}
+		l.live[n&1] = live
+		if sel = live; len(sel) == 0 {
+			break
+		}
+	}
+	return &l.v, nil
+}
+
+func truthInt(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// unaryTruth is a function of the truth of one value.
+type unaryTruth struct {
+	arg Expr
+	is  func(*Vec, int32) bool
+	// onTrue and onFalse are the results; onNull too, unless it is below 0: NULL.
+	onTrue, onFalse, onNull int64
+	t                       Type
+	v                       Vec
+}
+
+// Type implements Expr.
+func (u *unaryTruth) Type() Type { return u.t }
+
+// Eval implements Expr.
+func (u *unaryTruth) Eval(b *Batch, sel []int32) (*Vec, error) {
+	x, err := u.arg.Eval(b, sel)
+	if err != nil {
+		return nil, err
+	}
+	u.v.Reset(u.t, b.N)
+	for _, i := range sel {
+		switch {
+		case x.IsNull(i):
+			if u.v.I[i] = u.onNull; u.onNull < 0 {
+				u.v.SetNull(int(i))
+			}
+		case u.is(x, i):
+			u.v.I[i] = u.onTrue
+		default:
+			u.v.I[i] = u.onFalse
+		}
+	}
+	return &u.v, nil
+}
+
+// isNullPred is IS NULL.
+type isNullPred struct {
+	e   Expr
+	buf []int32
+}
+
+// Filter implements Pred.
+func (p *isNullPred) Filter(b *Batch, sel []int32, want bool) ([]int32, error) {
+	v, err := p.e.Eval(b, sel)
+	if err != nil {
+		return nil, err
+	}
+	if v.Null == nil {
+		if want {
+			return nil, nil
+		}
+		return sel, nil
+	}
+	out := sized(p.buf, len(sel))[:0]
+	for _, i := range sel {
+		if v.Null[i] == want {
+			out = append(out, i)
+		}
+	}
+	p.buf = out
+	return out, nil
+}
+
+func deriveBool(c *Call) error {
+	c.T = TypeBool
+	c.T.NotNull = true
+	for _, a := range c.Args {
+		c.T.NotNull = c.T.NotNull && a.Type().NotNull
+	}
+	return nil
+}
+
+func connective(name string, stop bool) *Func {
+	f := &Func{Name: name, Min: 2, Max: -1, derive: deriveBool}
+	f.eval = func(c *Call, k *compiler) (Expr, error) {
+		l := &logic{stop: stop, t: c.T}
+		for _, a := range flatten(f, c.Args, nil) {
+			e, err := k.expr(a)
+			if err != nil {
+				return nil, err
+			}
+			l.args, l.is = append(l.args, e), append(l.is, truthOf(e.Type()))
+		}
+		return l, nil
+	}
+	f.pred = func(c *Call, k *compiler) (Pred, error) {
+		var ps []Pred
+		for _, a := range flatten(f, c.Args, nil) {
+			p, err := k.pred(a)
+			if err != nil {
+				return nil, err
+			}
+			ps = append(ps, p)
+		}
+		if stop {
+			return &orPred{ps: ps}, nil
+		}
+		return &andPred{ps: ps}, nil
+	}
+	return f
+}
+
+// flatten lists the operands of nested calls of the same connective.
+func flatten(f *Func, args, out []Node) []Node {
+	for _, a := range args {
+		if c, ok := a.(*Call); ok && c.Fn == f {
+			out = flatten(f, c.Args, out)
+		} else {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Conjuncts splits a condition at its ANDs.
+func Conjuncts(n Node) []Node { return flatten(funcs["and"], []Node{n}, nil) }
+
+// And joins conditions; TRUE if there are none.
+func And(ns ...Node) Node {
+	switch len(ns) {
+	case 0:
+		return Bool(true)
+	case 1:
+		return ns[0]
+	}
+	c := &Call{Fn: funcs["and"], Args: ns}
+	_ = deriveBool(c)
+	return c
+}
+
+// tester is a function of the truth of a value that is never NULL: IS TRUE and its like.
+func tester(name string, onTrue, onFalse, onNull int64) *Func {
+	return &Func{
+		Name: name, Min: 1, Max: 1,
+		derive: func(c *Call) error {
+			c.T = TypeBool
+			c.T.NotNull = onNull >= 0 || c.Args[0].Type().NotNull
+			return nil
+		},
+		eval: func(c *Call, k *compiler) (Expr, error) {
+			e, err := k.expr(c.Args[0])
+			if err != nil {
+				return nil, err
+			}
+			return &unaryTruth{arg: e, is: truthOf(e.Type()), onTrue: onTrue, onFalse: onFalse, onNull: onNull, t: c.T}, nil
+		},
+	}
+}
+
+func init() {
+	not := tester("not", 0, 1, -1)
+	not.pred = func(c *Call, k *compiler) (Pred, error) {
+		p, err := k.pred(c.Args[0])
+		return &notPred{p}, err
+	}
+	isNull := tester("isnull", 0, 0, 1)
+	isNull.pred = func(c *Call, k *compiler) (Pred, error) {
+		e, err := k.expr(c.Args[0])
+		return &isNullPred{e: e}, err
+	}
+	isNotNull := tester("isnotnull", 1, 1, 0)
+	isNotNull.pred = func(c *Call, k *compiler) (Pred, error) {
+		e, err := k.expr(c.Args[0])
+		return &notPred{&isNullPred{e: e}}, err
+	}
+	register(
+		connective("and", false), connective("or", true), not, isNull, isNotNull,
+		tester("istrue", 1, 0, 0), tester("isfalse", 0, 1, 0), tester("isnottrue", 0, 1, 1), tester("isnotfalse", 1, 0, 1),
+		&Func{Name: "xor", Min: 2, Max: 2, derive: deriveBool, eval: evalXor},
+		&Func{Name: "between", Min: 3, Max: 3, derive: deriveBetween, eval: evalBetween},
+	)
+}
+
+func evalXor(c *Call, k *compiler) (Expr, error) {
+	es, err := k.exprs(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	p, q := truthOf(es[0].Type()), truthOf(es[1].Type())
+	return newRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
+		v.I[i] = truthInt(p(a[0], i) != q(a[1], i))
+		return nil
+	}), nil
+}
+
+// rowFunc computes value by value; the result is NULL if an argument is.
+type rowFunc struct {
+	args []Expr
+	t    Type
+	f    func(a []*Vec, i int32, v *Vec) error
+	// nulls lets f see NULLs.
+	nulls bool
+	v     Vec
+	vecs  []*Vec
+}
+
+func newRowFunc(t Type, args []Expr, f func(a []*Vec, i int32, v *Vec) error) *rowFunc {
+	return &rowFunc{args: args, t: t, f: f, vecs: make([]*Vec, len(args))}
+}
+
+// Type implements Expr.
+func (r *rowFunc) Type() Type { return r.t }
+
+// Eval implements Expr.
+func (r *rowFunc) Eval(b *Batch, sel []int32) (*Vec, error) {
+	nulls := false
+	for k, a := range r.args {
+		var err error
+		if r.vecs[k], err = a.Eval(b, sel); err != nil {
+			return nil, err
+		}
+		nulls = nulls || r.vecs[k].Null != nil
+	}
+	r.v.Reset(r.t, b.N)
+	for _, i := range sel {
+		if nulls && !r.nulls && r.anyNull(i) {
+			r.v.SetNull(int(i))
+			continue
+		}
+		if err := r.f(r.vecs, i, &r.v); err != nil {
+			return nil, err
+		}
+	}
+	return &r.v, nil
+}
+
+func (r *rowFunc) anyNull(i int32) bool {
+	for _, v := range r.vecs {
+		if v.IsNull(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// deriveBetween finds one type for all three values where there is one.
+func deriveBetween(c *Call) error {
+	t, err := compareType("between", c.Args[0], c.Args[1])
+	if err != nil {
+		return err
+	}
+	u, err := compareType("between", c.Args[0], c.Args[2])
+	if err != nil {
+		return err
+	}
+	switch {
+	case t.Same(u):
+		t = widest(t, u)
+	case t.Numeric() && u.Numeric():
+		t = mergeCompare(t, u)
+	case t.Numeric() || u.Numeric():
+		t = TypeFloat
+	case t.Stringy() && u.Stringy():
+		m, err := mergeCollations("between", true, c.Args...)
+		if err != nil {
+			return err
+		}
+		t = TextType(0, m.id, m.coerce)
+	}
+	c.Cmp = t
+	for i, a := range c.Args {
+		c.Args[i] = castTo(exact(a), t)
+	}
+	return deriveBool(c)
+}
+
+func evalBetween(c *Call, k *compiler) (Expr, error) {
+	es, err := k.exprs(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	cmp := NewComparer(c.Cmp)
+	f := newRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
+		x, lo, hi := a[0], a[1], a[2]
+		v.I[i] = 0
+		switch {
+		case x.IsNull(i):
+			v.SetNull(int(i))
+		case !lo.IsNull(i) && cmp(x, i, lo, i) < 0, !hi.IsNull(i) && cmp(x, i, hi, i) > 0:
+		case lo.IsNull(i) || hi.IsNull(i):
+			v.SetNull(int(i))
+		default:
+			v.I[i] = 1
+		}
+		return nil
+	})
+	f.nulls = true
+	return f, nil
+}
+
+// NewBetween makes x BETWEEN lo AND hi: two comparisons if x is cheap and always the same, so
+// that a planner sees them.
+func NewBetween(x, lo, hi Node) (Node, error) {
+	if _, ok := x.(*Col); !ok {
+		return call("between", x, lo, hi)
+	}
+	a, err := call(">=", x, lo)
+	if err != nil {
+		return nil, err
+	}
+	b, err := call("<=", x, hi)
+	if err != nil {
+		return nil, err
+	}
+	if t, u := a.(*Call).Cmp, b.(*Call).Cmp; !t.Same(u) {
+		c := &Call{Fn: funcs["between"], Args: []Node{x, lo, hi}}
+		return c, deriveBetween(c)
+	}
+	return call("and", a, b)
+}
+
+// inExpr is IN as a value; inSet answers it for constants.
+type inExpr struct {
+	left Expr
+	list []Expr
+	cmp  Comparer
+	set  *inSet
+	not  bool
+	t    Type
+	v    Vec
+	vecs []*Vec
+}
+
+// inSet has the keys of a constant list.
+type inSet struct {
+	keys map[string]struct{}
+	ints map[int64]struct{}
+	null bool
+	enc  *Encoder
+	buf  []byte
+}
+
+func (k *compiler) in(n *In) (Expr, error) {
+	l, err := k.expr(n.Left)
+	if err != nil {
+		return nil, err
+	}
+	list, err := k.exprs(n.List)
+	if err != nil {
+		return nil, err
+	}
+	x := &inExpr{left: l, list: list, cmp: NewComparer(n.Cmp), not: n.Not, t: n.Type(), vecs: make([]*Vec, len(list))}
+	x.set = newInSet(list, n.Cmp)
+	return x, nil
+}
+
+// newInSet makes a set of a list that is constant; nil if it is not.
+func newInSet(list []Expr, t Type) *inSet {
+	s := &inSet{keys: map[string]struct{}{}, enc: NewEncoder(t)}
+	if signedForm(t) && t.Kind != Decimal {
+		s.ints = map[int64]struct{}{}
+	}
+	var one Vec
+	for _, e := range list {
+		v, ok := constOf(e)
+		if !ok {
+			return nil
+		}
+		if v.IsNull() {
+			s.null = true
+			continue
+		}
+		if s.ints != nil {
+			s.ints[v.I] = struct{}{}
+			continue
+		}
+		one.Reset(t, 1)
+		one.Put(0, v)
+		s.keys[string(s.enc.Append(nil, &one, 0))] = struct{}{}
+	}
+	return s
+}
+
+func (s *inSet) has(v *Vec, i int32) bool {
+	if s.ints != nil {
+		_, ok := s.ints[v.I[i]]
+		return ok
+	}
+	s.buf = s.enc.Append(s.buf[:0], v, i)
+	_, ok := s.keys[string(s.buf)]
+	return ok
+}
+
+// Type implements Expr.
+func (x *inExpr) Type() Type { return x.t }
+
+// Eval implements Expr.
+func (x *inExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
+	l, err := x.left.Eval(b, sel)
+	if err != nil {
+		return nil, err
+	}
+	if x.set == nil {
+		for k, e := range x.list {
+			if x.vecs[k], err = e.Eval(b, sel); err != nil {
+				return nil, err
+			}
+		}
+	}
+	x.v.Reset(x.t, b.N)
+	for _, i := range sel {
+		found, null := x.find(l, i)
+		switch {
+		case found:
+			x.v.I[i] = truthInt(!x.not)
+		case null:
+			x.v.SetNull(int(i))
+		default:
+			x.v.I[i] = truthInt(x.not)
+		}
+	}
+	return &x.v, nil
+}
+
+func (x *inExpr) find(l *Vec, i int32) (found, null bool) {
+	if l.IsNull(i) {
+		return false, true
+	}
+	if x.set != nil {
+		return x.set.has(l, i), x.set.null
+	}
+	for _, v := range x.vecs {
+		if v.IsNull(i) {
+			null = true
+		} else if x.cmp(l, i, v, i) == 0 {
+			return true, null
+		}
+	}
+	return false, null
+}
+
+func (k *compiler) inPred(n *In) (Pred, error) {
+	e, err := k.in(n)
+	if err != nil {
+		return nil, err
+	}
+	return k.truth(e)
+}
