@@ -17,7 +17,7 @@
 //	trim(x)  trim(x, chars)  trim(x, chars, 'leading')      also 'trailing', 'both'
 //	position(a, b)                                    is locate(a, b)
 //
-// Other forms are calls of functions with these names: "is_true", "is_false" (of any value, never
-// NULL), "is_null", "not", "neg", "~", "like" (value, pattern, escape), "regexp_like", "xor",
-// "div", "%". NOT LIKE and the like are "not" of these.
+// Other forms are calls of functions with these names: "istrue", "isfalse", "isnull", "isnottrue",
+// "isnotfalse", "isnotnull" (never NULL), "not", "neg", "~", "like" (value, pattern, escape),
+// "regexp_like", "xor", "div", "%", "between". NOT LIKE and the like are "not" of these.
 package bind

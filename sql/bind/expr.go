@@ -118,12 +118,12 @@ func (x *exprs) node(n ast.ExprNode) (expr.Node, error) {
 func (x *exprs) predicate(n ast.ExprNode) (expr.Node, error) {
 	switch n := n.(type) {
 	case *ast.IsNullExpr:
-		return x.not1(n.Not, "is_null", n.Expr)
+		return x.test(n.Not, "null", n.Expr)
 	case *ast.IsTruthExpr:
 		if n.True != 0 {
-			return x.not1(n.Not, "is_true", n.Expr)
+			return x.test(n.Not, "true", n.Expr)
 		}
-		return x.not1(n.Not, "is_false", n.Expr)
+		return x.test(n.Not, "false", n.Expr)
 	case *ast.BetweenExpr:
 		return x.between(n)
 	case *ast.PatternInExpr:
@@ -193,13 +193,16 @@ func not(do bool, n expr.Node, err error) (expr.Node, error) {
 	return call("not", n)
 }
 
-func (x *exprs) not1(neg bool, f string, arg ast.ExprNode) (expr.Node, error) {
+// test binds IS NULL, IS NOT TRUE and the like.
+func (x *exprs) test(neg bool, what string, arg ast.ExprNode) (expr.Node, error) {
 	a, err := x.scalar(arg)
 	if err != nil {
 		return nil, err
 	}
-	n, err := call(f, a)
-	return not(neg, n, err)
+	if neg {
+		return call("isnot"+what, a)
+	}
+	return call("is"+what, a)
 }
 
 func (x *exprs) not2(neg bool, f string, a, b ast.ExprNode) (expr.Node, error) {

@@ -31,7 +31,7 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	case "convert":
 		return x.convertUsing(n)
 	case "isnull":
-		name = "is_null"
+		name = "isnull"
 	}
 	if n.Schema.O != "" || leftAlone[name] {
 		return nil, unsupported("function %s", name)

@@ -81,7 +81,7 @@ func (o *optimizer) callSelectivity(n *expr.Call, rows float64) float64 {
 		return 1 - o.selectivity(n.Args[0], rows)
 	case "like":
 		return 0.1
-	case "is_null":
+	case "isnull":
 		return 0.05
 	}
 	return 0.33

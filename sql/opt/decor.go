@@ -207,11 +207,7 @@ func (o *optimizer) testJoin(a *algebra.Apply, l set) algebra.Rel {
 func mayNull(n expr.Node) bool { return !n.Type().NotNull }
 
 func (o *optimizer) notFalse(c expr.Node) (expr.Node, error) {
-	f, err := call("is_false", c)
-	if err != nil {
-		return nil, err
-	}
-	return call("not", f)
+	return call("isnotfalse", c)
 }
 
 // throughProject lets conditions on the columns of a projection use what they are made of.

@@ -256,10 +256,10 @@ func rejects(n expr.Node, s set) bool {
 		return rejects(c.Args[0], s) || rejects(c.Args[1], s)
 	case "or":
 		return rejects(c.Args[0], s) && rejects(c.Args[1], s)
-	case "is_true", "is_false":
+	case "istrue", "isfalse", "isnotnull":
 		return strict(c.Args[0], s)
 	case "not":
-		if x, ok := isCall(c.Args[0], "is_null"); ok {
+		if x, ok := isCall(c.Args[0], "isnull"); ok {
 			return strict(x.Args[0], s)
 		}
 	}

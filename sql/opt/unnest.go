@@ -263,7 +263,7 @@ func (o *optimizer) column(in algebra.Rel, s *expr.Sub, branch bool) (algebra.Re
 	var err error
 	switch s.Kind {
 	case expr.SubExists:
-		mark, err = call("is_true", mark)
+		mark, err = call("istrue", mark)
 	case expr.SubAny:
 		a.On = o.compare(s.Cmp, s.Left, rel)
 	default:
