@@ -179,17 +179,25 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	if mode == lock.Exclusive || view.AllPoints(q.Spans) {
 		r.counter.Read(x, mode == lock.Exclusive, q, resp, base.RegionID(q.Txn.GatewayRegion))
 	}
+	return r.stillLocked(x, term, g, func() {
+		if fresh && x.Calls == 1 && nothingHere(q, resp) {
+			// The transaction has no business with this group.
+			r.release(x, false)
+			resp.Term = 0
+		}
+	})
+}
+
+// stillLocked makes sure that x has kept its locks while rows were read under them, and notes what
+// was found. then is called with mu held.
+func (r *Replica) stillLocked(x *txns.Txn, term uint64, g *view.Gather, then func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current(x, term) || !r.ready(true, 0) {
 		return r.lost(x, term)
 	}
 	r.served(LockService, term, 0, g.Own)
-	if fresh && x.Calls == 1 && nothingHere(q, resp) {
-		// The transaction has no business with this group.
-		r.release(x, false)
-		resp.Term = 0
-	}
+	then()
 	if len(x.Seen)+len(g.Found) <= view.MaxSeen {
 		x.Seen = append(x.Seen, g.Found...)
 	}

@@ -40,28 +40,8 @@ func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, loc
 	if err := t.checkLock(lock); err != nil {
 		return false, err
 	}
-	var todo []base.Span
-	seen := map[string]bool{}
-	ask := func(s base.Span) {
-		if s.Start.Shard() == base.MetaShard && lock != kv.LockExclusive {
-			return // read from the local replica
-		}
-		if name := string(s.Start) + "\x00" + string(s.End); !seen[name] {
-			seen[name] = true
-			if _, kept := t.ahead.find(s, lock); !kept {
-				todo = append(todo, s)
-			}
-		}
-	}
-	for _, k := range keys {
-		if w := t.buf.get(k); !w.content() {
-			ask(base.PointSpan(k))
-		}
-	}
-	for _, s := range spans {
-		ask(s)
-	}
 	ctx = t.trace(ctx)
+	todo := t.notAhead(keys, spans, lock)
 	whole := todo                          // the spans as they were asked for
 	begun := make([][]*wire.KV, len(todo)) // what came before an answer was full
 	for len(todo) > 0 {
@@ -90,6 +70,31 @@ func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, loc
 		todo, whole, begun = rest, restWhole, restBegun
 	}
 	return true, nil
+}
+
+// notAhead are the keys and spans that have not been read ahead yet, each once.
+func (t *Txn) notAhead(keys []base.Key, spans []base.Span, lock kv.LockMode) (todo []base.Span) {
+	seen := map[string]bool{}
+	ask := func(s base.Span) {
+		if s.Start.Shard() == base.MetaShard && lock != kv.LockExclusive {
+			return // read from the local replica
+		}
+		if name := string(s.Start) + "\x00" + string(s.End); !seen[name] {
+			seen[name] = true
+			if _, kept := t.ahead.find(s, lock); !kept {
+				todo = append(todo, s)
+			}
+		}
+	}
+	for _, k := range keys {
+		if w := t.buf.get(k); !w.content() {
+			ask(base.PointSpan(k))
+		}
+	}
+	for _, s := range spans {
+		ask(s)
+	}
+	return todo
 }
 
 // Kept implements kv.Txn.

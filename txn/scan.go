@@ -28,14 +28,9 @@ func (t *Txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 	}
 	ctx = t.trace(ctx)
 	if _, ok := req.State.(*ownWrites); !ok {
-		own := t.ownWrites(req.Spans)
-		for _, w := range own.sorted {
-			if w.draft == 0 {
-				continue // noteReads sees to it
-			}
-			if err := t.confirm(ctx, w); err != nil {
-				return kv.ScanResult{}, err
-			}
+		own, err := t.confirmedWrites(ctx, req.Spans)
+		if err != nil {
+			return kv.ScanResult{}, err
 		}
 		req.State = own
 	}
@@ -66,6 +61,20 @@ func (t *Txn) ownWrites(spans []base.Span) *ownWrites {
 		o.sorted = slices.CompactFunc(o.sorted, func(a, b *write) bool { return a == b })
 	}
 	return o
+}
+
+// confirmedWrites are the own writes within spans; drafts of them are confirmed.
+func (t *Txn) confirmedWrites(ctx context.Context, spans []base.Span) (*ownWrites, error) {
+	own := t.ownWrites(spans)
+	for _, w := range own.sorted {
+		if w.draft == 0 {
+			continue // noteReads sees to it
+		}
+		if err := t.confirm(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	return own, nil
 }
 
 func (o *ownWrites) within(s base.Span) []*write { return cut(o.sorted, s) }
@@ -120,48 +129,56 @@ type stream struct {
 
 // overlay merges own writes into what was found of a span.
 func overlay(own []*write, span base.Span, got *found, reverse bool) stream {
-	s := stream{span: span, cut: got.cut}
+	s := stream{span: span, cut: got.cut, rows: make([]kv.Row, 0, len(got.rows)+len(own))}
 	if reverse && len(own) > 0 {
 		own = slices.Clone(own)
 		slices.Reverse(own)
 	}
-	less := func(a, b base.Key) bool {
-		if reverse {
-			return a.Compare(b) > 0
-		}
-		return a.Compare(b) < 0
-	}
-	within := func(k base.Key) bool {
-		return got.cut == nil || !reverse && k.Compare(got.cut) < 0 || reverse && k.Compare(got.cut) >= 0
-	}
-	s.rows = make([]kv.Row, 0, len(got.rows)+len(own))
-	push := func(w *write) {
-		if w.kind != wire.WriteKind_DELETE && within(w.key) {
+	i := 0
+	push := func() {
+		if w := own[i]; w.kind != wire.WriteKind_DELETE && got.reaches(w.key, reverse) {
 			s.rows = append(s.rows, w.row(w.key))
 		}
+		i++
 	}
-	i := 0
 	for _, r := range got.rows {
 		if r.Absent {
 			continue
 		}
-		for i < len(own) && less(own[i].key, r.Key) {
-			push(own[i])
-			i++
+		for i < len(own) && comesBefore(own[i].key, r.Key, reverse) {
+			push()
 		}
 		if i < len(own) && bytes.Equal(own[i].key, r.Key) {
-			push(own[i])
-			i++
+			push()
 			continue
 		}
 		row := kv.Row{Key: r.Key}
 		setRow(&row, r)
 		s.rows = append(s.rows, row)
 	}
-	for ; i < len(own); i++ {
-		push(own[i])
+	for i < len(own) {
+		push()
 	}
 	return s
+}
+
+// comesBefore reports whether a scan comes to a before b.
+func comesBefore(a, b base.Key, reverse bool) bool {
+	if reverse {
+		return a.Compare(b) > 0
+	}
+	return a.Compare(b) < 0
+}
+
+// reaches reports whether a key lies before where the answer was cut.
+func (g *found) reaches(k base.Key, reverse bool) bool {
+	switch {
+	case g.cut == nil:
+		return true
+	case reverse:
+		return k.Compare(g.cut) >= 0
+	}
+	return k.Compare(g.cut) < 0
 }
 
 // rest is the part of the stream's span from a row on; nil if that is nothing.

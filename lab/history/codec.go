@@ -105,42 +105,19 @@ func Read(r io.Reader) (*History, error) {
 	var want int
 	for n := 1; ; n++ {
 		var l line
-		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
+		err := dec.Decode(&l)
+		if errors.Is(err, io.EOF) {
 			break
-		} else if err != nil {
-			return nil, fmt.Errorf("history: line %d: %w", n, err)
-		}
-		if h == nil {
-			if l.Header == nil {
-				return nil, fmt.Errorf("history: line 1 is not a header: is this a saved history?")
-			}
-			if l.Header.Version < 1 || l.Header.Version > FormatVersion {
-				return nil, fmt.Errorf("history: format version %d, this program reads 1 to %d: use the one that wrote it",
-					l.Header.Version, FormatVersion)
-			}
-			want = l.Header.Txns
-			h = &History{Init: map[string]string{}}
-			if l.Header.Final {
-				h.Final = map[string]string{}
-			}
-			continue
 		}
 		switch {
-		case l.Init != nil:
-			h.Init[l.Init.Key] = l.Init.Value
-		case l.Final != nil:
-			if h.Final == nil {
-				return nil, fmt.Errorf("history: line %d has a final value, but the header says that there is none", n)
-			}
-			h.Final[l.Final.Key] = l.Final.Value
-		case l.Txn != nil:
-			t, err := l.Txn.txn()
-			if err != nil {
-				return nil, fmt.Errorf("history: line %d: %w", n, err)
-			}
-			h.Txns = append(h.Txns, t)
+		case err != nil:
+		case h == nil:
+			h, want, err = l.history()
 		default:
-			return nil, fmt.Errorf("history: line %d is empty or a second header", n)
+			err = h.take(&l)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("history: line %d: %w", n, err)
 		}
 	}
 	if h == nil {
@@ -150,6 +127,44 @@ func Read(r io.Reader) (*History, error) {
 		return nil, fmt.Errorf("history: %d transactions, the header promises %d: the file is cut off", len(h.Txns), want)
 	}
 	return h, h.Validate()
+}
+
+// history begins a history with its header, which says how many transactions there are.
+func (l *line) history() (h *History, txns int, err error) {
+	if l.Header == nil {
+		return nil, 0, fmt.Errorf("it is not a header: is this a saved history?")
+	}
+	if l.Header.Version < 1 || l.Header.Version > FormatVersion {
+		return nil, 0, fmt.Errorf("format version %d, this program reads 1 to %d: use the one that wrote it",
+			l.Header.Version, FormatVersion)
+	}
+	h = &History{Init: map[string]string{}}
+	if l.Header.Final {
+		h.Final = map[string]string{}
+	}
+	return h, l.Header.Txns, nil
+}
+
+// take adds what a line after the header has.
+func (h *History) take(l *line) error {
+	switch {
+	case l.Init != nil:
+		h.Init[l.Init.Key] = l.Init.Value
+	case l.Final != nil:
+		if h.Final == nil {
+			return fmt.Errorf("it has a final value, but the header says that there is none")
+		}
+		h.Final[l.Final.Key] = l.Final.Value
+	case l.Txn != nil:
+		t, err := l.Txn.txn()
+		if err != nil {
+			return err
+		}
+		h.Txns = append(h.Txns, t)
+	default:
+		return fmt.Errorf("it is empty or a second header")
+	}
+	return nil
 }
 
 func (j *jsonTxn) txn() (Txn, error) {

@@ -150,37 +150,10 @@ func (x *index) collectWrites() *Violation {
 	x.finals = make([][]finalWrite, len(h.Txns))
 	last := map[int32]int{} // key to index in finals of the transaction being examined
 	for i := range h.Txns {
-		t := int32(i)
 		clear(last)
 		for j := range h.Txns[i].Ops {
-			o := &h.Txns[i].Ops[j]
-			if o.Kind == OpScan {
-				for _, r := range o.Rows {
-					x.key(r.Key)
-				}
-				continue
-			}
-			k := x.key(o.Key)
-			if !o.writes() {
-				continue
-			}
-			value := ""
-			if o.Kind != OpDelete {
-				value = o.Value
-				if v := x.register(k, value, t); v != nil {
-					return v
-				}
-			}
-			if at, again := last[k]; again {
-				prev := &x.finals[i][at]
-				if ref, ok := x.writes[valueID{k, prev.value}]; ok && prev.value != "" {
-					ref.final = false
-					x.writes[valueID{k, prev.value}] = ref
-				}
-				prev.value = value
-			} else {
-				last[k] = len(x.finals[i])
-				x.finals[i] = append(x.finals[i], finalWrite{k, value})
+			if v := x.collectOp(int32(i), &h.Txns[i].Ops[j], last); v != nil {
+				return v
 			}
 		}
 	}
@@ -189,6 +162,41 @@ func (x *index) collectWrites() *Violation {
 		x.sorted[i] = int32(i)
 	}
 	slices.SortFunc(x.sorted, func(a, b int32) int { return strings.Compare(x.keys[a].name, x.keys[b].name) })
+	return nil
+}
+
+// collectOp takes the keys of an operation, and what it writes. last has where in its transaction's
+// finals a key is.
+func (x *index) collectOp(t int32, o *Op, last map[int32]int) *Violation {
+	if o.Kind == OpScan {
+		for _, r := range o.Rows {
+			x.key(r.Key)
+		}
+		return nil
+	}
+	k := x.key(o.Key)
+	if !o.writes() {
+		return nil
+	}
+	value := ""
+	if o.Kind != OpDelete {
+		value = o.Value
+		if v := x.register(k, value, t); v != nil {
+			return v
+		}
+	}
+	at, again := last[k]
+	if !again {
+		last[k] = len(x.finals[t])
+		x.finals[t] = append(x.finals[t], finalWrite{k, value})
+		return nil
+	}
+	prev := &x.finals[t][at]
+	if ref, ok := x.writes[valueID{k, prev.value}]; ok && prev.value != "" {
+		ref.final = false
+		x.writes[valueID{k, prev.value}] = ref
+	}
+	prev.value = value
 	return nil
 }
 
@@ -221,18 +229,23 @@ func (x *index) findEffective() {
 		t := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for j := range h.Txns[t].Ops {
-			switch o := &h.Txns[t].Ops[j]; o.Kind {
-			case OpRead:
-				saw(o.Key, o.Value)
-			case OpReadList:
-				for _, e := range o.List {
-					saw(o.Key, e)
-				}
-			case OpScan:
-				for _, r := range o.Rows {
-					saw(r.Key, r.Value)
-				}
-			}
+			h.Txns[t].Ops[j].eachSeen(saw)
+		}
+	}
+}
+
+// eachSeen calls fn for what the operation read.
+func (o *Op) eachSeen(fn func(key, value string)) {
+	switch o.Kind {
+	case OpRead:
+		fn(o.Key, o.Value)
+	case OpReadList:
+		for _, e := range o.List {
+			fn(o.Key, e)
+		}
+	case OpScan:
+		for _, r := range o.Rows {
+			fn(r.Key, r.Value)
 		}
 	}
 }

@@ -11,39 +11,40 @@ import (
 // unique, so they carry more than the amount). Range reads that follow a write of the same
 // transaction are left out.
 func BankTotal(h *History, start, end string, total int64, decode func(value string) (int64, error)) *Violation {
-	const level = "bank invariant"
 	x, v := newIndex(h, false)
-	if v != nil {
-		v.Level = level
-		return v
+	for i := 0; v == nil && i < len(h.Txns); i++ {
+		if x.effective[i] {
+			v = x.bankTotals(int32(i), start, end, total, decode)
+		}
 	}
-	for i := range h.Txns {
-		if !x.effective[i] {
+	if v != nil {
+		v.Level = "bank invariant"
+	}
+	return v
+}
+
+// bankTotals checks the totals that one transaction saw.
+func (x *index) bankTotals(t int32, start, end string, total int64, decode func(value string) (int64, error)) *Violation {
+	for _, o := range x.h.Txns[t].Ops {
+		if o.writes() {
+			break // from here on it sees its own writes, perhaps only one leg of a transfer
+		}
+		if o.Kind != OpScan || o.Key > start || o.End != "" && (end == "" || o.End < end) {
 			continue
 		}
-		for _, o := range h.Txns[i].Ops {
-			if o.writes() {
-				break // from here on it sees its own writes, perhaps only one leg of a transfer
-			}
-			if o.Kind != OpScan || o.Key > start || o.End != "" && (end == "" || o.End < end) {
+		sum := int64(0)
+		for _, r := range o.Rows {
+			if r.Key < start || end != "" && r.Key >= end {
 				continue
 			}
-			sum := int64(0)
-			for _, r := range o.Rows {
-				if r.Key < start || end != "" && r.Key >= end {
-					continue
-				}
-				amount, err := decode(r.Value)
-				if err != nil {
-					return &Violation{Level: level, Kind: KindMalformed, Detail: fmt.Sprintf("value %q of %s: %v", r.Value, r.Key, err)}
-				}
-				sum += amount
+			amount, err := decode(r.Value)
+			if err != nil {
+				return &Violation{Kind: KindMalformed, Detail: fmt.Sprintf("value %q of %s: %v", r.Value, r.Key, err)}
 			}
-			if sum != total {
-				v := complain(h, KindTotal, []int32{int32(i)}, "%s saw a total of %d in [%s,%s), want %d", x.txnName(int32(i)), sum, start, end, total)
-				v.Level = level
-				return v
-			}
+			sum += amount
+		}
+		if sum != total {
+			return complain(x.h, KindTotal, []int32{t}, "%s saw a total of %d in [%s,%s), want %d", x.txnName(t), sum, start, end, total)
 		}
 	}
 	return nil

@@ -2,7 +2,8 @@ package history
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 )
 
 // Level is what a history is checked against.
@@ -106,12 +107,10 @@ const manySuccessors = 4
 // addDependencies adds Adya's ww, wr and rw edges.
 func (x *index) addDependencies(g *graph) {
 	for i := range x.vers {
-		v := &x.vers[i]
-		if v.txn == none {
-			continue
-		}
-		for _, s := range v.succ {
-			g.add(v.txn, x.vers[s].txn, ww, v.key)
+		if v := &x.vers[i]; v.txn != none {
+			for _, s := range v.succ {
+				g.add(v.txn, x.vers[s].txn, ww, v.key)
+			}
 		}
 	}
 	shared := map[[2]int32]int32{} // (version, kind) to the auxiliary node of its readers
@@ -119,39 +118,41 @@ func (x *index) addDependencies(g *graph) {
 		if r.ver == none {
 			continue
 		}
-		v := &x.vers[r.ver]
-		if v.txn != none {
+		if v := &x.vers[r.ver]; v.txn != none {
 			g.add(v.txn, r.txn, wr, r.key)
 		}
-		kind := rw
-		if r.scan {
-			kind = rwScan
-		}
-		if len(v.succ) < manySuccessors {
-			for _, s := range v.succ {
-				g.add(r.txn, x.vers[s].txn, kind, r.key)
-			}
-			continue
-		}
-		if own, writes := x.own[r.txn][r.key]; writes && contains(v.succ, own) {
-			// The shared node would lead the reader to itself.
-			for n, s := range v.succ {
-				if n < maxExplicit {
-					g.add(r.txn, x.vers[s].txn, kind, r.key)
-				}
-			}
-			continue
-		}
+		x.addAntiDependencies(g, r, shared)
+	}
+}
+
+// addAntiDependencies adds the rw edges of a read: to all that overwrote what it saw.
+func (x *index) addAntiDependencies(g *graph, r access, shared map[[2]int32]int32) {
+	kind := rw
+	if r.scan {
+		kind = rwScan
+	}
+	succ := x.vers[r.ver].succ
+	own, writes := x.own[r.txn][r.key]
+	switch {
+	case len(succ) < manySuccessors:
+	case writes && contains(succ, own):
+		// The shared node would lead the reader to itself.
+		succ = succ[:min(len(succ), maxExplicit)]
+	default:
 		id := [2]int32{r.ver, int32(kind)}
 		node, ok := shared[id]
 		if !ok {
 			node = g.aux()
 			shared[id] = node
-			for _, s := range v.succ {
+			for _, s := range succ {
 				g.add(node, x.vers[s].txn, inner, none)
 			}
 		}
 		g.add(r.txn, node, kind, r.key)
+		return
+	}
+	for _, s := range succ {
+		g.add(r.txn, x.vers[s].txn, kind, r.key)
 	}
 }
 
@@ -166,63 +167,72 @@ func contains(list []int32, v int32) bool {
 
 // addOrders adds the order that the level demands beyond the dependencies.
 func (x *index) addOrders(g *graph, level Level) {
-	h := x.h
 	var all []int32
-	for _, t := range h.sortByInvoke() {
+	for _, t := range x.h.sortByInvoke() {
 		if x.effective[t] {
 			all = append(all, t)
 		}
 	}
 	switch level {
 	case LevelSessionSerializable:
-		last := map[int]int32{}
-		for _, t := range all {
-			p, ok := last[h.Txns[t].Client]
-			if ok && h.Txns[p].Outcome == Committed && h.Txns[p].Return <= h.Txns[t].Invoke {
-				g.add(p, t, session, none)
-			}
-			last[h.Txns[t].Client] = t
-		}
+		x.addSessions(g, all)
 		return
 	case LevelStrictSerializable:
 		g.orderByRealTime(x, all, all)
 	case LevelRelay:
-		members := map[string][]int32{}
-		for _, t := range all {
-			for _, r := range h.Txns[t].regions() {
-				members[r] = append(members[r], t)
-			}
-		}
-		names := make([]string, 0, len(members))
-		for r := range members {
-			names = append(names, r)
-		}
-		sort.Strings(names)
-		for _, r := range names {
-			g.orderByRealTime(x, members[r], members[r])
-		}
+		x.addRegions(g, all)
 	default:
 		return
 	}
 	readers := x.readersByKey()
 	for k := range x.keys {
 		if level == LevelRelay {
-			var writers, accessors []int32
-			for _, v := range x.keys[k].vers[1:] {
-				writers = append(writers, x.vers[v].txn)
-			}
-			accessors = append(accessors, writers...)
-			for _, r := range readers[k] {
-				if _, both := x.own[r.txn][r.key]; !both {
-					accessors = append(accessors, r.txn)
-				}
-			}
+			writers, accessors := x.accessorsOf(k, readers[k])
 			g.orderByRealTime(x, writers, accessors)
 		}
 		if !x.keys[k].total {
 			g.inferFromRealTime(x, int32(k), readers[k])
 		}
 	}
+}
+
+// addSessions orders what each client did.
+func (x *index) addSessions(g *graph, all []int32) {
+	last := map[int]int32{}
+	for _, t := range all {
+		now := &x.h.Txns[t]
+		if p, ok := last[now.Client]; ok && x.h.Txns[p].Outcome == Committed && x.h.Txns[p].Return <= now.Invoke {
+			g.add(p, t, session, none)
+		}
+		last[now.Client] = t
+	}
+}
+
+// addRegions orders what involved each region by real time.
+func (x *index) addRegions(g *graph, all []int32) {
+	members := map[string][]int32{}
+	for _, t := range all {
+		for _, r := range x.h.Txns[t].regions() {
+			members[r] = append(members[r], t)
+		}
+	}
+	for _, r := range slices.Sorted(maps.Keys(members)) {
+		g.orderByRealTime(x, members[r], members[r])
+	}
+}
+
+// accessorsOf are the writers of a key, and all that read or wrote it.
+func (x *index) accessorsOf(k int, readers []access) (writers, accessors []int32) {
+	for _, v := range x.keys[k].vers[1:] {
+		writers = append(writers, x.vers[v].txn)
+	}
+	accessors = append(accessors, writers...)
+	for _, r := range readers {
+		if _, both := x.own[r.txn][r.key]; !both {
+			accessors = append(accessors, r.txn)
+		}
+	}
+	return writers, accessors
 }
 
 func (x *index) readersByKey() [][]access {

@@ -149,30 +149,21 @@ func (c *readCollector) scan(t int32, o *Op) *Violation {
 }
 
 func (c *readCollector) readList(t, k int32, list []string) *Violation {
-	s, name := &c.own[k], c.keys[k].name
+	s := &c.own[k]
 	outside := list
 	if s.wrote == t+1 {
 		n := len(list) - len(s.list)
 		if n < 0 || s.base && n != 0 || !slices.Equal(list[n:], s.list) {
 			return complain(c.h, KindInternal, []int32{t}, "%s read the list %s=%v, which does not end with its own elements %v",
-				c.txnName(t), name, list, s.list)
+				c.txnName(t), c.keys[k].name, list, s.list)
 		}
 		if s.base {
 			return nil
 		}
 		outside = list[:n]
 	}
-	for i, e := range outside {
-		ref, ok := c.writes[valueID{k, e}]
-		if !ok || ref.txn == t || ref.txn != none && c.h.Txns[ref.txn].Outcome == Aborted {
-			_, v := c.checkSeen(t, k, e)
-			return v
-		}
-		for _, f := range outside[:i] {
-			if f == e && i < 64 {
-				return complain(c.h, KindDuplicateWrite, []int32{t, ref.txn}, "%s read %s=%v with %s twice", c.txnName(t), name, list, e)
-			}
-		}
+	if v := c.checkElements(t, k, list, outside); v != nil {
+		return v
 	}
 	if info := &c.keys[k]; len(outside) > len(info.longest) {
 		info.longest, info.listBy = outside, t
@@ -188,6 +179,22 @@ func (c *readCollector) readList(t, k int32, list []string) *Violation {
 	v := c.read(t, k, value, false)
 	s.wrote = wrote
 	return v
+}
+
+// checkElements checks that others wrote the elements of a list, and that none is there twice among
+// the first 64.
+func (c *readCollector) checkElements(t, k int32, list, outside []string) *Violation {
+	for i, e := range outside {
+		ref, ok := c.writes[valueID{k, e}]
+		if !ok || ref.txn == t || ref.txn != none && c.h.Txns[ref.txn].Outcome == Aborted {
+			_, v := c.checkSeen(t, k, e)
+			return v
+		}
+		if i < 64 && slices.Contains(outside[:i], e) {
+			return complain(c.h, KindDuplicateWrite, []int32{t, ref.txn}, "%s read %s=%v with %s twice", c.txnName(t), c.keys[k].name, list, e)
+		}
+	}
+	return nil
 }
 
 // checkLists checks that all reads of one list are prefixes of the longest.

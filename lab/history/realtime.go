@@ -59,37 +59,7 @@ const maxExplicit = 64
 //   - a writer that returned before R was invoked made an earlier version than W, or is W: it -ww->
 //     W.
 func (g *graph) inferFromRealTime(x *index, k int32, readers []access) {
-	h, info := x.h, &x.keys[k]
-	var byInvoke, byReturn []int32
-	for _, v := range info.vers[1:] {
-		t := x.vers[v].txn
-		byInvoke = append(byInvoke, t)
-		if h.Txns[t].Outcome == Committed {
-			byReturn = append(byReturn, t)
-		}
-	}
-	invoke := func(i int) int64 { return h.Txns[byInvoke[i]].Invoke }
-	ret := func(i int) int64 { return h.Txns[byReturn[i]].Return }
-	sort.Slice(byInvoke, func(a, b int) bool { return invoke(a) < invoke(b) })
-	sort.Slice(byReturn, func(a, b int) bool { return ret(a) < ret(b) })
-
-	// suffix[i] leads to every writer of byInvoke[i:]; every writer of byReturn[:i+1] leads to
-	// prefix[i].
-	suffix, prefix := make([]int32, len(byInvoke)), make([]int32, len(byReturn))
-	for i := len(byInvoke) - 1; i >= 0; i-- {
-		suffix[i] = g.aux()
-		g.add(suffix[i], byInvoke[i], inner, none)
-		if i+1 < len(byInvoke) {
-			g.add(suffix[i], suffix[i+1], inner, none)
-		}
-	}
-	for i := range byReturn {
-		prefix[i] = g.aux()
-		g.add(byReturn[i], prefix[i], wwTime, k)
-		if i > 0 {
-			g.add(prefix[i-1], prefix[i], inner, none)
-		}
-	}
+	ws := g.writersInTime(x, k)
 	for _, r := range readers {
 		if r.ver == none {
 			continue
@@ -98,35 +68,88 @@ func (g *graph) inferFromRealTime(x *index, k int32, readers []access) {
 		if w == none || w == r.txn {
 			continue // the initial version is ordered before all others already
 		}
-		if h.Txns[w].Outcome == Committed {
-			from := sort.Search(len(byInvoke), func(i int) bool { return invoke(i) > h.Txns[w].Return })
+		if x.h.Txns[w].Outcome == Committed {
 			_, writes := x.own[r.txn][k]
-			for n := 0; writes && from < len(byInvoke) && invoke(from) <= h.Txns[r.txn].Invoke; from, n = from+1, n+1 {
-				// R writes the key too; the shared node would lead R to itself.
-				if n < maxExplicit {
-					g.add(r.txn, byInvoke[from], rwTime, k)
-				}
-			}
-			if from < len(byInvoke) {
-				g.add(r.txn, suffix[from], rwTime, k)
-			}
+			ws.after(w, r.txn, writes)
 		}
-		if h.Txns[r.txn].Stale {
-			continue
+		if !x.h.Txns[r.txn].Stale {
+			ws.before(w, r.txn)
 		}
-		// Before W's own return the shared node is safe; between that and R's invocation name the
-		// writers.
-		upTo := h.Txns[r.txn].Invoke
-		split := upTo
-		if h.Txns[w].Outcome == Committed && h.Txns[w].Return < split {
-			split = h.Txns[w].Return
+	}
+}
+
+// writersInTime are the writers of a key in real time, with auxiliary nodes that stand for many of
+// them at once.
+type writersInTime struct {
+	g                  *graph
+	k                  int32
+	txns               []Txn
+	byInvoke, byReturn []int32 // byReturn: those that have committed
+	// suffix[i] leads to every writer of byInvoke[i:]; every writer of byReturn[:i+1] leads to
+	// prefix[i].
+	suffix, prefix []int32
+}
+
+func (g *graph) writersInTime(x *index, k int32) *writersInTime {
+	ws := &writersInTime{g: g, k: k, txns: x.h.Txns}
+	for _, v := range x.keys[k].vers[1:] {
+		t := x.vers[v].txn
+		ws.byInvoke = append(ws.byInvoke, t)
+		if ws.txns[t].Outcome == Committed {
+			ws.byReturn = append(ws.byReturn, t)
 		}
-		i := sort.Search(len(byReturn), func(i int) bool { return ret(i) >= split })
+	}
+	sort.Slice(ws.byInvoke, func(a, b int) bool { return ws.invoke(a) < ws.invoke(b) })
+	sort.Slice(ws.byReturn, func(a, b int) bool { return ws.ret(a) < ws.ret(b) })
+	ws.suffix, ws.prefix = make([]int32, len(ws.byInvoke)), make([]int32, len(ws.byReturn))
+	for i := len(ws.byInvoke) - 1; i >= 0; i-- {
+		ws.suffix[i] = g.aux()
+		g.add(ws.suffix[i], ws.byInvoke[i], inner, none)
+		if i+1 < len(ws.byInvoke) {
+			g.add(ws.suffix[i], ws.suffix[i+1], inner, none)
+		}
+	}
+	for i := range ws.byReturn {
+		ws.prefix[i] = g.aux()
+		g.add(ws.byReturn[i], ws.prefix[i], wwTime, k)
 		if i > 0 {
-			g.add(prefix[i-1], w, inner, none)
+			g.add(ws.prefix[i-1], ws.prefix[i], inner, none)
 		}
-		for n := 0; i < len(byReturn) && ret(i) < upTo && n < maxExplicit; i, n = i+1, n+1 {
-			g.add(byReturn[i], w, wwTime, k)
+	}
+	return ws
+}
+
+func (ws *writersInTime) invoke(i int) int64 { return ws.txns[ws.byInvoke[i]].Invoke }
+func (ws *writersInTime) ret(i int) int64    { return ws.txns[ws.byReturn[i]].Return }
+
+// after orders the writers invoked after w, whose version r has read, after r. writes: r writes the
+// key, too.
+func (ws *writersInTime) after(w, r int32, writes bool) {
+	from := sort.Search(len(ws.byInvoke), func(i int) bool { return ws.invoke(i) > ws.txns[w].Return })
+	for n := 0; writes && from < len(ws.byInvoke) && ws.invoke(from) <= ws.txns[r].Invoke; from, n = from+1, n+1 {
+		// The shared node would lead R to itself.
+		if n < maxExplicit {
+			ws.g.add(r, ws.byInvoke[from], rwTime, ws.k)
 		}
+	}
+	if from < len(ws.byInvoke) {
+		ws.g.add(r, ws.suffix[from], rwTime, ws.k)
+	}
+}
+
+// before orders the writers that returned before r was invoked before w, whose version r has read.
+// Before w's own return the shared node is safe; between that and r's invocation name the writers.
+func (ws *writersInTime) before(w, r int32) {
+	upTo := ws.txns[r].Invoke
+	split := upTo
+	if ws.txns[w].Outcome == Committed {
+		split = min(split, ws.txns[w].Return)
+	}
+	i := sort.Search(len(ws.byReturn), func(i int) bool { return ws.ret(i) >= split })
+	if i > 0 {
+		ws.g.add(ws.prefix[i-1], w, inner, none)
+	}
+	for n := 0; i < len(ws.byReturn) && ws.ret(i) < upTo && n < maxExplicit; i, n = i+1, n+1 {
+		ws.g.add(ws.byReturn[i], w, wwTime, ws.k)
 	}
 }

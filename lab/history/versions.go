@@ -64,15 +64,7 @@ func (x *index) resolveAbsent() *Violation {
 			continue
 		}
 		info := &x.keys[r.key]
-		candidates, only := 0, none
-		if init := info.vers[0]; x.vers[init].value == "" {
-			candidates, only = 1, init
-		}
-		for _, d := range info.deletes {
-			if x.vers[d].txn != r.txn {
-				candidates, only = candidates+1, d
-			}
-		}
+		candidates, only := x.absentVersions(info, r)
 		if candidates == 1 && !info.maybeDeleted {
 			r.ver = only
 			continue
@@ -81,17 +73,15 @@ func (x *index) resolveAbsent() *Violation {
 			r.ver = x.absentAt(info, r)
 		}
 		if r.ver == none && candidates > 0 && x.realTime && !info.maybeDeleted {
-			kt := times[r.key]
-			if kt == nil {
-				kt = x.newKeyTimes(info)
-				times[r.key] = kt
+			if times[r.key] == nil {
+				times[r.key] = x.newKeyTimes(info)
 			}
-			n, ver := x.absentByTime(info, kt, r)
-			if n == 0 {
+			n, ver := x.absentByTime(info, times[r.key], r)
+			switch n {
+			case 0:
 				return complain(x.h, KindLostRow, []int32{r.txn}, "%s found no %s, but each time that it was absent had ended before, or began after",
 					x.txnName(r.txn), info.name)
-			}
-			if n == 1 {
+			case 1:
 				r.ver = ver
 			}
 		}
@@ -100,6 +90,20 @@ func (x *index) resolveAbsent() *Violation {
 		}
 	}
 	return nil
+}
+
+// absentVersions is how many versions a read of an absent key may have seen, and the last of them.
+func (x *index) absentVersions(info *keyInfo, r *access) (n int, last int32) {
+	last = none
+	if init := info.vers[0]; x.vers[init].value == "" {
+		n, last = 1, init
+	}
+	for _, d := range info.deletes {
+		if x.vers[d].txn != r.txn {
+			n, last = n+1, d
+		}
+	}
+	return n, last
 }
 
 // keyTimes are the writers of a key in real time.
@@ -309,20 +313,41 @@ func (x *index) chain(first int32, rest []int32) {
 // tight: no other version lies inside it. So all others come after the chain that starts with the
 // initial version, and before the one that ends with the final version.
 func (x *index) orderPartly(info *keyInfo, timed []int32) *Violation {
-	hasPred := make(map[int32]bool, len(info.vers))
-	link := func(a, b int32) {
-		x.vers[a].succ = append(x.vers[a].succ, b)
-		hasPred[b] = true
-	}
+	p := partOrder{x: x, info: info, hasPred: make(map[int32]bool, len(info.vers))}
 	for i := 1; i < len(timed); i++ {
-		link(timed[i-1], timed[i])
+		p.link(timed[i-1], timed[i])
 	}
 	for _, id := range info.vers {
 		if next := x.vers[id].rmwNext; next != none {
-			link(id, next)
+			p.link(id, next)
 		}
 	}
-	init := info.vers[0]
+	p.fromInitial()
+	if info.final == none {
+		return nil
+	}
+	if v := p.toFinal(); v != nil {
+		return v
+	}
+	info.total = x.isChain(info)
+	return nil
+}
+
+// partOrder is the order of a key's versions while it is being found.
+type partOrder struct {
+	x       *index
+	info    *keyInfo
+	hasPred map[int32]bool
+}
+
+func (p *partOrder) link(a, b int32) {
+	p.x.vers[a].succ = append(p.x.vers[a].succ, b)
+	p.hasPred[b] = true
+}
+
+// fromInitial orders all versions after the chain that starts with the initial one.
+func (p *partOrder) fromInitial() {
+	x, init := p.x, p.info.vers[0]
 	tail, tight := init, map[int32]bool{init: true}
 	follow := func() {
 		for x.vers[tail].rmwNext != none && !tight[x.vers[tail].rmwNext] {
@@ -333,24 +358,26 @@ func (x *index) orderPartly(info *keyInfo, timed []int32) *Violation {
 	follow()
 	// The longest list read is the order of all versions up to its last element: everything else
 	// comes later.
-	for _, e := range info.longest {
+	for _, e := range p.info.longest {
 		ref := x.writes[valueID{x.vers[init].key, e}]
 		if ref.ver == none || tight[ref.ver] {
 			continue // an intermediate element, or one that the chain has already
 		}
-		link(tail, ref.ver)
+		p.link(tail, ref.ver)
 		tail = ref.ver
 		tight[tail] = true
 	}
 	follow()
-	for _, id := range info.vers {
-		if !hasPred[id] && !tight[id] {
-			link(tail, id)
+	for _, id := range p.info.vers {
+		if !p.hasPred[id] && !tight[id] {
+			p.link(tail, id)
 		}
 	}
-	if info.final == none {
-		return nil
-	}
+}
+
+// toFinal orders all versions before the chain that ends with the final one.
+func (p *partOrder) toFinal() *Violation {
+	x, info := p.x, p.info
 	head := info.final
 	for back := map[int32]bool{head: true}; ; back[head] = true {
 		prev := x.vers[head].rmwPrev
@@ -363,14 +390,13 @@ func (x *index) orderPartly(info *keyInfo, timed []int32) *Violation {
 		if id == info.final || id == head || len(x.vers[id].succ) != 0 {
 			continue
 		}
-		if head == init {
+		if head == info.vers[0] {
 			return complain(x.h, KindLostWrite, []int32{x.vers[id].txn, x.vers[info.final].txn},
 				"the final state has %s=%s, and nothing lies between the initial version and that one, so %s by %s was lost",
 				info.name, orAbsent(x.vers[info.final].value), x.left(x.vers[id].txn, x.vers[id].key), x.txnName(x.vers[id].txn))
 		}
-		link(id, head)
+		p.link(id, head)
 	}
-	info.total = x.isChain(info)
 	return nil
 }
 

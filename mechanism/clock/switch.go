@@ -142,8 +142,8 @@ func (s *Switch) Decide(f *Facts) Order {
 	return Order{}
 }
 
-// want is the mode to be in, why, and what stands against GClock.
-func (s *Switch) want(f *Facts) (want Mode, why, bad string) {
+// judge says what stands against GClock, and notes since when nothing does.
+func (s *Switch) judge(f *Facts) (bad string) {
 	known := false
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
@@ -160,6 +160,12 @@ func (s *Switch) want(f *Facts) (want Mode, why, bad string) {
 	} else if s.goodSince.IsZero() {
 		s.goodSince = f.Now
 	}
+	return bad
+}
+
+// want is the mode to be in, why, and what stands against GClock.
+func (s *Switch) want(f *Facts) (want Mode, why, bad string) {
+	bad = s.judge(f)
 	switch f.Policy.Mode {
 	case WantGTM:
 		return GTM, "clock.mode is gtm", bad

@@ -49,35 +49,45 @@ func (g *Group) tick(msgs []*pb.Message) {
 		}
 		return
 	}
-	heard := false
-	for _, m := range msgs {
-		switch m.GetType() {
-		case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
-			heard = heard || m.GetTerm() >= g.term && !g.shuns(m)
-		}
-	}
-	if heard {
+	if g.hears(msgs) {
 		g.elapsed, g.heard = 0, g.now
 	} else if n > 0 && g.mayStand() {
-		// A goroutine that was held up must not take its own delay for the leader's.
-		n = min(n, g.host.opts.HeartbeatTicks)
-		for range n {
-			g.rn.Tick()
-		}
-		g.elapsed += n
-		if g.campaign > 0 {
-			if g.campaign -= n; g.campaign <= 0 {
-				g.campaign = 0
-				if g.lead == 0 {
-					_ = g.rn.Campaign()
-				}
-			}
-		}
+		g.tickFollower(n)
 	}
 	g.checkLease()
 	if g.pend.nLost > 0 {
 		for _, p := range g.pend.takeIf(func(p *proposal) bool { return g.now >= p.deadline }) {
 			g.answer(p, nil, 0, ambiguous(g, p, "the lead was lost"))
+		}
+	}
+}
+
+// hears reports whether a message is of a leader that this node follows.
+func (g *Group) hears(msgs []*pb.Message) bool {
+	return slices.ContainsFunc(msgs, func(m *pb.Message) bool {
+		switch m.GetType() {
+		case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
+			return m.GetTerm() >= g.term && !g.shuns(m)
+		}
+		return false
+	})
+}
+
+// tickFollower lets time pass in which nothing was heard of a leader.
+func (g *Group) tickFollower(n int) {
+	// A goroutine that was held up must not take its own delay for the leader's.
+	n = min(n, g.host.opts.HeartbeatTicks)
+	for range n {
+		g.rn.Tick()
+	}
+	g.elapsed += n
+	if g.campaign <= 0 {
+		return
+	}
+	if g.campaign -= n; g.campaign <= 0 {
+		g.campaign = 0
+		if g.lead == 0 {
+			_ = g.rn.Campaign()
 		}
 	}
 }

@@ -95,20 +95,7 @@ func (g *Group) recover(members Conf) error {
 	case applied > 0:
 		return g.damaged("entries up to %d are applied but the group has no members", applied)
 	case hs == nil && (slices.Contains(members.Voters, self) || slices.Contains(members.Learners, self)):
-		cs = &pb.ConfState{Voters: raftIDs(members.Voters), Learners: raftIDs(members.Learners)}
-		if err := checkConf(g.id, members); err != nil {
-			return err
-		}
-		b := s.NewBatch()
-		defer b.Close()
-		if err := log.ResetToSnapshot(b, firstIndex, firstTerm, cs); err != nil {
-			return err
-		}
-		b.SetApplied(g.id, firstIndex)
-		if why := s.LostTail(); why != "" {
-			b.SetSuspicion(g.id, why) // it may be that the group was begun before, and has gone on
-		}
-		if err := b.Commit(true); err != nil {
+		if cs, err = g.found(members); err != nil {
 			return err
 		}
 		applied = firstIndex
@@ -127,6 +114,25 @@ func (g *Group) recover(members Conf) error {
 	g.term = hs.GetTerm()
 	log.SetSnapshot(g.disk.snapshot)
 	return nil
+}
+
+// found makes a fresh group on disk.
+func (g *Group) found(members Conf) (*pb.ConfState, error) {
+	if err := checkConf(g.id, members); err != nil {
+		return nil, err
+	}
+	cs := &pb.ConfState{Voters: raftIDs(members.Voters), Learners: raftIDs(members.Learners)}
+	s := g.host.opts.Store
+	b := s.NewBatch()
+	defer b.Close()
+	if err := g.log.ResetToSnapshot(b, firstIndex, firstTerm, cs); err != nil {
+		return nil, err
+	}
+	b.SetApplied(g.id, firstIndex)
+	if why := s.LostTail(); why != "" {
+		b.SetSuspicion(g.id, why) // it may be that the group was begun before, and has gone on
+	}
+	return cs, b.Commit(true)
 }
 
 func checkConf(id base.GroupID, c Conf) error {

@@ -36,33 +36,22 @@ func (s *Store) CollectVersions(id base.ShardID, below base.Timestamp, from base
 		return 0, nil, s.wrap(err)
 	}
 	defer it.Close()
+	c := collection{s: s, id: id, b: s.NewBatch()}
+	defer func() { c.b.Close() }()
 	var (
-		b      = s.NewBatch()
-		held   bool
 		prefix []byte
 		kept   bool // a version at or below `below` of this key was passed
 		seen   int
 	)
-	defer func() { b.Close() }()
-	flush := func() error {
-		if !held {
-			return nil
-		}
-		held = false
-		err := b.Commit(false)
-		b.Close()
-		b = s.NewBatch()
-		return err
-	}
 	for ok := it.First(); ok; ok = it.Next() {
 		ek := it.Key()
 		ts := versionTS(ek)
 		if ts == 0 {
-			return removed, nil, s.corrupt(corruptf("store %s: the version with engine key %x is malformed", s.opts.Dir, ek))
+			return c.removed, nil, s.corrupt(corruptf("store %s: the version with engine key %x is malformed", s.opts.Dir, ek))
 		}
 		if p := prefixOf(ek); !bytes.Equal(p, prefix) {
 			if seen >= limit {
-				return removed, bytes.Clone(p[1 : len(p)-1]), flush()
+				return c.removed, bytes.Clone(p[1 : len(p)-1]), c.flush()
 			}
 			prefix, kept = append(prefix[:0], p...), false
 		}
@@ -72,22 +61,47 @@ func (s *Store) CollectVersions(id base.ShardID, below base.Timestamp, from base
 		case !kept:
 			kept = true
 		default:
-			if !held {
-				b.enter(id)
-				held = true
-			}
-			b.del(ek)
-			if removed++; removed%gcBatch == 0 {
-				if err := flush(); err != nil {
-					return removed, nil, err
-				}
+			if err := c.remove(ek); err != nil {
+				return c.removed, nil, err
 			}
 		}
 	}
 	if err := it.Error(); err != nil {
-		return removed, nil, s.wrap(err)
+		return c.removed, nil, s.wrap(err)
 	}
-	return removed, nil, flush()
+	return c.removed, nil, c.flush()
+}
+
+// collection removes versions of a shard in batches.
+type collection struct {
+	s       *Store
+	id      base.ShardID
+	b       *Batch
+	held    bool // b has removals
+	removed int
+}
+
+func (c *collection) remove(engineKey []byte) error {
+	if !c.held {
+		c.b.enter(c.id)
+		c.held = true
+	}
+	c.b.del(engineKey)
+	if c.removed++; c.removed%gcBatch == 0 {
+		return c.flush()
+	}
+	return nil
+}
+
+func (c *collection) flush() error {
+	if !c.held {
+		return nil
+	}
+	c.held = false
+	err := c.b.Commit(false)
+	c.b.Close()
+	c.b = c.s.NewBatch()
+	return err
 }
 
 // raiseThreshold makes the threshold durable and drops the marks that it makes

@@ -276,35 +276,13 @@ func (n *Network) move() {
 			a.p.inflight--
 		}
 		clear(due)
-		due = due[:0]
 		if n.closed {
-			// What is left to happen is that calls fail: now.
-			for _, e := range n.events {
-				if e.fn != nil {
-					e.fn()
-				}
-			}
-			n.events = nil
+			n.failRest()
 			n.mu.Unlock()
 			return
 		}
 		now := n.now()
-		for len(n.events) > 0 && n.events[0].at <= now {
-			e := n.events.pop()
-			switch {
-			case e.path != nil:
-				n.serve(e.path)
-			case e.fn != nil:
-				e.fn()
-			case e.pipe.conn.dead:
-				e.pipe.inflight--
-			case n.isCut(e.pipe.from, e.pipe.to), len(e.pipe.held) > 0:
-				e.pipe.inflight--
-				n.hold(e.pipe, e.c)
-			default:
-				due = append(due, arrival{e.pipe, e.c})
-			}
-		}
+		due = n.happen(now, due[:0])
 		wait := time.Hour
 		if len(n.events) > 0 {
 			wait = time.Duration(n.events[0].at - now)
@@ -327,4 +305,35 @@ func (n *Network) move() {
 		case <-n.wake:
 		}
 	}
+}
+
+// happen has everything happen that is due, but for arrivals: it adds those to due. mu is held.
+func (n *Network) happen(now int64, due []arrival) []arrival {
+	for len(n.events) > 0 && n.events[0].at <= now {
+		e := n.events.pop()
+		switch {
+		case e.path != nil:
+			n.serve(e.path)
+		case e.fn != nil:
+			e.fn()
+		case e.pipe.conn.dead:
+			e.pipe.inflight--
+		case n.isCut(e.pipe.from, e.pipe.to), len(e.pipe.held) > 0:
+			e.pipe.inflight--
+			n.hold(e.pipe, e.c)
+		default:
+			due = append(due, arrival{e.pipe, e.c})
+		}
+	}
+	return due
+}
+
+// failRest has what is left to happen in a network that is closed: that calls fail. mu is held.
+func (n *Network) failRest() {
+	for _, e := range n.events {
+		if e.fn != nil {
+			e.fn()
+		}
+	}
+	n.events = nil
 }

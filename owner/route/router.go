@@ -106,6 +106,15 @@ func (rt *Router) Order(ctx context.Context, q *wire.OrderRequest) (*wire.OrderR
 	return route(ctx, rt, base.GroupID(q.Group), wire.KindOrder, q, true, func(r Server) *wire.OrderResponse { return r.Order(ctx, q) })
 }
 
+// leaderHint is the node that one which is not the leader says is; 0 if it knows none but itself.
+func leaderHint(err error, asked base.NodeID) base.NodeID {
+	var e *base.Error
+	if errors.As(err, &e) && e.Code == base.CodeNotLeader && e.Node != asked {
+		return e.Node
+	}
+	return 0
+}
+
 // route finds the leader and calls it. again allows requests whose answer was lost to be repeated.
 func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID, kind wire.Kind, q wan.Msg, again bool, local func(Server) A) (A, error) {
 	var to, hint base.NodeID
@@ -120,27 +129,24 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 		}
 		sent := time.Now()
 		resp, err := tryAt(ctx, rt, g, to, kind, q, local)
-		if err == nil {
+		switch {
+		case err == nil:
 			if err = refused(resp.GetStatus()); err == nil {
 				patience.Answered()
 				return resp, nil
 			}
 			patience.FailedSince(sent) // it waited for a lease there
-		} else if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return nil, lost(err, last)
-		} else if !again && !NeverRan(err) {
+		case !again && !NeverRan(err):
 			return nil, err
 		}
 		last = err
 		if patience.Failed() {
 			return nil, unreached(g, last)
 		}
-		var e *base.Error
-		if errors.As(err, &e) && e.Code == base.CodeNotLeader && e.Node != 0 && e.Node != to {
-			hint = e.Node
-			if try < 3 {
-				continue
-			}
+		if hint = leaderHint(err, to); hint != 0 && try < 3 {
+			continue
 		}
 		select {
 		case <-ctx.Done():

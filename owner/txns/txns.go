@@ -221,20 +221,16 @@ func (t *Table) SlotOver(x *Txn, s base.Span) (slot base.Timestamp) {
 // must commit before the slot. It returns a transaction that has voted already and may still commit
 // after it; the vote has to wait for that one.
 func (t *Table) BoundOthers(x *Txn, writes []*wire.Write, handover []base.Span, slot base.Timestamp, bind bool) (busy *Txn) {
-	var bounded []*Txn
+	var readers []*Txn
 	look := func(s base.Span) {
 		t.LockTable.Holders(s, func(id base.TxnID, _ lock.Mode) bool {
 			y := t.ByID[id]
 			switch {
 			case y == nil || y == x:
-			case y.Phase == Active && y.CRT && y.older(x):
-				busy = y // it thinks across the ocean, and would hardly be in time
-			case y.Phase == Active:
-				if !slices.Contains(bounded, y) {
-					bounded = append(bounded, y)
-				}
-			case y.TS >= slot || (y.Phase == Preparing || y.Phase == Prepared) && y.Hi > slot:
+			case y.outlasts(x, slot):
 				busy = y
+			case y.Phase == Active && !slices.Contains(readers, y):
+				readers = append(readers, y)
 			}
 			return busy == nil
 		})
@@ -245,15 +241,28 @@ func (t *Table) BoundOthers(x *Txn, writes []*wire.Write, handover []base.Span, 
 	for _, s := range handover {
 		look(s)
 	}
-	if busy == nil {
-		x.TS = slot
-		if bind {
-			for _, y := range bounded {
-				y.Bound.Add(x)
-			}
+	if busy != nil {
+		return busy
+	}
+	x.TS = slot
+	if bind {
+		for _, y := range readers {
+			y.Bound.Add(x)
 		}
 	}
-	return busy
+	return nil
+}
+
+// outlasts reports whether y, which has locks that the vote of x for a slot meets, may commit after
+// the slot, or so that the vote has to wait for it.
+func (y *Txn) outlasts(x *Txn, slot base.Timestamp) bool {
+	switch y.Phase {
+	case Active:
+		return y.CRT && y.older(x) // it thinks across the ocean, and would hardly be in time
+	case Preparing, Prepared:
+		return y.TS >= slot || y.Hi > slot
+	}
+	return y.TS >= slot
 }
 
 // TierOf takes the tier off a locked span, for people to read.

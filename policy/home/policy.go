@@ -99,44 +99,52 @@ func (p *Policy) Record(a Access) Decision {
 		return Decision{}
 	}
 	h, now := p.hash(a.Key), ticksOf(a.At)
-	txn := p.txnHash(a.Txn)
-	tag := uint32(txn >> 32)
-
+	var f followUp
 	t := p.stripe(h)
 	t.mu.Lock()
-	r, old := t.visit(h, &a, now, s)
-	turn := r.turn(&a, tag)
-	if turn == repeated {
-		t.mu.Unlock()
-		return Decision{}
-	}
-	t.count(r, &a, tag, now, s.weight(a.Write, turn), s)
-
-	var full mined
-	ripe := old && turn == first && s.mines(a.Write) && p.observe(t, r, a.Key, txn, now, s, &full)
-	if a.From == a.Home && !ripe {
-		t.mu.Unlock()
-		return Decision{}
-	}
-	var partners, along [maxPartners]uint64
-	if turn == first && s.mine && a.Write && a.From != a.Home {
-		along = t.partners(r)
-	}
-	d := t.decide(r, &a, now, s)
-	if d.To != 0 && s.mine {
-		partners = t.partners(r)
-	}
+	d := p.count(t, h, &a, now, s, &f)
 	t.mu.Unlock()
 
-	if ripe {
-		p.submit(&full, now, s)
+	if f.ripe {
+		p.submit(&f.full, now, s)
 	}
-	if along[0] != 0 {
-		d.Along = p.along(along, a.Home)
+	if f.along[0] != 0 {
+		d.Along = p.along(f.along, a.Home)
 	}
-	if partners[0] != 0 {
-		d.With = p.follow(h, partners, &d.Reason, now, s)
+	if f.partners[0] != 0 {
+		d.With = p.follow(h, f.partners, &d.Reason, now, s)
 		d.Reason.With = len(d.With)
+	}
+	return d
+}
+
+// followUp is what is left to do of an access when the stripe of its row is free again.
+type followUp struct {
+	ripe            bool // full is to be mined
+	full            mined
+	along, partners [maxPartners]uint64
+}
+
+// count counts an access in the stripe of its row, and decides. The stripe is locked.
+func (p *Policy) count(t *stripe, h uint64, a *Access, now uint32, s *settings, f *followUp) Decision {
+	txn := p.txnHash(a.Txn)
+	tag := uint32(txn >> 32)
+	r, old := t.visit(h, a, now, s)
+	turn := r.turn(a, tag)
+	if turn == repeated {
+		return Decision{}
+	}
+	t.count(r, a, tag, now, s.weight(a.Write, turn), s)
+	f.ripe = old && turn == first && s.mines(a.Write) && p.observe(t, r, a.Key, txn, now, s, &f.full)
+	if a.From == a.Home && !f.ripe {
+		return Decision{}
+	}
+	if turn == first && s.mine && a.Write && a.From != a.Home {
+		f.along = t.partners(r)
+	}
+	d := t.decide(r, a, now, s)
+	if d.To != 0 && s.mine {
+		f.partners = t.partners(r)
 	}
 	return d
 }

@@ -60,27 +60,31 @@ func (d *database) GetTableInsensitive(ctx *sql.Context, name string) (sql.Table
 	}
 	lower := strings.ToLower(name)
 	t := db.Tables[lower]
-	if t == nil && db.Objects[schema.IxView][lower] == nil && lower != "dual" {
-		if s != nil {
-			snap, err := s.Refresh(ctx)
-			if err != nil {
-				return nil, false, err
-			}
-			t = snap.Table(d.name, name)
+	if t == nil && s != nil && db.Objects[schema.IxView][lower] == nil && lower != "dual" {
+		snap, err := s.Refresh(ctx)
+		if err != nil {
+			return nil, false, err
 		}
+		t = snap.Table(d.name, name)
 	}
 	if t == nil {
 		h, err := d.g.HomesTable(db, lower)
 		return h, h != nil, err
 	}
+	return d.open(s, t), true, nil
+}
+
+// open is a table for a statement of a session, if there is one.
+func (d *database) open(s *session.Session, t *schema.Table) sql.Table {
 	st := New(d.g, t)
-	if s != nil {
-		s.NoteTable(t)
+	if s == nil {
+		return st
 	}
-	if s != nil && (s.Stmt.Truncate || s.Stmt.Call) {
-		return truncatable{st}, true, nil
+	s.NoteTable(t)
+	if s.Stmt.Truncate || s.Stmt.Call {
+		return truncatable{st}
 	}
-	return st, true, nil
+	return st
 }
 
 // GetTableNames implements sql.Database.

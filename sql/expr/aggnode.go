@@ -25,22 +25,85 @@ func NewAgg(f *AggFunc, args []Node, distinct bool, order []SortKey, sep string)
 		return nil, errArgs(f.Name)
 	}
 	a := &Agg{Fn: f, Args: append([]Node(nil), args...), Distinct: distinct, Order: order, Sep: sep}
+	for i := range a.Args {
+		a.Args[i] = exact(a.Args[i])
+	}
 	return a, f.derive(a)
 }
 
+// Inputs are the nodes whose values the accumulator of a wants: the arguments, then the keys of
+// ORDER BY.
+func (a *Agg) Inputs() []Node { return a.Children() }
+
 // Acc accumulates one aggregate for many groups. Groups are numbered from 0.
 type Acc interface {
-	// Args are the nodes whose values Add wants.
-	Args() []Node
 	// Grow makes room for groups 0 to n-1.
 	Grow(n int)
-	// Add takes the selected rows of the vectors, which are those of Args: row sel[i] belongs to
-	// groups[i]. b is the batch they come from.
-	Add(groups []int32, args []*Vec, sel []int32) error
-	// Result fills v with the values of groups 0 to n-1.
-	Result(v *Vec, n int) error
-	// Bytes estimates the memory that is held, besides what Grow takes per group.
+	// Add takes the selected rows of the vectors, which are those of Agg.Inputs: row sel[k]
+	// belongs to groups[k].
+	Add(groups []int32, in []*Vec, sel []int32) error
+	// Result fills v with the values of the groups from to to-1.
+	Result(v *Vec, from, to int) error
+	// Bytes estimates the memory that is held.
 	Bytes() int64
 	// Reset forgets all groups.
 	Reset()
+}
+
+// NewAcc makes the accumulator of an aggregate.
+func NewAcc(a *Agg, env *Env) (Acc, error) {
+	if env == nil {
+		env = &Env{}
+	}
+	acc, err := a.Fn.acc(a, env)
+	if err != nil || !a.Distinct {
+		return acc, err
+	}
+	switch a.Fn.Name {
+	case "min", "max", "bit_and", "bit_or", "any_value":
+		return acc, nil
+	}
+	d := &distinctAcc{Acc: acc, seen: map[string]struct{}{}}
+	for _, x := range a.Args {
+		d.enc = append(d.enc, NewEncoder(x.Type()))
+	}
+	return d, nil
+}
+
+// distinctAcc passes each combination of arguments on once for each group.
+type distinctAcc struct {
+	Acc
+	enc    []*Encoder
+	seen   map[string]struct{}
+	size   int64
+	buf    []byte
+	groups []int32
+	sel    []int32
+}
+
+func (d *distinctAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+	d.groups, d.sel = d.groups[:0], d.sel[:0]
+	for k, i := range sel {
+		g := groups[k]
+		b := append(d.buf[:0], byte(g), byte(g>>8), byte(g>>16), byte(g>>24))
+		for x, e := range d.enc {
+			b = e.Append(b, in[x], i)
+		}
+		d.buf = b
+		if _, ok := d.seen[string(b)]; ok {
+			continue
+		}
+		d.seen[string(b)] = struct{}{}
+		d.size += int64(len(b)) + 48
+		d.groups, d.sel = append(d.groups, g), append(d.sel, i)
+	}
+	return d.Acc.Add(d.groups, in, d.sel)
+}
+
+func (d *distinctAcc) Bytes() int64 { return d.Acc.Bytes() + d.size }
+
+func (d *distinctAcc) Reset() {
+	d.Acc.Reset()
+	clear(d.seen)
+	d.size = 0
 }

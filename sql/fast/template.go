@@ -444,11 +444,17 @@ func (f *Template) planInsert(p *boundPlan) *boundPlan {
 		given[pos] = true
 	}
 	for i, c := range t.Cols {
-		if !given[i] && !c.Desc.AutoInc && (c.Desc.Default != nil || !c.Desc.Nullable) {
-			return nil // the engine knows its default
+		if !given[i] && needsDefault(c) {
+			return nil // the engine knows it
 		}
 	}
 	return p
+}
+
+// needsDefault reports whether a column that is not given becomes something else than NULL or a
+// number that it counts by itself.
+func needsDefault(c *schema.Column) bool {
+	return !c.Desc.AutoInc && (c.Desc.Default != nil || !c.Desc.Nullable)
 }
 
 // give notes the constant of a column of the new row.

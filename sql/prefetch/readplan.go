@@ -65,6 +65,18 @@ func (r changeRows) steady(ctx *sql.Context, s *session.Session, change sql.Node
 	return !dependsOn(ctx, r.node, written), known
 }
 
+func newInsertPlan(s *session.Session, n *plan.InsertInto, dest sql.InsertableTable) insertPlan {
+	i := insertPlan{n: n, st: table.Of(dest), keys: s.Stmt.PerRow}
+	if h, ok := dest.(*plan.ForeignKeyHandler); ok {
+		i.fk = h.Editor
+		// Looking for the parent of a row makes the editor send those before it.
+		i.keys = i.keys || !s.Stmt.Blind && slices.ContainsFunc(i.fk.References, func(r *plan.ForeignKeyReferenceHandler) bool {
+			return r.ForeignKey.IsSelfReferential()
+		})
+	}
+	return i
+}
+
 // aheadInsert looks at the rows to insert: their own keys, if duplicates matter row by row, and
 // those that they refer to.
 func (pl *Planner) aheadInsert(ctx *sql.Context, s *session.Session, n *plan.InsertInto) {
@@ -75,16 +87,9 @@ func (pl *Planner) aheadInsert(ctx *sql.Context, s *session.Session, n *plan.Ins
 	if err != nil || n.Source == nil {
 		return
 	}
-	i := insertPlan{n: n, st: table.Of(dest), keys: s.Stmt.PerRow}
+	i := newInsertPlan(s, n, dest)
 	if i.st == nil || i.st.Def.HomesOf != nil {
 		return
-	}
-	if h, ok := dest.(*plan.ForeignKeyHandler); ok {
-		i.fk = h.Editor
-		// Looking for the parent of a row makes the editor send those before it.
-		i.keys = i.keys || !s.Stmt.Blind && slices.ContainsFunc(i.fk.References, func(r *plan.ForeignKeyReferenceHandler) bool {
-			return r.ForeignKey.IsSelfReferential()
-		})
 	}
 	from := sourceOf(n.Source)
 	steady, _ := from.steady(ctx, s, n)

@@ -53,12 +53,8 @@ var sideEffects = map[string]bool{
 func speculable(ctx *sql.Context, body sql.Node, written map[base.TableID]bool) bool {
 	ok := true
 	inspectAll(ctx, body, func(n sql.Node) {
+		ok = ok && harmless(n)
 		switch n := n.(type) {
-		case *plan.Block, *plan.TriggerBeginEndBlock, *plan.BeginEndBlock: // their statements come by themselves
-		case *plan.Call, *plan.Truncate, *plan.LoadData:
-			ok = false
-		case *plan.Into:
-			ok = ok && n.Outfile == "" && n.Dumpfile == ""
 		case *plan.UpdateJoin:
 			for _, u := range n.UpdateTargets {
 				if d, err := plan.GetUpdatable(u); err == nil {
@@ -69,8 +65,6 @@ func speculable(ctx *sql.Context, body sql.Node, written map[base.TableID]bool) 
 			}
 		case *plan.ForeignKeyHandler:
 			writtenBy(n.Editor, written)
-		default:
-			ok = ok && !plan.IsDDLNode(n)
 		}
 		if t := targetOf(n); t != nil {
 			written[t.Def.Desc.ID] = true
@@ -85,6 +79,21 @@ func speculable(ctx *sql.Context, body sql.Node, written map[base.TableID]bool) 
 		}
 	})
 	return ok
+}
+
+// harmless reports whether a statement has no effects but on rows and variables.
+func harmless(n sql.Node) bool {
+	switch n := n.(type) {
+	case *plan.Block, *plan.TriggerBeginEndBlock, *plan.BeginEndBlock: // their statements come by themselves
+		return true
+	case *plan.Call, *plan.Truncate, *plan.LoadData:
+		return false
+	case *plan.Into:
+		return n.Outfile == "" && n.Dumpfile == ""
+	case *plan.UpdateJoin, *plan.ForeignKeyHandler:
+		return true
+	}
+	return !plan.IsDDLNode(n)
 }
 
 // writtenBy collects the tables that foreign keys change, through all levels.

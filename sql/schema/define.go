@@ -62,13 +62,18 @@ func (d *ColumnDesc) Redefine(c *sql.Column) error {
 	return describeType(d, c.Type)
 }
 
+// sameType reports whether two columns have one type.
+func (d *ColumnDesc) sameType(o *ColumnDesc) bool {
+	return d.Type == o.Type && d.Collation == o.Collation && slices.Equal(d.Values, o.Values) && d.srid() == o.srid()
+}
+
 // Widens reports whether values of the old type are stored and ordered alike in the new one.
 func Widens(o, n sql.Type) bool {
 	var od, nd ColumnDesc
 	if describeType(&od, o) != nil || describeType(&nd, n) != nil {
 		return false
 	}
-	if od.Type == nd.Type && od.Collation == nd.Collation && slices.Equal(od.Values, nd.Values) && od.srid() == nd.srid() {
+	if od.sameType(&nd) {
 		return true
 	}
 	oc, err1 := NewColumn(&od)

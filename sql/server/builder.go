@@ -43,6 +43,20 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if it, done, err := b.pre.Source(ctx, s, n, row); done {
 		return it, err
 	}
+	switch n.(type) {
+	case *plan.InsertInto, *plan.Update, *plan.DeleteFrom, *plan.UpdateSource:
+		return nil, b.prepareChange(ctx, s, n)
+	case *plan.CreateTable, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:
+		return b.buildDefinition(ctx, s, n)
+	case *plan.Call:
+		s.BeginCall(!root)
+		return nil, nil
+	}
+	return b.buildQuery(ctx, s, n, row)
+}
+
+// buildQuery builds nodes that read.
+func (b *builder) buildQuery(ctx *sql.Context, s *session.Session, n sql.Node, row sql.Row) (sql.RowIter, error) {
 	switch n := n.(type) {
 	case *plan.JoinNode:
 		return b.pre.Join(ctx, n, row)
@@ -50,6 +64,20 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		return b.pre.Subqueries(ctx, s, n, n.Projections, row)
 	case *plan.Filter:
 		return b.pre.Subqueries(ctx, s, n, []sql.Expression{n.Expression}, row)
+	case *plan.DescribeQuery:
+		return b.explain(ctx, s, n, row)
+	case *plan.ShowCreateDatabase:
+		return b.showCreateDatabase(ctx, s, n, row)
+	case *plan.ShowCreateTable:
+		return b.showCreate(ctx, s, n, row)
+	}
+	return nil, nil
+}
+
+// prepareChange sees to what a statement that changes rows reads ahead, and marks its targets; the
+// engine builds it.
+func (b *builder) prepareChange(ctx *sql.Context, s *session.Session, n sql.Node) error {
+	switch n := n.(type) {
 	case *plan.UpdateSource:
 		b.pre.UpdateSource(ctx, s, n)
 	case *plan.InsertInto:
@@ -58,7 +86,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		}
 		b.insert(ctx, s, n)
 		if err := b.g.keyUUIDs(ctx, s, n); err != nil {
-			return nil, err
+			return err
 		}
 		b.pre.Insert(ctx, s, n)
 	case *plan.Update:
@@ -70,6 +98,15 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.Stmt.PerRow, s.Stmt.Blind = false, false
 		markTargets(s, n.Child)
 		b.pre.Delete(ctx, s, n)
+	}
+	return nil
+}
+
+// buildDefinition builds nodes that change the schema.
+func (b *builder) buildDefinition(ctx *sql.Context, s *session.Session, n sql.Node) (sql.RowIter, error) {
+	switch n := n.(type) {
+	case *plan.CreateTable:
+		return nil, b.createTable(s, n)
 	case *plan.AddColumn:
 		return b.addColumn(ctx, n)
 	case *plan.CreateForeignKey:
@@ -79,18 +116,8 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		b.pre.ForeignKey(ctx, s, *n.FkDef)
 	case *plan.AlterIndex:
 		b.resolveVirtual(ctx, n.Table)
-	case *plan.Call:
-		s.BeginCall(!root)
-	case *plan.DescribeQuery:
-		return b.explain(ctx, s, n, row)
 	case *plan.Truncate:
 		return b.truncate(ctx, s, n)
-	case *plan.CreateTable:
-		return nil, b.createTable(s, n)
-	case *plan.ShowCreateDatabase:
-		return b.showCreateDatabase(ctx, s, n, row)
-	case *plan.ShowCreateTable:
-		return b.showCreate(ctx, s, n, row)
 	}
 	return nil, nil
 }
@@ -241,27 +268,28 @@ func (b *builder) truncate(ctx *sql.Context, s *session.Session, n *plan.Truncat
 	}}, nil
 }
 
+// sameInAllRows reports whether a new column has one constant value in all rows that there are.
+// Columns that are NULL there and enumerations are the engine's: it does them right.
+func sameInAllRows(c *sql.Column) bool {
+	switch {
+	case c.AutoIncrement, c.Generated != nil, c.PrimaryKey:
+		return false
+	case c.Default != nil:
+		return c.Default.IsLiteral()
+	}
+	return !c.Nullable && !types.IsEnum(c.Type)
+}
+
 // addColumn adds a column with a constant default by the descriptor alone; the engine would
 // rewrite the table.
 func (b *builder) addColumn(ctx *sql.Context, n *plan.AddColumn) (sql.RowIter, error) {
 	c := n.Column()
-	if c.AutoIncrement || c.Generated != nil || c.PrimaryKey || c.Default != nil && !c.Default.IsLiteral() {
-		return nil, nil
-	}
 	tn, ok := n.Table.(sql.TableNode)
-	if !ok {
+	if !ok || !sameInAllRows(c) {
 		return nil, nil
 	}
 	t := table.Of(tn.UnderlyingTable())
-	if t == nil || c.Default == nil && c.Nullable {
-		return nil, nil // the engine does it right
-	}
-	for _, x := range t.Def.Indexes {
-		if x.Desc.Fulltext != nil {
-			return nil, nil
-		}
-	}
-	if c.Default == nil && types.IsEnum(c.Type) {
+	if t == nil || t.Def.HasFulltext() {
 		return nil, nil
 	}
 	return &onceIter{func(ctx *sql.Context) (sql.Row, error) {

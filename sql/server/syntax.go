@@ -124,14 +124,7 @@ func unwrap(q string) string {
 	for i := 0; i < len(q); {
 		switch c := q[i]; {
 		case c == '\'' || c == '"' || c == '`':
-			j := i + 1
-			for j < len(q) && q[j] != c {
-				if q[j] == '\\' && c != '`' {
-					j++
-				}
-				j++
-			}
-			j = min(j+1, len(q))
+			j := quotedEnd(q, i)
 			b.WriteString(q[i:j])
 			i = j
 		case strings.HasPrefix(q[i:], "/*!"):
@@ -152,6 +145,17 @@ func unwrap(q string) string {
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// quotedEnd is where the quoted text that begins at i ends.
+func quotedEnd(q string, i int) int {
+	quote := q[i]
+	for i++; i < len(q) && q[i] != quote; i++ {
+		if q[i] == '\\' && quote != '`' {
+			i++
+		}
+	}
+	return min(i+1, len(q))
 }
 
 var reAfter = regexp.MustCompile("(?is)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|/\\*.*?\\*/|\\bAFTER\\s+([a-z_][a-z_0-9$]*)")

@@ -1,0 +1,480 @@
+package exec
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// sorter orders rows: the columns of the input, and after them the keys.
+type sorter struct {
+	keys   []SortKey
+	es     []expr.Expr
+	cmps   []expr.Comparer
+	prefix func(v *expr.Vec, i int32) uint64 // of the first key; equal if it cannot tell
+	types  []expr.Type                       // of the row with its keys
+	ncols  int
+	row    []*expr.Vec
+}
+
+func newSorter(in Op, keys []SortKey, env *expr.Env) (*sorter, error) {
+	s := &sorter{keys: keys, ncols: len(in.Cols())}
+	s.types = append(s.types, in.Types()...)
+	for _, k := range keys {
+		e, err := expr.Compile(k.Expr, in.Cols(), env)
+		if err != nil {
+			return nil, err
+		}
+		s.es = append(s.es, e)
+		s.cmps = append(s.cmps, expr.NewComparer(e.Type()))
+		s.types = append(s.types, e.Type())
+	}
+	if len(keys) > 0 {
+		s.prefix = prefixOf(s.es[0].Type())
+	}
+	return s, nil
+}
+
+// prefixOf maps values to numbers of the same order, if that is easy.
+func prefixOf(t expr.Type) func(v *expr.Vec, i int32) uint64 {
+	switch t.Kind {
+	case expr.Int, expr.Date, expr.Datetime, expr.Timestamp, expr.Duration, expr.Year, expr.Enum:
+		return func(v *expr.Vec, i int32) uint64 { return uint64(v.I[i]) ^ 1<<63 }
+	case expr.Float:
+		return func(v *expr.Vec, i int32) uint64 {
+			b := math.Float64bits(v.F[i] + 0)
+			if b>>63 != 0 {
+				return ^b
+			}
+			return b | 1<<63
+		}
+	}
+	return nil
+}
+
+// with evaluates the keys of a batch: its columns and they are a row.
+func (s *sorter) with(b *expr.Batch) ([]*expr.Vec, error) {
+	s.row = append(s.row[:0], b.Cols...)
+	for _, e := range s.es {
+		v, err := e.Eval(b, b.Sel)
+		if err != nil {
+			return nil, err
+		}
+		s.row = append(s.row, v)
+	}
+	return s.row, nil
+}
+
+// compare orders two rows by their keys.
+func (s *sorter) compare(x []*expr.Vec, i int32, y []*expr.Vec, j int32) int {
+	for k := range s.keys {
+		a, b := x[s.ncols+k], y[s.ncols+k]
+		c := 0
+		switch p, q := a.IsNull(i), b.IsNull(j); {
+		case p && q:
+		case p:
+			c = -1
+		case q:
+			c = 1
+		default:
+			c = s.cmps[k](a, i, b, j)
+		}
+		if c != 0 {
+			if s.keys[k].Desc {
+				return -c
+			}
+			return c
+		}
+	}
+	return 0
+}
+
+// order is the sequence of the rows of a store; equal rows keep theirs.
+func (s *sorter) order(m *store) []int32 {
+	idx := make([]int32, m.n)
+	if s.prefix == nil {
+		for i := range idx {
+			idx[i] = int32(i)
+		}
+		slices.SortStableFunc(idx, func(a, b int32) int { return s.compare(m.cols, a, m.cols, b) })
+		return idx
+	}
+	type item struct {
+		p uint64
+		i int32
+	}
+	items := make([]item, m.n)
+	v := m.cols[s.ncols]
+	for i := range items {
+		items[i].i = int32(i)
+		if !v.IsNull(int32(i)) {
+			items[i].p = max(s.prefix(v, int32(i)), 1)
+		}
+		if s.keys[0].Desc {
+			items[i].p = ^items[i].p
+		}
+	}
+	slices.SortFunc(items, func(a, b item) int {
+		switch {
+		case a.p < b.p:
+			return -1
+		case a.p > b.p:
+			return 1
+		}
+		if c := s.compare(m.cols, a.i, m.cols, b.i); c != 0 {
+			return c
+		}
+		return int(a.i) - int(b.i)
+	})
+	for k, x := range items {
+		idx[k] = x.i
+	}
+	return idx
+}
+
+// sortOp sorts in memory; runs that do not fit go to files, which are merged.
+type sortOp struct {
+	columns
+	in   Op
+	keys []SortKey
+	ctx  *Ctx
+	env  *expr.Env
+	s    *sorter
+	mem  *store
+	read *reader
+	runs []*spill
+	m    *merge
+	done bool
+	out  expr.Batch
+}
+
+// NewSort orders rows by keys. Rows with equal keys keep their order.
+func NewSort(in Op, keys []SortKey) Op { return &sortOp{columns: columnsOf(in), in: in, keys: keys} }
+
+func (s *sortOp) Open(ctx *Ctx) (err error) {
+	s.ctx, s.done, s.read, s.m = ctx, false, nil, nil
+	if s.env != ctx.Env {
+		if s.s, err = newSorter(s.in, s.keys, ctx.Env); err != nil {
+			return err
+		}
+		s.env = ctx.Env
+	}
+	s.mem = newStore(s.s.types, ctx.Mem)
+	return s.in.Open(ctx)
+}
+
+func (s *sortOp) load() error {
+	for {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		b, err := s.in.Next()
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			break
+		}
+		row, err := s.s.with(b)
+		if err != nil {
+			return err
+		}
+		if s.mem.tryAdd(row, b.Sel) {
+			continue
+		}
+		if s.ctx.NoSpill {
+			return s.mem.add(row, b.Sel)
+		}
+		if err := s.spillRun(row, b.Sel); err != nil {
+			return err
+		}
+	}
+	if len(s.runs) == 0 {
+		s.read = &reader{s: s.mem, idx: s.s.order(s.mem)}
+		return nil
+	}
+	if err := s.spillRun(nil, nil); err != nil {
+		return err
+	}
+	var err error
+	s.m, err = newMerge(s.s, s.runs)
+	return err
+}
+
+// spillRun writes what is in memory, in order, and begins anew with more rows.
+func (s *sortOp) spillRun(row []*expr.Vec, sel []int32) error {
+	if s.mem.n > 0 {
+		f, err := newSpill(s.ctx, s.s.types)
+		if err != nil {
+			return err
+		}
+		s.runs = append(s.runs, f)
+		for r := (&reader{s: s.mem, idx: s.s.order(s.mem)}); ; {
+			b := r.next()
+			if b == nil {
+				break
+			}
+			if err := f.write(b.Cols, b.Sel); err != nil {
+				return err
+			}
+		}
+		s.mem.clear()
+	}
+	if len(sel) == 0 || s.mem.tryAdd(row, sel) {
+		return nil
+	}
+	// Not even one batch fits: it becomes a run of its own, outside of the budget.
+	s.mem.append(row, sel, 0)
+	return s.spillRun(nil, nil)
+}
+
+func (s *sortOp) Next() (*expr.Batch, error) {
+	if s.done {
+		return nil, nil
+	}
+	if s.read == nil && s.m == nil {
+		if err := s.load(); err != nil {
+			return nil, err
+		}
+	}
+	var b *expr.Batch
+	var err error
+	if s.m != nil {
+		b, err = s.m.next()
+	} else {
+		b = s.read.next()
+	}
+	if b == nil || err != nil {
+		s.done = true
+		return nil, err
+	}
+	s.out = expr.Batch{N: b.N, Sel: b.Sel, Cols: b.Cols[:s.s.ncols]}
+	return &s.out, nil
+}
+
+func (s *sortOp) Close() error {
+	if s.mem != nil {
+		s.mem.clear()
+	}
+	for _, r := range s.runs {
+		r.close()
+	}
+	s.runs, s.read, s.m, s.done = nil, nil, nil, true
+	return s.in.Close()
+}
+
+// merge gives out the rows of sorted files in order.
+type merge struct {
+	s    *sorter
+	runs []*run
+	out  *store
+	b    expr.Batch
+}
+
+type run struct {
+	r   *spillReader
+	b   *expr.Batch
+	at  int32
+	num int
+}
+
+func newMerge(s *sorter, files []*spill) (*merge, error) {
+	m := &merge{s: s, out: newStore(s.types, nil)}
+	for n, f := range files {
+		r, err := f.read()
+		if err != nil {
+			return nil, err
+		}
+		x := &run{r: r, num: n}
+		if x.b, err = r.next(); err != nil {
+			return nil, err
+		}
+		if x.b != nil {
+			m.runs = append(m.runs, x)
+		}
+	}
+	heap.Init(m)
+	return m, nil
+}
+
+// Len implements heap.Interface.
+func (m *merge) Len() int { return len(m.runs) }
+
+// Less implements heap.Interface.
+func (m *merge) Less(i, j int) bool {
+	a, b := m.runs[i], m.runs[j]
+	if c := m.s.compare(a.b.Cols, a.at, b.b.Cols, b.at); c != 0 {
+		return c < 0
+	}
+	return a.num < b.num
+}
+
+// Swap implements heap.Interface.
+func (m *merge) Swap(i, j int) { m.runs[i], m.runs[j] = m.runs[j], m.runs[i] }
+
+// Push implements heap.Interface.
+func (m *merge) Push(x any) { m.runs = append(m.runs, x.(*run)) }
+
+// Pop implements heap.Interface.
+func (m *merge) Pop() any {
+	x := m.runs[len(m.runs)-1]
+	m.runs = m.runs[:len(m.runs)-1]
+	return x
+}
+
+func (m *merge) next() (*expr.Batch, error) {
+	m.out.clear()
+	one := make([]int32, 1)
+	for m.out.n < expr.BatchSize && len(m.runs) > 0 {
+		r := m.runs[0]
+		one[0] = r.at
+		m.out.append(r.b.Cols, one, 0)
+		if r.at++; int(r.at) == r.b.N {
+			var err error
+			if r.b, err = r.r.next(); err != nil {
+				return nil, err
+			}
+			r.at = 0
+			if r.b == nil {
+				heap.Pop(m)
+				continue
+			}
+		}
+		heap.Fix(m, 0)
+	}
+	if m.out.n == 0 {
+		return nil, nil
+	}
+	m.b = expr.Batch{N: m.out.n, Cols: m.out.cols, Sel: expr.All(m.out.n)}
+	return &m.b, nil
+}
+
+// topN keeps the first rows only.
+type topN struct {
+	columns
+	in   Op
+	keys []SortKey
+	n    expr.Node
+	ctx  *Ctx
+	env  *expr.Env
+	s    *sorter
+	mem  *store
+	read *reader
+	max  int
+	out  expr.Batch
+}
+
+// NewTopN gives the first n rows in the order of the keys. It is meant for small n: the rows
+// stay in memory.
+func NewTopN(in Op, keys []SortKey, n expr.Node) Op {
+	return &topN{columns: columnsOf(in), in: in, keys: keys, n: n}
+}
+
+func (t *topN) Open(ctx *Ctx) (err error) {
+	t.ctx, t.read = ctx, nil
+	if t.env != ctx.Env {
+		if t.s, err = newSorter(t.in, t.keys, ctx.Env); err != nil {
+			return err
+		}
+		t.env = ctx.Env
+	}
+	n, err := count(t.n, ctx.Env, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	t.max = int(min(n, math.MaxInt32))
+	t.mem = newStore(t.s.types, ctx.Mem)
+	return t.in.Open(ctx)
+}
+
+func (t *topN) load() error {
+	var last []*expr.Vec // the row that others must be before, once there are enough
+	var sel []int32
+	for {
+		if err := t.ctx.Err(); err != nil {
+			return err
+		}
+		b, err := t.in.Next()
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			break
+		}
+		row, err := t.s.with(b)
+		if err != nil {
+			return err
+		}
+		sel = b.Sel
+		if last != nil {
+			sel = make([]int32, 0, len(b.Sel))
+			for _, i := range b.Sel {
+				if t.s.compare(row, i, last, 0) < 0 {
+					sel = append(sel, i)
+				}
+			}
+		}
+		if err := t.mem.add(row, sel); err != nil {
+			return err
+		}
+		if t.mem.n >= 2*t.max+expr.BatchSize {
+			if last, err = t.prune(); err != nil {
+				return err
+			}
+		}
+	}
+	t.read = &reader{s: t.mem, idx: t.first()}
+	return nil
+}
+
+func (t *topN) first() []int32 {
+	idx := t.s.order(t.mem)
+	return idx[:min(len(idx), t.max)]
+}
+
+// prune keeps the first rows, and returns the last one of them.
+func (t *topN) prune() ([]*expr.Vec, error) {
+	idx := t.first()
+	if len(idx) == 0 {
+		t.mem.clear()
+		return nil, nil
+	}
+	slices.Sort(idx) // the order of arrival decides between equal rows
+	var b expr.Batch
+	gatherAll(&b, t.mem.cols, idx)
+	t.mem.clear()
+	if err := t.mem.add(b.Cols, b.Sel); err != nil {
+		return nil, err
+	}
+	end := t.first()
+	var last expr.Batch
+	gatherAll(&last, t.mem.cols, end[len(end)-1:])
+	return last.Cols, nil
+}
+
+func (t *topN) Next() (*expr.Batch, error) {
+	if t.max == 0 {
+		return nil, nil
+	}
+	if t.read == nil {
+		if err := t.load(); err != nil {
+			return nil, err
+		}
+	}
+	b := t.read.next()
+	if b == nil {
+		return nil, nil
+	}
+	t.out = expr.Batch{N: b.N, Sel: b.Sel, Cols: b.Cols[:t.s.ncols]}
+	return &t.out, nil
+}
+
+func (t *topN) Close() error {
+	if t.mem != nil {
+		t.mem.clear()
+	}
+	t.read = nil
+	return t.in.Close()
+}

@@ -1,0 +1,302 @@
+package exec
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/cockroachdb/apd/v3"
+
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// spill is a temporary file of rows. It has no name in the directory, so that it goes away with
+// the process.
+type spill struct {
+	types []expr.Type
+	f     *os.File
+	w     *bufio.Writer
+	buf   []byte
+	rows  int
+	// pending are rows that are not written yet: small writes are collected to whole batches.
+	pending *store
+}
+
+func newSpill(ctx *Ctx, types []expr.Type) (*spill, error) {
+	f, err := os.CreateTemp(ctx.TempDir, "godwit-spill-")
+	if err != nil {
+		return nil, fmt.Errorf("a file for what does not fit into memory: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &spill{types: types, f: f, w: bufio.NewWriterSize(f, 64<<10), pending: newStore(types, nil)}, nil
+}
+
+// write adds the selected rows.
+func (s *spill) write(cols []*expr.Vec, sel []int32) error {
+	s.rows += len(sel)
+	s.pending.append(cols, sel, 0)
+	if s.pending.n < expr.BatchSize {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *spill) writeStore(m *store) error {
+	for r := (&reader{s: m, all: true}); ; {
+		b := r.next()
+		if b == nil {
+			return nil
+		}
+		if err := s.write(b.Cols, b.Sel); err != nil {
+			return err
+		}
+	}
+}
+
+// flush writes the pending rows as one block: its length, its rows, its columns.
+func (s *spill) flush() error {
+	n := s.pending.n
+	if n == 0 {
+		return nil
+	}
+	b := binary.LittleEndian.AppendUint32(s.buf[:0], 0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	for _, c := range s.pending.cols {
+		var err error
+		if b, err = appendVec(b, c, n); err != nil {
+			return err
+		}
+	}
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
+	s.buf = b
+	s.pending.clear()
+	_, err := s.w.Write(b)
+	return err
+}
+
+func appendVec(b []byte, v *expr.Vec, n int) ([]byte, error) {
+	flags := byte(0)
+	if v.Null != nil {
+		flags |= 1
+	}
+	if v.D != nil {
+		flags |= 2
+	}
+	b = append(b, flags)
+	for i := range n {
+		null := v.IsNull(int32(i))
+		if v.Null != nil {
+			b = append(b, bit(null))
+		}
+		if null {
+			continue
+		}
+		switch {
+		case v.T.Kind == expr.Opaque:
+			return nil, fmt.Errorf("a value of type %s cannot go to a temporary file", v.T)
+		case v.T.Kind == expr.Float:
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v.F[i]))
+		case v.T.Kind == expr.Text || v.T.Kind == expr.Bytes || v.T.Kind == expr.JSON:
+			b = append(binary.AppendUvarint(b, uint64(len(v.S[i]))), v.S[i]...)
+		case v.D != nil:
+			t := v.D[i].String()
+			b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
+		default:
+			b = binary.AppendVarint(b, v.I[i])
+		}
+	}
+	return b, nil
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// spillReader reads a file from its beginning.
+type spillReader struct {
+	s   *spill
+	r   *bufio.Reader
+	out expr.Batch
+	buf []byte
+}
+
+// read begins to read; nothing can be written from now on.
+func (s *spill) read() (*spillReader, error) {
+	if err := s.flush(); err != nil {
+		return nil, err
+	}
+	if err := s.w.Flush(); err != nil {
+		return nil, err
+	}
+	return &spillReader{s: s, r: bufio.NewReaderSize(io.NewSectionReader(s.f, 0, math.MaxInt64), 64<<10)}, nil
+}
+
+func (r *spillReader) next() (*expr.Batch, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r.r, head[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	n := int(binary.LittleEndian.Uint32(head[:]))
+	if cap(r.buf) < n {
+		r.buf = make([]byte, n)
+	}
+	r.buf = r.buf[:n]
+	if _, err := io.ReadFull(r.r, r.buf); err != nil {
+		return nil, err
+	}
+	d := &decoder{b: r.buf[4:]}
+	rows := int(binary.LittleEndian.Uint32(r.buf))
+	for len(r.out.Cols) < len(r.s.types) {
+		r.out.Cols = append(r.out.Cols, &expr.Vec{})
+	}
+	for i, t := range r.s.types {
+		d.vec(r.out.Cols[i], t, rows)
+	}
+	r.out.N, r.out.Sel = rows, expr.All(rows)
+	return &r.out, d.err
+}
+
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) uvarint() uint64 {
+	x, n := binary.Uvarint(d.b)
+	d.skip(n)
+	return x
+}
+
+func (d *decoder) varint() int64 {
+	x, n := binary.Varint(d.b)
+	d.skip(n)
+	return x
+}
+
+func (d *decoder) skip(n int) {
+	if n <= 0 || n > len(d.b) {
+		d.err = errors.New("a temporary file is damaged")
+		return
+	}
+	d.b = d.b[n:]
+}
+
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.skip(1)
+		return 0
+	}
+	x := d.b[0]
+	d.b = d.b[1:]
+	return x
+}
+
+func (d *decoder) text() string {
+	n := int(d.uvarint())
+	if n > len(d.b) {
+		d.skip(n)
+		return ""
+	}
+	s := string(d.b[:n])
+	d.b = d.b[n:]
+	return s
+}
+
+func (d *decoder) vec(v *expr.Vec, t expr.Type, n int) {
+	v.Reset(t, n)
+	flags := d.byte()
+	if flags&2 != 0 {
+		v.D = make([]apd.Decimal, n)
+	}
+	for i := 0; i < n && d.err == nil; i++ {
+		if flags&1 != 0 && d.byte() == 1 {
+			v.SetNull(i)
+			continue
+		}
+		switch {
+		case t.Kind == expr.Float:
+			if len(d.b) < 8 {
+				d.skip(9)
+				return
+			}
+			v.F[i] = math.Float64frombits(binary.LittleEndian.Uint64(d.b))
+			d.b = d.b[8:]
+		case t.Kind == expr.Text || t.Kind == expr.Bytes || t.Kind == expr.JSON:
+			v.S[i] = d.text()
+		case v.D != nil:
+			if _, _, err := v.D[i].SetString(d.text()); err != nil {
+				d.err = err
+			}
+		default:
+			v.I[i] = d.varint()
+		}
+	}
+}
+
+func (s *spill) close() {
+	if s != nil && s.f != nil {
+		_ = s.f.Close() // it has no name; nothing is lost
+		s.f = nil
+	}
+}
+
+// parts are the partitions of rows that do not fit into memory.
+type parts struct {
+	files []*spill
+	p     *partitioner
+	nums  []uint8
+	sels  [fan][]int32
+}
+
+func newParts(ctx *Ctx, types, keys []expr.Type) (*parts, error) {
+	p := &parts{p: newPartitioner(keys)}
+	for range fan {
+		f, err := newSpill(ctx, types)
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		p.files = append(p.files, f)
+	}
+	return p, nil
+}
+
+// write sends each selected row to the partition of its keys.
+func (p *parts) write(cols, keys []*expr.Vec, sel []int32) error {
+	p.nums = p.p.of(keys, sel, p.nums[:0])
+	for k := range p.sels {
+		p.sels[k] = p.sels[k][:0]
+	}
+	for k, i := range sel {
+		p.sels[p.nums[k]] = append(p.sels[p.nums[k]], i)
+	}
+	for k, s := range p.sels {
+		if len(s) > 0 {
+			if err := p.files[k].write(cols, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *parts) close() {
+	if p == nil {
+		return
+	}
+	for _, f := range p.files {
+		f.close()
+	}
+}

@@ -1,0 +1,503 @@
+package expr
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/cockroachdb/apd/v3"
+)
+
+// groups is one state for each group.
+type states[T any] struct {
+	s    []T
+	zero T
+	each int64
+}
+
+func (g *states[T]) Grow(n int) {
+	for len(g.s) < n {
+		g.s = append(g.s, g.zero)
+	}
+}
+
+func (g *states[T]) Bytes() int64 { return int64(len(g.s)) * g.each }
+
+func (g *states[T]) Reset() { g.s = g.s[:0] }
+
+// countAcc is COUNT.
+type countAcc struct{ states[int64] }
+
+func (c *countAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+	nulls := false
+	for _, v := range in {
+		nulls = nulls || v.Null != nil || v.T.Kind == Null
+	}
+	if !nulls {
+		for k := range sel {
+			c.s[groups[k]]++
+		}
+		return nil
+	}
+rows:
+	for k, i := range sel {
+		for _, v := range in {
+			if v.IsNull(i) {
+				continue rows
+			}
+		}
+		c.s[groups[k]]++
+	}
+	return nil
+}
+
+func (c *countAcc) Result(v *Vec, from, to int) error {
+	copy(v.I, c.s[from:to])
+	return nil
+}
+
+// sum is the state of SUM and AVG of exact numbers: 128 bits, and a DECIMAL for what was wider.
+type sum struct {
+	n      int64
+	hi, lo uint64
+	wide   *apd.Decimal
+}
+
+type sumAcc struct {
+	states[sum]
+	t    Type
+	from Type
+	avg  bool
+}
+
+func (a *sumAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+	v := in[0]
+	if v.D == nil && v.Null == nil && a.from.Kind != Uint {
+		for k, i := range sel {
+			a.s[groups[k]].add(v.I[i])
+		}
+		return nil
+	}
+	for k, i := range sel {
+		if v.IsNull(i) {
+			continue
+		}
+		s := &a.s[groups[k]]
+		switch {
+		case v.D == nil && a.from.Kind != Uint:
+			s.add(v.I[i])
+			continue
+		case v.D == nil:
+			var c uint64
+			s.lo, c = bits.Add64(s.lo, uint64(v.I[i]), 0)
+			s.hi += c
+			s.n++
+			continue
+		}
+		s.n++
+		if s.wide == nil {
+			s.wide = new(apd.Decimal)
+		}
+		_, _ = decCtx.Add(s.wide, s.wide, &v.D[i])
+	}
+	return nil
+}
+
+func (s *sum) add(x int64) {
+	var c uint64
+	s.lo, c = bits.Add64(s.lo, uint64(x), 0)
+	s.hi += uint64(x>>63) + c
+	s.n++
+}
+
+// total is the sum as a DECIMAL with a scale.
+func (s *sum) total(d *apd.Decimal, scale int) {
+	neg := int64(s.hi) < 0
+	hi, lo := s.hi, s.lo
+	if neg {
+		var b uint64
+		lo, b = bits.Sub64(0, lo, 0)
+		hi, _ = bits.Sub64(0, hi, b)
+	}
+	d.SetFinite(0, int32(-scale))
+	d.Coeff.SetUint64(hi)
+	d.Coeff.Lsh(&d.Coeff, 64)
+	d.Coeff.Add(&d.Coeff, new(apd.BigInt).SetUint64(lo))
+	d.Negative = neg
+	if s.wide != nil {
+		_, _ = decCtx.Add(d, d, s.wide)
+	}
+}
+
+func (a *sumAcc) Result(v *Vec, from, to int) error {
+	for g := from; g < to; g++ {
+		s := &a.s[g]
+		if s.n == 0 {
+			v.SetNull(g - from)
+			continue
+		}
+		if !a.avg && s.wide == nil && s.hi == uint64(int64(s.lo)>>63) && v.D == nil && a.t.Scale == a.from.Scale {
+			v.I[g-from] = int64(s.lo)
+			continue
+		}
+		var d apd.Decimal
+		s.total(&d, a.from.Scale)
+		if a.avg {
+			var n apd.Decimal
+			n.SetInt64(s.n)
+			// One digit more than is shown decides the rounding; MySQL has at least as many.
+			_, _ = decCtx.Quo(&d, &d, &n)
+		}
+		rescale(&d, &d, a.t.Scale)
+		if d.NumDigits()-int64(a.t.Scale) > MaxPrecision {
+			return errRange("DECIMAL", "sum")
+		}
+		v.SetDecimal(g-from, &d)
+	}
+	return nil
+}
+
+type fsum struct {
+	n int64
+	f float64
+}
+
+// fsumAcc is SUM and AVG of doubles.
+type fsumAcc struct {
+	states[fsum]
+	avg bool
+}
+
+func (a *fsumAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+	v := in[0]
+	for k, i := range sel {
+		if !v.IsNull(i) {
+			s := &a.s[groups[k]]
+			s.n++
+			s.f += v.F[i]
+		}
+	}
+	return nil
+}
+
+func (a *fsumAcc) Result(v *Vec, from, to int) error {
+	for g := from; g < to; g++ {
+		s := a.s[g]
+		switch {
+		case s.n == 0:
+			v.SetNull(g - from)
+		case a.avg:
+			v.F[g-from] = s.f / float64(s.n)
+		default:
+			v.F[g-from] = s.f
+		}
+		if s.n > 0 && math.IsInf(s.f, 0) {
+			return errRange("DOUBLE", "sum")
+		}
+	}
+	return nil
+}
+
+// pickAcc is MIN, MAX and ANY_VALUE: one value of each group, kept in a vector.
+type pickAcc struct {
+	v    Vec
+	has  []bool
+	cmp  Comparer
+	sign int // -1: MIN, 1: MAX, 0: the first value, NULL or not
+	size int64
+}
+
+func (p *pickAcc) Grow(n int) {
+	for len(p.has) < n {
+		p.has = append(p.has, false)
+	}
+	old := p.v.Len()
+	if n <= old {
+		return
+	}
+	grow(&p.v, n)
+}
+
+// grow lengthens a vector; new values are unspecified.
+func grow(v *Vec, n int) {
+	switch v.T.Kind.form() {
+	case formF:
+		v.F = append(v.F, make([]float64, n-len(v.F))...)
+	case formS:
+		v.S = append(v.S, make([]string, n-len(v.S))...)
+	case formA:
+		v.A = append(v.A, make([]any, n-len(v.A))...)
+	default:
+		if v.D != nil {
+			v.D = append(v.D, make([]apd.Decimal, n-len(v.D))...)
+		} else {
+			v.I = append(v.I, make([]int64, n-len(v.I))...)
+		}
+	}
+	if v.Null != nil {
+		v.Null = append(v.Null, make([]bool, n-len(v.Null))...)
+	}
+}
+
+func (p *pickAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+	x := in[0]
+	if x.D == nil && p.v.D == nil && p.sign != 0 && x.Null == nil && signedForm(p.v.T) {
+		p.addInts(groups, x, sel)
+		return nil
+	}
+	for k, i := range sel {
+		g := groups[k]
+		if p.has[g] && (p.sign == 0 || x.IsNull(i) || p.cmp(x, i, &p.v, g)*p.sign <= 0) {
+			continue
+		}
+		if p.sign != 0 && x.IsNull(i) {
+			continue
+		}
+		p.has[g] = true
+		p.store(g, x, i)
+	}
+	return nil
+}
+
+func (p *pickAcc) addInts(groups []int32, x *Vec, sel []int32) {
+	max := p.sign > 0
+	for k, i := range sel {
+		g := groups[k]
+		if y := x.I[i]; !p.has[g] || y != p.v.I[g] && (y > p.v.I[g]) == max {
+			p.has[g], p.v.I[g] = true, y
+		}
+	}
+}
+
+func (p *pickAcc) store(g int32, x *Vec, i int32) {
+	if x.IsNull(i) {
+		p.v.SetNull(int(g))
+		return
+	}
+	switch p.v.T.Kind.form() {
+	case formF:
+		p.v.F[g] = x.F[i]
+	case formS:
+		p.size += int64(len(x.S[i]) - len(p.v.S[g]))
+		p.v.S[g] = x.S[i]
+	case formA:
+		p.v.A[g] = x.A[i]
+	default:
+		if p.v.T.Kind == Decimal {
+			var t apd.Decimal
+			p.v.SetDecimal(int(g), x.Dec(i, &t))
+		} else {
+			p.v.I[g] = x.I[i]
+		}
+	}
+}
+
+func (p *pickAcc) Result(v *Vec, from, to int) error {
+	for g := from; g < to; g++ {
+		if !p.has[g] {
+			v.SetNull(g - from)
+			continue
+		}
+		v.Put(g-from, p.v.At(int32(g)))
+	}
+	return nil
+}
+
+func (p *pickAcc) Bytes() int64 { return p.size + int64(len(p.has))*48 }
+
+func (p *pickAcc) Reset() {
+	p.has = p.has[:0]
+	p.size = 0
+	p.v.Reset(p.v.T, 0)
+}
+
+// bitAcc is BIT_AND, BIT_OR and BIT_XOR.
+type bitAcc struct {
+	states[uint64]
+	f func(x, y uint64) uint64
+}
+
+func (a *bitAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+	for k, i := range sel {
+		if !in[0].IsNull(i) {
+			g := groups[k]
+			a.s[g] = a.f(a.s[g], uint64(in[0].I[i]))
+		}
+	}
+	return nil
+}
+
+func (a *bitAcc) Result(v *Vec, from, to int) error {
+	for g := from; g < to; g++ {
+		v.I[g-from] = int64(a.s[g])
+	}
+	return nil
+}
+
+// spread is the state of the variances: Welford's recurrence, as in MySQL.
+type spread struct {
+	n    int64
+	m, s float64
+}
+
+type varAcc struct {
+	states[spread]
+	sample, root bool
+}
+
+func (a *varAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+	for k, i := range sel {
+		if in[0].IsNull(i) {
+			continue
+		}
+		s, x := &a.s[groups[k]], in[0].F[i]
+		s.n++
+		if s.n == 1 {
+			s.m = x
+			continue
+		}
+		m := s.m
+		s.m += (x - m) / float64(s.n)
+		s.s += (x - m) * (x - s.m)
+	}
+	return nil
+}
+
+func (a *varAcc) Result(v *Vec, from, to int) error {
+	for g := from; g < to; g++ {
+		s := a.s[g]
+		n := float64(s.n)
+		if a.sample {
+			n--
+		}
+		if n <= 0 {
+			v.SetNull(g - from)
+			continue
+		}
+		x := s.s / n
+		if a.root {
+			x = math.Sqrt(x)
+		}
+		v.F[g-from] = x
+	}
+	return nil
+}
+
+func deriveSum(avg bool) func(a *Agg) error {
+	return func(a *Agg) error {
+		t := number(a.Args[0])
+		shown := number(roundedArg(a.Args[0]))
+		if t.Kind == Float {
+			a.T = TypeFloat
+		} else {
+			d, s := t.asDecimal(), shown.asDecimal()
+			a.T = DecimalType(s.Precision+22, s.Scale)
+			if avg {
+				a.T = DecimalType(s.Precision+defaultDivScale, s.Scale+defaultDivScale)
+			}
+			if t.Kind == Decimal {
+				t = d
+			}
+		}
+		a.Args[0] = castTo(a.Args[0], t)
+		return nil
+	}
+}
+
+// roundedArg is a quotient as it is shown.
+func roundedArg(n Node) Node {
+	if c, ok := n.(*Call); ok && c.Fn.post != nil {
+		return c.Fn.post(c)
+	}
+	return n
+}
+
+func sumOf(avg bool) func(a *Agg, _ *Env) (Acc, error) {
+	return func(a *Agg, _ *Env) (Acc, error) {
+		if a.T.Kind == Float {
+			return &fsumAcc{states: states[fsum]{each: 16}, avg: avg}, nil
+		}
+		t := a.Args[0].Type()
+		if t.Kind != Decimal {
+			t.Scale = 0
+		}
+		return &sumAcc{states: states[sum]{each: 32}, t: a.T, from: t, avg: avg}, nil
+	}
+}
+
+func derivePick(a *Agg) error {
+	t := a.Args[0].Type()
+	if (t.Kind == Enum || t.Kind == Set) && a.Fn.Name != "any_value" {
+		a.Args[0] = castTo(a.Args[0], TextType(t.textLength(), t.Coll, t.Coercibility))
+		t = a.Args[0].Type()
+	}
+	a.T = t.AsNull()
+	return nil
+}
+
+func pick(sign int) func(a *Agg, _ *Env) (Acc, error) {
+	return func(a *Agg, _ *Env) (Acc, error) {
+		p := &pickAcc{sign: sign, cmp: NewComparer(a.T)}
+		p.v.Reset(a.T, 0)
+		return p, nil
+	}
+}
+
+func deriveBitAgg(a *Agg) error {
+	a.T = TypeUint
+	a.T.NotNull = true
+	if t := a.Args[0].Type(); !t.Integer() && t.Kind != Null {
+		a.Args[0] = &Cast{Arg: a.Args[0], T: TypeUint, Explicit: true}
+	}
+	return nil
+}
+
+func deriveVar(a *Agg) error {
+	a.T = TypeFloat
+	a.Args[0] = castTo(a.Args[0], TypeFloat)
+	return nil
+}
+
+func registerAgg(f *AggFunc, names ...string) {
+	f.Name = names[0]
+	for _, n := range names {
+		aggFuncs[n] = f
+	}
+}
+
+func init() {
+	registerAgg(&AggFunc{Min: 0, Max: -1, Zero: true,
+		derive: func(a *Agg) error {
+			a.T = TypeInt
+			a.T.NotNull = true
+			return nil
+		},
+		acc: func(*Agg, *Env) (Acc, error) { return &countAcc{states[int64]{each: 8}}, nil },
+	}, "count")
+	registerAgg(&AggFunc{Min: 1, Max: 1, derive: deriveSum(false), acc: sumOf(false)}, "sum")
+	registerAgg(&AggFunc{Min: 1, Max: 1, derive: deriveSum(true), acc: sumOf(true)}, "avg")
+	registerAgg(&AggFunc{Min: 1, Max: 1, derive: derivePick, acc: pick(-1)}, "min")
+	registerAgg(&AggFunc{Min: 1, Max: 1, derive: derivePick, acc: pick(1)}, "max")
+	registerAgg(&AggFunc{Min: 1, Max: 1, derive: derivePick, acc: pick(0)}, "any_value", "first")
+	for name, f := range map[string]func(x, y uint64) uint64{
+		"bit_and": func(x, y uint64) uint64 { return x & y },
+		"bit_or":  func(x, y uint64) uint64 { return x | y },
+		"bit_xor": func(x, y uint64) uint64 { return x ^ y },
+	} {
+		zero := uint64(0)
+		if name == "bit_and" {
+			zero = math.MaxUint64
+		}
+		registerAgg(&AggFunc{Min: 1, Max: 1, Zero: true, derive: deriveBitAgg, acc: func(*Agg, *Env) (Acc, error) {
+			return &bitAcc{states[uint64]{zero: zero, each: 8}, f}, nil
+		}}, name)
+	}
+	variance := func(sample, root bool, names ...string) {
+		registerAgg(&AggFunc{Min: 1, Max: 1, derive: deriveVar, acc: func(*Agg, *Env) (Acc, error) {
+			return &varAcc{states[spread]{each: 24}, sample, root}, nil
+		}}, names...)
+	}
+	variance(false, false, "var_pop", "variance")
+	variance(true, false, "var_samp")
+	variance(false, true, "stddev_pop", "std", "stddev")
+	variance(true, true, "stddev_samp")
+}

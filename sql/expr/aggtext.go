@@ -1,0 +1,241 @@
+package expr
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/expr/jsondoc"
+)
+
+// concatAcc is GROUP_CONCAT: all texts in one vector, and for each group the places of its own.
+type concatAcc struct {
+	rows  [][]int32
+	texts Vec
+	keys  []Vec
+	cmps  []Comparer
+	desc  []bool
+	sep   string
+	max   int
+	env   *Env
+	args  int
+	size  int64
+	buf   []byte
+	cut   bool
+}
+
+func newConcat(a *Agg, env *Env) (Acc, error) {
+	c := &concatAcc{sep: a.Sep, max: env.GroupConcatMax, env: env, args: len(a.Args)}
+	if c.max == 0 {
+		c.max = 1024
+	}
+	c.texts.Reset(a.T, 0)
+	for _, k := range a.Order {
+		c.cmps = append(c.cmps, NewComparer(k.Expr.Type()))
+		c.desc = append(c.desc, k.Desc)
+		v := Vec{}
+		v.Reset(k.Expr.Type(), 0)
+		c.keys = append(c.keys, v)
+	}
+	return c, nil
+}
+
+func (c *concatAcc) Grow(n int) {
+	for len(c.rows) < n {
+		c.rows = append(c.rows, nil)
+	}
+}
+
+func (c *concatAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+	one := make([]int32, 1)
+rows:
+	for k, i := range sel {
+		c.buf = c.buf[:0]
+		for _, v := range in[:c.args] {
+			if v.IsNull(i) {
+				continue rows
+			}
+			c.buf = append(c.buf, v.S[i]...)
+		}
+		at := int32(len(c.texts.S))
+		c.texts.S = append(c.texts.S, string(c.buf))
+		one[0] = i
+		for x := range c.keys {
+			c.keys[x].Append(in[c.args+x], one)
+		}
+		g := groups[k]
+		c.rows[g] = append(c.rows[g], at)
+		c.size += int64(len(c.buf)) + 20 + 24*int64(len(c.keys))
+	}
+	return nil
+}
+
+func (c *concatAcc) less(a, b int32) int {
+	for x := range c.keys {
+		k := &c.keys[x]
+		if s := compareNulls(k, a, b, c.cmps[x]); s != 0 {
+			if c.desc[x] {
+				return -s
+			}
+			return s
+		}
+	}
+	return 0
+}
+
+// compareNulls orders two values of a vector, NULLs first.
+func compareNulls(v *Vec, a, b int32, cmp Comparer) int {
+	switch x, y := v.IsNull(a), v.IsNull(b); {
+	case x && y:
+		return 0
+	case x:
+		return -1
+	case y:
+		return 1
+	}
+	return cmp(v, a, v, b)
+}
+
+func (c *concatAcc) Result(v *Vec, from, to int) error {
+	for g := from; g < to; g++ {
+		rows := c.rows[g]
+		if len(rows) == 0 {
+			v.SetNull(g - from)
+			continue
+		}
+		if len(c.keys) > 0 {
+			slices.SortStableFunc(rows, c.less)
+		}
+		v.S[g-from] = c.join(rows)
+	}
+	return nil
+}
+
+func (c *concatAcc) join(rows []int32) string {
+	b := c.buf[:0]
+	for k, r := range rows {
+		if k > 0 {
+			b = append(b, c.sep...)
+		}
+		if b = append(b, c.texts.S[r]...); len(b) > c.max {
+			break
+		}
+	}
+	c.buf = b
+	if len(b) > c.max {
+		b = b[:c.max]
+		for !utf8.Valid(b) && len(b) > 0 && c.texts.T.Kind == Text {
+			b = b[:len(b)-1]
+		}
+		if !c.cut {
+			c.cut = true
+			c.env.warn(1260, fmt.Sprintf("Row %d was cut by GROUP_CONCAT()", len(rows)))
+		}
+	}
+	return string(b)
+}
+
+func (c *concatAcc) Bytes() int64 { return c.size + 24*int64(len(c.rows)) }
+
+func (c *concatAcc) Reset() {
+	c.rows, c.size = c.rows[:0], 0
+	c.texts.Reset(c.texts.T, 0)
+	for x := range c.keys {
+		c.keys[x].Reset(c.keys[x].T, 0)
+	}
+}
+
+func deriveConcatAgg(a *Agg) error {
+	m, err := mergeCollations("group_concat", false, a.Args...)
+	if err != nil {
+		return err
+	}
+	a.T = stringResult(m, 0)
+	for i, x := range a.Args {
+		a.Args[i] = castTo(x, a.T)
+	}
+	a.T.NotNull = false
+	return nil
+}
+
+// stringResult is the type of a string that functions make of others.
+func stringResult(m collation, length int) Type {
+	if m.coerce == CoerceNumeric || m.coerce == CoerceIgnorable && m.id == sql.Collation_binary {
+		m.id = sql.Collation_Default
+		m.coerce = CoerceLiteral
+	}
+	return TextType(length, m.id, m.coerce)
+}
+
+// docAcc is JSON_ARRAYAGG and JSON_OBJECTAGG.
+type docAcc struct {
+	docs   []any
+	object bool
+	env    *Env
+	size   int64
+}
+
+func (d *docAcc) Grow(n int) {
+	for len(d.docs) < n {
+		d.docs = append(d.docs, nil)
+	}
+}
+
+func (d *docAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+	for k, i := range sel {
+		g := groups[k]
+		if !d.object {
+			list, _ := d.docs[g].([]any)
+			d.docs[g] = append(list, jsonScalar(in[0], i, d.env))
+			d.size += in[0].Bytes(sel[k:k+1]) + 32
+			continue
+		}
+		if in[0].IsNull(i) {
+			return mysql.NewSQLError(3158, "22032", "JSON documents may not contain NULL member names.")
+		}
+		o, ok := d.docs[g].(*jsondoc.Object)
+		if !ok {
+			o = &jsondoc.Object{}
+			d.docs[g] = o
+		}
+		o.Set(in[0].S[i], jsonScalar(in[1], i, d.env))
+		d.size += int64(len(in[0].S[i])) + in[1].Bytes(sel[k:k+1]) + 64
+	}
+	return nil
+}
+
+func (d *docAcc) Result(v *Vec, from, to int) error {
+	for g := from; g < to; g++ {
+		if d.docs[g] == nil {
+			v.SetNull(g - from)
+			continue
+		}
+		v.S[g-from] = jsondoc.Text(d.docs[g])
+	}
+	return nil
+}
+
+func (d *docAcc) Bytes() int64 { return d.size + 16*int64(len(d.docs)) }
+
+func (d *docAcc) Reset() { d.docs, d.size = d.docs[:0], 0 }
+
+func init() {
+	registerAgg(&AggFunc{Min: 1, Max: -1, derive: deriveConcatAgg, acc: newConcat}, "group_concat")
+	doc := func(object bool) func(*Agg, *Env) (Acc, error) {
+		return func(_ *Agg, env *Env) (Acc, error) { return &docAcc{object: object, env: env}, nil }
+	}
+	registerAgg(&AggFunc{Min: 1, Max: 1, acc: doc(false), derive: func(a *Agg) error {
+		a.T = TypeJSON
+		return nil
+	}}, "json_arrayagg")
+	registerAgg(&AggFunc{Min: 2, Max: 2, acc: doc(true), derive: func(a *Agg) error {
+		a.T = TypeJSON
+		if !a.Args[0].Type().Stringy() {
+			a.Args[0] = castTo(a.Args[0], TextType(0, sql.Collation_Default, CoerceLiteral))
+		}
+		return nil
+	}}, "json_objectagg")
+}
