@@ -63,10 +63,13 @@ func hinted(s *algebra.Scan, name string) bool {
 	return len(s.Use) == 0 || slices.ContainsFunc(s.Use, is)
 }
 
+// span is a range of an index, with bounds that are constants while the table is read.
+type span = exec.SpanExpr
+
 // bounds are what conditions say of one column.
 type bounds struct {
-	eq             []expr.Value // one of these
-	lo, hi         *expr.Value
+	eq             []expr.Node // one of these
+	lo, hi         expr.Node
 	loOpen, hiOpen bool
 }
 
@@ -80,7 +83,7 @@ func (o *optimizer) byIndex(s *algebra.Scan, pos int, x algebra.Index, conds []e
 		return nil
 	}
 	p := *full
-	p.Read.Index, p.Read.Spans, p.Index = pos, spans, x.Name
+	p.Read.Index, p.Spans, p.Index = pos, spans, x.Name
 	p.Rows = max(full.Rows*share, 0.1)
 	per, trips := float64(scanRow), 1.0
 	if !x.Primary && !covers(x, p.Reads) {
@@ -108,8 +111,8 @@ func covers(x algebra.Index, cols []int) bool {
 
 // spans are the ranges of an index that conditions leave, and the share of rows in them; used is
 // the number of columns that were bounded.
-func (o *optimizer) spans(s *algebra.Scan, x algebra.Index, conds []expr.Node, rows float64) (out []exec.Span, share float64, used int) {
-	prefix := [][]expr.Value{nil}
+func (o *optimizer) spans(s *algebra.Scan, x algebra.Index, conds []expr.Node, rows float64) (out []span, share float64, used int) {
+	prefix := [][]expr.Node{nil}
 	share = 1
 	cols := s.Table.Columns()
 	for _, ic := range x.Cols {
@@ -125,7 +128,7 @@ func (o *optimizer) spans(s *algebra.Scan, x algebra.Index, conds []expr.Node, r
 			}
 			return ranged(prefix, b), share * o.rangeShare(s, ic.Col, b), used
 		}
-		var next [][]expr.Value
+		var next [][]expr.Node
 		for _, p := range prefix {
 			for _, v := range b.eq {
 				next = append(next, append(slices.Clone(p), v))
@@ -144,18 +147,18 @@ func (o *optimizer) spans(s *algebra.Scan, x algebra.Index, conds []expr.Node, r
 		share = min(share, float64(len(prefix))/max(1, rows))
 	}
 	for _, p := range prefix {
-		out = append(out, exec.Span{Lo: p, Hi: p})
+		out = append(out, span{Lo: p, Hi: p})
 	}
 	return out, share, used
 }
 
 func (o *optimizer) rangeShare(s *algebra.Scan, col int, b *bounds) float64 {
 	var lo, hi any
-	if b.lo != nil {
-		lo = *b.lo
+	if c, ok := b.lo.(*expr.Const); ok {
+		lo = c.V
 	}
-	if b.hi != nil {
-		hi = *b.hi
+	if c, ok := b.hi.(*expr.Const); ok {
+		hi = c.V
 	}
 	if f, ok := s.Table.Fraction(col, lo, hi); ok {
 		return f
@@ -167,14 +170,14 @@ func (o *optimizer) rangeShare(s *algebra.Scan, col int, b *bounds) float64 {
 }
 
 // ranged are the ranges behind each prefix. NULL is in none of them.
-func ranged(prefix [][]expr.Value, b *bounds) (out []exec.Span) {
+func ranged(prefix [][]expr.Node, b *bounds) (out []span) {
 	for _, p := range prefix {
-		s := exec.Span{Lo: append(slices.Clone(p), expr.Value{}), LoOpen: true, Hi: p}
+		s := span{Lo: append(slices.Clone(p), expr.NullConst()), LoOpen: true, Hi: p, Null: true}
 		if b.lo != nil {
-			s.Lo, s.LoOpen = append(slices.Clone(p), *b.lo), b.loOpen
+			s.Lo, s.LoOpen, s.Null = append(slices.Clone(p), b.lo), b.loOpen, false
 		}
 		if b.hi != nil {
-			s.Hi, s.HiOpen = append(slices.Clone(p), *b.hi), b.hiOpen
+			s.Hi, s.HiOpen = append(slices.Clone(p), b.hi), b.hiOpen
 		}
 		out = append(out, s)
 	}
@@ -205,38 +208,24 @@ func (o *optimizer) boundsOf(id expr.ColID, t expr.Type, conds []expr.Node) *bou
 }
 
 // inValues are the constants of IN, without NULL and duplicates.
-func (o *optimizer) inValues(n *expr.In, id expr.ColID, t expr.Type) (out []expr.Value, ok bool) {
+func (o *optimizer) inValues(n *expr.In, id expr.ColID, t expr.Type) (out []expr.Node, ok bool) {
 	c, ok := n.Left.(*expr.Col)
-	if !ok || c.ID != id || n.Not || !n.Cmp.Same(t) {
+	if !ok || c.ID != id || n.Not || !comparesAs(n.Cmp, t) {
 		return nil, false
 	}
 	for _, x := range n.List {
-		k, ok := x.(*expr.Const)
-		if !ok {
-			return nil, false
-		}
-		if k.V.IsNull() {
+		if k, ok := x.(*expr.Const); ok && k.V.IsNull() {
 			continue
 		}
-		v, ok := asColumn(k, t)
-		if !ok {
+		v := o.asColumn(x, t)
+		if v == nil {
 			return nil, false
 		}
-		if !slices.ContainsFunc(out, func(o expr.Value) bool { return sameValue(o, v) }) {
+		if !slices.ContainsFunc(out, func(o expr.Node) bool { return expr.Equal(o, v) }) {
 			out = append(out, v)
 		}
 	}
 	return out, len(out) > 0
-}
-
-func sameValue(a, b expr.Value) bool {
-	if a.Kind != b.Kind {
-		return false
-	}
-	if a.D != nil && b.D != nil {
-		return a.D.Cmp(b.D) == 0
-	}
-	return a.I == b.I && a.F == b.F && a.S == b.S && a.D == b.D
 }
 
 var flipped = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -250,16 +239,15 @@ func (o *optimizer) compared(b *bounds, n *expr.Call, id expr.ColID, t expr.Type
 		return false
 	}
 	op, l, r := n.Fn.Name, n.Args[0], n.Args[1]
-	if _, ok := l.(*expr.Const); ok {
+	if c, ok := l.(*expr.Col); !ok || c.ID != id {
 		op, l, r = flipped[op], r, l
 	}
 	c, ok := l.(*expr.Col)
-	k, ok2 := r.(*expr.Const)
-	if !ok || !ok2 || c.ID != id || k.V.IsNull() {
+	if !ok || c.ID != id {
 		return false
 	}
-	v, ok := asColumn(k, t)
-	if !ok {
+	v := o.asColumn(r, t)
+	if v == nil {
 		return false
 	}
 	b.take(op, v)
@@ -276,55 +264,53 @@ func (o *optimizer) between(b *bounds, n *expr.Call, id expr.ColID, t expr.Type)
 	if !ok || c.ID != id || !comparesAs(n.Cmp, t) {
 		return false
 	}
-	for i, op := range []string{">=", "<="} {
-		k, ok := n.Args[i+1].(*expr.Const)
-		if !ok || k.V.IsNull() {
-			return false
-		}
-		v, ok := asColumn(k, t)
-		if !ok {
-			return false
-		}
-		b.take(op, v)
+	lo, hi := o.asColumn(n.Args[1], t), o.asColumn(n.Args[2], t)
+	if lo == nil || hi == nil {
+		return false
 	}
+	b.take(">=", lo)
+	b.take("<=", hi)
 	return true
 }
 
 // take adds a bound. Of two on the same side the first is kept: the conditions are checked again.
-func (b *bounds) take(op string, v expr.Value) {
+func (b *bounds) take(op string, v expr.Node) {
 	switch op {
 	case "=":
-		b.eq = []expr.Value{v}
+		b.eq = []expr.Node{v}
 	case ">", ">=":
 		if b.lo == nil {
-			b.lo, b.loOpen = &v, op == ">"
+			b.lo, b.loOpen = v, op == ">"
 		}
 	case "<", "<=":
 		if b.hi == nil {
-			b.hi, b.hiOpen = &v, op == "<"
+			b.hi, b.hiOpen = v, op == "<"
 		}
 	}
 }
 
-// asColumn is a constant as a value of the column's type; false if that changes it.
-func asColumn(k *expr.Const, t expr.Type) (expr.Value, bool) {
-	v := k.V
-	if v.Kind == t.Kind {
-		switch t.Kind {
-		case expr.Decimal:
-			return v, int(-v.D.Exponent) <= t.Scale
-		case expr.Enum, expr.Set, expr.JSON, expr.Opaque, expr.Bit, expr.Year, expr.Float:
-			return v, false
+// asColumn is what a column is compared with as a value of the column's type; nil if it is not
+// constant while the table is read, or if that changes it.
+func (o *optimizer) asColumn(n expr.Node, t expr.Type) expr.Node {
+	k, ok := n.(*expr.Const)
+	if !ok {
+		if len(colsOf(n)) > 0 && colsOf(n).within(o.outer) && !hasSub(n) && n.Type().Same(t) && keyKind(t) {
+			return n
 		}
-		return v, true
+		return nil
 	}
+	v := k.V
 	switch {
-	case v.Kind == expr.Int && t.Kind == expr.Uint && v.I >= 0, v.Kind == expr.Uint && t.Kind == expr.Int && v.I >= 0:
+	case v.IsNull() || !keyKind(t):
+		return nil
+	case v.Kind == t.Kind && t.Kind == expr.Decimal && int(-v.D.Exponent) > t.Scale:
+		return nil
+	case v.Kind == t.Kind:
+	case v.Kind == expr.Int && t.Kind == expr.Uint && v.I >= 0, v.Kind == expr.Uint && t.Kind == expr.Int && v.I >= 0, v.Kind == expr.Date && t.Kind == expr.Datetime:
 		v.Kind = t.Kind
-		return v, true
-	case v.Kind == expr.Date && t.Kind == expr.Datetime:
-		v.Kind = t.Kind
-		return v, true
+	default:
+		return nil
 	}
-	return v, false
+	t.NotNull = true
+	return &expr.Const{V: v, T: t}
 }

@@ -349,7 +349,10 @@ func (o *optimizer) applyPlan(a *algebra.Apply, need set) *Plan {
 		}
 	}
 	l := o.physical(a.L, ln)
+	saved := o.outer
+	o.outer = o.outer.clone().add(a.L.Cols()...)
 	r := o.physical(a.R, setOf(a.R.Cols()))
+	o.outer = saved
 	p := &Plan{Op: OpApply, Kind: a.Kind, In: []*Plan{l, r}, Conds: a.On, Mark: a.MarkID, Rows: l.Rows}
 	for _, id := range free(a.R).sorted() {
 		if ls[id] {
@@ -535,7 +538,7 @@ func (o *optimizer) inOrder(t *algebra.Scan, keys []algebra.Order, conds []expr.
 				p.CPU, p.Lat = p.Rows*lookupRow, 2*p.Lat
 			}
 		}
-		if len(p.Read.Spans) > 1 {
+		if len(p.Spans) > 1 {
 			continue
 		}
 		p.Read.Ordered, p.Read.Reverse = true, reverse

@@ -42,6 +42,7 @@ type Plan struct {
 
 	Scan  *algebra.Scan // of OpScan, and the right side of OpLookupJoin
 	Read  exec.Read
+	Spans []span
 	Index string // that is read; empty: the table as it lies
 	// Reads are the columns of Scan that are read, by position.
 	Reads []int
