@@ -10,12 +10,16 @@ import (
 
 // builder makes the operators of a plan. Its numbers of columns are beyond those of any statement.
 type builder struct {
-	next expr.ColID
+	next    expr.ColID
+	working map[int]*exec.Working
+	// ordered: the order of the rows is seen by the client, so tables are read in the order of
+	// their keys, as MySQL does.
+	ordered bool
 }
 
 // Build makes the operators of a plan. The tables of its scans must be sources.
 func Build(p *Plan) (exec.Op, error) {
-	b := &builder{next: 1 << 24}
+	b := &builder{next: 1 << 24, ordered: true}
 	return b.op(p)
 }
 
@@ -47,7 +51,13 @@ func (b *builder) op(p *Plan) (exec.Op, error) {
 			return b.scan(p.In[0], p.Conds)
 		}
 	}
+	saved := b.ordered
+	switch p.Op {
+	case OpGroup, OpSort, OpTopN, OpWindow:
+		b.ordered = false
+	}
 	in, err := b.op(p.In[0])
+	b.ordered = saved
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +118,7 @@ func (b *builder) scan(p *Plan, conds []expr.Node) (exec.Op, error) {
 	}
 	s := exec.ScanSpec{Source: src, Read: p.Read, Spans: p.Spans, Filter: conds}
 	s.Read.Cols = p.Reads
+	s.Read.Ordered = s.Read.Ordered || b.ordered
 	s.Cols, s.Types = tableCols(p.Scan, p.Reads)
 	return exec.NewScan(s), nil
 }
@@ -151,7 +162,10 @@ func (b *builder) pair(p *Plan) (l, r exec.Op, err error) {
 	if l, err = b.op(p.In[0]); err != nil {
 		return nil, nil, err
 	}
+	saved := b.ordered
+	b.ordered = b.ordered && p.Op == OpSetOp
 	r, err = b.op(p.In[1])
+	b.ordered = saved
 	return l, r, err
 }
 
@@ -162,19 +176,89 @@ func (b *builder) join(p *Plan) (exec.Op, error) {
 	}
 	s := exec.JoinSpec{Kind: kinds[p.Kind], Left: l, Right: r, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys, On: p.Conds, Mark: p.Mark, BuildLeft: p.BuildLeft}
 	s.NullSafe = make([]bool, len(p.LeftKeys))
-	_ = s
-	return nil, left("nested loop")
+	if p.Op == OpHashJoin {
+		return exec.NewHashJoin(s)
+	}
+	return exec.NewNestedJoin(s), nil
 }
 
-func (b *builder) lookup(p *Plan) (exec.Op, error) { return nil, left("lookup join") }
+func (b *builder) lookup(p *Plan) (exec.Op, error) {
+	l, err := b.op(p.In[0])
+	if err != nil {
+		return nil, err
+	}
+	src, ok := p.Scan.Table.(exec.Source)
+	if !ok {
+		return nil, left("table without a source")
+	}
+	s := exec.LookupSpec{
+		Kind: kinds[p.Kind], Left: l, Source: src, Read: p.Read, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys, On: p.Conds, Mark: p.Mark, Ordered: b.ordered,
+	}
+	s.Read.Cols = p.Reads
+	s.Cols, s.Types = tableCols(p.Scan, p.Reads)
+	return exec.NewLookupJoin(s), nil
+}
 
-func (b *builder) apply(p *Plan) (exec.Op, error) { return nil, left("apply") }
+func (b *builder) apply(p *Plan) (exec.Op, error) {
+	l, r, err := b.pair(p)
+	if err != nil {
+		return nil, err
+	}
+	s := exec.ApplySpec{Left: l, Right: r, Outer: p.Outer, On: p.Conds, Mark: p.Mark, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys}
+	if p.Kind == algebra.Single {
+		s.Kind, s.One = exec.Left, true
+	} else {
+		s.Kind = kinds[p.Kind]
+	}
+	return exec.NewApply(s), nil
+}
 
-func (b *builder) window(p *Plan, in exec.Op) (exec.Op, error) { return nil, left("window") }
+func (b *builder) window(*Plan, exec.Op) (exec.Op, error) { return nil, left("window") }
 
-func (b *builder) recursive(p *Plan) (exec.Op, error) { return nil, left("recursive CTE") }
+func (b *builder) recursive(p *Plan) (exec.Op, error) {
+	c := p.CTE
+	seed, err := b.op(p.In[0])
+	if err != nil {
+		return nil, err
+	}
+	ref := refOf(p.In[1], c.Number)
+	if ref == nil {
+		return nil, left("recursive CTE without a reference")
+	}
+	w := exec.NewWorking(ref.IDs, ref.Types)
+	if b.working == nil {
+		b.working = map[int]*exec.Working{}
+	}
+	b.working[c.Number] = w
+	step, err := b.op(p.In[1])
+	if err != nil {
+		return nil, err
+	}
+	return exec.NewRecursive(exec.RecursiveSpec{
+		IDs: c.IDs, Seed: b.arrange(seed, c.SeedCols), Step: b.arrange(step, c.StepCols), Work: w, Distinct: c.Distinct,
+	}), nil
+}
 
-func (b *builder) ref(p *Plan) (exec.Op, error) { return nil, left("recursive CTE") }
+// refOf finds the reference of a recursive CTE in its step.
+func refOf(p *Plan, number int) *algebra.CTERef {
+	if p.Op == OpCTERef && p.Ref.Number == number {
+		return p.Ref
+	}
+	for _, in := range p.In {
+		if r := refOf(in, number); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (b *builder) ref(p *Plan) (exec.Op, error) {
+	w := b.working[p.Ref.Number]
+	if w == nil {
+		return nil, left("recursive CTE out of its step")
+	}
+	return w, nil
+}
 
 // set makes a set operation of the sides' columns in its order.
 func (b *builder) set(p *Plan) (exec.Op, error) {
@@ -183,8 +267,11 @@ func (b *builder) set(p *Plan) (exec.Op, error) {
 		return nil, err
 	}
 	l, r = b.arrange(l, p.Set.LeftCols), b.arrange(r, p.Set.RightCols)
-	if p.Set.Kind != algebra.Union {
-		return nil, left("INTERSECT or EXCEPT")
+	switch p.Set.Kind {
+	case algebra.Intersect:
+		return exec.NewIntersect(p.Set.IDs, l, r, p.Set.All)
+	case algebra.Except:
+		return exec.NewExcept(p.Set.IDs, l, r, p.Set.All)
 	}
 	u := exec.NewUnionAll(p.Set.IDs, l, r)
 	if p.Set.All {

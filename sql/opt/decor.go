@@ -43,14 +43,14 @@ func (o *optimizer) unapply(a *algebra.Apply) algebra.Rel {
 
 // independent makes a join of an Apply whose right side is the same for all rows.
 func (o *optimizer) independent(a *algebra.Apply) algebra.Rel {
-	j := &algebra.Join{Kind: a.Kind, L: a.L, R: a.R, On: a.On, MarkID: a.MarkID}
+	j := &algebra.Join{Kind: a.Kind, L: a.L, R: a.R, On: a.On, Also: a.Also, MarkID: a.MarkID}
 	switch {
 	case a.Kind == algebra.Single:
 		j.Kind = algebra.Left
 		if !oneRow(a.R) {
 			j.R = &algebra.Max1Row{In: a.R}
 		}
-	case len(a.On) == 0: // EXISTS
+	case len(a.On)+len(a.Also) == 0: // EXISTS
 		j.R = &algebra.Limit{In: a.R, Count: expr.IntConst(1)}
 	}
 	return j
@@ -160,58 +160,42 @@ func (o *optimizer) pullProject(r *algebra.Project, l set) (pulled, bool) {
 
 // testJoin makes a join of a correlated EXISTS, IN, ANY or ALL; nil if it cannot.
 func (o *optimizer) testJoin(a *algebra.Apply, l set) algebra.Rel {
-	r, on := a.R, a.On
-	if p, ok := r.(*algebra.Project); ok && a.Kind != algebra.Inner {
-		r, on = o.throughProject(p, on, l)
+	r, on, also := a.R, a.On, a.Also
+	if p, ok := r.(*algebra.Project); ok {
+		var both []expr.Node
+		r, both = o.throughProject(p, slices.Concat(on, also))
+		on, also = both[:len(on)], both[len(on):]
 	}
-	if len(a.On) == 0 { // EXISTS asks for rows only
+	exists := len(a.On)+len(a.Also) == 0
+	if exists {
 		r = existence(r)
 	}
 	p, ok := o.pull(r, l)
 	if !ok {
 		return nil
 	}
-	j := &algebra.Join{Kind: a.Kind, L: a.L, R: p.rel, On: slices.Concat(p.conds, on), MarkID: a.MarkID}
-	switch a.Kind {
-	case algebra.NullAnti:
-		// A row of the subquery is one for which the pulled conditions are TRUE; the comparison
-		// must be FALSE for each of them.
-		j.Kind, j.On = algebra.Anti, slices.Clone(p.conds)
-		c, err := joinAnd(on)
-		if err != nil {
-			o.fail(err)
-			return nil
-		}
-		if mayNull(c) {
-			if c, err = o.notFalse(c); err != nil {
-				o.fail(err)
-				return nil
-			}
-			j.On = append(j.On, c)
-		} else {
-			j.On = append(j.On, on...)
-		}
-	case algebra.Mark:
-		if len(a.On) == 0 {
-			break
-		}
-		for _, c := range j.On {
-			if mayNull(c) {
-				return nil
-			}
-		}
+	j := &algebra.Join{Kind: a.Kind, L: a.L, R: p.rel, MarkID: a.MarkID}
+	switch {
+	case a.Kind == algebra.NullAnti && !anyNull(on):
+		j.Kind, j.On = algebra.Anti, slices.Concat(p.conds, on)
+	case a.Kind == algebra.NullAnti || a.Kind == algebra.Mark && !exists:
+		j.On, j.Also = on, slices.Concat(p.conds, also)
+	case a.Kind == algebra.Mark:
+		j.Also = p.conds
+	default:
+		j.On = slices.Concat(p.conds, on)
 	}
 	return j
 }
 
-func mayNull(n expr.Node) bool { return !n.Type().NotNull }
-
-func (o *optimizer) notFalse(c expr.Node) (expr.Node, error) {
-	return call("isnotfalse", c)
+func anyNull(ns []expr.Node) bool {
+	return slices.ContainsFunc(ns, mayNull)
 }
 
+func mayNull(n expr.Node) bool { return !n.Type().NotNull }
+
 // throughProject lets conditions on the columns of a projection use what they are made of.
-func (o *optimizer) throughProject(p *algebra.Project, on []expr.Node, l set) (algebra.Rel, []expr.Node) {
+func (o *optimizer) throughProject(p *algebra.Project, on []expr.Node) (algebra.Rel, []expr.Node) {
 	by := map[expr.ColID]expr.Node{}
 	for _, it := range p.Items {
 		if volatile(it.Node) {

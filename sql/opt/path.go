@@ -7,6 +7,7 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/calendar"
 )
 
 // maxSpans bounds the ranges that lists of constants make of one index.
@@ -235,8 +236,11 @@ func (o *optimizer) compared(b *bounds, n *expr.Call, id expr.ColID, t expr.Type
 	if n.Fn.Name == "between" {
 		return o.between(b, n, id, t)
 	}
-	if _, ok := flipped[n.Fn.Name]; !ok || !comparesAs(n.Cmp, t) {
+	if _, ok := flipped[n.Fn.Name]; !ok || !comparesAs(n.Cmp, t) && t.Kind != expr.Date {
 		return false
+	}
+	if o.dateBound(b, n, id, t) {
+		return true
 	}
 	op, l, r := n.Fn.Name, n.Args[0], n.Args[1]
 	if c, ok := l.(*expr.Col); !ok || c.ID != id {
@@ -251,6 +255,41 @@ func (o *optimizer) compared(b *bounds, n *expr.Call, id expr.ColID, t expr.Type
 		return false
 	}
 	b.take(op, v)
+	return true
+}
+
+// dateBound takes a bound of a DATE that is compared as a DATETIME: the day of the bound is in the
+// range, whatever its time.
+func (o *optimizer) dateBound(b *bounds, n *expr.Call, id expr.ColID, t expr.Type) bool {
+	if t.Kind != expr.Date {
+		return false
+	}
+	op, l, r := n.Fn.Name, n.Args[0], n.Args[1]
+	if _, ok := l.(*expr.Const); ok {
+		op, l, r = flipped[op], r, l
+	}
+	c, ok := l.(*expr.Cast)
+	k, ok2 := r.(*expr.Const)
+	if !ok || !ok2 || k.V.Kind != expr.Datetime {
+		return false
+	}
+	if col, ok := c.Arg.(*expr.Col); !ok || col.ID != id {
+		return false
+	}
+	day := &expr.Const{V: expr.Value{Kind: expr.Date, I: calendar.DateOf(k.V.I)}, T: t}
+	switch op {
+	case "<":
+		op = "<="
+		if day.V.I == k.V.I {
+			op = "<"
+		}
+	case ">":
+		op = ">="
+		if day.V.I == k.V.I {
+			op = ">"
+		}
+	}
+	b.take(op, day)
 	return true
 }
 

@@ -128,7 +128,7 @@ func (o *optimizer) joinPlan(j *algebra.Join, need set) *Plan {
 	}
 	ls, rs := setOf(j.L.Cols()), setOf(j.R.Cols())
 	ln, rn := set{}, set{}
-	for id := range need.clone().addNodes(j.On...) {
+	for id := range need.clone().addNodes(j.Nodes()...) {
 		if ls[id] {
 			ln[id] = true
 		}
@@ -137,12 +137,36 @@ func (o *optimizer) joinPlan(j *algebra.Join, need set) *Plan {
 		}
 	}
 	a, b := o.physical(j.L, ln), o.physical(j.R, rn)
-	p := o.bestJoin(j.Kind, a, b, j.On, need, false)
+	if j.Kind == algebra.Mark || j.Kind == algebra.NullAnti {
+		return o.inJoin(j, a, b, need)
+	}
+	return o.bestJoin(j.Kind, a, b, j.On, need, false)
+}
+
+// inJoin plans NOT IN, and IN or EXISTS as a value.
+func (o *optimizer) inJoin(j *algebra.Join, a, b *Plan, need set) *Plan {
+	p := o.hashJoin(j.Kind, a, b, nil, need, o.resultRows(j.Kind, a, b, j.On))
+	p.Conds = j.Also
+	p.inKeys(j.On)
+	if len(j.On) > 0 {
+		p.Op, p.CPU = OpHashJoin, a.CPU+b.CPU+b.Rows*buildRow+a.Rows*probeRow
+	} else if j.Kind == algebra.Mark { // EXISTS: the mark is tested for TRUE
+		q := o.hashJoin(j.Kind, a, b, j.Also, need, p.Rows)
+		p = q
+	}
 	if j.Kind == algebra.Mark {
 		p.Mark = j.MarkID
 		p.Cols = append(slices.Clone(p.Cols), j.MarkID)
 	}
 	return p
+}
+
+// inKeys takes comparisons apart.
+func (p *Plan) inKeys(on []expr.Node) {
+	for _, c := range on {
+		eq := c.(*expr.Call)
+		p.LeftKeys, p.RightKeys = append(p.LeftKeys, eq.Args[0]), append(p.RightKeys, eq.Args[1])
+	}
 }
 
 // bestJoin joins two plans in the cheapest way. swap: the sides may change places.
@@ -343,7 +367,7 @@ func (o *optimizer) lookup(kind algebra.JoinKind, a *Plan, s *algebra.Scan, pos 
 func (o *optimizer) applyPlan(a *algebra.Apply, need set) *Plan {
 	ls := setOf(a.L.Cols())
 	ln := set{}
-	for id := range need.clone().addNodes(a.On...).add(free(a.R).sorted()...) {
+	for id := range need.clone().addNodes(a.Nodes()...).add(free(a.R).sorted()...) {
 		if ls[id] {
 			ln[id] = true
 		}
@@ -354,6 +378,10 @@ func (o *optimizer) applyPlan(a *algebra.Apply, need set) *Plan {
 	r := o.physical(a.R, setOf(a.R.Cols()))
 	o.outer = saved
 	p := &Plan{Op: OpApply, Kind: a.Kind, In: []*Plan{l, r}, Conds: a.On, Mark: a.MarkID, Rows: l.Rows}
+	if a.Kind == algebra.Mark || a.Kind == algebra.NullAnti {
+		p.Conds = a.Also
+		p.inKeys(a.On)
+	}
 	for _, id := range free(a.R).sorted() {
 		if ls[id] {
 			p.Outer = append(p.Outer, id)

@@ -51,7 +51,8 @@ type Plan struct {
 	Items []algebra.Item
 	Kind  algebra.JoinKind
 	Mark  expr.ColID
-	// LeftKeys and RightKeys are equal in matching rows.
+	// LeftKeys and RightKeys are equal in matching rows. Those of null-aware and mark joins are
+	// what IN compares.
 	LeftKeys, RightKeys []expr.Node
 	BuildLeft           bool
 	Outer               []expr.ColID

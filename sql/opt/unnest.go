@@ -165,11 +165,28 @@ func (o *optimizer) condition(in algebra.Rel, c expr.Node) algebra.Rel {
 		cmp = negated[cmp]
 		neg = !neg
 	}
-	if neg {
-		a.Kind = algebra.NullAnti
-	}
 	a.On = o.compare(cmp, s.Left, rel)
+	if !neg {
+		return a
+	}
+	a.Kind = algebra.NullAnti
+	if cmp != "=" {
+		a.Kind, a.On = algebra.Anti, o.notFalse(a.On)
+	}
 	return a
+}
+
+// notFalse is the condition that others are TRUE or unknown.
+func (o *optimizer) notFalse(on []expr.Node) []expr.Node {
+	if o.err != nil {
+		return nil
+	}
+	c, err := joinAnd(on)
+	if err == nil && mayNull(c) {
+		c, err = call("isnotfalse", c)
+	}
+	o.fail(err)
+	return []expr.Node{c}
 }
 
 func subsIn(ns []expr.Node) bool {
@@ -265,15 +282,30 @@ func (o *optimizer) column(in algebra.Rel, s *expr.Sub, branch bool) (algebra.Re
 	case expr.SubExists:
 		mark, err = call("istrue", mark)
 	case expr.SubAny:
-		a.On = o.compare(s.Cmp, s.Left, rel)
+		o.marks(a, s.Cmp, s.Left, rel)
 	default:
-		a.On = o.compare(negated[s.Cmp], s.Left, rel)
+		o.marks(a, negated[s.Cmp], s.Left, rel)
 		mark, err = call("not", mark)
 	}
 	if err != nil {
 		o.fail(err)
 	}
 	return a, mark
+}
+
+// marks lets a mark join compare.
+func (o *optimizer) marks(a *algebra.Apply, cmp string, sides []expr.Node, rel algebra.Rel) {
+	on := o.compare(cmp, sides, rel)
+	if cmp == "=" {
+		a.On = on
+		return
+	}
+	for _, c := range on {
+		if mayNull(c) {
+			o.fail(left("ANY or ALL as a value"))
+		}
+	}
+	a.Also = on
 }
 
 // oneRow reports whether a relation has one row at most.

@@ -38,8 +38,8 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 	if !ok {
 		return c.view(d, name)
 	}
-	st, ok := t.(*table.Table)
-	if !ok {
+	st := table.Of(t)
+	if st == nil || st.Def.HomesOf != nil {
 		return nil, nil, left("system table")
 	}
 	if st.Def.Virtual {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,8 @@ type statement struct {
 	out  []bind.Output
 	plan *opt.Plan
 	op   exec.Op
+	// opened: all expressions have been compiled, and rows may have been read.
+	opened bool
 }
 
 // isQuery reports whether a text begins as a SELECT does.
@@ -253,11 +256,32 @@ func (st *statement) run(take func(*expr.Batch) error) (done bool, err error) {
 	s.ClearWarnings()
 	explicit := s.Explicit(st.ctx)
 	err = st.drain(take)
+	if reason, ok := st.refused(err); ok {
+		if !explicit {
+			t.Rollback()
+			s.SetTransaction(nil)
+		}
+		st.r.Fallbacks.add(reason)
+		return false, nil
+	}
 	if err == nil && !explicit {
 		err = t.Commit(st.ctx)
 		s.SetTransaction(nil)
 	}
 	return true, err
+}
+
+// refused reports whether a plan could not be opened, before it read anything, because an
+// expression of it cannot be evaluated here.
+func (st *statement) refused(err error) (reason string, ok bool) {
+	if err == nil || st.opened {
+		return "", false
+	}
+	if strings.HasPrefix(err.Error(), "expr: ") || strings.HasPrefix(err.Error(), "exec: ") {
+		return "expression", true
+	}
+	var me *mysql.SQLError
+	return reasonOf(err), errors.As(err, &me) && me.Num == 1235
 }
 
 // drain runs the plan to its end.
@@ -267,6 +291,7 @@ func (st *statement) drain(take func(*expr.Batch) error) error {
 	if err := st.op.Open(ec); err != nil {
 		return err
 	}
+	st.opened = true
 	for {
 		if err := st.ctx.Err(); err != nil {
 			return context.Cause(st.ctx)
