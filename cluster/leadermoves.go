@@ -112,8 +112,17 @@ func (c *leaderControl) handLead(q handQuery) error {
 }
 
 // Drain hands the groups led here to others, so that they need not wait for this node's leases to
-// end once it has stopped. It takes as long as a few commits, and gives up when ctx ends.
-func (c *leaderControl) Drain(ctx context.Context) {
+// end once it has stopped, and has all others know that this node is to lead nothing. It takes as
+// long as a few commits, and gives up when ctx ends.
+func (c *Cluster) Drain(ctx context.Context) {
+	c.selfCheck.die()
+	c.handAll(ctx, c.peers.longest()+2*c.pace.HeartbeatEvery)
+}
+
+// handAll hands over all that is led here. Until the others know better, which takes them settle,
+// what was handed over may come back.
+func (c *leaderControl) handAll(ctx context.Context, settle time.Duration) {
+	begin, handed := time.Now(), false
 	for {
 		left := 0
 		for _, id := range c.groups.Held() {
@@ -133,7 +142,8 @@ func (c *leaderControl) Drain(ctx context.Context) {
 				left++
 			}
 		}
-		if left == 0 {
+		handed = handed || left > 0
+		if left == 0 && (!handed || time.Since(begin) > settle) {
 			return
 		}
 		select {

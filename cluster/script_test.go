@@ -87,6 +87,7 @@ var commands = map[string]func(*script, args) string{
 	"load":  (*script).load,       // s1@r1 from=2 requests=100: at its leader, each time it looks
 	"moves": (*script).moves,      // of leads
 	"move":  (*script).moveLeader, // n1 s1@r1 to=2: asks n1
+	"drain": (*script).drain,      // n1: hands all its leads over
 	"mode":  (*script).leaderMode, // on, off, dry_run: leader.mode
 }
 
@@ -520,6 +521,11 @@ func (s *script) moveLeader(a args) string {
 		return err.Error()
 	}
 	return "ok"
+}
+
+func (s *script) drain(a args) string {
+	s.nodes[a.node()].cluster.Drain(a.t.Context())
+	return ""
 }
 
 func (s *script) leaderMode(a args) string {

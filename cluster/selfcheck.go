@@ -36,6 +36,7 @@ type selfCheck struct {
 
 	mu      sync.Mutex
 	leaving map[base.GroupID]bool
+	ending  bool // the node was told to end
 }
 
 func newSelfCheck(e *env, v Vitals, clocks func() *ClockStatus, hand func(base.GroupID, Group)) *selfCheck {
@@ -55,7 +56,10 @@ func (h *selfCheck) tick() *wire.Health {
 
 // facts are what this node knows of its health.
 func (h *selfCheck) facts() health.Facts {
-	f := health.Facts{OthersSync: h.peers.syncMedian(), ClockFenced: h.clocks().Fenced, Heard: 1}
+	h.mu.Lock()
+	ending := h.ending
+	h.mu.Unlock()
+	f := health.Facts{OthersSync: h.peers.syncMedian(), ClockFenced: h.clocks().Fenced, Heard: 1, Ending: ending}
 	if h.vitals.Syncs != nil {
 		s := h.vitals.Syncs()
 		f.Syncs = &s
@@ -73,6 +77,13 @@ func (h *selfCheck) facts() health.Facts {
 		}
 	}
 	return f
+}
+
+// die has the node lead nothing from now on.
+func (h *selfCheck) die() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ending = true
 }
 
 // leave hands the leads of this node to others, the meta group's first. A group may be stuck on the

@@ -33,6 +33,9 @@ type Config struct {
 	// auto, fixed, kernel, or HOST:PORT of a time server
 	ClockSource string        `yaml:"clock-source"`
 	ClockPoll   time.Duration `yaml:"clock-poll"` // how often a time server is asked
+	// for tests: the clock is off by the nanoseconds in this file, whose changes it follows; only
+	// with the clock source fixed
+	ClockOffsetFile string `yaml:"clock-offset-file"`
 	// block cache; default a sixteenth of the memory, at least 256. The cache of rows takes a
 	// quarter more
 	CacheMB int `yaml:"cache-mb"`
@@ -91,6 +94,9 @@ func (c *Config) Validate() error {
 	}
 	if err := checkClockSource(c.ClockSource); err != nil {
 		errs = append(errs, err)
+	}
+	if c.ClockOffsetFile != "" && c.ClockSource != "fixed" {
+		bad("clock-offset-file: it is for tests, and needs clock-source fixed")
 	}
 	if c.ClockPoll < 100*time.Microsecond || c.ClockPoll > time.Minute {
 		bad("clock-poll: %s is outside 100us to 1m", c.ClockPoll)

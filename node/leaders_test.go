@@ -1,34 +1,19 @@
 package node
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
-	"github.com/godwitdb/godwit/cluster/join"
 )
 
 // leader asks a node to move or pin a lead.
 func (p *proc) leader(t *testing.T, q string) error {
 	t.Helper()
-	res, err := http.Post("http://"+p.n.Addr()+cluster.PathLeader, "application/json", strings.NewReader(q))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var r join.InitReply
-	if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
-		t.Fatal(err)
-	}
-	if r.Error != "" {
-		return fmt.Errorf("%s", r.Error)
-	}
-	return nil
+	return p.post(t, cluster.PathLeader, q)
 }
 
 // TestMoveAndPinLeader: the lead of a group is moved and pinned through any node; what cannot be

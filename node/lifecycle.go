@@ -27,7 +27,7 @@ func (l *lifecycle) init() {
 }
 
 // drainTimeout bounds the hand-over of leads at the end of a node's life.
-const drainTimeout = time.Second
+const drainTimeout = 3 * time.Second
 
 func (n *Node) stopped() bool {
 	n.mu.Lock()
@@ -82,12 +82,21 @@ func (n *Node) Wait() error {
 // Failed delivers the error that makes the node useless.
 func (n *Node) Failed() <-chan error { return n.fatal }
 
-// Close drains SQL connections, hands the leads of this node to others and stops it.
+// Close hands the leads of this node to others while it still serves, lets clients finish and tells
+// them to go, and stops the node.
 func (n *Node) Close(ctx context.Context) error { return n.shut(ctx, true) }
 
 func (n *Node) shut(ctx context.Context, drain bool) error {
 	var errs []error
 	n.ending.Do(func() {
+		n.mu.Lock()
+		c := n.cluster
+		n.mu.Unlock()
+		if drain && c != nil {
+			ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+			c.Drain(ctx)
+			cancel()
+		}
 		n.mu.Lock()
 		n.stopping = true
 		srv := n.sql
@@ -97,14 +106,9 @@ func (n *Node) shut(ctx context.Context, drain bool) error {
 			errs = append(errs, srv.Close())
 		}
 		n.mu.Lock()
-		closers, c := n.closers, n.cluster
+		closers := n.closers
 		n.closers, n.closed = nil, true
 		n.mu.Unlock()
-		if drain && c != nil {
-			ctx, cancel := context.WithTimeout(ctx, drainTimeout)
-			c.Drain(ctx)
-			cancel()
-		}
 		for _, f := range closers {
 			// servers close their listeners, too
 			if err := f(); err != nil && !errors.Is(err, net.ErrClosed) {

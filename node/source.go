@@ -34,6 +34,13 @@ const timeServerReady = 5 * time.Second
 // DefaultClockPoll is how often a time server is asked, as in the paper.
 const DefaultClockPoll = time.Millisecond
 
+func (c *Config) clockSource() (*TimeSource, error) {
+	if c.ClockOffsetFile != "" {
+		return offsetSource(c.ClockOffsetFile, c.MaxClockError)
+	}
+	return ClockSource(c.ClockSource, c.MaxClockError, c.ClockPoll)
+}
+
 // ClockSource makes the source that a flag names: auto, fixed, kernel, or HOST:PORT of a time
 // server. fixed is the bound where nothing better is known.
 func ClockSource(name string, fixed, poll time.Duration) (*TimeSource, error) {

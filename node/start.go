@@ -110,7 +110,7 @@ func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *join
 	if err := sqlLn.Close(); err != nil {
 		return err
 	}
-	src, err := ClockSource(cfg.ClockSource, cfg.MaxClockError, cfg.ClockPoll)
+	src, err := cfg.clockSource()
 	if err != nil {
 		return errors.Join(err, tr.Close())
 	}

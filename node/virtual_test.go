@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/mechanism/wan/pipe"
 	"github.com/godwitdb/godwit/policy/matrix"
 )
 
@@ -82,14 +83,6 @@ func startLocalOf(t *testing.T, regions, perRegion int, how base.Concurrency) *L
 	return startVirtual(t, LocalConfig{Matrix: m, NodesPerRegion: perRegion, Concurrency: how})
 }
 
-// pipeListener is a listener whose connections are net.Pipe: virtual time knows when they wait.
-type pipeListener struct {
-	addr  pipeAddr
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
 // pipes are the open listeners by address. The driver finds them by the network "pipe".
 var (
 	pipes     sync.Map
@@ -102,60 +95,22 @@ func init() {
 		if !ok {
 			return nil, fmt.Errorf("nobody listens at %s", addr)
 		}
-		return l.(*pipeListener).dial(ctx)
+		return l.(*pipe.Listener).Dial(ctx)
 	})
 }
 
-func newPipeListener() *pipeListener {
-	l := &pipeListener{addr: pipeAddr(fmt.Sprintf("pipe:%d", pipeCount.Add(1))), conns: make(chan net.Conn), done: make(chan struct{})}
-	pipes.Store(string(l.addr), l)
-	return l
-}
+// pipeListener is a listener that the driver finds until it is closed.
+type pipeListener struct{ *pipe.Listener }
 
-// Accept implements net.Listener.
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
+func newPipeListener() pipeListener {
+	addr := fmt.Sprintf("pipe:%d", pipeCount.Add(1))
+	l := pipe.Listen("pipe", addr)
+	pipes.Store(addr, l)
+	return pipeListener{l}
 }
 
 // Close implements net.Listener.
-func (l *pipeListener) Close() error {
-	l.once.Do(func() {
-		pipes.Delete(string(l.addr))
-		close(l.done)
-	})
-	return nil
-}
-
-// Addr implements net.Listener.
-func (l *pipeListener) Addr() net.Addr { return l.addr }
-
-type pipeAddr string
-
-func (pipeAddr) Network() string  { return "pipe" }
-func (a pipeAddr) String() string { return string(a) }
-
-// named is one end of a pipe with the address that servers expect of a client.
-type named struct {
-	net.Conn
-	addr pipeAddr
-}
-
-func (n named) RemoteAddr() net.Addr { return n.addr }
-func (n named) LocalAddr() net.Addr  { return n.addr }
-
-func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
-	a, b := net.Pipe()
-	select {
-	case l.conns <- named{a, l.addr}:
-		return named{b, l.addr}, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+func (l pipeListener) Close() error {
+	pipes.Delete(l.Addr().String())
+	return l.Listener.Close()
 }

@@ -53,7 +53,13 @@ func (p *proc) status(t *testing.T) *cluster.Status {
 
 func (p *proc) decommission(t *testing.T, id base.NodeID) error {
 	t.Helper()
-	res, err := http.Post("http://"+p.n.Addr()+cluster.PathDecommission, "application/json", strings.NewReader(fmt.Sprintf(`{"node":%d}`, id)))
+	return p.post(t, cluster.PathDecommission, fmt.Sprintf(`{"node":%d}`, id))
+}
+
+// post asks the node to do something; the error is why it does not.
+func (p *proc) post(t *testing.T, path, q string) error {
+	t.Helper()
+	res, err := http.Post("http://"+p.n.Addr()+path, "application/json", strings.NewReader(q))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -201,7 +201,13 @@ func (r *Replica) raiseFloor(a *lead.Acquisition) (state *wire.TransferredState,
 	return state, true
 }
 
-// catchUp waits until this node has applied what its log relies on.
+// catchUpPatience is how long a new leader waits for the other groups of its shard before it passes
+// the lead on.
+const catchUpPatience = time.Second
+
+// catchUp waits until this node has applied what its log relies on. It may never get that: only
+// members get a group's log, and this node may have left another group of its shard already, or not
+// have joined it yet. So it passes the lead on to another voter meanwhile (OWN-16).
 func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uint64) bool {
 	var need []*wire.GroupIndex
 	for i, v := range join {
@@ -209,16 +215,18 @@ func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uin
 			need = append(need, &wire.GroupIndex{Region: uint32(i), Index: v})
 		}
 	}
-	for tries := 0; ; tries++ {
-		err := r.waitVector(ctx, need)
+	for began := time.Now(); ; {
+		err := r.vectorWithin(ctx, need, catchUpPatience)
 		if err == nil {
 			return true
 		}
 		if !r.goesOn(a) {
 			return false
 		}
-		if tries%50 == 0 {
-			r.cfg.Logger.Warn("a new leader waits for other groups of its shard", "group", r.id, "err", err)
+		if time.Since(began) >= catchUpPatience {
+			r.cfg.Logger.Warn("a new leader lacks what other groups of its shard have done, and passes the lead on", "group", r.id, "err", err)
+			r.group.PassOn(a.Term)
+			began = time.Now()
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):

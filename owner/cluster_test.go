@@ -50,6 +50,7 @@ type options struct {
 	waiting        int  // most requests that wait
 	unbound        bool // bounds of slots are forgotten
 	measured       bool // commits are assigned ahead of now by what replication was seen to take
+	passes         bool // a leader that cannot serve finds another node fit to lead
 	drowsy         bool // the proposer of a lease transfer entry goes on only when that is applied
 }
 
@@ -613,6 +614,33 @@ func (a *lane) Committed(term, index uint64) {
 	a.known = [2]uint64{term, index}
 	a.log.mu.Unlock()
 	a.later(a.pump)
+}
+
+// PassOn gives the lead to the node with the next number, if the test has one that is fit.
+func (a *lane) PassOn(term uint64) {
+	l := a.log
+	l.mu.Lock()
+	to := base.NodeID(0)
+	for n := range l.lanes {
+		if n != a.node.id && (to == 0 || (n > a.node.id) == (to > a.node.id) && n < to || n > a.node.id && to < a.node.id) {
+			to = n
+		}
+	}
+	l.mu.Unlock()
+	if to == 0 || !l.c.opts.passes {
+		return
+	}
+	a.later(func() {
+		a.r.Revoking(term, to, func(_ bool, err error) {
+			if err != nil {
+				l.c.note("n%d cannot pass the lead of %s on to n%d: %s", a.node.id, groupName(l.id), to, base.CodeOf(err))
+				a.later(func() { a.r.Leading(term, 0) })
+				return
+			}
+			l.c.note("n%d passes the lead of %s on to n%d", a.node.id, groupName(l.id), to)
+			l.win(to, 0, false)
+		})
+	})
 }
 
 func (a *lane) Hops() int      { return 2 }

@@ -41,6 +41,9 @@ type Consensus interface {
 	// Committed tells that the entry of term at index is committed, before the group itself may
 	// know.
 	Committed(term, index uint64)
+	// PassOn begins to hand the lead of term to another voter that is alive and up to date, each
+	// time to the next one: this node cannot serve. It does not wait.
+	PassOn(term uint64)
 	// Hops is the number of one-way WAN crossings a proposal waits for.
 	Hops() int
 	// FarCopies is how many copies of a proposal go to other regions.

@@ -88,6 +88,16 @@
 //	   refused by every replica alike, so outcomes older than that may be forgotten; but only when
 //	   every group has said (GroupLead.settled) that it has nothing undecided of that age.
 //
+// # A leader without the other groups of its shard
+//
+//	OWN-16 Only members get a group's log. A new leader that lacks what its log relies on (HOME-3)
+//	   for a second passes the lead on to the next voter that is alive and up to date, and so does
+//	   a leader that serves and has had no replica of another group of its shard for a second.
+//	   Because: the groups of a shard change their members one after the other. A node that has
+//	   left one of them is elected for another, and waits for entries that it will never get. Who
+//	   asks about a transaction waits for that leader, and the closed timestamp of the meta group
+//	   may wait for the transaction; and without that no node learns of a newer topology.
+//
 // # The meta group without its leader
 //
 //	OWN-15 A new leader of the meta group logs a lease before it outlives those of its predecessors,

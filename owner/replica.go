@@ -61,6 +61,7 @@ type Replica struct {
 
 	lead         lead.Leadership
 	lapse        lapse          // guarded by mu
+	lacks        time.Time      // since when it has served without a replica of each group of its shard; zero: it has all
 	lastTransfer *lead.Transfer // the newest hand-over by this node; guarded by mu
 	load         gauge.Loads
 	// requests that wait for a hand-over, or are served by the new leader on behalf of this one
@@ -244,6 +245,13 @@ func (r *Replica) waitVector(ctx context.Context, need []*wire.GroupIndex) error
 		}
 	}
 	return nil
+}
+
+// vectorWithin is waitVector for so long.
+func (r *Replica) vectorWithin(ctx context.Context, need []*wire.GroupIndex, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return r.waitVector(ctx, need)
 }
 
 // WaitApplied waits until everything up to index is visible here.

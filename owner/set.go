@@ -307,6 +307,7 @@ func (s *Set) run() {
 		for _, r := range s.Replicas() {
 			r.renew()
 			r.watchLease(now)
+			r.watchShard(now)
 			stale, term := r.expire(now)
 			for _, v := range stale {
 				s.resolveStale(r, term, v)

@@ -45,6 +45,8 @@ type Facts struct {
 	OthersSync time.Duration
 	// Damage is why the store cannot be trusted; nil if it can.
 	Damage error
+	// Ending says that the node was told to end.
+	Ending bool
 	// ClockFenced says that the clock is outside its bound.
 	ClockFenced bool
 	// Heard of so many nodes of the cluster lately; both count this node.
@@ -111,6 +113,9 @@ func (m *Monitor) Tick(now time.Time, f Facts) (v Verdict) {
 	if f.Damage != nil {
 		found[Store] = f.Damage.Error()
 	}
+	if f.Ending {
+		found[Life] = "it was told to end"
+	}
 	if f.ClockFenced {
 		found[Clock] = "it is outside its bound"
 	}
@@ -130,6 +135,10 @@ func (m *Monitor) Tick(now time.Time, f Facts) (v Verdict) {
 
 // say logs that an organ has changed its state.
 func (m *Monitor) say(o Organ, x *organ) {
+	if o == Life {
+		m.log.Info("the node ends: it hands its leads over")
+		return
+	}
 	if x.state == Sick {
 		m.log.Warn("health", "organ", o.String(), "state", x.state.String(), "why", x.why, "do", o.Advice())
 		return

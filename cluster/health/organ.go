@@ -19,13 +19,15 @@ const (
 	Clock
 	// Links are the connections to the others. Leads stay: elections see to them.
 	Links
+	// Life is the process's life: leads leave a node that was told to end.
+	Life
 )
 
 // organs are all, the worst first.
-var organs = []Organ{Store, Disk, Process, Clock, Links}
+var organs = []Organ{Life, Store, Disk, Process, Clock, Links}
 
 // Leading are the organs that a leader needs.
-const Leading = Disk | Store | Process
+const Leading = Disk | Store | Process | Life
 
 // String names the organ.
 func (o Organ) String() string {
@@ -40,6 +42,8 @@ func (o Organ) String() string {
 		return "clock"
 	case Links:
 		return "link"
+	case Life:
+		return "life"
 	}
 	return fmt.Sprintf("organ %d", uint32(o))
 }
@@ -57,6 +61,8 @@ func (o Organ) Advice() string {
 		return "correct its clock (chronyc tracking, timedatectl)"
 	case Links:
 		return "look at the network between the nodes"
+	case Life:
+		return "nothing: it was told to end, and hands its leads over"
 	}
 	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -42,6 +43,26 @@ func (e *endpoint) validate() error {
 		return usagef("--timeout: %s is not positive", e.timeout)
 	}
 	return nil
+}
+
+// talks is the body of a command that talks to the node, once its flags are validated.
+func (e *endpoint) talks(run func(c *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		if err := e.validate(); err != nil {
+			return err
+		}
+		return run(c, args)
+	}
+}
+
+// oneArg demands one argument.
+func oneArg(give string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("give %s", give)
+		}
+		return nil
+	}
 }
 
 // call sends in (nil for a GET) and decodes the answer into out.

@@ -24,10 +24,7 @@ func clockStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show every node's clock, its bound and what the others say of it, and the newest steps of the mode",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := e.validate(); err != nil {
-				return err
-			}
+		RunE: e.talks(func(c *cobra.Command, _ []string) error {
 			_, s, err := askStatus(c.Context(), &e)
 			if err != nil {
 				return err
@@ -37,7 +34,7 @@ func clockStatusCommand() *cobra.Command {
 				lines = append(append(lines, ""), steps...)
 			}
 			return writeLines(c.OutOrStdout(), lines)
-		},
+		}),
 	}
 	e.flags(c.Flags())
 	return c
@@ -54,16 +51,8 @@ gclock: local clocks with a bound, and commit wait. gtm: the timestamp oracle at
 clocks and costs a round trip to it per snapshot and per commit (beside the quorum's). auto, the default: gclock while all
 clocks are good, gtm while some are not. The switch goes on in the background; 'godwit clock status' shows its steps.`,
 		Example: "  godwit clock mode gtm --addr 127.0.0.1:7400",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("give one of auto, gtm, gclock")
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := e.validate(); err != nil {
-				return err
-			}
+		Args:    oneArg("one of auto, gtm, gclock"),
+		RunE: e.talks(func(c *cobra.Command, args []string) error {
 			req := struct {
 				Mode string `json:"mode"`
 			}{args[0]}
@@ -72,7 +61,7 @@ clocks are good, gtm while some are not. The switch goes on in the background; '
 			}
 			_, err := fmt.Fprintf(c.OutOrStdout(), "clock.mode is %s; 'godwit clock status' shows what the nodes do\n", args[0])
 			return err
-		},
+		}),
 	}
 	e.flags(c.Flags())
 	return c

@@ -25,10 +25,7 @@ func nodeListCommand() *cobra.Command {
 		Short:   "List the nodes of the cluster",
 		Example: "  godwit node list --addr 127.0.0.1:7400",
 		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := e.validate(); err != nil {
-				return err
-			}
+		RunE: e.talks(func(c *cobra.Command, _ []string) error {
 			_, s, err := askStatus(c.Context(), &e)
 			if err != nil {
 				return err
@@ -37,7 +34,7 @@ func nodeListCommand() *cobra.Command {
 				return json.NewEncoder(c.OutOrStdout()).Encode(s.Nodes)
 			}
 			return writeLines(c.OutOrStdout(), nodeLines(s))
-		},
+		}),
 	}
 	e.flags(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array; durations are in nanoseconds")
@@ -53,16 +50,8 @@ func decommissionCommand() *cobra.Command {
 again; the process may run or be dead. To replace a dead node, start a new one with an empty --store in the same region,
 then decommission the dead one. 'godwit node list' shows the ids, 'godwit status --watch' how far the move is.`,
 		Example: "  godwit node decommission 3 --addr 127.0.0.1:7400",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("give the id of one node; 'godwit node list' shows them")
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := e.validate(); err != nil {
-				return err
-			}
+		Args:    oneArg("the id of one node; 'godwit node list' shows them"),
+		RunE: e.talks(func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseUint(args[0], 10, 32)
 			if err != nil || id == 0 {
 				return usagef("%q is no node id; 'godwit node list' shows them", args[0])
@@ -75,7 +64,7 @@ then decommission the dead one. 'godwit node list' shows the ids, 'godwit status
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "node %d is decommissioned; once 'godwit status' shows that it holds no replica, its process and its store can go\n", id)
 			return err
-		},
+		}),
 	}
 	e.flags(c.Flags())
 	return c

@@ -23,10 +23,7 @@ themselves. It is refused while a node of the region is heard of.
 When the region is back, --return lets its groups vote there again.`,
 		Example: "  godwit promote --lost eu-west --addr 127.0.0.1:7400\n  godwit promote --return eu-west",
 		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := e.validate(); err != nil {
-				return err
-			}
+		RunE: e.talks(func(c *cobra.Command, _ []string) error {
 			back, err := c.Flags().GetString("return")
 			if err != nil {
 				return err
@@ -56,7 +53,7 @@ When the region is back, --return lets its groups vote there again.`,
 			_, err = fmt.Fprintf(out, "What region %s committed to asynchronous tables after %s is lost. Its nodes discard and report it when they are back:\n"+
 				"SELECT * FROM godwit.losses\nThen 'godwit promote --return %s' lets its groups vote there again.\n", q.Lost, oldest(r.Promotions).UTC().Format(timeFormat), q.Lost)
 			return err
-		},
+		}),
 	}
 	e.flags(c.Flags())
 	c.Flags().StringVar(&q.Lost, "lost", "", "region that is lost")

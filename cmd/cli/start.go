@@ -31,7 +31,7 @@ MySQL clients. Both default to the loopback interface; for other machines listen
 0.0.0.0 and name that address in --advertise.
 
 One line on standard output says that the node listens, another that it serves SQL; logs go to standard error.
-SIGINT or SIGTERM drains the node: it hands its groups over, lets running statements finish and exits with 0. A second
+SIGINT or SIGTERM drains the node: it hands its groups over, tells clients to go once their transactions have ended, and exits with 0. A second
 signal ends it at once; nothing acknowledged is lost either way.
 
 A --config file is YAML with the flags' names as keys; flags win over it:
@@ -78,6 +78,8 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError, "bound on how far this machine's clock is off true time; commits wait it out")
 	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource, "where the clock's bound comes from: fixed (--max-clock-error), kernel (adjtimex), HOST:PORT of a 'godwit timeserver', or auto: kernel if it is disciplined, else fixed")
 	f.DurationVar(&cfg.ClockPoll, "clock-poll", def.ClockPoll, "how often a time server is asked")
+	f.StringVar(&cfg.ClockOffsetFile, "clock-offset-file", "", "for tests: the clock is off by the nanoseconds in this file, whose changes it follows")
+	_ = f.MarkHidden("clock-offset-file") // it exists
 	f.IntVar(&cfg.CacheMB, "cache-mb", def.CacheMB, "block cache in MiB, a sixteenth of the machine's memory unless given; rows read one by one get a quarter as much besides")
 	f.DurationVar(&cfg.GCAge, "gc-age", def.GCAge, "how long old row versions can be read with AS OF")
 	f.StringVar(&cfg.LogLevel, "log-level", def.LogLevel, "debug, info, warn or error")

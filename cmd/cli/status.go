@@ -33,10 +33,7 @@ The exit status is 0 also when there are problems; scripts read "problems" in th
   godwit status --watch
   godwit status --json | jq '.problems'`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := e.validate(); err != nil {
-				return err
-			}
+		RunE: e.talks(func(c *cobra.Command, _ []string) error {
 			if every <= 0 {
 				return usagef("--every: %s is not positive", every)
 			}
@@ -44,7 +41,7 @@ The exit status is 0 also when there are problems; scripts read "problems" in th
 				return showStatus(c, &e, asJSON)
 			}
 			return watchStatus(c, &e, asJSON, every)
-		},
+		}),
 	}
 	e.flags(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print the node's answer as one JSON object; durations are in nanoseconds (with --watch, one object a line)")

@@ -9,6 +9,7 @@
 //   - gaussdb: clock modes, reads from replicas, compression
 //   - geococo: planned all-to-all rounds
 //   - peers: the same work on MariaDB, Galera and etcd
+//   - faults: what faults cost, beside Galera and etcd
 //
 // Package rig lists the duties of a benchmark.
 package bench

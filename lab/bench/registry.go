@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/godwitdb/godwit/lab/bench/faults"
 	"github.com/godwitdb/godwit/lab/bench/gaussdb"
 	"github.com/godwitdb/godwit/lab/bench/geococo"
 	"github.com/godwitdb/godwit/lab/bench/geolm"
@@ -18,7 +19,7 @@ import (
 func all() []rig.Bench {
 	return []rig.Bench{
 		polybase.Bench(), geolm.Bench(), relay.Bench(), relay.CRDB(), gaussdb.Bench(), gaussdb.Switch(),
-		gaussdb.Compression(), geococo.Bench(), peers.Bench(), peers.MariaDB(),
+		gaussdb.Compression(), geococo.Bench(), peers.Bench(), peers.MariaDB(), faults.Bench(),
 	}
 }
 

@@ -147,14 +147,18 @@ func underLoad(t *testing.T, regions, perRegion int, workload string) (*processe
 	return c, startLoad(t, c, workload), openLedger(t, c, "ledger")
 }
 
-func TestKillAnyNodeOfThree(t *testing.T) {
-	c, bank, l := underLoad(t, 3, 1, "bank")
+// survivesAnyNode strikes each node of a cluster in turn.
+func survivesAnyNode(t *testing.T, regions, perRegion int) {
+	t.Helper()
+	c, bank, l := underLoad(t, regions, perRegion, "bank")
 	for _, n := range c.nodes {
 		strike(t, c, l, n)
 	}
 	bank.finish(t)
 	l.compare(t, "ledger")
 }
+
+func TestKillAnyNodeOfThree(t *testing.T) { survivesAnyNode(t, 3, 1) }
 
 func TestKillARegionOfTwoNodesEach(t *testing.T) {
 	c, tpcc, l := underLoad(t, 3, 2, "tpcc")

@@ -80,17 +80,7 @@ func (a asyncSnapshots) run(t *testing.T) (s *snapshots, err error) {
 					h.boot()
 				}
 			} else {
-				for _, o := range s.hosts {
-					if o != h {
-						s.net.CutNodes(h.id, o.id)
-					}
-				}
-				time.Sleep(time.Duration(2+rng.IntN(8)) * time.Second)
-				for _, o := range s.hosts {
-					if o != h {
-						s.net.HealNodes(h.id, o.id)
-					}
-				}
+				s.isolate(h, time.Duration(2+rng.IntN(8))*time.Second)
 			}
 			time.Sleep(2 * time.Second)
 		}

@@ -130,6 +130,21 @@ func (s *snapshots) read(stop <-chan struct{}, client int, region base.RegionID,
 	}
 }
 
+// isolate cuts a node off from all others for a while.
+func (s *snapshots) isolate(h *host, d time.Duration) {
+	for _, o := range s.hosts {
+		if o != h {
+			s.net.CutNodes(h.id, o.id)
+		}
+	}
+	time.Sleep(d)
+	for _, o := range s.hosts {
+		if o != h {
+			s.net.HealNodes(h.id, o.id)
+		}
+	}
+}
+
 // runSnapshots plays with or without faults, and judges the reads.
 func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within, modes bool) *snapshots {
 	t.Helper()
@@ -196,17 +211,7 @@ func (s *snapshots) run(t *testing.T, seed uint64, nodes int, faults bool) *snap
 					time.Sleep(time.Duration(2+rng.IntN(8)) * time.Second)
 					s.net.HealNodes(h.id, mate.id)
 				case 2: // a node is cut off
-					for _, o := range s.hosts {
-						if o != h {
-							s.net.CutNodes(h.id, o.id)
-						}
-					}
-					time.Sleep(time.Duration(2+rng.IntN(8)) * time.Second)
-					for _, o := range s.hosts {
-						if o != h {
-							s.net.HealNodes(h.id, o.id)
-						}
-					}
+					s.isolate(h, time.Duration(2+rng.IntN(8))*time.Second)
 				}
 				time.Sleep(2 * time.Second)
 			}

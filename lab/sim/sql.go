@@ -69,7 +69,7 @@ func (s *sqlWork) db(l *life) *sql.DB {
 func openSQL(to func() *life, tune ...func(*mysql.Config)) *sql.DB {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Logger = "root", "tcp", &mysql.NopLogger{}
-	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return to().sql.dial(ctx) }
+	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return to().sql.Dial(ctx) }
 	for _, f := range tune {
 		f(cfg)
 	}

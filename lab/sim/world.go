@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/mechanism/wan/pipe"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
@@ -75,7 +76,7 @@ type life struct {
 	number int // in order of starting
 	node   *node.Node
 	store  *store.Store
-	sql    *pipeListener // with Config.SQL
+	sql    *pipe.Listener // with Config.SQL
 	// ctx ends when the process does; dead is set before.
 	ctx  context.Context
 	kill context.CancelFunc
@@ -229,7 +230,7 @@ func (h *host) boot() {
 		parts.Homes = &home.Params{Mode: home.Never}
 	}
 	if w.cfg.SQL {
-		l.sql = newPipeListener()
+		l.sql = pipe.Listen("tcp", "127.0.0.1:3306")
 		parts.SQLListener = l.sql
 	}
 	l.node, err = node.Assemble(parts)
@@ -300,7 +301,7 @@ func (h *host) crash() bool {
 	l.crashed.Store(true)
 	h.w.net.Crash(h.id)
 	if l.sql != nil {
-		l.sql.sever()
+		l.sql.Sever()
 	}
 	if h.w.cfg.Break.LyingDisk && h.stale != nil {
 		h.fs = h.stale.CrashClone(vfs.CrashCloneCfg{})
@@ -344,7 +345,7 @@ func (h *host) shutdown() {
 	l.dead.Store(true)
 	l.kill()
 	if l.sql != nil {
-		l.sql.sever()
+		l.sql.Sever()
 	}
 	if err := l.node.Close(context.Background()); err != nil {
 		h.w.fail("node %d does not stop in good order: %w", h.id, err)

@@ -16,7 +16,7 @@ func (g *Gen) target() (*Table, *Gen) {
 			others.Tables = append(others.Tables, t)
 		}
 	}
-	return g.s.Tables[i], &Gen{r: g.r, s: others}
+	return g.s.Tables[i], &Gen{r: g.r, s: others, refused: g.refused}
 }
 
 // Change makes an INSERT, UPDATE, DELETE or REPLACE.

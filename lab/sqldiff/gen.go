@@ -27,6 +27,8 @@ type Gen struct {
 	ctes   []source
 	alias  int
 	nested int // of subqueries
+	// refused are forms that are not used: the server that is judged does not know them.
+	refused map[string]bool
 }
 
 // NewGen is a generator over a schema.
@@ -90,7 +92,11 @@ func (g *Gen) expr(k Kind, sc *scope, depth int) *Node {
 	if k == Int && depth > 0 && g.nested < 2 && g.one(12) {
 		return g.scalar(sc, depth-1)
 	}
-	return g.of(k, pick(g, forms[k]), sc, depth-1)
+	for {
+		if f := pick(g, forms[k]); !g.refused[f.text] {
+			return g.of(k, f, sc, depth-1)
+		}
+	}
 }
 
 // of fills a form in.
@@ -111,7 +117,11 @@ func (g *Gen) aggregate(k Kind, sc *scope, depth int) *Node {
 	if k == Text || len(fs) == 0 {
 		return nil // only as a column of the result: see selectList
 	}
-	return g.of(k, pick(g, fs), sc.inner, min(depth-1, 1))
+	f := pick(g, fs)
+	if g.refused[f.text] {
+		return nil
+	}
+	return g.of(k, f, sc.inner, min(depth-1, 1))
 }
 
 // predicate is a condition with a subquery.

@@ -195,7 +195,7 @@ func (g *Gen) windowed(sc *scope, from, where *Node, depth int) ([]*Column, *Nod
 	}
 	for i := range 1 + g.r.IntN(2) {
 		w := pick(g, windows)
-		if w.ranked && !total {
+		if w.ranked && !total || g.refused[w.form.text] {
 			w = windows[1]
 		}
 		var over []*Node

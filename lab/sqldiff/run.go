@@ -55,6 +55,12 @@ type Runner struct {
 	report    *Report
 	schema    *Schema
 	round     uint64
+	refused   map[string]bool // forms that here are errors
+	until     time.Time       // zero: the rounds decide
+}
+
+func (r *Runner) over(ctx context.Context) bool {
+	return ctx.Err() != nil || !r.until.IsZero() && time.Now().After(r.until)
 }
 
 // NewRunner compares here with ref; ref may be nil for modes that need none.
@@ -76,8 +82,16 @@ const database = "sqldiff"
 // Run runs the rounds.
 func (r *Runner) Run(ctx context.Context) (*Report, error) {
 	begin := time.Now()
+	if r.opts.For > 0 {
+		r.until = begin.Add(r.opts.For)
+	}
+	if r.ref != nil {
+		if err := r.probe(ctx); err != nil {
+			return r.report, err
+		}
+	}
 	for n := 0; r.opts.Rounds == 0 || n < r.opts.Rounds; n++ {
-		if ctx.Err() != nil || r.opts.For > 0 && time.Since(begin) > r.opts.For {
+		if r.over(ctx) {
 			break
 		}
 		r.round = r.opts.Seed + uint64(n)
@@ -99,8 +113,9 @@ func (r *Runner) once(ctx context.Context) error {
 		return err
 	}
 	g := NewGen(rnd, r.schema)
+	g.refused = r.refused
 	for range r.opts.PerRound {
-		if ctx.Err() != nil {
+		if r.over(ctx) {
 			return nil
 		}
 		var err error
@@ -123,6 +138,45 @@ func (r *Runner) once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// probe runs every form alone, with constants. One that is an error here would hide whatever else
+// is wrong with a statement that has it, so the rounds do without.
+func (r *Runner) probe(ctx context.Context) error {
+	rnd := rand.New(rand.NewPCG(r.opts.Seed, 2))
+	r.schema, r.round = &Schema{}, r.opts.Seed
+	r.refused = map[string]bool{}
+	if err := r.load(ctx, r.schema); err != nil {
+		return err
+	}
+	g := NewGen(rnd, r.schema)
+	try := func(f form, n *Node) {
+		q := "SELECT " + n.String() + " AS x0"
+		got, want := r.both(ctx, q)
+		r.report.Statements++
+		class, detail := Compare(&Statement{}, q, got, want)
+		if class == Same {
+			return
+		}
+		r.refused[f.text] = r.refused[f.text] || class == ErrorHere && got.Errno != 1690
+		r.found(class, "SELECT "+f.text, detail+": "+q)
+	}
+	for _, k := range []Kind{Int, Decimal, Double, Text, Date, Datetime, Time, Bool} {
+		for _, f := range forms[k] {
+			for range 4 {
+				if !r.refused[f.text] {
+					try(f, g.of(k, f, nil, -1))
+				}
+			}
+		}
+		for _, f := range aggregates[k] {
+			try(f, g.of(k, f, nil, -1))
+		}
+	}
+	for _, w := range windows {
+		try(w.form, node(w.kind, "$ OVER (ORDER BY COALESCE(NULL, 1))", g.of(w.kind, w.form, nil, -1)))
 	}
 	return nil
 }
@@ -170,7 +224,7 @@ func (r *Runner) query(ctx context.Context, st *Statement) {
 		return
 	}
 	small := *st
-	if r.opts.Reduce > 0 {
+	if r.opts.Reduce > 0 && class != Lost {
 		Reduce(st.Root, r.opts.Reduce, func(q string) bool {
 			got, want := r.both(ctx, q)
 			c, d := Compare(&small, q, got, want)

@@ -38,7 +38,7 @@ func Dial(ctx context.Context, name, dsn string) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Side{Name: name, db: sql.OpenDB(con), Patience: 20 * time.Second}
+	s := &Side{Name: name, db: sql.OpenDB(con), Patience: 10 * time.Second}
 	return s, s.connect(ctx)
 }
 

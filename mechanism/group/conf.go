@@ -190,13 +190,11 @@ func (g *Group) yieldLead(voters []uint64) bool {
 	if slices.Contains(voters, uint64(g.host.opts.Self)) {
 		return false
 	}
-	for _, id := range voters {
-		if slices.Contains(g.conf.Voters, id) {
-			_ = g.beginHandover(id)
-			return true
-		}
+	if !slices.ContainsFunc(voters, func(id uint64) bool { return slices.Contains(g.conf.Voters, id) }) {
+		return false
 	}
-	return false
+	g.passOn(voters)
+	return true
 }
 
 func confChange(t pb.ConfChangeType, id uint64) *pb.ConfChangeSingle {

@@ -152,6 +152,7 @@ type leadership struct {
 	serving  bool      // Leading(term) was called, and Stopped not yet
 	first    uint64    // index of the term's own first entry
 	xfer     *handover // nil: none is under way
+	passed   uint64    // to whom the lead was passed on last, see passOn
 	madeWay  int       // how often the lead was to go, see makeWay
 	nextPref uint64    // tick before which no hand-over to the preferred leader begins
 	prefWait uint64    // present back-off of those, ticks

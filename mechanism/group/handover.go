@@ -53,6 +53,30 @@ func (g *Group) Transfer(to base.NodeID) error {
 	return err
 }
 
+// PassOn begins to hand the lead to another voter, because this node leads in term and cannot
+// serve: each time to the next one, by number, of those that are alive and up to date. It does not
+// wait.
+func (g *Group) PassOn(term uint64) {
+	g.later(func() {
+		if g.state == raft.StateLeader && g.term == term {
+			g.passOn(g.conf.Voters)
+		}
+	})
+}
+
+// passOn begins to hand the lead to one of the voters, or to none that can take it.
+func (g *Group) passOn(voters []uint64) {
+	order := slices.Clone(voters)
+	slices.Sort(order)
+	i, _ := slices.BinarySearch(order, g.passed+1)
+	for _, id := range slices.Concat(order[i:], order[:i]) {
+		if id != uint64(g.host.opts.Self) && slices.Contains(g.conf.Voters, id) && g.beginHandover(id) == nil {
+			g.passed = id
+			return
+		}
+	}
+}
+
 func (g *Group) beginHandover(to uint64) error {
 	if g.state != raft.StateLeader {
 		return g.notLeader(g.lead)

@@ -311,36 +311,12 @@ func (h *Host) tick(beat bool) {
 }
 
 func (h *Host) outbox(to base.NodeID) *outbox {
-	h.mu.RLock()
-	o := h.out[to]
-	h.mu.RUnlock()
-	if o != nil {
-		return o
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if o = h.out[to]; o == nil {
-		o = &outbox{h: h, to: to}
-		h.out[to] = o
-	}
-	return o
+	return base.Lazily(&h.mu, h.out, to, func() *outbox { return &outbox{h: h, to: to} })
 }
 
 // fan is the outbox of a region.
 func (h *Host) fan(r base.RegionID) *outbox {
-	h.mu.RLock()
-	o := h.fans[r]
-	h.mu.RUnlock()
-	if o != nil {
-		return o
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if o = h.fans[r]; o == nil {
-		o = &outbox{h: h, region: r}
-		h.fans[r] = o
-	}
-	return o
+	return base.Lazily(&h.mu, h.fans, r, func() *outbox { return &outbox{h: h, region: r} })
 }
 
 func (h *Host) flushAll() {

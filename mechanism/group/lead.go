@@ -159,7 +159,7 @@ func (g *Group) noteReady(rd raft.Ready) {
 
 // beginLead begins a term as leader. The term's first entry is among ents, or comes later.
 func (g *Group) beginLead(ents []*pb.Entry) {
-	g.first, g.madeWay = 0, 0
+	g.first, g.madeWay, g.passed = 0, 0, uint64(g.host.opts.Self)
 	if i := slices.IndexFunc(ents, func(e *pb.Entry) bool { return e.GetTerm() == g.term }); i >= 0 {
 		g.first = ents[i].GetIndex()
 	}

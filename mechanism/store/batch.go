@@ -80,7 +80,7 @@ func (b *Batch) apply(sync bool) error {
 	if sync && !b.s.opts.NoSync && !b.b.Empty() {
 		b.s.syncs.begin(b)
 	}
-	if sync && b.s.opts.SyncDelay != nil && len(b.logs) > 0 && !b.exclusive {
+	if sync && b.s.opts.SyncDelay != nil && (len(b.logs) > 0 || b.s.opts.DelayAll) && !b.exclusive {
 		if err := b.s.db.Apply(b.b, pebble.NoSync); err != nil {
 			return b.s.wrap(err)
 		}

@@ -515,18 +515,26 @@ func later(a, b []byte) (winner []byte, conflict bool) {
 	return b, true
 }
 
+// alone begins a change of a shard of which nothing else may be in use until end is called.
+func (s *Store) alone(sh *shardState) (b *Batch, end func()) {
+	sh.gc <- struct{}{}
+	sh.beginMerge()
+	b = s.NewBatch()
+	b.exclusive, b.rows = true, true
+	return b, func() {
+		b.Close()
+		sh.endMerge()
+		<-sh.gc
+	}
+}
+
 // ClearShard removes everything of a shard and its groups, logs included: the replica has left this
 // node. Nothing of the shard may be in use. Only the groups' terms and votes stay, so that the node
 // cannot vote twice in a term if it joins them again.
 func (s *Store) ClearShard(id base.ShardID) error {
 	sh := s.shards.get(id)
-	sh.gc <- struct{}{}
-	defer func() { <-sh.gc }()
-	sh.beginMerge()
-	defer sh.endMerge()
-	b := s.NewBatch()
-	defer b.Close()
-	b.exclusive, b.rows = true, true
+	b, end := s.alone(sh)
+	defer end()
 	for _, area := range []byte{areaState, areaTxn, areaLog} {
 		b.delRange(groupsSpan(area, id))
 	}

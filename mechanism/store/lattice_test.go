@@ -252,25 +252,26 @@ func TestLaggard(t *testing.T) {
 	_, _, err := other.CollectVersions(1, 30, nil, 0)
 	must(t, err)
 
-	t.Run("snapshot to the laggard", func(t *testing.T) {
-		s := openMem(t)
-		defer s.Close()
+	laggard := func(name string, fn func(t *testing.T, s *Store)) {
+		t.Run(name, func(t *testing.T) {
+			s := openMem(t)
+			defer s.Close()
+			fn(t, s)
+		})
+	}
+	laggard("snapshot to the laggard", func(t *testing.T, s *Store) {
 		apply(t, s, v10)
 		transfer(t, other, s, g1)
 		gone(t, s, "after the merge")
 		apply(t, s, v10)
 		gone(t, s, "after applying v@10 again")
 	})
-	t.Run("snapshot from the laggard", func(t *testing.T) {
-		s := openMem(t)
-		defer s.Close()
+	laggard("snapshot from the laggard", func(t *testing.T, s *Store) {
 		apply(t, s, v10)
 		transfer(t, s, other, g2)
 		gone(t, other, "after the merge")
 	})
-	t.Run("collect before v@10 arrives", func(t *testing.T) {
-		s := openMem(t)
-		defer s.Close()
+	laggard("collect before v@10 arrives", func(t *testing.T, s *Store) {
 		apply(t, s, t20)
 		apply(t, s, col)
 		apply(t, s, v10)
@@ -281,18 +282,14 @@ func TestLaggard(t *testing.T) {
 		transfer(t, s, third, g1)
 		gone(t, third, "after a merge that brings the mark")
 	})
-	t.Run("nothing applied, then the old log", func(t *testing.T) {
-		s := openMem(t)
-		defer s.Close()
+	laggard("nothing applied, then the old log", func(t *testing.T, s *Store) {
 		transfer(t, other, s, g1)
 		apply(t, s, v10)
 		gone(t, s, "after the late v@10")
 	})
-	t.Run("higher threshold without the collect", func(t *testing.T) {
+	laggard("higher threshold without the collect", func(t *testing.T, s *Store) {
 		// By HOME-4's words the receiver, whose threshold is higher, would keep the tombstone for
 		// good.
-		s := openMem(t)
-		defer s.Close()
 		apply(t, s, v10)
 		apply(t, s, t20)
 		_, _, err := s.CollectVersions(1, 99, nil, 0)

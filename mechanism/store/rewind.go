@@ -75,13 +75,8 @@ func eachVersion(s *Store, ek, val []byte, fn func(v *Version) error) error {
 // one change. The group must not be open.
 func (s *Store) Rewind(g base.GroupID, incarnation uint32, drop func(*Version) bool, final func(b *Batch) error) error {
 	sh := s.shards.get(g.Shard())
-	sh.gc <- struct{}{}
-	defer func() { <-sh.gc }()
-	sh.beginMerge()
-	defer sh.endMerge()
-	b := s.NewBatch()
-	defer b.Close()
-	b.exclusive, b.rows = true, true
+	b, end := s.alone(sh)
+	defer end()
 	lo, hi := shardSpan(areaVersion, g.Shard())
 	err := s.scan(lo, hi, func(ek, val []byte) error {
 		return eachVersion(s, ek, val, func(v *Version) error {

@@ -52,6 +52,8 @@ type Options struct {
 	// file system that sleeps would do so under Pebble's mutexes, and merges under those of a
 	// shard, which stops virtual time.)
 	SyncDelay func() time.Duration
+	// DelayAll has SyncDelay asked at every synced commit, whatever is in it.
+	DelayAll bool
 	// Logger receives warnings; nil is slog.Default.
 	Logger *slog.Logger
 }

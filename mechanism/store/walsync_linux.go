@@ -10,8 +10,7 @@ import (
 // fileSyncer writes and syncs one file by the kernel's asynchronous I/O. A goroutine in a system
 // call keeps its processor until the scheduler finds out, after 20 µs to 10 ms: on few cores, half
 // of the machine would stand still while the log is synced. A goroutine that waits for an event
-// descriptor gives its processor away at once. The calls themselves are short and hidden from the
-// scheduler, whose monitor would wake up for each otherwise.
+// descriptor gives its processor away at once.
 type fileSyncer struct {
 	fd    uintptr
 	ring  uintptr
@@ -108,7 +107,9 @@ var rwFlags = 1 - int(binary.NativeEndian.Uint16([]byte{0, 1})&1)
 func (s *fileSyncer) do() (begun bool, n int, err error) {
 	s.done, s.err = ioEvent{}, nil
 	for {
-		_, _, e := syscall.RawSyscall(syscall.SYS_IO_SUBMIT, s.ring, 1, uintptr(unsafe.Pointer(&s.cb)))
+		// The scheduler must know of this call: a file system that stands still keeps it, and the
+		// processor with it would stop the whole process, not only this log.
+		_, _, e := syscall.Syscall(syscall.SYS_IO_SUBMIT, s.ring, 1, uintptr(unsafe.Pointer(&s.cb)))
 		if e == syscall.EINTR {
 			continue
 		}

@@ -74,29 +74,10 @@ func TestSockets(t *testing.T) {
 
 // socketsOf are the ends of connections that a node has, dialled and accepted.
 func socketsOf(t *TCP) (out []*net.TCPConn) {
-	t.pmu.RLock()
-	defer t.pmu.RUnlock()
-	for _, p := range t.links {
-		for i := range p.links {
-			p.links[i].mu.Lock()
-			s := p.links[i].cur
-			p.links[i].mu.Unlock()
-			if s == nil {
-				continue
-			}
-			s.mu.Lock()
-			if tc := tcpOf(s.conn); s.conn != nil && tc != nil {
-				out = append(out, tc)
-			}
-			s.mu.Unlock()
-		}
-	}
-	t.smu.Lock()
-	defer t.smu.Unlock()
-	for _, c := range t.slots {
-		if tc := tcpOf(c.conn); tc != nil {
+	t.eachConn(func(conn net.Conn, _ base.RegionID) {
+		if tc := tcpOf(conn); tc != nil {
 			out = append(out, tc)
 		}
-	}
+	})
 	return out
 }

@@ -364,6 +364,13 @@ func (t *TCP) SetCongestion(name string) error {
 		return base.Errorf(base.CodeInvalid, "this machine's TCP has no congestion control %q, or only for root (see net.ipv4.tcp_allowed_congestion_control): %v", name, err)
 	}
 	t.congestion.Store(name)
+	t.eachConn(t.congest)
+	return nil
+}
+
+// eachConn calls fn for the connections that there are, dialled and accepted, and the regions at
+// their other ends.
+func (t *TCP) eachConn(fn func(conn net.Conn, to base.RegionID)) {
 	t.pmu.RLock()
 	defer t.pmu.RUnlock()
 	for _, p := range t.links {
@@ -376,7 +383,7 @@ func (t *TCP) SetCongestion(name string) error {
 			}
 			s.mu.Lock()
 			if s.conn != nil {
-				t.congest(s.conn, base.RegionID(p.count.region.Load()))
+				fn(s.conn, base.RegionID(p.count.region.Load()))
 			}
 			s.mu.Unlock()
 		}
@@ -384,9 +391,8 @@ func (t *TCP) SetCongestion(name string) error {
 	t.smu.Lock()
 	defer t.smu.Unlock()
 	for _, c := range t.slots {
-		t.congest(c.conn, base.RegionID(c.s.count.region.Load()))
+		fn(c.conn, base.RegionID(c.s.count.region.Load()))
 	}
-	return nil
 }
 
 // congest sets the congestion control of a connection to a region.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 )
 
@@ -119,33 +120,16 @@ func Defaults() Params {
 	}
 }
 
-func fill[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
-}
-
 // Filled returns p with the default in every zero field.
 func (p Params) Filled() Params {
 	d := Defaults()
-	fill(&p.Mode, d.Mode)
-	fill(&p.DecayTime, d.DecayTime)
-	fill(&p.ReadWeight, d.ReadWeight)
-	fill(&p.WriteWeight, d.WriteWeight)
-	fill(&p.MinHeat, d.MinHeat)
-	fill(&p.Margin, d.Margin)
-	fill(&p.MaxHeat, d.MaxHeat)
-	fill(&p.MinStay, d.MinStay)
-	fill(&p.MaxStay, max(d.MaxStay, p.MinStay))
-	fill(&p.Prefetch, d.Prefetch)
-	fill(&p.Lookahead, d.Lookahead)
-	fill(&p.MinFreq, d.MinFreq)
-	fill(&p.RSize, d.RSize)
-	fill(&p.MiningRows, d.MiningRows)
-	fill(&p.MineInterval, d.MineInterval)
-	fill(&p.Confidence, d.Confidence)
-	fill(&p.Memory, d.Memory)
+	d.MaxStay = max(d.MaxStay, p.MinStay)
+	to, from := reflect.ValueOf(&p).Elem(), reflect.ValueOf(d)
+	for i := range to.NumField() {
+		if to.Field(i).IsZero() {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
 	return p
 }
 

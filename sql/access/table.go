@@ -1,12 +1,17 @@
 package access
 
 import (
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/stats"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -89,6 +94,18 @@ func (t *Table) Rows() float64 {
 	return float64(t.st.Env.Stats.Rows(t.st.Def))
 }
 
+// sample are the estimates of the table's columns; nil: not known.
+func (t *Table) sample() *stats.Table {
+	if t.st == nil || t.st.Def.HomesOf != nil {
+		return nil
+	}
+	st, _ := t.st.Env.Stats.Sample(t.st.Def)
+	if st == nil || len(st.Columns) != len(t.cols) {
+		return nil // columns have come or gone since
+	}
+	return st
+}
+
 // Distinct implements algebra.Table.
 func (t *Table) Distinct(col int) float64 {
 	for _, i := range t.idx {
@@ -96,14 +113,49 @@ func (t *Table) Distinct(col int) float64 {
 			return t.Rows()
 		}
 	}
+	if st := t.sample(); st != nil {
+		return st.Columns[col].Distinct
+	}
 	return 0
 }
 
-// Fraction implements algebra.Table.
-func (t *Table) Fraction(int, any, any) (share float64, ok bool) { return 0, false }
+// Fraction implements algebra.Table. The bounds are values of package expr.
+func (t *Table) Fraction(col int, lo, hi any) (share float64, ok bool) {
+	st := t.sample()
+	if st == nil || st.Rows == 0 {
+		return 0, false
+	}
+	a, okA := t.key(col, lo)
+	b, okB := t.key(col, hi)
+	if !okA || !okB {
+		return 0, false
+	}
+	return st.Columns[col].Between(a, b), true
+}
+
+// key is a bound as the estimates have values; nil is none.
+func (t *Table) key(col int, x any) (key []byte, ok bool) {
+	if x == nil {
+		return nil, true
+	}
+	v, ok := x.(expr.Value)
+	if !ok || v.IsNull() {
+		return nil, false
+	}
+	c := t.st.Def.Cols[col]
+	conv, _, in := c.Fit(t.s.ctx, keyer{loc: time.UTC}.engineValue(c, v))
+	if in != sql.InRange || conv == nil {
+		return nil, false
+	}
+	key, err := c.AppendKey(t.s.ctx, nil, conv, 0)
+	return key, err == nil
+}
 
 // RowBytes implements algebra.Table.
 func (t *Table) RowBytes() float64 {
+	if st := t.sample(); st != nil && st.RowBytes > 0 {
+		return st.RowBytes
+	}
 	n := 8.0
 	for _, c := range t.cols {
 		switch {
@@ -119,4 +171,21 @@ func (t *Table) RowBytes() float64 {
 }
 
 // Shares implements algebra.Table.
-func (t *Table) Shares() []algebra.Share { return nil }
+func (t *Table) Shares() (out []algebra.Share) {
+	st := t.sample()
+	if st == nil {
+		return nil
+	}
+	_, keys := t.st.Env.Stats.Sample(t.st.Def)
+	topo, here := t.st.Env.DB.Topology(), t.st.Env.DB.Region()
+	for home, part := range st.Homes {
+		s := algebra.Share{Region: topo.RegionName(home), Part: part}
+		if reads := t.st.Env.Reads; reads != nil && home != here && home != 0 && keys[home] != nil {
+			_, _, rtt := reads.Plan(keys[home])
+			s.RTT = float64(rtt.Microseconds())
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b algebra.Share) int { return strings.Compare(a.Region, b.Region) })
+	return out
+}

@@ -38,17 +38,17 @@ func collationOf(n Node) collation {
 	return c
 }
 
-func unicode(c sql.CollationID) bool { return strings.HasPrefix(c.CharacterSet().Name(), "utf") }
+func isUnicode(c sql.CollationID) bool { return strings.HasPrefix(c.CharacterSet().Name(), "utf") }
 
 // superset reports whether every string of b can become one of a, which is ranked no lower.
 func superset(a, b collation) bool {
 	if b.ascii {
 		return true
 	}
-	if !unicode(a.id) || a.coerce > b.coerce {
+	if !isUnicode(a.id) || a.coerce > b.coerce {
 		return false
 	}
-	if a.coerce < b.coerce || !unicode(b.id) {
+	if a.coerce < b.coerce || !isUnicode(b.id) {
 		return true
 	}
 	return strings.HasPrefix(a.id.CharacterSet().Name(), "utf8mb4") && b.id.CharacterSet().MaxLength() < 4

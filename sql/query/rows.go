@@ -54,8 +54,12 @@ func (e *encoder) box(v *expr.Vec, i int32, t expr.Type) (any, error) {
 	switch v.T.Kind {
 	case expr.Opaque:
 		return v.A[i], nil
-	case expr.Bit:
+	case expr.Bit, expr.Set:
 		x = uint64(v.I[i])
+	case expr.Enum:
+		return uint16(v.I[i]), nil
+	case expr.Float:
+		x = v.F[i]
 	default:
 		x = string(v.AppendText(nil, i))
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -104,7 +105,7 @@ func aheadText(q string, n int) string {
 
 // TestChangesByBatch counts kv calls: many changed rows take as many as few.
 func TestChangesByBatch(t *testing.T) {
-	counts := map[string][]int64{}
+	counts := callCounts{}
 	for _, n := range []int{30, 120} {
 		db := memkv.New(4, "eu", "us")
 		_, c := startServer(t, db)
@@ -133,24 +134,7 @@ func TestChangesByBatch(t *testing.T) {
 				for _, q := range rows {
 					exec(t, conn, q)
 				}
-				if explicit {
-					exec(t, conn, "BEGIN")
-				}
-				calls := db.Calls()
-				r, err := conn.ExecContext(t.Context(), aheadText(k.q, n))
-				if err != nil {
-					t.Errorf("%s: %v", k.q, err)
-					continue
-				}
-				affected, _ := r.RowsAffected()
-				name := fmt.Sprintf("%s (explicit %v)", k.name, explicit)
-				counts[name] = append(counts[name], db.Calls()-calls)
-				if len(counts[name]) == 2 {
-					t.Logf("%s: %d rows, calls %v", name, affected, counts[name])
-				}
-				if explicit {
-					exec(t, conn, "COMMIT")
-				}
+				counts.run(t, db, conn, k.name, aheadText(k.q, n), explicit)
 			}
 		}
 	}
@@ -158,6 +142,32 @@ func TestChangesByBatch(t *testing.T) {
 		if len(k) != 2 || k[1] > k[0]+3 || k[1] > 40 {
 			t.Errorf("%s: %v kv calls for 30 and 120 rows", name, k)
 		}
+	}
+}
+
+// callCounts are the kv calls that statements make, by the statement's name, for few rows and many.
+type callCounts map[string][]int64
+
+// run counts the calls of a statement, by itself or in an explicit transaction.
+func (c callCounts) run(t *testing.T, db *memkv.DB, conn *sql.Conn, name, q string, explicit bool) {
+	t.Helper()
+	if explicit {
+		exec(t, conn, "BEGIN")
+	}
+	calls := db.Calls()
+	r, err := conn.ExecContext(t.Context(), q)
+	if err != nil {
+		t.Errorf("%s: %v", q, err)
+		return
+	}
+	affected, _ := r.RowsAffected()
+	name = fmt.Sprintf("%s (explicit %v)", name, explicit)
+	c[name] = append(c[name], db.Calls()-calls)
+	if len(c[name]) == 2 {
+		t.Logf("%s: %d rows, calls %v", name, affected, c[name])
+	}
+	if explicit {
+		exec(t, conn, "COMMIT")
 	}
 }
 

@@ -28,10 +28,13 @@ type gateway struct {
 	cluster  Cluster
 	engine   *sqle.Engine
 	sessions sync.Map // connection id -> *Session
-	onStmt   func(kind string, d time.Duration, hops int, err error)
-	onTxn    func(session.TxnCost)
-	fwd      Forwarder
-	routes   routes
+	// presences are those of clients, by connection id; not of forwarded statements.
+	presences sync.Map
+	draining  atomic.Bool // the server ends
+	onStmt    func(kind string, d time.Duration, hops int, err error)
+	onTxn     func(session.TxnCost)
+	fwd       Forwarder
+	routes    routes
 
 	fast     *fast.Runner
 	query    *selects.Runner
@@ -57,7 +60,10 @@ func newGateway(cfg Config) *gateway {
 		settingsTurn: make(chan struct{}, 1),
 	}
 	g.System = g.systemDatabase
-	g.Ended = func(s *session.Session) { g.sessions.Delete(s.ID()) }
+	g.Ended = func(s *session.Session) {
+		g.sessions.Delete(s.ID())
+		g.presences.Delete(s.ID())
+	}
 	session.InitSystemVariables()
 	authOnce()
 	pro := ddl.NewProvider(g.Env)
@@ -66,6 +72,7 @@ func newGateway(cfg Config) *gateway {
 	if missing := rules.Install(a); len(missing) > 0 {
 		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
 	}
+	a.Catalog.StatsProvider = analyzing{a.Catalog.StatsProvider, g.tableEnv()}
 	g.prefetch = prefetch.New(g.tableEnv(), a)
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch}, overrides)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})

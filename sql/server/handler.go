@@ -180,6 +180,11 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		var sent bool
 		return exec(s, &sent)
 	}
+	p := h.g.presence(c)
+	if !h.g.enter(p) {
+		return errShutdown
+	}
+	defer p.leave(s)
 	start := time.Now()
 	s.BeginPatience()
 	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()

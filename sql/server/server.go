@@ -157,6 +157,11 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 	s.Source, s.Remote = c.ClientData.(base.RegionID)
 	s.InitVariables()
 	g.sessions.Store(c.ConnectionID, s)
+	if !s.Remote {
+		p := &presence{conn: c}
+		p.rest()
+		g.presences.Store(c.ConnectionID, p)
+	}
 	return s, nil
 }
 
@@ -174,21 +179,19 @@ func (s *Server) Serve() error {
 	return s.srv.Start()
 }
 
-// Close stops accepting, lets connections finish for a while, then ends them.
+// Close stops accepting, lets clients finish for a while and tells them to go, then ends those that
+// are left.
 func (s *Server) Close() error {
 	var err error
 	s.close.Do(func() {
 		err = s.srv.Close()
+		s.g.drainClients(s.drain)
 		s.closeRemotes()
 		done := make(chan struct{})
 		go func() {
 			s.srv.SessionManager().WaitForClosedConnections()
 			close(done)
 		}()
-		select {
-		case <-done:
-		case <-time.After(s.g.drainFor(s.drain)):
-		}
 		s.g.sessions.Range(func(_, v any) bool {
 			_ = s.srv.SessionManager().KillConnection(v.(*session.Session).ID())
 			return true
@@ -206,16 +209,3 @@ func (s *Server) Close() error {
 
 // killedFor is how long Close waits for statements of killed connections to notice.
 const killedFor = time.Second
-
-// drainFor is how long to wait: idle connections are not waited for.
-func (g *gateway) drainFor(d time.Duration) time.Duration {
-	busy := false
-	g.sessions.Range(func(_, v any) bool {
-		busy = busy || v.(*session.Session).BaseSession.GetTransaction() != nil
-		return !busy
-	})
-	if !busy {
-		return 0
-	}
-	return d
-}

@@ -141,7 +141,7 @@ func trigReset(t *testing.T, c execer, n int) {
 
 // TestTriggersByBatch counts kv calls: triggers on many rows take as many as on few.
 func TestTriggersByBatch(t *testing.T) {
-	counts := map[string][]int64{}
+	counts := callCounts{}
 	for _, n := range []int{20, 60} {
 		db := memkv.New(4, "eu", "us")
 		s, c := startServer(t, db)
@@ -157,24 +157,7 @@ func TestTriggersByBatch(t *testing.T) {
 		for _, explicit := range []bool{false, true} {
 			trigReset(t, conn, n)
 			for _, k := range trigStatements {
-				if explicit {
-					exec(t, conn, "BEGIN")
-				}
-				calls := db.Calls()
-				r, err := conn.ExecContext(t.Context(), aheadText(k.q, n))
-				if err != nil {
-					t.Errorf("%s: %v", k.q, err)
-					continue
-				}
-				affected, _ := r.RowsAffected()
-				name := fmt.Sprintf("%s (explicit %v)", k.name, explicit)
-				counts[name] = append(counts[name], db.Calls()-calls)
-				if len(counts[name]) == 2 {
-					t.Logf("%s: %d rows, calls %v", name, affected, counts[name])
-				}
-				if explicit {
-					exec(t, conn, "COMMIT")
-				}
+				counts.run(t, db, conn, k.name, aheadText(k.q, n), explicit)
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/mechanism/wan/pipe"
 	"github.com/godwitdb/godwit/sql/server"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -28,14 +29,14 @@ type world struct {
 	names   *names
 	regions []string
 	servers map[base.NodeID]*server.Server
-	lns     map[string]*pipeListener // by region
+	lns     map[string]*pipe.Listener // by region
 	clients map[string]*client
 }
 
 // newWorld starts servers. It must be called in a testing/synctest bubble.
 func newWorld(t *testing.T, shards int, regions ...string) *world {
 	t.Helper()
-	w := &world{t: t, j: &journal{written: map[string]bool{}}, regions: regions, servers: map[base.NodeID]*server.Server{}, lns: map[string]*pipeListener{}, clients: map[string]*client{}}
+	w := &world{t: t, j: &journal{written: map[string]bool{}}, regions: regions, servers: map[base.NodeID]*server.Server{}, lns: map[string]*pipe.Listener{}, clients: map[string]*client{}}
 	w.names = &names{db: memkv.New(shards, regions...)}
 	for i := range regions {
 		w.serve(base.NodeID(i + 1))
@@ -56,7 +57,7 @@ func newWorld(t *testing.T, shards int, regions ...string) *world {
 func (w *world) serve(n base.NodeID) {
 	w.t.Helper()
 	r := w.regions[n-1]
-	w.lns[r] = newPipeListener()
+	w.lns[r] = pipe.Listen("tcp", "127.0.0.1:3306")
 	s, err := server.New(server.Config{
 		DB: &recorder{DB: w.names.db.Gateway(base.RegionID(n)), j: w.j, names: w.names}, Listener: w.lns[r], Logger: slog.New(slog.DiscardHandler),
 		Forwarder: w, Settings: &knobs{},
@@ -115,7 +116,7 @@ func (w *world) connect(db, user, password, region string) *client {
 	ln := w.lns[region]
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd, cfg.DBName, cfg.Net, cfg.Addr, cfg.Logger = user, password, db, "tcp", "127.0.0.1:3306", &mysql.NopLogger{}
-	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return ln.dial(ctx) }
+	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return ln.Dial(ctx) }
 	con, err := mysql.NewConnector(cfg)
 	if err != nil {
 		w.t.Fatal(err)
@@ -162,57 +163,4 @@ func (k *knobs) Apply(v map[string]string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.set = maps.Clone(v)
-}
-
-// pipeListener is a listener of pipes: virtual time knows when they wait.
-type pipeListener struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newPipeListener() *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-// Accept implements net.Listener.
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements net.Listener.
-func (l *pipeListener) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
-
-type pipeAddr struct{}
-
-func (pipeAddr) Network() string { return "tcp" }
-func (pipeAddr) String() string  { return "127.0.0.1:3306" }
-
-// named is one end of a pipe with the address that servers expect of a client.
-type named struct{ net.Conn }
-
-func (named) RemoteAddr() net.Addr { return pipeAddr{} }
-func (named) LocalAddr() net.Addr  { return pipeAddr{} }
-
-func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
-	a, b := net.Pipe()
-	select {
-	case l.conns <- named{a}:
-		return named{b}, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

@@ -125,12 +125,7 @@ func (t *Table) ScanAll(ctx *sql.Context) (sql.RowIter, error) {
 	if err != nil {
 		return nil, err
 	}
-	var spans []base.Span
-	for _, s := range t.Def.Shards() {
-		p := base.IndexPrefix(s, t.Def.Desc.ID, 0, 0)
-		spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
-	}
-	src.Scan(spans, true, false)
+	src.Scan(spansOf(t.Def), true, false)
 	return src, nil
 }
 

@@ -3,74 +3,175 @@ package table
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/stats"
 )
 
-// Stats are row counts for the planner. A count is taken in the background when the planner
-// first asks, up to a bound, and again when it is old; what this gateway inserts meanwhile is
-// added.
+// Stats are estimates for the planner. They are taken in the background when the planner first
+// asks, from a sample of bounded size, and again when they are old or much has changed; what this
+// gateway inserts meanwhile is added to the number of rows.
 type Stats struct {
 	db kv.DB
 	// Wait makes the planner wait for a new count each time; tests use it to have exact plans.
 	Wait bool
 	mu   sync.Mutex
-	m    map[base.TableID]*tableCount
+	m    map[base.TableID]*tableStats
 }
 
-type tableCount struct {
+type tableStats struct {
 	rows    uint64
 	known   bool
 	running bool
 	at      time.Time
+	added   uint64       // since then, through this gateway
+	sample  *stats.Table // nil: not known
+	keys    map[base.RegionID]base.Key
 }
 
 const (
-	defaultRows = 1000    // before anything is known
-	countLimit  = 100_000 // rows counted at most: above, plans do not change any more
-	countAge    = 5 * time.Minute
+	defaultRows = 1000 // before anything is known
+	// countLimit is how many rows are read at most of a table that nobody has ANALYZEd: whole
+	// shards, if one of them is not too large. Rows lie in the shards by a hash.
+	countLimit = 100_000
+	countAge   = 5 * time.Minute
+	changedBy  = 0.2 // of the rows: the estimates are taken again
 )
 
 func newTableStats(db kv.DB) *Stats {
-	return &Stats{db: db, m: map[base.TableID]*tableCount{}}
+	return &Stats{db: db, m: map[base.TableID]*tableStats{}}
 }
 
 // Rows estimates the rows of a table and never blocks on the network.
 func (s *Stats) Rows(t *schema.Table) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.m[t.Desc.ID]
-	if c == nil {
-		c = &tableCount{rows: defaultRows}
-		s.m[t.Desc.ID] = c
-	}
 	if s.Wait {
-		s.mu.Unlock()
-		n, err := s.count(t)
-		s.mu.Lock()
-		if err == nil {
+		if n, err := s.count(t); err == nil {
 			return n
 		}
 	}
-	if !c.running && (!c.known || time.Since(c.at) > countAge) {
-		c.running = true
-		go s.refresh(t, c)
-	}
-	return c.rows
-}
-
-func (s *Stats) refresh(t *schema.Table, c *tableCount) {
-	n, err := s.count(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.running, c.at = false, time.Now()
-	if err == nil {
-		c.rows, c.known = n, true
+	return s.fresh(t).rows
+}
+
+// Sample are the estimates of a table's columns, nil before they are known; keys are of one row at
+// each home. Nothing of it may be changed.
+func (s *Stats) Sample(t *schema.Table) (sample *stats.Table, keys map[base.RegionID]base.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.fresh(t)
+	return e.sample, e.keys
+}
+
+// fresh is what is known of a table, and has it refreshed if that is old.
+func (s *Stats) fresh(t *schema.Table) *tableStats {
+	e := s.m[t.Desc.ID]
+	if e == nil {
+		e = &tableStats{rows: defaultRows}
+		s.m[t.Desc.ID] = e
 	}
+	stale := !e.known || time.Since(e.at) > countAge || float64(e.added) > changedBy*float64(e.rows)+defaultRows
+	if !e.running && stale {
+		e.running = true
+		go s.refresh(t, e)
+	}
+	return e
+}
+
+func (s *Stats) refresh(t *schema.Table, e *tableStats) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_ = s.take(ctx, t, e, countLimit) // it stays as it was, and is tried again when it is old
+}
+
+// Analyze takes the estimates of a table anew, from all of its rows.
+func (s *Stats) Analyze(ctx context.Context, t *schema.Table) error {
+	s.mu.Lock()
+	e := s.fresh(t)
+	s.mu.Unlock()
+	return s.take(ctx, t, e, math.MaxInt)
+}
+
+// take reads rows, most of them at most, and replaces the estimates.
+func (s *Stats) take(ctx context.Context, t *schema.Table, e *tableStats, most int) error {
+	sample, keys, err := s.collect(ctx, t, most)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.running, e.at, e.added = false, time.Now(), 0
+	if err == nil {
+		e.rows, e.known, e.sample, e.keys = uint64(sample.Rows), true, sample, keys
+	}
+	return err
+}
+
+// collect draws a sample, shard by shard, until there were enough rows.
+func (s *Stats) collect(ctx context.Context, t *schema.Table, most int) (*stats.Table, map[base.RegionID]base.Key, error) {
+	k := s.db.Begin(kv.Options{ReadOnly: true})
+	defer k.Rollback(context.Background())
+	c := stats.NewCollector(len(t.Cols), stats.Seed(t.Desc.DB+"."+t.Desc.Name))
+	keys := map[base.RegionID]base.Key{}
+	shards := t.Shards()
+	req := &kv.ScanRequest{Spans: spansOf(t), MaxBytes: BatchBytes}
+	for req != nil {
+		res, err := k.Scan(kv.WithQuiet(ctx), *req)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, row := range res.Rows {
+			if c.Seen() >= most {
+				// Of the shard that was begun, nobody knows how much was seen.
+				i := max(slices.Index(shards, row.Key.Shard()), 1)
+				return c.Table(float64(len(shards)) / float64(i)), keys, nil
+			}
+			if keys[row.Home] == nil {
+				keys[row.Home] = row.Key
+			}
+			if slot := c.Next(row.Home, len(row.Key)+len(row.Value)); slot >= 0 {
+				vals, err := keysOf(ctx, t, row.Value)
+				if err != nil {
+					return nil, nil, err
+				}
+				c.Put(slot, vals)
+			}
+		}
+		req = res.Next
+	}
+	return c.Table(1), keys, nil
+}
+
+// spansOf are the rows of a table, shard by shard.
+func spansOf(t *schema.Table) (spans []base.Span) {
+	for _, sh := range t.Shards() {
+		p := base.IndexPrefix(sh, t.Desc.ID, 0, 0)
+		spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
+	}
+	return spans
+}
+
+// keysOf are the values of a row as keys; of what has no order there are none.
+func keysOf(ctx context.Context, t *schema.Table, value []byte) ([][]byte, error) {
+	row := make(sql.Row, len(t.Cols))
+	if err := t.DecodeRow(ctx, value, row); err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(row))
+	for i, v := range row {
+		if c := t.Cols[i]; v != nil && c.Kind != schema.KindJSON && !c.Desc.Virtual {
+			k, err := c.AppendKey(ctx, nil, v, 0)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = k
+		}
+	}
+	return out, nil
 }
 
 func (s *Stats) count(t *schema.Table) (uint64, error) {
@@ -87,12 +188,7 @@ func (s *Stats) Exact(ctx context.Context, t *schema.Table) (uint64, error) {
 func (s *Stats) upTo(ctx context.Context, t *schema.Table, limit uint64) (uint64, error) {
 	k := s.db.Begin(kv.Options{ReadOnly: true})
 	defer k.Rollback(context.Background())
-	var spans []base.Span
-	for _, sh := range t.Shards() {
-		p := base.IndexPrefix(sh, t.Desc.ID, 0, 0)
-		spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
-	}
-	req := &kv.ScanRequest{Spans: spans}
+	req := &kv.ScanRequest{Spans: spansOf(t)}
 	n := uint64(0)
 	for req != nil && n < limit {
 		res, err := k.Scan(ctx, *req)
@@ -112,7 +208,8 @@ func (s *Stats) add(id base.TableID, n int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.m[id]; c != nil {
-		c.rows += uint64(n)
+	if e := s.m[id]; e != nil {
+		e.rows += uint64(n)
+		e.added += uint64(n)
 	}
 }

@@ -54,6 +54,8 @@ var allowed = map[string][]string{
 	"mechanism/collective": {"policy/plan", "mechanism/wan"},
 	// overlay is a transport over the transport.
 	"mechanism/wan/overlay": {"policy/plan", "mechanism/wan"},
+	// pipe is a listener without sockets, for virtual time.
+	"mechanism/wan/pipe": nil,
 	// wanemu moves the bytes of unmodified programs, and knows nothing of Godwit.
 	"mechanism/wan/wanemu": nil,
 	// layer 3: transactions
@@ -98,7 +100,9 @@ var allowed = map[string][]string{
 	"sql/schema/rowfmt": nil,
 	"sql/schema":        {"sql/schema/rowfmt"},
 	"sql/session":       {"sql/schema"},
-	"sql/table":         {"sql/schema", "sql/session"},
+	"sql/table":         {"sql/schema", "sql/session", "sql/stats"},
+	// stats estimates from samples, and knows neither tables nor types
+	"sql/stats": nil,
 	// prefetch replaces how the engine asks for rows, and changes nothing.
 	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
@@ -119,7 +123,7 @@ var allowed = map[string][]string{
 	"sql/query": {"sql/access", "sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/opt", "sql/schema", "sql/session", "sql/table"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
-	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
+	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/stats", "sql/table"},
 	// layer 5: one process
 	"node": append([]string{
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health", "cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
@@ -139,7 +143,7 @@ var allowed = map[string][]string{
 	"lab/sim":      {"*"},
 	// bench: a package a paper over one rig; no paper uses another one's.
 	"lab/bench": {
-		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers",
+		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers", "lab/bench/faults",
 	},
 	"lab/bench/rig":      cluster,
 	"lab/bench/polybase": benchmark(),
@@ -148,6 +152,7 @@ var allowed = map[string][]string{
 	"lab/bench/gaussdb":  benchmark("lab/workload"),
 	"lab/bench/geococo":  benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster", "mechanism/collective", "mechanism/wan/overlay"),
 	"lab/bench/peers":    benchmark("mechanism/wan/wanemu"),
+	"lab/bench/faults":   benchmark("mechanism/wan/wanemu"),
 	// sqldiff speaks to servers as a client; its command starts them.
 	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix"},
 	"lab/demo":     {"*"},
@@ -178,7 +183,7 @@ var onlyIn = map[string]struct {
 	},
 	"net/http": {
 		[]string{
-			"cluster", "cluster/join", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/sim",
+			"cluster", "cluster/join", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",
 	},

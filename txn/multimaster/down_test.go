@@ -2,6 +2,7 @@ package multimaster
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,6 +59,39 @@ func TestDown(t *testing.T) {
 		}
 		w.nodes[2].boot()
 		w.settle(10 * time.Second)
+		w.check()
+	})
+}
+
+// A node whose disk takes nothing, though it answers, is left out like one that has died, and takes
+// part again afterwards.
+func TestFrozenDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 5, regions: 3, oneWay: 40 * time.Millisecond})
+		defer w.close()
+		w.start()
+		time.Sleep(time.Second)
+		for n := range 3 {
+			w.nodes[n].commit(t, 10+n)
+		}
+		w.nodes[2].frozen.Store(true)
+		var own sync.WaitGroup
+		own.Go(func() { w.nodes[2].commit(t, 19) }) // its batch is missing from now on
+		time.Sleep(100 * time.Millisecond)
+		for n := range 10 {
+			if took := w.nodes[n%2].commit(t, 20+n); took > 1500*time.Millisecond {
+				t.Errorf("a commit took %v", took)
+			}
+		}
+		if v, _ := w.nodes[0].engine().View(); v.Has(3) {
+			t.Errorf("the node is still in the view: %+v", v)
+		}
+		w.nodes[2].frozen.Store(false)
+		own.Wait()
+		w.settle(frozenFor + 10*time.Second)
+		if v, _ := w.nodes[0].engine().View(); !v.Has(3) {
+			t.Errorf("the node takes no part: %+v", v)
+		}
 		w.check()
 	})
 }

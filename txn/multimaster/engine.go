@@ -58,6 +58,9 @@ type Config struct {
 	// Suspect is how long a batch may be missing, and a member silent, before a new view is asked
 	// for. Default 3 s.
 	Suspect time.Duration
+	// Ailing reports whether a node says of itself that it is half broken: its disk stands still,
+	// say, while it answers. Its batch may then be missing for a quarter of Suspect. nil: none is.
+	Ailing func(base.NodeID) bool
 	// Ask bounds each step of a view change with one node. Default 1 s; fetching rows takes as long
 	// as it takes.
 	Ask time.Duration

@@ -174,7 +174,8 @@ func (e *Engine) logOwn(ctx context.Context, num uint64, data []byte) bool {
 func (e *Engine) exchange(ctx context.Context, comm *collective.Comm, view, num uint64, data []byte) {
 	ctx, cancel := context.WithTimeout(ctx, patience*e.cfg.Suspect)
 	defer cancel()
-	watch := time.AfterFunc(e.cfg.Suspect, func() { e.suspect(ctx, cancel, view) })
+	begun := time.Now()
+	watch := time.AfterFunc(e.cfg.Suspect/4, func() { e.suspect(ctx, cancel, view, begun) })
 	defer watch.Stop()
 	bodies, err := comm.AllGather(ctx, num, data)
 	e.mu.Lock()
@@ -264,21 +265,30 @@ func (e *Engine) arrived(num uint64, frames []byteFrame) {
 	poke(e.gather)
 }
 
-// suspect gives a round up when a member has not been heard for too long: whoever only has much to
-// send answers pings.
-func (e *Engine) suspect(ctx context.Context, giveUp context.CancelFunc, view uint64) {
+// suspect gives a round up when a member has not been heard for too long, or is ailing: whoever
+// only has much to send answers pings, but so does a node whose disk takes nothing.
+func (e *Engine) suspect(ctx context.Context, giveUp context.CancelFunc, view uint64, begun time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if ctx.Err() != nil || !e.active || e.place.View.Number != view {
 		return
 	}
+	long := time.Since(begun) >= e.cfg.Suspect
 	for _, n := range e.place.View.Members {
-		if n != e.cfg.Self && time.Since(e.lastHeard[n]) > e.cfg.Suspect {
+		if n == e.cfg.Self {
+			continue
+		}
+		if e.cfg.Ailing != nil && e.cfg.Ailing(n) {
+			e.down[n] = time.Now() // nobody waits for its answer either
+			giveUp()
+			return
+		}
+		if long && time.Since(e.lastHeard[n]) > e.cfg.Suspect {
 			giveUp()
 			return
 		}
 	}
-	time.AfterFunc(e.cfg.Suspect/4, func() { e.suspect(ctx, giveUp, view) })
+	time.AfterFunc(e.cfg.Suspect/4, func() { e.suspect(ctx, giveUp, view, begun) })
 }
 
 // collect writes down what is complete, and applies what is exposed.

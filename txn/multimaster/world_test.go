@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,7 +62,8 @@ type machine struct {
 	region base.RegionID
 	fs     *vfs.MemFS
 	rng    *rand.Rand
-	cut    bool // from everybody, and from the registry
+	cut    bool        // from everybody, and from the registry
+	frozen atomic.Bool // its disk takes nothing for a long time
 
 	mu    sync.Mutex
 	st    *store.Store
@@ -200,16 +202,25 @@ func (w *world) ids() (ids []base.NodeID) {
 	return ids
 }
 
+// frozenFor is how long a sync of a frozen disk takes.
+const frozenFor = 20 * time.Second
+
 // boot starts a process on a machine.
 func (m *machine) boot() {
 	w := m.w
-	st, err := store.Open(store.Options{Dir: "db", FS: m.fs, Simulation: true, SyncDelay: func() time.Duration { return w.cfg.sync }})
+	st, err := store.Open(store.Options{Dir: "db", FS: m.fs, Simulation: true, DelayAll: true, SyncDelay: func() time.Duration {
+		if m.frozen.Load() {
+			return frozenFor
+		}
+		return w.cfg.sync
+	}})
 	if err != nil {
 		w.t.Fatalf("node %d: %v", m.id, err)
 	}
 	tr := rough{w.net.Join(m.id, m.region), m}
 	cfg := Config{Self: m.id, Store: st, Transport: tr, Registry: registryOf{w.reg, m}, Voters: func() []base.NodeID { return w.voters },
 		Suspect: time.Second, Ask: 500 * time.Millisecond, Keep: w.cfg.keep, early: w.cfg.early,
+		Ailing: func(n base.NodeID) bool { return w.nodes[n-1].frozen.Load() },
 		OnBatch: func(view, num uint64, batch []byte) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -175,35 +175,11 @@ func (o *Overlay) Send(to base.NodeID, kind wire.Kind, m wan.Msg) error {
 func (o *Overlay) now() time.Duration { return time.Since(o.born) }
 
 func (o *Overlay) peer(id base.NodeID) *peer {
-	o.mu.RLock()
-	p := o.peers[id]
-	o.mu.RUnlock()
-	if p != nil {
-		return p
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if p = o.peers[id]; p == nil {
-		p = &peer{o: o, id: id}
-		o.peers[id] = p
-	}
-	return p
+	return base.Lazily(&o.mu, o.peers, id, func() *peer { return &peer{o: o, id: id} })
 }
 
 func (o *Overlay) sender(id base.NodeID) *sender {
-	o.mu.RLock()
-	s := o.senders[id]
-	o.mu.RUnlock()
-	if s != nil {
-		return s
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if s = o.senders[id]; s == nil {
-		s = &sender{o: o, id: id}
-		o.senders[id] = s
-	}
-	return s
+	return base.Lazily(&o.mu, o.senders, id, func() *sender { return &sender{o: o, id: id} })
 }
 
 func (o *Overlay) allPeers() []*peer {

@@ -1,0 +1,29 @@
+package server
+
+import (
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// analyzing has ANALYZE TABLE take our own estimates, too. The others are the engine's.
+type analyzing struct {
+	sql.StatsProvider
+	env *table.Env
+}
+
+// AnalyzeTable implements sql.StatsProvider.
+func (a analyzing) AnalyzeTable(ctx *sql.Context, t sql.Table, db string) error {
+	if st := table.Of(t); st != nil && st.Def.HomesOf == nil {
+		kctx := ctx.Context
+		if s := session.Of(ctx); s != nil {
+			kctx = s.KVContext(ctx)
+		}
+		if err := a.env.Stats.Analyze(kctx, st.Def); err != nil {
+			return schema.ClientError(err)
+		}
+	}
+	return a.StatsProvider.AnalyzeTable(ctx, t, db)
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// A server that ends tells its clients to go: the connections that are at rest get error 1053 and
+// are closed, and a statement that arrives outside of a transaction is answered with it, and not
+// executed. So a client knows of each of its statements whether it was executed, and goes
+// elsewhere. Statements that run, and transactions that have begun, go on to their end.
+
+// errShutdown is what clients are told.
+var errShutdown = mysql.NewSQLError(1053, "08S01", "Server shutdown in progress: nothing was done, connect to another node")
+
+// What a connection is doing.
+const (
+	atRest int32 = iota
+	inStatement
+	inTransaction // between two of its statements
+	dismissed     // it was told to go
+)
+
+// presence is what a client's connection is doing, as far as its end is concerned.
+type presence struct {
+	conn  *mysql.Conn
+	doing atomic.Int32
+	since atomic.Int64 // of being at rest, in ns of Unix time
+}
+
+// restFor is how long a connection must have been at rest to be told to go: what the last statement
+// has answered is with the client then.
+const restFor = 200 * time.Millisecond
+
+func (g *gateway) presence(c *mysql.Conn) *presence {
+	v, _ := g.presences.Load(c.ConnectionID)
+	p, _ := v.(*presence)
+	return p
+}
+
+// enter begins a statement; false if it must not be executed, as the server ends. p may be nil.
+func (g *gateway) enter(p *presence) bool {
+	if p == nil {
+		return true
+	}
+	if p.doing.CompareAndSwap(inTransaction, inStatement) {
+		return true
+	}
+	if !p.doing.CompareAndSwap(atRest, inStatement) {
+		return false
+	}
+	if g.draining.Load() {
+		p.rest()
+		return false
+	}
+	return true
+}
+
+func (p *presence) rest() {
+	p.since.Store(time.Now().UnixNano())
+	p.doing.Store(atRest)
+}
+
+// leave ends a statement.
+func (p *presence) leave(s *session.Session) {
+	if p == nil {
+		return
+	}
+	if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && !t.Over && !t.Untouched() {
+		p.doing.Store(inTransaction)
+		return
+	}
+	p.rest()
+}
+
+// dismiss tells the connections at rest to go, and reports whether others are left.
+func (g *gateway) dismiss(now time.Time) (left bool) {
+	g.presences.Range(func(_, v any) bool {
+		p := v.(*presence)
+		if p.conn.IsClosed() || p.doing.Load() == dismissed {
+			return true
+		}
+		if now.Sub(time.Unix(0, p.since.Load())) < restFor || !p.doing.CompareAndSwap(atRest, dismissed) {
+			left = true
+			return true
+		}
+		_ = p.conn.Conn.SetWriteDeadline(now.Add(restFor)) // a client that does not read is no reason to wait
+		_, _ = p.conn.Conn.Write(shutdownPacket())
+		p.conn.Close()
+		return true
+	})
+	return left
+}
+
+// shutdownPacket is errShutdown as a packet that answers no statement.
+func shutdownPacket() []byte {
+	body := append([]byte{mysql.ErrPacket, byte(errShutdown.Num & 0xff), byte(errShutdown.Num >> 8), '#'}, errShutdown.State+errShutdown.Message...)
+	return append([]byte{byte(len(body)), byte(len(body) >> 8), 0, 0}, body...)
+}
+
+// dismissPoll is the pause between two looks at the connections.
+const dismissPoll = 10 * time.Millisecond
+
+// drainClients has clients finish and go, for a while.
+func (g *gateway) drainClients(limit time.Duration) {
+	g.draining.Store(true)
+	for end := time.Now().Add(limit); ; time.Sleep(dismissPoll) {
+		now := time.Now()
+		if !g.dismiss(now) || !now.Before(end) {
+			return
+		}
+	}
+}
