@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/opt"
+	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -159,7 +160,7 @@ func (st *statement) ready() error {
 		return left("transaction with changes of the schema")
 	}
 	if v, err := st.ctx.GetSessionVariable(st.ctx, "sql_select_limit"); err == nil {
-		if n, ok := v.(uint64); ok && n < 1<<63 {
+		if _, ok := schema.ToInt64(v); ok { // the default does not fit
 			return left("sql_select_limit")
 		}
 	}
