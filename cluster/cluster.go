@@ -128,7 +128,7 @@ func (c *Cluster) heartbeat(ctx context.Context) {
 		c.transport.SetLost(id, is)
 	}
 	if report := c.options.Listeners.OnSilent; report != nil {
-		for _, n := range c.peers.silent(c.pace.SilentAfter) {
+		for _, n := range c.peers.silent(c.pace.SilentAfter, c.options.Paths) {
 			report(n)
 		}
 	}
@@ -185,7 +185,7 @@ func (c *Cluster) onHeartbeat(from base.NodeID, body []byte) {
 			believed = false
 		}
 	}
-	c.peers.heard(&m)
+	c.peers.heard(&m, c.options.Paths != nil && c.options.Paths.Detoured(from))
 	c.copies.confirm(from, m.Topology)
 	for _, l := range m.Leads {
 		if !believed {

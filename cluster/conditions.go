@@ -26,6 +26,7 @@ var conditions = []condition{
 	{"leader-not-serving", (*examination).leadersNotServing},
 	{"region-down", (*examination).regionsDown},
 	{"node-down", (*examination).nodesDown},
+	{"path-cut", (*examination).pathsCut},
 	{"node-sick", (*examination).nodesSick},
 	{"clock", (*examination).clocks}, // see clockConditions
 	{"led-away-from-home", (*examination).standIns},
@@ -150,6 +151,25 @@ func (x *examination) nodesDown() (out []string) {
 		}
 		out = append(out, fmt.Sprintf("node %d in %s %s does not answer, last heard of %s ago: start it again, or replace it (join another node in %s, then `godwit node decommission %d`)",
 			n.ID, n.Region, at, n.LastHeard.Round(100*time.Millisecond), n.Region, n.ID))
+	}
+	return out
+}
+
+// pathsCut are direct paths between nodes that answer.
+func (x *examination) pathsCut() (out []string) {
+	for _, n := range x.Nodes {
+		for _, c := range n.Cut {
+			if x.isDown(n.ID) || x.isDown(c.To) || n.ID > c.To && slices.ContainsFunc(x.Nodes, func(o NodeStatus) bool {
+				return o.ID == c.To && slices.ContainsFunc(o.Cut, func(c CutPath) bool { return c.To == n.ID })
+			}) {
+				continue
+			}
+			way := "no other nodes hear both"
+			if len(c.Over) > 0 {
+				way = fmt.Sprintf("messages go over %v, which takes longer", c.Over)
+			}
+			out = append(out, fmt.Sprintf("the direct path between nodes %d and %d is cut, one way or both: %s: look at the network between their hosts", n.ID, c.To, way))
+		}
 	}
 	return out
 }

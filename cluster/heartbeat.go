@@ -93,8 +93,9 @@ func (p *peers) probe(to base.NodeID, m *wire.Heartbeat) {
 	}
 }
 
-// heard takes a heartbeat.
-func (p *peers) heard(m *wire.Heartbeat) {
+// heard takes a heartbeat. One that made a detour is not echoed, and its echo measures nothing: the
+// round trips are those of direct paths (OVL-6).
+func (p *peers) heard(m *wire.Heartbeat, detoured bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.get(base.NodeID(m.Node))
@@ -104,14 +105,17 @@ func (p *peers) heard(m *wire.Heartbeat) {
 	x.unfit, x.sync = health.Organ(m.Health.GetSick()), time.Duration(m.Health.GetSyncUs())*time.Microsecond
 	x.syncAge = time.Duration(m.Health.GetSyncAgeUs()) * time.Microsecond
 	x.lag, x.lead = time.Duration(m.AppliedLagNs), time.Duration(m.CommitLeadNs)
-	if m.Seq < x.lastSeq { // heartbeats come in order, so this is another process
+	if m.Seq < x.lastSeq { // heartbeats come in order (OVL-5), so this is another process
 		x.began, x.lastSent, x.echoDue = now, 0, false
 	}
 	x.lastSeq = m.Seq
 	if m.SentNs > x.lastSent {
-		x.lastSent, x.sentAt, x.echoDue = m.SentNs, now, !m.Quiet
+		x.lastSent, x.sentAt, x.echoDue = m.SentNs, now, !m.Quiet && !detoured
 	}
 	p.heardMap(x, m)
+	if detoured {
+		return
+	}
 	before := x.rtt.N
 	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
 	if x.rtt.N != before {
@@ -187,15 +191,28 @@ func (p *peers) commitLead() time.Duration {
 	return d
 }
 
-// silent are the peers that were heard of, but not for d. Each is reported once, until it is heard
-// again.
-func (p *peers) silent(d time.Duration) (out []base.NodeID) {
+// silent are the peers that were heard of, but not for d, and that nobody else hears. Each is
+// reported once, until it is heard again.
+func (p *peers) silent(d time.Duration, paths Paths) []base.NodeID {
+	out := p.unheard(d)
+	if paths != nil {
+		out = slices.DeleteFunc(out, paths.Elsewhere)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range out {
+		p.get(id).reported = true
+	}
+	return out
+}
+
+// unheard are the peers that were heard of, but not for d, and that were not reported since.
+func (p *peers) unheard(d time.Duration) (out []base.NodeID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
 	for id, x := range p.all {
 		if !x.heard.IsZero() && !x.reported && now.Sub(x.heard) >= d {
-			x.reported = true
 			out = append(out, id)
 		}
 	}

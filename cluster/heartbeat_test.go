@@ -17,16 +17,16 @@ func TestPeerStartedAgain(t *testing.T) {
 	p := newPeers(1, func() time.Time { return now })
 	const silent = time.Second
 	old := now
-	p.heard(&wire.Heartbeat{Node: 2, Seq: 500, SentNs: uint64(time.Hour)})
+	p.heard(&wire.Heartbeat{Node: 2, Seq: 500, SentNs: uint64(time.Hour)}, false)
 	now = now.Add(100 * time.Millisecond)
-	p.heard(&wire.Heartbeat{Node: 2, Seq: 503, SentNs: uint64(time.Hour + 100*time.Millisecond)})
+	p.heard(&wire.Heartbeat{Node: 2, Seq: 503, SentNs: uint64(time.Hour + 100*time.Millisecond)}, false)
 	if p.gone(2, old, silent) {
 		t.Error("a peer that speaks is taken for dead")
 	}
 	now = now.Add(300 * time.Millisecond)
 	between := now
 	now = now.Add(100 * time.Millisecond)
-	p.heard(&wire.Heartbeat{Node: 2, Seq: 7, SentNs: 20})
+	p.heard(&wire.Heartbeat{Node: 2, Seq: 7, SentNs: 20}, false)
 	if !p.gone(2, between, silent) {
 		t.Error("what the old process said before the new one spoke counts as alive")
 	}
@@ -58,7 +58,7 @@ func TestRows(t *testing.T) {
 	}
 	leader := newPeers(1, func() time.Time { return now })
 	with.Node = 1
-	leader.heard(&with)
+	leader.heard(&with, false)
 	for id := base.NodeID(2); id <= 7; id++ {
 		if d := leader.between(9, 1, id); d != time.Duration(id)*40*time.Millisecond {
 			t.Errorf("from 1 to %d: %v", id, d)

@@ -36,7 +36,7 @@ func newMapWorld(t *testing.T, m *matrix.Matrix, above int) *mapWorld {
 			if err := m.UnmarshalVT(body); err != nil {
 				t.Error(err)
 			}
-			p.heard(&m)
+			p.heard(&m, false)
 		})
 		if err := tr.Start(); err != nil {
 			t.Fatal(err)

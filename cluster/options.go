@@ -17,6 +17,7 @@ type Options struct {
 	Transport wan.Transport
 	Clock     *clock.Clock
 	Replicas  Replicas
+	Paths     Paths // nil: all are direct
 	Logger    *slog.Logger
 	Disk      Disk
 	Listeners Listeners
@@ -24,6 +25,19 @@ type Options struct {
 	Trust     Trust
 	Vitals    Vitals
 	Pace      Pace
+}
+
+// Paths is how messages reach this node and the others: directly, or over others while the direct
+// path is cut.
+type Paths interface {
+	// Detoured reports whether the heartbeat of a node that is handled now came over others.
+	Detoured(from base.NodeID) bool
+	// Elsewhere reports whether another node hears a node. If so it lives, and messages will soon
+	// reach it again.
+	Elsewhere(id base.NodeID) bool
+	// Cut lists the nodes whose direct path is cut, and on which way each is reached instead,
+	// itself last; nil if on none.
+	Cut() map[base.NodeID][]base.NodeID
 }
 
 // Disk is what this node keeps of the cluster over a restart.

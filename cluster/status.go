@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -54,8 +55,17 @@ type NodeStatus struct {
 	Sessions   int            `json:"sessions"`  // MySQL connections
 	Clock      *ClockStatus   `json:"clock,omitempty"`
 	Health     *health.Status `json:"health,omitempty"`
+	// Cut are the nodes whose direct path from this one is cut.
+	Cut []CutPath `json:"cut,omitempty"`
 	// Jobs are long statements run there, as JSON that package sql/server reads.
 	Jobs json.RawMessage `json:"jobs,omitempty"`
+}
+
+// CutPath is a direct path that is cut, and the nodes over which messages go instead; none: no
+// other way is known.
+type CutPath struct {
+	To   base.NodeID   `json:"to"`
+	Over []base.NodeID `json:"over,omitempty"`
 }
 
 // GroupStatus is one consensus group as its leader sees it.
@@ -252,7 +262,7 @@ func (c *Cluster) part() *part {
 	if n := t.Node(c.self); n != nil {
 		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Live: true}
 	}
-	p.Node.Clock, p.Node.Health = c.Clock(), c.Health()
+	p.Node.Clock, p.Node.Health, p.Node.Cut = c.Clock(), c.Health(), c.cutPaths()
 	if c.options.Process.Describe != nil {
 		c.options.Process.Describe(&p.Node)
 	}
@@ -269,6 +279,22 @@ func (c *Cluster) part() *part {
 	}
 	p.RTT = c.regionRTT(t)
 	return p
+}
+
+// cutPaths are the direct paths from this node that are cut.
+func (c *Cluster) cutPaths() (out []CutPath) {
+	if c.options.Paths == nil {
+		return nil
+	}
+	paths := c.options.Paths.Cut()
+	for _, to := range slices.Sorted(maps.Keys(paths)) {
+		x := CutPath{To: to}
+		if p := paths[to]; len(p) > 0 {
+			x.Over = p[:len(p)-1]
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 // groupStatus describes a group led here.

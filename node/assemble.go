@@ -102,7 +102,7 @@ func (n *Node) assemble(p Parts) error {
 // connect takes over the network, the store and the clock.
 func (a *assembly) connect() {
 	n := a.Node
-	over := overlay.New(overlay.Options{Transport: a.Transport, Nodes: a.dir.liveNodes, RTT: a.dir.between, Logger: a.Log})
+	over := overlay.New(overlay.Options{Transport: a.Transport, Nodes: a.dir.liveNodes, Peers: a.dir.members, RTT: a.dir.between, Logger: a.Log})
 	over.SetParams(networkDefaults.overlay())
 	if a.Network != nil {
 		over.SetParams(*a.Network)
@@ -210,7 +210,7 @@ func (a *assembly) makeCluster() error {
 func (a *assembly) clusterOptions() cluster.Options {
 	n := a.Node
 	return cluster.Options{
-		Self: a.Identity.Node, Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps, Logger: a.Log,
+		Self: a.Identity.Node, Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps, Paths: n.over, Logger: a.Log,
 		Disk: cluster.Disk{
 			Founding:     a.Identity.Founding && !a.founded,
 			FoundAsync:   a.foundAsync,

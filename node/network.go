@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,14 +24,15 @@ type networkParams struct {
 	MinShare float64 `json:"relay_min_gain_share"`
 	Window   float64 `json:"relay_window_ms"`
 	Above    int     `json:"coordinates_above"`
+	Detour   bool    `json:"detour"`
 }
 
 // networkDefaults follow from docs/figures/geococo.md. docs/design.md says why relays are off.
-var networkDefaults = networkParams{FanOut: true, MinGain: 2, MinShare: 0.05, Window: 3000, Above: cluster.DefaultCoordinatesAbove}
+var networkDefaults = networkParams{FanOut: true, Detour: true, MinGain: 2, MinShare: 0.05, Window: 3000, Above: cluster.DefaultCoordinatesAbove}
 
 func (p networkParams) overlay() overlay.Params {
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
-	return overlay.Params{Relay: p.Relay, FanOut: p.FanOut, MinGain: ms(p.MinGain), MinShare: p.MinShare, Window: ms(p.Window)}
+	return overlay.Params{Relay: p.Relay, FanOut: p.FanOut, MinGain: ms(p.MinGain), MinShare: p.MinShare, Window: ms(p.Window), Direct: !p.Detour}
 }
 
 func (n *Node) networkSettings() settingGroup {
@@ -48,6 +51,7 @@ func (n *Node) networkSettings() settingGroup {
 		"relay_min_gain_ms":    "least time that a relay must save, one way",
 		"relay_min_gain_share": "least share of the direct path's time that it must save",
 		"relay_window_ms":      "how long it must have saved that before it is used",
+		"detour":               "while the direct path to a node is cut, messages go over nodes that both ends hear",
 		"coordinates_above":    "above so many peers a node does not measure all round trips, but has a network coordinate and samples them; 0: never",
 	}, read, func(p networkParams) error {
 		n.over.SetParams(p.overlay())
@@ -69,6 +73,19 @@ func (d *directory) liveNodes() (out []base.NodeID) {
 	return out
 }
 
+// members lists the nodes of the topology.
+func (d *directory) members() (out []base.NodeID) {
+	if d.Cluster == nil {
+		return nil
+	}
+	for _, x := range d.Topology().Nodes {
+		if !x.Gone {
+			out = append(out, x.ID)
+		}
+	}
+	return out
+}
+
 // between is the round trip between two nodes; negative if it is not known.
 func (d *directory) between(a, b base.NodeID) time.Duration {
 	if d.Cluster == nil {
@@ -81,7 +98,7 @@ var networkTopics = []server.Topic{
 	{Name: "links", Comment: "traffic of this node with the others, and how its consensus messages reach them", Columns: slices.Concat(
 		columns(server.TopicInt, "peer"), columns(server.TopicText, "region"), columns(server.TopicBool, "connected"), columns(server.TopicFloat, "rtt_ms"), columns(server.TopicBool, "rtt_estimated"),
 		columns(server.TopicInt, "sent_messages", "writes", "sent_bytes", "wire_bytes", "received_messages", "received_bytes", "relay"), columns(server.TopicFloat, "relay_gain_ms"),
-		columns(server.TopicInt, "relayed_messages", "relayed_bytes", "fan_out_proxy", "shared_messages", "saved_bytes", "fallbacks", "resent_messages", "resent_bytes", "passed_messages", "passed_bytes"))},
+		columns(server.TopicInt, "relayed_messages", "relayed_bytes", "fan_out_proxy", "shared_messages", "saved_bytes", "fallbacks", "resent_messages", "resent_bytes", "passed_messages", "passed_bytes"), columns(server.TopicText, "detour"), columns(server.TopicInt, "detours", "detour_messages", "detour_bytes"))},
 }
 
 func (n *Node) linkRows(context.Context) (rows [][]any) {
@@ -108,9 +125,21 @@ func (n *Node) linkRows(context.Context) (rows [][]any) {
 			rtt = millis(d)
 		}
 		rows = append(rows, []any{l.Peer, orNull(t.RegionName(l.Region)), l.Connected, rtt, estimated, l.SentMsgs, l.Writes, l.StreamSent, l.WireSent, l.RecvMsgs, l.StreamRecv, id(o.Via), gain,
-			o.RelayedMsgs, o.RelayedBytes, id(o.Proxy), o.SharedMsgs, o.SavedBytes, o.Fallbacks, o.ResentMsgs, o.ResentBytes, o.PassedMsgs, o.PassedBytes})
+			o.RelayedMsgs, o.RelayedBytes, id(o.Proxy), o.SharedMsgs, o.SavedBytes, o.Fallbacks, o.ResentMsgs, o.ResentBytes, o.PassedMsgs, o.PassedBytes,
+			orNull(overNodes(o.Detour)), o.Detours, o.DetourMsgs, o.DetourBytes})
 	}
 	return rows
+}
+
+// overNodes names the nodes of a detour, without its end.
+func overNodes(path []base.NodeID) string {
+	var out []string
+	for i, id := range path {
+		if i < len(path)-1 {
+			out = append(out, strconv.Itoa(int(id)))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // mapCollector shows the network map to Prometheus.

@@ -35,6 +35,12 @@ const (
 	KindRaftBundle
 	KindCopies
 	KindSuspect
+	KindDetour       // one-way messages with an order
+	KindDetourSend   // without
+	KindDetourCall   // requests
+	KindDetourRead   // those that may wait for locks
+	KindDetourCommit // and those that may release some
+	KindDetourBulk   // large ones
 	// KindMax bounds the kinds.
 	KindMax
 )
@@ -45,6 +51,7 @@ var kindNames = [...]string{
 	"snapshot", "ask", "forward", "oracle", "collective", "collective-want", "closed",
 	"consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping",
 	"epoch-control", "parcel", "parcel-notice", "raft-bundle", "copies", "suspect",
+	"detour", "detour-send", "detour-call", "detour-read", "detour-commit", "detour-bulk",
 }
 
 // String is the name of the kind in metrics and traces; "unknown" for one of a newer version.

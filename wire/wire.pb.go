@@ -5029,6 +5029,7 @@ type ParcelNotice struct {
 	Node          uint32                 `protobuf:"varint,6,opt,name=node,proto3" json:"node,omitempty"`
 	Kind          uint32                 `protobuf:"varint,7,opt,name=kind,proto3" json:"kind,omitempty"` // of body
 	Body          []byte                 `protobuf:"bytes,8,opt,name=body,proto3" json:"body,omitempty"`
+	Links         []*LinkReport          `protobuf:"bytes,9,rep,name=links,proto3" json:"links,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5119,6 +5120,228 @@ func (x *ParcelNotice) GetBody() []byte {
 	return nil
 }
 
+func (x *ParcelNotice) GetLinks() []*LinkReport {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+// LinkReport says which nodes one node does not hear directly.
+type LinkReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	AgeMs         uint32                 `protobuf:"varint,2,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"` // how long ago it said so, without the time on the way
+	Cut           []uint32               `protobuf:"varint,3,rep,packed,name=cut,proto3" json:"cut,omitempty"`
+	Number        uint64                 `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`          // grows with each report of a process
+	Doubted       []uint32               `protobuf:"varint,5,rep,packed,name=doubted,proto3" json:"doubted,omitempty"` // not heard for a moment
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkReport) Reset() {
+	*x = LinkReport{}
+	mi := &file_wire_wire_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkReport) ProtoMessage() {}
+
+func (x *LinkReport) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkReport.ProtoReflect.Descriptor instead.
+func (*LinkReport) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *LinkReport) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *LinkReport) GetAgeMs() uint32 {
+	if x != nil {
+		return x.AgeMs
+	}
+	return 0
+}
+
+func (x *LinkReport) GetCut() []uint32 {
+	if x != nil {
+		return x.Cut
+	}
+	return nil
+}
+
+func (x *LinkReport) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *LinkReport) GetDoubted() []uint32 {
+	if x != nil {
+		return x.Doubted
+	}
+	return nil
+}
+
+// Detour is a message that goes over other nodes because its direct path is cut.
+type Detour struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Origin        uint32                 `protobuf:"varint,1,opt,name=origin,proto3" json:"origin,omitempty"`
+	Path          []uint32               `protobuf:"varint,2,rep,packed,name=path,proto3" json:"path,omitempty"` // the nodes that it has still to reach, the receiver last
+	Number        uint64                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`    // of the detour, as the receiver gave it; 0: the message has no order
+	Kind          uint32                 `protobuf:"varint,4,opt,name=kind,proto3" json:"kind,omitempty"`        // of body
+	Body          []byte                 `protobuf:"bytes,5,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Detour) Reset() {
+	*x = Detour{}
+	mi := &file_wire_wire_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Detour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Detour) ProtoMessage() {}
+
+func (x *Detour) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Detour.ProtoReflect.Descriptor instead.
+func (*Detour) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *Detour) GetOrigin() uint32 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
+func (x *Detour) GetPath() []uint32 {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *Detour) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Detour) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *Detour) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+// DetourAnswer is the answer to a request that went so.
+type DetourAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Failed        uint32                 `protobuf:"varint,1,opt,name=failed,proto3" json:"failed,omitempty"` // 1: a node on the way could not send it on; 2: it did, and got no answer
+	Status        *Status                `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`  // what that node says
+	Body          []byte                 `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DetourAnswer) Reset() {
+	*x = DetourAnswer{}
+	mi := &file_wire_wire_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DetourAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DetourAnswer) ProtoMessage() {}
+
+func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DetourAnswer.ProtoReflect.Descriptor instead.
+func (*DetourAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *DetourAnswer) GetFailed() uint32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *DetourAnswer) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *DetourAnswer) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
 // Suspect is how a replica that may have lost what it acknowledged asks a voter of its group where it is.
 type SuspectRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5131,7 +5354,7 @@ type SuspectRequest struct {
 
 func (x *SuspectRequest) Reset() {
 	*x = SuspectRequest{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5143,7 +5366,7 @@ func (x *SuspectRequest) String() string {
 func (*SuspectRequest) ProtoMessage() {}
 
 func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5156,7 +5379,7 @@ func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectRequest.ProtoReflect.Descriptor instead.
 func (*SuspectRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SuspectRequest) GetGroup() uint32 {
@@ -5194,7 +5417,7 @@ type SuspectResponse struct {
 
 func (x *SuspectResponse) Reset() {
 	*x = SuspectResponse{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5206,7 +5429,7 @@ func (x *SuspectResponse) String() string {
 func (*SuspectResponse) ProtoMessage() {}
 
 func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5219,7 +5442,7 @@ func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectResponse.ProtoReflect.Descriptor instead.
 func (*SuspectResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *SuspectResponse) GetKnown() bool {
@@ -5275,7 +5498,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5287,7 +5510,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5300,7 +5523,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AskRequest) GetName() string {
@@ -5327,7 +5550,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5339,7 +5562,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5352,7 +5575,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -5381,7 +5604,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5393,7 +5616,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5406,7 +5629,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -5436,7 +5659,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5448,7 +5671,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5461,7 +5684,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -5500,7 +5723,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5512,7 +5735,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5525,7 +5748,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SessionState) GetUser() string {
@@ -5587,7 +5810,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5599,7 +5822,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5612,7 +5835,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -5682,7 +5905,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5694,7 +5917,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5707,7 +5930,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -5761,7 +5984,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5773,7 +5996,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5786,7 +6009,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -5962,7 +6185,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5974,7 +6197,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5987,7 +6210,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ForwardField) GetName() string {
@@ -6072,7 +6295,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6084,7 +6307,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6097,7 +6320,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -6131,7 +6354,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6143,7 +6366,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6156,7 +6379,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -6230,7 +6453,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6242,7 +6465,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6255,7 +6478,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -6314,7 +6537,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6326,7 +6549,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6339,7 +6562,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -6379,7 +6602,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6391,7 +6614,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6404,7 +6627,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -6470,7 +6693,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6482,7 +6705,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6495,7 +6718,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -6542,7 +6765,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6554,7 +6777,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6567,7 +6790,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -6629,7 +6852,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6641,7 +6864,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6654,7 +6877,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -6693,7 +6916,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6705,7 +6928,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6718,7 +6941,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -6812,7 +7035,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6824,7 +7047,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6837,7 +7060,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -6880,7 +7103,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6892,7 +7115,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6905,7 +7128,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -6946,7 +7169,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6958,7 +7181,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6971,7 +7194,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_wire_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -7049,7 +7272,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7061,7 +7284,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7074,7 +7297,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_wire_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -7166,7 +7389,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7178,7 +7401,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7191,7 +7414,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{81}
+	return file_wire_wire_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -7639,7 +7862,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05stint\x18\x05 \x01(\x04R\x05stint\x12\x10\n" +
 	"\x03seq\x18\x06 \x01(\x04R\x03seq\x12\x12\n" +
 	"\x04kind\x18\a \x01(\rR\x04kind\x12\x12\n" +
-	"\x04body\x18\b \x01(\fR\x04body\"\xae\x01\n" +
+	"\x04body\x18\b \x01(\fR\x04body\"\xdd\x01\n" +
 	"\fParcelNotice\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\rR\x04what\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\x04R\x04boot\x12\x12\n" +
@@ -7648,7 +7871,25 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03seq\x18\x05 \x01(\x04R\x03seq\x12\x12\n" +
 	"\x04node\x18\x06 \x01(\rR\x04node\x12\x12\n" +
 	"\x04kind\x18\a \x01(\rR\x04kind\x12\x12\n" +
-	"\x04body\x18\b \x01(\fR\x04body\"\\\n" +
+	"\x04body\x18\b \x01(\fR\x04body\x12-\n" +
+	"\x05links\x18\t \x03(\v2\x17.godwit.wire.LinkReportR\x05links\"{\n" +
+	"\n" +
+	"LinkReport\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x15\n" +
+	"\x06age_ms\x18\x02 \x01(\rR\x05ageMs\x12\x10\n" +
+	"\x03cut\x18\x03 \x03(\rR\x03cut\x12\x16\n" +
+	"\x06number\x18\x04 \x01(\x04R\x06number\x12\x18\n" +
+	"\adoubted\x18\x05 \x03(\rR\adoubted\"t\n" +
+	"\x06Detour\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\rR\x06origin\x12\x12\n" +
+	"\x04path\x18\x02 \x03(\rR\x04path\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\rR\x04kind\x12\x12\n" +
+	"\x04body\x18\x05 \x01(\fR\x04body\"g\n" +
+	"\fDetourAnswer\x12\x16\n" +
+	"\x06failed\x18\x01 \x01(\rR\x06failed\x12+\n" +
+	"\x06status\x18\x02 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"\\\n" +
 	"\x0eSuspectRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\rR\vincarnation\x12\x12\n" +
@@ -7871,7 +8112,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -7934,31 +8175,34 @@ var file_wire_wire_proto_goTypes = []any{
 	(*RaftShare)(nil),            // 58: godwit.wire.RaftShare
 	(*Parcel)(nil),               // 59: godwit.wire.Parcel
 	(*ParcelNotice)(nil),         // 60: godwit.wire.ParcelNotice
-	(*SuspectRequest)(nil),       // 61: godwit.wire.SuspectRequest
-	(*SuspectResponse)(nil),      // 62: godwit.wire.SuspectResponse
-	(*AskRequest)(nil),           // 63: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 64: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 65: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 66: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 67: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 68: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 69: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 70: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 71: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 72: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 73: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 74: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 75: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 76: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 77: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 78: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 79: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 80: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 81: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 82: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 83: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 84: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 85: godwit.wire.EpochRow
+	(*LinkReport)(nil),           // 61: godwit.wire.LinkReport
+	(*Detour)(nil),               // 62: godwit.wire.Detour
+	(*DetourAnswer)(nil),         // 63: godwit.wire.DetourAnswer
+	(*SuspectRequest)(nil),       // 64: godwit.wire.SuspectRequest
+	(*SuspectResponse)(nil),      // 65: godwit.wire.SuspectResponse
+	(*AskRequest)(nil),           // 66: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 67: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 68: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 69: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 70: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 71: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 72: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 73: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 74: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 75: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 76: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 77: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 78: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 79: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 80: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 81: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 82: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 83: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 84: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 85: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 86: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 87: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 88: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -8020,24 +8264,26 @@ var file_wire_wire_proto_depIdxs = []int32{
 	8,  // 56: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
 	58, // 57: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
 	56, // 58: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
-	8,  // 59: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	66, // 60: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	65, // 61: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	8,  // 62: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	69, // 63: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	71, // 64: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	72, // 65: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	73, // 66: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	5,  // 67: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	77, // 68: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	78, // 69: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	82, // 70: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	85, // 71: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	72, // [72:72] is the sub-list for method output_type
-	72, // [72:72] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	61, // 59: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
+	8,  // 60: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
+	8,  // 61: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	69, // 62: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	68, // 63: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	8,  // 64: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	72, // 65: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	74, // 66: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	75, // 67: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	76, // 68: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	5,  // 69: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	80, // 70: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	81, // 71: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	85, // 72: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	88, // 73: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	74, // [74:74] is the sub-list for method output_type
+	74, // [74:74] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -8051,7 +8297,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   82,
+			NumMessages:   85,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -161,7 +161,7 @@ func (r *Runner) probe(ctx context.Context) error {
 			return
 		}
 		r.refused[f.text] = r.refused[f.text] || class == ErrorHere && got.Errno != 1690
-		r.found(class, "SELECT "+f.text, detail+": "+q)
+		r.found(class, q, detail)
 	}
 	for _, k := range []Kind{Int, Decimal, Double, Text, Date, Datetime, Time, Bool} {
 		for _, f := range forms[k] {

@@ -107,6 +107,7 @@ func TestCompare(t *testing.T) {
 		{"no error", Statement{}, "", one(Int, "1"), &Result{Errno: 1690}, ErrorGone},
 		{"the same error", Statement{}, "", &Result{Errno: 1690}, &Result{Errno: 1690}, Same},
 		{"another error", Statement{}, "", &Result{Errno: 1105}, &Result{Errno: 1690}, ErrorNo},
+		{"a statement that nobody judges", Statement{}, "", one(Int, "1"), &Result{Errno: syntaxError}, Same},
 		{"no connection", Statement{}, "", &Result{Errno: lostConnection}, one(Int, "1"), Lost},
 		{"columns", Statement{}, "", one(Int, "1"), rows([]Kind{Int, Int}, []string{"1", "5"}), Width},
 		{"changed rows", Statement{}, "", &Result{Affected: 2}, &Result{Affected: 1}, Affected},

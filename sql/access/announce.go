@@ -90,9 +90,7 @@ func (s *Statement) together(group []*rows) error {
 	for _, r := range group {
 		n := 0
 		for _, span := range r.all() {
-			for n < len(rest) && span.Contains(rest[n].Key) {
-				n++
-			}
+			n += within(span, rest[n:])
 		}
 		if res.Next != nil && cutBefore(r.all(), res.Next.Spans) {
 			return nil // of this one, and of those behind it, something is missing
@@ -103,6 +101,15 @@ func (s *Statement) together(group []*rows) error {
 		rest = rest[n:]
 	}
 	return nil
+}
+
+// within is how many of the rows, which come span by span, belong to the span that is next. Rows of
+// a span ascend; one that does not is the first of another span, which overlaps with this one.
+func within(span base.Span, rows []kv.Row) (n int) {
+	for n < len(rows) && span.Contains(rows[n].Key) && (n == 0 || rows[n-1].Key.Compare(rows[n].Key) < 0) {
+		n++
+	}
+	return n
 }
 
 // all are the spans of a read, its keys among them.

@@ -11,7 +11,7 @@ import (
 
 // TestEstimatesOfTables: after ANALYZE TABLE the optimiser is told what the table holds, and where.
 func TestEstimatesOfTables(t *testing.T) {
-	w := newWorld(t, rand.New(rand.NewPCG(3, 5)), false)
+	w := newWorld(t, rand.New(rand.NewPCG(3, 5)), false, 80)
 	if err := w.env.Stats.Analyze(context.Background(), w.def); err != nil {
 		t.Fatal(err)
 	}

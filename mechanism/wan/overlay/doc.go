@@ -1,5 +1,6 @@
 // Package overlay carries consensus messages over other nodes where that is
-// faster, or saves bytes between regions (GeoCoCo under Raft). An [Overlay] is a
+// faster, or saves bytes between regions (GeoCoCo under Raft), and all messages
+// where the direct path is cut. An [Overlay] is a
 // [wan.Transport] over another one, so it works over sockets and over the
 // emulated network alike. Everything but what is named here passes through.
 //
@@ -18,6 +19,16 @@
 // to one of them, the fan-out proxy, as one [wire.RaftBundle] that holds entries which they
 // have in common once; the fan-out proxy hands the others theirs.
 //
+// # Detours
+//
+// While two nodes do not hear each other directly, in one direction or in both, all that they send
+// each other goes over nodes that hear each other: heartbeats, consensus messages, requests and
+// their answers, receipts ([Params].Direct switches that off). A node whose heartbeats have not
+// come directly for 0.6 s, or for 0.2 s after its connection broke, is cut off from this one. Nodes
+// then tell each other whom they do not hear, and each chooses the shortest way, the fastest of
+// these. It goes back to the direct path when both have heard each other for 2 s without a pause of
+// 0.3 s. While nobody doubts a link nothing is sent for this.
+//
 // # What is promised
 //
 //   - OVL-1: Order. What a node sends to another in messages that relays may carry
@@ -27,14 +38,28 @@
 //   - OVL-2: No loops. A parcel is passed on only by a node that got it from its
 //     origin, and only to its receiver. So none travels more than two hops, whatever
 //     any node believes about the network. (A bundle may come over a relay, and its fan-out proxy
-//     passes parts of it on: three hops.)
+//     passes parts of it on: three hops.) A detour names all nodes that a message has still to
+//     reach, at most six.
 //   - OVL-3: Bounded fallback. A receiver confirms on the direct path. When what was
 //     sent over another node stays unconfirmed for a round trip, the receipt's delay and
 //     half a round trip (at least 50 ms) more, all of it is sent again on the direct path, and
 //     so is what comes after. The same happens at once when the other node refuses a
 //     message, is told to be down, or says that it cannot pass one on.
-//   - OVL-4: No detour around a cut. Without the direct path there are no receipts,
-//     so relays do not hide a partition from those who must know of it.
+//   - OVL-4: No relay around a cut. Without the direct path there are no receipts, so neither
+//     relays nor fan-out hide a cut. Detours do, and say so ([Overlay.Cut], [Overlay.Detoured]).
+//   - OVL-5: A detour is numbered by its receiver. From then on the receiver takes from that sender
+//     only what bears the number, of all that has an order: consensus messages, heartbeats, closed
+//     timestamps. It drops the rest, and tells the sender so. The sender ends the detour by a
+//     notice on the direct path, behind which the number does not count any more. Because: a
+//     connection that has stalled delivers later what it held. A heartbeat of before makes the
+//     receiver believe that the sender was started anew (its locks are released), and a member that
+//     was removed and readmitted takes what was meant for its former life (TestDetourInOrder).
+//   - OVL-6: Detours measure nothing. Heartbeats that make one are not echoed, nor are their echoes
+//     counted: round trips are those of direct paths, by which policies choose leaders and
+//     replicas.
+//   - OVL-7: A request on a detour is answered, failed or lost like one on the direct path: when
+//     some node on the way could not send it on, it never ran; when one lost its answer, it may
+//     have run. It ends when the receiver is lost, or the next node on the way is.
 //
 // # How
 //

@@ -140,7 +140,7 @@ func (p *peer) share(proxy base.NodeID, s *wire.RaftShare, runs [][]byte, crosse
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &p.ways[laneFan]
-	if proxy == 0 || !common && len(w.kept) == 0 {
+	if proxy == 0 || !common && len(w.kept) == 0 || p.out.now.Load() != nil {
 		return nil
 	}
 	if w.via != proxy {

@@ -1,8 +1,10 @@
 package overlay
 
 import (
+	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -16,6 +18,9 @@ type Options struct {
 	Transport wan.Transport
 	// Nodes are those that may relay now. Asked every second while relays are on.
 	Nodes func() []base.NodeID
+	// Peers are all nodes that may be reached, this one possibly among them, and that send this one
+	// heartbeats several times a second. Nil: there are no detours.
+	Peers func() []base.NodeID
 	// RTT is the smoothed round trip between two nodes; negative if it is not known.
 	RTT    func(a, b base.NodeID) time.Duration
 	Logger *slog.Logger // nil discards
@@ -34,6 +39,10 @@ type Params struct {
 	// Window is how long it must have saved that before it is used, and how long it may save less
 	// before it is given up. Default 3 s.
 	Window time.Duration
+	// Direct makes no detours, whatever is cut.
+	Direct bool
+	// Unnumbered takes what comes on any path, for tests that show what this breaks (OVL-5).
+	Unnumbered bool
 }
 
 func (p Params) withDefaults() Params {
@@ -49,14 +58,16 @@ func (p Params) withDefaults() Params {
 	return p
 }
 
-// Overlay is a transport whose consensus messages may travel over other nodes.
+// Overlay is a transport whose messages may travel over other nodes: all of them where the direct
+// path is cut, consensus messages also where that is better.
 type Overlay struct {
 	wan.Transport
 	opt  Options
 	log  *slog.Logger
 	boot uint64 // names this process to the others; only compared for equality
 
-	handlers [wire.KindMax]func(base.NodeID, []byte) // of kinds that travel over other nodes
+	handlers [wire.KindMax]func(base.NodeID, []byte) // of one-way messages
+	requests [wire.KindMax]wan.Handler
 
 	mu      sync.RWMutex
 	params  Params
@@ -68,9 +79,16 @@ type Overlay struct {
 	proxys  map[base.RegionID]base.NodeID
 	rests   plan.Health // of fan-out proxies
 
+	linkMu  sync.Mutex
+	links   *links
+	news    chan struct{} // capacity 1: some node hears others than before
+	numbers atomic.Uint64 // the newest one given to a detour that leads here
+
 	born  time.Time
 	kick  chan struct{} // capacity 1: the parameters have changed
 	stopc chan struct{}
+	ctx   context.Context // ends with stopc
+	end   context.CancelFunc
 	start sync.Once
 	wg    sync.WaitGroup
 }
@@ -90,10 +108,19 @@ func New(o Options) *Overlay {
 	now := time.Now()
 	v := &Overlay{Transport: o.Transport, opt: o, log: o.Logger, boot: uint64(now.UnixNano()), params: Params{}.withDefaults(),
 		peers: map[base.NodeID]*peer{}, senders: map[base.NodeID]*sender{}, proxys: map[base.RegionID]base.NodeID{},
-		born: now, kick: make(chan struct{}, 1), stopc: make(chan struct{})}
+		born: now, kick: make(chan struct{}, 1), stopc: make(chan struct{}), news: make(chan struct{}, 1), links: newLinks(o.Transport.Self(), uint64(now.UnixNano()))}
+	v.ctx, v.end = context.WithCancel(context.Background())
+	v.numbers.Store(v.boot) // none of those that the process before this one gave
 	o.Transport.HandleOrdered(wire.KindParcel, v.gotParcel)
-	o.Transport.HandleOrdered(wire.KindParcelNotice, v.onNotice)
+	o.Transport.HandleOrdered(wire.KindParcelNotice, v.gotNotice)
+	v.handlers[wire.KindParcelNotice] = v.onNotice
 	v.HandleOrdered(wire.KindRaftBundle, v.gotBundle)
+	for _, k := range []wire.Kind{wire.KindDetour, wire.KindDetourSend} {
+		o.Transport.HandleOrdered(k, v.onDetour(k))
+	}
+	for _, k := range []wire.Kind{wire.KindDetourCall, wire.KindDetourRead, wire.KindDetourCommit, wire.KindDetourBulk} {
+		o.Transport.Handle(k, v.onDetourCall)
+	}
 	return v
 }
 
@@ -102,14 +129,16 @@ func relayed(k wire.Kind) bool { return k == wire.KindRaft || k == wire.KindRaft
 
 // HandleOrdered implements [wan.Transport].
 func (o *Overlay) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []byte)) {
-	if !relayed(kind) {
+	o.handlers[kind] = h
+	if !ordered(kind) {
 		o.Transport.HandleOrdered(kind, h)
 		return
 	}
-	o.handlers[kind] = h
 	o.Transport.HandleOrdered(kind, func(from base.NodeID, body []byte) {
-		o.sender(from).direct()
-		h(from, body)
+		if kind == wire.KindHeartbeat {
+			o.heardDirectly(from)
+		}
+		o.sender(from).arrive(0, func() { o.handle(from, kind, body) })
 	})
 }
 
@@ -118,7 +147,12 @@ func (o *Overlay) Start() error {
 	if err := o.Transport.Start(); err != nil {
 		return err
 	}
-	o.start.Do(func() { o.wg.Go(o.run) })
+	o.start.Do(func() {
+		o.wg.Go(o.run)
+		if o.opt.Peers != nil {
+			o.wg.Go(o.watch)
+		}
+	})
 	return nil
 }
 
@@ -128,6 +162,7 @@ func (o *Overlay) Close() error {
 	if !o.closed {
 		o.closed = true
 		close(o.stopc)
+		o.end()
 	}
 	o.mu.Unlock()
 	err := o.Transport.Close()
@@ -155,6 +190,9 @@ func (o *Overlay) Params() Params {
 
 // PeerDown tells that a node does not answer any more: nothing is sent over it until it has rested.
 func (o *Overlay) PeerDown(id base.NodeID) {
+	o.linkMu.Lock()
+	o.links.reset(id, o.now())
+	o.linkMu.Unlock()
 	o.proxyFailed(id)
 	for _, p := range o.allPeers() {
 		for l := range lanes {
@@ -166,7 +204,7 @@ func (o *Overlay) PeerDown(id base.NodeID) {
 // Send implements [wan.Transport]. m must not change afterwards.
 func (o *Overlay) Send(to base.NodeID, kind wire.Kind, m wan.Msg) error {
 	if !relayed(kind) {
-		return o.Transport.Send(to, kind, m)
+		return o.base(to, kind, m)
 	}
 	return o.peer(to).send(kind, m)
 }
@@ -179,7 +217,7 @@ func (o *Overlay) peer(id base.NodeID) *peer {
 }
 
 func (o *Overlay) sender(id base.NodeID) *sender {
-	return base.Lazily(&o.mu, o.senders, id, func() *sender { return &sender{o: o, id: id} })
+	return base.Lazily(&o.mu, o.senders, id, func() *sender { return &sender{o: o, id: id, in: inlet{turn: make(chan struct{}, 1)}} })
 }
 
 func (o *Overlay) allPeers() []*peer {

@@ -41,6 +41,10 @@ const (
 	noticeLost               // relay to origin: something for node could not be passed on
 	noticeProbe              // origin to receiver
 	noticeEcho               // its answer; node is what the probe came over, 0: nothing
+	noticeLinks              // who does not hear whom
+	noticeOpen               // request: a detour is to begin; answer: seq is its number
+	noticeDirect             // the detour of a number is over
+	noticeDropped            // receiver to origin: it takes only what comes on the detour of a number, or directly (0)
 )
 
 // kept is a message of a stint that is not confirmed yet.
@@ -69,6 +73,7 @@ type peer struct {
 	// an order.
 	mu      sync.Mutex
 	ways    [lanes]way
+	out     outlet
 	used    bool // something was sent since the last look
 	route   route
 	probing probe
@@ -88,7 +93,7 @@ func (p *peer) send(kind wire.Kind, m wan.Msg) error {
 	p.used = true
 	w := &p.ways[laneRelay]
 	if w.via == 0 {
-		return p.o.Transport.Send(p.id, kind, m)
+		return p.o.base(p.id, kind, m)
 	}
 	body, err := m.MarshalVT()
 	if err != nil {
@@ -96,7 +101,7 @@ func (p *peer) send(kind wire.Kind, m wan.Msg) error {
 	}
 	x := p.number(laneRelay, kind, len(body), func() []byte { return body })
 	if x == nil { // the lane was too full, and has been given up
-		return p.o.Transport.Send(p.id, kind, raw(body))
+		return p.o.base(p.id, kind, raw(body))
 	}
 	x.Body = body
 	p.stats.RelayedMsgs++
@@ -131,6 +136,9 @@ func (p *peer) notice(what uint32, l lane, seq uint64) *wire.ParcelNotice {
 func (p *peer) begin(l lane, via base.NodeID) bool {
 	w := &p.ways[l]
 	*w = way{stint: w.stint + 1}
+	if p.out.now.Load() != nil {
+		return false // receipts would make a detour, too
+	}
 	if p.o.Transport.Send(p.id, wire.KindParcelNotice, p.notice(noticeBegin, l, 0)) != nil {
 		return false
 	}
@@ -150,13 +158,13 @@ func (p *peer) stop(l lane, failed bool, why string) {
 	for _, k := range w.kept {
 		x := p.notice(noticeResent, l, k.seq)
 		x.Kind, x.Body = uint32(k.kind), k.body()
-		if p.o.Transport.Send(p.id, wire.KindParcelNotice, x) == nil {
+		if p.o.base(p.id, wire.KindParcelNotice, x) == nil {
 			p.stats.ResentMsgs++
 			p.stats.ResentBytes += uint64(k.size)
 		}
 	}
 	// a message of the kind that comes directly says as much
-	_ = p.o.Transport.Send(p.id, wire.KindParcelNotice, p.notice(noticeEnd, l, w.seq))
+	_ = p.o.base(p.id, wire.KindParcelNotice, p.notice(noticeEnd, l, w.seq))
 	*w = way{stint: w.stint}
 	if failed {
 		p.stats.Fallbacks++

@@ -24,6 +24,7 @@ const (
 type sender struct {
 	o  *Overlay
 	id base.NodeID
+	in inlet
 
 	mu         sync.Mutex // held while a message of a stint is handled
 	lanes      [lanes]inflow
@@ -174,7 +175,7 @@ func (s *sender) receipt(l lane) {
 	open := f.open
 	s.mu.Unlock()
 	if open {
-		_ = s.o.Transport.Send(s.id, wire.KindParcelNotice, x) // without it the origin falls back
+		_ = s.o.base(s.id, wire.KindParcelNotice, x) // without it the origin falls back
 	}
 }
 
@@ -224,7 +225,28 @@ func (o *Overlay) refused(from base.NodeID) {
 	o.log.Warn("a parcel came over more than one relay", "from", uint32(from))
 }
 
-// onNotice is the handler of notices.
+// gotNotice is the handler of notices that came directly. Those about detours count whatever path
+// the sender uses.
+func (o *Overlay) gotNotice(from base.NodeID, body []byte) {
+	x := new(wire.ParcelNotice)
+	if err := x.UnmarshalVT(body); err != nil {
+		o.log.Warn("notice about parcels refused", "from", uint32(from), "err", err)
+		return
+	}
+	switch x.What {
+	case noticeLinks, noticeDropped:
+		o.onNotice(from, body)
+	case noticeDirect:
+		o.sender(from).straightened(x.Seq)
+	default:
+		o.sender(from).arrive(0, func() { o.onNotice(from, body) })
+	}
+	if x.What == noticeLinks {
+		o.heardDirectly(from)
+	}
+}
+
+// onNotice takes a notice.
 func (o *Overlay) onNotice(from base.NodeID, body []byte) {
 	x := new(wire.ParcelNotice)
 	if err := x.UnmarshalVT(body); err != nil || x.Lane >= uint32(lanes) {
@@ -241,6 +263,20 @@ func (o *Overlay) onNotice(from base.NodeID, body []byte) {
 		}
 	case noticeLost:
 		o.peer(base.NodeID(x.Node)).giveUp(l, from, "it cannot pass messages on")
+	case noticeLinks:
+		o.linkMu.Lock()
+		if o.links.learn(x.Links, o.now()) {
+			select {
+			case o.news <- struct{}{}:
+			default:
+			}
+		}
+		if x.Seq == asks {
+			o.links.asked = o.now()
+		}
+		o.linkMu.Unlock()
+	case noticeDropped:
+		o.peer(from).complaint(x.Seq)
 	case noticeProbe:
 		_ = o.Transport.Send(from, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeEcho, Boot: x.Boot, Seq: x.Seq})
 	case noticeEcho:

@@ -33,6 +33,12 @@ type Stats struct {
 	PassedMsgs, PassedBytes uint64
 	// Refused came from the peer and had been passed on before.
 	Refused uint64
+	// Detour is the nodes over which the peer is reached, the peer last, while the direct path is
+	// cut; nil if it is not. Detours were made, with so many messages and requests.
+	Detour                           []base.NodeID
+	Detours, DetourMsgs, DetourBytes uint64
+	// Dropped came from the peer on a path that it had left.
+	Dropped uint64
 	// Received counts what came from the peer over others.
 	Received Received
 }
@@ -48,7 +54,14 @@ func (o *Overlay) OverStats() []Stats {
 			s.Gain = p.route.gain
 		}
 		p.mu.Unlock()
+		if d := p.out.now.Load(); d != nil {
+			s.Detour = d.path
+		}
+		p.out.mu.Lock()
+		s.Detours, s.DetourMsgs, s.DetourBytes = p.out.detours, p.out.msgs, p.out.bytes
+		p.out.mu.Unlock()
 		r := o.sender(p.id)
+		s.Dropped = r.in.dropped.Load()
 		r.mu.Lock()
 		s.Received = r.stats
 		r.mu.Unlock()
@@ -77,6 +90,10 @@ func (o *Overlay) Collector(constant prometheus.Labels) prometheus.Collector {
 		{desc("passed_messages_total", "Messages of a peer that were passed on to others."), func(s *Stats) uint64 { return s.PassedMsgs }},
 		{desc("passed_bytes_total", "Bytes of a peer that were passed on to others."), func(s *Stats) uint64 { return s.PassedBytes }},
 		{desc("refused_messages_total", "Messages from a peer that had been passed on before."), func(s *Stats) uint64 { return s.Refused }},
+		{desc("detours_total", "Detours made to a peer because its direct path was cut."), func(s *Stats) uint64 { return s.Detours }},
+		{desc("detour_messages_total", "Messages and requests sent to a peer on detours."), func(s *Stats) uint64 { return s.DetourMsgs }},
+		{desc("detour_bytes_total", "Bytes of messages and requests sent to a peer on detours."), func(s *Stats) uint64 { return s.DetourBytes }},
+		{desc("dropped_messages_total", "Messages of a peer that came on a path that it had left, and were dropped."), func(s *Stats) uint64 { return s.Dropped }},
 		{desc("received_messages_total", "Messages of a peer that came over others."), func(s *Stats) uint64 { return s.Received.Msgs }},
 		{desc("late_messages_total", "Messages of a peer that came over others, too late or twice, and were dropped."), func(s *Stats) uint64 { return s.Received.Late }},
 	}

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Runs MariaDB's own regression suite (Debian's mariadb-test, suite main) against a Godwit node.
+
+    apt-get install mariadb-test
+    bin/godwit demo --regions 1 --workload none --sql-port 7940 &
+    lab/suites/mariadb.py --port 7940 --out docs/mariadb-suite.md
+
+A test passes if MariaDB's client for tests finds every answer byte for byte as MariaDB 10.11 gives it. So it
+fails at the first plan, message or default of MariaDB's own. The share says where we stand beside MariaDB, and
+the reasons are what is worth reading. The runner of the suite itself wants variables of a MariaDB server, so
+this one starts the client for each test.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path('/usr/share/mysql/mysql-test')
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument('--host', default='127.0.0.1')
+    p.add_argument('--port', default='7501')
+    p.add_argument('--user', default='root')
+    p.add_argument('--tests', default='.*', help='regular expression of names')
+    p.add_argument('--timeout', type=int, default=20, help='seconds a test')
+    p.add_argument('--limit', type=int, default=0, help='most seconds in all; 0: none')
+    p.add_argument('--out', help='file for the report')
+    return p.parse_args()
+
+
+def client(a, *more):
+    return [a.client, '--no-defaults', '-h' + a.host, '-P' + a.port, '-u' + a.user, *more]
+
+
+def clean(a):
+    """Drops what tests have left, and makes the database that they expect."""
+    out = subprocess.run(client(a, '-N', '-e', 'SHOW DATABASES'), capture_output=True, text=True, timeout=30)
+    system = {'information_schema', 'mysql', 'performance_schema', 'sys', 'godwit'}
+    drop = ''.join(f'DROP DATABASE `{d}`;' for d in out.stdout.split() if d not in system)
+    subprocess.run(client(a, '-f', '-e', drop + 'CREATE DATABASE test'), capture_output=True, timeout=60)
+
+
+def environment(a, tmp):
+    env = dict(os.environ)
+    env.update(MYSQL_TEST_DIR=str(ROOT), MYSQLTEST_VARDIR=tmp, MYSQL_TMP_DIR=tmp, MASTER_MYPORT=a.port, MASTER_MYSOCK='/none',
+               MYSQL='mariadb --no-defaults -h%s -P%s -u%s' % (a.host, a.port, a.user), DEFAULT_MASTER_PORT=a.port, CHARSETSDIR='/usr/share/mysql/charsets',
+               MYSQL_DUMP='mariadb-dump --no-defaults -h%s -P%s -u%s' % (a.host, a.port, a.user), LC_ALL='C', TZ='GMT-3')
+    return env
+
+
+def run(a, name, tmp):
+    """Runs one test: what came of it, and why."""
+    result = ROOT / 'main' / (name + '.result')
+    if not result.exists():
+        return 'skipped', 'no result file'
+    cmd = ['mariadb-test', '--no-defaults', '--silent', '--host=' + a.host, '--port=' + a.port, '--user=' + a.user, '--database=test', '--tmpdir=' + tmp, '--logdir=' + tmp,
+           '--basedir=' + str(ROOT), '--test-file=' + str(ROOT / 'main' / (name + '.test')), '--result-file=' + str(result)]
+    try:
+        p = subprocess.run(cmd, capture_output=True, text=True, errors='replace', timeout=a.timeout, env=environment(a, tmp), cwd=ROOT)
+    except subprocess.TimeoutExpired:
+        return 'failed', f'does not end in {a.timeout} s'
+    if p.returncode == 0:
+        return 'passed', ''
+    if p.returncode == 62:
+        return 'skipped', reason(p.stdout + p.stderr)
+    return 'failed', reason(p.stdout + p.stderr)
+
+
+def reason(text):
+    m = re.search(r"failed: (?:\S+ \()?(\d+)\)?: (.*)", text)
+    if m:
+        words = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+", '_', m.group(2))
+        return f'error {m.group(1)}: {words[:70]}'
+    if 'mismatch' in text:
+        for line in text.splitlines():
+            if re.match(r'\+[^+]', line):
+                return 'another answer' if 'EXPLAIN' not in text.upper() else 'another answer, of a test with EXPLAIN'
+        return 'another answer'
+    for line in text.splitlines():
+        if 'succeeded - should have failed' in line:
+            return 'no error where MariaDB has ' + re.sub(r'.*with (?:error|errno) ', '', line)[:40]
+    return (text.strip().splitlines() or ['nothing said'])[-1][:80]
+
+
+def report(counts, reasons, took):
+    judged = counts['passed'] + counts['failed']
+    share = 100 * counts['passed'] / max(judged, 1)
+    lines = ["# MariaDB's regression suite", '',
+             f"Of MariaDB 10.11's suite `main`, {counts['passed']} of {judged} tests pass against one Godwit node ({share:.1f} %), and {counts['skipped']} are skipped",
+             f'for want of something that they ask for. It took {took:.0f} s.', '',
+             'A test fails at its first answer that is not byte for byte that of MariaDB: a plan, a message, a default of its own will do.', '',
+             'Made by `lab/suites/mariadb.py`.', '', '| Tests | Why they fail first |', '|---|---|']
+    for why, n in reasons.most_common(60):
+        lines.append('| %d | %s |' % (n, why.replace('|', '\\|')))
+    return '\n'.join(lines) + '\n'
+
+
+def main():
+    a = arguments()
+    a.client = shutil.which('mariadb')
+    if not ROOT.exists() or not a.client or not shutil.which('mariadb-test'):
+        sys.exit('mariadb-test is not installed: apt-get install mariadb-test mariadb-client')
+    names = sorted(p.stem for p in (ROOT / 'main').glob('*.test') if re.search(a.tests, p.stem))
+    counts, reasons, began = collections.Counter(), collections.Counter(), time.time()
+    with tempfile.TemporaryDirectory() as tmp:
+        for name in names:
+            if a.limit and time.time() - began > a.limit:
+                break
+            clean(a)
+            what, why = run(a, name, tmp)
+            counts[what] += 1
+            if what == 'failed':
+                reasons[why] += 1
+            print(f'{what:8} {name:40} {why}', flush=True)
+    text = report(counts, reasons, time.time() - began)
+    print(text)
+    if a.out:
+        pathlib.Path(a.out).write_text(text)
+
+
+if __name__ == '__main__':
+    main()
