@@ -126,8 +126,8 @@ func (j *joinShape) joined(left, right []*expr.Vec) *expr.Batch {
 	return &j.out
 }
 
-// finish is what a left batch yields when all its candidates were tested: the rows without a match
-// of an outer join, or the answer for each row of the other kinds. nil: nothing.
+// finish is what a left batch yields when all its candidates were tested: the rows without a
+// match of an outer join, or the answer for each row of the other kinds. nil: nothing.
 func (j *joinShape) finish(b *expr.Batch) *expr.Batch {
 	switch j.kind {
 	case Inner:
@@ -180,16 +180,17 @@ func (j *joinShape) marked(b *expr.Batch) *expr.Batch {
 	return &j.out
 }
 
-// hashJoin keeps the right side in a hash table and streams the left one. If the right side does not
-// fit into memory, both go to files by partitions of their keys, which are joined one by one.
+// hashJoin keeps the right side in a hash table and streams the left one. If the right side does
+// not fit into memory, both go to files by partitions of their keys, which are joined one by
+// one.
 type hashJoin struct {
 	joinShape
 	spec JoinSpec
 	ctx  *Ctx
 	lk   []expr.Expr
 	rk   []expr.Expr
-	// keyTypes are those of the keys that are looked up; the first nnull of NullAnti and Mark joins
-	// are compared as IN does.
+	// keyTypes are those of the keys that are looked up; the first nnull of NullAnti and Mark
+	// joins are compared as IN does.
 	keyTypes []expr.Type
 	exact    []int // positions of keys that are looked up
 	three    []int // positions of keys whose comparison may be NULL
@@ -433,8 +434,8 @@ func (j *hashJoin) keepRight(row []*expr.Vec, sel []int32) error {
 	return j.rparts.write(row, j.rightLooked(row), sel)
 }
 
-// maySpill: where NULLs in keys meet all rows of the other side, partitions would not do, but for a
-// single key.
+// maySpill: where NULLs in keys meet all rows of the other side, partitions would not do, but
+// for a single key.
 func (j *hashJoin) maySpill() bool {
 	if j.ctx.NoSpill || j.depth > maxDepth {
 		return false

@@ -4,8 +4,8 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// lookup reads the right rows of batches of left rows by an index. Several batches are under way at
-// once: the reads of later ones begin before the rows of the first are used.
+// lookup reads the right rows of batches of left rows by an index. Several batches are under way
+// at once: the reads of later ones begin before the rows of the first are used.
 type lookup struct {
 	joinShape
 	spec   LookupSpec

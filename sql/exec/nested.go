@@ -182,8 +182,8 @@ type ApplySpec struct {
 	One bool
 }
 
-// apply opens the right plan for each left row with other outer values, and keeps its rows for equal
-// ones.
+// apply opens the right plan for each left row with other outer values, and keeps its rows for
+// equal ones.
 type apply struct {
 	joinShape
 	spec  ApplySpec

@@ -38,8 +38,8 @@ func NewIntersect(ids []expr.ColID, left, right Op, all bool) (Op, error) {
 	})
 }
 
-// NewExcept keeps rows of the left input that the right one does not have; with all, as many as it
-// has fewer.
+// NewExcept keeps rows of the left input that the right one does not have; with all, as many as
+// it has fewer.
 func NewExcept(ids []expr.ColID, left, right Op, all bool) (Op, error) {
 	return newSetOp(ids, left, right, func(l, r int64) int64 {
 		switch {
@@ -236,8 +236,8 @@ func (w *Working) Close() error { return nil }
 // RecursiveSpec is WITH RECURSIVE.
 type RecursiveSpec struct {
 	IDs []expr.ColID
-	// Seed gives the first rows. Step gives more, from those of the step before, which Work has. Both
-	// have the types of Work.
+	// Seed gives the first rows. Step gives more, from those of the step before, which Work has.
+	// Both have the types of Work.
 	Seed, Step Op
 	Work       *Working
 	// Distinct drops rows that were there before.

@@ -72,6 +72,9 @@ func deriveArith(c *Call) error {
 		c.Args[i] = exact(c.Args[i])
 	}
 	both, unsigned := integers(a, b)
+	if op == "%" {
+		unsigned = a.Unsigned() // the rest has the sign of the dividend
+	}
 	switch {
 	case a.Kind == Float || b.Kind == Float:
 		c.T, c.Cmp = TypeFloat, TypeFloat
@@ -561,7 +564,7 @@ func intDivDec(a *arith, x, y *Vec, i int32) error {
 func deriveNeg(c *Call) error {
 	t := number(c.Args[0])
 	if t.Kind == Uint {
-		if k, ok := c.Args[0].(*Const); ok && uint64(k.V.I) > 1<<63 {
+		if v, ok := constant(c.Args[0]); ok && uint64(v.I) > 1<<63 {
 			t = DecimalType(20, 0)
 		} else {
 			t.Kind = Int
@@ -577,6 +580,25 @@ func deriveNeg(c *Call) error {
 	c.Args[0] = castTo(exact(c.Args[0]), t)
 	c.T = c.Args[0].Type()
 	return nil
+}
+
+// constant is the value of an expression that reads no columns and gives the same at any time.
+func constant(n Node) (Value, bool) {
+	same := true
+	Walk(n, func(n Node) bool {
+		switch n := n.(type) {
+		case *Col, *Param, *Sub, *Agg:
+			same = false
+		case *Call:
+			same = same && !n.Fn.Volatile && !n.Fn.PerStatement
+		}
+		return same
+	})
+	if !same {
+		return Value{}, false
+	}
+	v, err := EvalConst(n, &Env{})
+	return v, err == nil && !v.IsNull()
 }
 
 func evalNeg(c *Call, k *compiler) (Expr, error) {

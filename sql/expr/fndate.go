@@ -435,18 +435,15 @@ func deriveDateAdd(c *Call) error {
 	}
 	single, clock, micro, _ := calendar.KnownUnit(u)
 	t := c.Args[0].Type()
+	digits := 0
 	if single {
 		switch n := c.Args[1].Type(); {
 		case u == "second" && (n.Kind == Decimal || n.Kind == Float || n.Stringy()):
-			scale := 6
+			digits = 6
 			if n.Kind == Decimal {
-				scale = min(n.Scale, 6)
+				digits = min(n.Scale, 6)
 			}
-			c.Args[1] = castTo(exact(c.Args[1]), DecimalType(30, scale))
-			if k, ok := c.Args[1].(*Cast); ok && n.Stringy() {
-				scale = literalDigits(k.Arg)
-			}
-			micro = micro || scale > 0
+			c.Args[1] = castTo(exact(c.Args[1]), DecimalType(30, digits))
 		case n.Kind != Int:
 			x := TypeInt
 			c.Args[1] = &Cast{Arg: exact(c.Args[1]), T: x, Explicit: true}
@@ -454,7 +451,7 @@ func deriveDateAdd(c *Call) error {
 	} else if !c.Args[1].Type().Stringy() {
 		c.Args[1] = castTo(c.Args[1], textOf(c.Args[1].Type()))
 	}
-	fsp := t.Scale
+	fsp := max(t.Scale, digits)
 	if micro {
 		fsp = 6
 	}

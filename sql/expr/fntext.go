@@ -149,7 +149,12 @@ func init() {
 	textFunc("lpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), padding(true))
 	textFunc("rpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), padding(false))
 	textFunc("insert", "biib", 4, 4, textFrom(nil, 0, 3), insertText)
-	textFunc("quote", "b", 1, 1, textFrom(nil), quoteText)
+	sig{names: "quote", min: 1, max: 1, args: "b", nulls: true, ret: textFrom(nil), make: plain(func(a []*Vec, i int32, v *Vec) error {
+		if v.S[i] = "NULL"; !a[0].IsNull(i) {
+			v.S[i] = "'" + quoter.Replace(a[0].S[i]) + "'"
+		}
+		return nil
+	})}.register()
 	sig{names: "elt", min: 2, max: -1, args: "ib", nulls: true, ret: func(c *Call) (Type, error) {
 		m, err := mergeCollations("elt", false, c.Args[1:]...)
 		return stringResult(m, 0), err
@@ -333,8 +338,6 @@ func insertText(a []*Vec, i int32) (string, bool) {
 }
 
 var quoter = strings.NewReplacer("\\", "\\\\", "'", "\\'", "\x00", "\\0", "\x1a", "\\Z")
-
-func quoteText(a []*Vec, i int32) (string, bool) { return "'" + quoter.Replace(a[0].S[i]) + "'", true }
 
 func elt(a []*Vec, i int32, v *Vec) error {
 	n := int64(0)
@@ -630,8 +633,8 @@ func convertType(c *Call) (Type, error) {
 	return t, nil
 }
 
-// makeConvert: what the character set does not have becomes a question mark. Strings stay UTF-8 here;
-// bytes are read in the character set.
+// makeConvert: what the character set does not have becomes a question mark. Strings stay UTF-8
+// here; bytes are read in the character set.
 func makeConvert(c *Call, _ *compiler) (rowEval, error) {
 	cs := c.T.Coll.CharacterSet()
 	enc := cs.Encoder()

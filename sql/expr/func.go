@@ -42,7 +42,10 @@ func register(fs ...*Func) {
 // of their sign ("+", "=", "<=>", "and", "like", "->>", ...); "neg" is the unary minus.
 func Lookup(name string) *Func {
 	name = strings.ToLower(name)
-	return funcs[name]
+	if f, ok := funcs[name]; ok {
+		return f
+	}
+	return boxedFunc(name)
 }
 
 // NewCall makes a call: it checks the number of arguments, derives the type and inserts casts.

@@ -145,6 +145,7 @@ func NewSimpleCase(x Node, values, thens []Node, els Node) (Node, error) {
 
 // NewCast is CAST(x AS t). What a value becomes that does not fit, follows from the mode.
 func NewCast(x Node, t Type) Node {
+	x = exact(x)
 	t.NotNull = castNotNull(x.Type(), t)
 	return &Cast{Arg: x, T: t, Explicit: true}
 }

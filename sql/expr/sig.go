@@ -13,9 +13,9 @@ type rowEval func(a []*Vec, i int32, v *Vec) error
 type sig struct {
 	names    string // the first is the name, others are synonyms
 	min, max int
-	// args has a letter for each argument, the last one for all further ones: s text, b bytes or text as
-	// it is, i whole number, f double, n number as it is, t date with time, T duration, d date, j JSON,
-	// * as it is.
+	// args has a letter for each argument, the last one for all further ones: s text, b bytes or
+	// text as it is, i whole number, f double, n number as it is, t date with time, T duration,
+	// d date, j JSON, * as it is.
 	args string
 	ret  func(c *Call) (Type, error)
 	// nulls lets the function see NULLs.

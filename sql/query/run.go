@@ -20,7 +20,6 @@ import (
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/opt"
-	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -159,10 +158,8 @@ func (st *statement) ready() error {
 	case t != nil && (t.Over || t.Schema != nil):
 		return left("transaction with changes of the schema")
 	}
-	if v, err := st.ctx.GetSessionVariable(st.ctx, "sql_select_limit"); err == nil {
-		if _, ok := schema.ToInt64(v); ok { // the default does not fit
-			return left("sql_select_limit")
-		}
+	if usual, _ := sql.HasDefaultValue(st.ctx, st.s, "sql_select_limit"); !usual {
+		return left("sql_select_limit")
 	}
 	switch st.ctx.GetCharacterSetResults() {
 	case sql.CharacterSet_Unspecified, sql.CharacterSet_utf8mb4, sql.CharacterSet_utf8mb3, sql.CharacterSet_binary:
