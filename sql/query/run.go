@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/server"
@@ -34,6 +35,22 @@ type Runner struct {
 	// Options steer the planner, for tests.
 	Options   opt.Options
 	Fallbacks Fallbacks
+
+	mem *exec.Mem
+	one sync.Once
+}
+
+// What the operators of one statement, and those of all statements of a node, may keep in memory
+// before they spill.
+const (
+	statementMemory = 256 << 20
+	nodeMemory      = 2 << 30
+)
+
+// memory is the budget of the node.
+func (r *Runner) memory() *exec.Mem {
+	r.one.Do(func() { r.mem = exec.NewMem(nil, nodeMemory) })
+	return r.mem
 }
 
 // statement is one SELECT.
@@ -284,7 +301,7 @@ func (st *statement) refused(err error) (reason string, ok bool) {
 
 // drain runs the plan to its end.
 func (st *statement) drain(take func(*expr.Batch) error) error {
-	ec := &exec.Ctx{Context: st.ctx, Mem: exec.NewMem(nil, 0), Env: st.env}
+	ec := &exec.Ctx{Context: st.ctx, Mem: exec.NewMem(st.r.memory(), statementMemory), Env: st.env}
 	defer st.op.Close()
 	if err := st.op.Open(ec); err != nil {
 		return err
