@@ -273,6 +273,9 @@ func (x *exprs) in(n *ast.PatternInExpr) (expr.Node, error) {
 		}
 		list = append(list, e)
 	}
+	if t := l.Type(); t.Kind == expr.Float && t.Precision == 24 {
+		return nil, unsupported("IN of a FLOAT")
+	}
 	return expr.NewIn(l, list, n.Not)
 }
 

@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -265,6 +266,9 @@ func uniqueTables(l, r []column) error {
 // mergedNames are the columns that USING or NATURAL makes one of.
 func mergedNames(n *ast.Join, l, r []column) (names []string, err error) {
 	if n.NaturalJoin {
+		if n.Tp == ast.RightJoin {
+			return nil, unsupported("RIGHT JOIN with USING")
+		}
 		for _, c := range l {
 			if d, _ := visible(r, c.name); d != nil && !c.second && !c.hidden {
 				names = append(names, c.name)
@@ -272,8 +276,21 @@ func mergedNames(n *ast.Join, l, r []column) (names []string, err error) {
 		}
 		return names, nil
 	}
+	if len(n.Using) > 0 && n.Tp == ast.RightJoin {
+		return nil, unsupported("RIGHT JOIN with USING")
+	}
+	for _, c := range l { // in the order of the first table
+		if c.second || c.hidden {
+			continue
+		}
+		if slices.ContainsFunc(n.Using, func(u *ast.ColumnName) bool { return strings.EqualFold(u.Name.O, c.name) }) {
+			names = append(names, c.name)
+		}
+	}
 	for _, c := range n.Using {
-		names = append(names, c.Name.O)
+		if !slices.ContainsFunc(names, func(s string) bool { return strings.EqualFold(s, c.Name.O) }) {
+			names = append(names, c.Name.O) // merge says that it is unknown
+		}
 	}
 	return names, nil
 }

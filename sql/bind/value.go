@@ -143,6 +143,9 @@ func (x *exprs) cast(n *ast.FuncCastExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.Kind == expr.JSON && a.Type().Kind == expr.Int && a.Type().Length == 1 {
+		return nil, unsupported("CAST of a truth value to JSON")
+	}
 	return expr.NewCast(a, t), nil
 }
 

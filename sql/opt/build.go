@@ -53,7 +53,7 @@ func (b *builder) op(p *Plan) (exec.Op, error) {
 	}
 	saved := b.ordered
 	switch p.Op {
-	case OpGroup, OpSort, OpTopN, OpWindow:
+	case OpGroup, OpWindow:
 		b.ordered = false
 	}
 	in, err := b.op(p.In[0])
