@@ -16,6 +16,9 @@ type DB interface {
 	Node() base.NodeID
 	// Clock returns a timestamp at or above every commit acknowledged anywhere before the call.
 	Clock() base.Timestamp
+	// Time is what this node's clock reads, for intervals that people give. Clock runs ahead of it
+	// by what others have promised not to go below: by a lease, after a restart of all nodes.
+	Time() base.Timestamp
 	// Owner guesses, without sending a message, which node leads the group that owns a key, and
 	// that node's region; 0 if nothing is known.
 	Owner(key base.Key) (base.NodeID, base.RegionID)

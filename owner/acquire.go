@@ -34,6 +34,8 @@ func (r *Replica) Leading(term, first uint64) {
 		return
 	case l.State == lead.Serving:
 		return // the hand-over was refused while a lease was under way that has been applied since
+	case l.State == lead.Acquiring:
+		return // the hand-over was refused, and the attempt to come into service goes on
 	default:
 		l.To(lead.Acquiring)
 		l.Successor, l.Candidacy = 0, nil
@@ -265,8 +267,17 @@ func (r *Replica) inherit(a *lead.Acquisition, state *wire.TransferredState) boo
 	return true
 }
 
-// obtainLease proposes a lease until one is applied.
+// obtainLease proposes a lease until one is applied. A node that knows nothing of the time puts
+// each lease behind the one before, its own too: it asks for no more of them than time passes
+// (OWN-1).
 func (r *Replica) obtainLease(ctx context.Context, a *lead.Acquisition) bool {
+	if last := r.obtained.Load(); last != nil && r.clock.Latest() == 0 {
+		select {
+		case <-time.After(time.Until(last.Add(r.cfg.Lease))):
+		case <-ctx.Done():
+			return false
+		}
+	}
 	for {
 		r.propMu.Lock()
 		r.mu.Lock()
@@ -286,6 +297,8 @@ func (r *Replica) obtainLease(ctx context.Context, a *lead.Acquisition) bool {
 		r.propMu.Unlock()
 		err := <-done
 		if err == nil {
+			now := time.Now()
+			r.obtained.Store(&now)
 			return true
 		}
 		r.leaseFailed(a.Term, err)

@@ -45,6 +45,7 @@ type options struct {
 	ticks          bool // background work: leases are renewed, silent transactions aborted, ...
 	async          bool // the groups of rows replicate asynchronously to other regions
 	modes          bool // the clock mode can be changed
+	untold         bool // the nodes have not heard of one
 	policy         bool // of homes
 	alone          bool // the node knows that it is the only one
 	waiting        int  // most requests that wait
@@ -190,6 +191,8 @@ func (n *node) start(t testing.TB) {
 	n.running.Store(set)
 	if c.opts.modes {
 		n.clock.Wait(set)
+	}
+	if c.opts.modes && !c.opts.untold {
 		n.clock.Confirm()
 		n.clock.Adopt(clock.GClock, 1, 0)
 		n.clock.Grant(time.Now().Add(time.Hour))

@@ -19,7 +19,8 @@
 //	   holder's lease in its log, or the lease's length has passed since it learned of it; a
 //	   leader stops by its monotonic clock as well, for modes without a bound (MODE-5)
 //	   (unless it is known where that holder ended it: handover.go), has applied the join of all
-//	   vectors in its log (HOME-3), and holds the write locks of all prepared transactions again.
+//	   vectors in its log (HOME-3), and holds the write locks of all prepared transactions again. A
+//	   node that knows nothing of the time asks for no more of leases than time passes.
 //
 // # Timestamps
 //

@@ -60,9 +60,10 @@ type Replica struct {
 	mu     sync.Mutex
 
 	lead         lead.Leadership
-	lapse        lapse          // guarded by mu
-	lacks        time.Time      // since when it has served without a replica of each group of its shard; zero: it has all
-	lastTransfer *lead.Transfer // the newest hand-over by this node; guarded by mu
+	lapse        lapse                     // guarded by mu
+	lacks        time.Time                 // since when it has served without a replica of each group of its shard; zero: it has all
+	lastTransfer *lead.Transfer            // the newest hand-over by this node; guarded by mu
+	obtained     atomic.Pointer[time.Time] // when this process last came into service by a lease of its own
 	load         gauge.Loads
 	// requests that wait for a hand-over, or are served by the new leader on behalf of this one
 	passing int

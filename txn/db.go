@@ -102,6 +102,9 @@ func (db *DB) Node() base.NodeID { return db.cfg.Self }
 // Clock implements kv.DB.
 func (db *DB) Clock() base.Timestamp { return db.clock.Now() }
 
+// Time implements kv.DB.
+func (db *DB) Time() base.Timestamp { return db.clock.Time() }
+
 // Owner implements kv.DB, from the hints and the local replica.
 func (db *DB) Owner(key base.Key) (base.NodeID, base.RegionID) {
 	h, ok := db.hints.get(key)

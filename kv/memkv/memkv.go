@@ -109,6 +109,9 @@ func (d *DB) Region() base.RegionID { return d.region }
 // Node implements kv.DB.
 func (d *DB) Node() base.NodeID { return d.node }
 
+// Time implements kv.DB.
+func (d *DB) Time() base.Timestamp { return base.FromTime(time.Now()) }
+
 // Clock implements kv.DB.
 func (d *DB) Clock() base.Timestamp {
 	d.mu.Lock()

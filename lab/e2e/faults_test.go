@@ -55,7 +55,7 @@ func TestFaults(t *testing.T) {
 					t.Logf("the end of the log of %s:\n%s", region, tail(bed.Log(region), 3000))
 				}
 			}
-			if len(r.Lost) > 0 {
+			if len(r.Lost) > 0 || r.Unsettled != "" {
 				end()
 			}
 		})

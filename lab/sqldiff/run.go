@@ -1,6 +1,7 @@
 package sqldiff
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -36,6 +37,8 @@ type Finding struct {
 	Detail string
 	Schema []string // statements that make what SQL names
 	Round  uint64
+	// Path is why the statement was left to the engine; "" if it was not.
+	Path string
 }
 
 // Report is what a run has found.
@@ -46,6 +49,7 @@ type Report struct {
 	Kinds      map[string]int
 	Classes    map[string][]*Finding
 	Counts     map[string]int // of classes
+	Paths      map[string]int // of differences, by Finding.Path
 }
 
 // Runner compares two servers.
@@ -74,7 +78,7 @@ func NewRunner(here, ref *Side, o Options) *Runner {
 	if o.Examples == 0 {
 		o.Examples = 1
 	}
-	return &Runner{opts: o, here: here, ref: ref, report: &Report{Kinds: map[string]int{}, Classes: map[string][]*Finding{}, Counts: map[string]int{}}}
+	return &Runner{opts: o, here: here, ref: ref, report: &Report{Kinds: map[string]int{}, Classes: map[string][]*Finding{}, Counts: map[string]int{}, Paths: map[string]int{}}}
 }
 
 const database = "sqldiff"
@@ -239,13 +243,39 @@ func (r *Runner) query(ctx context.Context, st *Statement) {
 
 // found counts a difference.
 func (r *Runner) found(class, q, detail string) {
+	path := r.path(q)
 	r.report.Wrong++
 	r.report.Kinds[class]++
+	r.report.Paths[path]++
 	name := class + ": " + Shape(q)
 	r.report.Counts[name]++
 	if len(r.report.Classes[name]) < r.opts.Examples {
-		r.report.Classes[name] = append(r.report.Classes[name], &Finding{Class: name, Kind: class, SQL: q, Detail: detail, Round: r.round, Schema: r.schema.naming(q)})
+		r.report.Classes[name] = append(r.report.Classes[name], &Finding{Class: name, Kind: class, SQL: q, Detail: detail, Round: r.round, Path: path, Schema: r.schema.naming(q)})
 	}
+}
+
+// path is why here leaves a query to the engine below; "" if it does not, or does not tell.
+func (r *Runner) path(q string) string {
+	ctx := context.Background()
+	counts := func() map[string]string {
+		out := map[string]string{}
+		for _, row := range r.here.Run(ctx, "SELECT * FROM godwit.fallbacks").Rows {
+			out[row[0]] = row[len(row)-1]
+		}
+		return out
+	}
+	if !returnsRows(q) || strings.Contains(q, ";") {
+		return "a change"
+	}
+	before := counts()
+	r.here.Run(ctx, q)
+	for reason, n := range counts() {
+		// The question itself is left to the engine, too.
+		if n != before[reason] && !strings.Contains(reason, "system table") {
+			return reason
+		}
+	}
+	return ""
 }
 
 // naming are the statements that make the tables that a statement names.
@@ -280,9 +310,13 @@ func (p *Report) Print(w io.Writer) error {
 	for _, k := range sorted(p.Kinds) {
 		fmt.Fprintf(&b, "%6d  %s\n", p.Kinds[k], k)
 	}
+	fmt.Fprintln(&b, "by what left the statement to the engine below:")
+	for _, k := range sorted(p.Paths) {
+		fmt.Fprintf(&b, "%6d  %s\n", p.Paths[k], cmp.Or(k, "nothing"))
+	}
 	for _, c := range sorted(p.Counts) {
 		for _, f := range p.Classes[c] {
-			fmt.Fprintf(&b, "\n-- %d times %s (seed %d)\n-- %s\n", p.Counts[c], f.Kind, f.Round, strings.ReplaceAll(f.Detail, "\n", " "))
+			fmt.Fprintf(&b, "\n-- %d times %s (seed %d; %s)\n-- %s\n", p.Counts[c], f.Kind, f.Round, cmp.Or(f.Path, "own engine"), strings.ReplaceAll(f.Detail, "\n", " "))
 			for _, q := range f.Schema {
 				fmt.Fprintf(&b, "%s;\n", q)
 			}

@@ -169,6 +169,17 @@ func (c *Clock) virtual(t time.Time) base.Timestamp {
 // Source is the source's own word: what it reads and how wrong that may be, whatever the mode.
 func (c *Clock) Source() (base.Timestamp, time.Duration) { return c.read(time.Now()) }
 
+// Time is what people call now: the source's reading, which does not run ahead with timestamps that
+// were observed. While the node does not issue by its source, it is the clock's.
+func (c *Clock) Time() base.Timestamp {
+	t := time.Now()
+	if st := c.st.Load(); st.fenced || st.virtual {
+		return c.LatestAt(t)
+	}
+	now, _ := c.read(t)
+	return now
+}
+
 // Observe makes later timestamps exceed ts, which came from another node. A
 // timestamp far ahead of the local clock is refused: following it would let one
 // broken clock drag the cluster into the future.

@@ -45,6 +45,9 @@ func TestObserve(t *testing.T) {
 	if ts := c.Now(); ts <= ahead {
 		t.Fatalf("%s is not above the observed %s", ts, ahead)
 	}
+	if at := c.Time(); at >= ahead {
+		t.Errorf("the time is %s, ahead with the observed %s", at, ahead)
+	}
 	if err := c.Observe(c.Latest().Add(time.Hour)); base.CodeOf(err) != base.CodeInvalid {
 		t.Fatalf("an hour ahead: %v", err)
 	}

@@ -15,6 +15,9 @@ import (
 // table costs several trips anyway, and would fill the answer that the small ones share.
 const mostAnnounced = 2 << 20
 
+// mostShared is how many keys of one read a scan has that several reads share.
+const mostShared = 128
+
 // announce sends what all reads that have been started, and not yet been asked for rows, are sure
 // to need in one step: first is one of them.
 func (s *Statement) announce(first *rows) error {
@@ -46,7 +49,11 @@ func (r *rows) joins(first *rows) bool {
 		return false // at hand
 	}
 	if len(r.reads.keys) > 0 {
-		return len(r.reads.keys) <= mostKeys && (r.src.Take != kv.LockNone || r.src.Index == nil)
+		most := mostKeys
+		if r.src.Take == kv.LockNone {
+			most = mostShared
+		}
+		return len(r.reads.keys) <= most && (r.src.Take != kv.LockNone || r.src.Index == nil)
 	}
 	return len(r.reads.spans) > 0 && len(r.reads.spans) <= 64 && r.t.Rows()*r.t.RowBytes() <= mostAnnounced
 }
@@ -72,44 +79,94 @@ func (s *Statement) locked(group []*rows) error {
 	return nil
 }
 
+// shared are spans that several reads ask for, each once and none of them overlapping.
+type shared struct {
+	spans []base.Span
+	rows  [][]kv.Row
+}
+
+// add makes the spans of a read part of a scan, unless one of them overlaps with another's: whose
+// rows are whose would not be known. Two reads may share a span.
+func (x *shared) add(spans []base.Span) bool {
+	var fresh []base.Span
+	for _, s := range spans {
+		known := false
+		for _, o := range x.spans {
+			if s.Start.Compare(o.Start) == 0 && s.Limit().Compare(o.Limit()) == 0 {
+				known = true
+				break
+			}
+			if s.Start.Compare(o.Limit()) < 0 && o.Start.Compare(s.Limit()) < 0 {
+				return false
+			}
+		}
+		if !known {
+			fresh = append(fresh, s)
+		}
+	}
+	x.spans = append(x.spans, fresh...)
+	return true
+}
+
+// take gives the rows of a scan to their spans. Those that are to come in another request begin
+// with the first span that is not complete, which is returned.
+func (x *shared) take(res kv.ScanResult) (complete int) {
+	x.rows = make([][]kv.Row, len(x.spans))
+	rest := res.Rows
+	complete = len(x.spans)
+	for i, s := range x.spans {
+		n := 0
+		for n < len(rest) && s.Contains(rest[n].Key) {
+			n++
+		}
+		x.rows[i], rest = rest[:n], rest[n:]
+		if res.Next != nil && complete > i && s.Limit().Compare(res.Next.Spans[0].Limit()) == 0 {
+			complete = i
+		}
+	}
+	return complete
+}
+
+// of are the rows of a read; ok is false if one of its spans is not complete.
+func (x *shared) of(spans []base.Span, complete int) (rows []kv.Row, ok bool) {
+	for _, s := range spans {
+		i := slices.IndexFunc(x.spans, func(o base.Span) bool { return o.Start.Compare(s.Start) == 0 })
+		if i >= complete {
+			return nil, false
+		}
+		rows = append(rows, x.rows[i]...)
+	}
+	return rows, true
+}
+
 // together reads all of the group by one scan of the snapshot. A read that its answer does not hold
-// to the end begins anew on its own.
+// to the end, or whose spans overlap with those of another one, begins anew on its own.
 func (s *Statement) together(group []*rows) error {
-	var spans []base.Span
+	var x shared
+	var in []*rows
 	for _, r := range group {
-		spans = append(spans, r.all()...)
-		r.begun = true
+		if x.add(r.all()) {
+			in = append(in, r)
+			r.begun = true
+		}
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(r *rows) bool { return r.begun })
 	src := group[0].src
-	res, err := src.KV.Scan(src.Kvctx(s.ctx), kv.ScanRequest{Spans: spans, MaxBytes: table.BatchBytes})
+	res, err := src.KV.Scan(src.Kvctx(s.ctx), kv.ScanRequest{Spans: x.spans, MaxBytes: table.BatchBytes})
 	if err != nil {
 		return src.Txn.Fail(err)
 	}
-	rest := res.Rows
-	for _, r := range group {
-		n := 0
-		for _, span := range r.all() {
-			n += within(span, rest[n:])
+	complete := x.take(res)
+	for _, r := range in {
+		got, ok := x.of(r.all(), complete)
+		if !ok {
+			continue
 		}
-		if res.Next != nil && cutBefore(r.all(), res.Next.Spans) {
-			return nil // of this one, and of those behind it, something is missing
-		}
-		if err := r.complete(rest[:n:n]); err != nil {
+		if err := r.complete(got); err != nil {
 			return err
 		}
-		rest = rest[n:]
 	}
 	return nil
-}
-
-// within is how many of the rows, which come span by span, belong to the span that is next. Rows of
-// a span ascend; one that does not is the first of another span, which overlaps with this one.
-func within(span base.Span, rows []kv.Row) (n int) {
-	for n < len(rows) && span.Contains(rows[n].Key) && (n == 0 || rows[n-1].Key.Compare(rows[n].Key) < 0) {
-		n++
-	}
-	return n
 }
 
 // all are the spans of a read, its keys among them.
@@ -122,18 +179,6 @@ func (r *rows) all() []base.Span {
 		out[i] = base.PointSpan(k)
 	}
 	return out
-}
-
-// cutBefore reports whether some of the spans are left to read.
-func cutBefore(spans, left []base.Span) bool {
-	for _, l := range left {
-		for _, s := range spans {
-			if bytes.Equal(l.Limit(), s.Limit()) || s.Contains(l.Start) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // complete takes everything that a read asks for.

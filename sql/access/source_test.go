@@ -417,3 +417,48 @@ func TestLeavesTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestIndependentLeavesCostOneTrip: what all leaves of a plan are sure to need is one request of
+// the store, at a snapshot and under locks. Rows that entries of an index name are one more for
+// each such leaf, unless they are at hand.
+func TestIndependentLeavesCostOneTrip(t *testing.T) {
+	w := newWorld(t, rand.New(rand.NewPCG(4, 6)), false, 40)
+	store := w.env.DB.(*memkv.DB)
+	for _, c := range []struct {
+		name    string
+		lock    exec.Lock
+		indexes []int // of the leaves
+		want    int64
+	}{
+		{"one leaf", exec.LockNone, []int{-1}, 1},
+		{"a table, joined with itself", exec.LockNone, []int{-1, -1, -1}, 1},
+		{"an index", exec.LockNone, []int{1}, 2},
+		{"a table and two indexes", exec.LockNone, []int{-1, 1, 2}, 3},
+		{"under locks, one leaf", exec.LockShare, []int{-1}, 1},
+		{"under locks, a table and itself", exec.LockShare, []int{-1, -1}, 1},
+		{"under locks, two indexes", exec.LockShare, []int{1, 2}, 3},
+		{"under locks, a table and two indexes", exec.LockShare, []int{1, -1, 2}, 1},
+	} {
+		sess := session.New(sql.NewBaseSession(), w.env.Env)
+		sess.Stmt.Planned, sess.Stmt.Writes = true, c.lock != exec.LockNone
+		s := New(sql.NewContext(context.Background(), sql.WithSession(sess)))
+		var rows []exec.Rows
+		for _, i := range c.indexes {
+			got, err := w.table(s).Start(&exec.Ctx{Context: context.Background()}, exec.Read{Index: i, Cols: []int{0, 1}, Lock: c.lock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows = append(rows, got)
+		}
+		before := store.Calls()
+		for i, r := range rows {
+			if n := len(values(t, r, 2)); n != 40 {
+				t.Errorf("%s: leaf %d has %d rows", c.name, i, n)
+			}
+		}
+		if n := store.Calls() - before; n != c.want {
+			t.Errorf("%s: %d requests, not %d", c.name, n, c.want)
+		}
+		s.Close()
+	}
+}

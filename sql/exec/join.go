@@ -23,7 +23,6 @@ type joinShape struct {
 	null       []bool
 	pi, bi     []int32
 	keepP      []int32
-	keepB      []int32
 	rightTypes []expr.Type // of the result: with NULLs for outer joins
 }
 

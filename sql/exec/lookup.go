@@ -131,9 +131,7 @@ rows:
 		f.link[i] = f.heads[ids[k]]
 		f.heads[ids[k]] = i
 	}
-	for _, h := range f.heads {
-		firsts = append(firsts, h)
-	}
+	firsts = append(firsts, f.heads...)
 	if len(firsts) == 0 {
 		f.ended = true
 		return nil

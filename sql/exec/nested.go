@@ -43,10 +43,6 @@ func (n *nested) Open(ctx *Ctx) (err error) {
 			n.cmps = append(n.cmps, expr.NewComparer(e.Type()))
 		}
 	}
-	types := append([]expr.Type(nil), n.right.types...)
-	for _, e := range n.rk {
-		types = append(types, e.Type())
-	}
 	n.rows, n.b = nil, nil
 	if err := n.spec.Right.Open(ctx); err != nil {
 		return err

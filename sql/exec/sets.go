@@ -6,6 +6,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/expr"
+	_ "github.com/godwitdb/godwit/sql/expr/fn" // the functions that plans call
 )
 
 // setOp is INTERSECT or EXCEPT over groups of equal rows with how many came from each side.
@@ -124,7 +125,6 @@ func (s *setOp) Close() error { return s.in.Close() }
 type Shared struct {
 	in    Op
 	rows  *spool
-	ctx   *Ctx
 	users int
 	err   error
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/expr/exprtest"
+	_ "github.com/godwitdb/godwit/sql/expr/fn"
 )
 
 func testEnv() *expr.Env {

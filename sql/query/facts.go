@@ -107,7 +107,7 @@ func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 	mode := sql.LoadSqlMode(ctx)
 	e := &expr.Env{
 		Ctx: ctx, Now: ctx.QueryTime(), Clock: time.Now, Box: ctx,
-		DivScale: intVar(ctx, "div_precision_increment"), GroupConcatMax: intVar(ctx, "group_concat_max_len"),
+		GroupConcatMax: intVar(ctx, "group_concat_max_len"),
 		MaxPacket: intVar(ctx, "max_allowed_packet"), WeekMode: intVar(ctx, "default_week_format"), CTEDepth: intVar(ctx, "cte_max_recursion_depth"),
 	}
 	for name, bit := range map[string]expr.Mode{

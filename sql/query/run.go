@@ -178,6 +178,9 @@ func (st *statement) ready() error {
 	if usual, _ := sql.HasDefaultValue(st.ctx, st.s, "sql_select_limit"); !usual {
 		return left("sql_select_limit")
 	}
+	if intVar(st.ctx, "div_precision_increment") != expr.DefaultDivScale {
+		return left("div_precision_increment")
+	}
 	switch st.ctx.GetCharacterSetResults() {
 	case sql.CharacterSet_Unspecified, sql.CharacterSet_utf8mb4, sql.CharacterSet_utf8mb3, sql.CharacterSet_binary:
 		return nil

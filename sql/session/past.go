@@ -20,7 +20,7 @@ func (e *Env) asOfTime(ctx *sql.Context, v any) (base.Timestamp, error) {
 	if err != nil {
 		return 0, err
 	}
-	now := e.DB.Clock()
+	now := e.DB.Time()
 	ts, ok := base.Timestamp(0), true
 	switch x := v.(type) {
 	case time.Time:

@@ -207,7 +207,7 @@ func (s *Session) snapshotFor(ctx *sql.Context) base.Timestamp {
 	if s.Staleness > 0 && s.env.Reads != nil {
 		least := max(s.floor, s.wroteAt, s.Stmt.newest)
 		if s.Staleness != AnyStaleness {
-			least = max(least, db.Clock().Add(-s.Staleness))
+			least = max(least, db.Time().Add(-s.Staleness))
 		}
 		began := time.Now()
 		ts, ok := s.env.Reads.ReadPoint(s.KVContext(ctx), least, s.env.Reads.PointWait())

@@ -119,9 +119,11 @@ func runSystem(ctx context.Context, p rig.Params, o Options, which string) (err 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil || len(r.Lost) > 0 {
-			// What comes next begins on a new cluster, as this one is not what it was.
+		if err != nil {
 			b.logf("%s, %s: %v", which, f.Name, err)
+		}
+		if err != nil || len(r.Lost) > 0 || r.Unsettled != "" {
+			// What comes next begins on a new cluster, as this one is not what it was.
 			if cerr := b.Close(); cerr != nil {
 				b.logf("%v", cerr)
 			}

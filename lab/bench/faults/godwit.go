@@ -109,11 +109,14 @@ func (g *godwit) call(ctx context.Context, s *site, path string, ask, answer any
 	return json.Unmarshal(raw, answer)
 }
 
+// statusLimit is more than a node takes that waits for the answer of another one.
+const statusLimit = 3 * time.Second
+
 // status asks the first site that answers.
 func (g *godwit) status(ctx context.Context) (st cluster.Status, err error) {
 	var errs []error
 	for _, s := range g.bed.sites {
-		one, cancel := context.WithTimeout(ctx, 2*time.Second)
+		one, cancel := context.WithTimeout(ctx, statusLimit)
 		err := g.call(one, s, cluster.PathStatus, nil, &st)
 		cancel()
 		if err == nil {

@@ -13,13 +13,15 @@ import (
 
 const (
 	// quiet is the time before a fault from which latencies are taken.
-	quiet = 4 * time.Second
+	quiet = 3 * time.Second
 	// afterwards is how long clients are watched once a fault is healed, and calm the end of it,
 	// from which latencies are taken.
 	afterwards = 10 * time.Second
 	calm       = 4 * time.Second
-	// settleLimit is how long leaders may take to come back before the next fault.
+	// settleLimit is how long leaders may take to get where they belong in a new cluster, backLimit
+	// to come back once clients have been watched. A node that was sick more often gets them later.
 	settleLimit = time.Minute
+	backLimit   = 15 * time.Second
 )
 
 // Result is what a fault cost.
@@ -31,8 +33,10 @@ type Result struct {
 	// Healed is how long after it struck the fault was healed.
 	Healed  time.Duration `json:"healed"`
 	Clients []Client      `json:"clients"`
-	// Settled is how long it then took until everything was led from where it belongs.
-	Settled time.Duration `json:"settled"`
+	// Settled is how long after the mend everything was led from where it belongs again, at most;
+	// Unsettled is why it was not, and the next fault needs a new cluster.
+	Settled   time.Duration `json:"settled"`
+	Unsettled string        `json:"unsettled,omitempty"`
 	// Lost says what was acknowledged and is not there, or was answered wrongly.
 	Lost []string `json:"lost,omitempty"`
 
@@ -42,7 +46,7 @@ type Result struct {
 // Strike makes a fault, heals it, and reports what clients met.
 func (b *Bed) Strike(ctx context.Context, f Fault) (*Result, error) {
 	r := &Result{System: b.sys.name(), Fault: f.Name, What: f.What, Victim: f.Victim, ownGap: cmp.Or(f.OwnGap, Bound)}
-	if err := b.settle(ctx); err != nil {
+	if err := b.settle(ctx, settleLimit); err != nil {
 		return nil, fmt.Errorf("before %s: %w", f.Name, err)
 	}
 	sleep(ctx, quiet)
@@ -64,8 +68,8 @@ func (b *Bed) Strike(ctx context.Context, f Fault) (*Result, error) {
 	for _, s := range b.streams {
 		r.Clients = append(r.Clients, s.look(w))
 	}
-	if err := b.settle(ctx); err != nil {
-		r.Lost = append(r.Lost, fmt.Sprintf("never as before: %v", err))
+	if err := b.settle(ctx, backLimit); err != nil {
+		r.Unsettled = err.Error()
 	}
 	r.Settled = time.Since(healed)
 	if err := b.sys.lost(ctx); err != nil {
@@ -80,18 +84,22 @@ func (b *Bed) Strike(ctx context.Context, f Fault) (*Result, error) {
 }
 
 // settle waits until everything is led from where it belongs.
-func (b *Bed) settle(parent context.Context) error {
-	ctx, cancel := context.WithTimeout(parent, settleLimit)
+func (b *Bed) settle(parent context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(parent, limit)
 	defer cancel()
+	var why error
 	for {
-		one, done := context.WithTimeout(ctx, Hang)
+		one, done := context.WithTimeout(ctx, 3*Hang)
 		err := b.sys.settled(one)
 		done()
 		if err == nil {
 			return nil
 		}
+		if why == nil || ctx.Err() == nil {
+			why = err // not only that the time is up
+		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("not settled within %s: %w", settleLimit, err)
+			return fmt.Errorf("not settled within %s: %w", limit, why)
 		}
 		sleep(ctx, 200*time.Millisecond)
 	}
@@ -154,8 +162,11 @@ func (r *Result) Hung() (n int) {
 
 // Write prints the seconds without service by region and kind of statement.
 func (r *Result) Write(out io.Writer) {
-	fmt.Fprintf(out, "%s, %s: %s; mended after %.1f s, settled %.1f s later; seconds without service (served again: no!)\n",
+	fmt.Fprintf(out, "%s, %s: %s; mended after %.1f s, settled %.1f s later; seconds without service (no!: not served again)\n",
 		r.System, r.Fault, r.What, r.Healed.Seconds(), r.Settled.Seconds())
+	if r.Unsettled != "" {
+		fmt.Fprintf(out, "  %s\n", r.Unsettled)
+	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "  region\tkind\tread\twrite\thung\tlongest\tp50 before, after (read)\t(write)\n")
 	type row struct{ region, kind, of string }

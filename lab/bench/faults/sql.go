@@ -168,7 +168,9 @@ func (c *counter) compare(ctx context.Context, db *sql.DB, through string) error
 	for begin := time.Now(); ; sleep(ctx, 50*time.Millisecond) {
 		acked, _ := c.known()
 		var n int64
-		err := db.QueryRowContext(ctx, "SELECT n FROM "+c.table+" WHERE id = ?", c.id).Scan(&n)
+		one, cancel := context.WithTimeout(ctx, 2*Hang)
+		err := db.QueryRowContext(one, "SELECT n FROM "+c.table+" WHERE id = ?", c.id).Scan(&n)
+		cancel()
 		after, doubtful := c.known()
 		late := time.Since(begin) > patience
 		switch {
@@ -254,7 +256,9 @@ func (e *entries) compare(ctx context.Context, through *site) error {
 	return nil
 }
 
-func (e *entries) list(ctx context.Context, db *sql.DB) (map[int64]bool, error) {
+func (e *entries) list(parent context.Context, db *sql.DB) (map[int64]bool, error) {
+	ctx, cancel := context.WithTimeout(parent, 2*Hang)
+	defer cancel()
 	rows, err := db.QueryContext(ctx, "SELECT n, value FROM entries WHERE region = ?", e.site.i)
 	if err != nil {
 		return nil, err

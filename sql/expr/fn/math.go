@@ -1,4 +1,4 @@
-package expr
+package fn
 
 import (
 	"hash/crc32"
@@ -9,17 +9,19 @@ import (
 
 	"github.com/cockroachdb/apd/v3"
 	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/sql/expr"
 )
 
 // double makes a function of doubles; NaN and infinities are NULL, or an error if over says so.
 func double(names string, f func(x float64) float64, over bool) {
-	sig{names: names, min: 1, max: 1, args: "f", ret: maybe(TypeFloat),
-		make: func(c *Call, _ *compiler) (rowEval, error) {
-			return func(a []*Vec, i int32, v *Vec) error {
+	sig{names: names, min: 1, max: 1, args: "f", ret: maybe(expr.TypeFloat),
+		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 				r := f(a[0].F[i])
 				if math.IsNaN(r) || math.IsInf(r, 0) {
 					if over {
-						return errRange("DOUBLE", c.String())
+						return expr.ErrRange("DOUBLE", c.String())
 					}
 					v.SetNull(int(i))
 					return nil
@@ -53,7 +55,7 @@ func init() {
 	double("acos", math.Acos, false)
 	double("radians", func(x float64) float64 { return x * (math.Pi / 180) }, true)
 	double("degrees", func(x float64) float64 { return x * (180 / math.Pi) }, true)
-	sig{names: "atan atan2", min: 1, max: 2, args: "f", ret: returns(TypeFloat), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "atan atan2", min: 1, max: 2, args: "f", ret: returns(expr.TypeFloat), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		if len(a) == 2 {
 			v.F[i] = math.Atan2(a[0].F[i], a[1].F[i])
 		} else {
@@ -61,7 +63,7 @@ func init() {
 		}
 		return nil
 	})}.register()
-	sig{names: "log", min: 1, max: 2, args: "f", ret: maybe(TypeFloat), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "log", min: 1, max: 2, args: "f", ret: maybe(expr.TypeFloat), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		x, base := a[len(a)-1].F[i], math.E
 		if len(a) == 2 {
 			base = a[0].F[i]
@@ -75,41 +77,41 @@ func init() {
 		}
 		return nil
 	})}.register()
-	sig{names: "pow power", min: 2, max: 2, args: "f", ret: returns(TypeFloat), make: func(c *Call, _ *compiler) (rowEval, error) {
-		return func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "pow power", min: 2, max: 2, args: "f", ret: returns(expr.TypeFloat), make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			if v.F[i] = math.Pow(a[0].F[i], a[1].F[i]); math.IsInf(v.F[i], 0) || math.IsNaN(v.F[i]) {
-				return errRange("DOUBLE", c.String())
+				return expr.ErrRange("DOUBLE", c.String())
 			}
 			return nil
 		}, nil
 	}}.register()
-	sig{names: "pi", min: 0, max: 0, ret: returns(Type{Kind: Float, Coll: sql.Collation_binary, Coercibility: CoerceNumeric}),
-		make: plain(func(_ []*Vec, i int32, v *Vec) error {
+	sig{names: "pi", min: 0, max: 0, ret: returns(expr.Type{Kind: expr.Float, Coll: sql.Collation_binary, Coercibility: expr.CoerceNumeric}),
+		make: plain(func(_ []*expr.Vec, i int32, v *expr.Vec) error {
 			v.F[i] = math.Pi
 			return nil
 		})}.register()
-	sig{names: "sign", min: 1, max: 1, args: "n", ret: returns(TypeInt), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "sign", min: 1, max: 1, args: "n", ret: returns(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		v.I[i] = int64(signOf(a[0], i))
 		return nil
 	})}.register()
 	sig{names: "abs", min: 1, max: 1, args: "n", ret: sameNumber, make: makeAbs}.register()
-	sig{names: "crc32", min: 1, max: 1, args: "s", ret: returns(TypeUint), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "crc32", min: 1, max: 1, args: "s", ret: returns(expr.TypeUint), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		v.I[i] = int64(crc32.ChecksumIEEE([]byte(a[0].S[i])))
 		return nil
 	})}.register()
-	sig{names: "rand", min: 0, max: 1, args: "i", volatile: true, nulls: true, ret: returns(TypeFloat), make: makeRand}.register()
+	sig{names: "rand", min: 0, max: 1, args: "i", volatile: true, nulls: true, ret: returns(expr.TypeFloat), make: makeRand}.register()
 	registerRound("ceil ceiling", ceilDec, math.Ceil)
 	registerRound("floor", floorDec, math.Floor)
 	sig{names: "round", min: 1, max: 2, args: "ni", ret: roundType(true), make: makeRound(false)}.register()
 	sig{names: "truncate", min: 2, max: 2, args: "ni", ret: roundType(false), make: makeRound(true)}.register()
-	sig{names: "conv", min: 3, max: 3, args: "sii", ret: maybe(TextType(64, sql.Collation_Default, CoerceLiteral)), make: plain(conv)}.register()
+	sig{names: "conv", min: 3, max: 3, args: "sii", ret: maybe(expr.TextType(64, sql.Collation_Default, expr.CoerceLiteral)), make: plain(conv)}.register()
 }
 
-func sameNumber(c *Call) (Type, error) { return c.Args[0].Type(), nil }
+func sameNumber(c *expr.Call) (expr.Type, error) { return c.Args[0].Type(), nil }
 
-func signOf(v *Vec, i int32) int {
+func signOf(v *expr.Vec, i int32) int {
 	switch {
-	case v.T.Kind == Float:
+	case v.T.Kind == expr.Float:
 		switch {
 		case v.F[i] > 0:
 			return 1
@@ -127,19 +129,19 @@ func signOf(v *Vec, i int32) int {
 	return 0
 }
 
-func makeAbs(c *Call, _ *compiler) (rowEval, error) {
-	return func(a []*Vec, i int32, v *Vec) error {
+func makeAbs(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		x := a[0]
 		switch {
-		case x.T.Kind == Float:
+		case x.T.Kind == expr.Float:
 			v.F[i] = math.Abs(x.F[i])
-		case x.T.Kind == Decimal:
+		case x.T.Kind == expr.Decimal:
 			var t, d apd.Decimal
 			d.Abs(x.Dec(i, &t))
 			v.SetDecimal(int(i), &d)
-		case x.T.Kind == Int && x.I[i] < 0:
+		case x.T.Kind == expr.Int && x.I[i] < 0:
 			if x.I[i] == math.MinInt64 {
-				return errRange("BIGINT", c.String())
+				return expr.ErrRange("BIGINT", c.String())
 			}
 			v.I[i] = -x.I[i]
 		default:
@@ -167,16 +169,16 @@ func (r *mysqlRand) next() float64 {
 	return float64(r.a) / randMax
 }
 
-func makeRand(c *Call, _ *compiler) (rowEval, error) {
+func makeRand(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 	if len(c.Args) == 0 {
-		return func(_ []*Vec, i int32, v *Vec) error {
+		return func(_ []*expr.Vec, i int32, v *expr.Vec) error {
 			v.F[i] = rand.Float64()
 			return nil
 		}, nil
 	}
 	var r *mysqlRand
-	_, constant := c.Args[0].(*Const)
-	return func(a []*Vec, i int32, v *Vec) error {
+	_, constant := c.Args[0].(*expr.Const)
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		if r == nil || !constant {
 			seed := uint32(0)
 			if !a[0].IsNull(i) {
@@ -189,35 +191,35 @@ func makeRand(c *Call, _ *compiler) (rowEval, error) {
 	}, nil
 }
 
-func ceilDec(d, x *apd.Decimal)  { _, _ = decCtx.Ceil(d, x) }
-func floorDec(d, x *apd.Decimal) { _, _ = decCtx.Floor(d, x) }
+func ceilDec(d, x *apd.Decimal)  { _, _ = expr.DecCtx.Ceil(d, x) }
+func floorDec(d, x *apd.Decimal) { _, _ = expr.DecCtx.Floor(d, x) }
 
 // registerRound makes CEIL and FLOOR: whole numbers of exact ones.
 func registerRound(names string, dec func(d, x *apd.Decimal), flt func(float64) float64) {
-	sig{names: names, min: 1, max: 1, args: "n", ret: func(c *Call) (Type, error) {
+	sig{names: names, min: 1, max: 1, args: "n", ret: func(c *expr.Call) (expr.Type, error) {
 		t := c.Args[0].Type()
-		if t.Kind == Decimal {
+		if t.Kind == expr.Decimal {
 			if n := t.Precision - t.Scale; n <= 17 {
-				u := TypeInt
+				u := expr.TypeInt
 				u.NotNull = t.NotNull
 				return u, nil
 			}
-			u := DecimalType(t.Precision-t.Scale+1, 0)
+			u := expr.DecimalType(t.Precision-t.Scale+1, 0)
 			u.NotNull = t.NotNull
 			return u, nil
 		}
 		return t, nil
-	}, make: plain(func(a []*Vec, i int32, v *Vec) error {
+	}, make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		x := a[0]
 		switch x.T.Kind {
-		case Float:
+		case expr.Float:
 			v.F[i] = flt(x.F[i])
-		case Decimal:
+		case expr.Decimal:
 			var t, d apd.Decimal
 			dec(&d, x.Dec(i, &t))
-			rescale(&d, &d, 0)
-			if v.T.Kind == Int {
-				v.I[i], _ = intOfDec(&d)
+			expr.Rescale(&d, &d, 0)
+			if v.T.Kind == expr.Int {
+				v.I[i], _ = expr.IntOfDec(&d)
 			} else {
 				v.SetDecimal(int(i), &d)
 			}
@@ -229,46 +231,46 @@ func registerRound(names string, dec func(d, x *apd.Decimal), flt func(float64) 
 }
 
 // roundType: with constant digits the result has them; else it keeps the scale.
-func roundType(up bool) func(c *Call) (Type, error) {
-	return func(c *Call) (Type, error) {
+func roundType(up bool) func(c *expr.Call) (expr.Type, error) {
+	return func(c *expr.Call) (expr.Type, error) {
 		t := c.Args[0].Type()
-		if t.Kind == Int || t.Kind == Uint {
+		if t.Kind == expr.Int || t.Kind == expr.Uint {
 			t.Length = 0
 		}
-		if t.Kind != Decimal {
+		if t.Kind != expr.Decimal {
 			return t, nil
 		}
 		digits := 0
 		known := len(c.Args) == 1
 		if len(c.Args) == 2 {
 			n := c.Args[1]
-			if x, ok := n.(*Cast); ok {
+			if x, ok := n.(*expr.Cast); ok {
 				n = x.Arg
 			}
-			if neg, ok := n.(*Call); ok && neg.Fn.Name == "neg" {
+			if neg, ok := n.(*expr.Call); ok && neg.Fn.Name == "neg" {
 				known, digits = true, 0
 			}
-			if k, ok := n.(*Const); ok && k.V.Kind == Int {
-				known, digits = true, int(min(max(k.V.I, 0), MaxScale))
+			if k, ok := n.(*expr.Const); ok && k.V.Kind == expr.Int {
+				known, digits = true, int(min(max(k.V.I, 0), expr.MaxScale))
 			}
 		}
 		if !known {
 			digits = t.Scale
 		}
-		scale := min(digits, min(t.Scale, MaxScale))
+		scale := min(digits, min(t.Scale, expr.MaxScale))
 		whole := t.Precision - t.Scale
 		if up {
 			whole++
 		}
-		u := DecimalType(max(whole, 1)+scale, scale)
+		u := expr.DecimalType(max(whole, 1)+scale, scale)
 		u.NotNull = t.NotNull
 		return u, nil
 	}
 }
 
-func makeRound(cut bool) func(c *Call, k *compiler) (rowEval, error) {
-	return func(c *Call, _ *compiler) (rowEval, error) {
-		return func(a []*Vec, i int32, v *Vec) error {
+func makeRound(cut bool) func(c *expr.Call, k *expr.Compiler) (rowEval, error) {
+	return func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			digits := int64(0)
 			if len(a) == 2 {
 				if digits = a[1].I[i]; a[1].T.Unsigned() && digits < 0 {
@@ -277,12 +279,12 @@ func makeRound(cut bool) func(c *Call, k *compiler) (rowEval, error) {
 			}
 			n := int(min(max(digits, -400), 400))
 			switch x := a[0]; x.T.Kind {
-			case Float:
+			case expr.Float:
 				v.F[i] = roundFloat(x.F[i], n, cut)
-			case Decimal:
+			case expr.Decimal:
 				var t, d apd.Decimal
 				roundDec(&d, x.Dec(i, &t), n, cut)
-				rescale(&d, &d, v.T.Scale)
+				expr.Rescale(&d, &d, v.T.Scale)
 				v.SetDecimal(int(i), &d)
 			default:
 				return roundInt(x, v, i, n, cut, c)
@@ -298,7 +300,7 @@ func roundDec(d, x *apd.Decimal, digits int, cut bool) {
 		d.SetFinite(0, 0)
 		return
 	}
-	ctx := *decCtx
+	ctx := *expr.DecCtx
 	if cut {
 		ctx.Rounding = apd.RoundDown
 	}
@@ -341,38 +343,38 @@ func roundFloat(x float64, digits int, cut bool) float64 {
 	return r / unit
 }
 
-func roundInt(x, v *Vec, i int32, digits int, cut bool, c *Call) error {
+func roundInt(x, v *expr.Vec, i int32, digits int, cut bool, c *expr.Call) error {
 	if digits >= 0 {
 		v.I[i] = x.I[i]
 		return nil
 	}
-	if digits < -19 || digits == -19 && x.T.Kind == Int {
+	if digits < -19 || digits == -19 && x.T.Kind == expr.Int {
 		v.I[i] = 0
 		return nil
 	}
-	w := wideOf(x, i)
+	w := expr.WideOf(x, i)
 	unit := uint64(1)
 	for range -digits {
 		unit *= 10
 	}
-	r := w.mag % unit
-	w.mag -= r
+	r := w.Mag % unit
+	w.Mag -= r
 	if !cut && r >= unit/2 {
-		if w.mag > math.MaxUint64-unit {
-			return errRange("BIGINT", c.String())
+		if w.Mag > math.MaxUint64-unit {
+			return expr.ErrRange("BIGINT", c.String())
 		}
-		w.mag += unit
+		w.Mag += unit
 	}
-	if !w.store(v, i) {
-		return errRange("BIGINT", c.String())
+	if !w.Store(v, i) {
+		return expr.ErrRange("BIGINT", c.String())
 	}
 	return nil
 }
 
 // conv changes the base of a number; negative bases mean signed ones.
-func conv(a []*Vec, i int32, v *Vec) error {
+func conv(a []*expr.Vec, i int32, v *expr.Vec) error {
 	from, to := a[1].I[i], a[2].I[i]
-	abs := func(n int64) int64 { return int64(abs64(n)) }
+	abs := func(n int64) int64 { return int64(expr.Abs64(n)) }
 	if abs(from) < 2 || abs(from) > 36 || abs(to) < 2 || abs(to) > 36 {
 		v.SetNull(int(i))
 		return nil

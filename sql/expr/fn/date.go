@@ -1,4 +1,4 @@
-package expr
+package fn
 
 import (
 	"fmt"
@@ -8,12 +8,13 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/expr/calendar"
 )
 
 // part makes a function of a date that is a number; whole ones need month and day.
 func part(names string, whole bool, f func(p int64) int64) {
-	sig{names: names, min: 1, max: 1, args: "t", ret: maybe(TypeInt), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: names, min: 1, max: 1, args: "t", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		if whole && !calendar.Complete(a[0].I[i]) {
 			v.SetNull(int(i))
 			return nil
@@ -29,8 +30,8 @@ func dayNumber(p int64) int64 {
 }
 
 func clockPart(name string, f func(us int64) int64) {
-	sig{names: name, min: 1, max: 1, args: "T", ret: maybe(TypeInt), make: plain(func(a []*Vec, i int32, v *Vec) error {
-		v.I[i] = f(int64(abs64(a[0].I[i])))
+	sig{names: name, min: 1, max: 1, args: "T", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		v.I[i] = f(int64(expr.Abs64(a[0].I[i])))
 		return nil
 	})}.register()
 }
@@ -67,7 +68,7 @@ func init() {
 
 func registerNames() {
 	name := func(fn string, f func(p int64) string) {
-		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(TextType(9, sql.Collation_Default, CoerceLiteral)), make: plain(func(a []*Vec, i int32, v *Vec) error {
+		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(expr.TextType(9, sql.Collation_Default, expr.CoerceLiteral)), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			if v.S[i] = f(a[0].I[i]); v.S[i] == "" {
 				v.SetNull(int(i))
 			}
@@ -86,7 +87,7 @@ func registerNames() {
 		}
 		return calendar.Months[calendar.MonthOf(p)-1]
 	})
-	sig{names: "last_day", min: 1, max: 1, args: "t", ret: maybe(TypeDate), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "last_day", min: 1, max: 1, args: "t", ret: maybe(expr.TypeDate), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		t := calendar.Unpack(a[0].I[i])
 		if t.Month == 0 {
 			v.SetNull(int(i))
@@ -99,11 +100,11 @@ func registerNames() {
 
 func registerWeeks() {
 	week := func(name string, f func(p int64, mode int) int64) {
-		sig{names: name, min: 1, max: 2, args: "ti", ret: maybe(TypeInt), make: func(_ *Call, k *compiler) (rowEval, error) {
-			return func(a []*Vec, i int32, v *Vec) error {
+		sig{names: name, min: 1, max: 2, args: "ti", ret: maybe(expr.TypeInt), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 				mode := 0
 				if name == "week" {
-					mode = k.env.WeekMode
+					mode = k.Env.WeekMode
 				}
 				if len(a) == 2 {
 					mode = int(a[1].I[i] & 7)
@@ -128,9 +129,9 @@ func registerWeeks() {
 }
 
 // fspOf is the constant number of fractional digits that a function is given.
-func fspOf(c *Call, at int) int {
+func fspOf(c *expr.Call, at int) int {
 	if at < len(c.Args) {
-		if k, ok := c.Args[at].(*Const); ok && k.V.Kind == Int {
+		if k, ok := c.Args[at].(*expr.Const); ok && k.V.Kind == expr.Int {
 			return int(min(max(k.V.I, 0), 6))
 		}
 	}
@@ -138,24 +139,24 @@ func fspOf(c *Call, at int) int {
 }
 
 func registerNow() {
-	now := func(names string, volatile bool, t func(fsp int) Type, f func(env *Env) int64) {
+	now := func(names string, volatile bool, t func(fsp int) expr.Type, f func(env *expr.Env) int64) {
 		sig{names: names, min: 0, max: 1, args: "i", volatile: volatile, perStatement: true,
-			ret: func(c *Call) (Type, error) {
+			ret: func(c *expr.Call) (expr.Type, error) {
 				x := t(fspOf(c, 0))
 				x.NotNull = true
 				return x, nil
 			},
-			make: func(c *Call, k *compiler) (rowEval, error) {
+			make: func(c *expr.Call, k *expr.Compiler) (rowEval, error) {
 				unit := int64(1)
 				for range 6 - c.T.Scale {
 					unit *= 10
 				}
-				return func(_ []*Vec, i int32, v *Vec) error {
+				return func(_ []*expr.Vec, i int32, v *expr.Vec) error {
 					// The last 24 bits are microseconds, in both forms of values with a fraction.
-					p := f(k.env)
-					if us := p & (1<<24 - 1); c.T.Kind == Datetime {
+					p := f(k.Env)
+					if us := p & (1<<24 - 1); c.T.Kind == expr.Datetime {
 						p -= us % unit
-					} else if c.T.Kind == Duration {
+					} else if c.T.Kind == expr.Duration {
 						p -= p % unit
 					}
 					v.I[i] = p
@@ -163,53 +164,53 @@ func registerNow() {
 				}, nil
 			}}.register()
 	}
-	local := func(env *Env) int64 { return calendar.FromGo(env.Now.In(env.loc())) }
-	now("now current_timestamp localtime localtimestamp", false, DatetimeType, local)
-	now("utc_timestamp", false, DatetimeType, func(env *Env) int64 { return calendar.FromGo(env.Now.UTC()) })
-	now("sysdate", true, DatetimeType, func(env *Env) int64 {
+	local := func(env *expr.Env) int64 { return calendar.FromGo(env.Now.In(env.Zone())) }
+	now("now current_timestamp localtime localtimestamp", false, expr.DatetimeType, local)
+	now("utc_timestamp", false, expr.DatetimeType, func(env *expr.Env) int64 { return calendar.FromGo(env.Now.UTC()) })
+	now("sysdate", true, expr.DatetimeType, func(env *expr.Env) int64 {
 		if env.Clock == nil {
 			return local(env)
 		}
-		return calendar.FromGo(env.Clock().In(env.loc()))
+		return calendar.FromGo(env.Clock().In(env.Zone()))
 	})
-	date := func(int) Type { return TypeDate }
-	now("curdate current_date", false, date, func(env *Env) int64 { return calendar.DateOf(local(env)) })
-	now("utc_date", false, date, func(env *Env) int64 { return calendar.DateOf(calendar.FromGo(env.Now.UTC())) })
-	now("curtime current_time", false, TimeType, func(env *Env) int64 { return calendar.ClockOf(local(env)) })
-	now("utc_time", false, TimeType, func(env *Env) int64 { return calendar.ClockOf(calendar.FromGo(env.Now.UTC())) })
+	date := func(int) expr.Type { return expr.TypeDate }
+	now("curdate current_date", false, date, func(env *expr.Env) int64 { return calendar.DateOf(local(env)) })
+	now("utc_date", false, date, func(env *expr.Env) int64 { return calendar.DateOf(calendar.FromGo(env.Now.UTC())) })
+	now("curtime current_time", false, expr.TimeType, func(env *expr.Env) int64 { return calendar.ClockOf(local(env)) })
+	now("utc_time", false, expr.TimeType, func(env *expr.Env) int64 { return calendar.ClockOf(calendar.FromGo(env.Now.UTC())) })
 }
 
-func setDuration(v *Vec, i int32, us int64) {
+func setDuration(v *expr.Vec, i int32, us int64) {
 	v.I[i] = min(max(us, -calendar.MaxDuration), calendar.MaxDuration)
 }
 
 func registerMake() {
-	register(&Func{Name: "date", Min: 1, Max: 1, derive: func(c *Call) error {
-		c.Args[0] = castTo(c.Args[0], DatetimeType(6))
-		c.T = TypeDate
+	expr.Register(&expr.Func{Name: "date", Min: 1, Max: 1, Derive: func(c *expr.Call) error {
+		c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(6))
+		c.T = expr.TypeDate
 		c.T.NotNull = c.Args[0].Type().NotNull
 		return nil
-	}, eval: func(c *Call, k *compiler) (Expr, error) {
-		e, err := k.expr(c.Args[0])
+	}, Eval: func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+		e, err := k.Expr(c.Args[0])
 		if err != nil {
 			return nil, err
 		}
-		return newRowFunc(c.T, []Expr{e}, func(a []*Vec, i int32, v *Vec) error {
+		return expr.NewRowFunc(c.T, []expr.Expr{e}, func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			v.I[i] = calendar.DateOf(a[0].I[i])
 			return nil
 		}), nil
 	}})
-	register(&Func{Name: "time", Min: 1, Max: 1, derive: func(c *Call) error {
+	expr.Register(&expr.Func{Name: "time", Min: 1, Max: 1, Derive: func(c *expr.Call) error {
 		t := c.Args[0].Type()
 		fsp := t.Scale
 		if !t.Temporal() {
 			fsp = literalDigits(c.Args[0])
 		}
-		c.Args[0] = castTo(c.Args[0], TimeType(fsp))
+		c.Args[0] = expr.CastTo(c.Args[0], expr.TimeType(fsp))
 		c.T = c.Args[0].Type()
 		return nil
-	}, eval: evalFirst})
-	sig{names: "makedate", min: 2, max: 2, args: "i", ret: maybe(TypeDate), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	}, Eval: evalFirst})
+	sig{names: "makedate", min: 2, max: 2, args: "i", ret: maybe(expr.TypeDate), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		y, d := a[0].I[i], a[1].I[i]
 		if y >= 0 && y < 70 {
 			y += 2000
@@ -228,60 +229,60 @@ func registerMake() {
 		v.I[i] = calendar.Pack(calendar.Time{Year: yy, Month: m, Day: dd})
 		return nil
 	})}.register()
-	sig{names: "from_days", min: 1, max: 1, args: "i", ret: maybe(TypeDate), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "from_days", min: 1, max: 1, args: "i", ret: maybe(expr.TypeDate), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		y, m, d := calendar.FromDayNumber(int(min(max(a[0].I[i], 0), 4000000)))
 		v.I[i] = calendar.Pack(calendar.Time{Year: y, Month: m, Day: d})
 		return nil
 	})}.register()
-	sig{names: "sec_to_time", min: 1, max: 1, args: "n", ret: func(c *Call) (Type, error) {
+	sig{names: "sec_to_time", min: 1, max: 1, args: "n", ret: func(c *expr.Call) (expr.Type, error) {
 		fsp := 0
-		if t := c.Args[0].Type(); t.Kind == Decimal {
+		if t := c.Args[0].Type(); t.Kind == expr.Decimal {
 			fsp = t.Scale
-		} else if t.Kind == Float {
+		} else if t.Kind == expr.Float {
 			fsp = 6
 		}
-		return TimeType(fsp), nil
-	}, make: plain(func(a []*Vec, i int32, v *Vec) error {
-		n, us, ok := numberParts(a[0], i)
+		return expr.TimeType(fsp), nil
+	}, make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		n, us, ok := expr.NumberParts(a[0], i)
 		if !ok || n > 1e9 || n < -1e9 {
 			n, us = 1e9*int64(signOf(a[0], i)), 0
 		}
 		setDuration(v, i, n*1e6+us)
 		return nil
 	})}.register()
-	sig{names: "maketime", min: 3, max: 3, args: "iin", ret: func(c *Call) (Type, error) {
+	sig{names: "maketime", min: 3, max: 3, args: "iin", ret: func(c *expr.Call) (expr.Type, error) {
 		fsp := 0
-		if t := c.Args[2].Type(); t.Kind == Decimal {
+		if t := c.Args[2].Type(); t.Kind == expr.Decimal {
 			fsp = t.Scale
-		} else if t.Kind == Float {
+		} else if t.Kind == expr.Float {
 			fsp = 6
 		}
-		return TimeType(fsp), nil
-	}, make: plain(func(a []*Vec, i int32, v *Vec) error {
+		return expr.TimeType(fsp), nil
+	}, make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		h, m := a[0].I[i], a[1].I[i]
-		s, us, ok := numberParts(a[2], i)
+		s, us, ok := expr.NumberParts(a[2], i)
 		if !ok || m < 0 || m > 59 || s < 0 || s > 59 || us < 0 {
 			v.SetNull(int(i))
 			return nil
 		}
 		h = min(max(h, -1000), 1000)
-		total := (int64(abs64(h))*3600+m*60+s)*1e6 + us
+		total := (int64(expr.Abs64(h))*3600+m*60+s)*1e6 + us
 		if h < 0 {
 			total = -total
 		}
 		setDuration(v, i, total)
 		return nil
 	})}.register()
-	sig{names: "period_add", min: 2, max: 2, args: "i", ret: returns(TypeInt), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "period_add", min: 2, max: 2, args: "i", ret: returns(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		n := periodMonths(a[0].I[i]) + a[1].I[i]
 		v.I[i] = n/12*100 + n%12 + 1
 		return nil
 	})}.register()
-	sig{names: "period_diff", min: 2, max: 2, args: "i", ret: returns(TypeInt), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "period_diff", min: 2, max: 2, args: "i", ret: returns(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		v.I[i] = periodMonths(a[0].I[i]) - periodMonths(a[1].I[i])
 		return nil
 	})}.register()
-	sig{names: "datediff", min: 2, max: 2, args: "t", ret: maybe(TypeInt), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "datediff", min: 2, max: 2, args: "t", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		if !calendar.Complete(a[0].I[i]) || !calendar.Complete(a[1].I[i]) {
 			v.SetNull(int(i))
 			return nil
@@ -302,15 +303,15 @@ func periodMonths(p int64) int64 {
 }
 
 // literalDigits are the digits of the fraction in a constant string; 6 if it is none.
-func literalDigits(n Node) int {
+func literalDigits(n expr.Node) int {
 	t := n.Type()
-	if t.Kind == Decimal {
+	if t.Kind == expr.Decimal {
 		return min(t.Scale, 6)
 	}
 	if t.Integer() {
 		return 0
 	}
-	if k, ok := n.(*Const); ok && k.V.Kind == Text {
+	if k, ok := n.(*expr.Const); ok && k.V.Kind == expr.Text {
 		if at := strings.LastIndexByte(k.V.S, '.'); at >= 0 {
 			return min(len(strings.TrimRight(k.V.S[at+1:], " ")), 6)
 		}
@@ -320,14 +321,14 @@ func literalDigits(n Node) int {
 }
 
 func registerFormat() {
-	sig{names: "date_format", min: 2, max: 2, args: "ts", ret: orNull(textFrom(nil, 1)), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "date_format", min: 2, max: 2, args: "ts", ret: orNull(textFrom(nil, 1)), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		b, ok := calendar.Format(nil, a[1].S[i], calendar.Unpack(a[0].I[i]), false)
 		if v.S[i] = string(b); !ok || len(b) == 0 {
 			v.SetNull(int(i))
 		}
 		return nil
 	})}.register()
-	sig{names: "time_format", min: 2, max: 2, args: "Ts", ret: orNull(textFrom(nil, 1)), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "time_format", min: 2, max: 2, args: "Ts", ret: orNull(textFrom(nil, 1)), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		us := a[0].I[i]
 		var b []byte
 		if us < 0 {
@@ -343,10 +344,10 @@ func registerFormat() {
 	sig{names: "str_to_date", min: 2, max: 2, args: "s", ret: strToDateType, make: makeStrToDate}.register()
 }
 
-func strToDateType(c *Call) (Type, error) {
-	k, ok := c.Args[1].(*Const)
+func strToDateType(c *expr.Call) (expr.Type, error) {
+	k, ok := c.Args[1].(*expr.Const)
 	if !ok {
-		return DatetimeType(6), nil
+		return expr.DatetimeType(6), nil
 	}
 	date, clock, micros := calendar.FormatParts(k.V.S)
 	fsp := 0
@@ -355,26 +356,26 @@ func strToDateType(c *Call) (Type, error) {
 	}
 	switch {
 	case date && clock:
-		return DatetimeType(fsp), nil
+		return expr.DatetimeType(fsp), nil
 	case clock:
-		return TimeType(fsp), nil
+		return expr.TimeType(fsp), nil
 	case date:
-		return TypeDate, nil
+		return expr.TypeDate, nil
 	}
-	return DatetimeType(6), nil
+	return expr.DatetimeType(6), nil
 }
 
-func makeStrToDate(c *Call, k *compiler) (rowEval, error) {
-	cs := &caster{explicit: true, env: k.env, to: c.T}
-	return func(a []*Vec, i int32, v *Vec) error {
+func makeStrToDate(c *expr.Call, k *expr.Compiler) (rowEval, error) {
+	cs := &expr.Caster{Explicit: true, Env: k.Env, To: c.T}
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		t, ok := calendar.Parse(a[0].S[i], a[1].S[i])
-		if ok && c.T.Kind == Duration {
+		if ok && c.T.Kind == expr.Duration {
 			v.I[i] = calendar.ClockOf(calendar.Pack(t))
 			return nil
 		}
 		p := calendar.Pack(t)
-		if !ok || !cs.zeroAllowed(p) {
-			k.env.warn(1411, fmt.Sprintf("Incorrect datetime value: '%s' for function str_to_date", a[0].S[i]))
+		if !ok || !cs.ZeroAllowed(p) {
+			k.Env.Note(1411, fmt.Sprintf("Incorrect datetime value: '%s' for function str_to_date", a[0].S[i]))
 			v.SetNull(int(i))
 			return nil
 		}
@@ -385,17 +386,17 @@ func makeStrToDate(c *Call, k *compiler) (rowEval, error) {
 
 // registerIntervals: DATE_ADD(date, n, unit) and the like. The unit is a constant string.
 func registerIntervals() {
-	register(
-		&Func{Name: "date_add", Min: 3, Max: 3, derive: deriveDateAdd, eval: evalDateAdd(1)},
-		&Func{Name: "date_sub", Min: 3, Max: 3, derive: deriveDateAdd, eval: evalDateAdd(-1)},
+	expr.Register(
+		&expr.Func{Name: "date_add", Min: 3, Max: 3, Derive: deriveDateAdd, Eval: evalDateAdd(1)},
+		&expr.Func{Name: "date_sub", Min: 3, Max: 3, Derive: deriveDateAdd, Eval: evalDateAdd(-1)},
 	)
-	sig{names: "timestampdiff", min: 3, max: 3, args: "st", ret: maybe(TypeInt), make: makeTimestampDiff}.register()
-	sig{names: "extract", min: 2, max: 2, args: "s*", ret: maybe(TypeInt), make: makeExtract}.register()
-	register(
-		&Func{Name: "addtime", Min: 2, Max: 2, derive: deriveAddTime, eval: evalAddTime(1)},
-		&Func{Name: "subtime", Min: 2, Max: 2, derive: deriveAddTime, eval: evalAddTime(-1)},
-		&Func{Name: "timediff", Min: 2, Max: 2, derive: deriveTimeDiff, eval: evalTimeDiff},
-		&Func{Name: "timestamp", Min: 1, Max: 2, derive: func(c *Call) error {
+	sig{names: "timestampdiff", min: 3, max: 3, args: "st", ret: maybe(expr.TypeInt), make: makeTimestampDiff}.register()
+	sig{names: "extract", min: 2, max: 2, args: "s*", ret: maybe(expr.TypeInt), make: makeExtract}.register()
+	expr.Register(
+		&expr.Func{Name: "addtime", Min: 2, Max: 2, Derive: deriveAddTime, Eval: evalAddTime(1)},
+		&expr.Func{Name: "subtime", Min: 2, Max: 2, Derive: deriveAddTime, Eval: evalAddTime(-1)},
+		&expr.Func{Name: "timediff", Min: 2, Max: 2, Derive: deriveTimeDiff, Eval: evalTimeDiff},
+		&expr.Func{Name: "timestamp", Min: 1, Max: 2, Derive: func(c *expr.Call) error {
 			fsp := 0
 			for _, a := range c.Args {
 				n := a.Type().Scale
@@ -404,19 +405,19 @@ func registerIntervals() {
 				}
 				fsp = max(fsp, n)
 			}
-			c.Args[0] = castTo(c.Args[0], DatetimeType(6))
+			c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(6))
 			if len(c.Args) == 2 {
-				c.Args[1] = castTo(c.Args[1], TimeType(6))
+				c.Args[1] = expr.CastTo(c.Args[1], expr.TimeType(6))
 			}
-			c.T = DatetimeType(fsp)
+			c.T = expr.DatetimeType(fsp)
 			return nil
-		}, eval: evalAddTime(1)},
+		}, Eval: evalAddTime(1)},
 	)
 }
 
 // unitOf is the constant unit of an interval.
-func unitOf(n Node) (string, error) {
-	k, ok := n.(*Const)
+func unitOf(n expr.Node) (string, error) {
+	k, ok := n.(*expr.Const)
 	if !ok {
 		return "", fmt.Errorf("expr: INTERVAL needs a unit")
 	}
@@ -428,7 +429,7 @@ func unitOf(n Node) (string, error) {
 }
 
 // deriveDateAdd: a date stays one if the unit has no time; a string stays a string.
-func deriveDateAdd(c *Call) error {
+func deriveDateAdd(c *expr.Call) error {
 	u, err := unitOf(c.Args[2])
 	if err != nil {
 		return err
@@ -438,48 +439,48 @@ func deriveDateAdd(c *Call) error {
 	digits := 0
 	if single {
 		switch n := c.Args[1].Type(); {
-		case u == "second" && (n.Kind == Decimal || n.Kind == Float || n.Stringy()):
+		case u == "second" && (n.Kind == expr.Decimal || n.Kind == expr.Float || n.Stringy()):
 			digits = 6
-			if n.Kind == Decimal {
+			if n.Kind == expr.Decimal {
 				digits = min(n.Scale, 6)
 			}
-			c.Args[1] = castTo(exact(c.Args[1]), DecimalType(30, digits))
-		case n.Kind != Int:
-			x := TypeInt
-			c.Args[1] = &Cast{Arg: exact(c.Args[1]), T: x, Explicit: true}
+			c.Args[1] = expr.CastTo(expr.Exact(c.Args[1]), expr.DecimalType(30, digits))
+		case n.Kind != expr.Int:
+			x := expr.TypeInt
+			c.Args[1] = &expr.Cast{Arg: expr.Exact(c.Args[1]), T: x, Explicit: true}
 		}
 	} else if !c.Args[1].Type().Stringy() {
-		c.Args[1] = castTo(c.Args[1], textOf(c.Args[1].Type()))
+		c.Args[1] = expr.CastTo(c.Args[1], textOf(c.Args[1].Type()))
 	}
 	fsp := max(t.Scale, digits)
 	if micro {
 		fsp = 6
 	}
 	switch {
-	case t.Kind == Date && !clock:
-		c.T = TypeDate
-	case t.Kind == Date:
-		c.T = DatetimeType(fsp)
-	case t.Kind == Datetime || t.Kind == Timestamp:
-		c.T = DatetimeType(fsp)
-		c.Args[0] = castTo(c.Args[0], DatetimeType(t.Scale))
-	case t.Kind == Duration && clock:
-		c.T = TimeType(fsp)
-	case t.Kind == Duration:
-		c.T = DatetimeType(fsp)
-		c.Args[0] = castTo(c.Args[0], DatetimeType(6))
+	case t.Kind == expr.Date && !clock:
+		c.T = expr.TypeDate
+	case t.Kind == expr.Date:
+		c.T = expr.DatetimeType(fsp)
+	case t.Kind == expr.Datetime || t.Kind == expr.Timestamp:
+		c.T = expr.DatetimeType(fsp)
+		c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(t.Scale))
+	case t.Kind == expr.Duration && clock:
+		c.T = expr.TimeType(fsp)
+	case t.Kind == expr.Duration:
+		c.T = expr.DatetimeType(fsp)
+		c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(6))
 	default:
 		if !t.Stringy() {
-			c.Args[0] = castTo(c.Args[0], textOf(t))
+			c.Args[0] = expr.CastTo(c.Args[0], textOf(t))
 		}
-		c.T = TextType(29, sql.Collation_Default, CoerceLiteral)
+		c.T = expr.TextType(29, sql.Collation_Default, expr.CoerceLiteral)
 	}
 	return nil
 }
 
-func evalDateAdd(sign int64) func(c *Call, k *compiler) (Expr, error) {
-	return func(c *Call, k *compiler) (Expr, error) {
-		es, err := k.exprs(c.Args[:2])
+func evalDateAdd(sign int64) func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+	return func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+		es, err := k.Exprs(c.Args[:2])
 		if err != nil {
 			return nil, err
 		}
@@ -487,9 +488,9 @@ func evalDateAdd(sign int64) func(c *Call, k *compiler) (Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		d := &dateAdd{unit: u, sign: sign, env: k.env, cs: &caster{from: c.Args[0].Type(), to: DatetimeType(6), env: k.env}}
+		d := &dateAdd{unit: u, sign: sign, env: k.Env, cs: &expr.Caster{From: c.Args[0].Type(), To: expr.DatetimeType(6), Env: k.Env}}
 		d.single, _, _, _ = calendar.KnownUnit(u)
-		return newRowFunc(c.T, es, d.eval), nil
+		return expr.NewRowFunc(c.T, es, d.eval), nil
 	}
 }
 
@@ -497,18 +498,18 @@ type dateAdd struct {
 	unit   string
 	single bool
 	sign   int64
-	env    *Env
-	cs     *caster
+	env    *expr.Env
+	cs     *expr.Caster
 }
 
-func (d *dateAdd) interval(v *Vec, i int32) (calendar.Interval, bool) {
+func (d *dateAdd) interval(v *expr.Vec, i int32) (calendar.Interval, bool) {
 	var iv calendar.Interval
 	ok := true
 	switch {
 	case !d.single:
 		iv, ok = calendar.TextInterval(d.unit, v.S[i])
-	case v.T.Kind == Decimal:
-		n, us, in := numberParts(v, i)
+	case v.T.Kind == expr.Decimal:
+		n, us, in := expr.NumberParts(v, i)
 		iv, ok = calendar.NumberInterval(d.unit, n, us)
 		ok = ok && in
 	default:
@@ -519,24 +520,24 @@ func (d *dateAdd) interval(v *Vec, i int32) (calendar.Interval, bool) {
 	return iv, ok
 }
 
-func (d *dateAdd) eval(a []*Vec, i int32, v *Vec) error {
+func (d *dateAdd) eval(a []*expr.Vec, i int32, v *expr.Vec) error {
 	iv, ok := d.interval(a[1], i)
-	if v.T.Kind == Duration {
+	if v.T.Kind == expr.Duration {
 		us := a[0].I[i] + iv.Micros
-		if !ok || int64(abs64(us)) > calendar.MaxDuration {
+		if !ok || int64(expr.Abs64(us)) > calendar.MaxDuration {
 			d.overflow(v, i, "time")
 			return nil
 		}
 		v.I[i] = us
 		return nil
 	}
-	p, date := a[0].I, v.T.Kind == Date
+	p, date := a[0].I, v.T.Kind == expr.Date
 	var start int64
-	if v.T.Kind == Text {
+	if v.T.Kind == expr.Text {
 		in, parsed := calendar.ParseDatetime(a[0].S[i])
 		t, valid := in.Packed()
-		if !parsed || !valid || !d.cs.zeroAllowed(t) {
-			d.env.warn(1292, fmt.Sprintf("Incorrect datetime value: '%s'", a[0].S[i]))
+		if !parsed || !valid || !d.cs.ZeroAllowed(t) {
+			d.env.Note(1292, fmt.Sprintf("Incorrect datetime value: '%s'", a[0].S[i]))
 			v.SetNull(int(i))
 			return nil
 		}
@@ -545,7 +546,7 @@ func (d *dateAdd) eval(a []*Vec, i int32, v *Vec) error {
 		start = p[i]
 	}
 	if !calendar.Complete(start) && (iv.Months == 0 || calendar.MonthOf(start) == 0) || start == 0 {
-		d.env.warn(1292, "Incorrect datetime value")
+		d.env.Note(1292, "Incorrect datetime value")
 		v.SetNull(int(i))
 		return nil
 	}
@@ -555,7 +556,7 @@ func (d *dateAdd) eval(a []*Vec, i int32, v *Vec) error {
 		return nil
 	}
 	switch {
-	case v.T.Kind != Text:
+	case v.T.Kind != expr.Text:
 		v.I[i] = r
 	case date:
 		v.S[i] = string(calendar.AppendDate(nil, r))
@@ -569,18 +570,18 @@ func (d *dateAdd) eval(a []*Vec, i int32, v *Vec) error {
 	return nil
 }
 
-func (d *dateAdd) overflow(v *Vec, i int32, what string) {
-	d.env.warn(1441, fmt.Sprintf("Datetime function: %s field overflow", what))
+func (d *dateAdd) overflow(v *expr.Vec, i int32, what string) {
+	d.env.Note(1441, fmt.Sprintf("Datetime function: %s field overflow", what))
 	v.SetNull(int(i))
 }
 
-func makeTimestampDiff(c *Call, _ *compiler) (rowEval, error) {
+func makeTimestampDiff(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 	u, err := unitOf(c.Args[0])
 	if err != nil {
 		return nil, err
 	}
 	one, _ := calendar.NumberInterval(u, 1, 0)
-	return func(a []*Vec, i int32, v *Vec) error {
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		x, y := a[1].I[i], a[2].I[i]
 		if !calendar.Complete(x) || !calendar.Complete(y) {
 			v.SetNull(int(i))
@@ -603,7 +604,7 @@ var extractParts = map[string]string{
 	"second_microsecond": "su",
 }
 
-func makeExtract(c *Call, k *compiler) (rowEval, error) {
+func makeExtract(c *expr.Call, k *expr.Compiler) (rowEval, error) {
 	u, err := unitOf(c.Args[0])
 	if err != nil {
 		return nil, err
@@ -611,14 +612,14 @@ func makeExtract(c *Call, k *compiler) (rowEval, error) {
 	parts := extractParts[u]
 	from := c.Args[1].Type()
 	clock := !strings.ContainsAny(parts, "YQMW") && !from.Dated()
-	to := DatetimeType(6)
+	to := expr.DatetimeType(6)
 	if clock {
-		to = TimeType(6)
+		to = expr.TimeType(6)
 	}
-	cs := &caster{from: from, to: to, env: k.env}
-	conv := cs.function()
-	var tmp Vec
-	return func(a []*Vec, i int32, v *Vec) error {
+	cs := &expr.Caster{From: from, To: to, Env: k.Env}
+	conv := cs.Function()
+	var tmp expr.Vec
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		tmp.Reset(to, int(i)+1)
 		if from.Kind == to.Kind {
 			tmp.I[i] = a[1].I[i]
@@ -629,12 +630,12 @@ func makeExtract(c *Call, k *compiler) (rowEval, error) {
 			v.SetNull(int(i))
 			return nil
 		}
-		v.I[i] = extract(parts, tmp.I[i], clock, k.env)
+		v.I[i] = extract(parts, tmp.I[i], clock, k.Env)
 		return nil
 	}, nil
 }
 
-func extract(parts string, x int64, clock bool, env *Env) int64 {
+func extract(parts string, x int64, clock bool, env *expr.Env) int64 {
 	us, sign := x, int64(1)
 	var t calendar.Time
 	if !clock {
@@ -681,7 +682,7 @@ func extract(parts string, x int64, clock bool, env *Env) int64 {
 	return sign * n
 }
 
-func deriveAddTime(c *Call) error {
+func deriveAddTime(c *expr.Call) error {
 	t := c.Args[0].Type()
 	fsp := 6
 	if t.Temporal() {
@@ -689,43 +690,43 @@ func deriveAddTime(c *Call) error {
 	}
 	switch {
 	case t.Dated():
-		c.Args[0] = castTo(c.Args[0], DatetimeType(6))
-		c.T = DatetimeType(fsp)
-	case t.Kind == Duration:
-		c.T = TimeType(fsp)
+		c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(6))
+		c.T = expr.DatetimeType(fsp)
+	case t.Kind == expr.Duration:
+		c.T = expr.TimeType(fsp)
 	default:
 		if !t.Stringy() {
-			c.Args[0] = castTo(c.Args[0], textOf(t))
+			c.Args[0] = expr.CastTo(c.Args[0], textOf(t))
 		}
-		c.T = TextType(29, sql.Collation_Default, CoerceLiteral)
+		c.T = expr.TextType(29, sql.Collation_Default, expr.CoerceLiteral)
 	}
-	c.Args[1] = castTo(c.Args[1], TimeType(6))
+	c.Args[1] = expr.CastTo(c.Args[1], expr.TimeType(6))
 	return nil
 }
 
-func literalDigitsOf(n Node) int {
+func literalDigitsOf(n expr.Node) int {
 	if n.Type().Temporal() {
 		return n.Type().Scale
 	}
 	return literalDigits(n)
 }
 
-func evalAddTime(sign int64) func(c *Call, k *compiler) (Expr, error) {
-	return func(c *Call, k *compiler) (Expr, error) {
-		es, err := k.exprs(c.Args)
+func evalAddTime(sign int64) func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+	return func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+		es, err := k.Exprs(c.Args)
 		if err != nil {
 			return nil, err
 		}
-		return newRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
+		return expr.NewRowFunc(c.T, es, func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			us := int64(0)
 			if len(a) == 2 {
 				us = sign * a[1].I[i]
 			}
 			ok := true
 			switch c.T.Kind {
-			case Duration:
+			case expr.Duration:
 				setDuration(v, i, a[0].I[i]+us)
-			case Datetime:
+			case expr.Datetime:
 				v.I[i], ok = calendar.FromMicros(calendar.Micros(a[0].I[i]) + us)
 			default:
 				ok = addTimeText(a[0].S[i], us, v, i)
@@ -738,7 +739,7 @@ func evalAddTime(sign int64) func(c *Call, k *compiler) (Expr, error) {
 	}
 }
 
-func addTimeText(s string, us int64, v *Vec, i int32) bool {
+func addTimeText(s string, us int64, v *expr.Vec, i int32) bool {
 	fsp := func(x int64) int {
 		if x%1e6 != 0 {
 			return 6
@@ -758,7 +759,7 @@ func addTimeText(s string, us int64, v *Vec, i int32) bool {
 }
 
 // deriveTimeDiff: both arguments must be times, or both dates with times.
-func deriveTimeDiff(c *Call) error {
+func deriveTimeDiff(c *expr.Call) error {
 	fsp := 0
 	dated := false
 	for _, a := range c.Args {
@@ -767,31 +768,31 @@ func deriveTimeDiff(c *Call) error {
 	}
 	for i, a := range c.Args {
 		t := a.Type()
-		k, ok := a.(*Const)
-		if !dated && ok && t.Kind == Text {
+		k, ok := a.(*expr.Const)
+		if !dated && ok && t.Kind == expr.Text {
 			p, parsed := calendar.ParseDatetime(k.V.S)
 			dated = parsed && p.Fields > 3
 		}
 		if dated {
-			c.Args[i] = castTo(a, DatetimeType(6))
+			c.Args[i] = expr.CastTo(a, expr.DatetimeType(6))
 		} else {
-			c.Args[i] = castTo(a, TimeType(6))
+			c.Args[i] = expr.CastTo(a, expr.TimeType(6))
 		}
 	}
-	c.T = TimeType(fsp)
+	c.T = expr.TimeType(fsp)
 	return nil
 }
 
-func evalTimeDiff(c *Call, k *compiler) (Expr, error) {
-	es, err := k.exprs(c.Args)
+func evalTimeDiff(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+	es, err := k.Exprs(c.Args)
 	if err != nil {
 		return nil, err
 	}
-	return newRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
+	return expr.NewRowFunc(c.T, es, func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		switch x, y := a[0], a[1]; {
 		case x.T.Kind != y.T.Kind:
 			v.SetNull(int(i))
-		case x.T.Kind == Duration:
+		case x.T.Kind == expr.Duration:
 			setDuration(v, i, x.I[i]-y.I[i])
 		default:
 			setDuration(v, i, calendar.Micros(x.I[i])-calendar.Micros(y.I[i]))
@@ -801,8 +802,8 @@ func evalTimeDiff(c *Call, k *compiler) (Expr, error) {
 }
 
 func registerUnix() {
-	register(&Func{Name: "unix_timestamp", Min: 0, Max: 1, PerStatement: true, derive: func(c *Call) error {
-		c.T = TypeInt
+	expr.Register(&expr.Func{Name: "unix_timestamp", Min: 0, Max: 1, PerStatement: true, Derive: func(c *expr.Call) error {
+		c.T = expr.TypeInt
 		if len(c.Args) == 0 {
 			c.T.NotNull = true
 			return nil
@@ -813,29 +814,29 @@ func registerUnix() {
 			fsp = literalDigits(c.Args[0])
 		}
 		if fsp > 0 {
-			c.T = DecimalType(12+fsp, fsp)
+			c.T = expr.DecimalType(12+fsp, fsp)
 		}
-		if t.Kind != Timestamp {
-			c.Args[0] = castTo(c.Args[0], DatetimeType(6))
+		if t.Kind != expr.Timestamp {
+			c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(6))
 		}
 		return nil
-	}, eval: evalUnix})
-	sig{names: "from_unixtime", min: 1, max: 2, args: "ns", ret: func(c *Call) (Type, error) {
+	}, Eval: evalUnix})
+	sig{names: "from_unixtime", min: 1, max: 2, args: "ns", ret: func(c *expr.Call) (expr.Type, error) {
 		if len(c.Args) == 2 {
 			return typeWord, nil
 		}
 		fsp := 6
 		switch t := c.Args[0].Type(); t.Kind {
-		case Decimal:
+		case expr.Decimal:
 			fsp = min(t.Scale, 6)
-		case Int, Uint:
+		case expr.Int, expr.Uint:
 			fsp = 0
 		}
-		return DatetimeType(fsp), nil
+		return expr.DatetimeType(fsp), nil
 	}, make: makeFromUnix}.register()
-	sig{names: "convert_tz", min: 3, max: 3, args: "tss", ret: func(c *Call) (Type, error) {
-		return DatetimeType(c.Args[0].Type().Scale), nil
-	}, make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "convert_tz", min: 3, max: 3, args: "tss", ret: func(c *expr.Call) (expr.Type, error) {
+		return expr.DatetimeType(c.Args[0].Type().Scale), nil
+	}, make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		from, ok := zoneOf(a[1].S[i])
 		to, ok2 := zoneOf(a[2].S[i])
 		if !ok || !ok2 || !calendar.Complete(a[0].I[i]) {
@@ -847,19 +848,19 @@ func registerUnix() {
 	})}.register()
 }
 
-func evalUnix(c *Call, k *compiler) (Expr, error) {
+func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	if len(c.Args) == 0 {
-		return newConst(Value{Kind: Int, I: k.env.Now.Unix()}, c.T), nil
+		return expr.NewConst(expr.Value{Kind: expr.Int, I: k.Env.Now.Unix()}, c.T), nil
 	}
-	e, err := k.expr(c.Args[0])
+	e, err := k.Expr(c.Args[0])
 	if err != nil {
 		return nil, err
 	}
-	loc := k.env.loc()
-	if e.Type().Kind == Timestamp {
-		loc = utc
+	loc := k.Env.Zone()
+	if e.Type().Kind == expr.Timestamp {
+		loc = expr.Utc
 	}
-	return newRowFunc(c.T, []Expr{e}, func(a []*Vec, i int32, v *Vec) error {
+	return expr.NewRowFunc(c.T, []expr.Expr{e}, func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		us := int64(0)
 		if calendar.Complete(a[0].I[i]) {
 			us = calendar.ToGo(a[0].I[i], loc).UnixMicro()
@@ -867,23 +868,23 @@ func evalUnix(c *Call, k *compiler) (Expr, error) {
 		if us < 0 || us >= 32536771200e6 {
 			us = 0
 		}
-		if c.T.Kind == Int {
+		if c.T.Kind == expr.Int {
 			v.I[i] = us / 1e6
 			return nil
 		}
-		v.I[i], _ = rescale64(us, 6, c.T.Scale)
+		v.I[i], _ = expr.Rescale64(us, 6, c.T.Scale)
 		return nil
 	}), nil
 }
 
-func makeFromUnix(c *Call, k *compiler) (rowEval, error) {
-	return func(a []*Vec, i int32, v *Vec) error {
-		n, us, ok := numberParts(a[0], i)
+func makeFromUnix(c *expr.Call, k *expr.Compiler) (rowEval, error) {
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		n, us, ok := expr.NumberParts(a[0], i)
 		if !ok || n < 0 || us < 0 || n > 32536771199 {
 			v.SetNull(int(i))
 			return nil
 		}
-		p := calendar.FromGo(time.Unix(n, us*1000).In(k.env.loc()))
+		p := calendar.FromGo(time.Unix(n, us*1000).In(k.Env.Zone()))
 		if len(a) == 1 {
 			v.I[i], _ = calendar.Round(p, v.T.Scale)
 			return nil

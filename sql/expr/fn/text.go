@@ -1,4 +1,4 @@
-package expr
+package fn
 
 import (
 	"crypto/md5"
@@ -17,23 +17,24 @@ import (
 	"github.com/cockroachdb/apd/v3"
 	"github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/expr/collate"
 )
 
 // ascii text that functions make of numbers.
-var typeWord = TextType(0, sql.Collation_Default, CoerceLiteral)
+var typeWord = expr.TextType(0, sql.Collation_Default, expr.CoerceLiteral)
 
 // chars is the number of characters of a string, or of bytes.
-func chars(v *Vec, s string) int {
-	if v.T.Kind == Bytes {
+func chars(v *expr.Vec, s string) int {
+	if v.T.Kind == expr.Bytes {
 		return len(s)
 	}
 	return utf8.RuneCountInString(s)
 }
 
 // cut is the part of a string from one character to another.
-func cut(v *Vec, s string, from, to int) string {
-	if v.T.Kind == Bytes {
+func cut(v *expr.Vec, s string, from, to int) string {
+	if v.T.Kind == expr.Bytes {
 		return s[min(from, len(s)):min(to, len(s))]
 	}
 	start, n := len(s), 0
@@ -49,13 +50,13 @@ func cut(v *Vec, s string, from, to int) string {
 	return s[start:]
 }
 
-func textFunc(names, args string, minArgs, maxArgs int, ret func(*Call) (Type, error), f func(a []*Vec, i int32) (string, bool)) {
-	sig{names: names, min: minArgs, max: maxArgs, args: args, ret: ret, make: func(_ *Call, k *compiler) (rowEval, error) {
-		limit := k.env.maxPacket()
-		return func(a []*Vec, i int32, v *Vec) error {
+func textFunc(names, args string, minArgs, maxArgs int, ret func(*expr.Call) (expr.Type, error), f func(a []*expr.Vec, i int32) (string, bool)) {
+	sig{names: names, min: minArgs, max: maxArgs, args: args, ret: ret, make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+		limit := k.Env.PacketLimit()
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			s, ok := f(a, i)
 			if len(s) > limit {
-				k.env.warn(1301, fmt.Sprintf("Result of %s() was larger than max_allowed_packet (%d) - truncated", names, limit))
+				k.Env.Note(1301, fmt.Sprintf("Result of %s() was larger than max_allowed_packet (%d) - truncated", names, limit))
 				ok = false
 			}
 			if !ok {
@@ -68,17 +69,17 @@ func textFunc(names, args string, minArgs, maxArgs int, ret func(*Call) (Type, e
 	}}.register()
 }
 
-func intFunc(names, args string, minArgs, maxArgs int, f func(a []*Vec, i int32) int64) {
-	sig{names: names, min: minArgs, max: maxArgs, args: args, ret: returns(TypeInt), make: plain(func(a []*Vec, i int32, v *Vec) error {
+func intFunc(names, args string, minArgs, maxArgs int, f func(a []*expr.Vec, i int32) int64) {
+	sig{names: names, min: minArgs, max: maxArgs, args: args, ret: returns(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		v.I[i] = f(a, i)
 		return nil
 	})}.register()
 }
 
 // bytesOf is a string in the bytes of its character set.
-func bytesOf(v *Vec, i int32) string {
+func bytesOf(v *expr.Vec, i int32) string {
 	s := v.S[i]
-	if v.T.Kind != Text {
+	if v.T.Kind != expr.Text {
 		return s
 	}
 	switch cs := v.T.Coll.CharacterSet(); cs {
@@ -92,7 +93,7 @@ func bytesOf(v *Vec, i int32) string {
 	return s
 }
 
-func total(c *Call) int {
+func total(c *expr.Call) int {
 	n := 0
 	for _, a := range c.Args {
 		if a.Type().Length == 0 {
@@ -104,7 +105,7 @@ func total(c *Call) int {
 }
 
 func init() {
-	textFunc("concat", "b", 1, -1, textFrom(total), func(a []*Vec, i int32) (string, bool) {
+	textFunc("concat", "b", 1, -1, textFrom(total), func(a []*expr.Vec, i int32) (string, bool) {
 		var b strings.Builder
 		for _, v := range a {
 			b.WriteString(v.S[i])
@@ -114,55 +115,55 @@ func init() {
 	sig{names: "concat_ws", min: 2, max: -1, args: "b", nulls: true, ret: orNull(textFrom(nil)), make: plain(concatWS)}.register()
 	textFunc("lower lcase", "b", 1, 1, textFrom(lengthOf(0)), caseOf(strings.ToLower))
 	textFunc("upper ucase", "b", 1, 1, textFrom(lengthOf(0)), caseOf(strings.ToUpper))
-	textFunc("left", "bi", 2, 2, textFrom(lengthOf(0), 0), func(a []*Vec, i int32) (string, bool) {
+	textFunc("left", "bi", 2, 2, textFrom(lengthOf(0), 0), func(a []*expr.Vec, i int32) (string, bool) {
 		return cut(a[0], a[0].S[i], 0, clip(a[1], i)), true
 	})
-	textFunc("right", "bi", 2, 2, textFrom(lengthOf(0), 0), func(a []*Vec, i int32) (string, bool) {
+	textFunc("right", "bi", 2, 2, textFrom(lengthOf(0), 0), func(a []*expr.Vec, i int32) (string, bool) {
 		n := chars(a[0], a[0].S[i])
 		return cut(a[0], a[0].S[i], max(n-clip(a[1], i), 0), n), true
 	})
 	textFunc("substring substr mid", "bii", 2, 3, textFrom(lengthOf(0), 0), substring)
 	textFunc("substring_index", "bbi", 3, 3, textFrom(lengthOf(0), 0, 1), substringIndex)
-	textFunc("repeat", "bi", 2, 2, orNull(textFrom(nil, 0)), func(a []*Vec, i int32) (string, bool) {
+	textFunc("repeat", "bi", 2, 2, orNull(textFrom(nil, 0)), func(a []*expr.Vec, i int32) (string, bool) {
 		n := clip(a[1], i)
 		if n > 0 && len(a[0].S[i]) > (1<<30)/n {
 			return "", false
 		}
 		return strings.Repeat(a[0].S[i], n), true
 	})
-	textFunc("space", "i", 1, 1, orNull(returns(typeWord)), func(a []*Vec, i int32) (string, bool) {
+	textFunc("space", "i", 1, 1, orNull(returns(typeWord)), func(a []*expr.Vec, i int32) (string, bool) {
 		n := clip(a[0], i)
 		return strings.Repeat(" ", min(n, 1<<30)), n < 1<<30
 	})
 	textFunc("reverse", "b", 1, 1, textFrom(lengthOf(0)), reverse)
-	textFunc("replace", "bbb", 3, 3, textFrom(nil), func(a []*Vec, i int32) (string, bool) {
+	textFunc("replace", "bbb", 3, 3, textFrom(nil), func(a []*expr.Vec, i int32) (string, bool) {
 		if a[1].S[i] == "" {
 			return a[0].S[i], true
 		}
 		return strings.ReplaceAll(a[0].S[i], a[1].S[i], a[2].S[i]), true
 	})
-	textFunc("ltrim", "b", 1, 1, textFrom(lengthOf(0)), func(a []*Vec, i int32) (string, bool) { return strings.TrimLeft(a[0].S[i], " "), true })
-	textFunc("rtrim", "b", 1, 1, textFrom(lengthOf(0)), func(a []*Vec, i int32) (string, bool) { return strings.TrimRight(a[0].S[i], " "), true })
+	textFunc("ltrim", "b", 1, 1, textFrom(lengthOf(0)), func(a []*expr.Vec, i int32) (string, bool) { return strings.TrimLeft(a[0].S[i], " "), true })
+	textFunc("rtrim", "b", 1, 1, textFrom(lengthOf(0)), func(a []*expr.Vec, i int32) (string, bool) { return strings.TrimRight(a[0].S[i], " "), true })
 	registerTrim("trim", true, true)
 	registerTrim("trim_leading", true, false)
 	registerTrim("trim_trailing", false, true)
 	textFunc("lpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), padding(true))
 	textFunc("rpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), padding(false))
 	textFunc("insert", "biib", 4, 4, textFrom(nil, 0, 3), insertText)
-	sig{names: "quote", min: 1, max: 1, args: "b", nulls: true, ret: textFrom(nil), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "quote", min: 1, max: 1, args: "b", nulls: true, ret: textFrom(nil), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		if v.S[i] = "NULL"; !a[0].IsNull(i) {
 			v.S[i] = "'" + quoter.Replace(a[0].S[i]) + "'"
 		}
 		return nil
 	})}.register()
-	sig{names: "elt", min: 2, max: -1, args: "ib", nulls: true, ret: func(c *Call) (Type, error) {
-		m, err := mergeCollations("elt", false, c.Args[1:]...)
+	sig{names: "elt", min: 2, max: -1, args: "ib", nulls: true, ret: func(c *expr.Call) (expr.Type, error) {
+		m, err := expr.MergeCollations("elt", false, c.Args[1:]...)
 		return stringResult(m, 0), err
 	}, make: plain(elt)}.register()
-	intFunc("length octet_length", "b", 1, 1, func(a []*Vec, i int32) int64 { return int64(len(bytesOf(a[0], i))) })
-	intFunc("char_length character_length", "b", 1, 1, func(a []*Vec, i int32) int64 { return int64(chars(a[0], a[0].S[i])) })
-	intFunc("bit_length", "b", 1, 1, func(a []*Vec, i int32) int64 { return 8 * int64(len(bytesOf(a[0], i))) })
-	intFunc("ascii", "b", 1, 1, func(a []*Vec, i int32) int64 {
+	intFunc("length octet_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return int64(len(bytesOf(a[0], i))) })
+	intFunc("char_length character_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return int64(chars(a[0], a[0].S[i])) })
+	intFunc("bit_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return 8 * int64(len(bytesOf(a[0], i))) })
+	intFunc("ascii", "b", 1, 1, func(a []*expr.Vec, i int32) int64 {
 		if s := bytesOf(a[0], i); s != "" {
 			return int64(s[0])
 		}
@@ -175,7 +176,7 @@ func init() {
 	registerHex()
 }
 
-func clip(v *Vec, i int32) int {
+func clip(v *expr.Vec, i int32) int {
 	n := v.I[i]
 	if n < 0 && !v.T.Unsigned() {
 		return 0
@@ -186,8 +187,8 @@ func clip(v *Vec, i int32) int {
 	return int(n)
 }
 
-func concatWS(a []*Vec, i int32, v *Vec) error {
-	if a[0].IsNull(i) || a[0].T.Kind == Null {
+func concatWS(a []*expr.Vec, i int32, v *expr.Vec) error {
+	if a[0].IsNull(i) || a[0].T.Kind == expr.Null {
 		v.SetNull(int(i))
 		return nil
 	}
@@ -207,16 +208,16 @@ func concatWS(a []*Vec, i int32, v *Vec) error {
 	return nil
 }
 
-func caseOf(f func(string) string) func(a []*Vec, i int32) (string, bool) {
-	return func(a []*Vec, i int32) (string, bool) {
-		if a[0].T.Kind == Bytes {
+func caseOf(f func(string) string) func(a []*expr.Vec, i int32) (string, bool) {
+	return func(a []*expr.Vec, i int32) (string, bool) {
+		if a[0].T.Kind == expr.Bytes {
 			return a[0].S[i], true
 		}
 		return f(a[0].S[i]), true
 	}
 }
 
-func substring(a []*Vec, i int32) (string, bool) {
+func substring(a []*expr.Vec, i int32) (string, bool) {
 	s := a[0].S[i]
 	n := int64(chars(a[0], s))
 	pos := a[1].I[i]
@@ -242,7 +243,7 @@ func substring(a []*Vec, i int32) (string, bool) {
 	return cut(a[0], s, int(pos-1), int(min(pos-1+count, n))), true
 }
 
-func substringIndex(a []*Vec, i int32) (string, bool) {
+func substringIndex(a []*expr.Vec, i int32) (string, bool) {
 	s, d, n := a[0].S[i], a[1].S[i], a[2].I[i]
 	if d == "" || n == 0 {
 		return "", true
@@ -269,12 +270,12 @@ func substringIndex(a []*Vec, i int32) (string, bool) {
 	return s[at+len(d):], true
 }
 
-func reverse(a []*Vec, i int32) (string, bool) {
+func reverse(a []*expr.Vec, i int32) (string, bool) {
 	s := a[0].S[i]
 	b := make([]byte, 0, len(s))
 	for len(s) > 0 {
 		n := 1
-		if a[0].T.Kind != Bytes {
+		if a[0].T.Kind != expr.Bytes {
 			_, n = utf8.DecodeLastRuneInString(s)
 		}
 		b = append(b, s[len(s)-n:]...)
@@ -284,7 +285,7 @@ func reverse(a []*Vec, i int32) (string, bool) {
 }
 
 func registerTrim(name string, left, right bool) {
-	textFunc(name, "b", 1, 2, textFrom(lengthOf(0)), func(a []*Vec, i int32) (string, bool) {
+	textFunc(name, "b", 1, 2, textFrom(lengthOf(0)), func(a []*expr.Vec, i int32) (string, bool) {
 		s, r := a[0].S[i], " "
 		if len(a) == 2 {
 			r = a[1].S[i]
@@ -302,8 +303,8 @@ func registerTrim(name string, left, right bool) {
 	})
 }
 
-func padding(left bool) func(a []*Vec, i int32) (string, bool) {
-	return func(a []*Vec, i int32) (string, bool) {
+func padding(left bool) func(a []*expr.Vec, i int32) (string, bool) {
+	return func(a []*expr.Vec, i int32) (string, bool) {
 		s, p := a[0].S[i], a[2].S[i]
 		if a[1].I[i] < 0 || clip(a[1], i) > 1<<28 {
 			return "", false
@@ -324,7 +325,7 @@ func padding(left bool) func(a []*Vec, i int32) (string, bool) {
 	}
 }
 
-func insertText(a []*Vec, i int32) (string, bool) {
+func insertText(a []*expr.Vec, i int32) (string, bool) {
 	s := a[0].S[i]
 	n := int64(chars(a[0], s))
 	pos, count := a[1].I[i], a[2].I[i]
@@ -339,7 +340,7 @@ func insertText(a []*Vec, i int32) (string, bool) {
 
 var quoter = strings.NewReplacer("\\", "\\\\", "'", "\\'", "\x00", "\\0", "\x1a", "\\Z")
 
-func elt(a []*Vec, i int32, v *Vec) error {
+func elt(a []*expr.Vec, i int32, v *expr.Vec) error {
 	n := int64(0)
 	if !a[0].IsNull(i) {
 		n = a[0].I[i]
@@ -352,13 +353,13 @@ func elt(a []*Vec, i int32, v *Vec) error {
 	return nil
 }
 
-func ord(a []*Vec, i int32) int64 {
+func ord(a []*expr.Vec, i int32) int64 {
 	s := a[0].S[i]
 	if s == "" {
 		return 0
 	}
 	n := 1
-	if a[0].T.Kind == Text {
+	if a[0].T.Kind == expr.Text {
 		_, n = utf8.DecodeRuneInString(s)
 	}
 	x := int64(0)
@@ -371,13 +372,13 @@ func ord(a []*Vec, i int32) int64 {
 // registerPosition: INSTR, LOCATE and POSITION search by collation and count characters.
 func registerPosition() {
 	find := func(names string, text, sub int) {
-		sig{names: names, min: 2, max: 3, args: "bbi", ret: returns(TypeInt), make: func(c *Call, _ *compiler) (rowEval, error) {
-			m, err := mergeCollations(c.Fn.Name, true, c.Args[0], c.Args[1])
+		sig{names: names, min: 2, max: 3, args: "bbi", ret: returns(expr.TypeInt), make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+			m, err := expr.MergeCollations(c.Fn.Name, true, c.Args[0], c.Args[1])
 			if err != nil {
 				return nil, err
 			}
-			coll := collate.Of(m.id)
-			return func(a []*Vec, i int32, v *Vec) error {
+			coll := collate.Of(m.Id)
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 				start := int64(1)
 				if len(a) == 3 {
 					start = a[2].I[i]
@@ -391,7 +392,7 @@ func registerPosition() {
 	find("locate position", 1, 0)
 }
 
-func locate(coll *collate.Collator, v *Vec, s, sub string, start int64) int64 {
+func locate(coll *collate.Collator, v *expr.Vec, s, sub string, start int64) int64 {
 	n := int64(chars(v, s))
 	if start < 1 || start > n+1 {
 		return 0
@@ -405,13 +406,13 @@ func locate(coll *collate.Collator, v *Vec, s, sub string, start int64) int64 {
 }
 
 func registerSets() {
-	sig{names: "find_in_set", min: 2, max: 2, args: "b", ret: returns(TypeInt), make: func(c *Call, _ *compiler) (rowEval, error) {
-		m, err := mergeCollations("find_in_set", true, c.Args...)
+	sig{names: "find_in_set", min: 2, max: 2, args: "b", ret: returns(expr.TypeInt), make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+		m, err := expr.MergeCollations("find_in_set", true, c.Args...)
 		if err != nil {
 			return nil, err
 		}
-		coll := collate.Of(m.id)
-		return func(a []*Vec, i int32, v *Vec) error {
+		coll := collate.Of(m.Id)
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			v.I[i] = 0
 			if a[1].S[i] == "" {
 				return nil
@@ -425,14 +426,14 @@ func registerSets() {
 			return nil
 		}, nil
 	}}.register()
-	register(&Func{Name: "field", Min: 2, Max: -1, derive: deriveField, eval: evalField})
-	sig{names: "strcmp", min: 2, max: 2, args: "b", ret: returns(TypeInt), make: func(c *Call, _ *compiler) (rowEval, error) {
-		m, err := mergeCollations("strcmp", true, c.Args...)
+	expr.Register(&expr.Func{Name: "field", Min: 2, Max: -1, Derive: deriveField, Eval: evalField})
+	sig{names: "strcmp", min: 2, max: 2, args: "b", ret: returns(expr.TypeInt), make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+		m, err := expr.MergeCollations("strcmp", true, c.Args...)
 		if err != nil {
 			return nil, err
 		}
-		coll := collate.Of(m.id)
-		return func(a []*Vec, i int32, v *Vec) error {
+		coll := collate.Of(m.Id)
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			v.I[i] = int64(coll.Compare(a[0].S[i], a[1].S[i]))
 			return nil
 		}, nil
@@ -440,39 +441,39 @@ func registerSets() {
 }
 
 // deriveField: FIELD compares strings if all are strings, whole numbers if all are, else doubles.
-func deriveField(c *Call) error {
+func deriveField(c *expr.Call) error {
 	text, whole := true, true
 	for _, a := range c.Args {
-		text = text && (a.Type().Stringy() || a.Type().Kind == Null)
-		whole = whole && (a.Type().Kind == Int || a.Type().Kind == Null)
+		text = text && (a.Type().Stringy() || a.Type().Kind == expr.Null)
+		whole = whole && (a.Type().Kind == expr.Int || a.Type().Kind == expr.Null)
 	}
 	switch {
 	case text:
-		m, err := mergeCollations("field", true, c.Args...)
+		m, err := expr.MergeCollations("field", true, c.Args...)
 		if err != nil {
 			return err
 		}
 		c.Cmp = stringResult(m, 0)
 	case whole:
-		c.Cmp = TypeInt
+		c.Cmp = expr.TypeInt
 	default:
-		c.Cmp = TypeFloat
+		c.Cmp = expr.TypeFloat
 	}
 	for i, a := range c.Args {
-		c.Args[i] = castTo(a, c.Cmp)
+		c.Args[i] = expr.CastTo(a, c.Cmp)
 	}
-	c.T = TypeInt
+	c.T = expr.TypeInt
 	c.T.NotNull = true
 	return nil
 }
 
-func evalField(c *Call, k *compiler) (Expr, error) {
-	es, err := k.exprs(c.Args)
+func evalField(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+	es, err := k.Exprs(c.Args)
 	if err != nil {
 		return nil, err
 	}
-	cmp := NewComparer(c.Cmp)
-	r := newRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
+	cmp := expr.NewComparer(c.Cmp)
+	r := expr.NewRowFunc(c.T, es, func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		v.I[i] = 0
 		if a[0].IsNull(i) {
 			return nil
@@ -485,19 +486,19 @@ func evalField(c *Call, k *compiler) (Expr, error) {
 		}
 		return nil
 	})
-	r.nulls = true
+	r.Nulls = true
 	return r, nil
 }
 
 func registerDigests() {
 	digest := func(names string, n int, f func(b []byte) []byte) {
-		textFunc(names, "b", 1, 1, returns(TextType(n, sql.Collation_Default, CoerceLiteral)), func(a []*Vec, i int32) (string, bool) {
+		textFunc(names, "b", 1, 1, returns(expr.TextType(n, sql.Collation_Default, expr.CoerceLiteral)), func(a []*expr.Vec, i int32) (string, bool) {
 			return hex.EncodeToString(f([]byte(bytesOf(a[0], i)))), true
 		})
 	}
 	digest("md5", 32, func(b []byte) []byte { s := md5.Sum(b); return s[:] })
 	digest("sha1 sha", 40, func(b []byte) []byte { s := sha1.Sum(b); return s[:] })
-	textFunc("sha2", "bi", 2, 2, orNull(returns(typeWord)), func(a []*Vec, i int32) (string, bool) {
+	textFunc("sha2", "bi", 2, 2, orNull(returns(typeWord)), func(a []*expr.Vec, i int32) (string, bool) {
 		b := []byte(bytesOf(a[0], i))
 		switch a[1].I[i] {
 		case 0, 256:
@@ -515,7 +516,7 @@ func registerDigests() {
 		}
 		return "", false
 	})
-	textFunc("to_base64", "b", 1, 1, returns(typeWord), func(a []*Vec, i int32) (string, bool) {
+	textFunc("to_base64", "b", 1, 1, returns(typeWord), func(a []*expr.Vec, i int32) (string, bool) {
 		s := base64.StdEncoding.EncodeToString([]byte(bytesOf(a[0], i)))
 		var b strings.Builder
 		for len(s) > 76 {
@@ -524,7 +525,7 @@ func registerDigests() {
 		}
 		return b.String() + s, true
 	})
-	textFunc("from_base64", "b", 1, 1, maybe(TypeBinary), func(a []*Vec, i int32) (string, bool) {
+	textFunc("from_base64", "b", 1, 1, maybe(expr.TypeBinary), func(a []*expr.Vec, i int32) (string, bool) {
 		s := strings.NewReplacer("\n", "", " ", "", "\t", "", "\r", "").Replace(a[0].S[i])
 		b, err := base64.StdEncoding.DecodeString(s)
 		return string(b), err == nil
@@ -532,24 +533,24 @@ func registerDigests() {
 }
 
 func registerHex() {
-	sig{names: "hex", min: 1, max: 1, args: "*", ret: returns(typeWord), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "hex", min: 1, max: 1, args: "*", ret: returns(typeWord), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		switch x := a[0]; {
-		case x.T.Kind == Decimal:
+		case x.T.Kind == expr.Decimal:
 			var t apd.Decimal
-			u, _ := uintOfDec(x.Dec(i, &t))
+			u, _ := expr.UintOfDec(x.Dec(i, &t))
 			v.S[i] = strings.ToUpper(strconv.FormatUint(u, 16))
-		case x.T.Kind == Float:
-			v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(floatToInt(x.F[i])), 16))
+		case x.T.Kind == expr.Float:
+			v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(expr.FloatToInt(x.F[i])), 16))
 		case x.T.Integer():
 			v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(x.I[i]), 16))
-		case x.T.Kind.form() == formS:
+		case x.T.Kind.Form() == expr.FormS:
 			v.S[i] = strings.ToUpper(hex.EncodeToString([]byte(bytesOf(x, i))))
 		default:
 			v.S[i] = strings.ToUpper(hex.EncodeToString(x.AppendText(nil, i)))
 		}
 		return nil
 	})}.register()
-	textFunc("unhex", "b", 1, 1, maybe(TypeBinary), func(a []*Vec, i int32) (string, bool) {
+	textFunc("unhex", "b", 1, 1, maybe(expr.TypeBinary), func(a []*expr.Vec, i int32) (string, bool) {
 		s := a[0].S[i]
 		if len(s)%2 == 1 {
 			s = "0" + s
@@ -558,14 +559,14 @@ func registerHex() {
 		return string(b), err == nil
 	})
 	base := func(name string, n int) {
-		sig{names: name, min: 1, max: 1, args: "i", ret: returns(typeWord), make: plain(func(a []*Vec, i int32, v *Vec) error {
+		sig{names: name, min: 1, max: 1, args: "i", ret: returns(typeWord), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			v.S[i] = strconv.FormatUint(uint64(a[0].I[i]), n)
 			return nil
 		})}.register()
 	}
 	base("bin", 2)
 	base("oct", 8)
-	sig{names: "char", min: 1, max: -1, args: "i", nulls: true, ret: returns(TypeBinary), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "char", min: 1, max: -1, args: "i", nulls: true, ret: returns(expr.TypeBinary), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		var b []byte
 		for _, x := range a {
 			if x.IsNull(i) {
@@ -579,7 +580,7 @@ func registerHex() {
 		v.S[i] = string(b)
 		return nil
 	})}.register()
-	sig{names: "soundex", min: 1, max: 1, args: "s", ret: textFrom(nil), make: plain(func(a []*Vec, i int32, v *Vec) error {
+	sig{names: "soundex", min: 1, max: 1, args: "s", ret: textFrom(nil), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		v.S[i] = soundex(a[0].S[i])
 		return nil
 	})}.register()
@@ -619,38 +620,38 @@ func soundex(s string) string {
 }
 
 // convertType: CONVERT(x USING charset), the name as a constant.
-func convertType(c *Call) (Type, error) {
-	k, ok := c.Args[1].(*Const)
+func convertType(c *expr.Call) (expr.Type, error) {
+	k, ok := c.Args[1].(*expr.Const)
 	if !ok {
-		return Type{}, fmt.Errorf("expr: CONVERT needs the name of a character set")
+		return expr.Type{}, fmt.Errorf("expr: CONVERT needs the name of a character set")
 	}
 	cs, err := sql.ParseCharacterSet(k.V.S)
 	if err != nil {
-		return Type{}, err
+		return expr.Type{}, err
 	}
-	t := TextType(c.Args[0].Type().Length, cs.DefaultCollation(), CoerceImplicit)
-	t.NotNull = c.Args[0].Type().Kind == Text
+	t := expr.TextType(c.Args[0].Type().Length, cs.DefaultCollation(), expr.CoerceImplicit)
+	t.NotNull = c.Args[0].Type().Kind == expr.Text
 	return t, nil
 }
 
 // makeConvert: what the character set does not have becomes a question mark. Strings stay UTF-8
 // here; bytes are read in the character set.
-func makeConvert(c *Call, _ *compiler) (rowEval, error) {
+func makeConvert(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 	cs := c.T.Coll.CharacterSet()
 	enc := cs.Encoder()
 	raw := cs == sql.CharacterSet_utf8mb4 || cs == sql.CharacterSet_binary || enc == nil
-	return func(a []*Vec, i int32, v *Vec) error {
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		s := a[0].S[i]
 		switch {
-		case c.T.Kind == Bytes:
+		case c.T.Kind == expr.Bytes:
 			v.S[i] = bytesOf(a[0], i)
-		case a[0].T.Kind == Bytes && raw:
+		case a[0].T.Kind == expr.Bytes && raw:
 			if v.S[i] = s; !utf8.ValidString(s) {
 				v.SetNull(int(i))
 			}
 		case raw:
 			v.S[i] = s
-		case a[0].T.Kind == Bytes:
+		case a[0].T.Kind == expr.Bytes:
 			b, ok := enc.Decode([]byte(s))
 			if v.S[i] = string(b); !ok {
 				v.SetNull(int(i))
