@@ -353,7 +353,8 @@ func (h *hashAgg) emit() (*expr.Batch, error) {
 	for len(h.out.Cols) < len(h.types) {
 		h.out.Cols = append(h.out.Cols, &expr.Vec{})
 	}
-	idx := expr.All(int(h.t.n))[h.at : h.at+n]
+	h.sel = span(h.sel, h.at, n)
+	idx := h.sel
 	for k, v := range h.kept {
 		h.out.Cols[k].Gather(v, idx)
 	}

@@ -115,7 +115,11 @@ type JoinSpec struct {
 	// means a nested loop. NullSafe[i] says that the i-th pair is compared by <=>.
 	LeftKeys, RightKeys []expr.Node
 	NullSafe            []bool
-	// On are further conditions over the columns of both sides.
+	// Exact[i] says for NullAnti and Mark that the i-th pair says which right rows belong to the
+	// list, as a correlation does: a NULL is no match. The other pairs are what IN compares.
+	Exact []bool
+	// On are further conditions over the columns of both sides. For NullAnti and Mark they, too,
+	// say which right rows belong to the list.
 	On []expr.Node
 	// Mark names the column that a Mark join adds.
 	Mark expr.ColID

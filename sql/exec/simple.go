@@ -357,7 +357,6 @@ type unionAll struct {
 	columns
 	ins []Op
 	at  int
-	b   expr.Batch
 }
 
 // NewUnionAll passes on the rows of all inputs, which have the same types, in the order of the

@@ -71,7 +71,17 @@ type reader struct {
 	idx []int32
 	all bool
 	at  int
+	buf []int32
 	out expr.Batch
+}
+
+// span is the list of n numbers from at on.
+func span(buf []int32, at, n int) []int32 {
+	buf = buf[:0]
+	for i := range n {
+		buf = append(buf, int32(at+i))
+	}
+	return buf
 }
 
 func (r *reader) next() *expr.Batch {
@@ -83,11 +93,12 @@ func (r *reader) next() *expr.Batch {
 		return nil
 	}
 	n := min(expr.BatchSize, total-r.at)
-	idx := r.idx
 	if r.all {
-		idx = expr.All(r.s.n)
+		r.buf = span(r.buf, r.at, n)
+		gatherAll(&r.out, r.s.cols, r.buf)
+	} else {
+		gatherAll(&r.out, r.s.cols, r.idx[r.at:r.at+n])
 	}
-	gatherAll(&r.out, r.s.cols, idx[r.at:r.at+n])
 	r.at += n
 	return &r.out
 }

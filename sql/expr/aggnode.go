@@ -9,12 +9,20 @@ type AggFunc struct {
 	// Zero is set for those whose value is not NULL without rows (COUNT, BIT_*).
 	Zero bool
 	// derive sets the type of a call and wraps its arguments in casts.
-	derive func(*Agg) error
+	Derive func(*Agg) error
 	// acc makes the accumulator.
-	acc func(*Agg, *Env) (Acc, error)
+	Acc func(*Agg, *Env) (Acc, error)
 }
 
 var aggFuncs = map[string]*AggFunc{}
+
+// RegisterAgg adds an aggregate with its synonyms. It is called by init functions only.
+func RegisterAgg(f *AggFunc, names ...string) {
+	f.Name = names[0]
+	for _, n := range names {
+		aggFuncs[n] = f
+	}
+}
 
 // LookupAgg finds an aggregate by its name; nil if there is none.
 func LookupAgg(name string) *AggFunc { return aggFuncs[strings.ToLower(name)] }
@@ -22,13 +30,13 @@ func LookupAgg(name string) *AggFunc { return aggFuncs[strings.ToLower(name)] }
 // NewAgg makes a call of an aggregate. COUNT(*) has no arguments.
 func NewAgg(f *AggFunc, args []Node, distinct bool, order []SortKey, sep string) (Node, error) {
 	if len(args) < f.Min || f.Max >= 0 && len(args) > f.Max {
-		return nil, errArgs(f.Name)
+		return nil, ErrArgs(f.Name)
 	}
 	a := &Agg{Fn: f, Args: append([]Node(nil), args...), Distinct: distinct, Order: order, Sep: sep}
 	for i := range a.Args {
-		a.Args[i] = exact(a.Args[i])
+		a.Args[i] = Exact(a.Args[i])
 	}
-	return a, f.derive(a)
+	return a, f.Derive(a)
 }
 
 // Inputs are the nodes whose values the accumulator of a wants: the arguments, then the keys of
@@ -55,7 +63,7 @@ func NewAcc(a *Agg, env *Env) (Acc, error) {
 	if env == nil {
 		env = &Env{}
 	}
-	acc, err := a.Fn.acc(a, env)
+	acc, err := a.Fn.Acc(a, env)
 	if err != nil || !a.Distinct {
 		return acc, err
 	}

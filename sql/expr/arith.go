@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// exact is a quotient with all the digits that MySQL computes, instead of those it shows.
-func exact(n Node) Node {
+// Exact is a quotient with all the digits that MySQL computes, instead of those it shows.
+func Exact(n Node) Node {
 	if c, ok := n.(*Cast); ok && c.Round {
 		return c.Arg
 	}
@@ -26,8 +26,8 @@ func roundQuotient(n Node, scale int) Node {
 	return &Cast{Arg: n, T: u, Round: true}
 }
 
-// number is the type that an operand has in arithmetic.
-func number(n Node) Type {
+// Number is the type that an operand has in arithmetic.
+func Number(n Node) Type {
 	t := n.Type()
 	switch t.Kind {
 	case Int, Uint, Decimal:
@@ -36,7 +36,7 @@ func number(n Node) Type {
 		return TypeFloat
 	case Year, Bit, Set:
 		u := TypeUint
-		u.Length = t.asDecimal().Precision
+		u.Length = t.AsDecimal().Precision
 		return u
 	case Date:
 		u := TypeInt
@@ -44,10 +44,10 @@ func number(n Node) Type {
 		return u
 	case Datetime, Timestamp, Duration:
 		if t.Scale > 0 {
-			return t.asDecimal()
+			return t.AsDecimal()
 		}
 		u := TypeInt
-		u.Length = t.asDecimal().Precision
+		u.Length = t.AsDecimal().Precision
 		return u
 	case Null:
 		return TypeInt
@@ -65,13 +65,16 @@ func integers(a, b Type) (both, unsigned bool) {
 
 func deriveArith(c *Call) error {
 	op := c.Fn.Name
-	a, b := number(c.Args[0]), number(c.Args[1])
-	x, y := number(exact(c.Args[0])), number(exact(c.Args[1]))
+	a, b := Number(c.Args[0]), Number(c.Args[1])
+	x, y := Number(Exact(c.Args[0])), Number(Exact(c.Args[1]))
 	notNull := c.Args[0].Type().NotNull && c.Args[1].Type().NotNull
 	for i := range c.Args {
-		c.Args[i] = exact(c.Args[i])
+		c.Args[i] = Exact(c.Args[i])
 	}
 	both, unsigned := integers(a, b)
+	if op == "%" {
+		unsigned = a.Unsigned() // the rest has the sign of the dividend
+	}
 	switch {
 	case a.Kind == Float || b.Kind == Float:
 		c.T, c.Cmp = TypeFloat, TypeFloat
@@ -85,8 +88,8 @@ func deriveArith(c *Call) error {
 		}
 		c.Cmp = c.T
 	default:
-		p, q := a.asDecimal(), b.asDecimal()
-		u, w := x.asDecimal(), y.asDecimal()
+		p, q := a.AsDecimal(), b.AsDecimal()
+		u, w := x.AsDecimal(), y.AsDecimal()
 		c.T = decimalResult(op, u, w)
 		c.Cmp = decimalResult(op, p, q) // its scale is what is shown
 	}
@@ -103,11 +106,11 @@ func (c *Call) castOperands(x, y Type) {
 			t = TypeFloat
 		case c.T.Kind != Decimal:
 		case c.Fn.Name == "+" || c.Fn.Name == "-" || c.Fn.Name == "%":
-			t = DecimalType(MaxPrecision, max(x.asDecimal().Scale, y.asDecimal().Scale))
+			t = DecimalType(MaxPrecision, max(x.AsDecimal().Scale, y.AsDecimal().Scale))
 		default:
-			t = t.asDecimal()
+			t = t.AsDecimal()
 		}
-		c.Args[i] = castTo(c.Args[i], t)
+		c.Args[i] = CastTo(c.Args[i], t)
 	}
 }
 
@@ -129,8 +132,8 @@ func decimalResult(op string, p, q Type) Type {
 	case "*":
 		return DecimalType(p.Precision+q.Precision, p.Scale+q.Scale)
 	case "/":
-		scale := min(p.Scale+defaultDivScale, MaxScale)
-		return DecimalType(p.Precision+q.Scale+defaultDivScale, scale)
+		scale := min(p.Scale+DefaultDivScale, MaxScale)
+		return DecimalType(p.Precision+q.Scale+DefaultDivScale, scale)
 	case "%":
 		scale := max(p.Scale, q.Scale)
 		return DecimalType(max(p.Precision-p.Scale, q.Precision-q.Scale)+scale, scale)
@@ -139,15 +142,15 @@ func decimalResult(op string, p, q Type) Type {
 	return DecimalType(max(p.Precision-p.Scale, q.Precision-q.Scale)+1+scale, scale)
 }
 
-// defaultDivScale is div_precision_increment's default. Types are derived without a session.
-const defaultDivScale = 4
+// DefaultDivScale is div_precision_increment's default. Types are derived without a session.
+const DefaultDivScale = 4
 
 // quotientScale is how many digits behind the point MySQL computes of a quotient: its DECIMALs
 // have groups of nine digits, and a quotient has full groups.
 func quotientScale(a, b int) int {
 	group := func(n int) int { return (n + 8) / 9 * 9 }
 	f0, f1 := group(a), group(b)
-	more := max(defaultDivScale-(f0-a+f1-b), 0)
+	more := max(DefaultDivScale-(f0-a+f1-b), 0)
 	return min(group(f0+f1+more), maxInner)
 }
 
@@ -221,19 +224,19 @@ func (a *arith) Eval(b *Batch, sel []int32) (*Vec, error) {
 func (a *arith) rangeError() error {
 	switch a.t.Kind {
 	case Int:
-		return errRange("BIGINT", a.c.String())
+		return ErrRange("BIGINT", a.c.String())
 	case Uint:
-		return errRange("BIGINT UNSIGNED", a.c.String())
+		return ErrRange("BIGINT UNSIGNED", a.c.String())
 	case Float:
-		return errRange("DOUBLE", a.c.String())
+		return ErrRange("DOUBLE", a.c.String())
 	}
-	return errRange("DECIMAL", a.c.String())
+	return ErrRange("DECIMAL", a.c.String())
 }
 
 // divZero notes a division by 0, which is NULL.
 func (a *arith) divZero(i int32) {
 	if a.env.Mode&ErrorForDivisionByZero != 0 {
-		a.env.warn(1365, "Division by 0")
+		a.env.Note(1365, "Division by 0")
 	}
 	a.v.SetNull(int(i))
 }
@@ -289,8 +292,8 @@ func divDecs(a *arith, x, y *Vec, sel []int32) bool {
 			a.divZero(i)
 			continue
 		}
-		hi, lo := bits.Mul64(abs64(p), unit)
-		d := abs64(q)
+		hi, lo := bits.Mul64(Abs64(p), unit)
+		d := Abs64(q)
 		if hi >= d {
 			return false
 		}
@@ -352,11 +355,11 @@ func slowDec(op string) func(a *arith, x, y *Vec, i int32) error {
 		p, q := x.Dec(i, &s), y.Dec(i, &t)
 		switch op {
 		case "+":
-			_, _ = decCtx.Add(&d, p, q)
+			_, _ = DecCtx.Add(&d, p, q)
 		case "-":
-			_, _ = decCtx.Sub(&d, p, q)
+			_, _ = DecCtx.Sub(&d, p, q)
 		case "*":
-			_, _ = decCtx.Mul(&d, p, q)
+			_, _ = DecCtx.Mul(&d, p, q)
 		case "/":
 			if q.IsZero() {
 				a.divZero(i)
@@ -368,9 +371,9 @@ func slowDec(op string) func(a *arith, x, y *Vec, i int32) error {
 				a.divZero(i)
 				return nil
 			}
-			_, _ = decCtx.Rem(&d, p, q)
+			_, _ = DecCtx.Rem(&d, p, q)
 		}
-		rescale(&d, &d, a.t.Scale)
+		Rescale(&d, &d, a.t.Scale)
 		if d.IsZero() {
 			d.Negative = false
 		}
@@ -390,7 +393,7 @@ func truncQuo(d, p, q *apd.Decimal, scale int) {
 	shift := int64(scale) + int64(p.Exponent) - int64(q.Exponent)
 	num.Set(&p.Coeff)
 	den.Set(&q.Coeff)
-	e.SetInt64(int64(abs64(shift)))
+	e.SetInt64(int64(Abs64(shift)))
 	ten.Exp(&ten, &e, nil)
 	if shift >= 0 {
 		num.Mul(&num, &ten)
@@ -405,46 +408,48 @@ func truncQuo(d, p, q *apd.Decimal, scale int) {
 // wideInt is a whole number of 64 bits, signed or not.
 type wideInt struct {
 	neg bool
-	mag uint64
+	Mag uint64
 }
 
-func wideOf(v *Vec, i int32) wideInt {
+// WideOf is the whole number at i.
+func WideOf(v *Vec, i int32) wideInt {
 	if !v.T.Unsigned() && v.I[i] < 0 {
-		return wideInt{true, abs64(v.I[i])}
+		return wideInt{true, Abs64(v.I[i])}
 	}
-	return wideInt{mag: uint64(v.I[i])}
+	return wideInt{Mag: uint64(v.I[i])}
 }
 
-func (w wideInt) store(v *Vec, i int32) bool {
-	if w.neg && w.mag > 0 {
-		if v.T.Kind == Uint || w.mag > 1<<63 {
+// Store puts the number into a vector; false if it does not fit.
+func (w wideInt) Store(v *Vec, i int32) bool {
+	if w.neg && w.Mag > 0 {
+		if v.T.Kind == Uint || w.Mag > 1<<63 {
 			return false
 		}
-		v.I[i] = -int64(w.mag)
+		v.I[i] = -int64(w.Mag)
 		return true
 	}
-	if v.T.Kind == Int && w.mag > math.MaxInt64 {
+	if v.T.Kind == Int && w.Mag > math.MaxInt64 {
 		return false
 	}
-	v.I[i] = int64(w.mag)
+	v.I[i] = int64(w.Mag)
 	return true
 }
 
 func addWide(p, q wideInt) (wideInt, bool) {
 	if p.neg == q.neg {
-		s, c := bits.Add64(p.mag, q.mag, 0)
+		s, c := bits.Add64(p.Mag, q.Mag, 0)
 		return wideInt{p.neg, s}, c == 0
 	}
-	if p.mag < q.mag {
+	if p.Mag < q.Mag {
 		p, q = q, p
 	}
-	return wideInt{p.neg, p.mag - q.mag}, true
+	return wideInt{p.neg, p.Mag - q.Mag}, true
 }
 
 // slowInt computes one value of whole numbers of any sign.
 func slowInt(op string) func(a *arith, x, y *Vec, i int32) error {
 	return func(a *arith, x, y *Vec, i int32) error {
-		p, q := wideOf(x, i), wideOf(y, i)
+		p, q := WideOf(x, i), WideOf(y, i)
 		var r wideInt
 		ok := true
 		switch op {
@@ -454,34 +459,34 @@ func slowInt(op string) func(a *arith, x, y *Vec, i int32) error {
 			q.neg = !q.neg
 			r, ok = addWide(p, q)
 		case "*":
-			hi, lo := bits.Mul64(p.mag, q.mag)
+			hi, lo := bits.Mul64(p.Mag, q.Mag)
 			r, ok = wideInt{p.neg != q.neg, lo}, hi == 0
 		case "div", "%":
-			if q.mag == 0 {
+			if q.Mag == 0 {
 				a.divZero(i)
 				return nil
 			}
 			if op == "div" {
-				r = wideInt{p.neg != q.neg, p.mag / q.mag}
+				r = wideInt{p.neg != q.neg, p.Mag / q.Mag}
 			} else {
-				r = wideInt{p.neg, p.mag % q.mag}
+				r = wideInt{p.neg, p.Mag % q.Mag}
 			}
 		}
-		if !ok || !r.store(&a.v, i) {
+		if !ok || !r.Store(&a.v, i) {
 			return a.rangeError()
 		}
 		return nil
 	}
 }
 
-func (k *compiler) arith(c *Call) (Expr, error) {
-	es, err := k.exprs(c.Args)
+func (k *Compiler) arith(c *Call) (Expr, error) {
+	es, err := k.Exprs(c.Args)
 	if err != nil {
 		return nil, err
 	}
 	op := c.Fn.Name
-	a := &arith{l: es[0], r: es[1], t: c.T, c: c, env: k.env}
-	if a.t.Kind == Uint && op == "-" && k.env.Mode&NoUnsignedSubtraction != 0 {
+	a := &arith{l: es[0], r: es[1], t: c.T, c: c, env: k.Env}
+	if a.t.Kind == Uint && op == "-" && k.Env.Mode&NoUnsignedSubtraction != 0 {
 		a.t.Kind = Int
 	}
 	x, y := es[0].Type(), es[1].Type()
@@ -509,7 +514,7 @@ func (k *compiler) arith(c *Call) (Expr, error) {
 
 // deriveIntDiv: DIV cuts a quotient to a whole number.
 func deriveIntDiv(c *Call) error {
-	a, b := number(c.Args[0]), number(c.Args[1])
+	a, b := Number(c.Args[0]), Number(c.Args[1])
 	c.T = TypeInt
 	if a.Unsigned() || b.Unsigned() {
 		c.T = TypeUint
@@ -521,19 +526,19 @@ func deriveIntDiv(c *Call) error {
 			// Doubles and strings are divided as DECIMALs.
 			t = DecimalType(MaxPrecision, MaxScale)
 		} else if !both {
-			t = t.asDecimal()
+			t = t.AsDecimal()
 		}
-		c.Args[i] = castTo(exact(c.Args[i]), t)
+		c.Args[i] = CastTo(Exact(c.Args[i]), t)
 	}
 	return nil
 }
 
-func evalIntDiv(c *Call, k *compiler) (Expr, error) {
-	es, err := k.exprs(c.Args)
+func evalIntDiv(c *Call, k *Compiler) (Expr, error) {
+	es, err := k.Exprs(c.Args)
 	if err != nil {
 		return nil, err
 	}
-	a := &arith{l: es[0], r: es[1], t: c.T, c: c, env: k.env, slow: slowInt("div")}
+	a := &arith{l: es[0], r: es[1], t: c.T, c: c, env: k.Env, slow: slowInt("div")}
 	if es[0].Type().Kind == Decimal {
 		a.slow = intDivDec
 	}
@@ -552,20 +557,20 @@ func intDivDec(a *arith, x, y *Vec, i int32) error {
 	if !d.Coeff.IsUint64() {
 		return a.rangeError()
 	}
-	if w.mag = d.Coeff.Uint64(); !w.store(&a.v, i) {
+	if w.Mag = d.Coeff.Uint64(); !w.Store(&a.v, i) {
 		return a.rangeError()
 	}
 	return nil
 }
 
 func deriveNeg(c *Call) error {
-	t := number(c.Args[0])
+	t := Number(c.Args[0])
 	if t.Kind == Uint {
-		if k, ok := c.Args[0].(*Const); ok && uint64(k.V.I) > 1<<63 {
+		if v, ok := constant(c.Args[0]); ok && uint64(v.I) > 1<<63 {
 			t = DecimalType(20, 0)
 		} else {
 			t.Kind = Int
-			c.Args[0] = castTo(c.Args[0], number(c.Args[0]))
+			c.Args[0] = CastTo(c.Args[0], Number(c.Args[0]))
 			c.T = t
 			c.T.NotNull = c.Args[0].Type().NotNull
 			return nil
@@ -574,17 +579,36 @@ func deriveNeg(c *Call) error {
 	if k, ok := c.Args[0].(*Const); ok && k.V.Kind == Int && k.V.I == math.MinInt64 {
 		t = DecimalType(20, 0)
 	}
-	c.Args[0] = castTo(exact(c.Args[0]), t)
+	c.Args[0] = CastTo(Exact(c.Args[0]), t)
 	c.T = c.Args[0].Type()
 	return nil
 }
 
-func evalNeg(c *Call, k *compiler) (Expr, error) {
-	e, err := k.expr(c.Args[0])
+// constant is the value of an expression that reads no columns and gives the same at any time.
+func constant(n Node) (Value, bool) {
+	same := true
+	Walk(n, func(n Node) bool {
+		switch n := n.(type) {
+		case *Col, *Param, *Sub, *Agg:
+			same = false
+		case *Call:
+			same = same && !n.Fn.Volatile && !n.Fn.PerStatement
+		}
+		return same
+	})
+	if !same {
+		return Value{}, false
+	}
+	v, err := EvalConst(n, &Env{})
+	return v, err == nil && !v.IsNull()
+}
+
+func evalNeg(c *Call, k *Compiler) (Expr, error) {
+	e, err := k.Expr(c.Args[0])
 	if err != nil {
 		return nil, err
 	}
-	return newRowFunc(c.T, []Expr{e}, func(a []*Vec, i int32, v *Vec) error {
+	return NewRowFunc(c.T, []Expr{e}, func(a []*Vec, i int32, v *Vec) error {
 		x := a[0]
 		switch c.T.Kind {
 		case Float:
@@ -594,10 +618,10 @@ func evalNeg(c *Call, k *compiler) (Expr, error) {
 			d.Neg(x.Dec(i, &t))
 			v.SetDecimal(int(i), &d)
 		default:
-			w := wideOf(x, i)
+			w := WideOf(x, i)
 			w.neg = !w.neg
-			if !w.store(v, i) {
-				return errRange("BIGINT", c.String())
+			if !w.Store(v, i) {
+				return ErrRange("BIGINT", c.String())
 			}
 		}
 		return nil
@@ -606,19 +630,19 @@ func evalNeg(c *Call, k *compiler) (Expr, error) {
 
 func init() {
 	for _, op := range []string{"+", "-", "*", "%"} {
-		register(&Func{Name: op, Min: 2, Max: 2, derive: deriveArith, eval: func(c *Call, k *compiler) (Expr, error) { return k.arith(c) }, post: showScale})
+		Register(&Func{Name: op, Min: 2, Max: 2, Derive: deriveArith, Eval: func(c *Call, k *Compiler) (Expr, error) { return k.arith(c) }, Post: showScale})
 	}
 	funcs["mod"] = funcs["%"]
-	register(
-		&Func{Name: "/", Min: 2, Max: 2, derive: deriveDiv, eval: func(c *Call, k *compiler) (Expr, error) { return k.arith(c) }, post: showScale},
-		&Func{Name: "div", Min: 2, Max: 2, derive: deriveIntDiv, eval: evalIntDiv},
-		&Func{Name: "neg", Min: 1, Max: 1, derive: deriveNeg, eval: evalNeg},
+	Register(
+		&Func{Name: "/", Min: 2, Max: 2, Derive: deriveDiv, Eval: func(c *Call, k *Compiler) (Expr, error) { return k.arith(c) }, Post: showScale},
+		&Func{Name: "div", Min: 2, Max: 2, Derive: deriveIntDiv, Eval: evalIntDiv},
+		&Func{Name: "neg", Min: 1, Max: 1, Derive: deriveNeg, Eval: evalNeg},
 	)
 	for _, op := range []string{"&", "|", "^", "<<", ">>"} {
-		register(bitOp(op))
+		Register(bitOp(op))
 	}
-	register(&Func{Name: "~", Min: 1, Max: 1, derive: deriveBits, eval: evalBits(func(x, _ uint64) uint64 { return ^x })})
-	register(&Func{Name: "bit_count", Min: 1, Max: 1, derive: deriveBits, eval: evalBits(func(x, _ uint64) uint64 { return uint64(bits.OnesCount64(x)) })})
+	Register(&Func{Name: "~", Min: 1, Max: 1, Derive: deriveBits, Eval: evalBits(func(x, _ uint64) uint64 { return ^x })})
+	Register(&Func{Name: "bit_count", Min: 1, Max: 1, Derive: deriveBits, Eval: evalBits(func(x, _ uint64) uint64 { return uint64(bits.OnesCount64(x)) })})
 }
 
 // showScale rounds the result of arithmetic with a quotient in it to the digits that are shown.
@@ -637,7 +661,7 @@ func bitOp(op string) *Func {
 		"<<": func(x, y uint64) uint64 { return x << y },
 		">>": func(x, y uint64) uint64 { return x >> y },
 	}[op]
-	return &Func{Name: op, Min: 2, Max: 2, derive: deriveBits, eval: evalBits(f)}
+	return &Func{Name: op, Min: 2, Max: 2, Derive: deriveBits, Eval: evalBits(f)}
 }
 
 // deriveBits makes 64 bits of all operands. Binary strings that are no literals are not
@@ -657,13 +681,13 @@ func deriveBits(c *Call) error {
 	return nil
 }
 
-func evalBits(f func(x, y uint64) uint64) func(c *Call, k *compiler) (Expr, error) {
-	return func(c *Call, k *compiler) (Expr, error) {
-		es, err := k.exprs(c.Args)
+func evalBits(f func(x, y uint64) uint64) func(c *Call, k *Compiler) (Expr, error) {
+	return func(c *Call, k *Compiler) (Expr, error) {
+		es, err := k.Exprs(c.Args)
 		if err != nil {
 			return nil, err
 		}
-		return newRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
+		return NewRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
 			y := uint64(0)
 			if len(a) > 1 {
 				y = uint64(a[1].I[i])

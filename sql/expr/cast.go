@@ -51,53 +51,54 @@ func (c *castExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
 	return v, nil
 }
 
-func (k *compiler) cast(n *Cast) (Expr, error) {
+func (k *Compiler) cast(n *Cast) (Expr, error) {
 	if c, ok := n.Arg.(*Const); ok && c.Hex && n.T.Numeric() {
 		u := uint64(0)
 		for _, b := range []byte(c.V.S) {
 			u = u<<8 | uint64(b)
 		}
-		return k.castExpr(newConst(Value{Kind: Uint, I: int64(u)}, TypeUint), n.T, n.Explicit), nil
+		return k.castExpr(NewConst(Value{Kind: Uint, I: int64(u)}, TypeUint), n.T, n.Explicit), nil
 	}
-	arg, err := k.expr(n.Arg)
+	arg, err := k.Expr(n.Arg)
 	if err != nil {
 		return nil, err
 	}
 	e := k.castExpr(arg, n.T, n.Explicit)
-	if v, ok := constOf(arg); ok {
+	if v, ok := ConstantOf(arg); ok {
 		if v.IsNull() {
-			return newConst(Value{}, n.T), nil
+			return NewConst(Value{}, n.T), nil
 		}
 		x, err := e.Eval(&Batch{N: 1, Sel: All(1)}, All(1))
 		if err == nil {
-			return newConst(x.At(0), n.T), nil
+			return NewConst(x.At(0), n.T), nil
 		}
 	}
 	return e, nil
 }
 
 // castExpr makes the conversion of a compiled value.
-func (k *compiler) castExpr(arg Expr, t Type, explicit bool) Expr {
+func (k *Compiler) castExpr(arg Expr, t Type, explicit bool) Expr {
 	from := arg.Type()
 	c := &castExpr{arg: arg, t: t}
 	if from.Kind == Null {
-		return newConst(Value{}, t)
+		return NewConst(Value{}, t)
 	}
-	cs := &caster{from: from, to: t, env: k.env, explicit: explicit}
-	c.f = cs.function()
+	cs := &Caster{From: from, To: t, Env: k.Env, Explicit: explicit}
+	c.f = cs.Function()
 	c.whole = cs.fast()
 	return c
 }
 
-// caster knows both types of a conversion.
-type caster struct {
-	from, to Type
-	env      *Env
-	explicit bool
+// Caster knows both types of a conversion.
+type Caster struct {
+	From, To Type
+	Env      *Env
+	Explicit bool
 }
 
-func (c *caster) function() castFunc {
-	switch c.to.Kind {
+// Function is the conversion of one value.
+func (c *Caster) Function() castFunc {
+	switch c.To.Kind {
 	case Int:
 		return c.toInt
 	case Uint, Bit:
@@ -121,13 +122,13 @@ func (c *caster) function() castFunc {
 	case Set:
 		return c.toSet
 	}
-	return func(*Vec, int32, *Vec) error { return fmt.Errorf("expr: no cast from %s to %s", c.from, c.to) }
+	return func(*Vec, int32, *Vec) error { return fmt.Errorf("expr: no cast from %s to %s", c.From, c.To) }
 }
 
 // fast converts whole vectors where no value can fail. The function returns false if one did, and
 // leaves the rest to the slow way.
-func (c *caster) fast() func(x, v *Vec, sel []int32) bool {
-	f, t := c.from.Kind, c.to.Kind
+func (c *Caster) fast() func(x, v *Vec, sel []int32) bool {
+	f, t := c.From.Kind, c.To.Kind
 	switch {
 	case f == Int && t == Float:
 		return func(x, v *Vec, sel []int32) bool {
@@ -136,19 +137,19 @@ func (c *caster) fast() func(x, v *Vec, sel []int32) bool {
 			}
 			return true
 		}
-	case f == Decimal && t == Float && c.from.Scale <= 18:
-		unit := math.Pow10(c.from.Scale)
+	case f == Decimal && t == Float && c.From.Scale <= 18:
+		unit := math.Pow10(c.From.Scale)
 		return func(x, v *Vec, sel []int32) bool {
 			for _, i := range sel {
-				if abs64(x.I[i]) > 1<<53 {
+				if Abs64(x.I[i]) > 1<<53 {
 					return false
 				}
 				v.F[i] = float64(x.I[i]) / unit
 			}
 			return true
 		}
-	case (f == Int || f == Decimal) && t == Decimal && !c.explicit:
-		from, to := c.from.Scale, c.to.Scale
+	case (f == Int || f == Decimal) && t == Decimal && !c.Explicit:
+		from, to := c.From.Scale, c.To.Scale
 		if f == Int {
 			from = 0
 		}
@@ -169,7 +170,7 @@ func rescaleAll(x, v *Vec, sel []int32, from, to int) bool {
 		unit := tens[to-from]
 		lim := uint64(math.MaxInt64 / unit)
 		for _, i := range sel {
-			if abs64(x.I[i]) > lim {
+			if Abs64(x.I[i]) > lim {
 				return false
 			}
 			v.I[i] = x.I[i] * unit
@@ -177,7 +178,7 @@ func rescaleAll(x, v *Vec, sel []int32, from, to int) bool {
 		return true
 	}
 	for _, i := range sel {
-		y, ok := rescale64(x.I[i], from, to)
+		y, ok := Rescale64(x.I[i], from, to)
 		if !ok {
 			return false
 		}
@@ -186,30 +187,30 @@ func rescaleAll(x, v *Vec, sel []int32, from, to int) bool {
 	return true
 }
 
-func (c *caster) incorrect(typ string, x *Vec, i int32) {
-	if c.env.Warn == nil {
+func (c *Caster) incorrect(typ string, x *Vec, i int32) {
+	if c.Env.Warn == nil {
 		return
 	}
 	s := string(x.AppendText(nil, i))
-	c.env.warn(1292, fmt.Sprintf("Truncated incorrect %s value: '%s'", typ, s))
+	c.Env.Note(1292, fmt.Sprintf("Truncated incorrect %s value: '%s'", typ, s))
 }
 
-func (c *caster) toInt(x *Vec, i int32, v *Vec) error {
-	switch c.from.Kind {
+func (c *Caster) toInt(x *Vec, i int32, v *Vec) error {
+	switch c.From.Kind {
 	case Int, Uint, Year, Bit, Enum, Set:
 		v.I[i] = x.I[i]
-		if !c.explicit && c.from.Unsigned() && x.I[i] < 0 {
+		if !c.Explicit && c.From.Unsigned() && x.I[i] < 0 {
 			v.I[i] = math.MaxInt64
 		}
 	case Decimal:
 		var t apd.Decimal
-		n, ok := intOfDec(x.Dec(i, &t))
+		n, ok := IntOfDec(x.Dec(i, &t))
 		if !ok {
 			c.incorrect("DECIMAL", x, i)
 		}
 		v.I[i] = n
 	case Float:
-		v.I[i] = floatToInt(x.F[i])
+		v.I[i] = FloatToInt(x.F[i])
 	case Text, Bytes:
 		v.I[i] = c.textToInt(x, i)
 	case JSON:
@@ -224,7 +225,8 @@ func (c *caster) toInt(x *Vec, i int32, v *Vec) error {
 	return nil
 }
 
-func floatToInt(f float64) int64 {
+// FloatToInt rounds half to even; out of range it is the nearest number.
+func FloatToInt(f float64) int64 {
 	f = math.RoundToEven(f)
 	switch {
 	case f >= math.MaxInt64:
@@ -235,17 +237,17 @@ func floatToInt(f float64) int64 {
 	return int64(f)
 }
 
-func (c *caster) textToInt(x *Vec, i int32) int64 {
+func (c *Caster) textToInt(x *Vec, i int32) int64 {
 	u, neg, whole, over := intOf(x.S[i])
 	switch {
 	case neg && (over || u > 1<<63):
 		u, whole = 1<<63, false
 	case neg:
 		u = -u
-	case over && c.to.Kind == Int:
+	case over && c.To.Kind == Int:
 		// CAST('18446744073709551616' AS SIGNED) is -1 with a warning.
 		u, whole = math.MaxUint64, false
-	case c.to.Kind == Int && u > math.MaxInt64:
+	case c.To.Kind == Int && u > math.MaxInt64:
 		whole = false
 	}
 	if !whole {
@@ -255,8 +257,8 @@ func (c *caster) textToInt(x *Vec, i int32) int64 {
 }
 
 // temporalNumber rounds a date or time to its number without a fraction.
-func (c *caster) temporalNumber(x *Vec, i int32) (int64, bool) {
-	switch c.from.Kind {
+func (c *Caster) temporalNumber(x *Vec, i int32) (int64, bool) {
+	switch c.From.Kind {
 	case Date:
 		return calendar.Number(x.I[i], true), true
 	case Duration:
@@ -268,18 +270,18 @@ func (c *caster) temporalNumber(x *Vec, i int32) (int64, bool) {
 }
 
 // local is a date with a time in the session's zone.
-func (c *caster) local(p int64) int64 {
-	if c.from.Kind == Timestamp {
-		return calendar.Shift(p, utc, c.env.loc())
+func (c *Caster) local(p int64) int64 {
+	if c.From.Kind == Timestamp {
+		return calendar.Shift(p, Utc, c.Env.Zone())
 	}
 	return p
 }
 
-func (c *caster) toUint(x *Vec, i int32, v *Vec) error {
-	switch c.from.Kind {
+func (c *Caster) toUint(x *Vec, i int32, v *Vec) error {
+	switch c.From.Kind {
 	case Decimal:
 		var t apd.Decimal
-		u, ok := uintOfDec(x.Dec(i, &t))
+		u, ok := UintOfDec(x.Dec(i, &t))
 		if !ok {
 			c.incorrect("DECIMAL", x, i)
 		}
@@ -292,12 +294,12 @@ func (c *caster) toUint(x *Vec, i int32, v *Vec) error {
 		case f > math.MaxInt64:
 			v.I[i] = int64(uint64(f))
 		default:
-			v.I[i] = floatToInt(f)
+			v.I[i] = FloatToInt(f)
 		}
 	case Int, Uint, Year, Bit, Enum, Set:
 		v.I[i] = x.I[i]
-		if !c.explicit && c.from.Kind == Int && x.I[i] < 0 {
-			return errRange("BIGINT UNSIGNED", strconv.FormatInt(x.I[i], 10))
+		if !c.Explicit && c.From.Kind == Int && x.I[i] < 0 {
+			return ErrRange("BIGINT UNSIGNED", strconv.FormatInt(x.I[i], 10))
 		}
 	default:
 		return c.toInt(x, i, v)
@@ -305,8 +307,8 @@ func (c *caster) toUint(x *Vec, i int32, v *Vec) error {
 	return nil
 }
 
-func (c *caster) toFloat(x *Vec, i int32, v *Vec) error {
-	switch c.from.Kind {
+func (c *Caster) toFloat(x *Vec, i int32, v *Vec) error {
+	switch c.From.Kind {
 	case Int, Enum:
 		v.F[i] = float64(x.I[i])
 	case Uint, Year, Bit, Set:
@@ -329,39 +331,39 @@ func (c *caster) toFloat(x *Vec, i int32, v *Vec) error {
 		c.temporalDecimal(&d, x, i)
 		v.F[i] = floatOfDec(&d)
 	}
-	if c.to.Precision == 24 {
+	if c.To.Precision == 24 {
 		v.F[i] = float64(float32(v.F[i]))
 	}
 	return nil
 }
 
 // temporalDecimal is a date or time as a number with its fraction.
-func (c *caster) temporalDecimal(d *apd.Decimal, x *Vec, i int32) {
+func (c *Caster) temporalDecimal(d *apd.Decimal, x *Vec, i int32) {
 	var n, us int64
 	neg := false
-	switch c.from.Kind {
+	switch c.From.Kind {
 	case Date:
 		n = calendar.Number(x.I[i], true)
 	case Duration:
 		n, us = calendar.DurationNumber(x.I[i]), x.I[i]%1e6
 		neg = x.I[i] < 0
-		n, us = int64(abs64(n)), int64(abs64(us))
+		n, us = int64(Abs64(n)), int64(Abs64(us))
 	default:
 		p := c.local(x.I[i])
 		n, us = calendar.Number(p, false), p&(1<<24-1)
 	}
-	scale := c.from.Scale
+	scale := c.From.Scale
 	if scale == 0 {
 		us = 0
 	}
 	d.SetFinite(n*1e6+us, -6)
 	d.Negative = neg
-	rescale(d, d, scale)
+	Rescale(d, d, scale)
 }
 
-func (c *caster) toDecimal(x *Vec, i int32, v *Vec) error {
+func (c *Caster) toDecimal(x *Vec, i int32, v *Vec) error {
 	var d apd.Decimal
-	switch c.from.Kind {
+	switch c.From.Kind {
 	case Int, Enum:
 		d.SetFinite(x.I[i], 0)
 	case Uint, Year, Bit, Set:
@@ -371,7 +373,7 @@ func (c *caster) toDecimal(x *Vec, i int32, v *Vec) error {
 	case Float:
 		f, ok := decOfFloat(x.F[i])
 		if !ok {
-			return errRange("DECIMAL", strconv.FormatFloat(x.F[i], 'g', -1, 64))
+			return ErrRange("DECIMAL", strconv.FormatFloat(x.F[i], 'g', -1, 64))
 		}
 		d = *f
 	case Text, Bytes:
@@ -390,36 +392,36 @@ func (c *caster) toDecimal(x *Vec, i int32, v *Vec) error {
 		c.temporalDecimal(&d, x, i)
 	}
 	var r apd.Decimal
-	rescale(&r, &d, c.to.Scale)
-	if c.explicit && !fits(&r, c.to.Precision) {
-		c.env.warn(1264, "Out of range value for column 'CAST' at row 1")
-		r = *maxDecimal(c.to.Precision, c.to.Scale, r.Negative)
+	Rescale(&r, &d, c.To.Scale)
+	if c.Explicit && !fits(&r, c.To.Precision) {
+		c.Env.Note(1264, "Out of range value for column 'CAST' at row 1")
+		r = *maxDecimal(c.To.Precision, c.To.Scale, r.Negative)
 	}
 	v.SetDecimal(int(i), &r)
 	return nil
 }
 
-func (c *caster) toText(x *Vec, i int32, v *Vec) error {
+func (c *Caster) toText(x *Vec, i int32, v *Vec) error {
 	var s string
 	switch {
-	case c.from.Kind.form() == formS:
+	case c.From.Kind.Form() == FormS:
 		s = x.S[i]
-	case c.from.Kind == Timestamp:
-		s = string(calendar.AppendDatetime(nil, c.local(x.I[i]), c.from.Scale))
-	case c.from.Kind == Opaque:
+	case c.From.Kind == Timestamp:
+		s = string(calendar.AppendDatetime(nil, c.local(x.I[i]), c.From.Scale))
+	case c.From.Kind == Opaque:
 		s = fmt.Sprint(x.A[i])
 	default:
 		s = string(x.AppendText(nil, i))
 	}
-	if c.explicit && c.to.Length > 0 {
+	if c.Explicit && c.To.Length > 0 {
 		var cut bool
-		if s, cut = limitText(s, c.to); cut {
-			c.incorrect(map[Kind]string{Text: "CHAR", Bytes: "BINARY"}[c.to.Kind]+"("+strconv.Itoa(c.to.Length)+")", x, i)
+		if s, cut = limitText(s, c.To); cut {
+			c.incorrect(map[Kind]string{Text: "CHAR", Bytes: "BINARY"}[c.To.Kind]+"("+strconv.Itoa(c.To.Length)+")", x, i)
 		}
 	}
-	if c.to.Kind == Text && c.from.Kind == Bytes && !utf8.ValidString(s) {
-		if c.explicit {
-			c.env.warn(1300, "Invalid utf8mb4 character string: '"+fmt.Sprintf("%X", s)+"'")
+	if c.To.Kind == Text && c.From.Kind == Bytes && !utf8.ValidString(s) {
+		if c.Explicit {
+			c.Env.Note(1300, "Invalid utf8mb4 character string: '"+fmt.Sprintf("%X", s)+"'")
 			v.SetNull(int(i))
 			return nil
 		}
@@ -447,26 +449,26 @@ func limitText(s string, t Type) (string, bool) {
 	return s, false
 }
 
-// zeroAllowed applies NO_ZERO_DATE and NO_ZERO_IN_DATE, and looks whether the day exists.
-func (c *caster) zeroAllowed(p int64) bool {
+// ZeroAllowed applies NO_ZERO_DATE and NO_ZERO_IN_DATE, and looks whether the day exists.
+func (c *Caster) ZeroAllowed(p int64) bool {
 	t := calendar.Unpack(p)
 	if p == 0 || t.Year == 0 && t.Month == 0 && t.Day == 0 {
-		return !c.explicit || c.env.Mode&NoZeroDate == 0
+		return !c.Explicit || c.Env.Mode&NoZeroDate == 0
 	}
 	if t.Month == 0 || t.Day == 0 {
-		return (!c.explicit || c.env.Mode&NoZeroInDate == 0) && calendar.ValidDay(t.Year, t.Month, t.Day, true)
+		return (!c.Explicit || c.Env.Mode&NoZeroInDate == 0) && calendar.ValidDay(t.Year, t.Month, t.Day, true)
 	}
 	return calendar.ValidDay(t.Year, t.Month, t.Day, false)
 }
 
-func (c *caster) toDatetime(x *Vec, i int32, v *Vec) error {
+func (c *Caster) toDatetime(x *Vec, i int32, v *Vec) error {
 	var p int64
 	ok := true
-	switch c.from.Kind {
+	switch c.From.Kind {
 	case Date, Datetime, Timestamp:
 		p = c.local(x.I[i])
 	case Duration:
-		today := calendar.FromGo(c.env.Now.In(c.env.loc()))
+		today := calendar.FromGo(c.Env.Now.In(c.Env.Zone()))
 		p, ok = calendar.AtClock(today, x.I[i])
 	case Text, Bytes, Enum, Set:
 		p, ok = c.parseDatetime(string(x.AppendText(nil, i)))
@@ -476,22 +478,22 @@ func (c *caster) toDatetime(x *Vec, i int32, v *Vec) error {
 		p, ok = c.numberDatetime(x, i)
 	}
 	if ok {
-		ok = c.zeroAllowed(p)
+		ok = c.ZeroAllowed(p)
 	}
-	if ok && c.to.Kind == Date {
+	if ok && c.To.Kind == Date {
 		p = calendar.DateOf(p)
 	} else if ok {
-		p, ok = calendar.Round(p, c.to.Scale)
+		p, ok = calendar.Round(p, c.To.Scale)
 	}
 	if !ok {
-		if c.env.Warn != nil {
-			c.env.warn(1292, fmt.Sprintf("Incorrect %s value: '%s'", kindOfDate(c.to), x.AppendText(nil, i)))
+		if c.Env.Warn != nil {
+			c.Env.Note(1292, fmt.Sprintf("Incorrect %s value: '%s'", kindOfDate(c.To), x.AppendText(nil, i)))
 		}
 		v.SetNull(int(i))
 		return nil
 	}
-	if c.to.Kind == Timestamp {
-		p = calendar.Shift(p, c.env.loc(), utc)
+	if c.To.Kind == Timestamp {
+		p = calendar.Shift(p, c.Env.Zone(), Utc)
 	}
 	v.I[i] = p
 	return nil
@@ -504,26 +506,26 @@ func kindOfDate(t Type) string {
 	return "DATETIME"
 }
 
-func (c *caster) parseDatetime(s string) (int64, bool) {
+func (c *Caster) parseDatetime(s string) (int64, bool) {
 	p, ok := calendar.ParseDatetime(s)
 	if !ok {
 		return 0, false
 	}
-	if p.Trailing && c.env.Warn != nil {
-		c.env.warn(1292, fmt.Sprintf("Truncated incorrect %s value: '%s'", strings.ToLower(kindOfDate(c.to)), s))
+	if p.Trailing && c.Env.Warn != nil {
+		c.Env.Note(1292, fmt.Sprintf("Truncated incorrect %s value: '%s'", strings.ToLower(kindOfDate(c.To)), s))
 	}
 	v, ok := p.Packed()
 	if ok && p.Zoned {
 		us := calendar.Micros(v) - int64(p.Offset)*1e6
 		if v, ok = calendar.FromMicros(us); ok {
-			v = calendar.Shift(v, utc, c.env.loc())
+			v = calendar.Shift(v, Utc, c.Env.Zone())
 		}
 	}
 	return v, ok
 }
 
-func (c *caster) numberDatetime(x *Vec, i int32) (int64, bool) {
-	n, us, ok := numberParts(x, i)
+func (c *Caster) numberDatetime(x *Vec, i int32) (int64, bool) {
+	n, us, ok := NumberParts(x, i)
 	if !ok {
 		return 0, false
 	}
@@ -535,8 +537,8 @@ func (c *caster) numberDatetime(x *Vec, i int32) (int64, bool) {
 	return calendar.Pack(t), true
 }
 
-// numberParts splits a number into its whole part and its microseconds.
-func numberParts(x *Vec, i int32) (n, us int64, ok bool) {
+// NumberParts splits a number into its whole part and its microseconds.
+func NumberParts(x *Vec, i int32) (n, us int64, ok bool) {
 	var d apd.Decimal
 	switch x.T.Kind {
 	case Int, Uint, Year, Bit:
@@ -553,15 +555,15 @@ func numberParts(x *Vec, i int32) (n, us int64, ok bool) {
 		return 0, 0, false
 	}
 	var r apd.Decimal
-	rescale(&r, &d, 6)
+	Rescale(&r, &d, 6)
 	v, ok := unscaled(&r)
 	return v / 1e6, v % 1e6, ok
 }
 
-func (c *caster) toDuration(x *Vec, i int32, v *Vec) error {
+func (c *Caster) toDuration(x *Vec, i int32, v *Vec) error {
 	var us int64
 	in, ok := true, true
-	switch c.from.Kind {
+	switch c.From.Kind {
 	case Duration:
 		us = x.I[i]
 	case Date:
@@ -573,14 +575,14 @@ func (c *caster) toDuration(x *Vec, i int32, v *Vec) error {
 		us, _, in, ok = calendar.ParseDuration(jsonText(x.S[i]))
 	default:
 		var n, frac int64
-		if n, frac, ok = numberParts(x, i); ok {
+		if n, frac, ok = NumberParts(x, i); ok {
 			us, in, ok = calendar.DurationFromNumber(n)
 			us += frac
 		}
 	}
-	us = calendar.RoundMicros(us, c.to.Scale)
-	if (!in || !ok) && c.env.Warn != nil {
-		c.env.warn(1292, fmt.Sprintf("Truncated incorrect time value: '%s'", x.AppendText(nil, i)))
+	us = calendar.RoundMicros(us, c.To.Scale)
+	if (!in || !ok) && c.Env.Warn != nil {
+		c.Env.Note(1292, fmt.Sprintf("Truncated incorrect time value: '%s'", x.AppendText(nil, i)))
 	}
 	if !ok {
 		v.SetNull(int(i))
@@ -590,22 +592,22 @@ func (c *caster) toDuration(x *Vec, i int32, v *Vec) error {
 	return nil
 }
 
-func (c *caster) toYear(x *Vec, i int32, v *Vec) error {
+func (c *Caster) toYear(x *Vec, i int32, v *Vec) error {
 	var n int64
 	switch {
-	case c.from.Dated():
+	case c.From.Dated():
 		n = calendar.YearOf(c.local(x.I[i]))
-	case c.from.Kind == Duration:
-		n = calendar.YearOf(calendar.FromGo(c.env.Now.In(c.env.loc())))
+	case c.From.Kind == Duration:
+		n = calendar.YearOf(calendar.FromGo(c.Env.Now.In(c.Env.Zone())))
 	default:
 		var one Vec
 		one.Reset(TypeInt, int(i)+1)
-		num := &caster{from: c.from, to: TypeInt, env: c.env, explicit: true}
+		num := &Caster{From: c.From, To: TypeInt, Env: c.Env, Explicit: true}
 		if err := num.toInt(x, i, &one); err != nil {
 			return err
 		}
 		n = one.I[i]
-		text := c.from.Stringy() && len(x.S[i]) < 4
+		text := c.From.Stringy() && len(x.S[i]) < 4
 		switch {
 		case n == 0 && text, n > 0 && n < 70:
 			n += 2000
@@ -622,12 +624,12 @@ func (c *caster) toYear(x *Vec, i int32, v *Vec) error {
 	return nil
 }
 
-func (c *caster) toEnum(x *Vec, i int32, v *Vec) error {
-	if c.from.Numeric() {
+func (c *Caster) toEnum(x *Vec, i int32, v *Vec) error {
+	if c.From.Numeric() {
 		return c.toUint(x, i, v)
 	}
 	s := string(x.AppendText(nil, i))
-	v.I[i] = int64(enumIndex(c.to, s))
+	v.I[i] = int64(enumIndex(c.To, s))
 	return nil
 }
 
@@ -641,13 +643,13 @@ func enumIndex(t Type, s string) int {
 	return 0
 }
 
-func (c *caster) toSet(x *Vec, i int32, v *Vec) error {
-	if c.from.Numeric() {
+func (c *Caster) toSet(x *Vec, i int32, v *Vec) error {
+	if c.From.Numeric() {
 		return c.toUint(x, i, v)
 	}
 	bits := int64(0)
 	for _, m := range strings.Split(string(x.AppendText(nil, i)), ",") {
-		if k := enumIndex(c.to, m); k > 0 {
+		if k := enumIndex(c.To, m); k > 0 {
 			bits |= 1 << (k - 1)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/godwitdb/godwit/sql/expr/jsondoc"
 )
 
-var utc = time.UTC
+// Utc is the zone of TIMESTAMPs.
+var Utc = time.UTC
 
 func collator(t Type) *collate.Collator {
 	return collate.Of(t.Coll)
@@ -121,20 +122,20 @@ type compare struct {
 	res  Type
 }
 
-func (k *compiler) compare(op cmpOp, n *Call) (*compare, error) {
-	l, err := k.expr(n.Args[0])
+func (k *Compiler) compare(op cmpOp, n *Call) (*compare, error) {
+	l, err := k.Expr(n.Args[0])
 	if err != nil {
 		return nil, err
 	}
-	r, err := k.expr(n.Args[1])
+	r, err := k.Expr(n.Args[1])
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := constOf(l); ok {
+	if _, ok := ConstantOf(l); ok {
 		l, r, op = r, l, swapped[op]
 	}
 	c := &compare{op: op, l: l, r: r, t: n.Cmp, cmp: NewComparer(n.Cmp), res: n.T}
-	if v, ok := constOf(r); ok {
+	if v, ok := ConstantOf(r); ok {
 		c.k = &v
 	}
 	if c.t.Stringy() {
@@ -229,9 +230,9 @@ func cmpVecs[T ordered](op cmpOp, x, y []T, sel, out []int32) []int32 {
 	return out
 }
 
-// signedForm reports whether values of the type compare like the int64s that hold them.
-func signedForm(t Type) bool {
-	return t.Kind.form() == formI && t.Kind != Uint && t.Kind != Bit && t.Kind != Set
+// SignedForm reports whether values of the type compare like the int64s that hold them.
+func SignedForm(t Type) bool {
+	return t.Kind.Form() == FormI && t.Kind != Uint && t.Kind != Bit && t.Kind != Set
 }
 
 // Filter implements Pred.
@@ -255,7 +256,7 @@ func (c *compare) Filter(b *Batch, sel []int32, want bool) ([]int32, error) {
 	defer func() { c.bufs[2] = out }()
 	if c.k != nil && c.k.Kind == c.t.Kind && x.D == nil {
 		switch {
-		case signedForm(c.t) && c.t.Kind != Decimal:
+		case SignedForm(c.t) && c.t.Kind != Decimal:
 			out = cmpConst(op, x.I, c.k.I, sel, out)
 			return out, nil
 		case c.t.Kind == Decimal:
@@ -314,7 +315,7 @@ func cmpText(op cmpOp, coll *collate.Collator, x []string, k string, sel, out []
 // pairs compares the values of two vectors.
 func (c *compare) pairs(op cmpOp, x, y *Vec, sel, out []int32) []int32 {
 	switch {
-	case x.D == nil && y.D == nil && signedForm(c.t):
+	case x.D == nil && y.D == nil && SignedForm(c.t):
 		return cmpVecs(op, x.I, y.I, sel, out)
 	case c.t.Kind == Float:
 		return cmpVecs(op, x.F, y.F, sel, out)
@@ -387,7 +388,7 @@ func (c *nullSafe) Eval(b *Batch, sel []int32) (*Vec, error) {
 }
 
 func deriveCompare(c *Call) error {
-	c.Args[0], c.Args[1] = exact(c.Args[0]), exact(c.Args[1])
+	c.Args[0], c.Args[1] = Exact(c.Args[0]), Exact(c.Args[1])
 	t, err := compareType(c.Fn.Name, c.Args[0], c.Args[1])
 	if err != nil {
 		return err
@@ -396,7 +397,7 @@ func deriveCompare(c *Call) error {
 	c.T = TypeBool
 	c.T.NotNull = c.Fn.Name == "<=>" || c.Args[0].Type().NotNull && c.Args[1].Type().NotNull
 	for i, a := range c.Args {
-		c.Args[i] = castTo(a, t)
+		c.Args[i] = CastTo(a, t)
 		if !c.Args[i].Type().NotNull && c.Fn.Name != "<=>" {
 			c.T.NotNull = false
 		}
@@ -407,25 +408,25 @@ func deriveCompare(c *Call) error {
 func comparison(name string) *Func {
 	op := cmpOps[name]
 	return &Func{
-		Name: name, Min: 2, Max: 2, derive: deriveCompare,
-		eval: func(c *Call, k *compiler) (Expr, error) { return k.compare(op, c) },
-		pred: func(c *Call, k *compiler) (Pred, error) { return k.compare(op, c) },
+		Name: name, Min: 2, Max: 2, Derive: deriveCompare,
+		Eval: func(c *Call, k *Compiler) (Expr, error) { return k.compare(op, c) },
+		pred: func(c *Call, k *Compiler) (Pred, error) { return k.compare(op, c) },
 	}
 }
 
 func init() {
 	for name := range cmpOps {
-		register(comparison(name))
+		Register(comparison(name))
 	}
 	funcs["!="] = funcs["<>"]
-	register(&Func{
-		Name: "<=>", Min: 2, Max: 2, derive: deriveCompare,
-		eval: func(c *Call, k *compiler) (Expr, error) {
-			l, err := k.expr(c.Args[0])
+	Register(&Func{
+		Name: "<=>", Min: 2, Max: 2, Derive: deriveCompare,
+		Eval: func(c *Call, k *Compiler) (Expr, error) {
+			l, err := k.Expr(c.Args[0])
 			if err != nil {
 				return nil, err
 			}
-			r, err := k.expr(c.Args[1])
+			r, err := k.Expr(c.Args[1])
 			return &nullSafe{l: l, r: r, cmp: NewComparer(c.Cmp), t: c.T}, err
 		},
 	})

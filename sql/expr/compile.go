@@ -7,7 +7,7 @@ import (
 // Compile makes a node executable for batches whose columns are layout. A column that is not
 // there is one of env.Outer.
 func Compile(n Node, layout []ColID, env *Env) (Expr, error) {
-	return newCompiler(layout, env).expr(n)
+	return newCompiler(layout, env).Expr(n)
 }
 
 // CompilePred makes a condition executable.
@@ -18,7 +18,7 @@ func CompilePred(n Node, layout []ColID, env *Env) (Pred, error) {
 // CompileAll makes several nodes executable.
 func CompileAll(ns []Node, layout []ColID, env *Env) ([]Expr, error) {
 	k := newCompiler(layout, env)
-	return k.exprs(ns)
+	return k.Exprs(ns)
 }
 
 // CompilePreds makes one condition of several that all must be TRUE; nil if there are none.
@@ -41,57 +41,59 @@ func CompilePreds(ns []Node, layout []ColID, env *Env) (Pred, error) {
 	return and, nil
 }
 
-func newCompiler(layout []ColID, env *Env) *compiler {
+func newCompiler(layout []ColID, env *Env) *Compiler {
 	if env == nil {
 		env = &Env{}
 	}
-	k := &compiler{pos: make(map[ColID]int, len(layout)), env: env}
+	k := &Compiler{pos: make(map[ColID]int, len(layout)), Env: env}
 	for i, id := range layout {
 		k.pos[id] = i
 	}
 	return k
 }
 
-func (k *compiler) exprs(ns []Node) ([]Expr, error) {
+// Exprs compiles several nodes.
+func (k *Compiler) Exprs(ns []Node) ([]Expr, error) {
 	out := make([]Expr, len(ns))
 	for i, n := range ns {
 		var err error
-		if out[i], err = k.expr(n); err != nil {
+		if out[i], err = k.Expr(n); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (k *compiler) expr(n Node) (Expr, error) {
+// Expr compiles a node.
+func (k *Compiler) Expr(n Node) (Expr, error) {
 	switch n := n.(type) {
 	case *Col:
 		return k.col(n)
 	case *Const:
-		return newConst(n.V, n.T), nil
+		return NewConst(n.V, n.T), nil
 	case *Param:
-		if n.N >= len(k.env.Params) {
+		if n.N >= len(k.Env.Params) {
 			return nil, fmt.Errorf("expr: parameter %d has no value", n.N)
 		}
-		return newConst(k.env.Params[n.N], n.T), nil
+		return NewConst(k.Env.Params[n.N], n.T), nil
 	case *Cast:
 		return k.cast(n)
 	case *Case:
-		return k.caseOf(n)
+		return k.CaseOf(n)
 	case *In:
 		return k.in(n)
 	case *Call:
-		return n.Fn.eval(n, k)
+		return n.Fn.Eval(n, k)
 	case *Sub:
-		if k.env.CompileSub == nil {
+		if k.Env.CompileSub == nil {
 			return nil, fmt.Errorf("expr: a subquery is left in an expression")
 		}
-		return k.env.CompileSub(n, k.layout(), k.env)
+		return k.Env.CompileSub(n, k.layout(), k.Env)
 	}
 	return nil, fmt.Errorf("expr: %T cannot be evaluated", n)
 }
 
-func (k *compiler) layout() []ColID {
+func (k *Compiler) layout() []ColID {
 	out := make([]ColID, len(k.pos))
 	for id, i := range k.pos {
 		out[i] = id
@@ -99,17 +101,17 @@ func (k *compiler) layout() []ColID {
 	return out
 }
 
-func (k *compiler) col(n *Col) (Expr, error) {
+func (k *Compiler) col(n *Col) (Expr, error) {
 	if at, ok := k.pos[n.ID]; ok {
 		return &colExpr{at, n.T}, nil
 	}
-	if f, at := k.env.Outer.find(n.ID); f != nil {
+	if f, at := k.Env.Outer.find(n.ID); f != nil {
 		return &outerExpr{f: f, at: at, gen: f.Gen - 1, k: constExpr{t: n.T}}, nil
 	}
 	return nil, fmt.Errorf("expr: column %s is not in the input", n)
 }
 
-func (k *compiler) pred(n Node) (Pred, error) {
+func (k *Compiler) pred(n Node) (Pred, error) {
 	switch n := n.(type) {
 	case *Call:
 		if n.Fn.pred != nil {
@@ -121,7 +123,7 @@ func (k *compiler) pred(n Node) (Pred, error) {
 	case *In:
 		return k.inPred(n)
 	}
-	e, err := k.expr(n)
+	e, err := k.Expr(n)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +146,8 @@ type constExpr struct {
 	x Vec
 }
 
-func newConst(v Value, t Type) *constExpr { return &constExpr{v: v, t: t, n: -1} }
+// NewConst is a compiled constant.
+func NewConst(v Value, t Type) *constExpr { return &constExpr{v: v, t: t, n: -1} }
 
 func (c *constExpr) Type() Type { return c.t }
 func (c *constExpr) Eval(b *Batch, _ []int32) (*Vec, error) {
@@ -183,8 +186,8 @@ func (o *outerExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
 	return o.k.Eval(b, sel)
 }
 
-// constOf is the value of an expression that is constant while the plan runs.
-func constOf(e Expr) (Value, bool) {
+// ConstantOf is the value of an expression that is constant while the plan runs.
+func ConstantOf(e Expr) (Value, bool) {
 	if c, ok := e.(*constExpr); ok {
 		return c.v, true
 	}
@@ -246,7 +249,8 @@ type caseExpr struct {
 	bufs  [2][]int32
 }
 
-func (k *compiler) caseOf(n *Case) (Expr, error) {
+// CaseOf compiles CASE.
+func (k *Compiler) CaseOf(n *Case) (Expr, error) {
 	c := &caseExpr{t: n.T}
 	var err error
 	for i := range n.Whens {
@@ -254,13 +258,13 @@ func (k *compiler) caseOf(n *Case) (Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		x, err := k.expr(n.Thens[i])
+		x, err := k.Expr(n.Thens[i])
 		if err != nil {
 			return nil, err
 		}
 		c.whens, c.thens = append(c.whens, p), append(c.thens, x)
 	}
-	c.els, err = k.expr(n.Else)
+	c.els, err = k.Expr(n.Else)
 	return c, err
 }
 
@@ -309,16 +313,16 @@ func (v *Vec) Copy(x *Vec, sel []int32) {
 		}
 		return
 	}
-	switch v.T.Kind.form() {
-	case formF:
+	switch v.T.Kind.Form() {
+	case FormF:
 		for _, i := range sel {
 			v.F[i] = x.F[i]
 		}
-	case formS:
+	case FormS:
 		for _, i := range sel {
 			v.S[i] = x.S[i]
 		}
-	case formA:
+	case FormA:
 		for _, i := range sel {
 			v.A[i] = x.A[i]
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// decCtx computes with wide DECIMALs: more digits than any of MySQL's intermediate results have.
-var decCtx = func() *apd.Context {
+// DecCtx computes with wide DECIMALs: more digits than any of MySQL's intermediate results have.
+var DecCtx = func() *apd.Context {
 	c := apd.BaseContext.WithPrecision(200)
 	c.Rounding = apd.RoundHalfUp
 	c.Traps = 0
@@ -29,7 +29,7 @@ func mul64(a, b int64) (int64, bool) {
 		return 0, true
 	}
 	neg := (a < 0) != (b < 0)
-	hi, lo := bits.Mul64(abs64(a), abs64(b))
+	hi, lo := bits.Mul64(Abs64(a), Abs64(b))
 	if hi != 0 || lo > math.MaxInt64 {
 		if hi == 0 && neg && lo == 1<<63 {
 			return math.MinInt64, true
@@ -42,16 +42,17 @@ func mul64(a, b int64) (int64, bool) {
 	return int64(lo), true
 }
 
-func abs64(a int64) uint64 {
+// Abs64 is the absolute value.
+func Abs64(a int64) uint64 {
 	if a < 0 {
 		return -uint64(a)
 	}
 	return uint64(a)
 }
 
-// rescale64 changes the scale of a number, rounding half away from zero; false if it does not
+// Rescale64 changes the scale of a number, rounding half away from zero; false if it does not
 // fit.
-func rescale64(x int64, from, to int) (int64, bool) {
+func Rescale64(x int64, from, to int) (int64, bool) {
 	switch d := to - from; {
 	case d == 0:
 		return x, true
@@ -64,7 +65,7 @@ func rescale64(x int64, from, to int) (int64, bool) {
 	default:
 		unit := tens[-d]
 		q, r := x/unit, x%unit
-		if abs64(r) >= uint64(unit)-uint64(unit)/2 {
+		if Abs64(r) >= uint64(unit)-uint64(unit)/2 {
 			if x < 0 {
 				q--
 			} else {
@@ -75,13 +76,13 @@ func rescale64(x int64, from, to int) (int64, bool) {
 	}
 }
 
-// rescale makes d a number with scale digits behind the point, rounded half away from zero.
-func rescale(d *apd.Decimal, x *apd.Decimal, scale int) {
+// Rescale makes d a number with scale digits behind the point, rounded half away from zero.
+func Rescale(d *apd.Decimal, x *apd.Decimal, scale int) {
 	if x.Exponent == int32(-scale) {
 		d.Set(x)
 		return
 	}
-	_, _ = decCtx.Quantize(d, x, int32(-scale))
+	_, _ = DecCtx.Quantize(d, x, int32(-scale))
 	if d.IsZero() {
 		d.Negative = false
 	}
@@ -127,10 +128,10 @@ func floatOfDec(d *apd.Decimal) float64 {
 	return f
 }
 
-// intOfDec rounds to a whole number; out of range it is the nearest one, and false.
-func intOfDec(d *apd.Decimal) (int64, bool) {
+// IntOfDec rounds to a whole number; out of range it is the nearest one, and false.
+func IntOfDec(d *apd.Decimal) (int64, bool) {
 	var r apd.Decimal
-	rescale(&r, d, 0)
+	Rescale(&r, d, 0)
 	if x, ok := unscaled(&r); ok {
 		return x, true
 	}
@@ -144,14 +145,14 @@ func intOfDec(d *apd.Decimal) (int64, bool) {
 	return math.MaxInt64, false
 }
 
-// uintOfDec is intOfDec for unsigned numbers. Negative ones wrap, as MySQL's do.
-func uintOfDec(d *apd.Decimal) (uint64, bool) {
+// UintOfDec is intOfDec for unsigned numbers. Negative ones wrap, as MySQL's do.
+func UintOfDec(d *apd.Decimal) (uint64, bool) {
 	if d.Negative {
-		x, ok := intOfDec(d)
+		x, ok := IntOfDec(d)
 		return uint64(x), ok && x == 0
 	}
 	var r apd.Decimal
-	rescale(&r, d, 0)
+	Rescale(&r, d, 0)
 	if !r.Coeff.IsUint64() {
 		return math.MaxUint64, false
 	}

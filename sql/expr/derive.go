@@ -8,10 +8,10 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-// collation is a collation with its rank, while several are merged.
-type collation struct {
-	id     sql.CollationID
-	coerce uint8
+// Collation is a collation with its rank, while several are merged.
+type Collation struct {
+	Id     sql.CollationID
+	Coerce uint8
 	ascii  bool
 }
 
@@ -29,81 +29,81 @@ func ascii(n Node) bool {
 	return true
 }
 
-func collationOf(n Node) collation {
+func collationOf(n Node) Collation {
 	t := n.Type()
-	c := collation{t.Coll, t.Coercibility, ascii(n)}
+	c := Collation{t.Coll, t.Coercibility, ascii(n)}
 	if t.Kind != Text && t.Kind != Bytes && t.Kind != Enum && t.Kind != Set && t.Kind != JSON && t.Kind != Null {
-		c.id, c.coerce = sql.Collation_Default, CoerceNumeric
+		c.Id, c.Coerce = sql.Collation_Default, CoerceNumeric
 	}
 	return c
 }
 
-func unicode(c sql.CollationID) bool { return strings.HasPrefix(c.CharacterSet().Name(), "utf") }
+func isUnicode(c sql.CollationID) bool { return strings.HasPrefix(c.CharacterSet().Name(), "utf") }
 
 // superset reports whether every string of b can become one of a, which is ranked no lower.
-func superset(a, b collation) bool {
+func superset(a, b Collation) bool {
 	if b.ascii {
 		return true
 	}
-	if !unicode(a.id) || a.coerce > b.coerce {
+	if !isUnicode(a.Id) || a.Coerce > b.Coerce {
 		return false
 	}
-	if a.coerce < b.coerce || !unicode(b.id) {
+	if a.Coerce < b.Coerce || !isUnicode(b.Id) {
 		return true
 	}
-	return strings.HasPrefix(a.id.CharacterSet().Name(), "utf8mb4") && b.id.CharacterSet().MaxLength() < 4
+	return strings.HasPrefix(a.Id.CharacterSet().Name(), "utf8mb4") && b.Id.CharacterSet().MaxLength() < 4
 }
 
 func binSort(c sql.CollationID) bool { return strings.HasSuffix(c.Name(), "_bin") }
 
 // merge is MySQL's aggregation of two collations. It returns false for a mix that is refused.
-func merge(a, b collation) (collation, bool) {
+func merge(a, b Collation) (Collation, bool) {
 	both := a.ascii && b.ascii
-	pick := func(c collation) (collation, bool) {
+	pick := func(c Collation) (Collation, bool) {
 		c.ascii = both
 		return c, true
 	}
-	if a.id != b.id && a.id.CharacterSet() != b.id.CharacterSet() {
+	if a.Id != b.Id && a.Id.CharacterSet() != b.Id.CharacterSet() {
 		return mergeCharsets(a, b, pick)
 	}
 	switch {
-	case a.coerce < b.coerce || a.id == b.id && a.coerce == b.coerce:
+	case a.Coerce < b.Coerce || a.Id == b.Id && a.Coerce == b.Coerce:
 		return pick(a)
-	case b.coerce < a.coerce:
+	case b.Coerce < a.Coerce:
 		return pick(b)
-	case a.coerce == CoerceExplicit:
+	case a.Coerce == CoerceExplicit:
 		return a, false
-	case binSort(a.id):
+	case binSort(a.Id):
 		return pick(a)
-	case binSort(b.id):
+	case binSort(b.Id):
 		return pick(b)
 	}
-	bin, err := sql.ParseCollation(a.id.CharacterSet().Name(), a.id.CharacterSet().Name()+"_bin", true)
+	bin, err := sql.ParseCollation(a.Id.CharacterSet().Name(), a.Id.CharacterSet().Name()+"_bin", true)
 	if err != nil {
-		bin = a.id.CharacterSet().BinaryCollation()
+		bin = a.Id.CharacterSet().BinaryCollation()
 	}
-	return pick(collation{id: bin, coerce: CoerceNone})
+	return pick(Collation{Id: bin, Coerce: CoerceNone})
 }
 
-func mergeCharsets(a, b collation, pick func(collation) (collation, bool)) (collation, bool) {
+func mergeCharsets(a, b Collation, pick func(Collation) (Collation, bool)) (Collation, bool) {
 	switch {
-	case a.id == sql.Collation_binary:
-		if a.coerce <= b.coerce {
+	case a.Id == sql.Collation_binary:
+		if a.Coerce <= b.Coerce {
 			return pick(a)
 		}
 		return pick(b)
-	case b.id == sql.Collation_binary:
-		if b.coerce <= a.coerce {
+	case b.Id == sql.Collation_binary:
+		if b.Coerce <= a.Coerce {
 			return pick(b)
 		}
 		return pick(a)
-	case superset(a, b) && !(superset(b, a) && b.coerce < a.coerce):
+	case superset(a, b) && !(superset(b, a) && b.Coerce < a.Coerce):
 		return pick(a)
 	case superset(b, a):
 		return pick(b)
-	case a.coerce < b.coerce && b.coerce >= CoerceSysconst:
+	case a.Coerce < b.Coerce && b.Coerce >= CoerceSysconst:
 		return pick(a)
-	case b.coerce < a.coerce && a.coerce >= CoerceSysconst:
+	case b.Coerce < a.Coerce && a.Coerce >= CoerceSysconst:
 		return pick(b)
 	}
 	return a, false
@@ -111,9 +111,9 @@ func mergeCharsets(a, b collation, pick func(collation) (collation, bool)) (coll
 
 var coerceNames = [...]string{"EXPLICIT", "NONE", "IMPLICIT", "SYSCONST", "COERCIBLE", "NUMERIC", "IGNORABLE"}
 
-// mergeCollations merges those of all arguments. For a comparison the result must be definite.
-func mergeCollations(op string, compare bool, args ...Node) (collation, error) {
-	var c collation
+// MergeCollations merges those of all arguments. For a comparison the result must be definite.
+func MergeCollations(op string, compare bool, args ...Node) (Collation, error) {
+	var c Collation
 	first := true
 	for _, a := range args {
 		x := collationOf(a)
@@ -125,15 +125,15 @@ func mergeCollations(op string, compare bool, args ...Node) (collation, error) {
 			continue
 		}
 		m, ok := merge(c, x)
-		if !ok || compare && m.coerce == CoerceNone && m.id != c.id {
+		if !ok || compare && m.Coerce == CoerceNone && m.Id != c.Id {
 			return c, errMix(op, args)
 		}
 		c = m
 	}
 	if first {
-		return collation{id: sql.Collation_binary, coerce: CoerceIgnorable}, nil
+		return Collation{Id: sql.Collation_binary, Coerce: CoerceIgnorable}, nil
 	}
-	if compare && c.coerce == CoerceNone {
+	if compare && c.Coerce == CoerceNone {
 		return c, errMix(op, args)
 	}
 	return c, nil
@@ -143,7 +143,7 @@ func errMix(op string, args []Node) error {
 	var names []string
 	for _, a := range args {
 		c := collationOf(a)
-		names = append(names, fmt.Sprintf("(%s,%s)", c.id.Name(), coerceNames[c.coerce]))
+		names = append(names, fmt.Sprintf("(%s,%s)", c.Id.Name(), coerceNames[c.Coerce]))
 	}
 	switch len(names) {
 	case 2:
@@ -165,11 +165,11 @@ func Merge(op string, args ...Node) (Type, error) {
 	}
 	t.NotNull = notNull
 	if t.Stringy() {
-		c, err := mergeCollations(op, false, args...)
+		c, err := MergeCollations(op, false, args...)
 		if err != nil {
 			return t, err
 		}
-		t.Coll, t.Coercibility = c.id, c.coerce
+		t.Coll, t.Coercibility = c.Id, c.Coerce
 		if t.Coll == sql.Collation_binary {
 			t.Kind = Bytes
 		} else {
@@ -215,7 +215,7 @@ func mergeTypes(a, b Type) Type {
 		return DatetimeType(max(a.Scale, b.Scale))
 	}
 	length := 0
-	if x, y := a.textLength(), b.textLength(); x > 0 && y > 0 {
+	if x, y := a.TextLength(), b.TextLength(); x > 0 && y > 0 {
 		length = max(x, y)
 	}
 	return Type{Kind: Text, Length: length, Coll: sql.Collation_Default, Coercibility: CoerceLiteral}
@@ -261,13 +261,13 @@ func mergeNumbers(a, b Type) Type {
 	if a.Kind == Float || b.Kind == Float {
 		return TypeFloat
 	}
-	x, y := a.asDecimal(), b.asDecimal()
+	x, y := a.AsDecimal(), b.AsDecimal()
 	scale := max(x.Scale, y.Scale)
 	return DecimalType(max(x.Precision-x.Scale, y.Precision-y.Scale)+scale, scale)
 }
 
-// asDecimal is the DECIMAL that holds all values of an exact number.
-func (t Type) asDecimal() Type {
+// AsDecimal is the DECIMAL that holds all values of an exact number.
+func (t Type) AsDecimal() Type {
 	switch t.Kind {
 	case Decimal:
 		return t
@@ -290,8 +290,8 @@ func (t Type) asDecimal() Type {
 	return DecimalType(n, 0)
 }
 
-// textLength is the largest number of characters of a value as text; 0: not known.
-func (t Type) textLength() int {
+// TextLength is the largest number of characters of a value as text; 0: not known.
+func (t Type) TextLength() int {
 	switch t.Kind {
 	case Int:
 		if t.Length == 0 {
@@ -365,8 +365,8 @@ func compareType(op string, l, r Node) (Type, error) {
 	case a.Kind == Enum && a.Same(b) && a.Kind == b.Kind:
 		return a, nil
 	}
-	c, err := mergeCollations(op, true, l, r)
-	return TextType(0, c.id, c.coerce), err
+	c, err := MergeCollations(op, true, l, r)
+	return TextType(0, c.Id, c.Coerce), err
 }
 
 func hexNumber(n Node) bool {
@@ -451,7 +451,7 @@ func compareTemporal(l, r Node) Type {
 	case a.Kind == b.Kind:
 		return widest(a, b)
 	case b.Kind == Year:
-		return mergeCompare(a.asDecimal(), TypeUint)
+		return mergeCompare(a.AsDecimal(), TypeUint)
 	case a.Kind == Duration && b.Kind == Duration:
 		return widest(a, b)
 	case a.Temporal() && b.Temporal():
@@ -463,7 +463,7 @@ func compareTemporal(l, r Node) Type {
 	case b.Kind == Float:
 		return TypeFloat
 	case b.Numeric():
-		return mergeNumbers(a.asDecimal(), b)
+		return mergeNumbers(a.AsDecimal(), b)
 	}
 	return DatetimeType(6)
 }

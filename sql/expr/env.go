@@ -28,16 +28,16 @@ const (
 type Env struct {
 	// Ctx ends functions that wait (SLEEP); nil: never.
 	Ctx context.Context
-	// Loc is the session's time zone (nil: UTC), Now the statement's begin, Clock the time for
+	// Zone is the session's time zone (nil: UTC), Now the statement's begin, Clock the time for
 	// SYSDATE.
 	Loc   *time.Location
 	Now   time.Time
 	Clock func() time.Time
 	Mode  Mode
-	// DivScale is div_precision_increment (0: 4), GroupConcatMax group_concat_max_len (0: 1024),
+	// GroupConcatMax is group_concat_max_len (0: 1024),
 	// MaxPacket max_allowed_packet (0: 64 MiB), WeekMode default_week_format, CTEDepth
 	// cte_max_recursion_depth (0: 1000).
-	DivScale, GroupConcatMax, MaxPacket, WeekMode, CTEDepth int
+	GroupConcatMax, MaxPacket, WeekMode, CTEDepth int
 	// Params are the values of Param nodes.
 	Params []Value
 	// Outer has the columns of outer queries while a dependent plan runs.
@@ -82,37 +82,35 @@ func (f *Frame) find(id ColID) (*Frame, int) {
 	return nil, 0
 }
 
-func (e *Env) loc() *time.Location {
+// Zone is the session's time zone.
+func (e *Env) Zone() *time.Location {
 	if e.Loc == nil {
 		return time.UTC
 	}
 	return e.Loc
 }
 
-func (e *Env) warn(code int, msg string) {
+// Note adds a warning.
+func (e *Env) Note(code int, msg string) {
 	if e.Warn != nil {
 		e.Warn(code, msg)
 	}
 }
 
-func (e *Env) divScale() int {
-	if e.DivScale == 0 {
-		return 4
-	}
-	return e.DivScale
-}
-
-func (e *Env) maxPacket() int {
+// PacketLimit is the largest result of a string function.
+func (e *Env) PacketLimit() int {
 	if e.MaxPacket == 0 {
 		return 64 << 20
 	}
 	return e.MaxPacket
 }
 
-func errRange(typ, where string) error {
+// ErrRange is error 1690.
+func ErrRange(typ, where string) error {
 	return mysql.NewSQLError(1690, "22003", "%s value is out of range in '%s'", typ, where)
 }
 
-func errUnsupported(what string) error {
+// ErrUnsupported is error 1235.
+func ErrUnsupported(what string) error {
 	return mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support '%s'", what)
 }

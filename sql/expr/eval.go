@@ -1,6 +1,7 @@
 package expr
 
 // Expr is a compiled value.
+// Expr compiles a node.
 type Expr interface {
 	Type() Type
 	// Eval computes the values of the selected rows. The vector has b.N positions, of which
@@ -16,7 +17,7 @@ type Pred interface {
 	Filter(b *Batch, sel []int32, want bool) ([]int32, error)
 }
 
-type compiler struct {
+type Compiler struct {
 	pos map[ColID]int
-	env *Env
+	Env *Env
 }

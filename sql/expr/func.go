@@ -18,18 +18,18 @@ type Func struct {
 	// ...).
 	PerStatement bool
 	// derive sets the type of a call and wraps its arguments in casts.
-	derive func(*Call) error
+	Derive func(*Call) error
 	// post, if there is one, puts something around a call that has its type.
-	post func(*Call) Node
+	Post func(*Call) Node
 	// eval makes the expression of a call; pred, if there is one, its faster form as a condition.
-	eval func(*Call, *compiler) (Expr, error)
-	pred func(*Call, *compiler) (Pred, error)
+	Eval func(*Call, *Compiler) (Expr, error)
+	pred func(*Call, *Compiler) (Pred, error)
 }
 
 var funcs = map[string]*Func{}
 
-// register adds functions. It is called by init functions only.
-func register(fs ...*Func) {
+// Register adds functions. It is called by init functions only.
+func Register(fs ...*Func) {
 	for _, f := range fs {
 		if _, ok := funcs[f.Name]; ok {
 			panic("function " + f.Name + " is registered twice")
@@ -38,17 +38,29 @@ func register(fs ...*Func) {
 	}
 }
 
+// Synonym gives a function another name. It is called by init functions only.
+func Synonym(name string, f *Func) { funcs[name] = f }
+
+// Library, if it is set, finds functions that are not registered.
+var Library func(name string) *Func
+
 // Lookup finds a function or operator by its name; nil if it is unknown. Operators have the name
 // of their sign ("+", "=", "<=>", "and", "like", "->>", ...); "neg" is the unary minus.
 func Lookup(name string) *Func {
 	name = strings.ToLower(name)
-	return funcs[name]
+	if f, ok := funcs[name]; ok {
+		return f
+	}
+	if Library != nil {
+		return Library(name)
+	}
+	return nil
 }
 
 // NewCall makes a call: it checks the number of arguments, derives the type and inserts casts.
 func NewCall(f *Func, args ...Node) (Node, error) {
 	if len(args) < f.Min || f.Max >= 0 && len(args) > f.Max {
-		return nil, errArgs(f.Name)
+		return nil, ErrArgs(f.Name)
 	}
 	if f.Name == "between" && len(args) == 3 {
 		if _, ok := args[0].(*Col); ok {
@@ -59,16 +71,17 @@ func NewCall(f *Func, args ...Node) (Node, error) {
 		return n, err
 	}
 	c := &Call{Fn: f, Args: append([]Node(nil), args...)}
-	if err := f.derive(c); err != nil {
+	if err := f.Derive(c); err != nil {
 		return nil, err
 	}
-	if f.post != nil {
-		return f.post(c), nil
+	if f.Post != nil {
+		return f.Post(c), nil
 	}
 	return c, nil
 }
 
-func errArgs(name string) error {
+// ErrArgs is error 1582.
+func ErrArgs(name string) error {
 	return mysql.NewSQLError(1582, "42000", "Incorrect parameter count in the call to native function '%s'", strings.ToUpper(name))
 }
 

@@ -33,34 +33,34 @@ func jsonNumber(s string) (*apd.Decimal, error) {
 	return d, nil
 }
 
-func (c *caster) jsonToInt(x *Vec, i int32, v *Vec) error {
+func (c *Caster) jsonToInt(x *Vec, i int32, v *Vec) error {
 	d, err := jsonNumber(x.S[i])
 	if err != nil {
 		c.incorrect("INTEGER", x, i)
 	}
-	if c.to.Kind == Uint {
-		u, _ := uintOfDec(d)
+	if c.To.Kind == Uint {
+		u, _ := UintOfDec(d)
 		v.I[i] = int64(u)
 		return nil
 	}
-	v.I[i], _ = intOfDec(d)
+	v.I[i], _ = IntOfDec(d)
 	return nil
 }
 
-func (c *caster) jsonToFloat(x *Vec, i int32, v *Vec) error {
+func (c *Caster) jsonToFloat(x *Vec, i int32, v *Vec) error {
 	d, err := jsonNumber(x.S[i])
 	if err != nil {
 		c.incorrect("DOUBLE", x, i)
 	}
 	if v.F[i] = floatOfDec(d); math.IsInf(v.F[i], 0) {
-		return errRange("DOUBLE", x.S[i])
+		return ErrRange("DOUBLE", x.S[i])
 	}
 	return nil
 }
 
 // toJSON makes a document: of a string by reading it if the cast is explicit, else a JSON string.
-func (c *caster) toJSON(x *Vec, i int32, v *Vec) error {
-	if c.from.Stringy() && c.explicit {
+func (c *Caster) toJSON(x *Vec, i int32, v *Vec) error {
+	if c.From.Stringy() && c.Explicit {
 		d, err := jsondoc.Parse(x.S[i])
 		if err != nil {
 			return errInvalidJSON(err.Error())
@@ -68,12 +68,12 @@ func (c *caster) toJSON(x *Vec, i int32, v *Vec) error {
 		v.S[i] = jsondoc.Text(d)
 		return nil
 	}
-	v.S[i] = jsondoc.Text(jsonScalar(x, i, c.env))
+	v.S[i] = jsondoc.Text(JsonScalar(x, i, c.Env))
 	return nil
 }
 
-// jsonScalar is an SQL value as a JSON document.
-func jsonScalar(x *Vec, i int32, env *Env) any {
+// JsonScalar is an SQL value as a JSON document.
+func JsonScalar(x *Vec, i int32, env *Env) any {
 	if x.IsNull(i) {
 		return nil
 	}
@@ -101,7 +101,7 @@ func jsonScalar(x *Vec, i int32, env *Env) any {
 		if t.Kind != Date {
 			t.Scale = 6
 		}
-		c := &caster{from: x.T, env: env}
+		c := &Caster{From: x.T, Env: env}
 		p := x.I[i]
 		if t.Kind == Timestamp {
 			p = c.local(p)

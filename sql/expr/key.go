@@ -61,7 +61,7 @@ func appendDecimalKey(b []byte, v *Vec, i int32) []byte {
 		d := &v.D[i]
 		if int(-d.Exponent) != v.T.Scale {
 			d = new(apd.Decimal)
-			rescale(d, &v.D[i], v.T.Scale)
+			Rescale(d, &v.D[i], v.T.Scale)
 		}
 		if x, ok = unscaled(d); !ok {
 			return append(d.Append(append(b, 1), 'f'), 0)
@@ -72,4 +72,4 @@ func appendDecimalKey(b []byte, v *Vec, i int32) []byte {
 
 // Ints reports whether equality of values is that of the int64s in I, so that a table may be
 // keyed by them. DECIMALs are not: one vector may hold them wide.
-func (t Type) Ints() bool { return t.Kind.form() == formI && t.Kind != Decimal && t.Kind != Null }
+func (t Type) Ints() bool { return t.Kind.Form() == FormI && t.Kind != Decimal && t.Kind != Null }

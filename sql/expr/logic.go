@@ -5,7 +5,7 @@ import (
 )
 
 // truth makes a condition of a value: it is TRUE if it is a number other than 0.
-func (k *compiler) truth(e Expr) (Pred, error) {
+func (k *Compiler) truth(e Expr) (Pred, error) {
 	return &truthPred{e: e, is: truthOf(e.Type())}, nil
 }
 
@@ -163,7 +163,7 @@ func (l *logic) Type() Type { return l.t }
 func (l *logic) Eval(b *Batch, sel []int32) (*Vec, error) {
 	l.v.Reset(l.t, b.N)
 	for _, i := range sel {
-		l.v.I[i] = truthInt(!l.stop)
+		l.v.I[i] = TruthInt(!l.stop)
 	}
 	for n, a := range l.args {
 		x, err := a.Eval(b, sel)
@@ -177,7 +177,7 @@ func (l *logic) Eval(b *Batch, sel []int32) (*Vec, error) {
 				l.v.SetNull(int(i))
 				live = append(live, i)
 			case l.is[n](x, i) == l.stop:
-				l.v.I[i] = truthInt(l.stop)
+				l.v.I[i] = TruthInt(l.stop)
 				if l.v.Null != nil {
 					l.v.Null[i] = false
 				}
@@ -193,7 +193,8 @@ func (l *logic) Eval(b *Batch, sel []int32) (*Vec, error) {
 	return &l.v, nil
 }
 
-func truthInt(b bool) int64 {
+// TruthInt is 1 or 0.
+func TruthInt(b bool) int64 {
 	if b {
 		return 1
 	}
@@ -273,11 +274,11 @@ func deriveBool(c *Call) error {
 }
 
 func connective(name string, stop bool) *Func {
-	f := &Func{Name: name, Min: 2, Max: -1, derive: deriveBool}
-	f.eval = func(c *Call, k *compiler) (Expr, error) {
+	f := &Func{Name: name, Min: 2, Max: -1, Derive: deriveBool}
+	f.Eval = func(c *Call, k *Compiler) (Expr, error) {
 		l := &logic{stop: stop, t: c.T}
 		for _, a := range flatten(f, c.Args, nil) {
-			e, err := k.expr(a)
+			e, err := k.Expr(a)
 			if err != nil {
 				return nil, err
 			}
@@ -285,7 +286,7 @@ func connective(name string, stop bool) *Func {
 		}
 		return l, nil
 	}
-	f.pred = func(c *Call, k *compiler) (Pred, error) {
+	f.pred = func(c *Call, k *Compiler) (Pred, error) {
 		var ps []Pred
 		for _, a := range flatten(f, c.Args, nil) {
 			p, err := k.pred(a)
@@ -334,13 +335,13 @@ func And(ns ...Node) Node {
 func tester(name string, onTrue, onFalse, onNull int64) *Func {
 	return &Func{
 		Name: name, Min: 1, Max: 1,
-		derive: func(c *Call) error {
+		Derive: func(c *Call) error {
 			c.T = TypeBool
 			c.T.NotNull = onNull >= 0 || c.Args[0].Type().NotNull
 			return nil
 		},
-		eval: func(c *Call, k *compiler) (Expr, error) {
-			e, err := k.expr(c.Args[0])
+		Eval: func(c *Call, k *Compiler) (Expr, error) {
+			e, err := k.Expr(c.Args[0])
 			if err != nil {
 				return nil, err
 			}
@@ -351,36 +352,36 @@ func tester(name string, onTrue, onFalse, onNull int64) *Func {
 
 func init() {
 	not := tester("not", 0, 1, -1)
-	not.pred = func(c *Call, k *compiler) (Pred, error) {
+	not.pred = func(c *Call, k *Compiler) (Pred, error) {
 		p, err := k.pred(c.Args[0])
 		return &notPred{p}, err
 	}
 	isNull := tester("isnull", 0, 0, 1)
-	isNull.pred = func(c *Call, k *compiler) (Pred, error) {
-		e, err := k.expr(c.Args[0])
+	isNull.pred = func(c *Call, k *Compiler) (Pred, error) {
+		e, err := k.Expr(c.Args[0])
 		return &isNullPred{e: e}, err
 	}
 	isNotNull := tester("isnotnull", 1, 1, 0)
-	isNotNull.pred = func(c *Call, k *compiler) (Pred, error) {
-		e, err := k.expr(c.Args[0])
+	isNotNull.pred = func(c *Call, k *Compiler) (Pred, error) {
+		e, err := k.Expr(c.Args[0])
 		return &notPred{&isNullPred{e: e}}, err
 	}
-	register(
+	Register(
 		connective("and", false), connective("or", true), not, isNull, isNotNull,
 		tester("istrue", 1, 0, 0), tester("isfalse", 0, 1, 0), tester("isnottrue", 0, 1, 1), tester("isnotfalse", 1, 0, 1),
-		&Func{Name: "xor", Min: 2, Max: 2, derive: deriveBool, eval: evalXor},
-		&Func{Name: "between", Min: 3, Max: 3, derive: deriveBetween, eval: evalBetween},
+		&Func{Name: "xor", Min: 2, Max: 2, Derive: deriveBool, Eval: evalXor},
+		&Func{Name: "between", Min: 3, Max: 3, Derive: deriveBetween, Eval: evalBetween},
 	)
 }
 
-func evalXor(c *Call, k *compiler) (Expr, error) {
-	es, err := k.exprs(c.Args)
+func evalXor(c *Call, k *Compiler) (Expr, error) {
+	es, err := k.Exprs(c.Args)
 	if err != nil {
 		return nil, err
 	}
 	p, q := truthOf(es[0].Type()), truthOf(es[1].Type())
-	return newRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
-		v.I[i] = truthInt(p(a[0], i) != q(a[1], i))
+	return NewRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
+		v.I[i] = TruthInt(p(a[0], i) != q(a[1], i))
 		return nil
 	}), nil
 }
@@ -391,12 +392,13 @@ type rowFunc struct {
 	t    Type
 	f    func(a []*Vec, i int32, v *Vec) error
 	// nulls lets f see NULLs.
-	nulls bool
+	Nulls bool
 	v     Vec
 	vecs  []*Vec
 }
 
-func newRowFunc(t Type, args []Expr, f func(a []*Vec, i int32, v *Vec) error) *rowFunc {
+// NewRowFunc makes a function that f computes value by value.
+func NewRowFunc(t Type, args []Expr, f func(a []*Vec, i int32, v *Vec) error) *rowFunc {
 	return &rowFunc{args: args, t: t, f: f, vecs: make([]*Vec, len(args))}
 }
 
@@ -415,7 +417,7 @@ func (r *rowFunc) Eval(b *Batch, sel []int32) (*Vec, error) {
 	}
 	r.v.Reset(r.t, b.N)
 	for _, i := range sel {
-		if nulls && !r.nulls && r.anyNull(i) {
+		if nulls && !r.Nulls && r.anyNull(i) {
 			r.v.SetNull(int(i))
 			continue
 		}
@@ -453,26 +455,26 @@ func deriveBetween(c *Call) error {
 	case t.Numeric() || u.Numeric():
 		t = TypeFloat
 	case t.Stringy() && u.Stringy():
-		m, err := mergeCollations("between", true, c.Args...)
+		m, err := MergeCollations("between", true, c.Args...)
 		if err != nil {
 			return err
 		}
-		t = TextType(0, m.id, m.coerce)
+		t = TextType(0, m.Id, m.Coerce)
 	}
 	c.Cmp = t
 	for i, a := range c.Args {
-		c.Args[i] = castTo(exact(a), t)
+		c.Args[i] = CastTo(Exact(a), t)
 	}
 	return deriveBool(c)
 }
 
-func evalBetween(c *Call, k *compiler) (Expr, error) {
-	es, err := k.exprs(c.Args)
+func evalBetween(c *Call, k *Compiler) (Expr, error) {
+	es, err := k.Exprs(c.Args)
 	if err != nil {
 		return nil, err
 	}
 	cmp := NewComparer(c.Cmp)
-	f := newRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
+	f := NewRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
 		x, lo, hi := a[0], a[1], a[2]
 		v.I[i] = 0
 		switch {
@@ -486,7 +488,7 @@ func evalBetween(c *Call, k *compiler) (Expr, error) {
 		}
 		return nil
 	})
-	f.nulls = true
+	f.Nulls = true
 	return f, nil
 }
 
@@ -532,12 +534,12 @@ type inSet struct {
 	buf  []byte
 }
 
-func (k *compiler) in(n *In) (Expr, error) {
-	l, err := k.expr(n.Left)
+func (k *Compiler) in(n *In) (Expr, error) {
+	l, err := k.Expr(n.Left)
 	if err != nil {
 		return nil, err
 	}
-	list, err := k.exprs(n.List)
+	list, err := k.Exprs(n.List)
 	if err != nil {
 		return nil, err
 	}
@@ -549,12 +551,12 @@ func (k *compiler) in(n *In) (Expr, error) {
 // newInSet makes a set of a list that is constant; nil if it is not.
 func newInSet(list []Expr, t Type) *inSet {
 	s := &inSet{keys: map[string]struct{}{}, enc: NewEncoder(t)}
-	if signedForm(t) && t.Kind != Decimal {
+	if SignedForm(t) && t.Kind != Decimal {
 		s.ints = map[int64]struct{}{}
 	}
 	var one Vec
 	for _, e := range list {
-		v, ok := constOf(e)
+		v, ok := ConstantOf(e)
 		if !ok {
 			return nil
 		}
@@ -604,11 +606,11 @@ func (x *inExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
 		found, null := x.find(l, i)
 		switch {
 		case found:
-			x.v.I[i] = truthInt(!x.not)
+			x.v.I[i] = TruthInt(!x.not)
 		case null:
 			x.v.SetNull(int(i))
 		default:
-			x.v.I[i] = truthInt(x.not)
+			x.v.I[i] = TruthInt(x.not)
 		}
 	}
 	return &x.v, nil
@@ -631,7 +633,7 @@ func (x *inExpr) find(l *Vec, i int32) (found, null bool) {
 	return false, null
 }
 
-func (k *compiler) inPred(n *In) (Pred, error) {
+func (k *Compiler) inPred(n *In) (Pred, error) {
 	e, err := k.in(n)
 	if err != nil {
 		return nil, err

@@ -123,9 +123,9 @@ func NewCase(whens, thens []Node, els Node) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Case{Whens: whens, T: t, Else: castTo(els, t)}
+	c := &Case{Whens: whens, T: t, Else: CastTo(els, t)}
 	for _, x := range thens {
-		c.Thens = append(c.Thens, castTo(x, t))
+		c.Thens = append(c.Thens, CastTo(x, t))
 	}
 	return c, nil
 }
@@ -145,12 +145,13 @@ func NewSimpleCase(x Node, values, thens []Node, els Node) (Node, error) {
 
 // NewCast is CAST(x AS t). What a value becomes that does not fit, follows from the mode.
 func NewCast(x Node, t Type) Node {
+	x = Exact(x)
 	t.NotNull = castNotNull(x.Type(), t)
 	return &Cast{Arg: x, T: t, Explicit: true}
 }
 
-// castTo converts implicitly, if that changes anything.
-func castTo(x Node, t Type) Node {
+// CastTo converts implicitly, if that changes anything.
+func CastTo(x Node, t Type) Node {
 	from := x.Type()
 	if from.Same(t) || from.Kind == Null && t.Kind == Null {
 		return x
@@ -203,15 +204,15 @@ func NewIn(x Node, list []Node, not bool) (Node, error) {
 		}
 	}
 	if t.Stringy() {
-		c, err := mergeCollations("in", true, append([]Node{x}, list...)...)
+		c, err := MergeCollations("in", true, append([]Node{x}, list...)...)
 		if err != nil {
 			return nil, err
 		}
-		t = TextType(0, c.id, c.coerce)
+		t = TextType(0, c.Id, c.Coerce)
 	}
-	n := &In{Not: not, Cmp: t, Left: castTo(x, t)}
+	n := &In{Not: not, Cmp: t, Left: CastTo(x, t)}
 	for _, y := range list {
-		n.List = append(n.List, castTo(y, t))
+		n.List = append(n.List, CastTo(y, t))
 	}
 	return n, nil
 }

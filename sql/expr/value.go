@@ -15,7 +15,7 @@ func (x Value) Text(t Type) string {
 	if x.IsNull() {
 		return "NULL"
 	}
-	if x.Kind.form() == formS {
+	if x.Kind.Form() == FormS {
 		return x.S
 	}
 	return string(x.AppendText(nil, t))
@@ -36,10 +36,10 @@ func (x Value) AppendText(b []byte, t Type) []byte {
 
 // AppendText writes the value at i, which is not NULL, as MySQL shows it.
 func (v *Vec) AppendText(b []byte, i int32) []byte {
-	switch v.T.Kind.form() {
-	case formF:
+	switch v.T.Kind.Form() {
+	case FormF:
 		return AppendFloat(b, v.F[i], v.T.Precision == 24)
-	case formS:
+	case FormS:
 		return append(b, v.S[i]...)
 	}
 	if v.T.Kind == Decimal {
@@ -102,7 +102,7 @@ func appendDec64(b []byte, x int64, scale int) []byte {
 	if x < 0 {
 		b = append(b, '-')
 	}
-	u := abs64(x)
+	u := Abs64(x)
 	if scale > 18 {
 		d := apd.New(0, int32(-scale))
 		d.Coeff.SetUint64(u)

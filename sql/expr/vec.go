@@ -25,22 +25,23 @@ type Vec struct {
 type form uint8
 
 const (
-	formI form = iota
-	formF
-	formS
-	formA
+	FormI form = iota
+	FormF
+	FormS
+	FormA
 )
 
-func (k Kind) form() form {
+// Form is the slice of a Vec for the kind.
+func (k Kind) Form() form {
 	switch k {
 	case Float:
-		return formF
+		return FormF
 	case Text, Bytes, JSON:
-		return formS
+		return FormS
 	case Opaque:
-		return formA
+		return FormA
 	}
-	return formI
+	return FormI
 }
 
 // sized returns a slice of length n that reuses s. It does not clear values.
@@ -56,12 +57,12 @@ func (v *Vec) Reset(t Type, n int) {
 	v.T = t
 	v.Null = nil
 	v.D = nil
-	switch t.Kind.form() {
-	case formF:
+	switch t.Kind.Form() {
+	case FormF:
 		v.F = sized(v.F, n)
-	case formS:
+	case FormS:
 		v.S = sized(v.S, n)
-	case formA:
+	case FormA:
 		v.A = sized(v.A, n)
 	default:
 		v.I = sized(v.I, n)
@@ -70,12 +71,12 @@ func (v *Vec) Reset(t Type, n int) {
 
 // Len is the number of positions.
 func (v *Vec) Len() int {
-	switch v.T.Kind.form() {
-	case formF:
+	switch v.T.Kind.Form() {
+	case FormF:
 		return len(v.F)
-	case formS:
+	case FormS:
 		return len(v.S)
-	case formA:
+	case FormA:
 		return len(v.A)
 	}
 	if v.D != nil {
@@ -149,12 +150,12 @@ func (v *Vec) Append(o *Vec, sel []int32) {
 			v.D = []apd.Decimal{}
 		}
 	}
-	switch v.T.Kind.form() {
-	case formF:
+	switch v.T.Kind.Form() {
+	case FormF:
 		v.F = appendSel(v.F, o.F, sel)
-	case formS:
+	case FormS:
 		v.S = appendSel(v.S, o.S, sel)
-	case formA:
+	case FormA:
 		v.A = appendSel(v.A, o.A, sel)
 	default:
 		switch {
@@ -202,12 +203,12 @@ func (v *Vec) Gather(o *Vec, idx []int32) {
 		v.allNull(len(idx))
 		return
 	}
-	switch o.T.Kind.form() {
-	case formF:
+	switch o.T.Kind.Form() {
+	case FormF:
 		gather(v.F, o.F, idx)
-	case formS:
+	case FormS:
 		gather(v.S, o.S, idx)
-	case formA:
+	case FormA:
 		gather(v.A, o.A, idx)
 	default:
 		if o.D != nil {
@@ -243,15 +244,15 @@ func (v *Vec) allNull(n int) {
 func (v *Vec) Bytes(sel []int32) int64 {
 	n := int64(len(sel))
 	size := int64(0)
-	switch v.T.Kind.form() {
-	case formS:
+	switch v.T.Kind.Form() {
+	case FormS:
 		size = 16 * n
 		for _, i := range sel {
 			if !v.IsNull(i) {
 				size += int64(len(v.S[i]))
 			}
 		}
-	case formA:
+	case FormA:
 		size = 64 * n
 	default:
 		size = 8 * n
@@ -316,12 +317,12 @@ func (v *Vec) At(i int32) Value {
 		return Value{}
 	}
 	x := Value{Kind: v.T.Kind}
-	switch v.T.Kind.form() {
-	case formF:
+	switch v.T.Kind.Form() {
+	case FormF:
 		x.F = v.F[i]
-	case formS:
+	case FormS:
 		x.S = v.S[i]
-	case formA:
+	case FormA:
 		x.A = v.A[i]
 	default:
 		if v.T.Kind == Decimal {
@@ -343,12 +344,12 @@ func (v *Vec) Put(i int, x Value) {
 	if v.Null != nil {
 		v.Null[i] = false
 	}
-	switch v.T.Kind.form() {
-	case formF:
+	switch v.T.Kind.Form() {
+	case FormF:
 		v.F[i] = x.F
-	case formS:
+	case FormS:
 		v.S[i] = x.S
-	case formA:
+	case FormA:
 		v.A[i] = x.A
 	default:
 		if v.T.Kind == Decimal {

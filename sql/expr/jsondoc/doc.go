@@ -91,7 +91,7 @@ func parse(s string, plain bool) (any, error) {
 }
 
 func (p *parser) fail(text string) error {
-	return fmt.Errorf("\"%s\" at position %d.", text, p.pos) //nolint:staticcheck // MySQL's words
+	return fmt.Errorf("%q at position %d", text, p.pos)
 }
 
 func (p *parser) space() {
@@ -126,7 +126,7 @@ func (p *parser) value() (any, error) {
 
 func (p *parser) nested(f func() (any, error)) (any, error) {
 	if p.depth++; p.depth > MaxDepth {
-		return nil, errors.New("The JSON document exceeds the maximum depth.") //nolint:staticcheck // MySQL's words
+		return nil, errors.New("the document exceeds the maximum depth")
 	}
 	p.pos++
 	v, err := f()

@@ -1,10 +1,12 @@
-package expr
+package fn
 
 import (
 	"math"
 	"math/bits"
 
 	"github.com/cockroachdb/apd/v3"
+
+	"github.com/godwitdb/godwit/sql/expr"
 )
 
 // groups is one state for each group.
@@ -27,10 +29,10 @@ func (g *states[T]) Reset() { g.s = g.s[:0] }
 // countAcc is COUNT.
 type countAcc struct{ states[int64] }
 
-func (c *countAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+func (c *countAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 	nulls := false
 	for _, v := range in {
-		nulls = nulls || v.Null != nil || v.T.Kind == Null
+		nulls = nulls || v.Null != nil || v.T.Kind == expr.Null
 	}
 	if !nulls {
 		for k := range sel {
@@ -50,7 +52,7 @@ rows:
 	return nil
 }
 
-func (c *countAcc) Result(v *Vec, from, to int) error {
+func (c *countAcc) Result(v *expr.Vec, from, to int) error {
 	copy(v.I, c.s[from:to])
 	return nil
 }
@@ -64,14 +66,14 @@ type sum struct {
 
 type sumAcc struct {
 	states[sum]
-	t    Type
-	from Type
+	t    expr.Type
+	from expr.Type
 	avg  bool
 }
 
-func (a *sumAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+func (a *sumAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 	v := in[0]
-	if v.D == nil && v.Null == nil && a.from.Kind != Uint {
+	if v.D == nil && v.Null == nil && a.from.Kind != expr.Uint {
 		for k, i := range sel {
 			a.s[groups[k]].add(v.I[i])
 		}
@@ -83,7 +85,7 @@ func (a *sumAcc) Add(groups []int32, in []*Vec, sel []int32) error {
 		}
 		s := &a.s[groups[k]]
 		switch {
-		case v.D == nil && a.from.Kind != Uint:
+		case v.D == nil && a.from.Kind != expr.Uint:
 			s.add(v.I[i])
 			continue
 		case v.D == nil:
@@ -97,7 +99,7 @@ func (a *sumAcc) Add(groups []int32, in []*Vec, sel []int32) error {
 		if s.wide == nil {
 			s.wide = new(apd.Decimal)
 		}
-		_, _ = decCtx.Add(s.wide, s.wide, &v.D[i])
+		_, _ = expr.DecCtx.Add(s.wide, s.wide, &v.D[i])
 	}
 	return nil
 }
@@ -124,11 +126,11 @@ func (s *sum) total(d *apd.Decimal, scale int) {
 	d.Coeff.Add(&d.Coeff, new(apd.BigInt).SetUint64(lo))
 	d.Negative = neg
 	if s.wide != nil {
-		_, _ = decCtx.Add(d, d, s.wide)
+		_, _ = expr.DecCtx.Add(d, d, s.wide)
 	}
 }
 
-func (a *sumAcc) Result(v *Vec, from, to int) error {
+func (a *sumAcc) Result(v *expr.Vec, from, to int) error {
 	for g := from; g < to; g++ {
 		s := &a.s[g]
 		if s.n == 0 {
@@ -145,11 +147,11 @@ func (a *sumAcc) Result(v *Vec, from, to int) error {
 			var n apd.Decimal
 			n.SetInt64(s.n)
 			// One digit more than is shown decides the rounding; MySQL has at least as many.
-			_, _ = decCtx.Quo(&d, &d, &n)
+			_, _ = expr.DecCtx.Quo(&d, &d, &n)
 		}
-		rescale(&d, &d, a.t.Scale)
-		if d.NumDigits()-int64(a.t.Scale) > MaxPrecision {
-			return errRange("DECIMAL", "sum")
+		expr.Rescale(&d, &d, a.t.Scale)
+		if d.NumDigits()-int64(a.t.Scale) > expr.MaxPrecision {
+			return expr.ErrRange("DECIMAL", "sum")
 		}
 		v.SetDecimal(g-from, &d)
 	}
@@ -167,7 +169,7 @@ type fsumAcc struct {
 	avg bool
 }
 
-func (a *fsumAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+func (a *fsumAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 	v := in[0]
 	for k, i := range sel {
 		if !v.IsNull(i) {
@@ -179,7 +181,7 @@ func (a *fsumAcc) Add(groups []int32, in []*Vec, sel []int32) error {
 	return nil
 }
 
-func (a *fsumAcc) Result(v *Vec, from, to int) error {
+func (a *fsumAcc) Result(v *expr.Vec, from, to int) error {
 	for g := from; g < to; g++ {
 		s := a.s[g]
 		switch {
@@ -191,7 +193,7 @@ func (a *fsumAcc) Result(v *Vec, from, to int) error {
 			v.F[g-from] = s.f
 		}
 		if s.n > 0 && math.IsInf(s.f, 0) {
-			return errRange("DOUBLE", "sum")
+			return expr.ErrRange("DOUBLE", "sum")
 		}
 	}
 	return nil
@@ -199,9 +201,9 @@ func (a *fsumAcc) Result(v *Vec, from, to int) error {
 
 // pickAcc is MIN, MAX and ANY_VALUE: one value of each group, kept in a vector.
 type pickAcc struct {
-	v    Vec
+	v    expr.Vec
 	has  []bool
-	cmp  Comparer
+	cmp  expr.Comparer
 	sign int // -1: MIN, 1: MAX, 0: the first value, NULL or not
 	size int64
 }
@@ -218,13 +220,13 @@ func (p *pickAcc) Grow(n int) {
 }
 
 // grow lengthens a vector; new values are unspecified.
-func grow(v *Vec, n int) {
-	switch v.T.Kind.form() {
-	case formF:
+func grow(v *expr.Vec, n int) {
+	switch v.T.Kind.Form() {
+	case expr.FormF:
 		v.F = append(v.F, make([]float64, n-len(v.F))...)
-	case formS:
+	case expr.FormS:
 		v.S = append(v.S, make([]string, n-len(v.S))...)
-	case formA:
+	case expr.FormA:
 		v.A = append(v.A, make([]any, n-len(v.A))...)
 	default:
 		if v.D != nil {
@@ -238,9 +240,9 @@ func grow(v *Vec, n int) {
 	}
 }
 
-func (p *pickAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+func (p *pickAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 	x := in[0]
-	if x.D == nil && p.v.D == nil && p.sign != 0 && x.Null == nil && signedForm(p.v.T) {
+	if x.D == nil && p.v.D == nil && p.sign != 0 && x.Null == nil && expr.SignedForm(p.v.T) {
 		p.addInts(groups, x, sel)
 		return nil
 	}
@@ -258,7 +260,7 @@ func (p *pickAcc) Add(groups []int32, in []*Vec, sel []int32) error {
 	return nil
 }
 
-func (p *pickAcc) addInts(groups []int32, x *Vec, sel []int32) {
+func (p *pickAcc) addInts(groups []int32, x *expr.Vec, sel []int32) {
 	max := p.sign > 0
 	for k, i := range sel {
 		g := groups[k]
@@ -268,21 +270,21 @@ func (p *pickAcc) addInts(groups []int32, x *Vec, sel []int32) {
 	}
 }
 
-func (p *pickAcc) store(g int32, x *Vec, i int32) {
+func (p *pickAcc) store(g int32, x *expr.Vec, i int32) {
 	if x.IsNull(i) {
 		p.v.SetNull(int(g))
 		return
 	}
-	switch p.v.T.Kind.form() {
-	case formF:
+	switch p.v.T.Kind.Form() {
+	case expr.FormF:
 		p.v.F[g] = x.F[i]
-	case formS:
+	case expr.FormS:
 		p.size += int64(len(x.S[i]) - len(p.v.S[g]))
 		p.v.S[g] = x.S[i]
-	case formA:
+	case expr.FormA:
 		p.v.A[g] = x.A[i]
 	default:
-		if p.v.T.Kind == Decimal {
+		if p.v.T.Kind == expr.Decimal {
 			var t apd.Decimal
 			p.v.SetDecimal(int(g), x.Dec(i, &t))
 		} else {
@@ -291,7 +293,7 @@ func (p *pickAcc) store(g int32, x *Vec, i int32) {
 	}
 }
 
-func (p *pickAcc) Result(v *Vec, from, to int) error {
+func (p *pickAcc) Result(v *expr.Vec, from, to int) error {
 	for g := from; g < to; g++ {
 		if !p.has[g] {
 			v.SetNull(g - from)
@@ -316,7 +318,7 @@ type bitAcc struct {
 	f func(x, y uint64) uint64
 }
 
-func (a *bitAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+func (a *bitAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 	for k, i := range sel {
 		if !in[0].IsNull(i) {
 			g := groups[k]
@@ -326,7 +328,7 @@ func (a *bitAcc) Add(groups []int32, in []*Vec, sel []int32) error {
 	return nil
 }
 
-func (a *bitAcc) Result(v *Vec, from, to int) error {
+func (a *bitAcc) Result(v *expr.Vec, from, to int) error {
 	for g := from; g < to; g++ {
 		v.I[g-from] = int64(a.s[g])
 	}
@@ -344,7 +346,7 @@ type varAcc struct {
 	sample, root bool
 }
 
-func (a *varAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+func (a *varAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 	for k, i := range sel {
 		if in[0].IsNull(i) {
 			continue
@@ -362,7 +364,7 @@ func (a *varAcc) Add(groups []int32, in []*Vec, sel []int32) error {
 	return nil
 }
 
-func (a *varAcc) Result(v *Vec, from, to int) error {
+func (a *varAcc) Result(v *expr.Vec, from, to int) error {
 	for g := from; g < to; g++ {
 		s := a.s[g]
 		n := float64(s.n)
@@ -382,102 +384,95 @@ func (a *varAcc) Result(v *Vec, from, to int) error {
 	return nil
 }
 
-func deriveSum(avg bool) func(a *Agg) error {
-	return func(a *Agg) error {
-		t := number(a.Args[0])
-		shown := number(roundedArg(a.Args[0]))
-		if t.Kind == Float {
-			a.T = TypeFloat
+func deriveSum(avg bool) func(a *expr.Agg) error {
+	return func(a *expr.Agg) error {
+		t := expr.Number(a.Args[0])
+		shown := expr.Number(roundedArg(a.Args[0]))
+		if t.Kind == expr.Float {
+			a.T = expr.TypeFloat
 		} else {
-			d, s := t.asDecimal(), shown.asDecimal()
-			a.T = DecimalType(s.Precision+22, s.Scale)
+			d, s := t.AsDecimal(), shown.AsDecimal()
+			a.T = expr.DecimalType(s.Precision+22, s.Scale)
 			if avg {
-				a.T = DecimalType(s.Precision+defaultDivScale, s.Scale+defaultDivScale)
+				a.T = expr.DecimalType(s.Precision+expr.DefaultDivScale, s.Scale+expr.DefaultDivScale)
 			}
-			if t.Kind == Decimal {
+			if t.Kind == expr.Decimal {
 				t = d
 			}
 		}
-		a.Args[0] = castTo(a.Args[0], t)
+		a.Args[0] = expr.CastTo(a.Args[0], t)
 		return nil
 	}
 }
 
 // roundedArg is a quotient as it is shown.
-func roundedArg(n Node) Node {
-	if c, ok := n.(*Call); ok && c.Fn.post != nil {
-		return c.Fn.post(c)
+func roundedArg(n expr.Node) expr.Node {
+	if c, ok := n.(*expr.Call); ok && c.Fn.Post != nil {
+		return c.Fn.Post(c)
 	}
 	return n
 }
 
-func sumOf(avg bool) func(a *Agg, _ *Env) (Acc, error) {
-	return func(a *Agg, _ *Env) (Acc, error) {
-		if a.T.Kind == Float {
+func sumOf(avg bool) func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {
+	return func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {
+		if a.T.Kind == expr.Float {
 			return &fsumAcc{states: states[fsum]{each: 16}, avg: avg}, nil
 		}
 		t := a.Args[0].Type()
-		if t.Kind != Decimal {
+		if t.Kind != expr.Decimal {
 			t.Scale = 0
 		}
 		return &sumAcc{states: states[sum]{each: 32}, t: a.T, from: t, avg: avg}, nil
 	}
 }
 
-func derivePick(a *Agg) error {
+func derivePick(a *expr.Agg) error {
 	t := a.Args[0].Type()
-	if (t.Kind == Enum || t.Kind == Set) && a.Fn.Name != "any_value" {
-		a.Args[0] = castTo(a.Args[0], TextType(t.textLength(), t.Coll, t.Coercibility))
+	if (t.Kind == expr.Enum || t.Kind == expr.Set) && a.Fn.Name != "any_value" {
+		a.Args[0] = expr.CastTo(a.Args[0], expr.TextType(t.TextLength(), t.Coll, t.Coercibility))
 		t = a.Args[0].Type()
 	}
 	a.T = t.AsNull()
 	return nil
 }
 
-func pick(sign int) func(a *Agg, _ *Env) (Acc, error) {
-	return func(a *Agg, _ *Env) (Acc, error) {
-		p := &pickAcc{sign: sign, cmp: NewComparer(a.T)}
+func pick(sign int) func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {
+	return func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {
+		p := &pickAcc{sign: sign, cmp: expr.NewComparer(a.T)}
 		p.v.Reset(a.T, 0)
 		return p, nil
 	}
 }
 
-func deriveBitAgg(a *Agg) error {
-	a.T = TypeUint
+func deriveBitAgg(a *expr.Agg) error {
+	a.T = expr.TypeUint
 	a.T.NotNull = true
-	if t := a.Args[0].Type(); !t.Integer() && t.Kind != Null {
-		a.Args[0] = &Cast{Arg: a.Args[0], T: TypeUint, Explicit: true}
+	if t := a.Args[0].Type(); !t.Integer() && t.Kind != expr.Null {
+		a.Args[0] = &expr.Cast{Arg: a.Args[0], T: expr.TypeUint, Explicit: true}
 	}
 	return nil
 }
 
-func deriveVar(a *Agg) error {
-	a.T = TypeFloat
-	a.Args[0] = castTo(a.Args[0], TypeFloat)
+func deriveVar(a *expr.Agg) error {
+	a.T = expr.TypeFloat
+	a.Args[0] = expr.CastTo(a.Args[0], expr.TypeFloat)
 	return nil
-}
-
-func registerAgg(f *AggFunc, names ...string) {
-	f.Name = names[0]
-	for _, n := range names {
-		aggFuncs[n] = f
-	}
 }
 
 func init() {
-	registerAgg(&AggFunc{Min: 0, Max: -1, Zero: true,
-		derive: func(a *Agg) error {
-			a.T = TypeInt
+	expr.RegisterAgg(&expr.AggFunc{Min: 0, Max: -1, Zero: true,
+		Derive: func(a *expr.Agg) error {
+			a.T = expr.TypeInt
 			a.T.NotNull = true
 			return nil
 		},
-		acc: func(*Agg, *Env) (Acc, error) { return &countAcc{states[int64]{each: 8}}, nil },
+		Acc: func(*expr.Agg, *expr.Env) (expr.Acc, error) { return &countAcc{states[int64]{each: 8}}, nil },
 	}, "count")
-	registerAgg(&AggFunc{Min: 1, Max: 1, derive: deriveSum(false), acc: sumOf(false)}, "sum")
-	registerAgg(&AggFunc{Min: 1, Max: 1, derive: deriveSum(true), acc: sumOf(true)}, "avg")
-	registerAgg(&AggFunc{Min: 1, Max: 1, derive: derivePick, acc: pick(-1)}, "min")
-	registerAgg(&AggFunc{Min: 1, Max: 1, derive: derivePick, acc: pick(1)}, "max")
-	registerAgg(&AggFunc{Min: 1, Max: 1, derive: derivePick, acc: pick(0)}, "any_value", "first")
+	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: deriveSum(false), Acc: sumOf(false)}, "sum")
+	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: deriveSum(true), Acc: sumOf(true)}, "avg")
+	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: derivePick, Acc: pick(-1)}, "min")
+	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: derivePick, Acc: pick(1)}, "max")
+	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: derivePick, Acc: pick(0)}, "any_value", "first")
 	for name, f := range map[string]func(x, y uint64) uint64{
 		"bit_and": func(x, y uint64) uint64 { return x & y },
 		"bit_or":  func(x, y uint64) uint64 { return x | y },
@@ -487,12 +482,12 @@ func init() {
 		if name == "bit_and" {
 			zero = math.MaxUint64
 		}
-		registerAgg(&AggFunc{Min: 1, Max: 1, Zero: true, derive: deriveBitAgg, acc: func(*Agg, *Env) (Acc, error) {
+		expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Zero: true, Derive: deriveBitAgg, Acc: func(*expr.Agg, *expr.Env) (expr.Acc, error) {
 			return &bitAcc{states[uint64]{zero: zero, each: 8}, f}, nil
 		}}, name)
 	}
 	variance := func(sample, root bool, names ...string) {
-		registerAgg(&AggFunc{Min: 1, Max: 1, derive: deriveVar, acc: func(*Agg, *Env) (Acc, error) {
+		expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: deriveVar, Acc: func(*expr.Agg, *expr.Env) (expr.Acc, error) {
 			return &varAcc{states[spread]{each: 24}, sample, root}, nil
 		}}, names...)
 	}

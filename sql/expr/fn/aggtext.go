@@ -1,4 +1,4 @@
-package expr
+package fn
 
 import (
 	"fmt"
@@ -8,35 +8,36 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/expr/jsondoc"
 )
 
 // concatAcc is GROUP_CONCAT: all texts in one vector, and for each group the places of its own.
 type concatAcc struct {
 	rows  [][]int32
-	texts Vec
-	keys  []Vec
-	cmps  []Comparer
+	texts expr.Vec
+	keys  []expr.Vec
+	cmps  []expr.Comparer
 	desc  []bool
 	sep   string
 	max   int
-	env   *Env
+	env   *expr.Env
 	args  int
 	size  int64
 	buf   []byte
 	cut   bool
 }
 
-func newConcat(a *Agg, env *Env) (Acc, error) {
+func newConcat(a *expr.Agg, env *expr.Env) (expr.Acc, error) {
 	c := &concatAcc{sep: a.Sep, max: env.GroupConcatMax, env: env, args: len(a.Args)}
 	if c.max == 0 {
 		c.max = 1024
 	}
 	c.texts.Reset(a.T, 0)
 	for _, k := range a.Order {
-		c.cmps = append(c.cmps, NewComparer(k.Expr.Type()))
+		c.cmps = append(c.cmps, expr.NewComparer(k.Expr.Type()))
 		c.desc = append(c.desc, k.Desc)
-		v := Vec{}
+		v := expr.Vec{}
 		v.Reset(k.Expr.Type(), 0)
 		c.keys = append(c.keys, v)
 	}
@@ -49,7 +50,7 @@ func (c *concatAcc) Grow(n int) {
 	}
 }
 
-func (c *concatAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+func (c *concatAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 	one := make([]int32, 1)
 rows:
 	for k, i := range sel {
@@ -87,7 +88,7 @@ func (c *concatAcc) less(a, b int32) int {
 }
 
 // compareNulls orders two values of a vector, NULLs first.
-func compareNulls(v *Vec, a, b int32, cmp Comparer) int {
+func compareNulls(v *expr.Vec, a, b int32, cmp expr.Comparer) int {
 	switch x, y := v.IsNull(a), v.IsNull(b); {
 	case x && y:
 		return 0
@@ -99,7 +100,7 @@ func compareNulls(v *Vec, a, b int32, cmp Comparer) int {
 	return cmp(v, a, v, b)
 }
 
-func (c *concatAcc) Result(v *Vec, from, to int) error {
+func (c *concatAcc) Result(v *expr.Vec, from, to int) error {
 	for g := from; g < to; g++ {
 		rows := c.rows[g]
 		if len(rows) == 0 {
@@ -127,12 +128,12 @@ func (c *concatAcc) join(rows []int32) string {
 	c.buf = b
 	if len(b) > c.max {
 		b = b[:c.max]
-		for !utf8.Valid(b) && len(b) > 0 && c.texts.T.Kind == Text {
+		for !utf8.Valid(b) && len(b) > 0 && c.texts.T.Kind == expr.Text {
 			b = b[:len(b)-1]
 		}
 		if !c.cut {
 			c.cut = true
-			c.env.warn(1260, fmt.Sprintf("Row %d was cut by GROUP_CONCAT()", len(rows)))
+			c.env.Note(1260, fmt.Sprintf("Row %d was cut by GROUP_CONCAT()", len(rows)))
 		}
 	}
 	return string(b)
@@ -148,33 +149,33 @@ func (c *concatAcc) Reset() {
 	}
 }
 
-func deriveConcatAgg(a *Agg) error {
-	m, err := mergeCollations("group_concat", false, a.Args...)
+func deriveConcatAgg(a *expr.Agg) error {
+	m, err := expr.MergeCollations("group_concat", false, a.Args...)
 	if err != nil {
 		return err
 	}
 	a.T = stringResult(m, 0)
 	for i, x := range a.Args {
-		a.Args[i] = castTo(x, a.T)
+		a.Args[i] = expr.CastTo(x, a.T)
 	}
 	a.T.NotNull = false
 	return nil
 }
 
 // stringResult is the type of a string that functions make of others.
-func stringResult(m collation, length int) Type {
-	if m.coerce == CoerceNumeric || m.coerce == CoerceIgnorable && m.id == sql.Collation_binary {
-		m.id = sql.Collation_Default
-		m.coerce = CoerceLiteral
+func stringResult(m expr.Collation, length int) expr.Type {
+	if m.Coerce == expr.CoerceNumeric || m.Coerce == expr.CoerceIgnorable && m.Id == sql.Collation_binary {
+		m.Id = sql.Collation_Default
+		m.Coerce = expr.CoerceLiteral
 	}
-	return TextType(length, m.id, m.coerce)
+	return expr.TextType(length, m.Id, m.Coerce)
 }
 
 // docAcc is JSON_ARRAYAGG and JSON_OBJECTAGG.
 type docAcc struct {
 	docs   []any
 	object bool
-	env    *Env
+	env    *expr.Env
 	size   int64
 }
 
@@ -184,12 +185,12 @@ func (d *docAcc) Grow(n int) {
 	}
 }
 
-func (d *docAcc) Add(groups []int32, in []*Vec, sel []int32) error {
+func (d *docAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 	for k, i := range sel {
 		g := groups[k]
 		if !d.object {
 			list, _ := d.docs[g].([]any)
-			d.docs[g] = append(list, jsonScalar(in[0], i, d.env))
+			d.docs[g] = append(list, expr.JsonScalar(in[0], i, d.env))
 			d.size += in[0].Bytes(sel[k:k+1]) + 32
 			continue
 		}
@@ -201,13 +202,13 @@ func (d *docAcc) Add(groups []int32, in []*Vec, sel []int32) error {
 			o = &jsondoc.Object{}
 			d.docs[g] = o
 		}
-		o.Set(in[0].S[i], jsonScalar(in[1], i, d.env))
+		o.Set(in[0].S[i], expr.JsonScalar(in[1], i, d.env))
 		d.size += int64(len(in[0].S[i])) + in[1].Bytes(sel[k:k+1]) + 64
 	}
 	return nil
 }
 
-func (d *docAcc) Result(v *Vec, from, to int) error {
+func (d *docAcc) Result(v *expr.Vec, from, to int) error {
 	for g := from; g < to; g++ {
 		if d.docs[g] == nil {
 			v.SetNull(g - from)
@@ -223,18 +224,18 @@ func (d *docAcc) Bytes() int64 { return d.size + 16*int64(len(d.docs)) }
 func (d *docAcc) Reset() { d.docs, d.size = d.docs[:0], 0 }
 
 func init() {
-	registerAgg(&AggFunc{Min: 1, Max: -1, derive: deriveConcatAgg, acc: newConcat}, "group_concat")
-	doc := func(object bool) func(*Agg, *Env) (Acc, error) {
-		return func(_ *Agg, env *Env) (Acc, error) { return &docAcc{object: object, env: env}, nil }
+	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: -1, Derive: deriveConcatAgg, Acc: newConcat}, "group_concat")
+	doc := func(object bool) func(*expr.Agg, *expr.Env) (expr.Acc, error) {
+		return func(_ *expr.Agg, env *expr.Env) (expr.Acc, error) { return &docAcc{object: object, env: env}, nil }
 	}
-	registerAgg(&AggFunc{Min: 1, Max: 1, acc: doc(false), derive: func(a *Agg) error {
-		a.T = TypeJSON
+	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Acc: doc(false), Derive: func(a *expr.Agg) error {
+		a.T = expr.TypeJSON
 		return nil
 	}}, "json_arrayagg")
-	registerAgg(&AggFunc{Min: 2, Max: 2, acc: doc(true), derive: func(a *Agg) error {
-		a.T = TypeJSON
+	expr.RegisterAgg(&expr.AggFunc{Min: 2, Max: 2, Acc: doc(true), Derive: func(a *expr.Agg) error {
+		a.T = expr.TypeJSON
 		if !a.Args[0].Type().Stringy() {
-			a.Args[0] = castTo(a.Args[0], TextType(0, sql.Collation_Default, CoerceLiteral))
+			a.Args[0] = expr.CastTo(a.Args[0], expr.TextType(0, sql.Collation_Default, expr.CoerceLiteral))
 		}
 		return nil
 	}}, "json_objectagg")

@@ -1,0 +1,789 @@
+package exec
+
+import (
+	"fmt"
+
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// joinShape is what all joins know: the columns of both sides and of the result.
+type joinShape struct {
+	columns
+	kind       JoinKind
+	left       columns
+	right      columns
+	onNodes    []expr.Node
+	on         expr.Pred // over left and right columns
+	env        *expr.Env
+	pairs      expr.Batch // of candidates
+	leftOnly   bool       // the result has no right columns
+	markVec    expr.Vec
+	out        expr.Batch
+	hit        []bool
+	null       []bool
+	pi, bi     []int32
+	keepP      []int32
+	rightTypes []expr.Type // of the result: with NULLs for outer joins
+}
+
+func newShape(kind JoinKind, left, right columns, on []expr.Node, mark expr.ColID) joinShape {
+	j := joinShape{kind: kind, left: left, right: right, onNodes: on}
+	j.ids = append(j.ids, left.ids...)
+	j.types = append(j.types, left.types...)
+	j.rightTypes = right.types
+	switch kind {
+	case Inner, Left:
+		if kind == Left {
+			j.rightTypes = nullable(right.types)
+		}
+		j.ids = append(j.ids, right.ids...)
+		j.types = append(j.types, j.rightTypes...)
+	case Mark:
+		j.leftOnly = true
+		j.ids = append(j.ids, mark)
+		j.types = append(j.types, expr.TypeBool)
+	default:
+		j.leftOnly = true
+	}
+	return j
+}
+
+func (j *joinShape) compile(env *expr.Env) (err error) {
+	layout := append(append([]expr.ColID(nil), j.left.ids...), j.right.ids...)
+	j.on, err = expr.CompilePreds(j.onNodes, layout, env)
+	j.env = env
+	return err
+}
+
+// test keeps those of the candidate pairs (pi, bi) that fulfil the further conditions.
+func (j *joinShape) test(left, right []*expr.Vec) error {
+	if j.on == nil || len(j.pi) == 0 {
+		return nil
+	}
+	b := &j.pairs
+	nl := len(left)
+	for len(b.Cols) < nl+len(right) {
+		b.Cols = append(b.Cols, &expr.Vec{})
+	}
+	for k, c := range left {
+		b.Cols[k].Gather(c, j.pi)
+	}
+	for k, c := range right {
+		b.Cols[nl+k].Gather(c, j.bi)
+	}
+	b.N, b.Sel = len(j.pi), expr.All(len(j.pi))
+	sel, err := j.on.Filter(b, b.Sel, true)
+	if err != nil {
+		return err
+	}
+	for k, s := range sel {
+		j.pi[k], j.bi[k] = j.pi[s], j.bi[s]
+	}
+	j.pi, j.bi = j.pi[:len(sel)], j.bi[:len(sel)]
+	return nil
+}
+
+// begin forgets what was found for the left batch before.
+func (j *joinShape) begin(n int) {
+	j.hit = cleared(j.hit, n)
+	j.null = cleared(j.null, n)
+}
+
+func cleared(b []bool, n int) []bool {
+	if cap(b) < n {
+		return make([]bool, n)
+	}
+	b = b[:n]
+	clear(b)
+	return b
+}
+
+// joined is the batch of the pairs that are left.
+func (j *joinShape) joined(left, right []*expr.Vec) *expr.Batch {
+	if len(j.pi) == 0 {
+		return nil
+	}
+	for len(j.out.Cols) < len(left)+len(j.right.ids) {
+		j.out.Cols = append(j.out.Cols, &expr.Vec{})
+	}
+	for k, c := range left {
+		j.out.Cols[k].Gather(c, j.pi)
+	}
+	for k, t := range j.rightTypes {
+		v := j.out.Cols[len(left)+k]
+		if right != nil {
+			v.Gather(right[k], j.bi)
+			v.T = t
+			continue
+		}
+		v.Reset(t, len(j.bi))
+		for i := range j.bi {
+			v.SetNull(i)
+		}
+	}
+	j.out.N, j.out.Sel = len(j.pi), expr.All(len(j.pi))
+	return &j.out
+}
+
+// finish is what a left batch yields when all its candidates were tested: the rows without a
+// match of an outer join, or the answer for each row of the other kinds. nil: nothing.
+func (j *joinShape) finish(b *expr.Batch) *expr.Batch {
+	switch j.kind {
+	case Inner:
+		return nil
+	case Left:
+		j.pi, j.bi = j.pi[:0], j.bi[:0]
+		for _, i := range b.Sel {
+			if !j.hit[i] {
+				j.pi, j.bi = append(j.pi, i), append(j.bi, -1)
+			}
+		}
+		return j.joined(b.Cols, nil)
+	case Mark:
+		return j.marked(b)
+	}
+	j.keepP = j.keepP[:0]
+	for _, i := range b.Sel {
+		keep := j.hit[i]
+		switch j.kind {
+		case Anti:
+			keep = !keep
+		case NullAnti:
+			keep = !keep && !j.null[i]
+		}
+		if keep {
+			j.keepP = append(j.keepP, i)
+		}
+	}
+	if len(j.keepP) == 0 {
+		return nil
+	}
+	j.out = expr.Batch{N: b.N, Cols: b.Cols, Sel: j.keepP}
+	return &j.out
+}
+
+func (j *joinShape) marked(b *expr.Batch) *expr.Batch {
+	v := &j.markVec
+	v.Reset(expr.TypeBool, b.N)
+	for _, i := range b.Sel {
+		v.I[i] = 0
+		switch {
+		case j.hit[i]:
+			v.I[i] = 1
+		case j.null[i]:
+			v.SetNull(int(i))
+		}
+	}
+	cols := append(j.out.Cols[:0:0], b.Cols...)
+	j.out = expr.Batch{N: b.N, Cols: append(cols, v), Sel: b.Sel}
+	return &j.out
+}
+
+// hashJoin keeps the right side in a hash table and streams the left one. If the right side does
+// not fit into memory, both go to files by partitions of their keys, which are joined one by
+// one.
+type hashJoin struct {
+	joinShape
+	spec JoinSpec
+	ctx  *Ctx
+	lk   []expr.Expr
+	rk   []expr.Expr
+	// keyTypes are those of the keys that are looked up; the first nnull of NullAnti and Mark
+	// joins are compared as IN does.
+	keyTypes []expr.Type
+	exact    []int // positions of keys that are looked up
+	three    []int // positions of keys whose comparison may be NULL
+	cmps     []expr.Comparer
+	safe     []bool
+
+	rows    *store // columns of the right side, then its keys
+	t       *table
+	heads   []int32
+	link    []int32
+	nulls   []int32 // right rows with a NULL in a key of three
+	some    bool    // the right side has rows
+	anyNull bool
+	held    int64
+	loaded  bool
+	keys    []*expr.Vec
+	ids32   []int32
+
+	// the left batch that is worked on
+	b    *expr.Batch
+	at   int
+	next int32 // the next right row of the current left row, -1 at its end
+
+	rparts, lparts *parts
+	queue          []joinPart
+	part           *joinPart
+	lread          *spillReader
+	depth          int
+	swap           []int
+	swapped        expr.Batch
+}
+
+type joinPart struct {
+	left, right *spill
+	depth       int
+}
+
+// NewHashJoin joins by equal keys.
+func NewHashJoin(s JoinSpec) (Op, error) {
+	if len(s.LeftKeys) == 0 || len(s.LeftKeys) != len(s.RightKeys) {
+		return nil, fmt.Errorf("exec: a hash join needs pairs of keys")
+	}
+	j := &hashJoin{spec: s}
+	if s.BuildLeft {
+		if s.Kind != Inner {
+			return nil, fmt.Errorf("exec: only inner joins can build their left side")
+		}
+		nl, nr := len(s.Left.Cols()), len(s.Right.Cols())
+		for i := range nl {
+			j.swap = append(j.swap, nr+i)
+		}
+		for i := range nr {
+			j.swap = append(j.swap, i)
+		}
+		j.spec.Left, j.spec.Right = s.Right, s.Left
+		j.spec.LeftKeys, j.spec.RightKeys = s.RightKeys, s.LeftKeys
+	}
+	j.joinShape = newShape(s.Kind, columnsOf(j.spec.Left), columnsOf(j.spec.Right), s.On, s.Mark)
+	for k := range s.LeftKeys {
+		j.safe = append(j.safe, k < len(s.NullSafe) && s.NullSafe[k])
+		in := s.Kind == NullAnti || s.Kind == Mark
+		if in && !(k < len(s.Exact) && s.Exact[k]) && !j.safe[k] {
+			j.three = append(j.three, k)
+		} else {
+			j.exact = append(j.exact, k)
+		}
+	}
+	return j, nil
+}
+
+// Cols implements Op.
+func (j *hashJoin) Cols() []expr.ColID {
+	if j.swap == nil {
+		return j.ids
+	}
+	return permute(j.ids, j.swap)
+}
+
+// Types implements Op.
+func (j *hashJoin) Types() []expr.Type {
+	if j.swap == nil {
+		return j.types
+	}
+	return permute(j.types, j.swap)
+}
+
+func permute[T any](s []T, by []int) []T {
+	out := make([]T, len(s))
+	for i, k := range by {
+		out[i] = s[k]
+	}
+	return out
+}
+
+func (j *hashJoin) Open(ctx *Ctx) (err error) {
+	j.ctx = ctx
+	if j.env != ctx.Env {
+		if err := j.compileKeys(ctx.Env); err != nil {
+			return err
+		}
+	}
+	j.loaded, j.b, j.depth, j.part, j.lread = false, nil, 0, nil, nil
+	j.some, j.anyNull = false, false
+	if err := j.spec.Right.Open(ctx); err != nil {
+		return err
+	}
+	return j.spec.Left.Open(ctx)
+}
+
+func (j *hashJoin) compileKeys(env *expr.Env) (err error) {
+	if err := j.compile(env); err != nil {
+		return err
+	}
+	if j.lk, err = expr.CompileAll(j.spec.LeftKeys, j.left.ids, env); err != nil {
+		return err
+	}
+	if j.rk, err = expr.CompileAll(j.spec.RightKeys, j.right.ids, env); err != nil {
+		return err
+	}
+	j.keyTypes, j.cmps = nil, nil
+	for k, e := range j.rk {
+		if !j.lk[k].Type().Same(e.Type()) {
+			return fmt.Errorf("exec: keys of types %s and %s", j.lk[k].Type(), e.Type())
+		}
+		j.cmps = append(j.cmps, expr.NewComparer(e.Type()))
+	}
+	return nil
+}
+
+// simple reports whether the keys that may be NULL are looked up, too: there is nothing else that
+// decides.
+func (j *hashJoin) simple() bool { return len(j.exact) == 0 && len(j.onNodes) == 0 }
+
+// looked are the positions of the keys in the table.
+func (j *hashJoin) looked() []int {
+	if j.simple() {
+		return j.three
+	}
+	return j.exact
+}
+
+func (j *hashJoin) lookedTypes() []expr.Type {
+	var out []expr.Type
+	for _, k := range j.looked() {
+		out = append(out, j.rk[k].Type())
+	}
+	return out
+}
+
+// nullKey reports whether a row cannot match because a key is NULL.
+func (j *hashJoin) nullKey(keys []*expr.Vec, i int32) bool {
+	for _, k := range j.looked() {
+		if !j.safe[k] && keys[k].IsNull(i) {
+			return true
+		}
+	}
+	return false
+}
+
+func evalAll(es []expr.Expr, b *expr.Batch, out []*expr.Vec) ([]*expr.Vec, error) {
+	for _, e := range es {
+		v, err := e.Eval(b, b.Sel)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func (j *hashJoin) rowTypes() []expr.Type {
+	types := append([]expr.Type(nil), j.right.types...)
+	for _, e := range j.rk {
+		types = append(types, e.Type())
+	}
+	return types
+}
+
+// load reads the right side into memory, or into files.
+func (j *hashJoin) load() error {
+	j.rows = newStore(j.rowTypes(), j.ctx.Mem)
+	next := j.spec.Right.Next
+	if j.part != nil {
+		r, err := j.part.right.read()
+		if err != nil {
+			return err
+		}
+		next = r.next
+	}
+	var row []*expr.Vec
+	for {
+		if err := j.ctx.Err(); err != nil {
+			return err
+		}
+		b, err := next()
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			break
+		}
+		row = append(row[:0], b.Cols...)
+		if j.part == nil {
+			if row, err = evalAll(j.rk, b, row); err != nil {
+				return err
+			}
+			j.note(row[len(j.right.ids):], b.Sel)
+		}
+		if err := j.keepRight(row, b.Sel); err != nil {
+			return err
+		}
+	}
+	if j.rparts != nil {
+		return j.divideLeft()
+	}
+	return j.index()
+}
+
+// note sees whether there are right rows, and NULLs in their keys.
+func (j *hashJoin) note(keys []*expr.Vec, sel []int32) {
+	j.some = j.some || len(sel) > 0
+	for _, k := range j.three {
+		for _, i := range sel {
+			j.anyNull = j.anyNull || keys[k].IsNull(i)
+		}
+	}
+}
+
+func (j *hashJoin) keepRight(row []*expr.Vec, sel []int32) error {
+	if j.rparts == nil {
+		if j.rows.tryAdd(row, sel) {
+			return nil
+		}
+		if !j.maySpill() {
+			return j.rows.add(row, sel)
+		}
+		if err := j.spillRight(); err != nil {
+			return err
+		}
+	}
+	return j.rparts.write(row, j.rightLooked(row), sel)
+}
+
+// maySpill: where NULLs in keys meet all rows of the other side, partitions would not do, but
+// for a single key.
+func (j *hashJoin) maySpill() bool {
+	if j.ctx.NoSpill || j.depth > maxDepth {
+		return false
+	}
+	return len(j.three) == 0 || j.simple() && len(j.three) == 1 || len(j.exact) > 0
+}
+
+func (j *hashJoin) rightLooked(row []*expr.Vec) []*expr.Vec {
+	var keys []*expr.Vec
+	for _, k := range j.looked() {
+		keys = append(keys, row[len(j.right.ids)+k])
+	}
+	return keys
+}
+
+func (j *hashJoin) spillRight() (err error) {
+	if j.rparts, err = newParts(j.ctx, j.rowTypes(), j.lookedTypes()); err != nil {
+		return err
+	}
+	for r := (&reader{s: j.rows, all: true}); ; {
+		b := r.next()
+		if b == nil {
+			break
+		}
+		if err := j.rparts.write(b.Cols, j.rightLooked(b.Cols), b.Sel); err != nil {
+			return err
+		}
+	}
+	j.rows.clear()
+	return nil
+}
+
+// divideLeft sends the left rows to partitions like those of the right rows.
+func (j *hashJoin) divideLeft() (err error) {
+	types := append([]expr.Type(nil), j.left.types...)
+	if j.lparts, err = newParts(j.ctx, types, j.lookedTypes()); err != nil {
+		return err
+	}
+	j.lparts.p = j.rparts.p
+	for {
+		if err := j.ctx.Err(); err != nil {
+			return err
+		}
+		b, err := j.leftNext()
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			break
+		}
+		keys, err := evalAll(j.lk, b, nil)
+		if err != nil {
+			return err
+		}
+		var looked []*expr.Vec
+		for _, k := range j.looked() {
+			looked = append(looked, keys[k])
+		}
+		if err := j.lparts.write(b.Cols, looked, b.Sel); err != nil {
+			return err
+		}
+	}
+	for k := range fan {
+		j.queue = append(j.queue, joinPart{j.lparts.files[k], j.rparts.files[k], j.depth + 1})
+	}
+	j.lparts, j.rparts = nil, nil
+	return nil
+}
+
+func (j *hashJoin) leftNext() (*expr.Batch, error) {
+	if j.part == nil {
+		return j.spec.Left.Next()
+	}
+	if j.lread == nil {
+		var err error
+		if j.lread, err = j.part.left.read(); err != nil {
+			return nil, err
+		}
+	}
+	return j.lread.next()
+}
+
+// index makes the hash table.
+func (j *hashJoin) index() error {
+	j.t = newTable(j.lookedTypes())
+	n := j.rows.n
+	if err := j.ctx.Mem.Grow(int64(n) * 24); err != nil {
+		return err
+	}
+	j.held += int64(n) * 24
+	j.link = make([]int32, n)
+	j.nulls = j.nulls[:0]
+	keys := j.rows.cols[len(j.right.ids):]
+	sel := make([]int32, 0, n)
+	for i := int32(0); i < int32(n); i++ {
+		if j.nullKey(keys, i) {
+			j.nulls = append(j.nulls, i)
+			continue
+		}
+		sel = append(sel, i)
+	}
+	j.ids32 = j.t.assign(j.rightLooked(j.rows.cols), sel, j.ids32[:0], false)
+	j.heads = make([]int32, j.t.n)
+	for i := range j.heads {
+		j.heads[i] = -1
+	}
+	for k := len(sel) - 1; k >= 0; k-- {
+		i, g := sel[k], j.ids32[k]
+		j.link[i] = j.heads[g]
+		j.heads[g] = i
+	}
+	return nil
+}
+
+// Next implements Op.
+func (j *hashJoin) Next() (*expr.Batch, error) {
+	for {
+		b, err := j.step()
+		if err != nil || b == nil {
+			return nil, err
+		}
+		if len(b.Sel) == 0 {
+			continue
+		}
+		if j.swap == nil {
+			return b, nil
+		}
+		j.swapped = expr.Batch{N: b.N, Sel: b.Sel, Cols: permute(b.Cols, j.swap)}
+		return &j.swapped, nil
+	}
+}
+
+var nothing = &expr.Batch{}
+
+// step makes some progress: rows, nothing, or nil at the end.
+func (j *hashJoin) step() (*expr.Batch, error) {
+	if !j.loaded {
+		j.loaded = true
+		if err := j.load(); err != nil {
+			return nil, err
+		}
+	}
+	if j.t == nil {
+		return j.nextPart()
+	}
+	if j.b == nil {
+		if err := j.ctx.Err(); err != nil {
+			return nil, err
+		}
+		b, err := j.leftNext()
+		if err != nil {
+			return nil, err
+		}
+		if b == nil {
+			j.drop()
+			return nothing, nil
+		}
+		if err := j.probe(b); err != nil {
+			return nil, err
+		}
+	}
+	j.candidates()
+	left := j.b.Cols
+	if err := j.test(left, j.rows.cols[:len(j.right.ids)]); err != nil {
+		return nil, err
+	}
+	out := j.decide(left)
+	if out != nil {
+		return out, nil
+	}
+	if j.at < len(j.b.Sel) {
+		return nothing, nil
+	}
+	b := j.b
+	j.b = nil
+	if out := j.finish(b); out != nil {
+		return out, nil
+	}
+	return nothing, nil
+}
+
+// probe looks the keys of a left batch up.
+func (j *hashJoin) probe(b *expr.Batch) (err error) {
+	j.b, j.at = b, 0
+	j.begin(b.N)
+	if j.keys, err = evalAll(j.lk, b, j.keys[:0]); err != nil {
+		return err
+	}
+	var looked []*expr.Vec
+	for _, k := range j.looked() {
+		looked = append(looked, j.keys[k])
+	}
+	j.ids32 = j.t.assign(looked, b.Sel, j.ids32[:0], true)
+	j.next = j.first()
+	return nil
+}
+
+// first is the first right row for the current left row.
+func (j *hashJoin) first() int32 {
+	if j.at >= len(j.b.Sel) {
+		return -1
+	}
+	i := j.b.Sel[j.at]
+	if j.nullKey(j.keys, i) {
+		return -1
+	}
+	if g := j.ids32[j.at]; g >= 0 {
+		return j.heads[g]
+	}
+	return -1
+}
+
+// candidates collects pairs with equal keys, about a batch of them.
+func (j *hashJoin) candidates() {
+	j.pi, j.bi = j.pi[:0], j.bi[:0]
+	one := j.kind != Inner && j.kind != Left && j.on == nil && len(j.three) == 0 || j.simple()
+	for j.at < len(j.b.Sel) && len(j.pi) < expr.BatchSize {
+		if j.next < 0 {
+			j.at++
+			j.next = j.first()
+			continue
+		}
+		j.pi, j.bi = append(j.pi, j.b.Sel[j.at]), append(j.bi, j.next)
+		if j.next = j.link[j.next]; one {
+			j.next = -1
+		}
+	}
+}
+
+// decide uses the pairs that fulfil all conditions. It returns rows of inner and outer joins.
+func (j *hashJoin) decide(left []*expr.Vec) *expr.Batch {
+	switch {
+	case j.kind == NullAnti || j.kind == Mark:
+		j.decideIn()
+		return nil
+	default:
+		for _, i := range j.pi {
+			j.hit[i] = true
+		}
+	}
+	if j.leftOnly {
+		return nil
+	}
+	return j.joined(left, j.rows.cols[:len(j.right.ids)])
+}
+
+// decideIn finds out for x IN (...) whether it is TRUE or NULL.
+func (j *hashJoin) decideIn() {
+	rkeys := j.rows.cols[len(j.right.ids):]
+	if !j.simple() {
+		for k, i := range j.pi {
+			switch j.in(i, j.bi[k], rkeys) {
+			case 1:
+				j.hit[i] = true
+			case -1:
+				j.null[i] = true
+			}
+		}
+		return
+	}
+	for _, i := range j.pi {
+		j.hit[i] = true
+	}
+	if j.at < len(j.b.Sel) {
+		return
+	}
+	for _, i := range j.b.Sel {
+		if !j.hit[i] {
+			j.null[i] = j.unsure(i, rkeys)
+		}
+	}
+}
+
+// unsure reports whether a left row without a match has a comparison that is NULL.
+func (j *hashJoin) unsure(i int32, rkeys []*expr.Vec) bool {
+	if len(j.three) == 1 {
+		return j.some && (j.anyNull || j.keys[j.three[0]].IsNull(i))
+	}
+	if !j.nullKey(j.keys, i) {
+		for _, r := range j.nulls {
+			if j.in(i, r, rkeys) < 0 {
+				return true
+			}
+		}
+		return false
+	}
+	for r := range int32(j.rows.n) {
+		if j.in(i, r, rkeys) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// in compares the keys of IN: 1 TRUE, 0 FALSE, -1 NULL.
+func (j *hashJoin) in(i, r int32, rkeys []*expr.Vec) int {
+	res := 1
+	for _, k := range j.three {
+		if j.keys[k].IsNull(i) || rkeys[k].IsNull(r) {
+			res = -1
+		} else if j.cmps[k](j.keys[k], i, rkeys[k], r) != 0 {
+			return 0
+		}
+	}
+	return res
+}
+
+// drop frees the hash table.
+func (j *hashJoin) drop() {
+	if j.rows != nil {
+		j.rows.clear()
+	}
+	if j.ctx != nil {
+		j.ctx.Mem.Shrink(j.held)
+	}
+	j.held, j.t = 0, nil
+	if j.part != nil {
+		j.part.left.close()
+		j.part.right.close()
+		j.part = nil
+	}
+	j.lread = nil
+}
+
+// nextPart begins with the next pair of files; nil at the end.
+func (j *hashJoin) nextPart() (*expr.Batch, error) {
+	j.drop()
+	if len(j.queue) == 0 {
+		return nil, nil
+	}
+	p := j.queue[len(j.queue)-1]
+	j.queue = j.queue[:len(j.queue)-1]
+	j.part, j.depth = &p, p.depth
+	if p.left.rows == 0 {
+		return nothing, nil
+	}
+	return nothing, j.load()
+}
+
+// Close implements Op.
+func (j *hashJoin) Close() error {
+	j.drop()
+	for _, p := range j.queue {
+		p.left.close()
+		p.right.close()
+	}
+	j.queue = nil
+	j.lparts.close()
+	j.rparts.close()
+	j.lparts, j.rparts, j.b = nil, nil, nil
+	return closeAll(j.spec.Left, j.spec.Right)
+}

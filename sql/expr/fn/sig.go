@@ -1,0 +1,193 @@
+package fn
+
+import (
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// rowEval computes the value at i of a call from its arguments.
+type rowEval func(a []*expr.Vec, i int32, v *expr.Vec) error
+
+// sig describes a function that is computed value by value.
+type sig struct {
+	names    string // the first is the name, others are synonyms
+	min, max int
+	// args has a letter for each argument, the last one for all further ones: s text, b bytes or
+	// text as it is, i whole number, f double, n number as it is, t date with time, T duration,
+	// d date, j JSON, * as it is.
+	args string
+	ret  func(c *expr.Call) (expr.Type, error)
+	// nulls lets the function see NULLs.
+	nulls        bool
+	volatile     bool
+	perStatement bool
+	make         func(c *expr.Call, k *expr.Compiler) (rowEval, error)
+}
+
+func (s sig) register() {
+	names := strings.Fields(s.names)
+	f := &expr.Func{Name: names[0], Min: s.min, Max: s.max, Volatile: s.volatile, PerStatement: s.perStatement}
+	f.Derive = func(c *expr.Call) error {
+		for i := range c.Args {
+			c.Args[i] = s.coerce(c.Args[i], s.letter(i))
+		}
+		t, err := s.ret(c)
+		if err != nil {
+			return err
+		}
+		if !s.nulls {
+			for _, a := range c.Args {
+				t.NotNull = t.NotNull && a.Type().NotNull
+			}
+		}
+		c.T = t
+		return nil
+	}
+	f.Eval = func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+		es, err := k.Exprs(c.Args)
+		if err != nil {
+			return nil, err
+		}
+		run, err := s.make(c, k)
+		if err != nil {
+			return nil, err
+		}
+		r := expr.NewRowFunc(c.T, es, run)
+		r.Nulls = s.nulls
+		return r, nil
+	}
+	expr.Register(f)
+	for _, n := range names[1:] {
+		expr.Synonym(n, f)
+	}
+}
+
+func (s sig) letter(i int) byte {
+	if s.args == "" {
+		return '*'
+	}
+	return s.args[min(i, len(s.args)-1)]
+}
+
+func (s sig) coerce(n expr.Node, letter byte) expr.Node {
+	t := n.Type()
+	if t.Kind == expr.Null && letter != 'n' {
+		return n
+	}
+	switch letter {
+	case 's':
+		if !t.Stringy() {
+			return expr.CastTo(n, textOf(t))
+		}
+	case 'b':
+		if !t.Stringy() && t.Kind != expr.JSON {
+			return expr.CastTo(n, textOf(t))
+		}
+	case 'i':
+		if t.Kind != expr.Int && t.Kind != expr.Uint {
+			return rounded(n)
+		}
+	case 'f':
+		return expr.CastTo(expr.Exact(n), expr.TypeFloat)
+	case 'n':
+		return expr.CastTo(expr.Exact(n), expr.Number(expr.Exact(n)))
+	case 't':
+		if !t.Dated() || t.Kind == expr.Timestamp {
+			return expr.CastTo(n, expr.DatetimeType(6))
+		}
+	case 'd':
+		if !t.Dated() || t.Kind == expr.Timestamp {
+			return expr.CastTo(n, expr.DatetimeType(6))
+		}
+	case 'T':
+		return expr.CastTo(n, expr.TimeType(6))
+	case 'j':
+		return expr.CastTo(n, expr.TypeJSON)
+	}
+	return n
+}
+
+// rounded is a value as a signed number; unsigned columns stay as they are.
+func rounded(n expr.Node) expr.Node {
+	t := expr.TypeInt
+	if n.Type().Unsigned() {
+		t = expr.TypeUint
+	}
+	if n.Type().Kind == t.Kind {
+		return n
+	}
+	t.NotNull = n.Type().NotNull
+	return &expr.Cast{Arg: n, T: t, Explicit: true}
+}
+
+// textOf is the type of a value as text.
+func textOf(t expr.Type) expr.Type {
+	coll, rank := t.Coll, t.Coercibility
+	switch t.Kind {
+	case expr.JSON:
+		coll, rank = sql.Collation_utf8mb4_bin, expr.CoerceImplicit
+	case expr.Enum, expr.Set, expr.Text, expr.Bytes:
+	case expr.Bit:
+		return expr.TextType((t.Length+7)/8, sql.Collation_binary, expr.CoerceImplicit)
+	default:
+		coll, rank = sql.Collation_Default, expr.CoerceNumeric
+	}
+	return expr.TextType(t.TextLength(), coll, rank)
+}
+
+func returns(t expr.Type) func(*expr.Call) (expr.Type, error) {
+	return func(*expr.Call) (expr.Type, error) {
+		t.NotNull = true
+		return t, nil
+	}
+}
+
+// maybe is returns for functions that yield NULL for arguments that are not.
+func maybe(t expr.Type) func(*expr.Call) (expr.Type, error) {
+	return func(*expr.Call) (expr.Type, error) { return t.AsNull(), nil }
+}
+
+// textFrom is a string of the collation of the given arguments (all, if none are given).
+func textFrom(length func(c *expr.Call) int, args ...int) func(*expr.Call) (expr.Type, error) {
+	return func(c *expr.Call) (expr.Type, error) {
+		var ns []expr.Node
+		for _, i := range args {
+			if i < len(c.Args) {
+				ns = append(ns, c.Args[i])
+			}
+		}
+		if len(args) == 0 {
+			ns = c.Args
+		}
+		m, err := expr.MergeCollations(c.Fn.Name, false, ns...)
+		if err != nil {
+			return expr.Type{}, err
+		}
+		n := 0
+		if length != nil {
+			n = length(c)
+		}
+		t := stringResult(m, n)
+		t.NotNull = true
+		return t, nil
+	}
+}
+
+func orNull(f func(*expr.Call) (expr.Type, error)) func(*expr.Call) (expr.Type, error) {
+	return func(c *expr.Call) (expr.Type, error) {
+		t, err := f(c)
+		return t.AsNull(), err
+	}
+}
+
+// plain makes a rowEval that needs nothing of the call.
+func plain(f rowEval) func(*expr.Call, *expr.Compiler) (rowEval, error) {
+	return func(*expr.Call, *expr.Compiler) (rowEval, error) { return f, nil }
+}
+
+func lengthOf(i int) func(c *expr.Call) int {
+	return func(c *expr.Call) int { return c.Args[i].Type().Length }
+}
