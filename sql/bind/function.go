@@ -7,8 +7,8 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// leftAlone are functions of which the meaning hangs on more than arguments and session, or that have
-// effects on it.
+// leftAlone are functions of which the meaning hangs on more than arguments and session, or that
+// have effects on it.
 var leftAlone = map[string]bool{
 	"last_insert_id": true, "get_lock": true, "release_lock": true, "release_all_locks": true, "is_free_lock": true, "is_used_lock": true,
 	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "grouping": true, "benchmark": true,

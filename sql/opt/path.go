@@ -74,7 +74,8 @@ type bounds struct {
 	loOpen, hiOpen bool
 }
 
-// byIndex plans a read of ranges of an index; nil if the conditions say nothing of its first column.
+// byIndex plans a read of ranges of an index; nil if the conditions say nothing of its first
+// column.
 func (o *optimizer) byIndex(s *algebra.Scan, pos int, x algebra.Index, conds []expr.Node, full *Plan) *Plan {
 	if !hinted(s, x.Name) {
 		return nil

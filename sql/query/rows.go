@@ -7,8 +7,8 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// Rows runs a SELECT as the engine would, and yields its rows in the engine's form; done is false if
-// the engine has to run it.
+// Rows runs a SELECT as the engine would, and yields its rows in the engine's form; done is false
+// if the engine has to run it.
 func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string, params []expr.Node) (sch sql.Schema, rows []sql.Row, done bool, err error) {
 	if r.Off || !isQuery(text) {
 		return nil, nil, false, nil
