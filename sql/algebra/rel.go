@@ -96,8 +96,8 @@ func (k JoinKind) Both() bool { return k == Inner || k == Left || k == Single }
 
 // Join joins two relations. On of a null-aware anti join and of a mark join are calls of "=" that
 // compare the left side with the right side, as IN does: a NULL among them makes the result
-// unknown. Also, which only these kinds have, are further conditions: rows of the right side for which they
-// are not TRUE do not count.
+// unknown. Also, which only these kinds have, are further conditions: rows of the right side for
+// which they are not TRUE do not count.
 type Join struct {
 	Kind     JoinKind
 	L, R     Rel

@@ -79,7 +79,7 @@ func (b *builder) unary(p *Plan, in exec.Op) (exec.Op, error) {
 	case OpLimit:
 		return exec.NewLimit(in, p.Offset, p.Count), nil
 	case OpDistinct:
-		return exec.NewDistinct(in), nil
+		return exec.NewDistinct(b.arrange(in, p.Cols)), nil
 	case OpMax1Row:
 		return exec.NewMax1Row(in), nil
 	case OpWindow:

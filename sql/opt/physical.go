@@ -29,7 +29,7 @@ func (o *optimizer) physical(r algebra.Rel, need set) *Plan {
 		return o.limitPlan(r, need)
 	case *algebra.Distinct:
 		in := o.physical(r.In, setOf(r.On))
-		return &Plan{Op: OpDistinct, In: []*Plan{in}, Cols: in.Cols, Rows: max(1, in.Rows/2), Lat: in.Lat, CPU: in.CPU + in.Rows*groupRow}
+		return &Plan{Op: OpDistinct, In: []*Plan{in}, Cols: r.On, Rows: max(1, in.Rows/2), Lat: in.Lat, CPU: in.CPU + in.Rows*groupRow}
 	}
 	return o.otherPlan(r, need)
 }

@@ -20,6 +20,7 @@ import (
 func TestSelects(t *testing.T) {
 	datadriven.Walk(t, "testdata/selects", func(t *testing.T, path string) {
 		s, c := newServer(t)
+		s.g.query.Off = false
 		k := conn(t, c)
 		var before []string
 		reasons := func() (fresh []string) {
