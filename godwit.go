@@ -97,8 +97,7 @@ func NewClient(db kv.DB) *Client { return &Client{db} }
 // loses conflicts, until ctx ends. Reads lock what they read. It returns the commit timestamp.
 func (c *Client) Update(ctx context.Context, fn func(*Txn) error) (base.Timestamp, error) {
 	return kv.Run(ctx, c.db, kv.Options{Follow: true}, func(t kv.Txn) error {
-		return fn(&Txn{db: c.db, kv: t,
-			lock: kv.LockExclusive})
+		return fn(&Txn{db: c.db, kv: t, lock: kv.LockExclusive})
 	})
 }
 

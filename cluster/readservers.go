@@ -99,8 +99,7 @@ func (c *readServers) ReplicaFor(shard base.ShardID, ts base.Timestamp) base.Nod
 	// no longer than others, if it hears of them at all.
 	age := max(c.clock.Latest().Sub(ts), 0)
 	near := slices.DeleteFunc(slices.Clone(nodes), func(n replica.Node) bool {
-		return n.Region != region ||
-			n.Staleness > max(age, staleNeighbour)
+		return n.Region != region || n.Staleness > max(age, staleNeighbour)
 	})
 	if n, ok := replica.Choose(near, replica.Query{Bound: time.Hour, Holds: holds}); ok && n.Cost() < slowNeighbour {
 		return n.ID

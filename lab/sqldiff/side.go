@@ -49,8 +49,7 @@ func (s *Side) connect(ctx context.Context) (err error) {
 	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return err
 	}
-	for _, q := range []string{"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", "SET sql_mode = '" + sqlMode + "'",
-		"SET time_zone = '+00:00'"} {
+	for _, q := range []string{"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", "SET sql_mode = '" + sqlMode + "'", "SET time_zone = '+00:00'"} {
 		if _, err := s.conn.ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("%s: %w", q, err)
 		}
@@ -70,8 +69,7 @@ func (s *Side) Fresh(ctx context.Context, database string) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	for _, q := range []string{"DROP DATABASE IF EXISTS " + database,
-		"CREATE DATABASE " + database + " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE " + database} {
+	for _, q := range []string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database + " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE " + database} {
 		if r := s.Run(ctx, q); r.Errno != 0 {
 			return fmt.Errorf("%s: %s: %d %s", s.Name, q, r.Errno, r.Message)
 		}

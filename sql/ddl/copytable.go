@@ -33,8 +33,7 @@ var errCalledOff = base.Errorf(base.CodeCanceled, "the change was called off, or
 // kept up in it.
 func (g *Env) online(d *schema.TableDesc) bool {
 	return !slices.ContainsFunc(d.Indexes, func(x schema.IndexDesc) bool {
-		return x.Fulltext != nil || x.Stored() &&
-			g.indexesVirtual(d, &x)
+		return x.Fulltext != nil || x.Stored() && g.indexesVirtual(d, &x)
 	})
 }
 

@@ -219,8 +219,7 @@ func (o *Overlay) peer(id base.NodeID) *peer {
 
 func (o *Overlay) sender(id base.NodeID) *sender {
 	return base.Lazily(&o.mu, o.senders, id, func() *sender {
-		return &sender{o: o, id: id,
-			in: inlet{turn: make(chan struct{}, 1)}}
+		return &sender{o: o, id: id, in: inlet{turn: make(chan struct{}, 1)}}
 	})
 }
 
