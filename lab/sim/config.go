@@ -66,6 +66,9 @@ type Config struct {
 	// Never sets the home policy to never, so that leaders follow the load.
 	Never bool
 
+	// Lively demands that the cluster serves soon after the last fault; see PickGray.
+	Lively bool
+
 	// Handover, if not nil, replaces the faults.
 	Handover *HandoverFault
 
