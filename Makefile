@@ -4,7 +4,7 @@ GO    := go
 BIN   := bin/godwit
 SEEDS ?= 100
 
-.PHONY: build etcd demo test e2e race lint fmt soak bench pgo proto clean
+.PHONY: build etcd demo test e2e race lint fmt soak soak-all bench pgo proto clean
 
 build: ## the one binary
 	$(GO) build -tags $(TAGS) -o $(BIN) ./cmd/godwit
@@ -39,10 +39,15 @@ tenth = $$((($(SEEDS) + 9) / 10))
 
 soak: ## the tests at full length, and many seeds of the simulation: make soak SEEDS=1000
 	$(GO) test -tags $(TAGS) ./lab/sim -run 'TestSoak$$' -count=1 -timeout 0 -args -seeds $(SEEDS)
-	$(GO) test -tags $(TAGS) ./lab/sim -run 'Soak$$' -skip 'TestSoak$$' -count=1 -timeout 0 -args -seeds $(tenth)
+	$(GO) test -tags $(TAGS) ./lab/sim -run 'Soak$$' -skip 'TestSoak$$|TestAllSoak$$' -count=1 -timeout 0 -args -seeds $(tenth)
 	$(GO) test -tags $(TAGS) ./mechanism/collective -count=1 -timeout 0 -args -seeds $(SEEDS)
 	$(GO) test -tags $(TAGS) ./txn/multimaster -count=1 -timeout 0 -args -seeds $(tenth)
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/sim ./lab/bench/... ./sql/... -count=1 -timeout 0
+
+SOAK_DIR ?= $(HOME)/.cache/godwit/soak
+
+soak-all: ## whole set of the simulation, seed by seed; stop it and start it again: it goes on. make soak-all SEEDS=10000
+	GODWIT_SOAK=$(SOAK_DIR) $(GO) test -tags $(TAGS) ./lab/sim -run 'TestAllSoak$$' -count=1 -timeout 0 -args -seeds $(SEEDS) -first 20000000
 
 bench: build ## the figures of docs/
 	$(BIN) bench list

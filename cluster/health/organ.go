@@ -84,10 +84,11 @@ const (
 // String names the state as an OrganStatus has it.
 func (s State) String() string { return [...]string{"well", "sick", "recovering"}[s] }
 
-// An organ that was sick has to be well for its patience before the node gets its leads back. Each
+// An organ that was sick has to be well for its patience before the node gets its leads back: the
+// least one leaves time for that within the ten seconds after which latency is as before. Each
 // relapse doubles the patience, and each stretch of health that is as long as it halves it.
 const (
-	leastPatience = 10 * time.Second
+	leastPatience = 5 * time.Second
 	mostPatience  = 160 * time.Second
 )
 

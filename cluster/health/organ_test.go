@@ -23,7 +23,7 @@ func TestOrganPatience(t *testing.T) {
 		t.Fatalf("the organ never is %v", want)
 		return 0
 	}
-	for _, want := range []time.Duration{10, 20, 40, 80, 160, 160} {
+	for _, want := range []time.Duration{5, 10, 20, 40, 80, 160, 160} {
 		until(Sick, true)
 		if got := until(Well, false); got != want*time.Second {
 			t.Errorf("it counts as well after %v, want %v s", got, int(want))
@@ -34,7 +34,7 @@ func TestOrganPatience(t *testing.T) {
 		o.observe(now, false, "")
 	}
 	until(Sick, true)
-	if got := until(Well, false); got != 10*time.Second {
+	if got := until(Well, false); got != 5*time.Second {
 		t.Errorf("after ten minutes of health it counts as well after %v", got)
 	}
 }

@@ -66,6 +66,9 @@ type Config struct {
 	// Never sets the home policy to never, so that leaders follow the load.
 	Never bool
 
+	// Lively demands that the cluster serves soon after the last fault; see PickGray.
+	Lively bool
+
 	// Handover, if not nil, replaces the faults.
 	Handover *HandoverFault
 
@@ -97,7 +100,7 @@ type Break struct {
 	// NoBounds makes owners forget the readers of rows that a future slot writes (REL-4).
 	NoBounds bool
 	// OwnSlots makes every other region apply its part of a cross-region transaction at a slot of
-	// its own, up to so much later, as in a literal reading of the Relay paper's Algorithm 1.
+	// its own, so much later, as in a literal reading of the Relay paper's Algorithm 1.
 	OwnSlots time.Duration
 	// NoRefresh makes owners answer other nodes that nothing of a transaction's reads has changed,
 	// whatever timestamp it moves to (docs/protocol.md ORD-3).

@@ -143,7 +143,8 @@ func (s *stage) judge(l *cutLoad, g graph, bad bool) {
 	if len(g.first) > 0 {
 		time.Sleep(3 * time.Second)
 	}
-	during := l.during(func() { s.play(g); time.Sleep(12 * time.Second) })
+	rights := map[int]time.Duration{}
+	during := l.during(func() { s.play(g); rights = s.rights(12 * time.Second) })
 	l.during(func() { s.net.HealAll(); time.Sleep(cutReturn) })
 	worst, slow := time.Duration(0), time.Duration(0)
 	for _, w := range during {
@@ -161,10 +162,33 @@ func (s *stage) judge(l *cutLoad, g graph, bad bool) {
 			s.t.Errorf("%v: %v: no service (%v)", g, &w, w.err)
 		}
 	}
-	s.t.Logf("%v: pause %v, longest statement %v", g, worst.Round(time.Millisecond), slow.Round(time.Millisecond))
+	least := time.Hour
+	for n, left := range rights {
+		if 2*len(g.reach(base.RegionID(n), regions)) > regions {
+			least = min(least, left)
+		}
+	}
+	s.t.Logf("%v: pause %v, longest statement %v, right %v", g, worst.Round(time.Millisecond), slow.Round(time.Millisecond), least.Round(time.Millisecond))
+	if least <= 0 && !bad {
+		s.t.Errorf("%v: a node that reaches a majority had no right to issue for %v", g, -least)
+	}
 	if bad && worst <= cutPause {
 		s.t.Errorf("%v: without detours nobody pauses for more than %v", g, worst)
 	}
+}
+
+// rights is for how long each node might still have issued, at least, while time goes by.
+func (s *stage) rights(d time.Duration) map[int]time.Duration {
+	least := map[int]time.Duration{}
+	for _, h := range s.hosts {
+		least[int(h.id)] = time.Hour
+	}
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for _, h := range s.hosts {
+			least[int(h.id)] = min(least[int(h.id)], h.up().node.Cluster().Clock().Right)
+		}
+	}
+	return least
 }
 
 // cutStage plays on regions of one node each, the meta group led by node 1, with latencies measured

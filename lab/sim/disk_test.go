@@ -114,7 +114,7 @@ func TestSlowDisk(t *testing.T) {
 			t.Errorf("a slow disk is not named:\n%s", said)
 		}
 		one.disk.Store(int64(time.Millisecond))
-		time.Sleep(9 * time.Second)
+		time.Sleep(4 * time.Second)
 		s.expectLeads(one, false, 0)
 		s.expectLeads(one, true, 10*time.Second)
 		for _, h := range s.hosts {

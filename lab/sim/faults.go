@@ -47,6 +47,7 @@ func Compose(cfg *Config) Schedule {
 		for k := range faultKinds {
 			switch k {
 			case "move shard", "clock jump", "clock leap", "switch clock", "crash between", "isolate between", "stalled disk": // on top, below; or asked for
+			case "pause node", "delay ramp", "partial cut", "wrong start", "damaged tail": // PickGray asks for them
 			default:
 				kinds = append(kinds, k)
 			}
@@ -112,6 +113,11 @@ var faultKinds = map[string]func(w *world, r *rand.Rand) (what string, undo func
 	"clock jump":      clockJump,
 	"clock leap":      clockLeap,
 	"switch clock":    switchClock,
+	"pause node":      pauseNode,
+	"delay ramp":      delayRamp,
+	"partial cut":     partialCut,
+	"wrong start":     wrongStartFault,
+	"damaged tail":    damagedTail,
 }
 
 // torment runs a schedule and returns when all is healed.

@@ -35,8 +35,15 @@ type Outcome struct {
 	Shipped, ShipWaits, ShipsLost int
 	// Messages counts the messages of the hand-over (Config.Handover).
 	Messages int
+	// Served is how long after the last fault each row that is written by a gateway alone was
+	// written, at most.
+	Served time.Duration
+	// Latency is that of own rows before the faults and ten seconds after them, by region; nil if
+	// it was not measured.
+	Latency [][2]time.Duration
 
-	bench *bench
+	bench    *bench
+	healedAt time.Time
 }
 
 // Run runs a cluster under the faults of its seed. It must be called in a testing/synctest bubble.
@@ -59,12 +66,17 @@ func Run(cfg Config) *Outcome {
 		clients.Go(func() { w.lie(b.stop) })
 	}
 	time.Sleep(cfg.Warmup)
+	before := b.latencies()
 	if cfg.play != nil {
 		cfg.play(w)
 		o.Faults = nil
 	}
 	w.torment(o.Faults)
-	b.probe()
+	o.healed(w)
+	o.Served = b.probe()
+	if cfg.Lively {
+		b.returned(o, before)
+	}
 	w.checkClocks()
 	time.Sleep(time.Second) // with all clients, as before the faults
 	close(b.stop)

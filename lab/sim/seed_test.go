@@ -126,6 +126,8 @@ func seed(t *testing.T, cfg Config) {
 	if err != nil {
 		again := "TestSeed"
 		switch {
+		case cfg.Lively:
+			again = "TestGraySeeds"
 		case cfg.Epochs:
 			again = "TestEpochSeeds"
 		case cfg.SQL:
@@ -194,6 +196,27 @@ func TestEpochSoak(t *testing.T) {
 	}
 	for i := range uint64(*flagSeeds) {
 		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, PickEpochs(*flagFirst+i)) })
+	}
+}
+
+// TestGraySeeds runs a few seeds with parts that are half broken, or the one given by -seed.
+func TestGraySeeds(t *testing.T) {
+	if *flagSeed >= 0 {
+		seed(t, PickGray(uint64(*flagSeed)))
+		return
+	}
+	for _, s := range seeds([]uint64{0, 1, 2}, 3, 4, 5, 6, 7, 8, 9) {
+		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickGray(s)) })
+	}
+}
+
+// TestGraySoak runs as many seeds with parts that are half broken as asked for.
+func TestGraySoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, PickGray(*flagFirst+i)) })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -17,9 +18,13 @@ const (
 	drainBound = 60 * time.Second // no transaction left anywhere, replicas alike
 )
 
-// probe runs, through every node, one transaction for each group and one over all groups.
-func (b *bench) probe() {
+// probe runs, through every node, one transaction for each group and one over all groups. It
+// returns how long the slowest of those for one group of rows took.
+func (b *bench) probe() (slowest time.Duration) {
 	w := b.w
+	began := time.Now()
+	var longest atomic.Int64
+	defer func() { slowest = time.Duration(longest.Load()) }()
 	ctx, cancel := context.WithTimeout(context.Background(), liveBound)
 	defer cancel()
 	groups := w.ident.First.Groups()
@@ -35,6 +40,10 @@ func (b *bench) probe() {
 				if err := writeAlive(ctx, l.node.DB(), h.id, gs); err != nil {
 					w.fail("%v after the last fault, node %d cannot write to %v: %w", liveBound, h.id, gs, err)
 				}
+				if took := int64(time.Since(began)); len(gs) == 1 && gs[0] != base.MetaGroup {
+					for old := longest.Load(); took > old && !longest.CompareAndSwap(old, took); old = longest.Load() {
+					}
+				}
 			})
 		}
 		for _, g := range groups {
@@ -44,6 +53,7 @@ func (b *bench) probe() {
 	}
 	wg.Wait()
 	w.log.printf("all gateways reach all groups")
+	return 0
 }
 
 // writeAlive writes a row of each group, again and again until it is known to be written: a node

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"hash/fnv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -225,9 +224,7 @@ func (s slowed) ownSlot(ctx context.Context, kind wire.Kind, from base.NodeID, b
 		if q.UnmarshalVT(body) != nil || q.Slot == 0 {
 			return h(ctx, from, body)
 		}
-		n := fnv.New64a()
-		n.Write(q.Txn.Id)
-		later = n.Sum64() % uint64(s.brk.OwnSlots)
+		later = uint64(s.brk.OwnSlots)
 		s.own.Store(string(q.Txn.Id), later)
 		q.Slot += later
 		m = &q

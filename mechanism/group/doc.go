@@ -46,6 +46,6 @@
 // # Election times
 //
 // With the default ticks (100 ms, 5, 15): a follower campaigns after 1.5 to 3 s of
-// silence; after [Host.OnPeerDown] after 0.1, 0.4, 0.7 s and so on, the preferred leader
+// silence; after [Host.OnPeerDown] after 0.1, 0.6, 1.1 s and so on, the preferred leader
 // first. A leader without a quorum steps down after 1.5 to 3 s.
 package group

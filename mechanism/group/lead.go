@@ -263,12 +263,13 @@ func (g *Group) peerDown(node uint64) {
 func (g *Group) deserted() {
 	dead := g.lead
 	_ = g.rn.ForgetLeader()
-	g.campaign = 1 + min(campaignGap*g.campaignRank(dead), g.host.opts.ElectionTicks/2)
+	g.campaign = 1 + min(campaignGap*g.campaignRank(dead), g.host.opts.ElectionTicks)
 }
 
-// campaignGap is how many ticks after another one the next survivor campaigns: about as long as it
-// takes to hear of the campaign before.
-const campaignGap = 3
+// campaignGap is how many ticks after another one the next survivor campaigns: as long as it takes
+// to be elected and to say so, also over a detour. A survivor that campaigns earlier deposes the
+// one that was just elected, and then all wait for an election timeout (TestPartialCuts).
+const campaignGap = 5
 
 // campaignRank is how many survivors of a leader campaign before this one: the preferred leader,
 // if that is not the one that died, and voters with smaller ids. Drawn by lot, all might be late.

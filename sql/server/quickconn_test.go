@@ -49,7 +49,7 @@ func TestQuickConnEchoes(t *testing.T) {
 		}
 		_ = client.(*net.TCPConn).CloseWrite()
 	}()
-	time.Sleep(50 * time.Millisecond)
+	eventually(t, "the buffers are full", func() bool { return waits("IO wait", "TestQuickConnEchoes.func1", "Write") })
 	got, err := io.ReadAll(client)
 	if err != nil || !bytes.Equal(got, data) {
 		t.Fatalf("%d of %d bytes came back (%v)", len(got), len(data), err)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +33,19 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		}
 	}
 	t.Fatalf("never happened: %s", what)
+}
+
+// waits reports whether a goroutine whose stack has all these functions waits for something.
+func waits(something string, functions ...string) bool {
+	buf := make([]byte, 4<<20)
+	for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		state, stack, _ := strings.Cut(g, "\n")
+		other := func(f string) bool { return !strings.Contains(stack, f) }
+		if strings.Contains(state, something) && !slices.ContainsFunc(functions, other) {
+			return true
+		}
+	}
+	return false
 }
 
 func TestSchemaChanges(t *testing.T) {
@@ -204,7 +219,8 @@ func TestAutoIncrement(t *testing.T) {
 }
 
 func TestForeignKeys(t *testing.T) {
-	_, c := newServer(t)
+	s, c := newServer(t)
+	db := s.g.DB.(*memkv.DB)
 	exec(t, c, "CREATE TABLE p (id INT PRIMARY KEY)")
 	exec(t, c, "CREATE TABLE k (id INT PRIMARY KEY, p INT, CONSTRAINT fk FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)")
 	exec(t, c, "INSERT INTO p VALUES (1),(2)")
@@ -212,16 +228,18 @@ func TestForeignKeys(t *testing.T) {
 	expectErr(t, c, 1452, "INSERT INTO k VALUES (4,9)")
 	exec(t, c, "DELETE FROM p WHERE id = 1")
 	expect(t, c, "SELECT id FROM k", "3")
-	// A parent that is being deleted and a child that is being inserted exclude each other.
+	// A parent that is being deleted and a child that is being inserted exclude each other: the
+	// child is tried until the parent's transaction has ended.
 	a, b := conn(t, c), conn(t, c)
 	exec(t, a, "BEGIN")
 	exec(t, a, "DELETE FROM p WHERE id = 2")
+	calls := db.Calls()
 	done := make(chan error, 1)
 	go func() {
 		_, err := b.ExecContext(context.Background(), "INSERT INTO k VALUES (5,2)")
 		done <- err
 	}()
-	time.Sleep(20 * time.Millisecond)
+	eventually(t, "the child meets the lock of its parent", func() bool { return db.Calls() > calls+5 })
 	exec(t, a, "COMMIT")
 	var me *mysql.MySQLError
 	if err := <-done; !errors.As(err, &me) || me.Number != 1452 {
@@ -296,7 +314,7 @@ func TestReadOfUsersComesLate(t *testing.T) {
 	ed := db.Editor() // a statement has begun
 	read := make(chan error, 1)
 	go func() { read <- g.applyUsers(data, base.Timestamp(g.usersTS.Load()).Next()) }()
-	time.Sleep(20 * time.Millisecond)
+	eventually(t, "the read waits for the statement", func() bool { return waits("Mutex", "applyUsers") })
 	db.AddSuperUser(ed, "late", "%", "")
 	err = db.Persist(gms.NewEmptyContext(), ed)
 	ed.Close()
