@@ -61,7 +61,7 @@ func TestReduce(t *testing.T) {
 		if !strings.Contains(small, "GREATEST(") {
 			t.Fatalf("%s\nbecame\n%s", q, small)
 		}
-		if len(small) > 160 {
+		if len(small) > 220 {
 			t.Errorf("%s\nbecame only\n%s", q, small)
 		}
 		reduced++
