@@ -96,7 +96,9 @@ func NewClient(db kv.DB) *Client { return &Client{db} }
 // Update runs fn in a transaction and commits it, again and again while it
 // loses conflicts, until ctx ends. Reads lock what they read. It returns the commit timestamp.
 func (c *Client) Update(ctx context.Context, fn func(*Txn) error) (base.Timestamp, error) {
-	return kv.Run(ctx, c.db, kv.Options{Follow: true}, func(t kv.Txn) error { return fn(&Txn{db: c.db, kv: t, lock: kv.LockExclusive}) })
+	return kv.Run(ctx, c.db, kv.Options{Follow: true}, func(t kv.Txn) error {
+		return fn(&Txn{db: c.db, kv: t, lock: kv.LockExclusive})
+	})
 }
 
 // View runs fn on one snapshot that holds every commit acknowledged before.

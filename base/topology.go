@@ -266,7 +266,8 @@ func (t *Topology) Validate() error {
 		return Errorf(CodeInvalid, "a cluster has 1 to 4096 shards, not %d", t.Shards)
 	}
 	if t.Async < 0 || t.Async > 1<<12 || len(t.AsyncFirst) != t.Async {
-		return Errorf(CodeInvalid, "%d shards of asynchronous tables, of which %d have first replicas", t.Async, len(t.AsyncFirst))
+		return Errorf(CodeInvalid, "%d shards of asynchronous tables, of which %d have first replicas", t.Async,
+			len(t.AsyncFirst))
 	}
 	if len(t.Replicas) != t.AllShards() {
 		return Errorf(CodeInvalid, "%d shards but %d replica sets", t.AllShards(), len(t.Replicas))

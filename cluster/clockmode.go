@@ -106,7 +106,8 @@ func newClockModes(e *env, steps ClockLog, adopting func(func() bool) bool, o Tr
 	if o.NoProof || o.NoFence {
 		e.clock.Confirm()
 	}
-	return &clockModes{env: e, steps: steps, options: o, adopting: adopting, life: rand.Uint64() | 1, policy: clock.DefaultPolicy(),
+	return &clockModes{env: e, steps: steps, options: o, adopting: adopting, life: rand.Uint64() | 1,
+		policy:  clock.DefaultPolicy(),
 		reports: map[base.NodeID]*clockReport{}, trust: proving, since: time.Now()}
 }
 
@@ -137,7 +138,8 @@ func (k *clockModes) report(to base.NodeID, leads bool) *wire.ClockReport {
 	mode, epoch := k.clock.Mode()
 	earliest, latest, rawEarliest, rawLatest, _ := k.bounds()
 	w := &wire.ClockReport{Mode: uint32(mode), Epoch: epoch, Earliest: uint64(earliest), Latest: uint64(latest),
-		RawEarliest: uint64(rawEarliest), RawLatest: uint64(rawLatest), Fenced: k.clock.Fenced(), Unproven: k.clock.Unproven(), Life: k.life, Source: k.sourceName()}
+		RawEarliest: uint64(rawEarliest), RawLatest: uint64(rawLatest), Fenced: k.clock.Fenced(),
+		Unproven: k.clock.Unproven(), Life: k.life, Source: k.sourceName()}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w.Seen, w.Unsure = uint64(k.acknowledged()), k.verdict == clock.Unsure
@@ -182,7 +184,8 @@ func (k *clockModes) heard(from base.NodeID, m *wire.Heartbeat, now time.Time) (
 		return true, time.Time{}
 	}
 	_, _, _, latest, _ := k.bounds()
-	x := &clockReport{ClockReport: w, sent: m.SentNs, at: now, sees: w.RawEarliest != 0, echoes: w.EchoLife == k.life && w.Echo != 0}
+	x := &clockReport{ClockReport: w, sent: m.SentNs, at: now, sees: w.RawEarliest != 0,
+		echoes: w.EchoLife == k.life && w.Echo != 0}
 	echo := base.Timestamp(w.Echo)
 	if !x.echoes {
 		echo = 0 // of the process before this one
@@ -346,7 +349,8 @@ func (k *clockModes) tick(ctx context.Context) (leads bool) {
 }
 
 // decide begins the next step, if there is one and none is being logged.
-func (k *clockModes) decide(ctx context.Context, now time.Time, inForce *wire.ClockOrder, policy clock.Policy, reached base.Timestamp) {
+func (k *clockModes) decide(ctx context.Context, now time.Time, inForce *wire.ClockOrder, policy clock.Policy,
+	reached base.Timestamp) {
 	f := k.facts(now, inForce, policy, reached)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -392,7 +396,8 @@ func (k *clockModes) facts(now time.Time, inForce *wire.ClockOrder, policy clock
 	for _, n := range t.Nodes {
 		voter := slices.Contains(t.MetaVoters, n.ID)
 		if n.ID == k.self {
-			f.Nodes = append(f.Nodes, clock.NodeFacts{Node: n.ID, Live: true, Voter: voter, Heard: now, Mode: mode, Epoch: epoch, Earliest: earliest, Latest: latest, Bound: bound,
+			f.Nodes = append(f.Nodes, clock.NodeFacts{Node: n.ID, Live: true, Voter: voter, Heard: now, Mode: mode,
+				Epoch: epoch, Earliest: earliest, Latest: latest, Bound: bound,
 				Seen: k.acknowledged(), Fenced: k.clock.Fenced(), Unsure: k.verdict == clock.Unsure})
 			continue
 		}
@@ -410,7 +415,8 @@ func (k *clockModes) facts(now time.Time, inForce *wire.ClockOrder, policy clock
 func (k *clockModes) factsOf(n base.NodeID, now time.Time) clock.NodeFacts {
 	x, since := clock.NodeFacts{Node: n}, k.leadSince
 	if w := k.reports[n]; w != nil {
-		x.Heard, x.Mode, x.Epoch, x.Earliest, x.Seen = w.at, clock.Mode(w.Mode), w.Epoch, base.Timestamp(w.Earliest), base.Timestamp(w.Seen)
+		x.Heard, x.Mode, x.Epoch, x.Earliest, x.Seen = w.at, clock.Mode(w.Mode), w.Epoch, base.Timestamp(w.Earliest),
+			base.Timestamp(w.Seen)
 		x.Bound, x.Fenced, x.Unsure = base.Timestamp(w.Latest).Sub(x.Earliest)/2, w.Fenced, w.Unsure
 		x.Latest = base.Timestamp(w.Latest).Add(now.Sub(w.at) + k.RTT(n)/2) // about what it is now
 		if w.at.After(since) {
@@ -476,8 +482,9 @@ type ClockStatus struct {
 func (k *clockModes) Clock() *ClockStatus {
 	mode, epoch := k.clock.Mode()
 	now, bound := k.clock.Source()
-	s := &ClockStatus{Mode: mode.String(), Epoch: epoch, Source: k.sourceName(), Bound: bound, Right: k.clock.Right(), Fenced: k.clock.Fenced(),
-		Seen: k.clock.Seen().Time()}
+	s := &ClockStatus{Mode: mode.String(), Epoch: epoch, Source: k.sourceName(), Bound: bound, Right: k.clock.Right(),
+		Fenced: k.clock.Fenced(),
+		Seen:   k.clock.Seen().Time()}
 	if known := k.clock.Known(); known != 0 {
 		s.Ahead = known.Sub(now)
 	}
@@ -515,7 +522,8 @@ func (k *clockModes) ClockHistory() []ClockStep {
 		if i == 0 && o.Epoch > 2 {
 			from = clock.None
 		}
-		out = append(out, ClockStep{At: time.Unix(0, int64(o.AtNs)), Epoch: o.Epoch, From: from.String(), To: clock.Mode(o.Mode).String(),
+		out = append(out, ClockStep{At: time.Unix(0, int64(o.AtNs)), Epoch: o.Epoch, From: from.String(),
+			To:     clock.Mode(o.Mode).String(),
 			Target: clock.Mode(o.Target).String(), Reason: o.Reason, By: o.By, After: time.Duration(o.TookNs)})
 		from = clock.Mode(o.Mode)
 	}

@@ -76,7 +76,8 @@ func (w *work) every(d time.Duration, fn func(context.Context)) {
 func New(o Options) *Cluster {
 	o.Pace.fill()
 	setDefault(&o.Trust.ModeLease, defaultModeLease)
-	e := &env{self: o.Self, transport: o.Transport, clock: o.Clock, log: o.Logger, pace: o.Pace, groups: o.Replicas, leads: o.Replicas,
+	e := &env{self: o.Self, transport: o.Transport, clock: o.Clock, log: o.Logger, pace: o.Pace, groups: o.Replicas,
+		leads: o.Replicas,
 		peers: newPeers(o.Self, time.Now), dir: NewDirectory(), work: new(work), membership: newMembership(&o)}
 	e.work.ctx, e.work.end = context.WithCancel(context.Background())
 	c := &Cluster{env: e, replicas: o.Replicas, options: &o}
@@ -157,7 +158,8 @@ func (c *Cluster) heartbeat(ctx context.Context) {
 
 // makeHeartbeat is what a heartbeat carries to all nodes alike.
 func (c *Cluster) makeHeartbeat(t *base.Topology) *wire.Heartbeat {
-	m := &wire.Heartbeat{Node: uint32(c.self), Topology: t.Version, Leads: c.leads.Leads(), Held: c.copies.heldHere(t), CommitLeadNs: uint64(c.leads.CommitLead())}
+	m := &wire.Heartbeat{Node: uint32(c.self), Topology: t.Version, Leads: c.leads.Leads(), Held: c.copies.heldHere(t),
+		CommitLeadNs: uint64(c.leads.CommitLead())}
 	if c.options.Process.Load != nil {
 		m.Load = uint32(c.options.Process.Load())
 	}

@@ -101,7 +101,8 @@ func (x *examination) groupsWithoutLeader() []string {
 	for _, r := range x.regionsToPromoteOver() {
 		what += fmt.Sprintf("; if region %s will not come back, let the others take its asynchronous tables over: godwit promote --lost %s", r, r)
 	}
-	return []string{fmt.Sprintf("%s without a leader that answers; rows there cannot be read or written now: %s", named(without), what)}
+	return []string{fmt.Sprintf("%s without a leader that answers; rows there cannot be read or written now: %s",
+		named(without), what)}
 }
 
 // regionsToPromoteOver are the regions that are down with voters of asynchronous groups.
@@ -188,7 +189,8 @@ func (x *examination) nodesSick() (out []string) {
 			switch {
 			case o.Organ == health.Clock.String():
 			case o.State == health.Sick.String():
-				out = append(out, fmt.Sprintf("node %d in %s: its %s is sick: %s; %s: %s", n.ID, n.Region, o.Organ, o.Why, leads, o.Advice))
+				out = append(out, fmt.Sprintf("node %d in %s: its %s is sick: %s; %s: %s", n.ID, n.Region, o.Organ,
+					o.Why, leads, o.Advice))
 			case o.State == health.Recovering.String() && o.Leaves:
 				out = append(out, fmt.Sprintf("node %d in %s: its %s was sick (%s) and has been well for %s: it gets its leads back after %s",
 					n.ID, n.Region, o.Organ, o.Why, o.For.Round(100*time.Millisecond), o.Patience))
@@ -208,7 +210,8 @@ func (x *examination) standIns() (out []string) {
 	for _, r := range x.t.Regions {
 		var led []base.GroupID
 		for _, id := range x.t.Groups() {
-			if g := x.withLeader[id]; g != nil && !x.away(id) && g.Home == r.Name && x.t.RegionName(x.t.RegionOf(g.Leader)) != r.Name {
+			if g := x.withLeader[id]; g != nil && !x.away(id) && g.Home == r.Name &&
+				x.t.RegionName(x.t.RegionOf(g.Leader)) != r.Name {
 				led = append(led, id)
 			}
 		}
@@ -332,7 +335,8 @@ var sourceConditions = []clockCondition{
 		}},
 	{"clock-bound", func(c *ClockStatus) bool { return c.Bound > c.MaxBound && c.MaxBound > 0 },
 		func(n base.NodeID, c *ClockStatus) string {
-			return fmt.Sprintf("node %d's clock may be off by %s, more than clock.max_bound (%s): mend its source (%s)", n, c.Bound, c.MaxBound, c.Source)
+			return fmt.Sprintf("node %d's clock may be off by %s, more than clock.max_bound (%s): mend its source (%s)",
+				n, c.Bound, c.MaxBound, c.Source)
 		}},
 	{"clock-source-silent", func(c *ClockStatus) bool { return strings.Contains(c.Source, clock.Silent) },
 		func(n base.NodeID, c *ClockStatus) string {

@@ -51,8 +51,9 @@ const (
 )
 
 func newConsistency(e *env, progress Progress, held Copies, n *notices, watch time.Duration) *consistency {
-	return &consistency{env: e, progress: progress, held: held, notices: n, p: replica.NewPoint(e.self), changed: make(chan struct{}),
-		watch: replica.NewWatch(watch, clock.Stretched(watch))}
+	return &consistency{env: e, progress: progress, held: held, notices: n, p: replica.NewPoint(e.self),
+		changed: make(chan struct{}),
+		watch:   replica.NewWatch(watch, clock.Stretched(watch))}
 }
 
 // usable is the newest timestamp of the point that this node may go by, if the view is certified.
@@ -107,8 +108,9 @@ func (c *consistency) step(f func(*replica.Point) []replica.Out) {
 	}
 	c.mu.Unlock()
 	for _, o := range out {
-		_ = c.transport.Send(o.To, wire.KindConsistency, &wire.Consistency{Node: uint32(o.From), View: uint64(o.View), Boot: uint64(o.Boot),
-			Closed: uint64(o.Closed), Known: uint64(o.Known), Usable: uint64(o.Usable)})
+		_ = c.transport.Send(o.To, wire.KindConsistency,
+			&wire.Consistency{Node: uint32(o.From), View: uint64(o.View), Boot: uint64(o.Boot),
+				Closed: uint64(o.Closed), Known: uint64(o.Known), Usable: uint64(o.Usable)})
 	}
 }
 
@@ -119,8 +121,9 @@ func (c *consistency) onMessage(from base.NodeID, body []byte) {
 		return
 	}
 	c.step(func(p *replica.Point) []replica.Out {
-		return p.Hear(replica.Message{From: from, View: base.Timestamp(m.View), Boot: base.Timestamp(m.Boot), Closed: base.Timestamp(m.Closed),
-			Known: base.Timestamp(m.Known), Usable: base.Timestamp(m.Usable)}, c.settled())
+		return p.Hear(replica.Message{From: from, View: base.Timestamp(m.View), Boot: base.Timestamp(m.Boot),
+			Closed: base.Timestamp(m.Closed),
+			Known:  base.Timestamp(m.Known), Usable: base.Timestamp(m.Usable)}, c.settled())
 	})
 }
 

@@ -59,7 +59,8 @@ func (c *leaderControl) CanLead(g base.GroupID, node base.NodeID) error {
 		return base.Errorf(base.CodeInvalid, "there is no node %d: godwit status lists them", node)
 	}
 	if voters, _ := placement.Members(t, g); !slices.Contains(voters, node) {
-		return base.Errorf(base.CodeInvalid, "node %d does not vote in group %v and cannot lead it; nodes that do: %s", node, g, strings.Trim(fmt.Sprint(voters), "[]"))
+		return base.Errorf(base.CodeInvalid, "node %d does not vote in group %v and cannot lead it; nodes that do: %s",
+			node, g, strings.Trim(fmt.Sprint(voters), "[]"))
 	}
 	return nil
 }
@@ -165,7 +166,8 @@ func (c *leaderControl) successor(st group.Status) (best base.NodeID) {
 		return c.RTT(n) + 1
 	}
 	for _, n := range st.Voters {
-		if p := st.Progress[n]; n != c.self && !c.ailing(n) && p.Active && p.State == "replicate" && c.peers.silence(n) < c.pace.SilentAfter && (best == 0 || rank(n) < rank(best)) {
+		if p := st.Progress[n]; n != c.self && !c.ailing(n) && p.Active && p.State == "replicate" &&
+			c.peers.silence(n) < c.pace.SilentAfter && (best == 0 || rank(n) < rank(best)) {
 			best = n
 		}
 	}
@@ -246,7 +248,8 @@ func (c *leaderControl) LeaderRows() (out []LeaderRow) {
 		for i, s := range l.dec.Standings {
 			n := l.facts.Nodes[i]
 			out = append(out, LeaderRow{Group: g, Leader: c.self, Free: c.free(g, l), Pinned: c.pins[g] == s.Node, Standing: s,
-				Requests: n.Requests / leaderBeat.Seconds(), Writes: n.Writes / leaderBeat.Seconds(), Reason: string(l.dec.Reason),
+				Requests: n.Requests / leaderBeat.Seconds(), Writes: n.Writes / leaderBeat.Seconds(),
+				Reason: string(l.dec.Reason),
 				Window: st.Window, Seen: st.Seen, HoldDown: st.HoldDown, Preferred: c.Preferred(g) == s.Node})
 		}
 	}

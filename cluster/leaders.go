@@ -67,7 +67,8 @@ func newLeaderControl(e *env, r Requests, rowsStay func() bool) *leaderControl {
 	if rowsStay == nil {
 		rowsStay = func() bool { return false }
 	}
-	return &leaderControl{env: e, requests: r, rowsStay: rowsStay, params: DefaultLeaderParams(), pins: map[base.GroupID]base.NodeID{}, leaderships: map[base.GroupID]*leadership{}}
+	return &leaderControl{env: e, requests: r, rowsStay: rowsStay, params: DefaultLeaderParams(),
+		pins: map[base.GroupID]base.NodeID{}, leaderships: map[base.GroupID]*leadership{}}
 }
 
 // SetLeaderParams changes the settings; they have been validated.
@@ -159,7 +160,8 @@ func (c *leaderControl) group(g base.GroupID) (*leadership, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &leadership{policy: pol, kinds: leader.Meter{RatioMemory: 25}, meters: map[base.NodeID]*leader.Meter{}, mean: map[base.NodeID]float64{}, seen: c.requests.Loads(g)}
+	l := &leadership{policy: pol, kinds: leader.Meter{RatioMemory: 25}, meters: map[base.NodeID]*leader.Meter{},
+		mean: map[base.NodeID]float64{}, seen: c.requests.Loads(g)}
 	c.leaderships[g] = l
 	return l, nil
 }
@@ -329,7 +331,8 @@ func (c *leaderControl) decide(g base.GroupID, l *leadership, f *leader.Facts, n
 }
 
 func newMove(g base.GroupID, dec *leader.Decision, now time.Time) *LeaderMove {
-	m := &LeaderMove{At: now, Group: g, From: dec.From, To: dec.To, Reason: string(dec.Reason), Gain: dec.Gain, Window: dec.Window, Utilities: map[string]float64{}}
+	m := &LeaderMove{At: now, Group: g, From: dec.From, To: dec.To, Reason: string(dec.Reason), Gain: dec.Gain,
+		Window: dec.Window, Utilities: map[string]float64{}}
 	for _, s := range dec.Standings {
 		if s.Known {
 			m.Utilities[fmt.Sprint(s.Node)] = float64(s.Utility.Microseconds()) / 1000

@@ -28,11 +28,13 @@ type LeaderParams struct {
 
 // DefaultLeaderParams are the settings' defaults.
 func DefaultLeaderParams() LeaderParams {
-	return LeaderParams{Mode: "on", Window: 40, MaxWindow: 640, HoldDown: 10, MinGainMs: 1, MinGainShare: .05, Commit: string(leader.Quorum), Load: string(leader.Measured)}
+	return LeaderParams{Mode: "on", Window: 40, MaxWindow: 640, HoldDown: 10, MinGainMs: 1, MinGainShare: .05,
+		Commit: string(leader.Quorum), Load: string(leader.Measured)}
 }
 
 func (p *LeaderParams) policy() leader.Params {
-	return leader.Params{Window: p.Window, MaxWindow: p.MaxWindow, HoldDown: p.HoldDown, MinGain: time.Duration(p.MinGainMs * float64(time.Millisecond)),
+	return leader.Params{Window: p.Window, MaxWindow: p.MaxWindow, HoldDown: p.HoldDown,
+		MinGain:      time.Duration(p.MinGainMs * float64(time.Millisecond)),
 		MinGainShare: p.MinGainShare, Commit: leader.Commit(p.Commit), Load: leader.Load(p.Load)}
 }
 

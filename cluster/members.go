@@ -30,7 +30,8 @@ func (e *env) Present(j join.Joiner) join.Answer {
 }
 
 func cannotMove(t *base.Topology, n *base.Node, to string) string {
-	return fmt.Sprintf("node %d is in region %s and cannot move to %s; join with an empty store instead", n.ID, t.RegionName(n.Region), to)
+	return fmt.Sprintf("node %d is in region %s and cannot move to %s; join with an empty store instead", n.ID,
+		t.RegionName(n.Region), to)
 }
 
 // Admit adds a process to the cluster, or finds it there and takes its present addresses.
@@ -65,7 +66,8 @@ func addNode(t *base.Topology, j join.Joiner, live func(base.NodeID) bool) error
 		for i, r := range t.Regions {
 			names[i] = r.Name
 		}
-		return base.Errorf(base.CodeInvalid, "the cluster has no region %q; its regions are %v and are fixed by init", j.Region, names)
+		return base.Errorf(base.CodeInvalid, "the cluster has no region %q; its regions are %v and are fixed by init",
+			j.Region, names)
 	}
 	member := t.ByUUID(j.UUID)
 	switch {
@@ -136,7 +138,8 @@ func removable(t *base.Topology, id base.NodeID, live func(base.NodeID) bool) er
 	}
 	others := slices.DeleteFunc(t.NodesIn(n.Region), func(x base.NodeID) bool { return x == id })
 	if len(others) == 0 {
-		return base.Errorf(base.CodeInvalid, "node %d is the last of region %s; add another node there first", id, t.RegionName(n.Region))
+		return base.Errorf(base.CodeInvalid, "node %d is the last of region %s; add another node there first", id,
+			t.RegionName(n.Region))
 	}
 	if !slices.ContainsFunc(others, live) {
 		return base.Errorf(base.CodeInvalid, "no other node of region %s is alive (%v): nobody could take over the replicas of node %d; start one of them, or add another node, first",

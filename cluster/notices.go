@@ -35,7 +35,8 @@ type notices struct {
 }
 
 func newNotices(e *env) *notices {
-	return &notices{env: e, to: map[base.NodeID]time.Time{}, heard: map[base.NodeID]time.Time{}, kick: make(chan struct{}, 1), woken: make(chan struct{})}
+	return &notices{env: e, to: map[base.NodeID]time.Time{}, heard: map[base.NodeID]time.Time{},
+		kick: make(chan struct{}, 1), woken: make(chan struct{})}
 }
 
 // noticeEvery is the pause between notices; negative: there are none.

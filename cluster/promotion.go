@@ -193,7 +193,8 @@ func (p *promotion) callOff(ctx context.Context) {
 }
 
 // askSurvivors asks all nodes outside the lost region.
-func (c *promotions) askSurvivors(ctx context.Context, t *base.Topology, q copiesQuery) (answers map[base.NodeID]copiesReply, silent []base.NodeID) {
+func (c *promotions) askSurvivors(ctx context.Context, t *base.Topology,
+	q copiesQuery) (answers map[base.NodeID]copiesReply, silent []base.NodeID) {
 	answers = map[base.NodeID]copiesReply{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -270,7 +271,8 @@ func (p *promotion) decide() ([]base.Promotion, error) {
 // decidePromotion makes the promotions of some regions, of which all voters were in the lost one,
 // of what the survivors hold. seat is where the groups shall vote; 0 chooses the region that holds
 // most.
-func decidePromotion(t *base.Topology, lost, seat base.RegionID, regions []base.RegionID, answers map[base.NodeID]copiesReply) ([]base.Promotion, error) {
+func decidePromotion(t *base.Topology, lost, seat base.RegionID, regions []base.RegionID,
+	answers map[base.NodeID]copiesReply) ([]base.Promotion, error) {
 	if err := contradicted(t, lost, seat, answers); err != nil {
 		return nil, err
 	}
@@ -429,7 +431,8 @@ func (c *promotions) awaitLeaders(ctx context.Context, groups []base.GroupID) er
 		}
 		select {
 		case <-ctx.Done():
-			return base.Errorf(base.CodeUnavailable, "promoted, but group %v has no leader yet: see `godwit status`", groups[missing])
+			return base.Errorf(base.CodeUnavailable, "promoted, but group %v has no leader yet: see `godwit status`",
+				groups[missing])
 		case <-time.After(leaderPoll):
 		}
 	}
@@ -565,7 +568,8 @@ func (c *promotions) Accounts(ps []base.Promotion) (out []PromotionAccount) {
 	t := c.Topology()
 	for _, p := range ps {
 		for _, g := range p.Groups {
-			out = append(out, PromotionAccount{ID: p.ID, At: p.At, Region: t.RegionName(p.Region), Lost: t.RegionName(p.Lost), Seat: t.RegionName(p.Seat),
+			out = append(out, PromotionAccount{ID: p.ID, At: p.At, Region: t.RegionName(p.Region),
+				Lost: t.RegionName(p.Lost), Seat: t.RegionName(p.Seat),
 				Group: g.Group.String(), Cut: p.Cut, Closed: g.Closed, Source: g.Source, Back: p.Back})
 		}
 	}

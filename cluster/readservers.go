@@ -98,7 +98,9 @@ func (c *readServers) ReplicaFor(shard base.ShardID, ts base.Timestamp) base.Nod
 	// A node of this region knows its rows as soon as any, and for those of other regions it waits
 	// no longer than others, if it hears of them at all.
 	age := max(c.clock.Latest().Sub(ts), 0)
-	near := slices.DeleteFunc(slices.Clone(nodes), func(n replica.Node) bool { return n.Region != region || n.Staleness > max(age, staleNeighbour) })
+	near := slices.DeleteFunc(slices.Clone(nodes), func(n replica.Node) bool {
+		return n.Region != region || n.Staleness > max(age, staleNeighbour)
+	})
 	if n, ok := replica.Choose(near, replica.Query{Bound: time.Hour, Holds: holds}); ok && n.Cost() < slowNeighbour {
 		return n.ID
 	}

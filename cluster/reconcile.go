@@ -42,7 +42,8 @@ type reconciliation struct {
 }
 
 func newReconciliation(e *env, p *promotions, r Placement, d Disk, gone func()) *reconciliation {
-	return &reconciliation{env: e, placement: r, promotions: p, disk: d, gone: gone, opening: make(turn, 1), asked: map[base.GroupID]time.Time{}}
+	return &reconciliation{env: e, placement: r, promotions: p, disk: d, gone: gone, opening: make(turn, 1),
+		asked: map[base.GroupID]time.Time{}}
 }
 
 // # Opening
@@ -274,7 +275,8 @@ func (c *reconciliation) onMember(q memberQuery) memberReply {
 	}
 	st := g.Status()
 	in := func(ids []base.NodeID) bool { return slices.Contains(ids, q.Node) }
-	return memberReply{Out: st.IsLeader && st.Serving && c.groups.Leased(q.Group) && !in(st.Voters) && !in(st.Outgoing) && !in(st.Learners)}
+	return memberReply{Out: st.IsLeader && st.Serving && c.groups.Leased(q.Group) && !in(st.Voters) &&
+		!in(st.Outgoing) && !in(st.Learners)}
 }
 
 func sameNodes(a, b []base.NodeID) bool {

@@ -299,11 +299,13 @@ func (c *Cluster) cutPaths() (out []CutPath) {
 
 // groupStatus describes a group led here.
 func (c *Cluster) groupStatus(t *base.Topology, id base.GroupID, st *group.Status) GroupStatus {
-	s := GroupStatus{ID: id, Name: id.String(), Home: homeName(t, id), Leader: c.self, Term: st.Term, Voters: st.Voters, Learners: st.Learners, Committed: st.Commit,
+	s := GroupStatus{ID: id, Name: id.String(), Home: homeName(t, id), Leader: c.self, Term: st.Term, Voters: st.Voters,
+		Learners: st.Learners, Committed: st.Commit,
 		LogEntries: st.Last + 1 - st.First, LogBytes: st.LogBytes}
 	for n, pr := range st.Progress {
 		if n != c.self {
-			s.Lag = append(s.Lag, ReplicaLag{Node: n, Entries: st.Last - min(st.Last, pr.Match), Active: pr.Active, Snapshot: pr.State == "snapshot"})
+			s.Lag = append(s.Lag, ReplicaLag{Node: n, Entries: st.Last - min(st.Last, pr.Match), Active: pr.Active,
+				Snapshot: pr.State == "snapshot"})
 		}
 	}
 	slices.SortFunc(s.Lag, func(a, b ReplicaLag) int { return cmp.Compare(a.Node, b.Node) })

@@ -59,7 +59,8 @@ type membership struct {
 type hint struct{ addr, instead string }
 
 func newMembership(o *Options) *membership {
-	m := &membership{self: o.Self, identity: o.Identity, transport: o.Transport, log: o.Logger, save: o.Disk.SaveTopology, onNewer: o.Listeners.OnTopology,
+	m := &membership{self: o.Self, identity: o.Identity, transport: o.Transport, log: o.Logger,
+		save: o.Disk.SaveTopology, onNewer: o.Listeners.OnTopology,
 		setting: make(turn, 1), hints: map[base.NodeID]hint{}}
 	m.epochCtx, m.endEpoch = context.WithCancel(context.Background())
 	first := o.Identity.First

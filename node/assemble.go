@@ -102,7 +102,8 @@ func (n *Node) assemble(p Parts) error {
 // connect takes over the network, the store and the clock.
 func (a *assembly) connect() {
 	n := a.Node
-	over := overlay.New(overlay.Options{Transport: a.Transport, Nodes: a.dir.liveNodes, Peers: a.dir.members, RTT: a.dir.between, Logger: a.Log})
+	over := overlay.New(overlay.Options{Transport: a.Transport, Nodes: a.dir.liveNodes, Peers: a.dir.members,
+		RTT: a.dir.between, Logger: a.Log})
 	over.SetParams(networkDefaults.overlay())
 	if a.Network != nil {
 		over.SetParams(*a.Network)
@@ -141,7 +142,8 @@ func (a *assembly) configure() error {
 			return dir.HandTo(g)
 		},
 		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
-	a.owning = owner.Config{Self: a.Identity.Node, Store: a.Store, Clock: n.clock, Transport: a.Transport, Directory: dir, Logger: a.Log,
+	a.owning = owner.Config{Self: a.Identity.Node, Store: a.Store, Clock: n.clock, Transport: a.Transport,
+		Directory: dir, Logger: a.Log,
 		Concurrency: a.Identity.First.Concurrency, Held: dir, Timing: owner.Timing{GCAge: a.GCAge},
 		Facts: owner.Facts{
 			Alone:     func() bool { return dir.Alone() },
@@ -210,7 +212,8 @@ func (a *assembly) makeCluster() error {
 func (a *assembly) clusterOptions() cluster.Options {
 	n := a.Node
 	return cluster.Options{
-		Self: a.Identity.Node, Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps, Paths: n.over, Logger: a.Log,
+		Self: a.Identity.Node, Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps,
+		Paths: n.over, Logger: a.Log,
 		Disk: cluster.Disk{
 			Founding:     a.Identity.Founding && !a.founded,
 			FoundAsync:   a.foundAsync,

@@ -36,14 +36,15 @@ func (n *Node) clockSettings() settingGroup {
 		}
 		return p.policy(), p.policy().Validate()
 	}
-	return settingsOf("clock.", clockParams{def.Mode, home.Duration(def.MaxBound), home.Duration(def.Recovery)}, map[string]string{
-		"mode":      "where timestamps come from: gclock (local clocks and commit wait), gtm (the oracle), auto (gclock while all clocks are good)",
-		"max_bound": "a node whose clock may be off by more does not issue by it",
-		"recovery":  "with auto: how long all clocks must have been good before gclock is taken up again",
-	}, read, func(p clock.Policy) error {
-		n.cluster.SetClockPolicy(p)
-		return nil
-	})
+	return settingsOf("clock.", clockParams{def.Mode, home.Duration(def.MaxBound), home.Duration(def.Recovery)},
+		map[string]string{
+			"mode":      "where timestamps come from: gclock (local clocks and commit wait), gtm (the oracle), auto (gclock while all clocks are good)",
+			"max_bound": "a node whose clock may be off by more does not issue by it",
+			"recovery":  "with auto: how long all clocks must have been good before gclock is taken up again",
+		}, read, func(p clock.Policy) error {
+			n.cluster.SetClockPolicy(p)
+			return nil
+		})
 }
 
 // clockRows are the rows of godwit.clock.
@@ -55,7 +56,8 @@ func (n *Node) clockRows(ctx context.Context) (rows [][]any) {
 			continue
 		}
 		bound := millis(c.Bound)
-		rows = append(rows, []any{x.ID, x.Region, c.Mode, c.Epoch, c.Source, bound, -bound, bound, c.Verdict, millis(c.Off), c.Fenced, millis(c.Ahead),
+		rows = append(rows, []any{x.ID, x.Region, c.Mode, c.Epoch, c.Source, bound, -bound, bound, c.Verdict,
+			millis(c.Off), c.Fenced, millis(c.Ahead),
 			seconds(min(c.Right, time.Hour)), orNull(c.Blocked)})
 	}
 	return rows
@@ -108,13 +110,18 @@ func (n *Node) serveClockMode(w http.ResponseWriter, r *http.Request) {
 type clockCollector struct{ n *Node }
 
 var (
-	clockMode    = prometheus.NewDesc("godwit_clock_mode", "Clock mode in force at this node: 1 for the one, 0 for the others.", []string{"mode"}, nil)
-	clockEpoch   = prometheus.NewDesc("godwit_clock_epoch", "Number of the clock mode's last change taken over.", nil, nil)
-	clockBound   = prometheus.NewDesc("godwit_clock_bound_seconds", "How far this node's clock may be off true time.", nil, nil)
-	clockFenced  = prometheus.NewDesc("godwit_clock_fenced", "1 while this node's clock is not used, because it was found wrong.", nil, nil)
-	clockRight   = prometheus.NewDesc("godwit_clock_right_seconds", "How long this node may go on in its clock mode without word from the meta group's leader.", nil, nil)
-	clockAhead   = prometheus.NewDesc("godwit_clock_oracle_ahead_seconds", "How far the timestamp oracle is ahead of this node's clock.", nil, nil)
-	clockSamples = prometheus.NewDesc("godwit_clock_timeserver_answers_total", "Answers of the time server, by what became of them.", []string{"result"}, nil)
+	clockMode = prometheus.NewDesc("godwit_clock_mode",
+		"Clock mode in force at this node: 1 for the one, 0 for the others.", []string{"mode"}, nil)
+	clockEpoch  = prometheus.NewDesc("godwit_clock_epoch", "Number of the clock mode's last change taken over.", nil, nil)
+	clockBound  = prometheus.NewDesc("godwit_clock_bound_seconds", "How far this node's clock may be off true time.", nil, nil)
+	clockFenced = prometheus.NewDesc("godwit_clock_fenced",
+		"1 while this node's clock is not used, because it was found wrong.", nil, nil)
+	clockRight = prometheus.NewDesc("godwit_clock_right_seconds",
+		"How long this node may go on in its clock mode without word from the meta group's leader.", nil, nil)
+	clockAhead = prometheus.NewDesc("godwit_clock_oracle_ahead_seconds",
+		"How far the timestamp oracle is ahead of this node's clock.", nil, nil)
+	clockSamples = prometheus.NewDesc("godwit_clock_timeserver_answers_total",
+		"Answers of the time server, by what became of them.", []string{"result"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -116,7 +116,8 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) validateAddresses() (errs []error) {
-	for _, a := range []struct{ name, addr string }{{"listen", c.Listen}, {"advertise", c.Advertise}, {"sql-listen", c.SQLListen}, {"sql-advertise", c.SQLAdvertise}} {
+	for _, a := range []struct{ name, addr string }{{"listen", c.Listen}, {"advertise", c.Advertise},
+		{"sql-listen", c.SQLListen}, {"sql-advertise", c.SQLAdvertise}} {
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %q is not HOST:PORT (%v)", a.name, a.addr, err))
 		}

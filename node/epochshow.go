@@ -24,9 +24,12 @@ type epochStatus struct {
 
 var epochTopics = []server.Topic{
 	{Name: "epochs", Comment: "where each node stands in the epochs of MULTI MASTER tables, and how rounds travel from there", Columns: slices.Concat(
-		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "state"), columns(server.TopicInt, "view_number"), columns(server.TopicText, "members"),
-		columns(server.TopicInt, "sealed_epoch", "complete_epoch", "applied_epoch", "lag_epochs", "submitted", "committed", "conflicts", "resubmitted", "views", "messages", "bytes", "wants"),
-		columns(server.TopicText, "round_plan"), columns(server.TopicFloat, "planned_ms", "flat_ms"), columns(server.TopicText, "why"))},
+		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "state"),
+		columns(server.TopicInt, "view_number"), columns(server.TopicText, "members"),
+		columns(server.TopicInt, "sealed_epoch", "complete_epoch", "applied_epoch", "lag_epochs", "submitted",
+			"committed", "conflicts", "resubmitted", "views", "messages", "bytes", "wants"),
+		columns(server.TopicText, "round_plan"), columns(server.TopicFloat, "planned_ms", "flat_ms"),
+		columns(server.TopicText, "why"))},
 }
 
 // epochRows are the rows of godwit.epochs. The numbers of a node that does not answer are NULL.
@@ -52,7 +55,8 @@ func (n *Node) epochRows(ctx context.Context) (rows [][]any) {
 		row := make([]any, len(epochTopics[0].Columns))
 		row[0], row[1], row[2] = x.ID, t.RegionName(x.Region), "silent"
 		if s := all[x.ID]; s != nil {
-			copy(row[2:], []any{s.State, s.View, fmt.Sprint(s.Members), s.Begun, s.Held, s.Applied, newest - s.Applied, s.Submitted, s.Committed, s.Aborted,
+			copy(row[2:], []any{s.State, s.View, fmt.Sprint(s.Members), s.Begun, s.Held, s.Applied, newest - s.Applied,
+				s.Submitted, s.Committed, s.Aborted,
 				s.Resubmitted, s.Views, s.Messages, s.Bytes, s.Wants, orNull(s.Plan), nil, nil, orNull(s.Why)})
 			if s.Flat > 0 {
 				row[19], row[20] = millis(s.Planned), millis(s.Flat)
@@ -90,17 +94,23 @@ var epochMetrics = func() (out []epochMetric) {
 		return 0
 	})
 	gauge("view", "Number of the view that this node knows.", func(s *multimaster.Status) float64 { return float64(s.View) })
-	gauge("sealed", "Last epoch whose batch this node has closed and sent.", func(s *multimaster.Status) float64 { return float64(s.Begun) })
-	gauge("complete", "Last epoch all of whose batches are here and on disk.", func(s *multimaster.Status) float64 { return float64(s.Held) })
-	gauge("applied", "Last epoch that changed something and that reads here see.", func(s *multimaster.Status) float64 { return float64(s.Applied) })
-	gauge("planned_seconds", "Predicted time of a round by the plan in force; 0 if not known.", func(s *multimaster.Status) float64 { return s.Planned.Seconds() })
+	gauge("sealed", "Last epoch whose batch this node has closed and sent.",
+		func(s *multimaster.Status) float64 { return float64(s.Begun) })
+	gauge("complete", "Last epoch all of whose batches are here and on disk.",
+		func(s *multimaster.Status) float64 { return float64(s.Held) })
+	gauge("applied", "Last epoch that changed something and that reads here see.",
+		func(s *multimaster.Status) float64 { return float64(s.Applied) })
+	gauge("planned_seconds", "Predicted time of a round by the plan in force; 0 if not known.",
+		func(s *multimaster.Status) float64 { return s.Planned.Seconds() })
 	counter("complete", "Epochs that were complete here.", func(s *multimaster.Status) uint64 { return s.Epochs })
 	counter("empty", "Epochs to which nobody had submitted anything.", func(s *multimaster.Status) uint64 { return s.Empty })
 	counter("views", "Views that this node has installed.", func(s *multimaster.Status) uint64 { return s.Views })
-	counter("submitted", "Transactions of this node's sessions that were submitted to epochs.", func(s *multimaster.Status) uint64 { return s.Submitted })
+	counter("submitted", "Transactions of this node's sessions that were submitted to epochs.",
+		func(s *multimaster.Status) uint64 { return s.Submitted })
 	counter("committed", "Those that have committed.", func(s *multimaster.Status) uint64 { return s.Committed })
 	counter("conflicts", "Those that have lost a conflict.", func(s *multimaster.Status) uint64 { return s.Aborted })
-	counter("resubmitted", "Those whose epoch a view change has discarded, so that they were submitted again.", func(s *multimaster.Status) uint64 { return s.Resubmitted })
+	counter("resubmitted", "Those whose epoch a view change has discarded, so that they were submitted again.",
+		func(s *multimaster.Status) uint64 { return s.Resubmitted })
 	counter("messages", "Messages of rounds that this node has sent.", func(s *multimaster.Status) uint64 { return s.Messages })
 	counter("bytes", "Their bytes.", func(s *multimaster.Status) uint64 { return s.Bytes })
 	counter("wants", "Requests for batches that did not come in time.", func(s *multimaster.Status) uint64 { return s.Wants })

@@ -40,7 +40,8 @@ func (n *Node) executeForwarded(ctx context.Context, _ base.NodeID, body []byte)
 	n.mu.Lock()
 	srv := n.sql
 	n.mu.Unlock()
-	resp := &wire.ForwardResponse{Status: &wire.Status{Code: uint32(base.CodeUnavailable), Msg: "SQL is not served yet", Node: uint32(n.ID())}}
+	resp := &wire.ForwardResponse{Status: &wire.Status{Code: uint32(base.CodeUnavailable), Msg: "SQL is not served yet",
+		Node: uint32(n.ID())}}
 	if srv != nil {
 		if resp = srv.Execute(ctx, q); resp.Status == nil {
 			n.stats.Executed.Add(1)

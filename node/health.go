@@ -11,7 +11,8 @@ import (
 
 var healthTopics = []server.Topic{
 	{Name: "health", Comment: "what each node finds of its disk, store, process, clock and links", Columns: slices.Concat(
-		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "organ", "state"), columns(server.TopicFloat, "for_s"),
+		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "organ", "state"),
+		columns(server.TopicFloat, "for_s"),
 		columns(server.TopicText, "why", "what_to_do"), columns(server.TopicBool, "leads_leave"),
 		columns(server.TopicFloat, "patience_s", "sync_ms", "sync_age_ms"))},
 }
@@ -31,9 +32,12 @@ func (n *Node) healthRows(ctx context.Context) (rows [][]any) {
 type healthCollector struct{ n *Node }
 
 var (
-	healthOrgan   = prometheus.NewDesc("godwit_health_sick", "1 while an organ of this node is sick or has not been well for long enough.", []string{"organ"}, nil)
-	healthSyncAge = prometheus.NewDesc("godwit_health_sync_age_seconds", "How long the oldest sync under way has taken so far.", nil, nil)
-	healthSync    = prometheus.NewDesc("godwit_health_sync_seconds", "How long syncs took in the last second, on average.", nil, nil)
+	healthOrgan = prometheus.NewDesc("godwit_health_sick",
+		"1 while an organ of this node is sick or has not been well for long enough.", []string{"organ"}, nil)
+	healthSyncAge = prometheus.NewDesc("godwit_health_sync_age_seconds",
+		"How long the oldest sync under way has taken so far.", nil, nil)
+	healthSync = prometheus.NewDesc("godwit_health_sync_seconds",
+		"How long syncs took in the last second, on average.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

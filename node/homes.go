@@ -30,7 +30,8 @@ const maxDry = 1000
 
 // Accessed implements homing.Homes.
 func (h *homes) Accessed(a homing.Access) homing.Verdict {
-	d := h.Record(home.Access{Key: a.Key, Home: a.Home, From: a.From, Txn: a.Txn, Write: a.Write, Pinned: a.Pinned, Changes: a.Changes, At: a.At})
+	d := h.Record(home.Access{Key: a.Key, Home: a.Home, From: a.From, Txn: a.Txn, Write: a.Write, Pinned: a.Pinned,
+		Changes: a.Changes, At: a.At})
 	if d.To == 0 {
 		return homing.Verdict{Along: d.Along}
 	}
@@ -40,7 +41,8 @@ func (h *homes) Accessed(a homing.Access) homing.Verdict {
 		if len(h.dry) >= maxDry {
 			h.dry = append(h.dry[:0], h.dry[maxDry/2:]...)
 		}
-		h.dry = append(h.dry, homing.Move{Key: a.Key.Clone(), From: a.Home, To: d.To, TS: a.At, Changes: a.Changes, Reason: reason})
+		h.dry = append(h.dry, homing.Move{Key: a.Key.Clone(), From: a.Home, To: d.To, TS: a.At, Changes: a.Changes,
+			Reason: reason})
 		h.mu.Unlock()
 		return homing.Verdict{Along: d.Along}
 	}
@@ -191,7 +193,8 @@ type moveRow struct {
 // moveRows adds moves to rows.
 func moveRows(out []moveRow, ms []homing.Move, dry bool) []moveRow {
 	for _, m := range ms {
-		out = append(out, moveRow{Key: m.Key, From: m.From, To: m.To, TS: m.TS, Alone: m.Alone, Bytes: m.Bytes, Dry: dry, Reason: m.Reason})
+		out = append(out, moveRow{Key: m.Key, From: m.From, To: m.To, TS: m.TS, Alone: m.Alone, Bytes: m.Bytes,
+			Dry: dry, Reason: m.Reason})
 	}
 	return out
 }

@@ -36,13 +36,16 @@ func (n *Node) leaderSettings() settingGroup {
 }
 
 var leaderTopics = []server.Topic{
-	{Name: "leaders", Comment: "how each node would do as leader of each group, as the groups' leaders see it", Columns: slices.Concat(
-		columns(server.TopicText, "group_name", "home_region"), columns(server.TopicBool, "follows_load"), columns(server.TopicInt, "leader", "node"),
-		columns(server.TopicText, "region"), columns(server.TopicBool, "leads", "candidate", "pinned"),
-		columns(server.TopicFloat, "requests_per_s", "writes_per_s", "access_ms", "commit_ms", "cost_ms", "utility_ms"),
-		columns(server.TopicText, "state"), columns(server.TopicInt, "window", "seen", "hold_down"))},
+	{Name: "leaders", Comment: "how each node would do as leader of each group, as the groups' leaders see it",
+		Columns: slices.Concat(
+			columns(server.TopicText, "group_name", "home_region"), columns(server.TopicBool, "follows_load"),
+			columns(server.TopicInt, "leader", "node"),
+			columns(server.TopicText, "region"), columns(server.TopicBool, "leads", "candidate", "pinned"),
+			columns(server.TopicFloat, "requests_per_s", "writes_per_s", "access_ms", "commit_ms", "cost_ms", "utility_ms"),
+			columns(server.TopicText, "state"), columns(server.TopicInt, "window", "seen", "hold_down"))},
 	{Name: "leader_moves", Comment: "newest decisions to move the lead of a group", Columns: slices.Concat(
-		columns(server.TopicTime, "at"), columns(server.TopicText, "group_name"), columns(server.TopicInt, "from_node", "to_node"),
+		columns(server.TopicTime, "at"), columns(server.TopicText, "group_name"),
+		columns(server.TopicInt, "from_node", "to_node"),
 		columns(server.TopicText, "reason"), columns(server.TopicFloat, "gain_ms"), columns(server.TopicInt, "window"),
 		columns(server.TopicJSON, "utilities_ms"), columns(server.TopicBool, "dry_run"), columns(server.TopicFloat, "took_ms"),
 		columns(server.TopicText, "error"))},
@@ -56,7 +59,8 @@ func (n *Node) leaderRows(ctx context.Context) (rows [][]any) {
 			home = t.RegionName(r.Group.Region())
 		}
 		s := r.Standing
-		row := []any{r.Group.String(), home, r.Free, r.Leader, s.Node, t.RegionName(t.RegionOf(s.Node)), s.Node == r.Leader, s.Candidate, r.Pinned,
+		row := []any{r.Group.String(), home, r.Free, r.Leader, s.Node, t.RegionName(t.RegionOf(s.Node)),
+			s.Node == r.Leader, s.Candidate, r.Pinned,
 			r.Requests, r.Writes, nil, nil, nil, nil, r.Reason, r.Window, r.Seen, r.HoldDown}
 		if s.Known {
 			row[11], row[12], row[13], row[14] = millis(s.Access), millis(s.Commit), millis(s.Cost), millis(s.Utility)
@@ -72,7 +76,8 @@ func (n *Node) leaderMoveRows(ctx context.Context) (rows [][]any) {
 		if err != nil {
 			utilities = []byte("null")
 		}
-		row := []any{m.At.UTC(), m.Group.String(), m.From, m.To, m.Reason, millis(m.Gain), m.Window, string(utilities), m.Dry, nil, orNull(m.Error)}
+		row := []any{m.At.UTC(), m.Group.String(), m.From, m.To, m.Reason, millis(m.Gain), m.Window, string(utilities),
+			m.Dry, nil, orNull(m.Error)}
 		if m.Took > 0 {
 			row[9] = millis(m.Took)
 		}

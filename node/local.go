@@ -63,7 +63,8 @@ func LocalIdentity(regions []string, perRegion, shards int) *join.Identity {
 		t.Regions = append(t.Regions, base.Region{ID: base.RegionID(i + 1), Name: name})
 		for range perRegion {
 			id := base.NodeID(len(t.Nodes) + 1)
-			t.Nodes = append(t.Nodes, base.Node{ID: id, Region: base.RegionID(i + 1), Addr: fmt.Sprintf("local:%d", id), UUID: fmt.Sprint(id)})
+			t.Nodes = append(t.Nodes, base.Node{ID: id, Region: base.RegionID(i + 1), Addr: fmt.Sprintf("local:%d", id),
+				UUID: fmt.Sprint(id)})
 		}
 	}
 	return &join.Identity{ClusterID: t.ClusterID, Founding: true, First: placement.Place(t)}
@@ -87,7 +88,8 @@ func (l *Local) start(ctx context.Context, ident *join.Identity, log *slog.Logge
 // startNode starts the i-th node.
 func (l *Local) startNode(i int, ident *join.Identity, log *slog.Logger) error {
 	nd := ident.First.Nodes[i]
-	st, err := store.Open(store.Options{Dir: filepath.Join(l.cfg.Dir, fmt.Sprintf("node-%d", nd.ID)), CacheMB: max(8, l.cfg.CacheMB/len(ident.First.Nodes)), Logger: log})
+	st, err := store.Open(store.Options{Dir: filepath.Join(l.cfg.Dir, fmt.Sprintf("node-%d", nd.ID)),
+		CacheMB: max(8, l.cfg.CacheMB/len(ident.First.Nodes)), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -95,8 +97,10 @@ func (l *Local) startNode(i int, ident *join.Identity, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
-	n, err := Assemble(Parts{Store: st, Identity: id, Transport: l.net.Join(nd.ID, nd.Region), Source: clock.NewWall(l.cfg.MaxClockError),
-		Log: log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: l.listen(i), Tune: l.cfg.Tune})
+	n, err := Assemble(Parts{Store: st, Identity: id, Transport: l.net.Join(nd.ID, nd.Region),
+		Source: clock.NewWall(l.cfg.MaxClockError),
+		Log:    log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: l.listen(i),
+		Tune: l.cfg.Tune})
 	if err != nil {
 		return err
 	}
@@ -121,7 +125,8 @@ func (l *Local) identity(st *store.Store, node base.NodeID, want *join.Identity)
 	if have.Concurrency != first.Concurrency {
 		return nil, base.Errorf(base.CodeInvalid, "the store in %s was made with concurrency control %s; start it with the same, or name an empty directory", l.cfg.Dir, have.Concurrency)
 	}
-	if len(have.Nodes) != len(first.Nodes) || have.Shards != first.Shards || have.Regions[len(have.Regions)-1] != first.Regions[len(first.Regions)-1] {
+	if len(have.Nodes) != len(first.Nodes) || have.Shards != first.Shards ||
+		have.Regions[len(have.Regions)-1] != first.Regions[len(first.Regions)-1] {
 		return nil, base.Errorf(base.CodeInvalid, "the store in %s was made with %d nodes in %d regions and %d shards; start it with the same, or name an empty directory",
 			l.cfg.Dir, len(have.Nodes), len(have.Regions), have.Shards)
 	}
@@ -301,7 +306,8 @@ func (c *LocalConfig) fill() {
 func (c *LocalConfig) validate() error {
 	var errs []error
 	if n := c.Matrix.Len(); n < 1 || n > base.MaxRegions {
-		errs = append(errs, base.Errorf(base.CodeInvalid, "a cluster has 1 to %d regions, the matrix has %d: pick some (--regions)", base.MaxRegions, n))
+		errs = append(errs, base.Errorf(base.CodeInvalid,
+			"a cluster has 1 to %d regions, the matrix has %d: pick some (--regions)", base.MaxRegions, n))
 	}
 	if c.NodesPerRegion < 1 || c.NodesPerRegion > 9 {
 		errs = append(errs, base.Errorf(base.CodeInvalid, "nodes per region: %d is outside 1 to 9", c.NodesPerRegion))

@@ -28,16 +28,19 @@ type networkParams struct {
 }
 
 // networkDefaults follow from docs/figures/geococo.md. docs/design.md says why relays are off.
-var networkDefaults = networkParams{FanOut: true, Detour: true, MinGain: 2, MinShare: 0.05, Window: 3000, Above: cluster.DefaultCoordinatesAbove}
+var networkDefaults = networkParams{FanOut: true, Detour: true, MinGain: 2, MinShare: 0.05, Window: 3000,
+	Above: cluster.DefaultCoordinatesAbove}
 
 func (p networkParams) overlay() overlay.Params {
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
-	return overlay.Params{Relay: p.Relay, FanOut: p.FanOut, MinGain: ms(p.MinGain), MinShare: p.MinShare, Window: ms(p.Window), Direct: !p.Detour}
+	return overlay.Params{Relay: p.Relay, FanOut: p.FanOut, MinGain: ms(p.MinGain), MinShare: p.MinShare,
+		Window: ms(p.Window), Direct: !p.Detour}
 }
 
 func (n *Node) networkSettings() settingGroup {
 	read := func(data []byte) (p networkParams, err error) {
-		if err = json.Unmarshal(data, &p); err == nil && (p.MinGain < 0.1 || p.MinShare < 0.01 || p.MinShare > 1 || p.Window < 250) {
+		if err = json.Unmarshal(data, &p); err == nil &&
+			(p.MinGain < 0.1 || p.MinShare < 0.01 || p.MinShare > 1 || p.Window < 250) {
 			err = base.Errorf(base.CodeInvalid, "network.relay_*: min_gain_ms is at least 0.1, min_gain_share from 0.01 to 1, window_ms at least 250")
 		}
 		if err == nil && p.Above < 0 {
@@ -95,10 +98,15 @@ func (d *directory) between(a, b base.NodeID) time.Duration {
 }
 
 var networkTopics = []server.Topic{
-	{Name: "links", Comment: "traffic of this node with the others, and how its consensus messages reach them", Columns: slices.Concat(
-		columns(server.TopicInt, "peer"), columns(server.TopicText, "region"), columns(server.TopicBool, "connected"), columns(server.TopicFloat, "rtt_ms"), columns(server.TopicBool, "rtt_estimated"),
-		columns(server.TopicInt, "sent_messages", "writes", "sent_bytes", "wire_bytes", "received_messages", "received_bytes", "relay"), columns(server.TopicFloat, "relay_gain_ms"),
-		columns(server.TopicInt, "relayed_messages", "relayed_bytes", "fan_out_proxy", "shared_messages", "saved_bytes", "fallbacks", "resent_messages", "resent_bytes", "passed_messages", "passed_bytes"), columns(server.TopicText, "detour"), columns(server.TopicInt, "detours", "detour_messages", "detour_bytes"))},
+	{Name: "links", Comment: "traffic of this node with the others, and how its consensus messages reach them",
+		Columns: slices.Concat(
+			columns(server.TopicInt, "peer"), columns(server.TopicText, "region"), columns(server.TopicBool, "connected"),
+			columns(server.TopicFloat, "rtt_ms"), columns(server.TopicBool, "rtt_estimated"),
+			columns(server.TopicInt, "sent_messages", "writes", "sent_bytes", "wire_bytes", "received_messages",
+				"received_bytes", "relay"), columns(server.TopicFloat, "relay_gain_ms"),
+			columns(server.TopicInt, "relayed_messages", "relayed_bytes", "fan_out_proxy", "shared_messages", "saved_bytes",
+				"fallbacks", "resent_messages", "resent_bytes", "passed_messages", "passed_bytes"),
+			columns(server.TopicText, "detour"), columns(server.TopicInt, "detours", "detour_messages", "detour_bytes"))},
 }
 
 func (n *Node) linkRows(context.Context) (rows [][]any) {
@@ -124,8 +132,10 @@ func (n *Node) linkRows(context.Context) (rows [][]any) {
 		if d >= 0 {
 			rtt = millis(d)
 		}
-		rows = append(rows, []any{l.Peer, orNull(t.RegionName(l.Region)), l.Connected, rtt, estimated, l.SentMsgs, l.Writes, l.StreamSent, l.WireSent, l.RecvMsgs, l.StreamRecv, id(o.Via), gain,
-			o.RelayedMsgs, o.RelayedBytes, id(o.Proxy), o.SharedMsgs, o.SavedBytes, o.Fallbacks, o.ResentMsgs, o.ResentBytes, o.PassedMsgs, o.PassedBytes,
+		rows = append(rows, []any{l.Peer, orNull(t.RegionName(l.Region)), l.Connected, rtt, estimated, l.SentMsgs,
+			l.Writes, l.StreamSent, l.WireSent, l.RecvMsgs, l.StreamRecv, id(o.Via), gain,
+			o.RelayedMsgs, o.RelayedBytes, id(o.Proxy), o.SharedMsgs, o.SavedBytes, o.Fallbacks, o.ResentMsgs,
+			o.ResentBytes, o.PassedMsgs, o.PassedBytes,
 			orNull(overNodes(o.Detour)), o.Detours, o.DetourMsgs, o.DetourBytes})
 	}
 	return rows
@@ -146,10 +156,12 @@ func overNodes(path []base.NodeID) string {
 type mapCollector struct{ n *Node }
 
 var (
-	mapPeers   = prometheus.NewDesc("godwit_map_peers", "Nodes heard of lately, by how the round trip to them is known.", []string{"by"}, nil)
+	mapPeers = prometheus.NewDesc("godwit_map_peers",
+		"Nodes heard of lately, by how the round trip to them is known.", []string{"by"}, nil)
 	mapProbes  = prometheus.NewDesc("godwit_map_probes_total", "Heartbeats sent of which an echo was wanted.", nil, nil)
 	mapSamples = prometheus.NewDesc("godwit_map_samples_total", "Round trips measured.", nil, nil)
-	mapError   = prometheus.NewDesc("godwit_map_error", "Relative error of the newest estimates by coordinates that samples verified.", []string{"quantile"}, nil)
+	mapError   = prometheus.NewDesc("godwit_map_error",
+		"Relative error of the newest estimates by coordinates that samples verified.", []string{"quantile"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -34,7 +34,8 @@ func (n *Node) localLosses() (out []Loss, err error) {
 			if ok, err := loadJSON(n.store, lostRecord(p.ID, g.Group), &l); err != nil {
 				return nil, err
 			} else if ok {
-				out = append(out, Loss{Promotion: p.ID, Group: g.Group, Nodes: []base.NodeID{l.Node}, Txns: l.Txns, Rows: l.Rows, List: l.List})
+				out = append(out, Loss{Promotion: p.ID, Group: g.Group, Nodes: []base.NodeID{l.Node}, Txns: l.Txns,
+					Rows: l.Rows, List: l.List})
 			}
 		}
 	}
@@ -121,12 +122,15 @@ func (s show) Promote(ctx context.Context, lost, seat string, force, back bool) 
 
 var promotionTopics = []server.Topic{
 	{Name: "promotions", Comment: "groups of asynchronous tables that survivors of a region have taken over, and what was lost", Columns: slices.Concat(
-		columns(server.TopicInt, "promotion"), columns(server.TopicTime, "at"), columns(server.TopicText, "lost_region", "group_region", "seat", "group_name"),
+		columns(server.TopicInt, "promotion"), columns(server.TopicTime, "at"),
+		columns(server.TopicText, "lost_region", "group_region", "seat", "group_name"),
 		columns(server.TopicTime, "cut", "closed"), columns(server.TopicInt, "source"), columns(server.TopicBool, "back"),
 		columns(server.TopicInt, "lost_transactions", "lost_rows"), columns(server.TopicText, "reported_by"))},
-	{Name: "losses", Comment: "rows written beyond the cut of a promotion, as far as nodes have reported them", Columns: slices.Concat(
-		columns(server.TopicInt, "promotion"), columns(server.TopicText, "group_name", "txn"), columns(server.TopicTime, "committed_at"),
-		columns(server.TopicBool, "unsure"), columns(server.TopicText, "row_name", "table_name"))},
+	{Name: "losses", Comment: "rows written beyond the cut of a promotion, as far as nodes have reported them",
+		Columns: slices.Concat(
+			columns(server.TopicInt, "promotion"), columns(server.TopicText, "group_name", "txn"),
+			columns(server.TopicTime, "committed_at"),
+			columns(server.TopicBool, "unsure"), columns(server.TopicText, "row_name", "table_name"))},
 }
 
 // showPromotions are the rows of the topic promotions.
@@ -140,7 +144,8 @@ func (n *Node) showPromotions(ctx context.Context) (rows [][]any) {
 				txns, lost, by = l.Txns, l.Rows, l.Nodes
 			}
 		}
-		rows = append(rows, []any{p.ID, p.At.Time(), p.Lost, p.Region, p.Seat, p.Group, p.Cut.Time(), p.Closed.Time(), p.Source, p.Back, txns, lost, fmt.Sprint(by)})
+		rows = append(rows, []any{p.ID, p.At.Time(), p.Lost, p.Region, p.Seat, p.Group, p.Cut.Time(), p.Closed.Time(),
+			p.Source, p.Back, txns, lost, fmt.Sprint(by)})
 	}
 	return rows
 }

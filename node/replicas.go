@@ -239,7 +239,8 @@ func (r *replicas) Rewind(g base.GroupID, incarnation uint32, p *base.Promotion,
 			return err
 		}
 	}
-	return r.set.Rewind(rewind.Rewinding{Group: g, Incarnation: incarnation, Cut: p.Cut, Source: source}, func(l rewind.Lost) error {
-		return saveJSON(r.store, lostRecord(p.ID, g), l)
-	})
+	return r.set.Rewind(rewind.Rewinding{Group: g, Incarnation: incarnation, Cut: p.Cut, Source: source},
+		func(l rewind.Lost) error {
+			return saveJSON(r.store, lostRecord(p.ID, g), l)
+		})
 }

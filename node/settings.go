@@ -32,7 +32,8 @@ type settingGroup struct {
 
 // settingsOf makes a group. read decodes and validates its parameters, and apply puts them in
 // force.
-func settingsOf[P any](prefix string, defaults any, help map[string]string, read func(data []byte) (P, error), apply func(P) error) settingGroup {
+func settingsOf[P any](prefix string, defaults any, help map[string]string, read func(data []byte) (P, error),
+	apply func(P) error) settingGroup {
 	return settingGroup{
 		prefix: prefix, defaults: defaults, help: help,
 		check: func(data []byte) error {

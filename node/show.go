@@ -57,36 +57,51 @@ func columns(kind server.TopicKind, names ...string) (out []server.TopicColumn) 
 // in milliseconds or seconds.
 var topics = []server.Topic{
 	{Name: "nodes", Comment: "nodes of the cluster", Columns: slices.Concat(
-		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "state", "address", "sql_address"), columns(server.TopicFloat, "rtt_ms"),
-		columns(server.TopicInt, "leads", "replicas", "statements", "sessions", "disk_bytes", "mem_bytes"), columns(server.TopicFloat, "uptime_s"),
+		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "state", "address", "sql_address"),
+		columns(server.TopicFloat, "rtt_ms"),
+		columns(server.TopicInt, "leads", "replicas", "statements", "sessions", "disk_bytes", "mem_bytes"),
+		columns(server.TopicFloat, "uptime_s"),
 		columns(server.TopicText, "version"), columns(server.TopicInt, "sent_bytes", "wire_bytes"))},
 	{Name: "groups", Comment: "consensus groups, as their leaders see them", Columns: slices.Concat(
-		columns(server.TopicText, "name", "home"), columns(server.TopicInt, "leader"), columns(server.TopicText, "state"), columns(server.TopicInt, "term"),
+		columns(server.TopicText, "name", "home"), columns(server.TopicInt, "leader"),
+		columns(server.TopicText, "state"), columns(server.TopicInt, "term"),
 		columns(server.TopicText, "voters", "learners"), columns(server.TopicInt, "committed"), columns(server.TopicText, "lag"),
-		columns(server.TopicFloat, "closed_lag_ms", "lease_left_ms"), columns(server.TopicInt, "log_entries", "log_bytes", "locks", "prepared"))},
+		columns(server.TopicFloat, "closed_lag_ms", "lease_left_ms"),
+		columns(server.TopicInt, "log_entries", "log_bytes", "locks", "prepared"))},
 	server.JobTopic(),
-	{Name: "clock", Comment: "clocks of the nodes: bounds, what the others say of them, the mode in force", Columns: slices.Concat(
-		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "mode"), columns(server.TopicInt, "epoch"), columns(server.TopicText, "source"),
-		columns(server.TopicFloat, "bound_ms", "earliest_ms", "latest_ms"), columns(server.TopicText, "verdict"), columns(server.TopicFloat, "off_ms"),
-		columns(server.TopicBool, "fenced"), columns(server.TopicFloat, "oracle_ahead_ms", "right_left_s"), columns(server.TopicText, "waits_for"))},
+	{Name: "clock", Comment: "clocks of the nodes: bounds, what the others say of them, the mode in force",
+		Columns: slices.Concat(
+			columns(server.TopicInt, "node"), columns(server.TopicText, "region", "mode"),
+			columns(server.TopicInt, "epoch"), columns(server.TopicText, "source"),
+			columns(server.TopicFloat, "bound_ms", "earliest_ms", "latest_ms"), columns(server.TopicText, "verdict"),
+			columns(server.TopicFloat, "off_ms"),
+			columns(server.TopicBool, "fenced"), columns(server.TopicFloat, "oracle_ahead_ms", "right_left_s"),
+			columns(server.TopicText, "waits_for"))},
 	{Name: "clock_history", Comment: "newest steps of the clock mode", Columns: slices.Concat(
-		columns(server.TopicTime, "at"), columns(server.TopicInt, "epoch"), columns(server.TopicText, "from_mode", "to_mode", "target_mode", "reason", "ordered_by"),
+		columns(server.TopicTime, "at"), columns(server.TopicInt, "epoch"),
+		columns(server.TopicText, "from_mode", "to_mode", "target_mode", "reason", "ordered_by"),
 		columns(server.TopicFloat, "after_ms"))},
 	{Name: "moves", Comment: "newest moves of rows between regions that this region has seen", Columns: slices.Concat(
-		columns(server.TopicTime, "at"), columns(server.TopicText, "row_name", "table_name", "from_region", "to_region", "triggered_by", "why"),
-		columns(server.TopicJSON, "why_json"), columns(server.TopicText, "cost"), columns(server.TopicInt, "bytes"), columns(server.TopicBool, "dry_run"))},
+		columns(server.TopicTime, "at"), columns(server.TopicText, "row_name", "table_name", "from_region", "to_region",
+			"triggered_by", "why"),
+		columns(server.TopicJSON, "why_json"), columns(server.TopicText, "cost"), columns(server.TopicInt, "bytes"),
+		columns(server.TopicBool, "dry_run"))},
 	{Name: "heat", Comment: "hottest rows that this node owns, and which regions use them", Columns: slices.Concat(
-		columns(server.TopicText, "row_name", "table_name", "home_region"), columns(server.TopicFloat, "heat", "home_heat"), columns(server.TopicJSON, "heat_by_region"),
+		columns(server.TopicText, "row_name", "table_name", "home_region"),
+		columns(server.TopicFloat, "heat", "home_heat"), columns(server.TopicJSON, "heat_by_region"),
 		columns(server.TopicText, "last_region"), columns(server.TopicInt, "run"), columns(server.TopicFloat, "stays_s"),
 		columns(server.TopicInt, "correlated"), columns(server.TopicBool, "pinned"))},
 	{Name: "replicas", Comment: "nodes as servers of snapshot reads, as this node sees them, and which of them are on the skyline of staleness and latency", Columns: slices.Concat(
-		columns(server.TopicInt, "node"), columns(server.TopicText, "region"), columns(server.TopicFloat, "staleness_ms", "latency_ms"), columns(server.TopicInt, "load"),
+		columns(server.TopicInt, "node"), columns(server.TopicText, "region"),
+		columns(server.TopicFloat, "staleness_ms", "latency_ms"), columns(server.TopicInt, "load"),
 		columns(server.TopicBool, "healthy", "skyline", "member", "collector"), columns(server.TopicTime, "consistency_point"))},
 	{Name: "consistency", Comment: "how transactions of this gateway's sessions that have not chosen cross regions, and why: its newest decisions", Columns: slices.Concat(
-		columns(server.TopicTime, "at"), columns(server.TopicText, "setting", "mode", "why"), columns(server.TopicInt, "transactions", "crossing"),
+		columns(server.TopicTime, "at"), columns(server.TopicText, "setting", "mode", "why"),
+		columns(server.TopicInt, "transactions", "crossing"),
 		columns(server.TopicBool, "in_force"))},
 	{Name: "locks", Comment: "locks of the groups that this node leads", Columns: slices.Concat(
-		columns(server.TopicText, "group_name", "span", "mode", "txn", "tier"), columns(server.TopicBool, "granted"), columns(server.TopicFloat, "age_ms"))},
+		columns(server.TopicText, "group_name", "span", "mode", "txn", "tier"), columns(server.TopicBool, "granted"),
+		columns(server.TopicFloat, "age_ms"))},
 	{Name: "transactions", Comment: "transactions in the groups that this node leads", Columns: slices.Concat(
 		columns(server.TopicText, "group_name", "txn"), columns(server.TopicFloat, "age_ms"), columns(server.TopicText, "phase"),
 		columns(server.TopicInt, "locks", "waiting"), columns(server.TopicFloat, "idle_ms"))},
@@ -235,7 +250,8 @@ func (n *Node) moveRows(ctx context.Context) (rows [][]any) {
 	t := n.cluster.Topology()
 	for _, m := range n.moves(ctx) {
 		by, why, facts := m.trigger(t.RegionName)
-		rows = append(rows, []any{m.TS.Time(), n.rowName(m.Key), n.tableName(m.Key), t.RegionName(m.From), t.RegionName(m.To), by, why, facts, m.cost(), m.Bytes, m.Dry})
+		rows = append(rows, []any{m.TS.Time(), n.rowName(m.Key), n.tableName(m.Key), t.RegionName(m.From),
+			t.RegionName(m.To), by, why, facts, m.cost(), m.Bytes, m.Dry})
 	}
 	return rows[max(0, len(rows)-maxShown):]
 }
@@ -255,7 +271,8 @@ func (n *Node) heatRows(context.Context) (rows [][]any) {
 			}
 		}
 		facts, _ := json.Marshal(by) // strings and numbers can always be encoded
-		rows = append(rows, []any{n.rowName(h.Key), n.tableName(h.Key), t.RegionName(h.Home), total, h.Heat.Heat.Of(h.Home), string(facts), t.RegionName(h.Last), h.Run,
+		rows = append(rows, []any{n.rowName(h.Key), n.tableName(h.Key), t.RegionName(h.Home), total,
+			h.Heat.Heat.Of(h.Home), string(facts), t.RegionName(h.Last), h.Run,
 			seconds(time.Duration(h.Stay)), h.With, h.Pinned})
 	}
 	return rows
@@ -299,7 +316,8 @@ func (n *Node) transactionRows(context.Context) (rows [][]any) {
 			if len(rows) == maxShown {
 				return rows
 			}
-			rows = append(rows, []any{r.ID().String(), t.ID.String(), millis(time.Since(t.Age.Time())), t.Phase, t.Locks, t.Waiting, millis(t.Idle)})
+			rows = append(rows, []any{r.ID().String(), t.ID.String(), millis(time.Since(t.Age.Time())), t.Phase,
+				t.Locks, t.Waiting, millis(t.Idle)})
 		}
 	}
 	return rows

@@ -75,7 +75,8 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	frames, web := wan.SplitHTTP(ln)
 	mux := http.NewServeMux()
 	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise}
-	boot := join.NewBootstrap(self, cfg.Join, stored, &http.Client{}, n.log, func(id *join.Identity) error { return saveJSON(st, recIdentity, id) })
+	boot := join.NewBootstrap(self, cfg.Join, stored, &http.Client{}, n.log,
+		func(id *join.Identity) error { return saveJSON(st, recIdentity, id) })
 	boot.Register(mux)
 	n.registerHealth(mux)
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -97,13 +98,15 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 }
 
 // join waits until the node belongs to a cluster, and then runs the node.
-func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *join.Bootstrap, frames, sqlLn net.Listener, mux *http.ServeMux) error {
+func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *join.Bootstrap, frames, sqlLn net.Listener,
+	mux *http.ServeMux) error {
 	id, err := boot.Run(ctx)
 	if err != nil {
 		return err
 	}
 	n.log.Info("node belongs to a cluster", "cluster", id.ClusterID, "node", id.Node)
-	tr, err := wan.NewTCP(wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID, Listener: frames, Logger: n.log, OnDown: n.PeerDown})
+	tr, err := wan.NewTCP(wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID,
+		Listener: frames, Logger: n.log, OnDown: n.PeerDown})
 	if err != nil {
 		return err
 	}
@@ -116,7 +119,8 @@ func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *join
 	}
 	n.closeLast(src.Close)
 	n.samples = src.counts
-	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: src.Source, SourceName: src.Name, Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, Tune: cfg.tune}); err != nil {
+	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: src.Source, SourceName: src.Name,
+		Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, Tune: cfg.tune}); err != nil {
 		return err
 	}
 	boot.Serve(n.cluster)

@@ -12,6 +12,7 @@ import (
 type Statements struct {
 	mu    sync.RWMutex
 	kinds map[string]*KindStats
+	left  map[string]int64 // statements left to the old SQL engine, by reason
 
 	Transactions atomic.Int64 // committed
 	WANHops      atomic.Int64 // one-way crossings that transactions waited for
@@ -29,7 +30,16 @@ type KindStats struct {
 }
 
 // NewStatements counts nothing yet.
-func NewStatements() *Statements { return &Statements{kinds: map[string]*KindStats{}} }
+func NewStatements() *Statements {
+	return &Statements{kinds: map[string]*KindStats{}, left: map[string]int64{}}
+}
+
+// Fallback counts a statement that was left to the old SQL engine.
+func (s *Statements) Fallback(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left[reason]++
+}
 
 // Kind returns the counts of a kind, making them if needed.
 func (s *Statements) Kind(name string) *KindStats {
@@ -93,12 +103,13 @@ var (
 	descHops       = prometheus.NewDesc("godwit_transaction_wan_hops_total", "One-way WAN crossings on the critical path of transactions (two are a round trip).", nil, nil)
 	descForwarded  = prometheus.NewDesc("godwit_statements_forwarded_total", "Statements that another region executed for this gateway.", nil, nil)
 	descExecuted   = prometheus.NewDesc("godwit_statements_executed_for_others_total", "Statements executed here for gateways of other regions.", nil, nil)
+	descFallback   = prometheus.NewDesc("godwit_statement_fallbacks_total", "SELECTs that were left to the old SQL engine.", []string{"reason"}, nil)
 	descBytes      = prometheus.NewDesc("godwit_transaction_wan_bytes_total", "WAN bytes caused by transactions, replication aside.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *Statements) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descStatements, descErrors, descTxns, descHops, descBytes, descForwarded, descExecuted} {
+	for _, d := range []*prometheus.Desc{descStatements, descErrors, descTxns, descHops, descBytes, descForwarded, descExecuted, descFallback} {
 		ch <- d
 	}
 }
@@ -123,5 +134,10 @@ func (s *Statements) Collect(ch chan<- prometheus.Metric) {
 	for d, v := range map[*prometheus.Desc]int64{descTxns: s.Transactions.Load(), descHops: s.WANHops.Load(), descBytes: s.WANBytes.Load(),
 		descForwarded: s.Forwarded.Load(), descExecuted: s.Executed.Load()} {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for reason, n := range s.left {
+		ch <- prometheus.MustNewConstMetric(descFallback, prometheus.CounterValue, float64(n), reason)
 	}
 }

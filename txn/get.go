@@ -116,7 +116,8 @@ func setRow(row *kv.Row, r *wire.KV) {
 		return
 	}
 	l := base.Label(r.Label)
-	row.Value, row.TS, row.Home, row.Label, row.Advice = present(r.Value), base.Timestamp(r.Ts), l.Home(), l, base.RegionID(r.Advice)
+	row.Value, row.TS, row.Home, row.Label, row.Advice = present(r.Value), base.Timestamp(r.Ts), l.Home(), l,
+		base.RegionID(r.Advice)
 }
 
 func (t *Txn) checkLock(lock kv.LockMode) error {

@@ -57,7 +57,8 @@ func (k *knownRows) note(rows []*wire.KV, g base.GroupID) {
 func (k *knownRows) noteRange(rows []*wire.KV, g base.GroupID) bool {
 	byKey := func(a, b *wire.KV) int { return bytes.Compare(a.Key, b.Key) }
 	absent := func(r *wire.KV) bool { return r.Absent }
-	if len(rows) < minRange || len(k.ranges) >= maxRanges || !slices.IsSortedFunc(rows, byKey) || slices.ContainsFunc(rows, absent) {
+	if len(rows) < minRange || len(k.ranges) >= maxRanges || !slices.IsSortedFunc(rows, byKey) ||
+		slices.ContainsFunc(rows, absent) {
 		return false
 	}
 	keys := make([]base.Key, len(rows))

@@ -166,7 +166,8 @@ func (t *Txn) finishReads(ctx context.Context, held []part, at base.Timestamp) (
 	var moves atomic.Int64
 	errs := make([]error, len(held))
 	parallel(ctx, len(held), func(ctx context.Context, i int) {
-		resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(t.opened()), At: uint64(at), Done: true})
+		resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:],
+			MinTs: uint64(t.opened()), At: uint64(at), Done: true})
 		if err == nil {
 			moves.Add(int64(resp.Moves))
 			err = owner.ErrorOf(resp.Status)

@@ -47,7 +47,8 @@ func NewMover(db *DB, expand Expand) *Mover {
 			return nil
 		}
 	}
-	m := &Mover{db: db, expand: expand, queued: map[string]struct{}{}, queue: make(chan homing.Proposal, maxProposals), stopc: make(chan struct{})}
+	m := &Mover{db: db, expand: expand, queued: map[string]struct{}{}, queue: make(chan homing.Proposal, maxProposals),
+		stopc: make(chan struct{})}
 	for range moverWorkers {
 		m.wg.Go(m.run)
 	}

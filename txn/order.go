@@ -369,7 +369,8 @@ func (t *Txn) askManager(ctx context.Context, r base.RegionID, ts base.Timestamp
 		err = owner.ErrorOf(resp.Status)
 	}
 	if err != nil {
-		return managerAnswer{err: base.Errorf(base.CodeUnavailable, "the timestamp manager of region %d does not answer: %v", r, err)}
+		return managerAnswer{err: base.Errorf(base.CodeUnavailable,
+			"the timestamp manager of region %d does not answer: %v", r, err)}
 	}
 	return managerAnswer{finished: base.Timestamp(resp.Finished)}
 }

@@ -60,8 +60,10 @@ func (p *proposal) request(g base.GroupID) *wire.CommitRequest {
 	if p.ordered {
 		term = 0
 	}
-	return &wire.CommitRequest{Group: uint32(g), Txn: &p.as.meta, Writes: p.plan.writes[g], MinTs: uint64(max(p.t.maxTS, opened)), Begun: opened != 0,
-		MaxTs: uint64(p.bound), LockTerm: term, Need: p.plan.need[g], Reads: p.plan.reads[g], Snapshot: uint64(p.snapshot), Slot: uint64(p.slot), Ordered: p.ordered}
+	return &wire.CommitRequest{Group: uint32(g), Txn: &p.as.meta, Writes: p.plan.writes[g],
+		MinTs: uint64(max(p.t.maxTS, opened)), Begun: opened != 0,
+		MaxTs: uint64(p.bound), LockTerm: term, Need: p.plan.need[g], Reads: p.plan.reads[g],
+		Snapshot: uint64(p.snapshot), Slot: uint64(p.slot), Ordered: p.ordered}
 }
 
 // send sends a commit or a Prepare: straight to the owner if that is here.
@@ -275,9 +277,11 @@ func (p *proposal) outcome(ctx context.Context, groups []base.GroupID, why error
 		}
 		select {
 		case <-ctx.Done():
-			return 0, false, base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown: %v; then: %v", p.as.id, why, err)
+			return 0, false, base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown: %v; then: %v",
+				p.as.id, why, err)
 		case <-db.tasks.stopped:
-			return 0, false, base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown (this node is stopping): %v", p.as.id, why)
+			return 0, false, base.Errorf(base.CodeAmbiguous,
+				"the outcome of transaction %v is unknown (this node is stopping): %v", p.as.id, why)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -292,7 +296,8 @@ func (p *proposal) finish(groups []base.GroupID, commit bool, ts base.Timestamp)
 		q := &wire.FinishRequest{Group: uint32(g), Txn: as.id[:], Commit: commit, Ts: uint64(ts), Prepared: true}
 		db.tasks.spawn(func(ctx context.Context) {
 			if resp, err := db.router.Finish(ctx, q); err != nil || resp.Status != nil {
-				db.cfg.Logger.Debug("an outcome was not delivered", "txn", as.id, "group", g, "err", err, "status", resp.GetStatus())
+				db.cfg.Logger.Debug("an outcome was not delivered", "txn", as.id, "group", g, "err", err, "status",
+					resp.GetStatus())
 			}
 		})
 	}

@@ -171,7 +171,8 @@ func (db *DB) tellTouched() {
 			continue
 		}
 		db.tasks.spawn(func(ctx context.Context) { // lost: they were not counted
-			_ = db.cfg.Transport.Call(ctx, by.owner, wire.KindTouched, &wire.Touched{Region: by.region, Rows: rows}, &wire.TouchedResponse{})
+			_ = db.cfg.Transport.Call(ctx, by.owner, wire.KindTouched, &wire.Touched{Region: by.region, Rows: rows},
+				&wire.TouchedResponse{})
 		})
 	}
 }

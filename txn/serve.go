@@ -94,7 +94,8 @@ func (f *fetch) runParts(ctx context.Context, t *Txn, parts []readPart) error {
 // ask has another node read the spans.
 func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) error {
 	db := t.db
-	q := &wire.ServeRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(f.limit), MaxBytes: uint32(f.maxBytes), Apart: f.apart,
+	q := &wire.ServeRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(f.limit),
+		MaxBytes: uint32(f.maxBytes), Apart: f.apart,
 		MinTs: uint64(f.ts), Region: t.meta.GatewayRegion}
 	if kv.Quiet(ctx) {
 		q.Region = 0
@@ -162,7 +163,8 @@ func (db *DB) serveTo(ctx context.Context, q *wire.ServeRequest, resp *wire.Serv
 	if q.Region == 0 {
 		ctx = kv.WithQuiet(ctx)
 	}
-	f := fetch{lock: kv.LockNone, ts: t.readTS, reverse: q.Reverse, limit: int(q.Limit), maxBytes: int(q.MaxBytes), apart: q.Apart}
+	f := fetch{lock: kv.LockNone, ts: t.readTS, reverse: q.Reverse, limit: int(q.Limit), maxBytes: int(q.MaxBytes),
+		apart: q.Apart}
 	for _, s := range q.Spans {
 		span := base.Span{Start: s.Start, End: s.End}
 		if len(s.End) == 0 {

@@ -59,7 +59,8 @@ func (t *Txn) cross(ctx context.Context) error {
 	errs := make([]error, len(held))
 	if len(held) > 0 {
 		parallel(ctx, len(held), func(ctx context.Context, i int) {
-			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:], MinTs: uint64(s), At: uint64(s)})
+			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:],
+				MinTs: uint64(s), At: uint64(s)})
 			if err == nil {
 				err = owner.ErrorOf(resp.Status)
 			}

@@ -61,7 +61,8 @@ func (t *Txn) Draft(ctx context.Context, key base.Key) (row kv.Row, ok bool, err
 			return row, false, t.failed(err)
 		}
 	}
-	f := fetch{spans: []base.Span{base.PointSpan(key)}, ts: min(t.crossing.snapshot, t.db.set.Closed(key.Shard())), got: make([]found, 1), quiet: kv.Quiet(ctx)}
+	f := fetch{spans: []base.Span{base.PointSpan(key)}, ts: min(t.crossing.snapshot, t.db.set.Closed(key.Shard())),
+		got: make([]found, 1), quiet: kv.Quiet(ctx)}
 	if f.ts == 0 {
 		return row, false, nil
 	}

@@ -153,7 +153,8 @@ func (m *Monitor) Status() *Status {
 	s := &Status{SyncAge: m.disk.age, Sync: m.disk.mean}
 	for _, o := range organs {
 		x := m.organs[o]
-		st := OrganStatus{Organ: o.String(), State: x.state.String(), For: time.Since(x.since), Leaves: o&Leading != 0, Patience: x.patience}
+		st := OrganStatus{Organ: o.String(), State: x.state.String(), For: time.Since(x.since), Leaves: o&Leading != 0,
+			Patience: x.patience}
 		if x.state != Well {
 			st.Why, st.Advice = x.why, o.Advice()
 		}
@@ -200,7 +201,8 @@ func (m *Monitor) diskTrouble(now time.Time, f Facts) string {
 	case d.age > TooOld:
 		return fmt.Sprintf("it has taken nothing for %v", d.age.Round(time.Millisecond))
 	case !d.slowSince.IsZero() && now.Sub(d.slowSince) >= slowFor:
-		return fmt.Sprintf("a sync takes %v, those of the other nodes %v", d.mean.Round(time.Millisecond), f.OthersSync.Round(100*time.Microsecond))
+		return fmt.Sprintf("a sync takes %v, those of the other nodes %v", d.mean.Round(time.Millisecond),
+			f.OthersSync.Round(100*time.Microsecond))
 	}
 	return ""
 }

@@ -153,7 +153,8 @@ const (
 )
 
 // NewBootstrap prepares to find out. stored is the identity on disk, nil if none.
-func NewBootstrap(self Joiner, join []string, stored *Identity, client *http.Client, log *slog.Logger, save func(*Identity) error) *Bootstrap {
+func NewBootstrap(self Joiner, join []string, stored *Identity, client *http.Client, log *slog.Logger,
+	save func(*Identity) error) *Bootstrap {
 	b := &Bootstrap{self: self, join: join, client: client, log: log, save: save,
 		known: map[string]Joiner{self.UUID: self}, made: make(chan struct{})}
 	if stored != nil {
@@ -287,7 +288,8 @@ func (b *Bootstrap) Init(q InitRequest) (*Identity, error) {
 	state, identity := b.state, b.identity
 	b.mu.Unlock()
 	if state != searching {
-		return nil, base.Errorf(base.CodeInvalid, "this node already belongs to cluster %s; init is needed only once", identity.ClusterID)
+		return nil, base.Errorf(base.CodeInvalid, "this node already belongs to cluster %s; init is needed only once",
+			identity.ClusterID)
 	}
 	known := b.joiners()
 	if len(known) < q.Expect {
@@ -327,7 +329,8 @@ func Found(nodes []Joiner, shards int) (*Identity, error) {
 		}
 		inRegion++
 		largest = max(largest, inRegion)
-		t.Nodes = append(t.Nodes, base.Node{ID: base.NodeID(i + 1), Region: base.RegionID(len(t.Regions)), Addr: j.Addr, SQL: j.SQL, UUID: j.UUID})
+		t.Nodes = append(t.Nodes, base.Node{ID: base.NodeID(i + 1), Region: base.RegionID(len(t.Regions)), Addr: j.Addr,
+			SQL: j.SQL, UUID: j.UUID})
 	}
 	if t.Shards = shards; shards == 0 {
 		t.Shards = max(2, largest)

@@ -101,7 +101,8 @@ is: beside a GPS receiver or an atomic clock that disciplines the kernel's. Node
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:7123", "HOST:PORT for questions, UDP")
 	c.Flags().StringVar(&source, "clock-source", "auto", "auto, fixed, kernel, or HOST:PORT of another time server")
-	c.Flags().DurationVar(&bound, "max-clock-error", time.Millisecond, "bound with --clock-source fixed, and where the kernel knows none")
+	c.Flags().DurationVar(&bound, "max-clock-error", time.Millisecond,
+		"bound with --clock-source fixed, and where the kernel knows none")
 	return c
 }
 
@@ -141,11 +142,13 @@ func clockLine(s *cluster.Status) string {
 	if len(modes) > 1 && target != "" {
 		what += ", on the way to " + target
 	}
-	return fmt.Sprintf("clock: mode %s, worst bound %s (node %d, source %s)", what, span(worst.Clock.Bound), worst.ID, worst.Clock.Source)
+	return fmt.Sprintf("clock: mode %s, worst bound %s (node %d, source %s)", what, span(worst.Clock.Bound), worst.ID,
+		worst.Clock.Source)
 }
 
 func clockLines(s *cluster.Status) []string {
-	rows := [][]string{{"node", "region", "mode", "epoch", "source", "bound", "verdict", "off by", "fenced", "oracle ahead", "right left"}}
+	rows := [][]string{{"node", "region", "mode", "epoch", "source", "bound", "verdict", "off by", "fenced",
+		"oracle ahead", "right left"}}
 	for _, n := range s.Nodes {
 		c := n.Clock
 		if c == nil {
@@ -156,7 +159,8 @@ func clockLines(s *cluster.Status) []string {
 		if c.Fenced {
 			fenced = "YES"
 		}
-		rows = append(rows, []string{fmt.Sprint(n.ID), n.Region, c.Mode, fmt.Sprint(c.Epoch), c.Source, span(c.Bound), c.Verdict, span(c.Off), fenced,
+		rows = append(rows, []string{fmt.Sprint(n.ID), n.Region, c.Mode, fmt.Sprint(c.Epoch), c.Source, span(c.Bound),
+			c.Verdict, span(c.Off), fenced,
 			span(c.Ahead), span(min(c.Right, time.Hour))})
 	}
 	return table(rows)
@@ -168,7 +172,8 @@ func clockStepLines(s *cluster.Status) []string {
 	}
 	rows := [][]string{{"at", "epoch", "from", "to", "after", "by", "reason"}}
 	for _, x := range s.ClockHistory {
-		rows = append(rows, []string{x.At.UTC().Format("2006-01-02 15:04:05.000"), fmt.Sprint(x.Epoch), x.From, x.To, span(x.After), x.By, x.Reason})
+		rows = append(rows, []string{x.At.UTC().Format("2006-01-02 15:04:05.000"), fmt.Sprint(x.Epoch), x.From, x.To,
+			span(x.After), x.By, x.Reason})
 	}
 	return table(rows)
 }

@@ -88,11 +88,13 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.interval, "interval", 0, "time between two tables (default 1s on a terminal, 5s elsewhere)")
 	fs.BoolVar(&f.json, "json", false, "end with one JSON object on standard output; everything else goes to standard error")
 	fs.StringVar(&f.cfg.Dir, "store", "", "keep the data in this directory and continue with what it holds (default: a temporary directory, removed at the end)")
-	fs.IntVar(&f.cfg.SQLBasePort, "sql-port", demoSQLPort, "first region's MySQL port on loopback, the next regions' follow; 0 picks free ports")
+	fs.IntVar(&f.cfg.SQLBasePort, "sql-port", demoSQLPort,
+		"first region's MySQL port on loopback, the next regions' follow; 0 picks free ports")
 	fs.StringVar(&f.cfg.HTTPListen, "http", demoHTTP, "HOST:PORT for /cluster/status, /metrics and /debug/pprof; empty for none")
 	fs.IntVar(&f.cfg.CacheMB, "cache-mb", 256, "block cache of all nodes together, in MiB")
 	fs.DurationVar(&f.cfg.GCAge, "gc-age", 10*time.Minute, "how long old row versions can be read with AS OF")
-	fs.DurationVar(&f.cfg.MaxClockError, "max-clock-error", 100*time.Microsecond, "bound on clock errors that commits wait out; all nodes share one clock")
+	fs.DurationVar(&f.cfg.MaxClockError, "max-clock-error", 100*time.Microsecond,
+		"bound on clock errors that commits wait out; all nodes share one clock")
 	fs.Uint64Var(&f.cfg.Seed, "seed", 0, "seed of the network's jitter, 0 is random; the workload's choices are always the same")
 	fs.StringVar(&f.cfg.LogLevel, "log-level", "warn", "debug, info, warn or error")
 	o := &f.opts
@@ -136,7 +138,8 @@ func (f *demoFlags) validate() error {
 func (f *demoFlags) validateCluster() error {
 	switch n := f.cfg.Matrix.Len(); {
 	case n > base.MaxRegions:
-		return usagef("--matrix: %s has %d regions and a cluster %d at most; take the first ones with --regions %[3]d", f.matrix, n, base.MaxRegions)
+		return usagef("--matrix: %s has %d regions and a cluster %d at most; take the first ones with --regions %[3]d",
+			f.matrix, n, base.MaxRegions)
 	case f.cfg.NodesPerRegion < 1 || f.cfg.NodesPerRegion > 9:
 		return usagef("--nodes-per-region: %d is outside 1 to 9", f.cfg.NodesPerRegion)
 	case f.cfg.Shards < 0 || f.cfg.Shards > 256:
@@ -258,7 +261,8 @@ func runDemo(c *cobra.Command, f *demoFlags) (err error) {
 
 	ctx := c.Context()
 	begin := time.Now()
-	fmt.Fprintf(out, "starting %d regions with %d node(s) each, data in %s\n", f.cfg.Matrix.Len(), f.cfg.NodesPerRegion, f.cfg.Dir)
+	fmt.Fprintf(out, "starting %d regions with %d node(s) each, data in %s\n", f.cfg.Matrix.Len(), f.cfg.NodesPerRegion,
+		f.cfg.Dir)
 	local, err := node.StartLocal(ctx, f.cfg, log)
 	if err != nil {
 		return orInterrupted(ctx, err)
@@ -281,7 +285,8 @@ func runDemo(c *cobra.Command, f *demoFlags) (err error) {
 		return orInterrupted(ctx, err)
 	}
 	report.Version, report.StartSeconds = obs.Version(), started.Seconds()
-	report.Setup = map[string]any{"regions": local.Regions(), "nodes_per_region": f.cfg.NodesPerRegion, "shards": f.cfg.Shards, "concurrency": f.cfg.Concurrency.String(),
+	report.Setup = map[string]any{"regions": local.Regions(), "nodes_per_region": f.cfg.NodesPerRegion,
+		"shards": f.cfg.Shards, "concurrency": f.cfg.Concurrency.String(),
 		"clients_per_region": f.clients, "matrix": f.matrix}
 	if f.json {
 		err = json.NewEncoder(c.OutOrStdout()).Encode(report)

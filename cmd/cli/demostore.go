@@ -68,7 +68,8 @@ func openState(f *demoFlags) (*demoState, error) {
 		return nil, usagef("--shards: the cluster in %s was made with --shards %d, which is fixed", f.cfg.Dir, have.Shards)
 	}
 	if have.Concurrency != want.Concurrency {
-		return nil, usagef("--concurrency: the cluster in %s was made with %s, which is fixed", f.cfg.Dir, base.Concurrency(have.Concurrency))
+		return nil, usagef("--concurrency: the cluster in %s was made with %s, which is fixed", f.cfg.Dir,
+			base.Concurrency(have.Concurrency))
 	}
 	f.cfg.Shards = have.Shards
 	return have, nil

@@ -17,7 +17,8 @@ import (
 
 // etcdAccess adds the flags by which etcdctl reaches etcd.
 func etcdAccess(f *pflag.FlagSet, a *etcdleader.Access) {
-	f.StringSliceVar(&a.Endpoints, "endpoints", []string{"127.0.0.1:2379"}, "client URLs of etcd, or host:port; one is enough to find the other members")
+	f.StringSliceVar(&a.Endpoints, "endpoints", []string{"127.0.0.1:2379"},
+		"client URLs of etcd, or host:port; one is enough to find the other members")
 	f.StringVar(&a.CACert, "cacert", "", "verify etcd's certificates with this CA bundle (PEM)")
 	f.StringVar(&a.Cert, "cert", "", "identify with this certificate (PEM)")
 	f.StringVar(&a.Key, "key", "", "its key (PEM)")
@@ -29,7 +30,8 @@ func etcdAccess(f *pflag.FlagSet, a *etcdleader.Access) {
 
 // etcdEnv takes options without a flag from etcdctl's environment variables.
 func etcdEnv(a *etcdleader.Access) {
-	for name, v := range map[string]*string{"CACERT": &a.CACert, "CERT": &a.Cert, "KEY": &a.Key, "USER": &a.User, "PASSWORD": &a.Password} {
+	for name, v := range map[string]*string{"CACERT": &a.CACert, "CERT": &a.Cert, "KEY": &a.Key, "USER": &a.User,
+		"PASSWORD": &a.Password} {
 		if *v == "" {
 			*v = os.Getenv("ETCDCTL_" + name)
 		}
@@ -96,8 +98,10 @@ Reads are taken to be linearizable (etcd's default), which wait for a quorum as 
 	f.IntVar(&o.Policy.MaxWindow, "max-window", 0, "longest damping window (default 16 times --window)")
 	f.IntVar(&o.Policy.HoldDown, "hold-down", 10, "intervals after a change of the leader that are not looked at; -1: none")
 	f.DurationVar(&o.Policy.MinGain, "min-gain", time.Millisecond, "the least that an average request must save; -1ns: anything")
-	f.Float64Var(&o.Policy.MinGainShare, "min-gain-share", .05, "the same as a share of what an average request takes now; -1: any")
-	f.StringVar((*string)(&o.Policy.Commit), "commit", string(leader.Quorum), "estimate of a commit: quorum, or the paper's median")
+	f.Float64Var(&o.Policy.MinGainShare, "min-gain-share", .05,
+		"the same as a share of what an average request takes now; -1: any")
+	f.StringVar((*string)(&o.Policy.Commit), "commit", string(leader.Quorum),
+		"estimate of a commit: quorum, or the paper's median")
 	c.AddCommand(etcdSidecarCommand())
 	return c
 }

@@ -112,7 +112,8 @@ func madeLines(made *join.InitReply) []string {
 		regions = append(regions, fmt.Sprintf("%s (%d)", r.Name, n))
 	}
 	return []string{
-		fmt.Sprintf("cluster %s: %d nodes in %d regions, %d shards, concurrency control %s", made.ClusterID, len(t.Nodes), len(t.Regions), t.Shards, t.Concurrency),
+		fmt.Sprintf("cluster %s: %d nodes in %d regions, %d shards, concurrency control %s", made.ClusterID,
+			len(t.Nodes), len(t.Regions), t.Shards, t.Concurrency),
 		"nodes by region: " + strings.Join(regions, ", "),
 	}
 }

@@ -103,7 +103,8 @@ Make a cluster of real processes:
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(), promoteCommand(), clockCommand(), leaderCommand(), epochsCommand(), timeserverCommand(),
+	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(), promoteCommand(),
+		clockCommand(), leaderCommand(), epochsCommand(), timeserverCommand(),
 		workload.Command(), benchCommand(), etcdLeaderCommand(), routerCommand(), versionCommand())
 	requireSubcommands(root)
 	return root

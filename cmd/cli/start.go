@@ -61,7 +61,8 @@ A --config file is YAML with the flags' names as keys; flags win over it:
 	}
 	startFlags(c.Flags(), &cfg)
 	c.Flags().StringVar(&file, "config", "", "YAML file with these flags' names as keys; flags win over it")
-	c.Flags().DurationVar(&drain, "drain-timeout", 15*time.Second, "how long running statements may take to finish once the node is told to end")
+	c.Flags().DurationVar(&drain, "drain-timeout", 15*time.Second,
+		"how long running statements may take to finish once the node is told to end")
 	return c
 }
 
@@ -73,12 +74,16 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.StringVar(&cfg.Listen, "listen", def.Listen, "HOST:PORT for the cluster's traffic and HTTP")
 	f.StringVar(&cfg.Advertise, "advertise", "", "HOST:PORT at which other nodes reach --listen (default --listen)")
 	f.StringVar(&cfg.SQLListen, "sql-listen", def.SQLListen, "HOST:PORT for MySQL clients")
-	f.StringVar(&cfg.SQLAdvertise, "sql-advertise", "", "HOST:PORT at which clients reach --sql-listen, shown by status (default --sql-listen)")
+	f.StringVar(&cfg.SQLAdvertise, "sql-advertise", "",
+		"HOST:PORT at which clients reach --sql-listen, shown by status (default --sql-listen)")
 	f.StringSliceVar(&cfg.Join, "join", nil, "addresses of some other nodes (their --advertise), comma-separated or repeated; may name this node too")
-	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError, "bound on how far this machine's clock is off true time; commits wait it out")
-	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource, "where the clock's bound comes from: fixed (--max-clock-error), kernel (adjtimex), HOST:PORT of a 'godwit timeserver', or auto: kernel if it is disciplined, else fixed")
+	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError,
+		"bound on how far this machine's clock is off true time; commits wait it out")
+	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource,
+		"where the clock's bound comes from: fixed (--max-clock-error), kernel (adjtimex), HOST:PORT of a 'godwit timeserver', or auto: kernel if it is disciplined, else fixed")
 	f.DurationVar(&cfg.ClockPoll, "clock-poll", def.ClockPoll, "how often a time server is asked")
-	f.StringVar(&cfg.ClockOffsetFile, "clock-offset-file", "", "for tests: the clock is off by the nanoseconds in this file, whose changes it follows")
+	f.StringVar(&cfg.ClockOffsetFile, "clock-offset-file", "",
+		"for tests: the clock is off by the nanoseconds in this file, whose changes it follows")
 	_ = f.MarkHidden("clock-offset-file") // it exists
 	f.IntVar(&cfg.CacheMB, "cache-mb", def.CacheMB, "block cache in MiB, a sixteenth of the machine's memory unless given; rows read one by one get a quarter as much besides")
 	f.DurationVar(&cfg.GCAge, "gc-age", def.GCAge, "how long old row versions can be read with AS OF")

@@ -81,7 +81,8 @@ func orDash(s string) string {
 
 // nodeLines is the table of nodes.
 func nodeLines(s *cluster.Status) []string {
-	rows := [][]string{{"node", "region", "state", "address", "sql", "heard", "rtt", "leads", "replicas", "sessions", "statements", "memory", "disk", "up", "version"}}
+	rows := [][]string{{"node", "region", "state", "address", "sql", "heard", "rtt", "leads", "replicas", "sessions",
+		"statements", "memory", "disk", "up", "version"}}
 	for _, n := range s.Nodes {
 		state := "live"
 		if !n.Live {
@@ -90,20 +91,24 @@ func nodeLines(s *cluster.Status) []string {
 		if t := s.Topology.Node(n.ID); t != nil && t.Gone {
 			state = "gone"
 		}
-		rows = append(rows, []string{fmt.Sprint(n.ID), n.Region, state, n.Addr, n.SQL, span(n.LastHeard), span(n.RTT), fmt.Sprint(n.Leads),
-			fmt.Sprint(n.Replicas), fmt.Sprint(n.Sessions), fmt.Sprint(n.Statements), size(n.MemBytes), size(n.DiskBytes), span(n.Uptime), orDash(n.Version)})
+		rows = append(rows, []string{fmt.Sprint(n.ID), n.Region, state, n.Addr, n.SQL, span(n.LastHeard), span(n.RTT),
+			fmt.Sprint(n.Leads),
+			fmt.Sprint(n.Replicas), fmt.Sprint(n.Sessions), fmt.Sprint(n.Statements), size(n.MemBytes),
+			size(n.DiskBytes), span(n.Uptime), orDash(n.Version)})
 	}
 	return table(rows)
 }
 
 func groupLines(s *cluster.Status) []string {
-	rows := [][]string{{"group", "home", "leader", "state", "term", "voters", "learners", "committed", "lag", "closed lag", "lease", "log", "locks", "prepared"}}
+	rows := [][]string{{"group", "home", "leader", "state", "term", "voters", "learners", "committed", "lag",
+		"closed lag", "lease", "log", "locks", "prepared"}}
 	for _, g := range s.Groups {
 		leader := "NONE"
 		if g.Leader != 0 {
 			leader = fmt.Sprint(g.Leader)
 		}
-		rows = append(rows, []string{g.Name, orDash(g.Home), leader, g.State(), fmt.Sprint(g.Term), ids(g.Voters), orDash(ids(g.Learners)),
+		rows = append(rows, []string{g.Name, orDash(g.Home), leader, g.State(), fmt.Sprint(g.Term), ids(g.Voters),
+			orDash(ids(g.Learners)),
 			fmt.Sprint(g.Committed), orDash(g.LagText()), span(g.ClosedLag), span(g.Lease),
 			fmt.Sprintf("%d (%s)", g.LogEntries, size(g.LogBytes)), fmt.Sprint(g.Locks), fmt.Sprint(g.Prepared)})
 	}

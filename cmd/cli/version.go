@@ -18,10 +18,12 @@ func versionCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if asJSON {
-				return json.NewEncoder(c.OutOrStdout()).Encode(map[string]string{"version": obs.Version(), "go": runtime.Version(),
+				return json.NewEncoder(c.OutOrStdout()).Encode(map[string]string{"version": obs.Version(),
+					"go": runtime.Version(),
 					"os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "godwit %s (%s %s/%s)\n", obs.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "godwit %s (%s %s/%s)\n", obs.Version(), runtime.Version(),
+				runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

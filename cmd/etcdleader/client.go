@@ -112,7 +112,8 @@ const codeUnauthenticated = 16 // of gRPC
 
 // unauthorized reports whether a (new) token might help.
 func (e *refused) unauthorized() bool {
-	return e.Code == codeUnauthenticated || strings.Contains(e.Msg, "user name is empty") || strings.Contains(e.Msg, "invalid auth token")
+	return e.Code == codeUnauthenticated || strings.Contains(e.Msg, "user name is empty") ||
+		strings.Contains(e.Msg, "invalid auth token")
 }
 
 // call asks one member.
@@ -128,7 +129,8 @@ func (c *client) call(ctx context.Context, endpoint, path string, ask, answer an
 	var got struct {
 		Token string `json:"token"`
 	}
-	if err := c.post(ctx, endpoint, "auth/authenticate", map[string]string{"name": c.user, "password": c.password}, &got); err != nil {
+	if err := c.post(ctx, endpoint, "auth/authenticate", map[string]string{"name": c.user, "password": c.password},
+		&got); err != nil {
 		return fmt.Errorf("log in as %s: %w", c.user, err)
 	}
 	c.mu.Lock()

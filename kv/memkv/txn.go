@@ -143,7 +143,8 @@ func (t *txn) lock(ctx context.Context, span base.Span, mode kv.LockMode) error 
 			break
 		}
 		for _, h := range holders {
-			if t.opts.Policy == kv.NoWait || t.opts.Age > h.opts.Age || t.opts.Age == h.opts.Age && bytes.Compare(t.id[:], h.id[:]) > 0 {
+			if t.opts.Policy == kv.NoWait || t.opts.Age > h.opts.Age || t.opts.Age == h.opts.Age &&
+				bytes.Compare(t.id[:], h.id[:]) > 0 {
 				err := base.Errorf(base.CodeAborted, "lost a lock conflict with transaction %s on %s", h.id, span)
 				t.end(err)
 				return err
@@ -231,7 +232,8 @@ func (t *txn) Get(ctx context.Context, keys []base.Key, mode kv.LockMode) ([]kv.
 
 // beginRead is begin for a read, which is no call if everything was read ahead or written.
 func (t *txn) beginRead(spans []base.Span, mode kv.LockMode) error {
-	if mode != kv.LockNone && len(t.ahead)+len(t.near) > 0 && !slices.ContainsFunc(spans, func(s base.Span) bool { return !t.Kept(s, mode) }) {
+	if mode != kv.LockNone && len(t.ahead)+len(t.near) > 0 &&
+		!slices.ContainsFunc(spans, func(s base.Span) bool { return !t.Kept(s, mode) }) {
 		return t.enter()
 	}
 	return t.begin()

@@ -88,7 +88,8 @@ func Run(ctx context.Context, c Cluster, o Options) (*Report, error) {
 	if run == nil {
 		return nil, runErr
 	}
-	r := &Report{Workload: o.Workload, Elapsed: run.Elapsed.Seconds(), Run: run, Regions: rows[:len(rows)-1], All: rows[len(rows)-1]}
+	r := &Report{Workload: o.Workload, Elapsed: run.Elapsed.Seconds(), Run: run, Regions: rows[:len(rows)-1],
+		All: rows[len(rows)-1]}
 	for i := range r.Regions {
 		r.Regions[i].SQL = c.SQLAddrs(r.Regions[i].Region)
 	}

@@ -11,11 +11,13 @@ import (
 // arrived, settled abroad. Both jump when users arrive, and fall back when their rows have moved to
 // them. moved counts these rows.
 func TravelTable(regions []workload.RegionStats, moved map[string]int64) []string {
-	head := []string{"region", "users who are", "stmt/s", "read p50/p99 ms", "RTT/read", "update p50/p99 ms", "RTT/update", "rows moved here"}
+	head := []string{"region", "users who are", "stmt/s", "read p50/p99 ms", "RTT/read", "update p50/p99 ms",
+		"RTT/update", "rows moved here"}
 	cells := [][]string{head}
 	for _, r := range regions {
 		name, came := r.Region, fmt.Sprint(moved[r.Region])
-		for _, g := range []struct{ kind, words string }{{"home", "at home"}, {"arrived", "just arrived"}, {"settled", "settled"}} {
+		for _, g := range []struct{ kind, words string }{{"home", "at home"}, {"arrived", "just arrived"},
+			{"settled", "settled"}} {
 			line := []string{name, g.words, "", "-", "-", "-", "-", came}
 			rate := 0.0
 			for _, k := range r.Kinds {

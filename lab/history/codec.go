@@ -74,7 +74,8 @@ func (h *History) WriteTo(w io.Writer) (int64, error) {
 	}
 	for i := range h.Txns {
 		t := &h.Txns[i]
-		j := jsonTxn{t.ID, t.Client, t.Region, t.Regions, t.Invoke, t.Return, t.Outcome.String(), t.Timestamp, t.Snapshot, t.Stale,
+		j := jsonTxn{t.ID, t.Client, t.Region, t.Regions, t.Invoke, t.Return, t.Outcome.String(), t.Timestamp,
+			t.Snapshot, t.Stale,
 			make([]jsonOp, len(t.Ops))}
 		for n, o := range t.Ops {
 			j.Ops[n] = jsonOp{o.Kind.String(), o.Key, o.End, o.Value, o.List, o.Rows}

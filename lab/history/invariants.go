@@ -44,7 +44,8 @@ func (x *index) bankTotals(t int32, start, end string, total int64, decode func(
 			sum += amount
 		}
 		if sum != total {
-			return complain(x.h, KindTotal, []int32{t}, "%s saw a total of %d in [%s,%s), want %d", x.txnName(t), sum, start, end, total)
+			return complain(x.h, KindTotal, []int32{t}, "%s saw a total of %d in [%s,%s), want %d", x.txnName(t), sum,
+				start, end, total)
 		}
 	}
 	return nil
@@ -57,7 +58,8 @@ func (x *index) bankTotals(t int32, start, end string, total int64, decode func(
 func NoLostWrites(h *History) *Violation {
 	const level = "durability of acknowledged writes"
 	if h.Final == nil {
-		return &Violation{Level: level, Kind: KindMalformed, Detail: "the final state is missing: read it when all has settled and call SetFinal"}
+		return &Violation{Level: level, Kind: KindMalformed,
+			Detail: "the final state is missing: read it when all has settled and call SetFinal"}
 	}
 	final := h.Final
 	// The final state must not count as a source of the version order that it is compared with. It
@@ -191,7 +193,8 @@ func MonotoneSnapshots(h *History) *Violation {
 		}
 		p, ok := last[txn.Client]
 		if ok && h.Txns[p].Outcome != Unknown && h.Txns[p].Return <= txn.Invoke && h.Txns[p].Snapshot > txn.Snapshot {
-			v := complain(h, KindSnapshotBack, []int32{p, t}, "client %d was served snapshot %d and then %d", txn.Client, h.Txns[p].Snapshot, txn.Snapshot)
+			v := complain(h, KindSnapshotBack, []int32{p, t}, "client %d was served snapshot %d and then %d",
+				txn.Client, h.Txns[p].Snapshot, txn.Snapshot)
 			v.Level = "monotone snapshots"
 			return v
 		}
@@ -333,7 +336,8 @@ func CommitOrder(h *History) *Violation {
 		if x.vers[want].value != saw {
 			writers := []int32{r.txn, x.vers[want].txn}
 			v := complain(h, KindCommitOrder, writers, "%s read %s=%s at timestamp %d, where the newest version is %s, by %s",
-				x.txnName(r.txn), x.keys[r.key].name, orAbsent(saw), at, orAbsent(x.vers[want].value), x.txnName(x.vers[want].txn))
+				x.txnName(r.txn), x.keys[r.key].name, orAbsent(saw), at, orAbsent(x.vers[want].value),
+				x.txnName(x.vers[want].txn))
 			v.Level = level
 			return v
 		}

@@ -26,7 +26,8 @@ const (
 	LevelStrictSerializable
 )
 
-var levelNames = [...]string{"snapshot isolation", "serializability", "session serializability", "Relay consistency", "strict serializability"}
+var levelNames = [...]string{"snapshot isolation", "serializability", "session serializability", "Relay consistency",
+	"strict serializability"}
 
 // String is the name of the level in reports.
 func (l Level) String() string {

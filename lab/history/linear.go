@@ -82,7 +82,8 @@ func Linearizable(h *History, limit time.Duration) (Verdict, *Violation) {
 					txns = append(txns, l.txn)
 				}
 			}
-			v := complain(h, KindNotLinearizable, txns, "key %s: no order of its %d operations explains what they saw", x.keys[k].name, len(ops))
+			v := complain(h, KindNotLinearizable, txns, "key %s: no order of its %d operations explains what they saw",
+				x.keys[k].name, len(ops))
 			v.Level = level
 			return Illegal, v
 		case porcupine.Unknown:
@@ -114,7 +115,8 @@ func (x *index) operations() [][]located {
 			end = math.MaxInt64
 		}
 		for k, s := range state {
-			byKey[k] = append(byKey[k], located{porcupine.Operation{ClientId: t.Client, Input: *s, Call: t.Invoke, Return: end}, int32(i)})
+			byKey[k] = append(byKey[k], located{porcupine.Operation{ClientId: t.Client, Input: *s, Call: t.Invoke,
+				Return: end}, int32(i)})
 		}
 	}
 	return byKey

@@ -117,7 +117,8 @@ func (x *index) checkSeen(t, key int32, value string) (writeRef, *Violation) {
 		return ref, complain(h, KindDirtyRead, []int32{t, ref.txn}, "%s shows %s=%s, written by %s, which aborted (G1a)",
 			who, name, value, x.txnName(ref.txn))
 	case !ref.final:
-		return ref, complain(h, KindIntermediate, []int32{t, ref.txn}, "%s shows %s=%s, which %s itself replaced before it committed (G1b)",
+		return ref, complain(h, KindIntermediate, []int32{t, ref.txn},
+			"%s shows %s=%s, which %s itself replaced before it committed (G1b)",
 			who, name, value, x.txnName(ref.txn))
 	}
 	return ref, nil
@@ -128,7 +129,8 @@ func (c *readCollector) scan(t int32, o *Op) *Violation {
 	for _, r := range o.Rows {
 		k := c.keyID[r.Key]
 		if r.Key < o.Key || o.End != "" && r.Key >= o.End {
-			return complain(c.h, KindGarbageRead, []int32{t}, "%s scanned [%s,%s) and was shown %s", c.txnName(t), o.Key, o.End, r.Key)
+			return complain(c.h, KindGarbageRead, []int32{t}, "%s scanned [%s,%s) and was shown %s", c.txnName(t),
+				o.Key, o.End, r.Key)
 		}
 		if c.own[k].scanned == c.scans {
 			return complain(c.h, KindDuplicateWrite, []int32{t}, "%s was shown %s twice by one range read", c.txnName(t), r.Key)
@@ -191,7 +193,8 @@ func (c *readCollector) checkElements(t, k int32, list, outside []string) *Viola
 			return v
 		}
 		if i < 64 && slices.Contains(outside[:i], e) {
-			return complain(c.h, KindDuplicateWrite, []int32{t, ref.txn}, "%s read %s=%v with %s twice", c.txnName(t), c.keys[k].name, list, e)
+			return complain(c.h, KindDuplicateWrite, []int32{t, ref.txn}, "%s read %s=%v with %s twice", c.txnName(t),
+				c.keys[k].name, list, e)
 		}
 	}
 	return nil
@@ -215,7 +218,8 @@ func (x *index) checkLists() *Violation {
 					if ref := x.writes[valueID{k, e}]; ref.txn == int32(i) {
 						break // the rest is its own; readList compared that
 					}
-					return complain(x.h, KindListOrder, []int32{int32(i), x.keys[k].listBy}, "%s read %s=%v, %s read %v: not a prefix",
+					return complain(x.h, KindListOrder, []int32{int32(i), x.keys[k].listBy},
+						"%s read %s=%v, %s read %v: not a prefix",
 						x.txnName(int32(i)), o.Key, o.List, x.txnName(x.keys[k].listBy), longest)
 				}
 			}

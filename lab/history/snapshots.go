@@ -40,7 +40,8 @@ func CheckSnapshots(writes []SnapshotWrite, reads []SnapshotRead) error {
 	last := map[int]SnapshotRead{}
 	for _, r := range reads {
 		if old, ok := last[r.Client]; ok && r.TS < old.TS {
-			return fmt.Errorf("client %d was shown snapshot %d at node %d, and then %d at node %d", r.Client, old.TS, old.Node, r.TS, r.Node)
+			return fmt.Errorf("client %d was shown snapshot %d at node %d, and then %d at node %d", r.Client, old.TS,
+				old.Node, r.TS, r.Node)
 		}
 		last[r.Client] = r
 		for key, got := range r.Rows {
@@ -57,7 +58,8 @@ func CheckSnapshots(writes []SnapshotWrite, reads []SnapshotRead) error {
 				want = vs[n-1].Value
 			}
 			if got != want {
-				return fmt.Errorf("client %d at node %d: the snapshot of %d has %s = %q; it was shown %q", r.Client, r.Node, r.TS, key, want, got)
+				return fmt.Errorf("client %d at node %d: the snapshot of %d has %s = %q; it was shown %q", r.Client,
+					r.Node, r.TS, key, want, got)
 			}
 		}
 	}

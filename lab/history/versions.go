@@ -79,7 +79,8 @@ func (x *index) resolveAbsent() *Violation {
 			n, ver := x.absentByTime(info, times[r.key], r)
 			switch n {
 			case 0:
-				return complain(x.h, KindLostRow, []int32{r.txn}, "%s found no %s, but each time that it was absent had ended before, or began after",
+				return complain(x.h, KindLostRow, []int32{r.txn},
+					"%s found no %s, but each time that it was absent had ended before, or began after",
 					x.txnName(r.txn), info.name)
 			case 1:
 				r.ver = ver
@@ -216,7 +217,8 @@ func (x *index) checkAbsent() *Violation {
 				deleters--
 			}
 			if x.vers[info.vers[0]].value != "" && deleters == 0 && !info.maybeDeleted {
-				return complain(x.h, KindLostRow, []int32{r.txn}, "%s found no %s, which existed from the start (%s) and was never deleted",
+				return complain(x.h, KindLostRow, []int32{r.txn},
+					"%s found no %s, which existed from the start (%s) and was never deleted",
 					x.txnName(r.txn), info.name, x.vers[info.vers[0]].value)
 			}
 		}
@@ -230,7 +232,8 @@ func (x *index) checkAbsent() *Violation {
 				absences++
 			}
 			if len(inserts[r.key]) > absences {
-				return complain(x.h, KindLostUpdate, inserts[r.key], "%d transactions found %s absent and inserted it, but it was absent only %d times",
+				return complain(x.h, KindLostUpdate, inserts[r.key],
+					"%d transactions found %s absent and inserted it, but it was absent only %d times",
 					len(inserts[r.key]), info.name, absences)
 			}
 		}
@@ -247,7 +250,8 @@ func (x *index) linkRMW() *Violation {
 		old := &x.vers[r.ver]
 		if old.rmwNext != none {
 			other := x.vers[old.rmwNext].txn
-			return complain(x.h, KindLostUpdate, []int32{other, r.txn}, "%s and %s both read %s=%s (left by %s) and both replaced it",
+			return complain(x.h, KindLostUpdate, []int32{other, r.txn},
+				"%s and %s both read %s=%s (left by %s) and both replaced it",
 				x.txnName(other), x.txnName(r.txn), x.keys[r.key].name, orAbsent(old.value), x.txnName(old.txn))
 		}
 		old.rmwNext = own
@@ -295,7 +299,8 @@ func (x *index) orderKey(info *keyInfo) *Violation {
 		if last := kept[len(kept)-1]; info.final != none && info.final != last {
 			return complain(x.h, KindLostWrite, []int32{x.vers[last].txn, x.vers[info.final].txn},
 				"%s by %s is the newest version, but the final state has %s=%s",
-				x.left(x.vers[last].txn, x.vers[last].key), x.txnName(x.vers[last].txn), info.name, orAbsent(x.vers[info.final].value))
+				x.left(x.vers[last].txn, x.vers[last].key), x.txnName(x.vers[last].txn), info.name,
+				orAbsent(x.vers[info.final].value))
 		}
 		return nil
 	}

@@ -332,7 +332,8 @@ func (b *bench) count(kind string, outcome int, err error) {
 	if err != nil {
 		b.errors[base.CodeOf(err).String()]++
 		if c := base.CodeOf(err); outcome == 2 || c != base.CodeAborted && c != base.CodeExists && err != error(errRollback) {
-			b.w.log.printf("%s %v: %s", kind, [...]string{"committed", "failed", "unknown"}[outcome], strings.ReplaceAll(err.Error(), "\n", " "))
+			b.w.log.printf("%s %v: %s", kind, [...]string{"committed", "failed", "unknown"}[outcome],
+				strings.ReplaceAll(err.Error(), "\n", " "))
 		}
 	}
 }

@@ -35,7 +35,8 @@ type submitted struct {
 }
 
 func newEpochs() epochs {
-	return epochs{sent: map[submitted][]byte{}, views: map[uint64]epoch.View{}, acked: map[int64]bool{}, refused: map[int64]bool{}, unknown: map[int64]bool{}}
+	return epochs{sent: map[submitted][]byte{}, views: map[uint64]epoch.View{}, acked: map[int64]bool{},
+		refused: map[int64]bool{}, unknown: map[int64]bool{}}
 }
 
 // watchEpochs records what a node's engine submits. After a crash its goroutines still run for a
@@ -313,7 +314,8 @@ func (w *world) checkAnswers(s *sqlWork) {
 		w.checkTotals(ctx, h, s.db(l))
 		cancel()
 	}
-	w.log.printf("epochs: %d views, %d batches; %d inserts acknowledged, %d refused, %d of unknown outcome", len(e.views), len(e.sent), len(e.acked), len(e.refused), len(e.unknown))
+	w.log.printf("epochs: %d views, %d batches; %d inserts acknowledged, %d refused, %d of unknown outcome",
+		len(e.views), len(e.sent), len(e.acked), len(e.refused), len(e.unknown))
 }
 
 // checkInserts compares the rows that a query of a node finds with the inserts that were
@@ -357,6 +359,7 @@ func (w *world) checkTotals(ctx context.Context, h *host, db *sql.DB) {
 		err = db.QueryRowContext(ctx, "SELECT v FROM ec WHERE id = 1").Scan(&v)
 	}
 	if err != nil || sum != 100*sqlAccounts || v < e.counts[0] || v > e.counts[0]+e.counts[1] {
-		w.fail("node %d: the total is %v, the counter %d with %d increments acknowledged and %d of unknown outcome: %v", h.id, sum, v, e.counts[0], e.counts[1], err)
+		w.fail("node %d: the total is %v, the counter %d with %d increments acknowledged and %d of unknown outcome: %v",
+			h.id, sum, v, e.counts[0], e.counts[1], err)
 	}
 }

@@ -189,7 +189,8 @@ func (l *handoverLab) check() {
 			l.w.fail("%v cannot be read: %v", base.Key(key), err)
 		}
 		if v < n || v > n+l.unknown[key] {
-			l.w.fail("%v: %d increments were acknowledged, %d are of unknown outcome, and it is %d", base.Key(key), n, l.unknown[key], v)
+			l.w.fail("%v: %d increments were acknowledged, %d are of unknown outcome, and it is %d", base.Key(key), n,
+				l.unknown[key], v)
 		}
 	}
 }

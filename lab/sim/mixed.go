@@ -109,7 +109,8 @@ var mixedShares = []struct {
 	share int
 	run   func(*mixed)
 }{
-	{18, (*mixed).readModifyWrite}, {10, (*mixed).blindWrite}, {12, (*mixed).inserts}, {8, (*mixed).deletes}, {8, (*mixed).scanAndWrite},
+	{18, (*mixed).readModifyWrite}, {10, (*mixed).blindWrite}, {12, (*mixed).inserts}, {8, (*mixed).deletes},
+	{8, (*mixed).scanAndWrite},
 	{6, (*mixed).appendList}, {10, (*mixed).snapshot}, {4, (*mixed).past}, {6, (*mixed).lockedRead}, {4, (*mixed).lockedScan},
 	{6, (*mixed).catalog}, {4, (*mixed).ownWrites}, {4, (*mixed).rollback},
 }

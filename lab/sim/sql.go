@@ -413,7 +413,8 @@ func (s *sqlWork) final() map[string]string {
 		if l == nil {
 			continue
 		}
-		for _, q := range []string{"SELECT id, v FROM q", "SELECT id, v FROM q WHERE v > ''", "SELECT id, v FROM q WHERE n >= 0"} {
+		for _, q := range []string{"SELECT id, v FROM q", "SELECT id, v FROM q WHERE v > ''",
+			"SELECT id, v FROM q WHERE n >= 0"} {
 			ctx, cancel := context.WithTimeout(l.ctx, liveBound)
 			conn, err := s.db(l).Conn(ctx)
 			if err == nil {

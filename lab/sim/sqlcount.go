@@ -86,7 +86,8 @@ func checkCounts(all []*sqlWork) {
 		err := s.db(l).QueryRowContext(ctx, "SELECT v FROM cnt WHERE id = ?", r).Scan(&v)
 		cancel()
 		if err != nil || v < acked || v > acked+unknown {
-			s.w.fail("counter %d is %d (%v): %d increments were acknowledged, the outcome of %d is unknown", r, v, err, acked, unknown)
+			s.w.fail("counter %d is %d (%v): %d increments were acknowledged, the outcome of %d is unknown", r, v, err,
+				acked, unknown)
 		}
 	}
 }

@@ -90,7 +90,8 @@ func newWorld(cfg Config) *world {
 	w := &world{cfg: cfg, start: time.Now(), epochs: newEpochs()}
 	w.log = newJournal(w.start)
 	w.own.age = cfg.GCAge
-	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: cfg.LAN}, DropSends: true, Logger: w.log.slog(slog.LevelWarn)})
+	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: cfg.LAN}, DropSends: true,
+		Logger: w.log.slog(slog.LevelWarn)})
 	w.calm()
 	w.setPolicy(clock.Auto)
 	names := make([]string, cfg.Regions)
@@ -101,7 +102,8 @@ func newWorld(cfg Config) *world {
 	w.ident.First.Concurrency = cfg.Concurrency
 	rng := rand.New(rand.NewPCG(cfg.Seed, 2))
 	for _, n := range w.ident.First.Nodes {
-		h := &host{w: w, id: n.ID, region: n.Region, power: make(chan struct{}, 1), fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(cfg.Seed, 100+uint64(n.ID)))}
+		h := &host{w: w, id: n.ID, region: n.Region, power: make(chan struct{}, 1), fs: vfs.NewCrashableMem(),
+			rng: rand.New(rand.NewPCG(cfg.Seed, 100+uint64(n.ID)))}
 		h.clock = clock.NewSimulated(cfg.ClockBound, cfg.Seed+uint64(n.ID))
 		w.setClock(h, rng)
 		h.disk.Store(int64(cfg.SyncDelay))
@@ -219,9 +221,11 @@ func (h *host) boot() {
 	id := *w.ident
 	id.Node = h.id
 	parts := node.Parts{
-		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w, h.id}, Source: h.clock,
+		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w,
+			h.id}, Source: h.clock,
 		NoFence: w.cfg.Break.ClockBeyond > 1, NoProof: w.cfg.Break.NoProof,
-		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes, Network: &w.cfg.Network,
+		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes,
+		Network: &w.cfg.Network,
 	}
 	if w.cfg.Epochs {
 		parts.TuneEpochs = func(c *multimaster.Config) { w.watchEpochs(c, l) }

@@ -227,15 +227,16 @@ func (r *Runner) query(ctx context.Context, st *Statement) {
 	if class == Same {
 		return
 	}
-	small := *st
+	small, errno := *st, got.Errno
 	if r.opts.Reduce > 0 && class != Lost {
 		Reduce(st.Root, r.opts.Reduce, func(q string) bool {
 			got, want := r.both(ctx, q)
 			c, d := Compare(&small, q, got, want)
-			if c == class {
-				detail = d
+			if c != class || got.Errno != errno {
+				return false
 			}
-			return c == class
+			detail = d
+			return true
 		})
 	}
 	r.found(class, st.Root.String(), detail)

@@ -100,7 +100,8 @@ func (c *common) make(name string) (Workload, []Target, error) {
 func loadFlags(f *pflag.FlagSet, name string, o *Options) {
 	switch name {
 	case "tpcc":
-		f.IntVar(&o.TPCC.Warehouses, "warehouses", o.TPCC.Warehouses, "warehouses to load, at least one a region; w belongs to region (w-1) mod R")
+		f.IntVar(&o.TPCC.Warehouses, "warehouses", o.TPCC.Warehouses,
+			"warehouses to load, at least one a region; w belongs to region (w-1) mod R")
 		f.Float64Var(&o.TPCC.Scale, "scale", o.TPCC.Scale,
 			"factor from 0.01 to 1 on items (100,000), and on customers and orders of a district (3,000): for quick demonstrations")
 	case "ycsb":
@@ -121,7 +122,8 @@ func loadFlags(f *pflag.FlagSet, name string, o *Options) {
 func tableFlags(f *pflag.FlagSet, name string, o *Options) {
 	switch name {
 	case "tpcc":
-		f.BoolVar(&o.TPCC.HistoryKey, "history-key", false, "history has a primary key (the specification gives it none); same for init and run")
+		f.BoolVar(&o.TPCC.HistoryKey, "history-key", false,
+			"history has a primary key (the specification gives it none); same for init and run")
 	case "ycsb":
 		f.IntVar(&o.YCSB.Fields, "fields", o.YCSB.Fields, "fields in a row; same for init and run")
 		f.IntVar(&o.YCSB.FieldLength, "field-length", o.YCSB.FieldLength, "bytes in a field; same for init and run")
@@ -132,8 +134,10 @@ func tableFlags(f *pflag.FlagSet, name string, o *Options) {
 func runFlags(f *pflag.FlagSet, name string, o *Options) {
 	switch name {
 	case "tpcc":
-		f.Float64Var(&o.TPCC.RemoteLines, "remote-lines", o.TPCC.RemoteLines, "share of order lines supplied by another warehouse")
-		f.Float64Var(&o.TPCC.RemotePayments, "remote-payments", o.TPCC.RemotePayments, "share of payments by a customer of another warehouse")
+		f.Float64Var(&o.TPCC.RemoteLines, "remote-lines", o.TPCC.RemoteLines,
+			"share of order lines supplied by another warehouse")
+		f.Float64Var(&o.TPCC.RemotePayments, "remote-payments", o.TPCC.RemotePayments,
+			"share of payments by a customer of another warehouse")
 		f.BoolVar(&o.TPCC.Wait, "wait", false, "keying and think times as in the specification; then 10 clients a warehouse by default")
 	case "ycsb":
 		f.StringVar(&o.YCSB.Mix, "mix", o.YCSB.Mix, "core workload: A update-heavy, B read-mostly, C read-only, D read-latest, E short scans, F read-modify-write")
@@ -151,7 +155,8 @@ func runFlags(f *pflag.FlagSet, name string, o *Options) {
 	case "bank":
 		f.Float64Var(&o.Bank.Cross, "cross", o.Bank.Cross, "share of transfers to another region")
 		f.Float64Var(&o.Bank.Lookups, "lookups", o.Bank.Lookups, "share of transactions that read one balance")
-		f.Float64Var(&o.Bank.Audits, "audits", o.Bank.Audits, "share of transactions that sum all balances; a wrong total is an error")
+		f.Float64Var(&o.Bank.Audits, "audits", o.Bank.Audits,
+			"share of transactions that sum all balances; a wrong total is an error")
 		f.Float64Var(&o.Bank.Theta, "theta", o.Bank.Theta, "zipfian constant inside a region's accounts, 0 (uniform) to below 1")
 	case "travel":
 		f.Float64Var(&o.Travel.Travellers, "travellers", o.Travel.Travellers, "share of users who travel")
@@ -196,7 +201,8 @@ func runCommand(name string) *cobra.Command {
 	f.DurationVar(&ro.Interval, "interval", time.Second, "time between progress lines")
 	f.IntVar(&ro.MaxRetries, "max-retries", 100, "retries of a transaction before it counts as an error")
 	f.DurationVar(&ro.Grace, "grace", 5*time.Second, "time that transactions in flight have at the end")
-	f.BoolVar(&ro.TolerateErrors, "tolerate-errors", false, "reconnect when a connection is lost, and exit with success in spite of errors")
+	f.BoolVar(&ro.TolerateErrors, "tolerate-errors", false,
+		"reconnect when a connection is lost, and exit with success in spite of errors")
 	f.BoolVar(&quiet, "quiet", false, "no progress lines")
 	f.BoolVar(&check, "check", false, "check the invariants afterwards")
 	f.BoolVar(&c.json, "json", false, "end with one JSON object on standard output instead of a table; progress goes to standard error")

@@ -218,7 +218,8 @@ func (y YCSBOptions) validate(c *complaints) {
 	c.bad(y.Records < 1, "records is %d: give at least 1", y.Records)
 	c.between("fields", y.Fields, 1, 100, "")
 	c.between("field-length", y.FieldLength, ycsbTagLength, 16000, " bytes (a value begins with a unique tag)")
-	c.bad(!slices.Contains([]string{"", "zipf", "uniform", "latest"}, y.Distribution), "distribution is %q: give zipf, uniform or latest", y.Distribution)
+	c.bad(!slices.Contains([]string{"", "zipf", "uniform", "latest"}, y.Distribution),
+		"distribution is %q: give zipf, uniform or latest", y.Distribution)
 	c.between("max-scan", y.MaxScan, 1, 10000, " rows")
 	c.share("remote", y.Remote)
 	c.theta(y.Theta)

@@ -279,7 +279,8 @@ func (t *travel) check(ctx context.Context, s *session) ([]CheckResult, error) {
 				return err
 			}
 			carts++
-			counters.expect(least <= items && items <= most, "user %d has %d items, acknowledged %d (at most %d)", id, items, least, most)
+			counters.expect(least <= items && items <= most, "user %d has %d items, acknowledged %d (at most %d)", id,
+				items, least, most)
 			return nil
 		}, "SELECT c.user_id, c.items, l.least, l.most FROM carts c JOIN ledger l ON l.user_id = c.user_id")
 		if err != nil {

@@ -167,7 +167,8 @@ func (y *ycsb) open(ctx context.Context, s *session, regions int) error {
 			return err
 		}
 		if !last.Valid || len(last.String) < 18 {
-			return fmt.Errorf("no keys of region %d of %d: run `godwit workload init ycsb --drop` with the same URLs", r+1, regions)
+			return fmt.Errorf("no keys of region %d of %d: run `godwit workload init ycsb --drop` with the same URLs",
+				r+1, regions)
 		}
 		i, err := strconv.Atoi(last.String[6:])
 		if err != nil {

@@ -88,7 +88,8 @@ func (r *rounds) raise(ctx context.Context, c *Clock, min base.Timestamp, fresh 
 		select {
 		case <-x.done:
 		case <-ctx.Done():
-			return 0, base.Errorf(base.CodeUnavailable, "the timestamp oracle (the meta group's leader) did not answer in time: %v; retry", context.Cause(ctx))
+			return 0, base.Errorf(base.CodeUnavailable,
+				"the timestamp oracle (the meta group's leader) did not answer in time: %v; retry", context.Cause(ctx))
 		}
 		if x.err == nil {
 			if fresh {

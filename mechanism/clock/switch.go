@@ -132,7 +132,8 @@ func (s *Switch) Decide(f *Facts) Order {
 		}
 		for i := range f.Nodes {
 			if n := &f.Nodes[i]; n.Live && n.Mode != None && f.Oracle > n.Latest.Add(slack+2*n.Bound) {
-				return Order{Blocked: fmt.Sprintf("the oracle is %s ahead of node %d's clock, which catches up", f.Oracle.Sub(n.Latest).Round(time.Millisecond), n.Node)}
+				return Order{Blocked: fmt.Sprintf("the oracle is %s ahead of node %d's clock, which catches up",
+					f.Oracle.Sub(n.Latest).Round(time.Millisecond), n.Node)}
 			}
 		}
 		return Order{Mode: Dual, Target: GClock, Reason: why}

@@ -22,7 +22,8 @@ type cargo interface {
 }
 
 var cargoes = [...]cargo{
-	allGather: allGatherCargo{}, allToAll: allToAllCargo{}, gather: gatherCargo{}, broadcast: broadcastCargo{}, allReduce: allReduceCargo{},
+	allGather: allGatherCargo{}, allToAll: allToAllCargo{}, gather: gatherCargo{}, broadcast: broadcastCargo{},
+	allReduce: allReduceCargo{},
 }
 
 // ownPart is all that this node gave for dest, in one piece.

@@ -33,7 +33,8 @@ func (r *round) envelope(parts []*Part) *envelope {
 }
 
 func (p *Part) wire() *wire.CollectivePart {
-	w := &wire.CollectivePart{Origin: uint32(p.Origin), Slice: uint32(p.Slice), Slices: uint32(p.Slices), Dest: uint32(p.Dest + 1),
+	w := &wire.CollectivePart{Origin: uint32(p.Origin), Slice: uint32(p.Slice), Slices: uint32(p.Slices),
+		Dest: uint32(p.Dest + 1),
 		Body: p.Body, Filtered: p.Filtered}
 	for _, n := range p.Needs {
 		w.Needs = append(w.Needs, uint32(n))
@@ -47,7 +48,8 @@ func (p *Part) wire() *wire.CollectivePart {
 // part checks what came from the network; nil if it makes no sense.
 func (c *Comm) part(w *wire.CollectivePart) *Part {
 	n := len(c.nodes)
-	p := &Part{Origin: int(w.Origin), Slice: int(w.Slice), Slices: int(w.Slices), Dest: int(w.Dest) - 1, Body: w.Body, Filtered: w.Filtered}
+	p := &Part{Origin: int(w.Origin), Slice: int(w.Slice), Slices: int(w.Slices), Dest: int(w.Dest) - 1, Body: w.Body,
+		Filtered: w.Filtered}
 	if p.Origin >= n || p.Dest >= n || p.Slices < 1 || p.Slices > n || p.Slice >= p.Slices {
 		return nil
 	}

@@ -17,7 +17,8 @@ type Incomplete struct {
 
 // Error names the round, the nodes whose contributions are missing, and what to do about them.
 func (e *Incomplete) Error() string {
-	return fmt.Sprintf("round %d: nothing came from nodes %v (%v); if they are dead, agree on excluding them", e.Round, e.Missing, e.Cause)
+	return fmt.Sprintf("round %d: nothing came from nodes %v (%v); if they are dead, agree on excluding them", e.Round,
+		e.Missing, e.Cause)
 }
 
 // Unwrap gives errors.Is and errors.As the error that ended the call's context.
@@ -119,7 +120,8 @@ func (c *Comm) AllReduce(ctx context.Context, round uint64, value []byte, reduce
 }
 
 // call runs a round to its end. If it returns a round, it holds the lock.
-func (c *Comm) call(ctx context.Context, num uint64, o op, root int, own [][]byte, reduce func(a, b []byte) []byte) (*round, error) {
+func (c *Comm) call(ctx context.Context, num uint64, o op, root int, own [][]byte,
+	reduce func(a, b []byte) []byte) (*round, error) {
 	c.welcome()
 	c.mu.Lock()
 	r := c.round(num, o, root)
@@ -128,7 +130,8 @@ func (c *Comm) call(ctx context.Context, num uint64, o op, root int, own [][]byt
 	case c.closed:
 		err = base.Errorf(base.CodeUnavailable, "communicator %d is closed", c.id)
 	case r == nil:
-		err = fmt.Errorf("round %d is over on node %d, or too far ahead (the last complete one is %d)", num, c.nodes[c.self], c.top)
+		err = fmt.Errorf("round %d is over on node %d, or too far ahead (the last complete one is %d)", num,
+			c.nodes[c.self], c.top)
 	case r.started:
 		err = fmt.Errorf("round %d was called twice", num)
 	case r.op != o || r.root != root:

@@ -136,7 +136,8 @@ func (s *Service) want(ctx context.Context, from base.NodeID, body []byte) (wan.
 func (c *Comm) answer(ctx context.Context, from base.NodeID, w *wire.CollectiveWant) (wan.Msg, error) {
 	asker, ok := c.index[from]
 	if !ok || int(w.Root) >= len(c.nodes) || !op(w.Op).known() {
-		return nil, base.Errorf(base.CodeInvalid, "communicator %d has no node %d, or no such operation (%d, root %d)", c.id, from, w.Op, w.Root)
+		return nil, base.Errorf(base.CodeInvalid, "communicator %d has no node %d, or no such operation (%d, root %d)",
+			c.id, from, w.Op, w.Root)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,7 +195,8 @@ func (r *round) bridge(ctx context.Context, asker int, w *wire.CollectiveWant) *
 	m := &wire.CollectiveMsg{}
 	for _, o := range w.Origins {
 		if int(o) < len(r.c.nodes) && int(o) != asker {
-			q := &wire.CollectiveWant{Comm: w.Comm, Round: w.Round, Op: w.Op, Root: w.Root, Origins: []uint32{o}, ForNode: uint32(asker) + 1}
+			q := &wire.CollectiveWant{Comm: w.Comm, Round: w.Round, Op: w.Op, Root: w.Root, Origins: []uint32{o},
+				ForNode: uint32(asker) + 1}
 			if r.c.s.tr.Call(ctx, r.c.nodes[o], wire.KindCollectiveWant, q, m) != nil {
 				m = &wire.CollectiveMsg{} // the asker goes on asking others
 			}

@@ -162,7 +162,8 @@ func (g *Group) appendDone() {
 // acknowledgedLater tells whether a later acknowledgement says all that m does.
 func acknowledgedLater(later []*pb.Message, m *pb.Message) bool {
 	for _, n := range later {
-		if n.GetType() == pb.MsgAppResp && !n.GetReject() && n.GetTo() == m.GetTo() && n.GetTerm() == m.GetTerm() && n.GetIndex() >= m.GetIndex() {
+		if n.GetType() == pb.MsgAppResp && !n.GetReject() && n.GetTo() == m.GetTo() && n.GetTerm() == m.GetTerm() &&
+			n.GetIndex() >= m.GetIndex() {
 			return true
 		}
 	}
@@ -229,7 +230,8 @@ func (g *Group) apply(raftEnts []*pb.Entry) error {
 	if len(g.ents) > 0 {
 		var err error
 		if results, err = g.sm.Apply(b, g.ents); err != nil {
-			return base.Errorf(base.CodeOf(err), "group %v: entries %d to %d cannot be applied: %v", g.id, raftEnts[0].GetIndex(), last.GetIndex(), err)
+			return base.Errorf(base.CodeOf(err), "group %v: entries %d to %d cannot be applied: %v", g.id,
+				raftEnts[0].GetIndex(), last.GetIndex(), err)
 		}
 	}
 	if err := g.disk.setApplied(b, last.GetIndex(), confChanged); err != nil {

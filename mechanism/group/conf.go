@@ -18,7 +18,8 @@ func (g *Group) applyConf(e *pb.Entry) error {
 	if e.GetType() == pb.EntryConfChange {
 		v1 := new(pb.ConfChange)
 		if err := proto.Unmarshal(e.GetData(), v1); err != nil {
-			return base.Errorf(base.CodeCorrupt, "group %v: membership change at %d cannot be decoded: %v", g.id, e.GetIndex(), err)
+			return base.Errorf(base.CodeCorrupt, "group %v: membership change at %d cannot be decoded: %v", g.id,
+				e.GetIndex(), err)
 		}
 		cc = v1.AsV2()
 	} else if err := proto.Unmarshal(e.GetData(), cc); err != nil {
@@ -28,7 +29,8 @@ func (g *Group) applyConf(e *pb.Entry) error {
 	g.setConf(g.rn.ApplyConfChange(cc))
 	if g.state == raft.StateLeader && e.GetTerm() == g.term {
 		for _, id := range slices.Concat(g.conf.Voters, g.conf.Learners) {
-			if !slices.Contains(before.Voters, id) && !slices.Contains(before.Learners, id) && !slices.Contains(before.VotersOutgoing, id) {
+			if !slices.Contains(before.Voters, id) && !slices.Contains(before.Learners, id) &&
+				!slices.Contains(before.VotersOutgoing, id) {
 				if g.newcomers == nil {
 					g.newcomers = map[uint64]bool{}
 				}
@@ -74,7 +76,8 @@ func (g *Group) eachPeer(f func(peer)) {
 	applied := g.applied.Load()
 	g.rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		if id != self {
-			f(peer{id, pr.Match, pr.RecentActive, pr.State == tracker.StateSnapshot, pr.State == tracker.StateReplicate && pr.Match+caughtLag >= applied, pr.IsLearner})
+			f(peer{id, pr.Match, pr.RecentActive, pr.State == tracker.StateSnapshot,
+				pr.State == tracker.StateReplicate && pr.Match+caughtLag >= applied, pr.IsLearner})
 		}
 	})
 }

@@ -276,7 +276,8 @@ func (g *Group) Propose(ctx context.Context, cmd *wire.Command, term uint64) (an
 		select {
 		case o = <-ch: // it was being answered
 		default:
-			return nil, 0, base.Errorf(base.CodeAmbiguous, "group %v: %v while the command was being replicated; it may still commit", g.id, ctx.Err())
+			return nil, 0, base.Errorf(base.CodeAmbiguous,
+				"group %v: %v while the command was being replicated; it may still commit", g.id, ctx.Err())
 		}
 	}
 	if t := obs.TraceOf(ctx); t != nil && o.index != 0 {
@@ -297,7 +298,8 @@ func (g *Group) ProposeAsync(cmd *wire.Command, term uint64, done func(result an
 
 // ProposePlaced is ProposeAsync that also tells the index of the entry as soon as this leader's log
 // has it. placed must not block; it is not called for what is not appended.
-func (g *Group) ProposePlaced(cmd *wire.Command, term uint64, placed func(index uint64), done func(result any, index uint64, err error)) {
+func (g *Group) ProposePlaced(cmd *wire.Command, term uint64, placed func(index uint64),
+	done func(result any, index uint64, err error)) {
 	g.propose(cmd, term, placed, done)
 	g.mb.wake()
 }
@@ -322,7 +324,8 @@ func (g *Group) propose(cmd *wire.Command, term uint64, placed func(uint64), don
 	}
 	n, bytes := g.pendingN.Add(1), g.pendingBytes.Add(int64(len(p.data)))
 	if p.err == nil && (n > int64(h.opts.MaxPending) || bytes > h.opts.MaxPendingBytes && n > 1) {
-		p.err = base.Errorf(base.CodeOverloaded, "group %v: %d proposals of %d bytes wait already; retry later", g.id, n-1, bytes-int64(len(p.data)))
+		p.err = base.Errorf(base.CodeOverloaded, "group %v: %d proposals of %d bytes wait already; retry later", g.id,
+			n-1, bytes-int64(len(p.data)))
 	}
 	if !g.mb.putProposal(p) {
 		p.state.Store(propTaken)
@@ -362,7 +365,8 @@ func (g *Group) WaitApplied(ctx context.Context, index uint64) error {
 	case <-ch:
 		return nil
 	case <-ctx.Done():
-		return base.Errorf(base.CodeCanceled, "group %v: %v while waiting for index %d to be applied (now %d)", g.id, ctx.Err(), index, g.applied.Load())
+		return base.Errorf(base.CodeCanceled, "group %v: %v while waiting for index %d to be applied (now %d)", g.id,
+			ctx.Err(), index, g.applied.Load())
 	case <-g.done:
 		return g.gone()
 	}

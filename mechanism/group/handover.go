@@ -248,7 +248,8 @@ func (g *Group) Stand(term uint64, from base.NodeID, index uint64) error {
 	var err error
 	if e := g.do(context.Background(), func() {
 		if g.term != term || g.state != raft.StateFollower || g.lead != uint64(from) || !g.voter {
-			err = base.Errorf(base.CodeUnavailable, "group %v: node %d does not follow node %d in term %d", g.id, g.host.opts.Self, from, term)
+			err = base.Errorf(base.CodeUnavailable, "group %v: node %d does not follow node %d in term %d", g.id,
+				g.host.opts.Self, from, term)
 			return
 		}
 		g.candidacy = &candidacy{term, uint64(from), index, g.now + uint64(g.host.opts.ElectionTicks)}

@@ -65,7 +65,8 @@ func NewHost(opts HostOptions) (*Host, error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
 	}
-	h := &Host{opts: opts, groups: map[base.GroupID]*Group{}, out: map[base.NodeID]*outbox{}, fans: map[base.RegionID]*outbox{}, stopc: make(chan struct{})}
+	h := &Host{opts: opts, groups: map[base.GroupID]*Group{}, out: map[base.NodeID]*outbox{},
+		fans: map[base.RegionID]*outbox{}, stopc: make(chan struct{})}
 	// Proposal ids of successive lives of a process should differ, in logs and in traces.
 	h.seq.Store(uint64(time.Now().UnixMilli()) << 10 & (1<<40 - 1))
 	h.share, _ = opts.Transport.(Sharer)

@@ -58,7 +58,8 @@ func Tail(s *store.Store, g base.GroupID, self base.NodeID) (ents []Entry, commi
 	if err != nil {
 		return nil, 0, err
 	}
-	if committed = max(hs.GetCommit(), applied); len(cs.GetVoters()) == 1 && cs.GetVoters()[0] == uint64(self) && len(cs.GetVotersOutgoing()) == 0 {
+	if committed = max(hs.GetCommit(), applied); len(cs.GetVoters()) == 1 && cs.GetVoters()[0] == uint64(self) &&
+		len(cs.GetVotersOutgoing()) == 0 {
 		committed = last
 	}
 	from := max(first, applied+1)

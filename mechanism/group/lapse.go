@@ -61,14 +61,16 @@ func (g *Group) noteLeader() {
 
 // shuns reports whether a message is a heartbeat of a leader that has been given up.
 func (g *Group) shuns(m *pb.Message) bool {
-	return g.leases.shunned != 0 && m.GetType() == pb.MsgHeartbeat && m.GetFrom() == g.leases.shunned && m.GetTerm() == g.leases.shunnedTerm
+	return g.leases.shunned != 0 && m.GetType() == pb.MsgHeartbeat && m.GetFrom() == g.leases.shunned &&
+		m.GetTerm() == g.leases.shunnedTerm
 }
 
 // answerShunned answers a heartbeat of a leader that is not followed. It may be well, and this
 // member far behind: then it sends what is missing, leases too, once it hears from this member.
 func (g *Group) answerShunned(m *pb.Message) {
 	self := uint64(g.host.opts.Self)
-	g.send(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &self, To: new(m.GetFrom()), Term: new(m.GetTerm()), Context: m.Context})
+	g.send(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &self, To: new(m.GetFrom()), Term: new(m.GetTerm()),
+		Context: m.Context})
 }
 
 // watched reports whether this member looks at its leader's leases.

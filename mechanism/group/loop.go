@@ -58,7 +58,8 @@ func (g *Group) guarded(f func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			g.failed = base.Errorf(base.CodeCorrupt, "group %v: replica stopped: %v", g.id, r)
-			g.host.opts.Logger.Error("replica stopped", "group", g.id.String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			g.host.opts.Logger.Error("replica stopped", "group", g.id.String(), "panic", fmt.Sprint(r), "stack",
+				string(debug.Stack()))
 		}
 	}()
 	f()
@@ -316,7 +317,8 @@ func (g *Group) handIn(props []*proposal) {
 		dropped := g.pend.fresh[first:]
 		g.pend.fresh = g.pend.fresh[:first:first]
 		for _, p := range dropped {
-			g.answer(p, nil, 0, base.Errorf(base.CodeOverloaded, "group %v: too much of the log is uncommitted; retry later (%v)", g.id, err))
+			g.answer(p, nil, 0, base.Errorf(base.CodeOverloaded,
+				"group %v: too much of the log is uncommitted; retry later (%v)", g.id, err))
 		}
 		return
 	}
@@ -331,7 +333,8 @@ func (g *Group) refuse(p *proposal) error {
 	case g.state != raft.StateLeader:
 		return g.notLeader(g.lead)
 	case p.want != 0 && p.want != g.term:
-		return base.Errorf(base.CodeAborted, "group %v: the command was made for term %d, but the term is %d; retry", g.id, p.want, g.term)
+		return base.Errorf(base.CodeAborted, "group %v: the command was made for term %d, but the term is %d; retry",
+			g.id, p.want, g.term)
 	case g.xfer != nil && g.xfer.phase != revoking:
 		return g.notLeader(g.xfer.to)
 	}
@@ -354,7 +357,8 @@ func (g *Group) notLeader(hint uint64) error {
 func (g *Group) publish() {
 	w := g.published.Load()
 	leads := g.state == raft.StateLeader
-	if w.term != g.term || uint64(w.lead) != g.lead || w.leads != leads || w.serving != g.serving || w.conf != g.conf || w.err != g.failed {
+	if w.term != g.term || uint64(w.lead) != g.lead || w.leads != leads || w.serving != g.serving || w.conf != g.conf ||
+		w.err != g.failed {
 		n := &published{term: g.term, lead: base.NodeID(g.lead), leads: leads, serving: g.serving, conf: g.conf, err: g.failed}
 		if g.conf != nil {
 			n.voters, n.outgoing, n.learners = nodeIDs(g.conf.Voters), nodeIDs(g.conf.VotersOutgoing), nodeIDs(g.conf.Learners)

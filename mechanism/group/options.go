@@ -154,11 +154,14 @@ func (o *HostOptions) fill() error {
 	bad(o.TickInterval < time.Millisecond, "TickInterval %v: at least 1ms", o.TickInterval)
 	bad(o.HeartbeatTicks < 1, "HeartbeatTicks %d: at least 1", o.HeartbeatTicks)
 	bad(o.ElectionTicks <= o.HeartbeatTicks, "ElectionTicks %d: must exceed HeartbeatTicks %d", o.ElectionTicks, o.HeartbeatTicks)
-	bad(o.MaxInflightBytes < o.MaxMsgBytes, "MaxInflightBytes %d: must be at least MaxMsgBytes %d", o.MaxInflightBytes, o.MaxMsgBytes)
+	bad(o.MaxInflightBytes < o.MaxMsgBytes, "MaxInflightBytes %d: must be at least MaxMsgBytes %d", o.MaxInflightBytes,
+		o.MaxMsgBytes)
 	bad(o.MaxInflightMsgs < 1, "MaxInflightMsgs %d: at least 1", o.MaxInflightMsgs)
-	bad(o.MaxPending < 1 || o.MaxPendingBytes < 1, "MaxPending %d, MaxPendingBytes %d: at least 1", o.MaxPending, o.MaxPendingBytes)
+	bad(o.MaxPending < 1 || o.MaxPendingBytes < 1, "MaxPending %d, MaxPendingBytes %d: at least 1", o.MaxPending,
+		o.MaxPendingBytes)
 	bad(o.LogMaxBytes < o.LogKeepBytes, "LogMaxBytes %d: must be at least LogKeepBytes %d", o.LogMaxBytes, o.LogKeepBytes)
-	bad(o.SnapshotWindow < 1 || o.SnapshotStreams < 1 || o.SnapshotChunkBytes < 1, "SnapshotWindow, SnapshotStreams, SnapshotChunkBytes: at least 1")
+	bad(o.SnapshotWindow < 1 || o.SnapshotStreams < 1 || o.SnapshotChunkBytes < 1,
+		"SnapshotWindow, SnapshotStreams, SnapshotChunkBytes: at least 1")
 	if err := errors.Join(errs...); err != nil {
 		return base.Errorf(base.CodeInvalid, "group host options: %v", err)
 	}

@@ -70,7 +70,8 @@ type snapshots struct {
 }
 
 func newSnapshots(h *Host) *snapshots {
-	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, active: map[streamKey]bool{}, in: map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
+	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, active: map[streamKey]bool{},
+		in: map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -168,7 +169,8 @@ func (s *snapshots) work() {
 		} else {
 			s.h.stats.snapSent.Add(1)
 			s.h.stats.snapBytes.Add(bytes)
-			s.h.opts.Logger.Info("snapshot sent", "shard", k.shard, "to", k.to, "groups", len(jobs), "bytes", bytes, "took", time.Since(start))
+			s.h.opts.Logger.Info("snapshot sent", "shard", k.shard, "to", k.to, "groups", len(jobs), "bytes", bytes,
+				"took", time.Since(start))
 		}
 		status := raft.SnapshotFinish
 		if err != nil {
@@ -229,7 +231,8 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		c := &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Keys: keys, Values: vals, GcThreshold: uint64(exp.Threshold)}
+		c := &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Keys: keys, Values: vals,
+			GcThreshold: uint64(exp.Threshold)}
 		seq++
 		for i := range keys {
 			bytes += int64(len(keys[i]) + len(vals[i]))
@@ -250,7 +253,8 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 		return bytes, err
 	}
 	// The merge of a large shard takes its time.
-	return bytes, s.call(s.ctx, k.to, &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Last: true}, 20*o.SnapshotTimeout)
+	return bytes, s.call(s.ctx, k.to, &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Last: true},
+		20*o.SnapshotTimeout)
 }
 
 func (s *snapshots) call(ctx context.Context, to base.NodeID, c *wire.SnapshotChunk, timeout time.Duration) error {

@@ -121,7 +121,8 @@ func (s *snapshots) chunk(in *inbound, c *wire.SnapshotChunk) error {
 	switch {
 	case c.Last:
 		if len(in.seen) != int(c.Seq)+1 {
-			return base.Errorf(base.CodeUnavailable, "snapshot stream %d lacks %d of %d chunks", c.Id, int(c.Seq)+1-len(in.seen), c.Seq+1)
+			return base.Errorf(base.CodeUnavailable, "snapshot stream %d lacks %d of %d chunks", c.Id,
+				int(c.Seq)+1-len(in.seen), c.Seq+1)
 		}
 		s.wg.Add(1)
 		defer s.wg.Done()

@@ -58,7 +58,8 @@ func (g *Group) status() Status {
 	b := g.rn.BasicStatus()
 	s := Status{Group: g.id, Term: g.term, Leader: base.NodeID(g.lead), IsLeader: g.state == raft.StateLeader, Serving: g.serving,
 		Applied: g.applied.Load(), Commit: b.HardState.GetCommit(), LogBytes: g.log.Bytes(), Pending: int(g.pendingN.Load()),
-		Voters: nodeIDs(g.conf.Voters), Outgoing: nodeIDs(g.conf.VotersOutgoing), Learners: nodeIDs(g.conf.Learners), Err: g.failed}
+		Voters: nodeIDs(g.conf.Voters), Outgoing: nodeIDs(g.conf.VotersOutgoing), Learners: nodeIDs(g.conf.Learners),
+		Err: g.failed}
 	s.First, _ = g.log.FirstIndex()
 	s.Last, _ = g.log.LastIndex()
 	if g.xfer != nil {
@@ -67,8 +68,10 @@ func (g *Group) status() Status {
 	if s.IsLeader {
 		s.Progress = map[base.NodeID]Progress{}
 		g.rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
-			state := map[tracker.StateType]string{tracker.StateProbe: "probe", tracker.StateReplicate: "replicate", tracker.StateSnapshot: "snapshot"}[pr.State]
-			s.Progress[base.NodeID(id)] = Progress{Match: pr.Match, Next: pr.Next, State: state, Active: pr.RecentActive, Learner: pr.IsLearner}
+			state := map[tracker.StateType]string{tracker.StateProbe: "probe", tracker.StateReplicate: "replicate",
+				tracker.StateSnapshot: "snapshot"}[pr.State]
+			s.Progress[base.NodeID(id)] = Progress{Match: pr.Match, Next: pr.Next, State: state,
+				Active: pr.RecentActive, Learner: pr.IsLearner}
 		})
 	}
 	return s

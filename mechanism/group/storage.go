@@ -142,7 +142,8 @@ func checkConf(id base.GroupID, c Conf) error {
 		return base.Errorf(base.CodeInvalid, "group %v: a group needs at least one voter", id)
 	}
 	if all[0] == 0 || len(slices.Compact(all)) != len(c.Voters)+len(c.Learners) {
-		return base.Errorf(base.CodeInvalid, "group %v: node 0 or a node twice among voters %v and learners %v", id, c.Voters, c.Learners)
+		return base.Errorf(base.CodeInvalid, "group %v: node 0 or a node twice among voters %v and learners %v", id,
+			c.Voters, c.Learners)
 	}
 	return nil
 }

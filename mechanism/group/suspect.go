@@ -269,7 +269,8 @@ func (g *Group) makeWay(sick uint64) {
 	if best != 0 && g.madeWay < 3 && g.beginHandover(best) == nil {
 		return
 	}
-	g.host.opts.Logger.Info("the term is given up: a member has lost what it had acknowledged", "group", g.id.String(), "member", sick)
+	g.host.opts.Logger.Info("the term is given up: a member has lost what it had acknowledged", "group", g.id.String(),
+		"member", sick)
 	self := uint64(g.host.opts.Self)
 	_ = g.rn.Step(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &sick, To: &self, Term: new(g.term + 1)})
 	g.campaign = 2

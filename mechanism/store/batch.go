@@ -203,7 +203,8 @@ func (b *Batch) delRange(lo, hi []byte) {
 // STORE-3) is left out. The version's memory must not change until the commit.
 func (b *Batch) PutVersion(v Version) {
 	if len(v.Key) == 0 || v.TS == 0 || v.TS > base.MaxTimestamp || v.Writer.Index == 0 || v.Writer.Region > maxWriterRegion {
-		b.fail(base.Errorf(base.CodeInvalid, "version %s@%s by r%d/%d: a version needs a key, a timestamp and a writer", v.Key, v.TS, v.Writer.Region, v.Writer.Index))
+		b.fail(base.Errorf(base.CodeInvalid, "version %s@%s by r%d/%d: a version needs a key, a timestamp and a writer",
+			v.Key, v.TS, v.Writer.Region, v.Writer.Index))
 		return
 	}
 	sh := b.enter(v.Key.Shard())

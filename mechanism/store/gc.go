@@ -19,7 +19,8 @@ const gcBatch = 2048
 //
 // The work is done in steps: start with from nil; limit bounds the versions looked at (0: 100,000);
 // next is where to go on, nil at the end.
-func (s *Store) CollectVersions(id base.ShardID, below base.Timestamp, from base.Key, limit int) (removed int, next base.Key, err error) {
+func (s *Store) CollectVersions(id base.ShardID, below base.Timestamp, from base.Key, limit int) (removed int,
+	next base.Key, err error) {
 	if limit <= 0 {
 		limit = 100_000
 	}

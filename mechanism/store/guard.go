@@ -206,7 +206,8 @@ func checkLogs(fs vfs.FS, dir string) error {
 			return corruptf("store %s: the log file %s is damaged at offset %d, before data that was on disk", dir, f, at)
 		}
 		if badEnd(data, at, uint32(n)) {
-			if err := noteTail(fs, dir, fmt.Sprintf("the log file %s ends at offset %d in a record that is not whole", f, at)); err != nil {
+			if err := noteTail(fs, dir, fmt.Sprintf("the log file %s ends at offset %d in a record that is not whole",
+				f, at)); err != nil {
 				return err
 			}
 		}

@@ -479,7 +479,8 @@ func (m *merger) one(c int, ek []byte, ours, theirs *pebble.Iterator) error {
 		}
 		if w, conflict := later(val, other); conflict {
 			m.i.Conflicts++
-			m.i.s.opts.Logger.Error("store: replicas disagree on a version", "key", ek, "ours", val[:min(len(val), 32)], "theirs", other[:min(len(other), 32)])
+			m.i.s.opts.Logger.Error("store: replicas disagree on a version", "key", ek, "ours", val[:min(len(val), 32)],
+				"theirs", other[:min(len(other), 32)])
 			m.b.set(ek, w)
 		}
 	}

@@ -139,7 +139,8 @@ func (l *Log) loadEntries() error {
 }
 
 func (l *Log) damaged(format string, args ...any) error {
-	return l.s.corrupt(corruptf("store %s: the raft log of group %s is damaged: "+format, append([]any{l.s.opts.Dir, l.g}, args...)...))
+	return l.s.corrupt(corruptf("store %s: the raft log of group %s is damaged: "+format,
+		append([]any{l.s.opts.Dir, l.g}, args...)...))
 }
 
 // Entry record: type (1) | term (uvarint) | data.
@@ -239,12 +240,14 @@ func (l *Log) Append(b *Batch, hs *pb.HardState, ents []*pb.Entry) error {
 	if len(ents) > 0 {
 		from := ents[0].GetIndex()
 		if from < l.first || from > l.last()+1 {
-			return base.Errorf(base.CodeInvalid, "group %s: entry %d does not fit a log of entries %d to %d", l.g, from, l.first, l.last())
+			return base.Errorf(base.CodeInvalid, "group %s: entry %d does not fit a log of entries %d to %d", l.g, from,
+				l.first, l.last())
 		}
 		term := l.term(from - 1)
 		for i, e := range ents {
 			if e.GetIndex() != from+uint64(i) || e.GetTerm() < term {
-				return base.Errorf(base.CodeInvalid, "group %s: entry %d of term %d cannot follow entry %d of term %d", l.g, e.GetIndex(), e.GetTerm(), from+uint64(i)-1, term)
+				return base.Errorf(base.CodeInvalid, "group %s: entry %d of term %d cannot follow entry %d of term %d",
+					l.g, e.GetIndex(), e.GetTerm(), from+uint64(i)-1, term)
 			}
 			term = e.GetTerm()
 		}

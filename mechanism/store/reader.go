@@ -190,7 +190,8 @@ func (s *Store) decodeAt(it *pebble.Iterator, v *Version) error {
 	}
 	v.TS = versionTS(it.Key())
 	if v.TS == 0 || !decodeVersionValue(val, v) {
-		return s.corrupt(corruptf("store %s: version %x holds the malformed value %x", s.opts.Dir, it.Key(), val[:min(len(val), 32)]))
+		return s.corrupt(corruptf("store %s: version %x holds the malformed value %x", s.opts.Dir, it.Key(),
+			val[:min(len(val), 32)]))
 	}
 	return nil
 }

@@ -76,7 +76,8 @@ func (s *Store) markSuspects() error {
 	if err := fs.Remove(path); err != nil {
 		return fmt.Errorf("store %s: %w", s.opts.Dir, err)
 	}
-	s.opts.Logger.Warn("store: the log may have lost its end; what it lacks comes from the other replicas", "store", s.opts.Dir, "why", s.lostTail)
+	s.opts.Logger.Warn("store: the log may have lost its end; what it lacks comes from the other replicas", "store",
+		s.opts.Dir, "why", s.lostTail)
 	return syncDir(fs, s.opts.Dir)
 }
 

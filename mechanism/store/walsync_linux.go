@@ -134,7 +134,8 @@ func (s *fileSyncer) do() (begun bool, n int, err error) {
 func (s *fileSyncer) reap(uintptr) bool {
 	var at syscall.Timespec
 	for {
-		n, _, e := syscall.RawSyscall6(syscall.SYS_IO_GETEVENTS, s.ring, 1, 1, uintptr(unsafe.Pointer(&s.done)), uintptr(unsafe.Pointer(&at)), 0)
+		n, _, e := syscall.RawSyscall6(syscall.SYS_IO_GETEVENTS, s.ring, 1, 1, uintptr(unsafe.Pointer(&s.done)),
+			uintptr(unsafe.Pointer(&at)), 0)
 		switch {
 		case e == syscall.EINTR:
 		case e != 0:

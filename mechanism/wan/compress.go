@@ -365,7 +365,8 @@ func (z *sizer) size(c Compression, b []byte) int {
 	} else {
 		z.once.Do(func() {
 			// The options are constants: there is no error.
-			z.zs, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(zstdWindow), zstd.WithEncoderConcurrency(2),
+			z.zs, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(zstdWindow),
+				zstd.WithEncoderConcurrency(2),
 				zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
 		})
 		s.buf = z.zs.EncodeAll(b, s.buf[:0])

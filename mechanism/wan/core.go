@@ -160,7 +160,8 @@ func (c *core) run(j job) {
 	defer c.inbound.Add(-int64(len(j.body)))
 	if err := j.ctx.Err(); err != nil {
 		j.s.end(j.id)
-		j.s.reply(typeRefused, j.kind, j.id, &wire.Status{Code: uint32(base.CodeCanceled), Msg: "the request's time was over before it was handled"})
+		j.s.reply(typeRefused, j.kind, j.id, &wire.Status{Code: uint32(base.CodeCanceled),
+			Msg: "the request's time was over before it was handled"})
 		return
 	}
 	m, err := c.handlers[j.kind](j.ctx, j.s.from, j.body)
@@ -215,7 +216,8 @@ func (bare) Value(any) any { return nil }
 
 // await waits for the answer to a request that was queued. withdraw is called
 // when the context ends first; it reports whether the request never left.
-func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *counters, kind wire.Kind, sent int, resp Msg, withdraw func() bool) error {
+func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *counters, kind wire.Kind, sent int,
+	resp Msg, withdraw func() bool) error {
 	var tr *obs.Trace
 	if r := p.region.Load(); r != uint32(c.region) && r != 0 {
 		tr = obs.TraceOf(ctx)
@@ -257,7 +259,8 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 
 // waitFor waits for the answer to a request; over: it was given up, because the context ended or
 // the peer is lost.
-func (c *core) waitFor(ctx context.Context, t *callTable, id uint64, cl *call, p *counters, kind wire.Kind, withdraw func() bool) (err error, over bool) {
+func (c *core) waitFor(ctx context.Context, t *callTable, id uint64, cl *call, p *counters, kind wire.Kind,
+	withdraw func() bool) (err error, over bool) {
 	var lost <-chan struct{}
 	code, why := base.CodeUnavailable, errLost
 	if hurried(kind) {

@@ -47,7 +47,8 @@ type frame struct {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // appendFrame encodes a frame behind buf; m may be nil. Nothing is appended on error.
-func appendFrame(buf []byte, typ frameType, kind wire.Kind, timeout time.Duration, id uint64, m Msg, maxFrame int) ([]byte, error) {
+func appendFrame(buf []byte, typ frameType, kind wire.Kind, timeout time.Duration, id uint64, m Msg,
+	maxFrame int) ([]byte, error) {
 	n := 0
 	if m != nil {
 		n = m.SizeVT()

@@ -11,7 +11,8 @@ import (
 
 // httpMethods are the first four bytes of what an HTTP client sends; no frame
 // can begin so, since they would make its length hundreds of megabytes.
-var httpMethods = [][]byte{[]byte("GET "), []byte("POST"), []byte("HEAD"), []byte("PUT "), []byte("DELE"), []byte("OPTI"), []byte("PATC")}
+var httpMethods = [][]byte{[]byte("GET "), []byte("POST"), []byte("HEAD"), []byte("PUT "), []byte("DELE"),
+	[]byte("OPTI"), []byte("PATC")}
 
 // sniffTimeout is how long a new connection may stay silent.
 const sniffTimeout = 5 * time.Second

@@ -429,7 +429,8 @@ func (c *netConn) push(p *pipe, pc parcel) {
 		p.lose(pc)
 		if pc.typ == typeRequest {
 			// The reset is on its way here; do not wait for it.
-			c.calls.fail(pc.id, unsent(base.CodeUnavailable, errCrashed, "connection to node %d broke before the request was sent", c.peer.id))
+			c.calls.fail(pc.id, unsent(base.CodeUnavailable, errCrashed,
+				"connection to node %d broke before the request was sent", c.peer.id))
 		}
 		return
 	}
@@ -459,7 +460,8 @@ func (p *pipe) lose(c parcel) {
 // Call; Network.mu is held.
 func (c *netConn) unhold(p *pipe, pc parcel) {
 	p.lose(pc)
-	c.calls.fail(pc.id, unanswered(base.CodeUnavailable, errStalled, "connection to node %d broke before the answer: %v", c.peer.id, errStalled))
+	c.calls.fail(pc.id, unanswered(base.CodeUnavailable, errStalled,
+		"connection to node %d broke before the answer: %v", c.peer.id, errStalled))
 }
 
 // arrive hands a parcel to the node it was sent to. No lock is held; nothing
@@ -548,7 +550,8 @@ func (c *netConn) reply(typ frameType, kind wire.Kind, id uint64, m Msg) {
 	if err != nil {
 		c.to.log.Error("answer cannot be sent", "kind", kind.String(), "peer", uint32(c.from.self), "err", err)
 		typ = typeError
-		buf, _ = appendFrame(nil, typ, kind, 0, id, statusOf(base.Errorf(base.CodeInvalid, "answer cannot be sent: %v", err)), lim.MaxFrame)
+		buf, _ = appendFrame(nil, typ, kind, 0, id, statusOf(base.Errorf(base.CodeInvalid, "answer cannot be sent: %v",
+			err)), lim.MaxFrame)
 	}
 	// Refusals come from the mover, which must not wait; they are small and no
 	// more than the calls pending.

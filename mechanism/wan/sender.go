@@ -70,7 +70,8 @@ func (s *sender) write(b []byte) error {
 
 // halves makes the two halves of a stream that has shaken hands. peer is what the other end, in
 // that region, understands.
-func (c *core) halves(conn net.Conn, r *bufio.Reader, count *counters, region base.RegionID, peer Compression) (*sender, *bufio.Reader, func()) {
+func (c *core) halves(conn net.Conn, r *bufio.Reader, count *counters, region base.RegionID, peer Compression) (*sender,
+	*bufio.Reader, func()) {
 	s := &sender{conn: conn, count: count}
 	if c.region != region {
 		s.single = c.single.Load

@@ -87,7 +87,8 @@ func (c *counters) stats() LinkStats {
 	s := LinkStats{
 		Peer: c.peer, Region: base.RegionID(c.region.Load()), Overloaded: c.overloaded.Load(),
 		Dropped: c.dropped.Load(), Connects: c.connects.Load(),
-		Writes: c.writes.Load(), StreamSent: c.streamSent.Load(), WireSent: c.wireSent.Load(), StreamRecv: c.streamRecv.Load(), WireRecv: c.wireRecv.Load(),
+		Writes: c.writes.Load(), StreamSent: c.streamSent.Load(), WireSent: c.wireSent.Load(),
+		StreamRecv: c.streamRecv.Load(), WireRecv: c.wireRecv.Load(),
 	}
 	for k := range c.kinds {
 		ks := KindStats{

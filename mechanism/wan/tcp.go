@@ -107,7 +107,8 @@ func NewTCP(opt TCPOptions) (*TCP, error) {
 	if opt.Self != 0 && opt.ClusterID == "" {
 		return nil, base.Errorf(base.CodeInvalid, "node %d has no cluster id", opt.Self)
 	}
-	t := &TCP{opt: opt, ln: opt.Listener, links: map[base.NodeID]*tcpPeer{}, conns: map[*serverConn]struct{}{}, slots: map[slotKey]*serverConn{}}
+	t := &TCP{opt: opt, ln: opt.Listener, links: map[base.NodeID]*tcpPeer{}, conns: map[*serverConn]struct{}{},
+		slots: map[slotKey]*serverConn{}}
 	t.init(opt.Self, opt.Region, opt.Limits, opt.Logger)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if t.ln == nil && opt.Listen != "" {

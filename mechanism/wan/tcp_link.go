@@ -69,7 +69,8 @@ func (l *tcpLink) stream(t *TCP) (*stream, error) {
 func (s *stream) run() {
 	t, p := s.l.t, s.l.p
 	conn, r, w, err := t.opt.connect(t.ctx, s.addr, hello{
-		version: protocolVersion, class: s.l.class, region: t.region, node: t.self, want: p.id, cluster: t.opt.ClusterID, packs: understood,
+		version: protocolVersion, class: s.l.class, region: t.region, node: t.self, want: p.id,
+		cluster: t.opt.ClusterID, packs: understood,
 	})
 	if err != nil {
 		s.fail(err, false)
@@ -172,10 +173,12 @@ func (s *stream) failure(sent bool) error {
 	err, up := s.err, s.conn != nil
 	s.mu.Unlock()
 	if sent {
-		return unanswered(base.CodeUnavailable, err, "connection to node %d at %s broke before the answer: %v", s.l.p.id, s.addr, err)
+		return unanswered(base.CodeUnavailable, err, "connection to node %d at %s broke before the answer: %v",
+			s.l.p.id, s.addr, err)
 	}
 	if up {
-		return unsent(base.CodeUnavailable, err, "connection to node %d at %s broke before the request was sent: %v", s.l.p.id, s.addr, err)
+		return unsent(base.CodeUnavailable, err, "connection to node %d at %s broke before the request was sent: %v",
+			s.l.p.id, s.addr, err)
 	}
 	return dialError(s.l.p.id, s.addr, err)
 }

@@ -201,7 +201,8 @@ func (c *serverConn) read(r *bufio.Reader, anonymous bool) error {
 			if f.typ != typeRequest {
 				return errors.New("a node without identity may only ask")
 			}
-			c.reply(typeRefused, f.kind, f.id, statusOf(base.Errorf(base.CodeInvalid, "a node without identity may only ask, not send %s", f.kind)))
+			c.reply(typeRefused, f.kind, f.id, statusOf(base.Errorf(base.CodeInvalid,
+				"a node without identity may only ask, not send %s", f.kind)))
 			continue
 		}
 		if err := c.t.receive(&c.s, f); err != nil {
@@ -215,7 +216,8 @@ func (c *serverConn) reply(typ frameType, kind wire.Kind, id uint64, m Msg) {
 	n, err := c.out.put(typ, kind, 0, id, m, nil, true)
 	if err != nil && err != errStreamEnded {
 		c.t.log.Error("answer cannot be sent", "kind", kind.String(), "peer", uint32(c.s.from), "err", err)
-		n, err = c.out.put(typeError, kind, 0, id, statusOf(base.Errorf(base.CodeInvalid, "answer cannot be sent: %v", err)), nil, true)
+		n, err = c.out.put(typeError, kind, 0, id, statusOf(base.Errorf(base.CodeInvalid, "answer cannot be sent: %v",
+			err)), nil, true)
 	}
 	if err == nil {
 		c.s.count.sent(kind, n)

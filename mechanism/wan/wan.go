@@ -126,7 +126,8 @@ func (c class) String() string { return classNames[c] }
 
 func classOf(k wire.Kind) class {
 	switch k {
-	case wire.KindRaft, wire.KindHeartbeat, wire.KindClosed, wire.KindConsistency, wire.KindParcel, wire.KindParcelNotice, wire.KindRaftBundle, wire.KindCopies, wire.KindDetour:
+	case wire.KindRaft, wire.KindHeartbeat, wire.KindClosed, wire.KindConsistency, wire.KindParcel,
+		wire.KindParcelNotice, wire.KindRaftBundle, wire.KindCopies, wire.KindDetour:
 		return classRaft
 	case wire.KindSnapshot, wire.KindDetourBulk:
 		return classBulk

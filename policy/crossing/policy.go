@@ -42,10 +42,13 @@ func (p Params) Validate() error {
 		}
 	}
 	share := func(f float64) bool { return !math.IsNaN(f) && f >= 0 && f <= 1 }
-	check(p.Setting == Auto || p.Setting == Relay || p.Setting == Strict, "tier is %q; it must be auto, relay or strict", p.Setting)
-	check(p.Window >= 100*time.Millisecond && p.Window <= time.Hour, "tier_window is %v; it must be between 100ms and 1h", p.Window)
+	check(p.Setting == Auto || p.Setting == Relay || p.Setting == Strict,
+		"tier is %q; it must be auto, relay or strict", p.Setting)
+	check(p.Window >= 100*time.Millisecond && p.Window <= time.Hour,
+		"tier_window is %v; it must be between 100ms and 1h", p.Window)
 	check(p.Least >= 1 && p.Least <= 1_000_000, "tier_least is %d; it must be between 1 and 1000000", p.Least)
-	check(share(p.Above) && share(p.Below), "tier_above is %v and tier_below is %v; both must be between 0 and 1", p.Above, p.Below)
+	check(share(p.Above) && share(p.Below), "tier_above is %v and tier_below is %v; both must be between 0 and 1",
+		p.Above, p.Below)
 	check(!(p.Below >= p.Above), "tier_below is %v; it must be less than tier_above, %v", p.Below, p.Above)
 	return errors.Join(errs...)
 }

@@ -36,7 +36,8 @@ func HashOf(batch []byte) []byte {
 
 // Encode makes the bytes of a frame.
 func (f *Frame) Encode() []byte {
-	w := wire.EpochFrame{View: f.View, Epoch: f.Epoch, Hash: f.Hash, Held: f.Held, Merged: f.Merged, Digest: f.Digest[:], Batch: f.Batch, RttUs: f.RTTs, BatchBytes: f.Bytes, UplinkKbit: f.Uplink, Plan: f.Plan}
+	w := wire.EpochFrame{View: f.View, Epoch: f.Epoch, Hash: f.Hash, Held: f.Held, Merged: f.Merged,
+		Digest: f.Digest[:], Batch: f.Batch, RttUs: f.RTTs, BatchBytes: f.Bytes, UplinkKbit: f.Uplink, Plan: f.Plan}
 	out, err := w.MarshalVT()
 	if err != nil {
 		panic("epoch: " + err.Error()) // generated code does not fail
@@ -50,7 +51,8 @@ func DecodeFrame(data []byte) (*Frame, error) {
 	if err := w.UnmarshalVT(data); err != nil {
 		return nil, base.Errorf(base.CodeInvalid, "a batch of an epoch cannot be read: %v", err)
 	}
-	f := &Frame{View: w.View, Epoch: w.Epoch, Hash: w.Hash, Held: w.Held, Merged: w.Merged, Batch: w.Batch, RTTs: w.RttUs, Bytes: w.BatchBytes, Uplink: w.UplinkKbit, Plan: w.Plan}
+	f := &Frame{View: w.View, Epoch: w.Epoch, Hash: w.Hash, Held: w.Held, Merged: w.Merged, Batch: w.Batch,
+		RTTs: w.RttUs, Bytes: w.BatchBytes, Uplink: w.UplinkKbit, Plan: w.Plan}
 	var err error
 	if f.Digest, err = ParseDigest(w.Digest); err != nil {
 		return nil, err

@@ -176,8 +176,11 @@ func Group(rule Rule, batches []Batch) {
 
 // same compares everything: equal ids alone decide nothing.
 func same(a, b *Txn) bool {
-	return a.ID == b.ID && a.Priority == b.Priority && a.Snapshot == b.Snapshot && a.Lost == b.Lost && slices.Equal(a.Reads, b.Reads) &&
-		slices.EqualFunc(a.Ranges, b.Ranges, func(x, y base.Span) bool { return bytes.Equal(x.Start, y.Start) && bytes.Equal(x.End, y.End) }) &&
+	return a.ID == b.ID && a.Priority == b.Priority && a.Snapshot == b.Snapshot && a.Lost == b.Lost &&
+		slices.Equal(a.Reads, b.Reads) &&
+		slices.EqualFunc(a.Ranges, b.Ranges, func(x, y base.Span) bool {
+			return bytes.Equal(x.Start, y.Start) && bytes.Equal(x.End, y.End)
+		}) &&
 		slices.EqualFunc(a.Writes, b.Writes, func(x, y Write) bool {
 			return x.Key == y.Key && x.Null == y.Null && x.Del == y.Del && bytes.Equal(x.Value, y.Value)
 		})

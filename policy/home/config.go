@@ -143,7 +143,8 @@ func (c *complaints) check(ok bool, format string, args ...any) {
 }
 
 func (c *complaints) duration(name string, d Duration, least time.Duration) {
-	c.check(time.Duration(d) >= least && time.Duration(d) <= maxDuration, "%s is %v; it must be between %v and %v", name, d, least, maxDuration)
+	c.check(time.Duration(d) >= least && time.Duration(d) <= maxDuration, "%s is %v; it must be between %v and %v",
+		name, d, least, maxDuration)
 }
 
 func (c *complaints) number(name string, v, least, most int) {
@@ -174,7 +175,8 @@ func (p Params) validateHeat(c *complaints) {
 	c.number("min_heat", p.MinHeat, 1, 100)
 	c.check(finite(p.Margin) && p.Margin >= 1 && p.Margin <= 100, "margin is %v; it must be between 1 and 100", p.Margin)
 	c.number("max_heat", p.MaxHeat, 16, maxHeatLimit)
-	c.check(float64(p.MaxHeat) >= p.Margin*float64(p.MinHeat), "max_heat is %d; it must be at least margin times min_heat", p.MaxHeat)
+	c.check(float64(p.MaxHeat) >= p.Margin*float64(p.MinHeat),
+		"max_heat is %d; it must be at least margin times min_heat", p.MaxHeat)
 	c.check(time.Duration(p.MinStay) <= maxDuration, "min_stay is %v; it must be at most %v", p.MinStay, maxDuration)
 	c.duration("max_stay", p.MaxStay, time.Duration(max(p.MinStay, 1)))
 }

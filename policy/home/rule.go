@@ -137,7 +137,8 @@ func (r Reason) Text(name func(base.RegionID) string) string {
 		}
 		why = fmt.Sprintf("%s a moment ago, stays %v longer", did, time.Duration(r.Stay).Round(time.Millisecond))
 	case RuleCold, RuleMargin:
-		why = fmt.Sprintf("%s has heat %.1f (%.1f needed) and a run of %d (%d needed)", from, r.Heat.Of(r.From), r.Need, r.Run, r.RunFor)
+		why = fmt.Sprintf("%s has heat %.1f (%.1f needed) and a run of %d (%d needed)", from, r.Heat.Of(r.From), r.Need,
+			r.Run, r.RunFor)
 	case RuleOther:
 		why = fmt.Sprintf("%s has heat %.1f, another region more", from, r.Heat.Of(r.From))
 	default:

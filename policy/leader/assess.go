@@ -91,7 +91,8 @@ func (f *Facts) check() error {
 	}
 	for i, row := range f.RTT {
 		if len(row) != len(f.Nodes) {
-			return base.Errorf(base.CodeInvalid, "leader: node %d measured round trips to %d nodes, but there are %d", f.Nodes[i].ID, len(row), len(f.Nodes))
+			return base.Errorf(base.CodeInvalid, "leader: node %d measured round trips to %d nodes, but there are %d",
+				f.Nodes[i].ID, len(row), len(f.Nodes))
 		}
 	}
 	for i, n := range f.Nodes {
@@ -203,7 +204,8 @@ func Assess(f *Facts, p Params) (Assessment, error) {
 }
 
 func (f *Facts) assess(p Params) Assessment {
-	a := Assessment{Standings: make([]Standing, len(f.Nodes)), leader: slices.IndexFunc(f.Nodes, func(n Node) bool { return n.ID == f.Leader })}
+	a := Assessment{Standings: make([]Standing, len(f.Nodes)),
+		leader: slices.IndexFunc(f.Nodes, func(n Node) bool { return n.ID == f.Leader })}
 	pop, writes, idle := f.shares(p.Load)
 	a.Idle = idle
 	wanted := f.wanted()

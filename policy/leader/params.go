@@ -84,7 +84,8 @@ func (p Params) filled() (Params, error) {
 		}
 	}
 	bad(p.Window < 1 || p.Window > maxWindow, "window %d: 1 to %d heartbeats", p.Window, maxWindow)
-	bad(p.MaxWindow < p.Window || p.MaxWindow > maxWindow, "max_window %d: at least the window of %d, at most %d", p.MaxWindow, p.Window, maxWindow)
+	bad(p.MaxWindow < p.Window || p.MaxWindow > maxWindow, "max_window %d: at least the window of %d, at most %d",
+		p.MaxWindow, p.Window, maxWindow)
 	bad(p.HoldDown > maxWindow, "hold_down %d: at most %d heartbeats", p.HoldDown, maxWindow)
 	bad(p.MinGainShare >= 1 || p.MinGainShare != p.MinGainShare, "min_gain_share %v: less than 1", p.MinGainShare)
 	bad(p.Commit != Quorum && p.Commit != Median, "commit %q: %s or %s", p.Commit, Quorum, Median)

@@ -160,7 +160,8 @@ func (m *Matrix) Pick(names ...string) (*Matrix, error) {
 	for i, name := range names {
 		idx[i] = slices.Index(m.Names, name)
 		if idx[i] < 0 {
-			return nil, base.Errorf(base.CodeInvalid, "region %q is not in the latency matrix; there are %s", name, strings.Join(m.Names, ", "))
+			return nil, base.Errorf(base.CodeInvalid, "region %q is not in the latency matrix; there are %s", name,
+				strings.Join(m.Names, ", "))
 		}
 		if slices.Contains(names[:i], name) {
 			return nil, base.Errorf(base.CodeInvalid, "region %q is chosen twice", name)
@@ -237,7 +238,8 @@ func Builtin() []string {
 // Open returns an embedded matrix.
 func Open(name string) (*Matrix, error) {
 	if !slices.Contains(Builtin(), name) {
-		return nil, base.Errorf(base.CodeInvalid, "there is no built-in latency matrix %q; there are %s", name, strings.Join(Builtin(), ", "))
+		return nil, base.Errorf(base.CodeInvalid, "there is no built-in latency matrix %q; there are %s", name,
+			strings.Join(Builtin(), ", "))
 	}
 	f, err := open(name)
 	if err != nil {

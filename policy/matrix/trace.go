@@ -34,7 +34,9 @@ func Interpolate(points []*Matrix, every time.Duration) (*Trace, error) {
 			y := make([]float64, len(points))
 			for k, m := range points {
 				if y[k] = float64(m.RTT[i][j]); m.RTT[i][j] < 0 {
-					return nil, base.Errorf(base.CodeInvalid, "latency matrix %d of a trace: the round trip between %s and %s was not measured", k+1, t.Names[i], t.Names[j])
+					return nil, base.Errorf(base.CodeInvalid,
+						"latency matrix %d of a trace: the round trip between %s and %s was not measured", k+1,
+						t.Names[i], t.Names[j])
 				}
 			}
 			t.curves[i] = append(t.curves[i], newPCHIP(y))

@@ -37,7 +37,8 @@ func Decode(data []byte, n int) (*Plan, error) {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return nil, fmt.Errorf("a plan cannot be read: %w", err)
 	}
-	p := &Plan{Groups: e.Groups, Of: make([]int, n), Routes: map[[2]int][]int{}, Order: e.Order, Makespan: e.Makespan, Flat: e.Flat, Bound: e.Bound}
+	p := &Plan{Groups: e.Groups, Of: make([]int, n), Routes: map[[2]int][]int{}, Order: e.Order, Makespan: e.Makespan,
+		Flat: e.Flat, Bound: e.Bound}
 	for g, gr := range p.Groups {
 		for _, m := range gr.Members {
 			if m >= 0 && m < n {

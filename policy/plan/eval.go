@@ -195,7 +195,8 @@ func (m *model) exchange(groups []Group, direct bool, v *verdict) {
 
 // plan makes a plan of groups that were evaluated.
 func (m *model) plan(groups []Group, v verdict, direct bool) *Plan {
-	p := &Plan{Groups: groups, Of: make([]int, m.f.N()), Routes: map[[2]int][]int{}, Makespan: time.Duration(v.time), Cost: v.cost}
+	p := &Plan{Groups: groups, Of: make([]int, m.f.N()), Routes: map[[2]int][]int{}, Makespan: time.Duration(v.time),
+		Cost: v.cost}
 	total := 0.0
 	sizes := make([]float64, len(groups))
 	for g, gr := range groups {

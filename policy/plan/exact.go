@@ -37,7 +37,8 @@ type search struct {
 
 func newSearch(m *model, p Params) *search {
 	n := m.f.N()
-	s := &search{m: m, p: p, n: n, dist: make([]float64, n*n), agg: make([]int, n), limit: math.Inf(1), bestTime: math.Inf(1), scratch: make([]Group, n)}
+	s := &search{m: m, p: p, n: n, dist: make([]float64, n*n), agg: make([]int, n), limit: math.Inf(1),
+		bestTime: math.Inf(1), scratch: make([]Group, n)}
 	for u := range n {
 		for v := range n {
 			if u != v {

@@ -76,7 +76,8 @@ func utcOr(l *time.Location) *time.Location {
 	return l
 }
 
-var lockModes = map[exec.Lock]kv.LockMode{exec.LockNone: kv.LockNone, exec.LockShare: kv.LockShared, exec.LockUpdate: kv.LockExclusive}
+var lockModes = map[exec.Lock]kv.LockMode{exec.LockNone: kv.LockNone, exec.LockShare: kv.LockShared,
+	exec.LockUpdate: kv.LockExclusive}
 
 // open begins and pins what the read needs, and chooses its lock.
 func (r *rows) open() error {

@@ -246,14 +246,14 @@ func (r *Project) MapNodes(f func(expr.Node) expr.Node) Rel {
 // MapNodes implements Rel.
 func (r *Join) MapNodes(f func(expr.Node) expr.Node) Rel {
 	c := *r
-	c.On = mapped(f).list(r.On)
+	c.On, c.Also = mapped(f).list(r.On), mapped(f).list(r.Also)
 	return &c
 }
 
 // MapNodes implements Rel.
 func (r *Apply) MapNodes(f func(expr.Node) expr.Node) Rel {
 	c := *r
-	c.On = mapped(f).list(r.On)
+	c.On, c.Also = mapped(f).list(r.On), mapped(f).list(r.Also)
 	return &c
 }
 
@@ -324,10 +324,10 @@ func (r *Filter) Nodes() []expr.Node { return r.Conds }
 func (r *Project) Nodes() []expr.Node { return collect(r) }
 
 // Nodes implements Rel.
-func (r *Join) Nodes() []expr.Node { return r.On }
+func (r *Join) Nodes() []expr.Node { return slices.Concat(r.On, r.Also) }
 
 // Nodes implements Rel.
-func (r *Apply) Nodes() []expr.Node { return r.On }
+func (r *Apply) Nodes() []expr.Node { return slices.Concat(r.On, r.Also) }
 
 // Nodes implements Rel.
 func (r *GroupBy) Nodes() []expr.Node { return collect(r) }

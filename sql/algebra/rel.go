@@ -94,11 +94,14 @@ func (k JoinKind) String() string { return joinNames[k] }
 // Both reports whether the join yields the columns of both sides.
 func (k JoinKind) Both() bool { return k == Inner || k == Left || k == Single }
 
-// Join joins two relations.
+// Join joins two relations. On of a null-aware anti join and of a mark join are calls of "=" that
+// compare the left side with the right side, as IN does: a NULL among them makes the result
+// unknown. Also, which only these kinds have, are further conditions: rows of the right side for
+// which they are not TRUE do not count.
 type Join struct {
-	Kind JoinKind
-	L, R Rel
-	On   []expr.Node
+	Kind     JoinKind
+	L, R     Rel
+	On, Also []expr.Node
 	// MarkID is the column that a mark join adds.
 	MarkID expr.ColID
 	// Straight: STRAIGHT_JOIN, the order of the sides stays.
@@ -106,14 +109,13 @@ type Join struct {
 }
 
 // Apply evaluates the right side once for each row of the left, where it uses columns of the left
-// (Outer). Its kinds are those of Join. With Mark, On compares columns of the left with those of
-// the right; empty, the mark says whether there is a row.
+// (Outer). Its kinds are those of Join. A mark without On says whether there is a row.
 type Apply struct {
-	Kind   JoinKind
-	L, R   Rel
-	Outer  []expr.ColID
-	On     []expr.Node
-	MarkID expr.ColID
+	Kind     JoinKind
+	L, R     Rel
+	Outer    []expr.ColID
+	On, Also []expr.Node
+	MarkID   expr.ColID
 }
 
 // Agg is an aggregate of a GroupBy.

@@ -43,9 +43,9 @@ func line(r Rel) string {
 	case *Project:
 		return "project " + items(r.Items)
 	case *Join:
-		return fmt.Sprintf("join %s%s on %s", r.Kind, mark(r.Kind, r.MarkID), nodes(r.On))
+		return fmt.Sprintf("join %s%s on %s%s", r.Kind, mark(r.Kind, r.MarkID), nodes(r.On), also(r.Also))
 	case *Apply:
-		return fmt.Sprintf("apply %s%s outer=%v on %s", r.Kind, mark(r.Kind, r.MarkID), r.Outer, nodes(r.On))
+		return fmt.Sprintf("apply %s%s outer=%v on %s%s", r.Kind, mark(r.Kind, r.MarkID), r.Outer, nodes(r.On), also(r.Also))
 	case *GroupBy:
 		return groupLine(r)
 	case *Window:
@@ -83,6 +83,13 @@ func shortLine(r Rel) string {
 		return fmt.Sprintf("ref %s %v", r.Name, r.IDs)
 	}
 	return fmt.Sprintf("%T", r)
+}
+
+func also(ns []expr.Node) string {
+	if len(ns) == 0 {
+		return ""
+	}
+	return " also " + nodes(ns)
 }
 
 func mark(k JoinKind, id expr.ColID) string {

@@ -129,7 +129,8 @@ func (t *Table) RenameIndex(ctx *sql.Context, from, to string) error {
 
 // CreateFulltextIndex implements fulltext.IndexAlterableTable: the engine keeps
 // the words in tables of its own.
-func (t *Table) CreateFulltextIndex(ctx *sql.Context, def sql.IndexDef, key fulltext.KeyColumns, names fulltext.IndexTableNames) error {
+func (t *Table) CreateFulltextIndex(ctx *sql.Context, def sql.IndexDef, key fulltext.KeyColumns,
+	names fulltext.IndexTableNames) error {
 	m, d, err := t.change(ctx)
 	if err != nil {
 		return err

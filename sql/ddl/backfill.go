@@ -116,7 +116,8 @@ func (t *Table) fillBatch(ctx *sql.Context, cur *schema.Table, x *schema.Index, 
 		return t.fillRows(ctx, cur, x, rows, kv.Run)
 	}
 	lost := false
-	err := t.fillRows(ctx, cur, x, rows, func(ctx context.Context, db kv.DB, opts kv.Options, fn func(kv.Txn) error) (base.Timestamp, error) {
+	err := t.fillRows(ctx, cur, x, rows, func(ctx context.Context, db kv.DB, opts kv.Options,
+		fn func(kv.Txn) error) (base.Timestamp, error) {
 		k := db.Begin(opts)
 		defer k.Rollback(context.Background())
 		if err := fn(k); err != nil {
@@ -265,7 +266,8 @@ func garbageKey(id base.TableID, ix uint64) base.Key {
 func GarbageOf(t *schema.Table) *garbageDesc {
 	g := &garbageDesc{
 		V: t.Desc.Format(), Table: t.Desc.ID, All: []base.IndexID{0}, Shards: t.Desc.Shards, Async: t.Desc.Locality.Async,
-		Global: t.Desc.Locality.Kind == schema.Global, MultiMaster: t.Desc.Locality.Kind == schema.MultiMaster, Since: time.Now().UTC(),
+		Global: t.Desc.Locality.Kind == schema.Global, MultiMaster: t.Desc.Locality.Kind == schema.MultiMaster,
+		Since: time.Now().UTC(),
 	}
 	for _, x := range t.Indexes {
 		if x.Desc.Stored() {
@@ -298,7 +300,8 @@ func (m *mutation) discardIndex(d *schema.TableDesc, x *schema.IndexDesc) {
 	}
 	k := x.Key()
 	m.put(garbageKey(d.ID, uint64(k)), schema.Marshal(&garbageDesc{
-		V: d.Format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async, Global: d.Locality.Kind == schema.Global,
+		V: d.Format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async,
+		Global:      d.Locality.Kind == schema.Global,
 		MultiMaster: d.Locality.Kind == schema.MultiMaster, Since: time.Now().UTC(),
 	}))
 	m.txn.After = append(m.txn.After, m.g.GC.Kick)

@@ -32,7 +32,9 @@ var errCalledOff = base.Errorf(base.CodeCanceled, "the change was called off, or
 // online reports whether the table can get a successor: what only the engine can compute is not
 // kept up in it.
 func (g *Env) online(d *schema.TableDesc) bool {
-	return !slices.ContainsFunc(d.Indexes, func(x schema.IndexDesc) bool { return x.Fulltext != nil || x.Stored() && g.indexesVirtual(d, &x) })
+	return !slices.ContainsFunc(d.Indexes, func(x schema.IndexDesc) bool {
+		return x.Fulltext != nil || x.Stored() && g.indexesVirtual(d, &x)
+	})
 }
 
 // copyTable gives a table other keys, and returns when it has them.
@@ -64,7 +66,8 @@ func (g *Env) copyTable(ctx *sql.Context, t *Table, kind string, l schema.Locali
 		if id, err = NextTableID(kctx, k, region); err != nil {
 			return err
 		}
-		d.Next = &schema.SuccessorDesc{ID: id, Locality: l, Shards: g.DB.Topology().Shards, Kind: kind, Node: g.DB.Node(), Since: time.Now().UTC()}
+		d.Next = &schema.SuccessorDesc{ID: id, Locality: l, Shards: g.DB.Topology().Shards, Kind: kind,
+			Node: g.DB.Node(), Since: time.Now().UTC()}
 		return nil
 	})
 	if err != nil {
@@ -301,7 +304,8 @@ func (c *Copier) copyRow(ctx context.Context, k kv.Txn, n *schema.Table, r kv.Ro
 }
 
 // Redefine changes a table's descriptor in a transaction of its own.
-func (g *Env) Redefine(ctx context.Context, db, name string, fn func(k kv.Txn, cur *schema.Table, d *schema.TableDesc) error) (base.Timestamp, error) {
+func (g *Env) Redefine(ctx context.Context, db, name string,
+	fn func(k kv.Txn, cur *schema.Table, d *schema.TableDesc) error) (base.Timestamp, error) {
 	return g.redefineFound(ctx, func(s *schema.Snapshot) (*schema.Table, error) {
 		if t := s.Table(db, name); t != nil {
 			return t, nil
@@ -312,7 +316,8 @@ func (g *Env) Redefine(ctx context.Context, db, name string, fn func(k kv.Txn, c
 
 // redefineNext does so with the table that has a successor with that id, whatever it is called by
 // now.
-func (g *Env) redefineNext(ctx context.Context, id base.TableID, fn func(k kv.Txn, cur *schema.Table, d *schema.TableDesc) error) (base.Timestamp, error) {
+func (g *Env) redefineNext(ctx context.Context, id base.TableID,
+	fn func(k kv.Txn, cur *schema.Table, d *schema.TableDesc) error) (base.Timestamp, error) {
 	return g.redefineFound(ctx, func(s *schema.Snapshot) (*schema.Table, error) {
 		if n := s.ByID[id]; n != nil && n.Prev != nil {
 			return n.Prev, nil
@@ -321,7 +326,8 @@ func (g *Env) redefineNext(ctx context.Context, id base.TableID, fn func(k kv.Tx
 	}, fn)
 }
 
-func (g *Env) redefineFound(ctx context.Context, find func(*schema.Snapshot) (*schema.Table, error), fn func(k kv.Txn, cur *schema.Table, d *schema.TableDesc) error) (base.Timestamp, error) {
+func (g *Env) redefineFound(ctx context.Context, find func(*schema.Snapshot) (*schema.Table, error),
+	fn func(k kv.Txn, cur *schema.Table, d *schema.TableDesc) error) (base.Timestamp, error) {
 	ts, err := kv.Run(ctx, g.DB, kv.Options{}, func(k kv.Txn) error {
 		snap, err := g.Catalog.Fresh(ctx)
 		if err != nil {
@@ -379,7 +385,8 @@ func (g *Env) Adopt(ctx context.Context) {
 			}
 			wg.Go(func() {
 				if err := g.resume(ctx, id, was); err != nil && ctx.Err() == nil && !errors.Is(err, errCalledOff) {
-					g.Log.Warn("a table that another node has begun to copy could not be copied yet", "table", n.Desc.Name, "err", err)
+					g.Log.Warn("a table that another node has begun to copy could not be copied yet", "table",
+						n.Desc.Name, "err", err)
 				}
 			})
 		}

@@ -167,7 +167,8 @@ func (d *database) describe(m *mutation, desc *schema.DatabaseDesc) error {
 }
 
 // CreateTable implements sql.TableCreator.
-func (d *database) CreateTable(ctx *sql.Context, name string, sch sql.PrimaryKeySchema, coll sql.CollationID, comment string) error {
+func (d *database) CreateTable(ctx *sql.Context, name string, sch sql.PrimaryKeySchema, coll sql.CollationID,
+	comment string) error {
 	m, err := d.g.mutate(ctx)
 	if err != nil {
 		return err
@@ -231,7 +232,8 @@ func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) 
 }
 
 // describeTable makes the descriptor of a new table without an id.
-func (g *Env) describeTable(db, name string, sch sql.PrimaryKeySchema, coll sql.CollationID, comment string) (*schema.TableDesc, error) {
+func (g *Env) describeTable(db, name string, sch sql.PrimaryKeySchema, coll sql.CollationID,
+	comment string) (*schema.TableDesc, error) {
 	desc := &schema.TableDesc{
 		V: schema.DescVersion, DB: db, Name: name, Collation: coll, Comment: comment,
 		Shards: g.DB.Topology().Shards, NextIndex: 1, Created: time.Now().UTC(),
@@ -249,7 +251,8 @@ func (g *Env) describeTable(db, name string, sch sql.PrimaryKeySchema, coll sql.
 }
 
 // CreateIndexedTable implements sql.IndexedTableCreator.
-func (d *database) CreateIndexedTable(ctx *sql.Context, name string, sch sql.PrimaryKeySchema, idx sql.IndexDef, coll sql.CollationID) error {
+func (d *database) CreateIndexedTable(ctx *sql.Context, name string, sch sql.PrimaryKeySchema, idx sql.IndexDef,
+	coll sql.CollationID) error {
 	for _, c := range idx.Columns {
 		i := sch.Schema.IndexOfColName(c.Name)
 		if i < 0 {

@@ -47,7 +47,8 @@ func (j *Job) Row(node base.NodeID) []any {
 	if j.Error != "" {
 		failure = j.Error
 	}
-	return []any{j.ID, j.Kind, j.Table, node, j.State, j.Rows, total, percent, rate, eta, j.Started, math.Round(1e3*j.Elapsed.Seconds()) / 1e3, failure}
+	return []any{j.ID, j.Kind, j.Table, node, j.State, j.Rows, total, percent, rate, eta, j.Started,
+		math.Round(1e3*j.Elapsed.Seconds()) / 1e3, failure}
 }
 
 // The states of a job.
@@ -89,7 +90,8 @@ func (o *Jobs) Begin(ctx *sql.Context, kind string, t *schema.Table) *job {
 		pid = ctx.Pid()
 	}
 	j := &job{owner: o, logged: now, pid: pid, desc: Job{
-		ID: uint64(o.g.DB.Node())<<32 | o.seq.Add(1), Kind: kind, Table: t.Desc.DB + "." + t.Desc.Name, State: JobRunning, Started: now}}
+		ID: uint64(o.g.DB.Node())<<32 | o.seq.Add(1), Kind: kind, Table: t.Desc.DB + "." + t.Desc.Name,
+		State: JobRunning, Started: now}}
 	o.mu.Lock()
 	o.list = append(o.list, j)
 	if len(o.list) > jobsKept {
@@ -121,7 +123,8 @@ func (j *job) did(ctx *sql.Context, t *schema.Table, n int) {
 	defer j.mu.Unlock()
 	if time.Since(j.logged) >= jobLogEvery {
 		j.logged = time.Now()
-		j.owner.g.Log.Info("job is running", "job", j.desc.ID, "type", j.desc.Kind, "table", j.desc.Table, "rows", j.rows.Load(), "total", j.total.Load(),
+		j.owner.g.Log.Info("job is running", "job", j.desc.ID, "type", j.desc.Kind, "table", j.desc.Table, "rows",
+			j.rows.Load(), "total", j.total.Load(),
 			"elapsed", time.Since(j.desc.Started).Round(time.Second))
 	}
 }
@@ -139,7 +142,8 @@ func (j *job) end(err error) {
 		j.desc.State, j.desc.Error = jobFailed, err.Error()
 	}
 	if took := j.desc.Finished.Sub(j.desc.Started); took >= jobLogEvery || err != nil {
-		j.owner.g.Log.Info("job has ended", "job", j.desc.ID, "type", j.desc.Kind, "table", j.desc.Table, "rows", j.rows.Load(), "elapsed", took.Round(time.Millisecond), "err", err)
+		j.owner.g.Log.Info("job has ended", "job", j.desc.ID, "type", j.desc.Kind, "table", j.desc.Table, "rows",
+			j.rows.Load(), "elapsed", took.Round(time.Millisecond), "err", err)
 	}
 }
 

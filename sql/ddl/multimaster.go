@@ -37,7 +37,8 @@ func (g *Env) beginEpochs(ctx *sql.Context) error {
 // another one, or the other way: whichever of the two tables comes later is the one refused.
 func (m *mutation) unmixed(d *schema.TableDesc) error {
 	check := func(fk *sql.ForeignKeyConstraint, child, parent *schema.TableDesc) error {
-		if schema.SameName(fk.Table, fk.ParentTable) && schema.SameName(fk.Database, fk.ParentDatabase) || (child.Locality.Kind == schema.MultiMaster) == (parent.Locality.Kind == schema.MultiMaster) {
+		if schema.SameName(fk.Table, fk.ParentTable) && schema.SameName(fk.Database, fk.ParentDatabase) ||
+			(child.Locality.Kind == schema.MultiMaster) == (parent.Locality.Kind == schema.MultiMaster) {
 			return nil
 		}
 		is, isNot := child.Name, parent.Name
@@ -75,7 +76,8 @@ func (g *Env) resolve(ctx *sql.Context, snap *schema.Snapshot, fk *sql.ForeignKe
 		return
 	}
 	child, parent := snap.Table(fk.Database, fk.Table), snap.Table(fk.ParentDatabase, fk.ParentTable)
-	if child == nil || parent == nil || child.Desc.Locality.Kind != schema.MultiMaster || parent.Desc.Locality.Kind != schema.MultiMaster || len(fk.Columns) != len(fk.ParentColumns) {
+	if child == nil || parent == nil || child.Desc.Locality.Kind != schema.MultiMaster ||
+		parent.Desc.Locality.Kind != schema.MultiMaster || len(fk.Columns) != len(fk.ParentColumns) {
 		return
 	}
 	r := *fk

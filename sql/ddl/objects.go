@@ -24,9 +24,10 @@ func (d *database) CreateView(ctx *sql.Context, name, selectStatement, createVie
 	v := &sql.ViewDefinition{
 		Name: name, TextDefinition: selectStatement, CreateViewStatement: createViewStmt, SqlMode: sql.LoadSqlMode(ctx).String(),
 	}
-	return d.create(ctx, schema.IxView, &schema.ObjectDesc{DB: d.name, Name: name, Seq: schema.ObjectSeq(), View: v}, func() error {
-		return sql.ErrExistingView.New(d.name, name)
-	})
+	return d.create(ctx, schema.IxView, &schema.ObjectDesc{DB: d.name, Name: name, Seq: schema.ObjectSeq(), View: v},
+		func() error {
+			return sql.ErrExistingView.New(d.name, name)
+		})
 }
 
 // DropView implements sql.ViewDatabase.
@@ -73,7 +74,8 @@ func (d *database) CreateTrigger(ctx *sql.Context, def sql.TriggerDefinition) er
 	if err := d.touch(ctx, triggerTable(def.CreateStatement)); err != nil {
 		return err
 	}
-	return d.create(ctx, schema.IxTrigger, &schema.ObjectDesc{DB: d.name, Name: def.Name, Seq: schema.ObjectSeq(), Trigger: &def}, func() error {
+	return d.create(ctx, schema.IxTrigger, &schema.ObjectDesc{DB: d.name, Name: def.Name, Seq: schema.ObjectSeq(),
+		Trigger: &def}, func() error {
 		return sql.ErrTriggerCreateStatementInvalid.New("a trigger of this name exists: " + def.Name)
 	})
 }
@@ -146,7 +148,8 @@ func (d *database) GetStoredProcedures(ctx *sql.Context) ([]sql.StoredProcedureD
 
 // SaveStoredProcedure implements sql.StoredProcedureDatabase.
 func (d *database) SaveStoredProcedure(ctx *sql.Context, spd sql.StoredProcedureDetails) error {
-	return d.create(ctx, schema.IxProcedure, &schema.ObjectDesc{DB: d.name, Name: spd.Name, Seq: schema.ObjectSeq(), Procedure: &spd}, func() error {
+	return d.create(ctx, schema.IxProcedure, &schema.ObjectDesc{DB: d.name, Name: spd.Name, Seq: schema.ObjectSeq(),
+		Procedure: &spd}, func() error {
 		return sql.ErrStoredProcedureAlreadyExists.New(spd.Name)
 	})
 }
@@ -174,7 +177,8 @@ func (d *database) GetEvents(ctx *sql.Context) ([]sql.EventDefinition, any, erro
 
 // SaveEvent implements sql.EventDatabase.
 func (d *database) SaveEvent(ctx *sql.Context, ed sql.EventDefinition) (bool, error) {
-	err := d.create(ctx, schema.IxEvent, &schema.ObjectDesc{DB: d.name, Name: ed.Name, Seq: schema.ObjectSeq(), Event: &ed}, func() error {
+	err := d.create(ctx, schema.IxEvent, &schema.ObjectDesc{DB: d.name, Name: ed.Name, Seq: schema.ObjectSeq(),
+		Event: &ed}, func() error {
 		return sql.ErrEventAlreadyExists.New(ed.Name)
 	})
 	return ed.Status == sql.EventStatus_Enable.String(), err

@@ -27,7 +27,8 @@ func (t *Table) ShouldRewriteTable(_ *sql.Context, o, n sql.PrimaryKeySchema, oc
 	}
 	for i, p := range o.PkOrdinals {
 		was, is := o.Schema[p], n.Schema[n.PkOrdinals[i]]
-		if !schema.SameName(was.Name, is.Name) && !(oc != nil && nc != nil && schema.SameName(was.Name, oc.Name) && schema.SameName(is.Name, nc.Name)) {
+		if !schema.SameName(was.Name, is.Name) && !(oc != nil && nc != nil && schema.SameName(was.Name, oc.Name) &&
+			schema.SameName(is.Name, nc.Name)) {
 			return true
 		}
 	}
@@ -60,7 +61,8 @@ type rewritten struct {
 }
 
 // RewriteInserter implements sql.RewritableTable.
-func (t *Table) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, oc, nc *sql.Column, idxCols []sql.IndexColumn) (sql.RowInserter, error) {
+func (t *Table) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, oc, nc *sql.Column,
+	idxCols []sql.IndexColumn) (sql.RowInserter, error) {
 	if len(o.PkOrdinals) > 0 && len(n.PkOrdinals) == 0 {
 		if err := sql.ValidatePrimaryKeyDrop(ctx, t, o); err != nil {
 			return nil, err

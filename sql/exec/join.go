@@ -402,9 +402,19 @@ func (j *hashJoin) load() error {
 			return err
 		}
 	}
+	need := int64(j.rows.n) * 24 // of the hash table
+	if j.rparts == nil && !j.ctx.Mem.TryGrow(need) {
+		if !j.maySpill() {
+			return j.ctx.Mem.Grow(need)
+		}
+		if err := j.spillRight(); err != nil {
+			return err
+		}
+	}
 	if j.rparts != nil {
 		return j.divideLeft()
 	}
+	j.held += need
 	return j.index()
 }
 
@@ -521,10 +531,6 @@ func (j *hashJoin) leftNext() (*expr.Batch, error) {
 func (j *hashJoin) index() error {
 	j.t = newTable(j.lookedTypes())
 	n := j.rows.n
-	if err := j.ctx.Mem.Grow(int64(n) * 24); err != nil {
-		return err
-	}
-	j.held += int64(n) * 24
 	j.link = make([]int32, n)
 	j.nulls = j.nulls[:0]
 	keys := j.rows.cols[len(j.right.ids):]

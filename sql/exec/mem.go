@@ -41,7 +41,8 @@ func (m *Mem) Grow(n int64) error {
 	if m.TryGrow(n) {
 		return nil
 	}
-	return mysql.NewSQLError(mysql.EROutOfSortMemory, "HY001", "Out of memory: the statement needs more than its limit of %d bytes", m.tightest())
+	return mysql.NewSQLError(mysql.EROutOfSortMemory, "HY001",
+		"Out of memory: the statement needs more than its limit of %d bytes", m.tightest())
 }
 
 func (m *Mem) tightest() int64 {

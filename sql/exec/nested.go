@@ -189,6 +189,7 @@ type apply struct {
 	pos   []int
 	enc   []*expr.Encoder
 	cache map[string]*store
+	held  int64 // for the keys of the cache
 	kbuf  []byte
 	b     *expr.Batch
 	at    int
@@ -256,7 +257,9 @@ func (a *apply) right(b *expr.Batch, i int32) (*store, error) {
 		return nil, err
 	}
 	const overhead = 200
-	if len(a.cache) > 0 && !a.ctx.Mem.TryGrow(overhead+int64(len(a.kbuf))) {
+	if n := overhead + int64(len(a.kbuf)); a.ctx.Mem.TryGrow(n) {
+		a.held += n
+	} else {
 		a.forget()
 	}
 	a.cache[string(a.kbuf)] = s
@@ -306,6 +309,8 @@ func (a *apply) forget() {
 		}
 		delete(a.cache, k)
 	}
+	a.ctx.Mem.Shrink(a.held)
+	a.held = 0
 }
 
 func (a *apply) Next() (*expr.Batch, error) {
@@ -414,7 +419,9 @@ func (a *apply) decideKeys(i int32, rows *store) error {
 
 func (a *apply) Close() error {
 	a.rows = nil
-	a.forget()
+	if a.ctx != nil {
+		a.forget()
+	}
 	a.b = nil
 	return a.spec.Left.Close()
 }

@@ -103,7 +103,8 @@ type unioner struct{ rest, out [2][]int32 }
 
 func (u *unioner) any(ps []Pred, b *Batch, sel []int32, want bool) ([]int32, error) {
 	var out []int32
-	for n, p := range ps {
+	n := 0
+	for _, p := range ps {
 		if len(sel) == 0 {
 			break
 		}
@@ -114,8 +115,10 @@ func (u *unioner) any(ps []Pred, b *Batch, sel []int32, want bool) ([]int32, err
 		if len(yes) == 0 {
 			continue
 		}
-		// yes may be a buffer of p, or sel itself.
+		// yes may be a buffer of p, or sel itself. What is read must not be in the buffers that
+		// are written, so those alternate with each condition that held for a row.
 		at := n & 1
+		n++
 		u.rest[at] = minus(u.rest[at][:0], sel, yes)
 		u.out[at] = union(u.out[at][:0], out, yes)
 		sel, out = u.rest[at], u.out[at]

@@ -297,7 +297,7 @@ func (t Type) ClientType() sql.Type {
 	case Null:
 		return types.Null
 	case Int:
-		if t.Length > 0 && t.Length <= 10 {
+		if t.Length > 0 && t.Length <= 9 {
 			return types.Int32
 		}
 		return types.Int64

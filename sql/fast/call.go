@@ -460,7 +460,8 @@ func (f *Call) find(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[in
 }
 
 // change updates or deletes the row found.
-func (f *Call) change(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[int]any, old sql.Row, raw []byte) (*sqltypes.Result, bool, error) {
+func (f *Call) change(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[int]any, old sql.Row,
+	raw []byte) (*sqltypes.Result, bool, error) {
 	next := old
 	if f.template.kind == Update {
 		next = old.Copy()
@@ -516,7 +517,8 @@ func (f *Call) changed(matched, changed uint64) *sqltypes.Result {
 	return r
 }
 
-func (f *Call) insert(ctx *sql.Context, t *session.Txn, p *boundPlan, st *table.Table, vals map[int]any) (*sqltypes.Result, bool, error) {
+func (f *Call) insert(ctx *sql.Context, t *session.Txn, p *boundPlan, st *table.Table,
+	vals map[int]any) (*sqltypes.Result, bool, error) {
 	if _, err := t.Begin(ctx); err != nil {
 		return nil, true, err
 	}
@@ -544,7 +546,8 @@ func (f *Call) insert(ctx *sql.Context, t *session.Txn, p *boundPlan, st *table.
 // newRow is the row to insert, and the value of its AUTO_INCREMENT column, 0 if it has none.
 // counted says that the counter gave the value: one that the client gave is told to it, but is not
 // what LAST_INSERT_ID() returns.
-func (f *Call) newRow(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[int]any) (row sql.Row, id uint64, counted bool, err error) {
+func (f *Call) newRow(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[int]any) (row sql.Row, id uint64,
+	counted bool, err error) {
 	row = make(sql.Row, len(p.t.Cols))
 	for pos, arg := range p.insert {
 		given := arg >= 0 && (pos != p.givenInc || vals[arg] != nil)

@@ -29,7 +29,8 @@ func (p *boundPlan) ships(f *Template) bool {
 		return false
 	}
 	for i, s := range p.sets {
-		if slices.ContainsFunc(p.sets[:i], func(o boundAssignment) bool { return o.pos == s.pos }) || p.t.InIndex(s.pos) || p.t.Cols[s.pos].Desc.Virtual {
+		if slices.ContainsFunc(p.sets[:i], func(o boundAssignment) bool { return o.pos == s.pos }) ||
+			p.t.InIndex(s.pos) || p.t.Cols[s.pos].Desc.Virtual {
 			return false
 		}
 		if c := p.t.Cols[s.pos]; s.op != 0 && c.Kind != schema.KindDecimal {

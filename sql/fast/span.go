@@ -101,7 +101,8 @@ func (s *keySpan) bind(f *Template, t *schema.Table) *boundSpan {
 	if len(f.where) > 0 || len(t.PK) != 1 || !strings.EqualFold(t.Cols[t.PK[0]].Desc.Name, s.col) || !t.Cols[t.PK[0]].Integer() {
 		return nil
 	}
-	b := &boundSpan{lo: s.lo, hi: s.hi, sum: -1, order: -1, desc: s.desc, distinct: s.distinct, index: &schema.EngineIndex{Def: t}}
+	b := &boundSpan{lo: s.lo, hi: s.hi, sum: -1, order: -1, desc: s.desc, distinct: s.distinct,
+		index: &schema.EngineIndex{Def: t}}
 	if s.sum != "" {
 		if b.sum = t.Desc.ColByName(s.sum); b.sum < 0 || !t.Cols[b.sum].Integer() {
 			return nil

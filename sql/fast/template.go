@@ -120,7 +120,8 @@ func templateOf(stmt sqlparser.Statement) *Template {
 	case *sqlparser.Update:
 		return updateTemplate(s)
 	case *sqlparser.Delete:
-		if s.With != nil || len(s.Targets) > 0 || len(s.Partitions) > 0 || len(s.OrderBy) > 0 || s.Limit != nil || len(s.Returning) > 0 ||
+		if s.With != nil || len(s.Targets) > 0 || len(s.Partitions) > 0 || len(s.OrderBy) > 0 || s.Limit != nil ||
+			len(s.Returning) > 0 ||
 			len(s.Comments) > 0 {
 			return nil
 		}
@@ -194,7 +195,8 @@ func plainSelect(s *sqlparser.Select) bool {
 	if s.Into != nil || s.With != nil || s.Limit != nil || s.Having != nil {
 		return false
 	}
-	return len(s.GroupBy)+len(s.Window)+len(s.Comments)+len(s.QueryOpts.DistinctOn) == 0 && !s.QueryOpts.SQLCalcFoundRows && !s.QueryOpts.StraightJoinHint
+	return len(s.GroupBy)+len(s.Window)+len(s.Comments)+len(s.QueryOpts.DistinctOn) == 0 &&
+		!s.QueryOpts.SQLCalcFoundRows && !s.QueryOpts.StraightJoinHint
 }
 
 // lockClause takes FOR UPDATE and FOR SHARE; false if they say more than that.
@@ -291,7 +293,8 @@ func (f *Template) setOf(e *sqlparser.AssignmentExpr) (assignment, bool) {
 }
 
 func insertTemplate(s *sqlparser.Insert) *Template {
-	if s.With != nil || s.Action != sqlparser.InsertStr || s.Ignore != "" || len(s.Comments) > 0 || len(s.Partitions) > 0 || len(s.Returning) > 0 ||
+	if s.With != nil || s.Action != sqlparser.InsertStr || s.Ignore != "" || len(s.Comments) > 0 ||
+		len(s.Partitions) > 0 || len(s.Returning) > 0 ||
 		len(s.OnDup) > 0 || !s.Table.SchemaQualifier.IsEmpty() {
 		return nil
 	}

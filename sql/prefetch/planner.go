@@ -80,7 +80,8 @@ func (pl *Planner) Source(ctx *sql.Context, s *session.Session, n sql.Node, row 
 
 // Subqueries has what subqueries in the expressions of a node look up read ahead, unless the
 // statement changes what they read. A nil iterator leaves the node to the engine.
-func (pl *Planner) Subqueries(ctx *sql.Context, s *session.Session, n sql.Node, exprs []sql.Expression, row sql.Row) (sql.RowIter, error) {
+func (pl *Planner) Subqueries(ctx *sql.Context, s *session.Session, n sql.Node, exprs []sql.Expression,
+	row sql.Row) (sql.RowIter, error) {
 	if s.Stmt.Writes && !aheadOf(s).stable {
 		return nil, nil
 	}

@@ -157,7 +157,8 @@ func (f *prediction) gone(ctx *sql.Context, t rowTask) bool {
 }
 
 // follow says what becomes of the rows that refer to one that is deleted, or updated to row.
-func follow(a *plan.ForeignKeyRefActionData, action sql.ForeignKeyReferentialAction, row sql.Row) func(*prediction, sql.Row) []rowTask {
+func follow(a *plan.ForeignKeyRefActionData, action sql.ForeignKeyReferentialAction, row sql.Row) func(*prediction,
+	sql.Row) []rowTask {
 	e := editorOf(a.Editor.Editor)
 	if e == nil {
 		return nil
@@ -290,7 +291,8 @@ func (noRows) LookupPartitions(*sql.Context, sql.IndexLookup) (sql.PartitionIter
 }
 
 // lookup adds the lookup that a foreign key makes for a row.
-func (f *prediction) lookup(ctx *sql.Context, out []wantedLookup, m *plan.ForeignKeyRowMapper, row sql.Row, lock kv.LockMode, then func(*prediction, sql.Row) []rowTask) []wantedLookup {
+func (f *prediction) lookup(ctx *sql.Context, out []wantedLookup, m *plan.ForeignKeyRowMapper, row sql.Row,
+	lock kv.LockMode, then func(*prediction, sql.Row) []rowTask) []wantedLookup {
 	e := editorOf(m.Updater)
 	if e == nil {
 		return out

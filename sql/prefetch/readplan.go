@@ -197,7 +197,8 @@ func plainExpressions(ctx *sql.Context, exprs []sql.Expression) bool {
 	for _, e := range exprs {
 		sql.Inspect(ctx, e, func(_ *sql.Context, e sql.Expression) bool {
 			switch e.(type) {
-			case nil, *expression.GetField, *expression.SetField, *expression.Literal, *expression.Arithmetic, *expression.UnaryMinus, *function.Values,
+			case nil, *expression.GetField, *expression.SetField, *expression.Literal, *expression.Arithmetic,
+				*expression.UnaryMinus, *function.Values,
 				*rules.Integers, *rules.Fits:
 			default:
 				plain = false
@@ -425,13 +426,15 @@ func (pl *Planner) ForeignKey(ctx *sql.Context, s *session.Session, d sql.Foreig
 		return
 	}
 	m := plan.ForeignKeyRowMapper{Index: ix, Updater: pt.Editor(ctx), SourceSch: ct.Full}
-	if m.IndexPositions, m.AppendTypes, err = plan.FindForeignKeyColMapping(ctx, d.Name, schemaOnly{sch: ct.Full}, d.Columns, d.ParentColumns, ix); err != nil {
+	if m.IndexPositions, m.AppendTypes, err = plan.FindForeignKeyColMapping(ctx, d.Name, schemaOnly{sch: ct.Full},
+		d.Columns, d.ParentColumns, ix); err != nil {
 		return
 	}
 	if m.TargetTypeConversions, err = plan.GetForeignKeyTypeConversions(pt.Full, ct.Full, d, plan.ChildToParent); err != nil {
 		return
 	}
-	k := &newKey{pl, ct, &plan.ForeignKeyEditor{Schema: ct.Full, References: []*plan.ForeignKeyReferenceHandler{{ForeignKey: d, RowMapper: m}}}}
+	k := &newKey{pl, ct, &plan.ForeignKeyEditor{Schema: ct.Full,
+		References: []*plan.ForeignKeyReferenceHandler{{ForeignKey: d, RowMapper: m}}}}
 	s.Stmt.CheckKey = func(id base.TableID, it sql.RowIter) sql.RowIter { return k.checked(s, id, it) }
 }
 

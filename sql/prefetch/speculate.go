@@ -113,7 +113,8 @@ func (pl *Planner) planSpeculation(ctx *sql.Context, s *session.Session, n sql.N
 		return
 	}
 	from := rowsOf(n)
-	if len(from.before)+len(aheadOf(s).after) == 0 || from.node == nil || aheadOf(s).ahead != nil && aheadOf(s).ahead.node != from.node {
+	if len(from.before)+len(aheadOf(s).after) == 0 || from.node == nil || aheadOf(s).ahead != nil &&
+		aheadOf(s).ahead.node != from.node {
 		return
 	}
 	if steady, known := from.steady(ctx, s, n); !steady || !known {

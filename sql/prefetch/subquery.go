@@ -55,7 +55,8 @@ func firstLookups(n sql.Node) []*plan.IndexedTableAccess {
 			return nil
 		case *plan.JoinNode:
 			n = t.Left()
-		case *plan.Project, *plan.Filter, *plan.TableAlias, *plan.GroupBy, *plan.Limit, *plan.Sort, *plan.TopN, *plan.Distinct, *plan.Having, *plan.Max1Row:
+		case *plan.Project, *plan.Filter, *plan.TableAlias, *plan.GroupBy, *plan.Limit, *plan.Sort, *plan.TopN,
+			*plan.Distinct, *plan.Having, *plan.Max1Row:
 			n = n.Children()[0]
 		default:
 			return nil
@@ -77,7 +78,8 @@ func stableSubqueries(ctx *sql.Context, n sql.Node, targets []*table.Table, fks 
 			transform.Inspect(sq.Query, func(n sql.Node) bool {
 				if tn, ok := n.(sql.TableNode); ok {
 					t := table.Of(tn.UnderlyingTable())
-					stable = stable && !slices.ContainsFunc(targets, func(o *table.Table) bool { return t == nil || o.Def.Desc.ID == t.Def.Desc.ID })
+					stable = stable && !slices.ContainsFunc(targets,
+						func(o *table.Table) bool { return t == nil || o.Def.Desc.ID == t.Def.Desc.ID })
 				}
 				return stable
 			})

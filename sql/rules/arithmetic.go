@@ -27,7 +27,8 @@ const (
 	checkRangesID
 )
 
-func unchanged(_ *sql.Context, _ *analyzer.Analyzer, n sql.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
+func unchanged(_ *sql.Context, _ *analyzer.Analyzer, n sql.Node, _ *plan.Scope, _ analyzer.RuleSelector,
+	_ *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
 	return n, transform.SameTree, nil
 }
 
@@ -38,7 +39,8 @@ const (
 
 // checkRanges makes integers that overflow an error. The engine lets them wrap around in +, - and
 // *, and an UPDATE stores the nearest value that fits.
-func checkRanges(ctx *sql.Context, _ *analyzer.Analyzer, n sql.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
+func checkRanges(ctx *sql.Context, _ *analyzer.Analyzer, n sql.Node, _ *plan.Scope, _ analyzer.RuleSelector,
+	_ *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
 	if plan.IsDDLNode(n) { // expressions of a definition are kept as text
 		return n, transform.SameTree, nil
 	}
@@ -90,7 +92,8 @@ func (c ranges) expr(ctx *sql.Context, e sql.Expression) (sql.Expression, transf
 		if _, done := e.RightChild.(*Fits); !ok || done || !types.IsNumber(f.Type(ctx)) {
 			return e, transform.SameTree, nil
 		}
-		return expression.NewSetField(f, &Fits{expression.UnaryExpressionStub{Child: e.RightChild}, f, c.ignore}), transform.NewTree, nil
+		return expression.NewSetField(f, &Fits{expression.UnaryExpressionStub{Child: e.RightChild}, f, c.ignore}),
+			transform.NewTree, nil
 	case *expression.Arithmetic:
 		if wraps(e.Op) && integer(ctx, e.LeftChild) && integer(ctx, e.RightChild) {
 			return &Integers{Arithmetic: e}, transform.NewTree, nil

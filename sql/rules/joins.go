@@ -22,7 +22,8 @@ import (
 // semi join cannot be seen from above: there the predicates are put above that side beforehand,
 // which is never torn apart.
 func keepFilters(optimize analyzer.RuleFunc) analyzer.RuleFunc {
-	return func(ctx *sql.Context, a *analyzer.Analyzer, n sql.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
+	return func(ctx *sql.Context, a *analyzer.Analyzer, n sql.Node, scope *plan.Scope, sel analyzer.RuleSelector,
+		flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
 		if !n.Resolved() || plan.IsNoRowNode(n) {
 			return optimize(ctx, a, n, scope, sel, flags)
 		}
@@ -58,7 +59,8 @@ func keepFilters(optimize analyzer.RuleFunc) analyzer.RuleFunc {
 
 // check puts filters above the trees of joins, for what they do not apply of what is wanted of
 // them, and counts the trees.
-func check(ctx *sql.Context, n sql.Node, wanted [][]sql.Expression, applied func(*sql.Context, sql.Node) []sql.Expression) (out sql.Node, met int, err error) {
+func check(ctx *sql.Context, n sql.Node, wanted [][]sql.Expression,
+	applied func(*sql.Context, sql.Node) []sql.Expression) (out sql.Node, met int, err error) {
 	out, _, err = topJoins(ctx, n, func(j *plan.JoinNode) (sql.Node, transform.TreeIdentity, error) {
 		met++
 		if met > len(wanted) {

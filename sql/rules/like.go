@@ -15,7 +15,8 @@ import (
 // compare with the text of the pattern, backslashes and all. It leaves patterns alone whose escape
 // character is given, so it is given to those that need it.
 func keepEscapes(simplify analyzer.RuleFunc) analyzer.RuleFunc {
-	return func(ctx *sql.Context, a *analyzer.Analyzer, n sql.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
+	return func(ctx *sql.Context, a *analyzer.Analyzer, n sql.Node, scope *plan.Scope, sel analyzer.RuleSelector,
+		flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
 		if !n.Resolved() {
 			return simplify(ctx, a, n, scope, sel, flags)
 		}
@@ -48,7 +49,8 @@ func giveEscape(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.T
 	case *expression.Like:
 		if l, ok := e.RightChild.(*expression.Literal); ok && e.Escape == nil {
 			if s, ok := l.Value().(string); ok && strings.Contains(s, `\`) {
-				return expression.NewLike(e.LeftChild, e.RightChild, expression.NewLiteral(`\`, types.LongText)), transform.NewTree, nil
+				return expression.NewLike(e.LeftChild, e.RightChild, expression.NewLiteral(`\`, types.LongText)),
+					transform.NewTree, nil
 			}
 		}
 	}

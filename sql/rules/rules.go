@@ -37,7 +37,8 @@ func Install(a *analyzer.Analyzer) (missing []string) {
 }
 
 // topJoins rewrites the joins that are below no other join of the same statement.
-func topJoins(ctx *sql.Context, n sql.Node, f func(*plan.JoinNode) (sql.Node, transform.TreeIdentity, error)) (sql.Node, transform.TreeIdentity, error) {
+func topJoins(ctx *sql.Context, n sql.Node, f func(*plan.JoinNode) (sql.Node, transform.TreeIdentity, error)) (sql.Node,
+	transform.TreeIdentity, error) {
 	if _, ok := n.(sql.OpaqueNode); ok {
 		return n, transform.SameTree, nil
 	}

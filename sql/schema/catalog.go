@@ -143,7 +143,8 @@ func (c *Catalog) lock(ctx context.Context) error {
 	case c.loading <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return ClientError(base.Errorf(base.CodeCanceled, "the statement was ended while it waited for the catalog: %v", ctx.Err()))
+		return ClientError(base.Errorf(base.CodeCanceled, "the statement was ended while it waited for the catalog: %v",
+			ctx.Err()))
 	}
 }
 

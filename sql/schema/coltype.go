@@ -51,7 +51,8 @@ var numbers = map[querypb.Type]struct {
 }{
 	sqltypes.Int8: {KindInt, 8}, sqltypes.Int16: {KindInt, 16}, sqltypes.Int24: {KindInt, 32}, sqltypes.Int32: {KindInt, 32},
 	sqltypes.Int64: {KindInt, 64}, sqltypes.Year: {KindInt, 16},
-	sqltypes.Uint8: {KindUint, 8}, sqltypes.Uint16: {KindUint, 16}, sqltypes.Uint24: {KindUint, 32}, sqltypes.Uint32: {KindUint, 32},
+	sqltypes.Uint8: {KindUint, 8}, sqltypes.Uint16: {KindUint, 16}, sqltypes.Uint24: {KindUint, 32},
+	sqltypes.Uint32: {KindUint, 32},
 	sqltypes.Uint64: {KindUint, 64}, sqltypes.Bit: {KindUint, 64}, sqltypes.Set: {KindUint, 64}, sqltypes.Enum: {KindUint, 16},
 	sqltypes.Float32: {KindFloat, 32}, sqltypes.Float64: {KindFloat, 64},
 }

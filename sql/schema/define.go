@@ -179,13 +179,14 @@ func DescribeExpr(v *sql.ColumnDefaultValue) *ExprDesc {
 	if u, ok := v.Expr.(*sql.UnresolvedColumnDefault); ok {
 		return &ExprDesc{Text: u.ExprString, Literal: v.Literal, Parenthesized: v.Parenthesized}
 	}
-	e, _, err := transform.Expr(sql.NewEmptyContext(), v, func(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
-		if f, ok := e.(*expression.GetField); ok {
-			return expression.NewGetField(f.Index(), f.Type(ctx), f.Name(), f.IsNullable(ctx)).
-				WithQuotedNames(sql.DefaultMySQLSchemaFormatter, f.IsQuotedIdentifier()), transform.NewTree, nil
-		}
-		return e, transform.SameTree, nil
-	})
+	e, _, err := transform.Expr(sql.NewEmptyContext(), v,
+		func(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
+			if f, ok := e.(*expression.GetField); ok {
+				return expression.NewGetField(f.Index(), f.Type(ctx), f.Name(), f.IsNullable(ctx)).
+					WithQuotedNames(sql.DefaultMySQLSchemaFormatter, f.IsQuotedIdentifier()), transform.NewTree, nil
+			}
+			return e, transform.SameTree, nil
+		})
 	if err != nil {
 		e = v
 	}

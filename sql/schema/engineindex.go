@@ -86,7 +86,8 @@ func (i *EngineIndex) ExtendedExpressions(*sql.Context) []string {
 func (i *EngineIndex) ExtendedColumnExpressionTypes(*sql.Context) []sql.ColumnExpressionType {
 	out := slices.Clone(i.ColumnTypes)
 	for _, p := range i.Extended[len(i.Positions):] {
-		out = append(out, sql.ColumnExpressionType{Expression: i.Def.Desc.Name + "." + i.Def.Cols[p].Desc.Name, Type: i.Def.Cols[p].Type})
+		out = append(out, sql.ColumnExpressionType{Expression: i.Def.Desc.Name + "." + i.Def.Cols[p].Desc.Name,
+			Type: i.Def.Cols[p].Type})
 	}
 	return out
 }

@@ -36,13 +36,17 @@ func ClientError(err error) error {
 	case base.CodeAborted:
 		return mysql.NewSQLError(ErrLockDeadlock, "40001", "Transaction aborted: %s; try restarting transaction", be.Msg)
 	case base.CodeSchemaChanged:
-		return mysql.NewSQLError(ErrLockDeadlock, "40001", "Transaction aborted because of a schema change: %s; try restarting transaction", be.Msg)
+		return mysql.NewSQLError(ErrLockDeadlock, "40001",
+			"Transaction aborted because of a schema change: %s; try restarting transaction", be.Msg)
 	case base.CodeOverloaded:
-		return mysql.NewSQLError(ErrLockDeadlock, "40001", "Server overloaded: %s; nothing was done, try restarting transaction", be.Msg)
+		return mysql.NewSQLError(ErrLockDeadlock, "40001",
+			"Server overloaded: %s; nothing was done, try restarting transaction", be.Msg)
 	case base.CodeUnavailable:
-		return mysql.NewSQLError(ErrLockDeadlock, "40001", "Data temporarily unavailable: %s; nothing was done, try restarting transaction", be.Msg)
+		return mysql.NewSQLError(ErrLockDeadlock, "40001",
+			"Data temporarily unavailable: %s; nothing was done, try restarting transaction", be.Msg)
 	case base.CodeLockTimeout:
-		return mysql.NewSQLError(ErrLockWaitTimeout, "HY000", "Lock wait timeout exceeded: %s; the transaction was rolled back, try restarting transaction", be.Msg)
+		return mysql.NewSQLError(ErrLockWaitTimeout, "HY000",
+			"Lock wait timeout exceeded: %s; the transaction was rolled back, try restarting transaction", be.Msg)
 	case base.CodeAmbiguous:
 		return mysql.NewSQLError(ErrUnknown, "HY000", "The outcome of the commit is unknown: %s. Check the data before you repeat the transaction", be.Msg)
 	case base.CodeTooOld:

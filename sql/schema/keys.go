@@ -178,7 +178,8 @@ const (
 
 // IndexEntry makes the entry of a row in an index. home is the row's home
 // and matters for by-home indexes only.
-func (t *Table) IndexEntry(ctx context.Context, x *Index, row sql.Row, r RowRef, home base.RegionID) (key base.Key, value []byte, err error) {
+func (t *Table) IndexEntry(ctx context.Context, x *Index, row sql.Row, r RowRef, home base.RegionID) (key base.Key,
+	value []byte, err error) {
 	var cols []byte
 	null := false
 	var first []byte

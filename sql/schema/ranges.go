@@ -62,7 +62,8 @@ func (i *EngineIndex) KeyRangeOf(ctx context.Context, r sql.MySQLRange) (KeyRang
 
 // equalities encodes the values of the first of n columns that the range binds to one value each: j
 // of them. bound says that none of the values is NULL or cut to a prefix.
-func (i *EngineIndex) equalities(ctx context.Context, k *KeyRange, r sql.MySQLRange, n int) (pre []byte, j int, bound bool, err error) {
+func (i *EngineIndex) equalities(ctx context.Context, k *KeyRange, r sql.MySQLRange, n int) (pre []byte, j int,
+	bound bool, err error) {
 	bound = true
 	for ; j < len(r) && j < n; j++ {
 		c := i.Def.Cols[i.Extended[j]]
@@ -123,7 +124,8 @@ func (i *EngineIndex) bounds(ctx context.Context, k *KeyRange, pre []byte, j int
 
 // cutKey is the key of a cut of the j-th column, behind the encoded columns pre: where a range
 // begins (lower) or ends. end says that it lies behind all keys.
-func (i *EngineIndex) cutKey(ctx context.Context, pre []byte, j int, cut sql.MySQLRangeCut, lower bool) (key []byte, end bool, err error) {
+func (i *EngineIndex) cutKey(ctx context.Context, pre []byte, j int, cut sql.MySQLRangeCut, lower bool) (key []byte,
+	end bool, err error) {
 	c, n := i.Def.Cols[i.Extended[j]], i.PrefixLength(j)
 	clone := append([]byte(nil), pre...)
 	nulls := base.Key(base.AppendNull(clone)).PrefixEnd()

@@ -182,7 +182,8 @@ func fieldsByBytes(ctx *sql.Context, es []sql.Expression) {
 			continue
 		}
 		if typ := table.Bytewise(f.Type(ctx)); typ != f.Type(ctx) {
-			k := expression.NewGetFieldWithTable(f.Index(), int(f.TableId()), typ, f.Database(), f.Table(), f.Name(), f.IsNullable(ctx))
+			k := expression.NewGetFieldWithTable(f.Index(), int(f.TableId()), typ, f.Database(), f.Table(), f.Name(),
+				f.IsNullable(ctx))
 			es[i] = k.WithId(f.Id()).(*expression.GetField)
 		}
 	}
@@ -308,7 +309,8 @@ func (b *builder) addColumn(ctx *sql.Context, n *plan.AddColumn) (sql.RowIter, e
 type runner struct{ *sqle.Engine }
 
 // QueryWithBindings implements sql.StatementRunner.
-func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlparser.Statement, bindings map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
+func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlparser.Statement,
+	bindings map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
 	if s := session.Of(ctx); s != nil && parsed != nil {
 		s.Stmt.Tree, s.Stmt.Binds, s.Stmt.Lock = parsed, nil, session.LockClause(parsed)
 	}

@@ -98,7 +98,8 @@ func (g *gateway) dismiss(now time.Time) (left bool) {
 
 // shutdownPacket is errShutdown as a packet that answers no statement.
 func shutdownPacket() []byte {
-	body := append([]byte{mysql.ErrPacket, byte(errShutdown.Num & 0xff), byte(errShutdown.Num >> 8), '#'}, errShutdown.State+errShutdown.Message...)
+	body := append([]byte{mysql.ErrPacket, byte(errShutdown.Num & 0xff), byte(errShutdown.Num >> 8), '#'},
+		errShutdown.State+errShutdown.Message...)
 	return append([]byte{byte(len(body)), byte(len(body) >> 8), 0, 0}, body...)
 }
 

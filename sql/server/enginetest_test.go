@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/enginetest"
 	"github.com/dolthub/go-mysql-server/enginetest/queries"
 	"github.com/dolthub/go-mysql-server/enginetest/scriptgen/setup"
@@ -25,9 +26,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -90,6 +93,7 @@ func (h *gmsHarness) gateway() *gateway {
 		h.g.engine.Analyzer.Catalog.InfoSchema = information_schema.NewInformationSchemaDatabase()
 		h.g.engine.Analyzer.Catalog.MySQLDb.AddRootAccount()
 		h.g.Stats.Wait = true
+		h.g.query.Off = false
 		if h.epochs {
 			h.g.Usual.Kind = schema.MultiMaster
 		}
@@ -155,7 +159,7 @@ func (h *gmsHarness) NewEngine(t *testing.T) (enginetest.QueryEngine, error) {
 		return nil, err
 	}
 	h.sess = nil
-	return g.engine, nil
+	return &suiteEngine{g.engine, g}, nil
 }
 
 var gmsTests = []struct {
@@ -464,4 +468,59 @@ func readReasons(t *testing.T, list string) (out []reason) {
 		out = append(out, reason{p, why})
 	}
 	return out
+}
+
+// suiteEngine is the engine as the suite uses it: SELECTs go through package query, as those of
+// clients do.
+type suiteEngine struct {
+	*sqle.Engine
+	g *gateway
+}
+
+// Query implements enginetest.QueryEngine.
+func (e *suiteEngine) Query(ctx *sql.Context, q string) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
+	return e.QueryWithBindings(ctx, q, nil, nil, nil)
+}
+
+// QueryWithBindings implements enginetest.QueryEngine.
+func (e *suiteEngine) QueryWithBindings(ctx *sql.Context, q string, parsed sqlparser.Statement, binds map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
+	s := session.Of(ctx)
+	params, ok := suiteParams(binds, ctx.GetCollation())
+	if parsed == nil && s != nil && ok {
+		sch, rows, done, err := e.g.query.Rows(ctx, s, q, params)
+		if err != nil {
+			if t := s.Txn(); t != nil && !s.Explicit(ctx) {
+				t.Rollback()
+				s.SetTransaction(nil)
+			}
+			return nil, nil, nil, err
+		}
+		if done {
+			return sch, sql.RowsToRowIter(rows...), nil, nil
+		}
+	}
+	return e.Engine.QueryWithBindings(ctx, q, parsed, binds, flags)
+}
+
+// suiteParams are the values of parameters as constants.
+func suiteParams(binds map[string]sqlparser.Expr, coll sql.CollationID) (out []expr.Node, ok bool) {
+	for i := range len(binds) {
+		v, ok := binds[fmt.Sprint("v", i+1)].(*sqlparser.SQLVal)
+		if !ok {
+			return nil, false
+		}
+		switch v.Type {
+		case sqlparser.IntVal, sqlparser.FloatVal:
+			n, err := expr.NumberConst(string(v.Val))
+			if err != nil {
+				return nil, false
+			}
+			out = append(out, n)
+		case sqlparser.StrVal:
+			out = append(out, expr.TextConst(string(v.Val), coll))
+		default:
+			return nil, false
+		}
+	}
+	return out, true
 }

@@ -39,7 +39,8 @@ func txStatement(q string) fastTx {
 
 // fastTx runs a statement that begins or ends a transaction, in the steps of the
 // engine but without its analyzer.
-func (h *handler) fastTx(ctx context.Context, s *session.Session, c *mysql.Conn, query string, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
+func (h *handler) fastTx(ctx context.Context, s *session.Session, c *mysql.Conn, query string, sent *bool,
+	send func(*sqltypes.Result) error) (done bool, err error) {
 	what := txStatement(query)
 	if what == txNone || h.g.fast.Off {
 		return false, nil

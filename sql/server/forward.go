@@ -53,7 +53,8 @@ func (e execution) elsewhere(own base.RegionID) bool {
 
 // forward sends a statement to the region of its rows if that pays; done is false if it has to run
 // here.
-func (h *handler) forward(ctx context.Context, s *session.Session, c *mysql.Conn, query string, p *mysql.PrepareData, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
+func (h *handler) forward(ctx context.Context, s *session.Session, c *mysql.Conn, query string, p *mysql.PrepareData,
+	sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
 	g := h.g
 	if !g.mayForward(s, query) {
 		return false, nil
@@ -168,7 +169,8 @@ func locking(q string) bool {
 }
 
 // route is the route of a statement and its constants.
-func (g *gateway) route(ctx *sql.Context, query string, prepared bool, binds map[string]*querypb.BindVariable) (*route, []fast.Literal) {
+func (g *gateway) route(ctx *sql.Context, query string, prepared bool, binds map[string]*querypb.BindVariable) (*route,
+	[]fast.Literal) {
 	var args []fast.Literal
 	text, plain := query, true
 	if prepared {
@@ -269,7 +271,8 @@ func (g *gateway) privileged(ctx *sql.Context, r *route, t *schema.Table) bool {
 
 // forwardRequest is a statement with all that its meaning takes from the session; nil if something
 // cannot travel.
-func (g *gateway) forwardRequest(s *session.Session, query string, prepared bool, binds map[string]*querypb.BindVariable) *wire.ForwardRequest {
+func (g *gateway) forwardRequest(s *session.Session, query string, prepared bool,
+	binds map[string]*querypb.BindVariable) *wire.ForwardRequest {
 	q := &wire.ForwardRequest{Query: query, Prepared: prepared, Session: s.StateBytes(), UsersTs: g.usersTS.Load()}
 	if q.Session == nil {
 		return nil
@@ -290,7 +293,8 @@ func (g *gateway) forwardRequest(s *session.Session, query string, prepared bool
 
 // send has a statement executed. Neither answer nor error means that it was not and has to run
 // here.
-func (g *gateway) send(ctx *sql.Context, s *session.Session, ex execution, q *wire.ForwardRequest) (*wire.ForwardResponse, error) {
+func (g *gateway) send(ctx *sql.Context, s *session.Session, ex execution,
+	q *wire.ForwardRequest) (*wire.ForwardResponse, error) {
 	kctx, cancel := context.WithTimeout(s.KVContext(ctx), forwardTimeout)
 	defer cancel()
 	region := g.DB.Topology().RegionName(ex.region)
@@ -300,12 +304,14 @@ func (g *gateway) send(ctx *sql.Context, s *session.Session, ex execution, q *wi
 		case ctx.Err() != nil && !ran:
 			return nil, schema.ClientError(ctx.Err())
 		case ctx.Err() != nil:
-			return nil, schema.ClientError(base.Errorf(base.CodeCanceled, "the statement was running in region %s and may have taken effect", region))
+			return nil, schema.ClientError(base.Errorf(base.CodeCanceled,
+				"the statement was running in region %s and may have taken effect", region))
 		case !ran:
 			g.Log.Debug("a statement could not be forwarded", "node", ex.node, "err", err)
 			return nil, nil
 		}
-		return nil, schema.ClientError(base.Errorf(base.CodeAmbiguous, "the statement was forwarded to region %s and its answer was lost: %v", region, err))
+		return nil, schema.ClientError(base.Errorf(base.CodeAmbiguous,
+			"the statement was forwarded to region %s and its answer was lost: %v", region, err))
 	}
 	s.Trace.AddHops(int(resp.Hops))
 	s.Trace.AddBytes(int(resp.Messages), int(resp.Bytes))
@@ -322,7 +328,8 @@ func (g *gateway) send(ctx *sql.Context, s *session.Session, ex execution, q *wi
 func answeredResult(resp *wire.ForwardResponse) *sqltypes.Result {
 	res := &sqltypes.Result{RowsAffected: resp.Affected, InsertID: resp.InsertId, Info: resp.Info}
 	for _, f := range resp.Fields {
-		res.Fields = append(res.Fields, &querypb.Field{Name: f.Name, OrgName: f.OrgName, Table: f.Table, OrgTable: f.OrgTable, Database: f.Database,
+		res.Fields = append(res.Fields, &querypb.Field{Name: f.Name, OrgName: f.OrgName, Table: f.Table,
+			OrgTable: f.OrgTable, Database: f.Database,
 			Type: querypb.Type(f.Type), ColumnLength: f.Length, Charset: f.Charset, Decimals: f.Decimals, Flags: f.Flags})
 	}
 	for _, r := range resp.Rows {

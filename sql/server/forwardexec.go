@@ -223,7 +223,8 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 	rows := &forwardedRows{resp: resp}
 	var err error
 	if q.Prepared {
-		p := &mysql.PrepareData{PrepareStmt: q.Query, ParamsCount: uint16(len(q.Args)), BindVars: map[string]*querypb.BindVariable{}}
+		p := &mysql.PrepareData{PrepareStmt: q.Query, ParamsCount: uint16(len(q.Args)),
+			BindVars: map[string]*querypb.BindVariable{}}
 		for i, a := range q.Args {
 			p.BindVars["v"+strconv.Itoa(i+1)] = &querypb.BindVariable{Type: querypb.Type(a.Type), Value: a.Value}
 		}
@@ -237,7 +238,8 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 	resp.LastInsertId, resp.RowCount, resp.FoundRows = info.LastInsertId.Load(), info.RowCount.Load(), info.FoundRows.Load()
 	committed, ts, lost, age := s.Forwarded()
 	resp.Ts, resp.Committed = uint64(ts), uint32(committed)
-	resp.Hops, resp.Bytes, resp.Messages = uint32(s.Trace.Hops()-hops), uint64(s.Trace.Bytes()-bytes), uint64(s.Trace.Messages()-msgs)
+	resp.Hops, resp.Bytes, resp.Messages = uint32(s.Trace.Hops()-hops), uint64(s.Trace.Bytes()-bytes),
+		uint64(s.Trace.Messages()-msgs)
 	resp.Moves = uint64(s.Trace.Moves() - moves)
 	warnings := s.Warnings() // newest first
 	for i := len(warnings) - 1; i >= 0; i-- {
@@ -271,8 +273,10 @@ func (f *forwardedRows) add(r *sqltypes.Result) error {
 	f.resp.Affected, f.resp.InsertId, f.resp.Info = r.RowsAffected, r.InsertID, r.Info
 	if len(f.resp.Fields) == 0 {
 		for _, c := range r.Fields {
-			f.resp.Fields = append(f.resp.Fields, &wire.ForwardField{Name: c.Name, OrgName: c.OrgName, Table: c.Table, OrgTable: c.OrgTable,
-				Database: c.Database, Type: int32(c.Type), Length: c.ColumnLength, Charset: c.Charset, Decimals: c.Decimals, Flags: c.Flags})
+			f.resp.Fields = append(f.resp.Fields, &wire.ForwardField{Name: c.Name, OrgName: c.OrgName, Table: c.Table,
+				OrgTable: c.OrgTable,
+				Database: c.Database, Type: int32(c.Type), Length: c.ColumnLength, Charset: c.Charset,
+				Decimals: c.Decimals, Flags: c.Flags})
 		}
 	}
 	for _, row := range r.Rows {

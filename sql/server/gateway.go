@@ -15,6 +15,7 @@ import (
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/prefetch"
+	selects "github.com/godwitdb/godwit/sql/query"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -36,6 +37,7 @@ type gateway struct {
 	routes    routes
 
 	fast     *fast.Runner
+	query    *selects.Runner
 	prefetch *prefetch.Planner
 	usersTS  atomic.Uint64
 
@@ -76,6 +78,7 @@ func newGateway(cfg Config) *gateway {
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
 	g.prefetch.Engine = g.engine
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
+	g.query = &selects.Runner{Engine: g.engine, Off: true, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}}
 	a.Runner = runner{g.engine}
 	return g
 }

@@ -47,8 +47,8 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 	c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
 }
 
-// short executes a statement without the engine's analyzer, where that can be done: what begins or
-// ends a transaction, what is forwarded whole, and reads and writes by key. p is nil for text. If
+// short executes a statement without the engine, where that can be done: what begins or ends a
+// transaction, what is forwarded whole, reads and writes by key, and SELECTs. p is nil for text. If
 // it is not done, f learns from what the engine makes of it.
 func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, query string, p *mysql.PrepareData, sent *bool, cb func(*sqltypes.Result) error) (f *fast.Call, done bool, err error) {
 	if done, err := h.fastTx(ctx, s, c, query, sent, cb); done {
@@ -62,7 +62,15 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 	} else {
 		f = h.g.fast.Prepared(s, c, p)
 	}
-	done, err = f.Try(ctx, sent, cb)
+	if done, err = f.Try(ctx, sent, cb); done {
+		return f, true, err
+	}
+	ctx, stop := whileThere(ctx, c.Conn)
+	defer stop()
+	done, err = h.g.query.Try(ctx, s, c, query, p, sent, func(r *sqltypes.Result) error {
+		f.Learn(r)
+		return cb(r)
+	})
 	return f, done, err
 }
 

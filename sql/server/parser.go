@@ -20,7 +20,8 @@ type parser struct {
 
 func (p *parser) note(ctx context.Context, query string, stmt sqlparser.Statement, err error) {
 	// The texts of views, procedures and triggers come through here too.
-	if sc, ok := ctx.(*sql.Context); ok && err == nil && sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';') {
+	if sc, ok := ctx.(*sql.Context); ok && err == nil &&
+		sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';') {
 		if s := session.Of(sc); s != nil {
 			s.Note(stmt)
 		}
@@ -56,7 +57,8 @@ func (p *parser) Parse(ctx *sql.Context, query string, multi bool) (sqlparser.St
 }
 
 // ParseWithOptions implements sql.Parser.
-func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune, multi bool, o sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
+func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune, multi bool,
+	o sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
 	if stmt := p.own(query); stmt != nil {
 		return stmt, query, "", nil
 	}
@@ -73,7 +75,8 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 }
 
 // ParseOneWithOptions implements sql.Parser.
-func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
+func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement,
+	int, error) {
 	if stmt := p.own(query); stmt != nil {
 		return stmt, len(query), nil
 	}

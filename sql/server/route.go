@@ -93,7 +93,8 @@ func (r *route) update(s *sqlparser.Update) bool {
 // delete takes a DELETE from one table.
 func (r *route) delete(s *sqlparser.Delete) bool {
 	r.kind = fast.Delete
-	return s.With == nil && len(s.Targets)+len(s.Returning)+len(s.Partitions) == 0 && s.Where != nil && r.from(s.TableExprs, s.Where.Expr)
+	return s.With == nil && len(s.Targets)+len(s.Returning)+len(s.Partitions) == 0 && s.Where != nil &&
+		r.from(s.TableExprs, s.Where.Expr)
 }
 
 // query takes a query of one table.
@@ -174,7 +175,8 @@ func (r *route) compared(column string, e *sqlparser.ComparisonExpr) {
 // INSERT needs no trip before its commit, wherever it runs.
 func (r *route) insert(s *sqlparser.Insert) bool {
 	r.replace = s.Action == sqlparser.ReplaceStr
-	if s.With != nil || len(s.Partitions) > 0 || len(s.Returning) > 0 || !r.replace && len(s.OnDup) == 0 || !s.Table.SchemaQualifier.IsEmpty() {
+	if s.With != nil || len(s.Partitions) > 0 || len(s.Returning) > 0 || !r.replace && len(s.OnDup) == 0 ||
+		!s.Table.SchemaQualifier.IsEmpty() {
 		return false
 	}
 	v, ok := s.Rows.(*sqlparser.AliasedValues)
@@ -401,7 +403,8 @@ func (k *routeKeys) inserted(r *route) []base.Key {
 				return nil
 			}
 			l, ok := k.lit(row[j])
-			if !ok || k.t.Cols[k.t.PK[i]].Desc.AutoInc && (l.Kind != fast.LitInt || strings.Trim(l.Text, "-0") == "") || !k.set(i, l) {
+			if !ok || k.t.Cols[k.t.PK[i]].Desc.AutoInc && (l.Kind != fast.LitInt || strings.Trim(l.Text, "-0") == "") ||
+				!k.set(i, l) {
 				return nil
 			}
 		}

@@ -47,6 +47,9 @@ type Config struct {
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
 	// duration, the one-way WAN crossings it waited for, and its error. It must not block.
 	OnStatement func(kind string, d time.Duration, hops int, err error)
+	// OnFallback is called with the reason of each SELECT that the engine of go-mysql-server runs
+	// because package query does not. It must not block.
+	OnFallback func(reason string)
 	// OnTransaction is called after a statement that committed a transaction, autocommit statements
 	// included, with all that it and the failed attempts before it cost. It must not block.
 	OnTransaction func(session.TxnCost)
@@ -128,7 +131,7 @@ func New(cfg Config) (*Server, error) {
 	scfg := server.Config{
 		Protocol: "tcp", Address: ln.Addr().String(), Listener: quick(ln), Version: serverVersion,
 		Options: []server.Option{func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (*sqle.Engine, *server.SessionManager, mysql.Handler) {
-			s.h, g.fast.Sessions = &handler{Handler: h, g: g, sm: sm}, sm
+			s.h, g.fast.Sessions, g.query.Sessions = &handler{Handler: h, g: g, sm: sm}, sm, sm
 			return e, sm, s.h
 		}},
 	}

@@ -42,7 +42,8 @@ type Settings interface {
 var (
 	reSetSetting  = regexp.MustCompile(`(?is)^SET\s+CLUSTER\s+SETTING\s+([\w.]+)\s*(?:=|\s+TO\s+)\s*(.+)$`)
 	reShowSetting = regexp.MustCompile(`(?is)^SHOW\s+CLUSTER\s+SETTING(?:S|\s+([\w.]+))$`)
-	settingsSpan  = base.Span{Start: base.IndexPrefix(base.MetaShard, schema.TabSettings, 0, 0), End: base.IndexPrefix(base.MetaShard, schema.TabSettings, 0, 0).PrefixEnd()}
+	settingsSpan  = base.Span{Start: base.IndexPrefix(base.MetaShard, schema.TabSettings, 0, 0),
+		End: base.IndexPrefix(base.MetaShard, schema.TabSettings, 0, 0).PrefixEnd()}
 )
 
 func settingKey(name string) base.Key {
@@ -53,7 +54,8 @@ func settingKey(name string) base.Key {
 func (p *parser) clusterSetting(q string) sqlparser.Statement {
 	if m := reShowSetting.FindStringSubmatch(q); m != nil {
 		name := strings.ToLower(m[1])
-		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW CLUSTER SETTINGS", sch: textSchema("variable", "value", "default", "description"),
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW CLUSTER SETTINGS",
+			sch: textSchema("variable", "value", "default", "description"),
 			run: func(*sql.Context) ([]sql.Row, error) { return p.g.showSettings(name) }})
 	}
 	if m := reSetSetting.FindStringSubmatch(q); m != nil {

@@ -52,5 +52,6 @@ func showCost(ctx *sql.Context) ([]sql.Row, error) {
 		return nil, nil
 	}
 	c := s.LastCost
-	return []sql.Row{{c.Kind, float64(c.Hops) / 2, c.Messages, c.Bytes, c.Moves, float64(c.Elapsed) / float64(time.Millisecond)}}, nil
+	return []sql.Row{{c.Kind, float64(c.Hops) / 2, c.Messages, c.Bytes, c.Moves,
+		float64(c.Elapsed) / float64(time.Millisecond)}}, nil
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // showCreateDatabase completes SHOW CREATE DATABASE by what new tables are.
-func (b *builder) showCreateDatabase(ctx *sql.Context, s *session.Session, n *plan.ShowCreateDatabase, row sql.Row) (sql.RowIter, error) {
+func (b *builder) showCreateDatabase(ctx *sql.Context, s *session.Session, n *plan.ShowCreateDatabase,
+	row sql.Row) (sql.RowIter, error) {
 	if s.Stmt.Explained == n {
 		return nil, nil
 	}

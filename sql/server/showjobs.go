@@ -14,8 +14,10 @@ import (
 func JobTopic() Topic { return jobTopic }
 
 var jobTopic = Topic{Name: "jobs", Comment: "long statements of all nodes, the newest first", Columns: []TopicColumn{
-	{"job_id", TopicInt}, {"job_type", TopicText}, {"table_name", TopicText}, {"node", TopicInt}, {"status", TopicText}, {"rows_done", TopicInt},
-	{"rows_total", TopicInt}, {"percent", TopicFloat}, {"rows_per_second", TopicFloat}, {"eta_s", TopicFloat}, {"started", TopicTime}, {"elapsed_s", TopicFloat},
+	{"job_id", TopicInt}, {"job_type", TopicText}, {"table_name", TopicText}, {"node", TopicInt}, {"status", TopicText},
+	{"rows_done", TopicInt},
+	{"rows_total", TopicInt}, {"percent", TopicFloat}, {"rows_per_second", TopicFloat}, {"eta_s", TopicFloat},
+	{"started", TopicTime}, {"elapsed_s", TopicFloat},
 	{"error", TopicText}}}
 
 // JobRows makes the rows of SHOW JOBS of the jobs of several nodes, the newest first.

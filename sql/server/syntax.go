@@ -300,18 +300,19 @@ func (p *parser) nextLevel(q string) sqlparser.Statement {
 		return nil
 	}
 	name := strings.ToUpper(strings.Join(strings.Fields(m[1]), "-"))
-	return inject(ignoreAuth, &ownNode{g: p.g, name: "SET TRANSACTION", sch: types.OkResultSchema, run: func(ctx *sql.Context) ([]sql.Row, error) {
-		if s := session.Of(ctx); s != nil {
-			if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && t.KV != nil {
-				return nil, session.ErrInTransaction
+	return inject(ignoreAuth, &ownNode{g: p.g, name: "SET TRANSACTION", sch: types.OkResultSchema,
+		run: func(ctx *sql.Context) ([]sql.Row, error) {
+			if s := session.Of(ctx); s != nil {
+				if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && t.KV != nil {
+					return nil, session.ErrInTransaction
+				}
+				s.NextLevel = session.IsolationNames[name]
+				if name == "READ-UNCOMMITTED" {
+					ctx.Warn(1105, "there are no dirty reads: READ UNCOMMITTED is READ COMMITTED")
+				}
 			}
-			s.NextLevel = session.IsolationNames[name]
-			if name == "READ-UNCOMMITTED" {
-				ctx.Warn(1105, "there are no dirty reads: READ UNCOMMITTED is READ COMMITTED")
-			}
-		}
-		return []sql.Row{{types.NewOkResult(0)}}, nil
-	}})
+			return []sql.Row{{types.NewOkResult(0)}}, nil
+		}})
 }
 
 var (

@@ -111,6 +111,10 @@ func (g *gateway) topics() []Topic {
 		out = append(out, Topic{Name: "settings", Comment: "cluster settings: SET CLUSTER SETTING changes them",
 			Columns: []TopicColumn{{Name: "variable"}, {Name: "value"}, {Name: "default_value"}, {Name: "description"}}})
 	}
+	if g.cluster != nil {
+		out = append(out, Topic{Name: "fallbacks", Comment: "SELECTs that this node has left to the old engine, by reason",
+			Columns: []TopicColumn{{Name: "reason"}, {Name: "statements", Kind: TopicInt}}})
+	}
 	return out
 }
 
@@ -128,6 +132,12 @@ func (g *gateway) topicRows(ctx *sql.Context, t *Topic) ([]sql.Row, error) {
 		return g.showSettings("")
 	}
 	var out []sql.Row
+	if t.Name == "fallbacks" {
+		for _, f := range g.query.Fallbacks.All() {
+			out = append(out, sql.NewRow(f.Reason, f.Count))
+		}
+		return out, nil
+	}
 	for _, values := range g.cluster.Status(ctx, t.Name) {
 		r, err := t.row(ctx, values)
 		if err != nil {

@@ -76,12 +76,13 @@ func (g *gateway) keyUUIDs(ctx *sql.Context, s *session.Session, n *plan.InsertI
 	if n.Source == nil || len(g.DB.Topology().Regions) < 2 {
 		return nil
 	}
-	src, same, err := transform.NodeExprs(ctx, n.Source, func(_ *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
-		if _, ok := e.(*function.UUIDFunc); ok {
-			return &homeUUID{g: g, r: s.Region()}, transform.NewTree, nil
-		}
-		return e, transform.SameTree, nil
-	})
+	src, same, err := transform.NodeExprs(ctx, n.Source,
+		func(_ *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
+			if _, ok := e.(*function.UUIDFunc); ok {
+				return &homeUUID{g: g, r: s.Region()}, transform.NewTree, nil
+			}
+			return e, transform.SameTree, nil
+		})
 	if err == nil && same == transform.NewTree {
 		n.Source = src
 	}

@@ -117,7 +117,8 @@ func (s *Session) Charge() (cost TxnCost, ok bool) {
 		return TxnCost{}, false
 	}
 	now := TxnCost{Hops: s.Trace.Hops(), Bytes: s.Trace.Bytes(), Messages: s.Trace.Messages()}
-	cost = TxnCost{Transactions: s.committed, Hops: now.Hops - s.charged.Hops, Bytes: now.Bytes - s.charged.Bytes, Messages: now.Messages - s.charged.Messages}
+	cost = TxnCost{Transactions: s.committed, Hops: now.Hops - s.charged.Hops, Bytes: now.Bytes - s.charged.Bytes,
+		Messages: now.Messages - s.charged.Messages}
 	s.committed, s.charged = 0, now
 	return cost, true
 }

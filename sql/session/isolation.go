@@ -79,9 +79,11 @@ func (s *Session) setIsolation(ctx *sql.Context, name string) error {
 	}
 	s.level = isolationOf(v)
 	if c := s.env.DB.Topology().Concurrency; c.Ordered() && s.level != Serializable {
-		s.Warn(&sql.Warning{Level: "Warning", Code: 1105, Message: fmt.Sprintf("this cluster orders transactions by timestamps (concurrency control %s): all are SERIALIZABLE", c)})
+		s.Warn(&sql.Warning{Level: "Warning", Code: 1105,
+			Message: fmt.Sprintf("this cluster orders transactions by timestamps (concurrency control %s): all are SERIALIZABLE", c)})
 	} else if v == "READ-UNCOMMITTED" {
-		s.Warn(&sql.Warning{Level: "Warning", Code: 1105, Message: "there are no dirty reads: READ UNCOMMITTED is READ COMMITTED"})
+		s.Warn(&sql.Warning{Level: "Warning", Code: 1105,
+			Message: "there are no dirty reads: READ UNCOMMITTED is READ COMMITTED"})
 	}
 	return nil
 }
@@ -112,11 +114,13 @@ func (t *Txn) LockFor(asked kv.LockMode) kv.LockMode {
 		return kv.LockNone
 	}
 	m := max(asked, t.Session.Stmt.Lock)
-	if m == kv.LockNone && t.level != Serializable && t.Session.Stmt.Planned && !t.Session.Stmt.Writes && t.Session.cmd.calls == 0 {
+	if m == kv.LockNone && t.level != Serializable && t.Session.Stmt.Planned && !t.Session.Stmt.Writes &&
+		t.Session.cmd.calls == 0 {
 		return kv.LockNone
 	}
 	return max(kv.LockShared, m)
 }
 
 // ErrInTransaction refuses what can only be set between transactions.
-var ErrInTransaction = mysql.NewSQLError(1568, "25001", "Transaction characteristics can't be changed while a transaction is in progress")
+var ErrInTransaction = mysql.NewSQLError(1568, "25001",
+	"Transaction characteristics can't be changed while a transaction is in progress")

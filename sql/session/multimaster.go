@@ -68,7 +68,8 @@ func (t *Txn) declare(ctx *sql.Context, ts base.Timestamp) error {
 			version = base.MaxTimestamp
 		}
 		if err := e.Declare(kctx, id, version); err != nil {
-			return schema.ClientError(base.Errorf(base.CodeAmbiguous, "the definition has changed, but transactions of other regions may not respect it yet: %v", err))
+			return schema.ClientError(base.Errorf(base.CodeAmbiguous,
+				"the definition has changed, but transactions of other regions may not respect it yet: %v", err))
 		}
 	}
 	return nil

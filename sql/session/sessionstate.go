@@ -49,7 +49,8 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		return err
 	}
 	if c := s.env.DB.Topology().Concurrency; c.Ordered() && strings.EqualFold(name, consistencyVar) {
-		return schema.ClientError(base.Errorf(base.CodeInvalid, "the consistency of this cluster is fixed: it orders transactions by timestamps (concurrency control %s)", c))
+		return schema.ClientError(base.Errorf(base.CodeInvalid,
+			"the consistency of this cluster is fixed: it orders transactions by timestamps (concurrency control %s)", c))
 	}
 	s.state = nil
 	if err := s.BaseSession.SetSessionVariable(ctx, name, v); err != nil {
@@ -104,7 +105,8 @@ const (
 func (s *Session) StateBytes() []byte {
 	if db := s.GetCurrentDatabase(); s.state == nil || s.stateDB != db {
 		client := s.Client()
-		st := &wire.SessionState{User: client.User, Host: client.Address, Database: db, Capabilities: client.Capabilities, Region: uint32(s.Region())}
+		st := &wire.SessionState{User: client.User, Host: client.Address, Database: db,
+			Capabilities: client.Capabilities, Region: uint32(s.Region())}
 		var ok bool
 		if st.Variables, ok = s.changedVariables(); !ok {
 			return nil
@@ -123,7 +125,8 @@ func (s *Session) StateBytes() []byte {
 func (s *Session) changedVariables() (out []*wire.SessionVariable, ok bool) {
 	for name, v := range s.GetAllSessionVariables() {
 		sv, _, known := sql.SystemVariables.GetGlobal(name)
-		if !known || sv.IsReadOnly() || sv.IsGlobalOnly() || name == ForwardVariable || name == stalenessVar || fmt.Sprint(v) == fmt.Sprint(sv.GetDefault()) {
+		if !known || sv.IsReadOnly() || sv.IsGlobalOnly() || name == ForwardVariable || name == stalenessVar ||
+			fmt.Sprint(v) == fmt.Sprint(sv.GetDefault()) {
 			continue
 		}
 		w := &wire.SessionVariable{Name: name}

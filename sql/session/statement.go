@@ -83,7 +83,8 @@ type TableOptions struct {
 func syntaxOf(stmt sqlparser.Statement, binds map[string]*querypb.BindVariable) Syntax {
 	d, ok := stmt.(*sqlparser.DDL)
 	_, call := stmt.(*sqlparser.Call)
-	return Syntax{Tree: stmt, Binds: binds, Lock: LockClause(stmt), Call: call, Truncate: ok && strings.EqualFold(d.Action, sqlparser.TruncateStr)}
+	return Syntax{Tree: stmt, Binds: binds, Lock: LockClause(stmt), Call: call,
+		Truncate: ok && strings.EqualFold(d.Action, sqlparser.TruncateStr)}
 }
 
 // LockClause is the lock that the FOR UPDATE or FOR SHARE clause of a statement asks for.

@@ -22,13 +22,15 @@ func InitSystemVariables() {
 		}
 		both := func(name string) sql.SystemVariable {
 			return &sql.MysqlSystemVariable{
-				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Type: types.NewSystemStringType(name), Default: "", Dynamic: true,
+				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both),
+				Type: types.NewSystemStringType(name), Default: "", Dynamic: true,
 			}
 		}
 		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{
 			session("godwit_region", types.NewSystemStringType("godwit_region"), ""),
 			session("godwit_node", types.NewSystemIntType("godwit_node", 0, 1<<32, false), int64(0)),
-			&sql.MysqlSystemVariable{Name: ForwardVariable, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Type: types.NewSystemBoolType(ForwardVariable),
+			&sql.MysqlSystemVariable{Name: ForwardVariable, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both),
+				Type:    types.NewSystemBoolType(ForwardVariable),
 				Default: int8(1), Dynamic: true},
 			both(stalenessVar), both(oldStalenessVar), both(tokenVar), both(NextAsOfVar), both(StartAsOfVar),
 			session("last_statement_wan_rtts", types.NewSystemDoubleType("last_statement_wan_rtts", 0, 1e18), float64(0)),

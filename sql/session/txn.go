@@ -96,7 +96,8 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 	if t.KV == nil {
 		t.isolate()
 		explicit := t.Session.Explicit(ctx)
-		t.Snapshot = t.ReadOnly || !explicit && t.Session.Stmt.Planned && !t.Session.Stmt.Writes && t.Session.Stmt.Lock == kv.LockNone
+		t.Snapshot = t.ReadOnly || !explicit && t.Session.Stmt.Planned && !t.Session.Stmt.Writes &&
+			t.Session.Stmt.Lock == kv.LockNone
 		var at base.Timestamp
 		if t.Snapshot {
 			at = t.Session.snapshotFor(ctx)
@@ -104,7 +105,8 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 		if t.Session.attempt.touched == nil {
 			t.Session.attempt.touched = &kv.Touched{}
 		}
-		t.KV = t.Session.env.DB.Begin(kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age, Source: t.Session.Source, Trace: t.Session.Trace,
+		t.KV = t.Session.env.DB.Begin(kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age,
+			Source: t.Session.Source, Trace: t.Session.Trace,
 			Relay: t.Session.attempt.tries < kv.RelayTries && t.Session.Crosses(), Touched: t.Session.attempt.touched})
 		t.Session.attempt.tries++
 		if t.Session.attempt.age == 0 {

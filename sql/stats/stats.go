@@ -138,7 +138,8 @@ func column(vals [][]byte, n int, rows float64) Column {
 		runs = append(runs, Common{vals[i], float64(j-i) / float64(n)})
 		i = j
 	}
-	c := Column{Nulls: 1 - float64(len(vals))/float64(n), Distinct: distinct(float64(len(vals)), float64(len(runs)), float64(single), rows*float64(len(vals))/float64(n))}
+	c := Column{Nulls: 1 - float64(len(vals))/float64(n),
+		Distinct: distinct(float64(len(vals)), float64(len(runs)), float64(single), rows*float64(len(vals))/float64(n))}
 	c.Top = frequent(runs, n)
 	c.spread(vals, n)
 	return c

@@ -272,7 +272,8 @@ func (t *Table) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint64, 
 		return v, nil
 	}
 	if s != nil && len(s.Stmt.Reserved) > 0 {
-		s.Stmt.Reserved[t.Def.Counter()] = slices.DeleteFunc(s.Stmt.Reserved[t.Def.Counter()], func(r uint64) bool { return r <= v })
+		s.Stmt.Reserved[t.Def.Counter()] = slices.DeleteFunc(s.Stmt.Reserved[t.Def.Counter()],
+			func(r uint64) bool { return r <= v })
 	}
 	return v, schema.ClientError(t.Env.Counters.passed(kctx, t.Def, v))
 }

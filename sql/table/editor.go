@@ -419,7 +419,8 @@ func (e *Editor) updateRow(c *change, ref schema.RowRef, home base.RegionID, val
 }
 
 // updateEntry adds to a change what becomes of an index entry of the row, which was at ref.
-func (e *Editor) updateEntry(ctx *sql.Context, c *change, x *schema.Index, old sql.Row, ref schema.RowRef, home, newHome base.RegionID) error {
+func (e *Editor) updateEntry(ctx *sql.Context, c *change, x *schema.Index, old sql.Row, ref schema.RowRef, home,
+	newHome base.RegionID) error {
 	was, _, err := e.Def.IndexEntry(ctx, x, old, ref, home)
 	if err != nil {
 		return schema.ClientError(err)

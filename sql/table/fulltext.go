@@ -58,7 +58,8 @@ func (t *Table) FulltextOver(ctx *sql.Context, over func(*Table) fulltext.Editab
 		for _, p := range []struct {
 			name string
 			to   *fulltext.EditableTable
-		}{{f.Position, &set.Position}, {f.DocCount, &set.DocCount}, {f.GlobalCount, &set.GlobalCount}, {f.RowCount, &set.RowCount}, {f.Config, &config}} {
+		}{{f.Position, &set.Position}, {f.DocCount, &set.DocCount}, {f.GlobalCount, &set.GlobalCount},
+			{f.RowCount, &set.RowCount}, {f.Config, &config}} {
 			if *p.to, err = find(p.name); err != nil {
 				return none, err
 			}

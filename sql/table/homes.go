@@ -33,13 +33,15 @@ const (
 
 // HomesOf is the table that shows the homes of another one's rows.
 func HomesOf(t *schema.Table) (*schema.Table, error) {
-	d := &schema.TableDesc{V: t.Desc.V, ID: t.Desc.ID, DB: t.Desc.DB, Name: t.Desc.Name + HomesSuffix, Collation: t.Desc.Collation,
-		Locality: t.Desc.Locality, Shards: t.Desc.Shards, Comment: "where the rows of " + t.Desc.Name + " live"}
+	d := &schema.TableDesc{V: t.Desc.V, ID: t.Desc.ID, DB: t.Desc.DB, Name: t.Desc.Name + HomesSuffix,
+		Collation: t.Desc.Collation,
+		Locality:  t.Desc.Locality, Shards: t.Desc.Shards, Comment: "where the rows of " + t.Desc.Name + " live"}
 	h := &schema.Table{Desc: d, Key: t.Key, TS: t.TS, HomesOf: t}
 	for _, p := range t.PK {
 		h.Cols = append(h.Cols, t.Cols[p])
 	}
-	extra := []schema.ColumnDesc{{Name: "home_region", Type: "varchar(64)", Collation: sql.Collation_Default}, {Name: "pinned", Type: "tinyint(1)"},
+	extra := []schema.ColumnDesc{{Name: "home_region", Type: "varchar(64)", Collation: sql.Collation_Default},
+		{Name: "pinned", Type: "tinyint(1)"},
 		{Name: "home_changes", Type: "int unsigned"}, {Name: "changed_at", Type: "datetime(6)"}}
 	if len(t.PK) == 0 {
 		extra = append([]schema.ColumnDesc{{Name: "row_id", Type: "bigint unsigned"}}, extra...)
@@ -248,7 +250,8 @@ func (e *homesEditor) wish(ctx *sql.Context, old, row sql.Row) (to base.RegionID
 			continue
 		}
 		if cmp, err := c.Type.Compare(ctx, old[i], row[i]); err != nil || cmp != 0 {
-			return 0, opts, schema.Invalid(fmt.Sprintf("column %s of %s cannot be changed: set home_region or pinned", c.Desc.Name, e.h.Desc.Name))
+			return 0, opts, schema.Invalid(fmt.Sprintf("column %s of %s cannot be changed: set home_region or pinned",
+				c.Desc.Name, e.h.Desc.Name))
 		}
 	}
 	region, err := types.ConvertToString(ctx, row[n+homesRegion], types.LongText, nil)

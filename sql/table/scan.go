@@ -99,7 +99,8 @@ func (t *Table) Open(ctx *sql.Context) (*Source, error) {
 // transaction, or the table is not read at it.
 func (t *Table) inEffect(tx *session.Txn) error {
 	if at := tx.KV.ReadTimestamp(); tx.Snapshot && at != 0 && t.Def.TS > at && tx.Schema == nil {
-		return tx.Fail(base.Errorf(base.CodeSchemaChanged, "table %s was changed after the snapshot of the transaction", t.Name()))
+		return tx.Fail(base.Errorf(base.CodeSchemaChanged, "table %s was changed after the snapshot of the transaction",
+			t.Name()))
 	}
 	return nil
 }
@@ -223,7 +224,8 @@ func (a *Access) fetched(ctx *sql.Context, i *schema.EngineIndex, ranges sql.MyS
 // keyRangesOf translates the ranges of a look-up, sorted: they come in no order, but the index
 // promises one. points says that all are keys of at most one row, loose that the rows of some must
 // be checked against the condition.
-func keyRangesOf(ctx *sql.Context, i *schema.EngineIndex, ranges sql.MySQLRangeCollection) (krs []schema.KeyRange, points, loose bool, err error) {
+func keyRangesOf(ctx *sql.Context, i *schema.EngineIndex, ranges sql.MySQLRangeCollection) (krs []schema.KeyRange,
+	points, loose bool, err error) {
 	krs = make([]schema.KeyRange, 0, len(ranges))
 	points = true
 	for _, r := range ranges {

@@ -21,13 +21,15 @@ func (r *Report) print(w io.Writer) {
 	row("largest package", "%d lines, %d files (%s)", r.LargestPackage.Lines, r.LargestPackage.Files, r.LargestPackage.Folder)
 	row("functions over 80 lines per 10k", "%.1f (%d)", t.Per10k(t.Long), t.Long)
 	row("functions of complexity over 15 per 10k", "%.1f (%d)", t.Per10k(t.Complex), t.Complex)
-	row("most complex function", "%d (%s, %s:%d)", r.MostComplex.Complexity, r.MostComplex.Name, r.MostComplex.File, r.MostComplex.Line)
+	row("most complex function", "%d (%s, %s:%d)", r.MostComplex.Complexity, r.MostComplex.Name, r.MostComplex.File,
+		r.MostComplex.Line)
 	row("comment line width p90", "%d", r.CommentWidth90)
 	row("share of lines that are comments", "%.1f %%", 100*t.share(t.Comments))
 	row("test : source", "%.2f", t.share(t.Tests))
 	row("test scripts : source", "%.2f", t.share(t.Scripts))
 	row("tests and scripts : source", "%.2f", t.share(t.Tests+t.Scripts))
-	row("exported names without a doc", "%.1f %% (%d of %d)", 100*float64(r.Undocumented)/float64(max(1, r.Exported)), r.Undocumented, r.Exported)
+	row("exported names without a doc", "%.1f %% (%d of %d)", 100*float64(r.Undocumented)/float64(max(1, r.Exported)),
+		r.Undocumented, r.Exported)
 	row("largest struct", "%d fields (%s, %s)", r.LargestStruct.Members, r.LargestStruct.Name, r.LargestStruct.File)
 	row("largest interface", "%d methods (%s, %s)", r.LargestInterface.Members, r.LargestInterface.Name, r.LargestInterface.File)
 }
@@ -41,7 +43,8 @@ func (r *Report) printPackages(w io.Writer) {
 	all := slices.SortedStableFunc(slices.Values(r.Packages), func(a, b Package) int { return cmp.Compare(b.Lines, a.Lines) })
 	for _, p := range all {
 		fmt.Fprintf(tw, "%d\t%d\t%.0f %%\t%d\t%d\t%.2f\t%d\t%d\t%.1f\t  %s\t\n",
-			p.Lines, p.Files, 100*p.share(p.Comments), p.Tests, p.Scripts, p.share(p.Tests+p.Scripts), p.Long, p.Complex, p.Per10k(p.Complex), p.Folder)
+			p.Lines, p.Files, 100*p.share(p.Comments), p.Tests, p.Scripts, p.share(p.Tests+p.Scripts), p.Long,
+			p.Complex, p.Per10k(p.Complex), p.Folder)
 	}
 }
 

@@ -73,7 +73,8 @@ func (e *Engine) state(q *wire.EpochControl) (*wire.EpochAnswer, error) {
 			a.Next = v.Key.Clone()
 			break
 		}
-		a.Rows = append(a.Rows, &wire.EpochRow{Key: v.Key.Clone(), Epoch: uint64(v.TS), Del: v.Tombstone, Value: slices.Clone(v.Value)})
+		a.Rows = append(a.Rows, &wire.EpochRow{Key: v.Key.Clone(), Epoch: uint64(v.TS), Del: v.Tombstone,
+			Value: slices.Clone(v.Value)})
 		size += len(v.Key) + len(v.Value) + 16
 	}
 	if err := it.Err(); err != nil {
@@ -138,7 +139,8 @@ func (e *Engine) followOne(ctx context.Context, cur *epoch.View, n base.NodeID) 
 			return err
 		}
 		if a.View != cur.Number || a.Held+1 < cur.Start {
-			return base.Errorf(base.CodeUnavailable, "node %d is in view %d, not %d, or not up to its start", n, a.View, cur.Number)
+			return base.Errorf(base.CodeUnavailable, "node %d is in view %d, not %d, or not up to its start", n, a.View,
+				cur.Number)
 		}
 		if a.StateNeeded || loading {
 			if copies++; copies > maxCopies {
@@ -197,7 +199,8 @@ func (e *Engine) take(view, after uint64, a *wire.EpochAnswer) error {
 	}
 	for _, r := range a.Records { // before any is written down
 		if r.Epoch <= after || r.Epoch > a.Held {
-			return base.Errorf(base.CodeInvalid, "epoch %d came, after epoch %d and with %d as the last one", r.Epoch, after, a.Held)
+			return base.Errorf(base.CodeInvalid, "epoch %d came, after epoch %d and with %d as the last one", r.Epoch,
+				after, a.Held)
 		}
 		after = r.Epoch
 		if _, err := batchesOf(r); err != nil {
@@ -383,7 +386,8 @@ func (e *Engine) writeRows(p *wire.EpochAnswer, last func(*store.Batch) error) e
 	b := e.cfg.Store.NewBatch()
 	defer b.Close()
 	for _, r := range p.Rows {
-		b.PutVersion(store.Version{Key: r.Key, TS: base.Timestamp(r.Epoch), Tombstone: r.Del, Value: r.Value, Writer: base.GroupIndex{Region: 1, Index: r.Epoch}})
+		b.PutVersion(store.Version{Key: r.Key, TS: base.Timestamp(r.Epoch), Tombstone: r.Del, Value: r.Value,
+			Writer: base.GroupIndex{Region: 1, Index: r.Epoch}})
 	}
 	if last != nil {
 		if err := last(b); err != nil {

@@ -437,8 +437,11 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := &e.counters
-	st := Stats{Messages: e.sent.Messages, Bytes: e.sent.Bytes, Wants: e.sent.Wants, Epochs: c.epochs.Load(), Empty: c.empty.Load(),
-		Submitted: c.submitted.Load(), Committed: c.committed.Load(), Aborted: c.aborted.Load(), Resubmitted: c.resubmitted.Load(), Views: c.views.Load(), View: e.place.View.Number, Applied: e.applied.Load(), Held: e.held, Active: e.active}
+	st := Stats{Messages: e.sent.Messages, Bytes: e.sent.Bytes, Wants: e.sent.Wants, Epochs: c.epochs.Load(),
+		Empty:     c.empty.Load(),
+		Submitted: c.submitted.Load(), Committed: c.committed.Load(), Aborted: c.aborted.Load(),
+		Resubmitted: c.resubmitted.Load(), Views: c.views.Load(), View: e.place.View.Number,
+		Applied: e.applied.Load(), Held: e.held, Active: e.active}
 	if e.comm != nil {
 		s := e.comm.Stats()
 		st.Messages, st.Bytes, st.Wants = st.Messages+s.Messages, st.Bytes+s.Bytes, st.Wants+s.Wants

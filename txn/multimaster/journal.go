@@ -295,7 +295,8 @@ func decodeBatch(origin int, data []byte) (*filter.Batch, error) {
 	for i := range b.Txns {
 		for j := range b.Txns[i].Writes {
 			if k := b.Txns[i].Writes[j].Key; len(k) <= 2 || !strings.HasPrefix(k, shardPrefix) {
-				return nil, base.Errorf(base.CodeInvalid, "batch of node %d: key %s is not one of MULTI MASTER tables", origin, base.Key(k))
+				return nil, base.Errorf(base.CodeInvalid, "batch of node %d: key %s is not one of MULTI MASTER tables",
+					origin, base.Key(k))
 			}
 		}
 	}

@@ -149,7 +149,8 @@ func (t *Txn) begin() error {
 	case v.Number == 0:
 		return t.fail(base.Errorf(base.CodeUnavailable, "this node has not heard of epochs yet: try again"))
 	case !e.Readable():
-		return t.fail(base.Errorf(base.CodeUnavailable, "this node is copying the rows of MULTI MASTER tables: ask another one, or try again"))
+		return t.fail(base.Errorf(base.CodeUnavailable,
+			"this node is copying the rows of MULTI MASTER tables: ask another one, or try again"))
 	}
 	t.open, t.snapshot = true, e.Snapshot()
 	return nil
@@ -203,11 +204,13 @@ func (t *Txn) Hold(ctx context.Context, table base.TableID, version base.Timesta
 			return nil
 		}
 		if now > version || t.read || len(t.ops) > 0 {
-			return t.fail(base.Errorf(base.CodeSchemaChanged, "the definition of a MULTI MASTER table has changed: run the transaction again"))
+			return t.fail(base.Errorf(base.CodeSchemaChanged,
+				"the definition of a MULTI MASTER table has changed: run the transaction again"))
 		}
 		waited := time.Since(begin)
 		if waited > longest {
-			return t.fail(base.Errorf(base.CodeUnavailable, "the definition of a MULTI MASTER table has not arrived by the epochs yet: is this region cut off?"))
+			return t.fail(base.Errorf(base.CodeUnavailable,
+				"the definition of a MULTI MASTER table has not arrived by the epochs yet: is this region cut off?"))
 		}
 		if waited > help && !helped {
 			helped = true

@@ -36,7 +36,8 @@ func (m *Memory) Replace(_ context.Context, v *epoch.View) error {
 		return base.Errorf(base.CodeAborted, "there is view %d", n)
 	}
 	if n > 0 && v.Start < m.views[n-1].Start {
-		return base.Errorf(base.CodeInvalid, "view %d begins with epoch %d, before view %d, which begins with %d", v.Number, v.Start, n, m.views[n-1].Start)
+		return base.Errorf(base.CodeInvalid, "view %d begins with epoch %d, before view %d, which begins with %d",
+			v.Number, v.Start, n, m.views[n-1].Start)
 	}
 	m.views = append(m.views, *v)
 	return nil

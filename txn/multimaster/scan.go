@@ -102,7 +102,8 @@ func (s *scan) goOn(rest *base.Span, after []base.Span) {
 // span takes rows of a span until there are enough; rest is what it did not look at.
 func (s *scan) span(span base.Span) (rest *base.Span, err error) {
 	end := span.Limit()
-	it := s.r.Iter(base.Span{Start: span.Start, End: end}, base.Timestamp(s.t.snapshot), store.IterOptions{Reverse: s.req.Reverse})
+	it := s.r.Iter(base.Span{Start: span.Start, End: end}, base.Timestamp(s.t.snapshot),
+		store.IterOptions{Reverse: s.req.Reverse})
 	defer it.Close()
 	m := newMerged(it, s.own, span.Start, end, s.req.Reverse)
 	seen := base.Span{Start: span.Start, End: end}

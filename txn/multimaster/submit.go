@@ -112,7 +112,8 @@ func (e *Engine) await(ctx context.Context, s *submission) (uint64, error) {
 				continue
 			}
 			if e.withdraw(s) {
-				return 0, base.Errorf(base.CodeUnavailable, "this node has not taken part in epochs for %v: nothing was done; a majority of the regions must be reachable", e.cfg.Submit)
+				return 0, base.Errorf(base.CodeUnavailable,
+					"this node has not taken part in epochs for %v: nothing was done; a majority of the regions must be reachable", e.cfg.Submit)
 			}
 		}
 	}

@@ -21,7 +21,8 @@ func Bench() rig.Bench {
 		Title: "all-to-all rounds that are planned, beside flat ones, other groupings and the shortest-path bound",
 		Figures: []string{"geococo/5", "geococo/9", "geococo/10", "geococo/11a", "geococo/11b", "geococo/12",
 			"geococo/13", "geococo/14", "geococo/table 1", "geococo/15", "geococo/16",
-			"geococo/17", "geococo/18", "geococo/19", "geococo/coordinates", "geococo/raft-ways", "geococo/16-raft", "geococo/17-raft"},
+			"geococo/17", "geococo/18", "geococo/19", "geococo/coordinates", "geococo/raft-ways", "geococo/16-raft",
+			"geococo/17-raft"},
 		Parts: true,
 		Run:   runGeoCoCo,
 	}

@@ -221,7 +221,8 @@ func (w *raftWorld) run(mix raftMix, clients int, length time.Duration) (*raftRe
 	wg.Wait()
 	after := w.traffic()
 	res.bytes, res.wire, res.messages = after.bytes-before.bytes, after.wire-before.wire, after.messages-before.messages
-	res.saved, res.relayed, res.fallbacks = after.saved-before.saved, after.relayed-before.relayed, after.fallbacks-before.fallbacks
+	res.saved, res.relayed, res.fallbacks = after.saved-before.saved, after.relayed-before.relayed,
+		after.fallbacks-before.fallbacks
 	slices.Sort(res.all)
 	slices.Sort(res.writes)
 	time.Sleep(2 * time.Second) // transactions under way end
@@ -548,7 +549,8 @@ func (b *geococo) raftPacked(ctx context.Context) (out []rig.Line, err error) {
 			if err != nil {
 				return nil, err
 			}
-			sum.Stream, sum.Wire, sum.Pack, sum.Unpack = sum.Stream+r.Stream, sum.Wire+r.Wire, sum.Pack+r.Pack, sum.Unpack+r.Unpack
+			sum.Stream, sum.Wire, sum.Pack, sum.Unpack = sum.Stream+r.Stream, sum.Wire+r.Wire, sum.Pack+r.Pack,
+				sum.Unpack+r.Unpack
 		}
 		share := 100 * float64(sum.Wire) / float64(sum.Stream)
 		ms := ((sum.Pack+sum.Unpack).Seconds()*1e3 + float64(sum.Wire)*8e3/bits) / (float64(sum.Stream) / 1e6)

@@ -185,7 +185,8 @@ func (b *peers) emit(system string, region, foreign int, l latencies, base map[s
 		{Metric: "throughput", Unit: "updates/s", Value: l.perSecond, Better: rig.Higher},
 	}
 	if g, ok := base[x]; ok && system == "godwit" {
-		lines[0].Baseline, lines[1].Baseline, lines[2].Baseline = rig.Float(g.at(0.5)), rig.Float(g.at(0.99)), rig.Float(g.perSecond)
+		lines[0].Baseline, lines[1].Baseline, lines[2].Baseline = rig.Float(g.at(0.5)), rig.Float(g.at(0.99)),
+			rig.Float(g.perSecond)
 	}
 	for _, line := range lines {
 		line.Figure, line.Series, line.X = "peers/update_index", system, x

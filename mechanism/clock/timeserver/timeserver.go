@@ -113,7 +113,8 @@ func Dial(addr string, every, ready time.Duration) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("time server %s: %w", addr, err)
 	}
-	c := &Client{addr: addr, every: every, conn: conn, first: make(chan struct{}), stop: make(chan struct{}), sent: map[[nonceLen]byte]time.Time{}}
+	c := &Client{addr: addr, every: every, conn: conn, first: make(chan struct{}), stop: make(chan struct{}),
+		sent: map[[nonceLen]byte]time.Time{}}
 	c.wg.Go(c.ask)
 	c.wg.Go(c.listen)
 	select {
@@ -200,7 +201,8 @@ func (c *Client) take(b []byte, arrived time.Time) {
 		c.late.Add(1)
 		return
 	}
-	s := &clock.Sample{Now: base.Timestamp(binary.BigEndian.Uint64(b[questionLen:])), Bound: time.Duration(binary.BigEndian.Uint64(b[questionLen+8:])), Sent: sent, Arrived: arrived}
+	s := &clock.Sample{Now: base.Timestamp(binary.BigEndian.Uint64(b[questionLen:])),
+		Bound: time.Duration(binary.BigEndian.Uint64(b[questionLen+8:])), Sent: sent, Arrived: arrived}
 	if s.Now == 0 || s.Now > base.MaxTimestamp/2 || s.Bound < 0 || s.Bound > maxBound {
 		c.bad.Add(1)
 		return

@@ -77,7 +77,8 @@ type inlet struct {
 // when their path changes.
 func ordered(k wire.Kind) bool {
 	switch k {
-	case wire.KindRaft, wire.KindRaftBundle, wire.KindHeartbeat, wire.KindClosed, wire.KindConsistency, wire.KindCopies, wire.KindParcelNotice:
+	case wire.KindRaft, wire.KindRaftBundle, wire.KindHeartbeat, wire.KindClosed, wire.KindConsistency, wire.KindCopies,
+		wire.KindParcelNotice:
 		return true
 	}
 	return false
@@ -415,13 +416,15 @@ func (o *Overlay) over(ctx context.Context, path []base.NodeID, kind wire.Kind, 
 	}
 	if a.Failed != 0 {
 		s := a.Status
-		return &wan.CallError{Base: &base.Error{Code: base.Code(s.GetCode()), Msg: s.GetMsg(), Node: base.NodeID(s.GetNode()), Key: s.GetKey()}, Ran: a.Failed != neverRan}
+		return &wan.CallError{Base: &base.Error{Code: base.Code(s.GetCode()), Msg: s.GetMsg(),
+			Node: base.NodeID(s.GetNode()), Key: s.GetKey()}, Ran: a.Failed != neverRan}
 	}
 	if resp == nil {
 		return nil
 	}
 	if err := resp.UnmarshalVT(a.Body); err != nil {
-		return &wan.CallError{Base: base.Errorf(base.CodeInvalid, "malformed answer to %s from node %d: %v", kind, path[len(path)-1], err), Ran: true, Cause: err}
+		return &wan.CallError{Base: base.Errorf(base.CodeInvalid, "malformed answer to %s from node %d: %v", kind,
+			path[len(path)-1], err), Ran: true, Cause: err}
 	}
 	return nil
 }
@@ -431,7 +434,8 @@ func (o *Overlay) over(ctx context.Context, path []base.NodeID, kind wire.Kind, 
 func (o *Overlay) onDetourCall(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
 	x, next, err := o.step(body)
 	if err != nil {
-		return failed(neverRan, base.Errorf(base.CodeInvalid, "node %d: a request on a detour was dropped: %v", o.Self(), err)), nil
+		return failed(neverRan, base.Errorf(base.CodeInvalid, "node %d: a request on a detour was dropped: %v",
+			o.Self(), err)), nil
 	}
 	origin, kind := base.NodeID(x.Origin), wire.Kind(x.Kind)
 	if next != 0 {
@@ -453,13 +457,15 @@ func (o *Overlay) onDetourCall(ctx context.Context, from base.NodeID, body []byt
 		return answered(o.sender(origin).opened(), nil)
 	}
 	if kind >= wire.KindMax || o.requests[kind] == nil {
-		return failed(neverRan, base.Errorf(base.CodeInvalid, "node %d has no handler for %s messages (kind %d): do the nodes run different versions?", o.Self(), kind, kind)), nil
+		return failed(neverRan, base.Errorf(base.CodeInvalid,
+			"node %d has no handler for %s messages (kind %d): do the nodes run different versions?", o.Self(), kind, kind)), nil
 	}
 	return answered(o.requests[kind](ctx, origin, x.Body))
 }
 
 func failed(how uint32, e *base.Error) wan.Msg {
-	return &wire.DetourAnswer{Failed: how, Status: &wire.Status{Code: uint32(e.Code), Msg: e.Msg, Node: uint32(e.Node), Key: e.Key}}
+	return &wire.DetourAnswer{Failed: how, Status: &wire.Status{Code: uint32(e.Code), Msg: e.Msg, Node: uint32(e.Node),
+		Key: e.Key}}
 }
 
 func answered(m wan.Msg, err error) (wan.Msg, error) {
@@ -503,7 +509,8 @@ func (p *peer) call(ctx context.Context, d *detour, kind wire.Kind, req, resp wa
 	u.mu.Lock()
 	if u.lost {
 		u.mu.Unlock()
-		return &wan.CallError{Base: base.Errorf(base.CodeUnavailable, "%s request to node %d was not sent: %v", kind, p.id, errLost), Cause: errLost}
+		return &wan.CallError{Base: base.Errorf(base.CodeUnavailable, "%s request to node %d was not sent: %v", kind,
+			p.id, errLost), Cause: errLost}
 	}
 	u.next++
 	id := u.next
@@ -521,7 +528,8 @@ func (p *peer) call(ctx context.Context, d *detour, kind wire.Kind, req, resp wa
 	}()
 	err := p.o.over(ctx, d.path, kind, req, resp)
 	if err != nil && context.Cause(ctx) == errLost {
-		return &wan.CallError{Base: base.Errorf(base.CodeUnavailable, "no answer to %s from node %d: %v", kind, p.id, errLost), Ran: !wan.NeverRan(err), Cause: errLost}
+		return &wan.CallError{Base: base.Errorf(base.CodeUnavailable, "no answer to %s from node %d: %v", kind, p.id,
+			errLost), Ran: !wan.NeverRan(err), Cause: errLost}
 	}
 	return err
 }
@@ -562,5 +570,6 @@ func (p *peer) straight(d *detour) {
 	lost := p.out.lost
 	p.out.mu.Unlock()
 	p.o.Transport.SetLost(p.id, lost)
-	p.o.log.Info("messages go directly again", "to", uint32(p.id), "detour", d.path[:len(d.path)-1], "lasted", (p.o.now() - d.since).Round(time.Millisecond))
+	p.o.log.Info("messages go directly again", "to", uint32(p.id), "detour", d.path[:len(d.path)-1], "lasted",
+		(p.o.now() - d.since).Round(time.Millisecond))
 }

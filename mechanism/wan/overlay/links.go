@@ -230,7 +230,8 @@ func (l *links) cut(id base.NodeID, now time.Duration) bool {
 
 // route is the best way to a peer over others: of those with the fewest nodes, the fastest one. Nil
 // if there is none. took is its round trip, about.
-func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.NodeID) time.Duration) (path []base.NodeID, took time.Duration) {
+func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.NodeID) time.Duration) (path []base.NodeID,
+	took time.Duration) {
 	type way struct {
 		path []base.NodeID
 		took time.Duration

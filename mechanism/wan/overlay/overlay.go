@@ -108,7 +108,8 @@ func New(o Options) *Overlay {
 	now := time.Now()
 	v := &Overlay{Transport: o.Transport, opt: o, log: o.Logger, boot: uint64(now.UnixNano()), params: Params{}.withDefaults(),
 		peers: map[base.NodeID]*peer{}, senders: map[base.NodeID]*sender{}, proxys: map[base.RegionID]base.NodeID{},
-		born: now, kick: make(chan struct{}, 1), stopc: make(chan struct{}), news: make(chan struct{}, 1), links: newLinks(o.Transport.Self(), uint64(now.UnixNano()))}
+		born: now, kick: make(chan struct{}, 1), stopc: make(chan struct{}), news: make(chan struct{}, 1),
+		links: newLinks(o.Transport.Self(), uint64(now.UnixNano()))}
 	v.ctx, v.end = context.WithCancel(context.Background())
 	v.numbers.Store(v.boot) // none of those that the process before this one gave
 	o.Transport.HandleOrdered(wire.KindParcel, v.gotParcel)
@@ -217,7 +218,9 @@ func (o *Overlay) peer(id base.NodeID) *peer {
 }
 
 func (o *Overlay) sender(id base.NodeID) *sender {
-	return base.Lazily(&o.mu, o.senders, id, func() *sender { return &sender{o: o, id: id, in: inlet{turn: make(chan struct{}, 1)}} })
+	return base.Lazily(&o.mu, o.senders, id, func() *sender {
+		return &sender{o: o, id: id, in: inlet{turn: make(chan struct{}, 1)}}
+	})
 }
 
 func (o *Overlay) allPeers() []*peer {

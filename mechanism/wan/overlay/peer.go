@@ -124,7 +124,8 @@ func (p *peer) number(l lane, kind wire.Kind, size int, body func() []byte) *wir
 	w.seq++
 	w.kept = append(w.kept, kept{w.seq, p.o.now(), kind, body, size})
 	w.bytes += size
-	return &wire.Parcel{Origin: uint32(p.o.Self()), To: uint32(p.id), Boot: p.o.boot, Lane: uint32(l), Stint: w.stint, Seq: w.seq, Kind: uint32(kind)}
+	return &wire.Parcel{Origin: uint32(p.o.Self()), To: uint32(p.id), Boot: p.o.boot, Lane: uint32(l), Stint: w.stint,
+		Seq: w.seq, Kind: uint32(kind)}
 }
 
 func (p *peer) notice(what uint32, l lane, seq uint64) *wire.ParcelNotice {
@@ -300,7 +301,8 @@ func (p *peer) probe(params Params) {
 	if o.Transport.Send(p.id, wire.KindParcelNotice, p.notice(noticeProbe, laneRelay, x.id)) != nil {
 		return
 	}
-	if err := o.Transport.Send(p.route.relay, wire.KindParcel, &wire.Parcel{Origin: uint32(o.Self()), To: uint32(p.id), Boot: o.boot, Seq: x.id}); err != nil && p.route.lost(now) {
+	if err := o.Transport.Send(p.route.relay, wire.KindParcel,
+		&wire.Parcel{Origin: uint32(o.Self()), To: uint32(p.id), Boot: o.boot, Seq: x.id}); err != nil && p.route.lost(now) {
 		p.stop(laneRelay, true, err.Error())
 	}
 }

@@ -191,7 +191,8 @@ func (o *Overlay) gotParcel(from base.NodeID, body []byte) {
 	case to == o.Self() && origin == o.Self():
 		o.refused(from)
 	case to == o.Self() && x.Stint == 0:
-		_ = o.Transport.Send(origin, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeEcho, Boot: x.Boot, Seq: x.Seq, Node: uint32(from)})
+		_ = o.Transport.Send(origin, wire.KindParcelNotice,
+			&wire.ParcelNotice{What: noticeEcho, Boot: x.Boot, Seq: x.Seq, Node: uint32(from)})
 	case to == o.Self():
 		o.sender(origin).parcel(x)
 	case from != origin:
@@ -212,7 +213,8 @@ func (o *Overlay) pass(origin, to base.NodeID, l lane, x raw) {
 	}
 	p.mu.Unlock()
 	if err != nil {
-		_ = o.Transport.Send(origin, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeLost, Lane: uint32(l), Node: uint32(to)})
+		_ = o.Transport.Send(origin, wire.KindParcelNotice,
+			&wire.ParcelNotice{What: noticeLost, Lane: uint32(l), Node: uint32(to)})
 	}
 }
 

@@ -28,7 +28,8 @@ func RouterMain(conf string) error {
 	// across exec.
 	if os.Getenv(envRealTime) == "" {
 		runtime.LockOSThread()
-		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 50}, 0); err != nil {
+		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO,
+			Priority: 50}, 0); err != nil {
 			fmt.Fprintf(os.Stderr, "real-time scheduling: %v: delays will be less precise\n", err)
 		}
 		self, err := os.Executable()
@@ -190,6 +191,7 @@ func (r *router) statistics() string {
 	}
 	var ru unix.Rusage
 	unix.Getrusage(unix.RUSAGE_SELF, &ru)
-	fmt.Fprintf(&sb, "\ncpu_user=%.3fs cpu_sys=%.3fs maxrss=%dMB", float64(ru.Utime.Nano())/1e9, float64(ru.Stime.Nano())/1e9, ru.Maxrss/1024)
+	fmt.Fprintf(&sb, "\ncpu_user=%.3fs cpu_sys=%.3fs maxrss=%dMB", float64(ru.Utime.Nano())/1e9,
+		float64(ru.Stime.Nano())/1e9, ru.Maxrss/1024)
 	return sb.String()
 }

@@ -158,7 +158,8 @@ func (r *router) loop() error {
 		ts := unix.NsecToTimespec(wait)
 		// raw system calls: the Go scheduler never takes the P away from this
 		// thread (otherwise a non-RT thread holding a P delays us by 100s of ms)
-		pn, _, errno := unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&pfd[0])), uintptr(len(pfd)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		pn, _, errno := unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&pfd[0])), uintptr(len(pfd)),
+			uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 		if errno != 0 && errno != unix.EINTR {
 			return fmt.Errorf("ppoll: %w", errno)
 		}
@@ -170,7 +171,8 @@ func (r *router) loop() error {
 				continue
 			}
 			for k := 0; k < 32; k++ { // bounded batch: due packets are not starved
-				rn, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(r.fds[i]), uintptr(unsafe.Pointer(&big[0])), uintptr(len(big)))
+				rn, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(r.fds[i]), uintptr(unsafe.Pointer(&big[0])),
+					uintptr(len(big)))
 				if errno != 0 || int(rn) <= vnetHdr {
 					break
 				}
@@ -322,7 +324,8 @@ func (r *router) release(t int64) {
 		if pk.at > t {
 			return
 		}
-		if _, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(r.fds[l.dst]), uintptr(unsafe.Pointer(&pk.buf[0])), uintptr(len(pk.buf))); errno != 0 {
+		if _, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(r.fds[l.dst]), uintptr(unsafe.Pointer(&pk.buf[0])),
+			uintptr(len(pk.buf))); errno != 0 {
 			r.wrErr.Add(1)
 		}
 		lt := (now() - pk.at) / 1000

@@ -7,7 +7,8 @@ import (
 
 // Names in English, which is what lc_time_names is here.
 var (
-	Months   = []string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"}
+	Months = []string{"January", "February", "March", "April", "May", "June", "July", "August", "September",
+		"October", "November", "December"}
 	Weekdays = []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
 )
 

@@ -338,7 +338,8 @@ func (p *Parser) primary() expr.Node {
 	case p.cur() == "(":
 		return p.function(name)
 	case len(p.cur()) > 1 && p.cur()[0] == '\'':
-		types := map[string]expr.Type{"date": expr.TypeDate, "time": expr.TimeType(fsp(p.cur())), "timestamp": expr.DatetimeType(fsp(p.cur()))}
+		types := map[string]expr.Type{"date": expr.TypeDate, "time": expr.TimeType(fsp(p.cur())),
+			"timestamp": expr.DatetimeType(fsp(p.cur()))}
 		if t, ok := types[name]; ok {
 			s := p.primary()
 			return must(expr.Fold(expr.NewCast(s, t), &expr.Env{}, false))

@@ -1,0 +1,174 @@
+package bind
+
+import (
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/pingcap/tidb/pkg/parser/ast"
+
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// Session is what the meaning of a text hangs on besides the text.
+type Session struct {
+	Catalog algebra.Catalog
+	// DB is the current database; empty: none.
+	DB   string
+	Mode Mode
+	// Collation is that of literals (collation_connection).
+	Collation sql.CollationID
+	// DefaultCollation is the one that a character set has by name; ok is false if there is none.
+	DefaultCollation func(charset string) (sql.CollationID, bool)
+	// SysVar is the value of a system variable, UserVar that of a user variable.
+	SysVar  func(name string, global bool) (expr.Node, error)
+	UserVar func(name string) (expr.Node, error)
+	// Params are the values of the parameters of a prepared statement, by number from 0.
+	Params []expr.Node
+}
+
+// Mode is what of sql_mode matters to the binder.
+type Mode struct {
+	ANSIQuotes, PipesAsConcat, NoBackslashEscapes, IgnoreSpace, HighNotPrecedence bool
+	OnlyFullGroupBy                                                               bool
+}
+
+// Query is a SELECT that is bound.
+type Query struct {
+	Rel algebra.Rel
+	// Out are the columns of the result, in order. Two may have the same number.
+	Out []Output
+	// Uses are the tables and views that the statement reads, for the check of privileges.
+	Uses []Use
+	// Next is the first number that no column has.
+	Next expr.ColID
+	// Lock is what the clause FOR UPDATE or FOR SHARE asks for.
+	Lock algebra.LockKind
+	// NoWait and SkipLocked say what to do about locks of others.
+	NoWait, SkipLocked bool
+}
+
+// Output is a column of a result.
+type Output struct {
+	ID   expr.ColID
+	Name string
+	Type expr.Type
+	// Table is the name under which the statement knows the table, Origin the base column.
+	Table string
+	Origin
+}
+
+// Use is a table or view that a statement reads.
+type Use struct {
+	DB, Name string
+	// Through are the views by which the statement came to it, outermost first; empty: it names it
+	// itself.
+	Through []string
+}
+
+// Bind binds a SELECT.
+func Bind(stmt ast.StmtNode, s *Session) (*Query, error) {
+	b := &binder{s: s, next: 1, db: s.DB}
+	n, ok := stmt.(ast.ResultSetNode)
+	if !ok {
+		return nil, unsupported("statement %s", kindOf(stmt))
+	}
+	r, err := b.query(n, nil)
+	if err != nil {
+		return nil, err
+	}
+	q := &Query{Rel: r.rel, Uses: b.uses, Next: b.next}
+	if err := lockOf(stmt, q); err != nil {
+		return nil, err
+	}
+	for i := range r.cols {
+		c := &r.cols[i]
+		q.Out = append(q.Out, Output{c.id, c.name, c.typ, c.table, c.org})
+	}
+	return q, nil
+}
+
+// kindOf names a kind of statement for the count of what is left to the old engine.
+func kindOf(stmt ast.StmtNode) string {
+	switch stmt.(type) {
+	case *ast.SelectStmt, *ast.SetOprStmt:
+		return "select"
+	case *ast.InsertStmt:
+		return "insert"
+	case *ast.UpdateStmt:
+		return "update"
+	case *ast.DeleteStmt:
+		return "delete"
+	}
+	return "other"
+}
+
+func lockOf(stmt ast.StmtNode, q *Query) error {
+	s, ok := stmt.(*ast.SelectStmt)
+	if !ok || s.LockInfo == nil {
+		return nil
+	}
+	switch s.LockInfo.LockType {
+	case ast.SelectLockNone:
+		return nil
+	case ast.SelectLockForShare, ast.SelectLockForShareNoWait, ast.SelectLockForShareSkipLocked:
+		q.Lock = algebra.ForShare
+	default:
+		q.Lock = algebra.ForUpdate
+	}
+	switch s.LockInfo.LockType {
+	case ast.SelectLockForShareNoWait, ast.SelectLockForUpdateNoWait:
+		q.NoWait = true
+	case ast.SelectLockForShareSkipLocked, ast.SelectLockForUpdateSkipLocked:
+		q.SkipLocked = true
+	case ast.SelectLockForUpdateWaitN:
+		return unsupported("FOR UPDATE WAIT")
+	}
+	if len(s.LockInfo.Tables) > 0 {
+		return unsupported("FOR UPDATE OF")
+	}
+	return nil
+}
+
+// binder binds one statement.
+type binder struct {
+	s     *Session
+	next  expr.ColID
+	db    string // in which names without a database are looked up; another one inside of views
+	uses  []Use
+	views []string // that are being expanded
+	ctes  *cteScope
+	cteNo int
+}
+
+func (b *binder) newID() expr.ColID {
+	id := b.next
+	b.next++
+	return id
+}
+
+// bound is a query expression that is bound.
+type bound struct {
+	rel  algebra.Rel
+	cols []column
+	// outer are the columns of queries around it that it uses.
+	outer map[expr.ColID]bool
+}
+
+// query binds a query expression.
+func (b *binder) query(n ast.Node, outer *scope) (*bound, error) {
+	switch n := n.(type) {
+	case *ast.SelectStmt:
+		return b.selectStmt(n, outer)
+	case *ast.SetOprStmt:
+		return b.setOperation(n.With, n.SelectList, n.OrderBy, n.Limit, outer)
+	case *ast.SetOprSelectList:
+		return b.setOperation(n.With, n, n.OrderBy, n.Limit, outer)
+	case *ast.SubqueryExpr:
+		return b.query(n.Query, outer)
+	}
+	return nil, unsupported("query %T", n)
+}
+
+// col finds a column of a bound query by its number in the list.
+func fold(s string) string { return strings.ToLower(s) }

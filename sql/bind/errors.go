@@ -1,0 +1,40 @@
+package bind
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// Unsupported says why the old engine has to run a statement. Reasons are few and stable: they are
+// counted.
+type Unsupported struct{ Reason string }
+
+// Error implements error.
+func (u *Unsupported) Error() string { return "not supported by the binder: " + u.Reason }
+
+// Reason is why a statement is left to the old engine; ok is false for other errors.
+func Reason(err error) (reason string, ok bool) {
+	var u *Unsupported
+	if errors.As(err, &u) {
+		return u.Reason, true
+	}
+	return "", false
+}
+
+func unsupported(format string, args ...any) error {
+	return &Unsupported{fmt.Sprintf(format, args...)}
+}
+
+func fail(code int, state, format string, args ...any) error {
+	return mysql.NewSQLError(code, state, format, args...)
+}
+
+func unknownColumn(name, clause string) error {
+	return fail(1054, "42S22", "Unknown column '%s' in '%s'", name, clause)
+}
+
+func ambiguous(name, clause string) error {
+	return fail(1052, "23000", "Column '%s' in %s is ambiguous", name, clause)
+}

@@ -1,0 +1,545 @@
+package bind
+
+import (
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/opcode"
+
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// exprs binds the expressions of one clause.
+type exprs struct {
+	q      *query
+	s      *scope
+	clause string
+	// agg and win: aggregates and window functions may stand here.
+	agg, win bool
+	names    names
+}
+
+// names says how names of the SELECT list are found.
+type names uint8
+
+const (
+	notItems names = iota
+	inGroup        // after the columns of FROM
+	inOrder        // after the columns of FROM; bare names are looked up before
+	inHaving       // before the columns of FROM
+)
+
+func call(name string, args ...expr.Node) (expr.Node, error) {
+	f := expr.Lookup(name)
+	if f == nil {
+		return nil, unsupported("function %s", name)
+	}
+	return expr.NewCall(f, args...)
+}
+
+// castNode converts implicitly to a type.
+func castNode(n expr.Node, t expr.Type) (expr.Node, error) {
+	if n.Type().Same(t) {
+		return n, nil
+	}
+	t.NotNull = t.NotNull && n.Type().NotNull
+	return &expr.Cast{Arg: n, T: t}, nil
+}
+
+func commonType(a, b expr.Type) (expr.Type, error) {
+	return expr.Merge("union", &expr.Col{T: a}, &expr.Col{T: b})
+}
+
+// conjunction binds a condition and splits it at its ANDs.
+func (x *exprs) conjunction(n ast.ExprNode) ([]expr.Node, error) {
+	switch e := n.(type) {
+	case *ast.ParenthesesExpr:
+		return x.conjunction(e.Expr)
+	case *ast.BinaryOperationExpr:
+		if e.Op == opcode.LogicAnd {
+			l, err := x.conjunction(e.L)
+			if err != nil {
+				return nil, err
+			}
+			r, err := x.conjunction(e.R)
+			return append(l, r...), err
+		}
+	}
+	c, err := x.scalar(n)
+	if err != nil {
+		return nil, err
+	}
+	return []expr.Node{c}, nil
+}
+
+// scalar binds an expression of one column.
+func (x *exprs) scalar(n ast.ExprNode) (expr.Node, error) {
+	e, err := x.node(n)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := e.(*expr.Tuple); ok {
+		return nil, fail(1241, "21000", "Operand should contain 1 column(s)")
+	}
+	return e, nil
+}
+
+// node binds an expression.
+func (x *exprs) node(n ast.ExprNode) (expr.Node, error) {
+	switch n := n.(type) {
+	case *literal:
+		return x.literal(n)
+	case *param:
+		return x.param(n)
+	case *ast.ParenthesesExpr:
+		return x.node(n.Expr)
+	case *ast.ColumnNameExpr:
+		return x.column(n.Name)
+	case *ast.BinaryOperationExpr:
+		return x.binary(n)
+	case *ast.UnaryOperationExpr:
+		return x.unary(n)
+	case *ast.FuncCallExpr:
+		return x.function(n)
+	case *ast.FuncCastExpr:
+		return x.cast(n)
+	case *ast.AggregateFuncExpr:
+		return x.aggregate(n)
+	case *ast.WindowFuncExpr:
+		return x.window(n)
+	case *ast.RowExpr:
+		return x.tuple(n)
+	}
+	return x.predicate(n)
+}
+
+// predicate binds what mostly yields truth values.
+func (x *exprs) predicate(n ast.ExprNode) (expr.Node, error) {
+	switch n := n.(type) {
+	case *ast.IsNullExpr:
+		return x.test(n.Not, "null", n.Expr)
+	case *ast.IsTruthExpr:
+		if n.True != 0 {
+			return x.test(n.Not, "true", n.Expr)
+		}
+		return x.test(n.Not, "false", n.Expr)
+	case *ast.BetweenExpr:
+		return x.between(n)
+	case *ast.PatternInExpr:
+		return x.in(n)
+	case *ast.PatternLikeOrIlikeExpr:
+		return x.like(n)
+	case *ast.PatternRegexpExpr:
+		return x.not2(n.Not, "regexp_like", n.Expr, n.Pattern)
+	case *ast.CaseExpr:
+		return x.caseOf(n)
+	case *ast.SubqueryExpr:
+		return x.scalarSub(n)
+	case *ast.ExistsSubqueryExpr:
+		return x.exists(n)
+	case *ast.CompareSubqueryExpr:
+		return x.compareSub(n)
+	case *ast.VariableExpr:
+		return x.variable(n)
+	case *ast.SetCollationExpr:
+		return x.collate(n)
+	case *ast.TimeUnitExpr:
+		return x.word(n.Unit.String()), nil
+	case *ast.TrimDirectionExpr:
+		return x.word(n.Direction.String()), nil
+	case *ast.GetFormatSelectorExpr:
+		return x.word(map[ast.GetFormatSelectorType]string{ast.GetFormatSelectorDate: "date", ast.GetFormatSelectorTime: "time", ast.GetFormatSelectorDatetime: "datetime"}[n.Selector]), nil
+	case *ast.MatchAgainst:
+		return nil, unsupported("MATCH")
+	}
+	return nil, unsupported("expression %s", strings.TrimPrefix(strings.TrimPrefix(typeName(n), "*ast."), "*"))
+}
+
+// word is a keyword as an argument.
+func (x *exprs) word(s string) expr.Node {
+	return expr.TextConst(fold(s), x.q.b.s.Collation)
+}
+
+func (x *exprs) list(ns []ast.ExprNode) ([]expr.Node, error) {
+	var out []expr.Node
+	for _, n := range ns {
+		e, err := x.scalar(n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func (x *exprs) tuple(n *ast.RowExpr) (expr.Node, error) {
+	t := &expr.Tuple{}
+	for _, v := range n.Values {
+		e, err := x.node(v)
+		if err != nil {
+			return nil, err
+		}
+		t.Elems = append(t.Elems, e)
+	}
+	return t, nil
+}
+
+// not negates an expression if it must.
+func not(do bool, n expr.Node, err error) (expr.Node, error) {
+	if err != nil || !do {
+		return n, err
+	}
+	return call("not", n)
+}
+
+// test binds IS NULL, IS NOT TRUE and the like.
+func (x *exprs) test(neg bool, what string, arg ast.ExprNode) (expr.Node, error) {
+	a, err := x.scalar(arg)
+	if err != nil {
+		return nil, err
+	}
+	if neg {
+		return call("isnot"+what, a)
+	}
+	return call("is"+what, a)
+}
+
+func (x *exprs) not2(neg bool, f string, a, b ast.ExprNode) (expr.Node, error) {
+	args, err := x.list([]ast.ExprNode{a, b})
+	if err != nil {
+		return nil, err
+	}
+	n, err := call(f, args...)
+	return not(neg, n, err)
+}
+
+func (x *exprs) like(n *ast.PatternLikeOrIlikeExpr) (expr.Node, error) {
+	if !n.IsLike {
+		return nil, unsupported("ILIKE")
+	}
+	args, err := x.list([]ast.ExprNode{n.Expr, n.Pattern})
+	if err != nil {
+		return nil, err
+	}
+	esc := string([]byte{n.Escape})
+	if !n.EscapeExplicit && x.q.b.s.Mode.NoBackslashEscapes || n.Escape == 0 {
+		esc = ""
+	}
+	if n.Escape >= 0x80 {
+		return nil, unsupported("LIKE with an escape beyond ASCII")
+	}
+	e, err := call("like", append(args, expr.TextConst(esc, x.q.b.s.Collation))...)
+	return not(n.Not, e, err)
+}
+
+func (x *exprs) between(n *ast.BetweenExpr) (expr.Node, error) {
+	args, err := x.list([]ast.ExprNode{n.Expr, n.Left, n.Right})
+	if err != nil {
+		return nil, err
+	}
+	if expr.Lookup("between") != nil {
+		e, err := call("between", args...)
+		return not(n.Not, e, err)
+	}
+	if hasSub(args[0]) {
+		return nil, unsupported("BETWEEN of a subquery")
+	}
+	lo, err := call(">=", args[0], args[1])
+	if err != nil {
+		return nil, err
+	}
+	hi, err := call("<=", args[0], args[2])
+	if err != nil {
+		return nil, err
+	}
+	e, err := call("and", lo, hi)
+	return not(n.Not, e, err)
+}
+
+func (x *exprs) in(n *ast.PatternInExpr) (expr.Node, error) {
+	l, err := x.node(n.Expr)
+	if err != nil {
+		return nil, err
+	}
+	if n.Sel != nil {
+		return x.inSub(l, n)
+	}
+	var list []expr.Node
+	for _, v := range n.List {
+		e, err := x.node(v)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	if t := l.Type(); t.Kind == expr.Float && t.Precision == 24 {
+		return nil, unsupported("IN of a FLOAT")
+	}
+	return expr.NewIn(l, list, n.Not)
+}
+
+func (x *exprs) caseOf(n *ast.CaseExpr) (expr.Node, error) {
+	var whens, thens []expr.Node
+	for _, w := range n.WhenClauses {
+		c, err := x.scalar(w.Expr)
+		if err != nil {
+			return nil, err
+		}
+		t, err := x.scalar(w.Result)
+		if err != nil {
+			return nil, err
+		}
+		whens, thens = append(whens, c), append(thens, t)
+	}
+	var els expr.Node
+	var err error
+	if n.ElseClause != nil {
+		if els, err = x.scalar(n.ElseClause); err != nil {
+			return nil, err
+		}
+	}
+	if n.Value == nil {
+		return expr.NewCase(whens, thens, els)
+	}
+	v, err := x.scalar(n.Value)
+	if err != nil {
+		return nil, err
+	}
+	if hasSub(v) {
+		return nil, unsupported("CASE of a subquery")
+	}
+	return expr.NewSimpleCase(v, whens, thens, els)
+}
+
+var binaryOps = map[opcode.Op]string{
+	opcode.LogicAnd: "and", opcode.LogicOr: "or", opcode.LogicXor: "xor", opcode.LeftShift: "<<", opcode.RightShift: ">>",
+	opcode.GE: ">=", opcode.LE: "<=", opcode.EQ: "=", opcode.NE: "<>", opcode.LT: "<", opcode.GT: ">", opcode.NullEQ: "<=>",
+	opcode.Plus: "+", opcode.Minus: "-", opcode.Mul: "*", opcode.Div: "/", opcode.Mod: "%", opcode.IntDiv: "div",
+	opcode.And: "&", opcode.Or: "|", opcode.Xor: "^",
+}
+
+func (x *exprs) binary(n *ast.BinaryOperationExpr) (expr.Node, error) {
+	name, ok := binaryOps[n.Op]
+	if !ok {
+		return nil, unsupported("operator %s", n.Op)
+	}
+	l, err := x.node(n.L)
+	if err != nil {
+		return nil, err
+	}
+	r, err := x.node(n.R)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := rowSub(l, r); ok {
+		return nil, unsupported("row compared with a subquery (%s)", s)
+	}
+	return call(name, l, r)
+}
+
+// rowSub reports a row constructor beside a subquery.
+func rowSub(l, r expr.Node) (string, bool) {
+	_, lt := l.(*expr.Tuple)
+	_, rt := r.(*expr.Tuple)
+	_, ls := l.(*expr.Sub)
+	_, rs := r.(*expr.Sub)
+	return "row", lt && rs || rt && ls
+}
+
+func (x *exprs) unary(n *ast.UnaryOperationExpr) (expr.Node, error) {
+	if n.Op == opcode.Minus {
+		if l, ok := n.V.(*literal); ok {
+			if c, err := x.negative(l); c != nil || err != nil {
+				return c, err
+			}
+		}
+	}
+	v, err := x.scalar(n.V)
+	if err != nil {
+		return nil, err
+	}
+	switch n.Op {
+	case opcode.Minus:
+		return call("neg", v)
+	case opcode.Plus:
+		return v, nil
+	case opcode.Not, opcode.Not2:
+		return call("not", v)
+	case opcode.BitNeg:
+		return call("~", v)
+	}
+	return nil, unsupported("operator %s", n.Op)
+}
+
+// column binds the name of a column.
+func (x *exprs) column(n *ast.ColumnName) (expr.Node, error) {
+	if x.names == inHaving {
+		return x.havingColumn(n)
+	}
+	c, err := x.s.find(n.Schema.O, n.Table.O, n.Name.O, x.clause)
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		return c.node(), nil
+	}
+	if x.names != notItems && n.Table.O == "" {
+		it, err := x.q.itemNamed(n, x.clause)
+		if err != nil {
+			return nil, err
+		}
+		if it != nil && x.names == inOrder {
+			return x.q.itemCol(it), nil
+		}
+		if it != nil {
+			return x.q.itemAsKey(it)
+		}
+	}
+	col, _, err := x.s.lookup(n.Schema.O, n.Table.O, n.Name.O, x.clause)
+	if err != nil {
+		return nil, err
+	}
+	return col, nil
+}
+
+// havingColumn finds a name in HAVING: among the keys of the grouping, then in the SELECT list.
+func (x *exprs) havingColumn(n *ast.ColumnName) (expr.Node, error) {
+	c, err := x.s.find(n.Schema.O, n.Table.O, n.Name.O, x.clause)
+	if err != nil {
+		c = nil // it may still be an alias
+	}
+	if c != nil {
+		for _, k := range x.q.keys {
+			if k.ID == c.id {
+				return c.node(), nil
+			}
+		}
+	}
+	it, err2 := x.q.itemNamed(n, x.clause)
+	if err2 != nil {
+		return nil, err2
+	}
+	if it != nil {
+		if len(x.q.winsIn(it.node)) > 0 {
+			return nil, fail(3594, "HY000", "You cannot use the alias '%s' of an expression containing a window function in this context.'", it.name)
+		}
+		return it.node, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		for i := range x.q.items {
+			if x.q.items[i].id == c.id {
+				return c.node(), nil
+			}
+		}
+		return nil, unsupported("HAVING names a column that is not selected")
+	}
+	if x.s.outer == nil {
+		return nil, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), x.clause)
+	}
+	col, _, err := x.s.lookup(n.Schema.O, n.Table.O, n.Name.O, x.clause)
+	if err != nil {
+		return nil, err
+	}
+	return col, nil
+}
+
+// sub binds a subquery; width is the number of columns it must have, 0 for any.
+func (x *exprs) sub(n ast.ExprNode, width int) (*bound, []expr.ColID, error) {
+	s, ok := n.(*ast.SubqueryExpr)
+	if !ok {
+		return nil, nil, unsupported("subquery %s", typeName(n))
+	}
+	r, err := x.q.b.query(s.Query, x.s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if width > 0 && len(r.cols) != width {
+		return nil, nil, fail(1241, "21000", "Operand should contain %d column(s)", width)
+	}
+	var outer []expr.ColID
+	for id := range r.outer {
+		outer = append(outer, id)
+	}
+	sortIDs(outer)
+	return r, outer, nil
+}
+
+// subRel makes the columns of a subquery come in order: those that are compared.
+func (b *binder) subRel(r *bound) algebra.Rel {
+	p := &algebra.Project{In: r.rel}
+	have := map[expr.ColID]bool{}
+	same := true
+	for i, c := range r.cols {
+		it := algebra.Item{ID: c.id, Name: c.name, Node: c.node()}
+		if have[c.id] {
+			it.ID = b.newID()
+		}
+		have[c.id] = true
+		p.Items = append(p.Items, it)
+		in := r.rel.Cols()
+		same = same && i < len(in) && in[i] == it.ID && len(in) == len(r.cols)
+	}
+	if same {
+		return r.rel
+	}
+	return p
+}
+
+func (x *exprs) scalarSub(n *ast.SubqueryExpr) (expr.Node, error) {
+	r, outer, err := x.sub(n, 1)
+	if err != nil {
+		return nil, err
+	}
+	return &expr.Sub{Kind: expr.SubScalar, Rel: x.q.b.subRel(r), Outer: outer, T: r.cols[0].typ.AsNull()}, nil
+}
+
+func (x *exprs) exists(n *ast.ExistsSubqueryExpr) (expr.Node, error) {
+	r, outer, err := x.sub(n.Sel, 0)
+	if err != nil {
+		return nil, err
+	}
+	t := expr.TypeBool
+	t.NotNull = true
+	return not(n.Not, &expr.Sub{Kind: expr.SubExists, Rel: r.rel, Outer: outer, T: t}, nil)
+}
+
+func (x *exprs) inSub(l expr.Node, n *ast.PatternInExpr) (expr.Node, error) {
+	kind, cmp := expr.SubAny, "="
+	if n.Not {
+		kind, cmp = expr.SubAll, "<>"
+	}
+	return x.quantified(kind, cmp, l, n.Sel)
+}
+
+func (x *exprs) compareSub(n *ast.CompareSubqueryExpr) (expr.Node, error) {
+	l, err := x.node(n.L)
+	if err != nil {
+		return nil, err
+	}
+	kind := expr.SubAny
+	if n.All {
+		kind = expr.SubAll
+	}
+	cmp, ok := binaryOps[n.Op]
+	if _, row := l.(*expr.Tuple); !ok || row {
+		return nil, unsupported("row compared with ANY or ALL")
+	}
+	return x.quantified(kind, cmp, l, n.R)
+}
+
+// quantified binds left cmp ANY|ALL (subquery).
+func (x *exprs) quantified(kind expr.SubKind, cmp string, l expr.Node, n ast.ExprNode) (expr.Node, error) {
+	left := []expr.Node{l}
+	if t, ok := l.(*expr.Tuple); ok {
+		left = t.Elems
+	}
+	r, outer, err := x.sub(n, len(left))
+	if err != nil {
+		return nil, err
+	}
+	return &expr.Sub{Kind: kind, Rel: x.q.b.subRel(r), Left: left, Cmp: cmp, Outer: outer, T: expr.TypeBool}, nil
+}

@@ -1,0 +1,340 @@
+package bind
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// from binds a table reference. The scope of the query has meanwhile the columns that a LATERAL
+// table may use.
+func (q *query) from(n ast.ResultSetNode) (algebra.Rel, []column, error) {
+	switch n := n.(type) {
+	case *ast.Join:
+		if n.Right == nil {
+			return q.from(n.Left)
+		}
+		return q.join(n)
+	case *ast.TableSource:
+		return q.source(n)
+	case *ast.TableName:
+		return q.table(n, "")
+	}
+	return nil, nil, unsupported("table reference %T", n)
+}
+
+func (q *query) source(n *ast.TableSource) (algebra.Rel, []column, error) {
+	switch src := n.Source.(type) {
+	case *ast.TableName:
+		return q.table(src, n.AsName.O)
+	case *ast.Join:
+		return q.from(src)
+	case *ast.SelectStmt, *ast.SetOprStmt:
+		if n.AsName.O == "" {
+			return nil, nil, fail(1248, "42000", "Every derived table must have its own alias")
+		}
+		if n.Lateral {
+			return nil, nil, unsupported("LATERAL")
+		}
+		r, err := q.b.query(src, q.scope.outer)
+		if err != nil {
+			return nil, nil, err
+		}
+		q.takes(r.outer)
+		cols, err := derived(r.cols, n.AsName.O, ciNames(n.ColumnNames))
+		return r.rel, cols, err
+	}
+	return nil, nil, unsupported("table reference %T", n.Source)
+}
+
+func ciNames(in []ast.CIStr) (out []string) {
+	for _, n := range in {
+		out = append(out, n.O)
+	}
+	return out
+}
+
+// takes notes outer columns that a part of the query uses, which is no subquery of it.
+func (q *query) takes(outer map[expr.ColID]bool) {
+	for id := range outer {
+		q.outer[id] = true
+	}
+}
+
+// derived are the columns of a derived table, a view or a common table expression.
+func derived(in []column, alias string, names []string) ([]column, error) {
+	if names != nil && len(names) != len(in) {
+		return nil, fail(1353, "HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts")
+	}
+	out := make([]column, len(in))
+	seen := map[string]bool{}
+	for i, c := range in {
+		out[i] = column{id: c.id, name: c.name, table: alias, typ: c.typ, org: c.org}
+		if names != nil {
+			out[i].name = names[i]
+		}
+		if seen[fold(out[i].name)] {
+			return nil, fail(1060, "42S21", "Duplicate column name '%s'", out[i].name)
+		}
+		seen[fold(out[i].name)] = true
+	}
+	return out, nil
+}
+
+// table binds the name of a table, a view or a common table expression.
+func (q *query) table(n *ast.TableName, alias string) (algebra.Rel, []column, error) {
+	b := q.b
+	if n.AsOf != nil || n.TableSample != nil || len(n.PartitionNames) > 0 {
+		return nil, nil, unsupported("AS OF, TABLESAMPLE or PARTITION")
+	}
+	if alias == "" {
+		alias = n.Name.O
+	}
+	if n.Schema.O == "" {
+		if d := b.ctes.find(n.Name.L); d != nil {
+			return q.cte(d, alias)
+		}
+		if n.Name.L == "dual" && b.db == "" {
+			return &algebra.Values{Rows: [][]expr.Node{{}}}, nil, nil
+		}
+	}
+	db := n.Schema.O
+	if db == "" {
+		db = b.db
+	}
+	if db == "" {
+		return nil, nil, fail(1046, "3D000", "No database selected")
+	}
+	t, v, err := b.s.Catalog.Resolve(db, n.Name.O)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case v != nil:
+		return q.view(v, alias)
+	case t == nil && n.Schema.O == "" && n.Name.L == "dual":
+		return &algebra.Values{Rows: [][]expr.Node{{}}}, nil, nil
+	case t == nil:
+		return nil, nil, fail(1146, "42S02", "Table '%s.%s' doesn't exist", db, n.Name.O)
+	}
+	b.uses = append(b.uses, Use{t.DB(), t.Name(), append([]string(nil), b.views...)})
+	return q.scan(t, n, alias)
+}
+
+func (q *query) scan(t algebra.Table, n *ast.TableName, alias string) (algebra.Rel, []column, error) {
+	s := &algebra.Scan{Table: t, Alias: alias}
+	var cols []column
+	for _, c := range t.Columns() {
+		id := q.b.newID()
+		s.IDs = append(s.IDs, id)
+		cols = append(cols, column{
+			id: id, name: c.Name, table: alias, db: t.DB(), typ: c.Type, hidden: c.Invisible,
+			org: Origin{DB: t.DB(), Table: alias, OrgTable: t.Name(), Column: c.Name},
+		})
+	}
+	for _, h := range n.IndexHints {
+		names := ciNames(h.IndexNames)
+		for _, name := range names {
+			if !hasIndex(t, name) {
+				return nil, nil, fail(1176, "42000", "Key '%s' doesn't exist in table '%s'", name, alias)
+			}
+		}
+		switch h.HintType {
+		case ast.HintIgnore:
+			s.Ignore = append(s.Ignore, names...)
+		case ast.HintForce:
+			s.Use, s.Force = append(s.Use, names...), true
+		case ast.HintUse:
+			s.Use = append(s.Use, names...)
+		}
+	}
+	return s, cols, nil
+}
+
+func hasIndex(t algebra.Table, name string) bool {
+	for _, x := range t.Indexes() {
+		if strings.EqualFold(x.Name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxViews bounds how deep views may be nested.
+const maxViews = 32
+
+// view binds the text of a view as a derived table.
+func (q *query) view(v *algebra.View, alias string) (algebra.Rel, []column, error) {
+	b := q.b
+	if len(b.views) >= maxViews {
+		return nil, nil, unsupported("deep views")
+	}
+	b.uses = append(b.uses, Use{v.DB, v.Name, append([]string(nil), b.views...)})
+	stmt, err := Parse(v.Text, ModeOf(v.SQLMode))
+	if err != nil {
+		return nil, nil, unsupported("text of a view")
+	}
+	n, ok := stmt.(ast.ResultSetNode)
+	if !ok {
+		return nil, nil, unsupported("text of a view")
+	}
+	db, ctes := b.db, b.ctes
+	b.db, b.ctes, b.views = v.DB, nil, append(b.views, v.DB+"."+v.Name)
+	defer func() { b.db, b.ctes, b.views = db, ctes, b.views[:len(b.views)-1] }()
+	r, err := b.query(n, nil)
+	if err != nil {
+		if _, ok := Reason(err); !ok {
+			err = unsupported("error in a view")
+		}
+		return nil, nil, err
+	}
+	cols, err := derived(r.cols, alias, v.Columns)
+	for i := range cols {
+		cols[i].db = v.DB
+	}
+	return r.rel, cols, err
+}
+
+// join binds a join.
+func (q *query) join(n *ast.Join) (algebra.Rel, []column, error) {
+	l, lc, err := q.from(n.Left)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, rc, err := q.from(n.Right)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := uniqueTables(lc, rc); err != nil {
+		return nil, nil, err
+	}
+	j := &algebra.Join{Kind: algebra.Inner, L: l, R: r, Straight: n.StraightJoin}
+	switch n.Tp {
+	case ast.LeftJoin:
+		j.Kind = algebra.Left
+		nullable(rc)
+	case ast.RightJoin:
+		j.Kind, j.L, j.R = algebra.Left, r, l
+		nullable(lc)
+	}
+	names, err := mergedNames(n, lc, rc)
+	if err != nil {
+		return nil, nil, err
+	}
+	cols, err := q.merge(j, names, lc, rc, n.Tp == ast.RightJoin)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n.On != nil {
+		s := &scope{outer: q.scope.outer, cols: cols, q: q}
+		x := &exprs{q: q, s: s, clause: "on clause"}
+		if j.On, err = x.conjunction(n.On.Expr); err != nil {
+			return nil, nil, err
+		}
+	}
+	if j.Kind == algebra.Inner {
+		q.facts = append(q.facts, j.On...)
+	}
+	return j, cols, nil
+}
+
+func nullable(cols []column) {
+	for i := range cols {
+		cols[i].typ.NotNull = false
+	}
+}
+
+// uniqueTables refuses a name of a table that is used twice.
+func uniqueTables(l, r []column) error {
+	seen := map[[2]string]bool{}
+	for _, c := range l {
+		if c.table != "" {
+			seen[[2]string{fold(c.db), fold(c.table)}] = true
+		}
+	}
+	for _, c := range r {
+		if c.table != "" && seen[[2]string{fold(c.db), fold(c.table)}] {
+			return fail(1066, "42000", "Not unique table/alias: '%s'", c.table)
+		}
+	}
+	return nil
+}
+
+// mergedNames are the columns that USING or NATURAL makes one of.
+func mergedNames(n *ast.Join, l, r []column) (names []string, err error) {
+	if n.NaturalJoin {
+		if n.Tp == ast.RightJoin {
+			return nil, unsupported("RIGHT JOIN with USING")
+		}
+		for _, c := range l {
+			if d, _ := visible(r, c.name); d != nil && !c.second && !c.hidden {
+				names = append(names, c.name)
+			}
+		}
+		return names, nil
+	}
+	if len(n.Using) > 0 && n.Tp == ast.RightJoin {
+		return nil, unsupported("RIGHT JOIN with USING")
+	}
+	for _, c := range l { // in the order of the first table
+		if c.second || c.hidden {
+			continue
+		}
+		if slices.ContainsFunc(n.Using, func(u *ast.ColumnName) bool { return strings.EqualFold(u.Name.O, c.name) }) {
+			names = append(names, c.name)
+		}
+	}
+	for _, c := range n.Using {
+		if !slices.ContainsFunc(names, func(s string) bool { return strings.EqualFold(s, c.Name.O) }) {
+			names = append(names, c.Name.O) // merge says that it is unknown
+		}
+	}
+	return names, nil
+}
+
+// visible finds a column by its name alone; twice says that there are two.
+func visible(cols []column, name string) (found *column, twice bool) {
+	for i := range cols {
+		c := &cols[i]
+		if c.second || c.hidden || !strings.EqualFold(c.name, name) {
+			continue
+		}
+		if found != nil && found.id != c.id {
+			return found, true
+		}
+		found = c
+	}
+	return found, false
+}
+
+// merge makes the columns of a join: the merged ones first, which are those of the side that is
+// preserved.
+func (q *query) merge(j *algebra.Join, names []string, lc, rc []column, right bool) ([]column, error) {
+	var merged []column
+	for _, name := range names {
+		a, twiceA := visible(lc, name)
+		b, twiceB := visible(rc, name)
+		if a == nil || b == nil {
+			return nil, unknownColumn(name, "from clause")
+		}
+		if twiceA || twiceB {
+			return nil, ambiguous(name, "from clause")
+		}
+		eq, err := call("=", a.node(), b.node())
+		if err != nil {
+			return nil, err
+		}
+		j.On = append(j.On, eq)
+		m := *a
+		if right {
+			m = *b
+		}
+		m.name, m.table, m.db = a.name, "", ""
+		merged = append(merged, m)
+		a.second, b.second = true, true
+	}
+	return append(append(merged, lc...), rc...), nil
+}

@@ -1,0 +1,196 @@
+package bind
+
+import (
+	"github.com/pingcap/tidb/pkg/parser/ast"
+
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// leftAlone are functions of which the meaning hangs on more than arguments and session, or that
+// have effects on it.
+var leftAlone = map[string]bool{
+	"last_insert_id": true, "get_lock": true, "release_lock": true, "release_all_locks": true, "is_free_lock": true, "is_used_lock": true,
+	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "grouping": true, "benchmark": true,
+	// Those that are known to differ from MySQL in package expr.
+	"extract": true, "str_to_date": true, "oct": true, "truncate": true,
+	"row_count": true, "found_rows": true, "connection_id": true, "nextval": true, "lastval": true, "setval": true, "master_pos_wait": true,
+}
+
+// renamed are functions that the parser knows by other names.
+var renamed = map[string]string{
+	"substr": "substring", "mid": "substring", "mod": "%", "power": "pow", "ceil": "ceiling", "lcase": "lower", "ucase": "upper",
+	"adddate": "date_add", "subdate": "date_sub", "character_length": "char_length", "octet_length": "length", "session_user": "user",
+	"system_user": "user", "current_timestamp": "now", "localtime": "now", "localtimestamp": "now", "current_date": "curdate", "current_time": "curtime",
+	"json_memberof": "member of", "schema": "database", "dayofmonth": "day", "regexp": "regexp_like",
+}
+
+func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
+	name := n.FnName.L
+	switch name {
+	case ast.DateLiteral, ast.TimeLiteral, ast.TimestampLiteral:
+		return x.temporal(name, n.Args[0])
+	case "convert":
+		return x.convertUsing(n)
+	case "isnull":
+		name = "isnull"
+	}
+	if n.Schema.O != "" || leftAlone[name] {
+		return nil, unsupported("function %s", name)
+	}
+	args, err := x.list(n.Args)
+	if err != nil {
+		return nil, err
+	}
+	if name == "position" {
+		name = "locate"
+	}
+	if expr.Lookup(name) == nil {
+		if to := renamed[name]; to != "" {
+			name = to
+		}
+	}
+	return call(name, args...)
+}
+
+// temporal binds DATE '...', TIME '...' and TIMESTAMP '...'.
+func (x *exprs) temporal(name string, arg ast.ExprNode) (expr.Node, error) {
+	l, ok := arg.(*literal)
+	s, text := "", false
+	if ok {
+		s, text = l.v.(string)
+	}
+	if !text {
+		return nil, unsupported("temporal literal")
+	}
+	fsp := 0
+	for i := len(s) - 1; i >= 0 && s[i] >= '0' && s[i] <= '9'; i-- {
+		if i > 0 && s[i-1] == '.' {
+			fsp = min(len(s)-i, 6)
+		}
+	}
+	t := expr.TypeDate
+	switch name {
+	case ast.TimeLiteral:
+		t = expr.TimeType(fsp)
+	case ast.TimestampLiteral:
+		t = expr.DatetimeType(fsp)
+	}
+	return expr.NewCast(expr.TextConst(s, x.q.b.s.Collation), t), nil
+}
+
+func (x *exprs) convertUsing(n *ast.FuncCallExpr) (expr.Node, error) {
+	a, err := x.scalar(n.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	l, ok := n.Args[1].(*literal)
+	if !ok {
+		return nil, unsupported("CONVERT USING")
+	}
+	coll, ok := x.q.b.s.DefaultCollation(l.GetString())
+	if !ok {
+		return nil, fail(1115, "42000", "Unknown character set: '%s'", l.GetString())
+	}
+	if c := l.GetString(); c != "utf8mb4" && c != "binary" {
+		return nil, unsupported("CONVERT USING %s", c)
+	}
+	return expr.NewCast(a, expr.TextType(0, coll, expr.CoerceImplicit)), nil
+}
+
+// aggregate binds an aggregate. It belongs to the innermost query that has a column of its
+// arguments, or to this one if there is none.
+func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
+	f := expr.LookupAgg(aggName(n))
+	if f == nil {
+		return nil, unsupported("aggregate %s", fold(n.F))
+	}
+	in := &exprs{q: x.q, s: x.s, clause: x.clause}
+	args, sep, err := in.aggArgs(n)
+	if err != nil {
+		return nil, err
+	}
+	var order []expr.SortKey
+	if n.Order != nil {
+		for _, o := range n.Order.Items {
+			if _, ok := o.Expr.(*ast.PositionExpr); ok {
+				return nil, unsupported("GROUP_CONCAT ordered by a position")
+			}
+			k, err := in.scalar(o.Expr)
+			if err != nil {
+				return nil, err
+			}
+			order = append(order, expr.SortKey{Expr: k, Desc: o.Desc})
+		}
+	}
+	a, err := expr.NewAgg(f, args, n.Distinct, order, sep)
+	if err != nil {
+		return nil, err
+	}
+	for _, arg := range args {
+		if hasSub(arg) {
+			return nil, unsupported("subquery in an aggregate")
+		}
+	}
+	owner, err := x.ownerOf(a)
+	if err != nil {
+		return nil, err
+	}
+	return x.addAgg(owner, a.(*expr.Agg), n)
+}
+
+func aggName(n *ast.AggregateFuncExpr) string { return fold(n.F) }
+
+// aggArgs binds the arguments; COUNT(*) has none, and the separator is none.
+func (x *exprs) aggArgs(n *ast.AggregateFuncExpr) (args []expr.Node, sep string, err error) {
+	in := n.Args
+	sep = ","
+	switch fold(n.F) {
+	case "count":
+		if l, ok := in[0].(*literal); ok && len(in) == 1 && l.v != nil && !n.Distinct {
+			return nil, sep, nil
+		}
+	case "group_concat":
+		if l, ok := in[len(in)-1].(*literal); ok {
+			sep, in = l.GetString(), in[:len(in)-1]
+		}
+	}
+	args, err = x.list(in)
+	return args, sep, err
+}
+
+// ownerOf is the scope of the query that an aggregate belongs to.
+func (x *exprs) ownerOf(a expr.Node) (*scope, error) {
+	used := map[expr.ColID]bool{}
+	expr.Cols(a, func(id expr.ColID) { used[id] = true })
+	if len(used) == 0 {
+		return x.s, nil
+	}
+	for s := x.s; s != nil; s = s.outer {
+		for i := range s.cols {
+			if used[s.cols[i].id] {
+				return s, nil
+			}
+		}
+	}
+	return x.s, nil
+}
+
+// addAgg gives an aggregate to its query, and is the column that has its value.
+func (x *exprs) addAgg(s *scope, a *expr.Agg, n *ast.AggregateFuncExpr) (expr.Node, error) {
+	q := s.q
+	if s != x.s {
+		return nil, unsupported("aggregate of an outer query")
+	}
+	if !x.agg {
+		return nil, fail(1111, "HY000", "Invalid use of group function")
+	}
+	for _, o := range q.aggs {
+		if expr.Equal(o.Call, a) {
+			return &expr.Col{ID: o.ID, Name: o.Name, T: a.T}, nil
+		}
+	}
+	id := q.b.newID()
+	q.aggs = append(q.aggs, algebra.Agg{ID: id, Name: fold(n.F), Call: a})
+	return &expr.Col{ID: id, Name: fold(n.F), T: a.T}, nil
+}

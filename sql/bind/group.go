@@ -1,0 +1,298 @@
+package bind
+
+import (
+	"github.com/pingcap/tidb/pkg/parser/ast"
+
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// groupBy binds the keys of GROUP BY.
+func (q *query) groupBy(g *ast.GroupByClause) error {
+	if g == nil {
+		return nil
+	}
+	if g.Rollup {
+		return unsupported("ROLLUP")
+	}
+	q.grouped = true
+	for _, it := range g.Items {
+		n, err := q.groupKey(it.Expr)
+		if err != nil {
+			return err
+		}
+		if len(q.aggsIn(n)) > 0 {
+			return fail(1056, "42000", "Can't group on '%s'", n)
+		}
+		if c, ok := n.(*expr.Const); ok {
+			_ = c
+			continue // one group
+		}
+		if !q.isKey(n) {
+			k := algebra.Item{Node: n}
+			if c, ok := n.(*expr.Col); ok {
+				k.ID, k.Name = c.ID, c.Name
+			} else {
+				k.ID = q.b.newID()
+			}
+			q.keys = append(q.keys, k)
+		}
+	}
+	return nil
+}
+
+func (q *query) isKey(n expr.Node) bool {
+	for _, k := range q.keys {
+		if expr.Equal(k.Node, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// groupKey binds a key: a position, a column of FROM, an alias, or an expression.
+func (q *query) groupKey(n ast.ExprNode) (expr.Node, error) {
+	if p, ok := n.(*ast.PositionExpr); ok {
+		if p.N < 1 || p.N > len(q.items) {
+			return nil, unknownColumn(positionText(p), "group statement")
+		}
+		return q.itemAsKey(&q.items[p.N-1])
+	}
+	if c, ok := n.(*ast.ColumnNameExpr); ok && c.Name.Table.O == "" {
+		col, err := q.scope.find("", "", c.Name.Name.O, "group statement")
+		if err != nil {
+			return nil, err
+		}
+		if col == nil {
+			it, err := q.itemNamed(c.Name, "group statement")
+			if err != nil {
+				return nil, err
+			}
+			if it != nil {
+				return q.itemAsKey(it)
+			}
+		}
+	}
+	x := &exprs{q: q, s: q.scope, clause: "group statement", agg: false, names: inGroup}
+	return x.scalar(n)
+}
+
+func (q *query) itemAsKey(it *item) (expr.Node, error) {
+	if len(q.aggsIn(it.node)) > 0 || len(q.winsIn(it.node)) > 0 {
+		return nil, fail(1056, "42000", "Can't group on '%s'", it.name)
+	}
+	if hasSub(it.node) {
+		return nil, unsupported("GROUP BY a subquery")
+	}
+	return it.node, nil
+}
+
+func hasSub(n expr.Node) bool {
+	found := false
+	expr.Walk(n, func(n expr.Node) bool {
+		_, ok := n.(*expr.Sub)
+		found = found || ok
+		return !found
+	})
+	return found
+}
+
+// aggsIn are the aggregates of this query that an expression uses.
+func (q *query) aggsIn(n expr.Node) (out []expr.ColID) {
+	expr.Cols(n, func(id expr.ColID) {
+		for _, a := range q.aggs {
+			if a.ID == id {
+				out = append(out, id)
+			}
+		}
+	})
+	return out
+}
+
+// group adds the grouping, and rewrites everything behind it to use its columns.
+func (q *query) group(rel algebra.Rel, c *clauses, g *ast.GroupByClause) (algebra.Rel, error) {
+	if len(q.aggs) > 0 {
+		q.grouped = true
+	}
+	if !q.grouped {
+		return rel, nil
+	}
+	q.sealed = true
+	q.closure()
+	var err error
+	for i := range q.items {
+		if q.items[i].node, err = q.regroup(q.items[i].node); err != nil {
+			return nil, err
+		}
+	}
+	for i := range c.having {
+		if c.having[i], err = q.regroup(c.having[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range c.order {
+		if c.order[i].Expr, err = q.regroup(c.order[i].Expr); err != nil {
+			return nil, err
+		}
+	}
+	for _, w := range q.wins {
+		if err := w.mapNodes(q.regroup); err != nil {
+			return nil, err
+		}
+	}
+	return &algebra.GroupBy{In: rel, Keys: q.keys, Aggs: q.aggs, Keyed: g != nil}, nil
+}
+
+// regroup rewrites an expression over the rows of FROM to one over groups.
+func (q *query) regroup(n expr.Node) (expr.Node, error) {
+	for _, k := range q.keys {
+		if _, plain := k.Node.(*expr.Col); !plain && expr.Equal(k.Node, n) {
+			return &expr.Col{ID: k.ID, Name: k.Name, T: k.Node.Type()}, nil
+		}
+	}
+	switch n := n.(type) {
+	case *expr.Col:
+		return n, q.grouped1(n.ID, n.Name, n.T)
+	case *expr.Sub:
+		for _, id := range n.Outer {
+			if c := q.ownColumn(id); c != nil {
+				if err := q.grouped1(id, c.name, c.typ); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	ch := n.Children()
+	var fresh []expr.Node
+	for i, x := range ch {
+		y, err := q.regroup(x)
+		if err != nil {
+			return nil, err
+		}
+		if y != x && fresh == nil {
+			fresh = append([]expr.Node(nil), ch...)
+		}
+		if fresh != nil {
+			fresh[i] = y
+		}
+	}
+	if fresh == nil {
+		return n, nil
+	}
+	return n.With(fresh)
+}
+
+// grouped1 makes a column of FROM usable behind the grouping: it is a key, or has one value in each
+// group, or any will do.
+func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
+	if q.ownColumn(id) == nil {
+		return nil // an aggregate, an item, or of an outer query
+	}
+	for _, k := range q.keys {
+		if k.ID == id {
+			return nil
+		}
+	}
+	for _, a := range q.aggs {
+		if a.ID == id {
+			return nil
+		}
+	}
+	if q.b.s.Mode.OnlyFullGroupBy && !q.closed[id] {
+		return unsupported("ONLY_FULL_GROUP_BY")
+	}
+	t.NotNull = false
+	a, err := expr.NewAgg(expr.LookupAgg("any_value"), []expr.Node{&expr.Col{ID: id, Name: name, T: t}}, false, nil, "")
+	if err != nil {
+		return err
+	}
+	q.aggs = append(q.aggs, algebra.Agg{ID: id, Name: name, Call: a.(*expr.Agg)})
+	return nil
+}
+
+// closure finds the columns that have one value in each group: the keys, what conditions make equal
+// to them or to constants, and the rows of tables of which a unique key is among them.
+func (q *query) closure() {
+	q.closed = map[expr.ColID]bool{}
+	for _, k := range q.keys {
+		if c, ok := k.Node.(*expr.Col); ok {
+			q.closed[c.ID] = true
+		}
+	}
+	tables := q.tables()
+	for more := true; more; {
+		more = false
+		for _, f := range q.facts {
+			more = q.follow(f) || more
+		}
+		for _, t := range tables {
+			more = q.whole(t) || more
+		}
+	}
+}
+
+// follow adds what an equality determines.
+func (q *query) follow(f expr.Node) bool {
+	c, ok := f.(*expr.Call)
+	if !ok || c.Fn.Name != "=" {
+		return false
+	}
+	return q.determined(c.Args[0], c.Args[1]) || q.determined(c.Args[1], c.Args[0])
+}
+
+func (q *query) determined(a, b expr.Node) bool {
+	c, ok := a.(*expr.Col)
+	if !ok || q.closed[c.ID] || c.T.Stringy() && !expr.Equal(a, b) && !b.Type().Same(c.T) {
+		return false
+	}
+	all := true
+	expr.Walk(b, func(n expr.Node) bool {
+		switch n := n.(type) {
+		case *expr.Col:
+			all = all && (q.closed[n.ID] || q.ownColumn(n.ID) == nil)
+		case *expr.Const, *expr.Param, *expr.Cast:
+		default:
+			all = false
+		}
+		return all
+	})
+	if all {
+		q.closed[c.ID] = true
+	}
+	return all
+}
+
+// tables are the base tables of FROM, by the columns that the query can name.
+func (q *query) tables() (out []*algebra.Scan) {
+	algebra.Walk(q.fromRel, func(r algebra.Rel) bool {
+		switch r := r.(type) {
+		case *algebra.Scan:
+			out = append(out, r)
+		case *algebra.Join, *algebra.Filter:
+			return true
+		}
+		return false
+	})
+	return out
+}
+
+// whole adds all columns of a table of which a key is determined.
+func (q *query) whole(s *algebra.Scan) bool {
+	cols := s.Table.Columns()
+	for _, x := range s.Table.Indexes() {
+		key := x.Unique || x.Primary
+		for _, c := range x.Cols {
+			key = key && q.closed[s.IDs[c.Col]] && c.Prefix == 0 && cols[c.Col].Type.NotNull
+		}
+		if !key || len(x.Cols) == 0 {
+			continue
+		}
+		more := false
+		for _, id := range s.IDs {
+			more = more || !q.closed[id]
+			q.closed[id] = true
+		}
+		return more
+	}
+	return false
+}

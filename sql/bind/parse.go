@@ -1,0 +1,93 @@
+package bind
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pingcap/tidb/pkg/parser"
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/mysql"
+)
+
+var parsers = sync.Pool{New: func() any { return parser.New() }}
+
+// ModeOf reads a sql_mode.
+func ModeOf(text string) Mode {
+	var m Mode
+	for _, s := range strings.Split(strings.ToUpper(text), ",") {
+		switch strings.TrimSpace(s) {
+		case "ANSI":
+			m.ANSIQuotes, m.PipesAsConcat, m.IgnoreSpace, m.OnlyFullGroupBy = true, true, true, true
+		case "ANSI_QUOTES":
+			m.ANSIQuotes = true
+		case "PIPES_AS_CONCAT":
+			m.PipesAsConcat = true
+		case "NO_BACKSLASH_ESCAPES":
+			m.NoBackslashEscapes = true
+		case "IGNORE_SPACE":
+			m.IgnoreSpace = true
+		case "HIGH_NOT_PRECEDENCE":
+			m.HighNotPrecedence = true
+		case "ONLY_FULL_GROUP_BY":
+			m.OnlyFullGroupBy = true
+		}
+	}
+	return m
+}
+
+func (m Mode) parser() (out mysql.SQLMode) {
+	for _, x := range []struct {
+		on   bool
+		mode mysql.SQLMode
+	}{
+		{m.ANSIQuotes, mysql.ModeANSIQuotes}, {m.PipesAsConcat, mysql.ModePipesAsConcat}, {m.NoBackslashEscapes, mysql.ModeNoBackslashEscapes},
+		{m.IgnoreSpace, mysql.ModeIgnoreSpace}, {m.HighNotPrecedence, mysql.ModeHighNotPrecedence},
+	} {
+		if x.on {
+			out |= x.mode
+		}
+	}
+	return out
+}
+
+// Parse parses one statement. What the parser does not take is Unsupported: the old engine has a
+// parser of its own, and words the error.
+func Parse(text string, m Mode) (ast.StmtNode, error) {
+	p := parsers.Get().(*parser.Parser)
+	defer parsers.Put(p)
+	p.SetSQLMode(m.parser())
+	stmts, _, err := p.Parse(text, "", "")
+	if err != nil {
+		return nil, unsupported("syntax")
+	}
+	if len(stmts) != 1 {
+		return nil, unsupported("several statements")
+	}
+	number(stmts[0])
+	return stmts[0], nil
+}
+
+// number gives the parameters their numbers, by where they stand.
+func number(stmt ast.StmtNode) {
+	f := &paramFinder{}
+	stmt.Accept(f)
+	slices.SortFunc(f.found, func(a, b *param) int { return cmp.Compare(a.offset, b.offset) })
+	for i, p := range f.found {
+		p.order = i
+	}
+}
+
+type paramFinder struct{ found []*param }
+
+// Enter implements ast.Visitor.
+func (f *paramFinder) Enter(n ast.Node) (ast.Node, bool) {
+	if p, ok := n.(*param); ok {
+		f.found = append(f.found, p)
+	}
+	return n, false
+}
+
+// Leave implements ast.Visitor.
+func (f *paramFinder) Leave(n ast.Node) (ast.Node, bool) { return n, true }

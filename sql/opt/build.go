@@ -1,0 +1,301 @@
+package opt
+
+import (
+	"slices"
+
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// builder makes the operators of a plan. Its numbers of columns are beyond those of any statement.
+type builder struct {
+	next    expr.ColID
+	working map[int]*exec.Working
+	// ordered: the order of the rows is seen by the client, so tables are read in the order of
+	// their keys, as MySQL does.
+	ordered bool
+}
+
+// Build makes the operators of a plan. The tables of its scans must be sources.
+func Build(p *Plan) (exec.Op, error) {
+	b := &builder{next: 1 << 24, ordered: true}
+	return b.op(p)
+}
+
+func (b *builder) newID() expr.ColID {
+	b.next++
+	return b.next
+}
+
+func (b *builder) op(p *Plan) (exec.Op, error) {
+	switch p.Op {
+	case OpScan:
+		return b.scan(p, nil)
+	case OpValues:
+		return b.values(p.Rowset), nil
+	case OpHashJoin, OpLoopJoin:
+		return b.join(p)
+	case OpLookupJoin:
+		return b.lookup(p)
+	case OpApply:
+		return b.apply(p)
+	case OpSetOp:
+		return b.set(p)
+	case OpRecursive:
+		return b.recursive(p)
+	case OpCTERef:
+		return b.ref(p)
+	case OpFilter:
+		if p.In[0].Op == OpScan && p.In[0].Read.Limit == 0 {
+			return b.scan(p.In[0], p.Conds)
+		}
+	}
+	saved := b.ordered
+	switch p.Op {
+	case OpGroup, OpWindow:
+		b.ordered = false
+	}
+	in, err := b.op(p.In[0])
+	b.ordered = saved
+	if err != nil {
+		return nil, err
+	}
+	return b.unary(p, in)
+}
+
+func (b *builder) unary(p *Plan, in exec.Op) (exec.Op, error) {
+	switch p.Op {
+	case OpFilter:
+		return exec.NewFilter(in, p.Conds), nil
+	case OpProject:
+		return exec.NewProject(in, columns(p.Items)), nil
+	case OpGroup:
+		return b.group(p, in), nil
+	case OpSort:
+		return exec.NewSort(in, p.Keys), nil
+	case OpTopN:
+		return b.topN(p, in)
+	case OpLimit:
+		return exec.NewLimit(in, p.Offset, p.Count), nil
+	case OpDistinct:
+		return exec.NewDistinct(b.arrange(in, p.Cols)), nil
+	case OpMax1Row:
+		return exec.NewMax1Row(in), nil
+	case OpWindow:
+		return b.window(p, in)
+	}
+	return nil, left("operator without a form in exec")
+}
+
+func columns(items []algebra.Item) []exec.Column {
+	out := make([]exec.Column, len(items))
+	for i, it := range items {
+		out[i] = exec.Column{ID: it.ID, Expr: it.Node}
+	}
+	return out
+}
+
+// mostTopN is how many rows are kept instead of a sort of all.
+const mostTopN = 10_000
+
+func (b *builder) topN(p *Plan, in exec.Op) (exec.Op, error) {
+	n, _ := limitOf(p.Count, p.Offset)
+	if n > mostTopN {
+		return exec.NewLimit(exec.NewSort(in, p.Keys), p.Offset, p.Count), nil
+	}
+	top := exec.NewTopN(in, p.Keys, expr.IntConst(int64(n)))
+	if p.Offset == nil {
+		return top, nil
+	}
+	return exec.NewLimit(top, p.Offset, p.Count), nil
+}
+
+func (b *builder) scan(p *Plan, conds []expr.Node) (exec.Op, error) {
+	src, ok := p.Scan.Table.(exec.Source)
+	if !ok {
+		return nil, left("table without a source")
+	}
+	s := exec.ScanSpec{Source: src, Read: p.Read, Spans: p.Spans, Filter: conds}
+	s.Read.Cols = p.Reads
+	s.Read.Ordered = s.Read.Ordered || b.ordered
+	s.Cols, s.Types = tableCols(p.Scan, p.Reads)
+	return exec.NewScan(s), nil
+}
+
+// tableCols are the numbers and types of columns of a table by position.
+func tableCols(s *algebra.Scan, reads []int) (ids []expr.ColID, types []expr.Type) {
+	cols := s.Table.Columns()
+	for _, i := range reads {
+		ids, types = append(ids, s.IDs[i]), append(types, cols[i].Type)
+	}
+	return ids, types
+}
+
+func (b *builder) values(v *algebra.Values) exec.Op {
+	types := make([]expr.Type, len(v.IDs))
+	for i := range types {
+		if len(v.Rows) > 0 {
+			types[i] = valuesType(v, i)
+		}
+	}
+	return exec.NewValues(v.IDs, types, v.Rows)
+}
+
+var kinds = map[algebra.JoinKind]exec.JoinKind{
+	algebra.Inner: exec.Inner, algebra.Left: exec.Left, algebra.Semi: exec.Semi, algebra.Anti: exec.Anti, algebra.NullAnti: exec.NullAnti,
+	algebra.Mark: exec.Mark,
+}
+
+func (b *builder) group(p *Plan, in exec.Op) exec.Op {
+	s := exec.AggSpec{In: in, Keys: columns(p.Group.Keys)}
+	for _, a := range p.Group.Aggs {
+		s.Aggs = append(s.Aggs, exec.AggColumn{ID: a.ID, Agg: a.Call})
+	}
+	if p.Group.Keyed && len(s.Keys) == 0 { // by a constant: no rows, no group
+		s.Keys = []exec.Column{{ID: b.newID(), Expr: expr.IntConst(1)}}
+	}
+	return exec.NewHashAgg(s)
+}
+
+func (b *builder) pair(p *Plan) (l, r exec.Op, err error) {
+	if l, err = b.op(p.In[0]); err != nil {
+		return nil, nil, err
+	}
+	saved := b.ordered
+	b.ordered = b.ordered && p.Op == OpSetOp
+	r, err = b.op(p.In[1])
+	b.ordered = saved
+	return l, r, err
+}
+
+func (b *builder) join(p *Plan) (exec.Op, error) {
+	l, r, err := b.pair(p)
+	if err != nil {
+		return nil, err
+	}
+	s := exec.JoinSpec{Kind: kinds[p.Kind], Left: l, Right: r, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys, On: p.Conds, Mark: p.Mark, BuildLeft: p.BuildLeft}
+	s.NullSafe = make([]bool, len(p.LeftKeys))
+	if p.Op == OpHashJoin {
+		return exec.NewHashJoin(s)
+	}
+	return exec.NewNestedJoin(s), nil
+}
+
+func (b *builder) lookup(p *Plan) (exec.Op, error) {
+	l, err := b.op(p.In[0])
+	if err != nil {
+		return nil, err
+	}
+	src, ok := p.Scan.Table.(exec.Source)
+	if !ok {
+		return nil, left("table without a source")
+	}
+	s := exec.LookupSpec{
+		Kind: kinds[p.Kind], Left: l, Source: src, Read: p.Read, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys, On: p.Conds, Mark: p.Mark, Ordered: b.ordered,
+	}
+	s.Read.Cols = p.Reads
+	s.Cols, s.Types = tableCols(p.Scan, p.Reads)
+	return exec.NewLookupJoin(s), nil
+}
+
+func (b *builder) apply(p *Plan) (exec.Op, error) {
+	l, r, err := b.pair(p)
+	if err != nil {
+		return nil, err
+	}
+	s := exec.ApplySpec{Left: l, Right: r, Outer: p.Outer, On: p.Conds, Mark: p.Mark, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys}
+	if p.Kind == algebra.Single {
+		s.Kind, s.One = exec.Left, true
+	} else {
+		s.Kind = kinds[p.Kind]
+	}
+	return exec.NewApply(s), nil
+}
+
+func (b *builder) window(*Plan, exec.Op) (exec.Op, error) { return nil, left("window") }
+
+func (b *builder) recursive(p *Plan) (exec.Op, error) {
+	c := p.CTE
+	seed, err := b.op(p.In[0])
+	if err != nil {
+		return nil, err
+	}
+	ref := refOf(p.In[1], c.Number)
+	if ref == nil {
+		return nil, left("recursive CTE without a reference")
+	}
+	w := exec.NewWorking(ref.IDs, ref.Types)
+	if b.working == nil {
+		b.working = map[int]*exec.Working{}
+	}
+	b.working[c.Number] = w
+	step, err := b.op(p.In[1])
+	if err != nil {
+		return nil, err
+	}
+	return exec.NewRecursive(exec.RecursiveSpec{
+		IDs: c.IDs, Seed: b.arrange(seed, c.SeedCols), Step: b.arrange(step, c.StepCols), Work: w, Distinct: c.Distinct,
+	}), nil
+}
+
+// refOf finds the reference of a recursive CTE in its step.
+func refOf(p *Plan, number int) *algebra.CTERef {
+	if p.Op == OpCTERef && p.Ref.Number == number {
+		return p.Ref
+	}
+	for _, in := range p.In {
+		if r := refOf(in, number); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (b *builder) ref(p *Plan) (exec.Op, error) {
+	w := b.working[p.Ref.Number]
+	if w == nil {
+		return nil, left("recursive CTE out of its step")
+	}
+	return w, nil
+}
+
+// set makes a set operation of the sides' columns in its order.
+func (b *builder) set(p *Plan) (exec.Op, error) {
+	l, r, err := b.pair(p)
+	if err != nil {
+		return nil, err
+	}
+	l, r = b.arrange(l, p.Set.LeftCols), b.arrange(r, p.Set.RightCols)
+	switch p.Set.Kind {
+	case algebra.Intersect:
+		return exec.NewIntersect(p.Set.IDs, l, r, p.Set.All)
+	case algebra.Except:
+		return exec.NewExcept(p.Set.IDs, l, r, p.Set.All)
+	}
+	u := exec.NewUnionAll(p.Set.IDs, l, r)
+	if p.Set.All {
+		return u, nil
+	}
+	return exec.NewDistinct(u), nil
+}
+
+// arrange yields columns in an order, some perhaps twice.
+func (b *builder) arrange(op exec.Op, want []expr.ColID) exec.Op {
+	have := op.Cols()
+	if slices.Equal(have, want) {
+		return op
+	}
+	var out []exec.Column
+	seen := map[expr.ColID]bool{}
+	for _, id := range want {
+		i := slices.Index(have, id)
+		c := exec.Column{ID: id, Expr: &expr.Col{ID: id, T: op.Types()[i]}}
+		if seen[id] {
+			c.ID = b.newID()
+		}
+		seen[id] = true
+		out = append(out, c)
+	}
+	return exec.NewProject(op, out)
+}

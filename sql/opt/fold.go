@@ -1,0 +1,95 @@
+package opt
+
+import (
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// fold computes the parts of an expression that are constant. What fails or warns when it is
+// computed stays: it may never be asked for.
+func (o *optimizer) fold(n expr.Node) expr.Node {
+	if s, ok := n.(*expr.Sub); ok {
+		c := *s
+		if rel, ok := s.Rel.(algebra.Rel); ok {
+			c.Rel = o.foldAll(rel)
+		}
+		c.Left = make([]expr.Node, len(s.Left))
+		for i, l := range s.Left {
+			c.Left[i] = o.fold(l)
+		}
+		return &c
+	}
+	if foldable(n) {
+		return o.value(n)
+	}
+	ch := n.Children()
+	var fresh []expr.Node
+	for i, c := range ch {
+		if f := o.fold(c); f != c {
+			if fresh == nil {
+				fresh = append([]expr.Node(nil), ch...)
+			}
+			fresh[i] = f
+		}
+	}
+	if fresh == nil {
+		return n
+	}
+	m, err := n.With(fresh)
+	if err != nil {
+		return n
+	}
+	return m
+}
+
+// foldable reports whether an expression uses constants only.
+func foldable(n expr.Node) bool {
+	ok := true
+	expr.Walk(n, func(n expr.Node) bool {
+		switch n := n.(type) {
+		case *expr.Col, *expr.Sub, *expr.Param, *expr.Agg, *expr.Tuple:
+			ok = false
+		case *expr.Call:
+			ok = ok && !n.Fn.Volatile
+		}
+		return ok
+	})
+	return ok
+}
+
+// value computes a constant; n itself if that fails or warns.
+func (o *optimizer) value(n expr.Node) expr.Node {
+	if _, ok := n.(*expr.Const); ok {
+		return n
+	}
+	env := expr.Env{}
+	if o.env != nil {
+		env = *o.env
+	}
+	warned := false
+	env.Warn = func(int, string) { warned = true }
+	v, ok := constant(n, &env)
+	if !ok || warned {
+		return n
+	}
+	t := n.Type()
+	if v.IsNull() {
+		t.NotNull = false
+		return &expr.Const{V: v, T: t}
+	}
+	t.NotNull = true
+	return &expr.Const{V: v, T: t}
+}
+
+// constant evaluates an expression without columns.
+func constant(n expr.Node, env *expr.Env) (expr.Value, bool) {
+	e, err := expr.Compile(n, nil, env)
+	if err != nil {
+		return expr.Value{}, false
+	}
+	v, err := e.Eval(&expr.Batch{N: 1, Sel: expr.All(1)}, expr.All(1))
+	if err != nil {
+		return expr.Value{}, false
+	}
+	return v.At(0), true
+}

@@ -1,0 +1,85 @@
+package opt
+
+import (
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// Options steer the planner; the zero value is what the product uses.
+type Options struct {
+	// NoLookup, NoReorder and NoIndex switch off what their names say, so that tests can compare
+	// plans.
+	NoLookup, NoReorder, NoIndex bool
+}
+
+// optimizer plans one statement.
+type optimizer struct {
+	env  *expr.Env
+	opts Options
+	next expr.ColID
+	err  error
+	// outer are the columns of outer queries that stand for constants where the walk is.
+	outer set
+	// ndv estimates the distinct values of columns.
+	ndv   map[expr.ColID]float64
+	types map[expr.ColID]expr.Type
+	lock  algebra.LockKind
+}
+
+// Optimize plans a query. env is used to evaluate constants.
+func Optimize(q *bind.Query, env *expr.Env, opts Options) (*Plan, error) {
+	o := &optimizer{env: env, opts: opts, next: q.Next, outer: set{}, ndv: map[expr.ColID]float64{}, types: map[expr.ColID]expr.Type{}, lock: q.Lock}
+	rel := o.rewrite(q.Rel)
+	if o.err != nil {
+		return nil, o.err
+	}
+	need := set{}
+	for _, c := range q.Out {
+		need[c.ID] = true
+	}
+	p := o.physical(rel, need)
+	if o.err != nil {
+		return nil, o.err
+	}
+	return p, nil
+}
+
+// Rewrite is the query after all rewriting, for tests.
+func Rewrite(q *bind.Query, env *expr.Env) (algebra.Rel, error) {
+	o := &optimizer{env: env, next: q.Next, outer: set{}}
+	rel := o.rewrite(q.Rel)
+	return rel, o.err
+}
+
+func (o *optimizer) rewrite(r algebra.Rel) algebra.Rel {
+	r = o.foldAll(r)
+	r = o.unnest(r)
+	r = o.decorrelate(r)
+	if o.err != nil {
+		return r
+	}
+	return o.push(r, nil)
+}
+
+func (o *optimizer) fail(err error) {
+	if o.err == nil && err != nil {
+		o.err = err
+	}
+}
+
+func (o *optimizer) newID() expr.ColID {
+	id := o.next
+	o.next++
+	return id
+}
+
+// foldAll computes what is constant, in subqueries too.
+func (o *optimizer) foldAll(r algebra.Rel) algebra.Rel {
+	return algebra.Rewrite(r, func(r algebra.Rel) algebra.Rel {
+		if len(r.Nodes()) == 0 {
+			return r
+		}
+		return r.MapNodes(func(n expr.Node) expr.Node { return o.fold(n) })
+	})
+}

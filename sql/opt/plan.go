@@ -1,0 +1,100 @@
+package opt
+
+import (
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// Op is the kind of a physical operator.
+type Op uint8
+
+// The physical operators.
+const (
+	OpScan Op = iota
+	OpValues
+	OpFilter
+	OpProject
+	OpHashJoin
+	OpLoopJoin
+	OpLookupJoin
+	OpApply
+	OpGroup
+	OpWindow
+	OpSetOp
+	OpSort
+	OpTopN
+	OpLimit
+	OpDistinct
+	OpMax1Row
+	OpRecursive
+	OpCTERef
+)
+
+// Plan is a physical operator with what is below it.
+type Plan struct {
+	Op   Op
+	In   []*Plan
+	Cols []expr.ColID
+	// Rows estimates how many rows it yields, Lat the microseconds of waiting until the last one,
+	// CPU the work.
+	Rows, Lat, CPU float64
+
+	Scan  *algebra.Scan // of OpScan, and the right side of OpLookupJoin
+	Read  exec.Read
+	Spans []span
+	Index string // that is read; empty: the table as it lies
+	// Reads are the columns of Scan that are read, by position.
+	Reads []int
+
+	Conds []expr.Node // of OpFilter, and what else a join asks for
+	Items []algebra.Item
+	Kind  algebra.JoinKind
+	Mark  expr.ColID
+	// LeftKeys and RightKeys are equal in matching rows. Those of null-aware and mark joins are
+	// what IN compares.
+	LeftKeys, RightKeys []expr.Node
+	BuildLeft           bool
+	Outer               []expr.ColID
+
+	Group  *algebra.GroupBy
+	Window *algebra.Window
+	Set    *algebra.SetOp
+	CTE    *algebra.RecursiveCTE
+	Ref    *algebra.CTERef
+	Rowset *algebra.Values
+	Keys   []algebra.Order
+	// Count and Offset are those of LIMIT.
+	Count, Offset expr.Node
+
+	// scanConds are the conditions on the table of an OpScan that is a leaf of a join.
+	scanConds []expr.Node
+}
+
+// Cost is what the plan takes, in microseconds.
+func (p *Plan) Cost() float64 { return p.Lat + p.CPU }
+
+// Costs of rows, in microseconds.
+const (
+	scanRow   = 0.3 // a row of a scan
+	lookupRow = 3   // a row by its key
+	buildRow  = 0.2 // a row of the side of a join that is kept
+	probeRow  = 0.1
+	outRow    = 0.05
+	filterRow = 0.02
+	groupRow  = 0.15
+	sortRow   = 0.3
+	loopPair  = 0.03
+	byteCost  = 0.002 // a byte over the network
+)
+
+// rtt is the round trip to the furthest region that has rows of a table.
+func rtt(t algebra.Table) float64 {
+	var most float64
+	for _, s := range t.Shares() {
+		if s.Part > 0.001 {
+			most = max(most, s.RTT)
+		}
+	}
+	return most
+}

@@ -1,0 +1,335 @@
+package opt
+
+import (
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// unnest makes Apply of all subqueries in expressions.
+func (o *optimizer) unnest(r algebra.Rel) algebra.Rel {
+	return algebra.Rewrite(r, func(r algebra.Rel) algebra.Rel {
+		if !anySub(r) {
+			return r
+		}
+		switch r := r.(type) {
+		case *algebra.Filter:
+			return o.unnestFilter(r)
+		case *algebra.Join:
+			return o.unnestJoin(r)
+		case *algebra.Project, *algebra.GroupBy, *algebra.Sort, *algebra.Window:
+			return o.unnestOver(r)
+		case *algebra.Values:
+			return o.unnestValues(r)
+		}
+		o.fail(left("subquery in another place"))
+		return r
+	})
+}
+
+func anySub(r algebra.Rel) bool {
+	for _, n := range r.Nodes() {
+		if hasSub(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// unnestOver computes the subqueries of an operator below it.
+func (o *optimizer) unnestOver(r algebra.Rel) algebra.Rel {
+	in := r.Inputs()[0]
+	cols := r.Cols()
+	_, agg := r.(*algebra.GroupBy)
+	out := r.MapNodes(func(n expr.Node) expr.Node {
+		var m expr.Node
+		in, m = o.replaceSubs(in, n, false)
+		return m
+	})
+	out = out.WithInputs([]algebra.Rel{in})
+	if _, project := r.(*algebra.Project); project || agg {
+		return out
+	}
+	return narrow(out, cols, r.Inputs()[0])
+}
+
+// narrow hides what an operator hands on of the columns that were added below it.
+func narrow(r algebra.Rel, cols []expr.ColID, types algebra.Rel) algebra.Rel {
+	t := typesOf(types)
+	p := &algebra.Project{In: r}
+	for _, id := range cols {
+		p.Items = append(p.Items, algebra.Item{ID: id, Node: &expr.Col{ID: id, T: t[id]}})
+	}
+	return p
+}
+
+func (o *optimizer) unnestValues(r *algebra.Values) algebra.Rel {
+	if len(r.Rows) != 1 {
+		o.fail(left("subquery in VALUES"))
+		return r
+	}
+	p := &algebra.Project{In: &algebra.Values{Rows: [][]expr.Node{{}}}}
+	for i, id := range r.IDs {
+		p.Items = append(p.Items, algebra.Item{ID: id, Node: r.Rows[0][i]})
+	}
+	return o.unnestOver(p)
+}
+
+func (o *optimizer) unnestJoin(j *algebra.Join) algebra.Rel {
+	var plain, subs []expr.Node
+	for _, c := range j.On {
+		if hasSub(c) {
+			subs = append(subs, c)
+		} else {
+			plain = append(plain, c)
+		}
+	}
+	out := *j
+	out.On = plain
+	switch {
+	case j.Kind == algebra.Inner:
+		return o.unnestFilter(&algebra.Filter{In: &out, Conds: subs})
+	case j.Kind == algebra.Left:
+		l := setOf(j.L.Cols())
+		for _, c := range subs {
+			if colsOf(c).meets(l) {
+				o.fail(left("subquery in ON of an outer join"))
+				return j
+			}
+		}
+		out.R = o.unnestFilter(&algebra.Filter{In: j.R, Conds: subs})
+		return &out
+	}
+	o.fail(left("subquery in ON"))
+	return j
+}
+
+// unnestFilter makes joins of subqueries that are conditions, and columns of the others.
+func (o *optimizer) unnestFilter(f *algebra.Filter) algebra.Rel {
+	in := f.In
+	cols := in.Cols()
+	var plain, subs, later []expr.Node
+	for _, c := range split(f.Conds...) {
+		if hasSub(c) {
+			subs = append(subs, c)
+		} else {
+			plain = append(plain, c)
+		}
+	}
+	in = filter(in, plain)
+	for _, c := range subs {
+		if a := o.condition(in, c); a != nil {
+			in = a
+			continue
+		}
+		later = append(later, c)
+	}
+	if len(later) == 0 {
+		return in
+	}
+	var conds []expr.Node
+	for _, c := range later {
+		var m expr.Node
+		in, m = o.replaceSubs(in, c, false)
+		conds = append(conds, m)
+	}
+	return narrow(filter(in, conds), cols, f.In)
+}
+
+var negated = map[string]string{"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+// condition makes a join of a subquery that is a whole condition; nil if it is none of those.
+func (o *optimizer) condition(in algebra.Rel, c expr.Node) algebra.Rel {
+	neg := false
+	for {
+		n, ok := isCall(c, "not")
+		if !ok {
+			break
+		}
+		neg, c = !neg, n.Args[0]
+	}
+	s, ok := c.(*expr.Sub)
+	if !ok || s.Kind == expr.SubScalar || subsIn(s.Left) {
+		return nil
+	}
+	rel := o.unnest(s.Rel.(algebra.Rel))
+	a := &algebra.Apply{Kind: algebra.Semi, L: in, R: rel, Outer: s.Outer}
+	if s.Kind == expr.SubExists {
+		if neg {
+			a.Kind = algebra.Anti
+		}
+		return a
+	}
+	cmp := s.Cmp
+	// ALL is "no row for which the contrary holds"; NOT ANY "no row for which it holds".
+	if s.Kind == expr.SubAll {
+		cmp = negated[cmp]
+		neg = !neg
+	}
+	a.On = o.compare(cmp, s.Left, rel)
+	if !neg {
+		return a
+	}
+	a.Kind = algebra.NullAnti
+	if cmp != "=" {
+		a.Kind, a.On = algebra.Anti, o.notFalse(a.On)
+	}
+	return a
+}
+
+// notFalse is the condition that others are TRUE or unknown.
+func (o *optimizer) notFalse(on []expr.Node) []expr.Node {
+	if o.err != nil {
+		return nil
+	}
+	c, err := joinAnd(on)
+	if err == nil && mayNull(c) {
+		c, err = call("isnotfalse", c)
+	}
+	o.fail(err)
+	return []expr.Node{c}
+}
+
+func subsIn(ns []expr.Node) bool {
+	for _, n := range ns {
+		if hasSub(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// compare compares the left sides with the columns of a subquery.
+func (o *optimizer) compare(cmp string, left []expr.Node, rel algebra.Rel) (on []expr.Node) {
+	t := typesOf(rel)
+	ids := rel.Cols()
+	for i, l := range left {
+		n, err := call(cmp, l, &expr.Col{ID: ids[i], T: t[ids[i]]})
+		if err != nil {
+			o.fail(err)
+			return nil
+		}
+		on = append(on, n)
+	}
+	if len(on) > 1 && cmp != "=" {
+		// A row differs if one of its columns does.
+		n, err := joinOr(on)
+		if err != nil {
+			o.fail(err)
+			return nil
+		}
+		return []expr.Node{n}
+	}
+	return on
+}
+
+// replaceSubs makes columns of the subqueries in an expression, computed above in.
+func (o *optimizer) replaceSubs(in algebra.Rel, n expr.Node, branch bool) (algebra.Rel, expr.Node) {
+	if !hasSub(n) {
+		return in, n
+	}
+	if s, ok := n.(*expr.Sub); ok {
+		return o.column(in, s, branch)
+	}
+	ch := n.Children()
+	fresh := make([]expr.Node, len(ch))
+	for i, c := range ch {
+		in, fresh[i] = o.replaceSubs(in, c, branch || i > 0 && lazy(n))
+	}
+	m, err := n.With(fresh)
+	if err != nil {
+		o.fail(err)
+		return in, n
+	}
+	return in, m
+}
+
+// lazy reports whether arguments but the first are evaluated for some rows only.
+func lazy(n expr.Node) bool {
+	switch n := n.(type) {
+	case *expr.Case:
+		return true
+	case *expr.Call:
+		switch n.Fn.Name {
+		case "and", "or", "if", "ifnull", "coalesce", "nullif":
+			return true
+		}
+	}
+	return false
+}
+
+// column makes a column of a subquery.
+func (o *optimizer) column(in algebra.Rel, s *expr.Sub, branch bool) (algebra.Rel, expr.Node) {
+	rel := o.unnest(s.Rel.(algebra.Rel))
+	a := &algebra.Apply{L: in, R: rel, Outer: s.Outer}
+	if s.Kind == expr.SubScalar {
+		if branch && !oneRow(rel) {
+			o.fail(left("scalar subquery in a branch"))
+		}
+		a.Kind = algebra.Single
+		id := rel.Cols()[0]
+		return a, &expr.Col{ID: id, T: s.T.AsNull()}
+	}
+	for i, l := range s.Left {
+		if hasSub(l) {
+			o.fail(left("subquery compared with a subquery"))
+			return in, s.Left[i]
+		}
+	}
+	a.Kind, a.MarkID = algebra.Mark, o.newID()
+	var mark expr.Node = &expr.Col{ID: a.MarkID, T: expr.TypeBool}
+	var err error
+	switch s.Kind {
+	case expr.SubExists:
+		mark, err = call("istrue", mark)
+	case expr.SubAny:
+		o.marks(a, s.Cmp, s.Left, rel)
+	default:
+		o.marks(a, negated[s.Cmp], s.Left, rel)
+		mark, err = call("not", mark)
+	}
+	if err != nil {
+		o.fail(err)
+	}
+	return a, mark
+}
+
+// marks lets a mark join compare.
+func (o *optimizer) marks(a *algebra.Apply, cmp string, sides []expr.Node, rel algebra.Rel) {
+	on := o.compare(cmp, sides, rel)
+	if cmp == "=" {
+		a.On = on
+		return
+	}
+	for _, c := range on {
+		if mayNull(c) {
+			o.fail(left("ANY or ALL as a value"))
+		}
+	}
+	a.Also = on
+}
+
+// oneRow reports whether a relation has one row at most.
+func oneRow(r algebra.Rel) bool {
+	switch r := r.(type) {
+	case *algebra.Project:
+		return oneRow(r.In)
+	case *algebra.Filter:
+		return oneRow(r.In)
+	case *algebra.Sort:
+		return oneRow(r.In)
+	case *algebra.Distinct:
+		return oneRow(r.In)
+	case *algebra.Window:
+		return oneRow(r.In)
+	case *algebra.Max1Row:
+		return true
+	case *algebra.GroupBy:
+		return len(r.Keys) == 0
+	case *algebra.Values:
+		return len(r.Rows) <= 1
+	case *algebra.Limit:
+		c, ok := r.Count.(*expr.Const)
+		return ok && c.V.I <= 1 || oneRow(r.In)
+	}
+	return false
+}

@@ -1,0 +1,81 @@
+package query
+
+import (
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/sql/access"
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// catalog finds the tables of one statement.
+type catalog struct {
+	ctx    *sql.Context
+	cat    sql.Catalog
+	reads  *access.Statement
+	tables map[[2]string]*access.Table
+}
+
+func left(reason string) error { return &bind.Unsupported{Reason: reason} }
+
+// Resolve implements algebra.Catalog.
+func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error) {
+	key := [2]string{strings.ToLower(db), strings.ToLower(name)}
+	if t := c.tables[key]; t != nil {
+		return t, nil, nil
+	}
+	d, err := c.cat.Database(c.ctx, db)
+	if err != nil {
+		return nil, nil, left("unknown database")
+	}
+	t, ok, err := d.GetTableInsensitive(c.ctx, name)
+	if err != nil {
+		return nil, nil, left("error of the catalog")
+	}
+	if !ok {
+		return c.view(d, name)
+	}
+	st := table.Of(t)
+	if st == nil || st.Def.HomesOf != nil {
+		return nil, nil, left("system table")
+	}
+	if st.Def.Virtual {
+		return nil, nil, left("virtual columns")
+	}
+	a := c.reads.Table(st)
+	c.tables[key] = a
+	return a, nil, nil
+}
+
+func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.View, error) {
+	v, ok := d.(sql.ViewDatabase)
+	if !ok {
+		return nil, nil, nil
+	}
+	def, ok, err := v.GetViewDefinition(c.ctx, name)
+	if err != nil || !ok {
+		return nil, nil, nil
+	}
+	return nil, &algebra.View{DB: d.Name(), Name: def.Name, Text: def.TextDefinition, SQLMode: def.SqlMode, Columns: columnsOf(def.CreateViewStatement)}, nil
+}
+
+// columnsOf are the names in front of AS of CREATE VIEW; nil if there are none.
+func columnsOf(create string) []string {
+	head := create
+	if i := strings.Index(strings.ToUpper(create), " AS "); i >= 0 {
+		head = create[:i]
+	}
+	_, list, ok := strings.Cut(head, "(")
+	if !ok {
+		return nil
+	}
+	list, _, _ = strings.Cut(list, ")")
+	var out []string
+	for _, n := range strings.Split(list, ",") {
+		out = append(out, strings.Trim(strings.TrimSpace(n), "`"))
+	}
+	return out
+}

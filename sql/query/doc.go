@@ -1,0 +1,8 @@
+// Package query runs SELECTs: it binds them (package bind), plans them (opt), runs the plan (exec)
+// over the tables of the statement (access), and encodes the result for the protocol.
+//
+// What it does not run is left to the engine before anything was done, and counted by its reason
+// ([Fallbacks]). Everything around the statement is as with the engine: privileges of each table
+// and view that it names, transaction and autocommit, the list of processes and KILL, warnings,
+// status variables.
+package query

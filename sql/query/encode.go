@@ -1,0 +1,122 @@
+package query
+
+import (
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// describe are the columns of a result as clients see them.
+func (s *statement) describe() []*querypb.Field {
+	results := s.ctx.GetCharacterSetResults()
+	out := make([]*querypb.Field, len(s.out))
+	for i, c := range s.out {
+		t := c.Type.ClientType()
+		f := &querypb.Field{
+			Name: c.Name, OrgName: c.Name, Table: c.Table, OrgTable: c.Table, Database: c.DB, Type: t.Type(),
+			Charset: uint32(sql.Collation_Default.CharacterSet()), ColumnLength: t.MaxTextResponseByteLength(s.ctx),
+		}
+		if c.Column != "" {
+			f.OrgName, f.OrgTable = c.Column, c.OrgTable
+		}
+		if ct, ok := t.(sql.TypeWithCollation); ok {
+			f.Charset = uint32(ct.Collation().CharacterSet())
+		}
+		switch {
+		case types.IsBinaryType(t):
+			f.Charset = uint32(sql.Collation_binary)
+		case results != sql.CharacterSet_Unspecified:
+			f.Charset = uint32(results)
+		}
+		var flags querypb.MySqlFlag
+		if c.Type.NotNull {
+			flags |= querypb.MySqlFlag_NOT_NULL_FLAG
+		}
+		if types.IsUnsigned(t) {
+			flags |= querypb.MySqlFlag_UNSIGNED_FLAG
+		}
+		f.Flags = uint32(flags | s.keyFlags(c.DB, c.OrgTable, c.Column))
+		switch x := t.(type) {
+		case sql.DecimalType:
+			f.Decimals = uint32(x.Scale())
+		case sql.DatetimeType:
+			f.Decimals = uint32(x.Precision())
+		}
+		out[i] = f
+	}
+	return out
+}
+
+// keyFlags are those of a base column.
+func (s *statement) keyFlags(db, tab, col string) (flags querypb.MySqlFlag) {
+	t := s.cat.stored(db, tab)
+	if t == nil {
+		return 0
+	}
+	for _, c := range t.Full {
+		if c.Name != col {
+			continue
+		}
+		if c.PrimaryKey {
+			flags |= querypb.MySqlFlag_PRI_KEY_FLAG
+		}
+		if c.AutoIncrement {
+			flags |= querypb.MySqlFlag_AUTO_INCREMENT_FLAG
+		}
+	}
+	return flags
+}
+
+// encoder makes values of the protocol of batches.
+type encoder struct {
+	ctx   *sql.Context
+	at    []int // of the columns of the result in the batches
+	types []expr.Type
+	wire  []querypb.Type
+}
+
+// rows encodes a batch. The values lie in one arena.
+func (e *encoder) rows(b *expr.Batch) ([][]sqltypes.Value, error) {
+	out := make([][]sqltypes.Value, len(b.Sel))
+	flat := make([]sqltypes.Value, len(b.Sel)*len(e.at))
+	arena := make([]byte, 0, 16*len(flat))
+	for r, i := range b.Sel {
+		row := flat[r*len(e.at) : (r+1)*len(e.at) : (r+1)*len(e.at)]
+		for k, at := range e.at {
+			v := b.Cols[at]
+			if v.T.Kind == expr.Null || v.IsNull(i) {
+				row[k] = sqltypes.NULL
+				continue
+			}
+			n := len(arena)
+			var err error
+			if arena, err = e.value(arena, v, i, e.types[k]); err != nil {
+				return nil, err
+			}
+			row[k] = sqltypes.MakeTrusted(e.wire[k], arena[n:len(arena):len(arena)])
+		}
+		out[r] = row
+	}
+	return out, nil
+}
+
+func (e *encoder) value(arena []byte, v *expr.Vec, i int32, t expr.Type) ([]byte, error) {
+	switch v.T.Kind {
+	case expr.Opaque, expr.Bit:
+		var x any = uint64(0)
+		if v.T.Kind == expr.Opaque {
+			x = v.A[i]
+		} else {
+			x = uint64(v.I[i])
+		}
+		val, err := t.ClientType().SQL(e.ctx, nil, x)
+		if err != nil {
+			return nil, err
+		}
+		return append(arena, val.Raw()...), nil
+	}
+	return v.AppendText(arena, i), nil
+}

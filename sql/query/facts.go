@@ -1,0 +1,165 @@
+package query
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/shopspring/decimal"
+
+	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// facts are what the session says about the meaning of a statement.
+func (r *Runner) facts(ctx *sql.Context, cat *catalog, params []expr.Node) *bind.Session {
+	mode := sql.LoadSqlMode(ctx)
+	return &bind.Session{
+		Catalog: cat, DB: ctx.GetCurrentDatabase(), Mode: bind.ModeOf(mode.String()), Collation: ctx.GetCollation(),
+		DefaultCollation: defaultCollation, Params: params,
+		SysVar:  func(name string, global bool) (expr.Node, error) { return sysVar(ctx, name, global) },
+		UserVar: func(name string) (expr.Node, error) { return userVar(ctx, name) },
+	}
+}
+
+func defaultCollation(charset string) (sql.CollationID, bool) {
+	c, err := sql.ParseCharacterSet(charset)
+	if err != nil || c == sql.CharacterSet_Unspecified {
+		return 0, false
+	}
+	return c.DefaultCollation(), true
+}
+
+func sysVar(ctx *sql.Context, name string, global bool) (expr.Node, error) {
+	if global {
+		_, v, ok := sql.SystemVariables.GetGlobal(name)
+		if !ok {
+			return nil, left("system variable")
+		}
+		return constant(v, ctx.GetCollation())
+	}
+	v, err := ctx.GetSessionVariable(ctx, name)
+	if err != nil {
+		return nil, left("system variable")
+	}
+	return constant(v, ctx.GetCollation())
+}
+
+func userVar(ctx *sql.Context, name string) (expr.Node, error) {
+	_, v, err := ctx.GetUserVariable(ctx, name)
+	if err != nil {
+		return nil, left("user variable")
+	}
+	return constant(v, ctx.GetCollation())
+}
+
+// constant is a Go value of the engine as a constant.
+func constant(v any, coll sql.CollationID) (expr.Node, error) {
+	switch x := v.(type) {
+	case nil:
+		return expr.NullConst(), nil
+	case string:
+		return expr.TextConst(x, coll), nil
+	case bool:
+		return expr.Bool(x), nil
+	case float64:
+		return expr.FloatConst(x), nil
+	case uint64:
+		return expr.UintConst(x), nil
+	case decimal.Decimal:
+		return expr.NumberConst(x.StringFixed(max(0, -x.Exponent())))
+	}
+	if n, ok := schema.ToInt64(v); ok {
+		return expr.IntConst(n), nil
+	}
+	return nil, left("variable of another type")
+}
+
+// paramOf is the value of a parameter as a constant.
+func paramOf(v *querypb.BindVariable, coll sql.CollationID) (expr.Node, error) {
+	text := string(v.Value)
+	switch t := v.Type; {
+	case t == sqltypes.Null:
+		return expr.NullConst(), nil
+	case t == sqltypes.Float32 || t == sqltypes.Float64:
+		n, err := expr.NumberConst(text + "e0")
+		if err != nil {
+			return nil, left("parameter")
+		}
+		return n, nil
+	case sqltypes.IsIntegral(t) || t == sqltypes.Decimal:
+		n, err := expr.NumberConst(text)
+		if err != nil {
+			return nil, left("parameter")
+		}
+		return n, nil
+	case sqltypes.IsQuoted(t):
+		return expr.TextConst(text, coll), nil
+	}
+	return nil, left("parameter of another type")
+}
+
+// environment is what expressions know of the session.
+func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
+	mode := sql.LoadSqlMode(ctx)
+	e := &expr.Env{
+		Ctx: ctx, Now: ctx.QueryTime(), Clock: time.Now, Box: ctx,
+		GroupConcatMax: intVar(ctx, "group_concat_max_len"),
+		MaxPacket:      intVar(ctx, "max_allowed_packet"), WeekMode: intVar(ctx, "default_week_format"), CTEDepth: intVar(ctx, "cte_max_recursion_depth"),
+	}
+	for name, bit := range map[string]expr.Mode{
+		"NO_UNSIGNED_SUBTRACTION": expr.NoUnsignedSubtraction, "ERROR_FOR_DIVISION_BY_ZERO": expr.ErrorForDivisionByZero,
+		"NO_ZERO_DATE": expr.NoZeroDate, "NO_ZERO_IN_DATE": expr.NoZeroInDate, "ALLOW_INVALID_DATES": expr.AllowInvalidDates,
+		"PAD_CHAR_TO_FULL_LENGTH": expr.PadCharToFullLength, "NO_BACKSLASH_ESCAPES": expr.NoBackslashEscapes,
+		"STRICT_TRANS_TABLES": expr.Strict, "STRICT_ALL_TABLES": expr.Strict, "TRADITIONAL": expr.Strict,
+	} {
+		if mode.ModeEnabled(name) {
+			e.Mode |= bit
+		}
+	}
+	zone, err := zoneOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.Loc, e.Now = zone, e.Now.In(zone)
+	e.Warn = func(code int, msg string) { ctx.Warn(code, "%s", msg) }
+	client, info := ctx.Client(), ctx.GetLastQueryInfo()
+	e.Facts = expr.Facts{
+		Database: ctx.GetCurrentDatabase(), User: client.User + "@" + client.Address, ConnectionID: uint64(ctx.Session.ID()),
+		LastInsertID: uint64(info.LastInsertId.Load()), RowCount: info.RowCount.Load(), FoundRows: info.FoundRows.Load(),
+	}
+	return e, nil
+}
+
+func intVar(ctx *sql.Context, name string) int {
+	v, err := ctx.GetSessionVariable(ctx, name)
+	if err != nil {
+		return 0
+	}
+	n, _ := schema.ToInt64(v)
+	return int(n)
+}
+
+// zoneOf is the session's time zone.
+func zoneOf(ctx *sql.Context) (*time.Location, error) {
+	v, err := ctx.GetSessionVariable(ctx, "time_zone")
+	if err != nil {
+		return time.UTC, nil
+	}
+	name, _ := v.(string)
+	if strings.EqualFold(name, "SYSTEM") || name == "" {
+		return time.Local, nil
+	}
+	if t, err := time.Parse("-07:00", name); err == nil {
+		_, off := t.Zone()
+		return time.FixedZone(name, off), nil
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, left("time zone")
+	}
+	return loc, nil
+}

@@ -1,0 +1,68 @@
+package query
+
+import (
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// Rows runs a SELECT as the engine would, and yields its rows in the engine's form; done is false
+// if the engine has to run it.
+func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string, params []expr.Node) (sch sql.Schema, rows []sql.Row, done bool, err error) {
+	if r.Off || !isQuery(text) {
+		return nil, nil, false, nil
+	}
+	st := r.prepare(ctx, s, text, func(sql.CollationID) ([]expr.Node, error) { return params, nil })
+	if st == nil {
+		return nil, nil, false, nil
+	}
+	defer st.close()
+	var enc *encoder
+	done, err = st.run(func(b *expr.Batch) error {
+		if enc == nil {
+			enc = st.encoder()
+		}
+		for _, i := range b.Sel {
+			row := make(sql.Row, len(enc.at))
+			for k, at := range enc.at {
+				var err error
+				if row[k], err = enc.box(b.Cols[at], i, enc.types[k]); err != nil {
+					return err
+				}
+			}
+			rows = append(rows, row)
+		}
+		return nil
+	})
+	if err != nil || !done {
+		return nil, nil, done, err
+	}
+	st.count(len(rows))
+	for _, c := range st.out {
+		sch = append(sch, &sql.Column{Name: c.Name, Type: c.Type.ClientType(), Nullable: !c.Type.NotNull, Source: c.Table, DatabaseSource: c.DB})
+	}
+	return sch, rows, true, nil
+}
+
+// box is a value in the engine's form.
+func (e *encoder) box(v *expr.Vec, i int32, t expr.Type) (any, error) {
+	if v.T.Kind == expr.Null || v.IsNull(i) {
+		return nil, nil
+	}
+	var x any
+	switch v.T.Kind {
+	case expr.Opaque:
+		return v.A[i], nil
+	case expr.Bit, expr.Set:
+		x = uint64(v.I[i])
+	case expr.Enum:
+		return uint16(v.I[i]), nil
+	case expr.Float:
+		x = v.F[i]
+	default:
+		x = string(v.AppendText(nil, i))
+	}
+	out, _, err := t.ClientType().Convert(e.ctx, x)
+	return out, err
+}

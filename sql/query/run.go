@@ -1,0 +1,411 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+
+	"github.com/godwitdb/godwit/sql/access"
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/opt"
+	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// Runner runs SELECTs past the engine. There is one for each gateway.
+type Runner struct {
+	Engine *sqle.Engine
+	// Sessions makes the contexts of statements. It is set before the first statement.
+	Sessions *server.SessionManager
+	// Off leaves all statements to the engine.
+	Off bool
+	// Options steer the planner, for tests.
+	Options   opt.Options
+	Fallbacks Fallbacks
+
+	mem *exec.Mem
+	one sync.Once
+}
+
+// What the operators of one statement, and those of all statements of a node, may keep in memory
+// before they spill.
+const (
+	statementMemory = 256 << 20
+	nodeMemory      = 2 << 30
+)
+
+// memory is the budget of the node.
+func (r *Runner) memory() *exec.Mem {
+	r.one.Do(func() { r.mem = exec.NewMem(nil, nodeMemory) })
+	return r.mem
+}
+
+// statement is one SELECT.
+type statement struct {
+	r    *Runner
+	s    *session.Session
+	ctx  *sql.Context
+	cat  *catalog
+	env  *expr.Env
+	out  []bind.Output
+	plan *opt.Plan
+	op   exec.Op
+	// opened: all expressions have been compiled, and rows may have been read.
+	opened bool
+}
+
+// isQuery reports whether a text begins as a SELECT does.
+func isQuery(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n(")
+	for strings.HasPrefix(text, "/*") && !strings.HasPrefix(text, "/*!") {
+		i := strings.Index(text, "*/")
+		if i < 0 {
+			return false
+		}
+		text = strings.TrimLeft(text[i+2:], " \t\r\n(")
+	}
+	for _, w := range []string{"select", "with", "values", "table"} {
+		if len(text) > len(w) && strings.EqualFold(text[:len(w)], w) && !wordByte(text[len(w)]) {
+			return true
+		}
+	}
+	return false
+}
+
+func wordByte(b byte) bool {
+	return b == '_' || b == '$' || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z' || b >= 0x80
+}
+
+// Try runs a statement of a client if it can; done is false if the engine has to. p is nil for
+// text.
+func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, text string, p *mysql.PrepareData, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
+	if r.Off || !isQuery(text) {
+		return false, nil
+	}
+	sctx, err := r.Sessions.NewContextWithQuery(ctx, c, text)
+	if err != nil {
+		return false, nil
+	}
+	_ = s.CommandBegin()
+	var binds map[string]*querypb.BindVariable
+	if p != nil {
+		binds = p.BindVars
+	}
+	sctx, err = r.Engine.ProcessList.BeginQuery(sctx, text)
+	if err != nil {
+		return true, err
+	}
+	defer r.Engine.ProcessList.EndQuery(sctx)
+	st := r.prepare(sctx, s, text, func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) })
+	if st == nil {
+		return false, nil
+	}
+	defer st.close()
+	out := &sender{st: st, send: func(res *sqltypes.Result) error {
+		*sent = true
+		return send(res)
+	}}
+	done, err = st.run(out.batch)
+	if err != nil {
+		return done, sql.CastSQLError(err)
+	}
+	if !done {
+		return false, nil
+	}
+	st.count(out.total)
+	return true, out.flush()
+}
+
+// params are the values of the parameters of a prepared statement.
+func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]expr.Node, error) {
+	out := make([]expr.Node, len(binds))
+	for i := range out {
+		v := binds["v"+strconv.Itoa(i+1)]
+		if v == nil {
+			return nil, left("parameter")
+		}
+		var err error
+		if out[i], err = paramOf(v, coll); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// prepare makes a statement that can be run; nil if the engine has to run it, which is counted.
+func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, params func(sql.CollationID) ([]expr.Node, error)) *statement {
+	st := &statement{r: r, s: s, ctx: ctx}
+	err := st.ready()
+	var given []expr.Node
+	if err == nil {
+		given, err = params(ctx.GetCollation())
+	}
+	if err == nil {
+		err = st.make(text, given)
+	}
+	if err == nil {
+		return st
+	}
+	st.close()
+	r.Fallbacks.add(reasonOf(err))
+	return nil
+}
+
+// ready refuses sessions in states that only the engine knows.
+func (st *statement) ready() error {
+	t := st.s.Txn()
+	switch {
+	case st.s.Nested() || st.s.Speculation != nil:
+		return left("in a procedure")
+	case st.s.NextAsOf != 0 || t != nil && t.AsOf != 0:
+		return left("AS OF")
+	case t != nil && (t.Over || t.Schema != nil):
+		return left("transaction with changes of the schema")
+	}
+	if usual, _ := sql.HasDefaultValue(st.ctx, st.s, "sql_select_limit"); !usual {
+		return left("sql_select_limit")
+	}
+	if intVar(st.ctx, "div_precision_increment") != expr.DefaultDivScale {
+		return left("div_precision_increment")
+	}
+	switch st.ctx.GetCharacterSetResults() {
+	case sql.CharacterSet_Unspecified, sql.CharacterSet_utf8mb4, sql.CharacterSet_utf8mb3, sql.CharacterSet_binary:
+		return nil
+	}
+	return left("character_set_results")
+}
+
+// make binds and plans.
+func (st *statement) make(text string, params []expr.Node) error {
+	mode := bind.ModeOf(sql.LoadSqlMode(st.ctx).String())
+	tree, err := bind.Parse(text, mode)
+	if err != nil {
+		return err
+	}
+	st.cat = &catalog{ctx: st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{}}
+	if st.env, err = st.r.environment(st.ctx); err != nil {
+		return err
+	}
+	q, err := bind.Bind(tree, st.r.facts(st.ctx, st.cat, params))
+	if err != nil {
+		return err
+	}
+	if q.Lock != algebra.NoLock {
+		return left("locking clause")
+	}
+	if err := st.allowed(q.Uses); err != nil {
+		return err
+	}
+	showTimestamps(q)
+	st.out = q.Out
+	if st.plan, err = opt.Optimize(q, st.env, st.r.Options); err != nil {
+		return err
+	}
+	st.op, err = opt.Build(st.plan)
+	return err
+}
+
+// showTimestamps makes TIMESTAMPs of the result times of the session's zone.
+func showTimestamps(q *bind.Query) {
+	var p *algebra.Project
+	for i := range q.Out {
+		c := &q.Out[i]
+		if c.Type.Kind != expr.Timestamp {
+			continue
+		}
+		if p == nil {
+			p = &algebra.Project{In: q.Rel}
+			have := map[expr.ColID]bool{}
+			for _, o := range q.Out {
+				if !have[o.ID] {
+					have[o.ID] = true
+					p.Items = append(p.Items, algebra.Item{ID: o.ID, Name: o.Name, Node: &expr.Col{ID: o.ID, Name: o.Name, T: o.Type}})
+				}
+			}
+		}
+		t := expr.DatetimeType(c.Type.Scale)
+		t.SQL, t.NotNull = c.Type.ClientType(), c.Type.NotNull
+		p.Items = append(p.Items, algebra.Item{ID: q.Next, Name: c.Name, Node: &expr.Cast{Arg: &expr.Col{ID: c.ID, Name: c.Name, T: c.Type}, T: t}})
+		c.ID, c.Type = q.Next, t
+		q.Next++
+	}
+	if p != nil {
+		q.Rel = p
+	}
+}
+
+// allowed checks that the user may read all tables and views, also those behind views. If not, the
+// engine decides, and words the error.
+func (st *statement) allowed(uses []bind.Use) error {
+	db := st.r.Engine.Analyzer.Catalog.MySQLDb
+	for _, u := range uses {
+		op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: u.DB, Table: u.Name}, sql.PrivilegeType_Select)
+		if !db.UserHasPrivileges(st.ctx, op) {
+			return left("privileges")
+		}
+	}
+	return nil
+}
+
+// run executes the plan in the session's transaction, and commits it if it is the statement's own.
+// done is false if nothing was done, because an expression cannot be evaluated here.
+func (st *statement) run(take func(*expr.Batch) error) (done bool, err error) {
+	s := st.s
+	s.Stmt.Planned, s.Stmt.Writes = true, false
+	t := s.Txn()
+	if t == nil {
+		t = session.NewTxn(s)
+		s.SetTransaction(t)
+	}
+	sql.IncrementStatusVariable(st.ctx, "Questions", 1)
+	s.ClearWarnings()
+	explicit := s.Explicit(st.ctx)
+	err = st.drain(take)
+	if reason, ok := st.refused(err); ok {
+		if !explicit {
+			t.Rollback()
+			s.SetTransaction(nil)
+		}
+		st.r.Fallbacks.add(reason)
+		return false, nil
+	}
+	if err == nil && !explicit {
+		err = t.Commit(st.ctx)
+		s.SetTransaction(nil)
+	}
+	return true, err
+}
+
+// refused reports whether a plan could not be opened, before it read anything, because an
+// expression of it cannot be evaluated here.
+func (st *statement) refused(err error) (reason string, ok bool) {
+	if err == nil || st.opened {
+		return "", false
+	}
+	if strings.HasPrefix(err.Error(), "expr: ") || strings.HasPrefix(err.Error(), "exec: ") {
+		return "expression", true
+	}
+	var me *mysql.SQLError
+	return reasonOf(err), errors.As(err, &me) && me.Num == 1235
+}
+
+// drain runs the plan to its end.
+func (st *statement) drain(take func(*expr.Batch) error) error {
+	ec := &exec.Ctx{Context: st.ctx, Mem: exec.NewMem(st.r.memory(), statementMemory), Env: st.env}
+	defer st.op.Close()
+	if err := st.op.Open(ec); err != nil {
+		return err
+	}
+	st.opened = true
+	for {
+		if err := st.ctx.Err(); err != nil {
+			return context.Cause(st.ctx)
+		}
+		b, err := st.op.Next()
+		if err != nil || b == nil {
+			return err
+		}
+		if len(b.Sel) == 0 {
+			continue
+		}
+		if err := take(b); err != nil {
+			return err
+		}
+	}
+}
+
+func (st *statement) close() {
+	if st.cat != nil {
+		st.cat.reads.Close()
+	}
+}
+
+// count keeps what the session tells about its last statement.
+func (st *statement) count(rows int) {
+	info := st.ctx.GetLastQueryInfo()
+	sql.IncrementStatusVariable(st.ctx, "Com_select", 1)
+	info.FoundRows.Store(int64(rows))
+	info.RowCount.Store(-1)
+}
+
+// encoder makes the encoder of the result.
+func (st *statement) encoder() *encoder {
+	e := &encoder{ctx: st.ctx}
+	cols := st.op.Cols()
+	for _, c := range st.out {
+		e.at = append(e.at, slices.Index(cols, c.ID))
+		e.types = append(e.types, c.Type)
+		e.wire = append(e.wire, c.Type.ClientType().Type())
+	}
+	return e
+}
+
+// held is how many rows are kept back until the statement is known to succeed.
+const held = 4096
+
+// sender sends rows. The first ones wait: as long as nothing was sent, the statement may lose a
+// conflict and be tried again.
+type sender struct {
+	st     *statement
+	send   func(*sqltypes.Result) error
+	enc    *encoder
+	fields []*querypb.Field
+	rows   [][]sqltypes.Value
+	total  int
+	begun  bool
+}
+
+func (o *sender) batch(b *expr.Batch) error {
+	if o.enc == nil {
+		o.enc = o.st.encoder()
+	}
+	rows, err := o.enc.rows(b)
+	if err != nil {
+		return err
+	}
+	o.total += len(rows)
+	o.rows = append(o.rows, rows...)
+	if len(o.rows) < held {
+		return nil
+	}
+	return o.flush()
+}
+
+// flush sends what is kept back; the first time with the description of the columns, also without
+// rows.
+func (o *sender) flush() error {
+	if o.begun && len(o.rows) == 0 {
+		return nil
+	}
+	if o.fields == nil {
+		o.fields = o.st.describe()
+	}
+	o.begun = true
+	res := &sqltypes.Result{Fields: o.fields, Rows: o.rows, RowsAffected: uint64(len(o.rows))}
+	o.rows = nil
+	return o.send(res)
+}
+
+// stored is the table of a name that the statement uses; nil if it is none.
+func (c *catalog) stored(db, name string) *table.Table {
+	if c == nil || name == "" {
+		return nil
+	}
+	if t := c.tables[[2]string{strings.ToLower(db), strings.ToLower(name)}]; t != nil {
+		return t.Stored()
+	}
+	return nil
+}
