@@ -136,9 +136,9 @@ func newInside(s Site, c *Config) (*Inside, *os.File, error) {
 	return in, dev, nil
 }
 
-// onOwnThread calls f on a thread that nothing else uses and that ends after f: the kernel then ends
-// the processes that f started. The first thread of a process will not do, as it never ends; nor may
-// it leave the namespace that the process is seen in.
+// onOwnThread calls f on a thread that nothing else uses and that ends after f: the kernel then
+// ends the processes that f started. The first thread of a process will not do, as it never
+// ends; nor may it leave the namespace that the process is seen in.
 func onOwnThread(f func()) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	if unix.Gettid() != unix.Getpid() {
