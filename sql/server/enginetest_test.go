@@ -93,7 +93,6 @@ func (h *gmsHarness) gateway() *gateway {
 		h.g.engine.Analyzer.Catalog.InfoSchema = information_schema.NewInformationSchemaDatabase()
 		h.g.engine.Analyzer.Catalog.MySQLDb.AddRootAccount()
 		h.g.Stats.Wait = true
-		h.g.query.Off = false
 		if h.epochs {
 			h.g.Usual.Kind = schema.MultiMaster
 		}

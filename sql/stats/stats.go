@@ -58,7 +58,7 @@ func (c *Collector) Next(home base.RegionID, size int) (slot int) {
 func (c *Collector) Put(slot int, vals [][]byte) {
 	for i, v := range vals {
 		if len(v) > keyBytes {
-			vals[i] = slices.Clone(v[:keyBytes])
+			vals[i] = append(make([]byte, 0, keyBytes), v[:keyBytes]...)
 		}
 	}
 	c.rows[slot] = vals
