@@ -102,6 +102,9 @@ type HostOptions struct {
 	// machine refused, invariant broken). The other replicas go on. It runs in
 	// a goroutine of its own.
 	Fatal func(g base.GroupID, err error)
+	// Restored is told of a shard that was lost here and has been fetched from a node. Its groups
+	// can be opened.
+	Restored func(shard base.ShardID, from base.NodeID)
 	// TrustTails has replicas vote and stand whose logs may lack what they acknowledged. It is for
 	// tests, which show what breaks then.
 	TrustTails bool

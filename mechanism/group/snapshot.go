@@ -190,15 +190,14 @@ func (s *snapshots) work() {
 
 // stream sends one shard to one node, for all jobs.
 func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
-	o := &s.h.opts
-	exp, err := o.Store.ExportShard(k.shard)
+	exp, err := s.h.opts.Store.ExportShard(k.shard)
 	if err != nil {
 		return 0, err
 	}
 	defer exp.Close()
-	id := s.id.Add(1)
-	seq := uint32(0)
 	done := map[base.GroupID]bool{}
+	var heads []*pb.Message
+	var groups []base.GroupID
 	for _, j := range jobs {
 		if done[j.g.id] {
 			continue
@@ -208,18 +207,28 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
+		heads, groups = append(heads, m), append(groups, j.g.id)
+	}
+	return s.send(k, exp, groups, heads)
+}
+
+// send sends a copy of a shard, with the header of each group that it is of.
+func (s *snapshots) send(k streamKey, exp *store.Export, groups []base.GroupID, heads []*pb.Message) (bytes int64, err error) {
+	o := &s.h.opts
+	id := s.id.Add(1)
+	seq := uint32(0)
+	for i, m := range heads {
 		body, err := marshalMessage(m)
 		if err != nil {
 			return 0, err
 		}
-		c := &wire.SnapshotChunk{Group: uint32(j.g.id), Id: id, Seq: seq, Raft: body, Incarnations: exp.Incarnations.Numbers()}
+		c := &wire.SnapshotChunk{Group: uint32(groups[i]), Id: id, Seq: seq, Raft: body, Incarnations: exp.Incarnations.Numbers()}
 		if err := s.call(s.ctx, k.to, c, o.SnapshotTimeout); err != nil {
 			return 0, err
 		}
 		seq++
 	}
 	var (
-		bytes  int64
 		window = make(chan struct{}, o.SnapshotWindow)
 		calls  sync.WaitGroup
 	)
@@ -231,7 +240,7 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		c := &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Keys: keys, Values: vals,
+		c := &wire.SnapshotChunk{Group: uint32(groups[0]), Id: id, Seq: seq, Keys: keys, Values: vals,
 			GcThreshold: uint64(exp.Threshold)}
 		seq++
 		for i := range keys {
@@ -253,7 +262,7 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 		return bytes, err
 	}
 	// The merge of a large shard takes its time.
-	return bytes, s.call(s.ctx, k.to, &wire.SnapshotChunk{Group: uint32(jobs[0].g.id), Id: id, Seq: seq, Last: true},
+	return bytes, s.call(s.ctx, k.to, &wire.SnapshotChunk{Group: uint32(groups[0]), Id: id, Seq: seq, Last: true},
 		20*o.SnapshotTimeout)
 }
 
@@ -284,9 +293,7 @@ func (g *Group) snapMessage(ctx context.Context, j *snapJob, index uint64) (m *p
 			err = base.Errorf(base.CodeUnavailable, "group %v: the snapshot is out of date already; it is made anew", g.id)
 			return
 		}
-		self, to := uint64(g.host.opts.Self), uint64(j.to)
-		m = &pb.Message{Type: pb.MsgSnap.Enum(), From: &self, To: &to, Term: new(g.term), Snapshot: &pb.Snapshot{
-			Metadata: &pb.SnapshotMetadata{Index: new(index), Term: new(term), ConfState: g.conf}}}
+		m = snapshotMessage(g, uint64(j.to), g.term, index, term)
 	}); e != nil {
 		return nil, e
 	}

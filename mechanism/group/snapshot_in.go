@@ -26,6 +26,9 @@ type inbound struct {
 
 	// Under turn.
 	parts []*stagedSnapshot
+	// copies are the groups of a shard that was lost here.
+	lost   bool
+	copies []store.GroupAt
 	seen  map[uint32]bool
 	ended bool
 }
@@ -88,7 +91,8 @@ func (s *snapshots) inboundOf(from base.NodeID, c *wire.SnapshotChunk) (*inbound
 		return nil, err
 	}
 	imp.Incarnations = store.IncarnationsOf(c.Incarnations)
-	in := &inbound{key: key, shard: shard, imp: imp, turn: make(chan struct{}, 1), seen: map[uint32]bool{}}
+	in := &inbound{key: key, shard: shard, imp: imp, turn: make(chan struct{}, 1), seen: map[uint32]bool{},
+		lost: s.fetched(shard)}
 	in.expire = time.AfterFunc(s.h.opts.SnapshotTimeout, func() {
 		select {
 		case in.turn <- struct{}{}:
@@ -126,19 +130,26 @@ func (s *snapshots) chunk(in *inbound, c *wire.SnapshotChunk) error {
 		}
 		s.wg.Add(1)
 		defer s.wg.Done()
+		if in.lost {
+			return s.restore(in)
+		}
 		return s.install(in)
 	case len(c.Raft) > 0:
 		m, err := unmarshalMessage(c.Raft)
 		if err != nil {
 			return base.Errorf(base.CodeInvalid, "snapshot header of group %v cannot be decoded: %v", base.GroupID(c.Group), err)
 		}
+		if m.GetType() != pb.MsgSnap || m.GetTo() != uint64(s.h.opts.Self) || m.GetFrom() != uint64(in.key.from) ||
+			m.GetSnapshot().GetMetadata().GetConfState() == nil || base.GroupID(c.Group).Shard() != in.shard {
+			return base.Errorf(base.CodeInvalid, "snapshot header of group %v is not one", base.GroupID(c.Group))
+		}
+		if in.lost {
+			in.copyHeader(c, m)
+			return nil
+		}
 		g := s.h.Group(base.GroupID(c.Group))
 		if g == nil {
 			return base.Errorf(base.CodeUnavailable, "group %v is not open on node %d", base.GroupID(c.Group), s.h.opts.Self)
-		}
-		if m.GetType() != pb.MsgSnap || m.GetTo() != uint64(s.h.opts.Self) || m.GetFrom() != uint64(in.key.from) ||
-			m.GetSnapshot().GetMetadata().GetConfState() == nil {
-			return base.Errorf(base.CodeInvalid, "snapshot header of group %v is not one", g.id)
 		}
 		in.parts = append(in.parts, &stagedSnapshot{g: g, m: m, decided: make(chan bool, 1)})
 		return nil

@@ -17,6 +17,7 @@ type Batch struct {
 	rows      bool          // versions change: idle readers are out of date
 	puts      []Version     // what the row cache has to learn, then
 	drops     []base.Key    // what it has to forget
+	locals    []localChange // records of the node itself that change
 	logs      []*Log        // whose memory is ahead of the disk until the commit
 	entered   []*shardState // merges into these wait for the batch
 	exclusive bool          // made by a merge: holds nothing
@@ -62,7 +63,7 @@ func (b *Batch) CommitAsync(sync bool) error {
 	if b.committed {
 		return base.Errorf(base.CodeInvalid, "a batch was committed twice")
 	}
-	if err := b.apply(sync); err != nil {
+	if err := b.applyNoting(sync); err != nil {
 		b.s.syncs.end(b)
 		return err
 	}
@@ -72,6 +73,20 @@ func (b *Batch) CommitAsync(sync bool) error {
 		b.refreshRows()
 	}
 	b.release()
+	return nil
+}
+
+// applyNoting is apply, and brings the mirror of the node's own records up to date.
+func (b *Batch) applyNoting(sync bool) error {
+	if len(b.locals) == 0 {
+		return b.apply(sync)
+	}
+	b.s.mirror.mu.Lock()
+	defer b.s.mirror.mu.Unlock()
+	if err := b.apply(sync); err != nil {
+		return err
+	}
+	b.s.mirror.note(b.locals)
 	return nil
 }
 
@@ -181,12 +196,17 @@ func (b *Batch) enter(id base.ShardID) *shardState {
 }
 
 func (b *Batch) set(key, val []byte) {
+	if val == nil {
+		val = []byte{}
+	}
+	b.local(key, val)
 	if err := b.b.Set(key, val, nil); err != nil {
 		b.fail(b.s.wrap(err))
 	}
 }
 
 func (b *Batch) del(key []byte) {
+	b.local(key, nil)
 	if err := b.b.Delete(key, nil); err != nil {
 		b.fail(b.s.wrap(err))
 	}

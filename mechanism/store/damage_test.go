@@ -128,6 +128,9 @@ func TestDamagedFiles(t *testing.T) {
 				must(t, err)
 				return
 			}
+			if base.CodeOf(err) == base.CodeUnavailable && strings.Contains(err.Error(), "damaged") {
+				return // it opens, and gives nothing of the shard before it is fetched from another node
+			}
 			if base.CodeOf(err) != base.CodeCorrupt {
 				t.Fatalf("got %v, want corrupt", err)
 			}

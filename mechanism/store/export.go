@@ -53,6 +53,9 @@ func (e *Export) load() error {
 	} else if err != pebble.ErrNotFound {
 		return e.s.wrap(err)
 	}
+	if err := e.s.shards.get(e.id).whole(); err != nil {
+		return err
+	}
 	lo, hi := shardSpan(areaMark, e.id)
 	err := scanIn(e.s, e.snap, lo, hi, func(ek, _ []byte) error {
 		_, below, _ := splitKey(ek)
@@ -147,6 +150,10 @@ func (e *Export) Chunks(chunkBytes int, fn func(keys, vals [][]byte) error) erro
 				}
 			}
 		}
+	}
+	// A snapshot of Pebble does not keep what is taken out of damaged tables.
+	if err := e.s.shards.get(e.id).whole(); err != nil {
+		return err
 	}
 	return c.flush()
 }

@@ -545,6 +545,16 @@ func (s *Store) ClearShard(id base.ShardID) error {
 	b.delRange(areaSpan(stagingPrefix(id)))
 	b.del(localKey(shardName(id)))
 	b.del(localKey(localImport + strconv.Itoa(int(id))))
+	for _, g := range s.knownGroups() {
+		if g.Shard() == id {
+			b.del(localKey(groupName(g)))
+		}
+	}
+	if s.Fetching(id) {
+		if err := s.keepPromises(b, id); err != nil {
+			return err
+		}
+	}
 	if err := s.keepVotes(b, id); err != nil {
 		return err
 	}

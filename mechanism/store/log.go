@@ -61,6 +61,9 @@ func (s *Store) Log(g base.GroupID) (*Log, error) {
 	if err := l.load(); err != nil {
 		return nil, err
 	}
+	if err := s.noteGroup(g); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.logs[g]; other != nil {

@@ -93,7 +93,7 @@ func (r *Reader) checkAge(key base.Key, ts base.Timestamp) error {
 	if th := r.s.GCThreshold(key.Shard()); ts < th {
 		return base.Errorf(base.CodeTooOld, "read at %s: versions older than %s have been collected; read at a newer timestamp, or raise the collection age", ts, th)
 	}
-	return nil
+	return r.whole(key)
 }
 
 // Get returns the newest version of key at or below ts, a tombstone too. The
@@ -137,6 +137,9 @@ func (r *Reader) newest(key base.Key, ts base.Timestamp) (v Version, ok bool, er
 	if err != nil || ts == 0 {
 		return v, false, err
 	}
+	if err := r.whole(key); err != nil {
+		return v, false, err
+	}
 	r.buf = appendVersionKey(r.buf[:0], key, ts)
 	if !it.SeekPrefixGE(r.buf) {
 		return v, false, r.s.wrap(it.Error())
@@ -155,6 +158,9 @@ func (r *Reader) newest(key base.Key, ts base.Timestamp) (v Version, ok bool, er
 func (r *Reader) Pred(key base.Key) (v Version, ok bool, err error) {
 	it, err := r.iter()
 	if err != nil {
+		return v, false, err
+	}
+	if err := r.whole(key); err != nil {
 		return v, false, err
 	}
 	r.buf = appendVersionKey(r.buf[:0], key, 0)

@@ -24,6 +24,10 @@ type shardState struct {
 	// nmarks and hasSeen spare the hot path the lock.
 	nmarks  atomic.Int64
 	hasSeen atomic.Bool
+	// lost: rows have left the tables since they were damaged, and are not back yet.
+	lost atomic.Bool
+	// backAt is the idlePool.gen at which they came back: views made before lack them.
+	backAt atomic.Uint64
 
 	mu   sync.Mutex
 	cond *sync.Cond
@@ -168,6 +172,7 @@ func (sh *shardState) reset() {
 	sh.threshold.Store(0)
 	sh.recorded = 0
 	sh.mu.Unlock()
+	sh.lost.Store(false)
 }
 
 // Shard record: threshold (8) | 16 times index (8), big endian.
@@ -291,6 +296,14 @@ func scanIn(s *Store, r pebble.Reader, lo, hi []byte, fn func(ek, val []byte) er
 // because versions they need may have been removed.
 func (s *Store) GCThreshold(id base.ShardID) base.Timestamp {
 	return base.Timestamp(s.shards.get(id).threshold.Load())
+}
+
+// whole fails while rows of the shard are missing here.
+func (sh *shardState) whole() error {
+	if !sh.lost.Load() {
+		return nil
+	}
+	return base.Errorf(base.CodeUnavailable, "the rows of %s here were damaged, and are being fetched from another node; try again", sh)
 }
 
 func (sh *shardState) String() string { return fmt.Sprintf("shard %d", sh.id) }

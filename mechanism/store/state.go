@@ -42,7 +42,8 @@ func (s *Store) GetLocal(name string) ([]byte, bool, error) { return s.get(local
 
 // SetLocal writes such a record.
 func (s *Store) SetLocal(name string, val []byte, sync bool) error {
-	if name == localFormat || strings.HasPrefix(name, localShard) || strings.HasPrefix(name, localImport) {
+	if name == localFormat || strings.HasPrefix(name, localShard) || strings.HasPrefix(name, localImport) ||
+		strings.HasPrefix(name, localRepair) || strings.HasPrefix(name, localGroup) {
 		return base.Errorf(base.CodeInvalid, "local record %q is the store's own", name)
 	}
 	return s.setLocal(name, val, sync)

@@ -86,10 +86,13 @@ type Store struct {
 	rows       *rowCache
 	shards     shardTable
 	guard      guard
+	mirror     mirror
 	syncs      syncs
 	lostTail   string        // see LostTail
 	synced     atomic.Uint64 // sequence numbers below it are on disk
 	closed     atomic.Bool
+
+	readerOptions sstable.ReaderOptions // of tables
 
 	mu   sync.Mutex
 	logs map[base.GroupID]*Log
@@ -112,6 +115,7 @@ func Open(opts Options) (*Store, error) {
 		return nil, err
 	}
 	po := s.pebbleOptions()
+	s.readerOptions = po.MakeReaderOptions()
 	db, err := pebble.Open(opts.Dir, po)
 	po.Cache.Unref()
 	if err != nil {
@@ -123,13 +127,21 @@ func Open(opts Options) (*Store, error) {
 		_ = db.Close()
 		return nil, err
 	}
-	if err := s.markSuspects(); err != nil {
+	if err := s.mend(); err != nil {
 		s.idle.close()
 		_ = db.Close()
 		return nil, err
 	}
 	s.guard.note(true)
 	return s, nil
+}
+
+// mend finds out what was lost while the store was closed.
+func (s *Store) mend() error {
+	if err := s.mendAtOpen(); err != nil {
+		return err
+	}
+	return s.markSuspects()
 }
 
 func (s *Store) pebbleOptions() *pebble.Options {
@@ -170,6 +182,9 @@ func (s *Store) pebbleOptions() *pebble.Options {
 // load checks the format, reads what is kept in memory, and finishes
 // a snapshot import that a crash interrupted.
 func (s *Store) load() error {
+	if err := s.mirror.load(s); err != nil {
+		return err
+	}
 	v, ok, err := s.GetLocal(localFormat)
 	if err != nil {
 		return err
@@ -195,7 +210,10 @@ func (s *Store) load() error {
 			return err
 		}
 	}
-	return s.resumeImports()
+	if err := s.resumeImports(); err != nil {
+		return err
+	}
+	return s.mirror.load(s)
 }
 
 // checkFresh refuses a database that holds data but no format record.
