@@ -24,6 +24,8 @@ type Vitals struct {
 	Syncs func() health.Syncs
 	// Damage is why this node's store cannot be trusted; nil if it can.
 	Damage func() error
+	// Mended says what was damaged and has been repaired since the process began; may be empty.
+	Mended func() string
 }
 
 // selfCheck watches this node's health, and acts on it.
@@ -66,6 +68,9 @@ func (h *selfCheck) facts() health.Facts {
 	}
 	if h.vitals.Damage != nil {
 		f.Damage = h.vitals.Damage()
+	}
+	if h.vitals.Mended != nil {
+		f.Mended = h.vitals.Mended()
 	}
 	for _, n := range h.Topology().Nodes {
 		if n.Gone {

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"time"
@@ -134,7 +133,8 @@ func (a *assembly) load() (err error) {
 func (a *assembly) configure() error {
 	n, dir := a.Node, a.dir
 	a.groups = group.HostOptions{Self: a.Identity.Node, Store: a.Store, Transport: a.Transport, Logger: a.Log,
-		Fatal: func(g base.GroupID, err error) { n.fail(fmt.Errorf("group %v: %w", g, err)) },
+		Fatal:    n.groupFailed,
+		Restored: func(s base.ShardID, from base.NodeID) { n.mender.restored(s, from) },
 		HandTo: func(g base.GroupID) base.NodeID {
 			if dir.Cluster == nil {
 				return 0
@@ -188,7 +188,8 @@ func (a *assembly) makeOwners() error {
 	n.mu.Unlock()
 	n.owners = owner.NewSet(a.owning)
 	n.clock.Wait(n.owners)
-	n.reps = &replicas{set: n.owners, host: n.host, dir: a.dir, store: a.Store, left: map[base.ShardID]bool{}}
+	n.reps = &replicas{set: n.owners, host: n.host, dir: a.dir, store: a.Store, left: map[base.ShardID]bool{},
+		shut: map[base.ShardID]bool{}}
 	return nil
 }
 
@@ -228,7 +229,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 		},
 		Process: cluster.Process{Describe: n.describe, Answer: n.answer, Load: n.load,
 			RowsStay: func() bool { return n.homes.Params().Mode == home.Never }},
-		Vitals: cluster.Vitals{Syncs: n.syncs, Damage: n.store.Err},
+		Vitals: cluster.Vitals{Syncs: n.syncs, Damage: n.mender.damage, Mended: n.mender.past},
 		Trust:  cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof},
 	}
 }
@@ -279,4 +280,5 @@ func (a *assembly) startGateway() {
 	n.cluster.Start(n.db)
 	n.closeFirst(func() error { n.cluster.Close(); return nil })
 	n.startEpochs()
+	n.startMender()
 }

@@ -126,6 +126,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return json.Marshal(n.dryMoves())
 	case askAdvice:
 		return n.advise(body)
+	case askCopy:
+		return n.mender.answer(body)
 	case askEpochs:
 		return json.Marshal(epochStatus{n.ID(), n.epochs.Status()})
 	case askLosses:

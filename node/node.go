@@ -67,6 +67,7 @@ type machinery struct {
 	owners  *owner.Set
 	reps    *replicas
 	cluster *cluster.Cluster
+	mender  *mender
 	epochs  *multimaster.Engine
 	db      *txn.DB
 	both    *multimaster.DB // db with the rows of epochs
@@ -97,6 +98,7 @@ type front struct {
 func newNode(log *slog.Logger) *Node {
 	n := &Node{log: log, stats: obs.NewStatements(), began: time.Now()}
 	n.tier = crossing.New(time.Now())
+	n.mender = newMender(n)
 	n.lifecycle.init()
 	return n
 }

@@ -29,6 +29,7 @@ type replicas struct {
 
 	mu   sync.Mutex
 	left map[base.ShardID]bool // shards of which a group was here, so that data may have to be removed
+	shut map[base.ShardID]bool // shards that are being taken out of the store: no group is opened
 }
 
 // removable takes a replica out of service when its group has left the node.
@@ -48,7 +49,7 @@ func (r removable) Removed() {
 func (r *replicas) Open(g base.GroupID, members group.Conf, founding bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.set.Replica(g) != nil {
+	if r.set.Replica(g) != nil || r.shut[g.Shard()] || r.store.Fetching(g.Shard()) {
 		return nil
 	}
 	rep, err := r.set.Add(g)
@@ -73,6 +74,34 @@ func (r *replicas) Open(g base.GroupID, members group.Conf, founding bool) error
 	}
 	rep.Attach(grp)
 	return nil
+}
+
+// close takes all groups of shards out of service, until reopen.
+func (r *replicas) close(shards []base.ShardID) error {
+	r.mu.Lock()
+	for _, s := range shards {
+		r.shut[s] = true
+	}
+	r.mu.Unlock()
+	for _, g := range r.Held() {
+		if !slices.Contains(shards, g.Shard()) {
+			continue
+		}
+		r.set.Remove(g)
+		if err := r.host.Remove(g, false); err != nil && r.host.Group(g) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reopen lets groups of shards be opened again.
+func (r *replicas) reopen(shards []base.ShardID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range shards {
+		delete(r.shut, s)
+	}
 }
 
 // Held implements cluster.Replicas.

@@ -45,6 +45,8 @@ type Facts struct {
 	OthersSync time.Duration
 	// Damage is why the store cannot be trusted; nil if it can.
 	Damage error
+	// Mended says what was damaged and has been repaired in this life of the process; may be empty.
+	Mended string
 	// Ending says that the node was told to end.
 	Ending bool
 	// ClockFenced says that the clock is outside its bound.
@@ -94,6 +96,7 @@ type Monitor struct {
 	disk   diskMeter
 	ticked time.Time
 	late   []time.Time // ticks that were late by more than TooOld
+	mended string
 }
 
 // NewMonitor makes the monitor of a node that ticks every so often.
@@ -109,6 +112,7 @@ func NewMonitor(every time.Duration, log *slog.Logger) *Monitor {
 func (m *Monitor) Tick(now time.Time, f Facts) (v Verdict) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.mended = f.Mended
 	found := map[Organ]string{Disk: m.diskTrouble(now, f), Process: m.processTrouble(now), Links: linkTrouble(f)}
 	if f.Damage != nil {
 		found[Store] = f.Damage.Error()
@@ -157,6 +161,9 @@ func (m *Monitor) Status() *Status {
 			Patience: x.patience}
 		if x.state != Well {
 			st.Why, st.Advice = x.why, o.Advice()
+		}
+		if o == Store && x.state != Sick {
+			st.Why, st.Advice = m.mended, ""
 		}
 		s.Organs = append(s.Organs, st)
 	}

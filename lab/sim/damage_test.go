@@ -12,9 +12,17 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// TestDamagedTable: a bit flips in the tables of a node that leads. Once it reads there, it hands
-// its leads over and takes none again, and rows of its region can be read through the other nodes.
+// TestDamagedTable: a bit flips in the tables of a node that leads, or in each kilobyte of them.
+// Once it reads there, it hands its leads over, drops what is damaged, fetches it from another node
+// and leads again; meanwhile rows of its region can be read through the other nodes. Nothing that
+// was acknowledged is missing, also when the others are gone afterwards.
 func TestDamagedTable(t *testing.T) {
+	for name, every := range map[string]int{"one bit": 1 << 40, "each kilobyte": 1000} {
+		t.Run(name, func(t *testing.T) { damagedTable(t, every) })
+	}
+}
+
+func damagedTable(t *testing.T, every int) {
 	onStage(t, 3, time.Hour, func(s *stage) {
 		bad := s.hosts[1]
 		for n := range 300 {
@@ -23,7 +31,7 @@ func TestDamagedTable(t *testing.T) {
 		if err := bad.up().store.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		bad.damageTables(t)
+		bad.damageTables(t, every)
 		read := func(h *host, n int) error {
 			_, err := s.within(5*time.Second, h, kv.Options{ReadOnly: true}, func(x kv.Txn) error {
 				rows, err := x.Get(context.Background(), []base.Key{s.key(bad.region, n)}, kv.LockNone)
@@ -45,13 +53,26 @@ func TestDamagedTable(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(2 * time.Minute)
-		s.expectLeads(bad, false, 0)
+		time.Sleep(10 * time.Second)
+		if err := bad.up().store.Verify(); err != nil {
+			v, serr := bad.up().store.Survey()
+			t.Errorf("the store is still damaged: %v; a survey finds %+v, %v; wanted %+v; health %+v", err, v, serr, bad.up().store.Wanted(), bad.up().node.Cluster().Health())
+		}
+		for n := range 300 {
+			if err := read(bad, n); err != nil {
+				t.Errorf("node %d cannot read row %d: %v", bad.id, n, err)
+			}
+		}
+		if said := bad.up().node.Cluster().Health(); !strings.Contains(fmt.Sprint(said), "was repaired from node") {
+			t.Errorf("the node's health says nothing of the repair: %+v", said)
+		}
+		s.expectLeads(bad, true, 30*time.Second)
 	})
 }
 
-// damageTables flips a bit in the middle of each table on a host's disk.
-func (h *host) damageTables(t *testing.T) {
+// damageTables flips a bit of each table on a host's disk a third from its begin, and one in each so
+// many bytes.
+func (h *host) damageTables(t *testing.T, every int) {
 	t.Helper()
 	names, err := h.fs.List("db")
 	if err != nil {
@@ -76,9 +97,10 @@ func (h *host) damageTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := len(data) / 3
-		if _, err := g.WriteAt([]byte{data[at] ^ 0x10}, int64(at)); err != nil {
-			t.Fatal(err)
+		for at := len(data) / 3 % every; at < len(data); at += every {
+			if _, err := g.WriteAt([]byte{data[at] ^ 0x10}, int64(at)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		g.Close()
 		n++

@@ -29,8 +29,8 @@ type inbound struct {
 	// copies are the groups of a shard that was lost here.
 	lost   bool
 	copies []store.GroupAt
-	seen  map[uint32]bool
-	ended bool
+	seen   map[uint32]bool
+	ended  bool
 }
 
 // handle is the receiver of KindSnapshot.

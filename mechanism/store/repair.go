@@ -28,10 +28,10 @@ const localRepair = "repair/"
 // kept is what a node has promised in a group.
 type kept struct {
 	// Known says that the rest is; else the group's log or its records could not be read.
-	Known      bool   `json:"known,omitempty"`
-	Term       uint64 `json:"term,omitempty"`
-	Vote       uint64 `json:"vote,omitempty"`
-	Last       uint64 `json:"last,omitempty"` // the end of its log
+	Known       bool   `json:"known,omitempty"`
+	Term        uint64 `json:"term,omitempty"`
+	Vote        uint64 `json:"vote,omitempty"`
+	Last        uint64 `json:"last,omitempty"` // the end of its log
 	Incarnation uint32 `json:"incarnation,omitempty"`
 }
 

@@ -17,9 +17,9 @@ type Incarnations [maxWriterRegion + 1]uint32
 
 // Incarnation is that of a group here.
 func (s *Store) Incarnation(g base.GroupID) (uint32, error) {
-	v, ok, err := s.get(localKey(localIncarnation + strconv.Itoa(int(g))))
-	if err != nil || !ok {
-		return 0, err
+	v, ok := s.mirror.get(localIncarnation + strconv.Itoa(int(g)))
+	if !ok {
+		return 0, nil
 	}
 	if len(v) != 4 {
 		return 0, s.corrupt(corruptf("store %s: the incarnation of group %s is damaged", s.opts.Dir, g))

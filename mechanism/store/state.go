@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -38,7 +39,10 @@ func (s *Store) get(key []byte) ([]byte, bool, error) {
 
 // GetLocal reads a record of this node that belongs to no group (cluster id,
 // node id, ...).
-func (s *Store) GetLocal(name string) ([]byte, bool, error) { return s.get(localKey(name)) }
+func (s *Store) GetLocal(name string) ([]byte, bool, error) {
+	v, ok := s.mirror.get(name)
+	return bytes.Clone(v), ok, nil
+}
 
 // SetLocal writes such a record.
 func (s *Store) SetLocal(name string, val []byte, sync bool) error {

@@ -103,10 +103,10 @@ func (s *Store) tableDamage(t *pebble.SSTableInfo) (x extent, bad bool, err erro
 	}
 	lo, hi, bad := readableEnds(r, whole)
 	switch {
+	case !opens(r, whole) || !bad && !t.Virtual:
+		return whole, true, nil // what describes the blocks is damaged
 	case bad:
 		return extent{lo, hi}, true, nil
-	case !t.Virtual || !opens(r, whole):
-		return whole, true, nil // what describes the blocks is damaged
 	}
 	return x, false, nil // the damage lies outside of what is left of the table
 }
@@ -137,7 +137,7 @@ func readableEnds(r *sstable.Reader, whole extent) (lo, hi []byte, bad bool) {
 	return lo, hi, true
 }
 
-// opens reports whether a table's filter and range tombstones can be read.
+// opens reports whether all of a table but its rows can be read.
 func opens(r *sstable.Reader, whole extent) bool {
 	it, err := r.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
 	if err != nil {
@@ -156,7 +156,15 @@ func opens(r *sstable.Reader, whole extent) bool {
 	if dels != nil {
 		dels.Close()
 	}
-	return true
+	keys, err := r.NewRawRangeKeyIter(context.Background(), sstable.NoFragmentTransforms, sstable.NoReadEnv)
+	if err != nil {
+		return false
+	}
+	if keys != nil {
+		keys.Close()
+	}
+	_, err = r.ReadPropertiesBlock(context.Background(), nil)
+	return err == nil
 }
 
 // after is the least key without a version above all versions of a key.

@@ -252,7 +252,9 @@ func (e *Engine) setLoading(on bool) error {
 	e.mu.Lock()
 	p := e.place
 	e.mu.Unlock()
-	p.Loading = on
+	if p.Loading = on; !on {
+		p.Least = 0
+	}
 	if err := e.j.savePlace(p); err != nil {
 		return err
 	}
@@ -265,6 +267,12 @@ func (e *Engine) setLoading(on bool) error {
 // copyRows replaces the rows here by those of another node, as of an epoch that is exposed.
 func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a *wire.EpochAnswer) error {
 	at := a.Merged
+	e.mu.Lock()
+	least := e.place.Least
+	e.mu.Unlock()
+	if at < least {
+		return base.Errorf(base.CodeUnavailable, "node %d has exposed epochs up to %d, and this one has held those up to %d", n, at, least)
+	}
 	d, err := epoch.ParseDigest(a.Digest)
 	if err != nil {
 		return err

@@ -189,6 +189,34 @@ func (e *Engine) Recopy() error {
 	return nil
 }
 
+// Discard has a node copy the rows of another one, because its own are damaged. Nobody reads them
+// from now on. It is a member again when it has at least what it has said it holds (EPO-2).
+func (e *Engine) Discard(why error) error {
+	if !e.lock() {
+		return base.Errorf(base.CodeUnavailable, "the node stops")
+	}
+	defer e.unlock()
+	e.mu.Lock()
+	if e.place.View.Number == 0 || e.place.Loading && e.failure == nil {
+		e.mu.Unlock()
+		return nil
+	}
+	e.retire()
+	e.place.Least = max(e.full, e.place.Least)
+	e.mu.Unlock()
+	if err := e.setLoading(true); err != nil {
+		return err
+	}
+	e.copies.Add(1) // reads under way begin again
+	e.mu.Lock()
+	e.failure, e.diverged = nil, false
+	e.forgive()
+	e.mu.Unlock()
+	e.log.Warn("the rows of MULTI MASTER tables are damaged, and copied from another node", "why", why)
+	e.need("the rows are damaged")
+	return nil
+}
+
 // forgive forgets what was compared: the rows are others.
 func (c *comparison) forgive() {
 	clear(c.claims)
