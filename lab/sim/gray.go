@@ -17,8 +17,7 @@ import (
 
 // Faults that are no clean crashes, and the invariant that goes with them: after the last fault
 // every row is written within serveBound, and ten seconds after it a region's own rows are written
-// as fast as before. (A table that is damaged at rest is not among them: its node leads no more,
-// and nothing repairs it yet. TestDamagedTable has it.)
+// as fast as before. (TestDamagedTable has a table that is damaged at rest.)
 const (
 	serveBound  = 3 * time.Second
 	returnAfter = 10 * time.Second
