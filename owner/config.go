@@ -108,6 +108,10 @@ type Facts struct {
 	// validate catalog reads locally: twice the largest one-way delay, the heartbeat interval, and
 	// slack. Nil is 500 ms.
 	Ahead func() time.Duration
+	// Hold is how far ahead of now the meta group's leader promises that the catalog does not
+	// change (OWN-17): as long as it takes to notice its death and to elect another one. Nil: it
+	// promises nothing.
+	Hold func() time.Duration
 	// Gone reports that a gateway which gave a sign of life at since is known to have died: its
 	// node has been silent for a while, or has been started again. Nil is never.
 	Gone func(gateway base.NodeID, since time.Time) bool
@@ -151,6 +155,8 @@ type Timing struct {
 	GCAge time.Duration
 	// pause between collections; default 15 s; negative: only by Set.Collect
 	GCInterval time.Duration
+	// HoldRest is how long after a change of the catalog nothing is promised of it; default 10 s.
+	HoldRest time.Duration
 	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that
 	// transactions can commit at the timestamps that they began with; default 2 s.
 	ClosedLag time.Duration
@@ -176,6 +182,9 @@ type Breaks struct {
 	NoMarks, NoTransferredState bool
 	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15).
 	NoEarlyClose bool
+	// NoAboveHold has the meta group's leader change the catalog below what it has promised, and
+	// NoHoldTransferred has the target of a hand-over not know what that is (OWN-17).
+	NoAboveHold, NoHoldTransferred bool
 }
 
 // Defaults of bounds that are not worth a knob.
@@ -227,6 +236,7 @@ func (c *Config) fill() {
 	}
 	def(&c.Lease, 3*time.Second)
 	def(&c.ClosedLag, 2*time.Second)
+	def(&c.HoldRest, 10*time.Second)
 	def(&c.LeaseRenew, c.Lease/3)
 	def(&c.TxnIdle, 10*time.Second)
 	def(&c.TxnOrphan, 2500*time.Millisecond)

@@ -42,6 +42,9 @@ func (s *Set) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
 		return 0, 0
 	}
 	complete = r.Closed() // before looking: what is closed is visible
+	if span.InCatalog() {
+		complete = max(complete, min(r.clock.Latest(), s.CatalogClosed()))
+	}
 	newest, err := s.newestMeta(r, span)
 	if err != nil {
 		return 0, 0

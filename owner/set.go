@@ -185,7 +185,7 @@ func (s *Set) CloseNow(shard base.ShardID, ts base.Timestamp) bool {
 		return false
 	}
 	for _, r := range s.siblings(shard) {
-		if r != nil && !r.closeNow(ts) {
+		if r != nil && !r.closeNow(ts, false) {
 			return false
 		}
 	}
