@@ -14,12 +14,12 @@ import (
 // scheduler. Whoever waits for it waits for an event descriptor, as for a socket, and gives its
 // processor away at once. The other ways:
 //
-//   - A system call that the scheduler knows of keeps its processor until the monitor takes it, after
-//     20 µs to 10 ms: on few cores, half of the machine would stand still while the log is written.
-//     And it wakes the monitor, which then looks about for a millisecond, with each write.
-//   - A call that the scheduler does not know of keeps its processor as long as it lasts, be it only
-//     the submission of asynchronous I/O. On a frozen file system that is for ever, and stops the
-//     whole process when next the world is stopped.
+//   - A system call that the scheduler knows of keeps its processor until the monitor takes it,
+//     after 20 µs to 10 ms: on few cores, half of the machine would stand still while the log is
+//     written. And it wakes the monitor, which then looks about for a millisecond, with each write.
+//   - A call that the scheduler does not know of keeps its processor as long as it lasts, be it
+//     only the submission of asynchronous I/O. On a frozen file system that is for ever, and stops
+//     the whole process when next the world is stopped.
 type fileSyncer struct {
 	event *os.File
 	ready syscall.RawConn
