@@ -70,8 +70,8 @@ func damagedTable(t *testing.T, every int) {
 	})
 }
 
-// damageTables flips a bit of each table on a host's disk a third from its begin, and one in each so
-// many bytes.
+// damageTables flips a bit of each table on a host's disk a third from its begin, and one in each
+// so many bytes.
 func (h *host) damageTables(t *testing.T, every int) {
 	t.Helper()
 	names, err := h.fs.List("db")

@@ -46,6 +46,7 @@
 //     touch its shard.
 //   - A Batch, a Reader, an Iter and an Import are each used by one goroutine at a time; Store and
 //     Log by any.
-//   - An error with base.CodeCorrupt means stored bytes are wrong: stop using the replica, and repair
-//     the shard ([Store.Survey], [Store.Quarantine], [Import.Restore]; rules RECOVER-4 and RECOVER-5).
+//   - An error with base.CodeCorrupt means stored bytes are wrong: stop using the replica, and
+//     repair the shard ([Store.Survey], [Store.Quarantine], [Import.Restore]; rules RECOVER-4 and
+//     RECOVER-5).
 package store

@@ -15,10 +15,10 @@ import (
 )
 
 // A table that is damaged is repaired shard by shard. What this node has promised in the groups of
-// a shard (its term, its vote, up to where it has acknowledged the log) is written down first, since
-// it is still in memory; then everything of the shard leaves the tables, without being read; then
-// another replica's copy is put in its place, whose groups have applied at least as much as this
-// node has acknowledged. Until then no group of the shard may be open here.
+// a shard (its term, its vote, up to where it has acknowledged the log) is written down first,
+// since it is still in memory; then everything of the shard leaves the tables, without being read;
+// then another replica's copy is put in its place, whose groups have applied at least as much as
+// this node has acknowledged. Until then no group of the shard may be open here.
 //
 //	damaged --Quarantine--> empty, with a record of what was promised --Import.Restore--> whole
 
@@ -27,7 +27,8 @@ const localRepair = "repair/"
 
 // kept is what a node has promised in a group.
 type kept struct {
-	// Known says that the rest is; else the group's log or its records could not be read.
+	// Known says that the rest is; else the group's log or its records could not be read, or the
+	// group was suspect already.
 	Known       bool   `json:"known,omitempty"`
 	Term        uint64 `json:"term,omitempty"`
 	Vote        uint64 `json:"vote,omitempty"`
@@ -93,7 +94,8 @@ func (s *Store) repairs() map[base.ShardID]repairRecord {
 
 // Quarantine takes what a survey found out of the tables. Shards that groups replicate leave as a
 // whole and have to be fetched (see Wanted); nothing of them may be open. Of the shard of epochs
-// only what is damaged goes; its rows are to be copied anew then, and must not be read before. Records of the node itself are written again from memory.
+// only what is damaged goes; its rows are to be copied anew then, and must not be read before.
+// Records of the node itself are written again from memory.
 func (s *Store) Quarantine(v *Survey) error {
 	xs := slices.Clone(v.extents)
 	why := "damaged: " + strings.Join(v.Files, ", ")
@@ -128,7 +130,9 @@ func (s *Store) promise(id base.ShardID, why string) error {
 		return nil // then what is in memory is younger than the promise
 	}
 	r := repairRecord{Why: why, Groups: map[base.GroupID]kept{}}
-	for _, g := range s.knownGroups() { // none of the shard of epochs: package multimaster has its promises
+	_, err := s.fs().Stat(s.fs().PathJoin(s.opts.Dir, suspectFile))
+	torn := err == nil
+	for _, g := range s.knownGroups() { // none of the shard of epochs: multimaster has its promises
 		if g.Shard() != id {
 			continue
 		}
@@ -140,7 +144,9 @@ func (s *Store) promise(id base.ShardID, why string) error {
 		if l, err := s.Log(g); err == nil {
 			hs, _, _ := l.InitialState()
 			if last, err := l.LastIndex(); err == nil {
-				k.Known, k.Term, k.Vote, k.Last = true, hs.GetTerm(), hs.GetVote(), last
+				why, err := s.Suspicion(g)
+				k.Known = err == nil && why == "" && !torn
+				k.Term, k.Vote, k.Last = hs.GetTerm(), hs.GetVote(), last
 			}
 		}
 		r.Groups[g] = k
