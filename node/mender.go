@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +28,10 @@ const (
 	// copyWithin is how long a copy may take to arrive once a node has agreed to send it, for each
 	// attempt; the next one may be sent by another node.
 	copyWithin = 2 * time.Minute
-	// menderPause follows an attempt that failed.
+	// menderPause follows an attempt that failed, surveyPause one that found nothing to repair: to
+	// look through all tables takes the disk.
 	menderPause = 2 * time.Second
+	surveyPause = time.Minute
 )
 
 // askCopy asks a node for a copy of a shard.
@@ -40,6 +43,8 @@ type copyRequest struct {
 	Shard base.ShardID            `json:"shard"`
 	Least map[base.GroupID]uint64 `json:"least"`
 }
+
+var errNothingFound = errors.New("no table is damaged, so nothing can be fetched in its place; replace the node if this goes on")
 
 type mender struct {
 	n     *Node
@@ -87,7 +92,9 @@ func (m *mender) run() {
 		if err := m.step(ctx); err != nil && ctx.Err() == nil {
 			m.n.log.Error("the damaged store cannot be repaired yet", "err", err)
 			m.say(err.Error())
-			pause = menderPause
+			if pause = menderPause; errors.Is(err, errNothingFound) {
+				pause = surveyPause
+			}
 		}
 	}
 }
@@ -126,7 +133,7 @@ func (m *mender) quarantine(ctx context.Context, found error) error {
 	case err != nil:
 		return err
 	case v.Empty():
-		return base.Errorf(base.CodeCorrupt, "no table is damaged, so there is nothing to replace: %v", found)
+		return fmt.Errorf("%w: %w", errNothingFound, found)
 	}
 	m.n.log.Error("damaged files: what they held is fetched from other nodes", "files", v.Files, "shards", v.Shards,
 		"records of the node", v.Local)
