@@ -143,11 +143,10 @@ func (v *netNode) Start() error {
 
 // Close implements [Transport].
 func (v *netNode) Close() error {
-	if v.closed.Swap(true) {
-		return nil
+	if !v.closed.Swap(true) {
+		v.leave(errors.New("the peer closed the connection"))
 	}
-	v.leave(errors.New("the peer closed the connection"))
-	v.closePools(&v.wg)
+	v.closePools(&v.wg) // after a crash, too: its handlers still use what is closed next
 	return nil
 }
 
