@@ -359,3 +359,25 @@ func TestPartialCuts(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseOnCutPath: the message that gives a lock back is lost on a path that was just cut. It
+// is sent again on the detour; the gateway lives, so the owner would keep the lock for ten seconds.
+func TestReleaseOnCutPath(t *testing.T) {
+	onStage(t, 3, time.Hour, func(s *stage) {
+		k := s.key(2, 1)
+		s.put(2, k, "old")
+		x := s.db(1).Begin(kv.Options{})
+		if _, err := x.Get(context.Background(), []base.Key{k}, kv.LockExclusive); err != nil {
+			t.Fatal(err)
+		}
+		s.net.Cut(1, 2)
+		x.Rollback(context.Background())
+		began := time.Now()
+		s.put(3, k, "new")
+		if d := time.Since(began); d > cutPause {
+			t.Errorf("the row was locked for %v", d)
+		}
+		s.net.HealAll()
+		time.Sleep(5 * time.Second)
+	})
+}

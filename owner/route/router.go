@@ -95,6 +95,13 @@ func (rt *Router) Finish(ctx context.Context, q *wire.FinishRequest) (*wire.Fini
 	return route(ctx, rt, base.GroupID(q.Group), wire.KindFinish, q, q.Prepared, func(r Server) *wire.FinishResponse { return r.Finish(ctx, q) })
 }
 
+// Release is Finish of a transaction whose locks are not needed any more. It is repeated when its
+// answer is lost: on a path that was just cut it did not arrive, and as long as its gateway lives
+// nobody else would release the locks.
+func (rt *Router) Release(ctx context.Context, q *wire.FinishRequest) {
+	_, _ = route(ctx, rt, base.GroupID(q.Group), wire.KindFinish, q, true, func(r Server) *wire.FinishResponse { return r.Finish(ctx, q) })
+}
+
 // Resolve asks how a transaction stands in a group, and settles it there if it is unknown.
 func (rt *Router) Resolve(ctx context.Context, q *wire.ResolveRequest) (*wire.ResolveResponse, error) {
 	return route(ctx, rt, base.GroupID(q.Group), wire.KindResolve, q, true, func(r Server) *wire.ResolveResponse { return r.Resolve(ctx, q) })

@@ -96,6 +96,42 @@ func TestFrozenDisk(t *testing.T) {
 	})
 }
 
+// A node dies, and the registry cannot be reached for a while: commits go on soon after it can.
+func TestRegistryAway(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, worldConfig{seed: seed, regions: 3, oneWay: 40 * time.Millisecond})
+			defer w.close()
+			w.start()
+			time.Sleep(time.Second)
+			for n := range 3 {
+				w.nodes[n].commit(t, 10+n)
+			}
+			w.nodes[2].crash()
+			w.reg.away.Store(true)
+			for _, m := range w.nodes[:2] {
+				m.engine().Down(3)
+			}
+			time.Sleep(9 * time.Second)
+			w.reg.away.Store(false)
+			// An attempt that is under way ends after Suspect, a second, and the next one begins
+			// within one and a half times Ask, which is half of that.
+			begin := time.Now()
+			in := func() bool { v, active := w.nodes[0].engine().View(); return active && v.Number > 1 }
+			for !in() && time.Since(begin) < time.Minute {
+				time.Sleep(10 * time.Millisecond)
+			}
+			w.nodes[0].commit(t, 2)
+			if took := time.Since(begin); took > 2200*time.Millisecond {
+				t.Errorf("seed %d: the first commit after that took %v", seed, took)
+			}
+			w.nodes[2].boot()
+			w.settle(10 * time.Second)
+			w.check()
+		})
+	}
+}
+
 // A node without a majority gives back what is submitted to it, and goes on reading.
 func TestNoMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -48,7 +48,8 @@ func (e *Engine) manage() {
 		cancel()
 		if err != nil {
 			e.log.Info("no new view of epochs yet", "wanted", why, "err", err)
-			backoff = min(max(2*backoff, e.cfg.Ask/4), 4*e.cfg.Ask)
+			// While the registry has no leader nobody commits, and soon after it has one all do.
+			backoff = min(max(2*backoff, e.cfg.Ask/4), e.cfg.Ask)
 			e.mu.Lock()
 			clear(e.down) // without them it was not to be done
 			if e.lostSince.IsZero() {

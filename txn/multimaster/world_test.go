@@ -122,6 +122,7 @@ type registry struct {
 	mu sync.Mutex
 	Memory
 	wrong error
+	away  atomic.Bool // nobody reaches it
 }
 
 type registryOf struct {
@@ -134,6 +135,10 @@ func (r registryOf) reach(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(r.r.w.cfg.oneWay):
+	}
+	if r.r.away.Load() {
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	r.r.mu.Lock()
 	defer r.r.mu.Unlock()

@@ -84,17 +84,18 @@ func (o *Options) findPeers(self string) []string {
 // quickFaults are those of a quick run.
 var quickFaults = map[string]bool{"kill A": true}
 
+// runner runs the faults of one system, on one bed after the other.
+type runner struct {
+	p     rig.Params
+	o     Options
+	which string
+	beds  int
+	bed   *Bed // nil: the next fault begins on a new one
+}
+
 func runSystem(ctx context.Context, p rig.Params, o Options, which string) (err error) {
-	o.Dir = filepath.Join(p.Dir, which)
-	if err := os.Mkdir(o.Dir, 0o755); err != nil {
-		return err
-	}
-	var b *Bed
-	defer func() {
-		if b != nil {
-			err = errors.Join(err, b.Close())
-		}
-	}()
+	r := &runner{p: p, o: o, which: which}
+	defer func() { err = errors.Join(err, r.drop()) }()
 	for _, f := range All() {
 		if f.GodwitOnly && which != Godwit || p.Quick && !quickFaults[f.Name] || !p.Wants(f.figure()) {
 			continue
@@ -108,40 +109,58 @@ func runSystem(ctx context.Context, p rig.Params, o Options, which string) (err 
 		if p.Quick {
 			f.For = 4 * time.Second
 		}
-		if b == nil {
-			begin := time.Now()
-			if b, err = Start(ctx, o, which); err != nil {
-				return err
+		res, err := r.strike(ctx, f)
+		if err != nil && ctx.Err() == nil && r.bed != nil {
+			// What the fault before has left behind may be in the way.
+			fmt.Fprintf(p.Log, "%s: %v; once more, on a new cluster\n", which, err)
+			if err = r.drop(); err == nil {
+				res, err = r.strike(ctx, f)
 			}
-			b.logf("%s: ready after %.1f s", which, time.Since(begin).Seconds())
-		}
-		r, err := b.Strike(ctx, f)
-		if ctx.Err() != nil {
-			return ctx.Err()
 		}
 		if err != nil {
-			b.logf("%s, %s: %v", which, f.Name, err)
+			return fmt.Errorf("%s: %w", which, err)
 		}
-		if err != nil || len(r.Lost) > 0 || r.Unsettled != "" {
-			// What comes next begins on a new cluster, as this one is not what it was.
-			if cerr := b.Close(); cerr != nil {
-				b.logf("%v", cerr)
-			}
-			b = nil
-			o.Dir = filepath.Join(p.Dir, fmt.Sprintf("%s-after-%d", which, time.Now().UnixNano()))
-			if err := os.Mkdir(o.Dir, 0o755); err != nil {
+		res.Write(p.Log)
+		if err := emit(p, f.figure(), res); err != nil {
+			return err
+		}
+		if len(res.Lost) > 0 || res.Unsettled != "" {
+			if err := r.drop(); err != nil {
 				return err
 			}
-		}
-		if r == nil {
-			continue
-		}
-		r.Write(p.Log)
-		if err := emit(p, f.figure(), r); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// strike makes a fault, on a new bed if there is none.
+func (r *runner) strike(ctx context.Context, f Fault) (*Result, error) {
+	if r.bed == nil {
+		begin := time.Now()
+		o := r.o
+		r.beds++
+		o.Dir = filepath.Join(r.p.Dir, fmt.Sprintf("%s-%d", r.which, r.beds))
+		if err := os.Mkdir(o.Dir, 0o755); err != nil {
+			return nil, err
+		}
+		b, err := Start(ctx, o, r.which)
+		if err != nil {
+			return nil, err
+		}
+		b.logf("%s: ready after %.1f s", r.which, time.Since(begin).Seconds())
+		r.bed = b
+	}
+	return r.bed.Strike(ctx, f)
+}
+
+// drop ends the bed.
+func (r *runner) drop() error {
+	if r.bed == nil {
+		return nil
+	}
+	b := r.bed
+	r.bed = nil
+	return b.Close()
 }
 
 // emit reports the gaps of a fault by kind of statement, those of the victim's clients apart.

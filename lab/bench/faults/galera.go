@@ -45,7 +45,7 @@ func (g *galera) mysqlUser() error {
 
 func (g *galera) args(s *site) []string {
 	data := s.disk.path(Galera)
-	return []string{"--no-defaults", "--datadir=" + data, fmt.Sprintf("--port=%d", mysqlPort), "--bind-address=127.0.0.1",
+	return []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + data, fmt.Sprintf("--port=%d", mysqlPort), "--bind-address=127.0.0.1",
 		"--socket=" + s.disk.path("galera/sock"), "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M",
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-sync-wait=1",
 		"--wsrep-on=ON", "--wsrep-provider=" + g.bed.o.Galera, "--wsrep-cluster-name=faults",
@@ -151,7 +151,7 @@ func (g *galera) directory(s *site, first bool) error {
 	if err := s.tool("install", "-d", owner, "-m", "700", data); err != nil || !first {
 		return err
 	}
-	return s.tool(g.bed.o.InstallDB, "--no-defaults", "--user="+g.user, "--datadir="+data,
+	return s.tool(g.bed.o.InstallDB, "--no-defaults", "--user="+g.user, "--datadir="+data, "--tmpdir="+data,
 		"--auth-root-authentication-method=normal", "--skip-test-db")
 }
 
