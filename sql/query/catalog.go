@@ -50,6 +50,15 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 	return a, nil, nil
 }
 
+// ordered reports whether the cluster orders transactions by timestamps. A transaction that reads a
+// row twice by an index is told there that it has changed, though it may see its old value.
+func (c *catalog) ordered() bool {
+	for _, t := range c.tables {
+		return t.Stored().Env.DB.Topology().Concurrency.Ordered()
+	}
+	return false
+}
+
 func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.View, error) {
 	v, ok := d.(sql.ViewDatabase)
 	if !ok {
