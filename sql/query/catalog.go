@@ -8,6 +8,7 @@ import (
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -46,6 +47,11 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 		return nil, nil, left("virtual columns")
 	}
 	a := c.reads.Table(st)
+	for _, col := range a.Columns() {
+		if col.Type.Kind == expr.Opaque {
+			return nil, nil, left("column of a type that only the old engine knows")
+		}
+	}
 	c.tables[key] = a
 	return a, nil, nil
 }
