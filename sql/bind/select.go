@@ -25,7 +25,6 @@ type query struct {
 	specs   map[string]*ast.WindowSpec
 	keys    []algebra.Item
 	grouped bool
-	rollup  bool
 	// sealed: the grouping is done, and no aggregate can be added.
 	sealed bool
 	// fromRel is what FROM and WHERE come to.

@@ -96,7 +96,7 @@ func (e *etcd) settled(ctx context.Context) error {
 	}
 	for _, m := range all {
 		if m.Leader != want {
-			return errors.New("A does not lead")
+			return errors.New("site A does not lead")
 		}
 	}
 	return nil
