@@ -184,7 +184,8 @@ type cluster struct {
 	ids       []base.NodeID
 	opts      HostOptions
 	groups    map[base.GroupID]Conf
-	preferred map[base.GroupID]base.NodeID
+	preferred map[base.GroupID]base.NodeID // fixed once a node has started
+	moved     atomic.Bool                  // nobody is preferred any more
 	rows      bool
 	record    *recorder
 	log       *slog.Logger
@@ -298,7 +299,12 @@ func (c *cluster) open(m *member, g base.GroupID) *Group {
 	sm := newRegister(m.store, g, func(format string, args ...any) { c.t.Errorf("node %d: "+format, append([]any{m.id}, args...)...) })
 	sm.rows, sm.rec = c.rows, c.record
 	m.sms[g] = sm
-	gr, err := m.host.Open(g, c.groups[g], sm, func() base.NodeID { return c.preferred[g] })
+	gr, err := m.host.Open(g, c.groups[g], sm, func() base.NodeID {
+		if c.moved.Load() {
+			return 0
+		}
+		return c.preferred[g]
+	})
 	must(c.t, err)
 	if sm.index > gr.Applied() {
 		c.t.Errorf("node %d: register at %d, applied %d", m.id, sm.index, gr.Applied())

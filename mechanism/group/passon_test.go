@@ -61,7 +61,7 @@ func TestLeaverFindsAVoter(t *testing.T) {
 			l := c.leads(5)
 			c.crash(dead)
 			time.Sleep(10 * time.Second)
-			delete(c.preferred, testGroup)
+			c.moved.Store(true)
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			voters := []base.NodeID{1, 2, 3, 4}

@@ -119,8 +119,7 @@ func newInside(s Site, c *Config) (*Inside, *os.File, error) {
 	in := &Inside{Site: s, do: make(chan func())}
 	var dev *os.File
 	made := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	go onOwnThread(func() {
 		var err error
 		dev, err = enterNew(s, c)
 		made <- err
@@ -130,11 +129,29 @@ func newInside(s Site, c *Config) (*Inside, *os.File, error) {
 		for f := range in.do {
 			f()
 		}
-	}()
+	})
 	if err := <-made; err != nil {
 		return nil, nil, err
 	}
 	return in, dev, nil
+}
+
+// onOwnThread calls f on a thread that nothing else uses and that ends after f: the kernel then ends
+// the processes that f started. The first thread of a process will not do, as it never ends; nor may
+// it leave the namespace that the process is seen in.
+func onOwnThread(f func()) {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() { // on another thread, while this one is held
+		defer close(done)
+		onOwnThread(f)
+	}()
+	<-done
+	runtime.UnlockOSThread()
 }
 
 // enterNew moves the calling thread into a new namespace with a device of the site's address.

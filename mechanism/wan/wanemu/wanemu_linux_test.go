@@ -9,8 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
@@ -147,5 +151,27 @@ func TestProcessesRunInside(t *testing.T) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		t.Errorf("a process outlived the site's thread: %v", err)
+	}
+}
+
+// TestOwnThread: what is called on a thread of its own never gets the first one of the process.
+func TestOwnThread(t *testing.T) {
+	var wg sync.WaitGroup
+	var first atomic.Int32
+	for range 300 {
+		wg.Go(func() {
+			ended := make(chan struct{})
+			go onOwnThread(func() {
+				defer close(ended)
+				if unix.Gettid() == unix.Getpid() {
+					first.Add(1)
+				}
+			})
+			<-ended
+		})
+	}
+	wg.Wait()
+	if n := first.Load(); n > 0 {
+		t.Errorf("%d of 300 calls were on the first thread", n)
 	}
 }
