@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"strings"
+
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -35,7 +37,7 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	case "isnull":
 		name = "isnull"
 	}
-	if n.Schema.O != "" || leftAlone[name] {
+	if n.Schema.O != "" || leftAlone[name] || strings.HasPrefix(name, "st_") {
 		return nil, unsupported("function %s", name)
 	}
 	args, err := x.list(n.Args)

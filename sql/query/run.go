@@ -209,9 +209,14 @@ func (st *statement) make(text string, params []expr.Node) error {
 	if err := st.allowed(q.Uses); err != nil {
 		return err
 	}
+	if st.s.Explicit(st.ctx) && st.cat.ordered() {
+		return left("ordering by timestamps")
+	}
 	showTimestamps(q)
 	st.out = q.Out
-	if st.plan, err = opt.Optimize(q, st.env, st.r.Options); err != nil {
+	options := st.r.Options
+	options.Locking = st.s.Explicit(st.ctx)
+	if st.plan, err = opt.Optimize(q, st.env, options); err != nil {
 		return err
 	}
 	st.op, err = opt.Build(st.plan)
