@@ -49,8 +49,6 @@ func Number(n Node) Type {
 		u := TypeInt
 		u.Length = t.AsDecimal().Precision
 		return u
-	case Null:
-		return TypeInt
 	}
 	if hexNumber(n) {
 		return TypeUint
@@ -642,7 +640,7 @@ func init() {
 		Register(bitOp(op))
 	}
 	Register(&Func{Name: "~", Min: 1, Max: 1, Derive: deriveBits, Eval: evalBits(func(x, _ uint64) uint64 { return ^x })})
-	Register(&Func{Name: "bit_count", Min: 1, Max: 1, Derive: deriveBits, Eval: evalBits(func(x, _ uint64) uint64 { return uint64(bits.OnesCount64(x)) })})
+	Register(&Func{Name: "bit_count", Min: 1, Max: 1, Derive: deriveBitCount, Eval: evalBits(func(x, _ uint64) uint64 { return uint64(bits.OnesCount64(x)) })})
 }
 
 // showScale rounds the result of arithmetic with a quotient in it to the digits that are shown.
@@ -679,6 +677,14 @@ func deriveBits(c *Call) error {
 		c.Args[i] = &Cast{Arg: a, T: t, Explicit: true}
 	}
 	return nil
+}
+
+func deriveBitCount(c *Call) error {
+	err := deriveBits(c)
+	notNull := c.T.NotNull
+	c.T = TypeInt
+	c.T.Length, c.T.NotNull = 2, notNull
+	return err
 }
 
 func evalBits(f func(x, y uint64) uint64) func(c *Call, k *Compiler) (Expr, error) {

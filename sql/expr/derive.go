@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -162,6 +163,9 @@ func Merge(op string, args ...Node) (Type, error) {
 		x := a.Type()
 		notNull = notNull && x.NotNull
 		t = mergeTypes(t, x)
+	}
+	if t.Kind == Enum || t.Kind == Set { // a value that was one, like that of CASE, is text
+		t = Type{Kind: Text, Length: t.TextLength()}
 	}
 	t.NotNull = notNull
 	if t.Stringy() {
@@ -362,12 +366,15 @@ func compareType(op string, l, r Node) (Type, error) {
 		return mergeCompare(a, b), nil
 	case a.Numeric() || b.Numeric():
 		return compareMixed(l, r), nil
-	case a.Kind == Enum && a.Same(b) && a.Kind == b.Kind:
-		return a, nil
+	case a.Kind == Enum && a.Same(b) && equality[op] && !slices.Contains(a.Values, ""):
+		return a, nil // the numbers of the members are equal where their texts are
 	}
 	c, err := MergeCollations(op, true, l, r)
 	return TextType(0, c.Id, c.Coerce), err
 }
+
+// equality are the operators that do not ask which of two values is the smaller one.
+var equality = map[string]bool{"=": true, "<>": true, "<=>": true, "in": true}
 
 func hexNumber(n Node) bool {
 	c, ok := n.(*Const)

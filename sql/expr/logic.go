@@ -442,6 +442,9 @@ func (r *rowFunc) anyNull(i int32) bool {
 
 // deriveBetween finds one type for all three values where there is one.
 func deriveBetween(c *Call) error {
+	for i := range c.Args {
+		c.Args[i] = yearConst(c.Args[i], c.Args[0])
+	}
 	t, err := compareType("between", c.Args[0], c.Args[1])
 	if err != nil {
 		return err
@@ -451,6 +454,9 @@ func deriveBetween(c *Call) error {
 		return err
 	}
 	switch {
+	case t.Kind == Null:
+		t = u
+	case u.Kind == Null:
 	case t.Same(u):
 		t = widest(t, u)
 	case t.Numeric() && u.Numeric():
