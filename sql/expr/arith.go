@@ -579,6 +579,7 @@ func deriveNeg(c *Call) error {
 	}
 	c.Args[0] = CastTo(Exact(c.Args[0]), t)
 	c.T = c.Args[0].Type()
+	c.T.SQL = nil // the contrary of the least TINYINT is none
 	return nil
 }
 
@@ -662,8 +663,7 @@ func bitOp(op string) *Func {
 	return &Func{Name: op, Min: 2, Max: 2, Derive: deriveBits, Eval: evalBits(f)}
 }
 
-// deriveBits makes 64 bits of all operands. Binary strings that are no literals are not
-// supported as such.
+// deriveBits makes 64 bits of all operands but binary strings, which may have more.
 func deriveBits(c *Call) error {
 	c.T = TypeUint
 	c.T.NotNull = true
@@ -671,6 +671,9 @@ func deriveBits(c *Call) error {
 		c.T.NotNull = c.T.NotNull && a.Type().NotNull
 		if a.Type().Integer() || a.Type().Kind == Null {
 			continue
+		}
+		if a.Type().Kind == Bytes && !hexNumber(a) {
+			return ErrUnsupported("bits of a binary string")
 		}
 		t := TypeUint
 		t.NotNull = castNotNull(a.Type(), t)

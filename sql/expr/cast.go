@@ -487,7 +487,7 @@ func (c *Caster) toDatetime(x *Vec, i int32, v *Vec) error {
 	}
 	if !ok {
 		if c.Env.Warn != nil {
-			c.Env.Note(1292, fmt.Sprintf("Incorrect %s value: '%s'", kindOfDate(c.To), x.AppendText(nil, i)))
+			c.Env.Note(1292, fmt.Sprintf("Incorrect datetime value: '%s'", x.AppendText(nil, i)))
 		}
 		v.SetNull(int(i))
 		return nil

@@ -54,6 +54,8 @@ func (e *encoder) box(v *expr.Vec, i int32, t expr.Type) (any, error) {
 	switch v.T.Kind {
 	case expr.Opaque:
 		return v.A[i], nil
+	case expr.Year:
+		x = v.I[i]
 	case expr.Bit, expr.Set:
 		x = uint64(v.I[i])
 	case expr.Enum:

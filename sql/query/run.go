@@ -256,6 +256,13 @@ func showTimestamps(q *bind.Query) {
 // engine decides, and words the error.
 func (st *statement) allowed(uses []bind.Use) error {
 	db := st.r.Engine.Analyzer.Catalog.MySQLDb
+	if c := st.ctx.Client(); len(uses) == 0 && db.Enabled() {
+		r := db.Reader()
+		defer r.Close()
+		if db.GetUser(r, c.User, c.Address, false) == nil {
+			return left("privileges")
+		}
+	}
 	for _, u := range uses {
 		op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: u.DB, Table: u.Name}, sql.PrivilegeType_Select)
 		if !db.UserHasPrivileges(st.ctx, op) {

@@ -14,14 +14,23 @@ import (
 
 // part makes a function of a date that is a number; whole ones need month and day.
 func part(names string, whole bool, f func(p int64) int64) {
-	sig{names: names, min: 1, max: 1, args: "t", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		if whole && !calendar.Complete(a[0].I[i]) {
-			v.SetNull(int(i))
+	sig{names: names, min: 1, max: 1, args: "t", ret: maybe(expr.TypeInt), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			if whole && !calendar.Complete(a[0].I[i]) {
+				noDate(k.Env, a[0], i, v)
+				return nil
+			}
+			v.I[i] = f(a[0].I[i])
 			return nil
-		}
-		v.I[i] = f(a[0].I[i])
-		return nil
-	})}.register()
+		}, nil
+	}}.register()
+}
+
+// noDate makes the result NULL, since a date has no day or month, and warns of that.
+func noDate(env *expr.Env, x *expr.Vec, i int32, v *expr.Vec) {
+	s, _, _ := strings.Cut(string(x.AppendText(nil, i)), " 00:00:00")
+	env.Note(1292, "Incorrect datetime value: '"+s+"'")
+	v.SetNull(int(i))
 }
 
 func dayNumber(p int64) int64 {
@@ -68,12 +77,14 @@ func init() {
 
 func registerNames() {
 	name := func(fn string, f func(p int64) string) {
-		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(expr.TextType(9, sql.Collation_Default, expr.CoerceLiteral)), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			if v.S[i] = f(a[0].I[i]); v.S[i] == "" {
-				v.SetNull(int(i))
-			}
-			return nil
-		})}.register()
+		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(expr.TextType(9, sql.Collation_Default, expr.CoerceLiteral)), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				if v.S[i] = f(a[0].I[i]); v.S[i] == "" {
+					noDate(k.Env, a[0], i, v)
+				}
+				return nil
+			}, nil
+		}}.register()
 	}
 	name("dayname", func(p int64) string {
 		if !calendar.Complete(p) {
@@ -110,7 +121,7 @@ func registerWeeks() {
 					mode = int(a[1].I[i] & 7)
 				}
 				if !calendar.Complete(a[0].I[i]) {
-					v.SetNull(int(i))
+					noDate(k.Env, a[0], i, v)
 					return nil
 				}
 				v.I[i] = f(a[0].I[i], mode)
@@ -282,14 +293,18 @@ func registerMake() {
 		v.I[i] = periodMonths(a[0].I[i]) - periodMonths(a[1].I[i])
 		return nil
 	})}.register()
-	sig{names: "datediff", min: 2, max: 2, args: "t", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		if !calendar.Complete(a[0].I[i]) || !calendar.Complete(a[1].I[i]) {
-			v.SetNull(int(i))
+	sig{names: "datediff", min: 2, max: 2, args: "t", ret: maybe(expr.TypeInt), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			for _, x := range a {
+				if !calendar.Complete(x.I[i]) {
+					noDate(k.Env, x, i, v)
+					return nil
+				}
+			}
+			v.I[i] = dayNumber(a[0].I[i]) - dayNumber(a[1].I[i])
 			return nil
-		}
-		v.I[i] = dayNumber(a[0].I[i]) - dayNumber(a[1].I[i])
-		return nil
-	})}.register()
+		}, nil
+	}}.register()
 }
 
 func periodMonths(p int64) int64 {
@@ -848,6 +863,12 @@ func registerUnix() {
 	})}.register()
 }
 
+func isUTC(loc *time.Location, now time.Time) bool {
+	_, off := now.In(loc).Zone()
+	_, then := time.Unix(0, 0).In(loc).Zone()
+	return off == 0 && then == 0
+}
+
 func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	if len(c.Args) == 0 {
 		return expr.NewConst(expr.Value{Kind: expr.Int, I: k.Env.Now.Unix()}, c.T), nil
@@ -858,6 +879,10 @@ func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	}
 	loc := k.Env.Zone()
 	if e.Type().Kind == expr.Timestamp {
+		if loc = k.Env.Zone(); !isUTC(loc, k.Env.Now) {
+			// The store has the time as the clock of the session showed it that wrote it.
+			return nil, expr.ErrUnsupported("UNIX_TIMESTAMP of a TIMESTAMP in another time zone")
+		}
 		loc = expr.Utc
 	}
 	return expr.NewRowFunc(c.T, []expr.Expr{e}, func(a []*expr.Vec, i int32, v *expr.Vec) error {

@@ -107,7 +107,9 @@ func init() {
 	sig{names: "conv", min: 3, max: 3, args: "sii", ret: maybe(expr.TextType(64, sql.Collation_Default, expr.CoerceLiteral)), make: plain(conv)}.register()
 }
 
-func sameNumber(c *expr.Call) (expr.Type, error) { return c.Args[0].Type(), nil }
+func sameNumber(c *expr.Call) (expr.Type, error) {
+	return c.Args[0].Type(), nil
+}
 
 func signOf(v *expr.Vec, i int32) int {
 	switch {
