@@ -109,7 +109,8 @@ func numberText(v any) (string, bool) {
 		}
 		return "0", true
 	case float32:
-		return floatText(float64(x)), true
+		f, err := strconv.ParseFloat(fmt.Sprint(x), 64) // the digits that it shows
+		return floatText(f), err == nil
 	case float64:
 		return floatText(x), true
 	case decimal.Decimal:
