@@ -13,9 +13,9 @@ func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string, params 
 	if r.Off || !isQuery(text) {
 		return nil, nil, false, nil
 	}
-	st := r.prepare(ctx, s, text, func(sql.CollationID) ([]expr.Node, error) { return params, nil })
+	st, err := r.prepare(ctx, s, text, func(sql.CollationID) ([]expr.Node, error) { return params, nil })
 	if st == nil {
-		return nil, nil, false, nil
+		return nil, nil, false, err
 	}
 	defer st.close()
 	var enc *encoder
