@@ -407,9 +407,9 @@ func suiteReport(title, test string, count map[string]int, failed map[string][]s
 	fmt.Fprintf(&b, "%d of the failures want what MySQL does not answer. Without these %.2f %% pass.\n", apart, share(count["PASS"], count["FAIL"]-apart))
 	fmt.Fprintf(&b, "Regenerate with `go test -tags gms_pure_go ./sql/server -run %s -update`.\n", test)
 	for _, why := range slices.Sorted(maps.Keys(failed)) {
-		fmt.Fprintf(&b, "\n## %s (%d)\n\n", why, len(failed[why]))
+		fmt.Fprintf(&b, "\n| %s (%d) |\n|---|\n", why, len(failed[why]))
 		for _, name := range failed[why] {
-			fmt.Fprintf(&b, "- `%s`\n", name)
+			fmt.Fprintf(&b, "| `%s` |\n", strings.ReplaceAll(name, "|", "\\|"))
 		}
 	}
 	return b.String()

@@ -16,8 +16,8 @@ import (
 
 // The suite wants Go's bool for truth values and float64 for SUM and AVG. A client of MySQL sees
 // integers and DECIMALs there, and so do those of our own engine. The harness compares such values
-// as numbers; strings, and with them the digits of a DECIMAL that the suite writes as a string, must
-// be the same.
+// as numbers; strings must be the same, and with them the digits of a DECIMAL that the suite writes
+// as a string.
 
 var _ enginetest.ResultEvaluationHarness = (*gmsHarness)(nil)
 
@@ -98,7 +98,8 @@ func asNumbers(rows []sql.Row, k int) {
 	}
 }
 
-// numberText is a number in one form, whatever its type: whole numbers exactly, others with 9 digits.
+// numberText is a number in one form, whatever its type: whole numbers exactly, others with 9
+// digits.
 func numberText(v any) (string, bool) {
 	switch x := v.(type) {
 	case nil:
