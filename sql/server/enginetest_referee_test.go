@@ -18,9 +18,10 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// refereeEnv names another server: data source names as of go-sql-driver/mysql, one for each process
-// of the suite that may run at a time, with blanks between them. Each statement of the suite runs
-// there as well, and the logs say where its answers are not ours (GODWIT_ENGINETEST_LOGS).
+// refereeEnv names another server: data source names as of go-sql-driver/mysql, one for each
+// process of the suite that may run at a time, with blanks between them. Each statement of the
+// suite runs there as well, and the logs say where its answers are not ours
+// (GODWIT_ENGINETEST_LOGS).
 const refereeEnv = "GODWIT_ENGINETEST_JUDGE"
 
 // referee is the other server, as one test uses it.
