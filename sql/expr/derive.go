@@ -388,6 +388,8 @@ func (t Type) comparable() Type {
 		return TypeUint
 	case Set:
 		return TypeUint
+	case Float: // a FLOAT of 32 bits, too
+		return TypeFloat
 	}
 	return t
 }
