@@ -34,6 +34,12 @@ func (s Sight) Agrees() bool { return s.has(0) }
 
 func (s Sight) has(d time.Duration) bool { return s.Lo <= d && d <= s.Hi }
 
+// half reports whether the peer has not heard this process yet. Then it says by how much this clock
+// is behind at least, and not at most: with any other clock that is ahead it would seem to agree,
+// and two clocks that are wrong, each by something else, would outvote one that is right. Its next
+// heartbeats say both.
+func (s Sight) half() bool { return s.Hi == time.Duration(never) }
+
 // Verdict of a node on its own clock.
 type Verdict uint8
 
@@ -60,6 +66,9 @@ func Judge(sights []Sight, leads bool) (v Verdict, off time.Duration) {
 			here++
 			continue
 		}
+		if s.half() {
+			continue
+		}
 		points = append(points, s.Lo, s.Hi)
 		against = against || s.Leader
 	}
@@ -67,7 +76,7 @@ func Judge(sights []Sight, leads bool) (v Verdict, off time.Duration) {
 	for _, p := range points {
 		n := 0
 		for _, s := range sights {
-			if s.has(p) {
+			if s.has(p) && (s.has(0) || !s.half()) {
 				n++
 			}
 		}

@@ -175,6 +175,7 @@ func TestRecovery(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
+	at := base.Timestamp(time.Hour)
 	same, masked := Sight{Lo: -5 * ms, Hi: 5 * ms}, Sight{Lo: -100 * ms, Hi: 100 * ms}
 	slow := Sight{Lo: 28 * ms, Hi: 32 * ms} // this clock is 30 ms behind
 	lead := func(s Sight) Sight { s.Leader = true; return s }
@@ -194,6 +195,8 @@ func TestJudge(t *testing.T) {
 		{"two near ones differ, the rest is too far to tell", []Sight{slow, masked}, false, Unsure},
 		{"as before, and the leader is the near one", []Sight{lead(slow), masked}, false, Wrong},
 		{"others disagree, also with each other", []Sight{slow, {Lo: 500 * ms, Hi: 501 * ms}}, false, Unsure},
+		{"as before, and one has just started", []Sight{slow, See(at.Add(21*ms), at.Add(23*ms), at.Add(ms), 0)}, false, Unsure},
+		{"one is alone against a clock that has just started", []Sight{See(at.Add(21*ms), at.Add(23*ms), at.Add(ms), 0)}, false, Fine},
 	} {
 		if got, off := Judge(c.sights, c.leads); got != c.want || got == Wrong && off != 28*ms {
 			t.Errorf("%s: %v by %v, want %v", c.name, got, off, c.want)
@@ -201,7 +204,6 @@ func TestJudge(t *testing.T) {
 	}
 	// A heartbeat that takes 10 ms each way between clocks off by 2 ms tells nothing; one off by 30
 	// ms is found out.
-	at := base.Timestamp(time.Hour)
 	see := func(off time.Duration) Sight {
 		peer := at.Add(off)
 		return See(peer.Add(-ms), peer.Add(ms), at.Add(10*ms+ms), at.Add(-10*ms-ms))

@@ -90,7 +90,8 @@ type HostOptions struct {
 	SnapshotChunkBytes int
 	SnapshotWindow     int
 	SnapshotStreams    int
-	// SnapshotTimeout ends a stream that makes no progress. Default 30 s.
+	// SnapshotTimeout ends a stream that makes no progress. Default 30 s. A receiver gives the
+	// place of a silent one to another after five.
 	SnapshotTimeout time.Duration
 
 	// HandTo is the node that a leader should hand the lead of a group to; 0: none. Nil is the

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"hash/crc32"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,9 @@ func newSnapshots(h *Host) *snapshots {
 	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, active: map[streamKey]bool{},
 		in: map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
+	// Streams of successive lives of a process must differ: a receiver that still holds a part of
+	// one would take chunks of the other one for more of it, and merge both copies (STORE-5).
+	s.id.Store(rand.Uint64())
 	return s
 }
 

@@ -23,6 +23,7 @@ type inbound struct {
 	imp    *store.Import
 	turn   chan struct{} // held by the chunk being staged; one slot
 	expire *time.Timer
+	heard  time.Time // when its newest chunk came; guarded by snapshots.mu
 
 	// Under turn.
 	parts []*stagedSnapshot
@@ -63,9 +64,41 @@ func (s *snapshots) handle(ctx context.Context, from base.NodeID, body []byte) (
 	return ack, nil
 }
 
+// quietStream is how long a stream may be silent before another one may take its place.
+const quietStream = 5 * time.Second
+
+// abandoned lists the streams that stand in the way of a new one and have ended at their sender: a
+// sender has one stream at a time for a shard, so that a new one says that the one before has
+// failed; another sender has died, or is cut off.
+func (s *snapshots) abandoned(from base.NodeID, shard base.ShardID) (out []*inbound) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, in := range s.in {
+		if in.shard == shard && k.from == from || time.Since(in.heard) > quietStream {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// makeRoom drops what is abandoned and not at work right now.
+func (s *snapshots) makeRoom(from base.NodeID, shard base.ShardID) {
+	for _, in := range s.abandoned(from, shard) {
+		select {
+		case in.turn <- struct{}{}:
+			s.drop(in)
+			<-in.turn
+		default:
+		}
+	}
+}
+
 // inboundOf finds the stream of a chunk, or begins it with its first one.
 func (s *snapshots) inboundOf(from base.NodeID, c *wire.SnapshotChunk) (*inbound, error) {
 	key, shard := inKey{from, c.Id}, base.GroupID(c.Group).Shard()
+	if c.Seq == 0 {
+		s.makeRoom(from, shard)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
@@ -75,6 +108,7 @@ func (s *snapshots) inboundOf(from base.NodeID, c *wire.SnapshotChunk) (*inbound
 		if in.shard != shard {
 			return nil, base.Errorf(base.CodeInvalid, "snapshot stream %d from node %d changes its shard", c.Id, from)
 		}
+		in.heard = time.Now()
 		return in, nil
 	}
 	if c.Seq != 0 || len(c.Raft) == 0 {
@@ -88,7 +122,7 @@ func (s *snapshots) inboundOf(from base.NodeID, c *wire.SnapshotChunk) (*inbound
 		return nil, err
 	}
 	imp.Incarnations = store.IncarnationsOf(c.Incarnations)
-	in := &inbound{key: key, shard: shard, imp: imp, turn: make(chan struct{}, 1), seen: map[uint32]bool{}}
+	in := &inbound{key: key, shard: shard, imp: imp, turn: make(chan struct{}, 1), seen: map[uint32]bool{}, heard: time.Now()}
 	in.expire = time.AfterFunc(s.h.opts.SnapshotTimeout, func() {
 		select {
 		case in.turn <- struct{}{}:

@@ -27,7 +27,10 @@
 //	     gone, also those that other groups' entries bring later; marks travel with snapshots, and
 //	     go when CollectVersions is called at or above them, that is once the local consistency
 //	     point has passed them;
-//	(STORE-4) thresholds, applied indexes and contexts only grow.
+//	(STORE-4) thresholds, applied indexes and contexts only grow;
+//	(STORE-5) all that is merged at once is of one export. What was collected between two exports
+//	     would come back from the older one under the context of the newer one, and stay: its owner
+//	     no longer has it, so nobody collects it again.
 //
 // This refines the rule "the side with the higher collection threshold decides" of HOME-4, which
 // loses a logged Collect when the lagging side happens to have the higher threshold. Applying
