@@ -14,7 +14,6 @@ type bigGroup struct {
 	file *spill
 	accs []expr.Acc // of the aggregates that keep values
 	held int64
-	some []*expr.Vec
 }
 
 // begBig makes the only group that there is a bigGroup. Rows of other groups that follow go to
