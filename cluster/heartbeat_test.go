@@ -126,7 +126,7 @@ func TestLost(t *testing.T) {
 			}
 			if in {
 				seq++
-				p.contacted(&wire.Heartbeat{Node: 2, Seq: seq, Clock: &wire.ClockReport{EchoLife: life, EchoSent: confirmed}}, life)
+				p.contacted(&wire.Heartbeat{Node: 2, Seq: seq, Clock: &wire.ClockReport{EchoLife: life, EchoSent: confirmed}}, life, false)
 			}
 		}
 	}
@@ -167,8 +167,38 @@ func TestLost(t *testing.T) {
 	beats(600*time.Millisecond, false, false)
 	want("within bounds", true)
 	// What the process before us has sent says nothing.
-	p.contacted(&wire.Heartbeat{Node: 3, Seq: 1, EchoNs: uint64(time.Hour * 1000), Clock: &wire.ClockReport{EchoLife: life + 1, EchoSent: 5}}, life)
+	p.contacted(&wire.Heartbeat{Node: 3, Seq: 1, EchoNs: uint64(time.Hour * 1000), Clock: &wire.ClockReport{EchoLife: life + 1, EchoSent: 5}}, life, false)
 	if d := p.get(3).contact.confirmed; d != 0 {
 		t.Errorf("a heartbeat of another process counts as confirmed: %v", d)
 	}
+}
+
+// TestReachOverDetour: while heartbeats make a detour, requests take as long as these say, not as
+// long as the direct path once took.
+func TestReachOverDetour(t *testing.T) {
+	const life = 7
+	now := time.Now()
+	p := newPeers(1, func() time.Time { return now })
+	p.get(2).rtt.Add(2 * time.Millisecond)
+	beats := func(late time.Duration, detoured bool) {
+		for range 30 {
+			now = now.Add(100 * time.Millisecond)
+			p.contacted(&wire.Heartbeat{Node: 2, Clock: &wire.ClockReport{EchoLife: life, EchoSent: uint64(p.mono() - late)}}, life, detoured)
+		}
+	}
+	want := func(what string, want time.Duration) {
+		t.Helper()
+		if got, ok := p.reach(2); !ok || got != want {
+			t.Errorf("%s: %v (known: %v), want %v", what, got, ok, want)
+		}
+		if got, _ := p.rtt(2); got != 2*time.Millisecond {
+			t.Errorf("%s: the direct path takes %v", what, got)
+		}
+	}
+	beats(3*time.Millisecond, false)
+	want("direct", 2*time.Millisecond)
+	beats(800*time.Millisecond, true)
+	want("over other nodes", 800*time.Millisecond)
+	beats(3*time.Millisecond, false)
+	want("direct again", 2*time.Millisecond)
 }

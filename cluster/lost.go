@@ -22,11 +22,14 @@ type contact struct {
 	// confirmed is when this node sent, by its monotonic clock, the newest heartbeat that the peer
 	// says it has; 0: none.
 	confirmed time.Duration
+	// detour is how long a heartbeat and its confirmation take while messages make a detour: the
+	// round trip and, on average, half of the time between two heartbeats. 0: they make none.
+	detour time.Duration
 }
 
 // contacted takes what a heartbeat says of the ways to its sender and back. life names this
-// process.
-func (p *peers) contacted(m *wire.Heartbeat, life uint64) {
+// process. detoured says that the heartbeat came over other nodes.
+func (p *peers) contacted(m *wire.Heartbeat, life uint64, detoured bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := &p.get(base.NodeID(m.Node)).contact
@@ -35,9 +38,32 @@ func (p *peers) contacted(m *wire.Heartbeat, life uint64) {
 	if w := m.Clock; w != nil && w.EchoLife == life {
 		echo = max(echo, w.EchoSent)
 	}
-	if d := time.Duration(echo); d <= p.mono() { // else it was sent by the process before this one
-		x.confirmed = max(x.confirmed, d)
+	if !detoured {
+		x.detour = 0
 	}
+	if d := time.Duration(echo); d > x.confirmed && d <= p.mono() { // else it was sent by the process before this one
+		x.confirmed = d
+		switch took := p.mono() - d; {
+		case !detoured:
+		case x.detour == 0:
+			x.detour = took
+		default:
+			x.detour += (took - x.detour) / 8
+		}
+	}
+}
+
+// reach is how long a request to a peer and its answer take: the round trip, or what a detour takes
+// while messages make one. Of the direct path nothing is measured then (OVL-6), and what was
+// measured before says nothing of a node that has become slow.
+func (p *peers) reach(id base.NodeID) (time.Duration, bool) {
+	rtt, known := p.rtt(id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x := p.all[id]; x != nil {
+		rtt = max(rtt, x.contact.detour)
+	}
+	return rtt, known
 }
 
 // awake notes that this node sends heartbeats. One that has not for a while, because it was stopped
