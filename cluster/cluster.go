@@ -175,8 +175,7 @@ func (c *Cluster) onHeartbeat(from base.NodeID, body []byte) {
 		c.log.Warn("malformed heartbeat dropped", "from", from, "err", err)
 		return
 	}
-	detoured := c.options.Paths != nil && c.options.Paths.Detoured(from)
-	c.peers.contacted(&m, c.clockModes.life, detoured)
+	c.peers.contacted(&m, c.clockModes.life)
 	now := time.Now()
 	believed, granted := c.clockModes.heard(from, &m, now)
 	if !granted.IsZero() {
@@ -188,7 +187,7 @@ func (c *Cluster) onHeartbeat(from base.NodeID, body []byte) {
 			believed = false
 		}
 	}
-	c.peers.heard(&m, detoured)
+	c.peers.heard(&m, c.options.Paths != nil && c.options.Paths.Detoured(from))
 	c.copies.confirm(from, m.Topology)
 	for _, l := range m.Leads {
 		if !believed {

@@ -126,7 +126,7 @@ func TestLost(t *testing.T) {
 			}
 			if in {
 				seq++
-				p.contacted(&wire.Heartbeat{Node: 2, Seq: seq, Clock: &wire.ClockReport{EchoLife: life, EchoSent: confirmed}}, life, false)
+				p.contacted(&wire.Heartbeat{Node: 2, Seq: seq, Clock: &wire.ClockReport{EchoLife: life, EchoSent: confirmed}}, life)
 			}
 		}
 	}
@@ -167,38 +167,42 @@ func TestLost(t *testing.T) {
 	beats(600*time.Millisecond, false, false)
 	want("within bounds", true)
 	// What the process before us has sent says nothing.
-	p.contacted(&wire.Heartbeat{Node: 3, Seq: 1, EchoNs: uint64(time.Hour * 1000), Clock: &wire.ClockReport{EchoLife: life + 1, EchoSent: 5}}, life, false)
+	p.contacted(&wire.Heartbeat{Node: 3, Seq: 1, EchoNs: uint64(time.Hour * 1000), Clock: &wire.ClockReport{EchoLife: life + 1, EchoSent: 5}}, life)
 	if d := p.get(3).contact.confirmed; d != 0 {
 		t.Errorf("a heartbeat of another process counts as confirmed: %v", d)
 	}
 }
 
-// TestReachOverDetour: while heartbeats make a detour, requests take as long as these say, not as
-// long as the direct path once took.
+// TestReachOverDetour: while messages make a detour, and nothing measures the direct path, requests
+// take as long as confirmations say, not as long as the direct path once took.
 func TestReachOverDetour(t *testing.T) {
 	const life = 7
 	now := time.Now()
 	p := newPeers(1, func() time.Time { return now })
-	p.get(2).rtt.Add(2 * time.Millisecond)
-	beats := func(late time.Duration, detoured bool) {
-		for range 30 {
+	x := p.get(2)
+	x.rtt.Add(2 * time.Millisecond)
+	beats := func(late time.Duration, measured bool) {
+		for range 100 {
 			now = now.Add(100 * time.Millisecond)
-			p.contacted(&wire.Heartbeat{Node: 2, Clock: &wire.ClockReport{EchoLife: life, EchoSent: uint64(p.mono() - late)}}, life, detoured)
+			if measured {
+				x.sampled = now
+			}
+			p.contacted(&wire.Heartbeat{Node: 2, Clock: &wire.ClockReport{EchoLife: life, EchoSent: uint64(p.mono() - late)}}, life)
 		}
 	}
-	want := func(what string, want time.Duration) {
+	want := func(what string, least, most time.Duration) {
 		t.Helper()
-		if got, ok := p.reach(2); !ok || got != want {
-			t.Errorf("%s: %v (known: %v), want %v", what, got, ok, want)
+		if got, ok := p.reach(2); !ok || got < least || got > most {
+			t.Errorf("%s: %v (known: %v), want %v to %v", what, got, ok, least, most)
 		}
 		if got, _ := p.rtt(2); got != 2*time.Millisecond {
 			t.Errorf("%s: the direct path takes %v", what, got)
 		}
 	}
-	beats(3*time.Millisecond, false)
-	want("direct", 2*time.Millisecond)
-	beats(800*time.Millisecond, true)
-	want("over other nodes", 800*time.Millisecond)
-	beats(3*time.Millisecond, false)
-	want("direct again", 2*time.Millisecond)
+	beats(50*time.Millisecond, true)
+	want("direct", 2*time.Millisecond, 2*time.Millisecond)
+	beats(800*time.Millisecond, false)
+	want("over other nodes", 790*time.Millisecond, 800*time.Millisecond)
+	beats(50*time.Millisecond, true)
+	want("direct again", 2*time.Millisecond, 2*time.Millisecond)
 }
