@@ -24,7 +24,7 @@ e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (
 # One processor: in a bubble of testing/synctest two of them run channel timers in one context of the detector,
 # which then dies (golang/go#78156). It finds races by order, not by what happened at once.
 race: ## the core packages under the race detector
-	$(GO) test -race -cpu 1 -tags $(TAGS) -skip FanOutDoesNotLose ./base ./kv/... ./policy/... ./mechanism/... ./owner/... ./txn/... ./cluster ./lab/history
+	$(GO) test -race -cpu 1 -timeout 20m -tags $(TAGS) -skip FanOutDoesNotLose ./base ./kv/... ./policy/... ./mechanism/... ./owner/... ./txn/... ./cluster ./lab/history
 
 lint: ## format, vet, staticcheck, import table
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || (echo "run make fmt"; exit 1)
