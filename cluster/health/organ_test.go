@@ -39,8 +39,8 @@ func TestOrganPatience(t *testing.T) {
 	}
 }
 
-// TestOneSicknessIsNoRelapse: each sync of a slow disk takes half a second, and between two it seems
-// well. When it is mended, the node gets its leads back after the least patience.
+// TestOneSicknessIsNoRelapse: each sync of a slow disk takes half a second, and between two it
+// seems well. When it is mended, the node gets its leads back after the least patience.
 func TestOneSicknessIsNoRelapse(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var o organ
