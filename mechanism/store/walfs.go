@@ -130,7 +130,7 @@ func (f *walFile) writeOut(sync bool) error {
 			f.fill()
 		}
 		_, err := f.syncer.write(f.buf[:size], f.at, sync && !f.unsynced)
-		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) {
+		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
 			// some file systems find out only now, or want larger blocks
 			return f.throughCache(sync)
 		}
@@ -172,9 +172,7 @@ func (f *walFile) throughCache(sync bool) error {
 
 func (f *walFile) syncFile() error {
 	if f.syncer != nil {
-		if begun, err := f.syncer.sync(); begun {
-			return err
-		}
+		return f.syncer.sync()
 	}
 	return f.File.SyncData()
 }

@@ -1,94 +1,96 @@
 package store
 
 import (
-	"encoding/binary"
 	"os"
+	"runtime"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// fileSyncer writes and syncs one file by the kernel's asynchronous I/O. A goroutine in a system
-// call keeps its processor until the scheduler finds out, after 20 µs to 10 ms: on few cores, half
-// of the machine would stand still while the log is synced. A goroutine that waits for an event
-// descriptor gives its processor away at once.
+// fileSyncer writes and syncs one file on a thread of its own that holds no processor of Go's
+// scheduler. Whoever waits for it waits for an event descriptor, as for a socket, and gives its
+// processor away at once. The other ways:
+//
+//   - A system call that the scheduler knows of keeps its processor until the monitor takes it,
+//     after 20 µs to 10 ms: on few cores, half of the machine would stand still while the log is
+//     written. And it wakes the monitor, which then looks about for a millisecond, with each write.
+//   - A call that the scheduler does not know of keeps its processor as long as it lasts, be it
+//     only the submission of asynchronous I/O. On a frozen file system that is for ever, and stops
+//     the whole process when next the world is stopped.
 type fileSyncer struct {
-	fd    uintptr
-	ring  uintptr
 	event *os.File
 	ready syscall.RawConn
 	poll  func(uintptr) bool
-	cb    *iocb
-	done  ioEvent
-	err   error // of asking for the outcome
+	o     *order
 }
 
-// iocb is the kernel's struct iocb.
-type iocb struct {
-	_      uint64    // data
-	rw     [2]uint32 // key, flags; the other way round on big-endian machines
-	op     uint16
-	_      int16 // priority
-	fd     uint32
-	buf    uint64
-	nbytes uint64
-	offset int64
-	_      uint64 // reserved
-	flags  uint32
-	event  uint32
-}
-
-// ioEvent is the kernel's struct io_event.
-type ioEvent struct {
-	data, obj uint64
-	res, res2 int64
+// order is what the thread is to do, and what came of it. It holds no pointer that the collector
+// would have to see, as the thread writes it unknown to the collector.
+type order struct {
+	state      atomic.Uint32 // a futex
+	op         uint32
+	fd, evfd   uintptr
+	base, size uintptr // struct iovec
+	off        int64
+	flags      uintptr
+	n          uintptr
+	errno      syscall.Errno
+	one        uint64 // what the event descriptor is told
 }
 
 const (
-	iocbWrite  = 1 // IOCB_CMD_PWRITE
-	iocbFdsync = 3 // IOCB_CMD_FDSYNC
-	iocbEvent  = 1 // IOCB_FLAG_RESFD
-	rwDsync    = 2 // RWF_DSYNC
+	orderNone  = iota // or done
+	orderGiven        // to the thread
+	orderEnd          // of the thread
+)
+
+const (
+	opWrite = iota
+	opSync
+
+	futexWait = 0 | 128 // FUTEX_WAIT_PRIVATE
+	futexWake = 1 | 128 // FUTEX_WAKE_PRIVATE
+	rwDsync   = 2       // RWF_DSYNC
 )
 
 // newFileSyncer returns nil where the kernel does not offer it.
 func newFileSyncer(fd uintptr) *fileSyncer {
-	s := &fileSyncer{fd: fd}
-	if _, _, e := syscall.Syscall(syscall.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&s.ring)), 0); e != 0 {
-		return nil
-	}
 	ev, _, e := syscall.Syscall(syscall.SYS_EVENTFD2, 0, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if e != 0 {
-		s.close()
 		return nil
 	}
-	s.event = os.NewFile(ev, "wal sync")
-	s.cb = &iocb{fd: uint32(fd), flags: iocbEvent, event: uint32(ev)}
+	s := &fileSyncer{event: os.NewFile(ev, "wal sync"), o: &order{fd: fd, evfd: ev, one: 1}}
 	var err error
 	if s.ready, err = s.event.SyscallConn(); err != nil {
-		s.close()
+		_ = s.event.Close()
 		return nil
 	}
-	s.poll = s.reap
+	s.poll = func(uintptr) bool { return s.o.state.Load() == orderNone }
+	go s.o.thread(s.event)
 	return s
 }
 
-// sync is fdatasync; begun is false if it was not even tried.
-func (s *fileSyncer) sync() (begun bool, err error) {
-	s.cb.op, s.cb.buf, s.cb.nbytes, s.cb.offset, s.cb.rw = iocbFdsync, 0, 0, 0, [2]uint32{}
-	begun, _, err = s.do()
-	return begun, err
+// sync is fdatasync.
+func (s *fileSyncer) sync() error {
+	s.o.op = opSync
+	_, err := s.do()
+	return err
 }
 
 // write is pwrite; with sync what was written is durable when it returns. p is not Go's memory.
 func (s *fileSyncer) write(p []byte, off int64, sync bool) (n int, err error) {
+	o := s.o
 	for n < len(p) {
 		rest := p[n:]
-		s.cb.op, s.cb.offset, s.cb.rw = iocbWrite, off+int64(n), [2]uint32{}
-		s.cb.buf, s.cb.nbytes = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(rest)))), uint64(len(rest))
+		o.op, o.off, o.flags = opWrite, off+int64(n), 0
+		o.base, o.size = uintptr(unsafe.Pointer(unsafe.SliceData(rest))), uintptr(len(rest))
 		if sync {
-			s.cb.rw[rwFlags] = rwDsync
+			o.flags = rwDsync
 		}
-		_, m, err := s.do()
+		m, err := s.do()
 		if err != nil {
 			return n, err
 		}
@@ -100,56 +102,81 @@ func (s *fileSyncer) write(p []byte, off int64, sync bool) (n int, err error) {
 	return n, nil
 }
 
-// rwFlags is where the flags are in iocb.rw.
-var rwFlags = 1 - int(binary.NativeEndian.Uint16([]byte{0, 1})&1)
-
-// do has the kernel do what cb says, and waits.
-func (s *fileSyncer) do() (begun bool, n int, err error) {
-	s.done, s.err = ioEvent{}, nil
-	for {
-		// The scheduler must know of this call: a file system that stands still keeps it, and the
-		// processor with it would stop the whole process, not only this log.
-		_, _, e := syscall.Syscall(syscall.SYS_IO_SUBMIT, s.ring, 1, uintptr(unsafe.Pointer(&s.cb)))
-		if e == syscall.EINTR {
-			continue
-		}
-		if e != 0 {
-			return false, 0, e
-		}
-		break
+// do has the thread do what the order says, and waits.
+func (s *fileSyncer) do() (n int, err error) {
+	s.o.give(orderGiven)
+	if err := s.ready.Read(s.poll); err != nil {
+		return 0, err
 	}
-	err = s.ready.Read(s.poll)
-	switch {
-	case err != nil:
-		return true, 0, err
-	case s.err != nil:
-		return true, 0, s.err
-	case s.done.res < 0:
-		return true, 0, syscall.Errno(-s.done.res)
+	if s.o.errno != 0 {
+		return 0, s.o.errno
 	}
-	return true, int(s.done.res), nil
+	return int(s.o.n), nil
 }
 
-// reap looks for the outcome without waiting; false if it is not there yet.
-func (s *fileSyncer) reap(uintptr) bool {
-	var at syscall.Timespec
+// give hands the order to the thread. The call that wakes it does not wait for anything.
+func (o *order) give(state uint32) {
+	o.state.Store(state)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&o.state)), futexWake, 1)
+}
+
+// The runtime keeps these two for packages outside. Between them a goroutine has a thread and no
+// processor, as in a system call. It may make others, but not grow its stack, allocate, or write
+// pointers.
+
+//go:linkname entersyscallblock runtime.entersyscallblock
+func entersyscallblock()
+
+//go:linkname exitsyscall runtime.exitsyscall
+func exitsyscall()
+
+// thread does what it is told until the end.
+func (o *order) thread(event *os.File) {
+	entersyscallblock()
+	o.serve()
+	exitsyscall()
+	_ = event.Close() // not before: nothing else may get its number
+	runtime.KeepAlive(o)
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (o *order) serve() {
 	for {
-		n, _, e := syscall.RawSyscall6(syscall.SYS_IO_GETEVENTS, s.ring, 1, 1, uintptr(unsafe.Pointer(&s.done)),
-			uintptr(unsafe.Pointer(&at)), 0)
-		switch {
-		case e == syscall.EINTR:
-		case e != 0:
-			s.err = e
-			return true
+		switch o.state.Load() {
+		case orderNone:
+			_, _, _ = syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&o.state)), futexWait, orderNone, 0, 0, 0)
+		case orderGiven:
+			o.carryOut()
+			o.state.Store(orderNone)
+			_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, o.evfd, uintptr(unsafe.Pointer(&o.one)), 8)
 		default:
-			return n == 1
+			return
+		}
+	}
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (o *order) carryOut() {
+	for {
+		if o.op == opSync {
+			o.n, _, o.errno = syscall.RawSyscall(syscall.SYS_FDATASYNC, o.fd, 0, 0)
+		} else {
+			o.n, _, o.errno = syscall.RawSyscall6(unix.SYS_PWRITEV2, o.fd, uintptr(unsafe.Pointer(&o.base)), 1,
+				uintptr(o.off), uintptr(o.off>>32), o.flags)
+		}
+		if o.errno != syscall.EINTR {
+			return
 		}
 	}
 }
 
 // direct makes the file pass the page cache by, or no longer.
 func (s *fileSyncer) direct(on bool) bool {
-	flags, _, e := syscall.Syscall(syscall.SYS_FCNTL, s.fd, syscall.F_GETFL, 0)
+	flags, _, e := syscall.Syscall(syscall.SYS_FCNTL, s.o.fd, syscall.F_GETFL, 0)
 	if e != 0 {
 		return false
 	}
@@ -157,7 +184,7 @@ func (s *fileSyncer) direct(on bool) bool {
 	if on {
 		flags |= syscall.O_DIRECT
 	}
-	_, _, e = syscall.Syscall(syscall.SYS_FCNTL, s.fd, syscall.F_SETFL, flags)
+	_, _, e = syscall.Syscall(syscall.SYS_FCNTL, s.o.fd, syscall.F_SETFL, flags)
 	return e == 0
 }
 
@@ -172,9 +199,5 @@ func pages(n int) []byte {
 
 func freePages(p []byte) { _ = syscall.Munmap(p) }
 
-func (s *fileSyncer) close() {
-	if s.event != nil {
-		_ = s.event.Close()
-	}
-	_, _, _ = syscall.Syscall(syscall.SYS_IO_DESTROY, s.ring, 0, 0)
-}
+// close ends the thread.
+func (s *fileSyncer) close() { s.o.give(orderEnd) }

@@ -9,7 +9,7 @@ type fileSyncer struct{}
 
 func newFileSyncer(uintptr) *fileSyncer { return nil }
 
-func (s *fileSyncer) sync() (begun bool, err error) { return false, nil }
+func (s *fileSyncer) sync() error { return errors.ErrUnsupported }
 
 func (s *fileSyncer) write([]byte, int64, bool) (int, error) { return 0, errors.ErrUnsupported }
 
