@@ -34,6 +34,13 @@ func MakeTableID(seq uint64, r RegionID) TableID {
 	return TableID(seq<<TableRegionBits | uint64(r)&(1<<TableRegionBits-1))
 }
 
+// CatalogTable is the table of the meta shard that holds the definitions of tables and other
+// objects. Statements hold on to them until they commit.
+const CatalogTable = TableID(2 << TableRegionBits)
+
+// CatalogSpan is where the catalog lies.
+var CatalogSpan = Span{Start: IndexPrefix(MetaShard, CatalogTable, 0, 0), End: IndexPrefix(MetaShard, CatalogTable+1, 0, 0)}
+
 // FirstSpace is the first sequence number of key spaces without SQL; it is above every one that SQL
 // hands out.
 const FirstSpace = 1 << 48
@@ -72,6 +79,9 @@ func (k Key) Table() TableID {
 	}
 	return TableID(binary.BigEndian.Uint64(k[2:]))
 }
+
+// InCatalog reports whether the key is of the catalog.
+func (k Key) InCatalog() bool { return k.Shard() == MetaShard && k.Table() == CatalogTable }
 
 // Index is the index of a key; 0 if the key is too short to name one.
 func (k Key) Index() IndexID {
@@ -154,6 +164,11 @@ func (s Span) Limit() Key {
 		return s.Start.Next()
 	}
 	return s.End
+}
+
+// InCatalog reports whether the span has keys of the catalog alone.
+func (s Span) InCatalog() bool {
+	return s.Start.InCatalog() && (len(s.End) == 0 || bytes.Compare(s.End, CatalogSpan.End) <= 0)
 }
 
 // Contains reports whether k lies in the span.

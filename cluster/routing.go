@@ -110,6 +110,13 @@ func (e *env) MetaLead() time.Duration {
 	return e.peers.longest() + 2*e.pace.HeartbeatEvery + 50*time.Millisecond + e.CommitLead()
 }
 
+// CatalogHold is how far ahead of now the meta group's leader promises that the catalog does not
+// change (OWN-17): as long as it takes the others to take it for dead, to elect another one, which
+// begins with the next tick and takes two round trips to a majority, and to hear from that.
+func (e *env) CatalogHold() time.Duration {
+	return e.pace.SilentAfter + e.pace.HeartbeatEvery + e.peers.longest() + e.MetaLead()
+}
+
 // CommitLead is how far ahead of now an owner of the cluster assigns commit timestamps, at most.
 func (e *env) CommitLead() time.Duration {
 	return max(e.peers.commitLead(), e.leads.CommitLead())

@@ -148,6 +148,7 @@ func (a *assembly) configure() error {
 		Facts: owner.Facts{
 			Alone:     func() bool { return dir.Alone() },
 			Ahead:     func() time.Duration { return dir.MetaLead() },
+			Hold:      func() time.Duration { return dir.CatalogHold() },
 			Groups:    func() []base.GroupID { return dir.Topology().Groups() },
 			Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
 			QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },

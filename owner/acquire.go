@@ -250,6 +250,9 @@ func (r *Replica) inherit(a *lead.Acquisition, state *wire.TransferredState) boo
 	l, b := &r.lead, &r.rep.Transfer
 	l.Floor, l.Announced = max(l.Floor, base.Timestamp(state.Floor)), max(l.Announced, base.Timestamp(state.Announced))
 	l.Issued, l.Low = max(l.Issued, base.Timestamp(state.Issued)), max(l.Low, base.Timestamp(state.Low))
+	if !r.cfg.NoHoldTransferred {
+		l.Held = max(l.Held, base.Timestamp(state.Held))
+	}
 	l.LeaseEnd = b.End
 	// The lease was granted after this node was asked. It ends a little earlier than its length
 	// says, should this clock run slow.

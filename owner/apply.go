@@ -70,6 +70,7 @@ func (r *Replica) Applied(index uint64) {
 	for _, p := range r.heartbeats {
 		if p.index <= index {
 			c = max(c, uint64(p.closed))
+			r.heardHold(p.held)
 		} else {
 			r.heartbeats[n] = p
 			n++
@@ -92,7 +93,7 @@ func (r *Replica) SnapshotInstalled(index uint64) {
 		return
 	}
 	r.collected.Store(max(r.collected.Load(), uint64(r.store.GCThreshold(r.shard))))
+	r.changes.Add(1) // before anything that is visible now counts as closed
 	r.Applied(index)
-	r.changes.Add(1)
 	r.set.versionsChanged(r)
 }

@@ -90,7 +90,7 @@ func (e *evaluation) assignAboveFloor() error {
 	if !whole && !q.Begun {
 		return errNotBegun
 	}
-	e.ts = max(now, r.lead.Floor.Next(), r.rep.LastTS.Next(), base.Timestamp(q.MinTs).Next(), e.Since.Next())
+	e.ts = max(now, r.lead.Floor.Next(), r.rep.LastTS.Next(), base.Timestamp(q.MinTs).Next(), e.Since.Next(), e.aboveHold().Next())
 	if r.order != nil {
 		e.ts = max(e.ts, r.order.High.Next())
 	}

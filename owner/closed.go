@@ -16,6 +16,7 @@ import (
 type heartbeat struct {
 	index  uint64
 	closed base.Timestamp
+	held   base.Timestamp // the catalog hold that came with it (OWN-17)
 }
 
 const maxHeartbeats = 16
@@ -197,10 +198,11 @@ func (r *Replica) Lead() *wire.GroupLead {
 	if r.order != nil && r.id != base.MetaGroup {
 		now = now.Add(-r.cfg.ClosedLag)
 	}
-	closed := r.promise(now)
+	closed, held := r.promise(now), r.hold()
 	return &wire.GroupLead{
 		Group: uint32(r.id), Term: r.lead.Term, Index: r.applied.Load(),
 		Closed: uint64(closed), LeaseEnd: uint64(r.lead.LeaseEnd), Settled: uint64(r.rep.Undecided()), Incarnation: r.incarnation,
+		Held: uint64(held),
 	}
 }
 
@@ -208,19 +210,22 @@ func (r *Replica) Lead() *wire.GroupLead {
 func (r *Replica) OnLead(l *wire.GroupLead) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := base.Timestamp(l.Closed)
-	if uint64(c) <= r.closed.Load() {
+	c, held := base.Timestamp(l.Closed), base.Timestamp(l.Held)
+	if uint64(c) <= r.closed.Load() && uint64(held) <= r.held.Load() {
 		return
 	}
 	if l.Index <= r.applied.Load() {
-		r.heardClosed(c)
+		if uint64(c) > r.closed.Load() {
+			r.heardClosed(c)
+		}
 		r.closeTo(uint64(c))
+		r.heardHold(held)
 		return
 	}
 	if len(r.heartbeats) == maxHeartbeats {
 		r.heartbeats = append(r.heartbeats[:maxHeartbeats/2], r.heartbeats[maxHeartbeats/2+1:]...)
 	}
-	r.heartbeats = append(r.heartbeats, heartbeat{l.Index, c})
+	r.heartbeats = append(r.heartbeats, heartbeat{l.Index, c, held})
 }
 
 // Closed is the timestamp at or below which this replica will see no further
@@ -237,7 +242,12 @@ func (r *Replica) Closed() base.Timestamp {
 // EnsureClosed waits until Closed is at least ts. The leader promises it at
 // once, as far as its lease reaches; another replica waits for its leader's word.
 func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
-	if r.Closed() >= ts {
+	return r.ensureClosed(ctx, ts, false)
+}
+
+// ensureClosed is EnsureClosed for the catalog alone, or for the whole group.
+func (r *Replica) ensureClosed(ctx context.Context, ts base.Timestamp, catalog bool) error {
+	if r.closedOver(catalog) >= ts {
 		return nil
 	}
 	if err := r.clock.Within(ts, maxAhead); err != nil {
@@ -249,7 +259,7 @@ func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
 		if r.closes(ts) {
 			r.promise(ts)
 		}
-		return r.Closed() >= ts
+		return r.closedOver(catalog) >= ts
 	}, "group %v: nothing heard in time that closes %s at node %d", r.id, ts, r.cfg.Self)
 	if err == nil {
 		patience.Answered()
@@ -257,9 +267,9 @@ func (r *Replica) EnsureClosed(ctx context.Context, ts base.Timestamp) error {
 	return err
 }
 
-// closeNow is EnsureClosed where that takes no wait.
-func (r *Replica) closeNow(ts base.Timestamp) bool {
-	if r.Closed() >= ts {
+// closeNow is ensureClosed where that takes no wait.
+func (r *Replica) closeNow(ts base.Timestamp, catalog bool) bool {
+	if r.closedOver(catalog) >= ts {
 		return true
 	}
 	if r.clock.Within(ts, maxAhead) != nil {
@@ -270,5 +280,5 @@ func (r *Replica) closeNow(ts base.Timestamp) bool {
 		r.promise(ts)
 	}
 	r.mu.Unlock()
-	return r.Closed() >= ts
+	return r.closedOver(catalog) >= ts
 }

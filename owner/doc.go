@@ -9,7 +9,8 @@
 //
 // What neither waits nor proposes is in sub-packages: state is a function of the log, view one of
 // the store, evaluate one of a view and a request. The table of transactions is txns, the states of
-// a lead are lead, homing is the way to the policy of row homes, and gauge what is measured.
+// a lead are lead, homing is the way to the policy of row homes, gauge what is measured, and tuning
+// the plain settings.
 //
 // # Lease (TIME-1)
 //
@@ -107,6 +108,19 @@
 //	   and what they promised or let read lies below their leases, which this leader's commits
 //	   exceed once it serves, like all it has closed. So nodes that only have to know that the
 //	   catalog has not changed go on after an election.
+//
+//	OWN-17 A leader of the meta group that serves promises in its heartbeats, as of the applied index
+//	   sent along, that no commit at or below a timestamp (the catalog hold) changes the catalog
+//	   (base.CatalogTable). The hold lies below the end of its applied lease, the undecided votes
+//	   and the commits under way that change the catalog. Its own later changes of the catalog lie
+//	   above it; so do those of a target of its lead, which is told of it, and those of any other
+//	   successor, which lie above the ends of all leases in the log. Leases that are handed on
+//	   never end before those they follow, so that this holds for every later successor too. A
+//	   node goes by the hold as by a closed timestamp, for keys of the catalog alone: statements
+//	   go on while the leader is dead and no other one has been elected. A change of the catalog
+//	   waits for the hold to pass; nothing is promised for a while after it, so that the next
+//	   change does not. Because: B does not hear of a new leader yet, which changes a table at 100;
+//	   B goes by the hold up to 200 and commits at 150 by the old definition.
 //
 // # Asynchronous groups (REPL-1)
 //

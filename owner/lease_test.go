@@ -219,7 +219,7 @@ func TestClosesBeforeItServes(t *testing.T) {
 			r.Leading(1, 1)
 			synctest.Wait()
 			time.Sleep(100 * time.Millisecond)
-			if r.Lead() != nil || r.closeNow(now) {
+			if r.Lead() != nil || r.closeNow(now, false) {
 				t.Error("it closes something before its lease is applied")
 			}
 			q.apply()

@@ -278,7 +278,7 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 		return nil, err
 	}
 	ts := base.Timestamp(q.ReadTs)
-	whole := ts <= r.set.Closed(r.shard)
+	whole := ts <= r.set.Closed(r.shard) || readsCatalog(q.Spans) && ts <= r.set.CatalogClosed()
 	var closed uint32
 	if !whole { // before the view: what is closed is visible in it
 		for i, sib := range r.set.siblings(r.shard) {

@@ -50,6 +50,7 @@ type Replica struct {
 
 	applied atomic.Uint64 // visible in the store
 	closed  atomic.Uint64 // nothing more commits here at or below it (OWN-6)
+	held    atomic.Uint64 // the same of the catalog alone (OWN-17)
 	changes atomic.Uint64 // batches with new versions that became visible
 	// collected is the newest timestamp at or below which keys were collected here (wire.Collect).
 	collected atomic.Uint64
@@ -59,12 +60,13 @@ type Replica struct {
 	propMu sync.Mutex
 	mu     sync.Mutex
 
-	lead         lead.Leadership
-	lapse        lapse                     // guarded by mu
-	lacks        time.Time                 // since when it has served without a replica of each group of its shard; zero: it has all
-	lastTransfer *lead.Transfer            // the newest hand-over by this node; guarded by mu
-	obtained     atomic.Pointer[time.Time] // when this process last came into service by a lease of its own
-	load         gauge.Loads
+	lead           lead.Leadership
+	lapse          lapse                     // guarded by mu
+	lacks          time.Time                 // since when it has served without a replica of each group of its shard; zero: it has all
+	changedCatalog time.Time                 // when this node last led a change of the catalog, or its start; guarded by mu
+	lastTransfer   *lead.Transfer            // the newest hand-over by this node; guarded by mu
+	obtained       atomic.Pointer[time.Time] // when this process last came into service by a lease of its own
+	load           gauge.Loads
 	// requests that wait for a hand-over, or are served by the new leader on behalf of this one
 	passing int
 	rep     state.State
@@ -86,7 +88,7 @@ type Replica struct {
 func newReplica(s *Set, g base.GroupID) (*Replica, error) {
 	r := &Replica{
 		id: g, shard: g.Shard(), region: g.Region(), cfg: &s.cfg, set: s, store: s.cfg.Store, clock: s.cfg.Clock,
-		attached: make(chan struct{}), closing: make(chan struct{}), changed: make(chan struct{}),
+		attached: make(chan struct{}), closing: make(chan struct{}), changed: make(chan struct{}), changedCatalog: time.Now(),
 	}
 	r.isAsync = s.cfg.Held != nil && s.cfg.Held.Async(r.shard)
 	r.logged = state.Group{ID: g, Store: r.store, Mixed: r.mixed, Moved: r.moved}

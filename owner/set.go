@@ -31,7 +31,7 @@ type Set struct {
 	settledAt map[base.GroupID]base.Timestamp // GroupLead.settled of each group of the cluster
 	forgotten base.Timestamp
 
-	meta metaWatch
+	meta *view.Changes
 	gc   gcState
 
 	moves homing.Log
@@ -63,7 +63,7 @@ func NewSet(cfg Config) *Set {
 	s.replicas.Store(&map[base.GroupID]*Replica{})
 	s.shards.Store(&map[base.ShardID]*held{})
 	s.router = &route.Router{Self: s.cfg.Self, Caller: s.cfg.Transport, Directory: s.cfg.Directory, Local: s.server}
-	s.meta.changed = make(chan struct{})
+	s.meta = view.NewChanges()
 	t := cfg.Transport
 	t.Handle(wire.KindRead, s.handleRead)
 	t.Handle(wire.KindCommit, s.handleCommit)
@@ -185,7 +185,7 @@ func (s *Set) CloseNow(shard base.ShardID, ts base.Timestamp) bool {
 		return false
 	}
 	for _, r := range s.siblings(shard) {
-		if r != nil && !r.closeNow(ts) {
+		if r != nil && !r.closeNow(ts, false) {
 			return false
 		}
 	}

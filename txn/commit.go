@@ -91,10 +91,9 @@ func (e snapshotEnd) commit(ctx context.Context) (base.Timestamp, error) {
 		return t.db.clock.Now(), nil // nothing was read: no one can tell
 	}
 	if len(t.pins) > 0 {
-		if !t.db.set.CloseNow(base.MetaShard, t.readTS) {
-			ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Request)
-			defer cancel()
-			if err := t.db.set.EnsureClosed(ctx, base.MetaShard, t.readTS); err != nil {
+		catalog := t.holdsCatalog()
+		if catalog && !t.db.set.CatalogNow(t.readTS) || !catalog && !t.db.set.CloseNow(base.MetaShard, t.readTS) {
+			if err := t.db.awaitMeta(ctx, t.readTS, catalog); err != nil {
 				return 0, err
 			}
 		}

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,12 +20,8 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 	}
 	f.ts, f.lock = t.metaTS, kv.LockNone
 	f.got = make([]found, len(f.spans))
-	if t.db.set.Closed(base.MetaShard) < f.ts {
-		ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Request)
-		defer cancel()
-		if err := t.db.set.EnsureClosed(ctx, base.MetaShard, f.ts); err != nil {
-			return err
-		}
+	if err := t.db.awaitMeta(ctx, f.ts, !slices.ContainsFunc(f.spans, func(s base.Span) bool { return !s.InCatalog() })); err != nil {
+		return err
 	}
 	r := t.db.set.Replica(base.MetaGroup)
 	if r == nil {
@@ -53,6 +50,38 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 		}
 	}
 	return nil
+}
+
+// metaClosed is the timestamp up to which this node knows all changes of the meta shard, or of the
+// catalog alone: of that its leader promises more (OWN-17).
+func (db *DB) metaClosed(catalog bool) base.Timestamp {
+	if catalog {
+		return db.set.CatalogClosed()
+	}
+	return db.set.Closed(base.MetaShard)
+}
+
+// ensureMeta waits until metaClosed is at least ts.
+func (db *DB) ensureMeta(ctx context.Context, ts base.Timestamp, catalog bool) error {
+	if catalog {
+		return db.set.EnsureCatalog(ctx, ts)
+	}
+	return db.set.EnsureClosed(ctx, base.MetaShard, ts)
+}
+
+// awaitMeta is ensureMeta within the bound of a request.
+func (db *DB) awaitMeta(ctx context.Context, ts base.Timestamp, catalog bool) error {
+	if db.metaClosed(catalog) >= ts {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, db.cfg.Limits.Request)
+	defer cancel()
+	return db.ensureMeta(ctx, ts, catalog)
+}
+
+// holdsCatalog reports whether all that is pinned is of the catalog.
+func (t *Txn) holdsCatalog() bool {
+	return !slices.ContainsFunc(t.pins, func(p pin) bool { return !p.span.InCatalog() })
 }
 
 // metaSnapshot fixes the timestamp of meta reads at the first one.
@@ -152,7 +181,12 @@ func (t *Txn) checkPins(upTo base.Timestamp) error {
 	for _, p := range t.pins {
 		oldest = min(oldest, p.at)
 	}
-	if changed, complete := t.db.set.MetaVersion(wholeMeta); complete >= upTo && changed <= oldest {
+	span := wholeMeta
+	if t.holdsCatalog() {
+		span = base.CatalogSpan
+	}
+	// The caller knows that the replica is complete; what it has is looked at now.
+	if changed, complete := t.db.set.MetaVersion(span); complete != 0 && changed <= oldest {
 		return nil // nothing changed at all
 	}
 	for _, p := range t.pins {
@@ -180,16 +214,17 @@ func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestam
 	if len(t.pins) == 0 {
 		return 0, nil
 	}
-	set := t.db.set
-	bound, now := set.Closed(base.MetaShard), t.db.clock.Now()
-	t.db.horizon.led(time.Now(), bound.Sub(now))
+	set, catalog := t.db.set, t.holdsCatalog()
+	now := t.db.clock.Now()
+	t.db.horizon.led(time.Now(), set.Closed(base.MetaShard).Sub(now))
 	want := now.Add(margin)
+	bound := t.db.metaClosed(catalog)
 	if bound < want {
-		if err := set.EnsureClosed(ctx, base.MetaShard, want); err != nil {
+		if err := t.db.ensureMeta(ctx, want, catalog); err != nil {
 			return 0, err
 		}
-		bound = set.Closed(base.MetaShard)
-		t.db.horizon.led(time.Now(), bound.Sub(t.db.clock.Now()))
+		bound = t.db.metaClosed(catalog)
+		t.db.horizon.led(time.Now(), set.Closed(base.MetaShard).Sub(t.db.clock.Now()))
 	}
 	err := t.checkPins(bound)
 	if err == nil {

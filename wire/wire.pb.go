@@ -3002,6 +3002,7 @@ type TransferredState struct {
 	Txns          []*HeldTxn             `protobuf:"bytes,6,rep,name=txns,proto3" json:"txns,omitempty"`
 	Finished      [][]byte               `protobuf:"bytes,7,rep,name=finished,proto3" json:"finished,omitempty"`
 	Committed     bool                   `protobuf:"varint,8,opt,name=committed,proto3" json:"committed,omitempty"` // the lease transfer and all entries before it are committed
+	Held          uint64                 `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`           // the catalog hold that was promised (OWN-17)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3090,6 +3091,13 @@ func (x *TransferredState) GetCommitted() bool {
 		return x.Committed
 	}
 	return false
+}
+
+func (x *TransferredState) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
 }
 
 // HeldTxn is a transaction at its owner, with its locks.
@@ -3363,7 +3371,8 @@ func (x *OracleResponse) GetTs() uint64 {
 }
 
 // GroupLead is what a leader announces of one group: its lease, and that nothing will commit at or
-// below closed that is not at or before index (TIME-3).
+// below closed that is not at or before index (TIME-3). The meta group's says the same, up to held,
+// of the catalog alone (OWN-17).
 type GroupLead struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Group    uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -3374,6 +3383,7 @@ type GroupLead struct {
 	// settled: every transaction that began before it is decided in this group for good, so other
 	// groups may forget their outcomes (owner/doc.go).
 	Settled       uint64 `protobuf:"varint,6,opt,name=settled,proto3" json:"settled,omitempty"`
+	Held          uint64 `protobuf:"varint,7,opt,name=held,proto3" json:"held,omitempty"`
 	Incarnation   uint32 `protobuf:"varint,30,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3447,6 +3457,13 @@ func (x *GroupLead) GetLeaseEnd() uint64 {
 func (x *GroupLead) GetSettled() uint64 {
 	if x != nil {
 		return x.Settled
+	}
+	return 0
+}
+
+func (x *GroupLead) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
 	}
 	return 0
 }
@@ -7681,7 +7698,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x11transferred_state\x18\x04 \x01(\v2\x1d.godwit.wire.TransferredStateR\x10transferredState\x12\x14\n" +
 	"\x05stand\x18\x05 \x01(\x04R\x05stand\"?\n" +
 	"\x10HandoverResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xea\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xfe\x01\n" +
 	"\x10TransferredState\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
 	"\x05floor\x18\x02 \x01(\x04R\x05floor\x12\x1c\n" +
@@ -7690,7 +7707,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03low\x18\x05 \x01(\x04R\x03low\x12(\n" +
 	"\x04txns\x18\x06 \x03(\v2\x14.godwit.wire.HeldTxnR\x04txns\x12\x1a\n" +
 	"\bfinished\x18\a \x03(\fR\bfinished\x12\x1c\n" +
-	"\tcommitted\x18\b \x01(\bR\tcommitted\"\xa2\x03\n" +
+	"\tcommitted\x18\b \x01(\bR\tcommitted\x12\x12\n" +
+	"\x04held\x18\t \x01(\x04R\x04held\"\xa2\x03\n" +
 	"\aHeldTxn\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x16\n" +
@@ -7715,14 +7733,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
 	"\x0eOracleResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
-	"\x02ts\x18\x02 \x01(\x04R\x02ts\"\xbc\x01\n" +
+	"\x02ts\x18\x02 \x01(\x04R\x02ts\"\xd0\x01\n" +
 	"\tGroupLead\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06closed\x18\x04 \x01(\x04R\x06closed\x12\x1b\n" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
-	"\asettled\x18\x06 \x01(\x04R\asettled\x12 \n" +
+	"\asettled\x18\x06 \x01(\x04R\asettled\x12\x12\n" +
+	"\x04held\x18\a \x01(\x04R\x04held\x12 \n" +
 	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xc8\x04\n" +
 	"\tHeartbeat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +

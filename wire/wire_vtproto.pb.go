@@ -2531,6 +2531,11 @@ func (m *TransferredState) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Held != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Held))
+		i--
+		dAtA[i] = 0x48
+	}
 	if m.Committed {
 		i--
 		if m.Committed {
@@ -2888,6 +2893,11 @@ func (m *GroupLead) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		dAtA[i] = 0x1
 		i--
 		dAtA[i] = 0xf0
+	}
+	if m.Held != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Held))
+		i--
+		dAtA[i] = 0x38
 	}
 	if m.Settled != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Settled))
@@ -7609,6 +7619,9 @@ func (m *TransferredState) SizeVT() (n int) {
 	if m.Committed {
 		n += 2
 	}
+	if m.Held != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Held))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -7747,6 +7760,9 @@ func (m *GroupLead) SizeVT() (n int) {
 	}
 	if m.Settled != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Settled))
+	}
+	if m.Held != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Held))
 	}
 	if m.Incarnation != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.Incarnation))
@@ -15952,6 +15968,25 @@ func (m *TransferredState) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Committed = bool(v != 0)
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Held", wireType)
+			}
+			m.Held = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Held |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -16808,6 +16843,25 @@ func (m *GroupLead) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Settled |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Held", wireType)
+			}
+			m.Held = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Held |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -41,6 +41,8 @@ type Config struct {
 	Duration time.Duration // of the faults
 	Faults   int           // how many
 	Kinds    []string      // of faults; nil is all
+	// HoldRest is how long after a change of the catalog nothing is promised of it; 0: the default.
+	HoldRest time.Duration
 	// GCAge below the run's length makes owners collect old versions and tombstones during the run.
 	GCAge time.Duration
 	// ShortLogs makes logs so short that a replica that was away needs a snapshot.
@@ -88,6 +90,10 @@ type Break struct {
 	NoProof bool
 	// NoEarlyClose makes a new leader of the meta group close nothing before it serves (OWN-15).
 	NoEarlyClose bool
+	// NoHold makes the meta group's leader promise nothing of the catalog, NoAboveHold makes it
+	// change the catalog below what it has promised, and NoHoldTransferred makes the target of a
+	// hand-over not know what that is (OWN-17).
+	NoHold, NoAboveHold, NoHoldTransferred bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.

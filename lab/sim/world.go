@@ -270,7 +270,11 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	}
 	oc.Limits.Total = w.cfg.MaxLocks
 	b := &w.cfg.Break
-	oc.NoEarlyClose = b.NoEarlyClose
+	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
+	oc.HoldRest = w.cfg.HoldRest
+	if b.NoHold {
+		oc.Hold = nil
+	}
 	oc.NoBounds, oc.NoMarks, oc.NoTransferredState = b.NoBounds, b.NoMarks, b.NoTransferredState
 	oc.Serves = func(s owner.Service) {
 		if l.dead.Load() {

@@ -193,8 +193,9 @@ type Leadership struct {
 	Floor  base.Timestamp // every timestamp assigned from now on is above (OWN-2)
 	// highest closed timestamp put into a command or sent by heartbeat; at most floor
 	Announced base.Timestamp
-	Ends      tscache.Ends // of transactions, for the region's timestamp manager (Order)
-	Vector    [16]uint64   // siblings' applied indexes already in the log of this term
+	Held      base.Timestamp // highest catalog hold sent by heartbeat: changes of the catalog lie above (OWN-17)
+	Ends      tscache.Ends   // of transactions, for the region's timestamp manager (Order)
+	Vector    [16]uint64     // siblings' applied indexes already in the log of this term
 }
 
 // To moves to another state of the same term. A move that the drawing does not have is a defect of

@@ -400,6 +400,8 @@ func (t Type) comparable() Type {
 		return TypeUint
 	case Set:
 		return TypeUint
+	case Float: // a FLOAT of 32 bits, too
+		return TypeFloat
 	}
 	return t
 }

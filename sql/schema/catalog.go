@@ -27,7 +27,7 @@ import (
 //	tabPrivileges        0           "users"                 blob of mysql_db
 //	tabSettings          0           name                    text of the value
 var (
-	TabCatalog    = base.MakeTableID(2, 0)
+	TabCatalog    = base.CatalogTable
 	TabCounter    = base.MakeTableID(3, 0)
 	TabPrivileges = base.MakeTableID(4, 0)
 	TabSettings   = base.MakeTableID(5, 0)
@@ -60,12 +60,7 @@ func CatalogKey(ix base.IndexID, names ...string) base.Key {
 // TableKey is the key of a table's descriptor.
 func TableKey(db, name string) base.Key { return CatalogKey(ixTable, db, name) }
 
-func catalogSpan() base.Span {
-	return base.Span{
-		Start: base.IndexPrefix(base.MetaShard, TabCatalog, 0, 0),
-		End:   base.IndexPrefix(base.MetaShard, TabCatalog+1, 0, 0),
-	}
-}
+func catalogSpan() base.Span { return base.CatalogSpan }
 
 // IndexSpan is where the catalog objects of one kind lie.
 func IndexSpan(ix base.IndexID) base.Span {
@@ -153,8 +148,12 @@ func (c *Catalog) unlock() { <-c.loading }
 // Current is the newest snapshot that the local meta replica has.
 func (c *Catalog) Current(ctx context.Context) (*Snapshot, error) {
 	if s := c.snap.Load(); s != nil {
-		if changed, complete := c.db.MetaVersion(catalogSpan()); changed <= s.Changed {
+		changed, complete := c.db.MetaVersion(catalogSpan())
+		if changed <= s.Changed {
 			return c.confirm(s, complete), nil
+		}
+		if complete <= s.At {
+			return s, nil // the change lies ahead of what may be read yet
 		}
 	}
 	if err := c.lock(ctx); err != nil {
@@ -165,6 +164,9 @@ func (c *Catalog) Current(ctx context.Context) (*Snapshot, error) {
 	changed, complete := c.db.MetaVersion(catalogSpan())
 	if old != nil && changed <= old.Changed {
 		return c.confirm(old, complete), nil
+	}
+	if old != nil && complete <= old.At {
+		return old, nil
 	}
 	return c.load(ctx, old, complete)
 }
