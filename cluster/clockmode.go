@@ -96,8 +96,8 @@ const (
 	// leader.
 	defaultModeLease = 5 * time.Second
 	// fineFor is how long a clock that was found wrong has to agree with the others before it is
-	// used again.
-	fineFor = 3 * time.Second
+	// used again. Others are served within three seconds of its correction.
+	fineFor = 2 * time.Second
 	// orderTimeout bounds the logging of one step.
 	orderTimeout = 5 * time.Second
 )

@@ -86,7 +86,9 @@ func (s State) String() string { return [...]string{"well", "sick", "recovering"
 
 // An organ that was sick has to be well for its patience before the node gets its leads back: the
 // least one leaves time for that within the ten seconds after which latency is as before. Each
-// relapse doubles the patience, and each stretch of health that is as long as it halves it.
+// relapse after the leads have come back doubles the patience, and each stretch of health that is
+// as long as it halves it. (A disk that is slow seems well between two syncs. That is one
+// sickness.)
 const (
 	leastPatience = 5 * time.Second
 	mostPatience  = 160 * time.Second
@@ -121,7 +123,7 @@ func (o *organ) observe(now time.Time, bad bool, why string) (changed bool) {
 	if to == o.state {
 		return false
 	}
-	if to == Sick && o.relapses {
+	if to == Sick && o.state == Well && o.relapses {
 		o.patience = min(2*o.patience, mostPatience)
 	}
 	o.relapses = true

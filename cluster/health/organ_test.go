@@ -38,3 +38,27 @@ func TestOrganPatience(t *testing.T) {
 		t.Errorf("after ten minutes of health it counts as well after %v", got)
 	}
 }
+
+// TestOneSicknessIsNoRelapse: each sync of a slow disk takes half a second, and between two it
+// seems well. When it is mended, the node gets its leads back after the least patience.
+func TestOneSicknessIsNoRelapse(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var o organ
+	look := func(bad bool) {
+		now = now.Add(100 * time.Millisecond)
+		o.observe(now, bad, "test")
+	}
+	for range 10 {
+		for range 3 {
+			look(true)
+		}
+		for range 3 {
+			look(false)
+		}
+	}
+	for mended := now; o.state != Well; look(false) {
+		if d := now.Sub(mended); d > leastPatience {
+			t.Fatalf("the organ does not count as well %v after its sickness; its patience is %v", d, o.patience)
+		}
+	}
+}

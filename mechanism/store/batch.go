@@ -92,6 +92,9 @@ func (b *Batch) applyNoting(sync bool) error {
 
 // apply makes the batch visible and gives it to the disk; with sync it is under way then.
 func (b *Batch) apply(sync bool) error {
+	if b.s.closed.Load() {
+		return errClosed
+	}
 	if sync && !b.s.opts.NoSync && !b.b.Empty() {
 		b.s.syncs.begin(b)
 	}

@@ -22,7 +22,16 @@ func corruptf(format string, args ...any) error {
 	return base.Errorf(base.CodeCorrupt, "%s; %s", fmt.Sprintf(format, args...), whatToDo)
 }
 
+// errClosed answers a request that has outlived the transport, where Pebble would panic.
 var errClosed = base.Errorf(base.CodeUnavailable, "the store is closed: the node is stopping")
+
+// newIter opens an iterator over engine keys.
+func (s *Store) newIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
+	if s.closed.Load() {
+		return nil, errClosed
+	}
+	return s.db.NewIter(o)
+}
 
 // wrap turns Pebble's error into one with a kind and a message for the user.
 func (s *Store) wrap(err error) error {

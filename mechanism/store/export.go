@@ -34,6 +34,9 @@ func (s *Store) ExportShard(id base.ShardID) (*Export, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.closed.Load() {
+		return nil, errClosed
+	}
 	e := &Export{s: s, id: id, snap: s.db.NewSnapshot(), Incarnations: inc}
 	if err := e.load(); err != nil {
 		e.Close()

@@ -32,7 +32,7 @@ func (s *Store) CollectVersions(id base.ShardID, below base.Timestamp, from base
 	if from != nil {
 		lo = appendVersionKey(nil, from, 0)
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	it, err := s.newIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return 0, nil, s.wrap(err)
 	}

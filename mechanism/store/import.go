@@ -329,12 +329,12 @@ func (i *Import) merge(h header, last *Batch) error {
 	local.Join(&seen)
 
 	lo, hi := shardSpan(areaVersion, sh.id)
-	ours, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	ours, err := s.newIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return s.wrap(err)
 	}
 	defer ours.Close()
-	theirs, err := s.db.NewIter(&pebble.IterOptions{LowerBound: i.staged(lo), UpperBound: i.staged(hi)})
+	theirs, err := s.newIter(&pebble.IterOptions{LowerBound: i.staged(lo), UpperBound: i.staged(hi)})
 	if err != nil {
 		return s.wrap(err)
 	}

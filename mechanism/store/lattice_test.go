@@ -366,9 +366,12 @@ func TestCollectVersions(t *testing.T) {
 	}
 }
 
-// TestReadAfterClose: a request that outlives the store is told so.
-func TestReadAfterClose(t *testing.T) {
+// TestAfterClose: a request that outlives the store is told so.
+func TestAfterClose(t *testing.T) {
 	s := openMem(t)
+	g := base.DataGroup(1, 1)
+	b := s.NewBatch()
+	b.SetState(g, "lease", []byte("x"))
 	must(t, s.Close())
 	for _, r := range []*Reader{s.NewReader(), s.NewPointReader()} {
 		if _, _, err := r.Newest(base.Key("k")); base.CodeOf(err) != base.CodeUnavailable {
@@ -376,4 +379,19 @@ func TestReadAfterClose(t *testing.T) {
 		}
 		r.Close()
 	}
+	for name, f := range map[string]func() error{
+		"record":      func() error { _, _, err := s.GetTxn(g, base.TxnID{}); return err },
+		"records":     func() error { return s.ScanTxns(g, base.TxnID{}, base.TxnID{}, nil) },
+		"groups":      func() error { _, err := s.Groups(); return err },
+		"collection":  func() error { _, _, err := s.CollectVersions(1, 1, nil, 0); return err },
+		"snapshot":    func() error { _, err := s.ExportShard(1); return err },
+		"import":      func() error { _, err := s.ImportShard(1); return err },
+		"a batch":     func() error { return b.Commit(false) },
+		"a new batch": func() error { return s.SetLocal("x", nil, true) },
+	} {
+		if err := f(); base.CodeOf(err) != base.CodeUnavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	b.Close()
 }

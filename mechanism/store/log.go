@@ -495,7 +495,7 @@ func (l *Log) Entries(lo, hi, maxSize uint64) ([]*pb.Entry, error) {
 
 // read gets entries from the disk.
 func (l *Log) read(ents []*pb.Entry, lo, hi uint64) ([]*pb.Entry, error) {
-	it, err := l.s.db.NewIter(&pebble.IterOptions{LowerBound: logKey(l.g, lo), UpperBound: logKey(l.g, hi)})
+	it, err := l.s.newIter(&pebble.IterOptions{LowerBound: logKey(l.g, lo), UpperBound: logKey(l.g, hi)})
 	if err != nil {
 		return nil, l.s.wrap(err)
 	}

@@ -271,6 +271,9 @@ func (s *Store) scanLocal(prefix string, fn func(name string, val []byte) error)
 
 // scan calls fn for every engine key of a range; its arguments are valid during the call.
 func (s *Store) scan(lo, hi []byte, fn func(ek, val []byte) error) error {
+	if s.closed.Load() {
+		return errClosed
+	}
 	return scanIn(s, s.db, lo, hi, fn)
 }
 

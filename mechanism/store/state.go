@@ -26,6 +26,9 @@ const (
 
 // get copies the value of an engine key.
 func (s *Store) get(key []byte) ([]byte, bool, error) {
+	if s.closed.Load() {
+		return nil, false, errClosed
+	}
 	v, c, err := s.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, false, nil
@@ -103,7 +106,7 @@ func (s *Store) Applied(g base.GroupID) (uint64, error) {
 // Groups lists the groups that have any record here, in order.
 func (s *Store) Groups() ([]base.GroupID, error) {
 	lo, hi := areaSpan([]byte{areaState})
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	it, err := s.newIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return nil, s.wrap(err)
 	}
@@ -146,7 +149,7 @@ func (s *Store) ScanTxns(g base.GroupID, from, to base.TxnID, fn func(id base.Tx
 	if !to.IsZero() {
 		hi = txnKey(g, to)
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: txnKey(g, from), UpperBound: hi})
+	it, err := s.newIter(&pebble.IterOptions{LowerBound: txnKey(g, from), UpperBound: hi})
 	if err != nil {
 		return s.wrap(err)
 	}
