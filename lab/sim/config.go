@@ -68,8 +68,10 @@ type Config struct {
 	// Never sets the home policy to never, so that leaders follow the load.
 	Never bool
 
-	// Lively demands that the cluster serves soon after the last fault; see PickGray.
+	// Lively demands that whoever is whole is served, and the others soon after the last fault.
 	Lively bool
+	// Gray says that PickGray made this.
+	Gray bool
 
 	// Handover, if not nil, replaces the faults.
 	Handover *HandoverFault

@@ -131,6 +131,7 @@ func (w *world) torment(s Schedule) {
 	for _, f := range s {
 		sleep(context.Background(), time.Until(begin.Add(f.At)))
 		what, undo := faultKinds[f.Kind](w, rand.New(rand.NewPCG(w.cfg.Seed, 1000+f.Seed)))
+		w.faults.Add(1)
 		w.log.printf("fault %s: %s", f.Kind, what)
 		if undo == nil {
 			continue
@@ -138,6 +139,7 @@ func (w *world) torment(s Schedule) {
 		wg.Go(func() {
 			time.Sleep(f.For)
 			undo()
+			w.faults.Add(1)
 			w.log.printf("fault over %s: %s", f.Kind, what)
 		})
 	}

@@ -8,27 +8,12 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 )
 
-// schemaKey is read as the definition of a table is.
-var schemaKey = base.AppendUint64(base.IndexPrefix(base.MetaShard, base.MakeTableID(90, 0), 0, 0), 0)
-
 // writeUnderSchema changes keys through a node, under a schema that it has read.
 func (s *stage) writeUnderSchema(ctx context.Context, n int, keys ...base.Key) error {
-	t := s.db(n).Begin(kv.Options{})
-	_, err := t.Get(ctx, []base.Key{schemaKey}, kv.LockNone)
-	for _, k := range keys {
-		t.Put(k, []byte("x"), 0)
-	}
-	if err == nil {
-		_, err = t.Commit(ctx)
-	}
-	if err != nil {
-		t.Rollback(context.Background())
-	}
-	return err
+	return writeUnderSchema(ctx, s.db(n), keys...)
 }
 
 // steady is the median time of commits of keys through a node.

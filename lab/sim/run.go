@@ -38,6 +38,9 @@ type Outcome struct {
 	// Served is how long after the last fault each row that is written by a gateway alone was
 	// written, at most.
 	Served time.Duration
+	// Paused is the longest time for which rows were not written during faults that left a majority
+	// whole (Config.Lively).
+	Paused time.Duration
 	// Latency is that of own rows before the faults and ten seconds after them, by region; nil if
 	// it was not measured.
 	Latency [][2]time.Duration
@@ -67,6 +70,10 @@ func Run(cfg Config) *Outcome {
 	}
 	time.Sleep(cfg.Warmup)
 	before := b.latencies()
+	var v *vigil
+	if cfg.Lively {
+		v = b.watch()
+	}
 	if cfg.play != nil {
 		cfg.play(w)
 		o.Faults = nil
@@ -75,7 +82,9 @@ func Run(cfg Config) *Outcome {
 	o.healed(w)
 	o.Served = b.probe()
 	if cfg.Lively {
-		b.returned(o, before)
+		v.end()
+		o.Paused = v.longest
+		b.returned(o, before, v.bound(serveBound, o.healedAt))
 	}
 	w.checkClocks()
 	time.Sleep(time.Second) // with all clients, as before the faults

@@ -122,11 +122,12 @@ func save(t *testing.T, o *Outcome) string {
 func seed(t *testing.T, cfg Config) {
 	t.Helper()
 	began := time.Now()
+	cfg.Lively = true
 	o, err := runSeed(t, cfg)
 	if err != nil {
 		again := "TestSeed"
 		switch {
-		case cfg.Lively:
+		case cfg.Gray:
 			again = "TestGraySeeds"
 		case cfg.Epochs:
 			again = "TestEpochSeeds"
@@ -137,7 +138,8 @@ func seed(t *testing.T, cfg Config) {
 			cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o), again, cfg.Seed)
 		return
 	}
-	t.Logf("%s\n%s, real %v\n%s", cfg.String(), o.Summary(), time.Since(began).Round(time.Millisecond), o.Kinds())
+	t.Logf("%s\n%s, served after %v, longest pause %v, real %v\n%s", cfg.String(), o.Summary(), o.Served.Round(time.Millisecond),
+		o.Paused.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), o.Kinds())
 	if *flagKeep {
 		t.Logf("history and journal: %s", save(t, o))
 	}

@@ -40,6 +40,7 @@ type world struct {
 	errs   []error // what went wrong; guarded by mu
 	dying  sync.WaitGroup
 	lives  atomic.Int64
+	faults atomic.Int64 // that have begun or ended
 	policy atomic.Pointer[clock.Policy]
 	homes  homes
 	own    owners
@@ -58,6 +59,7 @@ type host struct {
 	region base.RegionID
 	clock  *clock.Simulated
 	jumped atomic.Bool  // clock is off by more than its bound
+	wrong  atomic.Bool  // the same since the process started
 	slow   atomic.Int64 // ns that every arriving message waits
 	disk   atomic.Int64 // ns of a sync
 	frozen atomic.Int64 // until when the disk takes nothing, ns of w.now
@@ -117,6 +119,7 @@ func (w *world) setClock(h *host, r *rand.Rand) time.Duration {
 	limit := float64(w.cfg.ClockBound) * max(1, w.cfg.Break.ClockBeyond)
 	off := time.Duration((2*r.Float64() - 1) * limit)
 	h.clock.Set(off, (2*r.Float64()-1)*1e-3, time.Duration(limit))
+	h.wrong.Store(false)
 	return off
 }
 
@@ -160,14 +163,19 @@ func (w *world) checkClocks() {
 // calm sets all paths to their state without faults.
 func (w *world) calm() {
 	for i, row := range w.cfg.Delay {
-		for j, d := range row {
-			spec := wan.LinkSpec{Delay: d, Jitter: w.cfg.Jitter, Loss: w.cfg.Loss}
-			if i == j {
-				spec = wan.LinkSpec{Delay: w.cfg.LAN}
-			}
-			w.net.SetPath(base.RegionID(i+1), base.RegionID(j+1), spec)
+		for j := range row {
+			a, b := base.RegionID(i+1), base.RegionID(j+1)
+			w.net.SetPath(a, b, w.calmPath(a, b))
 		}
 	}
+}
+
+// calmPath is a path without faults.
+func (w *world) calmPath(a, b base.RegionID) wan.LinkSpec {
+	if a == b {
+		return wan.LinkSpec{Delay: w.cfg.LAN}
+	}
+	return wan.LinkSpec{Delay: w.cfg.Delay[a-1][b-1], Jitter: w.cfg.Jitter, Loss: w.cfg.Loss}
 }
 
 // now is the virtual time since the start.
@@ -359,6 +367,9 @@ func (h *host) shutdown() {
 		h.w.fail("node %d does not stop in good order: %w", h.id, err)
 	}
 }
+
+// groupOf is the process's replica of a group; nil if it has none.
+func (l *life) groupOf(g base.GroupID) *group.Group { return l.node.Groups().Group(g) }
 
 // up is the process on the host; nil if it is down.
 func (h *host) up() *life { return h.life.Load() }

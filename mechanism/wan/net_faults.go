@@ -105,6 +105,14 @@ func (n *Network) change(f func()) {
 	}
 }
 
+// IsCut reports whether nothing passes from one node to the other.
+func (n *Network) IsCut(from, to base.NodeID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a, b := n.nodes[from], n.nodes[to]
+	return a == nil || b == nil || n.isCut(&netEnd{a.self, a.region}, &netEnd{b.self, b.region})
+}
+
 // isCut reports whether nothing passes from one node to the other.
 func (n *Network) isCut(from, to *netEnd) bool {
 	if !n.cuts.any() {
