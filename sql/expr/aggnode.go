@@ -27,14 +27,21 @@ func RegisterAgg(f *AggFunc, names ...string) {
 // LookupAgg finds an aggregate by its name; nil if there is none.
 func LookupAgg(name string) *AggFunc { return aggFuncs[strings.ToLower(name)] }
 
+// exactAggs compute with all digits of a quotient, others with those that it shows.
+var exactAggs = map[string]bool{
+	"sum": true, "avg": true, "var_pop": true, "variance": true, "var_samp": true, "std": true, "stddev": true, "stddev_pop": true, "stddev_samp": true,
+}
+
 // NewAgg makes a call of an aggregate. COUNT(*) has no arguments.
 func NewAgg(f *AggFunc, args []Node, distinct bool, order []SortKey, sep string) (Node, error) {
 	if len(args) < f.Min || f.Max >= 0 && len(args) > f.Max {
 		return nil, ErrArgs(f.Name)
 	}
 	a := &Agg{Fn: f, Args: append([]Node(nil), args...), Distinct: distinct, Order: order, Sep: sep}
-	for i := range a.Args {
-		a.Args[i] = Exact(a.Args[i])
+	if exactAggs[f.Name] {
+		for i := range a.Args {
+			a.Args[i] = Exact(a.Args[i])
+		}
 	}
 	return a, f.Derive(a)
 }

@@ -173,6 +173,9 @@ func Merge(op string, args ...Node) (Type, error) {
 		if err != nil {
 			return t, err
 		}
+		if op == "union" && c.Coerce == CoerceNone {
+			return t, mysql.NewSQLError(1271, "HY000", "Illegal mix of collations for operation 'UNION'")
+		}
 		t.Coll, t.Coercibility = c.Id, c.Coerce
 		if t.Coll == sql.Collation_binary {
 			t.Kind = Bytes
@@ -232,6 +235,8 @@ func widest(a, b Type) Type {
 		t.Precision = max(a.Precision-a.Scale, b.Precision-b.Scale) + t.Scale
 	case Float:
 		t.Precision = min(a.Precision, b.Precision)
+	case Duration:
+		t.Precision = max(a.Precision, b.Precision)
 	}
 	if a.Length == 0 || b.Length == 0 {
 		t.Length = 0

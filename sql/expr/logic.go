@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"slices"
+
 	"github.com/godwitdb/godwit/sql/expr/jsondoc"
 )
 
@@ -448,6 +450,11 @@ func deriveBetween(c *Call) error {
 	for i := range c.Args {
 		c.Args[i] = yearConst(c.Args[i], c.Args[0])
 	}
+	args, err := oneCollation("between", c.Args...)
+	if err != nil {
+		return err
+	}
+	c.Args = args
 	t, err := compareType("between", c.Args[0], c.Args[1])
 	if err != nil {
 		return err
@@ -504,9 +511,35 @@ func evalBetween(c *Call, k *Compiler) (Expr, error) {
 	return f, nil
 }
 
+// oneCollation gives strings that are compared with one another the collation that all have in
+// common; two of them alone might have none.
+func oneCollation(op string, args ...Node) ([]Node, error) {
+	for _, a := range args {
+		if t := a.Type(); !t.Stringy() && t.Kind != Null {
+			return args, nil
+		}
+	}
+	m, err := MergeCollations(op, true, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(args)
+	for i, a := range args {
+		if t := a.Type(); t.Kind != Null {
+			out[i] = CastTo(a, TextType(t.Length, m.Id, m.Coerce))
+		}
+	}
+	return out, nil
+}
+
 // NewBetween makes x BETWEEN lo AND hi: two comparisons if x is cheap and always the same, so
 // that a planner sees them.
 func NewBetween(x, lo, hi Node) (Node, error) {
+	args, err := oneCollation("between", x, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	x, lo, hi = args[0], args[1], args[2]
 	if _, ok := x.(*Col); !ok {
 		return call("between", x, lo, hi)
 	}

@@ -180,7 +180,11 @@ func NewIn(x Node, list []Node, not bool) (Node, error) {
 	if _, ok := x.(*Tuple); ok || len(list) == 1 {
 		return inAsOr(x, list, not)
 	}
-	list = slices.Clone(list)
+	all, err := oneCollation("in", append([]Node{x}, list...)...)
+	if err != nil {
+		return nil, err
+	}
+	x, list = all[0], slices.Clone(all[1:])
 	for i := range list {
 		list[i] = yearConst(list[i], x)
 	}

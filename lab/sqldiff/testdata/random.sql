@@ -87,3 +87,39 @@ CREATE TABLE c (a VARCHAR(9) COLLATE utf8mb4_general_ci, b VARCHAR(9) COLLATE ut
 -- affected 0
 SELECT 1 FROM c WHERE 'x' IN (a, b);
 -- ! 1270
+
+-- case: quotients in aggregates that do not add up
+CREATE TABLE q (id INT PRIMARY KEY, d DECIMAL(30,10), e DECIMAL(10,2));
+-- affected 0
+INSERT INTO q VALUES (0, 1.5, 1), (1, 0.3333333333, 3);
+-- affected 2
+SELECT MAX(e / 1.5), MIN(d / d), MAX(-3.10 / 1.5), GROUP_CONCAT(e / 3 ORDER BY id), COUNT(DISTINCT id / 30000) FROM q;
+-- = 2.000000|1.00000000000000|-2.066667|0.333333,1.000000|1
+
+-- case: NULLIF with a constant
+CREATE TABLE z (id INT PRIMARY KEY);
+-- affected 0
+INSERT INTO z VALUES (0), (1);
+-- affected 2
+SELECT id, NULLIF(id * 0.1, -3.10 / 1.5), NULLIF(id, 1), NULLIF(id + 1, 5 + 5) FROM z;
+-- = 0|0.0|0|1
+-- = 1|0.1|NULL|2
+
+-- case: digits of numbers as text beside literals
+SELECT CONV(10, 10, 16) = 'a', HEX(255) = 'ff', MONTHNAME('2024-01-31') = 'january';
+-- = 1|1|1
+
+-- case: a binary collation settles two others
+CREATE TABLE k (id INT PRIMARY KEY, a VARCHAR(9) COLLATE utf8mb4_unicode_ci, b VARCHAR(9) COLLATE utf8mb4_general_ci, c VARCHAR(9) COLLATE utf8mb4_bin);
+-- affected 0
+INSERT INTO k VALUES (1, 'm', 'a', 'z'), (2, 'M', 'a', 'z');
+-- affected 2
+SELECT id FROM k WHERE a BETWEEN b AND c;
+-- ! 1270
+SELECT id FROM k WHERE a NOT IN (c, b);
+-- = 1
+-- = 2
+SELECT id FROM k WHERE a BETWEEN b AND NULL;
+-- ! 1270
+SELECT a FROM k UNION SELECT b FROM k;
+-- ! 1271

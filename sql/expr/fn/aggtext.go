@@ -320,7 +320,7 @@ func init() {
 	expr.RegisterAgg(&expr.AggFunc{Min: 2, Max: 2, Acc: doc(true), Derive: func(a *expr.Agg) error {
 		a.T = expr.TypeJSON
 		if !a.Args[0].Type().Stringy() {
-			a.Args[0] = expr.CastTo(a.Args[0], expr.TextType(0, sql.Collation_Default, expr.CoerceLiteral))
+			a.Args[0] = expr.CastTo(a.Args[0], expr.TextType(0, sql.Collation_Default, expr.CoerceNumeric))
 		}
 		return nil
 	}}, "json_objectagg")

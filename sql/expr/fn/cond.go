@@ -31,7 +31,7 @@ func init() {
 		}},
 		&expr.Func{Name: "coalesce", Min: 1, Max: -1, Derive: deriveCoalesce, Eval: evalCoalesce},
 		&expr.Func{Name: "ifnull", Min: 2, Max: 2, Derive: deriveCoalesce, Eval: evalCoalesce},
-		&expr.Func{Name: "nullif", Min: 2, Max: 2, Derive: deriveNullIf, Eval: evalNullIf},
+		&expr.Func{Name: "nullif", Min: 2, Max: 2, Derive: deriveNullIf, Eval: evalNullIf, Post: caseOfNullIf},
 		&expr.Func{Name: "greatest", Min: 2, Max: -1, Derive: deriveExtreme, Eval: evalExtreme(1)},
 		&expr.Func{Name: "least", Min: 2, Max: -1, Derive: deriveExtreme, Eval: evalExtreme(-1)},
 		&expr.Func{Name: "collate", Min: 2, Max: 2, Derive: deriveCollate, Eval: evalFirst},
@@ -168,6 +168,12 @@ func deriveNullIf(c *expr.Call) error {
 	}
 	c.Args[1] = eq
 	return nil
+}
+
+// caseOfNullIf is CASE WHEN a = b THEN NULL ELSE a END: a call would compare again, with the
+// comparison, when one of its arguments is rewritten.
+func caseOfNullIf(c *expr.Call) expr.Node {
+	return &expr.Case{Whens: c.Args[1:2], Thens: []expr.Node{expr.CastTo(expr.NullConst(), c.T)}, Else: c.Args[0], T: c.T}
 }
 
 func evalNullIf(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {

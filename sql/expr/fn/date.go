@@ -80,7 +80,7 @@ func init() {
 
 func registerNames() {
 	name := func(fn string, f func(p int64) string) {
-		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(expr.TextType(9, sql.Collation_Default, expr.CoerceLiteral)), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(expr.TextType(9, sql.Collation_Default, expr.CoerceNumeric)), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
 			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 				if v.S[i] = f(a[0].I[i]); v.S[i] == "" {
 					noDate(k.Env, a[0], i, v)
@@ -490,7 +490,7 @@ func deriveDateAdd(c *expr.Call) error {
 		if !t.Stringy() {
 			c.Args[0] = expr.CastTo(c.Args[0], textOf(t))
 		}
-		c.T = expr.TextType(29, sql.Collation_Default, expr.CoerceLiteral)
+		c.T = expr.TextType(29, sql.Collation_Default, expr.CoerceNumeric)
 	}
 	return nil
 }
@@ -730,7 +730,7 @@ func deriveAddTime(c *expr.Call) error {
 		if !t.Stringy() {
 			c.Args[0] = expr.CastTo(c.Args[0], textOf(t))
 		}
-		c.T = expr.TextType(29, sql.Collation_Default, expr.CoerceLiteral)
+		c.T = expr.TextType(29, sql.Collation_Default, expr.CoerceNumeric)
 	}
 	c.Args[1] = expr.CastTo(c.Args[1], expr.TimeType(6))
 	return nil

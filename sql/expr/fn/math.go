@@ -104,7 +104,7 @@ func init() {
 	registerRound("floor", floorDec, math.Floor)
 	sig{names: "round", min: 1, max: 2, args: "ni", ret: roundType(true), make: makeRound(false)}.register()
 	sig{names: "truncate", min: 2, max: 2, args: "ni", ret: roundType(false), make: makeRound(true)}.register()
-	sig{names: "conv", min: 3, max: 3, args: "sii", ret: maybe(expr.TextType(64, sql.Collation_Default, expr.CoerceLiteral)), make: plain(conv)}.register()
+	sig{names: "conv", min: 3, max: 3, args: "sii", ret: maybe(expr.TextType(64, sql.Collation_Default, expr.CoerceNumeric)), make: plain(conv)}.register()
 }
 
 func sameNumber(c *expr.Call) (expr.Type, error) {

@@ -43,6 +43,11 @@ func (s sig) register() {
 				t.NotNull = t.NotNull && a.Type().NotNull
 			}
 		}
+		for _, a := range c.Args {
+			if x := a.Type(); t.Kind == expr.Duration && x.Kind == expr.Duration && t.Scale == x.Scale {
+				t.Precision = max(t.Precision, x.Precision)
+			}
+		}
 		if t.Integer() {
 			t.SQL = nil // a result may not fit the column that an argument is
 		}

@@ -22,7 +22,7 @@ import (
 )
 
 // ascii text that functions make of numbers.
-var typeWord = expr.TextType(0, sql.Collation_Default, expr.CoerceLiteral)
+var typeWord = expr.TextType(0, sql.Collation_Default, expr.CoerceNumeric)
 
 // chars is the number of characters of a string, or of bytes.
 func chars(v *expr.Vec, s string) int {
@@ -502,7 +502,7 @@ func evalField(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 
 func registerDigests() {
 	digest := func(names string, n int, f func(b []byte) []byte) {
-		textFunc(names, "b", 1, 1, returns(expr.TextType(n, sql.Collation_Default, expr.CoerceLiteral)), func(a []*expr.Vec, i int32) (string, bool) {
+		textFunc(names, "b", 1, 1, returns(expr.TextType(n, sql.Collation_Default, expr.CoerceNumeric)), func(a []*expr.Vec, i int32) (string, bool) {
 			return hex.EncodeToString(f([]byte(bytesOf(a[0], i)))), true
 		})
 	}
