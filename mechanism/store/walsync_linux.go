@@ -1,3 +1,5 @@
+//go:build !race && !msan && !asan
+
 package store
 
 import (
@@ -30,7 +32,7 @@ type fileSyncer struct {
 // order is what the thread is to do, and what came of it. It holds no pointer that the collector
 // would have to see, as the thread writes it unknown to the collector.
 type order struct {
-	state      atomic.Uint32 // a futex
+	state      uint32 // a futex
 	op         uint32
 	fd, evfd   uintptr
 	base, size uintptr // struct iovec
@@ -68,7 +70,7 @@ func newFileSyncer(fd uintptr) *fileSyncer {
 		_ = s.event.Close()
 		return nil
 	}
-	s.poll = func(uintptr) bool { return s.o.state.Load() == orderNone }
+	s.poll = func(uintptr) bool { return atomic.LoadUint32(&s.o.state) == orderNone }
 	go s.o.thread(s.event)
 	return s
 }
@@ -116,13 +118,15 @@ func (s *fileSyncer) do() (n int, err error) {
 
 // give hands the order to the thread. The call that wakes it does not wait for anything.
 func (o *order) give(state uint32) {
-	o.state.Store(state)
+	atomic.StoreUint32(&o.state, state)
 	_, _, _ = syscall.RawSyscall(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&o.state)), futexWake, 1)
 }
 
 // The runtime keeps these two for packages outside. Between them a goroutine has a thread and no
 // processor, as in a system call. It may make others, but not grow its stack, allocate, or write
-// pointers.
+// pointers. The functions of sync/atomic are instructions there, its types' methods may be calls. In
+// builds for the race detector and its like both are calls, which need more stack: those builds do
+// without this file.
 
 //go:linkname entersyscallblock runtime.entersyscallblock
 func entersyscallblock()
@@ -144,12 +148,12 @@ func (o *order) thread(event *os.File) {
 //go:nocheckptr
 func (o *order) serve() {
 	for {
-		switch o.state.Load() {
+		switch atomic.LoadUint32(&o.state) {
 		case orderNone:
 			_, _, _ = syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&o.state)), futexWait, orderNone, 0, 0, 0)
 		case orderGiven:
 			o.carryOut()
-			o.state.Store(orderNone)
+			atomic.StoreUint32(&o.state, orderNone)
 			_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, o.evfd, uintptr(unsafe.Pointer(&o.one)), 8)
 		default:
 			return
