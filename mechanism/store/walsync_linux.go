@@ -124,8 +124,8 @@ func (o *order) give(state uint32) {
 
 // The runtime keeps these two for packages outside. Between them a goroutine has a thread and no
 // processor, as in a system call. It may make others, but not grow its stack, allocate, or write
-// pointers. The functions of sync/atomic are instructions there, its types' methods may be calls. In
-// builds for the race detector and its like both are calls, which need more stack: those builds do
+// pointers. The functions of sync/atomic are instructions there; methods of its types may be calls.
+// Under the race detector and its like both are calls, which need more stack: those builds do
 // without this file.
 
 //go:linkname entersyscallblock runtime.entersyscallblock
