@@ -121,9 +121,6 @@ const (
 	MaxScale     = 30
 )
 
-// anyFraction, as the Precision of a Duration, lets it show a fraction only if it has one.
-const anyFraction = 1
-
 // Numeric reports whether arithmetic takes values of the type as they are.
 func (t Type) Numeric() bool {
 	switch t.Kind {
@@ -257,7 +254,7 @@ func fromSQL(st sql.Type) Type {
 		return t
 	case sqltypes.Time:
 		t := num(Duration)
-		t.Scale, t.Precision = 6, anyFraction // the engine's TIME has no precision of its own
+		t.Scale = 6 // the engine's TIME has no precision of its own
 		return t
 	case sqltypes.Year:
 		return num(Year)

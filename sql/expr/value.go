@@ -61,9 +61,6 @@ func appendInt(b []byte, x int64, t Type) []byte {
 	case Datetime, Timestamp:
 		return calendar.AppendDatetime(b, x, t.Scale)
 	case Duration:
-		if t.Precision == anyFraction && x%1e6 == 0 {
-			return calendar.AppendDuration(b, x, 0)
-		}
 		return calendar.AppendDuration(b, x, t.Scale)
 	case Year:
 		if x == 0 {
