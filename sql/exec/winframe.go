@@ -125,15 +125,15 @@ func (w *window) rangeEnd(b WindowBound, upper bool, env *expr.Env) (*rangeEnd, 
 
 // find is the end for row r.
 func (e *rangeEnd) find(s *segment, r, peer int) (int, error) {
+	if r == s.lo {
+		e.next = s.lo
+	}
 	cols, i, _, err := e.here.at(r)
 	if err != nil {
 		return 0, err
 	}
 	if cols[e.key].IsNull(i) { // it has no numbers around it: the frame is that of its peers
 		return peer, nil
-	}
-	if s.from == s.lo && r == s.from || e.next < s.lo {
-		e.next = s.lo
 	}
 	for e.next < s.hi {
 		keys, j, _, err := e.at.at(e.next)
