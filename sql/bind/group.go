@@ -244,7 +244,7 @@ func (q *query) grouping(args []expr.Node) (expr.Node, error) {
 	for i, a := range args {
 		at := slices.IndexFunc(q.keys, func(k algebra.Item) bool { return expr.Equal(k.Node, a) })
 		if at < 0 {
-			return nil, refuse(3148, "HY000", "Argument #%d of GROUPING function is not in GROUP BY", i)
+			return nil, refuse(3148, "HY000", "Argument #%d of GROUPING function is not in GROUP BY", i+1)
 		}
 		t := expr.TypeInt
 		t.NotNull = true

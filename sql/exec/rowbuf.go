@@ -3,6 +3,8 @@ package exec
 import (
 	"sort"
 
+	"github.com/cockroachdb/apd/v3"
+
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -111,13 +113,15 @@ func copyAt(dst *expr.Vec, k int, src *expr.Vec, i int32) {
 		dst.SetNull(k)
 		return
 	}
-	if dst.T.Kind == expr.Decimal || dst.T.Kind.Form() == expr.FormA {
-		if src.D != nil || dst.D != nil || src.T.Scale != dst.T.Scale || src.T.Kind != expr.Decimal {
-			dst.Put(k, src.At(i))
-			return
-		}
+	if dst.T.Kind == expr.Decimal && (src.D != nil || dst.D != nil || src.T.Scale != dst.T.Scale) {
+		var d, tmp apd.Decimal
+		expr.Rescale(&d, src.Dec(i, &tmp), dst.T.Scale)
+		dst.SetDecimal(k, &d)
+		return
 	}
 	switch dst.T.Kind.Form() {
+	case expr.FormA:
+		dst.A[k] = src.A[i]
 	case expr.FormF:
 		dst.F[k] = src.F[i]
 	case expr.FormS:

@@ -27,7 +27,7 @@ func (w *window) aggregate(f WindowFunc, env *expr.Env) (winFunc, error) {
 		return nil, err
 	}
 	x.remover, _ = x.acc.(expr.Remover)
-	x.typ = f.Type
+	x.typ = f.Agg.T // copyAt makes a DECIMAL of it that has the digits of f.Type
 	return x, nil
 }
 
