@@ -217,7 +217,8 @@ func (m *mender) fetch(ctx context.Context, w store.Wanted) error {
 	if len(whys) == 0 {
 		whys = append(whys, "no other node that lives holds it")
 	}
-	return base.Errorf(base.CodeUnavailable, "%s; shard %d cannot be fetched (%s): start the nodes that hold it, or, if there is no good copy, restore it from a backup", w.Why, w.Shard, strings.Join(whys, "; "))
+	return base.Errorf(base.CodeUnavailable, "%s; shard %d cannot be fetched (%s): start the nodes that hold it, or, "+
+		"if there is no good copy, restore it from a backup", w.Why, w.Shard, strings.Join(whys, "; "))
 }
 
 // sources are the live nodes that hold a shard, the nearest first.

@@ -27,7 +27,8 @@ func (r *Replica) Apply(b *store.Batch, ents []group.Entry) ([]any, error) {
 
 // appliedHere notes what an entry means to this replica beyond the replicated state. mu is held.
 func (r *Replica) appliedHere(e group.Entry) {
-	if q := e.Cmd.Lease; q != nil && base.NodeID(q.Holder) == r.cfg.Self && e.Term == r.lead.Term && r.lead.State != lead.Relieved {
+	if q := e.Cmd.Lease; q != nil && base.NodeID(q.Holder) == r.cfg.Self && e.Term == r.lead.Term &&
+		r.lead.State != lead.Relieved {
 		r.lead.Granted(base.Timestamp(q.End))
 		r.wake()
 	}

@@ -142,7 +142,8 @@ func (r *Replica) proposeTransfer(t *lead.Transfer) (chan sealStep, error) {
 		from = max(from, l.Floor)
 	}
 	end := max(from.Add(r.cfg.Lease), l.LeaseEnd, l.Requested)
-	cmd.LeaseTransfer = &wire.LeaseTransfer{Target: uint32(t.Target), End: uint64(end), LengthNs: uint64(r.cfg.Lease), Virtual: virtual}
+	cmd.LeaseTransfer = &wire.LeaseTransfer{Target: uint32(t.Target), End: uint64(end), LengthNs: uint64(r.cfg.Lease),
+		Virtual: virtual}
 	r.mu.Unlock()
 	steps := make(chan sealStep, 2)
 	r.group.ProposePlaced(cmd, t.Term, func(index uint64) {

@@ -73,7 +73,8 @@ func (r *Replica) Txns() []TxnRow {
 	now := time.Now()
 	rows := make([]TxnRow, 0, len(r.ByID))
 	for id, x := range r.ByID {
-		row := TxnRow{ID: id, Age: x.Age, Phase: x.Phase.String(), Locks: r.LockTable.Count(id), Waiting: len(x.Waits), Idle: now.Sub(x.Last), TS: x.TS}
+		row := TxnRow{ID: id, Age: x.Age, Phase: x.Phase.String(), Locks: r.LockTable.Count(id),
+			Waiting: len(x.Waits), Idle: now.Sub(x.Last), TS: x.TS}
 		if x.Phase == txns.Prepared {
 			row.Prepared = now.Sub(x.Since)
 		}

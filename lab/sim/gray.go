@@ -28,7 +28,8 @@ const (
 )
 
 // grayKinds are the faults of PickGray.
-var grayKinds = []string{"stalled disk", "slow disk", "slow node", "pause node", "delay ramp", "partial cut", "cut one way", "wrong start", "damaged tail"}
+var grayKinds = []string{"stalled disk", "slow disk", "slow node", "pause node", "delay ramp", "partial cut",
+	"cut one way", "wrong start", "damaged tail"}
 
 // PickGray draws a configuration whose faults leave processes running and parts of them broken.
 func PickGray(seed uint64) Config {
@@ -296,7 +297,8 @@ func (b *bench) returned(o *Outcome, before []latency, bound time.Duration) {
 		o.Latency = append(o.Latency, [2]time.Duration{was.took, is.took})
 		most := time.Duration(float64(was.took)*returnSlack) + noise + max(0, is.most-was.least)
 		if is.took > most {
-			w.fail("%v after the last fault a write of region %d's own row takes %v, before the faults %v; by their clocks at most %v",
+			w.fail("%v after the last fault a write of region %d's own row takes %v, before the faults %v; "+
+				"by their clocks at most %v",
 				returnAfter, i+1, is.took, was.took, most)
 		}
 	}

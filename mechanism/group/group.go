@@ -316,7 +316,8 @@ func (g *Group) propose(cmd *wire.Command, term uint64, placed func(uint64), don
 	}
 	p := &proposal{cmd: cmd, want: term, placed: placed, done: done}
 	if size := cmd.SizeVT(); size > h.opts.MaxCommandBytes {
-		p.err = base.Errorf(base.CodeInvalid, "group %v: a command of %d bytes exceeds the limit of %d; split the transaction", g.id, size, h.opts.MaxCommandBytes)
+		p.err = base.Errorf(base.CodeInvalid, "group %v: a command of %d bytes exceeds the limit of %d; "+
+			"split the transaction", g.id, size, h.opts.MaxCommandBytes)
 	} else if data, err := cmd.MarshalVT(); err != nil {
 		p.err = base.Errorf(base.CodeInvalid, "group %v: command cannot be encoded: %v", g.id, err)
 	} else {

@@ -77,7 +77,8 @@ func (s *snapshots) copyOf(k streamKey, least map[base.GroupID]uint64) (*store.E
 	return exp, groups, heads, nil
 }
 
-func (s *snapshots) heads(k streamKey, exp *store.Export, least map[base.GroupID]uint64) (groups []base.GroupID, heads []*pb.Message, err error) {
+func (s *snapshots) heads(k streamKey, exp *store.Export,
+	least map[base.GroupID]uint64) (groups []base.GroupID, heads []*pb.Message, err error) {
 	for _, g := range s.h.Groups() {
 		index := uint64(0)
 		if g.id.Shard() == k.shard {

@@ -250,7 +250,8 @@ func (i *Import) Restore(at []GroupAt) error {
 	for g, k := range r.Groups {
 		if least := max(1, i.s.stillKept(g, k).Last); found[g].Index < least {
 			_ = i.Abort()
-			return base.Errorf(base.CodeUnavailable, "shard %d: the copy has group %s up to %d, and %d is needed", i.sh.id, g, found[g].Index, least)
+			return base.Errorf(base.CodeUnavailable, "shard %d: the copy has group %s up to %d, and %d is needed",
+				i.sh.id, g, found[g].Index, least)
 		}
 	}
 	err := i.Finish(adopt, func(b *Batch) error {
@@ -310,7 +311,8 @@ func (s *Store) mendAtOpen() error {
 		return err
 	}
 	if v.Epochs { // its promises cannot be kept, and no memory has them
-		return corruptf("store %s: %s: what this node has promised of MULTI MASTER tables is lost", s.opts.Dir, strings.Join(v.Files, ", "))
+		return corruptf("store %s: %s: what this node has promised of MULTI MASTER tables is lost", s.opts.Dir,
+			strings.Join(v.Files, ", "))
 	}
 	s.opts.Logger.Error("store: damaged files; what they held is fetched from other nodes", "files", v.Files, "shards", v.Shards)
 	return s.Quarantine(v)

@@ -306,7 +306,8 @@ func (sh *shardState) whole() error {
 	if !sh.lost.Load() {
 		return nil
 	}
-	return base.Errorf(base.CodeUnavailable, "the rows of %s here were damaged, and are being fetched from another node; try again", sh)
+	return base.Errorf(base.CodeUnavailable, "the rows of %s here were damaged, and are being fetched from another "+
+		"node; try again", sh)
 }
 
 func (sh *shardState) String() string { return fmt.Sprintf("shard %d", sh.id) }

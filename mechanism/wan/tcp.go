@@ -362,7 +362,8 @@ func tuneConn(conn net.Conn, dead time.Duration) {
 // SetCongestion implements [Transport].
 func (t *TCP) SetCongestion(name string) error {
 	if err := knowsCongestion(name); err != nil {
-		return base.Errorf(base.CodeInvalid, "this machine's TCP has no congestion control %q, or only for root (see net.ipv4.tcp_allowed_congestion_control): %v", name, err)
+		return base.Errorf(base.CodeInvalid, "this machine's TCP has no congestion control %q, "+
+			"or only for root (see net.ipv4.tcp_allowed_congestion_control): %v", name, err)
 	}
 	t.congestion.Store(name)
 	t.eachConn(t.congest)

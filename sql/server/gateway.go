@@ -54,9 +54,11 @@ func (g *gateway) tableEnv() *table.Env     { return g.Env.Env }
 func (g *gateway) sessionEnv() *session.Env { return g.Env.Env.Env }
 
 func newGateway(cfg Config) *gateway {
-	env := table.NewEnv(&session.Env{DB: cfg.DB, Log: cfg.Logger, Catalog: schema.NewCatalog(cfg.DB), Reads: cfg.Reads, Relay: cfg.Relay})
+	env := table.NewEnv(&session.Env{DB: cfg.DB, Log: cfg.Logger, Catalog: schema.NewCatalog(cfg.DB),
+		Reads: cfg.Reads, Relay: cfg.Relay})
 	g := &gateway{
-		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder, settings: cfg.Settings,
+		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
+		fwd: cfg.Forwarder, settings: cfg.Settings,
 		settingsTurn: make(chan struct{}, 1),
 	}
 	g.System = g.systemDatabase

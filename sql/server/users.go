@@ -24,7 +24,8 @@ func (g *gateway) Persist(ctx *sql.Context, data []byte) error {
 		}
 		if uint64(rows[0].TS) > g.usersTS.Load() {
 			// What would be written does not know of that change, and would undo it.
-			return base.Errorf(base.CodeInvalid, "users or grants were changed through another node at the same time: run the statement again")
+			return base.Errorf(base.CodeInvalid, "users or grants were changed through another node at the same time: "+
+				"run the statement again")
 		}
 		t.Put(usersKey, data, 0)
 		return nil
