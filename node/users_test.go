@@ -23,7 +23,8 @@ func TestUsersAtOnce(t *testing.T) {
 	for _, n := range l.Nodes() {
 		k := openSQL(t, n, "")
 		until(t, "the node knows the users", func() string {
-			if got := fmt.Sprint(column(t, k, "SELECT user FROM mysql.user WHERE user LIKE 'u%' ORDER BY user")); got != "[u1 u3 u5 u7]" {
+			if got := fmt.Sprint(column(t, k, "SELECT user FROM mysql.user WHERE user LIKE 'u%' "+
+				"ORDER BY user")); got != "[u1 u3 u5 u7]" {
 				return got
 			}
 			return ""

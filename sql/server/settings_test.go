@@ -63,7 +63,8 @@ func TestClusterSettings(t *testing.T) {
 	expectErr(t, c, 1105, "SET CLUSTER SETTING k.high = much")
 	expectErr(t, c, 1105, "SET CLUSTER SETTING k.other = 1")
 	expectErr(t, c, 1105, "SHOW CLUSTER SETTING k.other")
-	eventually(t, "the other gateway sees the setting", func() bool { return query(t, us, "SHOW CLUSTER SETTING k.low")[0] == "k.low|5|1|lower" })
+	eventually(t, "the other gateway sees the setting",
+		func() bool { return query(t, us, "SHOW CLUSTER SETTING k.low")[0] == "k.low|5|1|lower" })
 	exec(t, us, "SET CLUSTER SETTING k.low = DEFAULT")
 	expect(t, us, "SHOW CLUSTER SETTING k.low", "k.low|1|1|lower")
 	exec(t, us, "SET CLUSTER SETTING k.high TO '4'")
@@ -77,7 +78,8 @@ func TestClusterSettings(t *testing.T) {
 // then only when they change or once a minute.
 func TestFollowAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gateway{Env: &ddl.Env{Env: &table.Env{Env: &session.Env{DB: memkv.New(1, "eu"), Log: slog.New(slog.DiscardHandler)}}}}
+		g := &gateway{Env: &ddl.Env{Env: &table.Env{Env: &session.Env{DB: memkv.New(1, "eu"),
+			Log: slog.New(slog.DiscardHandler)}}}}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		began, outage, read := time.Now(), 5500*time.Millisecond, []time.Duration(nil)
