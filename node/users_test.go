@@ -7,10 +7,10 @@ import (
 
 // TestUsersAtOnce: statements that change users follow each other at once, through one node, and
 // all nodes have what came of them.
-func TestUsersAtOnce(t *testing.T) {
-	t.Parallel() // it waits, most of the time
-	// On real time: the engine holds a mutex while users are written over the network.
-	l := startReal(t, 3)
+func TestUsersAtOnce(t *testing.T) { bubble(t, usersAtOnce) }
+
+func usersAtOnce(t *testing.T) {
+	l := startLocal(t, 3, 1)
 	c := openSQL(t, l.Nodes()[1], "")
 	mustExec(t, c, "CREATE DATABASE d")
 	for i := range 8 {

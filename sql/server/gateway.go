@@ -39,7 +39,11 @@ type gateway struct {
 	fast     *fast.Runner
 	query    *selects.Runner
 	prefetch *prefetch.Planner
-	usersTS  atomic.Uint64
+
+	usersTS atomic.Uint64
+	// usersTurn is full while a statement persists users. It has the engine's mutex then: who waits
+	// for the turn first does not wait for the mutex while the network is written to.
+	usersTurn chan struct{}
 
 	uuids uuids
 
@@ -59,7 +63,7 @@ func newGateway(cfg Config) *gateway {
 	g := &gateway{
 		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
 		fwd: cfg.Forwarder, settings: cfg.Settings,
-		settingsTurn: make(chan struct{}, 1),
+		settingsTurn: make(chan struct{}, 1), usersTurn: make(chan struct{}, 1),
 	}
 	g.System = g.systemDatabase
 	g.Ended = func(s *session.Session) {

@@ -17,6 +17,8 @@ var usersKey = base.AppendBytes(base.IndexPrefix(base.MetaShard, schema.TabPrivi
 
 // Persist implements mysql_db.MySQLDbPersistence.
 func (g *gateway) Persist(ctx *sql.Context, data []byte) error {
+	g.usersTurn <- struct{}{} // refreshUsers keeps it for an instant, other statements wait before
+	defer func() { <-g.usersTurn }()
 	ts, err := kv.Run(ctx, g.DB, kv.Options{}, func(t kv.Txn) error {
 		rows, err := t.Get(ctx, []base.Key{usersKey}, kv.LockExclusive)
 		if err != nil {
@@ -101,8 +103,15 @@ func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
 	return nil
 }
 
-// refreshUsers takes over grants that another gateway has changed.
+// refreshUsers takes over grants that another gateway has changed. A change that this gateway is
+// persisting may show in the meta shard already: it is waited for.
 func (g *gateway) refreshUsers(ctx context.Context) error {
+	select {
+	case g.usersTurn <- struct{}{}:
+		<-g.usersTurn
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	changed, _ := g.DB.MetaVersion(base.PointSpan(usersKey))
 	if uint64(changed) <= g.usersTS.Load() {
 		return nil
