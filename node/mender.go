@@ -28,8 +28,8 @@ const (
 	// copyWithin is how long a copy may take to arrive once a node has agreed to send it, for each
 	// attempt; the next one may be sent by another node.
 	copyWithin = 2 * time.Minute
-	// menderPause follows an attempt that failed, surveyPause one that found nothing to repair: to
-	// look through all tables takes the disk.
+	// menderPause follows an attempt that failed. surveyPause follows one that found nothing to
+	// repair; it is longer, because a survey reads all tables.
 	menderPause = 2 * time.Second
 	surveyPause = time.Minute
 )
@@ -49,7 +49,7 @@ var errNothingFound = errors.New("no table is damaged, so nothing can be fetched
 type mender struct {
 	n     *Node
 	done  chan struct{}
-	since time.Time // damage was found; of run alone
+	since time.Time // when damage was found; used by run alone
 
 	mu     sync.Mutex
 	state  string                 // what is being done, or why it fails
@@ -159,7 +159,7 @@ func (m *mender) quarantine(ctx context.Context, found error) error {
 	return m.resume(v)
 }
 
-// leads reports whether this node leads a group of shards.
+// leads reports whether this node leads a group of one of the shards.
 func (m *mender) leads(shards []base.ShardID) bool {
 	return slices.ContainsFunc(m.n.reps.Held(), func(g base.GroupID) bool {
 		grp := m.n.reps.Group(g)
@@ -171,8 +171,8 @@ func (m *mender) leads(shards []base.ShardID) bool {
 	})
 }
 
-// resume sees to the groups that have stopped: those of shards that are fetched are opened again
-// with the copy. Another one cannot go on.
+// resume handles groups that have stopped. Those of shards that are fetched will be opened again
+// with the copy. Any other group cannot go on, so the node ends.
 func (m *mender) resume(v *store.Survey) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +200,7 @@ func (n *Node) groupFailed(g base.GroupID, err error) {
 	n.fail(fmt.Errorf("group %v: %w", g, err))
 }
 
-// fetch has one node after the other send a shard, until it is here.
+// fetch asks one node after the other to send a shard, until it is here.
 func (m *mender) fetch(ctx context.Context, w store.Wanted) error {
 	if w.Shard == base.EpochShard {
 		return m.n.epochs.Discard(base.Errorf(base.CodeCorrupt, "%s", w.Why))

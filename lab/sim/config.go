@@ -68,7 +68,8 @@ type Config struct {
 	// Never sets the home policy to never, so that leaders follow the load.
 	Never bool
 
-	// Lively demands that whoever is whole is served, and the others soon after the last fault.
+	// Lively demands that whole nodes are served (alive.go), and all others soon after the last
+	// fault.
 	Lively bool
 	// Gray says that PickGray made this.
 	Gray bool

@@ -196,8 +196,9 @@ func writeFile(fs vfs.FS, path string, data []byte) error {
 // latency is how long a write of a region's own row takes.
 type latency struct {
 	took time.Duration // the median of some
-	// By how much the clock that the timestamp is waited out by is behind another one, at least and
-	// at most: within their bounds, but a timestamp is above all that were heard of.
+	// By how much the owner's clock is behind another one, at least and at most. The clocks are
+	// within their bounds, but a timestamp lies above all others that its owner has heard of, and
+	// is waited out by the owner's clock.
 	least, most time.Duration
 }
 
@@ -260,8 +261,8 @@ func (o *Outcome) healed(w *world) {
 	w.log.printf("%d faults are over", len(o.Faults))
 }
 
-// relapsed waits for nodes that were sick again after they had been well: their leads come back
-// later each time, on purpose.
+// relapsed waits for nodes that fell sick again after they had been well. Their leads come back
+// later each time, by design.
 func (w *world) relapsed() {
 	const least = 5 * time.Second // patience after the first sickness
 	for {

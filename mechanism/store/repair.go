@@ -14,11 +14,11 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// A table that is damaged is repaired shard by shard. What this node has promised in the groups of
-// a shard (its term, its vote, up to where it has acknowledged the log) is written down first,
-// since it is still in memory; then everything of the shard leaves the tables, without being read;
-// then another replica's copy is put in its place, whose groups have applied at least as much as
-// this node has acknowledged. Until then no group of the shard may be open here.
+// A damaged table is repaired shard by shard, in three steps. First the node writes down what it
+// has promised in the groups of the shard: term, vote, and how much of the log it has acknowledged.
+// All of it is still in memory. Then everything of the shard is removed from the tables, unread.
+// Then another replica's copy takes its place; its groups have applied at least what this node has
+// acknowledged. No group of the shard may be open here meanwhile.
 //
 //	damaged --Quarantine--> empty, with a record of what was promised --Import.Restore--> whole
 

@@ -394,8 +394,8 @@ func TestNetCrashAndJoinAgain(t *testing.T) {
 	})
 }
 
-// TestNetCloseAfterCrash: who closes a crashed node closes its store next, so its handlers have to
-// be through.
+// TestNetCloseAfterCrash: the store of a crashed node is closed right after its transport, so Close
+// must wait for the node's handlers.
 func TestNetCloseAfterCrash(t *testing.T) {
 	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms}}, func(t *testing.T, n *Network) {
 		a, b := n.Join(1, 1), n.Join(2, 2)

@@ -41,15 +41,15 @@ type gateway struct {
 	prefetch *prefetch.Planner
 
 	usersTS atomic.Uint64
-	// usersTurn is full while a statement persists users. It has the engine's mutex then: who waits
-	// for the turn first does not wait for the mutex while the network is written to.
+	// usersTurn is full while a statement persists users over the network. The statement holds the
+	// engine's mutex then; refreshUsers waits for this turn first, where it can be interrupted.
 	usersTurn chan struct{}
 
 	uuids uuids
 
 	settings Settings
-	// settingsTurn is full while settings are applied: a channel, because who refreshes them reads
-	// over the network meanwhile, and a client that leaves does not wait for that.
+	// settingsTurn is full while settings are applied. It is a channel, because settings are read
+	// over the network meanwhile, and a client that leaves must not wait for that.
 	settingsTurn chan struct{}
 	settingsTS   base.Timestamp
 }
