@@ -86,7 +86,7 @@ func New(src Source) *Clock {
 	return c
 }
 
-// wake tells who waits for a change; mu is held.
+// wake wakes all that wait for a change; mu is held.
 func (c *Clock) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})

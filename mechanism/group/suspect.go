@@ -137,7 +137,7 @@ func (g *Group) recovered() bool {
 	return err == nil && t == s.target.term
 }
 
-// askVoters asks voters where they are; who does not answer in time is left out.
+// askVoters asks voters where they are, and leaves out those that do not answer in time.
 func (h *Host) askVoters(q *wire.SuspectRequest, voters []uint64) map[uint64]*wire.SuspectResponse {
 	ctx, cancel := context.WithTimeout(context.Background(), askEvery)
 	defer cancel()

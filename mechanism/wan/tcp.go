@@ -20,7 +20,7 @@ import (
 type TCPOptions struct {
 	Self   base.NodeID // 0: this node has no identity yet; it can only be asked (wire.KindAsk)
 	Region base.RegionID
-	// ClusterID must be the same on both ends; "" accepts only those who ask.
+	// ClusterID must be the same on both ends; "" accepts only nodes that ask to join.
 	ClusterID string
 	// Listen is the address to listen on, host:port. Listener is used instead if
 	// not nil. With neither, the node only dials.

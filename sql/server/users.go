@@ -86,9 +86,9 @@ func (g *gateway) readUsers(ctx context.Context) (data []byte, at base.Timestamp
 	return rows[0].Value, t.ReadTimestamp(), nil
 }
 
-// applyUsers takes over what was read at a timestamp, unless something newer is in force. Who
-// changes users holds the editor until that is persisted, so what is in force is asked for with the
-// editor in hand: the change shows in the meta shard before its statement ends.
+// applyUsers takes over what was read at a timestamp, unless something newer is in force. A
+// statement that changes users holds the editor until they are persisted, and its change shows in
+// the meta shard before it ends. So what is in force is compared with the editor in hand.
 func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
 	db := g.engine.Analyzer.Catalog.MySQLDb
 	ed := db.Editor()
