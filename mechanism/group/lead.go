@@ -172,7 +172,7 @@ func (g *Group) beginLead(ents []*pb.Entry) {
 }
 
 // tellLeading brings the state machine into service once it has applied all that was committed in
-// earlier terms. The log of an elected leader holds all of that; what is in it before the term's own
+// earlier terms. An elected leader's log holds all of that; what is in it before the term's own
 // first entry and is known to be committed is all there is, so a leader that knows need not wait
 // until that entry commits.
 func (g *Group) tellLeading() {
