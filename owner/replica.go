@@ -62,7 +62,8 @@ type Replica struct {
 
 	lead  lead.Leadership
 	lapse lapse // guarded by mu
-	// lacks is since when it has served without a replica of each group of its shard; zero: it has all
+	// lacks is since when it has served without a replica of each group of its shard; zero: it has
+	// all
 	lacks          time.Time
 	changedCatalog time.Time                 // when this node last led a change of the catalog, or its start; guarded by mu
 	lastTransfer   *lead.Transfer            // the newest hand-over by this node; guarded by mu

@@ -23,10 +23,11 @@ func statusCommand() *cobra.Command {
 		Long: `Show the cluster as one node sees it, completed by asking the others.
 
 Nodes: "heard" is how long ago the asked node heard of it, "rtt" the round trip to it, "leads" and "replicas" count
-groups. Groups: one line a consensus group. "home" is the region its rows belong to, "lag" how many log entries each
-replica that is not up to date is behind its leader (node:entries), "closed lag" how far its closed timestamp is
-behind now, which is how stale a read at another replica must be to be served at once (negative: closed ahead of
-time). Problems: what an operator should look at.
+groups.
+Groups: one line a consensus group. "home" is the region its rows belong to, "lag" how many log entries each replica
+that is not up to date is behind its leader (node:entries), "closed lag" how far its closed timestamp is behind now,
+which is how stale a read at another replica must be to be served at once (negative: closed ahead of time).
+Problems: what an operator should look at.
 
 The exit status is 0 also when there are problems; scripts read "problems" in the --json output.`,
 		Example: `  godwit status --addr 127.0.0.1:7400
