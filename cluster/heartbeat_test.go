@@ -172,3 +172,37 @@ func TestLost(t *testing.T) {
 		t.Errorf("a heartbeat of another process counts as confirmed: %v", d)
 	}
 }
+
+// TestReachOverDetour: while messages make a detour, and nothing measures the direct path, requests
+// take as long as confirmations say, not as long as the direct path once took.
+func TestReachOverDetour(t *testing.T) {
+	const life = 7
+	now := time.Now()
+	p := newPeers(1, func() time.Time { return now })
+	x := p.get(2)
+	x.rtt.Add(2 * time.Millisecond)
+	beats := func(late time.Duration, measured bool) {
+		for range 100 {
+			now = now.Add(100 * time.Millisecond)
+			if measured {
+				x.sampled = now
+			}
+			p.contacted(&wire.Heartbeat{Node: 2, Clock: &wire.ClockReport{EchoLife: life, EchoSent: uint64(p.mono() - late)}}, life)
+		}
+	}
+	want := func(what string, least, most time.Duration) {
+		t.Helper()
+		if got, ok := p.reach(2); !ok || got < least || got > most {
+			t.Errorf("%s: %v (known: %v), want %v to %v", what, got, ok, least, most)
+		}
+		if got, _ := p.rtt(2); got != 2*time.Millisecond {
+			t.Errorf("%s: the direct path takes %v", what, got)
+		}
+	}
+	beats(50*time.Millisecond, true)
+	want("direct", 2*time.Millisecond, 2*time.Millisecond)
+	beats(800*time.Millisecond, false)
+	want("over other nodes", 790*time.Millisecond, 800*time.Millisecond)
+	beats(50*time.Millisecond, true)
+	want("direct again", 2*time.Millisecond, 2*time.Millisecond)
+}

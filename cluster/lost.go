@@ -13,6 +13,10 @@ import (
 // like what does: a process that is stopped, a cable that is cut, a way that works in one
 // direction.
 
+// unmeasured is how long nothing may be measured of a path to a node, of which there are ten
+// samples a second, before confirmations say how long a request takes.
+const unmeasured = 2 * time.Second
+
 // mostJitter bounds what is granted to a path whose round trips vary.
 const mostJitter = time.Second
 
@@ -22,6 +26,9 @@ type contact struct {
 	// confirmed is when this node sent, by its monotonic clock, the newest heartbeat that the peer
 	// says it has; 0: none.
 	confirmed time.Duration
+	// takes is how long a heartbeat and its confirmation take, on any way: the round trip and, on
+	// average, half of the time between two heartbeats.
+	takes time.Duration
 }
 
 // contacted takes what a heartbeat says of the ways to its sender and back. life names this
@@ -35,9 +42,32 @@ func (p *peers) contacted(m *wire.Heartbeat, life uint64) {
 	if w := m.Clock; w != nil && w.EchoLife == life {
 		echo = max(echo, w.EchoSent)
 	}
-	if d := time.Duration(echo); d <= p.mono() { // else it was sent by the process before this one
-		x.confirmed = max(x.confirmed, d)
+	if d := time.Duration(echo); d > x.confirmed && d <= p.mono() { // else it was sent by the process before this one
+		x.confirmed = d
+		if took := p.mono() - d; x.takes == 0 {
+			x.takes = took
+		} else {
+			x.takes += (took - x.takes) / 8
+		}
 	}
+}
+
+// reach is how long a request to a peer and its answer take. That is the round trip; but while
+// messages make a detour nothing is measured (OVL-6), and what was measured before says nothing of
+// a node that has become slow.
+func (p *peers) reach(id base.NodeID) (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.all[id]
+	d := p.way(x)
+	fresh := unmeasured
+	if p.net.node != nil { // many nodes: each is measured now and then
+		fresh = staleAfter
+	}
+	if d >= 0 && p.now().Sub(x.sampled) > fresh {
+		d = max(d, x.contact.takes)
+	}
+	return max(d, 0), d >= 0
 }
 
 // awake notes that this node sends heartbeats. One that has not for a while, because it was stopped

@@ -74,7 +74,7 @@ func (c *readServers) here(n base.Node) replica.Node {
 func (c *readServers) there(n base.Node) replica.Node {
 	x := replica.Node{ID: n.ID, Region: n.Region}
 	var measured bool
-	x.Latency, measured = c.peers.rtt(n.ID)
+	x.Latency, measured = c.peers.reach(n.ID)
 	x.Staleness, x.Load = c.peers.facts(n.ID)
 	x.Healthy = measured && x.Staleness > 0 && c.peers.silence(n.ID) < c.pace.SilentAfter
 	return x
@@ -110,7 +110,7 @@ func (c *readServers) ReplicaFor(shard base.ShardID, ts base.Timestamp) base.Nod
 
 // Answered notes how long a node took to answer a read.
 func (c *readServers) Answered(n base.NodeID, took time.Duration, err error) {
-	rtt, _ := c.peers.rtt(n)
+	rtt, _ := c.peers.reach(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tab.Answered(n, took-rtt, err != nil)

@@ -1,33 +1,16 @@
 package cluster
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/base/basetest"
 	"github.com/godwitdb/godwit/cluster/join"
 )
 
-// topo makes a topology with the given number of nodes in each region.
-func topo(shards int, perRegion ...int) base.Topology {
-	t := base.Topology{Version: 1, Shards: shards}
-	id := base.NodeID(1)
-	for i, n := range perRegion {
-		r := base.RegionID(i + 1)
-		t.Regions = append(t.Regions, base.Region{ID: r, Name: fmt.Sprintf("region-%d", r)})
-		for range n {
-			t.Nodes = append(t.Nodes, base.Node{ID: id, Region: r})
-			id++
-		}
-	}
-	return t
-}
-
-func only(ids ...base.NodeID) func(base.NodeID) bool {
-	return func(n base.NodeID) bool { return slices.Contains(ids, n) }
-}
+// topo makes topologies, only sets of nodes.
+var topo, only = basetest.Topology, basetest.Only
 
 // addressed gives the nodes of a topology addresses and uuids.
 func addressed(t base.Topology) *base.Topology {

@@ -62,7 +62,7 @@ A --config file is YAML with the flags' names as keys; flags win over it:
 	startFlags(c.Flags(), &cfg)
 	c.Flags().StringVar(&file, "config", "", "YAML file with these flags' names as keys; flags win over it")
 	c.Flags().DurationVar(&drain, "drain-timeout", 15*time.Second,
-		"how long running statements may take to finish once the node is told to end")
+		"how long the node may take to end once it is told to: to hand its leads over, let clients finish (5s at most) and close its files")
 	return c
 }
 

@@ -211,7 +211,8 @@ func (c *Clock) Within(ts base.Timestamp, d time.Duration) error {
 	if st := c.st.Load(); st.mode == None || st.unproven {
 		return base.Errorf(base.CodeUnavailable, "this node has just started and does not know yet what time it is for the others: can it reach the meta group's leader? retry")
 	}
-	return base.Errorf(base.CodeInvalid, "timestamp %s is %s ahead of this node's clock: check the clocks (NTP) of the cluster's nodes", ts, ts.Sub(now))
+	return base.Errorf(base.CodeInvalid,
+		"timestamp %s is %s ahead of this node's clock: check the clocks (NTP) of the cluster's nodes", ts, ts.Sub(now))
 }
 
 // PassedBy reports whether true time has certainly passed ts, by the source alone. wait is about

@@ -318,7 +318,8 @@ func (c *Clock) blocked(st *state, t time.Time) (why *base.Error, ch <-chan stru
 	switch {
 	case c.st.Load() != st:
 	case st.mode == None:
-		why = base.Errorf(base.CodeUnavailable, "this node has not heard yet which clock mode is in force: can it reach the meta group's leader? retry")
+		why = base.Errorf(base.CodeUnavailable,
+			"this node has not heard yet which clock mode is in force: can it reach the meta group's leader? retry")
 	case !c.granted(t):
 		why = base.Errorf(base.CodeUnavailable, "this node has not been confirmed in clock mode %s for too long: can it reach the meta group's leader? retry", st.mode)
 	case st.unproven && !st.fenced && st.mode != GTM:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/base/basetest"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/policy/plan"
 	"github.com/godwitdb/godwit/wire"
@@ -13,13 +14,6 @@ import (
 
 // Messages and questions come from other nodes: whatever they are, nothing breaks.
 func FuzzReceive(f *testing.F) {
-	encode := func(m wan.Msg) []byte {
-		b, err := m.MarshalVT()
-		if err != nil {
-			f.Fatal(err)
-		}
-		return b
-	}
 	part := &wire.CollectivePart{Origin: 1, Slices: 1, Body: []byte("b")}
 	for _, m := range []*wire.CollectiveMsg{
 		{Comm: 1, Round: 1, Op: uint32(allGather), Done: 1 << 60, Parts: []*wire.CollectivePart{part}},
@@ -30,12 +24,12 @@ func FuzzReceive(f *testing.F) {
 		{Comm: 1, Round: 1, Op: 77, Root: 1 << 31},
 		{Comm: 2, Round: 1, Op: uint32(gather)},
 	} {
-		f.Add(encode(&wire.CollectiveFrame{From: 2, Body: encode(m)}), byte(allGather))
-		f.Add(encode(&wire.CollectiveFrame{From: 2, Body: encode(m)}), byte(m.Op))
+		f.Add(basetest.Encode(f, &wire.CollectiveFrame{From: 2, Body: basetest.Encode(f, m)}), byte(allGather))
+		f.Add(basetest.Encode(f, &wire.CollectiveFrame{From: 2, Body: basetest.Encode(f, m)}), byte(m.Op))
 	}
-	f.Add(encode(&wire.CollectiveFrame{From: 9, Route: []uint32{1, 2, 3}}), byte(0))
-	f.Add(encode(&wire.CollectiveWant{Comm: 1, Round: 1, Op: uint32(allGather), Origins: []uint32{0, 1, 99}, Lost: true, ForNode: 3}), byte(1))
-	f.Add(encode(&wire.CollectiveWant{Comm: 1, Round: 1, Op: 55, ForNode: 1 << 31}), byte(1))
+	f.Add(basetest.Encode(f, &wire.CollectiveFrame{From: 9, Route: []uint32{1, 2, 3}}), byte(0))
+	f.Add(basetest.Encode(f, &wire.CollectiveWant{Comm: 1, Round: 1, Op: uint32(allGather), Origins: []uint32{0, 1, 99}, Lost: true, ForNode: 3}), byte(1))
+	f.Add(basetest.Encode(f, &wire.CollectiveWant{Comm: 1, Round: 1, Op: 55, ForNode: 1 << 31}), byte(1))
 	f.Add([]byte{0xff, 0xff}, byte(2))
 	f.Fuzz(func(t *testing.T, data []byte, kind byte) {
 		net := wan.NewNetwork(wan.NetOptions{})

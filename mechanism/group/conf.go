@@ -123,7 +123,8 @@ func (g *Group) ChangeMembers(ctx context.Context, voters, learners []base.NodeI
 		case <-g.done:
 			return g.gone()
 		case <-ctx.Done():
-			return base.Errorf(base.CodeCanceled, "group %v: %v while its members were being changed; repeat the change", g.id, ctx.Err())
+			return base.Errorf(base.CodeCanceled,
+				"group %v: %v while its members were being changed; repeat the change", g.id, ctx.Err())
 		}
 	}
 }

@@ -94,7 +94,8 @@ func (g *Group) beginHandover(to uint64) error {
 	case !pr.RecentActive || pr.State == tracker.StateSnapshot:
 		return base.Errorf(base.CodeUnavailable, "group %v: node %d is not up to date or not alive; retry later", g.id, to)
 	case !g.keepsUp(pr):
-		return base.Errorf(base.CodeUnavailable, "group %v: node %d is behind with the log and catches up first; retry later", g.id, to)
+		return base.Errorf(base.CodeUnavailable,
+			"group %v: node %d is behind with the log and catches up first; retry later", g.id, to)
 	}
 	x := &handover{to: to, phase: revoking, deadline: g.now + uint64(2*g.host.opts.ElectionTicks)}
 	g.xfer = x

@@ -19,18 +19,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/base/basetest"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
 	"github.com/godwitdb/godwit/wire"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = basetest.Must
 
 // register is a state machine: a register that each command sets to its ts, and a chain of hashes
 // over everything applied. The result of a command is what the register held before.

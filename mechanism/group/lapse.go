@@ -108,6 +108,7 @@ func (g *Group) stalled() error {
 	if g.sole || g.xfer != nil || g.diskAge() < g.inTicks(lapsePatience) {
 		return nil
 	}
-	return base.Errorf(base.CodeNotLeader, "group %v: the disk of node %d, which leads, has taken nothing for %v; another node is to lead; retry",
+	return base.Errorf(base.CodeNotLeader,
+		"group %v: the disk of node %d, which leads, has taken nothing for %v; another node is to lead; retry",
 		g.id, g.host.opts.Self, time.Duration(g.diskAge())*g.host.opts.TickInterval)
 }

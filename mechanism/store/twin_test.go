@@ -11,7 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/base/basetest"
 )
+
+var must = basetest.Must
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
@@ -27,13 +30,6 @@ func openFS(t testing.TB, fs vfs.FS) *Store {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // commit fills and commits a batch.

@@ -241,7 +241,8 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 			return nil
 		}
 		if err := resp.UnmarshalVT(f.body); err != nil {
-			return unanswered(base.CodeInvalid, err, "malformed answer to %s from node %d: %v (do the nodes run different versions?)", kind, p.peer, err)
+			return unanswered(base.CodeInvalid, err,
+				"malformed answer to %s from node %d: %v (do the nodes run different versions?)", kind, p.peer, err)
 		}
 		return nil
 	case typeError, typeRefused:

@@ -134,7 +134,8 @@ func (v *netNode) Start() error {
 		return base.Errorf(base.CodeInvalid, "transport of node %d was started already, or is closed", v.self)
 	}
 	if n.nodes[v.self] != nil {
-		return base.Errorf(base.CodeInvalid, "node %d is on the network already: Close or Crash its other transport first", v.self)
+		return base.Errorf(base.CodeInvalid,
+			"node %d is on the network already: Close or Crash its other transport first", v.self)
 	}
 	v.started.Store(true)
 	n.nodes[v.self] = v
@@ -143,11 +144,10 @@ func (v *netNode) Start() error {
 
 // Close implements [Transport].
 func (v *netNode) Close() error {
-	if v.closed.Swap(true) {
-		return nil
+	if !v.closed.Swap(true) {
+		v.leave(errors.New("the peer closed the connection"))
 	}
-	v.leave(errors.New("the peer closed the connection"))
-	v.closePools(&v.wg)
+	v.closePools(&v.wg) // after a crash, too: its handlers still use what is closed next
 	return nil
 }
 
@@ -348,7 +348,8 @@ func (c *netConn) notTaken(err error) error {
 		return unsent(base.CodeUnavailable, errCrashed, "connection to node %d broke before the message was sent", c.peer.id)
 	}
 	c.count.overloaded.Add(1)
-	return unsent(base.CodeOverloaded, errQueueFull, "the queue of %s messages to node %d is full (%d messages or %d MiB): retry later",
+	return unsent(base.CodeOverloaded, errQueueFull,
+		"the queue of %s messages to node %d is full (%d messages or %d MiB): retry later",
 		c.class, c.peer.id, c.from.lim.QueueMsgs, c.from.lim.QueueBytes>>20)
 }
 

@@ -393,6 +393,28 @@ func TestNetCrashAndJoinAgain(t *testing.T) {
 	})
 }
 
+// TestNetCloseAfterCrash: who closes a crashed node closes its store next, so its handlers have to
+// be through.
+func TestNetCloseAfterCrash(t *testing.T) {
+	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms}}, func(t *testing.T, n *Network) {
+		a, b := n.Join(1, 1), n.Join(2, 2)
+		var through atomic.Bool
+		b.Handle(wire.KindRead, func(ctx context.Context, from base.NodeID, body []byte) (Msg, error) {
+			time.Sleep(time.Second)
+			through.Store(true)
+			return echo(ctx, from, body)
+		})
+		start(t, a, b)
+		go ask(t, a, 2)
+		pass(80 * ms)
+		n.Crash(2)
+		b.Close()
+		if !through.Load() {
+			t.Error("a handler still runs")
+		}
+	})
+}
+
 func TestNetBackPressure(t *testing.T) {
 	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms}, Limits: Limits{QueueMsgs: 10, QueueBytes: 100_000}}, func(t *testing.T, n *Network) {
 		a, b := n.Join(1, 1), n.Join(2, 2)

@@ -188,7 +188,8 @@ func (l *tcpLink) putError(s *stream, kind wire.Kind, err error) error {
 	switch err {
 	case errQueueFull:
 		l.p.count.overloaded.Add(1)
-		return unsent(base.CodeOverloaded, err, "the queue of %s messages to node %d is full (%d messages or %d MiB): retry later",
+		return unsent(base.CodeOverloaded, err,
+			"the queue of %s messages to node %d is full (%d messages or %d MiB): retry later",
 			l.class, l.p.id, l.t.lim.QueueMsgs, l.t.lim.QueueBytes>>20)
 	case errStreamEnded:
 		l.p.count.dropped.Add(1)

@@ -2,26 +2,11 @@ package placement
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/base/basetest"
 )
-
-// topo makes a topology with the given number of nodes in each region.
-func topo(shards int, perRegion ...int) base.Topology {
-	t := base.Topology{Version: 1, Shards: shards}
-	id := base.NodeID(1)
-	for i, n := range perRegion {
-		r := base.RegionID(i + 1)
-		t.Regions = append(t.Regions, base.Region{ID: r, Name: fmt.Sprintf("region-%d", r)})
-		for range n {
-			t.Nodes = append(t.Nodes, base.Node{ID: id, Region: r})
-			id++
-		}
-	}
-	return t
-}
 
 func shardsOf(t *base.Topology) map[base.NodeID]int {
 	m := map[base.NodeID]int{}
@@ -33,10 +18,6 @@ func shardsOf(t *base.Topology) map[base.NodeID]int {
 	return m
 }
 
-func only(ids ...base.NodeID) func(base.NodeID) bool {
-	return func(n base.NodeID) bool { return slices.Contains(ids, n) }
-}
-
 func TestPlaceCountsAndBalance(t *testing.T) {
 	for _, c := range []struct {
 		regions  []int
@@ -45,7 +26,7 @@ func TestPlaceCountsAndBalance(t *testing.T) {
 		{[]int{1}, 1}, {[]int{2}, 1}, {[]int{3}, 3}, {[]int{5}, 3}, {[]int{1, 1}, 2}, {[]int{2, 1}, 3},
 		{[]int{1, 1, 1}, 3}, {[]int{2, 2, 2}, 3}, {[]int{3, 1, 2, 1, 1}, 5},
 	} {
-		p := Place(topo(8, c.regions...))
+		p := Place(basetest.Topology(8, c.regions...))
 		if err := p.Validate(); err != nil {
 			t.Fatalf("%v: %v", c.regions, err)
 		}
@@ -68,7 +49,7 @@ func TestPlaceCountsAndBalance(t *testing.T) {
 }
 
 func TestPlaceMovesLittle(t *testing.T) {
-	old := Place(topo(8, 1, 1, 1))
+	old := Place(basetest.Topology(8, 1, 1, 1))
 	grown := old
 	grown.Nodes = append(grown.Nodes, base.Node{ID: 9, Region: 2})
 	next := Place(grown)
@@ -92,7 +73,7 @@ func TestPlaceMovesLittle(t *testing.T) {
 }
 
 func TestPlaceReplacesGone(t *testing.T) {
-	old := Place(topo(4, 2, 1, 1))
+	old := Place(basetest.Topology(4, 2, 1, 1))
 	old.Nodes[0].Gone = true
 	next := Place(old)
 	for s, set := range next.Replicas {
@@ -110,7 +91,7 @@ func TestPlaceReplacesGone(t *testing.T) {
 }
 
 func TestPreferredIsAtHome(t *testing.T) {
-	p := Place(topo(4, 1, 2, 1))
+	p := Place(basetest.Topology(4, 1, 2, 1))
 	for _, g := range p.Groups() {
 		if g == base.MetaGroup {
 			continue
@@ -122,20 +103,20 @@ func TestPreferredIsAtHome(t *testing.T) {
 }
 
 func TestPreferredIsAlive(t *testing.T) {
-	p := Place(topo(4, 2, 1)) // both nodes of the first region hold every shard
+	p := Place(basetest.Topology(4, 2, 1)) // both nodes of the first region hold every shard
 	g, meta := base.DataGroup(1, 1), base.MetaGroup
-	first := Preferred(&p, g, only(1, 2, 3))
+	first := Preferred(&p, g, basetest.Only(1, 2, 3))
 	other := 3 - first
-	if got := Preferred(&p, g, only(other, 3)); got != other {
+	if got := Preferred(&p, g, basetest.Only(other, 3)); got != other {
 		t.Errorf("with node %d dead, %v prefers node %d, want the other one at home", first, g, got)
 	}
-	if got := Preferred(&p, g, only(3)); got != first {
+	if got := Preferred(&p, g, basetest.Only(3)); got != first {
 		t.Errorf("with its home dead, %v prefers node %d, want none but %d", g, got, first)
 	}
-	if got := Preferred(&p, meta, only(2, 3)); got != 2 {
+	if got := Preferred(&p, meta, basetest.Only(2, 3)); got != 2 {
 		t.Errorf("the meta group prefers node %d", got)
 	}
-	if a, b := Preferred(&p, base.DataGroup(1, 1), only(1, 2, 3)), Preferred(&p, base.DataGroup(2, 1), only(1, 2, 3)); a == b {
+	if a, b := Preferred(&p, base.DataGroup(1, 1), basetest.Only(1, 2, 3)), Preferred(&p, base.DataGroup(2, 1), basetest.Only(1, 2, 3)); a == b {
 		t.Errorf("leads are not spread: node %d has both shards", a)
 	}
 }

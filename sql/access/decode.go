@@ -25,6 +25,7 @@ type decoder struct {
 	typs []expr.Type // of the columns wanted
 	dest []int       // by position in the table: the vector; -1: not wanted
 	last uint32      // id of the last column that is wanted
+	most uint32      // id of the last column that the table has, or has had
 	// zone is that of the session if it is not UTC. The store has a TIMESTAMP as the clock of the
 	// session showed it that wrote it, and executors want it in UTC.
 	zone  *time.Location
@@ -40,6 +41,10 @@ func newDecoder(ctx context.Context, t *schema.Table, cols []int, typs []expr.Ty
 	}
 	for i := range d.dest {
 		d.dest[i] = -1
+		d.most = max(d.most, t.Cols[i].Desc.ID)
+	}
+	for id := range t.Desc.Dropped {
+		d.most = max(d.most, id)
 	}
 	for i, c := range cols {
 		d.dest[c] = i
@@ -83,6 +88,9 @@ func (d *decoder) row(v []byte, b *expr.Batch, r int) error {
 		}
 		v = v[k:]
 		if id += uint32(head >> 1); id > d.last {
+			if id > d.most {
+				return d.corrupt()
+			}
 			break // nothing behind is wanted
 		}
 		var err error

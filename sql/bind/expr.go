@@ -40,7 +40,7 @@ func call(name string, args ...expr.Node) (expr.Node, error) {
 
 // castNode converts implicitly to a type.
 func castNode(n expr.Node, t expr.Type) (expr.Node, error) {
-	if n.Type().Same(t) {
+	if f := n.Type(); f.Same(t) && (!t.Temporal() || f.Scale == t.Scale) {
 		return n, nil
 	}
 	t.NotNull = t.NotNull && n.Type().NotNull

@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"strings"
+
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -25,6 +27,18 @@ var renamed = map[string]string{
 	"json_memberof": "member of", "schema": "database", "dayofmonth": "day", "regexp": "regexp_like",
 }
 
+// trims are the forms of TRIM(... FROM ...).
+var trims = map[ast.TrimDirectionType]string{
+	ast.TrimBothDefault: "trim", ast.TrimBoth: "trim", ast.TrimLeading: "trim_leading", ast.TrimTrailing: "trim_trailing",
+}
+
+func last(ns []ast.ExprNode) ast.ExprNode {
+	if len(ns) == 0 {
+		return nil
+	}
+	return ns[len(ns)-1]
+}
+
 func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	name := n.FnName.L
 	switch name {
@@ -35,12 +49,15 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	case "isnull":
 		name = "isnull"
 	}
-	if n.Schema.O != "" || leftAlone[name] {
+	if n.Schema.O != "" || leftAlone[name] || strings.HasPrefix(name, "st_") {
 		return nil, unsupported("function %s", name)
 	}
 	args, err := x.list(n.Args)
 	if err != nil {
 		return nil, err
+	}
+	if d, ok := last(n.Args).(*ast.TrimDirectionExpr); ok {
+		name, args = trims[d.Direction], args[:len(args)-1]
 	}
 	if name == "position" {
 		name = "locate"
@@ -113,10 +130,7 @@ func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
 	var order []expr.SortKey
 	if n.Order != nil {
 		for _, o := range n.Order.Items {
-			if _, ok := o.Expr.(*ast.PositionExpr); ok {
-				return nil, unsupported("GROUP_CONCAT ordered by a position")
-			}
-			k, err := in.scalar(o.Expr)
+			k, err := in.aggKey(o.Expr, args)
 			if err != nil {
 				return nil, err
 			}
@@ -137,6 +151,18 @@ func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
 		return nil, err
 	}
 	return x.addAgg(owner, a.(*expr.Agg), n)
+}
+
+// aggKey binds a key of the order inside of an aggregate. A position is that of an argument.
+func (x *exprs) aggKey(n ast.ExprNode, args []expr.Node) (expr.Node, error) {
+	p, ok := n.(*ast.PositionExpr)
+	if !ok {
+		return x.scalar(n)
+	}
+	if p.N < 1 || p.N > len(args) {
+		return nil, unknownColumn(positionText(p), "order clause")
+	}
+	return args[p.N-1], nil
 }
 
 func aggName(n *ast.AggregateFuncExpr) string { return fold(n.F) }

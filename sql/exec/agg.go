@@ -16,7 +16,7 @@ type AggSpec struct {
 // hashAgg groups by a hash table. Each group's state stays in memory; without memory for more
 // groups, rows of unknown ones go to files, one for each partition of keys, which are read
 // afterwards. If an aggregate keeps values (DISTINCT, GROUP_CONCAT), its inputs are logged, and
-// all groups begin anew in the partitions.
+// all groups begin anew in the partitions. A group that does not fit alone is a bigGroup.
 type hashAgg struct {
 	columns
 	spec    AggSpec
@@ -36,9 +36,10 @@ type hashAgg struct {
 	log    *store
 	held   int64
 	parts  *parts
-	queue  []*spill
+	queue  []part
 	file   *spill
-	depth  int
+	depth  int // how often the rows that are read were divided
+	big    *bigGroup
 	state  aggState
 	at     int
 	row    []*expr.Vec
@@ -71,10 +72,13 @@ func (h *hashAgg) addAgg(a AggColumn) {
 	h.types = append(h.types, a.Agg.Type())
 }
 
+// keepsValues reports whether the state of an aggregate grows with the rows of a group.
 func keepsValues(a *expr.Agg) bool {
 	switch a.Fn.Name {
 	case "group_concat", "json_arrayagg", "json_objectagg":
 		return true
+	case "min", "max", "bit_and", "bit_or", "any_value":
+		return false // whether DISTINCT or not
 	}
 	return a.Distinct
 }
@@ -140,7 +144,7 @@ func (h *hashAgg) begin() {
 		h.t.n = 1
 		h.grow()
 	}
-	if h.growing && h.nkeys > 0 && !h.ctx.NoSpill && h.depth <= maxDepth {
+	if h.growing && !h.ctx.NoSpill {
 		h.log = newStore(h.rowTypes, h.ctx.Mem)
 	}
 }
@@ -168,6 +172,11 @@ func (h *hashAgg) Next() (*expr.Batch, error) {
 		case aggRead:
 			if err := h.readAll(); err != nil {
 				return nil, err
+			}
+			if h.big != nil {
+				if err := h.big.finish(); err != nil {
+					return nil, err
+				}
 			}
 			h.state, h.at = aggEmit, 0
 		case aggEmit:
@@ -227,34 +236,69 @@ func (h *hashAgg) readAll() error {
 // take aggregates rows of keys and inputs.
 func (h *hashAgg) take(row []*expr.Vec, sel []int32) error {
 	keys := row[:h.nkeys]
-	if h.parts != nil {
-		if h.growing {
-			return h.parts.write(row, keys, sel)
-		}
+	switch {
+	case h.big != nil:
+		return h.takeBig(row, keys, sel)
+	case h.parts != nil && h.growing:
+		return h.parts.write(row, keys, sel)
+	case h.parts != nil:
 		return h.takeKnown(row, keys, sel)
 	}
-	if h.log != nil && !h.log.tryAdd(row, sel) {
-		return h.restart(row, sel)
+	if h.nkeys > 0 && h.log != nil && !h.log.tryAdd(row, sel) {
+		return h.short(row, sel)
 	}
-	n := h.t.n
-	h.gids = h.t.assign(keys, sel, h.gids[:0], false)
-	if h.t.n > n {
-		h.firsts = h.firsts[:0]
-		for k, i := range sel {
-			if h.gids[k] >= n {
-				h.firsts = append(h.firsts, i)
-				n++
-			}
-		}
-		for k, v := range keys {
-			h.kept[k].Append(v, h.firsts)
-		}
-		h.grow()
-	}
+	h.assign(keys, sel)
 	if err := h.addAll(row, sel); err != nil {
 		return err
 	}
-	return h.account(row, sel)
+	if h.nkeys == 0 && h.log != nil {
+		if fresh := h.fresh(sel); !h.log.tryAdd(row, fresh) {
+			if err := h.short(nil, nil); err != nil {
+				return err
+			}
+			return h.big.file.write(row, fresh)
+		}
+	}
+	return h.account()
+}
+
+// assign finds the groups of rows, and makes new ones.
+func (h *hashAgg) assign(keys []*expr.Vec, sel []int32) {
+	n := h.t.n
+	h.gids = h.t.assign(keys, sel, h.gids[:0], false)
+	if h.t.n == n {
+		return
+	}
+	h.firsts = h.firsts[:0]
+	for k, i := range sel {
+		if h.gids[k] >= n {
+			h.firsts = append(h.firsts, i)
+			n++
+		}
+	}
+	for k, v := range keys {
+		h.kept[k].Append(v, h.firsts)
+	}
+	h.grow()
+}
+
+// fresh are the rows just added that an aggregate keeps something of. A row that repeats others
+// says nothing new to DISTINCT, and need not be logged if there is one group only: the other
+// aggregates keep their state then.
+func (h *hashAgg) fresh(sel []int32) []int32 {
+	var out []int32
+	some := false
+	for k, a := range h.spec.Aggs {
+		if !keepsValues(a.Agg) {
+			continue
+		}
+		p, ok := h.accs[k].(interface{ Passed() []int32 })
+		if !ok || some {
+			return sel
+		}
+		out, some = p.Passed(), true
+	}
+	return out
 }
 
 func (h *hashAgg) addAll(row []*expr.Vec, sel []int32) error {
@@ -269,9 +313,17 @@ func (h *hashAgg) addAll(row []*expr.Vec, sel []int32) error {
 
 // takeKnown aggregates the rows of groups that are in memory; the others go to files.
 func (h *hashAgg) takeKnown(row, keys []*expr.Vec, sel []int32) error {
+	away := h.known(keys, sel)
+	if err := h.addAll(row, h.sel); err != nil {
+		return err
+	}
+	return h.parts.write(row, keys, away)
+}
+
+// known finds the rows of groups that are there, for h.sel and h.gids, and returns the others.
+func (h *hashAgg) known(keys []*expr.Vec, sel []int32) (away []int32) {
 	ids := h.t.assign(keys, sel, h.gids[:0], true)
 	h.gids, h.sel = ids[:0], h.sel[:0]
-	var away []int32
 	for k, i := range sel {
 		if ids[k] < 0 {
 			away = append(away, i)
@@ -279,10 +331,7 @@ func (h *hashAgg) takeKnown(row, keys []*expr.Vec, sel []int32) error {
 		}
 		h.gids, h.sel = append(h.gids, ids[k]), append(h.sel, i)
 	}
-	if err := h.addAll(row, h.sel); err != nil {
-		return err
-	}
-	return h.parts.write(row, keys, away)
+	return away
 }
 
 func (h *hashAgg) bytes() int64 {
@@ -297,21 +346,45 @@ func (h *hashAgg) bytes() int64 {
 }
 
 // account takes the memory of the groups. If there is none, it begins to use files.
-func (h *hashAgg) account([]*expr.Vec, []int32) error {
+func (h *hashAgg) account() error {
 	now := h.bytes()
 	if h.ctx.Mem.TryGrow(now - h.held) {
 		h.held = now
 		return nil
 	}
-	if h.nkeys == 0 || h.ctx.NoSpill || h.depth > maxDepth {
-		return h.ctx.Mem.Grow(now - h.held)
-	}
-	if h.growing {
-		return h.restart(nil, nil)
+	if h.growing && h.log != nil {
+		return h.short(nil, nil)
 	}
 	var err error
+	if h.nkeys == 0 || h.ctx.NoSpill || h.depth > maxDepth {
+		if err = h.ctx.Mem.Grow(now - h.held); err == nil {
+			h.held = now
+		}
+		return err
+	}
 	h.parts, err = newParts(h.ctx, h.rowTypes, h.rowTypes[:h.nkeys])
 	return err
+}
+
+// short goes on with files when there is no memory for what aggregates keep. These rows were not
+// added yet.
+func (h *hashAgg) short(row []*expr.Vec, sel []int32) error {
+	switch {
+	case h.log == nil:
+	case h.t.n == 0 && len(sel) > 1: // not even one batch fits
+		if err := h.take(row, sel[:1]); err != nil {
+			return err
+		}
+		return h.take(row, sel[1:])
+	case h.t.n == 1:
+		if err := h.begBig(); err != nil || len(sel) == 0 {
+			return err
+		}
+		return h.take(row, sel)
+	case h.depth <= maxDepth:
+		return h.restart(row, sel)
+	}
+	return h.ctx.Mem.short()
 }
 
 // restart sends everything that was read to files, and these rows, too.
@@ -321,14 +394,9 @@ func (h *hashAgg) restart(row []*expr.Vec, sel []int32) error {
 		return err
 	}
 	h.parts = p
-	for r := (&reader{s: h.log, all: true}); ; {
-		b := r.next()
-		if b == nil {
-			break
-		}
-		if err := p.write(b.Cols, b.Cols[:h.nkeys], b.Sel); err != nil {
-			return err
-		}
+	err = h.log.each(func(b *expr.Batch) error { return p.write(b.Cols, b.Cols[:h.nkeys], b.Sel) })
+	if err != nil {
+		return err
 	}
 	h.release()
 	h.t.reset()
@@ -361,6 +429,9 @@ func (h *hashAgg) emit() (*expr.Batch, error) {
 	for k, a := range h.accs {
 		v := h.out.Cols[h.nkeys+k]
 		v.Reset(h.types[h.nkeys+k], n)
+		if h.big != nil && h.big.accs[k] != nil {
+			a = h.big.accs[k]
+		}
 		if err := a.Result(v, h.at, h.at+n); err != nil {
 			return nil, err
 		}
@@ -372,21 +443,20 @@ func (h *hashAgg) emit() (*expr.Batch, error) {
 
 // turn goes on with the next file, or ends.
 func (h *hashAgg) turn() error {
-	if h.parts != nil {
-		h.queue = append(h.queue, h.parts.files...)
-		h.parts = nil
-		h.depth++
-	}
+	h.big.close()
+	h.big = nil
+	h.queue = h.parts.queue(h.queue, h.depth+1)
+	h.parts = nil
 	h.file.close()
 	h.file = nil
 	for len(h.queue) > 0 {
-		f := h.queue[len(h.queue)-1]
+		p := h.queue[len(h.queue)-1]
 		h.queue = h.queue[:len(h.queue)-1]
-		if f.rows == 0 {
-			f.close()
+		if p.rows == 0 {
+			p.close()
 			continue
 		}
-		h.file, h.state = f, aggRead
+		h.file, h.depth, h.state = p.spill, p.depth, aggRead
 		h.begin()
 		return nil
 	}
@@ -395,14 +465,17 @@ func (h *hashAgg) turn() error {
 	return nil
 }
 
+// Close implements Op.
 func (h *hashAgg) Close() error {
 	h.release()
+	h.big.close()
+	h.big = nil
 	h.parts.close()
 	h.parts = nil
 	h.file.close()
 	h.file = nil
-	for _, f := range h.queue {
-		f.close()
+	for _, p := range h.queue {
+		p.close()
 	}
 	h.queue, h.state = nil, aggDone
 	return h.spec.In.Close()

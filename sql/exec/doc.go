@@ -2,8 +2,9 @@
 //
 // An operator (Op) pulls batches of up to expr.BatchSize rows from those below it. A batch
 // belongs to the operator that made it until its next call; an operator that keeps rows copies
-// them, and accounts for the copies in Mem. When a budget is used up, hash joins, aggregations
-// and sorts spill to temporary files; other operators fail with error 1038.
+// them, and accounts for the copies in Mem. When a budget is used up, hash joins, aggregations,
+// DISTINCT and sorts spill to temporary files. They leave an eighth of each budget to the other
+// operators, which fail with error 1038 when that is used up, too.
 //
 // Rows come from a Source, which the packages above implement over kv. Opening a plan starts the
 // reads of all its leaves, before any of them is waited for.

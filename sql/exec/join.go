@@ -404,10 +404,13 @@ func (j *hashJoin) load() error {
 	}
 	need := int64(j.rows.n) * 24 // of the hash table
 	if j.rparts == nil && !j.ctx.Mem.TryGrow(need) {
-		if !j.maySpill() {
-			return j.ctx.Mem.Grow(need)
+		var err error
+		if j.maySpill() {
+			err = j.spillRight()
+		} else {
+			err = j.ctx.Mem.Grow(need)
 		}
-		if err := j.spillRight(); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -464,17 +467,11 @@ func (j *hashJoin) spillRight() (err error) {
 	if j.rparts, err = newParts(j.ctx, j.rowTypes(), j.lookedTypes()); err != nil {
 		return err
 	}
-	for r := (&reader{s: j.rows, all: true}); ; {
-		b := r.next()
-		if b == nil {
-			break
-		}
-		if err := j.rparts.write(b.Cols, j.rightLooked(b.Cols), b.Sel); err != nil {
-			return err
-		}
+	err = j.rows.each(func(b *expr.Batch) error { return j.rparts.write(b.Cols, j.rightLooked(b.Cols), b.Sel) })
+	if err == nil {
+		j.rows.clear()
 	}
-	j.rows.clear()
-	return nil
+	return err
 }
 
 // divideLeft sends the left rows to partitions like those of the right rows.

@@ -18,13 +18,21 @@ type Mem struct {
 // NewMem makes a budget of limit bytes (0: unlimited) below parent, which may be nil.
 func NewMem(parent *Mem, limit int64) *Mem { return &Mem{parent: parent, limit: limit} }
 
-// TryGrow takes n bytes, or nothing if a limit does not allow it.
-func (m *Mem) TryGrow(n int64) bool {
+// TryGrow takes n bytes, or nothing if a limit does not allow it. It is for operators that can go
+// on with files: it leaves an eighth of each limit to those that cannot.
+func (m *Mem) TryGrow(n int64) bool { return m.take(n, 8) }
+
+// take leaves one of parts of each limit, or nothing if parts is 0.
+func (m *Mem) take(n, parts int64) bool {
 	if m == nil {
 		return true
 	}
+	limit := m.limit
+	if parts > 0 {
+		limit -= limit / parts
+	}
 	now := m.used.Add(n)
-	if m.limit > 0 && now > m.limit || !m.parent.TryGrow(n) {
+	if n > 0 && limit > 0 && now > limit || !m.parent.take(n, parts) {
 		m.used.Add(-n)
 		return false
 	}
@@ -38,9 +46,14 @@ func (m *Mem) TryGrow(n int64) bool {
 
 // Grow takes n bytes, or returns the error that tells the user so.
 func (m *Mem) Grow(n int64) error {
-	if m.TryGrow(n) {
+	if m.take(n, 0) {
 		return nil
 	}
+	return m.short()
+}
+
+// short is the error of a lack of memory.
+func (m *Mem) short() error {
 	return mysql.NewSQLError(mysql.EROutOfSortMemory, "HY001",
 		"Out of memory: the statement needs more than its limit of %d bytes", m.tightest())
 }

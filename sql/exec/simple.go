@@ -472,24 +472,28 @@ func (m *max1) Close() error { return m.in.Close() }
 type distinct struct {
 	columns
 	in    Op
+	by    int // how many columns must be equal
 	ctx   *Ctx
 	t     *table
 	held  int64
 	parts *parts
-	queue []*spill
+	queue []part
 	read  *spillReader
-	depth int
+	depth int // how often the rows that are read were divided
 	gids  []int32
 	sel   []int32
 	out   expr.Batch
 }
 
 // NewDistinct drops rows that are equal to one before them in all columns.
-func NewDistinct(in Op) Op { return &distinct{columns: columnsOf(in), in: in} }
+func NewDistinct(in Op) Op { return newDistinct(in, len(in.Cols())) }
+
+// newDistinct drops rows that are equal to one before them in the first columns.
+func newDistinct(in Op, by int) Op { return &distinct{columns: columnsOf(in), in: in, by: by} }
 
 func (d *distinct) Open(ctx *Ctx) error {
 	d.ctx, d.depth = ctx, 0
-	d.t = newTable(d.types)
+	d.t = newTable(d.types[:d.by])
 	return d.in.Open(ctx)
 }
 
@@ -531,7 +535,7 @@ func (d *distinct) fresh(b *expr.Batch) ([]int32, error) {
 	d.sel = d.sel[:0]
 	full := d.parts != nil
 	n := d.t.n
-	d.gids = d.t.assign(b.Cols, b.Sel, d.gids[:0], full)
+	d.gids = d.t.assign(b.Cols[:d.by], b.Sel, d.gids[:0], full)
 	if !full {
 		for k, i := range b.Sel {
 			if d.gids[k] >= n {
@@ -546,7 +550,7 @@ func (d *distinct) fresh(b *expr.Batch) ([]int32, error) {
 			d.sel = append(d.sel, i)
 		}
 	}
-	return nil, d.parts.write(b.Cols, b.Cols, d.sel)
+	return nil, d.parts.write(b.Cols, b.Cols[:d.by], d.sel)
 }
 
 // account takes the memory of the table, or lets later rows go to files.
@@ -556,11 +560,14 @@ func (d *distinct) account() error {
 		d.held = now
 		return nil
 	}
-	if d.ctx.NoSpill || d.depth > maxDepth {
-		return d.ctx.Mem.Grow(now - d.held)
-	}
 	var err error
-	d.parts, err = newParts(d.ctx, d.types, d.types)
+	if d.ctx.NoSpill || d.depth > maxDepth {
+		if err = d.ctx.Mem.Grow(now - d.held); err == nil {
+			d.held = now
+		}
+		return err
+	}
+	d.parts, err = newParts(d.ctx, d.types, d.types[:d.by])
 	return err
 }
 
@@ -569,11 +576,8 @@ const maxDepth = 8
 
 // turn goes on with the next file.
 func (d *distinct) turn() (bool, error) {
-	if d.parts != nil {
-		d.queue = append(d.queue, d.parts.files...)
-		d.parts = nil
-		d.depth++
-	}
+	d.queue = d.parts.queue(d.queue, d.depth+1)
+	d.parts = nil
 	if d.read != nil {
 		d.read.s.close()
 		d.read = nil
@@ -582,14 +586,15 @@ func (d *distinct) turn() (bool, error) {
 	d.held = 0
 	d.t.reset()
 	for len(d.queue) > 0 {
-		f := d.queue[len(d.queue)-1]
+		p := d.queue[len(d.queue)-1]
 		d.queue = d.queue[:len(d.queue)-1]
-		if f.rows == 0 {
-			f.close()
+		if p.rows == 0 {
+			p.close()
 			continue
 		}
 		var err error
-		d.read, err = f.read()
+		d.depth = p.depth
+		d.read, err = p.spill.read()
 		return err == nil, err
 	}
 	return false, nil
@@ -602,8 +607,8 @@ func (d *distinct) Close() error {
 	}
 	d.parts.close()
 	d.parts = nil
-	for _, f := range d.queue {
-		f.close()
+	for _, p := range d.queue {
+		p.close()
 	}
 	d.queue = nil
 	if d.read != nil {

@@ -351,7 +351,7 @@ func (m *merge) next() (*expr.Batch, error) {
 	return &m.b, nil
 }
 
-// topN keeps the first rows only.
+// topN keeps the first rows only. If they do not fit into memory, it becomes a sort.
 type topN struct {
 	columns
 	in   Op
@@ -363,17 +363,18 @@ type topN struct {
 	mem  *store
 	read *reader
 	max  int
+	sort *sortOp
+	done int // rows that the sort gave out
 	out  expr.Batch
 }
 
-// NewTopN gives the first n rows in the order of the keys. It is meant for small n: the rows
-// stay in memory.
+// NewTopN gives the first n rows in the order of the keys. It is meant for small n.
 func NewTopN(in Op, keys []SortKey, n expr.Node) Op {
 	return &topN{columns: columnsOf(in), in: in, keys: keys, n: n}
 }
 
 func (t *topN) Open(ctx *Ctx) (err error) {
-	t.ctx, t.read = ctx, nil
+	t.ctx, t.read, t.sort, t.done = ctx, nil, nil, 0
 	if t.env != ctx.Env {
 		if t.s, err = newSorter(t.in, t.keys, ctx.Env); err != nil {
 			return err
@@ -416,8 +417,15 @@ func (t *topN) load() error {
 				}
 			}
 		}
-		if err := t.mem.add(row, sel); err != nil {
-			return err
+		if !t.mem.tryAdd(row, sel) {
+			if t.ctx.NoSpill {
+				return t.mem.add(row, sel)
+			}
+			t.sort = &sortOp{columns: t.columns, in: t.in, ctx: t.ctx, env: t.env, s: t.s, mem: t.mem}
+			if err := t.sort.spillRun(row, sel); err != nil {
+				return err
+			}
+			return t.sort.load()
 		}
 		if t.mem.n >= 2*t.max+expr.BatchSize {
 			if last, err = t.prune(); err != nil {
@@ -458,10 +466,13 @@ func (t *topN) Next() (*expr.Batch, error) {
 	if t.max == 0 {
 		return nil, nil
 	}
-	if t.read == nil {
+	if t.read == nil && t.sort == nil {
 		if err := t.load(); err != nil {
 			return nil, err
 		}
+	}
+	if t.sort != nil {
+		return t.sorted()
 	}
 	b := t.read.next()
 	if b == nil {
@@ -471,10 +482,28 @@ func (t *topN) Next() (*expr.Batch, error) {
 	return &t.out, nil
 }
 
+// sorted gives out the first rows of the sort.
+func (t *topN) sorted() (*expr.Batch, error) {
+	if t.done >= t.max {
+		return nil, nil
+	}
+	b, err := t.sort.Next()
+	if b == nil || err != nil {
+		return nil, err
+	}
+	n := min(len(b.Sel), t.max-t.done)
+	t.done += n
+	t.out = expr.Batch{N: b.N, Cols: b.Cols, Sel: b.Sel[:n]}
+	return &t.out, nil
+}
+
 func (t *topN) Close() error {
 	if t.mem != nil {
 		t.mem.clear()
 	}
 	t.read = nil
+	if t.sort != nil { // it closes the input, too
+		return t.sort.Close()
+	}
 	return t.in.Close()
 }

@@ -48,15 +48,7 @@ func (s *spill) write(cols []*expr.Vec, sel []int32) error {
 }
 
 func (s *spill) writeStore(m *store) error {
-	for r := (&reader{s: m, all: true}); ; {
-		b := r.next()
-		if b == nil {
-			return nil
-		}
-		if err := s.write(b.Cols, b.Sel); err != nil {
-			return err
-		}
-	}
+	return m.each(func(b *expr.Batch) error { return s.write(b.Cols, b.Sel) })
 }
 
 // flush writes the pending rows as one block: its length, its rows, its columns.
@@ -290,6 +282,23 @@ func (p *parts) write(cols, keys []*expr.Vec, sel []int32) error {
 		}
 	}
 	return nil
+}
+
+// part is a partition that waits to be read. depth is how often its rows were divided.
+type part struct {
+	*spill
+	depth int
+}
+
+// queue appends the partitions to those that wait.
+func (p *parts) queue(q []part, depth int) []part {
+	if p == nil {
+		return q
+	}
+	for _, f := range p.files {
+		q = append(q, part{f, depth})
+	}
+	return q
 }
 
 func (p *parts) close() {

@@ -103,6 +103,19 @@ func (r *reader) next() *expr.Batch {
 	return &r.out
 }
 
+// each gives out the rows in batches.
+func (s *store) each(f func(b *expr.Batch) error) error {
+	for r := (&reader{s: s, all: true}); ; {
+		b := r.next()
+		if b == nil {
+			return nil
+		}
+		if err := f(b); err != nil {
+			return err
+		}
+	}
+}
+
 // gatherAll fills a batch with rows of columns.
 func gatherAll(out *expr.Batch, cols []*expr.Vec, idx []int32) {
 	for len(out.Cols) < len(cols) {

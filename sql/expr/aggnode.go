@@ -8,9 +8,9 @@ type AggFunc struct {
 	Min, Max int
 	// Zero is set for those whose value is not NULL without rows (COUNT, BIT_*).
 	Zero bool
-	// derive sets the type of a call and wraps its arguments in casts.
+	// Derive sets the type of a call and wraps its arguments in casts.
 	Derive func(*Agg) error
-	// acc makes the accumulator.
+	// Acc makes the accumulator.
 	Acc func(*Agg, *Env) (Acc, error)
 }
 
@@ -89,6 +89,7 @@ type distinctAcc struct {
 	sel    []int32
 }
 
+// Add implements Acc.
 func (d *distinctAcc) Add(groups []int32, in []*Vec, sel []int32) error {
 	d.groups, d.sel = d.groups[:0], d.sel[:0]
 	for k, i := range sel {
@@ -108,8 +109,13 @@ func (d *distinctAcc) Add(groups []int32, in []*Vec, sel []int32) error {
 	return d.Acc.Add(d.groups, in, d.sel)
 }
 
+// Passed are the rows of the last Add that were new.
+func (d *distinctAcc) Passed() []int32 { return d.sel }
+
+// Bytes implements Acc.
 func (d *distinctAcc) Bytes() int64 { return d.Acc.Bytes() + d.size }
 
+// Reset implements Acc.
 func (d *distinctAcc) Reset() {
 	d.Acc.Reset()
 	clear(d.seen)

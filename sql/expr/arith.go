@@ -49,8 +49,6 @@ func Number(n Node) Type {
 		u := TypeInt
 		u.Length = t.AsDecimal().Precision
 		return u
-	case Null:
-		return TypeInt
 	}
 	if hexNumber(n) {
 		return TypeUint
@@ -581,6 +579,7 @@ func deriveNeg(c *Call) error {
 	}
 	c.Args[0] = CastTo(Exact(c.Args[0]), t)
 	c.T = c.Args[0].Type()
+	c.T.SQL = nil // the contrary of the least TINYINT is none
 	return nil
 }
 
@@ -642,7 +641,7 @@ func init() {
 		Register(bitOp(op))
 	}
 	Register(&Func{Name: "~", Min: 1, Max: 1, Derive: deriveBits, Eval: evalBits(func(x, _ uint64) uint64 { return ^x })})
-	Register(&Func{Name: "bit_count", Min: 1, Max: 1, Derive: deriveBits, Eval: evalBits(func(x, _ uint64) uint64 { return uint64(bits.OnesCount64(x)) })})
+	Register(&Func{Name: "bit_count", Min: 1, Max: 1, Derive: deriveBitCount, Eval: evalBits(func(x, _ uint64) uint64 { return uint64(bits.OnesCount64(x)) })})
 }
 
 // showScale rounds the result of arithmetic with a quotient in it to the digits that are shown.
@@ -664,8 +663,7 @@ func bitOp(op string) *Func {
 	return &Func{Name: op, Min: 2, Max: 2, Derive: deriveBits, Eval: evalBits(f)}
 }
 
-// deriveBits makes 64 bits of all operands. Binary strings that are no literals are not
-// supported as such.
+// deriveBits makes 64 bits of all operands but binary strings, which may have more.
 func deriveBits(c *Call) error {
 	c.T = TypeUint
 	c.T.NotNull = true
@@ -674,11 +672,22 @@ func deriveBits(c *Call) error {
 		if a.Type().Integer() || a.Type().Kind == Null {
 			continue
 		}
+		if a.Type().Kind == Bytes && !hexNumber(a) {
+			return ErrUnsupported("bits of a binary string")
+		}
 		t := TypeUint
 		t.NotNull = castNotNull(a.Type(), t)
 		c.Args[i] = &Cast{Arg: a, T: t, Explicit: true}
 	}
 	return nil
+}
+
+func deriveBitCount(c *Call) error {
+	err := deriveBits(c)
+	notNull := c.T.NotNull
+	c.T = TypeInt
+	c.T.Length, c.T.NotNull = 2, notNull
+	return err
 }
 
 func evalBits(f func(x, y uint64) uint64) func(c *Call, k *Compiler) (Expr, error) {

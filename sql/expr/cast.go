@@ -25,7 +25,10 @@ type castExpr struct {
 	v     Vec
 }
 
+// Type implements Expr.
 func (c *castExpr) Type() Type { return c.t }
+
+// Eval implements Expr.
 func (c *castExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
 	x, err := c.arg.Eval(b, sel)
 	if err != nil {
@@ -130,6 +133,7 @@ func (c *Caster) Function() castFunc {
 func (c *Caster) fast() func(x, v *Vec, sel []int32) bool {
 	f, t := c.From.Kind, c.To.Kind
 	switch {
+	case t == Float && c.To.Precision == 24: // rounded to 32 bits, value by value
 	case f == Int && t == Float:
 		return func(x, v *Vec, sel []int32) bool {
 			for _, i := range sel {
@@ -352,13 +356,12 @@ func (c *Caster) temporalDecimal(d *apd.Decimal, x *Vec, i int32) {
 		p := c.local(x.I[i])
 		n, us = calendar.Number(p, false), p&(1<<24-1)
 	}
-	scale := c.From.Scale
-	if scale == 0 {
-		us = 0
+	d.SetFinite(n, 0)
+	if c.From.Scale > 0 {
+		_, _ = DecCtx.Add(d, d, apd.New(us, -6))
+		Rescale(d, d, c.From.Scale)
 	}
-	d.SetFinite(n*1e6+us, -6)
 	d.Negative = neg
-	Rescale(d, d, scale)
 }
 
 func (c *Caster) toDecimal(x *Vec, i int32, v *Vec) error {
@@ -487,7 +490,7 @@ func (c *Caster) toDatetime(x *Vec, i int32, v *Vec) error {
 	}
 	if !ok {
 		if c.Env.Warn != nil {
-			c.Env.Note(1292, fmt.Sprintf("Incorrect %s value: '%s'", kindOfDate(c.To), x.AppendText(nil, i)))
+			c.Env.Note(1292, fmt.Sprintf("Incorrect datetime value: '%s'", x.AppendText(nil, i)))
 		}
 		v.SetNull(int(i))
 		return nil

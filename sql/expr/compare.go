@@ -2,6 +2,7 @@ package expr
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -389,6 +390,7 @@ func (c *nullSafe) Eval(b *Batch, sel []int32) (*Vec, error) {
 
 func deriveCompare(c *Call) error {
 	c.Args[0], c.Args[1] = Exact(c.Args[0]), Exact(c.Args[1])
+	c.Args[0], c.Args[1] = yearConst(c.Args[0], c.Args[1]), yearConst(c.Args[1], c.Args[0])
 	t, err := compareType(c.Fn.Name, c.Args[0], c.Args[1])
 	if err != nil {
 		return err
@@ -403,6 +405,35 @@ func deriveCompare(c *Call) error {
 		}
 	}
 	return nil
+}
+
+// yearConst is n, or the year that it stands for: a constant of two digits that is compared with a
+// column of type YEAR is converted as if it was stored there.
+func yearConst(n, other Node) Node {
+	c, ok := n.(*Const)
+	col, ok2 := other.(*Col)
+	if !ok || !ok2 || col.T.Kind != Year {
+		return n
+	}
+	y := int64(-1)
+	switch c.V.Kind {
+	case Int, Uint:
+		if y = c.V.I; y == 0 {
+			return n
+		}
+	case Text:
+		if len(c.V.S) > 2 || !wholeNumber(c.V.S) {
+			return n
+		}
+		y, _ = strconv.ParseInt(c.V.S, 10, 64)
+	}
+	switch {
+	case y < 0 || y > 99:
+		return n
+	case y < 70:
+		return IntConst(2000 + y)
+	}
+	return IntConst(1900 + y)
 }
 
 func comparison(name string) *Func {

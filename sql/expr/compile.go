@@ -135,7 +135,10 @@ type colExpr struct {
 	t  Type
 }
 
-func (c *colExpr) Type() Type                             { return c.t }
+// Type implements Expr.
+func (c *colExpr) Type() Type { return c.t }
+
+// Eval implements Expr.
 func (c *colExpr) Eval(b *Batch, _ []int32) (*Vec, error) { return b.Cols[c.at], nil }
 
 // constExpr has a vector that is full of the value.
@@ -149,7 +152,10 @@ type constExpr struct {
 // NewConst is a compiled constant.
 func NewConst(v Value, t Type) *constExpr { return &constExpr{v: v, t: t, n: -1} }
 
+// Type implements Expr.
 func (c *constExpr) Type() Type { return c.t }
+
+// Eval implements Expr.
 func (c *constExpr) Eval(b *Batch, _ []int32) (*Vec, error) {
 	if c.n != b.N {
 		c.fill(b.N)
@@ -177,7 +183,10 @@ type outerExpr struct {
 	k   constExpr
 }
 
+// Type implements Expr.
 func (o *outerExpr) Type() Type { return o.k.t }
+
+// Eval implements Expr.
 func (o *outerExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
 	if o.gen != o.f.Gen {
 		o.gen = o.f.Gen
@@ -268,7 +277,10 @@ func (k *Compiler) CaseOf(n *Case) (Expr, error) {
 	return c, err
 }
 
+// Type implements Expr.
 func (c *caseExpr) Type() Type { return c.t }
+
+// Eval implements Expr.
 func (c *caseExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
 	c.v.Reset(c.t, b.N)
 	for i, p := range c.whens {

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -162,6 +163,9 @@ func Merge(op string, args ...Node) (Type, error) {
 		x := a.Type()
 		notNull = notNull && x.NotNull
 		t = mergeTypes(t, x)
+	}
+	if t.Kind == Enum || t.Kind == Set { // a value that was one, like that of CASE, is text
+		t = Type{Kind: Text, Length: t.TextLength()}
 	}
 	t.NotNull = notNull
 	if t.Stringy() {
@@ -350,6 +354,8 @@ func compareType(op string, l, r Node) (Type, error) {
 			a = b
 		}
 		return a.comparable(), nil
+	case a.Kind == JSON && b.truth() || b.Kind == JSON && a.truth():
+		return a, ErrUnsupported("document compared with a truth value") // 1 may be TRUE here
 	case a.Kind == JSON || b.Kind == JSON:
 		return TypeJSON, nil
 	case a.Kind == Opaque || b.Kind == Opaque:
@@ -362,12 +368,18 @@ func compareType(op string, l, r Node) (Type, error) {
 		return mergeCompare(a, b), nil
 	case a.Numeric() || b.Numeric():
 		return compareMixed(l, r), nil
-	case a.Kind == Enum && a.Same(b) && a.Kind == b.Kind:
-		return a, nil
+	case a.Kind == Enum && a.Same(b) && equality[op] && !slices.Contains(a.Values, ""):
+		return a, nil // the numbers of the members are equal where their texts are
 	}
 	c, err := MergeCollations(op, true, l, r)
 	return TextType(0, c.Id, c.Coerce), err
 }
+
+// truth reports whether a value may be a truth value, which is a boolean beside a document.
+func (t Type) truth() bool { return t.Kind == Int && t.Length == 1 }
+
+// equality are the operators that do not ask which of two values is the smaller one.
+var equality = map[string]bool{"=": true, "<>": true, "<=>": true, "in": true}
 
 func hexNumber(n Node) bool {
 	c, ok := n.(*Const)
@@ -388,6 +400,8 @@ func (t Type) comparable() Type {
 		return TypeUint
 	case Set:
 		return TypeUint
+	case Float: // a FLOAT of 32 bits, too
+		return TypeFloat
 	}
 	return t
 }

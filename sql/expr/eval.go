@@ -1,7 +1,6 @@
 package expr
 
 // Expr is a compiled value.
-// Expr compiles a node.
 type Expr interface {
 	Type() Type
 	// Eval computes the values of the selected rows. The vector has b.N positions, of which
@@ -17,7 +16,8 @@ type Pred interface {
 	Filter(b *Batch, sel []int32, want bool) ([]int32, error)
 }
 
+// Compiler makes the compiled form of nodes over a layout of columns.
 type Compiler struct {
 	pos map[ColID]int
-	Env *Env
+	Env *Env // what the expressions know of the session
 }

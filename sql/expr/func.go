@@ -17,11 +17,11 @@ type Func struct {
 	// PerStatement functions are constant in a statement, but not in a cached plan (NOW, USER
 	// ...).
 	PerStatement bool
-	// derive sets the type of a call and wraps its arguments in casts.
+	// Derive sets the type of a call and wraps its arguments in casts.
 	Derive func(*Call) error
-	// post, if there is one, puts something around a call that has its type.
+	// Post, if there is one, puts something around a call that has its type.
 	Post func(*Call) Node
-	// eval makes the expression of a call; pred, if there is one, its faster form as a condition.
+	// Eval makes the expression of a call; pred, if there is one, its faster form as a condition.
 	Eval func(*Call, *Compiler) (Expr, error)
 	pred func(*Call, *Compiler) (Pred, error)
 }

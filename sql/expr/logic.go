@@ -6,17 +6,20 @@ import (
 
 // truth makes a condition of a value: it is TRUE if it is a number other than 0.
 func (k *Compiler) truth(e Expr) (Pred, error) {
-	return &truthPred{e: e, is: truthOf(e.Type())}, nil
+	return &truthPred{e: e, is: truthOf(e.Type(), k.Env)}, nil
 }
 
 // truthOf says how a value that is not NULL is TRUE.
-func truthOf(t Type) func(v *Vec, i int32) bool {
+func truthOf(t Type, env *Env) func(v *Vec, i int32) bool {
 	switch t.Kind {
 	case Float:
 		return func(v *Vec, i int32) bool { return v.F[i] != 0 }
 	case Text, Bytes:
 		return func(v *Vec, i int32) bool {
-			f, _ := floatOf(v.S[i])
+			f, ok := floatOf(v.S[i])
+			if !ok {
+				env.Note(1292, "Truncated incorrect DOUBLE value: '"+v.S[i]+"'")
+			}
 			return f != 0
 		}
 	case JSON:
@@ -285,7 +288,7 @@ func connective(name string, stop bool) *Func {
 			if err != nil {
 				return nil, err
 			}
-			l.args, l.is = append(l.args, e), append(l.is, truthOf(e.Type()))
+			l.args, l.is = append(l.args, e), append(l.is, truthOf(e.Type(), k.Env))
 		}
 		return l, nil
 	}
@@ -348,7 +351,7 @@ func tester(name string, onTrue, onFalse, onNull int64) *Func {
 			if err != nil {
 				return nil, err
 			}
-			return &unaryTruth{arg: e, is: truthOf(e.Type()), onTrue: onTrue, onFalse: onFalse, onNull: onNull, t: c.T}, nil
+			return &unaryTruth{arg: e, is: truthOf(e.Type(), k.Env), onTrue: onTrue, onFalse: onFalse, onNull: onNull, t: c.T}, nil
 		},
 	}
 }
@@ -382,7 +385,7 @@ func evalXor(c *Call, k *Compiler) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, q := truthOf(es[0].Type()), truthOf(es[1].Type())
+	p, q := truthOf(es[0].Type(), k.Env), truthOf(es[1].Type(), k.Env)
 	return NewRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
 		v.I[i] = TruthInt(p(a[0], i) != q(a[1], i))
 		return nil
@@ -442,6 +445,9 @@ func (r *rowFunc) anyNull(i int32) bool {
 
 // deriveBetween finds one type for all three values where there is one.
 func deriveBetween(c *Call) error {
+	for i := range c.Args {
+		c.Args[i] = yearConst(c.Args[i], c.Args[0])
+	}
 	t, err := compareType("between", c.Args[0], c.Args[1])
 	if err != nil {
 		return err
@@ -451,6 +457,9 @@ func deriveBetween(c *Call) error {
 		return err
 	}
 	switch {
+	case t.Kind == Null:
+		t = u
+	case u.Kind == Null:
 	case t.Same(u):
 		t = widest(t, u)
 	case t.Numeric() && u.Numeric():

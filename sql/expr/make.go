@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -179,6 +180,10 @@ func NewIn(x Node, list []Node, not bool) (Node, error) {
 	if _, ok := x.(*Tuple); ok || len(list) == 1 {
 		return inAsOr(x, list, not)
 	}
+	list = slices.Clone(list)
+	for i := range list {
+		list[i] = yearConst(list[i], x)
+	}
 	// As in MySQL each element is compared in the type that suits it and x; if that is the same
 	// for all, one look into a set will do.
 	t, err := compareType("in", x, list[0])
@@ -197,6 +202,7 @@ func NewIn(x Node, list []Node, not bool) (Node, error) {
 		case t.Kind == Decimal && u.Kind == Decimal, t.Kind == Decimal && u.Integer(), t.Integer() && u.Kind == Decimal,
 			t.Integer() && u.Integer():
 			t = mergeCompare(t, u)
+		case t.Stringy() && u.Stringy(): // one collation for all: see below
 		case !t.Same(u) || t.Kind == JSON:
 			return inAsOr(x, list, not)
 		default:

@@ -280,6 +280,7 @@ func sameTypes(a, b []Node) bool {
 	return true
 }
 
+// String implements Node.
 func (c *Col) String() string {
 	if c.Name == "" {
 		return "@" + strconv.Itoa(int(c.ID))
@@ -287,10 +288,13 @@ func (c *Col) String() string {
 	return c.Name + "@" + strconv.Itoa(int(c.ID))
 }
 
+// String implements Node.
 func (c *Const) String() string { return c.V.literal(c.T) }
 
+// String implements Node.
 func (p *Param) String() string { return "?" + strconv.Itoa(p.N) }
 
+// String implements Node.
 func (c *Call) String() string {
 	if len(c.Args) == 2 && !isWord(c.Fn.Name) || len(c.Args) == 2 && infixWords[c.Fn.Name] {
 		return "(" + c.Args[0].String() + " " + strings.ToUpper(c.Fn.Name) + " " + c.Args[1].String() + ")"
@@ -312,6 +316,7 @@ func joinNodes(ns []Node) string {
 	return strings.Join(ss, ", ")
 }
 
+// String implements Node.
 func (c *Case) String() string {
 	var b strings.Builder
 	b.WriteString("case")
@@ -322,8 +327,10 @@ func (c *Case) String() string {
 	return b.String()
 }
 
+// String implements Node.
 func (c *Cast) String() string { return "cast(" + c.Arg.String() + " as " + c.T.String() + ")" }
 
+// String implements Node.
 func (n *In) String() string {
 	not := ""
 	if n.Not {
@@ -332,8 +339,10 @@ func (n *In) String() string {
 	return "(" + n.Left.String() + " " + not + "IN (" + joinNodes(n.List) + "))"
 }
 
+// String implements Node.
 func (t *Tuple) String() string { return "(" + joinNodes(t.Elems) + ")" }
 
+// String implements Node.
 func (s *Sub) String() string {
 	kind := [...]string{"scalar", "exists", "any", "all"}[s.Kind]
 	if len(s.Left) == 0 {
@@ -342,6 +351,7 @@ func (s *Sub) String() string {
 	return "(" + joinNodes(s.Left) + " " + s.Cmp + " " + kind + "(subquery))"
 }
 
+// String implements Node.
 func (a *Agg) String() string {
 	if len(a.Args) == 0 {
 		return a.Fn.Name + "(*)"

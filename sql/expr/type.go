@@ -39,6 +39,7 @@ var kindNames = [...]string{
 	"enum", "set", "bit", "opaque",
 }
 
+// String is the name of the kind in lower case.
 func (k Kind) String() string { return kindNames[k] }
 
 // Coercibility ranks the collations of strings that meet: the smaller one wins.

@@ -619,7 +619,11 @@ func (f *Call) Learn(r *sqltypes.Result) {
 		return
 	}
 	ctx := sql.NewContext(context.Background(), sql.WithSession(f.s))
-	if p := f.plan(ctx); p != nil && len(p.sch) == len(r.Fields) {
+	p := f.plan(ctx)
+	if p == nil || len(p.sch) != len(r.Fields) {
+		return
+	}
+	if p.boundSpan == nil || p.sum < 0 || r.Fields[0].Type == sqltypes.Decimal { // the old engine adds up in DOUBLE
 		p.fields.Store(f.s.GetCharacterSetResults(), r.Fields)
 	}
 }

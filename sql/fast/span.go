@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/shopspring/decimal"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -40,8 +42,8 @@ type boundSpan struct {
 	index      *schema.EngineIndex
 }
 
-// sumSchema is what the engine makes of SUM of integers.
-var sumSchema = sql.Schema{{Name: "sum", Type: types.Float64, Nullable: true}}
+// sumSchema is what SUM of integers yields.
+var sumSchema = sql.Schema{{Name: "sum", Type: types.MustCreateDecimalType(types.DecimalTypeMaxPrecision, 0), Nullable: true}}
 
 // between takes column BETWEEN constant AND constant as the whole condition of a SELECT.
 func (f *Template) between(e *sqlparser.RangeCond) bool {
@@ -230,22 +232,21 @@ func (p *boundPlan) arrange(ctx *sql.Context, rows []sql.Row) ([]sql.Row, error)
 	return out, nil
 }
 
-// sumRows is the one row of SELECT SUM(column), added up in floating point as the engine does.
+// sumRows is the one row of SELECT SUM(column), which is exact.
 func sumRows(ctx *sql.Context, rows []sql.Row, pos int) ([][]sqltypes.Value, error) {
 	var sum any
+	total, n := new(big.Int), new(big.Int)
 	for _, r := range rows {
-		var n float64
 		switch v := r[pos].(type) {
 		case nil:
 			continue
 		case uint64:
-			n = float64(v)
+			n.SetUint64(v)
 		default:
 			i, _ := schema.ToInt64(v)
-			n = float64(i)
+			n.SetInt64(i)
 		}
-		old, _ := sum.(float64)
-		sum = old + n
+		sum = decimal.NewFromBigInt(total.Add(total, n), 0)
 	}
 	vals, err := encodeRow(ctx, sumSchema, sql.Row{sum}, sql.NewByteBuffer(32), new([]byte))
 	return [][]sqltypes.Value{vals}, err

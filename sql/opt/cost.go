@@ -9,9 +9,9 @@ import (
 
 // learn notes the statistics of the columns of a table.
 func (o *optimizer) learn(s *algebra.Scan) {
-	rows := max(1, s.Table.Rows())
+	rows := tableRows(s.Table)
 	for i, c := range s.Table.Columns() {
-		d := s.Table.Distinct(i)
+		d := s.Table.Distinct(i) * rows / max(1, min(s.Table.Rows(), rows))
 		if d <= 0 {
 			d = max(1, rows/10)
 			if c.Type.Kind == expr.Enum {

@@ -6,11 +6,13 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// Options steer the planner; the zero value is what the product uses.
+// Options steer the planner.
 type Options struct {
 	// NoLookup, NoReorder and NoIndex switch off what their names say, so that tests can compare
 	// plans.
 	NoLookup, NoReorder, NoIndex bool
+	// Locking: the transaction locks the rows that it reads, so that plans should read few.
+	Locking bool
 }
 
 // optimizer plans one statement.

@@ -29,7 +29,7 @@ func (o *optimizer) scan(s *algebra.Scan, conds []expr.Node, need set) *Plan {
 
 // readAll reads the whole table.
 func (o *optimizer) readAll(s *algebra.Scan, conds []expr.Node, need set) *Plan {
-	p := &Plan{Op: OpScan, Scan: s, Read: exec.Read{Index: -1, Lock: lockOf(s.Lock, o.lock)}, Rows: max(1, s.Table.Rows()), scanConds: conds}
+	p := &Plan{Op: OpScan, Scan: s, Read: exec.Read{Index: -1, Lock: lockOf(s.Lock, o.lock)}, Rows: tableRows(s.Table), scanConds: conds}
 	want := need.clone().addNodes(conds...)
 	for i, id := range s.IDs {
 		if want[id] {
@@ -38,7 +38,7 @@ func (o *optimizer) readAll(s *algebra.Scan, conds []expr.Node, need set) *Plan 
 	}
 	p.Read.Cols = p.Reads
 	p.Lat = rtt(s.Table)
-	p.CPU = p.Rows * scanRow
+	p.CPU = p.Rows * (scanRow + o.lockCost())
 	if p.Lat > 0 {
 		p.CPU += p.Rows * s.Table.RowBytes() * byteCost
 	}
@@ -92,7 +92,7 @@ func (o *optimizer) byIndex(s *algebra.Scan, pos int, x algebra.Index, conds []e
 		per, trips = lookupRow, 2
 	}
 	p.Lat = rtt(s.Table) * trips
-	p.CPU = p.Rows*per + float64(len(spans))*2 + 5
+	p.CPU = p.Rows*(per+o.lockCost()) + float64(len(spans))*2 + 5
 	if p.Lat > 0 {
 		p.CPU += p.Rows * s.Table.RowBytes() * byteCost
 	}

@@ -75,7 +75,7 @@ func (o *optimizer) where(p *Plan, conds []expr.Node, _ set) *Plan {
 	}
 	rows := o.filtered(p.Rows, conds)
 	if p.Op == OpScan && p.Index != "" { // the ranges said a part of it already
-		rows = max(min(p.Rows, o.filtered(max(1, p.Scan.Table.Rows()), conds)), 0.1)
+		rows = max(min(p.Rows, o.filtered(tableRows(p.Scan.Table), conds)), 0.1)
 	}
 	return &Plan{Op: OpFilter, In: []*Plan{p}, Cols: p.Cols, Conds: conds, Rows: rows, Lat: p.Lat, CPU: p.CPU + p.Rows*filterRow*float64(len(conds))}
 }
@@ -307,7 +307,7 @@ func (p *Plan) addRead(id expr.ColID) {
 // lookupKeys finds what the first columns of an index are equal to; matches estimates the rows of
 // one look-up.
 func (o *optimizer) lookupKeys(s *algebra.Scan, x algebra.Index, conds []expr.Node, as set) (l, r []expr.Node, matches float64) {
-	matches = max(1, s.Table.Rows())
+	matches = tableRows(s.Table)
 	cols := s.Table.Columns()
 	for _, ic := range x.Cols {
 		id, t := s.IDs[ic.Col], cols[ic.Col].Type
@@ -357,7 +357,7 @@ func (o *optimizer) lookup(kind algebra.JoinKind, a *Plan, s *algebra.Scan, pos 
 	}
 	batches := 1 + math.Floor(max(0, a.Rows-16)/512/4)
 	p.Lat = a.Lat + rtt(s.Table)*trips*batches
-	p.CPU = a.CPU + a.Rows*lookupRow*trips + a.Rows*matches*scanRow + 10
+	p.CPU = a.CPU + a.Rows*lookupRow*trips + a.Rows*matches*(scanRow+o.lockCost()) + 10
 	if p.Lat > 0 {
 		p.CPU += a.Rows * matches * s.Table.RowBytes() * byteCost
 	}
@@ -563,14 +563,14 @@ func (o *optimizer) inOrder(t *algebra.Scan, keys []algebra.Order, conds []expr.
 		} else {
 			p.Read.Index, p.Index = i, x.Name
 			if !x.Primary {
-				p.CPU, p.Lat = p.Rows*lookupRow, 2*p.Lat
+				p.CPU, p.Lat = p.Rows*(lookupRow+o.lockCost()), 2*p.Lat
 			}
 		}
 		if len(p.Spans) > 1 {
 			continue
 		}
 		p.Read.Ordered, p.Read.Reverse = true, reverse
-		left := o.filtered(max(1, t.Table.Rows()), conds)
+		left := o.filtered(tableRows(t.Table), conds)
 		asked := min(p.Rows, n*max(1, p.Rows/max(left, 1)))
 		p.CPU = 5 + p.CPU*asked/max(1, p.Rows)
 		if len(conds) == 0 {

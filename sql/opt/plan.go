@@ -88,6 +88,22 @@ const (
 	byteCost  = 0.002 // a byte over the network
 )
 
+// fewRows is how many rows a table is taken to have at least: estimates of small tables are old,
+// and a plan for keys stays good when the table grows.
+const fewRows = 1000
+
+func tableRows(t algebra.Table) float64 { return max(fewRows, t.Rows()) }
+
+// lockedRow is what a row costs others, if the transaction locks what it reads.
+const lockedRow = 10
+
+func (o *optimizer) lockCost() float64 {
+	if o.opts.Locking || o.lock != algebra.NoLock {
+		return lockedRow
+	}
+	return 0
+}
+
 // rtt is the round trip to the furthest region that has rows of a table.
 func rtt(t algebra.Table) float64 {
 	var most float64

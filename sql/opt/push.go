@@ -410,6 +410,25 @@ func columnsEqual(n expr.Node) (a, b *expr.Col) {
 	return a, b
 }
 
+// seesEqual reports whether a comparison cannot tell a value of a column from one that equals it.
+// Texts that are equal by their collation differ in length, in another collation, and so on.
+func seesEqual(n expr.Node, c *expr.Col) bool {
+	if !textual(c.T) && c.T.Kind != expr.JSON {
+		return true
+	}
+	var cmp expr.Type
+	switch n := n.(type) {
+	case *expr.Call:
+		cmp = n.Cmp
+	case *expr.In:
+		cmp = n.Cmp
+	}
+	return cmp.Same(c.T) && slices.ContainsFunc(n.Children(), func(x expr.Node) bool {
+		k, ok := x.(*expr.Col)
+		return ok && k.ID == c.ID
+	})
+}
+
 // rename makes a condition on one column one on another that equals it; nil if it is no comparison
 // of that column with constants.
 func (o *optimizer) rename(c expr.Node, from, to *expr.Col) expr.Node {
@@ -428,7 +447,7 @@ func (o *optimizer) rename(c expr.Node, from, to *expr.Col) expr.Node {
 		return nil
 	}
 	cs := colsOf(c)
-	if len(cs) != 1 || !cs[from.ID] || hasSub(c) {
+	if len(cs) != 1 || !cs[from.ID] || hasSub(c) || !seesEqual(c, from) {
 		return nil
 	}
 	n, err := substitute(c, map[expr.ColID]expr.Node{from.ID: to})

@@ -8,6 +8,7 @@ import (
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -46,8 +47,22 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 		return nil, nil, left("virtual columns")
 	}
 	a := c.reads.Table(st)
+	for _, col := range a.Columns() {
+		if col.Type.Kind == expr.Opaque {
+			return nil, nil, left("column of a type that only the old engine knows")
+		}
+	}
 	c.tables[key] = a
 	return a, nil, nil
+}
+
+// ordered reports whether the cluster orders transactions by timestamps. A transaction that reads a
+// row twice by an index is told there that it has changed, though it may see its old value.
+func (c *catalog) ordered() bool {
+	for _, t := range c.tables {
+		return t.Stored().Env.DB.Topology().Concurrency.Ordered()
+	}
+	return false
 }
 
 func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.View, error) {

@@ -120,6 +120,7 @@ func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 			e.Mode |= bit
 		}
 	}
+	e.Mode |= expr.ErrorForDivisionByZero // a SELECT warns in any mode, as that of go-mysql-server does
 	zone, err := zoneOf(ctx)
 	if err != nil {
 		return nil, err

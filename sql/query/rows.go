@@ -13,9 +13,9 @@ func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string, params 
 	if r.Off || !isQuery(text) {
 		return nil, nil, false, nil
 	}
-	st := r.prepare(ctx, s, text, func(sql.CollationID) ([]expr.Node, error) { return params, nil })
+	st, err := r.prepare(ctx, s, text, func(sql.CollationID) ([]expr.Node, error) { return params, nil })
 	if st == nil {
-		return nil, nil, false, nil
+		return nil, nil, false, err
 	}
 	defer st.close()
 	var enc *encoder
@@ -54,6 +54,8 @@ func (e *encoder) box(v *expr.Vec, i int32, t expr.Type) (any, error) {
 	switch v.T.Kind {
 	case expr.Opaque:
 		return v.A[i], nil
+	case expr.Year:
+		x = v.I[i]
 	case expr.Bit, expr.Set:
 		x = uint64(v.I[i])
 	case expr.Enum:

@@ -109,9 +109,9 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		return true, err
 	}
 	defer r.Engine.ProcessList.EndQuery(sctx)
-	st := r.prepare(sctx, s, text, func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) })
+	st, err := r.prepare(sctx, s, text, func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) })
 	if st == nil {
-		return false, nil
+		return err != nil, err
 	}
 	defer st.close()
 	out := &sender{st: st, send: func(res *sqltypes.Result) error {
@@ -145,8 +145,9 @@ func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]exp
 	return out, nil
 }
 
-// prepare makes a statement that can be run; nil if the engine has to run it, which is counted.
-func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, params func(sql.CollationID) ([]expr.Node, error)) *statement {
+// prepare makes a statement that can be run; nil if the engine has to run it, which is counted, or
+// if it is wrong in a way that the engine does not see.
+func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, params func(sql.CollationID) ([]expr.Node, error)) (*statement, error) {
 	st := &statement{r: r, s: s, ctx: ctx}
 	err := st.ready()
 	var given []expr.Node
@@ -157,12 +158,19 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, para
 		err = st.make(text, given)
 	}
 	if err == nil {
-		return st
+		return st, nil
 	}
 	st.close()
+	var me *mysql.SQLError
+	if errors.As(err, &me) && mixedCollations[me.Num] {
+		return nil, err
+	}
 	r.Fallbacks.add(reasonOf(err))
-	return nil
+	return nil, nil
 }
+
+// mixedCollations are the errors of strings that have no collation in common.
+var mixedCollations = map[int]bool{1267: true, 1270: true, 1271: true}
 
 // ready refuses sessions in states that only the engine knows.
 func (st *statement) ready() error {
@@ -209,9 +217,14 @@ func (st *statement) make(text string, params []expr.Node) error {
 	if err := st.allowed(q.Uses); err != nil {
 		return err
 	}
+	if st.s.Explicit(st.ctx) && st.cat.ordered() {
+		return left("ordering by timestamps")
+	}
 	showTimestamps(q)
 	st.out = q.Out
-	if st.plan, err = opt.Optimize(q, st.env, st.r.Options); err != nil {
+	options := st.r.Options
+	options.Locking = st.s.Explicit(st.ctx)
+	if st.plan, err = opt.Optimize(q, st.env, options); err != nil {
 		return err
 	}
 	st.op, err = opt.Build(st.plan)
@@ -251,6 +264,13 @@ func showTimestamps(q *bind.Query) {
 // engine decides, and words the error.
 func (st *statement) allowed(uses []bind.Use) error {
 	db := st.r.Engine.Analyzer.Catalog.MySQLDb
+	if c := st.ctx.Client(); len(uses) == 0 && db.Enabled() {
+		r := db.Reader()
+		defer r.Close()
+		if db.GetUser(r, c.User, c.Address, false) == nil {
+			return left("privileges")
+		}
+	}
 	for _, u := range uses {
 		op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: u.DB, Table: u.Name}, sql.PrivilegeType_Select)
 		if !db.UserHasPrivileges(st.ctx, op) {

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"regexp"
+	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -66,6 +68,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	stmt = p.noFiles(stmt)
 	renameIsolation(stmt)
 	splitRanges(stmt)
+	setNames(stmt, query)
 	if err == nil {
 		anyTime(stmt, query)
 	}
@@ -84,6 +87,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	stmt = p.noFiles(stmt)
 	renameIsolation(stmt)
 	splitRanges(stmt)
+	setNames(stmt, query)
 	if err == nil {
 		anyTime(stmt, query)
 	}
@@ -113,6 +117,36 @@ func (p *parser) noFiles(stmt sqlparser.Statement) sqlparser.Statement {
 	}
 	return inject(ignoreAuth, &ownNode{g: p.g, name: "LOAD DATA", sch: types.OkResultSchema,
 		run: func(*sql.Context) ([]sql.Row, error) { return nil, errFiles }})
+}
+
+var namesCollation = regexp.MustCompile(`(?i)\bnames\s+['"]?\w+['"]?\s+collate\s+['"]?(\w+)`)
+
+// setNames lets SET NAMES set collation_connection, which the engine forgets: to the collation that
+// the statement names, or to the default of the character set.
+func setNames(stmt sqlparser.Statement, query string) {
+	set, ok := stmt.(*sqlparser.Set)
+	if !ok {
+		return
+	}
+	for _, e := range set.Exprs {
+		if !strings.EqualFold(e.Name.String(), "names") {
+			continue
+		}
+		name := ""
+		if m := namesCollation.FindStringSubmatch(query); m != nil {
+			name = m[1]
+		} else if v, ok := e.Expr.(*sqlparser.SQLVal); ok {
+			c, err := sql.ParseCharacterSet(string(v.Val))
+			if err != nil || c == sql.CharacterSet_Unspecified {
+				return // the engine words the error
+			}
+			name = c.DefaultCollation().Name()
+		}
+		if name != "" {
+			set.Exprs = append(set.Exprs, &sqlparser.SetVarExpr{Name: sqlparser.NewColName("collation_connection"), Expr: sqlparser.NewStrVal([]byte(name))})
+		}
+		return
+	}
 }
 
 // anyTime lets the operand of AS OF be any expression, such as NOW() - INTERVAL 5 SECOND: the

@@ -272,5 +272,5 @@ func TestIntegratorSuiteSpeculative(t *testing.T) {
 	}
 	groups := []string{"Triggers", "TriggersErrors", "Scripts", "StoredProcedures", "PreparedInsert", "PreparedStatements", "ForeignKeys", "GeneratedColumns", "InsertIgnoreInto", "LoadData"}
 	res := runSuite(t, "speculative", func(group string) bool { return slices.Contains(groups, group) })
-	judgeSuite(t, res, "testdata/enginetest_failures.txt", "", "")
+	judgeSuite(t, res, ordinaryFailures, "", "")
 }

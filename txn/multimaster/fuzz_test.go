@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/base/basetest"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/policy/epoch"
@@ -47,17 +48,10 @@ func lone(t *testing.T, answer []byte) (*Engine, func()) {
 // Steps of view changes, pings and answers come from other nodes: whatever they are, nothing
 // breaks, and nothing of them gets among the rows of other tables.
 func FuzzControl(f *testing.F) {
-	encode := func(m wan.Msg) []byte {
-		b, err := m.MarshalVT()
-		if err != nil {
-			f.Fatal(err)
-		}
-		return b
-	}
 	next := (&epoch.View{Number: 2, Start: 5, Members: []base.NodeID{1, 2}, Voters: []base.NodeID{1}}).Encode()
 	for step := range uint32(8) {
-		f.Add(encode(&wire.EpochControl{Step: step, View: 1, Install: next, After: 1<<64 - 1, To: 1<<64 - 1, Holder: 2, At: 1, From: []byte{0}}))
-		f.Add(encode(&wire.EpochControl{Step: step, View: 2, Install: []byte(`{"number":2}`)}))
+		f.Add(basetest.Encode(f, &wire.EpochControl{Step: step, View: 1, Install: next, After: 1<<64 - 1, To: 1<<64 - 1, Holder: 2, At: 1, From: []byte{0}}))
+		f.Add(basetest.Encode(f, &wire.EpochControl{Step: step, View: 2, Install: []byte(`{"number":2}`)}))
 	}
 	whole := filter.Encode(&filter.Batch{Txns: []filter.Txn{{ID: base.MakeTxnID(1, 1, 1), Writes: []filter.Write{{Key: string(key(1)), Value: []byte("v")}}}}})
 	meta := filter.Encode(&filter.Batch{Txns: []filter.Txn{{ID: base.MakeTxnID(1, 1, 1), Writes: []filter.Write{{Key: "\x00\x00k", Value: []byte("v")}}}}})
@@ -76,9 +70,9 @@ func FuzzControl(f *testing.F) {
 		{View: 1, Held: 4, Merged: 2, Records: []*wire.EpochRecord{{Epoch: 2, View: 1, Batches: [][]byte{whole}}}},
 		{View: 9, Sealed: true, Held: 1<<64 - 1, Merged: 1<<64 - 1, Installed: []byte(`{"number":9}`)},
 	} {
-		f.Add(encode(a))
+		f.Add(basetest.Encode(f, a))
 	}
-	f.Add(encode(&wire.EpochPing{View: 1 << 63, Begun: 1 << 63, Held: 1 << 63, Ask: true}))
+	f.Add(basetest.Encode(f, &wire.EpochPing{View: 1 << 63, Begun: 1 << 63, Held: 1 << 63, Ask: true}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e, stop := lone(t, data)
 		defer stop()

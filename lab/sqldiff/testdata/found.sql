@@ -88,7 +88,6 @@ SELECT s FROM n;
 -- = JOSE
 
 -- case: LIKE with a prefix and an escape
--- wrong: = a%b ; = a_b ; = axb
 CREATE TABLE l(s varchar(20));
 -- affected 0
 INSERT INTO l VALUES ('a_b'),('axb'),('a%b');
@@ -99,7 +98,6 @@ SELECT s FROM l WHERE s LIKE 'a\_b';
 -- = a_b
 
 -- case: LIKE BINARY
--- wrong: = a%b ; = a_b ; = axb
 CREATE TABLE l(s varchar(20));
 -- affected 0
 INSERT INTO l VALUES ('a_b'),('axb'),('a%b');
@@ -108,7 +106,6 @@ SELECT s FROM l WHERE s LIKE BINARY 'A%';
 -- no rows
 
 -- case: IN of a _ci column
--- wrong: = 1
 CREATE TABLE ci(s varchar(10)) COLLATE utf8mb4_general_ci;
 -- affected 0
 INSERT INTO ci VALUES ('one'),('ONE');
@@ -117,7 +114,6 @@ SELECT COUNT(*) FROM ci WHERE s IN ('one');
 -- = 2
 
 -- case: COUNT(DISTINCT) of a _ci column
--- wrong: = 2
 CREATE TABLE ci(s varchar(10)) COLLATE utf8mb4_general_ci;
 -- affected 0
 INSERT INTO ci VALUES ('one'),('ONE');
@@ -130,7 +126,6 @@ SELECT COUNT(*) FROM (SELECT s FROM ci UNION SELECT s FROM ci) x;
 -- = 1
 
 -- case: INSTR of a _ci column
--- wrong: = 0 ; = 1
 CREATE TABLE ci(s varchar(10)) COLLATE utf8mb4_general_ci;
 -- affected 0
 INSERT INTO ci VALUES ('one'),('ONE');
@@ -140,7 +135,6 @@ SELECT INSTR(s,'O') FROM ci;
 -- = 1
 
 -- case: exact sums
--- wrong: = 1.2345678901234567e+19|4.1152263004115226e+18|9.007199254740992e+15
 CREATE TABLE m(a decimal(30,2), b bigint, v int);
 -- affected 0
 INSERT INTO m VALUES (12345678901234567890.12,9007199254740993,10),(0.01,1,11),(0.01,1,13);
@@ -149,7 +143,6 @@ SELECT SUM(a), AVG(a), SUM(b) FROM m;
 -- = 12345678901234567890.14|4115226300411522630.046667|9007199254740995
 
 -- case: STD and VARIANCE
--- wrong: = 1|2
 CREATE TABLE m(v int);
 -- affected 0
 INSERT INTO m VALUES (10),(11),(13);
@@ -167,7 +160,7 @@ SELECT AVG(v) OVER () FROM m LIMIT 1;
 -- = 11.3333
 
 -- case: HAVING with a dependent subquery
--- wrong: no rows
+-- wrong: = A ; = C
 CREATE TABLE p(id int primary key, name varchar(10));
 -- affected 0
 CREATE TABLE b(id int primary key, pid int, pages int, key(pid));
@@ -180,7 +173,6 @@ SELECT p.name FROM p LEFT JOIN b ON p.id=b.pid GROUP BY p.id HAVING COUNT(b.id) 
 -- ! 1055
 
 -- case: HAVING with an aggregate of the same text
--- wrong: ! 1242
 CREATE TABLE b(id int primary key, pid int, pages int, key(pid));
 -- affected 0
 INSERT INTO b VALUES (1,1,500),(2,2,450),(3,2,100),(4,3,600);
@@ -214,7 +206,6 @@ SELECT u FROM u;
 -- = 5
 
 -- case: an interval keeps fractions
--- wrong: = 2024-01-01 10:00:01
 CREATE TABLE d6(d datetime(6));
 -- affected 0
 INSERT INTO d6 VALUES ('2024-01-01 10:00:00.75');
@@ -291,7 +282,6 @@ SELECT HEX(CONVERT('é' USING latin1));
 -- = E9
 
 -- case: FOR SHARE
--- wrong: ! 1064
 CREATE TABLE p(id int primary key, name varchar(10));
 -- affected 0
 INSERT INTO p VALUES (1,'A');
@@ -312,22 +302,18 @@ SELECT name, SUM(id), RANK() OVER (ORDER BY SUM(id)) FROM p GROUP BY name;
 -- = B|5|2
 
 -- case: comparisons in a row
--- wrong: ! 1064
 SELECT 1<2<3, 3>2>1;
 -- = 1|0
 
 -- case: bits turned
--- wrong: ! 1105
 SELECT ~1;
 -- = 18446744073709551614
 
 -- case: EXISTS is a value
--- wrong: ! 1064
 SELECT EXISTS(SELECT 1)=1;
 -- = 1
 
 -- case: ALL and ANY
--- wrong: ! 1064
 CREATE TABLE p(id int primary key);
 -- affected 0
 INSERT INTO p VALUES (1),(2),(3);
@@ -367,6 +353,5 @@ SELECT NTH_VALUE(id,2) OVER (ORDER BY id), ROUND(CUME_DIST() OVER (ORDER BY id),
 -- = NULL|0.3333
 
 -- case: MAKEDATE
--- wrong: ! 1305
 SELECT MAKEDATE(2024,60);
 -- = 2024-02-29

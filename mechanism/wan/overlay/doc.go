@@ -55,8 +55,8 @@
 //     receiver believe that the sender was started anew (its locks are released), and a member that
 //     was removed and readmitted takes what was meant for its former life (TestDetourInOrder).
 //   - OVL-6: Detours measure nothing. Heartbeats that make one are not echoed, nor are their echoes
-//     counted: round trips are those of direct paths, by which policies choose leaders and
-//     replicas.
+//     counted: round trips are those of direct paths, by which policies choose leaders.
+//     Only readers of replicas look at what a detour takes (package cluster).
 //   - OVL-7: A request on a detour is answered, failed or lost like one on the direct path: when
 //     some node on the way could not send it on, it never ran; when one lost its answer, it may
 //     have run. It ends when the receiver is lost, or the next node on the way is.

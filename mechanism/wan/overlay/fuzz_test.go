@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/base/basetest"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -12,26 +13,19 @@ import (
 // Parcels, notices and bundles come from other nodes: whatever they are, and in whatever order,
 // nothing breaks.
 func FuzzReceive(f *testing.F) {
-	encode := func(m wan.Msg) []byte {
-		b, err := m.MarshalVT()
-		if err != nil {
-			f.Fatal(err)
-		}
-		return b
-	}
 	const parcel, notice, bundle = 0, 1, 2
 	raft := uint32(wire.KindRaft)
-	begin := encode(&wire.ParcelNotice{What: noticeBegin, Boot: 1, Stint: 1})
-	f.Add(byte(notice), begin, byte(parcel), encode(&wire.Parcel{Origin: 2, To: 1, Boot: 1, Stint: 1, Seq: 2, Kind: raft, Body: []byte("x")}))
+	begin := basetest.Encode(f, &wire.ParcelNotice{What: noticeBegin, Boot: 1, Stint: 1})
+	f.Add(byte(notice), begin, byte(parcel), basetest.Encode(f, &wire.Parcel{Origin: 2, To: 1, Boot: 1, Stint: 1, Seq: 2, Kind: raft, Body: []byte("x")}))
 	// was counted up to
-	f.Add(byte(notice), begin, byte(notice), encode(&wire.ParcelNotice{What: noticeResent, Boot: 1, Stint: 1, Seq: 1 << 63, Kind: raft}))
-	f.Add(byte(parcel), encode(&wire.Parcel{Origin: 2, To: 1, Boot: 1, Stint: 1, Seq: 1 << 63, Kind: raft}), byte(notice), begin)
-	f.Add(byte(parcel), encode(&wire.Parcel{Origin: 2, To: 1, Lane: 77}), byte(notice), encode(&wire.ParcelNotice{What: noticeEcho, Lane: 1 << 31, Node: 1 << 31}))
-	f.Add(byte(parcel), encode(&wire.Parcel{Origin: 2, To: 3, Stint: 1, Kind: raft}), byte(parcel), encode(&wire.Parcel{Origin: 1, To: 1, Kind: 1<<32 - 1}))
+	f.Add(byte(notice), begin, byte(notice), basetest.Encode(f, &wire.ParcelNotice{What: noticeResent, Boot: 1, Stint: 1, Seq: 1 << 63, Kind: raft}))
+	f.Add(byte(parcel), basetest.Encode(f, &wire.Parcel{Origin: 2, To: 1, Boot: 1, Stint: 1, Seq: 1 << 63, Kind: raft}), byte(notice), begin)
+	f.Add(byte(parcel), basetest.Encode(f, &wire.Parcel{Origin: 2, To: 1, Lane: 77}), byte(notice), basetest.Encode(f, &wire.ParcelNotice{What: noticeEcho, Lane: 1 << 31, Node: 1 << 31}))
+	f.Add(byte(parcel), basetest.Encode(f, &wire.Parcel{Origin: 2, To: 3, Stint: 1, Kind: raft}), byte(parcel), basetest.Encode(f, &wire.Parcel{Origin: 1, To: 1, Kind: 1<<32 - 1}))
 	for what := range uint32(9) {
-		f.Add(byte(notice), encode(&wire.ParcelNotice{What: what, Lane: 1, Stint: 1 << 63, Seq: 1 << 63, Node: 2, Kind: raft}), byte(notice), encode(&wire.ParcelNotice{What: what, Boot: 3}))
+		f.Add(byte(notice), basetest.Encode(f, &wire.ParcelNotice{What: what, Lane: 1, Stint: 1 << 63, Seq: 1 << 63, Node: 2, Kind: raft}), byte(notice), basetest.Encode(f, &wire.ParcelNotice{What: what, Boot: 3}))
 	}
-	f.Add(byte(bundle), encode(&wire.RaftBundle{Runs: [][]byte{[]byte("run")}, Shares: []*wire.RaftShare{{To: 1}, {To: 2, Batch: &wire.RaftBatch{Groups: []uint32{1}, Messages: [][]byte{{1}, {2}}}, Runs: []uint32{9, 1}},
+	f.Add(byte(bundle), basetest.Encode(f, &wire.RaftBundle{Runs: [][]byte{[]byte("run")}, Shares: []*wire.RaftShare{{To: 1}, {To: 2, Batch: &wire.RaftBatch{Groups: []uint32{1}, Messages: [][]byte{{1}, {2}}}, Runs: []uint32{9, 1}},
 		{To: 1, Batch: &wire.RaftBatch{}, Runs: []uint32{1}}}}), byte(bundle), []byte{0xff})
 	f.Fuzz(func(t *testing.T, kind1 byte, data1 []byte, kind2 byte, data2 []byte) {
 		net := wan.NewNetwork(wan.NetOptions{})

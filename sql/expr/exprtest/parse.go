@@ -234,7 +234,7 @@ func (p *Parser) postfix(left *expr.Node) bool {
 		}
 		n = call("like", args...)
 	case p.accept("regexp"), p.accept("rlike"):
-		n = call("regexp", *left, p.expr(6))
+		n = call("regexp_like", *left, p.expr(6))
 	default:
 		p.pos = start
 		return false
@@ -321,7 +321,7 @@ func (p *Parser) primary() expr.Node {
 	case t[0] == '\'':
 		return expr.TextConst(unquote(t), p.Coll)
 	case strings.HasPrefix(t, "0x"):
-		b, err := hex.DecodeString(t[2:])
+		b, err := hex.DecodeString(strings.Repeat("0", len(t)%2) + t[2:])
 		if err != nil {
 			panic(err)
 		}

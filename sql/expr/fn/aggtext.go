@@ -12,7 +12,100 @@ import (
 	"github.com/godwitdb/godwit/sql/expr/jsondoc"
 )
 
-// concatAcc is GROUP_CONCAT: all texts in one vector, and for each group the places of its own.
+// joined is the text of a group so far.
+type joined struct {
+	b    []byte
+	rows int
+	cut  int // the row at which it became too long; 0: it is not
+}
+
+// plainConcat is GROUP_CONCAT without an order: it keeps no more than the result.
+type plainConcat struct {
+	states[joined]
+	t    expr.Type
+	sep  string
+	max  int
+	env  *expr.Env
+	size int64
+}
+
+// Add implements Acc.
+func (c *plainConcat) Add(groups []int32, in []*expr.Vec, sel []int32) error {
+rows:
+	for k, i := range sel {
+		for _, v := range in {
+			if v.IsNull(i) {
+				continue rows
+			}
+		}
+		j := &c.s[groups[k]]
+		if j.rows++; j.cut > 0 {
+			continue
+		}
+		before := cap(j.b)
+		if j.rows > 1 {
+			j.b = append(j.b, c.sep...)
+		}
+		for _, v := range in {
+			j.b = append(j.b, v.S[i]...)
+		}
+		if len(j.b) > c.max {
+			j.b, j.cut = cutText(j.b, c.max, c.t), j.rows
+		}
+		c.size += int64(cap(j.b) - before)
+	}
+	return nil
+}
+
+// Result implements Acc.
+func (c *plainConcat) Result(v *expr.Vec, from, to int) error {
+	for g := from; g < to; g++ {
+		j := &c.s[g]
+		if j.rows == 0 {
+			v.SetNull(g - from)
+			continue
+		}
+		if j.cut > 0 {
+			noteCut(c.env, j.cut)
+		}
+		v.S[g-from] = string(j.b)
+	}
+	return nil
+}
+
+// Bytes implements Acc.
+func (c *plainConcat) Bytes() int64 { return c.states.Bytes() + c.size }
+
+// Reset implements Acc.
+func (c *plainConcat) Reset() {
+	clear(c.s)
+	c.states.Reset()
+	c.size = 0
+}
+
+// cutText is the beginning of a text, without half a character at its end.
+func cutText(b []byte, n int, t expr.Type) []byte {
+	b = b[:n]
+	if t.Kind != expr.Text {
+		return b
+	}
+	for k := n - 1; k >= 0 && k >= n-utf8.UTFMax; k-- {
+		if utf8.RuneStart(b[k]) {
+			if !utf8.FullRune(b[k:]) {
+				return b[:k]
+			}
+			break
+		}
+	}
+	return b
+}
+
+func noteCut(env *expr.Env, row int) {
+	env.Note(1260, fmt.Sprintf("Row %d was cut by GROUP_CONCAT()", row))
+}
+
+// concatAcc is GROUP_CONCAT with an order: all texts in one vector, and for each group the places
+// of its own.
 type concatAcc struct {
 	rows  [][]int32
 	texts expr.Vec
@@ -25,14 +118,17 @@ type concatAcc struct {
 	args  int
 	size  int64
 	buf   []byte
-	cut   bool
 }
 
 func newConcat(a *expr.Agg, env *expr.Env) (expr.Acc, error) {
-	c := &concatAcc{sep: a.Sep, max: env.GroupConcatMax, env: env, args: len(a.Args)}
-	if c.max == 0 {
-		c.max = 1024
+	limit := env.GroupConcatMax
+	if limit == 0 {
+		limit = 1024
 	}
+	if len(a.Order) == 0 {
+		return &plainConcat{states: states[joined]{each: 48}, t: a.T, sep: a.Sep, max: limit, env: env}, nil
+	}
+	c := &concatAcc{sep: a.Sep, max: limit, env: env, args: len(a.Args)}
 	c.texts.Reset(a.T, 0)
 	for _, k := range a.Order {
 		c.cmps = append(c.cmps, expr.NewComparer(k.Expr.Type()))
@@ -107,9 +203,7 @@ func (c *concatAcc) Result(v *expr.Vec, from, to int) error {
 			v.SetNull(g - from)
 			continue
 		}
-		if len(c.keys) > 0 {
-			slices.SortStableFunc(rows, c.less)
-		}
+		slices.SortStableFunc(rows, c.less)
 		v.S[g-from] = c.join(rows)
 	}
 	return nil
@@ -122,21 +216,12 @@ func (c *concatAcc) join(rows []int32) string {
 			b = append(b, c.sep...)
 		}
 		if b = append(b, c.texts.S[r]...); len(b) > c.max {
+			noteCut(c.env, k+1)
 			break
 		}
 	}
 	c.buf = b
-	if len(b) > c.max {
-		b = b[:c.max]
-		for !utf8.Valid(b) && len(b) > 0 && c.texts.T.Kind == expr.Text {
-			b = b[:len(b)-1]
-		}
-		if !c.cut {
-			c.cut = true
-			c.env.Note(1260, fmt.Sprintf("Row %d was cut by GROUP_CONCAT()", len(rows)))
-		}
-	}
-	return string(b)
+	return string(cutText(b, min(c.max, len(b)), c.texts.T))
 }
 
 func (c *concatAcc) Bytes() int64 { return c.size + 24*int64(len(c.rows)) }

@@ -14,14 +14,23 @@ import (
 
 // part makes a function of a date that is a number; whole ones need month and day.
 func part(names string, whole bool, f func(p int64) int64) {
-	sig{names: names, min: 1, max: 1, args: "t", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		if whole && !calendar.Complete(a[0].I[i]) {
-			v.SetNull(int(i))
+	sig{names: names, min: 1, max: 1, args: "t", ret: maybe(expr.TypeInt), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			if whole && !calendar.Complete(a[0].I[i]) {
+				noDate(k.Env, a[0], i, v)
+				return nil
+			}
+			v.I[i] = f(a[0].I[i])
 			return nil
-		}
-		v.I[i] = f(a[0].I[i])
-		return nil
-	})}.register()
+		}, nil
+	}}.register()
+}
+
+// noDate makes the result NULL, since a date has no day or month, and warns of that.
+func noDate(env *expr.Env, x *expr.Vec, i int32, v *expr.Vec) {
+	s, _, _ := strings.Cut(string(x.AppendText(nil, i)), " 00:00:00")
+	env.Note(1292, "Incorrect datetime value: '"+s+"'")
+	v.SetNull(int(i))
 }
 
 func dayNumber(p int64) int64 {
@@ -56,7 +65,10 @@ func init() {
 	clockPart("minute", func(us int64) int64 { return us / 60e6 % 60 })
 	clockPart("second", func(us int64) int64 { return us / 1e6 % 60 })
 	clockPart("microsecond", func(us int64) int64 { return us % 1e6 })
-	clockPart("time_to_sec", func(us int64) int64 { return us / 1e6 })
+	sig{names: "time_to_sec", min: 1, max: 1, args: "T", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		v.I[i] = a[0].I[i] / 1e6
+		return nil
+	})}.register()
 	registerNames()
 	registerWeeks()
 	registerNow()
@@ -68,12 +80,14 @@ func init() {
 
 func registerNames() {
 	name := func(fn string, f func(p int64) string) {
-		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(expr.TextType(9, sql.Collation_Default, expr.CoerceLiteral)), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			if v.S[i] = f(a[0].I[i]); v.S[i] == "" {
-				v.SetNull(int(i))
-			}
-			return nil
-		})}.register()
+		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(expr.TextType(9, sql.Collation_Default, expr.CoerceLiteral)), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				if v.S[i] = f(a[0].I[i]); v.S[i] == "" {
+					noDate(k.Env, a[0], i, v)
+				}
+				return nil
+			}, nil
+		}}.register()
 	}
 	name("dayname", func(p int64) string {
 		if !calendar.Complete(p) {
@@ -110,7 +124,7 @@ func registerWeeks() {
 					mode = int(a[1].I[i] & 7)
 				}
 				if !calendar.Complete(a[0].I[i]) {
-					v.SetNull(int(i))
+					noDate(k.Env, a[0], i, v)
 					return nil
 				}
 				v.I[i] = f(a[0].I[i], mode)
@@ -282,14 +296,18 @@ func registerMake() {
 		v.I[i] = periodMonths(a[0].I[i]) - periodMonths(a[1].I[i])
 		return nil
 	})}.register()
-	sig{names: "datediff", min: 2, max: 2, args: "t", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		if !calendar.Complete(a[0].I[i]) || !calendar.Complete(a[1].I[i]) {
-			v.SetNull(int(i))
+	sig{names: "datediff", min: 2, max: 2, args: "t", ret: maybe(expr.TypeInt), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			for _, x := range a {
+				if !calendar.Complete(x.I[i]) {
+					noDate(k.Env, x, i, v)
+					return nil
+				}
+			}
+			v.I[i] = dayNumber(a[0].I[i]) - dayNumber(a[1].I[i])
 			return nil
-		}
-		v.I[i] = dayNumber(a[0].I[i]) - dayNumber(a[1].I[i])
-		return nil
-	})}.register()
+		}, nil
+	}}.register()
 }
 
 func periodMonths(p int64) int64 {
@@ -366,20 +384,19 @@ func strToDateType(c *expr.Call) (expr.Type, error) {
 }
 
 func makeStrToDate(c *expr.Call, k *expr.Compiler) (rowEval, error) {
-	cs := &expr.Caster{Explicit: true, Env: k.Env, To: c.T}
 	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		t, ok := calendar.Parse(a[0].S[i], a[1].S[i])
 		if ok && c.T.Kind == expr.Duration {
 			v.I[i] = calendar.ClockOf(calendar.Pack(t))
 			return nil
 		}
-		p := calendar.Pack(t)
-		if !ok || !cs.ZeroAllowed(p) {
+		// The parts are checked one by one: there is a 31st of April here.
+		if zero := t.Year == 0 || t.Month == 0 || t.Day == 0; !ok || zero && k.Env.Mode&expr.NoZeroDate != 0 {
 			k.Env.Note(1411, fmt.Sprintf("Incorrect datetime value: '%s' for function str_to_date", a[0].S[i]))
 			v.SetNull(int(i))
 			return nil
 		}
-		v.I[i] = p
+		v.I[i] = calendar.Pack(t)
 		return nil
 	}, nil
 }
@@ -604,6 +621,8 @@ var extractParts = map[string]string{
 	"second_microsecond": "su",
 }
 
+// makeExtract: units without a time, and values that have a date, are parts of a date. Of a text
+// it decides whether there is a date in it: '2019-07-02 01:02:03' has a DAY_MINUTE of 20102.
 func makeExtract(c *expr.Call, k *expr.Compiler) (rowEval, error) {
 	u, err := unitOf(c.Args[0])
 	if err != nil {
@@ -611,28 +630,45 @@ func makeExtract(c *expr.Call, k *expr.Compiler) (rowEval, error) {
 	}
 	parts := extractParts[u]
 	from := c.Args[1].Type()
-	clock := !strings.ContainsAny(parts, "YQMW") && !from.Dated()
-	to := expr.DatetimeType(6)
-	if clock {
-		to = expr.TimeType(6)
-	}
-	cs := &expr.Caster{From: from, To: to, Env: k.Env}
-	conv := cs.Function()
+	dated := from.Dated() || u == "day" || strings.ContainsAny(parts, "YQMW")
+	asDate, asTime := extractFrom(from, expr.DatetimeType(6), k.Env), extractFrom(from, expr.TimeType(6), k.Env)
 	var tmp expr.Vec
 	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		tmp.Reset(to, int(i)+1)
-		if from.Kind == to.Kind {
-			tmp.I[i] = a[1].I[i]
-		} else if err := conv(a[1], i, &tmp); err != nil {
+		date := dated
+		if !date && from.Stringy() {
+			p, ok := calendar.ParseDatetime(a[1].S[i])
+			date = ok && p.Fields > 3
+		}
+		conv := asTime
+		if date {
+			conv = asDate
+		}
+		if err := conv(a[1], i, &tmp); err != nil {
 			return err
 		}
 		if tmp.IsNull(i) {
 			v.SetNull(int(i))
 			return nil
 		}
-		v.I[i] = extract(parts, tmp.I[i], clock, k.Env)
+		v.I[i] = extract(parts, tmp.I[i], !date, k.Env)
 		return nil
 	}, nil
+}
+
+// extractFrom converts values for EXTRACT.
+func extractFrom(from, to expr.Type, env *expr.Env) func(x *expr.Vec, i int32, v *expr.Vec) error {
+	if from.Kind == to.Kind {
+		return func(x *expr.Vec, i int32, v *expr.Vec) error {
+			v.Reset(to, int(i)+1)
+			v.I[i] = x.I[i]
+			return nil
+		}
+	}
+	conv := (&expr.Caster{From: from, To: to, Env: env}).Function()
+	return func(x *expr.Vec, i int32, v *expr.Vec) error {
+		v.Reset(to, int(i)+1)
+		return conv(x, i, v)
+	}
 }
 
 func extract(parts string, x int64, clock bool, env *expr.Env) int64 {
@@ -644,11 +680,7 @@ func extract(parts string, x int64, clock bool, env *expr.Env) int64 {
 	} else if us < 0 {
 		us, sign = -us, -1
 	}
-	h := us / 3600e6
-	if clock && strings.HasPrefix(parts, "D") {
-		t.Day = int(h / 24)
-		h %= 24
-	}
+	h := us / 3600e6 // a TIME of more than a day has no days
 	n := int64(0)
 	for k, p := range parts {
 		unit := int64(100)
@@ -834,8 +866,10 @@ func registerUnix() {
 		}
 		return expr.DatetimeType(fsp), nil
 	}, make: makeFromUnix}.register()
-	sig{names: "convert_tz", min: 3, max: 3, args: "tss", ret: func(c *expr.Call) (expr.Type, error) {
-		return expr.DatetimeType(c.Args[0].Type().Scale), nil
+	sig{names: "convert_tz", min: 3, max: 3, args: "*ss", ret: func(c *expr.Call) (expr.Type, error) {
+		fsp := literalDigitsOf(c.Args[0])
+		c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(fsp))
+		return expr.DatetimeType(fsp), nil
 	}, make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		from, ok := zoneOf(a[1].S[i])
 		to, ok2 := zoneOf(a[2].S[i])
@@ -848,6 +882,12 @@ func registerUnix() {
 	})}.register()
 }
 
+func isUTC(loc *time.Location, now time.Time) bool {
+	_, off := now.In(loc).Zone()
+	_, then := time.Unix(0, 0).In(loc).Zone()
+	return off == 0 && then == 0
+}
+
 func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	if len(c.Args) == 0 {
 		return expr.NewConst(expr.Value{Kind: expr.Int, I: k.Env.Now.Unix()}, c.T), nil
@@ -858,6 +898,10 @@ func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	}
 	loc := k.Env.Zone()
 	if e.Type().Kind == expr.Timestamp {
+		if loc = k.Env.Zone(); !isUTC(loc, k.Env.Now) {
+			// The store has the time as the clock of the session showed it that wrote it.
+			return nil, expr.ErrUnsupported("UNIX_TIMESTAMP of a TIMESTAMP in another time zone")
+		}
 		loc = expr.Utc
 	}
 	return expr.NewRowFunc(c.T, []expr.Expr{e}, func(a []*expr.Vec, i int32, v *expr.Vec) error {

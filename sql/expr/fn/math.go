@@ -107,7 +107,9 @@ func init() {
 	sig{names: "conv", min: 3, max: 3, args: "sii", ret: maybe(expr.TextType(64, sql.Collation_Default, expr.CoerceLiteral)), make: plain(conv)}.register()
 }
 
-func sameNumber(c *expr.Call) (expr.Type, error) { return c.Args[0].Type(), nil }
+func sameNumber(c *expr.Call) (expr.Type, error) {
+	return c.Args[0].Type(), nil
+}
 
 func signOf(v *expr.Vec, i int32) int {
 	switch {
@@ -242,17 +244,12 @@ func roundType(up bool) func(c *expr.Call) (expr.Type, error) {
 		}
 		digits := 0
 		known := len(c.Args) == 1
-		if len(c.Args) == 2 {
-			n := c.Args[1]
-			if x, ok := n.(*expr.Cast); ok {
-				n = x.Arg
+		if len(c.Args) == 2 && literal(c.Args[1]) {
+			v, err := expr.EvalConst(c.Args[1], &expr.Env{})
+			if err != nil {
+				return t, err
 			}
-			if neg, ok := n.(*expr.Call); ok && neg.Fn.Name == "neg" {
-				known, digits = true, 0
-			}
-			if k, ok := n.(*expr.Const); ok && k.V.Kind == expr.Int {
-				known, digits = true, int(min(max(k.V.I, 0), expr.MaxScale))
-			}
+			known, digits = true, int(min(max(v.I, 0), expr.MaxScale))
 		}
 		if !known {
 			digits = t.Scale
@@ -266,6 +263,19 @@ func roundType(up bool) func(c *expr.Call) (expr.Type, error) {
 		u.NotNull = t.NotNull
 		return u, nil
 	}
+}
+
+// literal reports whether a node is a number that stands in the text, perhaps with a sign.
+func literal(n expr.Node) bool {
+	switch n := n.(type) {
+	case *expr.Const:
+		return true
+	case *expr.Cast:
+		return literal(n.Arg)
+	case *expr.Call:
+		return n.Fn.Name == "neg" && literal(n.Args[0])
+	}
+	return false
 }
 
 func makeRound(cut bool) func(c *expr.Call, k *expr.Compiler) (rowEval, error) {
@@ -373,13 +383,18 @@ func roundInt(x, v *expr.Vec, i int32, digits int, cut bool, c *expr.Call) error
 
 // conv changes the base of a number; negative bases mean signed ones.
 func conv(a []*expr.Vec, i int32, v *expr.Vec) error {
-	from, to := a[1].I[i], a[2].I[i]
+	rebase(a[0].S[i], a[1].I[i], a[2].I[i], v, i)
+	return nil
+}
+
+// rebase reads the digits at the beginning of a text in one base, and writes them in another.
+func rebase(s string, from, to int64, v *expr.Vec, i int32) {
 	abs := func(n int64) int64 { return int64(expr.Abs64(n)) }
-	if abs(from) < 2 || abs(from) > 36 || abs(to) < 2 || abs(to) > 36 {
+	if s == "" || abs(from) < 2 || abs(from) > 36 || abs(to) < 2 || abs(to) > 36 {
 		v.SetNull(int(i))
-		return nil
+		return
 	}
-	s := strings.TrimLeft(a[0].S[i], " ")
+	s = strings.TrimLeft(s, " ")
 	neg := strings.HasPrefix(s, "-")
 	s = strings.TrimPrefix(strings.TrimPrefix(s, "-"), "+")
 	n := uint64(0)
@@ -402,5 +417,4 @@ func conv(a []*expr.Vec, i int32, v *expr.Vec) error {
 	} else {
 		v.S[i] = strings.ToUpper(strconv.FormatUint(n, int(to)))
 	}
-	return nil
 }

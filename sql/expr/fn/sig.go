@@ -43,6 +43,9 @@ func (s sig) register() {
 				t.NotNull = t.NotNull && a.Type().NotNull
 			}
 		}
+		if t.Integer() {
+			t.SQL = nil // a result may not fit the column that an argument is
+		}
 		c.T = t
 		return nil
 	}

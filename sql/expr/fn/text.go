@@ -259,15 +259,25 @@ func substringIndex(a []*expr.Vec, i int32) (string, bool) {
 		}
 		return s[:at-len(d)], true
 	}
-	at := len(s)
-	for ; n < 0; n++ {
-		k := strings.LastIndex(s[:at], d)
-		if k < 0 {
-			return s, true
+	if a[0].T.Kind == expr.Bytes {
+		at := len(s)
+		for ; n < 0; n++ {
+			k := strings.LastIndex(s[:at], d)
+			if k < 0 {
+				return s, true
+			}
+			at = k
 		}
-		at = k
+		return s[at+len(d):], true
 	}
-	return s[at+len(d):], true
+	// Of characters, the delimiters are counted from the left here, too.
+	if n += int64(strings.Count(s, d)); n < 0 {
+		return s, true
+	}
+	for ; n >= 0; n-- {
+		_, s, _ = strings.Cut(s, d)
+	}
+	return s, true
 }
 
 func reverse(a []*expr.Vec, i int32) (string, bool) {
@@ -558,9 +568,10 @@ func registerHex() {
 		b, err := hex.DecodeString(s)
 		return string(b), err == nil
 	})
-	base := func(name string, n int) {
-		sig{names: name, min: 1, max: 1, args: "i", ret: returns(typeWord), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			v.S[i] = strconv.FormatUint(uint64(a[0].I[i]), n)
+	// BIN and OCT are forms of CONV: they read the digits of a text, and do not round.
+	base := func(name string, n int64) {
+		sig{names: name, min: 1, max: 1, args: "s", ret: maybe(typeWord), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			rebase(a[0].S[i], 10, n, v, i)
 			return nil
 		})}.register()
 	}
