@@ -121,6 +121,9 @@ type Facts struct {
 	// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas, as
 	// measured; 0 if unknown. It bounds what commits are assigned ahead. Nil: no bound.
 	QuorumRTT func(base.GroupID) time.Duration
+	// Farthest is the longest round trip to a node of the cluster; 0 if none is known. Leases are as
+	// short as that allows. Nil: they have their greatest length.
+	Farthest func() time.Duration
 	// Every is the current heartbeat interval of a group's leader, as this node receives it. Nil is
 	// 100 ms.
 	Every func(base.GroupID) time.Duration
@@ -134,8 +137,8 @@ type Facts struct {
 
 // Timing is how long things last, and how often they are done.
 type Timing struct {
-	Lease      time.Duration // length of a lease; default 3 s
-	LeaseRenew time.Duration // age at which it is renewed; default 1 s
+	Lease      time.Duration // length of a lease, at most; default 3 s
+	LeaseLeast time.Duration // what it is more than three round trips (TIME-1a); default 1.2 s
 	// silence after which an unprepared transaction is aborted; default 10 s
 	TxnIdle time.Duration
 	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
@@ -182,6 +185,9 @@ type Breaks struct {
 	NoMarks, NoTransferredState bool
 	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15).
 	NoEarlyClose bool
+	// EarlySuccessors has a new leader wait for only half of a lease of its predecessor (OWN-1), and
+	// LeasesShrink has a lease end before an older one of its holder (TIME-1a).
+	EarlySuccessors, LeasesShrink bool
 	// NoAboveHold has the meta group's leader change the catalog below what it has promised, and
 	// NoHoldTransferred has the target of a hand-over not know what that is (OWN-17).
 	NoAboveHold, NoHoldTransferred bool
@@ -237,7 +243,7 @@ func (c *Config) fill() {
 	def(&c.Lease, 3*time.Second)
 	def(&c.ClosedLag, 2*time.Second)
 	def(&c.HoldRest, 10*time.Second)
-	def(&c.LeaseRenew, c.Lease/3)
+	def(&c.LeaseLeast, 1200*time.Millisecond)
 	def(&c.TxnIdle, 10*time.Second)
 	def(&c.TxnOrphan, 2500*time.Millisecond)
 	def(&c.ResolveAfter, 2*time.Second)
