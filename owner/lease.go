@@ -30,7 +30,7 @@ func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
 }
 
 // metaRenew is the age at which a lease of the meta group is renewed, at most.
-const metaRenew = 500 * time.Millisecond
+const metaRenew = 250 * time.Millisecond
 
 // addLease puts a lease into a command if it is time for a new one. propMu and mu are held.
 func (r *Replica) addLease(c *wire.Command) bool {

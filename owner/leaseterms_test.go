@@ -33,8 +33,8 @@ func TestLeaseTerms(t *testing.T) {
 		{"no round trip is known", 17, 0, 0, 0, 3 * time.Second, time.Second},
 		{"a slow WAN", 17, 660 * time.Millisecond, 0, 0, 3 * time.Second, time.Second},
 		{"a busy machine", 17, 90 * time.Millisecond, 500 * time.Millisecond, 0, 2700 * time.Millisecond, 900 * time.Millisecond},
-		{"the meta group", 0, 90 * time.Millisecond, 0, 1600 * time.Millisecond, 2300 * time.Millisecond, 500 * time.Millisecond},
-		{"the meta group over a slow WAN", 0, 660 * time.Millisecond, 0, 3 * time.Second, 3 * time.Second, 500 * time.Millisecond},
+		{"the meta group", 0, 90 * time.Millisecond, 0, 1600 * time.Millisecond, 2050 * time.Millisecond, 250 * time.Millisecond},
+		{"the meta group over a slow WAN", 0, 660 * time.Millisecond, 0, 3 * time.Second, 3 * time.Second, 250 * time.Millisecond},
 	} {
 		r, _ := leader(t)
 		now := time.Now()
@@ -54,23 +54,27 @@ func TestBusyMachine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, q := leader(t)
 		r.cfg.Farthest = func() time.Duration { return 90 * time.Millisecond }
-		step := func(takes time.Duration) {
-			time.Sleep(500 * time.Millisecond)
+		for range 5 { // leases of before
+			time.Sleep(time.Second)
 			r.renew()
-			time.Sleep(takes)
 			q.apply()
 		}
-		for range 10 {
-			step(90 * time.Millisecond)
+		renewals := func(n int, takes time.Duration) time.Duration {
+			for n > 0 {
+				time.Sleep(tickInterval)
+				if r.renew(); q.waiting() > 0 {
+					time.Sleep(takes)
+					q.apply()
+					n--
+				}
+			}
+			return r.rep.Leases[1].Length
 		}
-		quiet := r.rep.Leases[1].Length
-		step(700 * time.Millisecond)
-		step(90 * time.Millisecond)
-		busy := r.rep.Leases[1].Length
-		for range 60 {
-			step(90 * time.Millisecond)
-		}
-		if after := r.rep.Leases[1].Length; quiet > 1600*time.Millisecond || busy < 2500*time.Millisecond || after != quiet {
+		renewals(60, 90*time.Millisecond)
+		quiet := renewals(1, 90*time.Millisecond)
+		renewals(1, 700*time.Millisecond)
+		busy := renewals(1, 90*time.Millisecond)
+		if after := renewals(60, 90*time.Millisecond); quiet > 1600*time.Millisecond || busy < 2500*time.Millisecond || after > 1600*time.Millisecond {
 			t.Errorf("leases of %v, on the busy machine of %v, afterwards of %v", quiet, busy, after)
 		}
 	})

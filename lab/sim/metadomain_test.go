@@ -107,7 +107,11 @@ func TestLeasesAreShort(t *testing.T) {
 		for _, long := range []bool{false, true} {
 			var rows, shared time.Duration
 			for seed := range uint64(some(3, 20)) {
-				tune := func(cfg *Config) { cfg.Seed, cfg.Break.LongLeases = seed+1, long }
+				tune := func(cfg *Config) {
+					cfg.Seed, cfg.Stay, cfg.Break.LongLeases = seed+1, true, long
+					ab, bc, ac := 15*time.Millisecond, 30*time.Millisecond, 45*time.Millisecond
+					cfg.Delay = [][]time.Duration{{0, ab, ac}, {ab, 0, bc}, {ac, bc, 0}}
+				}
 				onStageTuned(t, 3, 1, tune, func(s *stage) {
 					a, b := s.killShared(silent, time.Duration(seed)*150*time.Millisecond)
 					rows, shared = max(rows, a), max(shared, b)
@@ -134,6 +138,7 @@ func (s *stage) killShared(silent bool, after time.Duration) (rows, shared time.
 		if h == meta {
 			continue
 		}
+		s.put(int(meta.id), s.key(meta.region, int(h.id)), "x") // its home is that region
 		for _, w := range []struct {
 			key     base.Key
 			longest *time.Duration
