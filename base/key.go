@@ -34,8 +34,8 @@ func MakeTableID(seq uint64, r RegionID) TableID {
 	return TableID(seq<<TableRegionBits | uint64(r)&(1<<TableRegionBits-1))
 }
 
-// CatalogTable is the table of the meta shard that holds the definitions of tables and other objects.
-// Statements hold on to them until they commit.
+// CatalogTable is the table of the meta shard that holds the definitions of tables and other
+// objects. Statements hold on to them until they commit.
 const CatalogTable = TableID(2 << TableRegionBits)
 
 // CatalogSpan is where the catalog lies.

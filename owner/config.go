@@ -7,12 +7,12 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
-	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
+	"github.com/godwitdb/godwit/owner/tuning"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -135,63 +135,12 @@ type Facts struct {
 	Region func() base.RegionID
 }
 
-// Timing is how long things last, and how often they are done.
-type Timing struct {
-	Lease      time.Duration // length of a lease, at most; default 3 s
-	LeaseLeast time.Duration // what it is more than three round trips (TIME-1a); default 1.2 s
-	// silence after which an unprepared transaction is aborted; default 10 s
-	TxnIdle time.Duration
-	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
-	TxnOrphan time.Duration
-	// age at which a prepared transaction is resolved by the owner; default 2 s
-	ResolveAfter time.Duration
-	// longest wait for one lock if the transaction names none; default 10 s
-	LockTimeout time.Duration
-	// DeadlockTimeout is how long a younger transaction waits for a lock of an older one where the
-	// two may be in a deadlock over several nodes, which no node sees; default 100 ms. A cluster of
-	// one node has no such bound.
-	DeadlockTimeout time.Duration
-	// EnterTimeout is the longest wait for a lease, for a vector, or for a leader after a
-	// hand-over; default 4 s.
-	EnterTimeout time.Duration
-	// age at which old versions and tombstones are collected; default 10 min
-	GCAge time.Duration
-	// pause between collections; default 15 s; negative: only by Set.Collect
-	GCInterval time.Duration
-	// HoldRest is how long after a change of the catalog nothing is promised of it; default 10 s.
-	HoldRest time.Duration
-	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that
-	// transactions can commit at the timestamps that they began with; default 2 s.
-	ClosedLag time.Duration
-}
-
-// Bounds are the most that a replica takes on.
-type Bounds struct {
-	Limits  lock.Limits
-	MaxTxns int // active transactions per replica; default 50,000
-	// requests waiting for a lease, a vector or an undecided commit, per replica; default 10,000
-	MaxWaiting int
-	MaxSpans   int // spans of one read; default 100,000
-	MaxWrites  int // writes of one commit in one group; default 200,000
-	MaxBytes   int // bytes of rows in one answer; default 4 MiB
-}
-
-// Breaks leave rules of the protocol out, for tests that show what breaks then.
-type Breaks struct {
-	// NoBounds has readers of what a slot ahead writes not be bound by the slot.
-	NoBounds bool
-	// NoMarks forgets up to when keys were read, NoTransferredState only what a former leader knew
-	// of that.
-	NoMarks, NoTransferredState bool
-	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15).
-	NoEarlyClose bool
-	// EarlySuccessors has a new leader wait for only half of a lease of its predecessor (OWN-1), and
-	// LeasesShrink has a lease end before an older one of its holder (TIME-1a).
-	EarlySuccessors, LeasesShrink bool
-	// NoAboveHold has the meta group's leader change the catalog below what it has promised, and
-	// NoHoldTransferred has the target of a hand-over not know what that is (OWN-17).
-	NoAboveHold, NoHoldTransferred bool
-}
+// The plain settings are in package tuning.
+type (
+	Timing = tuning.Timing
+	Bounds = tuning.Bounds
+	Breaks = tuning.Breaks
+)
 
 // Defaults of bounds that are not worth a knob.
 const (
@@ -215,16 +164,6 @@ const (
 )
 
 func (c *Config) fill() {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	num := func(n *int, v int) {
-		if *n <= 0 {
-			*n = v
-		}
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -240,21 +179,6 @@ func (c *Config) fill() {
 	if c.Ahead == nil {
 		c.Ahead = func() time.Duration { return defaultAhead }
 	}
-	def(&c.Lease, 3*time.Second)
-	def(&c.ClosedLag, 2*time.Second)
-	def(&c.HoldRest, 10*time.Second)
-	def(&c.LeaseLeast, 1200*time.Millisecond)
-	def(&c.TxnIdle, 10*time.Second)
-	def(&c.TxnOrphan, 2500*time.Millisecond)
-	def(&c.ResolveAfter, 2*time.Second)
-	def(&c.LockTimeout, 10*time.Second)
-	def(&c.DeadlockTimeout, 100*time.Millisecond)
-	def(&c.EnterTimeout, 4*time.Second)
-	def(&c.GCAge, 10*time.Minute)
-	def(&c.GCInterval, 15*time.Second)
-	num(&c.MaxTxns, 50_000)
-	num(&c.MaxWaiting, 10_000)
-	num(&c.MaxSpans, 100_000)
-	num(&c.MaxWrites, 200_000)
-	num(&c.MaxBytes, 4<<20)
+	c.Timing.Fill()
+	c.Bounds.Fill()
 }

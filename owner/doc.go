@@ -9,7 +9,8 @@
 //
 // What neither waits nor proposes is in sub-packages: state is a function of the log, view one of
 // the store, evaluate one of a view and a request. The table of transactions is txns, the states of
-// a lead are lead, homing is the way to the policy of row homes, and gauge what is measured.
+// a lead are lead, homing is the way to the policy of row homes, gauge what is measured, and tuning
+// the plain settings.
 //
 // # Lease (TIME-1)
 //

@@ -31,7 +31,7 @@ type Set struct {
 	settledAt map[base.GroupID]base.Timestamp // GroupLead.settled of each group of the cluster
 	forgotten base.Timestamp
 
-	meta metaWatch
+	meta *view.Changes
 	gc   gcState
 
 	moves homing.Log
@@ -63,7 +63,7 @@ func NewSet(cfg Config) *Set {
 	s.replicas.Store(&map[base.GroupID]*Replica{})
 	s.shards.Store(&map[base.ShardID]*held{})
 	s.router = &route.Router{Self: s.cfg.Self, Caller: s.cfg.Transport, Directory: s.cfg.Directory, Local: s.server}
-	s.meta.changed = make(chan struct{})
+	s.meta = view.NewChanges()
 	t := cfg.Transport
 	t.Handle(wire.KindRead, s.handleRead)
 	t.Handle(wire.KindCommit, s.handleCommit)

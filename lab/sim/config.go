@@ -41,7 +41,7 @@ type Config struct {
 	Duration time.Duration // of the faults
 	Faults   int           // how many
 	Kinds    []string      // of faults; nil is all
-	// HoldRest is how long after a change of the catalog nothing is promised of it; 0 is the default.
+	// HoldRest is how long after a change of the catalog nothing is promised of it; 0: the default.
 	HoldRest time.Duration
 	// GCAge below the run's length makes owners collect old versions and tombstones during the run.
 	GCAge time.Duration

@@ -71,8 +71,8 @@ func (s *stage) watchHost(h *host, writes bool, p *pauses, done *atomic.Bool) {
 // TestMetaLeaderDies kills the node that leads the meta group. Its host resets its connections, as
 // after kill -9, or nothing is heard of it, as where the power fails. What other regions do with
 // their own rows goes on, although it rests on the catalog: until another leader closes timestamps
-// (OWN-15) they go by what the dead one has promised (OWN-17). Without the first rule it stops until
-// the lease of the dead leader is over, and without the second until its silence is noticed.
+// (OWN-15) they go by what the dead one has promised (OWN-17). Without the first rule it stops
+// until the lease of the dead leader is over, and without the second until its silence is noticed.
 func TestMetaLeaderDies(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -67,11 +67,13 @@ var allowed = map[string][]string{
 	"owner/state":  {"mechanism/clock", "mechanism/group", "mechanism/store"},
 	"owner/rewind": {"owner/state", "mechanism/group", "mechanism/store"},
 	// the states of a lead are a table: owner sends, logs and waits
-	"owner/lead": {"owner/tscache"},
+	"owner/lead": {"owner/tscache", "mechanism/clock"},
 	// the way to a leader knows how long outcomes are remembered, and no replica
 	"owner/route": {"owner/state", "mechanism/wan"},
 	// what is measured is told to whoever asks
 	"owner/gauge": nil,
+	// Plain settings, the bounds of the lock table among them.
+	"owner/tuning": {"mechanism/lock"},
 	// what was read is a matter of keys and timestamps only
 	"owner/tscache": nil,
 	// the table of transactions waits for nothing: whoever waits is in owner. A new leader fills it
@@ -84,7 +86,7 @@ var allowed = map[string][]string{
 	"owner/homing": {"owner/txns", "owner/view"},
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
-		"owner/gauge", "owner/homing",
+		"owner/gauge", "owner/homing", "owner/tuning",
 	}, mechanisms...),
 	"txn": append([]string{"owner", "owner/homing", "owner/route"}, mechanisms...),
 	// how well a node is follows from facts that it is told

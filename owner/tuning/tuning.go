@@ -1,0 +1,102 @@
+// Package tuning has the plain settings of owners: how long things last, the most that a replica
+// takes on, and which rules a test leaves out. Zero fields take the defaults that are given here.
+package tuning
+
+import (
+	"time"
+
+	"github.com/godwitdb/godwit/mechanism/lock"
+)
+
+// Timing is how long things last, and how often they are done.
+type Timing struct {
+	Lease      time.Duration // length of a lease, at most; default 3 s
+	LeaseLeast time.Duration // what it is more than three round trips (TIME-1a); default 1.2 s
+	// silence after which an unprepared transaction is aborted; default 10 s
+	TxnIdle time.Duration
+	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
+	TxnOrphan time.Duration
+	// age at which a prepared transaction is resolved by the owner; default 2 s
+	ResolveAfter time.Duration
+	// longest wait for one lock if the transaction names none; default 10 s
+	LockTimeout time.Duration
+	// DeadlockTimeout is how long a younger transaction waits for a lock of an older one where the
+	// two may be in a deadlock over several nodes, which no node sees; default 100 ms. A cluster of
+	// one node has no such bound.
+	DeadlockTimeout time.Duration
+	// EnterTimeout is the longest wait for a lease, for a vector, or for a leader after a
+	// hand-over; default 4 s.
+	EnterTimeout time.Duration
+	// age at which old versions and tombstones are collected; default 10 min
+	GCAge time.Duration
+	// pause between collections; default 15 s; negative: only by Set.Collect
+	GCInterval time.Duration
+	// HoldRest is how long after a change of the catalog nothing is promised of it; default 10 s.
+	HoldRest time.Duration
+	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that
+	// transactions can commit at the timestamps that they began with; default 2 s.
+	ClosedLag time.Duration
+}
+
+// Bounds are the most that a replica takes on.
+type Bounds struct {
+	Limits  lock.Limits
+	MaxTxns int // active transactions per replica; default 50,000
+	// requests waiting for a lease, a vector or an undecided commit, per replica; default 10,000
+	MaxWaiting int
+	MaxSpans   int // spans of one read; default 100,000
+	MaxWrites  int // writes of one commit in one group; default 200,000
+	MaxBytes   int // bytes of rows in one answer; default 4 MiB
+}
+
+// Breaks leave rules of the protocol out, for tests that show what breaks then.
+type Breaks struct {
+	// NoBounds has readers of what a slot ahead writes not be bound by the slot.
+	NoBounds bool
+	// NoMarks forgets up to when keys were read, NoTransferredState only what a former leader knew
+	// of that.
+	NoMarks, NoTransferredState bool
+	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15).
+	NoEarlyClose bool
+	// EarlySuccessors has a new leader wait for only half of a lease of its predecessor (OWN-1), and
+	// LeasesShrink has a lease end before an older one of its holder (TIME-1a).
+	EarlySuccessors, LeasesShrink bool
+	// NoAboveHold has the meta group's leader change the catalog below what it has promised, and
+	// NoHoldTransferred has the target of a hand-over not know what that is (OWN-17).
+	NoAboveHold, NoHoldTransferred bool
+}
+
+// Fill sets what is left to its default.
+func (t *Timing) Fill() {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&t.Lease, 3*time.Second)
+	def(&t.ClosedLag, 2*time.Second)
+	def(&t.HoldRest, 10*time.Second)
+	def(&t.LeaseLeast, 1200*time.Millisecond)
+	def(&t.TxnIdle, 10*time.Second)
+	def(&t.TxnOrphan, 2500*time.Millisecond)
+	def(&t.ResolveAfter, 2*time.Second)
+	def(&t.LockTimeout, 10*time.Second)
+	def(&t.DeadlockTimeout, 100*time.Millisecond)
+	def(&t.EnterTimeout, 4*time.Second)
+	def(&t.GCAge, 10*time.Minute)
+	def(&t.GCInterval, 15*time.Second)
+}
+
+// Fill sets what is left to its default.
+func (b *Bounds) Fill() {
+	num := func(n *int, v int) {
+		if *n <= 0 {
+			*n = v
+		}
+	}
+	num(&b.MaxTxns, 50_000)
+	num(&b.MaxWaiting, 10_000)
+	num(&b.MaxSpans, 100_000)
+	num(&b.MaxWrites, 200_000)
+	num(&b.MaxBytes, 4<<20)
+}
