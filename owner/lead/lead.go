@@ -295,11 +295,15 @@ const maxRequests = 64
 // AtLeast is the length that a lease proposed at a time must have, to end no sooner than those
 // before it: who knows of it alone need not outlive the others then (TIME-1a).
 func (l *OwnLease) AtLeast(length time.Duration, now time.Time) time.Duration {
-	if left := l.latest.Sub(now); left > 0 {
-		length = max(length, clock.Stretched(clock.Stretched(left)))
+	if left := l.latest.Sub(now); left > binding(length) {
+		length = clock.Stretched(clock.Stretched(left))
 	}
 	return length
 }
+
+// binding is how long the holder of a lease goes by it: a little shorter than its length, should
+// this clock run slow.
+func binding(length time.Duration) time.Duration { return 2*length - clock.Stretched(length) }
 
 // Request notes a lease that is about to be proposed, is so long, and follows the one before at an
 // age.
@@ -308,8 +312,7 @@ func (l *OwnLease) Request(end base.Timestamp, now time.Time, length, age time.D
 	if at := l.RequestedUntil.Add(age - length); !l.RequestedUntil.IsZero() && at.Before(now) {
 		due = at
 	}
-	// It ends a little earlier than its length says, should this clock run slow.
-	until := now.Add(2*length - clock.Stretched(length))
+	until := now.Add(binding(length))
 	l.Requested, l.RequestedUntil = end, until
 	l.Binds(until)
 	if len(l.requests) >= maxRequests {

@@ -58,8 +58,8 @@ type Breaks struct {
 	NoMarks, NoTransferredState bool
 	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15).
 	NoEarlyClose bool
-	// EarlySuccessors has a new leader wait for only half of a lease of its predecessor (OWN-1), and
-	// LeasesShrink has a lease end before an older one of its holder (TIME-1a).
+	// EarlySuccessors has a new leader wait for only half of a lease of its predecessor (OWN-1),
+	// and LeasesShrink has a lease end before an older one of its holder (TIME-1a).
 	EarlySuccessors, LeasesShrink bool
 	// NoAboveHold has the meta group's leader change the catalog below what it has promised, and
 	// NoHoldTransferred has the target of a hand-over not know what that is (OWN-17).
