@@ -83,8 +83,8 @@ func TestMetaLeaderDies(t *testing.T) {
 		{name: "resets"},
 		{name: "silent", silent: true},
 		{name: "silent, without OWN-17", silent: true, rules: Break{NoHold: true}, stops: true},
-		{name: "resets, without OWN-15", rules: Break{NoEarlyClose: true}, stops: true},
-		{name: "silent, without OWN-15", silent: true, rules: Break{NoEarlyClose: true}, stops: true},
+		{name: "resets, without OWN-15", rules: Break{NoEarlyClose: true, LongLeases: true}, stops: true},
+		{name: "silent, without OWN-15", silent: true, rules: Break{NoEarlyClose: true, LongLeases: true}, stops: true},
 	} {
 		for seed := range uint64(some(2, 20)) {
 			pause := time.Duration(0)
