@@ -219,9 +219,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestWideBoundHoldsNobodyUp: while the cluster is in DUAL towards GTM a clock that was 65 s wrong is
-// corrected, and its bound covers both times for a while. The cluster turns round when the clocks
-// have been good for long enough, not 131 s later.
+// TestWideBoundHoldsNobodyUp: while the cluster is in DUAL towards GTM a clock that was 65 s wrong
+// is corrected, and its bound covers both times for a while. The cluster turns round when the
+// clocks have been good for long enough, not 131 s later.
 func TestWideBoundHoldsNobodyUp(t *testing.T) {
 	at := time.Now()
 	var s Switch
