@@ -59,6 +59,9 @@ func (d *ColumnDesc) Redefine(c *sql.Column) error {
 	d.Default, d.Generated, d.OnUpdate = DescribeExpr(c.Default), DescribeExpr(c.Generated), DescribeExpr(c.OnUpdate)
 	d.Virtual, d.AutoInc, d.Hidden, d.HiddenSystem = c.Virtual, c.AutoIncrement, c.Hidden, c.HiddenSystem
 	d.Comment, d.Extra = c.Comment, c.Extra
+	if _, ok := timeDigits(d.Type); ok && types.IsTimespan(c.Type) {
+		return nil // the engine hands on its own type, which has no digits
+	}
 	return describeType(d, c.Type)
 }
 
@@ -178,6 +181,11 @@ func DescribeExpr(v *sql.ColumnDefaultValue) *ExprDesc {
 	}
 	if u, ok := v.Expr.(*sql.UnresolvedColumnDefault); ok {
 		return &ExprDesc{Text: u.ExprString, Literal: v.Literal, Parenthesized: v.Parenthesized}
+	}
+	if l, ok := v.Expr.(*expression.Literal); ok {
+		if t, ok := l.Value().(types.Timespan); ok {
+			return &ExprDesc{Text: "'" + t.String() + "'", Literal: v.Literal, Parenthesized: v.Parenthesized}
+		}
 	}
 	e, _, err := transform.Expr(sql.NewEmptyContext(), v,
 		func(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
