@@ -12,6 +12,7 @@ import (
 type builder struct {
 	next    expr.ColID
 	working map[int]*exec.Working
+	shared  map[int]*exec.Shared
 	// ordered: the order of the rows is seen by the client, so tables are read in the order of
 	// their keys, as MySQL does.
 	ordered bool
@@ -19,8 +20,16 @@ type builder struct {
 
 // Build makes the operators of a plan. The tables of its scans must be sources.
 func Build(p *Plan) (exec.Op, error) {
-	b := &builder{next: 1 << 24, ordered: true}
-	return b.op(p)
+	b := &builder{next: 1 << 24, ordered: true, shared: map[int]*exec.Shared{}}
+	op, err := b.op(p)
+	if err != nil || len(b.shared) == 0 {
+		return op, err
+	}
+	var all []*exec.Shared
+	for _, s := range b.shared {
+		all = append(all, s)
+	}
+	return exec.NewOwner(op, all), nil
 }
 
 func (b *builder) newID() expr.ColID {
@@ -46,6 +55,8 @@ func (b *builder) op(p *Plan) (exec.Op, error) {
 		return b.recursive(p)
 	case OpCTERef:
 		return b.ref(p)
+	case OpShared:
+		return b.sharedRows(p)
 	case OpFilter:
 		if p.In[0].Op == OpScan && p.In[0].Read.Limit == 0 {
 			return b.scan(p.In[0], p.Conds)
@@ -258,6 +269,20 @@ func (b *builder) ref(p *Plan) (exec.Op, error) {
 		return nil, left("recursive CTE out of its step")
 	}
 	return w, nil
+}
+
+// sharedRows reads what one plan yields for all of its readers.
+func (b *builder) sharedRows(p *Plan) (exec.Op, error) {
+	s := b.shared[p.Shared.Number]
+	if s == nil {
+		in, err := b.op(p.In[0])
+		if err != nil {
+			return nil, err
+		}
+		s = exec.NewShared(b.arrange(in, p.Shared.From))
+		b.shared[p.Shared.Number] = s
+	}
+	return s.Reader(p.Shared.IDs), nil
 }
 
 // set makes a set operation of the sides' columns in its order.

@@ -71,6 +71,8 @@ func (p *Plan) otherLine() string {
 		return "Window: " + strings.Join(fs, ", ")
 	case OpRecursive:
 		return "Recursive " + p.CTE.Name
+	case OpShared:
+		return fmt.Sprintf("Table scan on %s, which is computed once (#%d)", p.Shared.Name, p.Shared.Number)
 	case OpCTERef:
 		return "Scan new records on " + p.Ref.Name
 	}

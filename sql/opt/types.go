@@ -47,6 +47,8 @@ func addTypes(r algebra.Rel, out map[expr.ColID]expr.Type) {
 		putTypes(out, r.IDs, r.Types)
 	case *algebra.RecursiveCTE:
 		putTypes(out, r.IDs, r.Types)
+	case *algebra.Shared:
+		putTypes(out, r.IDs, r.Types)
 	case *algebra.CTERef:
 		putTypes(out, r.IDs, r.Types)
 	case *algebra.Max1Row: // a row of NULLs if there is none

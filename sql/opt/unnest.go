@@ -375,7 +375,7 @@ func (o *optimizer) marks(a *algebra.Apply, cmp string, sides []expr.Node, rel a
 
 // unknownMark adds a second mark: whether a comparison of ANY is unknown, where none is TRUE.
 func (o *optimizer) unknownMark(a *algebra.Apply, on []expr.Node, mark expr.Node) (algebra.Rel, expr.Node) {
-	if volatileRel(a.R) {
+	if algebra.Volatile(a.R) {
 		o.fail(left("ANY or ALL over what is evaluated once"))
 		return a, mark
 	}
@@ -400,16 +400,6 @@ func (o *optimizer) unknownMark(a *algebra.Apply, on []expr.Node, mark expr.Node
 		return a, mark
 	}
 	return b, value
-}
-
-// volatileRel reports whether a relation has expressions that differ each time.
-func volatileRel(r algebra.Rel) bool {
-	found := false
-	algebra.Walk(r, func(r algebra.Rel) bool {
-		found = found || anyVolatile(r.Nodes())
-		return !found
-	})
-	return found
 }
 
 // oneRow reports whether a relation has one row at most.
