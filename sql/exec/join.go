@@ -223,8 +223,8 @@ type hashJoin struct {
 	rest *spool
 	loop *nested
 
-	swap           []int
-	swapped        expr.Batch
+	swap    []int
+	swapped expr.Batch
 }
 
 type joinPart struct {
