@@ -13,14 +13,18 @@ type builder struct {
 	next    expr.ColID
 	working map[int]*exec.Working
 	shared  map[int]*exec.Shared
+	meter   *Meter // nil: nothing is measured
 	// ordered: the order of the rows is seen by the client, so tables are read in the order of
 	// their keys, as MySQL does.
 	ordered bool
 }
 
 // Build makes the operators of a plan. The tables of its scans must be sources.
-func Build(p *Plan) (exec.Op, error) {
-	b := &builder{next: 1 << 24, ordered: true, shared: map[int]*exec.Shared{}}
+func Build(p *Plan) (exec.Op, error) { return BuildMeasured(p, nil) }
+
+// BuildMeasured makes operators that are measured, if m is not nil.
+func BuildMeasured(p *Plan, m *Meter) (exec.Op, error) {
+	b := &builder{next: 1 << 24, ordered: true, shared: map[int]*exec.Shared{}, meter: m}
 	op, err := b.op(p)
 	if err != nil || len(b.shared) == 0 {
 		return op, err
@@ -38,6 +42,15 @@ func (b *builder) newID() expr.ColID {
 }
 
 func (b *builder) op(p *Plan) (exec.Op, error) {
+	op, err := b.bare(p)
+	if b.meter != nil && err == nil {
+		op = b.meter.watch(p, op)
+	}
+	return op, err
+}
+
+// bare makes the operator itself.
+func (b *builder) bare(p *Plan) (exec.Op, error) {
 	switch p.Op {
 	case OpScan:
 		return b.scan(p, nil)
