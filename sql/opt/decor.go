@@ -48,6 +48,7 @@ func (o *optimizer) unapply(a *algebra.Apply) algebra.Rel {
 func (o *optimizer) independent(a *algebra.Apply) algebra.Rel {
 	j := &algebra.Join{Kind: a.Kind, L: a.L, R: a.R, On: a.On, Also: a.Also, MarkID: a.MarkID}
 	switch {
+	case a.Kind == algebra.Left || a.Kind == algebra.Inner:
 	case a.Kind == algebra.Single:
 		j.Kind = algebra.Left
 		if !oneRow(a.R) {

@@ -113,6 +113,7 @@ func (o *optimizer) unnestOuter(j *algebra.Join, plain, subs []expr.Node) algebr
 			right = append(right, c)
 			continue
 		}
+		branches := hasLazy(c)
 		m, err := expr.Rewrite(c, func(n expr.Node) (expr.Node, error) {
 			s, ok := n.(*expr.Sub)
 			if !ok {
@@ -122,7 +123,7 @@ func (o *optimizer) unnestOuter(j *algebra.Join, plain, subs []expr.Node) algebr
 			if colsOf(s).meets(r) {
 				side = &out.R
 			}
-			in, col := o.column(*side, s, false)
+			in, col := o.column(*side, s, branches)
 			*side = in
 			return col, nil
 		})
@@ -139,6 +140,16 @@ func (o *optimizer) unnestOuter(j *algebra.Join, plain, subs []expr.Node) algebr
 		return j
 	}
 	return onlyCols(&out, j.Cols())
+}
+
+// hasLazy reports whether parts of a condition are evaluated for some rows only.
+func hasLazy(c expr.Node) bool {
+	found := false
+	expr.Walk(c, func(n expr.Node) bool {
+		found = found || lazy(n)
+		return !found
+	})
+	return found
 }
 
 // asksBoth reports whether a subquery in a condition uses columns of both sides.
