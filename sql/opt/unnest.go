@@ -113,24 +113,7 @@ func (o *optimizer) unnestOuter(j *algebra.Join, plain, subs []expr.Node) algebr
 			right = append(right, c)
 			continue
 		}
-		branches := hasLazy(c)
-		m, err := expr.Rewrite(c, func(n expr.Node) (expr.Node, error) {
-			s, ok := n.(*expr.Sub)
-			if !ok {
-				return n, nil
-			}
-			side := &out.L
-			if colsOf(s).meets(r) {
-				side = &out.R
-			}
-			in, col := o.column(*side, s, branches)
-			*side = in
-			return col, nil
-		})
-		if err != nil {
-			o.fail(err)
-			return j
-		}
+		m := o.replaceOn(&out, r, c, false)
 		out.On = append(out.On, m)
 	}
 	if len(right) > 0 {
@@ -142,14 +125,32 @@ func (o *optimizer) unnestOuter(j *algebra.Join, plain, subs []expr.Node) algebr
 	return onlyCols(&out, j.Cols())
 }
 
-// hasLazy reports whether parts of a condition are evaluated for some rows only.
-func hasLazy(c expr.Node) bool {
-	found := false
-	expr.Walk(c, func(n expr.Node) bool {
-		found = found || lazy(n)
-		return !found
-	})
-	return found
+// replaceOn makes columns of the subqueries in a condition of a join: of its right side, whose
+// columns r are, if they ask that one, else of its left side.
+func (o *optimizer) replaceOn(j *algebra.Join, r set, n expr.Node, branch bool) expr.Node {
+	if !hasSub(n) || o.err != nil {
+		return n
+	}
+	if s, ok := n.(*expr.Sub); ok {
+		side := &j.L
+		if colsOf(s).meets(r) {
+			side = &j.R
+		}
+		in, col := o.column(*side, s, branch)
+		*side = in
+		return col
+	}
+	ch := n.Children()
+	fresh := make([]expr.Node, len(ch))
+	for i, c := range ch {
+		fresh[i] = o.replaceOn(j, r, c, branch || i > 0 && lazy(n))
+	}
+	m, err := n.With(fresh)
+	if err != nil {
+		o.fail(err)
+		return n
+	}
+	return m
 }
 
 // asksBoth reports whether a subquery in a condition uses columns of both sides.
