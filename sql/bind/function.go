@@ -141,11 +141,6 @@ func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, arg := range args {
-		if hasSub(arg) {
-			return nil, unsupported("subquery in an aggregate")
-		}
-	}
 	owner, err := x.ownerOf(a)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package opt
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -228,7 +229,7 @@ func (p *Plan) JSON(query string, m *Meter) (string, error) {
 }
 
 func (p *Plan) json(m *Meter) node {
-	n := node{Operation: p.Line(), Cost: p.Cost(), Rows: p.Rows, Index: p.Index}
+	n := node{Operation: p.Line(), Cost: math.Round(p.Cost()*100) / 100, Rows: math.Round(p.Rows*100) / 100, Index: p.Index}
 	if p.Scan != nil {
 		n.Table = p.Scan.Alias
 	}

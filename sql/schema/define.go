@@ -34,6 +34,9 @@ func (d *ColumnDesc) SetMissing(ctx *sql.Context, c *sql.Column) error {
 	if err != nil {
 		return err
 	}
+	if t, ok := v.(types.Timespan); ok && col.Kind == KindTimespan {
+		v = roundTime(int64(t), microsOf[col.Digits])
+	}
 	d.Missing, err = col.AppendPayload(ctx, nil, v)
 	return err
 }
@@ -184,7 +187,7 @@ func DescribeExpr(v *sql.ColumnDefaultValue) *ExprDesc {
 	}
 	if l, ok := v.Expr.(*expression.Literal); ok {
 		if t, ok := l.Value().(types.Timespan); ok {
-			return &ExprDesc{Text: "'" + t.String() + "'", Literal: v.Literal, Parenthesized: v.Parenthesized}
+			return &ExprDesc{Text: "'" + shortTime(t) + "'", Literal: v.Literal, Parenthesized: v.Parenthesized}
 		}
 	}
 	e, _, err := transform.Expr(sql.NewEmptyContext(), v,

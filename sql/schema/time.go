@@ -107,6 +107,15 @@ func (t *Table) RoundTimes(row sql.Row) sql.Row {
 	return row
 }
 
+// shortTime is a TIME without zeros at the end of its fraction.
+func shortTime(t types.Timespan) string {
+	s := t.String()
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(s, "0")
+	}
+	return s
+}
+
 func roundTime(us, unit int64) types.Timespan {
 	half := unit / 2
 	if us < 0 {
