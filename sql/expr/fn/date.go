@@ -882,6 +882,12 @@ func registerUnix() {
 	})}.register()
 }
 
+func isUTC(loc *time.Location, now time.Time) bool {
+	_, off := now.In(loc).Zone()
+	_, then := time.Unix(0, 0).In(loc).Zone()
+	return off == 0 && then == 0
+}
+
 func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	if len(c.Args) == 0 {
 		return expr.NewConst(expr.Value{Kind: expr.Int, I: k.Env.Now.Unix()}, c.T), nil
@@ -892,6 +898,10 @@ func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	}
 	loc := k.Env.Zone()
 	if e.Type().Kind == expr.Timestamp {
+		if !isUTC(loc, k.Env.Now) {
+			// The store has the time as the clock of the session showed it that wrote it.
+			return nil, expr.ErrUnsupported("UNIX_TIMESTAMP of a TIMESTAMP in another time zone")
+		}
 		loc = expr.Utc
 	}
 	return expr.NewRowFunc(c.T, []expr.Expr{e}, func(a []*expr.Vec, i int32, v *expr.Vec) error {
