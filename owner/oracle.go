@@ -62,7 +62,7 @@ func (r *Replica) issue(ctx context.Context, min base.Timestamp) (base.Timestamp
 func (r *Replica) stretch(ts base.Timestamp) {
 	r.mu.Lock()
 	if l := &r.lead; l.Requested <= ts.Next() {
-		l.Low = ts.Add(r.cfg.LeaseRenew)
+		l.Low = ts.Add(r.cfg.Lease / 3)
 		l.ForgetRequest()
 	}
 	r.mu.Unlock()

@@ -96,6 +96,9 @@ type Break struct {
 	// change the catalog below what it has promised, and NoHoldTransferred makes the target of a
 	// hand-over not know what that is (OWN-17).
 	NoHold, NoAboveHold, NoHoldTransferred bool
+	// LongLeases makes all leases as long as they may be (TIME-1a), and EarlySuccessors makes new
+	// leaders wait for only half of the lease of the one before (OWN-1).
+	LongLeases, EarlySuccessors bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.

@@ -120,6 +120,28 @@ func TestOneOwnerBites(t *testing.T) {
 	}
 }
 
+// TestEarlySuccessorBites: a new leader that waits for only half of its predecessor's lease serves
+// beside it, however short leases are. The check must notice that.
+func TestEarlySuccessorBites(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		cfg := stageConfig(3)
+		cfg.Break.EarlySuccessors, cfg.Stay = early, true
+		bubble(t, cfg.Seed, func(t *testing.T) {
+			s := &stage{newWorld(cfg), t}
+			for _, h := range s.hosts {
+				h.boot()
+			}
+			defer s.close()
+			time.Sleep(15 * time.Second) // leaders go home
+			s.deposed(0)
+			var e *twoOwners
+			if found := errors.As(s.err(), &e); found != early {
+				t.Errorf("early: %v: two owners found: %v: %v", early, found, s.err())
+			}
+		})
+	}
+}
+
 // deposed cuts off the leader of a group, whose clock is behind, until another node serves its
 // rows.
 func (s *stage) deposed(behind time.Duration) {
@@ -130,6 +152,11 @@ func (s *stage) deposed(behind time.Duration) {
 	s.hosts[old-1].clock.Set(-behind, 0, time.Second)
 	time.Sleep(5 * time.Second) // new leases are taken by that clock
 	s.net.Isolate(old)
+	for _, h := range s.hosts {
+		if h.id != old { // they need not find out that it is silent
+			h.up().node.PeerDown(old)
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	var readers sync.WaitGroup
 	served := make([]int, 4)

@@ -218,3 +218,30 @@ func TestJudge(t *testing.T) {
 		t.Errorf("a peer 30 ms behind is not seen: %+v", s)
 	}
 }
+
+// TestWideBoundHoldsNobodyUp: while the cluster is in DUAL towards GTM a clock that was 65 s wrong
+// is corrected, and its bound covers both times for a while. The cluster turns round when the
+// clocks have been good for long enough, not 131 s later.
+func TestWideBoundHoldsNobodyUp(t *testing.T) {
+	at := time.Now()
+	var s Switch
+	look := func(after, bound time.Duration) Order {
+		f := good(Dual, 2, at.Add(after))
+		f.Nodes[2].Bound = bound
+		return s.Decide(f)
+	}
+	f := good(Dual, 2, at)
+	f.Nodes[1].Mode, f.Nodes[1].Epoch = GClock, 1 // and does not answer yet
+	f.Nodes[2].Bound = 65 * time.Second
+	if o := s.Decide(f); o.Mode != None || o.Blocked == "" {
+		t.Fatalf("a node is missing: %+v", o)
+	}
+	recovery := DefaultPolicy().Recovery
+	look(ms, ms) // all are in DUAL, and all clocks are good
+	for d := 100 * ms; d < recovery+time.Second; d += 100 * ms {
+		if look(d, ms).Mode == GClock {
+			return
+		}
+	}
+	t.Errorf("still in DUAL after %v: %+v", recovery+time.Second, look(recovery+time.Second, ms))
+}
