@@ -85,8 +85,10 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		}
 		ctx, stop := whileThere(ctx, c.Conn)
 		defer stop()
+		times := &timeColumns{g: h.g}
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
+			times.mend(ctx, r)
 			f.Learn(r)
 			padInfo(r)
 			return cb(r, more)
@@ -105,8 +107,10 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		}
 		ctx, stop := whileThere(ctx, c.Conn)
 		defer stop()
+		times := &timeColumns{g: h.g}
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
+			times.mend(ctx, r)
 			f.Learn(r)
 			padInfo(r)
 			return cb(r, more)
@@ -128,8 +132,10 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		defer stop()
 		s.Binds = p.BindVars
 		defer func() { s.Binds = nil }()
+		times := &timeColumns{g: h.g}
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
+			times.mend(ctx, r)
 			f.Learn(r)
 			padInfo(r)
 			return cb(r)

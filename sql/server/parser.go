@@ -50,7 +50,9 @@ func (p *parser) ParseSimple(query string) (sqlparser.Statement, error) {
 	if stmt := p.own(query); stmt != nil {
 		return stmt, nil
 	}
-	return p.Parser.ParseSimple(rewriteText(query))
+	stmt, err := p.Parser.ParseSimple(rewriteText(query))
+	declareTimes(stmt)
+	return stmt, err
 }
 
 // Parse implements sql.Parser.
@@ -69,6 +71,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
+	declareTimes(stmt)
 	if err == nil {
 		anyTime(stmt, query)
 	}
@@ -88,6 +91,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
+	declareTimes(stmt)
 	if err == nil {
 		anyTime(stmt, query)
 	}

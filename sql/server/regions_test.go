@@ -129,11 +129,17 @@ func TestAsOf(t *testing.T) {
 }
 
 func TestExplainAnalyze(t *testing.T) {
-	_, c := newServer(t)
+	s, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
 	got := query(t, c, "EXPLAIN ANALYZE SELECT * FROM t WHERE id = 1")
 	if len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "WAN: 0.0 round trips") {
 		t.Errorf("EXPLAIN ANALYZE: %q", got)
+	}
+	exec(t, c, "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+	s.g.query.Off = false
+	got = query(t, c, "EXPLAIN ANALYZE SELECT a.v FROM t a WHERE a.v > (SELECT COUNT(*) FROM t b WHERE b.v < a.v * 2) - 2")
+	if text := strings.Join(got, "\n"); !strings.Contains(text, "rows=3 loops=1") || strings.Contains(text, "never executed") {
+		t.Errorf("EXPLAIN ANALYZE: %s", text)
 	}
 	expect(t, c, "SELECT @@last_statement_wan_rtts, @@last_statement_wan_bytes", "0|0")
 }
