@@ -236,6 +236,7 @@ func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
+	row = e.Def.RoundTimes(row)
 	c := change{row: row.Copy()}
 	var err error
 	if len(e.Def.PK) > 0 {
@@ -362,6 +363,7 @@ func (e *Editor) Update(ctx *sql.Context, old, row sql.Row) error {
 	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
+	row = e.Def.RoundTimes(row)
 	ref, enc, home, err := e.locate(ctx, old)
 	if err != nil {
 		return err
