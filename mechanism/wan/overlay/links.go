@@ -27,9 +27,9 @@ const (
 	// asleepAfter is the time between two looks after which this process was stopped or starved: it
 	// then knows nothing of the others' silence.
 	asleepAfter = 500 * time.Millisecond
-	// latePart is by how much longer a node may not be heard for the time by which this process was
-	// woken late: the others may run on the same machine, or be as busy. What was more than lateFor
-	// ago does not count any more.
+	// latePart is how much longer another node may be silent for each unit of time by which this
+	// process was woken late: the others may run on the same machine, or be as busy. What was more
+	// than lateFor ago does not count any more.
 	latePart = 2
 	lateFor  = 10 * time.Second
 	// maxHops bounds the nodes of a detour, the receiver included.
@@ -89,8 +89,8 @@ func (l *links) reset(id base.NodeID, now time.Duration) {
 	}
 }
 
-// lateness is by how much this process was woken late, at most: since the last turn, and between
-// that and the one before.
+// lateness is the most by which this process was woken late: since the last turn, and between that
+// and the one before.
 type lateness struct {
 	turned    time.Duration
 	now, past time.Duration
