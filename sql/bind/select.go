@@ -25,6 +25,7 @@ type query struct {
 	specs   map[string]*ast.WindowSpec
 	keys    []algebra.Item
 	grouped bool
+	keyed   bool // there is GROUP BY
 	// sealed: the grouping is done, and no aggregate can be added.
 	sealed bool
 	// fromRel is what FROM and WHERE come to.
@@ -37,6 +38,10 @@ type query struct {
 	lateral map[expr.ColID]bool
 	// takesAggs: aggregates of subqueries in what is bound now may belong to this query.
 	takesAggs bool
+	// inAgg: what is bound now is an argument of an aggregate of this query.
+	inAgg bool
+	// place is what of the query is checked against the grouping, for messages.
+	place string
 }
 
 // item is an element of the SELECT list.

@@ -172,15 +172,16 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, para
 	}
 	st.close()
 	var me *mysql.SQLError
-	if errors.As(err, &me) && mixedCollations[me.Num] {
+	if errors.As(err, &me) && seen[me.Num] {
 		return nil, err
 	}
 	r.Fallbacks.add(reasonOf(err))
 	return nil, nil
 }
 
-// mixedCollations are the errors of strings that have no collation in common.
-var mixedCollations = map[int]bool{1267: true, 1270: true, 1271: true}
+// seen are the errors that the engine does not see: of strings that have no collation in common, of
+// columns beside aggregates, and of aggregates out of place.
+var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true}
 
 // ready refuses sessions in states that only the engine knows.
 func (st *statement) ready() error {
