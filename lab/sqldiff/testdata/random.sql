@@ -184,3 +184,30 @@ INSERT INTO ct VALUES (1), (2), (3);
 -- affected 3
 WITH c AS (SELECT id, RAND() AS r FROM ct) SELECT COUNT(*) FROM c a JOIN c b ON a.id = b.id AND a.r = b.r;
 -- = 3
+
+-- case: rows of several collations in a list
+CREATE TABLE rc (id INT PRIMARY KEY, a VARCHAR(9) COLLATE utf8mb4_general_ci, b VARCHAR(9) COLLATE utf8mb4_unicode_ci);
+-- affected 0
+INSERT INTO rc VALUES (1, 'x', 'X'), (2, 'y', 'z');
+-- affected 2
+SELECT id FROM rc WHERE (id, a) IN ((1, b), (5, ''));
+-- = 1
+SELECT id FROM rc WHERE (id, a) IN ((1, b));
+-- ! 1267
+
+-- case: NULL, and a column of the query around it, in a list
+CREATE TABLE nl (id INT PRIMARY KEY, n INT);
+-- affected 0
+INSERT INTO nl VALUES (1, 5), (2, NULL);
+-- affected 2
+SELECT id, NULL = ANY (SELECT n FROM nl), 5 <> ALL (SELECT a.n FROM nl b) FROM nl a;
+-- = 1|NULL|0
+-- = 2|NULL|NULL
+
+-- case: columns beside aggregates, and aggregates of two queries
+CREATE TABLE ca (id INT PRIMARY KEY, n INT);
+-- affected 0
+SELECT id, COUNT(*) FROM ca;
+-- ! 1140
+SELECT AVG((SELECT COUNT(a.n) FROM ca b)) FROM ca a;
+-- ! 1111
