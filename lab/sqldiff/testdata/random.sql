@@ -125,6 +125,7 @@ SELECT a FROM k UNION SELECT b FROM k;
 -- ! 1271
 
 -- case: TIME has the digits that are declared
+-- mysql: fractions are rounded; MariaDB cuts them
 CREATE TABLE ti (id INT PRIMARY KEY, a TIME, b TIME(3), c TIME(6));
 -- affected 0
 INSERT INTO ti VALUES (1, '11:12:13.5', '11:12:13.4567', '11:12:13');
@@ -178,6 +179,7 @@ SELECT g, (SELECT COUNT(*) FROM ao b WHERE b.n < SUM(a.n)) FROM ao a GROUP BY g;
 -- = 2|0
 
 -- case: a common table expression runs once
+-- mysql: it is materialized; MariaDB runs it for each use
 CREATE TABLE ct (id INT PRIMARY KEY);
 -- affected 0
 INSERT INTO ct VALUES (1), (2), (3);
