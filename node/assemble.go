@@ -226,7 +226,9 @@ func (a *assembly) clusterOptions() cluster.Options {
 		Listeners: cluster.Listeners{
 			OnSilent: n.PeerDown,
 			OnGone: func() {
-				n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: its process ends for good and its store can be deleted; a node with an empty store may join in its place", a.Identity.Node))
+				n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: "+
+					"its process ends for good and its store can be deleted; a node with an empty store may join "+
+					"in its place", a.Identity.Node))
 			},
 		},
 		Process: cluster.Process{Describe: n.describe, Answer: n.answer, Load: n.load,

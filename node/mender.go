@@ -29,8 +29,8 @@ const (
 	// copyWithin is how long a copy may take to arrive once a node has agreed to send it, for each
 	// attempt; the next one may be sent by another node.
 	copyWithin = 2 * time.Minute
-	// menderPause follows an attempt that failed, surveyPause one that found nothing to repair: to
-	// look through all tables takes the disk.
+	// menderPause follows an attempt that failed. surveyPause follows one that found nothing to
+	// repair; it is longer, because a survey reads all tables.
 	menderPause = 2 * time.Second
 	surveyPause = time.Minute
 )
@@ -50,7 +50,7 @@ var errNothingFound = errors.New("no table is damaged, so nothing can be fetched
 type mender struct {
 	n     *Node
 	done  chan struct{}
-	since time.Time // damage was found; of run alone
+	since time.Time // when damage was found; used by run alone
 
 	mu     sync.Mutex
 	state  string        // what is being done, or why it fails
@@ -174,7 +174,7 @@ func (m *mender) quarantine(ctx context.Context, found error) error {
 	return nil
 }
 
-// leads reports whether this node leads a group of shards.
+// leads reports whether this node leads a group of one of the shards.
 func (m *mender) leads(shards []base.ShardID) bool {
 	return slices.ContainsFunc(m.n.reps.Held(), func(g base.GroupID) bool {
 		grp := m.n.reps.Group(g)
@@ -211,7 +211,7 @@ func (m *mender) endIfStuck() {
 	}
 }
 
-// fetch has one node after the other send a shard, until it is here.
+// fetch asks one node after the other to send a shard, until it is here.
 func (m *mender) fetch(ctx context.Context, w store.Wanted) error {
 	if w.Shard == base.EpochShard {
 		return m.n.epochs.Discard(base.Errorf(base.CodeCorrupt, "%s", w.Why))
@@ -228,7 +228,8 @@ func (m *mender) fetch(ctx context.Context, w store.Wanted) error {
 	if len(whys) == 0 {
 		whys = append(whys, "no other node that lives holds it")
 	}
-	return base.Errorf(base.CodeUnavailable, "%s; shard %d cannot be fetched (%s): start the nodes that hold it, or, if there is no good copy, restore it from a backup", w.Why, w.Shard, strings.Join(whys, "; "))
+	return base.Errorf(base.CodeUnavailable, "%s; shard %d cannot be fetched (%s): start the nodes that hold it, or, "+
+		"if there is no good copy, restore it from a backup", w.Why, w.Shard, strings.Join(whys, "; "))
 }
 
 // sources are the live nodes that hold a shard, the nearest first.

@@ -229,7 +229,8 @@ func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uin
 			return false
 		}
 		if time.Since(began) >= catchUpPatience {
-			r.cfg.Logger.Warn("a new leader lacks what other groups of its shard have done, and passes the lead on", "group", r.id, "err", err)
+			r.cfg.Logger.Warn("a new leader lacks what other groups of its shard have done, and passes the lead on",
+				"group", r.id, "err", err)
 			r.group.PassOn(a.Term)
 			began = time.Now()
 		}

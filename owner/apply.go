@@ -29,7 +29,8 @@ func (r *Replica) Apply(b *store.Batch, ents []group.Entry) ([]any, error) {
 
 // appliedHere notes what an entry means to this replica beyond the replicated state. mu is held.
 func (r *Replica) appliedHere(e group.Entry) {
-	if q := e.Cmd.Lease; q != nil && base.NodeID(q.Holder) == r.cfg.Self && e.Term == r.lead.Term && r.lead.State != lead.Relieved {
+	if q := e.Cmd.Lease; q != nil && base.NodeID(q.Holder) == r.cfg.Self && e.Term == r.lead.Term &&
+		r.lead.State != lead.Relieved {
 		now := time.Now()
 		r.renewals.Add(now, r.lead.Granted(base.Timestamp(q.End), now)-tickInterval)
 		r.wake()

@@ -143,7 +143,8 @@ func (r *Replica) proposeTransfer(t *lead.Transfer) (chan sealStep, error) {
 	}
 	length, _ := r.leaseTerms(time.Now())
 	end := max(from.Add(length), l.LeaseEnd, l.Requested)
-	cmd.LeaseTransfer = &wire.LeaseTransfer{Target: uint32(t.Target), End: uint64(end), LengthNs: uint64(length), Virtual: virtual}
+	cmd.LeaseTransfer = &wire.LeaseTransfer{Target: uint32(t.Target), End: uint64(end), LengthNs: uint64(length),
+		Virtual: virtual}
 	r.mu.Unlock()
 	steps := make(chan sealStep, 2)
 	r.group.ProposePlaced(cmd, t.Term, func(index uint64) {

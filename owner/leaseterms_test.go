@@ -34,7 +34,8 @@ func TestLeaseTerms(t *testing.T) {
 		{"a slow WAN", 17, 660 * time.Millisecond, 0, 0, 3 * time.Second, time.Second},
 		{"a busy machine", 17, 90 * time.Millisecond, 500 * time.Millisecond, 0, 2700 * time.Millisecond, 900 * time.Millisecond},
 		{"the meta group", 0, 90 * time.Millisecond, 0, 1600 * time.Millisecond, 2050 * time.Millisecond, 250 * time.Millisecond},
-		{"the meta group over a slow WAN", 0, 660 * time.Millisecond, 0, 3 * time.Second, 3 * time.Second, 250 * time.Millisecond},
+		{"the meta group over a slow WAN", 0, 660 * time.Millisecond, 0, 3 * time.Second, 3 * time.Second,
+			250 * time.Millisecond},
 	} {
 		r, _ := leader(t)
 		now := time.Now()
@@ -74,7 +75,8 @@ func TestBusyMachine(t *testing.T) {
 		quiet := renewals(1, 90*time.Millisecond)
 		renewals(1, 700*time.Millisecond)
 		busy := renewals(1, 90*time.Millisecond)
-		if after := renewals(60, 90*time.Millisecond); quiet > 1600*time.Millisecond || busy < 2500*time.Millisecond || after > 1600*time.Millisecond {
+		if after := renewals(60, 90*time.Millisecond); quiet > 1600*time.Millisecond ||
+			busy < 2500*time.Millisecond || after > 1600*time.Millisecond {
 			t.Errorf("leases of %v, on the busy machine of %v, afterwards of %v", quiet, busy, after)
 		}
 	})

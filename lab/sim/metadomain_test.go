@@ -117,7 +117,8 @@ func TestLeasesAreShort(t *testing.T) {
 					rows, shared = max(rows, a), max(shared, b)
 				})
 			}
-			t.Logf("silent %v, longest leases %v: rows of the dead node pause for %v, shared ones for %v", silent, long, rows, shared)
+			t.Logf("silent %v, longest leases %v: rows of the dead node pause for %v, shared ones for %v", silent,
+				long, rows, shared)
 			if ok := rows <= rowsAtMost && shared <= sharedAtMost; ok == long {
 				t.Errorf("at most %v and %v are right", rowsAtMost, sharedAtMost)
 			}

@@ -63,7 +63,8 @@ func (g *Gen) Query() *Statement {
 func (g *Gen) with() (out []*Node) {
 	if g.one(3) {
 		n := g.name()
-		out = append(out, leaf(Other, "RECURSIVE "+n+" AS (SELECT 1 AS n, 0 AS m UNION ALL SELECT n + 1, m + n FROM "+n+" WHERE n < 6)"))
+		out = append(out, leaf(Other, "RECURSIVE "+n+" AS (SELECT 1 AS n, 0 AS m UNION ALL SELECT n + 1, "+
+			"m + n FROM "+n+" WHERE n < 6)"))
 		g.ctes = append(g.ctes, source{alias: n, cols: []*Column{{Name: "n", Kind: Int}, {Name: "m", Kind: Int}}})
 		return out
 	}
@@ -201,7 +202,11 @@ func (g *Gen) windowed(sc *scope, from, where *Node, depth int) ([]*Column, *Nod
 		var over []*Node
 		form := ""
 		if g.one(2) {
-			form, over = "PARTITION BY $ ", append(over, g.expr(pick(g, []Kind{Int, Text}), sc, 0))
+			by := g.expr(pick(g, []Kind{Int, Text}), sc, 0)
+			if len(by.Kids) == 0 && !column(by) { // MySQL refuses a number there (3592)
+				by = node(by.Kind, "COALESCE($, $)", by, leaf(by.Kind, constants[by.Kind][1]))
+			}
+			form, over = "PARTITION BY $ ", append(over, by)
 		}
 		kind := pick(g, []Kind{Int, Date, Decimal})
 		by := g.expr(kind, sc, 0)

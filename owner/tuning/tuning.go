@@ -1,5 +1,6 @@
 // Package tuning has the plain settings of owners: how long things last, the most that a replica
-// takes on, and which rules a test leaves out. Zero fields take the defaults that are given here.
+// takes on, and which rules a test leaves out; and the facts that a node is told of the cluster
+// around it. Zero fields take the defaults that are given here.
 package tuning
 
 import (

@@ -17,7 +17,8 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-var explainPrefix = regexp.MustCompile(`(?is)^\s*(?:explain|describe|desc)\s+(?:analyze\s+|plan\s+|extended\s+|format\s*=\s*\S+\s+)*`)
+var explainPrefix = regexp.MustCompile(`(?is)^\s*(?:explain|describe|desc)\s+` +
+	`(?:analyze\s+|plan\s+|extended\s+|format\s*=\s*\S+\s+)*`)
 
 // explainedText is the statement that EXPLAIN is asked about.
 func explainedText(ctx *sql.Context) string {
@@ -82,7 +83,8 @@ func (g *gateway) explainedRead(ctx *sql.Context, s *session.Session, stmt *sqlp
 	}
 	if g.Reads != nil && len(ex.first) > 0 {
 		if local, wait, rtt := g.Reads.Plan(ex.first); local {
-			return fmt.Sprintf("read from the local replica when it is complete, in about %.1f ms, instead of %.1f ms in region %s",
+			return fmt.Sprintf("read from the local replica when it is complete, in about %.1f ms, "+
+				"instead of %.1f ms in region %s",
 				millis(wait), millis(rtt), topo.RegionName(ex.region)) + g.advised(ctx, s, r, ex)
 		}
 	}

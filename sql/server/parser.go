@@ -100,7 +100,8 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 }
 
 var errFiles = mysql.NewSQLError(1290, "HY000",
-	"The server reads and writes no files of its own (--secure-file-priv): use LOAD DATA LOCAL INFILE, and let the client write what it selects")
+	"The server reads and writes no files of its own (--secure-file-priv): use LOAD DATA LOCAL INFILE, "+
+		"and let the client write what it selects")
 
 // noFiles makes a statement that would read or write a file of the server fail.
 func (p *parser) noFiles(stmt sqlparser.Statement) sqlparser.Statement {
@@ -147,7 +148,8 @@ func setNames(stmt sqlparser.Statement, query string) {
 			name = c.DefaultCollation().Name()
 		}
 		if name != "" {
-			set.Exprs = append(set.Exprs, &sqlparser.SetVarExpr{Name: sqlparser.NewColName("collation_connection"), Expr: sqlparser.NewStrVal([]byte(name))})
+			set.Exprs = append(set.Exprs, &sqlparser.SetVarExpr{Name: sqlparser.NewColName("collation_connection"),
+				Expr: sqlparser.NewStrVal([]byte(name))})
 		}
 		return
 	}
