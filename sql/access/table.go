@@ -23,11 +23,13 @@ type Table struct {
 	cols   []algebra.Column
 	idx    []algebra.Index
 	byIdx  []*schema.EngineIndex
+	// target: the last column of cols is no column of the definition, but the row as it is stored.
+	target bool
 }
 
 var (
-	_ algebra.Table = (*Table)(nil)
-	_ exec.Source   = (*Table)(nil)
+	_ algebra.Target = (*Table)(nil)
+	_ exec.Source    = (*Table)(nil)
 )
 
 // index lists the indexes that have entries.
@@ -71,6 +73,34 @@ func (t *Table) DB() string {
 // Name implements algebra.Table.
 func (t *Table) Name() string { return t.engine.Name() }
 
+// rowColumn is the name of the column that has the row as it is stored. No statement can name it.
+const rowColumn = "\x00row"
+
+// RowColumn implements algebra.Target.
+func (t *Table) RowColumn() int { return len(t.st.Def.Cols) }
+
+// Rule implements algebra.Target.
+func (t *Table) Rule(col int) algebra.Rule {
+	d := t.st.Def.Cols[col].Desc
+	text := func(e *schema.ExprDesc) string {
+		if e == nil {
+			return ""
+		}
+		return e.Text
+	}
+	return algebra.Rule{Default: text(d.Default), Generated: text(d.Generated), OnUpdate: text(d.OnUpdate), AutoInc: d.AutoInc}
+}
+
+// Checks implements algebra.Target.
+func (t *Table) Checks() (out []algebra.Check) {
+	for _, c := range t.st.Def.Desc.Checks {
+		if c.Enforced {
+			out = append(out, algebra.Check{Name: c.Name, Text: c.CheckExpression})
+		}
+	}
+	return out
+}
+
 // Columns implements algebra.Table.
 func (t *Table) Columns() []algebra.Column { return t.cols }
 
@@ -100,7 +130,7 @@ func (t *Table) sample() *stats.Table {
 		return nil
 	}
 	st, _ := t.st.Env.Stats.Sample(t.st.Def)
-	if st == nil || len(st.Columns) != len(t.cols) {
+	if st == nil || len(st.Columns) != len(t.st.Def.Cols) {
 		return nil // columns have come or gone since
 	}
 	return st
