@@ -138,6 +138,9 @@ func (t *Table) sample() *stats.Table {
 
 // Distinct implements algebra.Table.
 func (t *Table) Distinct(col int) float64 {
+	if t.target && col == t.RowColumn() {
+		return t.Rows()
+	}
 	for _, i := range t.idx {
 		if i.Unique && len(i.Cols) == 1 && i.Cols[0].Col == col && i.Cols[0].Prefix == 0 {
 			return t.Rows()
@@ -152,7 +155,7 @@ func (t *Table) Distinct(col int) float64 {
 // Fraction implements algebra.Table. The bounds are values of package expr.
 func (t *Table) Fraction(col int, lo, hi any) (share float64, ok bool) {
 	st := t.sample()
-	if st == nil || st.Rows == 0 {
+	if st == nil || st.Rows == 0 || col >= len(st.Columns) {
 		return 0, false
 	}
 	a, okA := t.key(col, lo)

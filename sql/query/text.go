@@ -29,8 +29,10 @@ func kindOf(text string) kind {
 		return other
 	}
 	switch strings.ToLower(text[:n]) {
-	case "select", "values", "table", "with":
+	case "select", "values", "table":
 		return reading
+	case "with":
+		return behindWith(text[n:])
 	case "update", "delete":
 		return changing
 	case "insert", "replace":
@@ -41,9 +43,32 @@ func kindOf(text string) kind {
 	return other
 }
 
+// behindWith is what a statement does that begins with common table expressions.
+func behindWith(text string) kind {
+	found := reading
+	words(text, func(w string, depth int) bool {
+		if depth == 0 && (w == "update" || w == "delete") {
+			found = changing
+		}
+		return depth > 0 || w != "select" && found == reading
+	})
+	return found
+}
+
 // takesQuery reports whether what follows INSERT seems to have a query, and no values. It looks at
 // few words; a column that is named like a clause stands in parentheses.
 func takesQuery(text string) bool {
+	found := false
+	words(text, func(w string, depth int) bool {
+		found = w == "select" || depth == 0 && (w == "with" || w == "table")
+		return !found && (depth > 0 || w != "values" && w != "value" && w != "set")
+	})
+	return found
+}
+
+// words calls f for the words of a text, in lower case, that are not quoted, until it says no.
+// depth counts the parentheses around them.
+func words(text string, f func(w string, depth int) bool) {
 	depth := 0
 	for i := 0; i < len(text); {
 		switch b := text[i]; {
@@ -54,7 +79,7 @@ func takesQuery(text string) bool {
 		case b == '`' || b == '"' || b == '\'':
 			end := strings.IndexByte(text[i+1:], b)
 			if end < 0 {
-				return false
+				return
 			}
 			i += end + 1
 		case wordByte(b):
@@ -62,19 +87,13 @@ func takesQuery(text string) bool {
 			for i < len(text) && wordByte(text[i]) {
 				i++
 			}
-			switch w := strings.ToLower(text[from:i]); {
-			case w == "select":
-				return true
-			case depth == 0 && (w == "with" || w == "table"):
-				return true
-			case depth == 0 && (w == "values" || w == "value" || w == "set"):
-				return false
+			if !f(strings.ToLower(text[from:i]), depth) {
+				return
 			}
 			continue
 		}
 		i++
 	}
-	return false
 }
 
 func wordByte(b byte) bool {

@@ -15,6 +15,8 @@ func TestKinds(t *testing.T) {
 		"SET a = 1":                                           other,
 		"INSERT INTO t SELECT 1":                              changing,
 		"insert into t(a, `select`) (select 1, 2)":            changing,
+		"WITH x AS (DELETE) SELECT 1":                         reading,
+		"WITH x AS (SELECT 1) DELETE FROM t":                  changing,
 		"INSERT INTO t(value, b) SELECT 1, 2":                 changing,
 		"INSERT INTO t TABLE u":                               changing,
 		"REPLACE INTO t WITH x AS (SELECT 1) SELECT * FROM x": changing,
