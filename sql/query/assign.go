@@ -76,9 +76,10 @@ func convertible(from, to expr.Type) bool {
 		return to.Dated() || to.Kind == expr.Text
 	case expr.Enum, expr.Set:
 		return to.Kind == expr.Text || from.Same(to)
-	case expr.Bytes, expr.Duration, expr.JSON, expr.Bit:
+	case expr.Bytes, expr.Duration, expr.Bit:
 		return from.Kind == to.Kind || to.Kind == expr.Text && from.Kind == expr.Duration
 	}
+	// The text of a JSON document does not tell the types of its numbers.
 	return false
 }
 
@@ -176,7 +177,7 @@ func (s *setter) plain(v *expr.Vec, i int32) (any, error) {
 		return v.F[i], nil
 	case expr.Bytes:
 		return []byte(v.S[i]), nil
-	case expr.Text, expr.JSON:
+	case expr.Text:
 		return v.S[i], nil
 	case expr.Date, expr.Datetime, expr.Timestamp:
 		return s.time(v.I[i])
