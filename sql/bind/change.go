@@ -28,6 +28,8 @@ type Change struct {
 	Kind    ChangeKind
 	Targets []*Target
 	Joined  bool
+	// Ordered: the statement says in which order rows are changed.
+	Ordered bool
 }
 
 // Target is a table whose rows are changed.
@@ -134,6 +136,7 @@ func (c *changer) first(order *ast.OrderByClause, limit *ast.Limit) error {
 		return unsupported("ORDER BY or LIMIT of a joined change")
 	}
 	if order != nil {
+		c.out.Ordered = true
 		s := &algebra.Sort{In: c.rel}
 		x := &exprs{q: c.query, s: c.scope, clause: "order clause"}
 		for _, o := range order.Items {

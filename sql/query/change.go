@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
@@ -440,6 +442,9 @@ func (c *change) apply() (*outcome, error) {
 // write hands the changes of a table to its editor.
 func (c *change) write(t *target, e *table.Editor, res *outcome) error {
 	w := &writer{change: c, target: t, e: e, res: res}
+	if c.c.Kind == bind.Update && !c.c.Ordered {
+		t.arrange()
+	}
 	for i := range t.pending {
 		if i%1024 == 0 {
 			if err := c.ctx.Err(); err != nil {
@@ -461,6 +466,20 @@ func (c *change) write(t *target, e *table.Editor, res *outcome) error {
 		}
 	}
 	return nil
+}
+
+// arrange puts rows whose keys change in the order of the table: whether one of the new keys is
+// still there when it comes, must not hang on the plan.
+func (t *target) arrange() {
+	def := t.st.Def
+	if !slices.ContainsFunc(t.sets, func(s *setter) bool { return def.InPK(s.pos) || def.InIndex(s.pos) }) {
+		return
+	}
+	slices.SortStableFunc(t.pending, func(a, b pending) int {
+		x, _, _ := access.StoredRow(a.stored)
+		y, _, _ := access.StoredRow(b.stored)
+		return bytes.Compare(x[base.ShardPrefixLen:], y[base.ShardPrefixLen:])
+	})
 }
 
 // writer writes the rows of one table.
