@@ -94,7 +94,8 @@ func TestSpans(t *testing.T) {
 		want bool
 	}{
 		{ab, PointSpan(k("a")), true}, {ab, PointSpan(k("b")), false}, {ab, Span{k("b"), k("c")}, false},
-		{ab, Span{k("aa"), k("c")}, true}, {PointSpan(k("a")), PointSpan(k("a")), true}, {PointSpan(k("a")), PointSpan(k("aa")), false},
+		{ab, Span{k("aa"), k("c")}, true}, {PointSpan(k("a")), PointSpan(k("a")), true},
+		{PointSpan(k("a")), PointSpan(k("aa")), false},
 	} {
 		if c.a.Overlaps(c.b) != c.want || c.b.Overlaps(c.a) != c.want {
 			t.Errorf("%s and %s: want overlap %v", c.a, c.b, c.want)
@@ -111,7 +112,8 @@ func TestSpans(t *testing.T) {
 func TestCodecKeepsOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	ints := []int64{math.MinInt64, -1, 0, 1, math.MaxInt64}
-	floats := []float64{math.Inf(-1), -math.MaxFloat64, -1, -math.SmallestNonzeroFloat64, 0, math.SmallestNonzeroFloat64, 1, math.Inf(1)}
+	floats := []float64{math.Inf(-1), -math.MaxFloat64, -1, -math.SmallestNonzeroFloat64, 0,
+		math.SmallestNonzeroFloat64, 1, math.Inf(1)}
 	strs := [][]byte{nil, {0}, {0, 0}, {0, 1}, {0, 255}, {1}, []byte("a"), []byte("a\x00b"), []byte("ab"), {255}, {255, 0}}
 	for range 300 {
 		ints = append(ints, int64(r.Uint64()), int64(r.IntN(100)-50))
@@ -126,7 +128,8 @@ func TestCodecKeepsOrder(t *testing.T) {
 	check(t, ints, cmp.Compare[int64], func(v int64) []byte { return AppendInt64(nil, v) }, TakeInt64)
 	check(t, floats, cmp.Compare[float64], func(v float64) []byte { return AppendFloat64(nil, v) }, TakeFloat64)
 	check(t, strs, bytes.Compare, func(v []byte) []byte { return append(AppendBytes(nil, v), tail...) }, TakeBytes)
-	if bytes.Compare(AppendNull(nil), AppendInt64(nil, math.MinInt64)) >= 0 || bytes.Compare(AppendNull(nil), AppendBytes(nil, nil)) >= 0 {
+	if bytes.Compare(AppendNull(nil), AppendInt64(nil, math.MinInt64)) >= 0 ||
+		bytes.Compare(AppendNull(nil), AppendBytes(nil, nil)) >= 0 {
 		t.Error("NULL does not sort first")
 	}
 }

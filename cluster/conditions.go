@@ -99,7 +99,8 @@ func (x *examination) groupsWithoutLeader() []string {
 		what = fmt.Sprintf("of the nodes that hold them, %v do not answer: start those if this lasts", down)
 	}
 	for _, r := range x.regionsToPromoteOver() {
-		what += fmt.Sprintf("; if region %s will not come back, let the others take its asynchronous tables over: godwit promote --lost %s", r, r)
+		what += fmt.Sprintf("; if region %s will not come back, let the others take its asynchronous tables over: "+
+			"godwit promote --lost %s", r, r)
 	}
 	return []string{fmt.Sprintf("%s without a leader that answers; rows there cannot be read or written now: %s",
 		named(without), what)}
@@ -128,13 +129,15 @@ func (x *examination) leadersNotServing() []string {
 	if len(starting) == 0 {
 		return nil
 	}
-	return []string{named(starting) + " with a leader that does not serve yet or has no lease: it waits out its predecessor's lease, or cannot reach a majority"}
+	return []string{named(starting) + " with a leader that does not serve yet or has no lease: " +
+		"it waits out its predecessor's lease, or cannot reach a majority"}
 }
 
 func (x *examination) regionsDown() (out []string) {
 	for _, r := range x.t.Regions {
 		if x.down(r.ID) {
-			out = append(out, fmt.Sprintf("region %s is down: none of its nodes %v answers; its rows are served from other regions while most voters live",
+			out = append(out, fmt.Sprintf("region %s is down: none of its nodes %v answers; "+
+				"its rows are served from other regions while most voters live",
 				r.Name, x.t.NodesIn(r.ID)))
 		}
 	}
@@ -150,7 +153,8 @@ func (x *examination) nodesDown() (out []string) {
 		if n.Addr == "" {
 			at = "(its address belongs to another node now)"
 		}
-		out = append(out, fmt.Sprintf("node %d in %s %s does not answer, last heard of %s ago: start it again, or replace it (join another node in %s, then `godwit node decommission %d`)",
+		out = append(out, fmt.Sprintf("node %d in %s %s does not answer, last heard of %s ago: start it again, "+
+			"or replace it (join another node in %s, then `godwit node decommission %d`)",
 			n.ID, n.Region, at, n.LastHeard.Round(100*time.Millisecond), n.Region, n.ID))
 	}
 	return out
@@ -169,7 +173,8 @@ func (x *examination) pathsCut() (out []string) {
 			if len(c.Over) > 0 {
 				way = fmt.Sprintf("messages go over %v, which takes longer", c.Over)
 			}
-			out = append(out, fmt.Sprintf("the direct path between nodes %d and %d is cut, one way or both: %s: look at the network between their hosts", n.ID, c.To, way))
+			out = append(out, fmt.Sprintf("the direct path between nodes %d and %d is cut, one way or both: %s: "+
+				"look at the network between their hosts", n.ID, c.To, way))
 		}
 	}
 	return out
@@ -192,7 +197,8 @@ func (x *examination) nodesSick() (out []string) {
 				out = append(out, fmt.Sprintf("node %d in %s: its %s is sick: %s; %s: %s", n.ID, n.Region, o.Organ,
 					o.Why, leads, o.Advice))
 			case o.State == health.Recovering.String() && o.Leaves:
-				out = append(out, fmt.Sprintf("node %d in %s: its %s was sick (%s) and has been well for %s: it gets its leads back after %s",
+				out = append(out, fmt.Sprintf("node %d in %s: its %s was sick (%s) and has been well for %s: "+
+					"it gets its leads back after %s",
 					n.ID, n.Region, o.Organ, o.Why, o.For.Round(100*time.Millisecond), o.Patience))
 			}
 		}
@@ -216,7 +222,8 @@ func (x *examination) standIns() (out []string) {
 			}
 		}
 		if len(led) > 0 {
-			out = append(out, fmt.Sprintf("%s led by a stand-in outside of home %s: statements there pay round trips until the lead is back", named(led), r.Name))
+			out = append(out, fmt.Sprintf("%s led by a stand-in outside of home %s: statements there pay round trips "+
+				"until the lead is back", named(led), r.Name))
 		}
 	}
 	return out
@@ -236,7 +243,8 @@ func (x *examination) promotedGroups() (out []string) {
 			if allNodes(x.t.NodesIn(r.ID), x.isLive) {
 				when = "the region is back"
 			}
-			out = append(out, fmt.Sprintf("the asynchronous groups of %s vote in %s since a promotion; %s: `godwit promote --return %s` lets them vote there again",
+			out = append(out, fmt.Sprintf("the asynchronous groups of %s vote in %s since a promotion; %s: "+
+				"`godwit promote --return %s` lets them vote there again",
 				r.Name, seat.Name, when, r.Name))
 		}
 	}
@@ -319,19 +327,24 @@ type clockCondition struct {
 var sourceConditions = []clockCondition{
 	{"clock-wrong", func(c *ClockStatus) bool { return c.Fenced && c.Verdict == clock.Wrong.String() },
 		func(n base.NodeID, c *ClockStatus) string {
-			return fmt.Sprintf("node %d's clock is outside its bound, by at least %s against most others: correct it (chronyc tracking, timedatectl); until then the node serves only in clock mode gtm", n, c.Off.Abs())
+			return fmt.Sprintf("node %d's clock is outside its bound, by at least %s against most others: "+
+				"correct it (chronyc tracking, timedatectl); until then the node serves only in clock mode gtm",
+				n, c.Off.Abs())
 		}},
 	{"clock-recovering", func(c *ClockStatus) bool { return c.Fenced },
 		func(n base.NodeID, c *ClockStatus) string {
-			return fmt.Sprintf("node %d's clock was outside its bound; it is taken into use again once it has agreed with the others for a while", n)
+			return fmt.Sprintf("node %d's clock was outside its bound; it is taken into use again once it has agreed "+
+				"with the others for a while", n)
 		}},
 	{"clock-unsure", func(c *ClockStatus) bool { return c.Verdict == clock.Unsure.String() },
 		func(n base.NodeID, c *ClockStatus) string {
-			return fmt.Sprintf("node %d's clock and another one are %s apart, more than their bounds allow, and it cannot be told which is wrong: compare them with a third", n, c.Off.Abs())
+			return fmt.Sprintf("node %d's clock and another one are %s apart, more than their bounds allow, "+
+				"and it cannot be told which is wrong: compare them with a third", n, c.Off.Abs())
 		}},
 	{"clock-set", func(c *ClockStatus) bool { return c.Stepped != 0 },
 		func(n base.NodeID, c *ClockStatus) string {
-			return fmt.Sprintf("node %d's clock was set by %s against its own running: its bound covers both times until it has agreed with the others for a while", n, c.Stepped)
+			return fmt.Sprintf("node %d's clock was set by %s against its own running: "+
+				"its bound covers both times until it has agreed with the others for a while", n, c.Stepped)
 		}},
 	{"clock-bound", func(c *ClockStatus) bool { return c.Bound > c.MaxBound && c.MaxBound > 0 },
 		func(n base.NodeID, c *ClockStatus) string {
@@ -340,7 +353,9 @@ var sourceConditions = []clockCondition{
 		}},
 	{"clock-source-silent", func(c *ClockStatus) bool { return strings.Contains(c.Source, clock.Silent) },
 		func(n base.NodeID, c *ClockStatus) string {
-			return fmt.Sprintf("node %d's clock source does not answer (%s): its bound is %s and grows by 200 µs a second; above clock.max_bound (%s) the cluster goes over to the oracle", n, c.Source, c.Bound, c.MaxBound)
+			return fmt.Sprintf("node %d's clock source does not answer (%s): its bound is %s and grows by 200 µs a "+
+				"second; above clock.max_bound (%s) the cluster goes over to the oracle", n, c.Source,
+				c.Bound, c.MaxBound)
 		}},
 }
 
@@ -352,7 +367,8 @@ var modeConditions = []clockCondition{
 		}},
 	{"clock-lease-ended", func(c *ClockStatus) bool { return c.Right < 0 },
 		func(n base.NodeID, _ *ClockStatus) string {
-			return fmt.Sprintf("node %d has not heard the meta group's leader for too long and serves no reads or writes: check the network between them, and that the meta group has a leader", n)
+			return fmt.Sprintf("node %d has not heard the meta group's leader for too long and serves no reads or "+
+				"writes: check the network between them, and that the meta group has a leader", n)
 		}},
 }
 

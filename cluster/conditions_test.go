@@ -20,13 +20,17 @@ func sound(t base.Topology) *Status {
 	s := &Status{Topology: t}
 	for _, n := range t.Nodes {
 		if !n.Gone {
-			s.Nodes = append(s.Nodes, NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: fmt.Sprintf("h%d:1", n.ID), Live: true,
-				Clock: &ClockStatus{Mode: "gclock", Source: "kernel", Verdict: "fine", Bound: time.Millisecond, MaxBound: 250 * time.Millisecond, Right: time.Second}})
+			s.Nodes = append(s.Nodes, NodeStatus{ID: n.ID, Region: t.RegionName(n.Region),
+				Addr: fmt.Sprintf("h%d:1", n.ID), Live: true,
+				Clock: &ClockStatus{Mode: "gclock", Source: "kernel", Verdict: "fine", Bound: time.Millisecond,
+					MaxBound: 250 * time.Millisecond, Right: time.Second}})
 		}
 	}
 	for _, g := range t.Groups() {
 		voters, learners := placement.Members(&t, g)
-		gs := GroupStatus{ID: g, Name: g.String(), Leader: placement.Preferred(&t, g, func(base.NodeID) bool { return true }), Voters: voters, Learners: learners, Serving: true}
+		gs := GroupStatus{ID: g, Name: g.String(), Leader: placement.Preferred(&t, g, func(base.NodeID) bool {
+			return true
+		}), Voters: voters, Learners: learners, Serving: true}
 		if g != base.MetaGroup {
 			gs.Home = t.RegionName(t.Home(g))
 		}
@@ -165,8 +169,10 @@ func TestConditions(t *testing.T) {
 					}
 				}
 			case "sick": // n1 disk [why=text] [recovering=3s]
-				o := map[string]health.Organ{"disk": health.Disk, "store": health.Store, "process": health.Process, "links": health.Links}[d.CmdArgs[1].Key]
-				st := health.OrganStatus{Organ: o.String(), State: "sick", Why: a.text("why"), Advice: o.Advice(), Leaves: o&health.Leading != 0, Patience: 10 * time.Second}
+				o := map[string]health.Organ{"disk": health.Disk, "store": health.Store, "process": health.Process,
+					"links": health.Links}[d.CmdArgs[1].Key]
+				st := health.OrganStatus{Organ: o.String(), State: "sick", Why: a.text("why"), Advice: o.Advice(),
+					Leaves: o&health.Leading != 0, Patience: 10 * time.Second}
 				if a.has("recovering") {
 					st.State, st.For = "recovering", a.duration("recovering")
 				}

@@ -157,7 +157,8 @@ func (c *copies) AwaitHeld(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return base.Errorf(base.CodeUnavailable, "no other region has confirmed in time what the asynchronous tables of region %s hold", behind)
+			return base.Errorf(base.CodeUnavailable,
+				"no other region has confirmed in time what the asynchronous tables of region %s hold", behind)
 		case <-time.After(heldPoll):
 		}
 	}

@@ -83,8 +83,10 @@ func TestDisbelievedLeads(t *testing.T) {
 		const g = base.GroupID(77)
 		for i, off := range []time.Duration{0, time.Second} {
 			latest := base.FromTime(time.Now().Add(off))
-			m := &wire.Heartbeat{Node: 3, Seq: 1 << 40, SentNs: 1 << 50, Now: uint64(latest), Leads: []*wire.GroupLead{{Group: uint32(g), Term: uint64(i + 1), Closed: uint64(latest)}},
-				Clock: &wire.ClockReport{Mode: uint32(clock.GClock), Epoch: 1, Life: 9, RawEarliest: uint64(latest), RawLatest: uint64(latest), Earliest: uint64(latest), Latest: uint64(latest)}}
+			m := &wire.Heartbeat{Node: 3, Seq: 1 << 40, SentNs: 1 << 50, Now: uint64(latest),
+				Leads: []*wire.GroupLead{{Group: uint32(g), Term: uint64(i + 1), Closed: uint64(latest)}},
+				Clock: &wire.ClockReport{Mode: uint32(clock.GClock), Epoch: 1, Life: 9, RawEarliest: uint64(latest),
+					RawLatest: uint64(latest), Earliest: uint64(latest), Latest: uint64(latest)}}
 			body, err := m.MarshalVT()
 			if err != nil {
 				t.Fatal(err)
@@ -126,7 +128,8 @@ func TestLost(t *testing.T) {
 			}
 			if in {
 				seq++
-				p.contacted(&wire.Heartbeat{Node: 2, Seq: seq, Clock: &wire.ClockReport{EchoLife: life, EchoSent: confirmed}}, life)
+				p.contacted(&wire.Heartbeat{Node: 2, Seq: seq,
+					Clock: &wire.ClockReport{EchoLife: life, EchoSent: confirmed}}, life)
 			}
 		}
 	}
@@ -167,7 +170,8 @@ func TestLost(t *testing.T) {
 	beats(600*time.Millisecond, false, false)
 	want("within bounds", true)
 	// What the process before us has sent says nothing.
-	p.contacted(&wire.Heartbeat{Node: 3, Seq: 1, EchoNs: uint64(time.Hour * 1000), Clock: &wire.ClockReport{EchoLife: life + 1, EchoSent: 5}}, life)
+	p.contacted(&wire.Heartbeat{Node: 3, Seq: 1, EchoNs: uint64(time.Hour * 1000),
+		Clock: &wire.ClockReport{EchoLife: life + 1, EchoSent: 5}}, life)
 	if d := p.get(3).contact.confirmed; d != 0 {
 		t.Errorf("a heartbeat of another process counts as confirmed: %v", d)
 	}
@@ -187,7 +191,8 @@ func TestReachOverDetour(t *testing.T) {
 			if measured {
 				x.sampled = now
 			}
-			p.contacted(&wire.Heartbeat{Node: 2, Clock: &wire.ClockReport{EchoLife: life, EchoSent: uint64(p.mono() - late)}}, life)
+			p.contacted(&wire.Heartbeat{Node: 2, Clock: &wire.ClockReport{EchoLife: life,
+				EchoSent: uint64(p.mono() - late)}}, life)
 		}
 	}
 	want := func(what string, least, most time.Duration) {

@@ -73,7 +73,8 @@ func addNode(t *base.Topology, j join.Joiner, live func(base.NodeID) bool) error
 	switch {
 	case member == nil:
 	case member.Gone:
-		return base.Errorf(base.CodeInvalid, "node %d was decommissioned; start it with an empty store to join as a new node", member.ID)
+		return base.Errorf(base.CodeInvalid, "node %d was decommissioned; start it with an empty store to join "+
+			"as a new node", member.ID)
 	case member.Region != region:
 		return base.Errorf(base.CodeInvalid, "%s", cannotMove(t, member, j.Region))
 	}
@@ -85,7 +86,8 @@ func addNode(t *base.Topology, j join.Joiner, live func(base.NodeID) bool) error
 			continue
 		}
 		if live(n.ID) {
-			return base.Errorf(base.CodeInvalid, "node %d, which is alive, already advertises %s; give this process an --advertise address of its own", n.ID, j.Addr)
+			return base.Errorf(base.CodeInvalid, "node %d, which is alive, already advertises %s; "+
+				"give this process an --advertise address of its own", n.ID, j.Addr)
 		}
 		n.Addr = ""
 	}
@@ -142,7 +144,8 @@ func removable(t *base.Topology, id base.NodeID, live func(base.NodeID) bool) er
 			t.RegionName(n.Region))
 	}
 	if !slices.ContainsFunc(others, live) {
-		return base.Errorf(base.CodeInvalid, "no other node of region %s is alive (%v): nobody could take over the replicas of node %d; start one of them, or add another node, first",
+		return base.Errorf(base.CodeInvalid, "no other node of region %s is alive (%v): "+
+			"nobody could take over the replicas of node %d; start one of them, or add another node, first",
 			t.RegionName(n.Region), others, id)
 	}
 	return nil
@@ -163,6 +166,7 @@ func movable(t *base.Topology, id base.NodeID, groups []GroupStatus) error {
 	if len(stuck) == 0 {
 		return nil
 	}
-	return base.Errorf(base.CodeInvalid, "groups %s have no leader now, and node %d may hold the only copy of some of their rows: "+
+	return base.Errorf(base.CodeInvalid, "groups %s have no leader now, and node %d may hold the only copy of some of "+
+		"their rows: "+
 		"start the nodes that are down, wait until `godwit status` shows leaders, and try again", strings.Join(stuck, ", "), id)
 }

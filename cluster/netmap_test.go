@@ -160,8 +160,10 @@ func TestCoordinates(t *testing.T) {
 	}
 	all, few := measure(0), measure(32)
 	at := func(r result, q float64) float64 { return r.errs[int(q*float64(len(r.errs)-1))] }
-	t.Logf("a node's heartbeats: %.1f probes and %.0f bytes a round; with coordinates %.1f and %.0f", all.probes, all.bytes, few.probes, few.bytes)
-	t.Logf("errors about others: median %.3f, p90 %.3f, largest %.3f; without coordinates %.3f", at(few, .5), at(few, .9), at(few, 1), at(all, 1))
+	t.Logf("a node's heartbeats: %.1f probes and %.0f bytes a round; with coordinates %.1f and %.0f", all.probes,
+		all.bytes, few.probes, few.bytes)
+	t.Logf("errors about others: median %.3f, p90 %.3f, largest %.3f; without coordinates %.3f", at(few, .5),
+		at(few, .9), at(few, 1), at(all, 1))
 	if all.probes != 47 || at(all, 1) > 0.02 {
 		t.Error("without coordinates not all is measured")
 	}

@@ -140,7 +140,8 @@ func (p *promotion) find() error {
 		return nil
 	}
 	if by := p.t.Seat(p.lost); by != p.lost {
-		return base.Errorf(base.CodeInvalid, "region %s has taken over from %s already (godwit.promotions), and no other asynchronous table votes there", p.t.RegionName(by), p.Lost)
+		return base.Errorf(base.CodeInvalid, "region %s has taken over from %s already (godwit.promotions), "+
+			"and no other asynchronous table votes there", p.t.RegionName(by), p.Lost)
 	}
 	return base.Errorf(base.CodeInvalid, "no asynchronous table votes in region %s: synchronous ones go on by themselves", p.Lost)
 }
@@ -157,7 +158,8 @@ func decidable(t *base.Topology, live func(base.NodeID) bool) error {
 	if 2*len(dead) < len(t.MetaVoters) {
 		return nil
 	}
-	return base.Errorf(base.CodeUnavailable, "of the voters of the meta group, nodes %v, %v do not answer: without a majority of them no region can be promoted, "+
+	return base.Errorf(base.CodeUnavailable, "of the voters of the meta group, nodes %v, %v do not answer: "+
+		"without a majority of them no region can be promoted, "+
 		"by force neither, because the others may go on without this one; start one of them", t.MetaVoters, dead)
 }
 
@@ -262,7 +264,8 @@ func (c *promotions) setFrozen(groups []base.GroupID, on bool) {
 func (p *promotion) decide() ([]base.Promotion, error) {
 	ps, err := decidePromotion(p.t, p.lost, p.seat, p.regions, p.answers)
 	if err == nil && len(p.silent) > 0 && !p.Force {
-		err = base.Errorf(base.CodeInvalid, "nodes %v outside region %s do not answer and may hold the newest copies: start them, "+
+		err = base.Errorf(base.CodeInvalid, "nodes %v outside region %s do not answer and may hold the newest copies: "+
+			"start them, "+
 			"or promote with force if they are lost as well", p.silent, p.Lost)
 	}
 	return ps, err
@@ -308,7 +311,8 @@ func contradicted(t *base.Topology, lost, seat base.RegionID, answers map[base.N
 	took := seat == 0
 	for _, n := range slices.Sorted(maps.Keys(answers)) {
 		if alive := answers[n].Alive; len(alive) > 0 {
-			return base.Errorf(base.CodeInvalid, "region %s is not lost: node %d has heard of its nodes %v in the last %v; if they have just died, repeat this in a few seconds, else stop them first",
+			return base.Errorf(base.CodeInvalid, "region %s is not lost: node %d has heard of its nodes %v in the "+
+				"last %v; if they have just died, repeat this in a few seconds, else stop them first",
 				t.RegionName(lost), n, alive, deadAfter)
 		}
 		took = took || t.RegionOf(n) == seat
@@ -383,7 +387,8 @@ func (p *promotion) write(ctx context.Context, ps []base.Promotion) error {
 			return now.Seat(r) != p.t.Seat(r) || now.Votes(r, p.lost) != p.t.Votes(r, p.lost)
 		}
 		if now.Async != p.t.Async || len(now.Promotions) != len(p.t.Promotions) || slices.ContainsFunc(p.regions, changed) {
-			return base.Errorf(base.CodeInvalid, "another promotion was made at the same time: look at godwit.promotions and try again")
+			return base.Errorf(base.CodeInvalid, "another promotion was made at the same time: "+
+				"look at godwit.promotions and try again")
 		}
 		for i := range ps {
 			ps[i].ID, ps[i].At = uint64(len(now.Promotions)+1), p.clock.Now()

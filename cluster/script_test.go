@@ -291,7 +291,8 @@ func (s *script) elect(t *base.Topology) {
 func (s *script) accounts(ps []base.Promotion) string {
 	var out strings.Builder
 	for _, p := range ps {
-		fmt.Fprintf(&out, "region %d, lost %d, seat %d, cut %v", p.Region, p.Lost, p.Seat, p.Cut.Time().Sub(s.began).Round(time.Millisecond))
+		fmt.Fprintf(&out, "region %d, lost %d, seat %d, cut %v", p.Region, p.Lost, p.Seat,
+			p.Cut.Time().Sub(s.began).Round(time.Millisecond))
 		if p.Back {
 			out.WriteString(", back")
 		}

@@ -30,7 +30,8 @@ func TestAddNode(t *testing.T) {
 	}{
 		{"new", join.Joiner{UUID: "new", Region: "region-2", Addr: "h9:1"}, nil, ""},
 		{"unknown region", join.Joiner{UUID: "new", Region: "mars", Addr: "h9:1"}, nil, `no region "mars"`},
-		{"address of a living node", join.Joiner{UUID: "new", Region: "region-2", Addr: "h2:1"}, []base.NodeID{2}, "node 2, which is alive, already advertises"},
+		{"address of a living node", join.Joiner{UUID: "new", Region: "region-2", Addr: "h2:1"}, []base.NodeID{2},
+			"node 2, which is alive, already advertises"},
 		{"address of a dead node", join.Joiner{UUID: "new", Region: "region-2", Addr: "h2:1"}, nil, ""},
 		{"member at a new address", join.Joiner{UUID: "u1", Region: "region-1", Addr: "h9:1"}, nil, ""},
 		{"member at the address of a dead one", join.Joiner{UUID: "u1", Region: "region-1", Addr: "h2:1"}, nil, ""},

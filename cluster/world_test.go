@@ -102,11 +102,15 @@ func newWorld(t *testing.T, first base.Topology) *world {
 	if err := first.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, db: memkv.New(1), began: time.Now(), nodes: map[base.NodeID]*testNode{}, groups: map[base.GroupID]*testGroup{}, links: map[[2]base.NodeID]link{}, sent: map[base.NodeID]map[wire.Kind]int{},
-		oracle: base.FromTime(time.Now()), steps: []*wire.ClockOrder{{Mode: uint32(clock.GClock), Target: uint32(clock.GClock), Epoch: 1}}}
+	w := &world{t: t, db: memkv.New(1), began: time.Now(), nodes: map[base.NodeID]*testNode{},
+		groups: map[base.GroupID]*testGroup{}, links: map[[2]base.NodeID]link{},
+		sent:   map[base.NodeID]map[wire.Kind]int{},
+		oracle: base.FromTime(time.Now()), steps: []*wire.ClockOrder{{Mode: uint32(clock.GClock),
+			Target: uint32(clock.GClock), Epoch: 1}}}
 	for _, g := range first.Groups() {
 		voters, learners := placement.Members(&first, g)
-		w.groups[g] = &testGroup{leader: placement.Preferred(&first, g, everyNode), leased: true, term: 1, voters: voters, learners: learners, transfers: true}
+		w.groups[g] = &testGroup{leader: placement.Preferred(&first, g, everyNode), leased: true, term: 1,
+			voters: voters, learners: learners, transfers: true}
 	}
 	for _, n := range first.Nodes {
 		w.add(&join.Identity{ClusterID: "test", Node: n.ID, Founding: true, First: first}).start()
@@ -117,7 +121,8 @@ func newWorld(t *testing.T, first base.Topology) *world {
 func everyNode(base.NodeID) bool { return true }
 
 func (w *world) add(id *join.Identity) *testNode {
-	n := &testNode{w: w, id: id.Node, identity: id, copies: map[base.GroupID]copyHere{}, frozen: map[base.GroupID]bool{}, abandoned: map[base.GroupID]bool{},
+	n := &testNode{w: w, id: id.Node, identity: id, copies: map[base.GroupID]copyHere{},
+		frozen: map[base.GroupID]bool{}, abandoned: map[base.GroupID]bool{},
 		loads: map[base.GroupID]map[gauge.Asker]gauge.Load{}}
 	w.mu.Lock()
 	w.nodes[n.id] = n
@@ -136,16 +141,19 @@ func (n *testNode) start() {
 	}
 	steady := clock.NewSteady(n.source)
 	n.clock = clock.New(steady)
-	n.tr = &testTransport{w: w, self: n.id, ordered: map[wire.Kind]func(base.NodeID, []byte){}, calls: map[wire.Kind]wan.Handler{}}
+	n.tr = &testTransport{w: w, self: n.id, ordered: map[wire.Kind]func(base.NodeID, []byte){},
+		calls: map[wire.Kind]wan.Handler{}}
 	w.mu.Unlock()
 	n.clock.Wait(testOracle{w})
-	n.cluster = New(Options{Self: n.id, Identity: n.identity, Transport: n.tr, Clock: n.clock, Replicas: testReplicas{n}, Logger: slog.New(&logHandler{n: n}),
+	n.cluster = New(Options{Self: n.id, Identity: n.identity, Transport: n.tr, Clock: n.clock,
+		Replicas: testReplicas{n}, Logger: slog.New(&logHandler{n: n}),
 		Disk: Disk{Founding: n.lives == 1 && n.identity.Founding, Stored: n.stored, SaveTopology: func(t *base.Topology) error {
 			n.stored = t
 			return nil
 		}},
-		Listeners: Listeners{OnGone: func() { n.event("node is gone for good") }, OnSilent: func(x base.NodeID) { n.event(fmt.Sprintf("hears nothing of n%d", x)) }},
-		Trust:     Trust{Steady: steady}})
+		Listeners: Listeners{OnGone: func() { n.event("node is gone for good") },
+			OnSilent: func(x base.NodeID) { n.event(fmt.Sprintf("hears nothing of n%d", x)) }},
+		Trust: Trust{Steady: steady}})
 	if err := n.cluster.OpenFirst(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -423,7 +431,8 @@ func (r testReplicas) Leads() (out []*wire.GroupLead) {
 	defer r.n.w.mu.Unlock()
 	for _, g := range slices.Sorted(maps.Keys(r.n.w.groups)) {
 		if x := r.n.w.groups[g]; x.leader == r.n.id {
-			out = append(out, &wire.GroupLead{Group: uint32(g), Term: x.term, Index: 1, Closed: uint64(base.FromTime(time.Now())), Incarnation: r.n.copies[g].incarnation})
+			out = append(out, &wire.GroupLead{Group: uint32(g), Term: x.term, Index: 1,
+				Closed: uint64(base.FromTime(time.Now())), Incarnation: r.n.copies[g].incarnation})
 		}
 	}
 	return out
@@ -578,14 +587,16 @@ func (m testMember) Transfer(to base.NodeID) error {
 
 func (m testMember) ChangeMembers(ctx context.Context, voters, learners []base.NodeID) error {
 	for _, n := range slices.Concat(voters, learners) {
-		for m.n.w.nodes[n].up && !slices.Contains(m.Status().Voters, n) && !slices.Contains(m.Status().Learners, n) && !m.n.cluster.Fresh(ctx, m.g, n) {
+		for m.n.w.nodes[n].up && !slices.Contains(m.Status().Voters, n) && !slices.Contains(m.Status().Learners, n) &&
+			!m.n.cluster.Fresh(ctx, m.g, n) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 		}
 	}
 	defer m.lock()()
-	gone := slices.DeleteFunc(slices.Concat(m.x.voters, m.x.learners), func(n base.NodeID) bool { return slices.Contains(slices.Concat(voters, learners), n) })
+	gone := slices.DeleteFunc(slices.Concat(m.x.voters, m.x.learners),
+		func(n base.NodeID) bool { return slices.Contains(slices.Concat(voters, learners), n) })
 	m.x.voters, m.x.learners = voters, learners
 	for _, n := range gone {
 		if x := m.n.w.nodes[n]; x != nil && x.up && !x.abandoned[m.g] {

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// How long a statement may meet with nobody who answers: so long after it came, and so long after
-// it met with no leader or lost the one that it had reached. An election and the end of a lease are
-// faster, and a client's patience is longer. Who waits for a lock waits for somebody who answers.
+// A statement fails if it has reached no node that answers ReachIn after it arrived, or ReachAgain
+// after it found no leader or lost the one that it had reached. An election and the end of a lease
+// are faster, and a client's patience is longer. A request that waits for a lock is at a node that
+// answers.
 const (
 	ReachIn    = 4500 * time.Millisecond
 	ReachAgain = 3 * time.Second

@@ -64,7 +64,8 @@ func times(n int, err error) (out []error) {
 
 func TestRunRetriesWhatIsRetryable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, code := range []base.Code{base.CodeAborted, base.CodeLockTimeout, base.CodeOverloaded, base.CodeUnavailable, base.CodeSchemaChanged} {
+		for _, code := range []base.Code{base.CodeAborted, base.CodeLockTimeout, base.CodeOverloaded,
+			base.CodeUnavailable, base.CodeSchemaChanged} {
 			d := &scripted{fails: times(3, abort(code))}
 			ts, err := kv.Run(t.Context(), d, kv.Options{}, nothing)
 			if ts != 77 || err != nil || len(d.begun) != 4 || d.ended != 3 {
@@ -73,7 +74,8 @@ func TestRunRetriesWhatIsRetryable(t *testing.T) {
 		}
 		for _, code := range []base.Code{base.CodeExists, base.CodeInvalid, base.CodeAmbiguous} {
 			d := &scripted{fails: times(3, abort(code))}
-			if _, err := kv.Run(t.Context(), d, kv.Options{}, nothing); base.CodeOf(err) != code || len(d.begun) != 1 || d.ended != 1 {
+			if _, err := kv.Run(t.Context(), d, kv.Options{}, nothing); base.CodeOf(err) != code ||
+				len(d.begun) != 1 || d.ended != 1 {
 				t.Errorf("code %v: %v after %d attempts, %d rolled back", code, err, len(d.begun), d.ended)
 			}
 		}

@@ -21,7 +21,8 @@ var parts = map[string][]string{}
 func init() {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[kv.Txn](), reflect.TypeFor[kv.EpochTxn](), reflect.TypeFor[kv.Reader](), reflect.TypeFor[kv.Prefetcher](),
-		reflect.TypeFor[kv.Writer](), reflect.TypeFor[kv.Patcher](), reflect.TypeFor[kv.Mover](), reflect.TypeFor[kv.Savepoints](),
+		reflect.TypeFor[kv.Writer](), reflect.TypeFor[kv.Patcher](), reflect.TypeFor[kv.Mover](),
+		reflect.TypeFor[kv.Savepoints](),
 		reflect.TypeFor[kv.Snapshots](), reflect.TypeFor[kv.Pinner](), reflect.TypeFor[kv.Ender](),
 	} {
 		for i := range t.NumMethod() {
@@ -93,7 +94,8 @@ func (s *structs) leaks() (out []string) {
 				}
 			}
 			if n := len(missing); n > 0 && n < len(parts[part]) {
-				out = append(out, fmt.Sprintf("%s embeds kv.%s and overrides some of its methods, but %v reach the inner transaction past it: "+
+				out = append(out, fmt.Sprintf("%s embeds kv.%s and overrides some of its methods, "+
+					"but %v reach the inner transaction past it: "+
 					"hold the transaction in a field, and write every method", name, part, missing))
 			}
 		}

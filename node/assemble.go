@@ -152,6 +152,7 @@ func (a *assembly) configure() error {
 			Groups:    func() []base.GroupID { return dir.Topology().Groups() },
 			Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
 			QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
+			Farthest:  func() time.Duration { return dir.Farthest() },
 			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
 			Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
 		}}
@@ -225,7 +226,9 @@ func (a *assembly) clusterOptions() cluster.Options {
 		Listeners: cluster.Listeners{
 			OnSilent: n.PeerDown,
 			OnGone: func() {
-				n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: its process ends for good and its store can be deleted; a node with an empty store may join in its place", a.Identity.Node))
+				n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: "+
+					"its process ends for good and its store can be deleted; a node with an empty store may join "+
+					"in its place", a.Identity.Node))
 			},
 		},
 		Process: cluster.Process{Describe: n.describe, Answer: n.answer, Load: n.load,

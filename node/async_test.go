@@ -53,12 +53,14 @@ func asynchronousTables(t *testing.T) {
 	}
 	// A transaction of both kinds, and of rows of two regions.
 	for _, c := range []*sql.Conn{a, b} {
-		for _, q := range []string{"START TRANSACTION", "UPDATE s SET v = 100 WHERE id = 1", "UPDATE t SET v = 100 WHERE id IN (1, 2)", "COMMIT"} {
+		for _, q := range []string{"START TRANSACTION", "UPDATE s SET v = 100 WHERE id = 1",
+			"UPDATE t SET v = 100 WHERE id IN (1, 2)", "COMMIT"} {
 			mustExec(t, c, q)
 		}
 	}
 	for _, c := range []*sql.Conn{a, b} {
-		if got := strings.Join(column(t, c, "SELECT v FROM t WHERE v = 100"), " ") + " " + strings.Join(column(t, c, "SELECT v FROM s"), " "); got != "100 100 100" {
+		if got := strings.Join(column(t, c, "SELECT v FROM t WHERE v = 100"), " ") + " " +
+			strings.Join(column(t, c, "SELECT v FROM s"), " "); got != "100 100 100" {
 			t.Errorf("after a transaction of both kinds: %s", got)
 		}
 	}
@@ -72,12 +74,15 @@ func asynchronousTables(t *testing.T) {
 	mustExec(t, a, "CREATE TABLE z (id INT PRIMARY KEY)")
 	// A dump keeps what the database says.
 	var name, create string
-	if err := a.QueryRowContext(t.Context(), "SHOW CREATE DATABASE d").Scan(&name, &create); err != nil || !strings.HasSuffix(create, " /*!99999 REPLICATION ASYNC */") {
+	if err := a.QueryRowContext(t.Context(), "SHOW CREATE DATABASE d").Scan(&name, &create); err != nil ||
+		!strings.HasSuffix(create, " /*!99999 REPLICATION ASYNC */") {
 		t.Errorf("%s (%v)", create, err)
 	}
-	for i, q := range []string{strings.Replace(create, "`d`", "d1", 1), "CREATE DATABASE IF NOT EXISTS d2 REPLICATION ASYNC", "CREATE DATABASE d3 REPLICATION SYNC"} {
+	for i, q := range []string{strings.Replace(create, "`d`", "d1", 1),
+		"CREATE DATABASE IF NOT EXISTS d2 REPLICATION ASYNC", "CREATE DATABASE d3 REPLICATION SYNC"} {
 		mustExec(t, a, q)
-		if err := a.QueryRowContext(t.Context(), fmt.Sprintf("SHOW CREATE DATABASE d%d", i+1)).Scan(&name, &create); err != nil || strings.Contains(create, "ASYNC") != (i < 2) {
+		if err := a.QueryRowContext(t.Context(), fmt.Sprintf("SHOW CREATE DATABASE d%d", i+1)).Scan(&name,
+			&create); err != nil || strings.Contains(create, "ASYNC") != (i < 2) {
 			t.Errorf("%s: %s (%v)", q, create, err)
 		}
 	}
@@ -88,22 +93,26 @@ func asynchronousTables(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	for _, q := range []string{"CREATE TABLE no (id INT PRIMARY KEY) LOCALITY GLOBAL REPLICATION ASYNC", "ALTER TABLE g SET REPLICATION ASYNC"} {
+	for _, q := range []string{"CREATE TABLE no (id INT PRIMARY KEY) LOCALITY GLOBAL REPLICATION ASYNC",
+		"ALTER TABLE g SET REPLICATION ASYNC"} {
 		if _, err := a.ExecContext(t.Context(), q); err == nil || !strings.Contains(err.Error(), "GLOBAL") {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
 	mustExec(t, a, "DROP TABLE t")
 	// Nobody takes over from a region that is alive.
-	for _, q := range []string{"ALTER CLUSTER PROMOTE REGION '" + l.Regions()[1] + "'", "ALTER CLUSTER PROMOTE REGION " + l.Regions()[1] + " IN '" + l.Regions()[2] + "' FORCE"} {
+	for _, q := range []string{"ALTER CLUSTER PROMOTE REGION '" + l.Regions()[1] + "'",
+		"ALTER CLUSTER PROMOTE REGION " + l.Regions()[1] + " IN '" + l.Regions()[2] + "' FORCE"} {
 		if _, err := a.ExecContext(t.Context(), q); err == nil || !strings.Contains(err.Error(), "is not lost") {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
-	if _, err := a.ExecContext(t.Context(), "ALTER CLUSTER RETURN REGION nowhere"); err == nil || !strings.Contains(err.Error(), "no region") {
+	if _, err := a.ExecContext(t.Context(), "ALTER CLUSTER RETURN REGION nowhere"); err == nil ||
+		!strings.Contains(err.Error(), "no region") {
 		t.Error(err)
 	}
-	if got := column(t, a, "SELECT COUNT(*) FROM godwit.promotions UNION ALL SELECT COUNT(*) FROM godwit.losses"); len(got) != 2 || got[0] != "0" || got[1] != "0" {
+	if got := column(t, a, "SELECT COUNT(*) FROM godwit.promotions UNION ALL SELECT COUNT(*) "+
+		"FROM godwit.losses"); len(got) != 2 || got[0] != "0" || got[1] != "0" {
 		t.Error(got)
 	}
 }
@@ -131,7 +140,8 @@ func replicationChangesUnderLoad(t *testing.T) {
 			defer func() { done <- struct{}{} }()
 			for ctx.Err() == nil {
 				began := time.Now()
-				if _, err := load.ExecContext(context.Background(), "UPDATE t SET v = v + 1, k = k + 1 WHERE id = ?", i+1); err == nil {
+				if _, err := load.ExecContext(context.Background(), "UPDATE t SET v = v + 1, k = k + 1 WHERE id = ?",
+					i+1); err == nil {
 					acked[i].Add(1)
 					slowest[i].Store(max(slowest[i].Load(), int64(time.Since(began))))
 				} else if !strings.Contains(err.Error(), "1213") {
@@ -156,8 +166,10 @@ func replicationChangesUnderLoad(t *testing.T) {
 			more()
 			began := time.Now()
 			mustExec(t, a, "ALTER TABLE t SET REPLICATION "+to)
-			t.Logf("to %s in %v; updates so far %d and %d, the slowest %v and %v", to, time.Since(began).Round(time.Millisecond), acked[0].Load(), acked[1].Load(),
-				time.Duration(slowest[0].Swap(0)).Round(time.Millisecond), time.Duration(slowest[1].Swap(0)).Round(time.Millisecond))
+			t.Logf("to %s in %v; updates so far %d and %d, the slowest %v and %v", to,
+				time.Since(began).Round(time.Millisecond), acked[0].Load(), acked[1].Load(),
+				time.Duration(slowest[0].Swap(0)).Round(time.Millisecond),
+				time.Duration(slowest[1].Swap(0)).Round(time.Millisecond))
 		}
 	}
 	more()
@@ -166,7 +178,8 @@ func replicationChangesUnderLoad(t *testing.T) {
 	<-done
 	for i := range acked {
 		var v, k int64
-		if err := a.QueryRowContext(t.Context(), "SELECT v, k FROM t WHERE id = ?", i+1).Scan(&v, &k); err != nil || v != acked[i].Load() || k != v+int64(10*(i+1)) {
+		if err := a.QueryRowContext(t.Context(), "SELECT v, k FROM t WHERE id = ?", i+1).Scan(&v, &k); err != nil ||
+			v != acked[i].Load() || k != v+int64(10*(i+1)) {
 			t.Errorf("row %d is %d and %d (%v) after %d updates", i+1, v, k, err, acked[i].Load())
 		}
 	}
@@ -197,7 +210,8 @@ func staleReadsOfAsynchronousTables(t *testing.T) {
 		for n := 1; ctx.Err() == nil; n++ {
 			time.Sleep(5 * time.Millisecond)
 			for _, q := range qs {
-				if _, err := c.ExecContext(context.Background(), strings.ReplaceAll(q, "$", fmt.Sprint(n))); err != nil && !strings.Contains(err.Error(), "1213") {
+				if _, err := c.ExecContext(context.Background(),
+					strings.ReplaceAll(q, "$", fmt.Sprint(n))); err != nil && !strings.Contains(err.Error(), "1213") {
 					done <- fmt.Errorf("%s: %w", q, err)
 					return
 				}
@@ -220,7 +234,8 @@ func staleReadsOfAsynchronousTables(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // a local read takes no virtual time
 		c := readers[i%2]
 		var s, b, low, high int64
-		if err := c.QueryRowContext(t.Context(), "SELECT s.v, b.v, (SELECT MIN(v) FROM a), (SELECT MAX(v) FROM a) FROM s JOIN b USING (id)").Scan(&s, &b, &low, &high); err == sql.ErrNoRows && last[0] == 0 {
+		if err := c.QueryRowContext(t.Context(), "SELECT s.v, b.v, (SELECT MIN(v) FROM a), (SELECT MAX(v) FROM a) "+
+			"FROM s JOIN b USING (id)").Scan(&s, &b, &low, &high); err == sql.ErrNoRows && last[0] == 0 {
 			continue // from before the rows were inserted
 		} else if err != nil {
 			t.Fatal(err)

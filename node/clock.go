@@ -38,7 +38,8 @@ func (n *Node) clockSettings() settingGroup {
 	}
 	return settingsOf("clock.", clockParams{def.Mode, home.Duration(def.MaxBound), home.Duration(def.Recovery)},
 		map[string]string{
-			"mode":      "where timestamps come from: gclock (local clocks and commit wait), gtm (the oracle), auto (gclock while all clocks are good)",
+			"mode": "where timestamps come from: gclock (local clocks and commit wait), gtm (the oracle), " +
+				"auto (gclock while all clocks are good)",
 			"max_bound": "a node whose clock may be off by more does not issue by it",
 			"recovery":  "with auto: how long all clocks must have been good before gclock is taken up again",
 		}, read, func(p clock.Policy) error {

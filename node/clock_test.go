@@ -49,7 +49,8 @@ func switchUnderLoad(t *testing.T) {
 	for _, n := range l.Nodes() {
 		dbs = append(dbs, sqlPool(t, n))
 	}
-	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.c (id INT PRIMARY KEY, v BIGINT NOT NULL)", "CREATE TABLE d.a (id INT PRIMARY KEY, v BIGINT NOT NULL)"} {
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.c (id INT PRIMARY KEY, v BIGINT NOT NULL)",
+		"CREATE TABLE d.a (id INT PRIMARY KEY, v BIGINT NOT NULL)"} {
 		mustExec(t, dbs[0], q)
 	}
 	for i, db := range dbs {
@@ -139,11 +140,13 @@ func switchUnderLoad(t *testing.T) {
 		}
 	}
 	var steps int
-	if err := dbs[2].QueryRow("SELECT COUNT(*) FROM godwit.clock_history WHERE to_mode = 'dual'").Scan(&steps); err != nil || steps != 4 {
+	if err := dbs[2].QueryRow("SELECT COUNT(*) FROM godwit.clock_history WHERE " +
+		"to_mode = 'dual'").Scan(&steps); err != nil || steps != 4 {
 		t.Errorf("godwit.clock_history has %d switches: %v", steps, err)
 	}
 	var nodes, fenced int
-	if err := dbs[2].QueryRow("SELECT COUNT(*), SUM(fenced) FROM godwit.clock WHERE mode = 'gclock' AND bound_ms < 250 AND right_left_s > 0").Scan(&nodes, &fenced); err != nil || nodes != 3 || fenced != 0 {
+	if err := dbs[2].QueryRow("SELECT COUNT(*), SUM(fenced) FROM godwit.clock WHERE mode = 'gclock' AND bound_ms < "+
+		"250 AND right_left_s > 0").Scan(&nodes, &fenced); err != nil || nodes != 3 || fenced != 0 {
 		t.Errorf("godwit.clock shows %d nodes in order, %d fenced: %v", nodes, fenced, err)
 	}
 	for _, bad := range []string{"clock.mode = 'sundial'", "clock.max_bound = '1h'", "clock.recovery = '-1s'"} {

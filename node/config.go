@@ -123,7 +123,8 @@ func (c *Config) validateAddresses() (errs []error) {
 		}
 	}
 	if host, _, err := net.SplitHostPort(c.Advertise); err == nil && (host == "" || host == "0.0.0.0" || host == "::") {
-		errs = append(errs, fmt.Errorf("advertise: %q is no address that other nodes can dial; set --advertise to this machine's name or address", c.Advertise))
+		errs = append(errs, fmt.Errorf("advertise: %q is no address that other nodes can dial; "+
+			"set --advertise to this machine's name or address", c.Advertise))
 	}
 	return errs
 }

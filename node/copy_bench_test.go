@@ -86,7 +86,8 @@ func BenchmarkSetReplication(b *testing.B) {
 		defer mu.Unlock()
 		slices.Sort(took)
 		n := len(took)
-		b.Logf("%-7s %8.2f s, %6d updates (%5.0f/s), median %4d ms, p99 %5d ms, longest %6d ms, %d failed", name, d.Seconds(), n, float64(n)/d.Seconds(),
+		b.Logf("%-7s %8.2f s, %6d updates (%5.0f/s), median %4d ms, p99 %5d ms, longest %6d ms, %d failed", name,
+			d.Seconds(), n, float64(n)/d.Seconds(),
 			took[n/2].Milliseconds(), took[n*99/100].Milliseconds(), took[n-1].Milliseconds(), failed)
 	}
 	for b.Loop() {

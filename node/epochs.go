@@ -161,7 +161,8 @@ func (n *Node) epochSettings() settingGroup {
 		return p, err
 	}
 	return settingsOf("epochs.", epochDefaults, map[string]string{
-		"uplink_mbit": "what each node can send to other regions, in Mbit/s, which the plans of rounds take into account; 0: enough",
+		"uplink_mbit": "what each node can send to other regions, in Mbit/s, which the plans of rounds take into " +
+			"account; 0: enough",
 		"interval_ms": "least time between two epochs of MULTI MASTER tables: writes of that time are submitted together",
 	}, read, func(p epochParams) error {
 		n.interval.Store(int64(p.Interval * float64(time.Millisecond)))

@@ -23,7 +23,8 @@ type epochStatus struct {
 }
 
 var epochTopics = []server.Topic{
-	{Name: "epochs", Comment: "where each node stands in the epochs of MULTI MASTER tables, and how rounds travel from there", Columns: slices.Concat(
+	{Name: "epochs", Comment: "where each node stands in the epochs of MULTI MASTER tables, " +
+		"and how rounds travel from there", Columns: slices.Concat(
 		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "state"),
 		columns(server.TopicInt, "view_number"), columns(server.TopicText, "members"),
 		columns(server.TopicInt, "sealed_epoch", "complete_epoch", "applied_epoch", "lag_epochs", "submitted",

@@ -90,7 +90,8 @@ func rowsComeHome(t *testing.T) {
 	mustExec(t, a, "CREATE TABLE plain (id INT PRIMARY KEY, v INT)")
 	mustExec(t, a, "CREATE TABLE whole (id INT PRIMARY KEY, v INT)")
 	mustExec(t, a, "ALTER TABLE whole SET LOCALITY REGIONAL BY TABLE IN '"+l.cfg.Matrix.Names[0]+"'")
-	for _, q := range []string{"INSERT INTO t VALUES (1,10,100,0),(2,20,200,0),(3,30,300,0),(4,40,400,0)", "INSERT INTO plain VALUES (1,0),(2,0)", "INSERT INTO whole VALUES (1,0)"} {
+	for _, q := range []string{"INSERT INTO t VALUES (1,10,100,0),(2,20,200,0),(3,30,300,0),(4,40,400,0)",
+		"INSERT INTO plain VALUES (1,0),(2,0)", "INSERT INTO whole VALUES (1,0)"} {
 		mustExec(t, a, q)
 	}
 	first, second := l.cfg.Matrix.Names[0], l.cfg.Matrix.Names[1]
@@ -102,7 +103,8 @@ func rowsComeHome(t *testing.T) {
 		column(t, b, "SELECT v FROM t WHERE id = 2")
 	}
 	until(t, "rows to come home", func() string {
-		got := strings.Join(append(column(t, a, "SELECT id, home_region FROM t__homes ORDER BY id"), column(t, a, "SELECT id, home_region FROM plain__homes")...), " ")
+		got := strings.Join(append(column(t, a, "SELECT id, home_region FROM t__homes ORDER BY id"),
+			column(t, a, "SELECT id, home_region FROM plain__homes")...), " ")
 		want := "1|" + second + " 2|" + second + " 3|" + first + " 4|" + first + " 1|" + second + " 2|" + first
 		if got != want {
 			return got + ", want " + want
@@ -114,10 +116,12 @@ func rowsComeHome(t *testing.T) {
 	}
 	// Indexes find the rows still, from everywhere, and only once.
 	for _, c := range []*sql.Conn{a, b} {
-		if got := strings.Join(column(t, c, "SELECT id, v FROM t WHERE k BETWEEN 0 AND 100 ORDER BY k"), " "); got != "1|5 2|0 3|0 4|5" {
+		if got := strings.Join(column(t, c, "SELECT id, v FROM t WHERE k BETWEEN 0 AND 100 ORDER BY k"),
+			" "); got != "1|5 2|0 3|0 4|5" {
 			t.Errorf("by k: %s", got)
 		}
-		if got := strings.Join(column(t, c, "SELECT id FROM t WHERE u IN (100, 200, 300, 400) ORDER BY u"), " "); got != "1 2 3 4" {
+		if got := strings.Join(column(t, c, "SELECT id FROM t WHERE u IN (100, 200, 300, 400) ORDER BY u"),
+			" "); got != "1 2 3 4" {
 			t.Errorf("by u: %s", got)
 		}
 	}
@@ -125,31 +129,39 @@ func rowsComeHome(t *testing.T) {
 	// is no use of the row.
 	for range 5 {
 		for _, q := range []string{"EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 4", "EXPLAIN PLAN SELECT * FROM t WHERE id = 4"} {
-			if got := strings.Join(column(t, b, q), "\n"); !strings.Contains(got, "region "+first+"; row stays at "+first+" (pinned): pinned") {
+			if got := strings.Join(column(t, b, q), "\n"); !strings.Contains(got,
+				"region "+first+"; row stays at "+first+" (pinned): pinned") {
 				t.Errorf("%s:\n%s", q, got)
 			}
 		}
-		if got := strings.Join(column(t, b, "EXPLAIN PLAN SELECT * FROM t WHERE id IN (1, 4)"), "\n"); !strings.Contains(got, "Execution: cross-region") {
+		if got := strings.Join(column(t, b, "EXPLAIN PLAN SELECT * FROM t WHERE id IN (1, 4)"),
+			"\n"); !strings.Contains(got, "Execution: cross-region") {
 			t.Errorf("rows of two regions:\n%s", got)
 		}
 		column(t, b, "EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 3")
 	}
-	if got := column(t, b, "SELECT id, home_region FROM t__homes WHERE id > 2"); strings.Join(got, " ") != "3|"+first+" 4|"+first {
+	if got := column(t, b, "SELECT id, home_region FROM t__homes WHERE id > 2"); strings.Join(got,
+		" ") != "3|"+first+" 4|"+first {
 		t.Errorf("rows moved that were only explained: %s", got)
 	}
-	if got := strings.Join(column(t, b, "EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 1"), "\n"); !strings.Contains(got, "Execution: local") {
+	if got := strings.Join(column(t, b, "EXPLAIN PLAN UPDATE t SET v = 1 WHERE id = 1"), "\n"); !strings.Contains(got,
+		"Execution: local") {
 		t.Errorf("a row that has come home:\n%s", got)
 	}
 	moves := column(t, b, "SHOW GODWIT MOVES")
-	if got := strings.Join(moves, "\n"); !strings.Contains(got, "d.t(1)|d.t|"+first+"|"+second+"|policy|") || !strings.Contains(got, "d.t(2)|d.t|"+first+"|"+second+"|policy|") {
+	if got := strings.Join(moves, "\n"); !strings.Contains(got, "d.t(1)|d.t|"+first+"|"+second+"|policy|") ||
+		!strings.Contains(got, "d.t(2)|d.t|"+first+"|"+second+"|policy|") {
 		t.Errorf("moves:\n%s", got)
 	}
 	// The same as a table: filtered, joined, with the facts that decided.
-	if got := column(t, b, "SELECT m.to_region, m.why_json->>'$.rule', m.why LIKE CONCAT(m.from_region, ' to ', m.to_region, '%'), m.at BETWEEN NOW(6) - INTERVAL 1 HOUR AND NOW(6) FROM godwit.moves m "+
-		"JOIN t__homes h ON m.row_name = CONCAT('d.t(', h.id, ')') WHERE h.id = 1 AND NOT m.dry_run"); len(got) != 1 || got[0] != second+"|run|1|1" {
+	if got := column(t, b, "SELECT m.to_region, m.why_json->>'$.rule', m.why LIKE CONCAT(m.from_region, ' to ', "+
+		"m.to_region, '%'), m.at BETWEEN NOW(6) - INTERVAL 1 HOUR AND NOW(6) FROM godwit.moves m "+
+		"JOIN t__homes h ON m.row_name = CONCAT('d.t(', h.id, ')') "+
+		"WHERE h.id = 1 AND NOT m.dry_run"); len(got) != 1 || got[0] != second+"|run|1|1" {
 		t.Errorf("godwit.moves: %q", got)
 	}
-	if got := column(t, b, "SELECT home_region FROM godwit.heat WHERE table_name = 'd.t' AND row_name = 'd.t(1)' AND home_heat > 0"); len(got) != 1 || got[0] != second {
+	if got := column(t, b, "SELECT home_region FROM godwit.heat WHERE table_name = 'd.t' AND row_name = 'd.t(1)' AND "+
+		"home_heat > 0"); len(got) != 1 || got[0] != second {
 		t.Errorf("godwit.heat: %q", got)
 	}
 	for _, topic := range topics {
@@ -174,7 +186,8 @@ func rowsComeHome(t *testing.T) {
 		mustExec(t, b, "UPDATE t SET v = v + 0 WHERE id = 3")
 	}
 	for _, c := range []*sql.Conn{a, b} {
-		if got := column(t, c, "SELECT row_name, to_region, cost FROM godwit.moves WHERE dry_run"); len(got) != 1 || got[0] != "d.t(3)|"+second+"|none: dry run" {
+		if got := column(t, c, "SELECT row_name, to_region, cost FROM godwit.moves WHERE dry_run"); len(got) != 1 ||
+			got[0] != "d.t(3)|"+second+"|none: dry run" {
 			t.Errorf("dry run: %q", got)
 		}
 	}
@@ -200,7 +213,8 @@ func TestCanMove(t *testing.T) {
 	row := key(base.MakeTableID(100, 1), 1, 1)
 	space := key(base.MakeTableID(base.FirstSpace|7, 1), 1, 1)
 	kvOnly := &base.Topology{Regions: []base.Region{{ID: 1}, {ID: 2}}, Nodes: []base.Node{{ID: 1, Region: 1}, {ID: 2, Region: 2}}}
-	mixed := &base.Topology{Regions: kvOnly.Regions, Nodes: []base.Node{{ID: 1, Region: 1, SQL: "127.0.0.1:1"}, {ID: 2, Region: 2}}}
+	mixed := &base.Topology{Regions: kvOnly.Regions, Nodes: []base.Node{{ID: 1, Region: 1, SQL: "127.0.0.1:1"},
+		{ID: 2, Region: 2}}}
 	one := &base.Topology{Regions: []base.Region{{ID: 1}}, Nodes: []base.Node{{ID: 1, Region: 1}}}
 	without, with := &Node{}, &Node{}
 	known := func(k base.Key) bool { return k.Compare(row) == 0 }

@@ -22,7 +22,8 @@ func (n *Node) leaderSettings() settingGroup {
 		return p, err
 	}
 	return settingsOf("leader.", cluster.DefaultLeaderParams(), map[string]string{
-		"mode":           "whether the leads of groups move to where requests are served faster: on, off, dry_run (decide and report only)",
+		"mode": "whether the leads of groups move to where requests are served faster: on, off, " +
+			"dry_run (decide and report only)",
 		"window":         "first and shortest damping window, in heartbeats of 200 ms",
 		"max_window":     "bound of its doubling",
 		"hold_down":      "heartbeats after a change of leader that are not looked at; negative: none",

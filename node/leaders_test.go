@@ -38,13 +38,14 @@ func TestMoveAndPinLeader(t *testing.T) {
 		t.Fatalf("voters %v, leader %d: nothing to test with", voters, c.Leader(g))
 	}
 	for q, want := range map[string]string{
-		`{"group":"s9@r3","node":1}`:                               "there is no group s9@r3: SELECT name FROM godwit.groups",
-		`{"group":"s9@r3","node":1,"pin":true}`:                    "there is no group s9@r3",
-		`{"group":"s9@r3","node":0,"pin":true}`:                    "there is no group s9@r3",
-		`{"group":"eu","node":1}`:                                  "is not a group",
-		`{"group":"s1@r1","node":77}`:                              "there is no node 77: godwit status lists them",
-		`{"group":"s1@r1","node":77,"pin":true}`:                   "there is no node 77",
-		fmt.Sprintf(`{"group":"s1@r1","node":%d}`, out):            fmt.Sprintf("node %d does not vote in group s1@r1 and cannot lead it; nodes that do: ", out),
+		`{"group":"s9@r3","node":1}`:             "there is no group s9@r3: SELECT name FROM godwit.groups",
+		`{"group":"s9@r3","node":1,"pin":true}`:  "there is no group s9@r3",
+		`{"group":"s9@r3","node":0,"pin":true}`:  "there is no group s9@r3",
+		`{"group":"eu","node":1}`:                "is not a group",
+		`{"group":"s1@r1","node":77}`:            "there is no node 77: godwit status lists them",
+		`{"group":"s1@r1","node":77,"pin":true}`: "there is no node 77",
+		fmt.Sprintf(`{"group":"s1@r1","node":%d}`,
+			out): fmt.Sprintf("node %d does not vote in group s1@r1 and cannot lead it; nodes that do: ", out),
 		fmt.Sprintf(`{"group":"s1@r1","node":%d,"pin":true}`, out): fmt.Sprintf("node %d does not vote", out),
 		`nonsense`: "malformed request",
 	} {

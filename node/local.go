@@ -123,11 +123,13 @@ func (l *Local) identity(st *store.Store, node base.NodeID, want *join.Identity)
 	}
 	have, first := &id.First, &want.First
 	if have.Concurrency != first.Concurrency {
-		return nil, base.Errorf(base.CodeInvalid, "the store in %s was made with concurrency control %s; start it with the same, or name an empty directory", l.cfg.Dir, have.Concurrency)
+		return nil, base.Errorf(base.CodeInvalid, "the store in %s was made with concurrency control %s; "+
+			"start it with the same, or name an empty directory", l.cfg.Dir, have.Concurrency)
 	}
 	if len(have.Nodes) != len(first.Nodes) || have.Shards != first.Shards ||
 		have.Regions[len(have.Regions)-1] != first.Regions[len(first.Regions)-1] {
-		return nil, base.Errorf(base.CodeInvalid, "the store in %s was made with %d nodes in %d regions and %d shards; start it with the same, or name an empty directory",
+		return nil, base.Errorf(base.CodeInvalid, "the store in %s was made with %d nodes in %d regions and %d "+
+			"shards; start it with the same, or name an empty directory",
 			l.cfg.Dir, len(have.Nodes), len(have.Regions), have.Shards)
 	}
 	return id, nil
@@ -155,7 +157,8 @@ func (l *Local) awaitReady(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timeout.C:
-			return base.Errorf(base.CodeUnavailable, "node %d was not ready within %s: look at its log for what it waits for", n.ID(), readyTimeout)
+			return base.Errorf(base.CodeUnavailable,
+				"node %d was not ready within %s: look at its log for what it waits for", n.ID(), readyTimeout)
 		}
 	}
 	return nil

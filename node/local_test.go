@@ -61,7 +61,8 @@ func TestLocalKV(t *testing.T) {
 		tr := new(obs.Trace)
 		begin := time.Now()
 		x := n.DB().Begin(kv.Options{Trace: tr})
-		res, err := x.Scan(ctx, kv.ScanRequest{Spans: []base.Span{{Start: base.IndexPrefix(1, table, 0, 0), End: base.IndexPrefix(1, table, 0, 0).PrefixEnd()}}})
+		res, err := x.Scan(ctx, kv.ScanRequest{Spans: []base.Span{{Start: base.IndexPrefix(1, table, 0, 0),
+			End: base.IndexPrefix(1, table, 0, 0).PrefixEnd()}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,8 @@ func TestLocalSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(20), KEY (v))", "INSERT INTO d.t VALUES (1,'a'),(2,'b'),(3,'c')",
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(20), KEY (v))",
+		"INSERT INTO d.t VALUES (1,'a'),(2,'b'),(3,'c')",
 		"UPDATE d.t SET v='x' WHERE id=2", "DELETE FROM d.t WHERE id=3"} {
 		begin := time.Now()
 		if _, err := db.Exec(q); err != nil {

@@ -41,7 +41,8 @@ func localityChangesUnderLoad(t *testing.T) {
 		for ctx.Err() == nil {
 			// Schema changes abort transactions with a retryable error; another error may have been
 			// a success.
-			if _, err := load.ExecContext(context.Background(), "UPDATE t SET v = v + 1, k = k + 1 WHERE id IN (1, 3)"); err == nil {
+			if _, err := load.ExecContext(context.Background(),
+				"UPDATE t SET v = v + 1, k = k + 1 WHERE id IN (1, 3)"); err == nil {
 				acked.Add(1)
 			} else if !strings.Contains(err.Error(), "1213") {
 				unsure.Add(1)
@@ -96,7 +97,8 @@ func localityChangesUnderLoad(t *testing.T) {
 	waitFor("the row to move once more", in(second, first, first))
 	stop()
 	<-done
-	for _, q := range []string{"SELECT v, k - 10 FROM t WHERE id = 1", "SELECT v, k - 30 FROM t WHERE id = 3", "SELECT v, k - 10 FROM t WHERE k >= 10 AND id = 1"} {
+	for _, q := range []string{"SELECT v, k - 10 FROM t WHERE id = 1", "SELECT v, k - 30 FROM t WHERE id = 3",
+		"SELECT v, k - 10 FROM t WHERE k >= 10 AND id = 1"} {
 		var v, k int64
 		if err := b.QueryRowContext(t.Context(), q).Scan(&v, &k); err != nil || v != acked.Load() || k != v {
 			t.Errorf("%s: %d and %d (%v), acknowledged %d", q, v, k, err, acked.Load())

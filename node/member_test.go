@@ -85,7 +85,8 @@ func astray(s *cluster.Status) (why []string) {
 func metaIs(t *testing.T, s *cluster.Status, voters, learners []base.NodeID) {
 	t.Helper()
 	g := s.Groups[0]
-	if !slices.Equal(slices.Sorted(slices.Values(g.Voters)), voters) || !slices.Equal(slices.Sorted(slices.Values(g.Learners)), learners) {
+	if !slices.Equal(slices.Sorted(slices.Values(g.Voters)), voters) ||
+		!slices.Equal(slices.Sorted(slices.Values(g.Learners)), learners) {
 		t.Errorf("the meta group has voters %v and learners %v, want %v and %v", g.Voters, g.Learners, voters, learners)
 	}
 }
@@ -181,7 +182,8 @@ func TestReplaceDeadNode(t *testing.T) {
 	t.Logf("service for all again %v after the death", l.progress(t).Round(10*time.Millisecond))
 	until(t, "status says what is wrong", func() string {
 		all := strings.Join(w.procs[0].status(t).Problems, "\n")
-		for _, want := range []string{fmt.Sprintf("node %d in asia", id), "region asia is down", "led by a stand-in outside of home asia"} {
+		for _, want := range []string{fmt.Sprintf("node %d in asia", id), "region asia is down",
+			"led by a stand-in outside of home asia"} {
 			if !strings.Contains(all, want) {
 				return fmt.Sprintf("no %q in\n%s", want, all)
 			}
@@ -248,7 +250,8 @@ func TestRestarts(t *testing.T) {
 		w.procs[(i+1)%3].spread(t)
 		until(t, "the others know where it is", func() string { // it tells them once it can write
 			if n := w.procs[(i+1)%3].settled(t).Topology.Node(p.n.ID()); n.Addr != p.n.Addr() || n.SQL != p.n.SQLAddr() {
-				return fmt.Sprintf("node %d is known at %s and %s, but is at %s and %s", n.ID, n.Addr, n.SQL, p.n.Addr(), p.n.SQLAddr())
+				return fmt.Sprintf("node %d is known at %s and %s, but is at %s and %s", n.ID, n.Addr, n.SQL,
+					p.n.Addr(), p.n.SQLAddr())
 			}
 			return ""
 		})
@@ -317,13 +320,15 @@ func TestRegionLoss(t *testing.T) {
 	t.Logf("service for all again %v after the loss (leases last 3 s)", took.Round(10*time.Millisecond))
 	until(t, "stand-ins", func() string {
 		s = w.procs[0].status(t)
-		if len(s.Groups) != 1+s.Topology.Shards*3 || slices.ContainsFunc(s.Groups, func(g cluster.GroupStatus) bool { return !g.Serving }) {
+		if len(s.Groups) != 1+s.Topology.Shards*3 || slices.ContainsFunc(s.Groups,
+			func(g cluster.GroupStatus) bool { return !g.Serving }) {
 			return strings.Join(s.Problems, "\n")
 		}
 		return ""
 	})
 	t.Logf("every group is served again %v after the loss", time.Since(begin).Round(10*time.Millisecond))
-	if err := w.procs[0].decommission(t, w.procs[1].n.ID()); err == nil || !strings.Contains(err.Error(), "no other node of region us is alive") {
+	if err := w.procs[0].decommission(t, w.procs[1].n.ID()); err == nil ||
+		!strings.Contains(err.Error(), "no other node of region us is alive") {
 		t.Errorf("decommissioning one of two dead nodes of a region: %v", err)
 	}
 	for _, p := range w.procs[1:3] {
@@ -359,9 +364,12 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	home := w.procs[0]
-	fails("unknown region", Config{Region: "mars", Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0", Join: []string{home.n.Addr()}}, `no region "mars"; its regions are [eu]`)
-	fails("address of a living node", Config{Region: "eu", Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0", Advertise: home.n.Addr(), Join: []string{"localhost:" + port(home.n.Addr())}}, "already advertises")
-	for _, c := range []Config{{Listen: home.n.Addr(), SQLListen: "127.0.0.1:0"}, {Listen: "127.0.0.1:0", SQLListen: home.n.SQLAddr()}} {
+	fails("unknown region", Config{Region: "mars", Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0",
+		Join: []string{home.n.Addr()}}, `no region "mars"; its regions are [eu]`)
+	fails("address of a living node", Config{Region: "eu", Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0",
+		Advertise: home.n.Addr(), Join: []string{"localhost:" + port(home.n.Addr())}}, "already advertises")
+	for _, c := range []Config{{Listen: home.n.Addr(), SQLListen: "127.0.0.1:0"},
+		{Listen: "127.0.0.1:0", SQLListen: home.n.SQLAddr()}} {
 		c.Region, c.Store = "eu", t.TempDir()
 		if _, err := Start(t.Context(), c, home.n.log); err == nil || !strings.Contains(err.Error(), "address already in use") {
 			t.Errorf("address in use: %v", err)

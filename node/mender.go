@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
 )
 
@@ -28,8 +29,8 @@ const (
 	// copyWithin is how long a copy may take to arrive once a node has agreed to send it, for each
 	// attempt; the next one may be sent by another node.
 	copyWithin = 2 * time.Minute
-	// menderPause follows an attempt that failed, surveyPause one that found nothing to repair: to
-	// look through all tables takes the disk.
+	// menderPause follows an attempt that failed. surveyPause follows one that found nothing to
+	// repair; it is longer, because a survey reads all tables.
 	menderPause = 2 * time.Second
 	surveyPause = time.Minute
 )
@@ -49,13 +50,20 @@ var errNothingFound = errors.New("no table is damaged, so nothing can be fetched
 type mender struct {
 	n     *Node
 	done  chan struct{}
-	since time.Time // damage was found; of run alone
+	since time.Time // when damage was found; used by run alone
 
 	mu     sync.Mutex
-	state  string                 // what is being done, or why it fails
-	mended []string               // what has been repaired, the newest last
-	failed map[base.GroupID]error // groups that have stopped since they could not read
+	state  string        // what is being done, or why it fails
+	mended []string      // what has been repaired, the newest last
+	failed []failedGroup // groups that have stopped since they could not read
 	whys   map[base.ShardID]string
+}
+
+// failedGroup is a replica that has stopped.
+type failedGroup struct {
+	id  base.GroupID
+	grp *group.Group // nil: it was closed already
+	err error
 }
 
 func (n *Node) startMender() {
@@ -67,7 +75,7 @@ func (n *Node) startMender() {
 }
 
 func newMender(n *Node) *mender {
-	return &mender{n: n, failed: map[base.GroupID]error{}, whys: map[base.ShardID]string{}, done: make(chan struct{})}
+	return &mender{n: n, whys: map[base.ShardID]string{}, done: make(chan struct{})}
 }
 
 // run looks for damage until the node stops.
@@ -114,6 +122,7 @@ func (m *mender) step(ctx context.Context) error {
 	}
 	wanted := m.n.store.Wanted()
 	if len(wanted) == 0 {
+		m.endIfStuck()
 		m.since = time.Time{}
 		m.say("")
 		return nil
@@ -133,6 +142,7 @@ func (m *mender) quarantine(ctx context.Context, found error) error {
 	case err != nil:
 		return err
 	case v.Empty():
+		m.endIfStuck()
 		return fmt.Errorf("%w: %w", errNothingFound, found)
 	}
 	m.n.log.Error("damaged files: what they held is fetched from other nodes", "files", v.Files, "shards", v.Shards,
@@ -156,10 +166,15 @@ func (m *mender) quarantine(ctx context.Context, found error) error {
 		return err
 	}
 	m.n.reps.reopen(v.Shards)
-	return m.resume(v)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range m.n.store.Wanted() {
+		m.whys[w.Shard] = w.Why
+	}
+	return nil
 }
 
-// leads reports whether this node leads a group of shards.
+// leads reports whether this node leads a group of one of the shards.
 func (m *mender) leads(shards []base.ShardID) bool {
 	return slices.ContainsFunc(m.n.reps.Held(), func(g base.GroupID) bool {
 		grp := m.n.reps.Group(g)
@@ -171,36 +186,32 @@ func (m *mender) leads(shards []base.ShardID) bool {
 	})
 }
 
-// resume sees to the groups that have stopped: those of shards that are fetched are opened again
-// with the copy. Another one cannot go on.
-func (m *mender) resume(v *store.Survey) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for g, err := range m.failed {
-		if !m.n.store.Fetching(g.Shard()) {
-			m.n.fail(fmt.Errorf("group %v: %w", g, err))
-			return err
-		}
-		delete(m.failed, g)
-	}
-	for _, w := range m.n.store.Wanted() {
-		m.whys[w.Shard] = w.Why
-	}
-	return nil
-}
-
-// groupFailed is told of a replica that has stopped.
+// groupFailed is told of a replica that has stopped, maybe after it was closed. One that could not
+// read may be opened again with another node's copy.
 func (n *Node) groupFailed(g base.GroupID, err error) {
-	if base.CodeOf(err) == base.CodeCorrupt && n.store.Err() != nil {
-		n.mender.mu.Lock()
-		defer n.mender.mu.Unlock()
-		n.mender.failed[g] = err
+	if base.CodeOf(err) != base.CodeCorrupt {
+		n.fail(fmt.Errorf("group %v: %w", g, err))
 		return
 	}
-	n.fail(fmt.Errorf("group %v: %w", g, err))
+	n.mender.mu.Lock()
+	defer n.mender.mu.Unlock()
+	n.mender.failed = append(n.mender.failed, failedGroup{g, n.host.Group(g), err})
 }
 
-// fetch has one node after the other send a shard, until it is here.
+// endIfStuck ends the process if a replica has stopped that nothing will open again.
+func (m *mender) endIfStuck() {
+	m.mu.Lock()
+	failed := m.failed
+	m.failed = nil
+	m.mu.Unlock()
+	for _, f := range failed {
+		if f.grp != nil && m.n.host.Group(f.id) == f.grp {
+			m.n.fail(fmt.Errorf("group %v: %w", f.id, f.err))
+		}
+	}
+}
+
+// fetch asks one node after the other to send a shard, until it is here.
 func (m *mender) fetch(ctx context.Context, w store.Wanted) error {
 	if w.Shard == base.EpochShard {
 		return m.n.epochs.Discard(base.Errorf(base.CodeCorrupt, "%s", w.Why))
@@ -217,7 +228,8 @@ func (m *mender) fetch(ctx context.Context, w store.Wanted) error {
 	if len(whys) == 0 {
 		whys = append(whys, "no other node that lives holds it")
 	}
-	return base.Errorf(base.CodeUnavailable, "%s; shard %d cannot be fetched (%s): start the nodes that hold it, or, if there is no good copy, restore it from a backup", w.Why, w.Shard, strings.Join(whys, "; "))
+	return base.Errorf(base.CodeUnavailable, "%s; shard %d cannot be fetched (%s): start the nodes that hold it, or, "+
+		"if there is no good copy, restore it from a backup", w.Why, w.Shard, strings.Join(whys, "; "))
 }
 
 // sources are the live nodes that hold a shard, the nearest first.

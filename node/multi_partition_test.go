@@ -128,7 +128,8 @@ func multiMasterPartition(t *testing.T) {
 		}
 		return ""
 	})
-	if got := column(t, major, "SELECT committed > 0 AND bytes > 0 AND view_number > 1 FROM godwit.epochs WHERE node = "+fmt.Sprint(base.NodeID(1))); len(got) != 1 || got[0] != "1" {
+	if got := column(t, major, "SELECT committed > 0 AND bytes > 0 AND view_number > 1 FROM godwit.epochs "+
+		"WHERE node = "+fmt.Sprint(base.NodeID(1))); len(got) != 1 || got[0] != "1" {
 		t.Errorf("the counters of node 1: %v", got)
 	}
 }

@@ -92,7 +92,8 @@ func multiMaster(t *testing.T) {
 			}
 			return ""
 		})
-		if got := strings.Join(column(t, c, "SELECT name FROM a WHERE v BETWEEN 100 AND 200 ORDER BY v DESC, name DESC"), " "); got != "n2 n1 n0" {
+		if got := strings.Join(column(t, c, "SELECT name FROM a WHERE v BETWEEN 100 AND 200 ORDER BY v "+
+			"DESC, name DESC"), " "); got != "n2 n1 n0" {
 			t.Errorf("by the index: %s", got)
 		}
 	}
@@ -210,7 +211,8 @@ func multiMaster(t *testing.T) {
 	refused(t, cs[0], "ALTER TABLE a MODIFY COLUMN v VARCHAR(20)", "make a new table")
 	refused(t, cs[0], "ALTER TABLE a SET REPLICATION ASYNC", "replicated by epochs")
 	refused(t, cs[0], "ALTER TABLE plain ADD FOREIGN KEY (v) REFERENCES b (id)", "but b is MULTI MASTER and plain is not")
-	refused(t, cs[0], "CREATE TABLE c (id INT PRIMARY KEY, s TEXT, FULLTEXT KEY (s)) /*!99999 LOCALITY MULTI MASTER */", "ordinary and unique indexes only")
+	refused(t, cs[0], "CREATE TABLE c (id INT PRIMARY KEY, s TEXT, FULLTEXT KEY (s)) "+
+		"/*!99999 LOCALITY MULTI MASTER */", "ordinary and unique indexes only")
 	refused(t, cs[0], "SELECT * FROM a AS OF TIMESTAMP NOW()", "AS OF")
 	mustExec(t, cs[0], "INSERT INTO plain SELECT id, v FROM a")
 	mustExec(t, cs[0], "ALTER TABLE b ADD COLUMN w INT DEFAULT 4")
@@ -258,7 +260,9 @@ func multiMasterUnderLoad(t *testing.T) {
 					continue
 				}
 				err := func() error {
-					for _, q := range []string{"BEGIN", fmt.Sprintf("UPDATE acct SET v = v - 1, n = n + 1 WHERE id = %d", a), fmt.Sprintf("UPDATE acct SET v = v + 1, n = n + 1 WHERE id = %d", b), "COMMIT"} {
+					for _, q := range []string{"BEGIN",
+						fmt.Sprintf("UPDATE acct SET v = v - 1, n = n + 1 WHERE id = %d", a),
+						fmt.Sprintf("UPDATE acct SET v = v + 1, n = n + 1 WHERE id = %d", b), "COMMIT"} {
 						if _, err := c.ExecContext(context.Background(), q); err != nil {
 							return err
 						}
@@ -276,7 +280,8 @@ func multiMasterUnderLoad(t *testing.T) {
 					return
 				}
 				var sum int
-				if err := c.QueryRowContext(context.Background(), "SELECT SUM(v) FROM acct").Scan(&sum); err != nil && mysqlCode(err) != 1213 {
+				if err := c.QueryRowContext(context.Background(), "SELECT SUM(v) FROM acct").Scan(&sum); err != nil &&
+					mysqlCode(err) != 1213 {
 					t.Errorf("sum: %v", err)
 					return
 				} else if err == nil && sum != 100*accounts {
@@ -313,11 +318,13 @@ func multiMasterUnderLoad(t *testing.T) {
 			if err := c.QueryRowContext(t.Context(), "SELECT SUM(n) FROM acct WHERE n >= 0").Scan(&byIndex); err != nil {
 				return err.Error()
 			}
-			if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM acct FORCE INDEX (u) WHERE id >= 0 AND v > -1000000").Scan(&unique); err != nil {
+			if err := c.QueryRowContext(t.Context(),
+				"SELECT COUNT(*) FROM acct FORCE INDEX (u) WHERE id >= 0 AND v > -1000000").Scan(&unique); err != nil {
 				return err.Error()
 			}
 			if v != 100*accounts || k != 2*moved.Load() || byIndex != k || unique != accounts {
-				return fmt.Sprintf("sum %d, %d changes (%d by the index), %d accounts in the index; %d transfers", v, k, byIndex, unique, moved.Load())
+				return fmt.Sprintf("sum %d, %d changes (%d by the index), %d accounts in the index; %d transfers", v,
+					k, byIndex, unique, moved.Load())
 			}
 			return ""
 		})
@@ -407,7 +414,8 @@ func TestMultiMasterNodesComeAndGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"godwit_epochs_member 1\n", "godwit_epochs_submitted_total ", "godwit_epochs_conflicts_total ", "godwit_epochs_bytes_total "} {
+	for _, want := range []string{"godwit_epochs_member 1\n", "godwit_epochs_submitted_total ",
+		"godwit_epochs_conflicts_total ", "godwit_epochs_bytes_total "} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the metrics lack %q", want)
 		}
@@ -423,7 +431,8 @@ func multiMasterKeyBeforeParent(t *testing.T) {
 	cs := startLocalSQL(t, 2)
 	mustExec(t, cs[0], "SET foreign_key_checks = 0")
 	for _, q := range []string{
-		"CREATE TABLE k (id INT PRIMARY KEY, p INT, CONSTRAINT early FOREIGN KEY (P) REFERENCES p (ID) ON DELETE CASCADE) LOCALITY MULTI MASTER",
+		"CREATE TABLE k (id INT PRIMARY KEY, p INT, CONSTRAINT early FOREIGN KEY (P) REFERENCES p (ID) " +
+			"ON DELETE CASCADE) LOCALITY MULTI MASTER",
 		"CREATE TABLE k2 (id INT PRIMARY KEY, p INT, CONSTRAINT typed FOREIGN KEY (p) REFERENCES p2 (id)) LOCALITY MULTI MASTER",
 		"CREATE TABLE k3 (id INT PRIMARY KEY, p INT, CONSTRAINT mixed FOREIGN KEY (p) REFERENCES p3 (id)) LOCALITY MULTI MASTER",
 		"CREATE TABLE k4 (id INT PRIMARY KEY, p INT, CONSTRAINT mixed4 FOREIGN KEY (p) REFERENCES p4 (id))",
@@ -456,8 +465,10 @@ func multiMasterKeyBeforeParent(t *testing.T) {
 
 	mustExec(t, cs[0], "CREATE TABLE p2 (id VARCHAR(10) PRIMARY KEY) LOCALITY MULTI MASTER")
 	refused(t, cs[0], "INSERT INTO k2 VALUES (1, 1)", "foreign key")
-	refused(t, cs[0], "CREATE TABLE p3 (id INT PRIMARY KEY)", "foreign key mixed leads from table k3 to table p3, but k3 is MULTI MASTER and p3 is not")
-	refused(t, cs[0], "CREATE TABLE p4 (id INT PRIMARY KEY) LOCALITY MULTI MASTER", "foreign key mixed4 leads from table k4 to table p4, but p4 is MULTI MASTER and k4 is not")
+	refused(t, cs[0], "CREATE TABLE p3 (id INT PRIMARY KEY)",
+		"foreign key mixed leads from table k3 to table p3, but k3 is MULTI MASTER and p3 is not")
+	refused(t, cs[0], "CREATE TABLE p4 (id INT PRIMARY KEY) LOCALITY MULTI MASTER",
+		"foreign key mixed4 leads from table k4 to table p4, but p4 is MULTI MASTER and k4 is not")
 	mustExec(t, cs[0], "CREATE TABLE other (id INT PRIMARY KEY)")
 	refused(t, cs[0], "RENAME TABLE other TO p3", "but k3 is MULTI MASTER and p3 is not")
 	mustExec(t, cs[0], "CREATE TABLE p4 (id INT PRIMARY KEY)")

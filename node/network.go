@@ -41,7 +41,8 @@ func (n *Node) networkSettings() settingGroup {
 	read := func(data []byte) (p networkParams, err error) {
 		if err = json.Unmarshal(data, &p); err == nil &&
 			(p.MinGain < 0.1 || p.MinShare < 0.01 || p.MinShare > 1 || p.Window < 250) {
-			err = base.Errorf(base.CodeInvalid, "network.relay_*: min_gain_ms is at least 0.1, min_gain_share from 0.01 to 1, window_ms at least 250")
+			err = base.Errorf(base.CodeInvalid, "network.relay_*: min_gain_ms is at least 0.1, "+
+				"min_gain_share from 0.01 to 1, window_ms at least 250")
 		}
 		if err == nil && p.Above < 0 {
 			err = base.Errorf(base.CodeInvalid, "network.coordinates_above is a number of peers, or 0 for never")
@@ -49,13 +50,15 @@ func (n *Node) networkSettings() settingGroup {
 		return p, err
 	}
 	return settingsOf("network.", networkDefaults, map[string]string{
-		"relay":                "consensus messages go over another node where that is faster: a triangle violation that probes confirm",
+		"relay": "consensus messages go over another node where that is faster: " +
+			"a triangle violation that probes confirm",
 		"fan_out":              "what several nodes of a region append to a group's log is sent to that region once",
 		"relay_min_gain_ms":    "least time that a relay must save, one way",
 		"relay_min_gain_share": "least share of the direct path's time that it must save",
 		"relay_window_ms":      "how long it must have saved that before it is used",
 		"detour":               "while the direct path to a node is cut, messages go over nodes that both ends hear",
-		"coordinates_above":    "above so many peers a node does not measure all round trips, but has a network coordinate and samples them; 0: never",
+		"coordinates_above": "above so many peers a node does not measure all round trips, " +
+			"but has a network coordinate and samples them; 0: never",
 	}, read, func(p networkParams) error {
 		n.over.SetParams(p.overlay())
 		n.cluster.SetCoordinates(p.Above)

@@ -17,7 +17,8 @@ func TestNetworkSettings(t *testing.T) { bubble(t, networkSettings) }
 func networkSettings(t *testing.T) {
 	t.Helper()
 	ms := time.Millisecond
-	m := &matrix.Matrix{Names: []string{"a", "b", "c"}, RTT: [][]time.Duration{{0, 20 * ms, 120 * ms}, {20 * ms, 0, 20 * ms}, {120 * ms, 20 * ms, 0}}}
+	m := &matrix.Matrix{Names: []string{"a", "b", "c"},
+		RTT: [][]time.Duration{{0, 20 * ms, 120 * ms}, {20 * ms, 0, 20 * ms}, {120 * ms, 20 * ms, 0}}}
 	l := startVirtual(t, LocalConfig{Matrix: m, NodesPerRegion: 2})
 	var conns []*sql.Conn
 	for _, n := range l.Nodes() {
@@ -34,7 +35,8 @@ func networkSettings(t *testing.T) {
 			t.Fatalf("%s: %v", q, err)
 		}
 	}
-	for _, bad := range []string{"network.relay = 'perhaps'", "network.relay_min_gain_ms = 0", "network.relay_window_ms = 10", "network.coordinates_above = -1", "wan.batching = 'perhaps'"} {
+	for _, bad := range []string{"network.relay = 'perhaps'", "network.relay_min_gain_ms = 0",
+		"network.relay_window_ms = 10", "network.coordinates_above = -1", "wan.batching = 'perhaps'"} {
 		if _, err := conns[0].ExecContext(t.Context(), "SET CLUSTER SETTING "+bad); err == nil {
 			t.Errorf("SET CLUSTER SETTING %s is taken", bad)
 		}
@@ -56,7 +58,8 @@ func networkSettings(t *testing.T) {
 			n, all := 0, []string{}
 			for _, c := range conns {
 				n += len(column(t, c, "SELECT peer FROM godwit.links WHERE "+cond))
-				all = append(all, column(t, c, "SELECT peer, region, relay, relay_gain_ms, relayed_messages, fan_out_proxy, shared_messages, saved_bytes FROM godwit.links")...)
+				all = append(all, column(t, c, "SELECT peer, region, relay, relay_gain_ms, relayed_messages, "+
+					"fan_out_proxy, shared_messages, saved_bytes FROM godwit.links")...)
 			}
 			if n == 0 {
 				return strings.Join(all, "\n")
@@ -77,7 +80,8 @@ func networkSettings(t *testing.T) {
 			}
 		}
 		// It is still what was measured that counts, while it is new.
-		got := column(t, conns[0], "SELECT peer FROM godwit.links WHERE region = 'c' AND rtt_ms BETWEEN 119 AND 140 AND NOT rtt_estimated AND writes > 0")
+		got := column(t, conns[0], "SELECT peer FROM godwit.links WHERE region = 'c' AND rtt_ms BETWEEN 119 AND 140 "+
+			"AND NOT rtt_estimated AND writes > 0")
 		if len(got) != 2 {
 			return strings.Join(column(t, conns[0], "SELECT peer, region, rtt_ms, rtt_estimated, writes FROM godwit.links"), "\n")
 		}
@@ -95,7 +99,8 @@ func networkSettings(t *testing.T) {
 	})
 	until(t, "all messages to go directly", func() string {
 		for i, c := range conns {
-			if got := column(t, c, "SELECT peer FROM godwit.links WHERE relay IS NOT NULL OR fan_out_proxy IS NOT NULL"); len(got) > 0 {
+			if got := column(t, c, "SELECT peer FROM godwit.links WHERE relay IS NOT NULL OR fan_out_proxy "+
+				"IS NOT NULL"); len(got) > 0 {
 				return fmt.Sprintf("node %d still sends to %v over others", i+1, got)
 			}
 		}

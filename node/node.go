@@ -109,8 +109,10 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // start while it cannot reach the others.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(), n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings()}}
-	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n}, Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(),
+		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings()}}
+	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
+		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,
 		OnTransaction: func(c server.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
@@ -121,7 +123,8 @@ func (n *Node) serveSQL(p Parts) {
 			break
 		}
 		switch base.CodeOf(err) {
-		case base.CodeAborted, base.CodeLockTimeout, base.CodeUnavailable, base.CodeOverloaded, base.CodeSchemaChanged, base.CodeAmbiguous, base.CodeCanceled:
+		case base.CodeAborted, base.CodeLockTimeout, base.CodeUnavailable, base.CodeOverloaded,
+			base.CodeSchemaChanged, base.CodeAmbiguous, base.CodeCanceled:
 			n.log.Warn("SQL is not served yet: the catalog cannot be reached", "err", err)
 		default:
 			n.fail(fmt.Errorf("serve SQL: %w", err))
@@ -248,7 +251,9 @@ func (n *Node) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
 	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
-	reg.MustRegister(n.stats, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(n.stats, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n},
+		wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	registerPprof(mux)
 }

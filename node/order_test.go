@@ -187,12 +187,15 @@ func orderStatements(t *testing.T, a, b *sql.Conn) {
 // orderSettings: what chooses between tiers of locks is refused, and the tables say what holds.
 func orderSettings(t *testing.T, a *sql.Conn, how base.Concurrency) {
 	t.Helper()
-	for _, q := range []string{"SET transaction_consistency = 'relay'", "SET SESSION transaction_consistency = 'strict'", "SET CLUSTER SETTING transaction.tier = 'relay'", "SET CLUSTER SETTING transaction.tier_least = 7"} {
+	for _, q := range []string{"SET transaction_consistency = 'relay'",
+		"SET SESSION transaction_consistency = 'strict'", "SET CLUSTER SETTING transaction.tier = 'relay'",
+		"SET CLUSTER SETTING transaction.tier_least = 7"} {
 		if _, err := a.ExecContext(t.Context(), q); err == nil || !strings.Contains(err.Error(), string(how)) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
-	if got, want := only(t, a, "SELECT CONCAT(setting, ' ', mode) FROM godwit.consistency WHERE in_force"), string(how)+" "+string(how); got != want {
+	if got, want := only(t, a, "SELECT CONCAT(setting, ' ', mode) FROM godwit.consistency WHERE in_force"),
+		string(how)+" "+string(how); got != want {
 		t.Errorf("godwit.consistency: %s", got)
 	}
 }

@@ -121,7 +121,8 @@ func (s show) Promote(ctx context.Context, lost, seat string, force, back bool) 
 }
 
 var promotionTopics = []server.Topic{
-	{Name: "promotions", Comment: "groups of asynchronous tables that survivors of a region have taken over, and what was lost", Columns: slices.Concat(
+	{Name: "promotions", Comment: "groups of asynchronous tables that survivors of a region have taken over, " +
+		"and what was lost", Columns: slices.Concat(
 		columns(server.TopicInt, "promotion"), columns(server.TopicTime, "at"),
 		columns(server.TopicText, "lost_region", "group_region", "seat", "group_name"),
 		columns(server.TopicTime, "cut", "closed"), columns(server.TopicInt, "source"), columns(server.TopicBool, "back"),

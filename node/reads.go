@@ -53,12 +53,14 @@ var readDefaults = readParams{Heartbeat: 10}
 func (n *Node) readSettings() settingGroup {
 	read := func(data []byte) (p readParams, err error) {
 		if err = json.Unmarshal(data, &p); err == nil && (p.Heartbeat > 1000 || p.Heartbeat >= 0 && p.Heartbeat < 1) {
-			err = base.Errorf(base.CodeInvalid, "reads.heartbeat_ms is %v; it must be from 1 to 1000, or negative for none", p.Heartbeat)
+			err = base.Errorf(base.CodeInvalid, "reads.heartbeat_ms is %v; it must be from 1 to 1000, "+
+				"or negative for none", p.Heartbeat)
 		}
 		return p, err
 	}
 	return settingsOf("reads.", readDefaults, map[string]string{
-		"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: only every 100 ms, with the heartbeats",
+		"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: " +
+			"only every 100 ms, with the heartbeats",
 	}, read, func(p readParams) error {
 		n.cluster.SetNoticeEvery(time.Duration(p.Heartbeat * float64(time.Millisecond)))
 		return nil

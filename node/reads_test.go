@@ -21,7 +21,8 @@ func staleReads(t *testing.T) {
 	mustExec(t, a, "CREATE DATABASE d")
 	mustExec(t, a, "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
 	mustExec(t, a, "INSERT INTO d.t VALUES (1,0),(2,0),(3,0),(4,0)")
-	for _, v := range []struct{ set, get string }{{"'5s'", "5s"}, {"'500ms'", "500ms"}, {"3", "3s"}, {"-1.5", "1.5s"}, {"'-2'", "2s"}, {"''", ""}, {"0", ""}, {"'max'", "max"}, {"DEFAULT", ""}} {
+	for _, v := range []struct{ set, get string }{{"'5s'", "5s"}, {"'500ms'", "500ms"}, {"3", "3s"}, {"-1.5", "1.5s"},
+		{"'-2'", "2s"}, {"''", ""}, {"0", ""}, {"'max'", "max"}, {"DEFAULT", ""}} {
 		mustExec(t, b, "SET read_staleness = "+v.set)
 		if got := column(t, b, "SELECT @@read_staleness"); got[0] != v.get {
 			t.Errorf("read_staleness = %s is shown as %q", v.set, got)
@@ -71,7 +72,8 @@ func staleReads(t *testing.T) {
 			t.Errorf("a stale read took %s round trips", got)
 		}
 	}
-	if got := column(t, conn, "SELECT COUNT(*), SUM(skyline) > 0, SUM(healthy), SUM(member), SUM(collector) FROM godwit.replicas"); got[0] != "6|1|6|2|1" {
+	if got := column(t, conn, "SELECT COUNT(*), SUM(skyline) > 0, SUM(healthy), SUM(member), SUM(collector) "+
+		"FROM godwit.replicas"); got[0] != "6|1|6|2|1" {
 		t.Errorf("godwit.replicas: %s", got)
 	}
 	// Read-your-writes within a session, and of another one whose timestamp it was told.
@@ -137,12 +139,14 @@ func staleReads(t *testing.T) {
 	if got := one("SELECT v FROM d.t AS OF TIMESTAMP '" + before + "' WHERE id = 2"); got != "5" {
 		t.Errorf("AS OF TIMESTAMP: %s", got)
 	}
-	for _, at := range []string{"NOW(6) - INTERVAL 10 MICROSECOND", "(NOW(6) - INTERVAL 10 MICROSECOND)", "NOW(6)", "-1", "(-1)", "'-10ms'"} {
+	for _, at := range []string{"NOW(6) - INTERVAL 10 MICROSECOND", "(NOW(6) - INTERVAL 10 MICROSECOND)", "NOW(6)",
+		"-1", "(-1)", "'-10ms'"} {
 		if got := one("SELECT v FROM d.t AS OF TIMESTAMP " + at + " WHERE id = 2"); got != "100" {
 			t.Errorf("AS OF TIMESTAMP %s: %s", at, got)
 		}
 	}
-	if _, err := conn.ExecContext(ctx, "START TRANSACTION READ ONLY AS OF TIMESTAMP NOW() + INTERVAL 1 HOUR"); err == nil || !strings.Contains(err.Error(), "future") {
+	if _, err := conn.ExecContext(ctx, "START TRANSACTION READ ONLY AS OF TIMESTAMP NOW() "+
+		"+ INTERVAL 1 HOUR"); err == nil || !strings.Contains(err.Error(), "future") {
 		t.Errorf("the future can be read: %v", err)
 	}
 }

@@ -91,11 +91,13 @@ var topics = []server.Topic{
 		columns(server.TopicFloat, "heat", "home_heat"), columns(server.TopicJSON, "heat_by_region"),
 		columns(server.TopicText, "last_region"), columns(server.TopicInt, "run"), columns(server.TopicFloat, "stays_s"),
 		columns(server.TopicInt, "correlated"), columns(server.TopicBool, "pinned"))},
-	{Name: "replicas", Comment: "nodes as servers of snapshot reads, as this node sees them, and which of them are on the skyline of staleness and latency", Columns: slices.Concat(
+	{Name: "replicas", Comment: "nodes as servers of snapshot reads, as this node sees them, " +
+		"and which of them are on the skyline of staleness and latency", Columns: slices.Concat(
 		columns(server.TopicInt, "node"), columns(server.TopicText, "region"),
 		columns(server.TopicFloat, "staleness_ms", "latency_ms"), columns(server.TopicInt, "load"),
 		columns(server.TopicBool, "healthy", "skyline", "member", "collector"), columns(server.TopicTime, "consistency_point"))},
-	{Name: "consistency", Comment: "how transactions of this gateway's sessions that have not chosen cross regions, and why: its newest decisions", Columns: slices.Concat(
+	{Name: "consistency", Comment: "how transactions of this gateway's sessions that have not chosen cross regions, " +
+		"and why: its newest decisions", Columns: slices.Concat(
 		columns(server.TopicTime, "at"), columns(server.TopicText, "setting", "mode", "why"),
 		columns(server.TopicInt, "transactions", "crossing"),
 		columns(server.TopicBool, "in_force"))},

@@ -57,7 +57,8 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 			ident = &join.Identity{Node: ident.Node, First: *t}
 		}
 		if have := ident.First.RegionName(ident.First.RegionOf(ident.Node)); have != cfg.Region {
-			return base.Errorf(base.CodeInvalid, "the store %s belongs to node %d in region %s, not %s: start it with --region %s or name an empty store", cfg.Store, ident.Node, have, cfg.Region, have)
+			return base.Errorf(base.CodeInvalid, "the store %s belongs to node %d in region %s, not %s: "+
+				"start it with --region %s or name an empty store", cfg.Store, ident.Node, have, cfg.Region, have)
 		}
 	}
 	ln, err := net.Listen("tcp", cfg.Listen)
@@ -66,7 +67,8 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	}
 	sqlLn, err := net.Listen("tcp", cfg.SQLListen)
 	if err != nil {
-		return errors.Join(fmt.Errorf("listen for MySQL clients: %w (choose another --sql-listen if another process has that address)", err), ln.Close())
+		return errors.Join(fmt.Errorf("listen for MySQL clients: %w (choose another --sql-listen if another process "+
+			"has that address)", err), ln.Close())
 	}
 	// The engine makes its own listener. Holding the port until then makes a second process on it
 	// fail early.

@@ -132,7 +132,8 @@ func newProcsOf(t *testing.T, c cfgs, regions ...string) []*proc {
 	var out []*proc
 	var join []string
 	for _, r := range regions {
-		p := &proc{cfg: Config{Region: r, Store: t.TempDir(), Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0", Join: join, tune: c.tune}}
+		p := &proc{cfg: Config{Region: r, Store: t.TempDir(), Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0",
+			Join: join, tune: c.tune}}
 		p.start(t)
 		out = append(out, p)
 		join = append(join, p.n.Addr())
@@ -172,7 +173,8 @@ func TestRealNodesSurviveRestart(t *testing.T) {
 		p.ready(t)
 	}
 	db := procs[1].sql(t)
-	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1,10),(2,20)"} {
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)",
+		"INSERT INTO d.t VALUES (1,10),(2,20)"} {
 		if _, err := db.Exec(q); err != nil {
 			t.Fatalf("%s: %v", q, err)
 		}

@@ -30,13 +30,15 @@ func (n *Node) tierSettings() settingGroup {
 		t := crossing.Params{Setting: p.Tier, Window: time.Duration(p.Window), Least: p.Least, Above: p.Above, Below: p.Below}
 		if c := n.concurrency(); c.Ordered() && t != def {
 			return crossing.Params{}, base.Errorf(base.CodeInvalid,
-				"this cluster orders transactions by timestamps (concurrency control %s), wherever they cross: it has no tiers to choose from", c)
+				"this cluster orders transactions by timestamps (concurrency control %s), wherever they cross: "+
+					"it has no tiers to choose from", c)
 		}
 		return t, t.Validate()
 	}
 	return settingsOf("transaction.", tierParams{def.Setting, home.Duration(def.Window), def.Least, def.Above,
 		def.Below}, map[string]string{
-		"tier": "how transactions of sessions that have not chosen (transaction_consistency) cross regions: strict (locks at the owners), relay (nobody inside a region waits for them), " +
+		"tier": "how transactions of sessions that have not chosen (transaction_consistency) cross regions: " +
+			"strict (locks at the owners), relay (nobody inside a region waits for them), " +
 			"auto (relay while most stay inside their region; every gateway decides for itself)",
 		"tier_window": "with auto: the least time between two decisions",
 		"tier_least":  "with auto: the least number of transactions that a decision rests on",

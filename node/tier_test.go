@@ -58,7 +58,8 @@ func consistencyMode(t *testing.T) {
 	expect("a session's strict", a, false)
 	mustExec(t, a, "SET transaction_consistency = DEFAULT")
 	expect("the cluster's relay", a, true)
-	for _, bad := range []string{"transaction.tier = 'both'", "transaction.tier_below = 0.9", "transaction.tier_window = '1ms'", "transaction.tier_least = 0"} {
+	for _, bad := range []string{"transaction.tier = 'both'", "transaction.tier_below = 0.9",
+		"transaction.tier_window = '1ms'", "transaction.tier_least = 0"} {
 		if _, err := a.ExecContext(t.Context(), "SET CLUSTER SETTING "+bad); err == nil {
 			t.Errorf("%s was accepted", bad)
 		}
@@ -82,7 +83,8 @@ func consistencyMode(t *testing.T) {
 		}
 		return ""
 	})
-	why := column(t, a, "SELECT mode, why LIKE '%transactions cross regions%', transactions >= 4, crossing FROM godwit.consistency WHERE setting = 'auto' ORDER BY at")
+	why := column(t, a, "SELECT mode, why LIKE '%transactions cross regions%', transactions >= 4, "+
+		"crossing FROM godwit.consistency WHERE setting = 'auto' ORDER BY at")
 	if len(why) < 3 || !strings.HasPrefix(why[1], "strict|1|1|") || !strings.HasPrefix(why[2], "relay|1|1|") {
 		t.Errorf("godwit.consistency: %q", why)
 	}
@@ -114,13 +116,15 @@ func locksShowTiers(t *testing.T) {
 		done <- err
 	}()
 	until(t, "a holder and a waiter", func() string {
-		got := column(t, watch, "SELECT granted, COUNT(*) > 0, MIN(tier), MAX(tier), MIN(age_ms) >= 0, COUNT(DISTINCT txn) FROM godwit.locks WHERE mode = 'exclusive' GROUP BY granted ORDER BY granted")
+		got := column(t, watch, "SELECT granted, COUNT(*) > 0, MIN(tier), MAX(tier), MIN(age_ms) >= 0, "+
+			"COUNT(DISTINCT txn) FROM godwit.locks WHERE mode = 'exclusive' GROUP BY granted ORDER BY granted")
 		if strings.Join(got, " ") != "0|1|irt|irt|1|1 1|1|irt|irt|1|1" {
 			return strings.Join(got, " ")
 		}
 		return ""
 	})
-	if got := column(t, watch, "SELECT COUNT(*) FROM godwit.locks h JOIN godwit.locks w ON h.span = w.span AND h.granted AND NOT w.granted AND h.txn <> w.txn AND h.age_ms > w.age_ms"); got[0] == "0" {
+	if got := column(t, watch, "SELECT COUNT(*) FROM godwit.locks h JOIN godwit.locks w ON h.span = w.span AND "+
+		"h.granted AND NOT w.granted AND h.txn <> w.txn AND h.age_ms > w.age_ms"); got[0] == "0" {
 		t.Error("the holder is not older than who waits for it")
 	}
 	mustExec(t, a, "COMMIT")

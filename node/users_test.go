@@ -7,10 +7,10 @@ import (
 
 // TestUsersAtOnce: statements that change users follow each other at once, through one node, and
 // all nodes have what came of them.
-func TestUsersAtOnce(t *testing.T) {
-	t.Parallel() // it waits, most of the time
-	// On real time: the engine holds a mutex while users are written over the network.
-	l := startReal(t, 3)
+func TestUsersAtOnce(t *testing.T) { bubble(t, usersAtOnce) }
+
+func usersAtOnce(t *testing.T) {
+	l := startLocal(t, 3, 1)
 	c := openSQL(t, l.Nodes()[1], "")
 	mustExec(t, c, "CREATE DATABASE d")
 	for i := range 8 {
@@ -23,7 +23,8 @@ func TestUsersAtOnce(t *testing.T) {
 	for _, n := range l.Nodes() {
 		k := openSQL(t, n, "")
 		until(t, "the node knows the users", func() string {
-			if got := fmt.Sprint(column(t, k, "SELECT user FROM mysql.user WHERE user LIKE 'u%' ORDER BY user")); got != "[u1 u3 u5 u7]" {
+			if got := fmt.Sprint(column(t, k, "SELECT user FROM mysql.user WHERE user LIKE 'u%' "+
+				"ORDER BY user")); got != "[u1 u3 u5 u7]" {
 				return got
 			}
 			return ""

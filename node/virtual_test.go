@@ -56,8 +56,9 @@ func startVirtual(t *testing.T, cfg LocalConfig) *Local {
 		}
 		id := *ident
 		id.Node = nd.ID
-		n, err := Assemble(Parts{Store: st, Identity: &id, Transport: l.net.Join(nd.ID, nd.Region), Source: clock.NewWall(cfg.MaxClockError),
-			Log: log.With("node", nd.ID), GCAge: cfg.GCAge, Seed: uint64(nd.ID), SQLListener: newPipeListener()})
+		n, err := Assemble(Parts{Store: st, Identity: &id, Transport: l.net.Join(nd.ID, nd.Region),
+			Source: clock.NewWall(cfg.MaxClockError),
+			Log:    log.With("node", nd.ID), GCAge: cfg.GCAge, Seed: uint64(nd.ID), SQLListener: newPipeListener()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,8 +26,9 @@ func (n *Node) wanSettings() settingGroup {
 	}
 	return settingsOf("wan.", wanDefaults, map[string]string{
 		"compression": "of what crosses between regions: off, lz4, zstd",
-		"batching":    "what gathers for another region while a message is being sent leaves together, and is compressed together; false: each message by itself",
-		"congestion":  "the kernel's TCP congestion control between regions, such as bbr; empty: the kernel's default",
+		"batching": "what gathers for another region while a message is being sent leaves together, " +
+			"and is compressed together; false: each message by itself",
+		"congestion": "the kernel's TCP congestion control between regions, such as bbr; empty: the kernel's default",
 	}, read, func(p wanParams) error {
 		c, err := wan.ParseCompression(p.Compression)
 		if err != nil {

@@ -96,7 +96,8 @@ func (w *world) add(t *testing.T, region string) *proc {
 			join = append(join, p.n.Addr())
 		}
 	}
-	p := &proc{cfg: Config{Region: region, Store: t.TempDir(), Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0", Join: join, tune: w.tune}}
+	p := &proc{cfg: Config{Region: region, Store: t.TempDir(), Listen: "127.0.0.1:0", SQLListen: "127.0.0.1:0",
+		Join: join, tune: w.tune}}
 	p.start(t)
 	p.ready(t)
 	w.procs = append(w.procs, p)
@@ -296,7 +297,8 @@ func (l *load) finish(t *testing.T) {
 		for k, n := range c.codes {
 			codes[k] += n
 		}
-		t.Logf("client %d: %d acknowledged, %d unknown, longest pause %v", i, len(c.acked), len(c.unknown), c.gap.Round(10*time.Millisecond))
+		t.Logf("client %d: %d acknowledged, %d unknown, longest pause %v", i, len(c.acked), len(c.unknown),
+			c.gap.Round(10*time.Millisecond))
 	}
 	t.Logf("load of %v: %d acknowledged, errors %v", time.Since(l.begun).Round(time.Second), acked, codes)
 	for _, p := range l.w.procs {
@@ -352,7 +354,8 @@ func (l *load) check(t *testing.T, p *proc) {
 		}
 		lost := slices.DeleteFunc(slices.Sorted(maps.Keys(c.acked)), func(n int) bool { return have[n] })
 		if len(lost) > 0 {
-			t.Errorf("node %d: client %d: %d acknowledged rows are lost, the first are %v", p.n.ID(), i, len(lost), lost[:min(len(lost), 5)])
+			t.Errorf("node %d: client %d: %d acknowledged rows are lost, the first are %v", p.n.ID(), i, len(lost),
+				lost[:min(len(lost), 5)])
 		}
 		if counted != len(have) {
 			t.Errorf("node %d: client %d: %d rows, but %d were counted", p.n.ID(), i, len(have), counted)

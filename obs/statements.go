@@ -97,25 +97,34 @@ func (s *Statements) Count() int64 {
 }
 
 var (
-	descStatements = prometheus.NewDesc("godwit_statement_seconds", "Statement latency as the client's gateway saw it.", []string{"kind"}, nil)
-	descErrors     = prometheus.NewDesc("godwit_statement_errors_total", "Statements that failed.", []string{"kind"}, nil)
-	descTxns       = prometheus.NewDesc("godwit_transactions_total", "Finished transactions, autocommit statements included.", nil, nil)
-	descHops       = prometheus.NewDesc("godwit_transaction_wan_hops_total", "One-way WAN crossings on the critical path of transactions (two are a round trip).", nil, nil)
-	descForwarded  = prometheus.NewDesc("godwit_statements_forwarded_total", "Statements that another region executed for this gateway.", nil, nil)
-	descExecuted   = prometheus.NewDesc("godwit_statements_executed_for_others_total", "Statements executed here for gateways of other regions.", nil, nil)
-	descFallback   = prometheus.NewDesc("godwit_statement_fallbacks_total", "SELECTs that were left to the old SQL engine.", []string{"reason"}, nil)
-	descBytes      = prometheus.NewDesc("godwit_transaction_wan_bytes_total", "WAN bytes caused by transactions, replication aside.", nil, nil)
+	descStatements = prometheus.NewDesc("godwit_statement_seconds",
+		"Statement latency as the client's gateway saw it.", []string{"kind"}, nil)
+	descErrors = prometheus.NewDesc("godwit_statement_errors_total", "Statements that failed.", []string{"kind"}, nil)
+	descTxns   = prometheus.NewDesc("godwit_transactions_total",
+		"Finished transactions, autocommit statements included.", nil, nil)
+	descHops = prometheus.NewDesc("godwit_transaction_wan_hops_total",
+		"One-way WAN crossings on the critical path of transactions (two are a round trip).", nil, nil)
+	descForwarded = prometheus.NewDesc("godwit_statements_forwarded_total",
+		"Statements that another region executed for this gateway.", nil, nil)
+	descExecuted = prometheus.NewDesc("godwit_statements_executed_for_others_total",
+		"Statements executed here for gateways of other regions.", nil, nil)
+	descFallback = prometheus.NewDesc("godwit_statement_fallbacks_total",
+		"SELECTs that were left to the old SQL engine.", []string{"reason"}, nil)
+	descBytes = prometheus.NewDesc("godwit_transaction_wan_bytes_total",
+		"WAN bytes caused by transactions, replication aside.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *Statements) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descStatements, descErrors, descTxns, descHops, descBytes, descForwarded, descExecuted, descFallback} {
+	for _, d := range []*prometheus.Desc{descStatements, descErrors, descTxns, descHops, descBytes, descForwarded,
+		descExecuted, descFallback} {
 		ch <- d
 	}
 }
 
 // promBounds are the bucket bounds shown to Prometheus, in seconds.
-var promBounds = []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10}
+var promBounds = []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3,
+	500e-3, 1, 2.5, 5, 10}
 
 // Collect implements prometheus.Collector.
 func (s *Statements) Collect(ch chan<- prometheus.Metric) {
@@ -131,8 +140,8 @@ func (s *Statements) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstHistogram(descStatements, snap.Count(), snap.Sum.Seconds(), buckets, name)
 		ch <- prometheus.MustNewConstMetric(descErrors, prometheus.CounterValue, float64(s.Kind(name).Errors.Load()), name)
 	}
-	for d, v := range map[*prometheus.Desc]int64{descTxns: s.Transactions.Load(), descHops: s.WANHops.Load(), descBytes: s.WANBytes.Load(),
-		descForwarded: s.Forwarded.Load(), descExecuted: s.Executed.Load()} {
+	for d, v := range map[*prometheus.Desc]int64{descTxns: s.Transactions.Load(), descHops: s.WANHops.Load(),
+		descBytes: s.WANBytes.Load(), descForwarded: s.Forwarded.Load(), descExecuted: s.Executed.Load()} {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
 	}
 	s.mu.RLock()

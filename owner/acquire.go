@@ -161,6 +161,9 @@ func (r *Replica) outlive(ctx context.Context, l *state.Lease, promised *lead.Ca
 	if length == 0 {
 		length = r.cfg.Lease
 	}
+	if r.cfg.EarlySuccessors {
+		length /= 2
+	}
 	for {
 		d := time.Until(l.Learned.Add(clock.Stretched(length)))
 		if d <= 0 {
@@ -226,7 +229,8 @@ func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uin
 			return false
 		}
 		if time.Since(began) >= catchUpPatience {
-			r.cfg.Logger.Warn("a new leader lacks what other groups of its shard have done, and passes the lead on", "group", r.id, "err", err)
+			r.cfg.Logger.Warn("a new leader lacks what other groups of its shard have done, and passes the lead on",
+				"group", r.id, "err", err)
 			r.group.PassOn(a.Term)
 			began = time.Now()
 		}
@@ -257,6 +261,7 @@ func (r *Replica) inherit(a *lead.Acquisition, state *wire.TransferredState) boo
 	// The lease was granted after this node was asked. It ends a little earlier than its length
 	// says, should this clock run slow.
 	l.Until = a.Promised.Since.Add(2*b.Length - clock.Stretched(b.Length))
+	l.Binds(l.Until)
 	l.Ended = &wire.Lease{Holder: uint32(a.Promised.From), End: state.Floor}
 	if err := r.takeTransferred(state); err != nil {
 		r.cfg.Logger.Error("locks handed over cannot be taken: their transactions abort", "group", r.id, "err", err)

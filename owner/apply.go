@@ -1,6 +1,8 @@
 package owner
 
 import (
+	"time"
+
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -27,8 +29,10 @@ func (r *Replica) Apply(b *store.Batch, ents []group.Entry) ([]any, error) {
 
 // appliedHere notes what an entry means to this replica beyond the replicated state. mu is held.
 func (r *Replica) appliedHere(e group.Entry) {
-	if q := e.Cmd.Lease; q != nil && base.NodeID(q.Holder) == r.cfg.Self && e.Term == r.lead.Term && r.lead.State != lead.Relieved {
-		r.lead.Granted(base.Timestamp(q.End))
+	if q := e.Cmd.Lease; q != nil && base.NodeID(q.Holder) == r.cfg.Self && e.Term == r.lead.Term &&
+		r.lead.State != lead.Relieved {
+		now := time.Now()
+		r.renewals.Add(now, r.lead.Granted(base.Timestamp(q.End), now)-tickInterval)
 		r.wake()
 	}
 	if q := e.Cmd.Collect; q != nil {

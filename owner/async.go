@@ -41,7 +41,8 @@ func (r *Replica) waitHeld(ctx context.Context, g base.GroupID, index uint64, ts
 	if !held() {
 		r.cfg.Held.AskHeld(g, index, ts)
 	}
-	return r.await(ctx, r.cfg.EnterTimeout, held, "group %v: no other region has confirmed in time that it holds what this request relies on", g)
+	return r.await(ctx, r.cfg.EnterTimeout, held, "group %v: no other region has confirmed in time that it holds what "+
+		"this request relies on", g)
 }
 
 // noIncarnation is that of a group without a replica here, perhaps because it is beginning anew.
@@ -81,7 +82,8 @@ func (r *Replica) awaitArrivals(ctx context.Context, c *view.Arrivals) error {
 			return err
 		}
 		if inc := c.Of[region]; inc == noIncarnation || inc != r.incarnationOf(region) {
-			return base.Errorf(base.CodeUnavailable, "group %v: region %d, which handed rows over, has been promoted over meanwhile: retry", r.id, region)
+			return base.Errorf(base.CodeUnavailable,
+				"group %v: region %d, which handed rows over, has been promoted over meanwhile: retry", r.id, region)
 		}
 	}
 	return nil

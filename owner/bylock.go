@@ -68,7 +68,8 @@ func (byLock) assign(e *evaluation) error {
 	}
 	if e.hi != 0 && e.ts >= e.hi {
 		e.least = e.ts
-		return base.Errorf(base.CodeTooLate, "group %v: transaction %v must commit below %s, the clock is at %s", r.id, x.ID, e.hi, e.ts)
+		return base.Errorf(base.CodeTooLate, "group %v: transaction %v must commit below %s, the clock is at %s",
+			r.id, x.ID, e.hi, e.ts)
 	}
 	e.announce()
 	return nil
@@ -90,7 +91,8 @@ func (e *evaluation) assignAboveFloor() error {
 	if !whole && !q.Begun {
 		return errNotBegun
 	}
-	e.ts = max(now, r.lead.Floor.Next(), r.rep.LastTS.Next(), base.Timestamp(q.MinTs).Next(), e.Since.Next(), e.aboveHold().Next())
+	e.ts = max(now, r.lead.Floor.Next(), r.rep.LastTS.Next(), base.Timestamp(q.MinTs).Next(), e.Since.Next(),
+		e.aboveHold().Next())
 	if r.order != nil {
 		e.ts = max(e.ts, r.order.High.Next())
 	}
@@ -156,7 +158,8 @@ func (byLock) overcome(ctx context.Context, e *evaluation, err error) error {
 		return e.begin(ctx)
 	case errSpoils:
 		if e.x.Policy == lock.NoWait {
-			return base.Errorf(base.CodeAborted, "transaction %v met an update on its way, over which it may not write: retry", e.x.ID)
+			return base.Errorf(base.CodeAborted, "transaction %v met an update on its way, "+
+				"over which it may not write: retry", e.x.ID)
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -184,7 +187,8 @@ func (byLock) committed(ctx context.Context, e *evaluation) error {
 	r, x := e.r, e.x
 	if err := r.commitWait(ctx, e.ts); err != nil {
 		go r.settleLate(x, e.ts)
-		return base.Errorf(base.CodeAmbiguous, "group %v: transaction %v is logged at %s, but nobody may be told yet: %v", r.id, x.ID, e.ts, err)
+		return base.Errorf(base.CodeAmbiguous, "group %v: transaction %v is logged at %s, "+
+			"but nobody may be told yet: %v", r.id, x.ID, e.ts, err)
 	}
 	r.mu.Lock()
 	r.release(x, false)

@@ -105,9 +105,11 @@ var errBusy = base.Errorf(base.CodeTooLate, "another vote may commit behind the 
 func (bySlot) assign(e *evaluation) error {
 	r, q, l := e.r, e.q, &e.r.lead
 	slot := base.Timestamp(q.Slot)
-	if now := max(r.clock.Latest(), l.Floor, l.Announced, r.rep.LastTS, e.Since, base.Timestamp(q.MinTs), e.aboveHold()); slot <= now || slot.Next() > l.LeaseEnd {
+	if now := max(r.clock.Latest(), l.Floor, l.Announced, r.rep.LastTS, e.Since, base.Timestamp(q.MinTs),
+		e.aboveHold()); slot <= now || slot.Next() > l.LeaseEnd {
 		e.least = now.Next()
-		return base.Errorf(base.CodeTooLate, "group %v: the slot %s of transaction %v is past, or behind the lease: it is %s", r.id, slot, e.x.ID, now)
+		return base.Errorf(base.CodeTooLate, "group %v: the slot %s of transaction %v is past, "+
+			"or behind the lease: it is %s", r.id, slot, e.x.ID, now)
 	}
 	if e.blocker = r.BoundOthers(e.x, e.Writes, e.Handover, slot, !r.cfg.NoBounds); e.blocker != nil {
 		return errBusy

@@ -83,7 +83,8 @@ func (e *evaluation) reserve(ctx context.Context) error {
 				return canceled(ctx)
 			}
 			if err := e.r.clock.Within(ts, mostAhead); err != nil {
-				return base.Errorf(base.CodeUnavailable, "group %v: transaction %v would commit at %s: %v", e.r.id, e.x.ID, ts, err)
+				return base.Errorf(base.CodeUnavailable, "group %v: transaction %v would commit at %s: %v", e.r.id,
+					e.x.ID, ts, err)
 			}
 		}
 	}
@@ -101,14 +102,16 @@ func (e *evaluation) tryReserve() (ts base.Timestamp, ahead time.Duration, err e
 	ts = e.smallest()
 	if slot := base.Timestamp(q.Slot); slot != 0 {
 		if e.least = ts; ts > slot {
-			return ts, 0, base.Errorf(base.CodeTooLate, "group %v: transaction %v cannot commit at %s, but at %s", r.id, e.x.ID, slot, ts)
+			return ts, 0, base.Errorf(base.CodeTooLate, "group %v: transaction %v cannot commit at %s, but at %s",
+				r.id, e.x.ID, slot, ts)
 		}
 		ts = slot
 	}
 	d := ts.Sub(r.clock.Latest())
 	if !below(ts, base.Timestamp(q.MaxTs)) || ts >= r.lead.LeaseEnd && d <= mostAhead {
 		e.least = ts
-		return ts, 0, base.Errorf(base.CodeTooLate, "group %v: transaction %v would commit at %s, %s ahead of the clock; its bound is %s, the lease ends at %s", r.id, e.x.ID, ts, d, base.Timestamp(q.MaxTs), r.lead.LeaseEnd)
+		return ts, 0, base.Errorf(base.CodeTooLate, "group %v: transaction %v would commit at %s, %s ahead of the "+
+			"clock; its bound is %s, the lease ends at %s", r.id, e.x.ID, ts, d, base.Timestamp(q.MaxTs), r.lead.LeaseEnd)
 	}
 	if d > mostAhead {
 		return ts, d, nil
@@ -139,7 +142,8 @@ func (e *evaluation) markReads() {
 // held.
 func (e *evaluation) smallest() base.Timestamp {
 	r := e.r
-	ts := max(base.Timestamp(e.q.Snapshot), r.lead.Floor.Next(), r.lead.Announced.Next(), base.Timestamp(r.collected.Load()).Next())
+	ts := max(base.Timestamp(e.q.Snapshot), r.lead.Floor.Next(), r.lead.Announced.Next(),
+		base.Timestamp(r.collected.Load()).Next())
 	if e.Since != 0 {
 		ts = max(ts, e.Since.Next())
 	}

@@ -155,7 +155,8 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		defer cancel()
 		_ = r.complete(ctx, e, <-done, &wire.CommitResponse{})
 	}()
-	return base.Errorf(base.CodeAmbiguous, "group %v: %v while transaction %v was being logged; it may still commit", r.id, why, e.x.ID)
+	return base.Errorf(base.CodeAmbiguous, "group %v: %v while transaction %v was being logged; it may still commit",
+		r.id, why, e.x.ID)
 }
 
 // evaluation is one attempt of a commit or a vote: what the owner finds out about its writes under
@@ -363,7 +364,8 @@ func (r *Replica) complete(ctx context.Context, e *evaluation, p proposed, resp 
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.release(e.x, true)
-		return base.Errorf(base.CodeAborted, "transaction %v was refused in group %v: it took too long and was resolved by others, or is older than %s", e.x.ID, r.id, RecordAge)
+		return base.Errorf(base.CodeAborted, "transaction %v was refused in group %v: "+
+			"it took too long and was resolved by others, or is older than %s", e.x.ID, r.id, RecordAge)
 	case e.q.Prepare:
 		err = e.finishVote(ctx, p.index, resp)
 	default:
@@ -478,7 +480,8 @@ func (r *Replica) unpend(x *txns.Txn) {
 
 // proposeCommand logs a command that assigns no timestamp and waits until it
 // is applied. after, if not nil, runs once it is, also when no client waits any more.
-func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wire.Command), after func(state.Outcome)) (state.Outcome, error) {
+func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wire.Command),
+	after func(state.Outcome)) (state.Outcome, error) {
 	r.propMu.Lock()
 	r.mu.Lock()
 	if err := r.mayPropose(term); err != nil {
@@ -509,6 +512,7 @@ func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wi
 	case p := <-done:
 		return p.out, p.err
 	case <-ctx.Done():
-		return state.Outcome{}, base.Errorf(base.CodeAmbiguous, "group %v: %v while a command was being logged", r.id, context.Cause(ctx))
+		return state.Outcome{}, base.Errorf(base.CodeAmbiguous, "group %v: %v while a command was being logged", r.id,
+			context.Cause(ctx))
 	}
 }

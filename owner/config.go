@@ -99,41 +99,9 @@ type Config struct {
 	Breaks
 }
 
-// Facts are what a node knows of the cluster around it.
-type Facts struct {
-	// Alone reports that the cluster has no other node: then nobody else can
-	// read a clock and commit wait is skipped. Nil is never.
-	Alone func() bool
-	// Ahead is how far ahead of now the meta group closes timestamps, so that every node can
-	// validate catalog reads locally: twice the largest one-way delay, the heartbeat interval, and
-	// slack. Nil is 500 ms.
-	Ahead func() time.Duration
-	// Hold is how far ahead of now the meta group's leader promises that the catalog does not
-	// change (OWN-17): as long as it takes to notice its death and to elect another one. Nil: it
-	// promises nothing.
-	Hold func() time.Duration
-	// Gone reports that a gateway which gave a sign of life at since is known to have died: its
-	// node has been silent for a while, or has been started again. Nil is never.
-	Gone func(gateway base.NodeID, since time.Time) bool
-	// QuorumDelay is added to a commit timestamp (TIME-4). Nil: what the group's commits are
-	// seen to take.
-	QuorumDelay func(base.GroupID) time.Duration
-	// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas, as
-	// measured; 0 if unknown. It bounds what commits are assigned ahead. Nil: no bound.
-	QuorumRTT func(base.GroupID) time.Duration
-	// Every is the current heartbeat interval of a group's leader, as this node receives it. Nil is
-	// 100 ms.
-	Every func(base.GroupID) time.Duration
-	// Groups are all groups of the cluster. Each must have said that it has nothing undecided of an
-	// age before outcomes of that age are forgotten (OWN-11). Nil: outcomes are never forgotten.
-	Groups func() []base.GroupID
-
-	// Region is this node's; nil: forwarded statements count as this node's own.
-	Region func() base.RegionID
-}
-
-// The plain settings are in package tuning.
+// The plain settings are in package tuning, and what a node is told of the cluster around it.
 type (
+	Facts  = tuning.Facts
 	Timing = tuning.Timing
 	Bounds = tuning.Bounds
 	Breaks = tuning.Breaks
@@ -141,8 +109,6 @@ type (
 
 // Defaults of bounds that are not worth a knob.
 const (
-	defaultEvery   = 100 * time.Millisecond
-	defaultAhead   = 500 * time.Millisecond
 	maxAhead       = 5 * time.Second // most that EnsureClosed promises ahead of now
 	maxFinished    = 100_000         // transactions remembered as finished
 	finishedMemory = 30 * time.Second
@@ -164,18 +130,7 @@ func (c *Config) fill() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Alone == nil {
-		c.Alone = func() bool { return false }
-	}
-	if c.Gone == nil {
-		c.Gone = func(base.NodeID, time.Time) bool { return false }
-	}
-	if c.Every == nil {
-		c.Every = func(base.GroupID) time.Duration { return defaultEvery }
-	}
-	if c.Ahead == nil {
-		c.Ahead = func() time.Duration { return defaultAhead }
-	}
+	c.Facts.Fill()
 	c.Timing.Fill()
 	c.Bounds.Fill()
 }

@@ -67,7 +67,8 @@ func (s *Set) breakDeadlock(x *txns.Txn) {
 		r.mu.Lock()
 		if v := r.ByID[victim.ID]; v != nil {
 			for _, w := range v.Waits {
-				if w.Finish(base.Errorf(base.CodeAborted, "transaction %v gave way to an older one, to end a deadlock: retry", v.ID)) {
+				if w.Finish(base.Errorf(base.CodeAborted,
+					"transaction %v gave way to an older one, to end a deadlock: retry", v.ID)) {
 					r.stats.Deadlocks.Add(1)
 					r.settle(r.LockTable.Cancel(w.In))
 				}

@@ -94,7 +94,8 @@ func (r *Replica) decidable(q *wire.FinishRequest, id base.TxnID) (over bool, er
 			return true, nil
 		}
 	case v != nil && (q.Ts < v.Lo || q.Ts >= v.Hi):
-		return false, base.Errorf(base.CodeInvalid, "transaction %v cannot commit at %d: group %v voted for [%d,%d)", id, q.Ts, r.id, v.Lo, v.Hi)
+		return false, base.Errorf(base.CodeInvalid, "transaction %v cannot commit at %d: group %v voted for [%d,%d)",
+			id, q.Ts, r.id, v.Lo, v.Hi)
 	}
 	return false, nil
 }

@@ -141,8 +141,10 @@ func (r *Replica) proposeTransfer(t *lead.Transfer) (chan sealStep, error) {
 	if virtual {
 		from = max(from, l.Floor)
 	}
-	end := max(from.Add(r.cfg.Lease), l.LeaseEnd, l.Requested)
-	cmd.LeaseTransfer = &wire.LeaseTransfer{Target: uint32(t.Target), End: uint64(end), LengthNs: uint64(r.cfg.Lease), Virtual: virtual}
+	length, _ := r.leaseTerms(time.Now())
+	end := max(from.Add(length), l.LeaseEnd, l.Requested)
+	cmd.LeaseTransfer = &wire.LeaseTransfer{Target: uint32(t.Target), End: uint64(end), LengthNs: uint64(length),
+		Virtual: virtual}
 	r.mu.Unlock()
 	steps := make(chan sealStep, 2)
 	r.group.ProposePlaced(cmd, t.Term, func(index uint64) {

@@ -45,7 +45,8 @@ func (r *Replica) tryLock(x *txns.Txn, term uint64, s base.Span) (bool, error) {
 	if !r.current(x, term) {
 		return false, r.lost(x, term)
 	}
-	out, _, ev, err := r.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: s, Mode: lock.Exclusive, Policy: lock.NoWait})
+	out, _, ev, err := r.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: s, Mode: lock.Exclusive,
+		Policy: lock.NoWait})
 	r.settle(ev)
 	return out == lock.Granted, err
 }
@@ -62,7 +63,8 @@ func (s *Set) handleTouched(_ context.Context, _ base.NodeID, body []byte) (wan.
 		}
 		if r := s.Replica(view.HomeGroup(k, base.Label(q.Rows[i].Label))); r != nil {
 			if _, ok := r.Serving(); ok {
-				r.counter.Read(nil, false, &wire.ReadRequest{}, &wire.ReadResponse{Rows: q.Rows[i : i+1]}, base.RegionID(q.Region))
+				r.counter.Read(nil, false, &wire.ReadRequest{}, &wire.ReadResponse{Rows: q.Rows[i : i+1]},
+					base.RegionID(q.Region))
 			}
 		}
 	}

@@ -69,7 +69,8 @@ func TestNoConsistencyPointWithoutAllGroups(t *testing.T) {
 		if err := s.EnsureClosed(t.Context(), 1, at); base.CodeOf(err) != base.CodeUnavailable {
 			t.Errorf("%s: closed up to %s: %v", when, at, err)
 		}
-		if _, err := a.ReadLocal(t.Context(), &wire.ReadRequest{ReadTs: uint64(at), Spans: []*wire.Span{{Start: row}}}); base.CodeOf(err) != base.CodeTooLate {
+		if _, err := a.ReadLocal(t.Context(), &wire.ReadRequest{ReadTs: uint64(at),
+			Spans: []*wire.Span{{Start: row}}}); base.CodeOf(err) != base.CodeTooLate {
 			t.Errorf("%s: a local read says %v", when, err)
 		}
 		if _, ok := s.Locate(row); ok {
@@ -85,7 +86,8 @@ func TestNoConsistencyPointWithoutAllGroups(t *testing.T) {
 	if !s.Holds(1) || s.Closed(1) != at.Prev() {
 		t.Errorf("with both: holds %v, closed %s", s.Holds(1), s.Closed(1))
 	}
-	if _, err := a.ReadLocal(t.Context(), &wire.ReadRequest{ReadTs: uint64(at.Prev()), Spans: []*wire.Span{{Start: row}}}); err != nil {
+	if _, err := a.ReadLocal(t.Context(), &wire.ReadRequest{ReadTs: uint64(at.Prev()),
+		Spans: []*wire.Span{{Start: row}}}); err != nil {
 		t.Error(err)
 	}
 	s.Remove(two[1])

@@ -4,11 +4,33 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/wire"
 )
+
+// leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). It is as short
+// as allows renewals to come in time: they take a round trip, or as long as they took of late,
+// which tells of a busy machine too. That the meta group's leader promises for a while that the
+// catalog holds takes a lease that covers this. mu is held.
+func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
+	length = r.cfg.Lease
+	if r.cfg.Farthest != nil {
+		if rtt := r.cfg.Farthest(); rtt > 0 {
+			length = r.cfg.LeaseLeast + 3*max(rtt, r.renewals.Most(now))
+		}
+	}
+	length = min(length, r.cfg.Lease)
+	age = length / 3
+	if r.id == base.MetaGroup && r.cfg.Hold != nil {
+		age = min(age, metaRenew)
+		length = min(max(length, r.cfg.Hold()+metaRenew+tickInterval), r.cfg.Lease)
+	}
+	return length, age
+}
+
+// metaRenew is the age at which a lease of the meta group is renewed, at most.
+const metaRenew = 250 * time.Millisecond
 
 // addLease puts a lease into a command if it is time for a new one. propMu and mu are held.
 func (r *Replica) addLease(c *wire.Command) bool {
@@ -22,20 +44,23 @@ func (r *Replica) addLease(c *wire.Command) bool {
 	if virtual { // it may just have begun
 		from = max(from, l.Floor)
 	}
-	end := max(from.Add(r.cfg.Lease), r.rep.Leases[r.cfg.Self].End)
+	length, age := r.leaseTerms(now)
+	if !r.cfg.LeasesShrink {
+		length = l.AtLeast(length, now)
+	}
+	end := max(from.Add(length), r.rep.Leases[r.cfg.Self].End)
 	if r.rep.Transfer.Target == r.cfg.Self { // the new one supersedes it
 		end = max(end, r.rep.Transfer.End)
 	}
-	if !l.Due(r.cfg.Lease, r.cfg.LeaseRenew, now, end) {
+	if !l.Due(length, age, now, end) {
 		return false
 	}
 	if end <= l.Requested {
 		end = l.Requested.Next()
 	}
-	// It ends a little earlier than its length says, should this clock run slow.
-	l.Request(end, now.Add(2*r.cfg.Lease-clock.Stretched(r.cfg.Lease)))
+	l.Request(end, now, length, age)
 	c.Ended = l.Ended
-	c.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end), LengthNs: uint64(r.cfg.Lease), Virtual: virtual}
+	c.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end), LengthNs: uint64(length), Virtual: virtual}
 	return true
 }
 

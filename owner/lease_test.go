@@ -104,7 +104,8 @@ func leader(t *testing.T) (*Replica, *quiet) {
 	r.Attach(q)
 	now := r.clock.Latest()
 	r.lead = lead.Leadership{State: lead.Serving, Term: 1, Floor: now,
-		OwnLease: lead.OwnLease{LeaseEnd: now.Add(r.cfg.Lease), Until: time.Now().Add(r.cfg.Lease), Requested: now.Add(r.cfg.Lease)}}
+		OwnLease: lead.OwnLease{LeaseEnd: now.Add(r.cfg.Lease), Until: time.Now().Add(r.cfg.Lease),
+			Requested: now.Add(r.cfg.Lease)}}
 	return r, q
 }
 
@@ -237,7 +238,8 @@ func TestClosesBeforeItServes(t *testing.T) {
 			q.apply()
 			synctest.Wait()
 			if _, serves := r.Serving(); !serves || r.lead.Floor < max(end, closed) {
-				t.Errorf("after its predecessor's lease: serves %v, floor %s, the lease ended at %s, closed was %s", serves, r.lead.Floor, end, closed)
+				t.Errorf("after its predecessor's lease: serves %v, floor %s, the lease ended at %s, closed was %s",
+					serves, r.lead.Floor, end, closed)
 			}
 		})
 	}

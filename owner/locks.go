@@ -25,7 +25,8 @@ func (r *Replica) admit(m *wire.TxnMeta, lockTerm uint64) (*txns.Txn, error) {
 	x := r.ByID[id]
 	switch {
 	case lockTerm != 0 && (x == nil || lockTerm < x.Born || lockTerm > r.lead.Term):
-		return nil, base.Errorf(base.CodeAborted, "the locks of transaction %v in group %v are lost: the leader changed, or nothing was heard of it for too long", id, r.id)
+		return nil, base.Errorf(base.CodeAborted, "the locks of transaction %v in group %v are lost: "+
+			"the leader changed, or nothing was heard of it for too long", id, r.id)
 	case x != nil && x.Phase != txns.Active:
 		return nil, base.Errorf(base.CodeAborted, "transaction %v is %v in group %v already", id, x.Phase, r.id)
 	case x != nil:
@@ -34,7 +35,8 @@ func (r *Replica) admit(m *wire.TxnMeta, lockTerm uint64) (*txns.Txn, error) {
 		return x, nil
 	}
 	if _, ended := r.Finished[id]; ended || r.rep.Dead(id) {
-		return nil, base.Errorf(base.CodeAborted, "transaction %v has ended in group %v (or is older than %s)", id, r.id, RecordAge)
+		return nil, base.Errorf(base.CodeAborted, "transaction %v has ended in group %v (or is older than %s)", id,
+			r.id, RecordAge)
 	}
 	if len(r.ByID) >= r.cfg.MaxTxns {
 		return nil, base.Errorf(base.CodeOverloaded, "group %v: %d transactions are active; retry later", r.id, len(r.ByID))
@@ -44,7 +46,8 @@ func (r *Replica) admit(m *wire.TxnMeta, lockTerm uint64) (*txns.Txn, error) {
 
 // register adds a transaction that is new here; mu is held.
 func (r *Replica) register(id base.TxnID, m *wire.TxnMeta) *txns.Txn {
-	x := &txns.Txn{ID: id, Born: r.lead.Term, Age: base.Timestamp(m.Age), Policy: lock.Policy(m.Policy), Timeout: time.Duration(m.LockTimeoutNs), Activity: txns.Activity{Calls: 1, Last: time.Now()}}
+	x := &txns.Txn{ID: id, Born: r.lead.Term, Age: base.Timestamp(m.Age), Policy: lock.Policy(m.Policy),
+		Timeout: time.Duration(m.LockTimeoutNs), Activity: txns.Activity{Calls: 1, Last: time.Now()}}
 	if x.Age == 0 {
 		x.Age = id.Start()
 	}
@@ -72,12 +75,14 @@ func (r *Replica) lost(x *txns.Txn, term uint64) error {
 	if err := r.elsewhere(term); err != nil {
 		return err
 	}
-	return base.Errorf(base.CodeAborted, "transaction %v was aborted in group %v: the leader changed, or it was idle or refused", x.ID, r.id)
+	return base.Errorf(base.CodeAborted, "transaction %v was aborted in group %v: the leader changed, "+
+		"or it was idle or refused", x.ID, r.id)
 }
 
 // lock takes locks on all spans for x, waiting for each as its policy says. mu
 // must not be held. The spans' memory belongs to the lock table from now on.
-func (r *Replica) lock(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode, spans ...base.Span) (waited bool, err error) {
+func (r *Replica) lock(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode,
+	spans ...base.Span) (waited bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range spans {
@@ -88,7 +93,8 @@ func (r *Replica) lock(ctx context.Context, x *txns.Txn, term uint64, mode lock.
 			return waited, err
 		}
 		w := &txns.LockWait{}
-		out, lw, ev, err := r.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: s, Mode: mode, Policy: x.Policy, Data: w})
+		out, lw, ev, err := r.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: s, Mode: mode,
+			Policy: x.Policy, Data: w})
 		r.settle(ev)
 		if err != nil {
 			return waited, err
@@ -185,9 +191,11 @@ func (r *Replica) mayWait(w *waiting, table *lock.Table) (left time.Duration, er
 		return 0, base.Errorf(base.CodeLockTimeout, "transaction %v waited %s for a lock on %v", x.ID, x.Timeout, w.span)
 	}
 	detects := x.Policy == lock.WaitDie || !r.cfg.Alone()
-	if older && detects && now.Sub(w.older) >= r.olderBound(x, ending) || x.Voting && waited >= max(r.cfg.DeadlockTimeout, votingLast) {
+	if older && detects && now.Sub(w.older) >= r.olderBound(x, ending) ||
+		x.Voting && waited >= max(r.cfg.DeadlockTimeout, votingLast) {
 		r.stats.LockTimeouts.Add(1)
-		return 0, base.Errorf(base.CodeAborted, "transaction %v waited %s for a lock on %v, which may be a deadlock over several nodes: retry", x.ID, waited, w.span)
+		return 0, base.Errorf(base.CodeAborted, "transaction %v waited %s for a lock on %v, "+
+			"which may be a deadlock over several nodes: retry", x.ID, waited, w.span)
 	}
 	return x.Timeout - waited, nil
 }
@@ -271,7 +279,8 @@ func (r *Replica) awaitEnd(ctx context.Context, x *txns.Txn) error {
 	select {
 	case <-ch:
 	case <-timer.C:
-		err = base.Errorf(base.CodeUnavailable, "the outcome of transaction %v is not known yet: are its participants reachable?", x.ID)
+		err = base.Errorf(base.CodeUnavailable, "the outcome of transaction %v is not known yet: "+
+			"are its participants reachable?", x.ID)
 	case <-ctx.Done():
 		err = canceled(ctx)
 	}

@@ -40,7 +40,8 @@ func (r *Replica) issue(ctx context.Context, min base.Timestamp) (base.Timestamp
 	now := r.clock.Latest()
 	if min > max(now, r.lead.Issued, r.lead.Floor).Add(oracleAhead) {
 		r.mu.Unlock()
-		return 0, base.Errorf(base.CodeInvalid, "the oracle cannot be raised to %s, which is %s ahead of it: check the clocks of the cluster's nodes", min, min.Sub(now))
+		return 0, base.Errorf(base.CodeInvalid, "the oracle cannot be raised to %s, which is %s ahead of it: "+
+			"check the clocks of the cluster's nodes", min, min.Sub(now))
 	}
 	for {
 		ts := max(now, r.lead.Issued, min).Next()
@@ -62,7 +63,7 @@ func (r *Replica) issue(ctx context.Context, min base.Timestamp) (base.Timestamp
 func (r *Replica) stretch(ts base.Timestamp) {
 	r.mu.Lock()
 	if l := &r.lead; l.Requested <= ts.Next() {
-		l.Low = ts.Add(r.cfg.LeaseRenew)
+		l.Low = ts.Add(r.cfg.Lease / 3)
 		l.ForgetRequest()
 	}
 	r.mu.Unlock()

@@ -95,7 +95,8 @@ func TestLeaseByMonotonicClock(t *testing.T) {
 		r, q := leader(t)
 		r.cfg.NoEarlyClose = true // as in all groups but this one
 		r.lead = lead.Leadership{}
-		r.rep.Leases[2] = state.Lease{End: r.clock.Latest().Add(-time.Hour), Length: 2 * time.Second, Virtual: true, Learned: time.Now()}
+		r.rep.Leases[2] = state.Lease{End: r.clock.Latest().Add(-time.Hour), Length: 2 * time.Second, Virtual: true,
+			Learned: time.Now()}
 		r.Leading(1, 1)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -103,7 +104,8 @@ func TestLeaseByMonotonicClock(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
 		if early != 0 || q.waiting() != 1 {
-			t.Errorf("the new leader asked for a lease %d times before its predecessor's was over, %d times soon after", early, q.waiting())
+			t.Errorf("the new leader asked for a lease %d times before its predecessor's was over, "+
+				"%d times soon after", early, q.waiting())
 		}
 		q.apply()
 		synctest.Wait()
@@ -151,7 +153,8 @@ func TestOrderClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		after, again := r.ClockSteps()
-		if before.Epoch != after.Epoch || before.Mode != after.Mode || len(steps) != state.MaxClockOrders || len(again) != state.MaxClockOrders {
+		if before.Epoch != after.Epoch || before.Mode != after.Mode || len(steps) != state.MaxClockOrders ||
+			len(again) != state.MaxClockOrders {
 			t.Errorf("in force %v, after a restart %v; %d and %d steps", before, after, len(steps), len(again))
 		}
 	})

@@ -122,7 +122,8 @@ func (r *Replica) enterAt(ctx context.Context, q *wire.ReadRequest, resp *wire.R
 
 // refresh says whether what was read at an older timestamp is unchanged at the one of the request.
 func (r *Replica) refresh(ctx context.Context, q *wire.ReadRequest, resp *wire.ReadResponse) error {
-	a := evaluate.Attempt{Group: &r.view, Request: &wire.CommitRequest{Txn: &wire.TxnMeta{Id: q.Reader}, Reads: q.Spans, Snapshot: q.Refresh}}
+	a := evaluate.Attempt{Group: &r.view, Request: &wire.CommitRequest{Txn: &wire.TxnMeta{Id: q.Reader},
+		Reads: q.Spans, Snapshot: q.Refresh}}
 	foreign, err := r.validate(ctx, &a)
 	if base.CodeOf(err) != base.CodeWrongOwner {
 		return err
@@ -233,7 +234,8 @@ func (e *evaluation) awaitNoted(ctx context.Context) error {
 		err = canceled(ctx)
 	}
 	if err != nil {
-		return base.Errorf(base.CodeAmbiguous, "a transaction is logged at %s in group %v, but the timestamp manager of region %d does not know yet: %v", e.ts, e.r.id, e.r.region, err)
+		return base.Errorf(base.CodeAmbiguous, "a transaction is logged at %s in group %v, "+
+			"but the timestamp manager of region %d does not know yet: %v", e.ts, e.r.id, e.r.region, err)
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func (r *Replica) transferOf(err error) *lead.Transfer {
 //
 // EnterTimeout bounds how long a leader is looked for. It does not bound the call of a node that
 // has taken the request: the request may have to wait there for locks.
-func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.Transfer, kind wire.Kind, q wan.Msg, again bool) (A, error) {
+func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.Transfer, kind wire.Kind, q wan.Msg,
+	again bool) (A, error) {
 	if err := r.enterPassing(); err != nil {
 		return nil, err
 	}
@@ -64,7 +65,9 @@ func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.
 				return resp, nil
 			}
 		} else if !again && !route.NeverRan(err) {
-			return nil, base.Errorf(base.CodeAmbiguous, "group %v: the request was passed on to the new leader, node %d, which did not answer: %v", r.id, hop.to, err)
+			return nil, base.Errorf(base.CodeAmbiguous,
+				"group %v: the request was passed on to the new leader, node %d, which did not answer: %v",
+				r.id, hop.to, err)
 		}
 		hop.next(r, err)
 		select {
@@ -80,7 +83,8 @@ func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.
 // unled is the error of a request for which no leader was found in time. It is not t.Err, on which
 // the request would be passed on again.
 func (r *Replica) unled(t *lead.Transfer) error {
-	return base.Errorf(base.CodeUnavailable, "group %v: no node has led it within %s since node %d handed its lead to node %d: is a majority of its replicas reachable?", r.id, r.cfg.EnterTimeout, r.cfg.Self, t.Target)
+	return base.Errorf(base.CodeUnavailable, "group %v: no node has led it within %s since node %d handed its lead to "+
+		"node %d: is a majority of its replicas reachable?", r.id, r.cfg.EnterTimeout, r.cfg.Self, t.Target)
 }
 
 // passHop is where a request goes next.
@@ -134,7 +138,8 @@ func (r *Replica) enterPassing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.passing >= r.cfg.MaxWaiting {
-		return base.Errorf(base.CodeOverloaded, "group %v: %d requests wait for the new leader already; retry later", r.id, r.cfg.MaxWaiting)
+		return base.Errorf(base.CodeOverloaded, "group %v: %d requests wait for the new leader already; retry later",
+			r.id, r.cfg.MaxWaiting)
 	}
 	r.passing++
 	r.stats.Helped.Add(1)

@@ -67,7 +67,8 @@ func (r *Replica) values(ctx context.Context, id base.TxnID, term uint64, v *wir
 			// Votes and writers see to it that this does not happen. The transaction has committed,
 			// so it must come to an end here.
 			r.stats.PatchesLost.Add(1)
-			r.cfg.Logger.Error("an update is lost: at its slot it is not defined over its row", "group", r.id, "key", base.Key(w.Key), "slot", slot)
+			r.cfg.Logger.Error("an update is lost: at its slot it is not defined over its row", "group", r.id,
+				"key", base.Key(w.Key), "slot", slot)
 		}
 		out = append(out, value)
 	}

@@ -210,7 +210,8 @@ func nothingHere(q *wire.ReadRequest, resp *wire.ReadResponse) bool {
 }
 
 // lockSpans takes the locks of a locking read, and says what to read under them.
-func (r *Replica) lockSpans(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode, q *wire.ReadRequest, resp *wire.ReadResponse) (at readAt, err error) {
+func (r *Replica) lockSpans(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode, q *wire.ReadRequest,
+	resp *wire.ReadResponse) (at readAt, err error) {
 	at = readAt{ts: base.MaxTimestamp, keep: mode == lock.Exclusive}
 	spans := view.SpansOf(q.Spans)
 	if q.Limit > 0 {
@@ -308,5 +309,6 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 }
 
 func (r *Replica) incomplete(ts base.Timestamp) error {
-	return base.Errorf(base.CodeTooLate, "shard %d is complete up to %s at node %d, not %s", r.shard, r.set.Closed(r.shard), r.cfg.Self, ts)
+	return base.Errorf(base.CodeTooLate, "shard %d is complete up to %s at node %d, not %s", r.shard,
+		r.set.Closed(r.shard), r.cfg.Self, ts)
 }

@@ -60,9 +60,11 @@ type Replica struct {
 	propMu sync.Mutex
 	mu     sync.Mutex
 
-	lead           lead.Leadership
-	lapse          lapse                     // guarded by mu
-	lacks          time.Time                 // since when it has served without a replica of each group of its shard; zero: it has all
+	lead  lead.Leadership
+	lapse lapse // guarded by mu
+	// lacks is since when it has served without a replica of each group of its shard; zero: it has
+	// all
+	lacks          time.Time
 	changedCatalog time.Time                 // when this node last led a change of the catalog, or its start; guarded by mu
 	lastTransfer   *lead.Transfer            // the newest hand-over by this node; guarded by mu
 	obtained       atomic.Pointer[time.Time] // when this process last came into service by a lease of its own
@@ -76,9 +78,10 @@ type Replica struct {
 	txns.Table
 	waiting int // requests in a bounded wait
 
-	delay  gauge.QuorumDelay // guarded by mu
-	leadNs atomic.Int64      // ahead() while it leads, as of the last heartbeat
-	lag    gauge.Lag
+	delay    gauge.QuorumDelay // guarded by mu
+	renewals gauge.Worst       // how late leases came, beyond a tick; guarded by mu
+	leadNs   atomic.Int64      // ahead() while it leads, as of the last heartbeat
+	lag      gauge.Lag
 
 	heartbeats []heartbeat // closed timestamps to count when their index is applied
 	changed    chan struct{}
@@ -92,7 +95,8 @@ func newReplica(s *Set, g base.GroupID) (*Replica, error) {
 	}
 	r.isAsync = s.cfg.Held != nil && s.cfg.Held.Async(r.shard)
 	r.logged = state.Group{ID: g, Store: r.store, Mixed: r.mixed, Moved: r.moved}
-	r.view = view.Group{ID: g, Store: r.store, Missing: r, Async: r.isAsync, NotesAll: s.cfg.Serves != nil, MaxBytes: s.cfg.MaxBytes}
+	r.view = view.Group{ID: g, Store: r.store, Missing: r, Async: r.isAsync, NotesAll: s.cfg.Serves != nil,
+		MaxBytes: s.cfg.MaxBytes}
 	r.counter = homing.Counter{Group: &r.view, Policy: &r.cfg.Policy, Now: r.clock.Latest, Mu: &r.mu, TryLock: r.tryLock}
 	var err error
 	if r.incarnation, err = s.cfg.Store.Incarnation(g); err != nil {
@@ -240,7 +244,8 @@ func (r *Replica) waitVector(ctx context.Context, need []*wire.GroupIndex) error
 		sib := r
 		if g != r.id {
 			if sib = r.set.Replica(g); sib == nil {
-				return base.Errorf(base.CodeUnavailable, "group %v has no replica on node %d, which holds its shard: it is being set up", g, r.cfg.Self)
+				return base.Errorf(base.CodeUnavailable, "group %v has no replica on node %d, which holds its shard: "+
+					"it is being set up", g, r.cfg.Self)
 			}
 		}
 		if err := sib.WaitApplied(ctx, n.Index, r.cfg.EnterTimeout); err != nil {

@@ -107,20 +107,31 @@ func TestRouter(t *testing.T) {
 		err   bool      // the request did not get there
 		ran   bool      // with err: it may have had an effect
 	}{
-		"leader known":     {book: &book{leader: 2}, nodes: nodes{2: ok}, asked: []base.NodeID{2}},
-		"hint":             {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeNotLeader, 3), 3: ok}, asked: []base.NodeID{2, 3}},
-		"hints in circles": {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeNotLeader, 3), 3: answers(base.CodeNotLeader, 2)}, code: base.CodeUnavailable, err: true},
-		"replicas in turn": {book: &book{replicas: []base.NodeID{2, 3, 4}}, nodes: nodes{2: notLeader, 3: notLeader, 4: ok}, asked: []base.NodeID{2, 3, 4}},
-		"not ready":        {book: &book{leader: 2, replicas: []base.NodeID{2, 3}}, nodes: nodes{2: answers(base.CodeUnavailable, 0), 3: ok}, asked: []base.NodeID{2, 2, 2, 2, 2, 3}},
-		"nobody known":     {book: &book{}, code: base.CodeUnavailable, err: true},
-		"refused by owner": {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeAborted, 0)}, asked: []base.NodeID{2}, code: base.CodeAborted},
-		"ambiguous":        {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeAmbiguous, 0)}, asked: []base.NodeID{2}, code: base.CodeAmbiguous},
-		"overloaded":       {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeOverloaded, 0)}, asked: []base.NodeID{2}, code: base.CodeOverloaded},
-		"never sent":       {book: &book{leader: 2, replicas: []base.NodeID{2, 3}}, nodes: nodes{2: fails(false), 3: ok}, asked: []base.NodeID{2, 2, 2, 2, 2, 3}},
-		"answer lost":      {book: &book{leader: 2}, nodes: nodes{2: fails(true)}, asked: []base.NodeID{2}, code: base.CodeUnavailable, err: true, ran: true},
-		"read, answer lost": {book: &book{leader: 2, replicas: []base.NodeID{2, 3}}, nodes: nodes{2: fails(true), 3: ok}, reads: true,
+		"leader known": {book: &book{leader: 2}, nodes: nodes{2: ok}, asked: []base.NodeID{2}},
+		"hint": {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeNotLeader, 3), 3: ok},
+			asked: []base.NodeID{2, 3}},
+		"hints in circles": {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeNotLeader, 3),
+			3: answers(base.CodeNotLeader, 2)}, code: base.CodeUnavailable, err: true},
+		"replicas in turn": {book: &book{replicas: []base.NodeID{2, 3, 4}},
+			nodes: nodes{2: notLeader, 3: notLeader, 4: ok}, asked: []base.NodeID{2, 3, 4}},
+		"not ready": {book: &book{leader: 2, replicas: []base.NodeID{2, 3}},
+			nodes: nodes{2: answers(base.CodeUnavailable, 0), 3: ok}, asked: []base.NodeID{2, 2, 2, 2, 2, 3}},
+		"nobody known": {book: &book{}, code: base.CodeUnavailable, err: true},
+		"refused by owner": {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeAborted, 0)},
+			asked: []base.NodeID{2}, code: base.CodeAborted},
+		"ambiguous": {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeAmbiguous, 0)},
+			asked: []base.NodeID{2}, code: base.CodeAmbiguous},
+		"overloaded": {book: &book{leader: 2}, nodes: nodes{2: answers(base.CodeOverloaded, 0)},
+			asked: []base.NodeID{2}, code: base.CodeOverloaded},
+		"never sent": {book: &book{leader: 2, replicas: []base.NodeID{2, 3}},
+			nodes: nodes{2: fails(false), 3: ok}, asked: []base.NodeID{2, 2, 2, 2, 2, 3}},
+		"answer lost": {book: &book{leader: 2}, nodes: nodes{2: fails(true)}, asked: []base.NodeID{2},
+			code: base.CodeUnavailable, err: true, ran: true},
+		"read, answer lost": {book: &book{leader: 2, replicas: []base.NodeID{2, 3}},
+			nodes: nodes{2: fails(true), 3: ok}, reads: true,
 			asked: []base.NodeID{2, 2, 2, 2, 2, 3}},
-		"no answer": {book: &book{leader: 2}, nodes: nodes{2: silent}, asked: []base.NodeID{2}, code: base.CodeCanceled, err: true, ran: true},
+		"no answer": {book: &book{leader: 2}, nodes: nodes{2: silent}, asked: []base.NodeID{2},
+			code: base.CodeCanceled, err: true, ran: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -163,7 +174,8 @@ func TestRouter(t *testing.T) {
 // leads goes on.
 func TestRouterGivesUpOnLostLeaders(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p, b := &phone{answer: map[base.NodeID]func(context.Context, *wire.CommitResponse) error{2: silent, 3: answers(base.CodeOther, 0)}}, &book{leader: 2}
+		p, b := &phone{answer: map[base.NodeID]func(context.Context, *wire.CommitResponse) error{2: silent,
+			3: answers(base.CodeOther, 0)}}, &book{leader: 2}
 		s := newRouter(t, p, b)
 		s.Start()
 		done := make(chan time.Duration, 1)
@@ -233,7 +245,8 @@ func TestOutcome(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := owner.NewSet(owner.Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: w, Directory: &book{leader: 2}})
+				s := owner.NewSet(owner.Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: w,
+					Directory: &book{leader: 2}})
 				defer func() {
 					s.Close()
 					_ = st.Close()

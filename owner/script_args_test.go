@@ -170,7 +170,8 @@ func (s *script) writes() (out []*wire.Write) {
 		}
 		return uint32(n)
 	}
-	kinds := map[string]wire.WriteKind{"insert": wire.WriteKind_INSERT, "delete": wire.WriteKind_DELETE, "move": wire.WriteKind_MOVE, "fence": wire.WriteKind_FENCE}
+	kinds := map[string]wire.WriteKind{"insert": wire.WriteKind_INSERT, "delete": wire.WriteKind_DELETE,
+		"move": wire.WriteKind_MOVE, "fence": wire.WriteKind_FENCE}
 	for _, a := range s.args {
 		kind, named := kinds[a.Key]
 		for _, v := range a.Vals {

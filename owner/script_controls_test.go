@@ -164,7 +164,8 @@ func (s *script) wires() string {
 		s.c.net.clear()
 		return ""
 	}
-	for _, do := range []struct{ arg, name string }{{"drop", "dropped"}, {"hold", "held"}, {"double", "doubled"}, {"mute", "unanswered"}, {"late", "late"}} {
+	for _, do := range []struct{ arg, name string }{{"drop", "dropped"}, {"hold", "held"}, {"double", "doubled"},
+		{"mute", "unanswered"}, {"late", "late"}} {
 		what, ok := s.arg(do.arg)
 		if !ok {
 			continue

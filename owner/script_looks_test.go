@@ -123,10 +123,13 @@ func (s *script) stats() string {
 		name string
 		n    int64
 	}{
-		{"slot waits", st.SlotWaits.Load()}, {"waits for the undecided", st.UndecidedWaits.Load()}, {"patches", st.Patches.Load()},
+		{"slot waits", st.SlotWaits.Load()}, {"waits for the undecided", st.UndecidedWaits.Load()},
+		{"patches", st.Patches.Load()},
 		{"waits for patches", st.PatchWaits.Load()}, {"patches lost", st.PatchesLost.Load()}, {"expired", st.Expired.Load()},
-		{"handed over", st.HandedOver.Load()}, {"inherited", st.Inherited.Load()}, {"given up", st.GivenUp.Load()}, {"passed on", st.Helped.Load()},
-		{"died", st.Died.Load()}, {"lock waits", st.LockWaits.Load()}, {"deadlocks", st.Deadlocks.Load()}, {"collected", st.Collected.Load()},
+		{"handed over", st.HandedOver.Load()}, {"inherited", st.Inherited.Load()}, {"given up", st.GivenUp.Load()},
+		{"passed on", st.Helped.Load()},
+		{"died", st.Died.Load()}, {"lock waits", st.LockWaits.Load()}, {"deadlocks", st.Deadlocks.Load()},
+		{"collected", st.Collected.Load()},
 	} {
 		if x.n != 0 {
 			out += fmt.Sprintf("%s: %d\n", x.name, x.n)

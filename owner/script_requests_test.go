@@ -31,7 +31,8 @@ var requests = map[string]func(*script) string{
 // read reads under locks: shared, or exclusive with "x".
 func (s *script) read() string {
 	x, g := s.txn(), s.group()
-	q := &wire.ReadRequest{Group: uint32(g), Txn: s.metaOf(x), Lock: uint32(kv.LockShared), Limit: uint32(s.number("limit", 0)), Reverse: s.flag("reverse")}
+	q := &wire.ReadRequest{Group: uint32(g), Txn: s.metaOf(x), Lock: uint32(kv.LockShared),
+		Limit: uint32(s.number("limit", 0)), Reverse: s.flag("reverse")}
 	if s.flag("x") {
 		q.Lock = uint32(kv.LockExclusive)
 	}
@@ -80,8 +81,9 @@ func (s *script) metaOf(x *txn) *wire.TxnMeta {
 // timestamp (refresh).
 func (s *script) snapshot() string {
 	g := s.group()
-	q := &wire.ReadRequest{Group: uint32(g), ReadTs: uint64(s.moment("at")), LimitTs: uint64(s.moment("limit")), Refresh: uint64(s.moment("refresh")),
-		MinTs: uint64(s.moment("min")), Limit: uint32(s.number("most", 0)), Reverse: s.flag("reverse")}
+	q := &wire.ReadRequest{Group: uint32(g), ReadTs: uint64(s.moment("at")), LimitTs: uint64(s.moment("limit")),
+		Refresh: uint64(s.moment("refresh")),
+		MinTs:   uint64(s.moment("min")), Limit: uint32(s.number("most", 0)), Reverse: s.flag("reverse")}
 	label := "snapshot"
 	if by, ok := s.arg("by"); ok {
 		x := s.txnOf(by)
@@ -107,9 +109,11 @@ func (s *script) snapshot() string {
 // commit commits in one group, or votes.
 func (s *script) commit(vote bool) string {
 	x, g := s.txn(), s.group()
-	q := &wire.CommitRequest{Group: uint32(g), Txn: s.metaOf(x), Prepare: vote, MinTs: uint64(s.moment("min")), MaxTs: uint64(s.moment("max")),
-		Slot: uint64(s.moment("slot")), Snapshot: uint64(s.moment("since")), Reads: spansOf(s.list("reads")), Ordered: (s.c.opts.concurrency.Ordered() && !s.flag("locking")) || s.flag("ordered"),
-		Begun: !s.flag("unbegun")}
+	q := &wire.CommitRequest{Group: uint32(g), Txn: s.metaOf(x), Prepare: vote, MinTs: uint64(s.moment("min")),
+		MaxTs: uint64(s.moment("max")),
+		Slot:  uint64(s.moment("slot")), Snapshot: uint64(s.moment("since")), Reads: spansOf(s.list("reads")),
+		Ordered: (s.c.opts.concurrency.Ordered() && !s.flag("locking")) || s.flag("ordered"),
+		Begun:   !s.flag("unbegun")}
 	q.LockTerm = uint64(s.number("term", s.termOf(x, g)))
 	if vote {
 		q.Participants = []uint32{uint32(g)}
@@ -147,7 +151,8 @@ func (s *script) commit(vote bool) string {
 // abort), or releases its locks.
 func (s *script) finish() string {
 	x, g := s.txn(), s.group()
-	q := &wire.FinishRequest{Group: uint32(g), Txn: x.id[:], MinTs: uint64(s.moment("min")), At: uint64(s.moment("held")), Done: s.flag("done")}
+	q := &wire.FinishRequest{Group: uint32(g), Txn: x.id[:], MinTs: uint64(s.moment("min")),
+		At: uint64(s.moment("held")), Done: s.flag("done")}
 	if ts := s.moment("commit"); ts != 0 {
 		q.Prepared, q.Commit, q.Ts = true, true, uint64(ts)
 	} else if s.flag("committed") {
@@ -183,7 +188,8 @@ func (s *script) resolve() string {
 		}
 		switch resp.State {
 		case wire.TxnState_PREPARED:
-			return fmt.Sprintf("prepared [%s, %s), %d participants", s.c.at(base.Timestamp(resp.Ts)), s.c.at(base.Timestamp(resp.Hi)), len(resp.Participants))
+			return fmt.Sprintf("prepared [%s, %s), %d participants", s.c.at(base.Timestamp(resp.Ts)),
+				s.c.at(base.Timestamp(resp.Hi)), len(resp.Participants))
 		case wire.TxnState_COMMITTED:
 			return "committed @" + s.c.at(base.Timestamp(resp.Ts))
 		}

@@ -156,7 +156,8 @@ func (s *script) begin() {
 	o := options{nodes: s.number("nodes", 3), regions: s.number("regions", 1)}
 	o.passes = s.flag("passes")
 	o.untold = s.flag("untold")
-	o.ticks, o.async, o.modes, o.policy, o.alone, o.unbound, o.measured, o.drowsy = s.flag("ticks"), s.flag("async"), s.flag("modes"), s.flag("policy"), s.flag("alone"), s.flag("nobounds"), s.flag("measured"), s.flag("drowsy")
+	o.ticks, o.async, o.modes, o.policy, o.alone, o.unbound, o.measured, o.drowsy = s.flag("ticks"), s.flag("async"),
+		s.flag("modes"), s.flag("policy"), s.flag("alone"), s.flag("nobounds"), s.flag("measured"), s.flag("drowsy")
 	o.waiting = s.number("waiting", 0)
 	switch {
 	case s.flag("timestamp"):

@@ -33,6 +33,7 @@ type Service struct {
 func (r *Replica) served(kind ServiceKind, term uint64, at base.Timestamp, keys []view.Seen) {
 	for i := range keys {
 		k := &keys[i]
-		r.cfg.Serves(Service{Kind: kind, Key: k.Key, Group: r.id, Term: term, Node: r.cfg.Self, Found: k.Found, Since: k.Since, At: at})
+		r.cfg.Serves(Service{Kind: kind, Key: k.Key, Group: r.id, Term: term, Node: r.cfg.Self, Found: k.Found,
+			Since: k.Since, At: at})
 	}
 }

@@ -59,7 +59,8 @@ type held struct {
 // NewSet makes the set and registers its handlers; the transport must not have been started.
 func NewSet(cfg Config) *Set {
 	cfg.fill()
-	s := &Set{cfg: cfg, stopc: make(chan struct{}), settledAt: map[base.GroupID]base.Timestamp{}, recover: make(chan struct{}, 64), votes: make(chan struct{}, 4096)}
+	s := &Set{cfg: cfg, stopc: make(chan struct{}), settledAt: map[base.GroupID]base.Timestamp{},
+		recover: make(chan struct{}, 64), votes: make(chan struct{}, 4096)}
 	s.replicas.Store(&map[base.GroupID]*Replica{})
 	s.shards.Store(&map[base.ShardID]*held{})
 	s.router = &route.Router{Self: s.cfg.Self, Caller: s.cfg.Transport, Directory: s.cfg.Directory, Local: s.server}

@@ -70,7 +70,8 @@ func (r *Replica) endBarrier(ctx context.Context, x *txns.Txn, term uint64, q *w
 // newest there is, or, if a slot ahead writes something of it, just before that slot, below which
 // the transaction must commit then. A slot that is due is waited for: whether its transaction has
 // committed decides what is to be read. mu is held.
-func (r *Replica) underSlots(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode, spans []base.Span) (base.Timestamp, error) {
+func (r *Replica) underSlots(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode,
+	spans []base.Span) (base.Timestamp, error) {
 	if err := r.keepBound(ctx, x, r.clock.Latest()); err != nil {
 		return 0, err
 	}
@@ -101,7 +102,8 @@ func (r *Replica) keepBound(ctx context.Context, x *txns.Txn, at base.Timestamp)
 		for _, p := range x.Bound.Votes {
 			switch {
 			case p.Ended && !p.Aborted:
-				return base.Errorf(base.CodeAborted, "transaction %v read what a cross-region transaction has changed before it could commit: retry", x.ID)
+				return base.Errorf(base.CodeAborted,
+					"transaction %v read what a cross-region transaction has changed before it could commit: retry", x.ID)
 			case p.Ended || p.TS == 0:
 				continue
 			case p.TS <= at:

@@ -28,7 +28,8 @@ func newMachine(t *testing.T, g base.GroupID) *machine {
 		t.Fatal(err)
 	}
 	m := &machine{t: t, store: st}
-	m.set = owner.NewSet(owner.Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: &phone{}, Directory: &book{}})
+	m.set = owner.NewSet(owner.Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: &phone{},
+		Directory: &book{}})
 	t.Cleanup(func() {
 		m.set.Close()
 		_ = st.Close()
@@ -90,11 +91,14 @@ func TestStateRoundTrip(t *testing.T) {
 	for name, cmds := range map[string][]*wire.Command{
 		"nothing": {{}},
 		"closed":  {{Closed: 1 << 60}},
-		"leases":  {{Lease: lease(1, 5e9, false)}, {Lease: lease(2, 7e9, true)}, {Lease: lease(1, 6e9, false), Ended: lease(2, 4e9, false)}},
-		"vector":  {{Vector: []*wire.GroupIndex{{Region: 2, Index: 9}, {Region: 7, Index: 1 << 40}}}, {Vector: []*wire.GroupIndex{{Region: 2, Index: 3}}}},
+		"leases": {{Lease: lease(1, 5e9, false)}, {Lease: lease(2, 7e9, true)},
+			{Lease: lease(1, 6e9, false), Ended: lease(2, 4e9, false)}},
+		"vector": {{Vector: []*wire.GroupIndex{{Region: 2, Index: 9}, {Region: 7, Index: 1 << 40}}},
+			{Vector: []*wire.GroupIndex{{Region: 2, Index: 3}}}},
 		"a lease handed over": {{Lease: lease(1, 5e9, false)},
 			{LeaseTransfer: &wire.LeaseTransfer{Target: 2, End: 9e9, LengthNs: 3e9, Virtual: true}}},
-		"one that was superseded": {{LeaseTransfer: &wire.LeaseTransfer{Target: 2, End: 9e9, LengthNs: 3e9}}, {Lease: lease(2, 12e9, false)}},
+		"one that was superseded": {{LeaseTransfer: &wire.LeaseTransfer{Target: 2, End: 9e9, LengthNs: 3e9}},
+			{Lease: lease(2, 12e9, false)}},
 		"largest numbers": {{Closed: uint64(base.MaxTimestamp), Lease: lease(1<<32-1, base.MaxTimestamp, true),
 			Vector: []*wire.GroupIndex{{Region: 15, Index: 1<<64 - 1}}}},
 		"a region that there cannot be": {{Vector: []*wire.GroupIndex{{Region: 16, Index: 1}}}},
@@ -273,7 +277,8 @@ func TestMalformedEntries(t *testing.T) {
 		Writes: []*wire.Write{{Key: keyOf("a"), Patch: &wire.Patch{}}, {Key: keyOf("b"), Patch: &wire.Patch{}}}}})
 	for _, values := range [][][]byte{nil, {[]byte("1")}, {[]byte("1"), []byte("2"), []byte("3")}} {
 		b := m.store.NewBatch()
-		_, err := m.r.Apply(b, []group.Entry{{Index: 2, Term: 1, Cmd: &wire.Command{Decide: &wire.Decide{Txn: id[:], Commit: true, Ts: 5, Values: values}}}})
+		_, err := m.r.Apply(b, []group.Entry{{Index: 2, Term: 1,
+			Cmd: &wire.Command{Decide: &wire.Decide{Txn: id[:], Commit: true, Ts: 5, Values: values}}}})
 		b.Close()
 		// The vote is taken off before the values are looked at: an entry like that stops the
 		// replica for good.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/wire"
@@ -32,52 +31,21 @@ func (r *Replica) countRequest(from base.NodeID, txn *wire.TxnMeta, write bool, 
 }
 
 // TxnRow is one transaction at its owner, for people to look at.
-type TxnRow struct {
-	ID       base.TxnID
-	Age      base.Timestamp
-	Phase    string
-	Locks    int
-	Waiting  int
-	Idle     time.Duration
-	TS       base.Timestamp // assigned or voted, else 0
-	Prepared time.Duration  // how long ago
-}
+type TxnRow = txns.TxnRow
 
 // LockRow is one granted or waiting lock, for people to look at.
-type LockRow struct {
-	lock.Row
-	Age base.Timestamp // of its transaction: the smaller, the higher its priority in conflicts
-	CRT bool           // in the tier that orders transactions which cross regions (slot.go)
-}
+type LockRow = txns.LockRow
 
 // Locks lists the locks of this owner, at most limit (0: all).
 func (r *Replica) Locks(limit int) []LockRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rows := r.LockTable.Rows(limit)
-	out := make([]LockRow, len(rows))
-	for i, l := range rows {
-		out[i].Row = l
-		out[i].Span, out[i].CRT = txns.TierOf(l.Span)
-		if x := r.ByID[l.Txn]; x != nil {
-			out[i].Age = x.Age
-		}
-	}
-	return out
+	return r.LockRows(limit)
 }
 
 // Txns lists the transactions of this owner.
 func (r *Replica) Txns() []TxnRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	rows := make([]TxnRow, 0, len(r.ByID))
-	for id, x := range r.ByID {
-		row := TxnRow{ID: id, Age: x.Age, Phase: x.Phase.String(), Locks: r.LockTable.Count(id), Waiting: len(x.Waits), Idle: now.Sub(x.Last), TS: x.TS}
-		if x.Phase == txns.Prepared {
-			row.Prepared = now.Sub(x.Since)
-		}
-		rows = append(rows, row)
-	}
-	return rows
+	return r.TxnRows(time.Now())
 }

@@ -26,7 +26,8 @@ func (r *Replica) transferredState(t *lead.Transfer, committed bool) *wire.Trans
 	if r.order != nil {
 		floor = max(floor, r.order.High, l.Ends.Newest())
 	}
-	out := &wire.TransferredState{Index: t.Index, Committed: committed, Floor: uint64(floor), Announced: uint64(l.Announced), Issued: uint64(l.Issued), Low: uint64(l.Low), Held: uint64(l.Held)}
+	out := &wire.TransferredState{Index: t.Index, Committed: committed, Floor: uint64(floor),
+		Announced: uint64(l.Announced), Issued: uint64(l.Issued), Low: uint64(l.Low), Held: uint64(l.Held)}
 	r.sendWaitsTo(t)
 	bytes := 0
 	for _, x := range r.ByLocks() {

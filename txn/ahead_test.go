@@ -58,7 +58,8 @@ func TestAhead(t *testing.T) {
 		x.Delete(keys[6])
 		must(t, x.Insert(keys[5], []byte("own"), 0))
 		scan := func(reverse bool, limit int) (out []string) {
-			for req := (&kv.ScanRequest{Spans: []base.Span{span}, Lock: kv.LockShared, Reverse: reverse, Limit: limit}); req != nil; {
+			for req := (&kv.ScanRequest{Spans: []base.Span{span}, Lock: kv.LockShared, Reverse: reverse,
+				Limit: limit}); req != nil; {
 				res, err := x.Scan(ctx(t), *req)
 				must(t, err)
 				for _, r := range res.Rows {

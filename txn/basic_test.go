@@ -114,7 +114,8 @@ func TestOwnWrites(t *testing.T) {
 		if _, err := x.Commit(ctx(t)); err != nil {
 			t.Fatal(err)
 		}
-		if got := get(t, db, key(1, 1, 1, "4")) + get(t, db, key(2, 1, 1, "2")) + get(t, db, key(2, 1, 1, "9")); got != "new4v2-" {
+		if got := get(t, db, key(1, 1, 1, "4")) + get(t, db, key(2, 1, 1, "2")) + get(t, db,
+			key(2, 1, 1, "9")); got != "new4v2-" {
 			t.Errorf("after commit: %s", got)
 		}
 	})

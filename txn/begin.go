@@ -73,7 +73,7 @@ func (t *Txn) open(ctx context.Context) (base.Timestamp, error) {
 }
 
 // freshTimestamp is a timestamp at or above every commit that was acknowledged before, in as much
-// time as a statement has for those who do not answer.
+// time as a statement has for nodes that do not answer.
 func (t *Txn) freshTimestamp(ctx context.Context) (base.Timestamp, error) {
 	if ts, ok := t.db.clock.Assign(); ok {
 		return ts, nil // the clock alone tells

@@ -109,7 +109,8 @@ func (t *Txn) settled(ctx context.Context, ts base.Timestamp) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.db.cfg.Limits.Request)
 	defer cancel()
 	if err := t.db.settle(ctx, ts); err != nil {
-		return base.Errorf(base.CodeAmbiguous, "transaction %v committed at %s, but the wait for its timestamp was cut short: %v", t.id, ts, err)
+		return base.Errorf(base.CodeAmbiguous, "transaction %v committed at %s, but the wait for its timestamp was "+
+			"cut short: %v", t.id, ts, err)
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 // besideSlot runs a crossing transaction that writes a row of its region and one of another beside
 // another one, which pauses longer and longer, so that it falls on either side of the votes and of
 // the slot.
-func besideSlot(t *testing.T, c *cluster, ra int, a base.Key, rb int, b base.Key, other func(ctx context.Context, val string, begin func(), pause time.Duration) (base.Timestamp, []string, error)) {
+func besideSlot(t *testing.T, c *cluster, ra int, a base.Key, rb int, b base.Key,
+	other func(ctx context.Context, val string, begin func(), pause time.Duration) (base.Timestamp, []string, error)) {
 	var before, after int
 	for i := range 60 {
 		old, val := fmt.Sprint("old", i), fmt.Sprint("new", i)
@@ -72,7 +73,8 @@ func besideSlot(t *testing.T, c *cluster, ra int, a base.Key, rb int, b base.Key
 func TestOneGroupBesideSlot(t *testing.T) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		a, b, d := key(1, 1, 1, "a"), key(1, 2, 2, "b"), key(1, 1, 1, "d")
-		besideSlot(t, c, 1, a, 2, b, func(ctx context.Context, val string, begin func(), pause time.Duration) (base.Timestamp, []string, error) {
+		besideSlot(t, c, 1, a, 2, b, func(ctx context.Context, val string, begin func(),
+			pause time.Duration) (base.Timestamp, []string, error) {
 			var saw []string
 			ts, err := do(ctx, c.db(3), kv.Options{Relay: true}, func(x kv.Txn) error {
 				rows, err := x.Get(ctx, []base.Key{a}, kv.LockShared)

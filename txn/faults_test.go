@@ -268,7 +268,8 @@ func soak(t *testing.T, seed uint64) {
 	var workers []*worker
 	var wg, fwg sync.WaitGroup
 	for i := range 9 {
-		w := &worker{c: c, rec: rec, rng: rand.New(rand.NewPCG(seed, uint64(100+i))), client: i, keys: keys, failed: map[base.Code]int{}}
+		w := &worker{c: c, rec: rec, rng: rand.New(rand.NewPCG(seed, uint64(100+i))), client: i, keys: keys,
+			failed: map[base.Code]int{}}
 		workers = append(workers, w)
 		wg.Go(func() { w.run(run) })
 	}

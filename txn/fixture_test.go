@@ -149,7 +149,8 @@ func (n *node) start() {
 		Fatal: func(g base.GroupID, err error) { t.Errorf("node %d group %v: %v", n.id, g, err) }})
 	must(t, err)
 	alone := func() bool { return len(c.topo.Nodes) == 1 }
-	oc := owner.Config{Self: n.id, Store: n.store, Clock: n.clock, Transport: n.trans, Directory: n, Logger: c.logger, Timing: owner.Timing{GCInterval: -1},
+	oc := owner.Config{Self: n.id, Store: n.store, Clock: n.clock, Transport: n.trans, Directory: n, Logger: c.logger,
+		Timing: owner.Timing{GCInterval: -1},
 		Facts: owner.Facts{Alone: alone, Groups: c.topo.Groups,
 			Ahead: func() time.Duration { return 2*oneWay + heartbeat + 20*time.Millisecond }}}
 	if c.oc != nil {

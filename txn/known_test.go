@@ -39,7 +39,8 @@ func TestHomeSection(t *testing.T) {
 			return nil
 		})
 		run(2, func(x kv.Txn) error {
-			rows, err := x.Get(ctx(t), []base.Key{entry("a"), entry("b"), entry("d"), entry("e"), entry("absent"), entry("absent2")}, kv.LockExclusive)
+			rows, err := x.Get(ctx(t), []base.Key{entry("a"), entry("b"), entry("d"), entry("e"), entry("absent"),
+				entry("absent2")}, kv.LockExclusive)
 			for i, r := range rows {
 				if (r.Value == nil) != (i == 4) || r.Value != nil && r.Home != 2 {
 					t.Errorf("%v: value %q home %d", r.Key, r.Value, r.Home)
@@ -107,7 +108,8 @@ func TestKnownRanges(t *testing.T) {
 		for _, reverse := range []bool{false, true} {
 			for sh := 1; sh <= 2; sh++ {
 				p := key(sh, 1, 1, "")
-				res, err := x.Scan(ctx(t), kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}}, Reverse: reverse, Lock: kv.LockShared})
+				res, err := x.Scan(ctx(t), kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}},
+					Reverse: reverse, Lock: kv.LockShared})
 				must(t, err)
 				if len(res.Rows) != 30 {
 					t.Fatalf("%d rows", len(res.Rows))

@@ -107,7 +107,8 @@ func TestTombstones(t *testing.T) {
 		for r := 1; r <= 3; r++ {
 			for i, name := range []string{"a", "e", "g", "i", "k", "z"} {
 				k := key(1, 1, 1, fmt.Sprint(name, r))
-				_, err := kv.Run(ctx(t), c.db(1+(i+r)%3), kv.Options{}, func(x kv.Txn) error { return x.Insert(k, []byte("y"), 0) })
+				_, err := kv.Run(ctx(t), c.db(1+(i+r)%3), kv.Options{},
+					func(x kv.Txn) error { return x.Insert(k, []byte("y"), 0) })
 				must(t, err)
 				if got := get(t, c.db(r), k); got != "y" {
 					t.Errorf("%v: %s", k, got)

@@ -20,7 +20,8 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 	}
 	f.ts, f.lock = t.metaTS, kv.LockNone
 	f.got = make([]found, len(f.spans))
-	if err := t.db.awaitMeta(ctx, f.ts, !slices.ContainsFunc(f.spans, func(s base.Span) bool { return !s.InCatalog() })); err != nil {
+	if err := t.db.awaitMeta(ctx, f.ts, !slices.ContainsFunc(f.spans,
+		func(s base.Span) bool { return !s.InCatalog() })); err != nil {
 		return err
 	}
 	r := t.db.set.Replica(base.MetaGroup)

@@ -69,7 +69,9 @@ func TestMoveTrips(t *testing.T) {
 			}
 		}
 		// The gap behind the row went along: what is inserted there belongs to the new owner's say.
-		if n := hopsOf(t, c.db(2), kv.Options{}, func(x kv.Txn) error { return x.Insert(key(1, 1, 1, "b5"), []byte("new"), 0) }); n != 2 {
+		if n := hopsOf(t, c.db(2), kv.Options{}, func(x kv.Txn) error {
+			return x.Insert(key(1, 1, 1, "b5"), []byte("new"), 0)
+		}); n != 2 {
 			t.Errorf("inserting behind the row took %d hops, want 2", n)
 		}
 	})
@@ -105,7 +107,8 @@ func TestMoveGapInUse(t *testing.T) {
 		a, z := key(1, 1, 1, "a"), key(1, 1, 1, "z")
 		put(t, c.db(1), a, "1", z, "1")
 		reader := c.db(1).Begin(kv.Options{})
-		res, err := reader.Scan(ctx(t), kv.ScanRequest{Spans: []base.Span{{Start: key(1, 1, 1, "m"), End: z}}, Lock: kv.LockShared})
+		res, err := reader.Scan(ctx(t), kv.ScanRequest{Spans: []base.Span{{Start: key(1, 1, 1, "m"), End: z}},
+			Lock: kv.LockShared})
 		must(t, err)
 		if len(res.Rows) != 0 {
 			t.Fatal(res.Rows)
@@ -161,7 +164,8 @@ func TestMovePin(t *testing.T) {
 		}
 		pinned(false)
 		move := func(to base.RegionID, p kv.Pin) {
-			_, err := kv.Run(ctx(t), c.db(1), kv.Options{}, func(x kv.Txn) error { x.Move(k, to, kv.MoveOptions{Pin: p}); return nil })
+			_, err := kv.Run(ctx(t), c.db(1), kv.Options{},
+				func(x kv.Txn) error { x.Move(k, to, kv.MoveOptions{Pin: p}); return nil })
 			must(t, err)
 		}
 		move(1, kv.PinOn)
@@ -226,7 +230,8 @@ func TestPolicyMoves(t *testing.T) {
 		}); n != 6 {
 			t.Errorf("%d hops, want 6: read, commit, quorum", n)
 		}
-		if n := hopsOf(t, c.db(2), kv.Options{Follow: true}, func(x kv.Txn) error { x.Put(blind, []byte("2"), 0); return nil }); n != 4 {
+		if n := hopsOf(t, c.db(2), kv.Options{Follow: true},
+			func(x kv.Txn) error { x.Put(blind, []byte("2"), 0); return nil }); n != 4 {
 			t.Errorf("%d hops, want 4: commit and quorum", n)
 		}
 		get(t, c.db(3), read)
@@ -244,14 +249,16 @@ func TestPolicyMoves(t *testing.T) {
 		if n := pol.home.Load() - before; n != 0 {
 			t.Errorf("moving rows counts as %d uses by the region that they leave", n)
 		}
-		for k, want := range map[string]base.RegionID{string(locked): 2, string(blind): 2, string(read): 3, string(only): 2, string(dropped): 1} {
+		for k, want := range map[string]base.RegionID{string(locked): 2, string(blind): 2, string(read): 3,
+			string(only): 2, string(dropped): 1} {
 			if h := homeOf(t, c.db(1), base.Key(k)); h != want {
 				t.Errorf("%v is at home in region %d, want %d", base.Key(k), h, want)
 			}
 		}
 		for _, n := range c.nodes {
 			moves, total := n.set.Moves()
-			if total < 3 || string(moves[0].Reason) != "eager" || moves[0].From != 1 || moves[0].To != 2 || string(moves[0].Key) != string(locked) {
+			if total < 3 || string(moves[0].Reason) != "eager" || moves[0].From != 1 || moves[0].To != 2 ||
+				string(moves[0].Key) != string(locked) {
 				t.Errorf("node %d knows of %d moves: %+v", n.id, total, moves)
 			}
 		}
@@ -277,7 +284,8 @@ func figure8(t *testing.T, wait bool) {
 	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
 		k := func(name string) base.Key { return key(1, 1, 1, name) }
 		insert := func(region int, name string) error {
-			_, err := kv.Run(ctx(t), c.db(region), kv.Options{}, func(x kv.Txn) error { return x.Insert(k(name), []byte(fmt.Sprint(name, region)), 0) })
+			_, err := kv.Run(ctx(t), c.db(region), kv.Options{},
+				func(x kv.Txn) error { return x.Insert(k(name), []byte(fmt.Sprint(name, region)), 0) })
 			return err
 		}
 		take := func(region int, name string) {
@@ -302,7 +310,8 @@ func figure8(t *testing.T, wait bool) {
 		_, err := kv.Run(ctx(t), c.db(2), kv.Options{}, func(x kv.Txn) error { x.Delete(k("C")); return nil })
 		must(t, err)
 		must(t, insert(1, "D"))
-		if r := c.nodes[2].set.Replica(base.DataGroup(1, 2)); r.AppliedIndex() >= c.nodes[1].set.Replica(base.DataGroup(1, 2)).AppliedIndex() {
+		if r := c.nodes[2].set.Replica(base.DataGroup(1,
+			2)); r.AppliedIndex() >= c.nodes[1].set.Replica(base.DataGroup(1, 2)).AppliedIndex() {
 			t.Fatal("region 3 does not lag: this shows nothing")
 		}
 		take(3, "D")

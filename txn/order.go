@@ -146,7 +146,8 @@ func (f *fetch) runOrdered(ctx context.Context, t *Txn) error {
 		t.order.overflow = true // it can go on as long as its timestamp stays
 		return nil
 	}
-	return base.Errorf(base.CodeInvalid, "a transaction that writes reads at most %d keys and ranges: do it in smaller pieces", maxReads)
+	return base.Errorf(base.CodeInvalid, "a transaction that writes reads at most %d keys and ranges: "+
+		"do it in smaller pieces", maxReads)
 }
 
 // renewSnapshot moves the transaction's timestamp up to now.

@@ -360,8 +360,9 @@ func TestOrderedWithoutClockMode(t *testing.T) {
 		n := c.restartModeless()
 		began := time.Now()
 		id := base.MakeTxnID(c.db(2).Clock(), 2, 1)
-		resp := n.set.Replica(ofOne).Commit(ctx(t), &wire.CommitRequest{Group: uint32(ofOne), Ordered: true, Snapshot: uint64(c.db(2).Clock()),
-			Txn: &wire.TxnMeta{Id: id[:]}, Writes: []*wire.Write{{Key: a, Value: []byte("1"), Kind: wire.WriteKind_PUT}}})
+		resp := n.set.Replica(ofOne).Commit(ctx(t), &wire.CommitRequest{Group: uint32(ofOne), Ordered: true,
+			Snapshot: uint64(c.db(2).Clock()),
+			Txn:      &wire.TxnMeta{Id: id[:]}, Writes: []*wire.Write{{Key: a, Value: []byte("1"), Kind: wire.WriteKind_PUT}}})
 		if code := base.Code(resp.GetStatus().GetCode()); code != base.CodeUnavailable || time.Since(began) > 6*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), resp.GetStatus())
 		}

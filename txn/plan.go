@@ -194,7 +194,8 @@ func (t *Txn) strayed(keys []base.Key) bool {
 // lockKeys locks keys for writing at their owners, and so finds these.
 func (t *Txn) lockKeys(ctx context.Context, keys []base.Key) error {
 	if t.rows.full(len(keys)) {
-		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys in several groups: commit in smaller pieces", maxKnown)
+		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys in several groups: "+
+			"commit in smaller pieces", maxKnown)
 	}
 	for len(keys) > 0 {
 		f := fetch{lock: kv.LockExclusive, spans: pointSpans(keys)}

@@ -255,8 +255,8 @@ func parallel(ctx context.Context, n int, f func(ctx context.Context, i int)) {
 	obs.TraceOf(ctx).Join(traces)
 }
 
-// leastAsked is for how long an outcome is asked for however long the statement has taken; half of
-// it, if that was with those who do not answer.
+// leastAsked is for how long an outcome is asked for at least, however long the statement has taken
+// before; half of it, if that time went to nodes that do not answer.
 const leastAsked = 2 * time.Second
 
 // outcome asks the groups what became of the transaction, until that is known or the time for it is

@@ -67,7 +67,8 @@ func asked(q, resp wan.Msg, err error) string {
 		for _, f := range []struct {
 			on   bool
 			name string
-		}{{q.LockTerm != 0, "under locks"}, {q.Slot != 0 && !q.Ordered, "at a slot"}, {q.Slot != 0 && q.Ordered, "at its timestamp"}, {q.Ordered && q.Slot == 0, "by timestamp"}} {
+		}{{q.LockTerm != 0, "under locks"}, {q.Slot != 0 && !q.Ordered, "at a slot"},
+			{q.Slot != 0 && q.Ordered, "at its timestamp"}, {q.Ordered && q.Slot == 0, "by timestamp"}} {
 			if f.on {
 				b.WriteString(", " + f.name)
 			}

@@ -122,7 +122,8 @@ func TestInsertOnce(t *testing.T) {
 			var wg sync.WaitGroup
 			for r := 1; r <= 3; r++ {
 				wg.Go(func() {
-					_, err := kv.Run(ctx(t), c.db(r), kv.Options{}, func(x kv.Txn) error { return x.Insert(k, []byte(fmt.Sprint(r)), 0) })
+					_, err := kv.Run(ctx(t), c.db(r), kv.Options{},
+						func(x kv.Txn) error { return x.Insert(k, []byte(fmt.Sprint(r)), 0) })
 					switch base.CodeOf(err) {
 					case base.CodeExists:
 						exists.Add(1)
@@ -163,7 +164,8 @@ func prepareOnly(t *testing.T, db *DB, participants []base.GroupID, writes map[b
 }
 
 // prepareIn asks one participant for its Prepare.
-func prepareIn(t *testing.T, db *DB, x *Txn, participants []base.GroupID, writes map[base.GroupID]base.Key, g base.GroupID) error {
+func prepareIn(t *testing.T, db *DB, x *Txn, participants []base.GroupID, writes map[base.GroupID]base.Key,
+	g base.GroupID) error {
 	t.Helper()
 	var ids []uint32
 	for _, p := range participants {
@@ -189,7 +191,8 @@ func TestVoteEndsWithTheLease(t *testing.T) {
 		x := c.db(3).Begin(kv.Options{}).(*Txn)
 		_, err := x.Get(ctx(t), []base.Key{a}, kv.LockShared)
 		must(t, err)
-		resp, err := c.db(3).router.Commit(ctx(t), &wire.CommitRequest{Group: uint32(g1), Txn: &x.meta, Prepare: true, Participants: []uint32{uint32(g1), uint32(g2)}})
+		resp, err := c.db(3).router.Commit(ctx(t), &wire.CommitRequest{Group: uint32(g1), Txn: &x.meta, Prepare: true,
+			Participants: []uint32{uint32(g1), uint32(g2)}})
 		must(t, err)
 		must(t, owner.ErrorOf(resp.Status))
 		c.net.Isolate(1)

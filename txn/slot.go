@@ -36,7 +36,8 @@ const (
 )
 
 // errMetaCrossing: the meta group commits ahead of now, where no slot can be.
-var errMetaCrossing = base.Errorf(base.CodeAborted, "a transaction that has read a snapshot of several regions cannot lock or write the meta shard: retry, locking")
+var errMetaCrossing = base.Errorf(base.CodeAborted,
+	"a transaction that has read a snapshot of several regions cannot lock or write the meta shard: retry, locking")
 
 // far reports whether one of the pieces is led in another region.
 func (t *Txn) far(todo []piece) bool {
@@ -69,7 +70,8 @@ func (t *Txn) cross(ctx context.Context) error {
 	}
 	for _, err := range errs {
 		if err != nil {
-			return base.Errorf(base.CodeAborted, "the locks of the transaction may have been lost as it turned to a second region: %v", err)
+			return base.Errorf(base.CodeAborted, "the locks of the transaction may have been lost as it turned to a "+
+				"second region: %v", err)
 		}
 	}
 	t.forgetParts()
@@ -119,7 +121,8 @@ func (t *Txn) noteReads(f *fetch) error {
 			continue
 		}
 		if len(t.reads) >= maxReads {
-			return base.Errorf(base.CodeInvalid, "a transaction of several regions reads at most %d keys and ranges: read less, or SET transaction_consistency = 'strict'", maxReads)
+			return base.Errorf(base.CodeInvalid, "a transaction of several regions reads at most %d keys and ranges: "+
+				"read less, or SET transaction_consistency = 'strict'", maxReads)
 		}
 		t.reads = append(t.reads, s)
 		if s.IsPoint() {

@@ -229,7 +229,8 @@ func (t *Txn) buffer(w *write) {
 	}
 	t.buf.set(w)
 	if l := &t.db.cfg.Limits; t.buf.bytes > l.WriteBytes || len(t.buf.byKey) > l.Writes {
-		t.refuse(base.Errorf(base.CodeInvalid, "the transaction writes more than %d bytes or %d keys: commit in smaller pieces", l.WriteBytes, l.Writes))
+		t.refuse(base.Errorf(base.CodeInvalid, "the transaction writes more than %d bytes or %d keys: "+
+			"commit in smaller pieces", l.WriteBytes, l.Writes))
 	}
 }
 

@@ -54,7 +54,8 @@ func (o Organ) Advice() string {
 	case Disk:
 		return "look at the disk and what else uses it (iostat -x, dmesg, the quota of the volume)"
 	case Store:
-		return "nothing at once: it is repaired from the other replicas; look at the disk (dmesg, smartctl), and if no replica is good, replace the node by one with an empty store"
+		return "nothing at once: it is repaired from the other replicas; look at the disk (dmesg, smartctl), " +
+			"and if no replica is good, replace the node by one with an empty store"
 	case Process:
 		return "look for what takes the processor or stops the process (top, the quota of the container, a suspended machine)"
 	case Clock:

@@ -184,7 +184,8 @@ func (b *Bootstrap) Run(ctx context.Context) (*Identity, error) {
 		default:
 		}
 		if n%int(waitNotice/joinEvery) == 0 {
-			b.log.Warn("this node still belongs to no cluster: run `godwit init` once all first nodes are started, or correct --join", "join", b.join, "heard_of", len(b.joiners())-1)
+			b.log.Warn("this node still belongs to no cluster: run `godwit init` once all first nodes are started, "+
+				"or correct --join", "join", b.join, "heard_of", len(b.joiners())-1)
 		}
 		if err := b.askAround(ctx); err != nil {
 			return nil, err
@@ -293,7 +294,8 @@ func (b *Bootstrap) Init(q InitRequest) (*Identity, error) {
 	}
 	known := b.joiners()
 	if len(known) < q.Expect {
-		return nil, base.Errorf(base.CodeUnavailable, "%d of the expected %d nodes have asked this node so far; start the others with this node's address in their --join and try again", len(known), q.Expect)
+		return nil, base.Errorf(base.CodeUnavailable, "%d of the expected %d nodes have asked this node so far; "+
+			"start the others with this node's address in their --join and try again", len(known), q.Expect)
 	}
 	concurrency, err := base.ParseConcurrency(string(q.Concurrency))
 	if err != nil {
@@ -465,7 +467,8 @@ func (b *Bootstrap) answer(ctx context.Context, j Joiner) Answer {
 		b.learn(true, j)
 		return Answer{Known: b.joiners()}
 	case j.ClusterID != "" && j.ClusterID != identity.ClusterID:
-		return Answer{Final: true, Error: fmt.Sprintf("this node belongs to cluster %s, but the store of the one that asks belongs to cluster %s: correct its --join or its --store",
+		return Answer{Final: true, Error: fmt.Sprintf("this node belongs to cluster %s, but the store of the one that "+
+			"asks belongs to cluster %s: correct its --join or its --store",
 			identity.ClusterID, j.ClusterID)}
 	}
 	if id := identity.ofFounder(j); id != nil {

@@ -77,7 +77,8 @@ func TestBootstrapMakesOneCluster(t *testing.T) {
 		}
 	}
 	var again InitReply
-	if err := post(ctx, http.DefaultClient, b.addr, PathInit, InitRequest{}, &again); err != nil || !strings.Contains(again.Error, "already belongs") {
+	if err := post(ctx, http.DefaultClient, b.addr, PathInit, InitRequest{}, &again); err != nil ||
+		!strings.Contains(again.Error, "already belongs") {
 		t.Errorf("a second init: %+v, %v", again, err)
 	}
 }
@@ -85,7 +86,8 @@ func TestBootstrapMakesOneCluster(t *testing.T) {
 func TestBootstrapRefusesNonsense(t *testing.T) {
 	a := startProc(t, "eu")
 	var r Answer
-	if err := post(t.Context(), http.DefaultClient, a.addr, PathJoin, Joiner{UUID: "x"}, &r); err != nil || !r.Final || !strings.Contains(r.Error, "--region") {
+	if err := post(t.Context(), http.DefaultClient, a.addr, PathJoin, Joiner{UUID: "x"}, &r); err != nil ||
+		!r.Final || !strings.Contains(r.Error, "--region") {
 		t.Errorf("joiner without region: %+v, %v", r, err)
 	}
 	if _, err := a.b.Init(InitRequest{Expect: 2}); err == nil || !strings.Contains(err.Error(), "1 of the expected 2") {
@@ -106,7 +108,8 @@ func TestBootstrapRefusesNonsense(t *testing.T) {
 func TestOnlyFoundersNameFounders(t *testing.T) {
 	top := &base.Topology{Nodes: []base.Node{{ID: 1, UUID: "u1"}, {ID: 2, UUID: "u2"}}}
 	ask := func(founding bool) Answer {
-		b := NewBootstrap(Joiner{UUID: "u1"}, nil, &Identity{ClusterID: "c", Node: 1, Founding: founding, First: *top}, nil, nil, nil)
+		b := NewBootstrap(Joiner{UUID: "u1"}, nil,
+			&Identity{ClusterID: "c", Node: 1, Founding: founding, First: *top}, nil, nil, nil)
 		return b.answer(t.Context(), Joiner{UUID: "u2", Region: "region-2", Addr: "h2:1"})
 	}
 	if r := ask(true); r.Identity == nil || !r.Identity.Founding {

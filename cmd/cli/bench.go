@@ -21,9 +21,9 @@ func benchCommand() *cobra.Command {
 		Short: "Regenerate the figures and tables of a paper, side by side with its baselines",
 		Long: `Regenerate the figures and tables of a paper, side by side with its baselines, in one run on this machine.
 
-'godwit bench list' names the benchmarks of this build. The result is a table with a verdict a line, or with --json one
-object a line: figure, series, x, metric, unit, value, baseline (the same metric of the thing compared with), ratio
-(value/baseline), paper (the paper's ratio, null where it has none) and better ("higher" or "lower").`,
+'godwit bench list' names the benchmarks of this build. The result is a table with a verdict a line, or with --json
+one object a line: figure, series, x, metric, unit, value, baseline (the same metric of the thing compared with),
+ratio (value/baseline), paper (the paper's ratio, null where it has none) and better ("higher" or "lower").`,
 		Example: `  godwit bench list
   godwit bench NAME --quick
   godwit bench NAME --figure 12,scan
@@ -60,7 +60,8 @@ object a line: figure, series, x, metric, unit, value, baseline (the same metric
 	}
 	c.Flags().BoolVar(&quick, "quick", false, "fewer points and shorter measurements: ends within a minute on two cores")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line instead of tables; progress goes to standard error")
-	c.Flags().StringSliceVar(&figures, "figure", nil, "only these figures, as 'godwit bench list' names them, of a benchmark that can be run in parts")
+	c.Flags().StringSliceVar(&figures, "figure", nil,
+		"only these figures, as 'godwit bench list' names them, of a benchmark that can be run in parts")
 	c.AddCommand(benchListCommand())
 	return c
 }

@@ -101,15 +101,20 @@ func sampleStatus() *cluster.Status {
 		Topology: base.Topology{Version: 3, Shards: 2, Regions: []base.Region{{ID: 1, Name: "eu"}, {ID: 2, Name: "us"}},
 			Nodes: []base.Node{{ID: 1, Region: 1}, {ID: 2, Region: 2}, {ID: 3, Region: 2, Gone: true}}},
 		Nodes: []cluster.NodeStatus{
-			{ID: 1, Region: "eu", Addr: "a:1", SQL: "a:2", Live: true, Leads: 3, Replicas: 5, DiskBytes: 3 << 20, Uptime: time.Hour,
-				Jobs: json.RawMessage(`[{"kind":"CREATE INDEX x","table":"d.t","state":"running","rows":30,"total":120},{"kind":"CREATE INDEX y","table":"d.t","state":"succeeded"}]`)},
+			{ID: 1, Region: "eu", Addr: "a:1", SQL: "a:2", Live: true, Leads: 3, Replicas: 5, DiskBytes: 3 << 20,
+				Uptime: time.Hour,
+				Jobs: json.RawMessage(`[{"kind":"CREATE INDEX x","table":"d.t","state":"running","rows":30,"total":120},` +
+					`{"kind":"CREATE INDEX y","table":"d.t","state":"succeeded"}]`)},
 			{ID: 2, Region: "us", Addr: "b:1", SQL: "b:2", RTT: 81 * time.Millisecond, LastHeard: 12 * time.Second},
 			{ID: 3, Region: "us", Addr: "c:1"}},
 		Groups: []cluster.GroupStatus{
-			{ID: 1, Name: "meta", Leader: 1, Term: 4, Voters: []base.NodeID{1, 2}, Serving: true, LogEntries: 900, LogBytes: 40 << 10,
-				Lag: []cluster.ReplicaLag{{Node: 1, Active: true}, {Node: 2, Entries: 70, Active: true}, {Node: 4, Entries: 9, Active: true, Snapshot: true}, {Node: 5}}},
+			{ID: 1, Name: "meta", Leader: 1, Term: 4, Voters: []base.NodeID{1, 2}, Serving: true, LogEntries: 900,
+				LogBytes: 40 << 10,
+				Lag: []cluster.ReplicaLag{{Node: 1, Active: true}, {Node: 2, Entries: 70, Active: true},
+					{Node: 4, Entries: 9, Active: true, Snapshot: true}, {Node: 5}}},
 			{ID: 2, Name: "shard 1 eu", Home: "eu", Learners: []base.NodeID{2}, ClosedLag: 1500 * time.Microsecond}},
-		RTT:      []cluster.RegionRTT{{From: "eu", To: "us", RTT: 81 * time.Millisecond}, {From: "us", To: "eu", RTT: 80 * time.Millisecond}},
+		RTT: []cluster.RegionRTT{{From: "eu", To: "us", RTT: 81 * time.Millisecond},
+			{From: "us", To: "eu", RTT: 80 * time.Millisecond}},
 		Problems: []string{"node 2 (us) has not been heard of for 12 s"},
 	}
 }
@@ -164,10 +169,12 @@ func TestStatusCommand(t *testing.T) {
 		t.Errorf("status %d:\n%s", status, out)
 	}
 	var s cluster.Status
-	if status, out, _ := godwit(t, "status", "--addr", addr, "--json"); status != 0 || json.Unmarshal([]byte(out), &s) != nil || len(s.Nodes) != 3 {
+	if status, out, _ := godwit(t, "status", "--addr", addr, "--json"); status != 0 ||
+		json.Unmarshal([]byte(out), &s) != nil || len(s.Nodes) != 3 {
 		t.Errorf("status %d:\n%s", status, out)
 	}
-	if status, out, _ := godwit(t, "node", "list", "--addr", addr); status != 0 || !strings.Contains(out, "DOWN") || strings.Contains(out, "meta") {
+	if status, out, _ := godwit(t, "node", "list", "--addr", addr); status != 0 || !strings.Contains(out, "DOWN") ||
+		strings.Contains(out, "meta") {
 		t.Errorf("status %d:\n%s", status, out)
 	}
 }
@@ -204,10 +211,12 @@ func TestInitCommand(t *testing.T) {
 		answer(200, join.InitReply{ClusterID: "c1", Topology: sampleStatus().Topology})(w, r)
 	}})
 	status, out, _ := godwit(t, "init", "--addr", addr, "--shards", "2", "--expect", "2")
-	if status != 0 || got.Shards != 2 || !strings.Contains(out, "cluster c1: 3 nodes in 2 regions, 2 shards, concurrency control locking\nnodes by region: eu (1), us (2)") {
+	if status != 0 || got.Shards != 2 || !strings.Contains(out,
+		"cluster c1: 3 nodes in 2 regions, 2 shards, concurrency control locking\nnodes by region: eu (1), us (2)") {
 		t.Errorf("status %d, asked %+v:\n%s", status, got, out)
 	}
-	if status, _, errs := godwit(t, "init", "--addr", addr, "--expect", "3", "--wait", "300ms"); status != 1 || !strings.Contains(errs, "refuses: 2 of the expected 3") {
+	if status, _, errs := godwit(t, "init", "--addr", addr, "--expect", "3", "--wait", "300ms"); status != 1 ||
+		!strings.Contains(errs, "refuses: 2 of the expected 3") {
 		t.Errorf("status %d:\n%s", status, errs)
 	}
 	late = 2 // two terminals: the node is started while init waits
@@ -218,7 +227,8 @@ func TestInitCommand(t *testing.T) {
 
 func TestDecommissionCommand(t *testing.T) {
 	body := ""
-	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathDecommission: func(w http.ResponseWriter, r *http.Request) {
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " +
+		cluster.PathDecommission: func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		body = string(b)
 		answer(200, struct{}{})(w, r)
@@ -231,7 +241,8 @@ func TestDecommissionCommand(t *testing.T) {
 // TestEpochsCopy: a refusal of the node is reported.
 func TestEpochsCopy(t *testing.T) {
 	refusal := ""
-	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathEpochsCopy: func(w http.ResponseWriter, r *http.Request) {
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " +
+		cluster.PathEpochsCopy: func(w http.ResponseWriter, r *http.Request) {
 		if refusal != "" {
 			answer(409, map[string]string{"error": refusal})(w, r)
 			return
@@ -280,12 +291,14 @@ func TestLeaderCommands(t *testing.T) {
 		"pin s1@r99 5":    `"s1@r99" is not a group`,
 		"pin s1@r1 x":     "is not the number of a node",
 	} {
-		if status, _, errs := godwit(t, append(append([]string{"leader"}, strings.Fields(args)...), "--addr", addr)...); status != 2 || !strings.Contains(errs, want) {
+		if status, _, errs := godwit(t, append(append([]string{"leader"}, strings.Fields(args)...),
+			"--addr", addr)...); status != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%s: status %d, want 2 with %q:\n%s", args, status, want, errs)
 		}
 	}
 	refusal = "there is no group s9@r3: SELECT name FROM godwit.groups lists them"
-	if status, _, errs := godwit(t, "leader", "move", "s9@r3", "1", "--addr", addr); status != 1 || !strings.Contains(errs, refusal) {
+	if status, _, errs := godwit(t, "leader", "move", "s9@r3", "1", "--addr", addr); status != 1 ||
+		!strings.Contains(errs, refusal) {
 		t.Errorf("status %d:\n%s", status, errs)
 	}
 }
@@ -295,13 +308,16 @@ func TestPromoteCommand(t *testing.T) {
 	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathPromote: func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		body = string(b)
-		answer(200, cluster.PromoteReply{Promotions: []cluster.PromotionAccount{{ID: 1, Region: "eu", Lost: "eu", Seat: "us", Group: "s3@r1", Source: 4}}})(w, r)
+		answer(200, cluster.PromoteReply{Promotions: []cluster.PromotionAccount{{ID: 1, Region: "eu", Lost: "eu",
+			Seat: "us", Group: "s3@r1", Source: 4}}})(w, r)
 	}})
 	status, out, errs := godwit(t, "promote", "--lost", "eu", "--addr", addr)
-	if status != 0 || body != `{"lost":"eu"}` || !strings.Contains(out, "group s3@r1 of region eu votes in us") || !strings.Contains(out, "copy of node 4") {
+	if status != 0 || body != `{"lost":"eu"}` || !strings.Contains(out, "group s3@r1 of region eu votes in us") ||
+		!strings.Contains(out, "copy of node 4") {
 		t.Errorf("status %d, sent %s:\n%s%s", status, body, out, errs)
 	}
-	if status, _, _ := godwit(t, "promote", "--return", "eu", "--addr", addr); status != 0 || body != `{"lost":"eu","back":true}` {
+	if status, _, _ := godwit(t, "promote", "--return", "eu", "--addr", addr); status != 0 ||
+		body != `{"lost":"eu","back":true}` {
 		t.Errorf("status %d, sent %s", status, body)
 	}
 	if status, _, errs := godwit(t, "promote", "--addr", addr); status != 2 || !strings.Contains(errs, "--lost") {
@@ -333,7 +349,8 @@ func TestWhatIsWrongWithTheNode(t *testing.T) {
 		{hangsUp, "1m", "cannot be asked"},
 		{closedPort(t), "1m", "nothing listens at"},
 		{fakeNode(t, nil), "1m", "belongs to no cluster yet"},
-		{fakeNode(t, map[string]http.HandlerFunc{"/": answer(500, map[string]string{"error": "meta group has no leader"})}), "1m", "refuses: meta group has no leader"},
+		{fakeNode(t, map[string]http.HandlerFunc{"/": answer(500,
+			map[string]string{"error": "meta group has no leader"})}), "1m", "refuses: meta group has no leader"},
 		{fakeNode(t, map[string]http.HandlerFunc{"/": answer(503, nil)}), "1m", "answers 503"},
 		{fakeNode(t, map[string]http.HandlerFunc{"/": answer(200, "hello")}), "1m", "is not a Godwit node"},
 	} {
@@ -346,7 +363,8 @@ func TestWhatIsWrongWithTheNode(t *testing.T) {
 		}
 	}
 	// A reset may discard what was sent, so that only the end of the connection is seen.
-	if status, _, errs := godwit(t, "status", "--addr", resets, "--timeout", "1m"); status != 1 || !strings.Contains(errs, "not its SQL port") && !strings.Contains(errs, "cannot be asked") {
+	if status, _, errs := godwit(t, "status", "--addr", resets, "--timeout", "1m"); status != 1 ||
+		!strings.Contains(errs, "not its SQL port") && !strings.Contains(errs, "cannot be asked") {
 		t.Errorf("status %d:\n%s", status, errs)
 	}
 }
@@ -439,7 +457,8 @@ func TestBadFilesNameTheLine(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", file, err, want)
 		}
 	}
-	if err := readYAML(filepath.Join(t.TempDir(), "none.yaml"), &fileConfig{}); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+	if err := readYAML(filepath.Join(t.TempDir(), "none.yaml"), &fileConfig{}); err == nil ||
+		!strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("got %v", err)
 	}
 }

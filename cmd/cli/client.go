@@ -30,7 +30,8 @@ type endpoint struct {
 }
 
 func (e *endpoint) flags(f *pflag.FlagSet) {
-	f.StringVar(&e.addr, "addr", "127.0.0.1:7400", "HOST:PORT of any node of the cluster (its --listen or --advertise address, not the SQL port)")
+	f.StringVar(&e.addr, "addr", "127.0.0.1:7400",
+		"HOST:PORT of any node of the cluster (its --listen or --advertise address, not the SQL port)")
 	f.DurationVar(&e.timeout, "timeout", 15*time.Second, "how long to wait for the answer")
 }
 
@@ -108,7 +109,8 @@ func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 	}
 	switch {
 	case res.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("the node at %s does not answer %s: either it belongs to no cluster yet (run 'godwit init --addr %s') or this is not a Godwit node's --listen address",
+		return fmt.Errorf("the node at %s does not answer %s: either it belongs to no cluster yet (run 'godwit init "+
+			"--addr %s') or this is not a Godwit node's --listen address",
 			e.addr, path, e.addr)
 	case res.StatusCode/100 != 2:
 		return fmt.Errorf("the node at %s answers %s: %s", e.addr, res.Status, firstLine(text))

@@ -47,9 +47,10 @@ func clockModeCommand() *cobra.Command {
 		Short: "Choose where timestamps come from",
 		Long: `Choose where timestamps come from, while the cluster works; the same as SET CLUSTER SETTING clock.mode.
 
-gclock: local clocks with a bound, and commit wait. gtm: the timestamp oracle at the meta group's leader, which needs no
-clocks and costs a round trip to it per snapshot and per commit (beside the quorum's). auto, the default: gclock while all
-clocks are good, gtm while some are not. The switch goes on in the background; 'godwit clock status' shows its steps.`,
+gclock: local clocks with a bound, and commit wait. gtm: the timestamp oracle at the meta group's leader, which needs
+no clocks and costs a round trip to it per snapshot and per commit (beside the quorum's). auto, the default: gclock
+while all clocks are good, gtm while some are not. The switch goes on in the background; 'godwit clock status' shows
+its steps.`,
 		Example: "  godwit clock mode gtm --addr 127.0.0.1:7400",
 		Args:    oneArg("one of auto, gtm, gclock"),
 		RunE: e.talks(func(c *cobra.Command, args []string) error {
@@ -73,8 +74,9 @@ func timeserverCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "timeserver",
 		Short: "Tell the machines of a region what time it is, until interrupted",
-		Long: `Tell the machines of a region what time it is, over UDP, until interrupted. It runs where the best clock of the region
-is: beside a GPS receiver or an atomic clock that disciplines the kernel's. Nodes use it with --clock-source HOST:PORT.`,
+		Long: `Tell the machines of a region what time it is, over UDP, until interrupted. It runs where the best
+clock of the region is: beside a GPS receiver or an atomic clock that disciplines the kernel's. Nodes use it with
+--clock-source HOST:PORT.`,
 		Example: "  godwit timeserver --listen 10.0.0.5:7123 --clock-source kernel",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -59,10 +59,11 @@ The workload is loaded first, each region's part through that region. Then a tab
 statements and transactions, the WAN round trips a transaction waited for, the WAN bytes it caused, and the latency
 (p50/p99) of each kind of statement. At the end the workload's invariants are checked and a report follows.
 
-Ctrl-C ends the run, checks it and reports; a second one ends at once. The exit status is 1 if a check fails or a client
-saw an error that is not retryable. Workloads: tpcc (order entry, the five transactions of TPC-C), ycsb (single rows),
-ycsb-t (several rows a transaction), bank (transfers; the total must not change), travel (users who travel between
-regions, and whose rows follow them: a table of latencies at home, just after an arrival and later), none (only your own clients).`,
+Ctrl-C ends the run, checks it and reports; a second one ends at once. The exit status is 1 if a check fails or a
+client saw an error that is not retryable. Workloads: tpcc (order entry, the five transactions of TPC-C), ycsb (single
+rows), ycsb-t (several rows a transaction), bank (transfers; the total must not change), travel (users who travel
+between regions, and whose rows follow them: a table of latencies at home, just after an arrival and later), none
+(only your own clients).`,
 		Example: `  godwit demo
   godwit demo --workload bank --regions 3 --nodes-per-region 2 --for 30s
   godwit demo --workload travel --clients 8
@@ -76,7 +77,8 @@ regions, and whose rows follow them: a table of latencies at home, just after an
 }
 
 func (f *demoFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.matrix, "matrix", "", "CSV file of round trips in ms: a header with the regions' names, then a row a region (default: five AWS regions)")
+	fs.StringVar(&f.matrix, "matrix", "", "CSV file of round trips in ms: a header with the regions' names, "+
+		"then a row a region (default: five AWS regions)")
 	fs.IntVar(&f.regions, "regions", 0, "number of regions, 1 to 7: the first N of the matrix (default 5, or all of --matrix)")
 	fs.IntVar(&f.cfg.NodesPerRegion, "nodes-per-region", 1, "nodes in each region")
 	fs.IntVar(&f.cfg.Shards, "shards", 0, "number of shards; 0 takes one for each node of a region, at least two")
@@ -87,7 +89,8 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.warmup, "warmup", 0, "run the workload for so long before measuring")
 	fs.DurationVar(&f.interval, "interval", 0, "time between two tables (default 1s on a terminal, 5s elsewhere)")
 	fs.BoolVar(&f.json, "json", false, "end with one JSON object on standard output; everything else goes to standard error")
-	fs.StringVar(&f.cfg.Dir, "store", "", "keep the data in this directory and continue with what it holds (default: a temporary directory, removed at the end)")
+	fs.StringVar(&f.cfg.Dir, "store", "", "keep the data in this directory and continue with what it holds (default: "+
+		"a temporary directory, removed at the end)")
 	fs.IntVar(&f.cfg.SQLBasePort, "sql-port", demoSQLPort,
 		"first region's MySQL port on loopback, the next regions' follow; 0 picks free ports")
 	fs.StringVar(&f.cfg.HTTPListen, "http", demoHTTP, "HOST:PORT for /cluster/status, /metrics and /debug/pprof; empty for none")
@@ -99,7 +102,8 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.cfg.LogLevel, "log-level", "warn", "debug, info, warn or error")
 	o := &f.opts
 	fs.IntVar(&o.TPCC.Warehouses, "warehouses", 0, "tpcc: warehouses to load; 0 is two a region")
-	fs.Float64Var(&o.TPCC.Scale, "scale", demoScale, "tpcc: factor from 0.01 to 1 on the sizes of the tables; 1 is the specification's")
+	fs.Float64Var(&o.TPCC.Scale, "scale", demoScale,
+		"tpcc: factor from 0.01 to 1 on the sizes of the tables; 1 is the specification's")
 	fs.IntVar(&o.YCSB.Records, "records", 10_000, "ycsb, ycsb-t: rows to load, over all regions")
 	fs.StringVar(&o.YCSB.Mix, "mix", o.YCSB.Mix, "ycsb: core workload, A to F")
 	fs.IntVar(&o.Bank.Accounts, "accounts", 1000, "bank: accounts to open, over all regions")
@@ -357,7 +361,8 @@ func writeConnect(out io.Writer, c demo.Cluster, http string) {
 		}
 	}
 	if http != "" {
-		fmt.Fprintf(out, "look at it: godwit status --addr %s; metrics and profiles at http://%s/metrics and /debug/pprof/\n", http, http)
+		fmt.Fprintf(out, "look at it: godwit status --addr %s; metrics and profiles at http://%s/metrics and "+
+			"/debug/pprof/\n", http, http)
 	}
 	fmt.Fprintln(out)
 }

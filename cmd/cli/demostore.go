@@ -49,7 +49,8 @@ func openState(f *demoFlags) (*demoState, error) {
 			return nil, err
 		}
 		if len(entries) > 0 {
-			return nil, usagef("--store: %s holds files but no demo.json, so it is not a demo's; give a new or empty directory", f.cfg.Dir)
+			return nil, usagef("--store: %s holds files but no demo.json, so it is not a demo's; "+
+				"give a new or empty directory", f.cfg.Dir)
 		}
 		return want, want.save()
 	}
@@ -61,7 +62,8 @@ func openState(f *demoFlags) (*demoState, error) {
 		return nil, fmt.Errorf("%s is damaged: %w; remove the directory to begin anew", have.path, err)
 	}
 	if !slices.Equal(have.Regions, want.Regions) || have.NodesPerRegion != want.NodesPerRegion {
-		return nil, usagef("--store: %s holds a cluster of %s with %d node(s) each; give the flags that made it, or another directory",
+		return nil, usagef("--store: %s holds a cluster of %s with %d node(s) each; give the flags that made it, "+
+			"or another directory",
 			f.cfg.Dir, strings.Join(have.Regions, ", "), have.NodesPerRegion)
 	}
 	if want.Shards != 0 && have.Shards != want.Shards {

@@ -45,19 +45,23 @@ func etcdLeaderCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "etcd-leader",
 		Short: "Keep the leader of a stock etcd cluster near its clients (GeoLM)",
-		Long: `Keep the leader of a stock etcd cluster where requests take least, by GeoLM's policy (package leader) and etcd's public API.
+		Long: `Keep the leader of a stock etcd cluster where requests take least, by GeoLM's policy (package leader)
+and etcd's public API.
 
 Once an interval it reads of every member the requests of its own clients and its round trips to the other members
-(from /metrics, or from 'godwit etcd-leader sidecar' beside the members, which follows changes within seconds where etcd's own
-histograms take half a minute). The utility of a member is what an average request would save with it as leader. One whose utility
-was positive throughout the damping window, and large enough on average, is made the leader; the next window is then twice as long.
+(from /metrics, or from 'godwit etcd-leader sidecar' beside the members, which follows changes within seconds where
+etcd's own histograms take half a minute). The utility of a member is what an average request would save with it as
+leader. One whose utility was positive throughout the damping window, and large enough on average, is made the leader;
+the next window is then twice as long.
 
-The log, on standard output, is one JSON object a line: when a window ends, when the reason changes, and for each move, with the
-utilities of all members; durations in it are in ms. What fails is logged and tried again. With --once it looks twice, an interval apart,
-decides without a window and ends; the exit status is 1 if it could not. The flags that say how to reach etcd are etcdctl's; ETCDCTL_CACERT,
-ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER and ETCDCTL_PASSWORD stand for those that are not given.
+The log, on standard output, is one JSON object a line: when a window ends, when the reason changes, and for each
+move, with the utilities of all members; durations in it are in ms. What fails is logged and tried again. With --once
+it looks twice, an interval apart, decides without a window and ends; the exit status is 1 if it could not. The flags
+that say how to reach etcd are etcdctl's; ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER and ETCDCTL_PASSWORD
+stand for those that are not given.
 
-Reads are taken to be linearizable (etcd's default), which wait for a quorum as writes do; --reads serializable leaves reads out.`,
+Reads are taken to be linearizable (etcd's default), which wait for a quorum as writes do; --reads serializable leaves
+reads out.`,
 		Example: `  godwit etcd-leader --endpoints 10.0.0.1:2379 --dry-run
   godwit etcd-leader --endpoints https://a:2379,https://b:2379,https://c:2379 --cacert ca.pem --cert me.pem --key me-key.pem
   godwit etcd-leader --endpoints a:2379 --sidecars a=a:2390,b=b:2390,c=c:2390
@@ -113,9 +117,9 @@ func etcdSidecarCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sidecar",
 		Short: "Measure round trips from beside one member to all members, for 'godwit etcd-leader'",
-		Long: `Measure round trips from beside one member of etcd to all members, as the time that a TCP connection to their client URLs
-takes, and serve them at http://LISTEN` + etcdleader.PathRTT + ` as JSON: seconds by member id. It needs no credentials but those that listing the
-members needs, and serves nothing secret.`,
+		Long: `Measure round trips from beside one member of etcd to all members, as the time that a TCP connection to
+their client URLs takes, and serve them at http://LISTEN` + etcdleader.PathRTT + ` as JSON: seconds by member id. It
+needs no credentials but those that listing the members needs, and serves nothing secret.`,
 		Example: `  godwit etcd-leader sidecar --endpoints 127.0.0.1:2379 --listen :2390`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

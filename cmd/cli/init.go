@@ -29,14 +29,15 @@ func initCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Make a cluster of the nodes that were started",
-		Long: `Make a cluster of the nodes that were started. Run it once, against one node, when all nodes of the new cluster
-run and name that node (or each other) in --join. Nodes that are started later join by themselves.
+		Long: `Make a cluster of the nodes that were started. Run it once, against one node, when all nodes of the new
+cluster run and name that node (or each other) in --join. Nodes that are started later join by themselves.
 
 The number of shards is fixed from then on: a table's rows are spread over them, and every region holds all of them,
 spread over its nodes.
 
-So is the concurrency control: locking (strictly serializable), timestamp (as CockroachDB: serializable, and linearizable
-for each key), or timestamp-relay (Relay: besides, real time orders all transactions that touch a common region).`,
+So is the concurrency control: locking (strictly serializable), timestamp (as CockroachDB: serializable, and
+linearizable for each key), or timestamp-relay (Relay: besides, real time orders all transactions that touch a common
+region).`,
 		Example: `  godwit init --addr 127.0.0.1:7400 --expect 3
   godwit init --addr db1.example:7400 --expect 9 --shards 12`,
 		Args: cobra.NoArgs,
@@ -52,7 +53,8 @@ for each key), or timestamp-relay (Relay: besides, real time orders all transact
 		},
 	}
 	f.flags(c.Flags())
-	c.Flags().IntVar(&f.request.Shards, "shards", 0, "number of shards, 1 to 4096; 0 takes one for each node of the largest region, at least two")
+	c.Flags().IntVar(&f.request.Shards, "shards", 0,
+		"number of shards, 1 to 4096; 0 takes one for each node of the largest region, at least two")
 	c.Flags().StringVar(&f.concurrency, "concurrency", "locking", "locking, timestamp or timestamp-relay")
 	c.Flags().IntVar(&f.request.Expect, "expect", 0, "wait until this many nodes have joined; 0 takes those that have")
 	c.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long to wait for the nodes expected before giving up")

@@ -41,9 +41,9 @@ func leaderMoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move GROUP NODE",
 		Short: "Hand the lead of a group to a node, and wait until it leads",
-		Long: `Hand the lead of a group to a node, and wait until it leads. No statement fails: transactions go on at the new leader with
-their locks. The lead does not stay there if the policy of leaders finds another node better, or the group has a home
-elsewhere: see 'godwit leader pin'.`,
+		Long: `Hand the lead of a group to a node, and wait until it leads. No statement fails: transactions go on at
+the new leader with their locks. The lead does not stay there if the policy of leaders finds another node better, or
+the group has a home elsewhere: see 'godwit leader pin'.`,
 		Example: "  godwit leader move s1@r2 5 --addr 127.0.0.1:7400",
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := leaderArgs(args, false)
@@ -69,8 +69,8 @@ func leaderPinCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pin GROUP NODE|none",
 		Short: "Keep the lead of a group at a node as long as that lives, or let it go",
-		Long: `Keep the lead of a group at a node as long as that lives and keeps up, or with none let the policies decide again. The pins
-are the cluster setting leader.pin.`,
+		Long: `Keep the lead of a group at a node as long as that lives and keeps up, or with none let the policies
+decide again. The pins are the cluster setting leader.pin.`,
 		Example: "  godwit leader pin s1@r2 5\n  godwit leader pin s1@r2 none",
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := leaderArgs(args, true)

@@ -46,9 +46,10 @@ func decommissionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "decommission ID",
 		Short: "Take a node out of the cluster for good; its replicas move to others of its region",
-		Long: `Take a node out of the cluster for good. Its replicas move to other nodes of its region, and its id is never used
-again; the process may run or be dead. To replace a dead node, start a new one with an empty --store in the same region,
-then decommission the dead one. 'godwit node list' shows the ids, 'godwit status --watch' how far the move is.`,
+		Long: `Take a node out of the cluster for good. Its replicas move to other nodes of its region, and its id is
+never used again; the process may run or be dead. To replace a dead node, start a new one with an empty --store in the
+same region, then decommission the dead one. 'godwit node list' shows the ids, 'godwit status --watch' how far the
+move is.`,
 		Example: "  godwit node decommission 3 --addr 127.0.0.1:7400",
 		Args:    oneArg("the id of one node; 'godwit node list' shows them"),
 		RunE: e.talks(func(c *cobra.Command, args []string) error {
@@ -62,7 +63,8 @@ then decommission the dead one. 'godwit node list' shows the ids, 'godwit status
 			if err := e.call(c.Context(), cluster.PathDecommission, req, nil); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "node %d is decommissioned; once 'godwit status' shows that it holds no replica, its process and its store can go\n", id)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "node %d is decommissioned; once 'godwit status' shows that it "+
+				"holds no replica, its process and its store can go\n", id)
 			return err
 		}),
 	}

@@ -40,18 +40,21 @@ When the region is back, --return lets its groups vote there again.`,
 			}
 			out := c.OutOrStdout()
 			if q.Back {
-				_, err := fmt.Fprintf(out, "the asynchronous groups of region %s go back there; 'godwit status' shows how far they are\n", q.Lost)
+				_, err := fmt.Fprintf(out, "the asynchronous groups of region %s go back there; "+
+					"'godwit status' shows how far they are\n", q.Lost)
 				return err
 			}
 			for _, p := range r.Promotions {
-				if _, err := fmt.Fprintf(out, "promotion %d: group %s of region %s votes in %s; it stands as of %s, from the copy of node %d; "+
+				if _, err := fmt.Fprintf(out, "promotion %d: group %s of region %s votes in %s; it stands as of %s, "+
+					"from the copy of node %d; "+
 					"the newest closed timestamp heard of it is %s\n",
 					p.ID, p.Group, p.Region, p.Seat, p.Cut.Time().UTC().Format(timeFormat), p.Source,
 					p.Closed.Time().UTC().Format(timeFormat)); err != nil {
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(out, "What region %s committed to asynchronous tables after %s is lost. Its nodes discard and report it when they are back:\n"+
+			_, err = fmt.Fprintf(out, "What region %s committed to asynchronous tables after %s is lost. "+
+				"Its nodes discard and report it when they are back:\n"+
 				"SELECT * FROM godwit.losses\nThen 'godwit promote --return %s' lets its groups vote there again.\n",
 				q.Lost, oldest(r.Promotions).UTC().Format(timeFormat), q.Lost)
 			return err

@@ -26,13 +26,13 @@ A node belongs to a region and keeps its data in --store. A new node asks the ad
 joins one that runs, or waits until 'godwit init' makes one of all nodes that have asked. From then on its store knows
 the cluster; start it again with the same --store and it continues.
 
---listen takes the cluster's traffic and HTTP: /cluster/status, /metrics (Prometheus), /debug/pprof. --sql-listen takes
-MySQL clients. Both default to the loopback interface; for other machines listen on an address they reach, or on
+--listen takes the cluster's traffic and HTTP: /cluster/status, /metrics (Prometheus), /debug/pprof. --sql-listen
+takes MySQL clients. Both default to the loopback interface; for other machines listen on an address they reach, or on
 0.0.0.0 and name that address in --advertise.
 
-One line on standard output says that the node listens, another that it serves SQL; logs go to standard error.
-SIGINT or SIGTERM drains the node: it hands its groups over, tells clients to go once their transactions have ended, and exits with 0. A second
-signal ends it at once; nothing acknowledged is lost either way.
+One line on standard output says that the node listens, another that it serves SQL; logs go to standard error. SIGINT
+or SIGTERM drains the node: it hands its groups over, tells clients to go once their transactions have ended, and
+exits with 0. A second signal ends it at once; nothing acknowledged is lost either way.
 
 A --config file is YAML with the flags' names as keys; flags win over it:
   region: eu-west
@@ -40,8 +40,9 @@ A --config file is YAML with the flags' names as keys; flags win over it:
   listen: 0.0.0.0:7400
   advertise: db1.example:7400
   join: [db1.example:7400, db2.example:7400]`,
-		Example: `  godwit start --region eu --store eu.d --listen 127.0.0.1:7401 --sql-listen 127.0.0.1:7501 --join 127.0.0.1:7401
-  godwit start --config godwit.yaml --log-level debug`,
+		Example: "  godwit start --region eu --store eu.d --listen 127.0.0.1:7401 --sql-listen 127.0.0.1:7501 " +
+			"--join 127.0.0.1:7401\n" +
+			"  godwit start --config godwit.yaml --log-level debug",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if file != "" {
@@ -62,30 +63,35 @@ A --config file is YAML with the flags' names as keys; flags win over it:
 	startFlags(c.Flags(), &cfg)
 	c.Flags().StringVar(&file, "config", "", "YAML file with these flags' names as keys; flags win over it")
 	c.Flags().DurationVar(&drain, "drain-timeout", 15*time.Second,
-		"how long the node may take to end once it is told to: to hand its leads over, let clients finish (5s at most) and close its files")
+		"how long the node may take to end once it is told to: to hand its leads over, "+
+			"let clients finish (5s at most) and close its files")
 	return c
 }
 
 func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	var def node.Config
 	def.Fill()
-	f.StringVar(&cfg.Region, "region", "", "name of the place this node is in; nodes of one name are close to each other (required)")
+	f.StringVar(&cfg.Region, "region", "", "name of the place this node is in; nodes of one name are close to each "+
+		"other (required)")
 	f.StringVar(&cfg.Store, "store", def.Store, "directory of the node's data; made if it does not exist")
 	f.StringVar(&cfg.Listen, "listen", def.Listen, "HOST:PORT for the cluster's traffic and HTTP")
 	f.StringVar(&cfg.Advertise, "advertise", "", "HOST:PORT at which other nodes reach --listen (default --listen)")
 	f.StringVar(&cfg.SQLListen, "sql-listen", def.SQLListen, "HOST:PORT for MySQL clients")
 	f.StringVar(&cfg.SQLAdvertise, "sql-advertise", "",
 		"HOST:PORT at which clients reach --sql-listen, shown by status (default --sql-listen)")
-	f.StringSliceVar(&cfg.Join, "join", nil, "addresses of some other nodes (their --advertise), comma-separated or repeated; may name this node too")
+	f.StringSliceVar(&cfg.Join, "join", nil, "addresses of some other nodes (their --advertise), "+
+		"comma-separated or repeated; may name this node too")
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError,
 		"bound on how far this machine's clock is off true time; commits wait it out")
 	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource,
-		"where the clock's bound comes from: fixed (--max-clock-error), kernel (adjtimex), HOST:PORT of a 'godwit timeserver', or auto: kernel if it is disciplined, else fixed")
+		"where the clock's bound comes from: fixed (--max-clock-error), kernel (adjtimex), "+
+			"HOST:PORT of a 'godwit timeserver', or auto: kernel if it is disciplined, else fixed")
 	f.DurationVar(&cfg.ClockPoll, "clock-poll", def.ClockPoll, "how often a time server is asked")
 	f.StringVar(&cfg.ClockOffsetFile, "clock-offset-file", "",
 		"for tests: the clock is off by the nanoseconds in this file, whose changes it follows")
 	_ = f.MarkHidden("clock-offset-file") // it exists
-	f.IntVar(&cfg.CacheMB, "cache-mb", def.CacheMB, "block cache in MiB, a sixteenth of the machine's memory unless given; rows read one by one get a quarter as much besides")
+	f.IntVar(&cfg.CacheMB, "cache-mb", def.CacheMB, "block cache in MiB, a sixteenth of the machine's memory unless "+
+		"given; rows read one by one get a quarter as much besides")
 	f.DurationVar(&cfg.GCAge, "gc-age", def.GCAge, "how long old row versions can be read with AS OF")
 	f.StringVar(&cfg.LogLevel, "log-level", def.LogLevel, "debug, info, warn or error")
 }

@@ -22,10 +22,11 @@ func statusCommand() *cobra.Command {
 		Short: "Show nodes, groups, leaders, lag, round trips and problems",
 		Long: `Show the cluster as one node sees it, completed by asking the others.
 
-Nodes: "heard" is how long ago the asked node heard of it, "rtt" the round trip to it, "leads" and "replicas" count groups.
-Groups: one line a consensus group. "home" is the region its rows belong to, "lag" how many log entries each replica that
-is not up to date is behind its leader (node:entries), "closed lag" how far its closed timestamp is behind now, which is
-how stale a read at another replica must be to be served at once (negative: closed ahead of time).
+Nodes: "heard" is how long ago the asked node heard of it, "rtt" the round trip to it, "leads" and "replicas" count
+groups.
+Groups: one line a consensus group. "home" is the region its rows belong to, "lag" how many log entries each replica
+that is not up to date is behind its leader (node:entries), "closed lag" how far its closed timestamp is behind now,
+which is how stale a read at another replica must be to be served at once (negative: closed ahead of time).
 Problems: what an operator should look at.
 
 The exit status is 0 also when there are problems; scripts read "problems" in the --json output.`,
@@ -44,7 +45,8 @@ The exit status is 0 also when there are problems; scripts read "problems" in th
 		}),
 	}
 	e.flags(c.Flags())
-	c.Flags().BoolVar(&asJSON, "json", false, "print the node's answer as one JSON object; durations are in nanoseconds (with --watch, one object a line)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the node's answer as one JSON object; "+
+		"durations are in nanoseconds (with --watch, one object a line)")
 	c.Flags().BoolVar(&watch, "watch", false, "show it again and again until interrupted, in place on a terminal")
 	c.Flags().DurationVar(&every, "every", 2*time.Second, "time between two looks with --watch")
 	return c

@@ -217,7 +217,8 @@ func (a *Agent) Once(ctx context.Context) error {
 	case d.Reason == leader.NoLeader:
 		return errors.New("the cluster has no leader")
 	case d.Reason == leader.Unmeasured:
-		return errors.New("the round trips of the leader are not known yet: etcd measures 5 s after a connection between members is made, sidecars within a second")
+		return errors.New("the round trips of the leader are not known yet: etcd measures 5 s after a connection " +
+			"between members is made, sidecars within a second")
 	}
 	return nil
 }

@@ -101,7 +101,8 @@ type refused struct {
 func (e *refused) Error() string {
 	switch {
 	case e.Status == http.StatusNotFound && e.Code == 0:
-		return "there is no /v3 gateway at this address: it must be a client URL of etcd 3.4 or later, without --enable-grpc-gateway=false"
+		return "there is no /v3 gateway at this address: it must be a client URL of etcd 3.4 or later, " +
+			"without --enable-grpc-gateway=false"
 	case e.Msg != "":
 		return e.Msg
 	}

@@ -42,7 +42,8 @@ func TestParseMetrics(t *testing.T) {
 	if d, ok := trip.mean(tripSum{n: 9, sum: 9}); !ok || d != 50*time.Millisecond {
 		t.Errorf("the member has restarted: %v, %v", d, ok)
 	}
-	if _, err := parseMetrics([]byte("process_cpu_seconds_total 3\n")); err == nil || !strings.Contains(err.Error(), "is missing") {
+	if _, err := parseMetrics([]byte("process_cpu_seconds_total 3\n")); err == nil ||
+		!strings.Contains(err.Error(), "is missing") {
 		t.Error(err)
 	}
 	if since(5, 7) != 2 || since(7, 3) != 3 {
@@ -53,12 +54,15 @@ func TestParseMetrics(t *testing.T) {
 // TestFacts: unknown facts are not invented, and a member that does not answer, a learner, and a
 // member that lags may not lead.
 func TestFacts(t *testing.T) {
-	a := &Agent{members: []member{{id: 10, name: "a"}, {id: 11, name: "b"}, {id: 12, name: "c"}, {id: 13, name: "d", learner: true}, {id: 14, name: "e"}},
+	a := &Agent{members: []member{{id: 10, name: "a"}, {id: 11, name: "b"}, {id: 12, name: "c"},
+		{id: 13, name: "d", learner: true}, {id: 14, name: "e"}},
 		seen: map[id]*seen{}, opts: Options{Candidates: []string{"a", "c", "d", "e"}}}
 	ok := func(writes float64, trips map[id]time.Duration) look {
-		return look{status: &status{Leader: 11, Term: 4, Index: 5000, Applied: 5000}, counts: &counters{writes: writes}, trips: trips}
+		return look{status: &status{Leader: 11, Term: 4, Index: 5000, Applied: 5000},
+			counts: &counters{writes: writes}, trips: trips}
 	}
-	trips := map[id]time.Duration{10: 5 * time.Millisecond, 11: 6 * time.Millisecond, 12: 7 * time.Millisecond, 14: 8 * time.Millisecond}
+	trips := map[id]time.Duration{10: 5 * time.Millisecond, 11: 6 * time.Millisecond, 12: 7 * time.Millisecond,
+		14: 8 * time.Millisecond}
 	looks := []look{ok(100, trips), ok(100, nil), ok(100, nil), ok(0, nil), {err: context.DeadlineExceeded}}
 	looks[2].status.Applied = 3000
 	// has not heard of the new term

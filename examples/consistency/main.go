@@ -87,7 +87,8 @@ func run(ctx context.Context, out io.Writer, rounds int) (err error) {
 				return fmt.Errorf("%s: %w", mode, err)
 			}
 		}
-		fmt.Fprintf(out, "%-7s %d transfers; Ohio saw one before it was acknowledged %d times, and Paris then did not see it %d times; slowest read in Ohio meanwhile %v\n",
+		fmt.Fprintf(out, "%-7s %d transfers; Ohio saw one before it was acknowledged %d times, "+
+			"and Paris then did not see it %d times; slowest read in Ohio meanwhile %v\n",
 			mode+":", rounds, p.early, p.anomalies, p.slowest.Round(time.Millisecond))
 		if p.anomalies > 0 {
 			return fmt.Errorf("%s let the anomaly of Figure 13a through", mode)

@@ -68,20 +68,26 @@ func TestColumns(t *testing.T) {
 		{"above the column", old, []*wire.PatchOp{add(3, 28, -128, 127)}, nil},
 		{"subtract", old, []*wire.PatchOp{add(3, -228, -128, 127)}, row(ids, int64(7), int64(-128), 1.5, "abc", uint64(5))},
 		{"below the column", old, []*wire.PatchOp{add(3, -229, -128, 127)}, nil},
-		{"overflow", row(ids, int64(7), int64(math.MaxInt64), 1.5, "abc", uint64(5)), []*wire.PatchOp{add(3, 1, math.MinInt64, math.MaxInt64)}, nil},
-		{"underflow", row(ids, int64(7), int64(math.MinInt64), 1.5, "abc", uint64(5)), []*wire.PatchOp{add(3, -1, math.MinInt64, math.MaxInt64)}, nil},
+		{"overflow", row(ids, int64(7), int64(math.MaxInt64), 1.5, "abc", uint64(5)),
+			[]*wire.PatchOp{add(3, 1, math.MinInt64, math.MaxInt64)}, nil},
+		{"underflow", row(ids, int64(7), int64(math.MinInt64), 1.5, "abc", uint64(5)),
+			[]*wire.PatchOp{add(3, -1, math.MinInt64, math.MaxInt64)}, nil},
 		{"unsigned", old, []*wire.PatchOp{plus(12, -5, 255)}, row(ids, int64(7), int64(100), 1.5, "abc", uint64(0))},
 		{"unsigned below 0", old, []*wire.PatchOp{plus(12, -6, 255)}, nil},
 		{"unsigned above", old, []*wire.PatchOp{plus(12, 251, 255)}, nil},
-		{"unsigned overflow", row(ids, int64(7), int64(100), 1.5, "abc", uint64(math.MaxUint64)), []*wire.PatchOp{plus(12, 1, math.MaxUint64)}, nil},
-		{"several", old, []*wire.PatchOp{add(1, 1, -9, 9), set(4, 2.5), set(9, "xy"), set(12, nil)}, row(ids, int64(8), int64(100), 2.5, "xy", nil)},
+		{"unsigned overflow", row(ids, int64(7), int64(100), 1.5, "abc", uint64(math.MaxUint64)),
+			[]*wire.PatchOp{plus(12, 1, math.MaxUint64)}, nil},
+		{"several", old, []*wire.PatchOp{add(1, 1, -9, 9), set(4, 2.5), set(9, "xy"), set(12, nil)},
+			row(ids, int64(8), int64(100), 2.5, "xy", nil)},
 		{"NULL and a number", row(ids, int64(7), nil, nil, nil, nil), []*wire.PatchOp{add(3, 1, -9, 9)}, nil},
-		{"NULL set", row(ids, int64(7), nil, nil, nil, nil), []*wire.PatchOp{set(9, "q")}, row(ids, int64(7), nil, nil, "q", nil)},
+		{"NULL set", row(ids, int64(7), nil, nil, nil, nil), []*wire.PatchOp{set(9, "q")},
+			row(ids, int64(7), nil, nil, "q", nil)},
 		{"no change", old, []*wire.PatchOp{set(9, "abc")}, nil},
 		{"plus nothing", old, []*wire.PatchOp{add(3, 0, -128, 127)}, nil},
 		{"a column that the row does not have", row(ids[:2], int64(7), int64(100)), []*wire.PatchOp{set(9, "q")}, nil},
 		{"one in the middle", row([]uint32{1, 9}, int64(7), "q"), []*wire.PatchOp{set(4, 1.0)}, nil},
-		{"a column that the patch does not know", row([]uint32{1, 2}, int64(7), int64(1)), []*wire.PatchOp{set(1, int64(8))}, nil},
+		{"a column that the patch does not know", row([]uint32{1, 2}, int64(7), int64(1)),
+			[]*wire.PatchOp{set(1, int64(8))}, nil},
 		{"another format", append([]byte{2}, old[1:]...), []*wire.PatchOp{set(9, "q")}, nil},
 		{"cut", old[:len(old)-3], []*wire.PatchOp{set(1, int64(8))}, nil},
 		{"empty", nil, []*wire.PatchOp{set(1, int64(8))}, nil},
@@ -158,7 +164,8 @@ func FuzzApply(f *testing.F) {
 	}
 	f.Add(b, row([]uint32{1, 2, 3}, int64(5), 1.5, "x"))
 	p = &wire.Patch{Format: 1, Ids: []uint32{1}, Classes: []byte{2},
-		Ops: []*wire.PatchOp{{Column: 1, Kind: wire.PatchKind_PATCH_ADD_DECIMAL, Value: rowfmt.AppendDecimal(nil, big.NewInt(-25), -2), Most: 6}}}
+		Ops: []*wire.PatchOp{{Column: 1, Kind: wire.PatchKind_PATCH_ADD_DECIMAL,
+			Value: rowfmt.AppendDecimal(nil, big.NewInt(-25), -2), Most: 6}}}
 	if b, err = p.MarshalVT(); err != nil {
 		f.Fatal(err)
 	}

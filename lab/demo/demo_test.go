@@ -119,8 +119,9 @@ func TestReportSaysWhyItIsNotOK(t *testing.T) {
 		errors uint64
 		want   string
 	}{
-		"all is well":      {checks: []workload.CheckResult{good}},
-		"a failed check":   {checks: []workload.CheckResult{good, {Name: "3.3.2.1", Detail: "w 1"}}, want: "check 3.3.2.1 failed: w 1"},
+		"all is well": {checks: []workload.CheckResult{good}},
+		"a failed check": {checks: []workload.CheckResult{good, {Name: "3.3.2.1", Detail: "w 1"}},
+			want: "check 3.3.2.1 failed: w 1"},
 		"no check":         {err: errors.New("gone"), want: "the checks could not be evaluated: gone"},
 		"a client's error": {checks: []workload.CheckResult{good}, errors: 2, want: "clients saw 2 errors, most often boom"},
 	} {
@@ -195,7 +196,8 @@ func TestTravelTable(t *testing.T) {
 		{Kind: "arrived-update", Count: 3, Rate: 1.5, P50: 100 * ms, P99: 200 * ms, Measured: 3, RoundTrips: 2.5},
 	}}, {Region: "us"}}, map[string]int64{"eu": 7})
 	want := [][]string{
-		{"region", "users", "who", "are", "stmt/s", "read", "p50/p99", "ms", "RTT/read", "update", "p50/p99", "ms", "RTT/update", "rows", "moved", "here"},
+		{"region", "users", "who", "are", "stmt/s", "read", "p50/p99", "ms", "RTT/read", "update", "p50/p99",
+			"ms", "RTT/update", "rows", "moved", "here"},
 		{"eu", "at", "home", "4.00", "1.00/2.00", "0.00", "-", "-", "7"},
 		{"just", "arrived", "1.50", "-", "-", "100/200", "2.50"},
 		{"settled", "0", "-", "-", "-", "-"},

@@ -54,8 +54,10 @@ func TestMySQLCommandLine(t *testing.T) {
 	}
 	out := run(c.nodes[0], `
 		USE shell;
-		CREATE TABLE bird (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) NOT NULL, km DECIMAL(8,1), seen DATETIME, KEY by_name (name));
-		INSERT INTO bird (name, km, seen) VALUES ('godwit', 13560.0, '2022-10-13 08:00:00'), ('tern', 96000.5, NULL), ('Zugvögel', NULL, NULL);
+		CREATE TABLE bird (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) NOT NULL, km DECIMAL(8,1), seen DATETIME,
+			KEY by_name (name));
+		INSERT INTO bird (name, km, seen) VALUES ('godwit', 13560.0, '2022-10-13 08:00:00'), ('tern', 96000.5, NULL),
+			('Zugvögel', NULL, NULL);
 		START TRANSACTION;
 		UPDATE bird SET km = 0;
 		ROLLBACK;
@@ -63,18 +65,21 @@ func TestMySQLCommandLine(t *testing.T) {
 		DESCRIBE bird;
 		SELECT name, km, seen FROM bird ORDER BY id;
 	`, "-t", "--default-character-set=utf8mb4")
-	for _, want := range []string{"| bird", "| godwit", "13560.0", "2022-10-13 08:00:00", "96000.5", "NULL", "Zugvögel", "auto_increment"} {
+	for _, want := range []string{"| bird", "| godwit", "13560.0", "2022-10-13 08:00:00", "96000.5", "NULL",
+		"Zugvögel", "auto_increment"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}
 	}
 	// The other regions see it at once.
 	for _, n := range c.nodes[1:] {
-		if got := strings.TrimSpace(run(n, "", "-N", "-B", "-e", "SELECT COUNT(*), SUM(km) FROM shell.bird")); got != "3\t109560.5" {
+		if got := strings.TrimSpace(run(n, "", "-N", "-B", "-e",
+			"SELECT COUNT(*), SUM(km) FROM shell.bird")); got != "3\t109560.5" {
 			t.Errorf("%s sees %q", n.region, got)
 		}
 	}
-	if out := run(c.nodes[1], "", "-N", "-B", "-e", "SHOW DATABASES; SELECT table_name FROM information_schema.tables WHERE table_schema='shell'"); !strings.Contains(out, "shell\n") || !strings.Contains(out, "bird") {
+	if out := run(c.nodes[1], "", "-N", "-B", "-e", "SHOW DATABASES; SELECT table_name FROM information_schema.tables "+
+		"WHERE table_schema='shell'"); !strings.Contains(out, "shell\n") || !strings.Contains(out, "bird") {
 		t.Errorf("got\n%s", out)
 	}
 }
@@ -95,7 +100,8 @@ func TestMySQLCommandLineErrors(t *testing.T) {
 		"USE nonesuch":                   "ERROR 1049",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		out, err := exec.CommandContext(ctx, client, "-h", host, "-P", port, "-u", "root", "mistakes", "-e", query).CombinedOutput()
+		out, err := exec.CommandContext(ctx, client, "-h", host, "-P", port, "-u", "root", "mistakes", "-e",
+			query).CombinedOutput()
 		cancel()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: want %s, got %v\n%s", query, want, err, out)
@@ -110,7 +116,8 @@ func TestSysbench(t *testing.T) {
 	}
 	c := shared.database(t, "sbtest")
 	host, port, _ := net.SplitHostPort(c.nodes[0].sql)
-	flags := []string{"--db-driver=mysql", "--mysql-host=" + host, "--mysql-port=" + port, "--mysql-user=root", "--mysql-db=sbtest",
+	flags := []string{"--db-driver=mysql", "--mysql-host=" + host, "--mysql-port=" + port, "--mysql-user=root",
+		"--mysql-db=sbtest",
 		"--tables=2", "--table-size=1000", "--threads=2", "--time=2", "--report-interval=0"}
 	ran := regexp.MustCompile(`transactions:\s+([1-9]\d*)`)
 	for _, script := range []string{"oltp_read_write", "oltp_point_select", "oltp_update_index", "oltp_insert", "oltp_delete"} {
@@ -130,7 +137,8 @@ func TestSysbench(t *testing.T) {
 func TestGoDriver(t *testing.T) {
 	c := shared.database(t, "godriver")
 	db, other := c.nodes[0].open(t, "godriver"), c.nodes[2].open(t, "godriver")
-	exec1(t, db, `CREATE TABLE account (id BIGINT PRIMARY KEY AUTO_INCREMENT, owner VARCHAR(30) NOT NULL, balance DECIMAL(12,2) NOT NULL,
+	exec1(t, db, `CREATE TABLE account (id BIGINT PRIMARY KEY AUTO_INCREMENT, owner VARCHAR(30) NOT NULL,
+		balance DECIMAL(12,2) NOT NULL,
 		note TEXT, raw BLOB, rate DOUBLE, at DATETIME(6), UNIQUE KEY (owner))`)
 	insert, err := db.Prepare("INSERT INTO account (owner, balance, note, raw, rate, at) VALUES (?, ?, ?, ?, ?, ?)")
 	if err != nil {
@@ -159,10 +167,12 @@ func TestGoDriver(t *testing.T) {
 	var note sql.NullString
 	var gotRaw []byte
 	var rate float64
-	if err := other.QueryRow("SELECT owner, balance, note, raw, rate, at FROM account WHERE id = ?", id).Scan(&owner, &balance, &note, &gotRaw, &rate, &when); err != nil {
+	if err := other.QueryRow("SELECT owner, balance, note, raw, rate, at FROM account WHERE id = ?", id).Scan(&owner,
+		&balance, &note, &gotRaw, &rate, &when); err != nil {
 		t.Fatal(err)
 	}
-	if owner != "ada" || balance != "10.25" || note.Valid || !bytes.Equal(gotRaw, raw) || rate != 0.1 || !strings.HasPrefix(when, "2024-02-29 23:59:59.123456") {
+	if owner != "ada" || balance != "10.25" || note.Valid || !bytes.Equal(gotRaw, raw) || rate != 0.1 ||
+		!strings.HasPrefix(when, "2024-02-29 23:59:59.123456") {
 		t.Errorf("got %q %q %v %x %v %q", owner, balance, note, gotRaw, rate, when)
 	}
 
@@ -173,7 +183,8 @@ func TestGoDriver(t *testing.T) {
 			t.Fatal(err)
 		}
 		for who, by := range map[string]string{"ada": "-2.25", "bob": "2.25"} {
-			if _, err := tx.Exec("UPDATE account SET balance = balance + CAST(? AS DECIMAL(12,2)) WHERE owner = ?", by, who); err != nil {
+			if _, err := tx.Exec("UPDATE account SET balance = balance + CAST(? AS DECIMAL(12,2)) WHERE owner = ?",
+				by, who); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -264,14 +275,17 @@ func TestLoadDataLocal(t *testing.T) {
 		}
 		return path
 	}
-	run("SET GLOBAL local_infile = 1; CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), x INT, KEY (x)); INSERT INTO t VALUES (1, 'old', 5)")
+	run("SET GLOBAL local_infile = 1; CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), x INT, KEY (x)); " +
+		"INSERT INTO t VALUES (1, 'old', 5)")
 	odd := file("odd.csv", "id,name,x\n1,\"a,b\",\\N\n2,\"q\\\"uote\",7\n3,plain,8\n3,again,9\n")
 	const format = ` INTO TABLE t FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '"' IGNORE 1 LINES`
 	for _, step := range []struct{ load, want string }{
 		{"LOAD DATA LOCAL INFILE '" + odd + "'" + format, "1\told\t5\n2\tq\"uote\t7\n3\tplain\t8\n"},
 		{"LOAD DATA LOCAL INFILE '" + odd + "' REPLACE" + format, "1\ta,b\tNULL\n2\tq\"uote\t7\n3\tagain\t9\n"},
-		{"TRUNCATE t; LOAD DATA LOCAL INFILE '" + odd + "'" + format + " (id, @n, x) SET name = CONCAT('<', @n, '>')", "1\t<a,b>\tNULL\n2\t<q\"uote>\t7\n3\t<plain>\t8\n"},
-		{"BEGIN; LOAD DATA LOCAL INFILE '" + odd + "' REPLACE" + format + "; ROLLBACK", "1\t<a,b>\tNULL\n2\t<q\"uote>\t7\n3\t<plain>\t8\n"},
+		{"TRUNCATE t; LOAD DATA LOCAL INFILE '" + odd + "'" + format + " (id, @n, x) SET name = CONCAT('<', @n, '>')",
+			"1\t<a,b>\tNULL\n2\t<q\"uote>\t7\n3\t<plain>\t8\n"},
+		{"BEGIN; LOAD DATA LOCAL INFILE '" + odd + "' REPLACE" + format + "; ROLLBACK",
+			"1\t<a,b>\tNULL\n2\t<q\"uote>\t7\n3\t<plain>\t8\n"},
 	} {
 		run(step.load)
 		if got := run("SELECT * FROM t ORDER BY id"); got != step.want {
@@ -286,7 +300,8 @@ func TestLoadDataLocal(t *testing.T) {
 	run("LOAD DATA LOCAL INFILE '" + file("many", many.String()) + "' INTO TABLE t")
 	db := c.nodes[0].open(t, "files")
 	var n, sum, indexed int
-	if err := db.QueryRow("SELECT COUNT(*), CAST(SUM(id) AS SIGNED), (SELECT COUNT(*) FROM t WHERE x = 5) FROM t").Scan(&n, &sum, &indexed); err != nil {
+	if err := db.QueryRow("SELECT COUNT(*), CAST(SUM(id) AS SIGNED), (SELECT COUNT(*) "+
+		"FROM t WHERE x = 5) FROM t").Scan(&n, &sum, &indexed); err != nil {
 		t.Fatal(err)
 	}
 	if n != 10_003 || sum != (10+10_009)*10_000/2+1+2+3 || indexed != 103 {
@@ -300,7 +315,8 @@ func TestStockClientPrepares(t *testing.T) {
 	client := tool(t, "mysql", "mariadb")
 	c := shared.database(t, "prepares")
 	host, port, _ := net.SplitHostPort(c.nodes[0].sql)
-	out := outputOf(t, "PREPARE p FROM 'SELECT ? + 1'; SET @a = 41; EXECUTE p USING @a; DEALLOCATE PREPARE p", client, "-h", host, "-P", port, "-u", "root", "-N", "-B", "prepares")
+	out := outputOf(t, "PREPARE p FROM 'SELECT ? + 1'; SET @a = 41; EXECUTE p USING @a; DEALLOCATE PREPARE p", client,
+		"-h", host, "-P", port, "-u", "root", "-N", "-B", "prepares")
 	if strings.TrimSpace(out) != "42" {
 		t.Errorf("got %q", out)
 	}

@@ -65,7 +65,8 @@ func TestKillTheNodeThatCopiesATable(t *testing.T) {
 		for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 			var n int64
 			var status string
-			_ = victim.open(t, "").QueryRow("SELECT rows_done, status FROM godwit.jobs WHERE job_type = ? AND node = @@godwit_node", change).Scan(&n, &status)
+			_ = victim.open(t, "").QueryRow("SELECT rows_done, status FROM godwit.jobs WHERE job_type = ? AND node = "+
+				"@@godwit_node", change).Scan(&n, &status)
 			if n > 0 {
 				if status != "running" {
 					t.Fatalf("%s: %s before the node is killed", change, status)
@@ -123,10 +124,12 @@ func TestKillTheNodeThatCopiesATable(t *testing.T) {
 		}
 		sum, keys := int64(s), int64(k)
 		if count != rows || sum < acked.Load() || sum > acked.Load()+unsure.Load() || keys != sum+rows*(rows-1)/2 {
-			t.Errorf("through %s: %d rows, %d updates of which %d were acknowledged and %d may have been made", n.region, count, sum, acked.Load(), unsure.Load())
+			t.Errorf("through %s: %d rows, %d updates of which %d were acknowledged and %d may have been made",
+				n.region, count, sum, acked.Load(), unsure.Load())
 		}
 		var byIndex int64
-		if err := n.open(t, "d").QueryRow("SELECT COUNT(*) FROM big FORCE INDEX (k) WHERE k >= 0").Scan(&byIndex); err != nil || byIndex != rows {
+		if err := n.open(t, "d").QueryRow("SELECT COUNT(*) FROM big FORCE INDEX (k) " +
+			"WHERE k >= 0").Scan(&byIndex); err != nil || byIndex != rows {
 			t.Errorf("through %s: %d rows by the index (%v)", n.region, byIndex, err)
 		}
 	}

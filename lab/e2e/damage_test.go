@@ -148,7 +148,9 @@ func TestDamagedStores(t *testing.T) {
 
 	t.Run("the end of the log is torn", func(t *testing.T) {
 		// A power failure may leave bytes behind the last synced record: they are no damage.
-		change(t, newestLog(t, victim.dir), func(b []byte) []byte { return append(b, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5) })
+		change(t, newestLog(t, victim.dir), func(b []byte) []byte {
+			return append(b, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5)
+		})
 		victim.start(t)
 		victim.awaitSQL(t)
 		var rows int

@@ -53,8 +53,10 @@ func TestDemoOfEveryWorkload(t *testing.T) {
 	needTime(t)
 	for _, w := range []string{"tpcc", "ycsb", "ycsb-t", "bank", "travel"} {
 		t.Run(w, func(t *testing.T) {
-			r := demo(t, "--regions", "3", "--workload", w, "--for", "4s", "--scale", "0.01", "--records", "600", "--accounts", "300", "--clients", "2")
-			if r.Workload != w || len(r.Regions) != 3 || r.Run.Total.Count == 0 || len(r.Checks) == 0 && strings.HasPrefix(w, "tpcc") {
+			r := demo(t, "--regions", "3", "--workload", w, "--for", "4s", "--scale", "0.01", "--records", "600",
+				"--accounts", "300", "--clients", "2")
+			if r.Workload != w || len(r.Regions) != 3 || r.Run.Total.Count == 0 ||
+				len(r.Checks) == 0 && strings.HasPrefix(w, "tpcc") {
 				t.Errorf("got %+v", r)
 			}
 			for _, reg := range r.Regions {
@@ -74,7 +76,8 @@ func TestDemoContinuesAKeptStore(t *testing.T) {
 	demo(t, flags...)
 	demo(t, flags...)
 	flags[1] = "3"
-	if status, _, errs := godwit(t, append([]string{"demo"}, flags...)...); status != 2 || !strings.Contains(errs, "holds a cluster of") {
+	if status, _, errs := godwit(t, append([]string{"demo"}, flags...)...); status != 2 ||
+		!strings.Contains(errs, "holds a cluster of") {
 		t.Errorf("other regions on the same store: status %d\n%s", status, errs)
 	}
 }

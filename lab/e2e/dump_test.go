@@ -21,14 +21,19 @@ func TestDump(t *testing.T) {
 		return []string{"-h", host, "-P", port, "-u", "root", "--default-character-set=utf8mb4"}
 	}
 	outputOf(t, `
-		CREATE TABLE kinds (id INT AUTO_INCREMENT PRIMARY KEY, e ENUM('a','b''c') NOT NULL DEFAULT 'b''c', s SET('x','y','z') DEFAULT 'x,z',
-			d DECIMAL(12,3) DEFAULT 1.5, f DOUBLE, t TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3), y YEAR, j JSON, b VARBINARY(40), bits BIT(6) DEFAULT b'101',
-			txt TEXT, ci VARCHAR(20) COLLATE utf8mb4_general_ci, n INT DEFAULT (1 + 2), UNIQUE KEY (ci), CHECK (n > 0)) COMMENT='all ''kinds''';
-		INSERT INTO kinds (f, y, j, b, txt, ci, t) VALUES (1e-300, 1999, '{"k": [1, null, "ü"]}', x'00ff275c0a', 'line\nbreak \\ quote '' ü', 'One', '2024-02-29 23:59:59.125');
+		CREATE TABLE kinds (id INT AUTO_INCREMENT PRIMARY KEY, e ENUM('a','b''c') NOT NULL DEFAULT 'b''c',
+			s SET('x','y','z') DEFAULT 'x,z', d DECIMAL(12,3) DEFAULT 1.5, f DOUBLE,
+			t TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3),
+			y YEAR, j JSON, b VARBINARY(40), bits BIT(6) DEFAULT b'101',
+			txt TEXT, ci VARCHAR(20) COLLATE utf8mb4_general_ci, n INT DEFAULT (1 + 2),
+			UNIQUE KEY (ci), CHECK (n > 0)) COMMENT='all ''kinds''';
+		INSERT INTO kinds (f, y, j, b, txt, ci, t) VALUES (1e-300, 1999, '{"k": [1, null, "ü"]}', x'00ff275c0a',
+			'line\nbreak \\ quote '' ü', 'One', '2024-02-29 23:59:59.125');
 		INSERT INTO kinds (e, s, ci, t) VALUES ('a', '', 'Two', NULL);
 		CREATE TABLE countries (code CHAR(2), name TEXT, PRIMARY KEY (code)) COMMENT='everywhere' LOCALITY GLOBAL;
 		INSERT INTO countries VALUES ('is', 'Ísland'), ('mt', 'Malta');
-		CREATE TABLE homed (id INT PRIMARY KEY, code CHAR(2), KEY (code), CONSTRAINT fk FOREIGN KEY (code) REFERENCES countries (code)) LOCALITY REGIONAL BY TABLE IN 'region-b';
+		CREATE TABLE homed (id INT PRIMARY KEY, code CHAR(2), KEY (code),
+			CONSTRAINT fk FOREIGN KEY (code) REFERENCES countries (code)) LOCALITY REGIONAL BY TABLE IN 'region-b';
 		INSERT INTO homed VALUES (1, 'is'), (2, NULL);
 		CREATE VIEW named AS SELECT l.id, c.name FROM homed l JOIN countries c USING (code);
 		CREATE TRIGGER shout BEFORE INSERT ON homed FOR EACH ROW SET NEW.code = LOWER(NEW.code);
@@ -48,7 +53,9 @@ func TestDump(t *testing.T) {
 		}
 		t.Errorf("the copy's dump differs from line %d on:\n%q\n%q", i, x[i:min(i+5, len(x))], y[i:min(i+5, len(y))])
 	}
-	for _, want := range []string{"/*!99999 LOCALITY GLOBAL */", "/*!99999 LOCALITY REGIONAL BY TABLE IN 'region-b' */", "COMMENT='everywhere'", "DEFAULT 'b''c'", "TRIGGER shout", "PROCEDURE"} {
+	for _, want := range []string{"/*!99999 LOCALITY GLOBAL */",
+		"/*!99999 LOCALITY REGIONAL BY TABLE IN 'region-b' */", "COMMENT='everywhere'", "DEFAULT 'b''c'",
+		"TRIGGER shout", "PROCEDURE"} {
 		if !strings.Contains(text, want) && !strings.Contains(text, strings.ReplaceAll(want, "''", `\'`)) {
 			t.Errorf("%q is not in the dump:\n%s", want, text)
 		}
@@ -60,7 +67,8 @@ func TestDump(t *testing.T) {
 	if got != "1Ísland,3Malta" {
 		t.Errorf("the copy's view gives %q", got)
 	}
-	for column, want := range map[string]string{"HEX(b)": "00FF275C0A", "e": "b'c", "s": "x,z", "HEX(bits)": "5", "j->>'$.k[2]'": "ü", "f": "1e-300", "txt": "line\nbreak \\ quote ' ü"} {
+	for column, want := range map[string]string{"HEX(b)": "00FF275C0A", "e": "b'c", "s": "x,z", "HEX(bits)": "5",
+		"j->>'$.k[2]'": "ü", "f": "1e-300", "txt": "line\nbreak \\ quote ' ü"} {
 		if scan1(t, db, &got, "SELECT "+column+" FROM kinds WHERE ci = 'ONE'"); got != want {
 			t.Errorf("%s of the copy's row is %q, want %q", column, got, want)
 		}

@@ -101,7 +101,8 @@ func TestRowsThatDiffer(t *testing.T) {
 	if written < before+3 {
 		t.Errorf("the others do not go on: %d updates", written)
 	}
-	if status, out, errs := godwit(t, "epochs", "copy", "--addr", first.addr); status == 0 || !strings.Contains(errs, "nothing to repair") {
+	if status, out, errs := godwit(t, "epochs", "copy", "--addr", first.addr); status == 0 ||
+		!strings.Contains(errs, "nothing to repair") {
 		t.Errorf("a node that takes part copies rows: status %d\n%s%s", status, out, errs)
 	}
 	if status, out, errs := godwit(t, "epochs", "copy", "--addr", bad.addr); status != 0 {
@@ -112,7 +113,8 @@ func TestRowsThatDiffer(t *testing.T) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		var got [3]string
 		for i, n := range c.nodes {
-			if err := n.open(t, "d").QueryRow("SELECT GROUP_CONCAT(CONCAT(id, ':', v) ORDER BY id) FROM t").Scan(&got[i]); err != nil {
+			if err := n.open(t, "d").QueryRow("SELECT GROUP_CONCAT(CONCAT(id, ':', v) " +
+				"ORDER BY id) FROM t").Scan(&got[i]); err != nil {
 				t.Fatal(err)
 			}
 		}

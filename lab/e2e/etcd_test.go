@@ -34,7 +34,8 @@ func etcdBinary(t *testing.T) string {
 	c.Dir = "../../tools/etcd"
 	c.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod")
 	if out, err := c.CombinedOutput(); err != nil {
-		t.Skipf("there is no bin/etcd (make etcd), and it cannot be built without downloads: %v\n%s", err, out[max(0, len(out)-300):])
+		t.Skipf("there is no bin/etcd (make etcd), and it cannot be built without downloads: %v\n%s", err,
+			out[max(0, len(out)-300):])
 	}
 	return path
 }
@@ -56,7 +57,8 @@ func startEtcdWAN(t *testing.T) *etcdWAN {
 		t.Skip(err)
 	}
 	etcd := etcdBinary(t)
-	conf := wanemu.Config{RTT: map[string]map[string]float64{"A": {"B": 30, "C": 90}, "B": {"C": 60}}, Seed: 3, Congestion: "reno"}
+	conf := wanemu.Config{RTT: map[string]map[string]float64{"A": {"B": 30, "C": 90}, "B": {"C": 60}}, Seed: 3,
+		Congestion: "reno"}
 	var cluster []string
 	for i, s := range etcdSites {
 		ip := fmt.Sprintf("10.78.%d.1", i+1)
@@ -75,7 +77,8 @@ func startEtcdWAN(t *testing.T) *etcdWAN {
 	w := &etcdWAN{t: t, net: n, dir: t.TempDir()}
 	for _, s := range etcdSites {
 		ip := n.Site(s).IP
-		w.start(s, exec.Command(etcd, "--name", s, "--data-dir", filepath.Join(w.dir, s), "--log-level", "panic", "--unsafe-no-fsync",
+		w.start(s, exec.Command(etcd, "--name", s, "--data-dir", filepath.Join(w.dir, s), "--log-level", "panic",
+			"--unsafe-no-fsync",
 			// so that a busy machine causes no elections
 			"--heartbeat-interval", "300", "--election-timeout", "3000",
 			"--listen-peer-urls", "http://"+ip+":2380", "--initial-advertise-peer-urls", "http://"+ip+":2380",
@@ -315,14 +318,16 @@ func TestEtcdLeader(t *testing.T) {
 	// Sidecars, a dry run, and a single decision.
 	sidecars := []string{}
 	for _, s := range etcdSites {
-		w.start(s, command("etcd-leader", "sidecar", "--endpoints", w.url(s), "--listen", w.net.Site(s).IP+":2390", "--interval", "200ms"))
+		w.start(s, command("etcd-leader", "sidecar", "--endpoints", w.url(s), "--listen", w.net.Site(s).IP+":2390",
+			"--interval", "200ms"))
 		sidecars = append(sidecars, s+"="+w.net.Site(s).IP+":2390")
 	}
 	defer w.puts("A", 3)()
 	once := []string{"--once", "--interval", "2s", "--sidecars", strings.Join(sidecars, ",")}
 	for {
 		lines, _ = w.etcdLeader(append(once, "--dry-run")...)
-		if text := <-lines; strings.Contains(text, `"event":"move"`) && !strings.Contains(text, `"error"`) && strings.Contains(text, `"dry_run":true`) {
+		if text := <-lines; strings.Contains(text, `"event":"move"`) && !strings.Contains(text, `"error"`) &&
+			strings.Contains(text, `"dry_run":true`) {
 			break
 		} else if t.Context().Err() != nil || strings.Contains(text, "moved") {
 			t.Fatal(text)

@@ -37,7 +37,8 @@ func TestFaults(t *testing.T) {
 			}
 			if bed == nil {
 				var err error
-				if bed, err = faults.Start(t.Context(), faults.Options{Dir: t.TempDir(), Log: t.Output(), Command: func(args ...string) *exec.Cmd { return command(args...) }}, faults.Godwit); err != nil {
+				if bed, err = faults.Start(t.Context(), faults.Options{Dir: t.TempDir(), Log: t.Output(),
+					Command: func(args ...string) *exec.Cmd { return command(args...) }}, faults.Godwit); err != nil {
 					t.Fatal(err)
 				}
 			}

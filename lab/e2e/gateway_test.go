@@ -99,7 +99,8 @@ func TestGatewaysWithoutReplicas(t *testing.T) {
 			}
 			// Where the node of the region that leads is slow to answer, as on a busy machine, the
 			// replica beside it may, after a wait that counts as half a round trip.
-			if err := conn.QueryRowContext(t.Context(), "SELECT @@last_statement_wan_rtts").Scan(&trips); err != nil || trips >= 1 {
+			if err := conn.QueryRowContext(t.Context(),
+				"SELECT @@last_statement_wan_rtts").Scan(&trips); err != nil || trips >= 1 {
 				t.Errorf("node %d: reading row %d of its own region took %v WAN round trips, %v", i+1, id, trips, err)
 			}
 		}

@@ -40,7 +40,8 @@ func TestHistoriesOfRealProcesses(t *testing.T) {
 	t.Cleanup(c.kill)
 	h := recordHistory(t, c, "relay", "strict")
 	judge(t, map[string]*history.Violation{
-		"Relay": history.RelayConsistent(h), "strict": history.StrictSerializable(h), "acknowledged writes": history.NoLostWrites(h), "whole transactions": history.NoTornReads(h),
+		"Relay": history.RelayConsistent(h), "strict": history.StrictSerializable(h),
+		"acknowledged writes": history.NoLostWrites(h), "whole transactions": history.NoTornReads(h),
 	})
 }
 
@@ -54,7 +55,8 @@ func TestHistoriesByTimestamp(t *testing.T) {
 				t.Errorf("status: %s", s)
 			}
 			h := recordHistory(t, c, "")
-			found := map[string]*history.Violation{"acknowledged writes": history.NoLostWrites(h), "whole transactions": history.NoTornReads(h)}
+			found := map[string]*history.Violation{"acknowledged writes": history.NoLostWrites(h),
+				"whole transactions": history.NoTornReads(h)}
 			if how == base.ByTimestampRelay {
 				found["Relay"] = history.RelayConsistent(h)
 			} else {
@@ -100,7 +102,8 @@ func recordHistory(t *testing.T, c *processes, consistencies ...string) *history
 	var clients sync.WaitGroup
 	for r, name := range c.regions {
 		for i := range 2 * historyPairs {
-			h := &historian{rec: rec, id: 100*r + i, region: r, pool: c.of(name)[0].open(t, "h"), rng: rand.New(rand.NewPCG(uint64(r), uint64(i))), consistency: consistencies[i%len(consistencies)]}
+			h := &historian{rec: rec, id: 100*r + i, region: r, pool: c.of(name)[0].open(t, "h"),
+				rng: rand.New(rand.NewPCG(uint64(r), uint64(i))), consistency: consistencies[i%len(consistencies)]}
 			clients.Go(func() { h.work(ctx, len(c.regions)) })
 		}
 	}

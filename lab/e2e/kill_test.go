@@ -115,7 +115,8 @@ func strike(t *testing.T, c *processes, l *ledger, victims ...*node) {
 			l.serves(t, "ledger", n, r)
 		}
 	}
-	t.Logf("killed %v: the other nodes' clients had committed 20 more transactions each after %s, and written rows homed in every region through every node after %s",
+	t.Logf("killed %v: the other nodes' clients had committed 20 more transactions each after %s, "+
+		"and written rows homed in every region through every node after %s",
 		names, load.Round(10*time.Millisecond), time.Since(begin).Round(10*time.Millisecond))
 	for _, v := range victims {
 		v.start(t)

@@ -151,7 +151,8 @@ func (l *ledger) advances(t *testing.T, n int, regions ...string) time.Duration 
 			return took
 		}
 		if took > patience {
-			t.Fatalf("%s did not commit %d transactions within %s: %v then, %v now\n%s", slow, n, patience, before, now, l.c.status(t))
+			t.Fatalf("%s did not commit %d transactions within %s: %v then, %v now\n%s", slow, n, patience, before,
+				now, l.c.status(t))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -189,7 +190,8 @@ func (l *ledger) compare(t *testing.T, db string) {
 	for _, o := range l.sent {
 		count[o]++
 	}
-	t.Logf("ledger: %v transactions acknowledged by region, %d refused, %d with an unknown outcome", l.done, count[refused], count[unknown])
+	t.Logf("ledger: %v transactions acknowledged by region, %d refused, %d with an unknown outcome", l.done,
+		count[refused], count[unknown])
 }
 
 func (l *ledger) compareAt(db *sql.DB) error {
@@ -251,7 +253,8 @@ func (l *ledger) read(db *sql.DB) (map[int64]bool, error) {
 			return nil, fmt.Errorf("read counter %d: %w", r, err)
 		}
 		if n != want {
-			return seen, fmt.Errorf("region %d has %d rows but counted %d: half a transaction is there\n%s", r, want, n, l.explain(seen, r))
+			return seen, fmt.Errorf("region %d has %d rows but counted %d: half a transaction is there\n%s", r, want,
+				n, l.explain(seen, r))
 		}
 	}
 	return seen, nil
@@ -278,7 +281,8 @@ func (l *ledger) explain(seen map[int64]bool, region int) string {
 		if now := l.told[n].n; now != last+1 {
 			for j := max(shown+1, i-6); j < min(i+4, len(ns)); j++ {
 				s := l.told[ns[j]]
-				fmt.Fprintf(&out, "  %d: counted %d, outcome %d, there %v, %s to %s\n", ns[j], s.n, l.sent[ns[j]], seen[ns[j]], s.began.UTC().Format("05.000"), s.ended.UTC().Format("05.000"))
+				fmt.Fprintf(&out, "  %d: counted %d, outcome %d, there %v, %s to %s\n", ns[j], s.n, l.sent[ns[j]],
+					seen[ns[j]], s.began.UTC().Format("05.000"), s.ended.UTC().Format("05.000"))
 				shown = j
 			}
 			out.WriteString("\n")
@@ -304,7 +308,8 @@ func (l *ledger) serves(t *testing.T, db string, through *node, region int) time
 			return took
 		}
 		if took > patience {
-			t.Fatalf("rows of %s cannot be written through the node of %s within %s: %v\n%s", l.c.regions[region], through.region, patience, err, l.c.status(t))
+			t.Fatalf("rows of %s cannot be written through the node of %s within %s: %v\n%s", l.c.regions[region],
+				through.region, patience, err, l.c.status(t))
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -219,7 +219,8 @@ func startCluster(t testing.TB, dir string, regions, perRegion int, init ...stri
 		name := fmt.Sprintf("region-%c", 'a'+r)
 		c.regions = append(c.regions, name)
 		for i := range perRegion {
-			c.nodes = append(c.nodes, &node{region: name, dir: filepath.Join(dir, fmt.Sprintf("%s-%d", name, i)), addr: port(t), sql: port(t)})
+			c.nodes = append(c.nodes, &node{region: name, dir: filepath.Join(dir, fmt.Sprintf("%s-%d", name, i)),
+				addr: port(t), sql: port(t)})
 		}
 	}
 	for _, n := range c.nodes {
@@ -240,7 +241,8 @@ func startCluster(t testing.TB, dir string, regions, perRegion int, init ...stri
 // init makes the cluster once all nodes have asked the first one.
 func (c *processes) init(t testing.TB, args ...string) {
 	t.Helper()
-	status, out, errs := godwit(t, append([]string{"init", "--addr", c.nodes[0].addr, "--expect", fmt.Sprint(len(c.nodes)), "--wait", patience.String()}, args...)...)
+	status, out, errs := godwit(t, append([]string{"init", "--addr", c.nodes[0].addr,
+		"--expect", fmt.Sprint(len(c.nodes)), "--wait", patience.String()}, args...)...)
 	if status != 0 {
 		t.Fatalf("init: status %d: %s", status, errs)
 	}
@@ -318,7 +320,8 @@ func (s *sharedCluster) get(t testing.TB) *processes {
 		if servers := os.Getenv(serversVar); servers != "" {
 			s.c = &processes{}
 			for i, addr := range strings.Split(servers, ",") {
-				s.c.nodes = append(s.c.nodes, &node{region: fmt.Sprintf("server %d", i+1), sql: addr, out: &output{}, errs: &output{}})
+				s.c.nodes = append(s.c.nodes, &node{region: fmt.Sprintf("server %d", i+1), sql: addr, out: &output{},
+					errs: &output{}})
 			}
 			return
 		}

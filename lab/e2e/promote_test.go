@@ -34,7 +34,8 @@ func startPromotion(t *testing.T, perRegion int) *promotion {
 	exec1(t, db, "ALTER DATABASE async SET REPLICATION ASYNC")
 	p := &promotion{t: t, c: c, sync: openLedger(t, c, "sync"), async: openLedger(t, c, "async")}
 	var table, create string
-	if err := db.QueryRow("SHOW CREATE TABLE async.ledger").Scan(&table, &create); err != nil || !strings.Contains(create, "REPLICATION ASYNC") {
+	if err := db.QueryRow("SHOW CREATE TABLE async.ledger").Scan(&table, &create); err != nil ||
+		!strings.Contains(create, "REPLICATION ASYNC") {
 		t.Fatalf("%s: %v", create, err)
 	}
 	p.pairs = openPairs(t, c)
@@ -103,7 +104,8 @@ func (p *promotion) lose(region string, args ...string) string {
 	p.sync.advances(t, 20, p.c.regions...)
 	p.async.advances(t, 50, p.c.regions...)
 	survivor := p.survivor(region)
-	if status, _, errs := godwit(t, "promote", "--lost", region, "--addr", survivor.addr); status == 0 || !strings.Contains(errs, "is not lost") {
+	if status, _, errs := godwit(t, "promote", "--lost", region, "--addr", survivor.addr); status == 0 ||
+		!strings.Contains(errs, "is not lost") {
 		t.Errorf("promotion over a region that is alive: status %d: %s", status, errs)
 	}
 	for _, n := range p.c.of(region) {
@@ -143,7 +145,8 @@ func (p *promotion) lose(region string, args ...string) string {
 		}
 	}
 	p.sync.advances(t, 20, left...)
-	t.Logf("lost %s: promoted after %s, everything served after %s\n%s", region, took.Round(10*time.Millisecond), time.Since(begin).Round(10*time.Millisecond), out)
+	t.Logf("lost %s: promoted after %s, everything served after %s\n%s", region, took.Round(10*time.Millisecond),
+		time.Since(begin).Round(10*time.Millisecond), out)
 	return out
 }
 
@@ -199,7 +202,8 @@ func (p *promotion) home(region string) {
 	begin := time.Now()
 	for {
 		s := p.c.status(t)
-		if !strings.Contains(s, "groups of "+region+" vote in") && !strings.Contains(s, "NO LEADER") && !strings.Contains(s, "on the move") {
+		if !strings.Contains(s, "groups of "+region+" vote in") && !strings.Contains(s, "NO LEADER") &&
+			!strings.Contains(s, "on the move") {
 			break
 		}
 		if time.Since(begin) > patience {
@@ -301,7 +305,8 @@ func (p *promotion) finish() {
 			}
 		}
 		if most := p.losses * len(p.c.regions); untold > most {
-			t.Errorf("through %s: %d transactions are reported as lost that were not acknowledged; at most %d were under way", r, untold, most)
+			t.Errorf("through %s: %d transactions are reported as lost that were not acknowledged; "+
+				"at most %d were under way", r, untold, most)
 		}
 		t.Logf("through %s: %d of %d asynchronous transactions are lost, %d reported (%d of them sure, %d not acknowledged)",
 			r, len(missing), len(p.async.sent), len(reported), sure, untold)
@@ -328,7 +333,8 @@ func (p *promotion) comparePairs(through *node) {
 		_ = rows.Close()
 	}
 	if !slices.Equal(got[0], got[1]) {
-		t.Errorf("through %s: %d asynchronous rows of transactions of both kinds, %d synchronous ones", through.region, len(got[0]), len(got[1]))
+		t.Errorf("through %s: %d asynchronous rows of transactions of both kinds, %d synchronous ones",
+			through.region, len(got[0]), len(got[1]))
 	}
 	for _, n := range p.pairs.acked {
 		if _, ok := slices.BinarySearch(got[0], n); !ok {

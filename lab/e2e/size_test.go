@@ -28,7 +28,8 @@ func TestTwoRegions(t *testing.T) {
 		begin := time.Now()
 		victim.awaitSQL(t)
 		l.advances(t, 20, c.regions...)
-		t.Logf("started %s again: both regions had committed 20 more transactions after %s", victim.region, time.Since(begin).Round(10*time.Millisecond))
+		t.Logf("started %s again: both regions had committed 20 more transactions after %s", victim.region,
+			time.Since(begin).Round(10*time.Millisecond))
 	}
 	bank.finish(t)
 	l.compare(t, "ledger")

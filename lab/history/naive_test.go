@@ -274,7 +274,8 @@ func TestAgainstClosure(t *testing.T) {
 			}
 		}
 	}
-	for _, w := range []string{"serializability true", "serializability false", "snapshot isolation true", "snapshot isolation false"} {
+	for _, w := range []string{"serializability true", "serializability false", "snapshot isolation true",
+		"snapshot isolation false"} {
 		if verdicts[w] < 20 {
 			t.Errorf("only %d histories with %s: the test has no teeth", verdicts[w], w)
 		}

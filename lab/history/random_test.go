@@ -20,7 +20,8 @@ type mix struct {
 }
 
 func (m mix) String() string {
-	return fmt.Sprintf("lists=%t,rmw=%t,deletes=%t,scans=%t,ts=%t,unknown=%t,slack=%d", m.lists, m.rmw, m.deletes, m.scans, m.timestamps, m.unknown, m.slack)
+	return fmt.Sprintf("lists=%t,rmw=%t,deletes=%t,scans=%t,ts=%t,unknown=%t,slack=%d", m.lists, m.rmw, m.deletes,
+		m.scans, m.timestamps, m.unknown, m.slack)
 }
 
 // serialHistory runs transactions one by one on a map and gives each an interval around its commit
@@ -202,7 +203,8 @@ func TestSerialAccepted(t *testing.T) {
 // unless the brute force of TestAgainstBruteForce could explain it; here the intervals do not
 // overlap, so every change matters.
 func TestMutationRejected(t *testing.T) {
-	for _, m := range []mix{{rmw: true, scans: true}, {timestamps: true, scans: true}, {scans: true}, {rmw: true, unknown: true}, {rmw: true, deletes: true}, {lists: true}} {
+	for _, m := range []mix{{rmw: true, scans: true}, {timestamps: true, scans: true}, {scans: true},
+		{rmw: true, unknown: true}, {rmw: true, deletes: true}, {lists: true}} {
 		t.Run(m.String(), func(t *testing.T) {
 			n := 0
 			for seed := uint64(0); seed < 200; seed++ {

@@ -67,7 +67,8 @@ func TestRecorderConcurrent(t *testing.T) {
 func TestCodec(t *testing.T) {
 	m := mix{txns: 40, keys: 6, ops: 5, scans: true, deletes: true, unknown: true, timestamps: true, slack: 30}
 	h := serialHistory(rand.New(rand.NewPCG(1, 6)), m)
-	h.Txns[0].Ops = append(h.Txns[0].Ops, Op{Kind: OpAppend, Key: "l", Value: "<1>"}, Op{Kind: OpReadList, Key: "l", List: []string{"<1>"}})
+	h.Txns[0].Ops = append(h.Txns[0].Ops, Op{Kind: OpAppend, Key: "l", Value: "<1>"},
+		Op{Kind: OpReadList, Key: "l", List: []string{"<1>"}})
 	h.Txns[1].Stale, h.Txns[1].Snapshot = true, 12
 	for _, final := range []map[string]string{nil, {}, h.Final} {
 		h.Final = final

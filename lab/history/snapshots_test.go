@@ -6,7 +6,8 @@ import (
 )
 
 func TestCheckSnapshots(t *testing.T) {
-	writes := []SnapshotWrite{{Key: "a", Value: "1", TS: 10}, {Key: "b", Value: "1", TS: 10}, {Key: "a", Value: "2", TS: 20}, {Key: "b", Value: "2", TS: 20},
+	writes := []SnapshotWrite{{Key: "a", Value: "1", TS: 10}, {Key: "b", Value: "1", TS: 10},
+		{Key: "a", Value: "2", TS: 20}, {Key: "b", Value: "2", TS: 20},
 		{Key: "c", Value: "lost", Unknown: true}}
 	row := func(a, b string) map[string]string { return map[string]string{"a": a, "b": b} }
 	for name, c := range map[string]struct {

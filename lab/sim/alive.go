@@ -12,11 +12,11 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// While faults go on, each node writes rows of each group all the time, as statements do. Nodes
-// that no fault touches, that reach each other, and that are a majority of each group, must be
-// served: within wholeBound of the last change of what is whole, and of the write before. Where no
-// majority was whole, leaders are elected anew afterwards, which may take lostBound. (The goal is
-// serveBound in all three cases: docs/limits.md.)
+// While faults go on, each node keeps writing rows of each group, as statements do. A set of nodes
+// is whole if no fault touches them, they reach each other, and they are a majority of each group.
+// Each write of a whole node must succeed within wholeBound of the write before, or of the last
+// change of the whole set. After a time without a whole set leaders are elected anew, which may
+// take lostBound. (The goal is serveBound in all three cases: docs/limits.md.)
 
 const (
 	wholeBound = 2 * serveBound
@@ -46,7 +46,8 @@ func writeUnderSchema(ctx context.Context, db kv.DB, keys ...base.Key) error {
 	return err
 }
 
-// served is what one node finds of the rows of one group.
+// served has the writes of one node to rows of one group. It is a cell of the table that a vigil
+// watches.
 type served struct {
 	h    *host
 	g    base.GroupID
@@ -54,15 +55,15 @@ type served struct {
 
 	mu   sync.Mutex
 	last time.Time // when a write succeeded
-	err  error     // of the newest one that failed
+	err  error     // of the newest write that failed
 
-	// Of the goroutine that judges:
-	since time.Time // from when on service is asked for; zero: it is not
-	from  time.Time // when the present pause began
-	told  bool      // of this pause
+	// Used by the goroutine that judges:
+	since    time.Time // from when on writes must succeed; zero: they need not now
+	from     time.Time // when the present pause began
+	reported bool      // this pause has been reported
 }
 
-// vigil watches over a run.
+// vigil watches that whole nodes are served during a run.
 type vigil struct {
 	w     *world
 	cells []*served
@@ -73,7 +74,7 @@ type vigil struct {
 	lost    time.Time
 }
 
-// bound is for how long rows may not be written by now.
+// bound is how long a pause of writes may last now.
 func (v *vigil) bound(bound time.Duration, now time.Time) time.Duration {
 	if now.Sub(v.lost) < lostBound {
 		return lostBound
@@ -81,7 +82,7 @@ func (v *vigil) bound(bound time.Duration, now time.Time) time.Duration {
 	return bound
 }
 
-// watch begins to write and to judge. It must be called while all is whole.
+// watch begins to write and to judge. It must be called while no fault is on.
 func (b *bench) watch() *vigil {
 	w := b.w
 	v := &vigil{w: w, stop: make(chan struct{})}
@@ -112,7 +113,7 @@ func (b *bench) watch() *vigil {
 	return v
 }
 
-// found makes the rows of a cell. They stay where they are, whoever uses them.
+// found makes the rows of a cell, and pins them to their home.
 func (v *vigil) found(c *served) {
 	ctx, cancel := context.WithTimeout(context.Background(), liveBound)
 	defer cancel()
@@ -133,7 +134,7 @@ func (v *vigil) found(c *served) {
 	}
 }
 
-// end stops it.
+// end stops the writes and the judging.
 func (v *vigil) end() {
 	close(v.stop)
 	v.done.Wait()
@@ -216,20 +217,20 @@ func (v *vigil) judge(c *served, whole *wholeness, changed bool, now time.Time) 
 		from = last
 	}
 	if from != c.from {
-		if c.told {
+		if c.reported {
 			v.w.log.printf("node %d writes rows of %v again, or need not", c.h.id, c.g)
 		}
-		c.from, c.told = from, false
+		c.from, c.reported = from, false
 	}
 	if c.since.IsZero() {
 		return nil, false
 	}
 	pause := now.Sub(from)
 	v.longest = max(v.longest, pause)
-	if pause <= v.bound(wholeBound, now) || c.told {
+	if pause <= v.bound(wholeBound, now) || c.reported {
 		return nil, false
 	}
-	c.told = true
+	c.reported = true
 	if err == nil {
 		err = errNone
 	}

@@ -24,7 +24,8 @@ func TestVigilBites(t *testing.T) {
 		}
 		var o *Outcome
 		bubble(t, cfg.Seed, func(*testing.T) { o = Run(cfg) })
-		if found := o.Err != nil && strings.Contains(o.Err.Error(), "not written for 6s though a majority is whole"); found != silent {
+		if found := o.Err != nil && strings.Contains(o.Err.Error(),
+			"not written for 6s though a majority is whole"); found != silent {
 			t.Errorf("without logs %v: %v", silent, o.Err)
 		}
 	}

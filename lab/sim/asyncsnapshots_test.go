@@ -37,7 +37,8 @@ func (a asyncSnapshots) run(t *testing.T) (s *snapshots, err error) {
 	lost := map[lostWrite]bool{}
 	var promoted base.Timestamp
 	bubble(t, a.seed, func(*testing.T) {
-		cfg := Config{Seed: a.seed, Regions: 3, NodesPerRegion: 2, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: 250 * time.Microsecond,
+		cfg := Config{Seed: a.seed, Regions: 3, NodesPerRegion: 2, Shards: 2, Delay: even(3, 50*time.Millisecond),
+			LAN:        250 * time.Microsecond,
 			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond, Break: a.brk}
 		s.world = newWorld(cfg)
 		for _, h := range s.hosts {
@@ -120,7 +121,8 @@ func (a asyncSnapshots) run(t *testing.T) (s *snapshots, err error) {
 	for _, r := range s.reads {
 		for k, v := range r.Rows {
 			if ts, ok := gone[[2]string{k, v}]; ok && (r.Client/10 != 1 || base.Timestamp(r.TS) > promoted) {
-				return s, fmt.Errorf("client %d at node %d was shown %s = %q of %d in the snapshot of %d, which was lost in the promotion", r.Client, r.Node, k, v, ts, r.TS)
+				return s, fmt.Errorf("client %d at node %d was shown %s = %q of %d in the snapshot of %d, "+
+					"which was lost in the promotion", r.Client, r.Node, k, v, ts, r.TS)
 			}
 		}
 	}
@@ -160,7 +162,8 @@ func (s *snapshots) loseRegion(rng *rand.Rand) (base.Timestamp, error) {
 	var ps []base.Promotion
 	var err error
 	for range 10 {
-		if ps, err = s.hosts[2+rng.IntN(4)].up().node.Cluster().Promote(context.Background(), cluster.PromoteRequest{Lost: "r1"}); err == nil {
+		if ps, err = s.hosts[2+rng.IntN(4)].up().node.Cluster().Promote(context.Background(),
+			cluster.PromoteRequest{Lost: "r1"}); err == nil {
 			break
 		}
 		time.Sleep(time.Second)
@@ -196,7 +199,8 @@ func TestAsyncReplicaSnapshots(t *testing.T) {
 // TestAsyncSnapshotsBite: the same checker notices leaders that announce closed timestamps too
 // early, and survivors that claim to hold more of a lost region than they do.
 func TestAsyncSnapshotsBite(t *testing.T) {
-	for _, a := range []asyncSnapshots{{brk: Break{EarlyHeartbeats: 500 * time.Millisecond}}, {promote: true, brk: Break{EarlyCopies: 3 * time.Second}}} {
+	for _, a := range []asyncSnapshots{{brk: Break{EarlyHeartbeats: 500 * time.Millisecond}},
+		{promote: true, brk: Break{EarlyCopies: 3 * time.Second}}} {
 		t.Run(fmt.Sprintf("%+v", a.brk), func(t *testing.T) {
 			for a.seed = 1; a.seed <= biteSeeds; a.seed++ {
 				_, err := a.run(t)

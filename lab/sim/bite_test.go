@@ -78,7 +78,8 @@ func TestForgedAcknowledgements(t *testing.T) {
 		t.Run(fmt.Sprintf("forged %v", forged), func(t *testing.T) {
 			missed, reads := 0, 0
 			cfg := stageConfig(3)
-			cfg.ClockBound, cfg.Delay, cfg.Stay, cfg.Break.ForgedAcks = 50*time.Millisecond, even(3, time.Millisecond), true, forged
+			cfg.ClockBound, cfg.Delay, cfg.Stay, cfg.Break.ForgedAcks = 50*time.Millisecond,
+				even(3, time.Millisecond), true, forged
 			onWorld(t, cfg, func(s *stage) {
 				time.Sleep(15 * time.Second) // leaders go home
 				// Another node changes the mode. The clock of the node that does not hear of it is

@@ -54,11 +54,13 @@ func TestStrongReadTakesTheCheaper(t *testing.T) {
 					err = r.QueryRowContext(context.Background(), "SELECT @@last_statement_wan_rtts").Scan(&rtts)
 				}
 				if err != nil || v != n || rtts != x.rtts || took < x.least || took > x.most {
-					t.Errorf("region %d reads %d, want %d, in %v and %v round trips, want %v to %v and %v (%v)", x.at, v, n, took, rtts, x.least, x.most, x.rtts, err)
+					t.Errorf("region %d reads %d, want %d, in %v and %v round trips, want %v to %v and %v (%v)", x.at,
+						v, n, took, rtts, x.least, x.most, x.rtts, err)
 				}
 				time.Sleep(37 * time.Millisecond)
 			}
-			if plan := explain(t, r, "EXPLAIN PLAN SELECT v FROM t WHERE id = 1"); strings.Contains(plan, "from the local replica when it is complete") != (x.rtts < 1) {
+			if plan := explain(t, r, "EXPLAIN PLAN SELECT v FROM t WHERE id = 1"); strings.Contains(plan,
+				"from the local replica when it is complete") != (x.rtts < 1) {
 				t.Errorf("region %d explains %s", x.at, plan)
 			}
 			r.Close()

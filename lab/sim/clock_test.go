@@ -20,11 +20,13 @@ func TestClockModes(t *testing.T) {
 	steps := 0
 	for s := range uint64(n) {
 		cfg := Pick(7000 + s)
-		cfg.Kinds = []string{"switch clock", "switch clock", "switch clock", "clock jump", "clock step", "crash node", "isolate node", "isolate region", "loss", "transfer leader", "restart", "delay"}
+		cfg.Kinds = []string{"switch clock", "switch clock", "switch clock", "clock jump", "clock step", "crash node",
+			"isolate node", "isolate region", "loss", "transfer leader", "restart", "delay"}
 		cfg.Faults = 14
 		o, err := runSeed(t, cfg)
 		if err != nil {
-			t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o))
+			t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(),
+				o.Kinds(), err, save(t, o))
 			continue
 		}
 		steps += o.Steps
@@ -43,14 +45,16 @@ func TestClockSoak(t *testing.T) {
 	for i := range uint64(*flagSeeds) {
 		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) {
 			cfg := Pick(*flagFirst + i)
-			cfg.Kinds = []string{"switch clock", "switch clock", "clock leap", "clock jump", "clock step", "crash node", "isolate node", "transfer leader", "restart"}
+			cfg.Kinds = []string{"switch clock", "switch clock", "clock leap", "clock jump", "clock step",
+				"crash node", "isolate node", "transfer leader", "restart"}
 			if i%2 == 0 {
 				cfg.Kinds = cfg.Kinds[:4]
 			}
 			cfg.Faults = 14
 			o, err := runSeed(t, cfg)
 			if err != nil {
-				t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o))
+				t.Errorf("%s\nfaults:\n%s%s\n%s%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(),
+					o.Kinds(), err, save(t, o))
 			}
 		})
 	}
@@ -75,11 +79,13 @@ func TestWrongClockIsFenced(t *testing.T) {
 					t.Errorf("off by %v: node %d: %+v", off, h.id, *c)
 				}
 				key := s.key(h.region, 1)
-				if _, err := s.within(20*time.Second, h, kv.Options{}, func(t kv.Txn) error { t.Put(key, []byte("gtm"), 0); return nil }); err != nil {
+				if _, err := s.within(20*time.Second, h, kv.Options{},
+					func(t kv.Txn) error { t.Put(key, []byte("gtm"), 0); return nil }); err != nil {
 					t.Errorf("off by %v: a write through node %d: %v", off, h.id, err)
 				}
 			}
-			if p := strings.Join(bad.up().node.Cluster().Status(context.Background()).Problems, "\n"); !strings.Contains(p, "node 2's clock is outside its bound") {
+			if p := strings.Join(bad.up().node.Cluster().Status(context.Background()).Problems,
+				"\n"); !strings.Contains(p, "node 2's clock is outside its bound") {
 				t.Errorf("off by %v: status does not say so:\n%s", off, p)
 			}
 			bad.clock.Set(0, 0, s.cfg.ClockBound)
@@ -93,7 +99,8 @@ func TestWrongClockIsFenced(t *testing.T) {
 // report, and even if they cannot be heard. Reports from before the step do not confirm the clock,
 // and silence does not either. (Soak seed 612.)
 func TestStepIsNotBelieved(t *testing.T) {
-	for i, off := range []time.Duration{32 * time.Millisecond, 60 * time.Millisecond, 16 * time.Second, -60 * time.Millisecond, -16 * time.Second} {
+	for i, off := range []time.Duration{32 * time.Millisecond, 60 * time.Millisecond, 16 * time.Second,
+		-60 * time.Millisecond, -16 * time.Second} {
 		for _, alone := range []bool{false, true} {
 			onStageOf(t, 1, 3, time.Hour, func(s *stage) {
 				s.setPolicy(clock.WantGClock)
@@ -109,7 +116,8 @@ func TestStepIsNotBelieved(t *testing.T) {
 				}
 				for range 200 {
 					c := bad.up().node.Cluster().Clock()
-					if now, _ := bad.clock.Read(); !c.Fenced && c.Right > 0 && now.Sub(base.FromTime(time.Now())).Abs() > c.Bound {
+					if now, _ := bad.clock.Read(); !c.Fenced && c.Right > 0 &&
+						now.Sub(base.FromTime(time.Now())).Abs() > c.Bound {
 						t.Errorf("off by %v, alone %v: the node may issue: %+v", off, alone, *c)
 						return
 					}

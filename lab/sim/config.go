@@ -68,7 +68,8 @@ type Config struct {
 	// Never sets the home policy to never, so that leaders follow the load.
 	Never bool
 
-	// Lively demands that whoever is whole is served, and the others soon after the last fault.
+	// Lively demands that whole nodes are served (alive.go), and all others soon after the last
+	// fault.
 	Lively bool
 	// Gray says that PickGray made this.
 	Gray bool
@@ -96,6 +97,9 @@ type Break struct {
 	// change the catalog below what it has promised, and NoHoldTransferred makes the target of a
 	// hand-over not know what that is (OWN-17).
 	NoHold, NoAboveHold, NoHoldTransferred bool
+	// LongLeases makes all leases as long as they may be (TIME-1a), and EarlySuccessors makes new
+	// leaders wait for only half of the lease of the one before (OWN-1).
+	LongLeases, EarlySuccessors bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.
@@ -205,8 +209,10 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 // String is the configuration on a few lines.
 func (c *Config) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d regions x %d nodes, %d shards, %s, %d clients a region, %d keys, think %v, no-wait %d%%, relay %d%% (%d%% shipped), moves %d%%\n",
-		c.Seed, c.Regions, c.NodesPerRegion, c.Shards, c.Workload, c.Clients, c.Keys, c.Think, c.NoWait, c.Relay, c.Ships, c.Moves)
+	fmt.Fprintf(&b, "seed %d: %d regions x %d nodes, %d shards, %s, %d clients a region, %d keys, think %v, "+
+		"no-wait %d%%, relay %d%% (%d%% shipped), moves %d%%\n",
+		c.Seed, c.Regions, c.NodesPerRegion, c.Shards, c.Workload, c.Clients, c.Keys, c.Think, c.NoWait, c.Relay,
+		c.Ships, c.Moves)
 	fmt.Fprintf(&b, "  clock bound %v, sync %v, jitter %v, loss %v, gc age %v, short logs %v, %d faults in %v, %v\n",
 		c.ClockBound, c.SyncDelay, c.Jitter, c.Loss, c.GCAge, c.ShortLogs, c.Faults, c.Duration, c.Concurrency)
 	if c.Network.Relay || c.Network.FanOut {

@@ -56,7 +56,8 @@ func damagedTable(t *testing.T, every int) {
 		time.Sleep(10 * time.Second)
 		if err := bad.up().store.Verify(); err != nil {
 			v, serr := bad.up().store.Survey()
-			t.Errorf("the store is still damaged: %v; a survey finds %+v, %v; wanted %+v; health %+v", err, v, serr, bad.up().store.Wanted(), bad.up().node.Cluster().Health())
+			t.Errorf("the store is still damaged: %v; a survey finds %+v, %v; wanted %+v; health %+v", err, v, serr,
+				bad.up().store.Wanted(), bad.up().node.Cluster().Health())
 		}
 		for n := range 300 {
 			if err := read(bad, n); err != nil {

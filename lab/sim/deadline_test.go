@@ -79,8 +79,9 @@ func outage(t *testing.T, fault func(s *stage)) (seen map[string]*patient) {
 			"foreign row read":        query("SELECT v FROM f WHERE id = 2"),
 			"foreign row transaction": exec("BEGIN", "UPDATE f SET v = v + 1 WHERE id = 3", "COMMIT"),
 			"foreign row locked":      exec("BEGIN", "SELECT v FROM f WHERE id = 4 FOR UPDATE", "COMMIT"),
-			"rows of two regions":     exec("BEGIN", "UPDATE f SET v = v + 1 WHERE id = 5", "UPDATE f SET v = v + 1 WHERE id = 104", "COMMIT"),
-			"third region forwarded":  exec("UPDATE f SET v = v + 1 WHERE id = 200"),
+			"rows of two regions": exec("BEGIN", "UPDATE f SET v = v + 1 WHERE id = 5",
+				"UPDATE f SET v = v + 1 WHERE id = 104", "COMMIT"),
+			"third region forwarded": exec("UPDATE f SET v = v + 1 WHERE id = 200"),
 		} {
 			seen[what] = &patient{what: what, run: run, errs: map[string]int{}}
 		}
@@ -123,7 +124,8 @@ func TestNoStatementHangs(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			for _, p := range outage(t, f.fault) {
-				t.Logf("%s, %s: longest %v, gap %v, errors %v", f.name, p.what, p.longest.Round(time.Millisecond), p.gap.Round(time.Millisecond), p.errs)
+				t.Logf("%s, %s: longest %v, gap %v, errors %v", f.name, p.what, p.longest.Round(time.Millisecond),
+					p.gap.Round(time.Millisecond), p.errs)
 				if p.longest > hang {
 					t.Errorf("%s: %s hung for %v", f.name, p.what, p.longest)
 				}

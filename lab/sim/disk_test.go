@@ -96,7 +96,8 @@ func (s *stage) expectLeads(h *host, want bool, within time.Duration) {
 	g := base.DataGroup(1, h.region)
 	for begin := time.Now(); (h.up().node.Cluster().Leader(g) == h.id) != want; time.Sleep(100 * time.Millisecond) {
 		if time.Since(begin) > within {
-			s.t.Errorf("after %v group %v is led by node %d; by node %d: want %v", within, g, h.up().node.Cluster().Leader(g), h.id, want)
+			s.t.Errorf("after %v group %v is led by node %d; by node %d: want %v", within, g,
+				h.up().node.Cluster().Leader(g), h.id, want)
 			return
 		}
 	}

@@ -35,7 +35,8 @@ func TestCrossingIsNotStarved(t *testing.T) {
 		relay  bool
 		policy kv.Policy
 	}{
-		{"relay, waiting", true, kv.Detect}, {"relay, WAIT_DIE", true, kv.WaitDie}, {"strict, waiting", false, kv.Detect}, {"strict, WAIT_DIE", false, kv.WaitDie},
+		{"relay, waiting", true, kv.Detect}, {"relay, WAIT_DIE", true, kv.WaitDie},
+		{"strict, waiting", false, kv.Detect}, {"strict, WAIT_DIE", false, kv.WaitDie},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			onStage(t, 3, time.Hour, func(s *stage) {
@@ -53,9 +54,10 @@ func TestCrossingIsNotStarved(t *testing.T) {
 						go func() {
 							defer func() { done <- struct{}{} }()
 							for i := 0; ctx.Err() == nil; i++ {
-								if _, err := kv.Run(ctx, s.hosts[r].up().node.DB(), kv.Options{Policy: c.policy}, func(t kv.Txn) error {
-									return rewrite(ctx, t, fmt.Sprint("irt", n, i), row)
-								}); err == nil {
+								if _, err := kv.Run(ctx, s.hosts[r].up().node.DB(),
+									kv.Options{Policy: c.policy}, func(t kv.Txn) error {
+										return rewrite(ctx, t, fmt.Sprint("irt", n, i), row)
+									}); err == nil {
 									busy.Add(1)
 								}
 							}
@@ -73,9 +75,11 @@ func TestCrossingIsNotStarved(t *testing.T) {
 					stop()
 					took := time.Since(began).Round(time.Millisecond)
 					if err != nil {
-						s.t.Errorf("round %d: not through after %v, %d attempts and %d transactions inside the regions: %v", n, took, attempts, busy.Load()-before, err)
+						s.t.Errorf("round %d: not through after %v, %d attempts and %d transactions inside the "+
+							"regions: %v", n, took, attempts, busy.Load()-before, err)
 					}
-					s.t.Logf("round %d: %v, %d attempts, beside %d transactions inside the regions", n, took, attempts, busy.Load()-before)
+					s.t.Logf("round %d: %v, %d attempts, beside %d transactions inside the regions", n, took,
+						attempts, busy.Load()-before)
 				}
 				cancel()
 				for range 2 * clients {
@@ -143,7 +147,8 @@ func TestAbandonedCrossing(t *testing.T) {
 				began := time.Now()
 				one, stop := context.WithTimeout(ctx, limit)
 				defer stop()
-				if _, err := kv.Run(one, s.hosts[0].up().node.DB(), kv.Options{}, func(t kv.Txn) error { return rewrite(one, t, "after", rows...) }); err != nil {
+				if _, err := kv.Run(one, s.hosts[0].up().node.DB(), kv.Options{},
+					func(t kv.Txn) error { return rewrite(one, t, "after", rows...) }); err != nil {
 					s.t.Errorf("the rows cannot be written %v after the gateway died: %v", time.Since(began), err)
 				}
 				s.t.Logf("written after %v", time.Since(began))

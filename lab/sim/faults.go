@@ -46,7 +46,8 @@ func Compose(cfg *Config) Schedule {
 	if kinds == nil {
 		for k := range faultKinds {
 			switch k {
-			case "move shard", "clock jump", "clock leap", "switch clock", "crash between", "isolate between", "stalled disk": // on top, below; or asked for
+			case "move shard", "clock jump", "clock leap", "switch clock", "crash between", "isolate between",
+				"stalled disk": // on top, below; or asked for
 			case "pause node", "delay ramp", "partial cut", "wrong start", "damaged tail": // PickGray asks for them
 			default:
 				kinds = append(kinds, k)
@@ -82,7 +83,8 @@ func Compose(cfg *Config) Schedule {
 	if r := rand.New(rand.NewPCG(cfg.Seed, 5)); cfg.Kinds == nil && r.IntN(3) == 0 {
 		// So do changes of the clock mode and clocks that are set.
 		for range 1 + r.IntN(6) {
-			s = append(s, Fault{At: time.Duration(r.Int64N(int64(cfg.Duration))), For: upTo(r, 6*time.Second), Kind: pick(r, "clock jump", "switch clock", "switch clock"), Seed: r.Uint64N(1000)})
+			s = append(s, Fault{At: time.Duration(r.Int64N(int64(cfg.Duration))), For: upTo(r, 6*time.Second),
+				Kind: pick(r, "clock jump", "switch clock", "switch clock"), Seed: r.Uint64N(1000)})
 		}
 	}
 	slices.SortFunc(s, func(a, b Fault) int { return int(a.At - b.At) })

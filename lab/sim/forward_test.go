@@ -67,7 +67,8 @@ func TestForwardCounts(t *testing.T) {
 	forwardStage(t, func(s *stage, l *rtLab, c *sql.Conn) {
 		l.exec(c, "UPDATE f SET v = v + 1 WHERE id = 1")
 		var rtts float64
-		if err := c.QueryRowContext(context.Background(), "SELECT @@last_statement_wan_rtts").Scan(&rtts); err != nil || rtts != 2 {
+		if err := c.QueryRowContext(context.Background(),
+			"SELECT @@last_statement_wan_rtts").Scan(&rtts); err != nil || rtts != 2 {
 			t.Errorf("%v round trips, %v; want 2", rtts, err)
 		}
 		a, _ := s.forwarded(1)

@@ -28,7 +28,8 @@ const (
 )
 
 // grayKinds are the faults of PickGray.
-var grayKinds = []string{"stalled disk", "slow disk", "slow node", "pause node", "delay ramp", "partial cut", "cut one way", "wrong start", "damaged tail"}
+var grayKinds = []string{"stalled disk", "slow disk", "slow node", "pause node", "delay ramp", "partial cut",
+	"cut one way", "wrong start", "damaged tail"}
 
 // PickGray draws a configuration whose faults leave processes running and parts of them broken.
 func PickGray(seed uint64) Config {
@@ -195,8 +196,9 @@ func writeFile(fs vfs.FS, path string, data []byte) error {
 // latency is how long a write of a region's own row takes.
 type latency struct {
 	took time.Duration // the median of some
-	// By how much the clock that the timestamp is waited out by is behind another one, at least and
-	// at most: within their bounds, but a timestamp is above all that were heard of.
+	// By how much the owner's clock is behind another one, at least and at most. The clocks are
+	// within their bounds, but a timestamp lies above all others that its owner has heard of, and
+	// is waited out by the owner's clock.
 	least, most time.Duration
 }
 
@@ -259,8 +261,8 @@ func (o *Outcome) healed(w *world) {
 	w.log.printf("%d faults are over", len(o.Faults))
 }
 
-// relapsed waits for nodes that were sick again after they had been well: their leads come back
-// later each time, on purpose.
+// relapsed waits for nodes that fell sick again after they had been well. Their leads come back
+// later each time, by design.
 func (w *world) relapsed() {
 	const least = 5 * time.Second // patience after the first sickness
 	for {
@@ -296,7 +298,8 @@ func (b *bench) returned(o *Outcome, before []latency, bound time.Duration) {
 		o.Latency = append(o.Latency, [2]time.Duration{was.took, is.took})
 		most := time.Duration(float64(was.took)*returnSlack) + noise + max(0, is.most-was.least)
 		if is.took > most {
-			w.fail("%v after the last fault a write of region %d's own row takes %v, before the faults %v; by their clocks at most %v",
+			w.fail("%v after the last fault a write of region %d's own row takes %v, before the faults %v; "+
+				"by their clocks at most %v",
 				returnAfter, i+1, is.took, was.took, most)
 		}
 	}

@@ -18,8 +18,9 @@ func handoverDelays() [][]time.Duration {
 // No transaction fails, is lost or runs twice; those with locks go on; and the pause is within the
 // budget.
 func TestHandover(t *testing.T) {
-	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
-		Delay: handoverDelays(), GCAge: time.Hour, Stay: true}
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
+		ClockBound: 100 * time.Microsecond,
+		Delay:      handoverDelays(), GCAge: time.Hour, Stay: true}
 	var l *handoverLab
 	bubble(t, 1, func(*testing.T) {
 		l = newHandoverLab(cfg)
@@ -99,7 +100,8 @@ func TestHandoverFarMajority(t *testing.T) {
 // farMajority is five regions. The first two are near each other, and so are the other three.
 func farMajority() [][]time.Duration {
 	const ms = time.Millisecond
-	return [][]time.Duration{{0, 5 * ms, 70 * ms, 80 * ms, 75 * ms}, {5 * ms, 0, 60 * ms, 85 * ms, 90 * ms}, {70 * ms, 60 * ms, 0, 40 * ms, 30 * ms},
+	return [][]time.Duration{{0, 5 * ms, 70 * ms, 80 * ms, 75 * ms}, {5 * ms, 0, 60 * ms, 85 * ms, 90 * ms},
+		{70 * ms, 60 * ms, 0, 40 * ms, 30 * ms},
 		{80 * ms, 85 * ms, 40 * ms, 0, 20 * ms}, {75 * ms, 90 * ms, 30 * ms, 20 * ms, 0}}
 }
 
@@ -110,8 +112,10 @@ var flagEvery = flag.Int("every", some(93, 31), "TestHandoverFaults: at every ho
 // are open while the lead moves: they hold locks for a while. In one of the kinds they cross
 // regions without locks and move rows.
 func TestHandoverFaults(t *testing.T) {
-	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 2 * time.Millisecond, SyncDelay: 2 * time.Millisecond,
-		Delay: handoverDelays(), GCAge: time.Hour, Workload: "mixed", Clients: 2, Keys: 4, Think: 5 * time.Millisecond, Warmup: 2 * time.Second}
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
+		ClockBound: 2 * time.Millisecond, SyncDelay: 2 * time.Millisecond,
+		Delay: handoverDelays(), GCAge: time.Hour, Workload: "mixed", Clients: 2, Keys: 4,
+		Think: 5 * time.Millisecond, Warmup: 2 * time.Second}
 	relay, locks := cfg, cfg
 	relay.Relay, relay.Moves = 30, 5
 	locks.Clients, locks.Keys, locks.NoWait = 3, 3, 30

@@ -17,8 +17,9 @@ import (
 // reports the decision. If rows may move, the lead stays at home.
 func TestLeaderFollowsLoad(t *testing.T) {
 	run := func(t *testing.T, never bool, mode string, check func(l *handoverLab, led func(base.NodeID, time.Duration) bool)) {
-		cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
-			Delay: handoverDelays(), GCAge: time.Hour, Stay: true, Never: never}
+		cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
+			ClockBound: 100 * time.Microsecond,
+			Delay:      handoverDelays(), GCAge: time.Hour, Stay: true, Never: never}
 		bubble(t, 1, func(*testing.T) {
 			l := newHandoverLab(cfg)
 			for _, h := range l.w.hosts {
@@ -81,7 +82,8 @@ func TestLeaderFollowsLoad(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			moves := l.w.hosts[0].up().node.Cluster().LeaderMoves()
-			if len(moves) != 1 || moves[0].Reason != "better" || moves[0].To != 3 || moves[0].Took == 0 || moves[0].Utilities["3"] < 50 {
+			if len(moves) != 1 || moves[0].Reason != "better" || moves[0].To != 3 || moves[0].Took == 0 ||
+				moves[0].Utilities["3"] < 50 {
 				t.Errorf("moves: %+v", moves)
 			}
 			close(there)
@@ -190,9 +192,11 @@ func TestStandInByUtility(t *testing.T) {
 	for stand, want := range map[int]base.NodeID{1: 2, 2: 3} {
 		t.Run(fmt.Sprintf("load from region %d", want), func(t *testing.T) {
 			const ms = time.Millisecond
-			delay := [][]time.Duration{{0, 40 * ms, 45 * ms, 50 * ms}, {40 * ms, 0, 60 * ms, 60 * ms}, {45 * ms, 60 * ms, 0, 60 * ms}, {50 * ms, 60 * ms, 60 * ms, 0}}
-			cfg := Config{Seed: 1, Regions: 4, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
-				Delay: delay, GCAge: time.Hour, Stay: true}
+			delay := [][]time.Duration{{0, 40 * ms, 45 * ms, 50 * ms}, {40 * ms, 0, 60 * ms, 60 * ms},
+				{45 * ms, 60 * ms, 0, 60 * ms}, {50 * ms, 60 * ms, 60 * ms, 0}}
+			cfg := Config{Seed: 1, Regions: 4, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
+				ClockBound: 100 * time.Microsecond,
+				Delay:      delay, GCAge: time.Hour, Stay: true}
 			leaderLab(t, cfg, func(l *handoverLab) {
 				l.clients(l.w.hosts[stand], 6)
 				time.Sleep(5 * time.Second)
@@ -231,7 +235,8 @@ func TestStandInByUtility(t *testing.T) {
 // a node of another region, wherever the load comes from.
 func TestLeaderAmongHomeNodes(t *testing.T) {
 	const far = 40 * time.Millisecond
-	cfg := Config{Seed: 1, Regions: 2, NodesPerRegion: 3, Shards: 1, LAN: 6 * time.Millisecond, ClockBound: 100 * time.Microsecond,
+	cfg := Config{Seed: 1, Regions: 2, NodesPerRegion: 3, Shards: 1, LAN: 6 * time.Millisecond,
+		ClockBound: 100 * time.Microsecond,
 		// two of the three replicas are in region 1
 		Delay: [][]time.Duration{{0, far}, {far, 0}}, GCAge: time.Hour, Stay: true}
 	leaderLab(t, cfg, func(l *handoverLab) {
@@ -281,8 +286,9 @@ func TestLeaderAmongHomeNodes(t *testing.T) {
 // TestMayLead: a home region that may not lead does not lead, and the lead does not swing between
 // the home and the regions that may.
 func TestMayLead(t *testing.T) {
-	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
-		Delay: handoverDelays(), GCAge: time.Hour, Stay: true}
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
+		ClockBound: 100 * time.Microsecond,
+		Delay:      handoverDelays(), GCAge: time.Hour, Stay: true}
 	leaderLab(t, cfg, func(l *handoverLab) {
 		p := cluster.DefaultLeaderParams()
 		p.MayLead = "r3, r2"
@@ -308,8 +314,9 @@ func TestMayLead(t *testing.T) {
 // TestWholeTableFollowsLoad: rows may move, and all requests of a group are for tables that are
 // homed as a whole. Then the lead follows the load. It returns home when other tables are used.
 func TestWholeTableFollowsLoad(t *testing.T) {
-	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
-		Delay: handoverDelays(), GCAge: time.Hour, SQL: true}
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
+		ClockBound: 100 * time.Microsecond,
+		Delay:      handoverDelays(), GCAge: time.Hour, SQL: true}
 	onWorld(t, cfg, func(s *stage) {
 		time.Sleep(20 * time.Second)
 		ctx := context.Background()
@@ -353,7 +360,8 @@ func TestWholeTableFollowsLoad(t *testing.T) {
 			}
 		}
 		var free bool
-		if err := away.QueryRowContext(ctx, "SELECT follows_load FROM godwit.leaders WHERE group_name = 's1@r1' AND leads").Scan(&free); err != nil || !free {
+		if err := away.QueryRowContext(ctx, "SELECT follows_load FROM godwit.leaders WHERE group_name = "+
+			"'s1@r1' AND leads").Scan(&free); err != nil || !free {
 			t.Errorf("godwit.leaders.follows_load: %v, %v", free, err)
 		}
 		for i := 0; i < 200 && leads() != 1; i++ { // rows that may move are asked for as well
@@ -368,8 +376,9 @@ func TestWholeTableFollowsLoad(t *testing.T) {
 
 // TestLeadersSQL sets the policy of leaders through SQL, and reads its facts and decisions.
 func TestLeadersSQL(t *testing.T) {
-	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond,
-		Delay: handoverDelays(), GCAge: time.Hour, SQL: true}
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
+		ClockBound: 100 * time.Microsecond,
+		Delay:      handoverDelays(), GCAge: time.Hour, SQL: true}
 	onWorld(t, cfg, func(s *stage) {
 		time.Sleep(20 * time.Second)
 		ctx := context.Background()
@@ -391,7 +400,8 @@ func TestLeadersSQL(t *testing.T) {
 		}
 		exec("SET CLUSTER SETTING leader.window = 20")
 		exec("SET CLUSTER SETTING home.mode = 'never'")
-		for _, bad := range []string{"leader.mode = 'maybe'", "leader.window = 0.5", "leader.pin = 'x'", "leader.commit = 'mean'"} {
+		for _, bad := range []string{"leader.mode = 'maybe'", "leader.window = 0.5", "leader.pin = 'x'",
+			"leader.commit = 'mean'"} {
 			if _, err := db.ExecContext(ctx, "SET CLUSTER SETTING "+bad); err == nil {
 				t.Errorf("%s was taken", bad)
 			}
@@ -404,10 +414,13 @@ func TestLeadersSQL(t *testing.T) {
 		for i := range 150 {
 			exec(fmt.Sprintf("UPDATE d.t SET v = %d WHERE id = 1", i))
 		}
-		if got := text("SELECT CONCAT(from_node, '>', to_node, ' ', reason, ' ', dry_run, ' ', gain_ms > 0, ' ', JSON_EXTRACT(utilities_ms, '$.\"1\"') > 0) FROM godwit.leader_moves WHERE group_name = 's1@r3'"); got != "3>1 better 0 1 1" {
+		if got := text("SELECT CONCAT(from_node, '>', to_node, ' ', reason, ' ', dry_run, ' ', gain_ms > 0, ' ', " +
+			"JSON_EXTRACT(utilities_ms, '$.\"1\"') > 0) FROM godwit.leader_moves WHERE " +
+			"group_name = 's1@r3'"); got != "3>1 better 0 1 1" {
 			t.Errorf("godwit.leader_moves: %s", got)
 		}
-		if got := text("SELECT CONCAT(leader, ' ', node, ' ', leads, ' ', candidate, ' ', follows_load) FROM godwit.leaders WHERE group_name = 's1@r3' AND leads"); got != "1 1 1 1 1" {
+		if got := text("SELECT CONCAT(leader, ' ', node, ' ', leads, ' ', candidate, ' ', follows_load) " +
+			"FROM godwit.leaders WHERE group_name = 's1@r3' AND leads"); got != "1 1 1 1 1" {
 			t.Errorf("godwit.leaders: %s", got)
 		}
 		if got := text("SELECT COUNT(*) FROM godwit.leaders WHERE commit_ms > 0"); got == "0" {

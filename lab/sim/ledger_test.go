@@ -237,7 +237,8 @@ func (l *asyncLedger) probe(r base.RegionID) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		if rng.IntN(2) == 0 {
-			_, _ = db.ExecContext(ctx, "UPDATE async.counter__homes SET home_region = ? WHERE region = ?", seatName(base.RegionID(1+rng.IntN(3))), row)
+			_, _ = db.ExecContext(ctx, "UPDATE async.counter__homes SET home_region = ? WHERE region = ?",
+				seatName(base.RegionID(1+rng.IntN(3))), row)
 		} else {
 			for range 1 + rng.IntN(6) {
 				_, _ = db.ExecContext(ctx, "UPDATE async.counter SET probe = probe + 1 WHERE region = ?", row)
@@ -547,7 +548,8 @@ func TestAsyncLedgerSoak(t *testing.T) {
 		began := time.Now()
 		l := &asyncLedger{}
 		err := l.run(t, ledgerConfig(seed), 4)
-		t.Logf("seed %d: %v in %v, %d promotions", seed, l.elapsed.Round(time.Second), time.Since(began).Round(100*time.Millisecond), l.lost)
+		t.Logf("seed %d: %v in %v, %d promotions", seed, l.elapsed.Round(time.Second),
+			time.Since(began).Round(100*time.Millisecond), l.lost)
 		if err != nil {
 			t.Errorf("%s%v\njournal: %s", l.cfg.String(), err, l.keep(t))
 		}

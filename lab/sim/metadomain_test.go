@@ -83,8 +83,8 @@ func TestMetaLeaderDies(t *testing.T) {
 		{name: "resets"},
 		{name: "silent", silent: true},
 		{name: "silent, without OWN-17", silent: true, rules: Break{NoHold: true}, stops: true},
-		{name: "resets, without OWN-15", rules: Break{NoEarlyClose: true}, stops: true},
-		{name: "silent, without OWN-15", silent: true, rules: Break{NoEarlyClose: true}, stops: true},
+		{name: "resets, without OWN-15", rules: Break{NoEarlyClose: true, LongLeases: true}, stops: true},
+		{name: "silent, without OWN-15", silent: true, rules: Break{NoEarlyClose: true, LongLeases: true}, stops: true},
 	} {
 		for seed := range uint64(some(2, 20)) {
 			pause := time.Duration(0)
@@ -98,18 +98,93 @@ func TestMetaLeaderDies(t *testing.T) {
 	}
 }
 
+// TestLeasesAreShort: the node that leads the meta group and the rows of its region dies. Its rows,
+// and what all regions share in the meta shard, are written again once its leases are over, which
+// are as short as round trips allow (TIME-1a). Without that it takes longer.
+func TestLeasesAreShort(t *testing.T) {
+	const rowsAtMost, sharedAtMost = 2200 * time.Millisecond, 3 * time.Second
+	for _, silent := range []bool{false, true} {
+		for _, long := range []bool{false, true} {
+			var rows, shared time.Duration
+			for seed := range uint64(some(3, 20)) {
+				tune := func(cfg *Config) {
+					cfg.Seed, cfg.Stay, cfg.Break.LongLeases = seed+1, true, long
+					ab, bc, ac := 15*time.Millisecond, 30*time.Millisecond, 45*time.Millisecond
+					cfg.Delay = [][]time.Duration{{0, ab, ac}, {ab, 0, bc}, {ac, bc, 0}}
+				}
+				onStageTuned(t, 3, 1, tune, func(s *stage) {
+					a, b := s.killShared(silent, time.Duration(seed)*150*time.Millisecond)
+					rows, shared = max(rows, a), max(shared, b)
+				})
+			}
+			t.Logf("silent %v, longest leases %v: rows of the dead node pause for %v, shared ones for %v", silent,
+				long, rows, shared)
+			if ok := rows <= rowsAtMost && shared <= sharedAtMost; ok == long {
+				t.Errorf("at most %v and %v are right", rowsAtMost, sharedAtMost)
+			}
+		}
+	}
+}
+
+// killShared kills the meta group's leader, and tells how long others could not write rows of its
+// region and rows of the meta shard.
+func (s *stage) killShared(silent bool, after time.Duration) (rows, shared time.Duration) {
+	s.setPolicy(clock.WantGClock)
+	meta := s.metaLeader()
+	global := base.AppendUint64(base.IndexPrefix(base.MetaShard, base.MakeTableID(200, 0), 0, 0), 1)
+	var done atomic.Bool
+	var mu sync.Mutex
+	var working sync.WaitGroup
+	for _, h := range s.hosts {
+		if h == meta {
+			continue
+		}
+		s.put(int(meta.id), s.key(meta.region, int(h.id)), "x") // its home is that region
+		for _, w := range []struct {
+			key     base.Key
+			longest *time.Duration
+		}{{s.key(meta.region, int(h.id)), &rows}, {append(global, byte(h.id)), &shared}} {
+			working.Go(func() {
+				for last := time.Now(); !done.Load(); time.Sleep(20 * time.Millisecond) {
+					_, err := s.within(4*time.Second, h, kv.Options{}, func(x kv.Txn) error {
+						x.Put(w.key, []byte("x"), 0)
+						return nil
+					})
+					mu.Lock()
+					*w.longest = max(*w.longest, time.Since(last))
+					mu.Unlock()
+					if err == nil {
+						last = time.Now()
+					}
+				}
+			})
+		}
+	}
+	time.Sleep(5*time.Second + after)
+	s.killHost(meta, silent)
+	time.Sleep(8 * time.Second)
+	done.Store(true)
+	working.Wait()
+	return rows, shared
+}
+
+// killHost ends a node. Its host resets its connections, or nothing is heard of it.
+func (s *stage) killHost(dies *host, silent bool) {
+	dies.crash()
+	for _, h := range s.hosts {
+		if h != dies && !silent {
+			time.AfterFunc(s.cfg.Delay[0][1], func() { h.up().node.PeerDown(dies.id) })
+		}
+	}
+}
+
 // killMetaLeader tells how long the other nodes could not work.
 func (s *stage) killMetaLeader(silent bool) (pause time.Duration) {
 	s.setPolicy(clock.WantGClock)
 	meta := s.metaLeader()
 	p, stop := s.watchPauses()
 	time.Sleep(5 * time.Second)
-	meta.crash()
-	for _, h := range s.hosts {
-		if h != meta && !silent {
-			time.AfterFunc(s.cfg.Delay[0][1], func() { h.up().node.PeerDown(meta.id) })
-		}
-	}
+	s.killHost(meta, silent)
 	time.Sleep(10 * time.Second)
 	stop()
 	for id, d := range p.longest {

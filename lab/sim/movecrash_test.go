@@ -157,7 +157,8 @@ func (s *stage) crashInMove(w way, victim *host, step int) (home base.RegionID, 
 		say("the row was served after %v", took)
 	}
 	switch {
-	case known && err == nil && found != w.value, known && err != nil && base.CodeOf(err) != base.CodeAmbiguous && found != "old", found != w.value && found != "old":
+	case known && err == nil && found != w.value, known && err != nil && base.CodeOf(err) != base.CodeAmbiguous &&
+		found != "old", found != w.value && found != "old":
 		say("the row is %q, and the outcome was %v", found, err)
 	}
 	victim.boot()

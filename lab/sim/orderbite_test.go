@@ -58,7 +58,8 @@ func TestMarksOutliveLeaders(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		t.Run(fmt.Sprintf("forgets %v", forgets), func(t *testing.T) {
 			cfg := stageConfig(3)
-			cfg.ClockBound, cfg.Delay, cfg.Stay, cfg.Concurrency = off+10*time.Millisecond, even(3, time.Millisecond), true, base.ByTimestamp
+			cfg.ClockBound, cfg.Delay, cfg.Stay, cfg.Concurrency = off+10*time.Millisecond, even(3, time.Millisecond),
+				true, base.ByTimestamp
 			cfg.Break.NoTransferredState = forgets
 			changed := 0
 			bubble(t, cfg.Seed, func(t *testing.T) {
@@ -96,7 +97,8 @@ func TestClocksAheadAreCountedWith(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ignored %v", ignored), func(t *testing.T) {
 			cfg := stageConfig(3)
-			cfg.ClockBound, cfg.Delay, cfg.Stay, cfg.Concurrency = off+10*time.Millisecond, even(3, time.Millisecond), true, base.ByTimestamp
+			cfg.ClockBound, cfg.Delay, cfg.Stay, cfg.Concurrency = off+10*time.Millisecond, even(3, time.Millisecond),
+				true, base.ByTimestamp
 			cfg.Break.NoDoubt = ignored
 			missed := 0
 			onWorld(t, cfg, func(s *stage) {

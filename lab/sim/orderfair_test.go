@@ -82,9 +82,10 @@ func TestOrderedIsNotStarved(t *testing.T) {
 							go func() {
 								defer func() { done <- struct{}{} }()
 								for ctx.Err() == nil {
-									if _, err := kv.Run(ctx, s.hosts[r].up().node.DB(), kv.Options{Policy: c.policy}, func(t kv.Txn) error {
-										return c.inside(ctx, t, row)
-									}); err == nil {
+									if _, err := kv.Run(ctx, s.hosts[r].up().node.DB(),
+										kv.Options{Policy: c.policy}, func(t kv.Txn) error {
+											return c.inside(ctx, t, row)
+										}); err == nil {
 										busy.Add(1)
 									}
 									time.Sleep(time.Millisecond)
@@ -102,7 +103,8 @@ func TestOrderedIsNotStarved(t *testing.T) {
 						})
 						stop()
 						took := time.Since(began).Round(time.Millisecond)
-						what := fmt.Sprintf("%v, %d attempts, beside %d transactions inside the regions", took, attempts, busy.Load()-before)
+						what := fmt.Sprintf("%v, %d attempts, beside %d transactions inside the regions", took,
+							attempts, busy.Load()-before)
 						if err != nil {
 							s.t.Errorf("round %d: not through: %s: %v", n, what, err)
 						}

@@ -36,14 +36,16 @@ func TestLocksOfADeadGateway(t *testing.T) {
 				// Its gateway has sent heartbeats all the time, so it still holds its lock.
 				other := func() (time.Duration, error) {
 					began := time.Now()
-					_, err := kv.Run(ctx, w.hosts[0].up().node.DB(), kv.Options{LockTimeout: 30 * time.Second}, func(x kv.Txn) error {
-						_, err := x.Get(ctx, []base.Key{row}, kv.LockExclusive)
-						x.Put(row, []byte("other"), 0)
-						return err
-					})
+					_, err := kv.Run(ctx, w.hosts[0].up().node.DB(),
+						kv.Options{LockTimeout: 30 * time.Second}, func(x kv.Txn) error {
+							_, err := x.Get(ctx, []base.Key{row}, kv.LockExclusive)
+							x.Put(row, []byte("other"), 0)
+							return err
+						})
 					return time.Since(began), err
 				}
-				_, err := w.hosts[0].up().node.DB().Begin(kv.Options{Policy: kv.NoWait}).Get(ctx, []base.Key{row}, kv.LockExclusive)
+				_, err := w.hosts[0].up().node.DB().Begin(kv.Options{Policy: kv.NoWait}).Get(ctx, []base.Key{row},
+					kv.LockExclusive)
 				if base.CodeOf(err) != base.CodeAborted {
 					t.Errorf("the lock of a living transaction is gone: %v", err)
 				}

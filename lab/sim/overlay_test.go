@@ -45,7 +45,8 @@ func TestOverlaySoak(t *testing.T) {
 			if o.Refused != 0 {
 				t.Errorf("%d messages came over more than one node", o.Refused)
 			}
-			t.Logf("%d messages over relays, %d to several nodes, %v; %s", o.Relayed, o.Shared, time.Since(began).Round(time.Millisecond), o.Summary())
+			t.Logf("%d messages over relays, %d to several nodes, %v; %s", o.Relayed, o.Shared,
+				time.Since(began).Round(time.Millisecond), o.Summary())
 		})
 	}
 }

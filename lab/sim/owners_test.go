@@ -32,10 +32,13 @@ func TestOneOwnerAtATime(t *testing.T) {
 		bad   bool
 	}{
 		{"one owner", []step{{write, a, 1, 0, 5}, {read, a, 1, 5, 4}, {lock, a, 1, 5, 8}, {write, a, 1, 5, 9}}, false},
-		{"a row moves, with a write", []step{{write, a, 1, 0, 5}, {write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {lock, b, 1, 12, 13}}, false},
-		{"a row moves at the instant at which it was locked", []step{{lock, a, 1, 5, 9}, {write, a, 1, 5, 9}, {lock, b, 1, 9, 9}}, false},
+		{"a row moves, with a write", []step{{write, a, 1, 0, 5}, {write, a, 1, 5, 9}, {write, b, 1, 9, 12},
+			{lock, b, 1, 12, 13}}, false},
+		{"a row moves at the instant at which it was locked",
+			[]step{{lock, a, 1, 5, 9}, {write, a, 1, 5, 9}, {lock, b, 1, 9, 9}}, false},
 		{"a row moves at the timestamp at which it was shown", []step{{read, a, 1, 5, 9}, {lock, b, 1, 9, 10}}, true},
-		{"it moves there and back", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {write, a, 1, 12, 20}, {read, a, 1, 20, 7}}, false},
+		{"it moves there and back", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {write, a, 1, 12, 20},
+			{read, a, 1, 20, 7}}, false},
 		{"the old owner shows the past", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {read, a, 1, 5, 8}}, false},
 		{"the old owner shows the present", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 12}, {read, a, 1, 5, 10}}, true},
 		{"the old owner locks", []step{{write, a, 1, 5, 9}, {lock, b, 1, 9, 12}, {lock, a, 1, 5, 13}}, true},
@@ -44,10 +47,12 @@ func TestOneOwnerAtATime(t *testing.T) {
 		{"the new owner begins below what the old one wrote", []step{{write, a, 1, 5, 10}, {write, b, 1, 9, 12}}, true},
 		{"the new owner begins below a locking read", []step{{lock, a, 1, 5, 10}, {lock, b, 1, 9, 12}}, true},
 		{"one version names two owners", []step{{write, a, 1, 5, 9}, {lock, b, 1, 9, 12}, {lock, c, 1, 9, 13}}, true},
-		{"a third owner begins within the second one's time", []step{{write, a, 1, 5, 9}, {write, b, 1, 9, 20}, {write, c, 1, 15, 21}}, true},
+		{"a third owner begins within the second one's time",
+			[]step{{write, a, 1, 5, 9}, {write, b, 1, 9, 20}, {write, c, 1, 15, 21}}, true},
 		{"a new leader", []step{{write, a, 1, 0, 5}, {read, a, 1, 5, 8}, {write, a, 2, 5, 9}, {read, a, 1, 5, 8}}, false},
 		{"a new leader writes below what was shown", []step{{read, a, 1, 5, 8}, {write, a, 2, 5, 8}}, true},
-		{"an old leader shows what is above a write", []step{{write, a, 1, 5, 8}, {write, a, 2, 8, 11}, {read, a, 1, 8, 12}}, true},
+		{"an old leader shows what is above a write",
+			[]step{{write, a, 1, 5, 8}, {write, a, 2, 8, 11}, {read, a, 1, 8, 12}}, true},
 		{"an old leader locks", []step{{lock, a, 1, 5, 8}, {lock, a, 2, 5, 9}, {lock, a, 1, 5, 10}}, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -79,7 +84,8 @@ func TestOneOwnerOfAGap(t *testing.T) {
 	for shown, bad := range map[base.Timestamp]bool{6: false, 12: true} {
 		o := owners{age: 4 * time.Second}
 		serve := func(g base.RegionID, since, at base.Timestamp) error {
-			return o.serves(owner.Service{Kind: owner.OrderService, Key: key, Group: base.DataGroup(1, g), Term: 1, Since: since * second, At: at * second}, (at * second).Time())
+			return o.serves(owner.Service{Kind: owner.OrderService, Key: key, Group: base.DataGroup(1, g), Term: 1,
+				Since: since * second, At: at * second}, (at * second).Time())
 		}
 		if err := serve(1, 3, shown); err != nil {
 			t.Fatal(err)
@@ -120,6 +126,28 @@ func TestOneOwnerBites(t *testing.T) {
 	}
 }
 
+// TestEarlySuccessorBites: a new leader that waits for only half of its predecessor's lease serves
+// beside it, however short leases are. The check must notice that.
+func TestEarlySuccessorBites(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		cfg := stageConfig(3)
+		cfg.Break.EarlySuccessors, cfg.Stay = early, true
+		bubble(t, cfg.Seed, func(t *testing.T) {
+			s := &stage{newWorld(cfg), t}
+			for _, h := range s.hosts {
+				h.boot()
+			}
+			defer s.close()
+			time.Sleep(15 * time.Second) // leaders go home
+			s.deposed(0)
+			var e *twoOwners
+			if found := errors.As(s.err(), &e); found != early {
+				t.Errorf("early: %v: two owners found: %v: %v", early, found, s.err())
+			}
+		})
+	}
+}
+
 // deposed cuts off the leader of a group, whose clock is behind, until another node serves its
 // rows.
 func (s *stage) deposed(behind time.Duration) {
@@ -130,6 +158,11 @@ func (s *stage) deposed(behind time.Duration) {
 	s.hosts[old-1].clock.Set(-behind, 0, time.Second)
 	time.Sleep(5 * time.Second) // new leases are taken by that clock
 	s.net.Isolate(old)
+	for _, h := range s.hosts {
+		if h.id != old { // they need not find out that it is silent
+			h.up().node.PeerDown(old)
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	var readers sync.WaitGroup
 	served := make([]int, 4)

@@ -204,8 +204,10 @@ func TestCorrelation(t *testing.T) {
 		cum[i] = sum
 	}
 	play := func(prefetch int) deeds {
-		w := trade{per: [3]int{3, 0, 3}, settle: 10 * time.Second, run: 40 * time.Second, homes: home.Params{Mode: home.Hotness, Prefetch: prefetch,
-			DecayTime: home.Duration(500 * time.Millisecond), MinStay: home.Duration(100 * time.Millisecond), MineInterval: home.Duration(200 * time.Millisecond), MiningRows: 32, MinFreq: 4}}
+		w := trade{per: [3]int{3, 0, 3}, settle: 10 * time.Second, run: 40 * time.Second,
+			homes: home.Params{Mode: home.Hotness, Prefetch: prefetch,
+				DecayTime: home.Duration(500 * time.Millisecond), MinStay: home.Duration(100 * time.Millisecond),
+				MineInterval: home.Duration(200 * time.Millisecond), MiningRows: 32, MinFreq: 4}}
 		for n := range 2 * pairs {
 			w.rows[0] = append(w.rows[0], rowOf(0, n))
 		}

@@ -123,7 +123,8 @@ func (l *promotionLab) run() {
 
 	// The region is cut off. It acknowledges commits that no other region holds, but none with rows
 	// of other groups.
-	if _, err := l.in(2)[0].up().node.Cluster().Promote(ctx, cluster.PromoteRequest{Lost: "r1"}); base.CodeOf(err) != base.CodeInvalid {
+	if _, err := l.in(2)[0].up().node.Cluster().Promote(ctx,
+		cluster.PromoteRequest{Lost: "r1"}); base.CodeOf(err) != base.CodeInvalid {
 		t.Errorf("promotion over a region that is alive: %v", err)
 	}
 	l.w.net.Cut(1, 2)

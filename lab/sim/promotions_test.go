@@ -17,7 +17,8 @@ import (
 // one by force, without a survivor that comes back later; one after another; and one without a
 // majority of the meta group.
 func TestPromotions(t *testing.T) {
-	cfg := Config{Seed: 5, Regions: 3, NodesPerRegion: 2, Shards: 2, LAN: 250 * time.Microsecond, ClockBound: 100 * time.Microsecond, GCAge: time.Hour,
+	cfg := Config{Seed: 5, Regions: 3, NodesPerRegion: 2, Shards: 2, LAN: 250 * time.Microsecond,
+		ClockBound: 100 * time.Microsecond, GCAge: time.Hour,
 		Delay: even(3, 50*time.Millisecond)}
 	onWorld(t, cfg, func(s *stage) {
 		time.Sleep(20 * time.Second)
@@ -177,7 +178,8 @@ func (l *promotionLab) runPromotions() {
 	l.crash(2)
 	time.Sleep(5 * time.Second)
 	for _, force := range []bool{false, true} {
-		l.refused(l.in(3)[0], cluster.PromoteRequest{Lost: "r1", Force: force}, "without a majority of them no region can be promoted")
+		l.refused(l.in(3)[0], cluster.PromoteRequest{Lost: "r1", Force: force},
+			"without a majority of them no region can be promoted")
 	}
 	l.boot(2)
 	time.Sleep(20 * time.Second)

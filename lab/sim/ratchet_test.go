@@ -37,7 +37,8 @@ func TestLatencyReturns(t *testing.T) {
 	for _, ordered := range []base.Concurrency{base.Locking, base.ByTimestamp} {
 		onStageTuned(t, 3, 1, func(cfg *Config) {
 			cfg.Concurrency, cfg.Stay = ordered, true
-			cfg.Delay = [][]time.Duration{{0, 15 * time.Millisecond, 45 * time.Millisecond}, {15 * time.Millisecond, 0, 30 * time.Millisecond}, {45 * time.Millisecond, 30 * time.Millisecond, 0}}
+			cfg.Delay = [][]time.Duration{{0, 15 * time.Millisecond, 45 * time.Millisecond},
+				{15 * time.Millisecond, 0, 30 * time.Millisecond}, {45 * time.Millisecond, 30 * time.Millisecond, 0}}
 		}, func(s *stage) {
 			s.move(base.MetaGroup, 1)
 			kinds := []struct {
@@ -96,7 +97,8 @@ func TestLatencyReturns(t *testing.T) {
 			each(func(n, k int, _ []base.Key) {
 				t.Logf("%v, node %d, %s: %v before, %v after", ordered, n, kinds[k].name, before[n][k], after[n][k])
 				if after[n][k] > before[n][k]+before[n][k]/10+2*time.Millisecond {
-					t.Errorf("%v, node %d: a commit of %s takes %v, where it took %v before the fault", ordered, n, kinds[k].name, after[n][k], before[n][k])
+					t.Errorf("%v, node %d: a commit of %s takes %v, where it took %v before the fault", ordered, n,
+						kinds[k].name, after[n][k], before[n][k])
 				}
 			})
 		})

@@ -42,7 +42,8 @@ func onStageTuned(t *testing.T, regions, nodesPerRegion int, tune func(*Config),
 
 // stageConfig is of one node a region, 50 ms apart.
 func stageConfig(regions int) Config {
-	return Config{Seed: 1, Regions: regions, NodesPerRegion: 1, Shards: 1, Delay: even(regions, 50*time.Millisecond), LAN: time.Millisecond,
+	return Config{Seed: 1, Regions: regions, NodesPerRegion: 1, Shards: 1, Delay: even(regions, 50*time.Millisecond),
+		LAN:        time.Millisecond,
 		ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: time.Millisecond,
 		Network: overlay.Params{FanOut: true}} // the defaults of the cluster settings
 }

@@ -21,7 +21,8 @@ func TestRelayBites(t *testing.T) {
 		play func(*stage) *history.History
 	}{
 		{"REL-3: what was read in other regions is not validated", Break{UntoldReads: true}, (*stage).writeSkew},
-		{"the paper's Algorithm 1, literally: every region applies its piece on its own", Break{OwnSlots: time.Second}, (*stage).halfApplied},
+		{"the paper's Algorithm 1, literally: every region applies its piece on its own",
+			Break{OwnSlots: time.Second}, (*stage).halfApplied},
 	} {
 		for _, broken := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s: broken %v", b.name, broken), func(t *testing.T) {

@@ -54,14 +54,19 @@ func (l *rtLab) runGTM() {
 				return getAll(kv.LockExclusive, keys...)(ctx, t)
 			}
 		}
-		l.measure(budget{op: "clock mode GTM: snapshot read, own-region rows of two shards", at: r, exact: true, maxRTTs: rtts, formula: "oracle: RTT to the meta group's leader, if that is elsewhere", want: trip},
+		l.measure(budget{op: "clock mode GTM: snapshot read, own-region rows of two shards", at: r, exact: true,
+			maxRTTs: rtts, formula: "oracle: RTT to the meta group's leader, if that is elsewhere", want: trip},
 			kv.Options{ReadOnly: true}, nil, getAll(kv.LockNone, own...))
-		l.measure(budget{op: "clock mode GTM: locking read, own-region rows", at: r, exact: true, formula: "0"}, kv.Options{}, nil, getAll(kv.LockExclusive, own...))
-		l.measure(budget{op: "clock mode GTM: commit in own region after locking reads", at: r, exact: true, maxRTTs: 1, formula: "max(quorum, oracle)", want: max(q, trip)},
+		l.measure(budget{op: "clock mode GTM: locking read, own-region rows", at: r, exact: true, formula: "0"},
+			kv.Options{}, nil, getAll(kv.LockExclusive, own...))
+		l.measure(budget{op: "clock mode GTM: commit in own region after locking reads", at: r, exact: true,
+			maxRTTs: 1, formula: "max(quorum, oracle)", want: max(q, trip)},
 			kv.Options{}, opened(own[0]), commitNow(func(t kv.Txn) { t.Put(own[0], val, 0) }))
-		l.measure(budget{op: "clock mode GTM: commit in two shards after locking reads", at: r, exact: true, maxRTTs: 1, formula: "max(quorum, oracle)", want: max(q, trip)},
+		l.measure(budget{op: "clock mode GTM: commit in two shards after locking reads", at: r, exact: true,
+			maxRTTs: 1, formula: "max(quorum, oracle)", want: max(q, trip)},
 			kv.Options{}, opened(own...), commitNow(func(t kv.Txn) { t.Put(own[0], val, 0); t.Put(own[1], val, 0) }))
-		l.measure(budget{op: "clock mode GTM: blind write in own region", at: r, exact: true, maxRTTs: rtts + 1, formula: "oracle + max(quorum, oracle)", want: trip + max(q, trip)},
+		l.measure(budget{op: "clock mode GTM: blind write in own region", at: r, exact: true, maxRTTs: rtts + 1,
+			formula: "oracle + max(quorum, oracle)", want: trip + max(q, trip)},
 			kv.Options{}, nil, commitNow(func(t kv.Txn) { t.Put(own[0], val, 0) }))
 	}
 }

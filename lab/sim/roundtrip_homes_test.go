@@ -83,7 +83,8 @@ func (l *rtLab) runHomes() {
 		time.Sleep(3 * time.Second)
 	}
 	for r := base.RegionID(1); r <= n; r++ {
-		g.measure(budget{op: "INSERT, AUTO_INCREMENT key, regions taking turns", at: r, exact: true, maxRTTs: 1, formula: "quorum", want: l.quorum(r)},
+		g.measure(budget{op: "INSERT, AUTO_INCREMENT key, regions taking turns", at: r, exact: true, maxRTTs: 1,
+			formula: "quorum", want: l.quorum(r)},
 			"INSERT INTO d.counted (v) VALUES (0)")
 		g.measure(budget{op: "INSERT, UUID() key", at: r, exact: true, maxRTTs: 1, formula: "quorum", want: l.quorum(r)},
 			"INSERT INTO d.uuids VALUES (UUID(), 0)")
@@ -93,12 +94,14 @@ func (l *rtLab) runHomes() {
 			}
 			row := fmt.Sprintf(" WHERE g = %d AND id = %d", o, 1000*int(r))
 			away := func(op string) budget {
-				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 2, formula: "RTT + quorum there", want: l.rtt(r, o) + l.quorum(o)}
+				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 2, formula: "RTT + quorum there",
+					want: l.rtt(r, o) + l.quorum(o)}
 			}
 			home := func(op string) budget {
 				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 1, formula: "quorum", want: l.quorum(r)}
 			}
-			g.measure(away("INSERT, key in a gap of another region"), fmt.Sprintf("INSERT INTO d.t VALUES (%d, %d, 0)", o, 1000*int(r)+500))
+			g.measure(away("INSERT, key in a gap of another region"),
+				fmt.Sprintf("INSERT INTO d.t VALUES (%d, %d, 0)", o, 1000*int(r)+500))
 			g.exec(r, "UPDATE d.t SET v = v + 1"+row)
 			g.exec(r, "UPDATE d.t SET v = v + 1"+row)
 			g.measure(away("UPDATE of a row of another region that comes home with it"), "UPDATE d.t SET v = v + 1"+row)
@@ -111,7 +114,9 @@ func (l *rtLab) runHomes() {
 			g.measure(away("the same of a row with entries keyed by home"), "UPDATE d.x SET v = v + 1"+row)
 			time.Sleep(time.Second)
 			g.measure(home("next UPDATE of that row"), "UPDATE d.x SET v = v + 1"+row)
-			if got := g.text(r, "SELECT CONCAT(h.home_region, x.w) FROM d.x x JOIN d.x__homes h USING (g, id)"+strings.ReplaceAll(row, "WHERE g = ", "WHERE x.v = 4 AND x.g = ")); got != fmt.Sprintf("r%d%d", r, r) {
+			if got := g.text(r, "SELECT CONCAT(h.home_region, x.w) FROM d.x x JOIN d.x__homes h "+
+				"USING (g, id)"+strings.ReplaceAll(row, "WHERE g = ",
+				"WHERE x.v = 4 AND x.g = ")); got != fmt.Sprintf("r%d%d", r, r) {
 				l.t.Errorf("%s of d.x is %s after four updates from region %d", row, got, r)
 			}
 			for i, how := range []string{"an autocommit statement", "a transaction"} {
@@ -125,7 +130,8 @@ func (l *rtLab) runHomes() {
 					if n < 2 {
 						op = fmt.Sprintf("SELECT ... FOR UPDATE in %s, of a row of another region", how)
 					}
-					g.measure(budget{op: op, at: r, other: o, exact: true, maxRTTs: 1, formula: "RTT", want: l.rtt(r, o)}, "SELECT * FROM d.t"+row+" FOR UPDATE")
+					g.measure(budget{op: op, at: r, other: o, exact: true, maxRTTs: 1,
+						formula: "RTT", want: l.rtt(r, o)}, "SELECT * FROM d.t"+row+" FOR UPDATE")
 					if i == 1 {
 						g.exec(r, "COMMIT")
 					}
@@ -133,7 +139,8 @@ func (l *rtLab) runHomes() {
 				g.measure(home("next UPDATE of that row, a second later"), "UPDATE d.t SET v = v + 1"+row)
 			}
 			row = fmt.Sprintf(" WHERE g = %d AND id = 9000", o)
-			g.measure(away("UPDATE t__homes of a row of another region, alone (forwarded)"), fmt.Sprintf("UPDATE d.t__homes SET home_region = 'r%d'%s", r, row))
+			g.measure(away("UPDATE t__homes of a row of another region, alone (forwarded)"),
+				fmt.Sprintf("UPDATE d.t__homes SET home_region = 'r%d'%s", r, row))
 			g.measure(home("next UPDATE of a row moved by statement"), "UPDATE d.t SET v = v + 1"+row)
 			// for the next region
 			g.exec(r, fmt.Sprintf("UPDATE d.t__homes SET home_region = 'r%d'%s", o, row))

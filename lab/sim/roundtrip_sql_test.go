@@ -108,44 +108,56 @@ func (l *rtLab) runSQL() {
 	time.Sleep(5 * time.Second)
 	for r := base.RegionID(1); r <= n; r++ {
 		c, own := cs[r-1], 100*int(r)
-		l.statement(budget{op: "UPDATE by primary key, own-region row", at: r, exact: true, maxRTTs: 1, formula: "quorum", want: l.quorum(r)},
+		l.statement(budget{op: "UPDATE by primary key, own-region row", at: r, exact: true, maxRTTs: 1,
+			formula: "quorum", want: l.quorum(r)},
 			c, fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", own))
 		async := func(op string) budget {
 			return budget{op: op + ", asynchronous table", at: r, exact: true, formula: "0"}
 		}
 		l.statement(async("UPDATE by primary key, own-region row"), c, fmt.Sprintf("UPDATE a SET v = v + 1 WHERE id = %d", own))
-		l.statement(async("UPDATE of an indexed column, own-region rows of several shards"), c, fmt.Sprintf("UPDATE a SET w = 'y' WHERE id IN (%d, %d, %d, %d)", own, own+1, own+2, own+3))
+		l.statement(async("UPDATE of an indexed column, own-region rows of several shards"), c,
+			fmt.Sprintf("UPDATE a SET w = 'y' WHERE id IN (%d, %d, %d, %d)", own, own+1, own+2, own+3))
 		l.statement(async("INSERT behind an own-region row"), c, fmt.Sprintf("INSERT INTO a VALUES (%d, 1, 'z')", own+60))
 		for o := base.RegionID(1); o <= n; o++ {
 			if o == r {
 				continue
 			}
 			theirs := 100*int(o) + 10
-			l.statement(budget{op: "UPDATE by primary key, row of another region (forwarded), asynchronous table", at: r, other: o, exact: true, maxRTTs: 1, formula: "RTT", want: l.rtt(r, o)},
+			l.statement(budget{op: "UPDATE by primary key, row of another region (forwarded), asynchronous table",
+				at: r, other: o, exact: true, maxRTTs: 1, formula: "RTT", want: l.rtt(r, o)},
 				c, fmt.Sprintf("UPDATE a SET v = v + 1 WHERE id = %d", theirs))
 			want := l.rtt(r, o) + l.quorum(o)
 			away := func(op string) budget {
 				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 2, formula: "RTT + quorum there", want: want}
 			}
-			l.statement(away("UPDATE by primary key, row of another region (forwarded)"), c, fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", theirs))
-			l.statement(away("UPDATE of an indexed column, prepared, row of another region (forwarded)"), c, "UPDATE t SET w = ? WHERE id = ?", fmt.Sprint("w", r), theirs+1)
-			l.statement(away("UPDATE with a CHECK, several rows of another region (forwarded)"), c, fmt.Sprintf("UPDATE f SET v = v * 2 WHERE id IN (%d, %d, %d)", theirs, theirs+1, theirs+2))
-			l.statement(away("INSERT ... ON DUPLICATE KEY UPDATE, row of another region (forwarded)"), c, fmt.Sprintf("INSERT INTO f VALUES (%d, 1) ON DUPLICATE KEY UPDATE v = v + 1", theirs))
-			l.statement(away("DELETE by primary key, row of another region (forwarded)"), c, fmt.Sprintf("DELETE FROM t WHERE id = %d", theirs+10+int(r)))
+			l.statement(away("UPDATE by primary key, row of another region (forwarded)"), c,
+				fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", theirs))
+			l.statement(away("UPDATE of an indexed column, prepared, row of another region (forwarded)"), c,
+				"UPDATE t SET w = ? WHERE id = ?", fmt.Sprint("w", r), theirs+1)
+			l.statement(away("UPDATE with a CHECK, several rows of another region (forwarded)"), c,
+				fmt.Sprintf("UPDATE f SET v = v * 2 WHERE id IN (%d, %d, %d)", theirs, theirs+1, theirs+2))
+			l.statement(away("INSERT ... ON DUPLICATE KEY UPDATE, row of another region (forwarded)"), c,
+				fmt.Sprintf("INSERT INTO f VALUES (%d, 1) ON DUPLICATE KEY UPDATE v = v + 1", theirs))
+			l.statement(away("DELETE by primary key, row of another region (forwarded)"), c,
+				fmt.Sprintf("DELETE FROM t WHERE id = %d", theirs+10+int(r)))
 			lock := func(op string) budget {
 				return budget{op: op, at: r, other: o, exact: true, maxRTTs: 1, formula: "RTT", want: l.rtt(r, o)}
 			}
-			l.query(lock("SELECT ... FOR UPDATE, row of another region (forwarded)"), c, 1, fmt.Sprintf("SELECT * FROM t WHERE id = %d FOR UPDATE", theirs))
+			l.query(lock("SELECT ... FOR UPDATE, row of another region (forwarded)"), c, 1,
+				fmt.Sprintf("SELECT * FROM t WHERE id = %d FOR UPDATE", theirs))
 			several := fmt.Sprintf("SELECT * FROM t WHERE id BETWEEN %d AND %d ORDER BY v FOR UPDATE", theirs, theirs+5)
 			l.query(lock("SELECT ... FOR UPDATE, rows of another region in several shards (forwarded)"), c, 6, several)
 			l.exec(c, "SET godwit_forward = OFF")
-			l.query(budget{op: "SELECT ... FOR UPDATE, rows of another region in several shards (godwit_forward = OFF)", at: r, other: o, exact: true, maxRTTs: 2,
+			l.query(budget{op: "SELECT ... FOR UPDATE, rows of another region in several shards " +
+				"(godwit_forward = OFF)", at: r, other: o, exact: true, maxRTTs: 2,
 				formula: "2 RTT", want: 2 * l.rtt(r, o)}, c, 6, several)
 			l.exec(c, "BEGIN")
 			l.query(lock("SELECT ... FOR UPDATE, rows of another region in several shards, in a transaction"), c, 6, several)
 			l.exec(c, "ROLLBACK")
-			l.statement(budget{op: "UPDATE by primary key, row of another region (godwit_forward = OFF)", at: r, other: o, exact: true, maxRTTs: 3,
-				formula: "2 RTT + quorum there", want: 2*l.rtt(r, o) + l.quorum(o)}, c, fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", theirs))
+			l.statement(budget{op: "UPDATE by primary key, row of another region (godwit_forward = OFF)", at: r,
+				other: o, exact: true, maxRTTs: 3,
+				formula: "2 RTT + quorum there", want: 2*l.rtt(r, o) + l.quorum(o)}, c,
+				fmt.Sprintf("UPDATE t SET v = v + 1 WHERE id = %d", theirs))
 			l.exec(c, "SET godwit_forward = ON")
 		}
 	}

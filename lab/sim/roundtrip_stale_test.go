@@ -72,24 +72,31 @@ func (l *rtLab) runStale() {
 				l.exec(c, "SELECT SUM(v) FROM d.t")
 				time.Sleep(300 * time.Millisecond)
 			}
-			l.selectOne(local("bounded-stale read (read_staleness = '5s'), row of another region"), c, fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(o)))
-			l.selectOne(local("bounded-stale join of the rows of all regions"), c, "SELECT COUNT(*) FROM d.t a JOIN d.t b ON a.id = b.id + 1")
+			l.selectOne(local("bounded-stale read (read_staleness = '5s'), row of another region"), c,
+				fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(o)))
+			l.selectOne(local("bounded-stale join of the rows of all regions"), c,
+				"SELECT COUNT(*) FROM d.t a JOIN d.t b ON a.id = b.id + 1")
 			l.exec(c, "SET read_staleness = ''")
-			l.selectOne(local("read AS OF 3 s ago, rows of all regions"), c, "SELECT SUM(v) FROM d.t AS OF TIMESTAMP NOW(6) - INTERVAL 3 SECOND")
-			l.selectOne(local("SELECT by primary key, own-region row"), c, fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(r)))
+			l.selectOne(local("read AS OF 3 s ago, rows of all regions"), c,
+				"SELECT SUM(v) FROM d.t AS OF TIMESTAMP NOW(6) - INTERVAL 3 SECOND")
+			l.selectOne(local("SELECT by primary key, own-region row"), c,
+				fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(r)))
 			row := fmt.Sprintf("SELECT v FROM d.t WHERE id = %d", 100*int(o))
 			for range 3 { // so that reads of this kind are in steady use
 				l.exec(c, row)
 				time.Sleep(l.rtt(r, o) + 50*time.Millisecond)
 			}
-			b := budget{op: "strong SELECT of a row of another region" + where, at: r, other: o, maxRTTs: 0.5, formula: "half an RTT + heartbeat", want: l.rtt(r, o)/2 + heartbeat}
+			b := budget{op: "strong SELECT of a row of another region" + where, at: r, other: o, maxRTTs: 0.5,
+				formula: "half an RTT + heartbeat", want: l.rtt(r, o)/2 + heartbeat}
 			l.selectOne(b, c, row)
 			if !holds {
 				// Its neighbour owns the row. It does not know the owner of a row of another
 				// region, so it cannot forward the statement.
-				l.statement(budget{op: "UPDATE by primary key, own-region row" + where, at: r, exact: true, maxRTTs: 1, formula: "quorum, and 2 trips to the neighbour",
+				l.statement(budget{op: "UPDATE by primary key, own-region row" + where, at: r, exact: true,
+					maxRTTs: 1, formula: "quorum, and 2 trips to the neighbour",
 					want: l.quorum(r) + 4*l.w.cfg.LAN}, c, fmt.Sprintf("UPDATE d.t SET v = v + 1 WHERE id = %d", 100*int(r)))
-				l.statement(budget{op: "UPDATE by primary key, row of another region" + where, at: r, other: o, exact: true, maxRTTs: 3, formula: "2 RTT + quorum there",
+				l.statement(budget{op: "UPDATE by primary key, row of another region" + where, at: r, other: o,
+					exact: true, maxRTTs: 3, formula: "2 RTT + quorum there",
 					want: 2*l.rtt(r, o) + l.quorum(o)}, c, fmt.Sprintf("UPDATE d.t SET v = v + 1 WHERE id = %d", 100*int(o)+1))
 			}
 			c.Close()

@@ -153,38 +153,44 @@ func (l *rtLab) run() {
 			return budget{op: op, at: r, exact: true, maxRTTs: 1, formula: "quorum", want: q}
 		}
 		own := []base.Key{l.key(1, r, 0), l.key(2, r, 1), l.key(1, r, 2)}
-		l.measure(local("snapshot read, own-region rows of two shards"), kv.Options{ReadOnly: true}, nil, getAll(kv.LockNone, own...))
-		l.measure(local("snapshot scan, own-region rows"), kv.Options{ReadOnly: true}, nil, func(ctx context.Context, t kv.Txn) error {
-			_, err := t.Scan(ctx, kv.ScanRequest{Spans: []base.Span{{Start: l.key(2, r, 0), End: l.key(2, r, 9)}}})
-			return err
-		})
+		l.measure(local("snapshot read, own-region rows of two shards"), kv.Options{ReadOnly: true}, nil,
+			getAll(kv.LockNone, own...))
+		l.measure(local("snapshot scan, own-region rows"), kv.Options{ReadOnly: true},
+			nil, func(ctx context.Context, t kv.Txn) error {
+				_, err := t.Scan(ctx, kv.ScanRequest{Spans: []base.Span{{Start: l.key(2, r, 0), End: l.key(2, r, 9)}}})
+				return err
+			})
 		l.measure(local("locking read, own-region rows of two shards"), kv.Options{}, nil, getAll(kv.LockExclusive, own...))
 		l.measure(one("commit in own region, one shard"), kv.Options{}, nil, commitNow(func(t kv.Txn) { t.Put(own[0], val, 0) }))
-		l.measure(one("commit in own region, one shard, after locking reads"), kv.Options{}, getAll(kv.LockExclusive, own[0], own[2]),
+		l.measure(one("commit in own region, one shard, after locking reads"), kv.Options{},
+			getAll(kv.LockExclusive, own[0], own[2]),
 			commitNow(func(t kv.Txn) { t.Put(own[0], val, 0) }))
 		l.measure(one("commit in own region, two shards (parallel prepare)"), kv.Options{}, nil, commitNow(func(t kv.Txn) {
 			for _, k := range own {
 				t.Put(k, val, 0)
 			}
 		}))
-		l.measure(one("read-modify-write in own region, two shards, all in all"), kv.Options{}, nil, func(ctx context.Context, t kv.Txn) error {
-			if _, err := t.Get(ctx, own, kv.LockExclusive); err != nil {
+		l.measure(one("read-modify-write in own region, two shards, all in all"), kv.Options{},
+			nil, func(ctx context.Context, t kv.Txn) error {
+				if _, err := t.Get(ctx, own, kv.LockExclusive); err != nil {
+					return err
+				}
+				for _, k := range own {
+					t.Put(k, val, 0)
+				}
+				_, err := t.Commit(ctx)
 				return err
-			}
-			for _, k := range own {
-				t.Put(k, val, 0)
-			}
-			_, err := t.Commit(ctx)
-			return err
-		})
-		l.measure(one("insert into a gap of the own region"), kv.Options{}, nil, commitNow(func(t kv.Txn) { _ = t.Insert(l.gap(1, r, 8), val, 0) }))
+			})
+		l.measure(one("insert into a gap of the own region"), kv.Options{}, nil,
+			commitNow(func(t kv.Txn) { _ = t.Insert(l.gap(1, r, 8), val, 0) }))
 		l.measure(one("delete of an own-region row"), kv.Options{}, nil, commitNow(func(t kv.Txn) { t.Delete(l.key(1, r, 9)) }))
 		l.measure(local("read of the catalog (meta shard), validated at commit"), kv.Options{}, nil,
 			func(ctx context.Context, t kv.Txn) error {
 				_, err := t.Get(ctx, []base.Key{base.IndexPrefix(0, 5, 0, 0)}, kv.LockShared)
 				return err
 			})
-		l.measure(one("commit in own region that read the catalog"), kv.Options{}, getAll(kv.LockShared, base.IndexPrefix(0, 5, 0, 0)),
+		l.measure(one("commit in own region that read the catalog"), kv.Options{},
+			getAll(kv.LockShared, base.IndexPrefix(0, 5, 0, 0)),
 			commitNow(func(t kv.Txn) { t.Put(own[0], val, 0) }))
 		for o := base.RegionID(1); int(o) <= n; o++ {
 			if o == r {
@@ -193,9 +199,11 @@ func (l *rtLab) run() {
 			theirs := []base.Key{l.key(1, o, 0), l.key(1, o, 3)}
 			both := []base.Key{l.key(1, o, 0), l.key(2, o, 3)}
 			trip, oq := l.rtt(r, o), l.quorum(o)
-			l.measure(budget{op: "locking read, rows of another region", at: r, other: o, exact: true, maxRTTs: 1, formula: "RTT", want: trip},
+			l.measure(budget{op: "locking read, rows of another region", at: r, other: o, exact: true, maxRTTs: 1,
+				formula: "RTT", want: trip},
 				kv.Options{}, nil, getAll(kv.LockExclusive, theirs...))
-			l.measure(budget{op: "snapshot read, rows of another region", at: r, other: o, maxRTTs: 1, formula: "at most RTT", want: trip},
+			l.measure(budget{op: "snapshot read, rows of another region", at: r, other: o, maxRTTs: 1,
+				formula: "at most RTT", want: trip},
 				kv.Options{ReadOnly: true}, nil, getAll(kv.LockNone, theirs...))
 			// While others read like that too, closed timestamps come every 10 ms.
 			warm := func(ctx context.Context, _ kv.Txn) error {
@@ -212,23 +220,32 @@ func (l *rtLab) run() {
 			half := func(op string, trip time.Duration) budget {
 				return budget{op: op, at: r, other: o, maxRTTs: 0.5, formula: "half an RTT + heartbeat", want: trip/2 + heartbeat}
 			}
-			l.measure(half("strong read from the local replica, rows of another region", trip), kv.Options{ReadOnly: true}, warm, getAll(kv.LockNone, theirs...))
-			l.measure(half("strong read from the local replica, rows of this and another region", trip), kv.Options{ReadOnly: true}, warm, getAll(kv.LockNone, own[0], theirs[0]))
-			l.measure(half("strong scan from the local replica, rows of all regions", l.farthest(r)), kv.Options{ReadOnly: true}, warm, func(ctx context.Context, t kv.Txn) error {
-				var spans []base.Span
-				for h := base.RegionID(1); int(h) <= n; h++ {
-					spans = append(spans, base.Span{Start: l.key(1, h, 0), End: l.key(1, h, 9)}, base.Span{Start: l.key(2, h, 0), End: l.key(2, h, 9)})
-				}
-				_, err := t.Scan(ctx, kv.ScanRequest{Spans: spans})
-				return err
-			})
-			l.measure(budget{op: "snapshot read, 3 s in the past, rows of another region", at: r, other: o, exact: true, formula: "0"},
-				kv.Options{ReadOnly: true, ReadTS: base.FromTime(time.Now().Add(-3 * time.Second))}, nil, getAll(kv.LockNone, theirs...))
-			l.measure(budget{op: "blind write of a row of another region", at: r, other: o, exact: true, maxRTTs: 2, formula: "RTT + quorum there", want: trip + oq},
+			l.measure(half("strong read from the local replica, rows of another region", trip),
+				kv.Options{ReadOnly: true}, warm, getAll(kv.LockNone, theirs...))
+			l.measure(half("strong read from the local replica, rows of this and another region", trip),
+				kv.Options{ReadOnly: true}, warm, getAll(kv.LockNone, own[0], theirs[0]))
+			l.measure(half("strong scan from the local replica, rows of all regions", l.farthest(r)),
+				kv.Options{ReadOnly: true}, warm, func(ctx context.Context, t kv.Txn) error {
+					var spans []base.Span
+					for h := base.RegionID(1); int(h) <= n; h++ {
+						spans = append(spans, base.Span{Start: l.key(1, h, 0), End: l.key(1, h, 9)},
+							base.Span{Start: l.key(2, h, 0), End: l.key(2, h, 9)})
+					}
+					_, err := t.Scan(ctx, kv.ScanRequest{Spans: spans})
+					return err
+				})
+			l.measure(budget{op: "snapshot read, 3 s in the past, rows of another region", at: r, other: o,
+				exact: true, formula: "0"},
+				kv.Options{ReadOnly: true, ReadTS: base.FromTime(time.Now().Add(-3 * time.Second))}, nil,
+				getAll(kv.LockNone, theirs...))
+			l.measure(budget{op: "blind write of a row of another region", at: r, other: o, exact: true, maxRTTs: 2,
+				formula: "RTT + quorum there", want: trip + oq},
 				kv.Options{}, nil, commitNow(func(t kv.Txn) { t.Put(theirs[0], val, 0) }))
-			l.measure(budget{op: "blind writes of another region, two shards", at: r, other: o, exact: true, maxRTTs: 2, formula: "RTT + quorum there", want: trip + oq},
+			l.measure(budget{op: "blind writes of another region, two shards", at: r, other: o, exact: true,
+				maxRTTs: 2, formula: "RTT + quorum there", want: trip + oq},
 				kv.Options{}, nil, commitNow(func(t kv.Txn) { t.Put(both[0], val, 0); t.Put(both[1], val, 0) }))
-			l.measure(budget{op: "insert into a gap of another region", at: r, other: o, maxRTTs: 2, formula: "at most RTT + quorum there", want: trip + oq},
+			l.measure(budget{op: "insert into a gap of another region", at: r, other: o, maxRTTs: 2,
+				formula: "at most RTT + quorum there", want: trip + oq},
 				kv.Options{}, nil, commitNow(func(t kv.Txn) { _ = t.Insert(l.gap(1, o, int(r)), val, 0) }))
 			for _, n := range []int{1, 3, 10} {
 				// Every statement reads a row for update and writes it, here and there.
@@ -276,14 +293,18 @@ func (l *rtLab) run() {
 					// shows that the two waits overlap
 					hops = 3
 				}
-				l.measure(budget{op: fmt.Sprintf("transaction across regions without locks (relay), %d statements in each", n), at: r, other: o, maxRTTs: hops,
+				l.measure(budget{op: fmt.Sprintf("transaction across regions without locks (relay), "+
+					"%d statements in each", n), at: r, other: o, maxRTTs: hops,
 					formula: "half an RTT + heartbeat, then max(quorum, RTT + quorum there) and a slack of 1/16 + 3 ms",
-					want:    trip/2 + heartbeat + max(q, trip+oq)*17/16 + 3*time.Millisecond}, kv.Options{Relay: true}, before, statements)
-				l.measure(budget{op: fmt.Sprintf("the same, %d updates in each that are left to the owners", n), at: r, other: o, maxRTTs: 2,
+					want:    trip/2 + heartbeat + max(q, trip+oq)*17/16 + 3*time.Millisecond},
+					kv.Options{Relay: true}, before, statements)
+				l.measure(budget{op: fmt.Sprintf("the same, %d updates in each that are left to the owners", n),
+					at: r, other: o, maxRTTs: 2,
 					formula: "max(quorum, RTT + quorum there) and a slack of 1/16 + 3 ms",
 					want:    max(q, trip+oq)*17/16 + 3*time.Millisecond}, kv.Options{Relay: true}, before, updates)
 			}
-			l.measure(budget{op: "commit in both regions (parallel prepare)", at: r, other: o, maxRTTs: 2, formula: "max(quorum, RTT + quorum there)", want: max(q, trip+oq)},
+			l.measure(budget{op: "commit in both regions (parallel prepare)", at: r, other: o, maxRTTs: 2,
+				formula: "max(quorum, RTT + quorum there)", want: max(q, trip+oq)},
 				kv.Options{}, nil, commitNow(func(t kv.Txn) { t.Put(own[0], val, 0); t.Put(theirs[0], val, 0) }))
 		}
 	}
@@ -293,8 +314,10 @@ func (l *rtLab) run() {
 // three regions, and at full length or with -update of five, too.
 func TestRoundTrips(t *testing.T) {
 	var doc strings.Builder
-	fmt.Fprintf(&doc, "# Round trips\n\nMeasured on virtual time by\n\n    go test -tags gms_pure_go ./lab/sim -run TestRoundTrips -args -update\n\n"+
-		"One node a region (two where it says so), two shards, no load, clock bound 100 µs (commit wait is at most twice that).\n"+
+	fmt.Fprintf(&doc, "# Round trips\n\nMeasured on virtual time by\n\n    go test -tags gms_pure_go ./lab/sim -run "+
+		"TestRoundTrips -args -update\n\n"+
+		"One node a region (two where it says so), two shards, no load, clock bound 100 µs (commit wait is at most "+
+		"twice that).\n"+
 		"Counted are WAN round trips on the critical path, as `EXPLAIN ANALYZE` shows them; allowed is the formula from the\n"+
 		"matrix plus %v. The test fails where a row exceeds its budget, and, for rows without \"at most\", where it undercuts\n"+
 		"it.\n", slack)
@@ -341,7 +364,8 @@ func (l *rtLab) print(b *strings.Builder) {
 	for i, name := range l.m.Names {
 		fmt.Fprintf(b, " %s %s", name, ms(l.m.Quorum(i)))
 	}
-	b.WriteString(" ms.\n\n| Operation | Round trips counted | Time in ms, least - most over all regions | Allowed by the matrix | Largest excess over it, ms |\n|---|---|---|---|---|\n")
+	b.WriteString(" ms.\n\n| Operation | Round trips counted | Time in ms, least - most over all regions | Allowed by " +
+		"the matrix | Largest excess over it, ms |\n|---|---|---|---|---|\n")
 	var ops []string
 	by := map[string][]budget{}
 	for _, r := range l.rows {

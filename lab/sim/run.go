@@ -208,7 +208,8 @@ func (o *Outcome) count(w *world) {
 		}
 		for _, r := range l.node.Owners().Replicas() {
 			s := r.Stats()
-			o.Shipped, o.ShipWaits, o.ShipsLost = o.Shipped+int(s.Patches.Load()), o.ShipWaits+int(s.PatchWaits.Load()), o.ShipsLost+int(s.PatchesLost.Load())
+			o.Shipped, o.ShipWaits, o.ShipsLost = o.Shipped+int(s.Patches.Load()),
+				o.ShipWaits+int(s.PatchWaits.Load()), o.ShipsLost+int(s.PatchesLost.Load())
 		}
 	}
 }
@@ -310,7 +311,8 @@ func (o *Outcome) checkTimestamps() error {
 				continue
 			}
 			if ts, ok := o.bench.versions[[2]string{op.Key, op.Value}]; ok && uint64(ts) != t.Timestamp {
-				return fmt.Errorf("%s committed at %d, but its %s=%s was shown with timestamp %d", t.Name(), t.Timestamp, op.Key, op.Value, ts)
+				return fmt.Errorf("%s committed at %d, but its %s=%s was shown with timestamp %d", t.Name(),
+					t.Timestamp, op.Key, op.Value, ts)
 			}
 		}
 	}
@@ -338,7 +340,8 @@ func (o *Outcome) checkExists() error {
 	}
 	for _, e := range o.bench.exists {
 		if !couldExist(e.from, e.at, e.txn, writers[e.key], deletes[e.key]) {
-			return fmt.Errorf("transaction T%d was told that %s exists, at %v, when it cannot have", e.txn, e.key, time.Duration(e.at))
+			return fmt.Errorf("transaction T%d was told that %s exists, at %v, when it cannot have", e.txn, e.key,
+				time.Duration(e.at))
 		}
 	}
 	return nil
@@ -361,7 +364,8 @@ func couldExist(from, at, txn int64, writers, deletes []*history.Txn) bool {
 // Summary is one line of figures.
 func (o *Outcome) Summary() string {
 	b := o.bench
-	return fmt.Sprintf("%d committed, %d aborted, %d unknown in %v", b.committed.Load(), b.aborted.Load(), b.unknown.Load(), o.Elapsed.Round(time.Millisecond))
+	return fmt.Sprintf("%d committed, %d aborted, %d unknown in %v", b.committed.Load(), b.aborted.Load(),
+		b.unknown.Load(), o.Elapsed.Round(time.Millisecond))
 }
 
 // Kinds lists the counts by kind of transaction and by error.

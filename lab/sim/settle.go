@@ -76,7 +76,8 @@ func writeAlive(ctx context.Context, db kv.DB, from base.NodeID, gs []base.Group
 
 // probeKey is a key that a group owns from the start.
 func probeKey(g base.GroupID, id base.NodeID, n int) base.Key {
-	return base.AppendInt64(base.AppendInt64(base.IndexPrefix(g.Shard(), base.MakeTableID(tableProbe, g.Region()), 0, 0), int64(id)), int64(n))
+	return base.AppendInt64(base.AppendInt64(base.IndexPrefix(g.Shard(), base.MakeTableID(tableProbe, g.Region()), 0,
+		0), int64(id)), int64(n))
 }
 
 // drain waits until nothing is under way and all replicas are equal.
@@ -251,7 +252,8 @@ func (b *bench) final() map[string]string {
 			}
 			for _, k := range b.ks.all() {
 				if first[k] != state[k] {
-					w.fail("the final state of %s is %q through one node, and %q through node %d (lock mode %d)", k, first[k], state[k], h.id, lock)
+					w.fail("the final state of %s is %q through one node, and %q through node %d (lock mode %d)", k,
+						first[k], state[k], h.id, lock)
 				}
 			}
 		}

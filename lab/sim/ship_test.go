@@ -86,10 +86,12 @@ func TestShippedStatements(t *testing.T) {
 		}
 		var v, n, u int
 		var w, d string
-		if err := c2.QueryRowContext(ctx, "SELECT v, n, u, w, d FROM f, g WHERE f.id = 2 AND g.id = 1").Scan(&v, &n, &u, &w, &d); err != nil || v != 4 || n != 125 || u != 2 || w != "yy" || d != "8.76" {
+		if err := c2.QueryRowContext(ctx, "SELECT v, n, u, w, d FROM f, g WHERE f.id = 2 AND g.id = 1").Scan(&v, &n,
+			&u, &w, &d); err != nil || v != 4 || n != 125 || u != 2 || w != "yy" || d != "8.76" {
 			t.Errorf("%d %d %d %q %s %v", v, n, u, w, d, err)
 		}
-		for q, want := range map[string]bool{"UPDATE f SET v = v + 1 WHERE id = 1": true, "UPDATE g SET u = u + 1 WHERE id = 1": false, "UPDATE f SET v = 1 WHERE v = 2": false} {
+		for q, want := range map[string]bool{"UPDATE f SET v = v + 1 WHERE id = 1": true,
+			"UPDATE g SET u = u + 1 WHERE id = 1": false, "UPDATE f SET v = 1 WHERE v = 2": false} {
 			var text strings.Builder
 			rows, err := c.QueryContext(ctx, "EXPLAIN PLAN "+q)
 			if err != nil {

@@ -13,7 +13,8 @@ import (
 // slow or dies, reads of the past go to other nodes, as godwit.replicas shows. Later
 // they come back.
 func TestSkylineOverSQL(t *testing.T) {
-	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 2, Shards: 1, Delay: even(3, 20*time.Millisecond), LAN: 250 * time.Microsecond,
+	cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 2, Shards: 1, Delay: even(3, 20*time.Millisecond),
+		LAN:        250 * time.Microsecond,
 		ClockBound: 100 * time.Microsecond, GCAge: time.Hour, SQL: true, Stay: true}
 	l := &rtLab{t: t}
 	bubble(t, 1, func(*testing.T) {
@@ -51,8 +52,10 @@ func TestSkylineOverSQL(t *testing.T) {
 			}
 		}
 		shown := func(when, want string) {
-			if got, _ := one(fmt.Sprintf("SELECT CONCAT(healthy, skyline, latency_ms > 100, staleness_ms > 1000) FROM godwit.replicas WHERE node = %d", near.id)); got != want {
-				all, _ := one("SELECT GROUP_CONCAT(CONCAT(node, ' ', healthy, ' ', skyline, ' ', latency_ms, ' ', staleness_ms) SEPARATOR '; ') FROM godwit.replicas")
+			if got, _ := one(fmt.Sprintf("SELECT CONCAT(healthy, skyline, latency_ms > 100, staleness_ms > 1000) "+
+				"FROM godwit.replicas WHERE node = %d", near.id)); got != want {
+				all, _ := one("SELECT GROUP_CONCAT(CONCAT(node, ' ', healthy, ' ', skyline, ' ', latency_ms, ' ', " +
+					"staleness_ms) SEPARATOR '; ') FROM godwit.replicas")
 				t.Errorf("%s: the neighbour is %q (healthy, on the skyline, slow, stale), want %q: %s", when, got, want, all)
 			}
 		}
@@ -88,7 +91,8 @@ func TestSkylineOverSQL(t *testing.T) {
 		near.crash()
 		time.Sleep(15 * time.Second)
 		read("dead", "1s", trip)
-		if got, _ := one(fmt.Sprintf("SELECT CONCAT(healthy, skyline) FROM godwit.replicas WHERE node = %d", near.id)); got != "00" {
+		if got, _ := one(fmt.Sprintf("SELECT CONCAT(healthy, skyline) FROM godwit.replicas WHERE node = %d",
+			near.id)); got != "00" {
 			t.Errorf("a dead neighbour is %q (healthy, on the skyline)", got)
 		}
 		near.boot()

@@ -58,7 +58,8 @@ func (s *stage) lose(regions int, down []base.NodeID, serves bool) {
 		}
 		for r := 1; r <= regions; r++ {
 			key := s.key(base.RegionID(r), 1)
-			_, err := s.within(20*time.Second, h, kv.Options{}, func(t kv.Txn) error { t.Put(key, []byte("meanwhile"), 0); return nil })
+			_, err := s.within(20*time.Second, h, kv.Options{},
+				func(t kv.Txn) error { t.Put(key, []byte("meanwhile"), 0); return nil })
 			s.expect("a write", h, r, err, serves)
 			_, err = s.within(20*time.Second, h, kv.Options{ReadOnly: true}, func(t kv.Txn) error {
 				_, err := t.Get(context.Background(), []base.Key{key}, kv.LockNone)

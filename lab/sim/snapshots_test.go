@@ -38,7 +38,8 @@ type snapshots struct {
 }
 
 func newSnapshots(within, modes bool) *snapshots {
-	return &snapshots{within: within, modes: modes, sync: time.Millisecond, ages: map[base.RegionID][]time.Duration{}, byMode: map[string]int{}}
+	return &snapshots{within: within, modes: modes, sync: time.Millisecond, ages: map[base.RegionID][]time.Duration{},
+		byMode: map[string]int{}}
 }
 
 func (s *snapshots) write(stop <-chan struct{}, region base.RegionID, rng *rand.Rand) {
@@ -74,13 +75,15 @@ func (s *snapshots) commit(l *life, region base.RegionID, value string, picked [
 	if err != nil {
 		t.Rollback(context.Background())
 	}
-	if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted || code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
+	if code := base.CodeOf(err); err != nil && !l.dead.Load() && (code == base.CodeAborted ||
+		code == base.CodeLockTimeout || code == base.CodeSchemaChanged) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range picked {
-		s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts), Unknown: err != nil || l.dead.Load()})
+		s.writes = append(s.writes, history.SnapshotWrite{Key: s.keys[i].String(), Value: value, TS: uint64(ts),
+			Unknown: err != nil || l.dead.Load()})
 	}
 }
 
@@ -154,7 +157,8 @@ func runSnapshots(t *testing.T, seed uint64, nodes int, faults, within, modes bo
 func (s *snapshots) run(t *testing.T, seed uint64, nodes int, faults bool) *snapshots {
 	t.Helper()
 	bubble(t, seed, func(*testing.T) {
-		cfg := Config{Seed: seed, Regions: 3, NodesPerRegion: nodes, Shards: 2, Delay: even(3, 50*time.Millisecond), LAN: 250 * time.Microsecond,
+		cfg := Config{Seed: seed, Regions: 3, NodesPerRegion: nodes, Shards: 2, Delay: even(3, 50*time.Millisecond),
+			LAN:        250 * time.Microsecond,
 			ClockBound: time.Millisecond, GCAge: time.Hour, Duration: time.Minute, SyncDelay: s.sync}
 		s.world = newWorld(cfg)
 		for _, h := range s.hosts {
@@ -267,7 +271,8 @@ func TestStaleness(t *testing.T) {
 		nodes int
 		sync  time.Duration
 		extra time.Duration
-	}{{1, time.Millisecond, 3 * time.Millisecond}, {2, time.Millisecond, 6 * time.Millisecond}, {1, 15 * time.Millisecond, 3 * time.Millisecond}, {1, 40 * time.Millisecond, 3 * time.Millisecond}} {
+	}{{1, time.Millisecond, 3 * time.Millisecond}, {2, time.Millisecond, 6 * time.Millisecond},
+		{1, 15 * time.Millisecond, 3 * time.Millisecond}, {1, 40 * time.Millisecond, 3 * time.Millisecond}} {
 		s := newSnapshots(true, false)
 		s.sync = c.sync
 		s.run(t, 7, c.nodes, false)
@@ -278,10 +283,13 @@ func TestStaleness(t *testing.T) {
 		for r, ages := range s.ages {
 			slices.Sort(ages)
 			median, p99 := ages[len(ages)/2], ages[len(ages)*99/100]
-			t.Logf("%d nodes a region, syncs of %v to %v, region %d: staleness of %d reads: median %.2f, p99 %.2f one-way delays", c.nodes, c.sync/2, c.sync, r, len(ages),
+			t.Logf("%d nodes a region, syncs of %v to %v, region %d: staleness of %d reads: median %.2f, "+
+				"p99 %.2f one-way delays", c.nodes, c.sync/2, c.sync, r, len(ages),
 				float64(median)/float64(oneWay), float64(p99)/float64(oneWay))
 			if median > oneWay+heartbeat/2+c.extra || p99 > oneWay+heartbeat+c.extra+scatter {
-				t.Errorf("%d nodes a region, syncs of %v, region %d: staleness median %v, p99 %v, want at most %v and %v", c.nodes, c.sync, r, median, p99, oneWay+heartbeat/2+c.extra, oneWay+heartbeat+c.extra+scatter)
+				t.Errorf("%d nodes a region, syncs of %v, region %d: staleness median %v, p99 %v, "+
+					"want at most %v and %v", c.nodes, c.sync, r, median, p99, oneWay+heartbeat/2+c.extra,
+					oneWay+heartbeat+c.extra+scatter)
 			}
 		}
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // protocolSources are the packages on which the outcome of a seed rests, and the simulation itself.
-var protocolSources = []string{"base", "wire", "kv", "policy", "mechanism", "owner", "txn", "cluster", "node", "lab/sim", "lab/history"}
+var protocolSources = []string{"base", "wire", "kv", "policy", "mechanism", "owner", "txn", "cluster", "node",
+	"lab/sim", "lab/history"}
 
 // soakRecord says how many seeds a state of the sources has seen. It lies in a file of its own for
 // each state, outside of the repository, so a run that was stopped goes on where it was.
@@ -62,7 +63,8 @@ func (r *soakRecord) saw(failed bool) error {
 }
 
 func (r *soakRecord) String() string {
-	s := fmt.Sprintf("%d seeds seen since the last change of a protocol package (sources %s, from seed %d), %d failed", r.Seen, r.Sources[:16], r.First, len(r.Failed))
+	s := fmt.Sprintf("%d seeds seen since the last change of a protocol package (sources %s, "+
+		"from seed %d), %d failed", r.Seen, r.Sources[:16], r.First, len(r.Failed))
 	if len(r.Failed) > 0 {
 		s += fmt.Sprint(": ", r.Failed)
 	}

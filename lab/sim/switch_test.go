@@ -209,8 +209,10 @@ func (w *world) inMode(m clock.Mode) {
 }
 
 func switchConfig(seed uint64) Config {
-	return Config{Seed: seed, Regions: 3, NodesPerRegion: 1, Shards: 1, Delay: even(3, 15*time.Millisecond), LAN: 250 * time.Microsecond,
-		ClockBound: 20 * time.Millisecond, SyncDelay: time.Millisecond, Workload: "mixed", Clients: 2, Keys: 3, Think: 20 * time.Millisecond,
+	return Config{Seed: seed, Regions: 3, NodesPerRegion: 1, Shards: 1, Delay: even(3, 15*time.Millisecond),
+		LAN:        250 * time.Microsecond,
+		ClockBound: 20 * time.Millisecond, SyncDelay: time.Millisecond, Workload: "mixed", Clients: 2, Keys: 3,
+		Think:  20 * time.Millisecond,
 		Warmup: 3 * time.Second, Duration: time.Second, GCAge: 10 * time.Minute}
 }
 
@@ -228,7 +230,8 @@ func TestSwitchSteps(t *testing.T) {
 			cfg.play = x.play(&hit)
 			o, err := runSeed(t, cfg)
 			if err != nil || !hit {
-				t.Errorf("%v: hit: %v\n%s%s\n%s%v\nhistory and journal: %s", x, hit, cfg.String(), o.Summary(), o.Kinds(), err, save(t, o))
+				t.Errorf("%v: hit: %v\n%s%s\n%s%v\nhistory and journal: %s", x, hit, cfg.String(), o.Summary(),
+					o.Kinds(), err, save(t, o))
 			}
 		})
 	}

@@ -280,6 +280,10 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	b := &w.cfg.Break
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
+	oc.EarlySuccessors = b.EarlySuccessors
+	if b.LongLeases {
+		oc.Farthest = nil
+	}
 	if b.NoHold {
 		oc.Hold = nil
 	}

@@ -102,7 +102,8 @@ func (w *wrongStart) play(s *stage) {
 // write has a node write a row of its region.
 func (w *wrongStart) write(s *stage, h *host) {
 	key := s.key(h.region, 1)
-	if _, err := s.within(3*time.Second, h, kv.Options{}, func(t kv.Txn) error { t.Put(key, []byte("x"), 0); return nil }); err != nil {
+	if _, err := s.within(3*time.Second, h, kv.Options{},
+		func(t kv.Txn) error { t.Put(key, []byte("x"), 0); return nil }); err != nil {
 		w.errorf("a write through node %d at %v: %v", h.id, s.now(), err)
 	}
 }

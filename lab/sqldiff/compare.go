@@ -78,7 +78,8 @@ func valued(rows [][]string, col int) bool {
 	return slices.ContainsFunc(rows, func(r []string) bool { return r[col] != null })
 }
 
-var kindNames = map[Kind]string{Int: "integer", Decimal: "decimal", Double: "double", Text: "text", Date: "date", Datetime: "datetime", Time: "time"}
+var kindNames = map[Kind]string{Int: "integer", Decimal: "decimal", Double: "double", Text: "text", Date: "date",
+	Datetime: "datetime", Time: "time"}
 
 // syntaxError is MySQL's number for what the parser refuses.
 const syntaxError = 1064
@@ -180,7 +181,8 @@ func (c comparer) rows(st *Statement, got, want *Result) (class, detail string) 
 	if !slices.Equal(bg, bw) && !c.close(bg, bw) {
 		return Rows, fmt.Sprintf("%d rows instead of %d: %s instead of %s", len(g), len(w), missing(bg, bw), missing(bw, bg))
 	}
-	if n > 0 && !slices.Equal(c.keyed(got.Rows, n), c.keyed(want.Rows, n)) && !c.close(c.keyed(got.Rows, n), c.keyed(want.Rows, n)) {
+	if n > 0 && !slices.Equal(c.keyed(got.Rows, n), c.keyed(want.Rows, n)) &&
+		!c.close(c.keyed(got.Rows, n), c.keyed(want.Rows, n)) {
 		return Order, fmt.Sprintf("%q instead of %q", firstOf(g), firstOf(w))
 	}
 	return Same, ""

@@ -124,7 +124,8 @@ func (c *case_) text() string {
 // godwit is a server over a store in memory.
 func godwit(t *testing.T) *Side {
 	t.Helper()
-	s, err := server.New(server.Config{DB: memkv.New(4, "eu", "us"), Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	s, err := server.New(server.Config{DB: memkv.New(4, "eu", "us"), Listen: "127.0.0.1:0",
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

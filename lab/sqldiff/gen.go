@@ -139,7 +139,8 @@ func (g *Gen) predicate(sc *scope, depth int) *Node {
 	case 3:
 		return node(Bool, "($ NOT IN ($))", g.expr(k, sc, 0), g.sub(sc, depth, k))
 	case 4:
-		return node(Bool, "($ "+pick(g, []string{"= ANY", "> ALL", "<= ANY", "<> ALL", "< ALL"})+" ($))", g.expr(Int, sc, 0), g.sub(sc, depth, Int))
+		return node(Bool, "($ "+pick(g, []string{"= ANY", "> ALL", "<= ANY", "<> ALL", "< ALL"})+" ($))",
+			g.expr(Int, sc, 0), g.sub(sc, depth, Int))
 	}
 	return node(Bool, "($ "+pick(g, []string{"=", "<", ">", "<>"})+" $)", g.expr(Int, sc, 0), g.scalar(sc, depth))
 }

@@ -29,12 +29,14 @@ func StartMaria(ctx context.Context, dir string) (*Maria, error) {
 		return nil, err
 	}
 	data, sock := filepath.Join(dir, "data"), filepath.Join(dir, "sock")
-	install := exec.CommandContext(ctx, "mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root")
+	install := exec.CommandContext(ctx, "mariadb-install-db", "--no-defaults", "--datadir="+data,
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--user=root")
 	if out, err := install.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("mariadb-install-db: %w: %s", err, out)
 	}
 	m := &Maria{dir: dir, DSN: "root@unix(" + sock + ")/"}
-	m.cmd = exec.Command("mariadbd", "--no-defaults", "--datadir="+data, "--socket="+sock, "--skip-networking", "--user=root", "--innodb-buffer-pool-size=64M",
+	m.cmd = exec.Command("mariadbd", "--no-defaults", "--datadir="+data, "--socket="+sock, "--skip-networking",
+		"--user=root", "--innodb-buffer-pool-size=64M",
 		"--innodb-flush-log-at-trx-commit=0", "--pid-file="+filepath.Join(dir, "pid"), "--character-set-server=utf8mb4")
 	if err := m.cmd.Start(); err != nil {
 		return nil, err

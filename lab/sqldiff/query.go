@@ -63,7 +63,8 @@ func (g *Gen) Query() *Statement {
 func (g *Gen) with() (out []*Node) {
 	if g.one(3) {
 		n := g.name()
-		out = append(out, leaf(Other, "RECURSIVE "+n+" AS (SELECT 1 AS n, 0 AS m UNION ALL SELECT n + 1, m + n FROM "+n+" WHERE n < 6)"))
+		out = append(out, leaf(Other, "RECURSIVE "+n+" AS (SELECT 1 AS n, 0 AS m UNION ALL SELECT n + 1, "+
+			"m + n FROM "+n+" WHERE n < 6)"))
 		g.ctes = append(g.ctes, source{alias: n, cols: []*Column{{Name: "n", Kind: Int}, {Name: "m", Kind: Int}}})
 		return out
 	}

@@ -2,7 +2,8 @@ package sqldiff
 
 // constants are what an expression of a kind may be replaced by.
 var constants = map[Kind][]string{
-	Int: {"NULL", "1", "0"}, Decimal: {"NULL", "1.5"}, Double: {"NULL", "1e0"}, Text: {"NULL", "'a'", "''"}, Date: {"NULL", "DATE'2024-01-31'"},
+	Int: {"NULL", "1", "0"}, Decimal: {"NULL", "1.5"}, Double: {"NULL", "1e0"}, Text: {"NULL", "'a'", "''"},
+	Date:     {"NULL", "DATE'2024-01-31'"},
 	Datetime: {"NULL", "TIMESTAMP'2024-01-31 12:00:00'"}, Time: {"NULL", "TIME'10:00:00'"}, Bool: {"TRUE", "FALSE", "NULL"},
 }
 

@@ -22,19 +22,23 @@ func (g *Gen) Partition() *Relation {
 	srcs, from, sc := g.plain()
 	_, items := g.items(sc, 1+g.r.IntN(3), 1, "x")
 	_ = srcs
-	return &Relation{Name: "tlp", Items: list(", ", 1, items...), From: from, Cond: g.expr(Bool, sc, 3), Queries: func(items, from, cond string) (left, right []string) {
-		q := "SELECT " + items + " FROM " + from
-		return []string{q}, []string{q + " WHERE " + cond, q + " WHERE NOT (" + cond + ")", q + " WHERE (" + cond + ") IS NULL"}
-	}}
+	return &Relation{Name: "tlp", Items: list(", ", 1, items...), From: from, Cond: g.expr(Bool, sc, 3),
+		Queries: func(items, from, cond string) (left, right []string) {
+			q := "SELECT " + items + " FROM " + from
+			where := q + " WHERE "
+			return []string{q}, []string{where + cond, where + "NOT (" + cond + ")", where + "(" + cond + ") IS NULL"}
+		}}
 }
 
 // NoRec compares the number of rows that a condition lets pass with the number of rows for which
 // the same condition, as a value, is true: nothing can be optimised there.
 func (g *Gen) NoRec() *Relation {
 	_, from, sc := g.plain()
-	return &Relation{Name: "norec", Items: leaf(Other, ""), From: from, Cond: g.expr(Bool, sc, 3), Queries: func(_, from, cond string) (left, right []string) {
-		return []string{"SELECT COUNT(*) FROM " + from + " WHERE " + cond}, []string{"SELECT COUNT(CASE WHEN " + cond + " THEN 1 END) FROM " + from}
-	}}
+	return &Relation{Name: "norec", Items: leaf(Other, ""), From: from, Cond: g.expr(Bool, sc, 3),
+		Queries: func(_, from, cond string) (left, right []string) {
+			return []string{"SELECT COUNT(*) FROM " + from + " WHERE " + cond},
+				[]string{"SELECT COUNT(CASE WHEN " + cond + " THEN 1 END) FROM " + from}
+		}}
 }
 
 // Pivot is pivoted query synthesis: a row of each table is chosen, and a condition holds for them
@@ -59,9 +63,11 @@ func (g *Gen) Pivot() *Relation {
 	}
 	from, pivot := strings.Join(whole, " JOIN "), strings.Join(alone, " JOIN ")
 	key := strings.Join(keys, " AND ")
-	return &Relation{Name: "pqs", Items: leaf(Other, ""), From: leaf(Other, ""), Cond: g.expr(Bool, &scope{srcs: srcs}, 3), Queries: func(_, _, cond string) (left, right []string) {
-		return []string{"SELECT COUNT(*) FROM " + from + " WHERE " + cond + " AND " + key}, []string{"SELECT COUNT(*) FROM " + pivot + " WHERE " + cond}
-	}}
+	return &Relation{Name: "pqs", Items: leaf(Other, ""), From: leaf(Other, ""),
+		Cond: g.expr(Bool, &scope{srcs: srcs}, 3), Queries: func(_, _, cond string) (left, right []string) {
+			return []string{"SELECT COUNT(*) FROM " + from + " WHERE " + cond + " AND " + key},
+				[]string{"SELECT COUNT(*) FROM " + pivot + " WHERE " + cond}
+		}}
 }
 
 // plain is a FROM that nothing surrounds.

@@ -78,7 +78,8 @@ func NewRunner(here, ref *Side, o Options) *Runner {
 	if o.Examples == 0 {
 		o.Examples = 1
 	}
-	return &Runner{opts: o, here: here, ref: ref, report: &Report{Kinds: map[string]int{}, Classes: map[string][]*Finding{}, Counts: map[string]int{}, Paths: map[string]int{}}}
+	return &Runner{opts: o, here: here, ref: ref, report: &Report{Kinds: map[string]int{},
+		Classes: map[string][]*Finding{}, Counts: map[string]int{}, Paths: map[string]int{}}}
 }
 
 const database = "sqldiff"
@@ -103,7 +104,8 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 			return r.report, fmt.Errorf("seed %d: %w", r.round, err)
 		}
 		if r.opts.Verbose {
-			_, _ = fmt.Fprintf(r.opts.Out, "seed %d: %d statements, %d wrong, %v\n", r.round, r.report.Statements, r.report.Wrong, time.Since(begin).Round(time.Second))
+			_, _ = fmt.Fprintf(r.opts.Out, "seed %d: %d statements, %d wrong, %v\n", r.round, r.report.Statements,
+				r.report.Wrong, time.Since(begin).Round(time.Second))
 		}
 	}
 	return r.report, nil
@@ -251,7 +253,9 @@ func (r *Runner) found(class, q, detail string) {
 	name := class + ": " + Shape(q)
 	r.report.Counts[name]++
 	if len(r.report.Classes[name]) < r.opts.Examples {
-		r.report.Classes[name] = append(r.report.Classes[name], &Finding{Class: name, Kind: class, SQL: q, Detail: detail, Round: r.round, Path: path, Schema: r.schema.naming(q)})
+		r.report.Classes[name] = append(r.report.Classes[name],
+			&Finding{Class: name, Kind: class, SQL: q, Detail: detail, Round: r.round, Path: path,
+				Schema: r.schema.naming(q)})
 	}
 }
 
@@ -311,7 +315,8 @@ func Shape(q string) string {
 // Print writes the report, the most frequent classes first.
 func (p *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d statements, %d of them refused by both; %d differ in %d classes\n", p.Statements, p.Errors, p.Wrong, len(p.Classes))
+	fmt.Fprintf(&b, "%d statements, %d of them refused by both; %d differ in %d classes\n", p.Statements, p.Errors,
+		p.Wrong, len(p.Classes))
 	for _, k := range sorted(p.Kinds) {
 		fmt.Fprintf(&b, "%6d  %s\n", p.Kinds[k], k)
 	}
@@ -321,7 +326,8 @@ func (p *Report) Print(w io.Writer) error {
 	}
 	for _, c := range sorted(p.Counts) {
 		for _, f := range p.Classes[c] {
-			fmt.Fprintf(&b, "\n-- %d times %s (seed %d; %s)\n-- %s\n", p.Counts[c], f.Kind, f.Round, cmp.Or(f.Path, "own engine"), strings.ReplaceAll(f.Detail, "\n", " "))
+			fmt.Fprintf(&b, "\n-- %d times %s (seed %d; %s)\n-- %s\n", p.Counts[c], f.Kind, f.Round,
+				cmp.Or(f.Path, "own engine"), strings.ReplaceAll(f.Detail, "\n", " "))
 			for _, q := range f.Schema {
 				fmt.Fprintf(&b, "%s;\n", q)
 			}

@@ -47,21 +47,26 @@ func quoted(vs ...string) (out []string) {
 	return out
 }
 
-var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É", "ß", "ss", "10", "9", "1e1", "-1", "2024-01-31", "ñandú", "ZZ", "0x1", "ab\\\\c")
+var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É", "ß",
+	"ss", "10", "9", "1e1", "-1", "2024-01-31", "ñandú", "ZZ", "0x1", "ab\\\\c")
 
-var dates = quoted("2024-01-31", "2024-02-29", "2023-02-28", "2024-12-31", "1999-12-31", "2024-01-01", "1000-01-01", "9999-12-31", "2016-01-03")
+var dates = quoted("2024-01-31", "2024-02-29", "2023-02-28", "2024-12-31", "1999-12-31", "2024-01-01", "1000-01-01",
+	"9999-12-31", "2016-01-03")
 
 var typeChoices = []typeChoice{
 	{typ: "INT", kind: Int, values: []string{"0", "1", "2", "3", "4", "5", "-1", "-2", "7", "2147483647", "-2147483648"}},
 	{typ: "INT", kind: Int, values: []string{"0", "1", "2", "3", "4", "5", "6"}},
 	{typ: "INT", kind: Int, values: []string{"0", "1", "2", "3", "-1"}},
-	{typ: "BIGINT", kind: Int, values: []string{"0", "1", "-1", "3", "9007199254740993", "9007199254740992", "9223372036854775807", "-9223372036854775808"}},
+	{typ: "BIGINT", kind: Int, values: []string{"0", "1", "-1", "3", "9007199254740993", "9007199254740992",
+		"9223372036854775807", "-9223372036854775808"}},
 	{typ: "TINYINT", kind: Int, values: []string{"0", "1", "-1", "127", "-128", "5"}},
 	{typ: "SMALLINT UNSIGNED", kind: Int, values: []string{"0", "1", "2", "65535", "300"}},
 	{typ: "INT UNSIGNED", kind: Int, values: []string{"0", "1", "2", "4294967295", "5"}},
 	{typ: "BOOLEAN", kind: Int, values: []string{"0", "1"}},
-	{typ: "DECIMAL(12,2)", kind: Decimal, values: []string{"0", "1.5", "2.25", "-3.1", "10", "1.50", "99999.99", "0.01", "-0.01", "9999999999.99"}},
-	{typ: "DECIMAL(30,10)", kind: Decimal, values: []string{"0", "1.5", "12345678901234567890.0123456789", "-0.0000000001", "1", "0.3333333333"}},
+	{typ: "DECIMAL(12,2)", kind: Decimal, values: []string{"0", "1.5", "2.25", "-3.1", "10", "1.50", "99999.99",
+		"0.01", "-0.01", "9999999999.99"}},
+	{typ: "DECIMAL(30,10)", kind: Decimal, values: []string{"0", "1.5", "12345678901234567890.0123456789",
+		"-0.0000000001", "1", "0.3333333333"}},
 	{typ: "DECIMAL(5,0)", kind: Decimal, values: []string{"0", "1", "2", "99999", "-99999", "3"}},
 	{typ: "DOUBLE", kind: Double, values: []string{"0", "1.5", "-2.5", "1e10", "0.1", "3", "1e-5"}},
 	{typ: "FLOAT", kind: Double, values: []string{"0", "1.5", "-2.5", "0.25", "3"}, single: true},
@@ -73,9 +78,12 @@ var typeChoices = []typeChoice{
 	{typ: "ENUM('x','one','two','abc') COLLATE utf8mb4_bin", kind: Text, values: quoted("x", "one", "two", "abc")},
 	{typ: "SET('x','one','two') COLLATE utf8mb4_bin", kind: Text, values: quoted("x", "one", "x,two", "")},
 	{typ: "DATE", kind: Date, values: dates},
-	{typ: "DATETIME", kind: Datetime, values: quoted("2024-01-31 00:00:00", "2024-01-31 10:11:12", "2024-02-29 23:59:59", "1999-12-31 23:59:59", "2024-01-01 00:00:00")},
-	{typ: "DATETIME(6)", kind: Datetime, values: quoted("2024-01-31 00:00:00", "2024-01-31 10:11:12.75", "2024-02-29 23:59:59.999999", "1999-12-31 23:59:59.000001")},
-	{typ: "TIMESTAMP NULL", kind: Datetime, values: quoted("2024-01-31 00:00:00", "2024-01-31 10:11:12", "2024-02-29 23:59:59", "1999-12-31 23:59:59")},
+	{typ: "DATETIME", kind: Datetime, values: quoted("2024-01-31 00:00:00", "2024-01-31 10:11:12",
+		"2024-02-29 23:59:59", "1999-12-31 23:59:59", "2024-01-01 00:00:00")},
+	{typ: "DATETIME(6)", kind: Datetime, values: quoted("2024-01-31 00:00:00", "2024-01-31 10:11:12.75",
+		"2024-02-29 23:59:59.999999", "1999-12-31 23:59:59.000001")},
+	{typ: "TIMESTAMP NULL", kind: Datetime, values: quoted("2024-01-31 00:00:00", "2024-01-31 10:11:12",
+		"2024-02-29 23:59:59", "1999-12-31 23:59:59")},
 	{typ: "TIME", kind: Time, values: quoted("10:00:00", "00:00:00", "-01:30:00", "838:59:59", "23:59:59")},
 	{typ: "YEAR", kind: Int, values: []string{"2024", "1999", "1901", "2155"}},
 }
@@ -97,7 +105,8 @@ func newTable(r *rand.Rand, name string) *Table {
 		if i < 2 {
 			c = typeChoices[r.IntN(3)] // joins find partners
 		}
-		t.Cols = append(t.Cols, &Column{Name: fmt.Sprintf("c%d", i), Kind: c.kind, Type: c.typ, Loose: c.loose, Values: c.values, Single: c.single, Null: r.IntN(4) > 0})
+		t.Cols = append(t.Cols, &Column{Name: fmt.Sprintf("c%d", i), Kind: c.kind, Type: c.typ, Loose: c.loose,
+			Values: c.values, Single: c.single, Null: r.IntN(4) > 0})
 	}
 	for i, c := range t.Cols[1:] {
 		if r.IntN(3) == 0 && !strings.HasPrefix(c.Type, "TEXT") {

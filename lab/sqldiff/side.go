@@ -15,7 +15,8 @@ import (
 const lostConnection = 2013
 
 // sqlMode is what both servers run under.
-const sqlMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+const sqlMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE," +
+	"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 
 // Side is one of the servers that are compared: one connection to it.
 type Side struct {
@@ -49,7 +50,8 @@ func (s *Side) connect(ctx context.Context) (err error) {
 	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return err
 	}
-	for _, q := range []string{"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", "SET sql_mode = '" + sqlMode + "'", "SET time_zone = '+00:00'"} {
+	for _, q := range []string{"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", "SET sql_mode = '" + sqlMode + "'",
+		"SET time_zone = '+00:00'"} {
 		if _, err := s.conn.ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("%s: %w", q, err)
 		}
@@ -69,7 +71,8 @@ func (s *Side) Fresh(ctx context.Context, database string) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	for _, q := range []string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database + " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE " + database} {
+	for _, q := range []string{"DROP DATABASE IF EXISTS " + database,
+		"CREATE DATABASE " + database + " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE " + database} {
 		if r := s.Run(ctx, q); r.Errno != 0 {
 			return fmt.Errorf("%s: %s: %d %s", s.Name, q, r.Errno, r.Message)
 		}

@@ -34,8 +34,10 @@ func TestSeeds(t *testing.T) {
 		t.Error("another seed makes the same statements")
 	}
 	for _, w := range []string{
-		"LEFT JOIN", "RIGHT JOIN", "CROSS JOIN", "USING", "EXISTS", "NOT IN", "> ALL", "GROUP BY", "HAVING", "DISTINCT", "UNION ALL", "EXCEPT", "INTERSECT", "OVER (", "WITH RECURSIVE",
-		"ORDER BY", "LIMIT", "OFFSET", "ON DUPLICATE KEY", "REPLACE INTO", "INSERT IGNORE", "DELETE me FROM", "UPDATE", "SAVEPOINT", "IS UNKNOWN", "LIKE", "CASE",
+		"LEFT JOIN", "RIGHT JOIN", "CROSS JOIN", "USING", "EXISTS", "NOT IN", "> ALL", "GROUP BY",
+		"HAVING", "DISTINCT", "UNION ALL", "EXCEPT", "INTERSECT", "OVER (", "WITH RECURSIVE",
+		"ORDER BY", "LIMIT", "OFFSET", "ON DUPLICATE KEY", "REPLACE INTO", "INSERT IGNORE", "DELETE me FROM",
+		"UPDATE", "SAVEPOINT", "IS UNKNOWN", "LIKE", "CASE",
 	} {
 		if !strings.Contains(a, w) {
 			t.Errorf("no statement has %s", w)
@@ -93,11 +95,15 @@ func TestCompare(t *testing.T) {
 		{"a row too many", Statement{}, "", one(Int, "1", "2"), one(Int, "1"), Rows},
 		{"NULL is no text", Statement{}, "", one(Text, null), one(Text, "NULL"), Rows},
 		{"an order", Statement{Ordered: 1}, "", one(Int, "1", "2"), one(Int, "2", "1"), Order},
-		{"ties", Statement{Ordered: 1}, "", rows([]Kind{Int, Int}, []string{"1", "5"}, []string{"1", "6"}), rows([]Kind{Int, Int}, []string{"1", "6"}, []string{"1", "5"}), Same},
-		{"ties that are cut", Statement{Ordered: 1, Cut: true}, "", rows([]Kind{Int, Int}, []string{"1", "5"}), rows([]Kind{Int, Int}, []string{"1", "6"}), Same},
-		{"a cut without order", Statement{Ordered: 1, Cut: true}, "", rows([]Kind{Int, Int}, []string{"2", "5"}), rows([]Kind{Int, Int}, []string{"1", "6"}), Rows},
+		{"ties", Statement{Ordered: 1}, "", rows([]Kind{Int, Int}, []string{"1", "5"}, []string{"1", "6"}),
+			rows([]Kind{Int, Int}, []string{"1", "6"}, []string{"1", "5"}), Same},
+		{"ties that are cut", Statement{Ordered: 1, Cut: true}, "", rows([]Kind{Int, Int}, []string{"1", "5"}),
+			rows([]Kind{Int, Int}, []string{"1", "6"}), Same},
+		{"a cut without order", Statement{Ordered: 1, Cut: true}, "", rows([]Kind{Int, Int}, []string{"2", "5"}),
+			rows([]Kind{Int, Int}, []string{"1", "6"}), Rows},
 		{"digits", Statement{}, "", one(Decimal, "1.50"), one(Decimal, "1.5"), Digits},
-		{"exact numbers", Statement{}, "", one(Decimal, "12345678901234567890.13"), one(Decimal, "12345678901234567890.14"), Rows},
+		{"exact numbers", Statement{}, "", one(Decimal, "12345678901234567890.13"),
+			one(Decimal, "12345678901234567890.14"), Rows},
 		{"doubles", Statement{}, "", one(Double, "0.30000000000000004"), one(Double, "0.3"), Same},
 		{"other doubles", Statement{}, "", one(Double, "0.31"), one(Double, "0.3"), Rows},
 		{"a type", Statement{}, "", one(Double, "3"), one(Decimal, "3"), TypeClass},

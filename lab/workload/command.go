@@ -22,11 +22,13 @@ func Command() *cobra.Command {
 
 Each --url is a server, as mysql://user:password@host:port/database. In a geo-distributed cluster give one URL a
 region, as region=mysql://...; each region's clients connect through it and mostly use that region's part of the data,
-which init loads through the same URL. Give init and run the same regions in the same order. Several URLs of one region
-share its clients.`,
-		Example: `  godwit workload init tpcc --warehouses 2 --url eu=mysql://root@127.0.0.1:4001/tpcc --url us=mysql://root@127.0.0.1:4002/tpcc
-  godwit workload run tpcc --duration 60s --clients 8 --url eu=mysql://root@127.0.0.1:4001/tpcc --url us=mysql://root@127.0.0.1:4002/tpcc
-  godwit workload check tpcc --url mysql://root@127.0.0.1:4001/tpcc`,
+which init loads through the same URL. Give init and run the same regions in the same order. Several URLs of one
+region share its clients.`,
+		Example: "  godwit workload init tpcc --warehouses 2 --url eu=mysql://root@127.0.0.1:4001/tpcc " +
+			"--url us=mysql://root@127.0.0.1:4002/tpcc\n" +
+			"  godwit workload run tpcc --duration 60s --clients 8 --url eu=mysql://root@127.0.0.1:4001/tpcc " +
+			"--url us=mysql://root@127.0.0.1:4002/tpcc\n" +
+			"  godwit workload check tpcc --url mysql://root@127.0.0.1:4001/tpcc",
 		Args: cobra.NoArgs,
 	}
 	verbs := []struct {
@@ -64,7 +66,8 @@ type common struct {
 
 func (c *common) register(f *pflag.FlagSet) {
 	c.opts = DefaultOptions()
-	f.StringArrayVar(&c.urls, "url", nil, "[region=]mysql://user:password@host:port/database; repeat it for several regions or servers")
+	f.StringArrayVar(&c.urls, "url", nil, "[region=]mysql://user:password@host:port/database; "+
+		"repeat it for several regions or servers")
 	f.Uint64Var(&c.opts.Seed, "seed", c.opts.Seed, "seed of all random choices")
 	f.BoolVar(&c.opts.Text, "text", false, "interpolate parameters instead of using prepared statements")
 	f.StringVar(&c.opts.Isolation, "isolation", "", `isolation level to set, e.g. "SERIALIZABLE" (default: the server's)`)
@@ -103,7 +106,8 @@ func loadFlags(f *pflag.FlagSet, name string, o *Options) {
 		f.IntVar(&o.TPCC.Warehouses, "warehouses", o.TPCC.Warehouses,
 			"warehouses to load, at least one a region; w belongs to region (w-1) mod R")
 		f.Float64Var(&o.TPCC.Scale, "scale", o.TPCC.Scale,
-			"factor from 0.01 to 1 on items (100,000), and on customers and orders of a district (3,000): for quick demonstrations")
+			"factor from 0.01 to 1 on items (100,000), and on customers and orders of a district (3,000): "+
+				"for quick demonstrations")
 	case "ycsb":
 		f.IntVar(&o.YCSB.Records, "records", o.YCSB.Records, "rows to load, over all regions")
 	case "ycsb-t":
@@ -138,9 +142,11 @@ func runFlags(f *pflag.FlagSet, name string, o *Options) {
 			"share of order lines supplied by another warehouse")
 		f.Float64Var(&o.TPCC.RemotePayments, "remote-payments", o.TPCC.RemotePayments,
 			"share of payments by a customer of another warehouse")
-		f.BoolVar(&o.TPCC.Wait, "wait", false, "keying and think times as in the specification; then 10 clients a warehouse by default")
+		f.BoolVar(&o.TPCC.Wait, "wait", false, "keying and think times as in the specification; "+
+			"then 10 clients a warehouse by default")
 	case "ycsb":
-		f.StringVar(&o.YCSB.Mix, "mix", o.YCSB.Mix, "core workload: A update-heavy, B read-mostly, C read-only, D read-latest, E short scans, F read-modify-write")
+		f.StringVar(&o.YCSB.Mix, "mix", o.YCSB.Mix, "core workload: A update-heavy, B read-mostly, C read-only, "+
+			"D read-latest, E short scans, F read-modify-write")
 		f.StringVar(&o.YCSB.Distribution, "distribution", "", "zipf, uniform or latest (default: the mix's own)")
 		f.Float64Var(&o.YCSB.Theta, "theta", o.YCSB.Theta, "zipfian constant, 0 to below 1")
 		f.IntVar(&o.YCSB.MaxScan, "max-scan", o.YCSB.MaxScan, "longest scan of mix E, in rows")
@@ -205,7 +211,8 @@ func runCommand(name string) *cobra.Command {
 		"reconnect when a connection is lost, and exit with success in spite of errors")
 	f.BoolVar(&quiet, "quiet", false, "no progress lines")
 	f.BoolVar(&check, "check", false, "check the invariants afterwards")
-	f.BoolVar(&c.json, "json", false, "end with one JSON object on standard output instead of a table; progress goes to standard error")
+	f.BoolVar(&c.json, "json", false, "end with one JSON object on standard output instead of a table; "+
+		"progress goes to standard error")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cmd.SilenceUsage = true
 		w, targets, err := c.open(name)

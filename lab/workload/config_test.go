@@ -13,7 +13,8 @@ import (
 )
 
 func TestParseTargets(t *testing.T) {
-	got, err := ParseTargets([]string{"eu=mysql://u:p%40%3Dw@h1:1/db", "us=mysql://h2/db", "eu=mysql://h3:3/db?tls=skip-verify", "mysql://h4:4/a=b"})
+	got, err := ParseTargets([]string{"eu=mysql://u:p%40%3Dw@h1:1/db", "us=mysql://h2/db",
+		"eu=mysql://h3:3/db?tls=skip-verify", "mysql://h4:4/a=b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,14 +23,16 @@ func TestParseTargets(t *testing.T) {
 		t.Errorf("targets are %v, want %v", got, want)
 	}
 	cfg, err := parseURL("mysql://u:p%40%3Dw@h1/db?readTimeout=5s")
-	if err != nil || cfg.User != "u" || cfg.Passwd != "p@=w" || cfg.Addr != "h1:3306" || cfg.DBName != "db" || cfg.ReadTimeout != 5e9 {
+	if err != nil || cfg.User != "u" || cfg.Passwd != "p@=w" || cfg.Addr != "h1:3306" || cfg.DBName != "db" ||
+		cfg.ReadTimeout != 5e9 {
 		t.Errorf("parsed %+v, %v", cfg, err)
 	}
 	cfg, err = parseURL("mysql:///db?socket=/run/s.sock")
 	if err != nil || cfg.Net != "unix" || cfg.Addr != "/run/s.sock" || cfg.User != "root" {
 		t.Errorf("parsed %+v, %v", cfg, err)
 	}
-	for _, bad := range []string{"", "x", "postgres://h/db", "mysql://h", "mysql://h/", "mysql:///db", "mysql://h/a`b", "mysql://u:secret@h/"} {
+	for _, bad := range []string{"", "x", "postgres://h/db", "mysql://h", "mysql://h/", "mysql:///db",
+		"mysql://h/a`b", "mysql://u:secret@h/"} {
 		if _, err := ParseTargets([]string{bad}); err == nil || !strings.Contains(err.Error(), "expected mysql://") {
 			t.Errorf("%q: %v", bad, err)
 		} else if strings.Contains(err.Error(), "secret") {

@@ -137,7 +137,8 @@ func TestYCSBT(t *testing.T) {
 		for _, q := range traced(t, tx, []driver.Value{int64(0), int64(5), []byte("x")}) {
 			var key, version int
 			var val int64
-			if _, err := fmt.Sscanf(q, "UPDATE ycsb_t SET val = ?, version = ? WHERE id = ? %d %d %d", &val, &version, &key); err == nil {
+			if _, err := fmt.Sscanf(q, "UPDATE ycsb_t SET val = ?, version = ? WHERE id = ? %d %d %d", &val, &version,
+				&key); err == nil {
 				sum += val
 				writes++
 				if key != last || version != 6 {
@@ -188,7 +189,8 @@ func TestBankTransfers(t *testing.T) {
 		for _, q := range qs[2:] {
 			var balance int64
 			var id int
-			if _, err := fmt.Sscanf(q, "UPDATE accounts SET balance = ? WHERE id = ? %d %d", &balance, &id); err != nil || balance < 0 {
+			if _, err := fmt.Sscanf(q, "UPDATE accounts SET balance = ? WHERE id = ? %d %d", &balance,
+				&id); err != nil || balance < 0 {
 				t.Fatalf("%s: %v", q, err)
 			}
 			ids, sum = append(ids, id), sum+balance

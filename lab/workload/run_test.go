@@ -87,7 +87,8 @@ func TestRunCountsAndMeasures(t *testing.T) {
 		}
 		// START TRANSACTION, WORK and COMMIT take a millisecond each.
 		want := uint64(2 * 3 * 2500 / 3)
-		if r.Clients != 6 || r.Total.Count < want-12 || r.Total.Count > want+12 || r.Total.P50 != 3*time.Millisecond || r.Total.Errors != 0 {
+		if r.Clients != 6 || r.Total.Count < want-12 || r.Total.Count > want+12 ||
+			r.Total.P50 != 3*time.Millisecond || r.Total.Errors != 0 {
 			t.Errorf("report %+v, want about %d transactions of 3 ms", r.Total, want)
 		}
 		if snapshots < 2 || len(r.Regions) != 2 || r.Regions[0].Total.Count+r.Regions[1].Total.Count != r.Total.Count {
@@ -134,7 +135,8 @@ func TestRunRetries(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Total.Retries != c.retries || r.Total.Errors != c.errors_ || uint64(len(r.Errors)) != c.errors_ || r.Total.Count < 1000 {
+				if r.Total.Retries != c.retries || r.Total.Errors != c.errors_ ||
+					uint64(len(r.Errors)) != c.errors_ || r.Total.Count < 1000 {
 					t.Errorf("report %+v, errors %+v", r.Total, r.Errors)
 				}
 				if n := f.count("ROLLBACK"); n != c.failing {

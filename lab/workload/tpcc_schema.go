@@ -143,7 +143,8 @@ func (t *tpcc) loadWarehouse(ctx context.Context, b *batch, w int) error {
 	if err != nil {
 		return err
 	}
-	err = b.into(ctx, "district (d_w_id, d_id, d_name, d_street_1, d_street_2, d_city, d_state, d_zip, d_tax, d_ytd, d_next_o_id)")
+	err = b.into(ctx, "district (d_w_id, d_id, d_name, d_street_1, d_street_2, d_city, d_state, d_zip, d_tax, d_ytd, "+
+		"d_next_o_id)")
 	if err != nil {
 		return err
 	}

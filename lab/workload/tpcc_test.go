@@ -19,7 +19,8 @@ func newTPCC(warehouses, regions int) *tpcc {
 
 // TestTPCCWarehousesOfClients checks that clients cover just their region's warehouses.
 func TestTPCCWarehousesOfClients(t *testing.T) {
-	for _, c := range []struct{ warehouses, regions, clients int }{{1, 1, 1}, {1, 1, 7}, {10, 1, 3}, {10, 3, 2}, {7, 3, 5}, {5, 5, 1}} {
+	for _, c := range []struct{ warehouses, regions, clients int }{{1, 1, 1}, {1, 1, 7}, {10, 1, 3}, {10, 3, 2},
+		{7, 3, 5}, {5, 5, 1}} {
 		w := newTPCC(c.warehouses, c.regions)
 		seen := map[int]bool{}
 		for r := range c.regions {
@@ -215,13 +216,16 @@ func tinyTPCC(change func(query string, district int64, rows [][]driver.Value)) 
 				r.rows = append(r.rows, v(d+1, []byte("30.00"), int64(4)))
 			}
 		case strings.Contains(q, "FROM orders"):
-			r = rowsOf(v(int64(1), int64(3), int64(5), int64(7)), v(int64(2), int64(1), int64(6), int64(7)), v(int64(3), int64(2), int64(7), nil))
+			r = rowsOf(v(int64(1), int64(3), int64(5), int64(7)), v(int64(2), int64(1), int64(6), int64(7)),
+				v(int64(3), int64(2), int64(7), nil))
 		case strings.Contains(q, "FROM order_line"):
-			r = rowsOf(v(int64(1), int64(5), int64(5), []byte("0.00")), v(int64(2), int64(6), int64(6), []byte("12.34")), v(int64(3), int64(7), int64(0), []byte("0.00")))
+			r = rowsOf(v(int64(1), int64(5), int64(5), []byte("0.00")),
+				v(int64(2), int64(6), int64(6), []byte("12.34")), v(int64(3), int64(7), int64(0), []byte("0.00")))
 		case strings.Contains(q, "FROM new_order"):
 			r = rowsOf(v(int64(3)))
 		case strings.Contains(q, "FROM customer"):
-			r = rowsOf(v(int64(1), []byte("2.34"), []byte("10.00")), v(int64(2), []byte("-10.00"), []byte("10.00")), v(int64(3), []byte("-10.00"), []byte("10.00")))
+			r = rowsOf(v(int64(1), []byte("2.34"), []byte("10.00")), v(int64(2), []byte("-10.00"), []byte("10.00")),
+				v(int64(3), []byte("-10.00"), []byte("10.00")))
 		default:
 			return nil, nil
 		}

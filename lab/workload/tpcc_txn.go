@@ -348,7 +348,8 @@ func (d *delivery) district(ctx context.Context, s *session, district int) error
 	if err != nil {
 		return err
 	}
-	err = s.row(ctx, []any{&customer}, "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ? FOR UPDATE", key...)
+	err = s.row(ctx, []any{&customer}, "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = "+
+		"? FOR UPDATE", key...)
 	if err != nil {
 		return err
 	}
@@ -362,7 +363,8 @@ func (d *delivery) district(ctx context.Context, s *session, district int) error
 	if err != nil {
 		return err
 	}
-	err = s.row(ctx, []any{&total}, "SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", key...)
+	err = s.row(ctx, []any{&total}, "SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND "+
+		"ol_o_id = ?", key...)
 	if err != nil {
 		return err
 	}

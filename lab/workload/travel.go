@@ -51,7 +51,8 @@ func (t *travel) tables() []string { return []string{"carts", "ledger"} }
 // only.
 func (t *travel) create(ctx context.Context, s *session) error {
 	for _, q := range []string{
-		"CREATE TABLE carts (user_id BIGINT NOT NULL, name VARCHAR(40) NOT NULL, city VARCHAR(64) NOT NULL, items BIGINT NOT NULL, " +
+		"CREATE TABLE carts (user_id BIGINT NOT NULL, name VARCHAR(40) NOT NULL, city VARCHAR(64) NOT NULL, " +
+			"items BIGINT NOT NULL, " +
 			"PRIMARY KEY (user_id), KEY by_city (city))",
 		"CREATE TABLE ledger (user_id BIGINT NOT NULL, least BIGINT NOT NULL, most BIGINT NOT NULL, PRIMARY KEY (user_id))",
 	} {
@@ -264,14 +265,16 @@ func (t *travel) finish(ctx context.Context, s *session, seed uint64) error {
 func (t *travel) check(ctx context.Context, s *session) ([]CheckResult, error) {
 	var counters, index violations
 	err := inTransaction(ctx, s, func() error {
-		counters = violations{name: "counters", description: "every cart holds what was acknowledged: nothing lost, nothing twice"}
+		counters = violations{name: "counters", description: "every cart holds what was acknowledged: nothing lost, " +
+			"nothing twice"}
 		index = violations{name: "by-city", description: "every cart is found once by its index"}
 		ledger, carts := 0, 0
 		if err := s.row(ctx, []any{&ledger}, "SELECT COUNT(*) FROM ledger"); err != nil {
 			return err
 		}
 		if ledger == 0 {
-			return fmt.Errorf("there is nothing to check against: the last run did not end, load the tables again with `godwit workload init travel --drop`")
+			return fmt.Errorf("there is nothing to check against: the last run did not end, " +
+				"load the tables again with `godwit workload init travel --drop`")
 		}
 		err := s.query(ctx, func(r *sql.Rows) error {
 			var id, items, least, most int64

@@ -77,8 +77,10 @@ func TestTravelCheck(t *testing.T) {
 		found           []int64
 		counters, index bool
 	}{
-		{"right", 5, []int64{0, 1}, true, true}, {"one of unknown outcome", 6, []int64{0, 1}, true, true}, {"lost", 4, []int64{0, 1}, false, true},
-		{"twice", 7, []int64{0, 1}, false, true}, {"not in the index", 5, []int64{0}, true, false}, {"in the index twice", 5, []int64{0, 1, 1}, true, false},
+		{"right", 5, []int64{0, 1}, true, true}, {"one of unknown outcome", 6, []int64{0, 1}, true, true},
+		{"lost", 4, []int64{0, 1}, false, true},
+		{"twice", 7, []int64{0, 1}, false, true}, {"not in the index", 5, []int64{0}, true, false},
+		{"in the index twice", 5, []int64{0, 1, 1}, true, false},
 	} {
 		f := &fakeServer{answer: func(q string, _ []driver.NamedValue) (*fakeRows, error) {
 			switch q {
@@ -91,7 +93,8 @@ func TestTravelCheck(t *testing.T) {
 				}
 				return rowsOf(rows...), nil
 			case "SELECT c.user_id, c.items, l.least, l.most FROM carts c JOIN ledger l ON l.user_id = c.user_id":
-				return rowsOf([]driver.Value{int64(0), int64(9), int64(9), int64(9)}, []driver.Value{int64(1), c.items, int64(5), int64(6)}), nil
+				return rowsOf([]driver.Value{int64(0), int64(9), int64(9), int64(9)},
+					[]driver.Value{int64(1), c.items, int64(5), int64(6)}), nil
 			}
 			return nil, nil
 		}}
@@ -105,7 +108,9 @@ func TestTravelCheck(t *testing.T) {
 		closePools([]*pool{p})
 	}
 	// A run that was killed leaves no ledger: that is not a success.
-	f := &fakeServer{answer: func(string, []driver.NamedValue) (*fakeRows, error) { return rowsOf([]driver.Value{int64(0)}), nil }}
+	f := &fakeServer{answer: func(string, []driver.NamedValue) (*fakeRows, error) {
+		return rowsOf([]driver.Value{int64(0)}), nil
+	}}
 	p := f.pool("a")
 	defer closePools([]*pool{p})
 	s := p.session(0)

@@ -86,7 +86,7 @@ func New(src Source) *Clock {
 	return c
 }
 
-// wake tells who waits for a change; mu is held.
+// wake wakes all that wait for a change; mu is held.
 func (c *Clock) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -209,7 +209,8 @@ func (c *Clock) Within(ts base.Timestamp, d time.Duration) error {
 		return nil
 	}
 	if st := c.st.Load(); st.mode == None || st.unproven {
-		return base.Errorf(base.CodeUnavailable, "this node has just started and does not know yet what time it is for the others: can it reach the meta group's leader? retry")
+		return base.Errorf(base.CodeUnavailable, "this node has just started and does not know yet what time it is "+
+			"for the others: can it reach the meta group's leader? retry")
 	}
 	return base.Errorf(base.CodeInvalid,
 		"timestamp %s is %s ahead of this node's clock: check the clocks (NTP) of the cluster's nodes", ts, ts.Sub(now))

@@ -321,17 +321,21 @@ func (c *Clock) blocked(st *state, t time.Time) (why *base.Error, ch <-chan stru
 		why = base.Errorf(base.CodeUnavailable,
 			"this node has not heard yet which clock mode is in force: can it reach the meta group's leader? retry")
 	case !c.granted(t):
-		why = base.Errorf(base.CodeUnavailable, "this node has not been confirmed in clock mode %s for too long: can it reach the meta group's leader? retry", st.mode)
+		why = base.Errorf(base.CodeUnavailable, "this node has not been confirmed in clock mode %s for too long: "+
+			"can it reach the meta group's leader? retry", st.mode)
 	case st.unproven && !st.fenced && st.mode != GTM:
-		why = base.Errorf(base.CodeUnavailable, "this node has just started and too few others have confirmed its clock yet: can it reach most of the meta group's voters? retry")
+		why = base.Errorf(base.CodeUnavailable, "this node has just started and too few others have confirmed its "+
+			"clock yet: can it reach most of the meta group's voters? retry")
 	case st.fenced && st.mode != GTM:
-		why = base.Errorf(base.CodeUnavailable, "the clock of this node is outside its bound and mode %s needs it: correct the clock, or set clock.mode to auto or gtm; retry", st.mode)
+		why = base.Errorf(base.CodeUnavailable, "the clock of this node is outside its bound and mode %s needs it: "+
+			"correct the clock, or set clock.mode to auto or gtm; retry", st.mode)
 	}
 	return why, ch
 }
 
 func tooWide(m Mode, bound time.Duration) *base.Error {
-	return base.Errorf(base.CodeUnavailable, "the clock of this node may be off by %s, more than clock.max_bound, and mode %s needs it: mend the clock's source, or set clock.mode to auto or gtm; retry", bound, m)
+	return base.Errorf(base.CodeUnavailable, "the clock of this node may be off by %s, more than clock.max_bound, "+
+		"and mode %s needs it: mend the clock's source, or set clock.mode to auto or gtm; retry", bound, m)
 }
 
 // pause waits for ch, for d (if positive) or for the end of ctx.

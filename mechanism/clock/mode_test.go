@@ -326,7 +326,8 @@ func TestSteady(t *testing.T) {
 			s.Accept()
 			src.Jump(jump)
 			now, b := s.Read()
-			if lo, hi := now.Add(-b), now.Add(b); lo > base.FromTime(truth) || hi < base.FromTime(truth) || lo > base.FromTime(truth.Add(jump)) || hi < base.FromTime(truth.Add(jump)) {
+			if lo, hi := now.Add(-b), now.Add(b); lo > base.FromTime(truth) || hi < base.FromTime(truth) ||
+				lo > base.FromTime(truth.Add(jump)) || hi < base.FromTime(truth.Add(jump)) {
 				t.Errorf("after a jump of %s the bounds %s to %s do not cover both times", jump, lo, hi)
 			}
 			if s.Stepped() == 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/godwitdb/godwit/obs"
 )
 
-// rounds are the trips of one node to the oracle. Callers share them: the first one starts at once;
-// who comes while enough are under way joins the next one. A snapshot counts only from a trip that
-// began after it was asked for.
+// rounds are the trips of one node to the oracle. Callers share them: the first one starts at once,
+// and a caller that comes while enough are under way joins the next one. A snapshot counts only
+// from a trip that began after it was asked for.
 type rounds struct {
 	mu     sync.Mutex
 	flying []*round

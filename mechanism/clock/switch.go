@@ -206,8 +206,8 @@ func (s *Switch) leaveDual(f *Facts, want Mode, why, bad string) Order {
 		if bad != "" {
 			return Order{Blocked: bad}
 		}
-		// Twice the largest bound, as in the paper; that every clock has passed the mark is what it
-		// is for.
+		// Twice the largest bound, as in the paper, of those that nodes go by: what is over the
+		// limit does not count. That every clock has passed the mark is what it is for.
 		if d := s.acked.Add(2 * s.widest).Sub(f.Now); d > 0 {
 			return Order{Blocked: fmt.Sprintf("waiting twice the largest bound seen, %s", 2*s.widest)}
 		}
@@ -228,7 +228,7 @@ func (s *Switch) notInDual(f *Facts) (missing []string) {
 		case !n.Live:
 			s.lapsed[n.Node] = true
 		case n.Mode == Dual && n.Epoch == f.Epoch, n.Mode == None && !n.Heard.IsZero():
-			s.widest = max(s.widest, n.Bound)
+			s.widest = max(s.widest, min(n.Bound, f.Policy.MaxBound))
 		case !s.lapsed[n.Node]:
 			missing = append(missing, fmt.Sprint(n.Node))
 		}

@@ -29,14 +29,22 @@ func TestDecide(t *testing.T) {
 		blocked string
 	}{
 		{"all is well", func() *Facts { return good(GClock, 1, at) }, None, ""},
-		{"a bound over the limit", func() *Facts { f := good(GClock, 1, at); f.Nodes[1].Bound = time.Second; return f }, Dual, ""},
+		{"a bound over the limit", func() *Facts {
+			f := good(GClock, 1, at)
+			f.Nodes[1].Bound = time.Second
+			return f
+		}, Dual, ""},
 		{"a bound over the limit of a node that cannot issue", func() *Facts {
 			f := good(GClock, 1, at)
 			f.Nodes[1].Bound, f.Nodes[1].Live = time.Second, false
 			return f
 		}, None, ""},
 		{"a fenced node", func() *Facts { f := good(GClock, 1, at); f.Nodes[0].Fenced = true; return f }, Dual, ""},
-		{"two clocks that cannot both be right", func() *Facts { f := good(GClock, 1, at); f.Nodes[0].Unsure = true; return f }, Dual, ""},
+		{"two clocks that cannot both be right", func() *Facts {
+			f := good(GClock, 1, at)
+			f.Nodes[0].Unsure = true
+			return f
+		}, Dual, ""},
 		{"a fenced node, but the operator insists", func() *Facts {
 			f := good(GClock, 1, at)
 			f.Nodes[0].Fenced, f.Policy.Mode = true, WantGClock
@@ -60,10 +68,12 @@ func TestDecide(t *testing.T) {
 			f.Nodes[1].Mode, f.Nodes[1].Epoch = GClock, 1
 			return f
 		}, None, "node 2"},
-		{"DUAL of an earlier switch does not count", func() *Facts { f := good(Dual, 4, at); f.Nodes[1].Epoch = 2; return f }, None, "node 2"},
+		{"DUAL of an earlier switch does not count",
+			func() *Facts { f := good(Dual, 4, at); f.Nodes[1].Epoch = 2; return f }, None, "node 2"},
 	} {
 		var s Switch
-		if o := s.Decide(c.f()); o.Mode != c.want || !strings.Contains(o.Blocked, c.blocked) || (o.Blocked != "") != (c.blocked != "") {
+		if o := s.Decide(c.f()); o.Mode != c.want || !strings.Contains(o.Blocked, c.blocked) ||
+			(o.Blocked != "") != (c.blocked != "") {
 			t.Errorf("%s: %+v, want %v, blocked %q", c.name, o, c.want, c.blocked)
 		}
 	}
@@ -90,10 +100,14 @@ func TestLeaveDual(t *testing.T) {
 	}
 
 	s = Switch{}
-	if o := step(&s, 0, WantGTM, func(f *Facts) { f.Nodes[2] = NodeFacts{Node: 3, Voter: true, Mode: GClock, Epoch: 1} }); o.Mode != None {
+	if o := step(&s, 0, WantGTM, func(f *Facts) {
+		f.Nodes[2] = NodeFacts{Node: 3, Voter: true, Mode: GClock, Epoch: 1}
+	}); o.Mode != None {
 		t.Fatalf("no fresh word: %+v", o)
 	}
-	if o := step(&s, 100*ms, WantGTM, func(f *Facts) { f.Nodes[2] = NodeFacts{Node: 3, Voter: true, Mode: GClock, Epoch: 1} }); o.Mode != GTM {
+	if o := step(&s, 100*ms, WantGTM, func(f *Facts) {
+		f.Nodes[2] = NodeFacts{Node: 3, Voter: true, Mode: GClock, Epoch: 1}
+	}); o.Mode != GTM {
 		t.Fatalf("a lapsed node holds the switch up: %+v", o)
 	}
 
@@ -109,7 +123,8 @@ func TestLeaveDual(t *testing.T) {
 
 	s = Switch{}
 	step(&s, 0, WantGClock, nil)
-	if o := step(&s, time.Second, WantGClock, func(f *Facts) { f.Nodes[1].Earliest = 1000 }); o.Mode != None || !strings.Contains(o.Blocked, "node 2") {
+	if o := step(&s, time.Second, WantGClock, func(f *Facts) { f.Nodes[1].Earliest = 1000 }); o.Mode != None ||
+		!strings.Contains(o.Blocked, "node 2") {
 		t.Fatalf("a clock below what the oracle issued: %+v", o)
 	}
 	if o := step(&s, 2*time.Second, Auto, func(f *Facts) { f.Nodes[1].Fenced = true }); o.Mode != GTM {
@@ -129,7 +144,8 @@ func TestRaiseIsContained(t *testing.T) {
 		blocked bool
 	}{
 		{"what was seen", func(f *Facts) { f.Nodes[2].Seen = 9999 }, 9999, false},
-		{"an hour ahead", func(f *Facts) { f.Nodes[2].Seen = base.Timestamp(time.Hour) }, base.Timestamp(3000).Add(maxAhead), false},
+		{"an hour ahead", func(f *Facts) { f.Nodes[2].Seen = base.Timestamp(time.Hour) },
+			base.Timestamp(3000).Add(maxAhead), false},
 		{"and a clock to go with it", func(f *Facts) {
 			f.Nodes[2].Seen, f.Nodes[2].Latest = base.Timestamp(time.Hour), base.Timestamp(time.Hour)
 		}, base.Timestamp(3000).Add(maxAhead), false},
@@ -167,7 +183,8 @@ func TestRecovery(t *testing.T) {
 	for _, c := range []struct {
 		after, bound time.Duration
 		want         Mode
-	}{{0, ms, None}, {29 * time.Second, ms, None}, {29500 * ms, time.Second, None}, {31 * time.Second, ms, None}, {60 * time.Second, ms, None}, {61 * time.Second, ms, Dual}} {
+	}{{0, ms, None}, {29 * time.Second, ms, None}, {29500 * ms, time.Second, None}, {31 * time.Second, ms, None},
+		{60 * time.Second, ms, None}, {61 * time.Second, ms, Dual}} {
 		if got := look(c.after, c.bound); got != c.want {
 			t.Errorf("after %s: %v, want %v", c.after, got, c.want)
 		}
@@ -196,7 +213,8 @@ func TestJudge(t *testing.T) {
 		{"as before, and the leader is the near one", []Sight{lead(slow), masked}, false, Wrong},
 		{"others disagree, also with each other", []Sight{slow, {Lo: 500 * ms, Hi: 501 * ms}}, false, Unsure},
 		{"as before, and one has just started", []Sight{slow, See(at.Add(21*ms), at.Add(23*ms), at.Add(ms), 0)}, false, Unsure},
-		{"one is alone against a clock that has just started", []Sight{See(at.Add(21*ms), at.Add(23*ms), at.Add(ms), 0)}, false, Fine},
+		{"one is alone against a clock that has just started",
+			[]Sight{See(at.Add(21*ms), at.Add(23*ms), at.Add(ms), 0)}, false, Fine},
 	} {
 		if got, off := Judge(c.sights, c.leads); got != c.want || got == Wrong && off != 28*ms {
 			t.Errorf("%s: %v by %v, want %v", c.name, got, off, c.want)
@@ -217,4 +235,31 @@ func TestJudge(t *testing.T) {
 	if s := see(-30 * ms); s.Hi >= 0 {
 		t.Errorf("a peer 30 ms behind is not seen: %+v", s)
 	}
+}
+
+// TestWideBoundHoldsNobodyUp: while the cluster is in DUAL towards GTM a clock that was 65 s wrong
+// is corrected, and its bound covers both times for a while. The cluster turns round when the
+// clocks have been good for long enough, not 131 s later.
+func TestWideBoundHoldsNobodyUp(t *testing.T) {
+	at := time.Now()
+	var s Switch
+	look := func(after, bound time.Duration) Order {
+		f := good(Dual, 2, at.Add(after))
+		f.Nodes[2].Bound = bound
+		return s.Decide(f)
+	}
+	f := good(Dual, 2, at)
+	f.Nodes[1].Mode, f.Nodes[1].Epoch = GClock, 1 // and does not answer yet
+	f.Nodes[2].Bound = 65 * time.Second
+	if o := s.Decide(f); o.Mode != None || o.Blocked == "" {
+		t.Fatalf("a node is missing: %+v", o)
+	}
+	recovery := DefaultPolicy().Recovery
+	look(ms, ms) // all are in DUAL, and all clocks are good
+	for d := 100 * ms; d < recovery+time.Second; d += 100 * ms {
+		if look(d, ms).Mode == GClock {
+			return
+		}
+	}
+	t.Errorf("still in DUAL after %v: %+v", recovery+time.Second, look(recovery+time.Second, ms))
 }

@@ -126,7 +126,8 @@ func TestMakespanAndMessages(t *testing.T) {
 					return took, all / 2
 				}
 				flat, flatMsgs := run(plan.Flat(n), 1)
-				for k, p := range []*plan.Plan{w.makePlan(plan.Params{}), w.makePlan(plan.Params{Groups: 3}), w.makePlan(plan.Params{Slack: -1})} {
+				for k, p := range []*plan.Plan{w.makePlan(plan.Params{}), w.makePlan(plan.Params{Groups: 3}),
+					w.makePlan(plan.Params{Slack: -1})} {
 					took, msgs := run(p, uint64(2+k))
 					if d := took - p.Makespan; d < -time.Millisecond || d > time.Millisecond {
 						t.Errorf("%s n=%d plan %v: the round took %v, planned %v", name, n, p, took, p.Makespan)
@@ -244,7 +245,8 @@ func TestLossDelayAndRepetition(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 2))
 			per := 1 + rnd.IntN(2)
-			w := newWorld(t, m, per, Options{}, wan.NetOptions{Seed: uint64(seed), WAN: wan.LinkSpec{Jitter: 20 * time.Millisecond}})
+			w := newWorld(t, m, per, Options{}, wan.NetOptions{Seed: uint64(seed),
+				WAN: wan.LinkSpec{Jitter: 20 * time.Millisecond}})
 			defer w.close()
 			p := w.makePlan(plan.Params{Groups: []int{0, 2, 3}[rnd.IntN(3)]})
 			if per == 2 && rnd.IntN(2) == 0 {
@@ -414,7 +416,8 @@ func TestMembersDoWithoutTheirAggregator(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, network(t, matrix.AWS2022, 5), 1, Options{}, wan.NetOptions{})
 			defer w.close()
-			gs := []plan.Group{{Members: []int{0, 1, 2}, Aggregators: []int{1}}, {Members: []int{3}, Aggregators: []int{3}}, {Members: []int{4}, Aggregators: []int{4}}}
+			gs := []plan.Group{{Members: []int{0, 1, 2}, Aggregators: []int{1}},
+				{Members: []int{3}, Aggregators: []int{3}}, {Members: []int{4}, Aggregators: []int{4}}}
 			p := plan.Evaluate(w.facts, plan.Params{NoRelays: true}, gs)
 			w.setPlan(p, 1)
 			// What others have of a round after a time in which nobody asks for anything.
@@ -472,7 +475,8 @@ func TestDeadRelayBetweenAggregators(t *testing.T) {
 		}
 		w := newWorld(t, m, 1, Options{}, wan.NetOptions{})
 		defer w.close()
-		gs := []plan.Group{{Members: []int{0, 1}, Aggregators: []int{0}}, {Members: []int{2}, Aggregators: []int{2}}, {Members: []int{3}, Aggregators: []int{3}}}
+		gs := []plan.Group{{Members: []int{0, 1}, Aggregators: []int{0}}, {Members: []int{2}, Aggregators: []int{2}},
+			{Members: []int{3}, Aggregators: []int{3}}}
 		w.setPlan(plan.Evaluate(w.facts, plan.Params{}, gs), 1)
 		round := func(num uint64) time.Duration {
 			return w.all(func(i int, c *Comm) error {
@@ -630,7 +634,8 @@ func TestIncompleteNamesWhoIsMissing(t *testing.T) {
 			defer cancel()
 			out, err := c.AllGather(ctx, 1, payload(1, i))
 			var inc *Incomplete
-			if !errors.As(err, &inc) || !slices.Equal(inc.Missing, []base.NodeID{3}) || !errors.Is(err, context.DeadlineExceeded) {
+			if !errors.As(err, &inc) || !slices.Equal(inc.Missing, []base.NodeID{3}) ||
+				!errors.Is(err, context.DeadlineExceeded) {
 				return fmt.Errorf("got %v", err)
 			}
 			if !slices.Contains(c.Suspects(), base.NodeID(3)) {
@@ -654,7 +659,8 @@ func TestFilterAndExclusion(t *testing.T) {
 		}}
 		w := newWorld(t, network(t, matrix.AWS, 5), 1, opt, wan.NetOptions{})
 		defer w.close()
-		gs := []plan.Group{{Members: []int{0, 1, 2}, Aggregators: []int{0}}, {Members: []int{3}, Aggregators: []int{3}}, {Members: []int{4}, Aggregators: []int{4}}}
+		gs := []plan.Group{{Members: []int{0, 1, 2}, Aggregators: []int{0}},
+			{Members: []int{3}, Aggregators: []int{3}}, {Members: []int{4}, Aggregators: []int{4}}}
 		w.setPlan(plan.Evaluate(w.facts, plan.Params{}, gs), 1)
 		w.all(func(i int, c *Comm) error {
 			out, err := c.AllGather(context.Background(), 1, payload(1, i))

@@ -95,7 +95,8 @@ func BenchmarkPropose(b *testing.B) {
 							var mine []time.Duration
 							for i := p; i < b.N; i += proposers {
 								start := time.Now()
-								if _, _, err := g.Propose(context.Background(), &wire.Command{Ts: uint64(i), Refuse: body}, 0); err != nil {
+								if _, _, err := g.Propose(context.Background(),
+									&wire.Command{Ts: uint64(i), Refuse: body}, 0); err != nil {
 									b.Error(err)
 									return
 								}

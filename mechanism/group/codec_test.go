@@ -29,7 +29,8 @@ func randomMessage(r *rand.Rand) *pb.Message {
 		}
 		return bytes.Repeat([]byte{byte(r.IntN(256))}, r.IntN(300))
 	}
-	m := &pb.Message{To: u(), From: u(), Term: u(), LogTerm: u(), Index: u(), Commit: u(), RejectHint: u(), Vote: u(), Context: data()}
+	m := &pb.Message{To: u(), From: u(), Term: u(), LogTerm: u(), Index: u(), Commit: u(), RejectHint: u(), Vote: u(),
+		Context: data()}
 	if r.IntN(5) > 0 {
 		m.Type = pb.MessageType(r.IntN(20)).Enum()
 	}

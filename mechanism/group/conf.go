@@ -152,7 +152,7 @@ func (g *Group) askFresh(ctx context.Context, n *newcomers) bool {
 //
 //  1. a leader that is not to vote hands the lead to a voter that stays one;
 //  2. nodes that are not members become learners, once it is known that they have no state;
-//  3. learners that have caught up become voters, and who is to leave leaves.
+//  3. learners that have caught up become voters, and members that are to leave do so.
 func (g *Group) stepMembers(want Conf, fresh *newcomers) (done bool, err error) {
 	if fresh.ask = nil; fresh.term != g.term {
 		fresh.term = g.term
@@ -234,8 +234,8 @@ func (g *Group) switchMembers(voters, learners []uint64) (changes []*pb.ConfChan
 		changes = append(changes, confChange(pb.ConfChangeType_ConfChangeAddNode, id))
 	}
 	if len(changes) > 0 && !slices.Contains(voters, uint64(g.host.opts.Self)) {
-		// A leader that is not to vote, with nobody to vote who does now, first lets them vote as
-		// well: one of them takes the lead over and goes on. Else they would wait out an election.
+		// If neither the leader nor a present voter is to vote, the new voters first vote beside
+		// them. One of them takes the lead over and goes on. Else they would wait out an election.
 		return changes
 	}
 	for _, id := range learners {

@@ -68,7 +68,8 @@ func checkHistory(t *testing.T, ops []*op, log []logged) {
 	for i, a := range acked {
 		for _, b := range acked[i+1:] {
 			if a.end.Before(b.start) && a.index > b.index {
-				t.Fatalf("value %d (index %d) was acknowledged before value %d (index %d) began", a.value, a.index, b.value, b.index)
+				t.Fatalf("value %d (index %d) was acknowledged before value %d (index %d) began", a.value, a.index,
+					b.value, b.index)
 			}
 		}
 	}
@@ -151,7 +152,8 @@ func TestRandomFaultsOver(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			virtual(t, seed, func(t *testing.T) {
 				s := randomFaults(t, seed, true)
-				all.SharedMsgs, all.PassedMsgs, all.Refused = all.SharedMsgs+s.SharedMsgs, all.PassedMsgs+s.PassedMsgs, all.Refused+s.Refused
+				all.SharedMsgs, all.PassedMsgs, all.Refused = all.SharedMsgs+s.SharedMsgs,
+					all.PassedMsgs+s.PassedMsgs, all.Refused+s.Refused
 			})
 		})
 	}

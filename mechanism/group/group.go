@@ -100,7 +100,7 @@ type Group struct {
 	stop1 sync.Once
 	done  chan struct{} // closed when the goroutine has ended
 
-	loop // owned by who does the turn
+	loop // owned by the goroutine that does the turn
 }
 
 // loop is the state that only a turn touches: the group's goroutine, or one that pushes.
@@ -316,7 +316,8 @@ func (g *Group) propose(cmd *wire.Command, term uint64, placed func(uint64), don
 	}
 	p := &proposal{cmd: cmd, want: term, placed: placed, done: done}
 	if size := cmd.SizeVT(); size > h.opts.MaxCommandBytes {
-		p.err = base.Errorf(base.CodeInvalid, "group %v: a command of %d bytes exceeds the limit of %d; split the transaction", g.id, size, h.opts.MaxCommandBytes)
+		p.err = base.Errorf(base.CodeInvalid, "group %v: a command of %d bytes exceeds the limit of %d; "+
+			"split the transaction", g.id, size, h.opts.MaxCommandBytes)
 	} else if data, err := cmd.MarshalVT(); err != nil {
 		p.err = base.Errorf(base.CodeInvalid, "group %v: command cannot be encoded: %v", g.id, err)
 	} else {
@@ -372,7 +373,7 @@ func (g *Group) WaitApplied(ctx context.Context, index uint64) error {
 	}
 }
 
-// setApplied publishes an applied index and wakes who waits for it.
+// setApplied publishes an applied index and wakes those that wait for it.
 func (g *Group) setApplied(index uint64) {
 	g.applied.Store(index)
 	if g.nWait.Load() == 0 {

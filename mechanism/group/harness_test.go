@@ -93,7 +93,8 @@ func (r *register) Apply(b *store.Batch, ents []Entry) ([]any, error) {
 		r.count++
 		r.rec.add(e.Index, e.Cmd.Ts, r.fatal)
 		if r.rows {
-			key := append(base.Key{byte(r.g.Shard() >> 8), byte(r.g.Shard()), 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1}, fmt.Sprintf("k%d", e.Cmd.Ts%64)...)
+			key := append(base.Key{byte(r.g.Shard() >> 8), byte(r.g.Shard()), 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
+				fmt.Sprintf("k%d", e.Cmd.Ts%64)...)
 			b.PutVersion(store.Version{Key: key, TS: base.Timestamp(e.Index<<8 | uint64(r.g.Region())), Value: make([]byte, 100),
 				Writer: base.GroupIndex{Region: r.g.Region(), Index: e.Index}})
 		}
@@ -232,7 +233,8 @@ func newCluster(t testing.TB, seed uint64, n int, net wan.NetOptions, opts HostO
 	net.Seed = seed
 	orDefault(&opts.MinShared, 1) // commands are small here
 	c := &cluster{t: t, net: wan.NewNetwork(net), rng: rand.New(rand.NewPCG(seed, 7)), nodes: map[base.NodeID]*member{},
-		opts: opts, groups: map[base.GroupID]Conf{}, preferred: map[base.GroupID]base.NodeID{}, log: slog.New(slog.DiscardHandler)}
+		opts: opts, groups: map[base.GroupID]Conf{}, preferred: map[base.GroupID]base.NodeID{},
+		log: slog.New(slog.DiscardHandler)}
 	if os.Getenv("GROUP_TEST_LOG") != "" {
 		c.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -253,7 +255,8 @@ func (c *cluster) start(id base.NodeID) *member {
 		c.nodes[id] = m
 	}
 	var err error
-	m.store, err = store.Open(store.Options{Dir: "data", FS: m.fs, Simulation: true, SyncDelay: c.disk(id), Logger: slog.New(slog.DiscardHandler)})
+	m.store, err = store.Open(store.Options{Dir: "data", FS: m.fs, Simulation: true, SyncDelay: c.disk(id),
+		Logger: slog.New(slog.DiscardHandler)})
 	must(c.t, err)
 	m.tr = c.net.Join(id, c.where(id))
 	if c.over != nil {
@@ -292,7 +295,9 @@ func (c *cluster) disk(id base.NodeID) func() time.Duration {
 
 func (c *cluster) open(m *member, g base.GroupID) *Group {
 	c.t.Helper()
-	sm := newRegister(m.store, g, func(format string, args ...any) { c.t.Errorf("node %d: "+format, append([]any{m.id}, args...)...) })
+	sm := newRegister(m.store, g, func(format string, args ...any) {
+		c.t.Errorf("node %d: "+format, append([]any{m.id}, args...)...)
+	})
 	sm.rows, sm.rec = c.rows, c.record
 	m.sms[g] = sm
 	gr, err := m.host.Open(g, c.groups[g], sm, func() base.NodeID {
@@ -424,7 +429,8 @@ func (c *cluster) converge(g base.GroupID, among ...base.NodeID) {
 		if i == 0 {
 			index, hash, count = a, b, n
 		} else if a != index || b != hash || n != count {
-			c.t.Fatalf("group %v: node %d is at %d (%d commands, hash %x), node %d at %d (%d, %x)", g, among[0], index, count, hash, id, a, n, b)
+			c.t.Fatalf("group %v: node %d is at %d (%d commands, hash %x), node %d at %d (%d, %x)", g, among[0],
+				index, count, hash, id, a, n, b)
 		}
 	}
 	// Where lives overlap, they applied the same at each index.

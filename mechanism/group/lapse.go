@@ -87,7 +87,8 @@ func (g *Group) checkLease() {
 		return
 	}
 	if g.leases.shunned == 0 {
-		g.host.opts.Logger.Warn("the leader's lease has ended and it takes no other: this node drops its heartbeats and stands for election",
+		g.host.opts.Logger.Warn("the leader's lease has ended and it takes no other: this node drops its heartbeats "+
+			"and stands for election",
 			"group", g.id.String(), "leader", g.lead, "term", g.term)
 	}
 	g.leases.shunned, g.leases.shunnedTerm = g.lead, g.term

@@ -20,7 +20,8 @@ func (c *cluster) lease(g base.GroupID, may func(base.NodeID) bool) (stop func()
 			for _, id := range c.ids {
 				r := c.group(id, g)
 				if term, leads := r.Leads(); leads && may(id) {
-					r.ProposeAsync(&wire.Command{Lease: &wire.Lease{Holder: uint32(id), LengthNs: uint64(testLease)}}, term, func(any, uint64, error) {})
+					r.ProposeAsync(&wire.Command{Lease: &wire.Lease{Holder: uint32(id), LengthNs: uint64(testLease)}},
+						term, func(any, uint64, error) {})
 				}
 			}
 			select {

@@ -172,7 +172,7 @@ func (g *Group) beginLead(ents []*pb.Entry) {
 }
 
 // tellLeading brings the state machine into service once it has applied all that was committed in
-// earlier terms. The log of who is elected holds all of that; what is in it before the term's own
+// earlier terms. An elected leader's log holds all of that; what is in it before the term's own
 // first entry and is known to be committed is all there is, so a leader that knows need not wait
 // until that entry commits.
 func (g *Group) tellLeading() {
@@ -207,10 +207,12 @@ func (g *Group) foretell(ents []*pb.Entry) {
 	prev, self, term := ents[0].GetIndex()-1, uint64(g.host.opts.Self), g.term
 	commit := g.rn.BasicStatus().HardState.GetCommit()
 	g.rn.WithProgress(func(id uint64, t raft.ProgressType, pr tracker.Progress) {
-		if id == self || t != raft.ProgressTypePeer || pr.State != tracker.StateProbe || !pr.MsgAppFlowPaused || pr.Next > g.first {
+		if id == self || t != raft.ProgressTypePeer || pr.State != tracker.StateProbe || !pr.MsgAppFlowPaused ||
+			pr.Next > g.first {
 			return
 		}
-		g.send(&pb.Message{Type: pb.MsgApp.Enum(), From: &self, To: new(id), Term: &term, Index: &prev, LogTerm: &term, Entries: ents, Commit: &commit})
+		g.send(&pb.Message{Type: pb.MsgApp.Enum(), From: &self, To: new(id), Term: &term, Index: &prev,
+			LogTerm: &term, Entries: ents, Commit: &commit})
 	})
 }
 

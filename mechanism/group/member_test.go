@@ -221,7 +221,8 @@ func TestTheOnlyVoterIsExchanged(t *testing.T) {
 				}
 			}
 			began := time.Now()
-			if err := c.group(from, testGroup).ChangeMembers(context.Background(), []base.NodeID{to}, others); base.CodeOf(err) != base.CodeNotLeader {
+			if err := c.group(from, testGroup).ChangeMembers(context.Background(), []base.NodeID{to},
+				others); base.CodeOf(err) != base.CodeNotLeader {
 				t.Fatalf("the leader that is not to vote: %v", err)
 			}
 			l := c.leader(testGroup, to)
@@ -284,7 +285,8 @@ func TestRejoinWithOldLog(t *testing.T) {
 					for {
 						g := c.group(1, testGroup)
 						st := g.Status()
-						g.mb.putMsg(&pb.Message{Type: pb.MsgAppResp.Enum(), From: new(uint64(3)), To: new(uint64(1)), Term: new(st.Term), Index: new(st.Commit)}, 10, nil)
+						g.mb.putMsg(&pb.Message{Type: pb.MsgAppResp.Enum(), From: new(uint64(3)), To: new(uint64(1)),
+							Term: new(st.Term), Index: new(st.Commit)}, 10, nil)
 						select {
 						case <-stop:
 							return
@@ -359,7 +361,8 @@ func TestHeartbeatOvertakenByRemoval(t *testing.T) {
 		must(t, lead.ChangeMembers(context.Background(), []base.NodeID{1, 2, 4}, nil))
 		c.until("node 3 has forgotten the group", func() bool { return c.group(3, testGroup) == nil })
 		c.open(c.nodes[3], testGroup)
-		c.group(3, testGroup).mb.putMsg(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: new(uint64(1)), To: new(uint64(3)), Term: new(st.Term), Commit: new(st.Commit)}, 10, nil)
+		c.group(3, testGroup).mb.putMsg(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: new(uint64(1)),
+			To: new(uint64(3)), Term: new(st.Term), Commit: new(st.Commit)}, 10, nil)
 		time.Sleep(100 * time.Millisecond)
 		if !c.group(3, testGroup).Fresh() {
 			t.Error("node 3 is not empty any more, or has stopped")
@@ -428,7 +431,11 @@ func TestRevoke(t *testing.T) {
 		time.Sleep(200 * time.Millisecond) // followers have answered
 		sm.revoke = func(_ uint64, done func(error)) { done(fmt.Errorf("not now")) }
 		must(t, l.Transfer(to))
-		c.until("resumed", func() bool { sm.mu.Lock(); defer sm.mu.Unlock(); return sm.events[len(sm.events)-1] == "leading false" })
+		c.until("resumed", func() bool {
+			sm.mu.Lock()
+			defer sm.mu.Unlock()
+			return sm.events[len(sm.events)-1] == "leading false"
+		})
 		var held func(error)
 		sm.mu.Lock()
 		sm.revoke = func(_ uint64, done func(error)) { held = done }

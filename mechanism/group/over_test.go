@@ -207,7 +207,9 @@ func TestFanOutDoesNotLose(t *testing.T) {
 		for _, size := range []int{10, 150, 300, 1000, 20000} {
 			for _, pause := range []time.Duration{0, 100 * ms} {
 				off, on := fanLoad(t, false, size, pause, link, nil, nil), fanLoad(t, true, size, pause, link, nil, nil)
-				t.Logf("jitter %v, loss %v, %d bytes every %v: %d bytes instead of %d, median %v instead of %v, worst %v instead of %v", link.Jitter, link.Loss, size, pause, on.bytes, off.bytes, on.median, off.median, on.worst, off.worst)
+				t.Logf("jitter %v, loss %v, %d bytes every %v: %d bytes instead of %d, median %v instead of %v, "+
+					"worst %v instead of %v", link.Jitter, link.Loss, size, pause, on.bytes, off.bytes, on.median,
+					off.median, on.worst, off.worst)
 				steady := link.Jitter == 0 && link.Loss == 0
 				most := off.bytes
 				switch {

@@ -13,10 +13,10 @@ import (
 )
 
 // A shard whose tables are damaged on one node is fetched from another (package store, repair.go).
-// Any replica is good enough that has applied at least what the damaged one has acknowledged, as
-// what is applied is committed: then the damaged one has broken no promise when it goes on with the
-// copy's state and a log that ends there. A stream as of raft's snapshots carries it, with a header
-// for each group of the shard; the groups are closed at the receiver, which tells it from raft's.
+// The source must have applied at least what the damaged replica has acknowledged. What is applied
+// is committed, so the damaged replica breaks no promise if it goes on with the copy's state and a
+// log that ends there. The copy travels in a stream like a Raft snapshot's, with a header for each
+// group of the shard. The receiver tells it from a Raft snapshot because the groups are closed.
 
 // SendShard sends a copy of a shard to a node that has lost its own. It returns before all is sent.
 // Errors: CodeUnavailable if the copy here does not have each group up to least, or lacks one.
@@ -77,7 +77,8 @@ func (s *snapshots) copyOf(k streamKey, least map[base.GroupID]uint64) (*store.E
 	return exp, groups, heads, nil
 }
 
-func (s *snapshots) heads(k streamKey, exp *store.Export, least map[base.GroupID]uint64) (groups []base.GroupID, heads []*pb.Message, err error) {
+func (s *snapshots) heads(k streamKey, exp *store.Export,
+	least map[base.GroupID]uint64) (groups []base.GroupID, heads []*pb.Message, err error) {
 	for _, g := range s.h.Groups() {
 		index := uint64(0)
 		if g.id.Shard() == k.shard {
@@ -130,7 +131,7 @@ func (s *snapshots) fetched(shard base.ShardID) bool {
 		!slices.ContainsFunc(s.h.Groups(), func(g *Group) bool { return g.id.Shard() == shard })
 }
 
-// restore ends a stream that brings a shard which was lost.
+// restore ends the stream of a shard that was lost here.
 func (s *snapshots) restore(in *inbound) error {
 	in.expire.Stop()
 	if err := in.imp.Hold(); err != nil {

@@ -54,7 +54,8 @@ func (g *Group) becomeSuspect(why string) {
 		return
 	}
 	g.suspicion = suspicion{why: why, since: g.now}
-	g.host.opts.Logger.Error("this replica lacks what it has acknowledged: it neither votes nor leads until it has it from the others",
+	g.host.opts.Logger.Error("this replica lacks what it has acknowledged: it neither votes nor leads until it has it "+
+		"from the others",
 		"group", g.id.String(), "why", why)
 }
 
@@ -66,7 +67,8 @@ func (g *Group) lacks(m *pb.Message) {
 		return
 	}
 	if !g.suspect() {
-		g.becomeSuspect("the leader has its acknowledgement of entries that it does not have: the store is an old copy, or its disk has lost what was synced. " +
+		g.becomeSuspect("the leader has its acknowledgement of entries that it does not have: " +
+			"the store is an old copy, or its disk has lost what was synced. " +
 			"If a copy of the directory was put in place, replace the node: start a new one with an empty --store")
 	}
 	m.Commit = &last
@@ -135,7 +137,7 @@ func (g *Group) recovered() bool {
 	return err == nil && t == s.target.term
 }
 
-// askVoters asks voters where they are; who does not answer in time is left out.
+// askVoters asks voters where they are, and leaves out those that do not answer in time.
 func (h *Host) askVoters(q *wire.SuspectRequest, voters []uint64) map[uint64]*wire.SuspectResponse {
 	ctx, cancel := context.WithTimeout(context.Background(), askEvery)
 	defer cancel()

@@ -297,7 +297,8 @@ func TestTwin(t *testing.T) {
 		for id := 1; id <= 6; id++ {
 			tab.Release(tid(id))
 		}
-		if l, w, x := tab.Counts(); l != 0 || w != 0 || x != 0 || tab.tree.root != nil || len(tab.points) != 0 || tab.ranges != 0 {
+		if l, w, x := tab.Counts(); l != 0 || w != 0 || x != 0 || tab.tree.root != nil || len(tab.points) != 0 ||
+			tab.ranges != 0 {
 			t.Fatalf("seed %d: %d locks, %d waiting, %d transactions left", seed, l, w, x)
 		}
 	}
@@ -415,11 +416,13 @@ func BenchmarkPoint(b *testing.B) {
 			b.Run(fmt.Sprintf("held=%d/ranges=%d", held, ranges), func(b *testing.B) {
 				tab := New(Limits{})
 				for i := range held {
-					tab.Acquire(Request{Txn: tid(1 << 30), Age: 1 << 30, Span: base.PointSpan(base.Key(fmt.Sprintf("table/index/%08d", i*7))), Mode: Shared})
+					tab.Acquire(Request{Txn: tid(1 << 30), Age: 1 << 30,
+						Span: base.PointSpan(base.Key(fmt.Sprintf("table/index/%08d", i*7))), Mode: Shared})
 				}
 				for i := range ranges {
 					tab.Acquire(Request{Txn: tid(1<<30 + i), Age: 1 << 30, Mode: Shared,
-						Span: base.Span{Start: base.Key(fmt.Sprintf("table/index/%08d", i*70)), End: base.Key(fmt.Sprintf("table/index/%08d", i*70+500))}})
+						Span: base.Span{Start: base.Key(fmt.Sprintf("table/index/%08d", i*70)),
+							End: base.Key(fmt.Sprintf("table/index/%08d", i*70+500))}})
 				}
 				b.ReportAllocs()
 				i := 0

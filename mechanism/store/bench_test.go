@@ -30,7 +30,8 @@ func benchStore(b *testing.B) *Store {
 					n = 5
 				}
 				for ts := base.Timestamp(1); ts <= n; ts++ {
-					w.PutVersion(Version{Key: crashKey(i), TS: ts * 10, Value: val, Writer: base.GroupIndex{Region: 1, Index: i + 1}})
+					w.PutVersion(Version{Key: crashKey(i), TS: ts * 10, Value: val,
+						Writer: base.GroupIndex{Region: 1, Index: i + 1}})
 				}
 				i++
 			}
@@ -50,7 +51,8 @@ func BenchmarkRead(b *testing.B) {
 	touch := func() {
 		index++
 		w := s.NewBatch()
-		w.PutVersion(Version{Key: userKey(1, 7, "x"), TS: base.Timestamp(index), Writer: base.GroupIndex{Region: 1, Index: index}})
+		w.PutVersion(Version{Key: userKey(1, 7, "x"), TS: base.Timestamp(index),
+			Writer: base.GroupIndex{Region: 1, Index: index}})
 		must(b, w.Commit(false))
 		w.Close()
 	}
@@ -63,7 +65,8 @@ func BenchmarkRead(b *testing.B) {
 	for _, reverse := range []bool{false, true} {
 		ops[fmt.Sprintf("Scan100/reverse=%v", reverse)] = func(r *Reader) bool {
 			at := rand.Uint64N(benchRows - 100)
-			it := r.Iter(base.Span{Start: crashKey(at), End: crashKey(at + 100)}, base.MaxTimestamp, IterOptions{Reverse: reverse})
+			it := r.Iter(base.Span{Start: crashKey(at), End: crashKey(at + 100)}, base.MaxTimestamp,
+				IterOptions{Reverse: reverse})
 			defer it.Close()
 			n := 0
 			for it.Next() {
@@ -146,7 +149,8 @@ func BenchmarkPut(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		w := s.NewBatch()
-		w.PutVersion(Version{Key: crashKey(uint64(i)), TS: base.Timestamp(i + 1), Value: val, Writer: base.GroupIndex{Region: 1, Index: uint64(i + 1)}})
+		w.PutVersion(Version{Key: crashKey(uint64(i)), TS: base.Timestamp(i + 1), Value: val,
+			Writer: base.GroupIndex{Region: 1, Index: uint64(i + 1)}})
 		w.SetApplied(base.DataGroup(1, 1), uint64(i+1))
 		must(b, w.Commit(false))
 		w.Close()

@@ -35,7 +35,8 @@ func TestCrash(t *testing.T) {
 					t.Fatalf("life %d: synced entries up to %d, found %d", life, appended, last)
 				}
 				if got > last || got < applied {
-					t.Fatalf("life %d: applied index is %d, log ends at %d, synced applied index was %d", life, got, last, applied)
+					t.Fatalf("life %d: applied index is %d, log ends at %d, synced applied index was %d", life, got,
+						last, applied)
 				}
 				checkRows(t, s, got)
 				appended, applied = last, got
@@ -52,7 +53,8 @@ func TestCrash(t *testing.T) {
 						for done < appended && rng.IntN(3) > 0 {
 							done++
 							commit(t, s, false, func(b *Batch) {
-								b.PutVersion(Version{Key: crashKey(done), TS: base.Timestamp(done), Value: []byte("x"), Writer: base.GroupIndex{Region: 1, Index: done}})
+								b.PutVersion(Version{Key: crashKey(done), TS: base.Timestamp(done),
+									Value: []byte("x"), Writer: base.GroupIndex{Region: 1, Index: done}})
 								b.SetTxn(g, base.MakeTxnID(base.Timestamp(done), 1, 1), []byte("committed"))
 								b.SetApplied(g, done)
 							})

@@ -26,7 +26,8 @@ func writeDir(t *testing.T, dir string) uint64 {
 			commit(t, s, i > rows-100, func(b *Batch) { must(t, l.Append(b, hard(1, 1, i+19), entries(i, i+19, 1, 50))) })
 		}
 		commit(t, s, false, func(b *Batch) {
-			b.PutVersion(Version{Key: crashKey(i), TS: base.Timestamp(i), Value: bytes.Repeat([]byte("v"), 60), Writer: base.GroupIndex{Region: 1, Index: i}})
+			b.PutVersion(Version{Key: crashKey(i), TS: base.Timestamp(i), Value: bytes.Repeat([]byte("v"), 60),
+				Writer: base.GroupIndex{Region: 1, Index: i}})
 			b.SetTxn(base.DataGroup(1, 1), base.MakeTxnID(base.Timestamp(i), 1, 1), []byte("committed"))
 			b.SetApplied(base.DataGroup(1, 1), i)
 		})
@@ -76,14 +77,18 @@ func TestDamagedFiles(t *testing.T) {
 		torn   bool   // a clean recovery of a prefix is right
 	}
 	cases := []tc{
-		{name: "table removed", file: "type sstable", damage: func(t *testing.T, d string) { must(t, os.Remove(files(t, d, "*.sst")[0])) }},
+		{name: "table removed", file: "type sstable", damage: func(t *testing.T, d string) {
+			must(t, os.Remove(files(t, d, "*.sst")[0]))
+		}},
 		{name: "table cut", file: ".sst", damage: func(t *testing.T, d string) {
 			edit(t, files(t, d, "*.sst")[0], func(b []byte) []byte { return b[:len(b)/2] })
 		}},
 		{name: "table emptied", file: ".sst", damage: func(t *testing.T, d string) {
 			edit(t, files(t, d, "*.sst")[0], func(b []byte) []byte { return nil })
 		}},
-		{name: "MANIFEST removed", file: "MANIFEST", damage: func(t *testing.T, d string) { must(t, os.Remove(files(t, d, "MANIFEST-*")[0])) }},
+		{name: "MANIFEST removed", file: "MANIFEST", damage: func(t *testing.T, d string) {
+			must(t, os.Remove(files(t, d, "MANIFEST-*")[0]))
+		}},
 		{name: "MANIFEST emptied", file: "MANIFEST", damage: func(t *testing.T, d string) {
 			edit(t, files(t, d, "MANIFEST-*")[0], func(b []byte) []byte { return nil })
 		}},
@@ -105,13 +110,19 @@ func TestDamagedFiles(t *testing.T) {
 			edit(t, files(t, d, "*.log")[0], func(b []byte) []byte { return b[:len(b)-200] })
 		}},
 		{name: "log tail garbled", torn: true, damage: func(t *testing.T, d string) {
-			edit(t, files(t, d, "*.log")[0], func(b []byte) []byte { return append(b[:len(b)-100], bytes.Repeat([]byte{0xa5}, 100)...) })
+			edit(t, files(t, d, "*.log")[0], func(b []byte) []byte {
+				return append(b[:len(b)-100], bytes.Repeat([]byte{0xa5}, 100)...)
+			})
 		}},
-		{name: "newest log removed", file: ".log", damage: func(t *testing.T, d string) { must(t, os.Remove(files(t, d, "*.log")[0])) }},
+		{name: "newest log removed", file: ".log", damage: func(t *testing.T, d string) {
+			must(t, os.Remove(files(t, d, "*.log")[0]))
+		}},
 		{name: "log blanked in the middle", file: ".log", damage: func(t *testing.T, d string) {
 			edit(t, files(t, d, "*.log")[0], func(b []byte) []byte { clear(b[len(b)/3 : len(b)/2]); return b })
 		}},
-		{name: "log flipped in the middle", file: ".log", damage: func(t *testing.T, d string) { edit(t, files(t, d, "*.log")[0], flip(0.5)) }},
+		{name: "log flipped in the middle", file: ".log", damage: func(t *testing.T, d string) {
+			edit(t, files(t, d, "*.log")[0], flip(0.5))
+		}},
 	}
 	for i := range 8 {
 		at := float64(i) / 8

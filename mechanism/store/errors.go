@@ -83,13 +83,17 @@ func openError(dir string, err error) error {
 		return corruptf("store %s: %v", dir, err)
 	case errors.As(err, &pe) && pe.Op == "mkdir" || errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS),
 		errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOTDIR):
-		return base.Errorf(base.CodeInvalid, "store %s cannot be opened: %v; choose a directory that this process may write, on a disk with room", dir, err)
+		return base.Errorf(base.CodeInvalid, "store %s cannot be opened: %v; choose a directory that this process may "+
+			"write, on a disk with room", dir, err)
 	case has("resource temporarily unavailable", "lock held by", "already held"):
-		return base.Errorf(base.CodeUnavailable, "store %s is in use by another process: %v; stop it, or choose another --store", dir, err)
+		return base.Errorf(base.CodeUnavailable, "store %s is in use by another process: %v; stop it, "+
+			"or choose another --store", dir, err)
 	case has("written in unsupported format", "format major version", "format version"):
-		return base.Errorf(base.CodeInvalid, "store %s was written by a newer or incompatible program: %v; start it with the version that wrote it, or newer", dir, err)
+		return base.Errorf(base.CodeInvalid, "store %s was written by a newer or incompatible program: %v; "+
+			"start it with the version that wrote it, or newer", dir, err)
 	case errors.Is(err, pebble.ErrDBNotPristine), has("not pristine"):
-		return corruptf("store %s holds files but no format marker: its creation did not finish, or files were removed: %v", dir, err)
+		return corruptf("store %s holds files but no format marker: its creation did not finish, "+
+			"or files were removed: %v", dir, err)
 	case has("MANIFEST", "manifest", "no such file", "file does not exist", "unknown to the objstorage provider",
 		"checksum", "invalid", "unexpected EOF", "L0", "size mismatch"):
 		return corruptf("store %s: %v", dir, err)

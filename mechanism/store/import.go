@@ -113,7 +113,8 @@ func (i *Import) Hold() error {
 	i.locked = true
 	own, err := i.s.Incarnations(i.sh.id)
 	if err == nil && own != i.Incarnations {
-		err = base.Errorf(base.CodeUnavailable, "shard %d: the snapshot is of other incarnations of its groups; retry later", i.sh.id)
+		err = base.Errorf(base.CodeUnavailable, "shard %d: the snapshot is of other incarnations of its groups; "+
+			"retry later", i.sh.id)
 	}
 	if err != nil {
 		i.release()
@@ -229,7 +230,8 @@ func (i *Import) header() (h header, err error) {
 		return h, base.Errorf(base.CodeInvalid, "snapshot of shard %d is incomplete: its header is missing", i.sh.id)
 	}
 	if v[0] > FormatVersion {
-		return h, base.Errorf(base.CodeInvalid, "snapshot of shard %d has format %d, this node knows formats up to %d: upgrade this node", i.sh.id, v[0], FormatVersion)
+		return h, base.Errorf(base.CodeInvalid, "snapshot of shard %d has format %d, this node knows formats up to "+
+			"%d: upgrade this node", i.sh.id, v[0], FormatVersion)
 	}
 	if id := base.ShardID(binary.BigEndian.Uint16(v[1:])); id != i.sh.id {
 		return h, base.Errorf(base.CodeInvalid, "snapshot is of shard %d, not %d", id, i.sh.id)

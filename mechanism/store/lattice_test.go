@@ -232,8 +232,10 @@ func TestLattice(t *testing.T) {
 func TestLaggard(t *testing.T) {
 	g1, g2 := base.DataGroup(1, 1), base.DataGroup(1, 2)
 	k := userKey(1, 1, "k")
-	v10 := testEntry{group: g2, index: 1, puts: []Version{{Key: k, TS: 10, Value: []byte("v"), Writer: base.GroupIndex{Region: 2, Index: 1}}}}
-	t20 := testEntry{group: g1, index: 1, puts: []Version{{Key: k, TS: 20, Tombstone: true, Writer: base.GroupIndex{Region: 1, Index: 1}}}}
+	v10 := testEntry{group: g2, index: 1, puts: []Version{{Key: k, TS: 10, Value: []byte("v"),
+		Writer: base.GroupIndex{Region: 2, Index: 1}}}}
+	t20 := testEntry{group: g1, index: 1, puts: []Version{{Key: k, TS: 20, Tombstone: true,
+		Writer: base.GroupIndex{Region: 1, Index: 1}}}}
 	col := testEntry{group: g1, index: 2, collect: []base.Key{k}, below: 20}
 	gone := func(t *testing.T, s *Store, when string) {
 		t.Helper()
@@ -336,7 +338,8 @@ func TestCollectVersions(t *testing.T) {
 	for ts := base.Timestamp(1); ts <= versions; ts++ {
 		commit(t, s, false, func(b *Batch) {
 			for k := range keys {
-				b.PutVersion(Version{Key: userKey(1, 1, fmt.Sprintf("%03d", k)), TS: ts, Tombstone: int(ts) == k%versions, Value: []byte{byte(ts)},
+				b.PutVersion(Version{Key: userKey(1, 1, fmt.Sprintf("%03d", k)), TS: ts,
+					Tombstone: int(ts) == k%versions, Value: []byte{byte(ts)},
 					Writer: base.GroupIndex{Region: 1, Index: uint64(ts)}})
 			}
 		})

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// mirror has the records of the node itself in memory: of them no other node has a copy, should the
-// table be damaged that holds them. They are few and small.
+// mirror keeps the node's own records in memory, in case the table that holds them is damaged: no
+// other node has a copy. They are few and small.
 type mirror struct {
 	mu sync.Mutex
 	m  map[string][]byte

@@ -324,7 +324,8 @@ func (l *Log) TruncateTo(b *Batch, index uint64) error {
 		return nil
 	}
 	if index > l.last() || index > l.hard.GetCommit() {
-		return base.Errorf(base.CodeInvalid, "group %s: cannot truncate up to %d: the log ends at %d and is committed up to %d", l.g, index, l.last(), l.hard.GetCommit())
+		return base.Errorf(base.CodeInvalid, "group %s: cannot truncate up to %d: "+
+			"the log ends at %d and is committed up to %d", l.g, index, l.last(), l.hard.GetCommit())
 	}
 	l.dropFront(b, index)
 	l.touch(b)

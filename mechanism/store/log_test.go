@@ -17,7 +17,8 @@ import (
 
 func entries(from, to, term uint64, size int) (es []*pb.Entry) {
 	for i := from; i <= to; i++ {
-		es = append(es, &pb.Entry{Term: new(term), Index: new(i), Type: pb.EntryNormal.Enum(), Data: fmt.Appendf(make([]byte, 0, size), "%0*d", size, i)})
+		es = append(es, &pb.Entry{Term: new(term), Index: new(i), Type: pb.EntryNormal.Enum(),
+			Data: fmt.Appendf(make([]byte, 0, size), "%0*d", size, i)})
 	}
 	return es
 }
@@ -113,7 +114,8 @@ func TestLogAgainstMemoryStorage(t *testing.T) {
 					at := last + rng.Uint64N(50) + 1
 					must(t, l.ResetToSnapshot(b, at, term, cs))
 					b.SetApplied(g, at)
-					must(t, m.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(at), Term: new(term), ConfState: cs}}))
+					must(t, m.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(at),
+						Term: new(term), ConfState: cs}}))
 				}
 			})
 			if rng.IntN(8) == 0 {

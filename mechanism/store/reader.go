@@ -91,7 +91,8 @@ func (r *Reader) iter() (*pebble.Iterator, error) {
 // after the view was made: the threshold is raised before anything is removed.
 func (r *Reader) checkAge(key base.Key, ts base.Timestamp) error {
 	if th := r.s.GCThreshold(key.Shard()); ts < th {
-		return base.Errorf(base.CodeTooOld, "read at %s: versions older than %s have been collected; read at a newer timestamp, or raise the collection age", ts, th)
+		return base.Errorf(base.CodeTooOld, "read at %s: versions older than %s have been collected; "+
+			"read at a newer timestamp, or raise the collection age", ts, th)
 	}
 	return r.whole(key)
 }

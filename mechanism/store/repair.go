@@ -14,11 +14,11 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// A table that is damaged is repaired shard by shard. What this node has promised in the groups of
-// a shard (its term, its vote, up to where it has acknowledged the log) is written down first,
-// since it is still in memory; then everything of the shard leaves the tables, without being read;
-// then another replica's copy is put in its place, whose groups have applied at least as much as
-// this node has acknowledged. Until then no group of the shard may be open here.
+// A damaged table is repaired shard by shard, in three steps. First the node writes down what it
+// has promised in the groups of the shard: term, vote, and how much of the log it has acknowledged.
+// All of it is still in memory. Then everything of the shard is removed from the tables, unread.
+// Then another replica's copy takes its place; its groups have applied at least what this node has
+// acknowledged. No group of the shard may be open here meanwhile.
 //
 //	damaged --Quarantine--> empty, with a record of what was promised --Import.Restore--> whole
 
@@ -250,7 +250,8 @@ func (i *Import) Restore(at []GroupAt) error {
 	for g, k := range r.Groups {
 		if least := max(1, i.s.stillKept(g, k).Last); found[g].Index < least {
 			_ = i.Abort()
-			return base.Errorf(base.CodeUnavailable, "shard %d: the copy has group %s up to %d, and %d is needed", i.sh.id, g, found[g].Index, least)
+			return base.Errorf(base.CodeUnavailable, "shard %d: the copy has group %s up to %d, and %d is needed",
+				i.sh.id, g, found[g].Index, least)
 		}
 	}
 	err := i.Finish(adopt, func(b *Batch) error {
@@ -310,7 +311,8 @@ func (s *Store) mendAtOpen() error {
 		return err
 	}
 	if v.Epochs { // its promises cannot be kept, and no memory has them
-		return corruptf("store %s: %s: what this node has promised of MULTI MASTER tables is lost", s.opts.Dir, strings.Join(v.Files, ", "))
+		return corruptf("store %s: %s: what this node has promised of MULTI MASTER tables is lost", s.opts.Dir,
+			strings.Join(v.Files, ", "))
 	}
 	s.opts.Logger.Error("store: damaged files; what they held is fetched from other nodes", "files", v.Files, "shards", v.Shards)
 	return s.Quarantine(v)

@@ -11,7 +11,8 @@ import (
 func TestImportOfOtherIncarnations(t *testing.T) {
 	g, sibling := base.DataGroup(1, 1), base.DataGroup(1, 2)
 	from, to := openMem(t), openMem(t)
-	v := Version{Key: userKey(1, 0, "a"), TS: 5, Value: []byte("v"), Label: base.MakeLabel(1, 0, 0), Writer: base.GroupIndex{Region: 1, Index: 3}}
+	v := Version{Key: userKey(1, 0, "a"), TS: 5, Value: []byte("v"), Label: base.MakeLabel(1, 0, 0),
+		Writer: base.GroupIndex{Region: 1, Index: 3}}
 	apply(t, from, testEntry{group: g, index: 3, puts: []Version{v}})
 	begin := func() *Import {
 		e, err := from.ExportShard(1)

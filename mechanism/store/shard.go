@@ -24,9 +24,9 @@ type shardState struct {
 	// nmarks and hasSeen spare the hot path the lock.
 	nmarks  atomic.Int64
 	hasSeen atomic.Bool
-	// lost: rows have left the tables since they were damaged, and are not back yet.
+	// lost says that damaged rows were removed, and that their copy is not here yet.
 	lost atomic.Bool
-	// backAt is the idlePool.gen at which they came back: views made before lack them.
+	// backAt is the idlePool.gen at which the copy came: views made before lack its rows.
 	backAt atomic.Uint64
 
 	mu   sync.Mutex
@@ -306,7 +306,8 @@ func (sh *shardState) whole() error {
 	if !sh.lost.Load() {
 		return nil
 	}
-	return base.Errorf(base.CodeUnavailable, "the rows of %s here were damaged, and are being fetched from another node; try again", sh)
+	return base.Errorf(base.CodeUnavailable, "the rows of %s here were damaged, and are being fetched from another "+
+		"node; try again", sh)
 }
 
 func (sh *shardState) String() string { return fmt.Sprintf("shard %d", sh.id) }

@@ -200,7 +200,8 @@ func (s *Store) load() error {
 	case n <= 0 || f == 0:
 		return corruptf("store %s: its format record is damaged", s.opts.Dir)
 	case f > FormatVersion:
-		return base.Errorf(base.CodeInvalid, "store %s has format %d, this program knows formats up to %d: start the store with the version of the program that wrote it, or newer", s.opts.Dir, f, FormatVersion)
+		return base.Errorf(base.CodeInvalid, "store %s has format %d, this program knows formats up to %d: "+
+			"start the store with the version of the program that wrote it, or newer", s.opts.Dir, f, FormatVersion)
 	}
 	if err := s.shards.load(); err != nil {
 		return err
@@ -224,7 +225,8 @@ func (s *Store) checkFresh() error {
 	}
 	defer it.Close()
 	if it.First() {
-		return corruptf("store %s holds data but no format record: it was not made by this program, or its first log file is missing", s.opts.Dir)
+		return corruptf("store %s holds data but no format record: it was not made by this program, "+
+			"or its first log file is missing", s.opts.Dir)
 	}
 	return s.wrap(it.Error())
 }

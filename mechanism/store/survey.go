@@ -16,7 +16,7 @@ import (
 )
 
 // Pebble reports that a table cannot be read, but not which of its keys are lost. A survey finds
-// out: it reads each table from both ends, up to the first block that is damaged.
+// that out: it reads each table from both ends, up to the first damaged block.
 
 // extent is a range of engine keys, whole keys with all their versions, that may be lost: from lo
 // to below hi.
@@ -42,7 +42,7 @@ func (v *Survey) Empty() bool { return len(v.extents) == 0 }
 
 // Survey reads all tables and says what is lost.
 func (s *Store) Survey() (*Survey, error) {
-	const attempts = 10 // tables go while they are looked at
+	const attempts = 10 // a compaction may remove tables while they are read
 	var err error
 	for range attempts {
 		var v *Survey
@@ -212,7 +212,7 @@ func touches(xs, others []extent) bool {
 	return false
 }
 
-// place finds what the extents of a survey are of: shards that this node knows.
+// place finds the shards, of those that this node knows, that the extents of a survey belong to.
 func (s *Store) place(v *Survey) error {
 	if v.Empty() {
 		return nil

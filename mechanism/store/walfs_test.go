@@ -30,7 +30,8 @@ func TestWALCrash(t *testing.T) {
 	for i := uint64(1); i <= 120; i++ {
 		b := s.NewBatch()
 		must(t, l.Append(b, hard(1, 1, i), entries(i, i, 1, 100)))
-		b.PutVersion(Version{Key: crashKey(i), TS: base.Timestamp(i), Value: bytes.Repeat([]byte{byte(i)}, 50_000), Writer: base.GroupIndex{Region: 1, Index: i}})
+		b.PutVersion(Version{Key: crashKey(i), TS: base.Timestamp(i), Value: bytes.Repeat([]byte{byte(i)}, 50_000),
+			Writer: base.GroupIndex{Region: 1, Index: i}})
 		b.SetTxn(g, base.MakeTxnID(base.Timestamp(i), 1, 1), []byte("committed"))
 		b.SetApplied(g, i)
 		must(t, b.Commit(true))

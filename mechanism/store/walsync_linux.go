@@ -58,8 +58,8 @@ const (
 	rwDsync   = 2       // RWF_DSYNC
 )
 
-// starts starts threads. Their goroutines belong to none that asks for them: a bubble of
-// testing/synctest would wait for ever for one that is in a system call.
+// starts takes functions that are to run in goroutines of their own. A goroutine that made them
+// itself could be in a bubble of testing/synctest, which would wait for ever for a system call.
 var starts = make(chan func())
 
 func init() {
@@ -137,8 +137,8 @@ func (o *order) give(state uint32) {
 // The runtime keeps these two for packages outside. Between them a goroutine has a thread and no
 // processor, as in a system call. It may make others, but not grow its stack, allocate, or write
 // pointers. The functions of sync/atomic are instructions there; methods of its types may be calls.
-// Under the race detector and its like both are calls, which need more stack: those builds do
-// without this file.
+// Under the race detector and the sanitizers both are calls and need more stack, so those builds
+// leave this file out.
 
 //go:linkname entersyscallblock runtime.entersyscallblock
 func entersyscallblock()

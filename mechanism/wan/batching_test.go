@@ -45,7 +45,8 @@ func TestBatching(t *testing.T) {
 			})
 			start(t, a, b)
 			for i := range uint64(frames) {
-				if err := a.Send(2, wire.KindRaft, kv(i, []byte("the same words in every message, about what a row may say"))); err != nil {
+				if err := a.Send(2, wire.KindRaft,
+					kv(i, []byte("the same words in every message, about what a row may say"))); err != nil {
 					t.Fatal(err)
 				}
 			}

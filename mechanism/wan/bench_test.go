@@ -90,7 +90,8 @@ func TestPreciseDelays(t *testing.T) {
 				t.Errorf("a round trip took %v less than the delays", -over[0])
 			}
 			if os.Getenv("GODWIT_WAN_PRECISION") != "" {
-				t.Logf("precise %v, one way %v: round trip is late by %v (median), %v (worst of 40)", precise, delay, over[20], over[39])
+				t.Logf("precise %v, one way %v: round trip is late by %v (median), %v (worst of 40)", precise, delay,
+					over[20], over[39])
 			}
 			n.Close()
 		}

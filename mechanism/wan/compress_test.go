@@ -190,7 +190,8 @@ func TestCompressionIsCounted(t *testing.T) {
 		exchange(t, a, b)
 		// What is written is counted after it is on its way: the last answer may be read before.
 		sa, sb := a.Stats()[0], b.Stats()[0]
-		for until := time.Now().Add(3 * time.Minute); (sa.WireSent != sb.WireRecv || sb.WireSent != sa.WireRecv) && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		for until := time.Now().Add(3 * time.Minute); (sa.WireSent != sb.WireRecv || sb.WireSent != sa.WireRecv) &&
+			time.Now().Before(until); time.Sleep(time.Millisecond) {
 			sa, sb = a.Stats()[0], b.Stats()[0]
 		}
 		if sa.StreamSent < 400_000 || sa.StreamRecv < 400_000 {
@@ -228,7 +229,8 @@ func TestCompressionSavesBandwidth(t *testing.T) {
 			b.Handle(wire.KindRead, func(context.Context, base.NodeID, []byte) (Msg, error) { return nil, nil })
 			start(t, a, b)
 			begin := time.Now()
-			if err := a.Call(context.Background(), 2, wire.KindRead, kv(1, text(rand.New(rand.NewPCG(7, 8)), 1_000_000)), nil); err != nil {
+			if err := a.Call(context.Background(), 2, wire.KindRead,
+				kv(1, text(rand.New(rand.NewPCG(7, 8)), 1_000_000)), nil); err != nil {
 				t.Fatal(err)
 			}
 			d = time.Since(begin)

@@ -57,7 +57,8 @@ func TestLargeMessages(t *testing.T) {
 		})
 		start(t, a, b)
 		var resp wire.KV
-		if err := a.Call(context.Background(), 2, wire.KindRead, kv(1, make([]byte, 7<<20)), &resp); err != nil || len(resp.Value) != 7<<20 {
+		if err := a.Call(context.Background(), 2, wire.KindRead, kv(1, make([]byte, 7<<20)), &resp); err != nil ||
+			len(resp.Value) != 7<<20 {
 			t.Fatal(err, len(resp.Value))
 		}
 		err := a.Call(context.Background(), 2, wire.KindRead, kv(1, make([]byte, 9<<20)), nil)
@@ -156,7 +157,8 @@ func TestSendsArriveInOrder(t *testing.T) {
 		}
 		<-done
 		s := a.Stats()[0]
-		if s.Peer != 2 || s.Region != 2 || !s.Connected || s.SentMsgs != n || len(s.Kinds) != 1 || s.Kinds[0].Kind != wire.KindRaft {
+		if s.Peer != 2 || s.Region != 2 || !s.Connected || s.SentMsgs != n || len(s.Kinds) != 1 ||
+			s.Kinds[0].Kind != wire.KindRaft {
 			t.Errorf("%+v", s)
 		}
 		if r := b.Stats()[0]; r.RecvMsgs != n || r.RecvBytes != s.SentBytes {
@@ -263,7 +265,8 @@ func TestHandlersAreBounded(t *testing.T) {
 			err := a.Call(ctx, 2, wire.KindRead, kv(0, nil), nil)
 			cancel()
 			if base.CodeOf(err) == base.CodeOverloaded {
-				if !NeverRan(err) || !base.Retryable(err) || !strings.Contains(err.Error(), "node 2 is busy: 3 read requests running, 5 waiting") {
+				if !NeverRan(err) || !base.Retryable(err) ||
+					!strings.Contains(err.Error(), "node 2 is busy: 3 read requests running, 5 waiting") {
 					t.Fatal(err)
 				}
 				refused++

@@ -127,7 +127,8 @@ func (c *core) admit(s *session, f frame) {
 		s.reply(typeRefused, f.kind, f.id, statusOf(base.Errorf(code, format, args...)))
 	}
 	if f.kind >= wire.KindMax || c.handlers[f.kind] == nil {
-		refuse(base.CodeInvalid, "node %d has no handler for %s messages (kind %d): do the nodes run different versions?", c.self, f.kind, f.kind)
+		refuse(base.CodeInvalid, "node %d has no handler for %s messages (kind %d): "+
+			"do the nodes run different versions?", c.self, f.kind, f.kind)
 		return
 	}
 	size := int64(len(f.body))

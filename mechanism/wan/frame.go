@@ -112,7 +112,8 @@ func putHeader(b []byte, typ frameType, kind wire.Kind, timeout time.Duration, i
 func frameLen(b []byte, maxFrame int) (int, error) {
 	n := uint64(binary.LittleEndian.Uint32(b)) + 4
 	if n < headerLen || n > uint64(maxFrame) {
-		return 0, fmt.Errorf("malformed frame: length %d is not within %d and %d (is the peer a Godwit node, and is TLS on at both ends or at none?)",
+		return 0, fmt.Errorf("malformed frame: length %d is not within %d and %d (is the peer a Godwit node, "+
+			"and is TLS on at both ends or at none?)",
 			n, headerLen, maxFrame)
 	}
 	return int(n), nil

@@ -16,7 +16,8 @@ func TestFrameRoundTrip(t *testing.T) {
 	var buf []byte
 	var err error
 	for i := range 3 {
-		buf, err = appendFrame(buf, typeRequest, wire.KindRead, time.Duration(i)*time.Millisecond, uint64(i), kv(uint64(i), make([]byte, i<<19)), 64<<20)
+		buf, err = appendFrame(buf, typeRequest, wire.KindRead, time.Duration(i)*time.Millisecond, uint64(i),
+			kv(uint64(i), make([]byte, i<<19)), 64<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,8 @@ func TestFrameRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.typ != typeRequest || f.kind != wire.KindRead || f.id != uint64(i) || f.timeout != time.Duration(i)*time.Millisecond || number(t, f.body) != uint64(i) {
+		if f.typ != typeRequest || f.kind != wire.KindRead || f.id != uint64(i) ||
+			f.timeout != time.Duration(i)*time.Millisecond || number(t, f.body) != uint64(i) {
 			t.Errorf("%d: %+v", i, f)
 		}
 	}

@@ -149,7 +149,8 @@ func greet(conn net.Conn, r *bufio.Reader, h hello, deadline time.Time) (welcome
 func judge(h hello, self base.NodeID, cluster string) (base.Code, string) {
 	switch {
 	case h.version != protocolVersion:
-		return base.CodeInvalid, fmt.Sprintf("node %d speaks protocol version %d, not %d: run the same release on all nodes", self, protocolVersion, h.version)
+		return base.CodeInvalid, fmt.Sprintf("node %d speaks protocol version %d, not %d: "+
+			"run the same release on all nodes", self, protocolVersion, h.version)
 	case h.class >= numClasses:
 		return base.CodeInvalid, fmt.Sprintf("unknown stream class %d", h.class)
 	case h.node == 0:
@@ -157,7 +158,8 @@ func judge(h hello, self base.NodeID, cluster string) (base.Code, string) {
 	case cluster == "":
 		return base.CodeUnavailable, "this node does not belong to a cluster yet: run `godwit init`, or wait until it has joined"
 	case h.cluster != cluster:
-		return base.CodeInvalid, fmt.Sprintf("node %d belongs to cluster %q, not to %q: check the addresses to join and the store folder", self, cluster, h.cluster)
+		return base.CodeInvalid, fmt.Sprintf("node %d belongs to cluster %q, not to %q: "+
+			"check the addresses to join and the store folder", self, cluster, h.cluster)
 	case h.want != 0 && h.want != self:
 		return base.CodeUnavailable, fmt.Sprintf("this is node %d, not node %d: the address is out of date", self, h.want)
 	case h.node == self:

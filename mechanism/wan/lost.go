@@ -9,8 +9,8 @@ import (
 )
 
 // A peer that is stopped, or cut off without a word, breaks no connection for a long time: TCP
-// takes a bad minute of the network for what it may be. So the transport is told by those who watch
-// the peers' heartbeats which of them are lost, and gives up what waits for their answers.
+// waits for minutes, in case the network recovers. So the watchers of heartbeats tell the transport
+// which peers are lost, and it gives up what waits for their answers.
 
 var errLost = errors.New("it is lost: neither its heartbeats arrive here, nor ours there")
 

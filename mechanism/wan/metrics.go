@@ -13,13 +13,15 @@ func Collector(t Transport, constant prometheus.Labels) prometheus.Collector {
 		return prometheus.NewDesc("godwit_wan_"+name, help, labels, constant)
 	}
 	return &collector{
-		t:      t,
-		msgs:   desc("messages_total", "Messages exchanged with a peer.", "peer", "region", "kind", "direction"),
-		bytes:  desc("bytes_total", "Bytes of frames exchanged with a peer.", "peer", "region", "kind", "direction"),
-		stream: desc("stream_bytes_total", "Bytes of frames that went into connections to a peer or came out of them.", "peer", "region", "direction"),
+		t:     t,
+		msgs:  desc("messages_total", "Messages exchanged with a peer.", "peer", "region", "kind", "direction"),
+		bytes: desc("bytes_total", "Bytes of frames exchanged with a peer.", "peer", "region", "kind", "direction"),
+		stream: desc("stream_bytes_total", "Bytes of frames that went into connections to a peer or came "+
+			"out of them.", "peer", "region", "direction"),
 		wire: desc("wire_bytes_total", "Bytes that crossed the network for them, compressed or not.", "peer",
 			"region", "direction"),
-		writes:     desc("writes_total", "Writes to connections to a peer, each of one frame or several that had gathered.", "peer", "region"),
+		writes: desc("writes_total", "Writes to connections to a peer, each of one frame or several that "+
+			"had gathered.", "peer", "region"),
 		overloaded: desc("overloaded_total", "Messages refused because a queue was full.", "peer", "region"),
 		dropped:    desc("dropped_total", "One-way messages lost.", "peer", "region"),
 		connects:   desc("connects_total", "Streams opened to a peer.", "peer", "region"),

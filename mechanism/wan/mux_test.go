@@ -17,7 +17,9 @@ func TestSplitHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	frames, web := SplitHTTP(ln)
-	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello "+r.URL.Path) })}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "hello "+r.URL.Path)
+	})}
 	go srv.Serve(web)
 	defer srv.Close()
 	server, err := NewTCP(TCPOptions{Self: 1, Region: 1, ClusterID: "c", Listener: frames})
@@ -42,7 +44,8 @@ func TestSplitHTTP(t *testing.T) {
 	client.SetPeer(1, ln.Addr().String(), 1)
 
 	var res wire.AskResponse
-	if err := client.Call(t.Context(), 1, wire.KindAsk, &wire.AskRequest{Name: "ping"}, &res); err != nil || string(res.Body) != "pong" {
+	if err := client.Call(t.Context(), 1, wire.KindAsk, &wire.AskRequest{Name: "ping"}, &res); err != nil ||
+		string(res.Body) != "pong" {
 		t.Fatalf("call over the shared port: %q, %v", res.Body, err)
 	}
 	r, err := http.Get("http://" + ln.Addr().String() + "/path")

@@ -111,7 +111,7 @@ func (l *load) wake() {
 	}
 }
 
-// end fails who waits.
+// end fails all that wait.
 func (l *load) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

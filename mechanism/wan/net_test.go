@@ -218,38 +218,39 @@ func TestNetJitterKeepsOrderAndSeed(t *testing.T) {
 
 func TestNetLoss(t *testing.T) {
 	for _, drop := range []bool{false, true} {
-		virtual(t, NetOptions{Seed: 3, DropSends: drop, WAN: LinkSpec{Delay: 20 * ms, Loss: 0.1}}, func(t *testing.T, n *Network) {
-			a, b := n.Join(1, 1), n.Join(2, 2)
-			got := record(t, b, wire.KindRaft)
-			b.Handle(wire.KindRead, echo)
-			start(t, a, b)
-			for i := range uint64(1000) {
-				send(t, a, 2, wire.KindRaft, i, 0)
-				pass(time.Second)
-			}
-			late := 0
-			for i, d := range got.at {
-				switch d - time.Duration(got.n[i])*time.Second {
-				case 20 * ms:
-				case 260 * ms: // one timeout: a round trip + 200 ms
-					late++
-				default:
-					t.Fatalf("message %d at %v", got.n[i], d)
+		virtual(t, NetOptions{Seed: 3, DropSends: drop, WAN: LinkSpec{Delay: 20 * ms, Loss: 0.1}},
+			func(t *testing.T, n *Network) {
+				a, b := n.Join(1, 1), n.Join(2, 2)
+				got := record(t, b, wire.KindRaft)
+				b.Handle(wire.KindRead, echo)
+				start(t, a, b)
+				for i := range uint64(1000) {
+					send(t, a, 2, wire.KindRaft, i, 0)
+					pass(time.Second)
 				}
-			}
-			lost := 1000 - len(got.n)
-			if drop && (late != 0 || lost < 60 || lost > 140) || !drop && (lost != 0 || late < 60 || late > 140) {
-				t.Errorf("drop %v: %d lost, %d late", drop, lost, late)
-			}
-			if s := a.Stats()[0]; int(s.Dropped) != lost || s.QueuedMsgs != 0 || s.QueuedBytes != 0 {
-				t.Errorf("%+v", s)
-			}
-			for range 300 { // a call is late, not lost
-				if d, err := ask(t, a, 2); err != nil || d != 40*ms && d != 280*ms && d != 520*ms {
-					t.Fatal(d, err)
+				late := 0
+				for i, d := range got.at {
+					switch d - time.Duration(got.n[i])*time.Second {
+					case 20 * ms:
+					case 260 * ms: // one timeout: a round trip + 200 ms
+						late++
+					default:
+						t.Fatalf("message %d at %v", got.n[i], d)
+					}
 				}
-			}
-		})
+				lost := 1000 - len(got.n)
+				if drop && (late != 0 || lost < 60 || lost > 140) || !drop && (lost != 0 || late < 60 || late > 140) {
+					t.Errorf("drop %v: %d lost, %d late", drop, lost, late)
+				}
+				if s := a.Stats()[0]; int(s.Dropped) != lost || s.QueuedMsgs != 0 || s.QueuedBytes != 0 {
+					t.Errorf("%+v", s)
+				}
+				for range 300 { // a call is late, not lost
+					if d, err := ask(t, a, 2); err != nil || d != 40*ms && d != 280*ms && d != 520*ms {
+						t.Fatal(d, err)
+					}
+				}
+			})
 	}
 }
 
@@ -393,8 +394,8 @@ func TestNetCrashAndJoinAgain(t *testing.T) {
 	})
 }
 
-// TestNetCloseAfterCrash: who closes a crashed node closes its store next, so its handlers have to
-// be through.
+// TestNetCloseAfterCrash: the store of a crashed node is closed right after its transport, so Close
+// must wait for the node's handlers.
 func TestNetCloseAfterCrash(t *testing.T) {
 	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms}}, func(t *testing.T, n *Network) {
 		a, b := n.Join(1, 1), n.Join(2, 2)
@@ -416,65 +417,69 @@ func TestNetCloseAfterCrash(t *testing.T) {
 }
 
 func TestNetBackPressure(t *testing.T) {
-	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms}, Limits: Limits{QueueMsgs: 10, QueueBytes: 100_000}}, func(t *testing.T, n *Network) {
-		a, b := n.Join(1, 1), n.Join(2, 2)
-		entered, open := make(chan struct{}), make(chan struct{})
-		handled := 0
-		b.HandleOrdered(wire.KindRaft, func(base.NodeID, []byte) {
-			if handled++; handled == 1 {
-				close(entered)
-				<-open
+	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms}, Limits: Limits{QueueMsgs: 10, QueueBytes: 100_000}},
+		func(t *testing.T, n *Network) {
+			a, b := n.Join(1, 1), n.Join(2, 2)
+			entered, open := make(chan struct{}), make(chan struct{})
+			handled := 0
+			b.HandleOrdered(wire.KindRaft, func(base.NodeID, []byte) {
+				if handled++; handled == 1 {
+					close(entered)
+					<-open
+				}
+			})
+			b.HandleOrdered(wire.KindSnapshot, func(base.NodeID, []byte) {})
+			b.Handle(wire.KindRead, echo)
+			start(t, a, b)
+			full := func(k wire.Kind, size int) (sent int) {
+				for {
+					if err := a.Send(2, k, kv(0, make([]byte, size))); err != nil {
+						wantCode(t, err, base.CodeOverloaded)
+						return sent
+					}
+					sent++
+				}
+			}
+			// The bound counts what is in flight...
+			if n := full(wire.KindRaft, 0); n != 10 {
+				t.Error(n)
+			}
+			if n := full(wire.KindSnapshot, 30_000); n != 3 {
+				t.Error(n)
+			}
+			// ... and what the handler has not taken.
+			<-entered
+			pass(time.Second)
+			if n := full(wire.KindRaft, 0); n != 0 {
+				t.Error(n)
+			}
+			if n := full(wire.KindSnapshot, 200_000); n != 1 {
+				t.Error("one message of any size enters an empty queue:", n)
+			}
+			if _, err := ask(t, a, 2); err != nil {
+				t.Error("another class:", err)
+			}
+			close(open)
+			pass(time.Second)
+			if n := full(wire.KindRaft, 0); n != 10 {
+				t.Error(n)
+			}
+			pass(time.Second)
+			s := a.Stats()[0]
+			if handled != 20 || s.QueuedMsgs != 0 || s.QueuedBytes != 0 || s.Overloaded != 5 {
+				t.Errorf("%d handled, %+v", handled, s)
 			}
 		})
-		b.HandleOrdered(wire.KindSnapshot, func(base.NodeID, []byte) {})
-		b.Handle(wire.KindRead, echo)
-		start(t, a, b)
-		full := func(k wire.Kind, size int) (sent int) {
-			for {
-				if err := a.Send(2, k, kv(0, make([]byte, size))); err != nil {
-					wantCode(t, err, base.CodeOverloaded)
-					return sent
-				}
-				sent++
-			}
-		}
-		// The bound counts what is in flight...
-		if n := full(wire.KindRaft, 0); n != 10 {
-			t.Error(n)
-		}
-		if n := full(wire.KindSnapshot, 30_000); n != 3 {
-			t.Error(n)
-		}
-		// ... and what the handler has not taken.
-		<-entered
-		pass(time.Second)
-		if n := full(wire.KindRaft, 0); n != 0 {
-			t.Error(n)
-		}
-		if n := full(wire.KindSnapshot, 200_000); n != 1 {
-			t.Error("one message of any size enters an empty queue:", n)
-		}
-		if _, err := ask(t, a, 2); err != nil {
-			t.Error("another class:", err)
-		}
-		close(open)
-		pass(time.Second)
-		if n := full(wire.KindRaft, 0); n != 10 {
-			t.Error(n)
-		}
-		pass(time.Second)
-		s := a.Stats()[0]
-		if handled != 20 || s.QueuedMsgs != 0 || s.QueuedBytes != 0 || s.Overloaded != 5 {
-			t.Errorf("%d handled, %+v", handled, s)
-		}
-	})
 }
 
 // Answers beyond the bound hold their handlers, and all arrive in the end.
 func TestNetAnswersWaitForRoom(t *testing.T) {
-	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms, Bandwidth: 8e6}, Limits: Limits{QueueBytes: 100_000, Handlers: 4}}, func(t *testing.T, n *Network) {
+	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms, Bandwidth: 8e6},
+		Limits: Limits{QueueBytes: 100_000, Handlers: 4}}, func(t *testing.T, n *Network) {
 		a, b := n.Join(1, 1), n.Join(2, 2)
-		b.Handle(wire.KindRead, func(context.Context, base.NodeID, []byte) (Msg, error) { return kv(0, make([]byte, 60_000)), nil })
+		b.Handle(wire.KindRead, func(context.Context, base.NodeID, []byte) (Msg, error) {
+			return kv(0, make([]byte, 60_000)), nil
+		})
 		start(t, a, b)
 		var wg sync.WaitGroup
 		begin := time.Now()
@@ -568,7 +573,8 @@ func TestNetStorm(t *testing.T) {
 									mu.Unlock()
 								case err == nil:
 									t.Errorf("asked %d, got %d", k, resp.Ts)
-								case base.CodeOf(err) != base.CodeOverloaded && base.CodeOf(err) != base.CodeUnavailable && base.CodeOf(err) != base.CodeCanceled:
+								case base.CodeOf(err) != base.CodeOverloaded &&
+									base.CodeOf(err) != base.CodeUnavailable && base.CodeOf(err) != base.CodeCanceled:
 									t.Error(err)
 								}
 							})

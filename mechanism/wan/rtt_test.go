@@ -11,7 +11,8 @@ func TestRTT(t *testing.T) {
 		t.Error("no sample yet")
 	}
 	r.Echo(130*time.Millisecond, 20*time.Millisecond, 10*time.Millisecond)
-	if r.SRTT != 100*time.Millisecond || r.Var != 50*time.Millisecond || r.Min() != 100*time.Millisecond || r.OneWay() != 50*time.Millisecond {
+	if r.SRTT != 100*time.Millisecond || r.Var != 50*time.Millisecond || r.Min() != 100*time.Millisecond ||
+		r.OneWay() != 50*time.Millisecond {
 		t.Errorf("%+v", r)
 	}
 	r.Add(180 * time.Millisecond)

@@ -35,7 +35,8 @@ func TestSockets(t *testing.T) {
 					if congestion == "" {
 						return
 					}
-					if v, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || v != congestion {
+					if v, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil ||
+						v != congestion {
 						t.Errorf("the congestion control is %q (%v), not %q", v, err, congestion)
 					}
 				}); err != nil {

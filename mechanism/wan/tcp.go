@@ -20,7 +20,7 @@ import (
 type TCPOptions struct {
 	Self   base.NodeID // 0: this node has no identity yet; it can only be asked (wire.KindAsk)
 	Region base.RegionID
-	// ClusterID must be the same on both ends; "" accepts only those who ask.
+	// ClusterID must be the same on both ends; "" accepts only nodes that ask to join.
 	ClusterID string
 	// Listen is the address to listen on, host:port. Listener is used instead if
 	// not nil. With neither, the node only dials.
@@ -362,7 +362,8 @@ func tuneConn(conn net.Conn, dead time.Duration) {
 // SetCongestion implements [Transport].
 func (t *TCP) SetCongestion(name string) error {
 	if err := knowsCongestion(name); err != nil {
-		return base.Errorf(base.CodeInvalid, "this machine's TCP has no congestion control %q, or only for root (see net.ipv4.tcp_allowed_congestion_control): %v", name, err)
+		return base.Errorf(base.CodeInvalid, "this machine's TCP has no congestion control %q, "+
+			"or only for root (see net.ipv4.tcp_allowed_congestion_control): %v", name, err)
 	}
 	t.congestion.Store(name)
 	t.eachConn(t.congest)

@@ -129,9 +129,10 @@ func TestTCPRefusesStrangers(t *testing.T) {
 		code base.Code
 		text string
 	}{
-		"wrong cluster": {TCPOptions{ClusterID: "other"}, 2, base.CodeInvalid, `node 2 belongs to cluster "c1", not to "other": check the addresses to join`},
-		"wrong node":    {TCPOptions{}, 3, base.CodeUnavailable, "this is node 2, not node 3"},
-		"same node":     {TCPOptions{Self: 2}, 3, base.CodeUnavailable, "not node 3"},
+		"wrong cluster": {TCPOptions{ClusterID: "other"}, 2, base.CodeInvalid,
+			`node 2 belongs to cluster "c1", not to "other": check the addresses to join`},
+		"wrong node": {TCPOptions{}, 3, base.CodeUnavailable, "this is node 2, not node 3"},
+		"same node":  {TCPOptions{Self: 2}, 3, base.CodeUnavailable, "not node 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log logBuffer
@@ -165,7 +166,8 @@ func TestTCPMalformedBytesCloseTheConnection(t *testing.T) {
 		{[]byte("GET / HTTP/1.1\r\n\r\n"), "is the peer a Godwit node"},
 		{appendRaw(nil, typeSend, wire.KindRead, 0, nil), "first frame is not a hello"},
 		{appendRaw(nil, typeHello, 0, 0, []byte("hi")), "malformed hello"},
-		{append(bytes.Clone(good), appendRaw(nil, typeResponse, wire.KindRead, 1, nil)...), "unexpected frame of type 3 from node 5"},
+		{append(bytes.Clone(good), appendRaw(nil, typeResponse, wire.KindRead, 1, nil)...),
+			"unexpected frame of type 3 from node 5"},
 		{append(bytes.Clone(good), bytes.Repeat([]byte{1}, 100)...), "malformed frame"},
 	} {
 		conn, err := net.Dial("tcp", b.Addr().String())
@@ -335,7 +337,8 @@ func TestAsk(t *testing.T) {
 	wantCode(t, Ask(context.Background(), TCPOptions{}, addr, kv(9, nil), &resp), base.CodeInvalid)
 
 	// Nobody in particular may do nothing else.
-	conn, r, _, err := (&TCPOptions{DialTimeout: time.Minute}).connect(context.Background(), addr, hello{version: protocolVersion, class: classRPC})
+	conn, r, _, err := (&TCPOptions{DialTimeout: time.Minute}).connect(context.Background(), addr,
+		hello{version: protocolVersion, class: classRPC})
 	if err != nil {
 		t.Fatal(err)
 	}

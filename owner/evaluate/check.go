@@ -15,7 +15,8 @@ const maxLabelHome = 15
 // most maxWrites writes, and has read at most maxSpans spans.
 func CheckCommit(g base.GroupID, q *wire.CommitRequest, maxWrites, maxSpans int) error {
 	if len(q.Writes) > maxWrites {
-		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys of one group, not %d: commit in smaller pieces", maxWrites, len(q.Writes))
+		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys of one group, not %d: "+
+			"commit in smaller pieces", maxWrites, len(q.Writes))
 	}
 	if len(q.Writes) == 0 && !q.Prepare {
 		return base.Errorf(base.CodeInvalid, "a one-round commit needs a write; use Finish to release locks")

@@ -19,7 +19,8 @@ func (l *look) patched(w *wire.Write, p *view.Place, there bool) (*wire.Write, e
 			return &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label}, nil
 		}
 	}
-	return nil, base.Errorf(base.CodeAborted, "transaction %v updates %v, which has been changed since: retry", l.Request.Txn.Id, base.Key(w.Key))
+	return nil, base.Errorf(base.CodeAborted, "transaction %v updates %v, which has been changed since: retry",
+		l.Request.Txn.Id, base.Key(w.Key))
 }
 
 // Interval is the timestamps at which an attempt may commit: [TS, Hi) of a vote, TS of a commit. Hi

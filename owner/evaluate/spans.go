@@ -31,7 +31,8 @@ func SlotSpansOf(q *wire.CommitRequest) (out SlotSpans) {
 	for _, w := range q.Reads {
 		s := view.SpanOf(w)
 		if s.IsPoint() {
-			if _, written := slices.BinarySearchFunc(q.Writes, s.Start, func(w *wire.Write, k base.Key) int { return base.Key(w.Key).Compare(k) }); written {
+			if _, written := slices.BinarySearchFunc(q.Writes, s.Start,
+				func(w *wire.Write, k base.Key) int { return base.Key(w.Key).Compare(k) }); written {
 				continue
 			}
 		}

@@ -44,7 +44,8 @@ func (v *validation) all() error {
 		}
 	}
 	if len(v.Foreign) > 0 {
-		return base.Errorf(base.CodeWrongOwner, "group %v does not own %d of the keys and ranges read", v.Group.ID, len(v.Foreign))
+		return base.Errorf(base.CodeWrongOwner, "group %v does not own %d of the keys and ranges read", v.Group.ID,
+			len(v.Foreign))
 	}
 	return nil
 }

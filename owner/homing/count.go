@@ -34,7 +34,8 @@ func (c *Counter) access(key base.Key, l base.Label, from base.RegionID, txn bas
 	if c.Policy.Movable != nil && !c.Policy.Movable(key) {
 		return Verdict{}
 	}
-	return c.Policy.Homes.Accessed(Access{Key: key, Home: l.Home(), From: from, Txn: txn, Write: write, At: c.Now(), Changes: l.Changes(), Pinned: l.Pinned()})
+	return c.Policy.Homes.Accessed(Access{Key: key, Home: l.Home(), From: from, Txn: txn, Write: write, At: c.Now(),
+		Changes: l.Changes(), Pinned: l.Pinned()})
 }
 
 // region is the home of the rows that the group owns.
@@ -151,7 +152,8 @@ func (c *rowCount) takeAlong() {
 // lockAlong are the rows to take along that could be locked at once.
 func (c *rowCount) lockAlong() (got []base.Key) {
 	for _, k := range c.along {
-		if len(got) == maxAlong || k.Shard() != c.Group.ID.Shard() || c.inAnswer(k) || slices.ContainsFunc(got, func(o base.Key) bool { return o.Compare(k) == 0 }) {
+		if len(got) == maxAlong || k.Shard() != c.Group.ID.Shard() || c.inAnswer(k) ||
+			slices.ContainsFunc(got, func(o base.Key) bool { return o.Compare(k) == 0 }) {
 			continue
 		}
 		if ok, err := c.TryLock(c.x, c.resp.Term, base.PointSpan(k)); err == nil && ok {
@@ -201,7 +203,8 @@ func (c *rowCount) show(k base.Key, p *view.Place) {
 // it has proposed.
 func (c *Counter) Write(x *txns.Txn, q *wire.CommitRequest, w *wire.Write, p *view.Place) (moves uint32) {
 	from := base.RegionID(q.Txn.GatewayRegion)
-	if q.LockTerm != 0 && !x.Along[string(w.Key)] || !c.counts(from) || w.Kind == wire.WriteKind_MOVE || w.Kind == wire.WriteKind_FENCE {
+	if q.LockTerm != 0 && !x.Along[string(w.Key)] || !c.counts(from) || w.Kind == wire.WriteKind_MOVE ||
+		w.Kind == wire.WriteKind_FENCE {
 		return 0
 	}
 	v := c.access(w.Key, p.V.Label, from, x.ID, true)

@@ -103,6 +103,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner/tscache"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -274,40 +275,71 @@ type OwnLease struct {
 
 	Requested      base.Timestamp // end of the newest lease proposed in this term
 	RequestedUntil time.Time      // when that one ends by the monotonic clock
+	latest         time.Time      // when the last of all of them ends by the monotonic clock
 	// leases proposed in this term and not applied yet, the oldest first
 	requests []leaseRequest
 }
 
 // leaseRequest is a lease on its way. until is when it ends by the monotonic clock, counted from
-// before it was proposed.
+// before it was proposed; due is when it was time for it.
 type leaseRequest struct {
 	end   base.Timestamp
 	until time.Time
+	due   time.Time
 }
 
 // maxRequests bounds the leases that are remembered until they are applied; one is proposed a
 // second.
 const maxRequests = 64
 
-// Request notes a lease that is about to be proposed.
-func (l *OwnLease) Request(end base.Timestamp, until time.Time) {
+// AtLeast is the length that a lease proposed at a time must have, to end no sooner than those
+// before it: who knows of it alone need not outlive the others then (TIME-1a).
+func (l *OwnLease) AtLeast(length time.Duration, now time.Time) time.Duration {
+	if left := l.latest.Sub(now); left > binding(length) {
+		length = clock.Stretched(clock.Stretched(left))
+	}
+	return length
+}
+
+// binding is how long the holder of a lease goes by it: a little shorter than its length, should
+// this clock run slow.
+func binding(length time.Duration) time.Duration { return 2*length - clock.Stretched(length) }
+
+// Request notes a lease that is about to be proposed, is so long, and follows the one before at an
+// age.
+func (l *OwnLease) Request(end base.Timestamp, now time.Time, length, age time.Duration) {
+	due := now
+	if at := l.RequestedUntil.Add(age - length); !l.RequestedUntil.IsZero() && at.Before(now) {
+		due = at
+	}
+	until := now.Add(binding(length))
 	l.Requested, l.RequestedUntil = end, until
+	l.Binds(until)
 	if len(l.requests) >= maxRequests {
 		l.requests = slices.Delete(l.requests, 0, 1)
 	}
-	l.requests = append(l.requests, leaseRequest{end, until})
+	l.requests = append(l.requests, leaseRequest{end, until, due})
 }
 
-// Granted notes that a lease of this node was applied.
-func (l *OwnLease) Granted(end base.Timestamp) {
+// Binds notes that this node may serve until then, by the monotonic clock.
+func (l *OwnLease) Binds(until time.Time) {
+	if until.After(l.latest) {
+		l.latest = until
+	}
+}
+
+// Granted notes that a lease of this node was applied. It returns how long after its time that
+// happened.
+func (l *OwnLease) Granted(end base.Timestamp, now time.Time) (late time.Duration) {
 	l.LeaseEnd = end
 	for i, a := range l.requests {
 		if a.end == end {
 			l.Until = a.until
 			l.requests = slices.Delete(l.requests, 0, i+1)
-			return
+			return now.Sub(a.due)
 		}
 	}
+	return 0
 }
 
 // ForgetRequest has the next lease proposed although an older one may be on its way.

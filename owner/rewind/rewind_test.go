@@ -33,7 +33,8 @@ func history(t *testing.T) *store.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	set := owner.NewSet(owner.Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: nobody{}, Directory: nobody{}})
+	set := owner.NewSet(owner.Config{Self: 1, Store: st, Clock: clock.New(clock.NewWall(0)), Transport: nobody{},
+		Directory: nobody{}})
 	defer set.Close()
 	r, err := set.Add(g)
 	if err != nil {
@@ -59,7 +60,8 @@ func history(t *testing.T) *store.Store {
 	}
 	vote := func(n uint32, lo, depends uint64, with base.GroupID, keys ...string) {
 		x := id(n)
-		apply(&wire.Command{Prepare: &wire.Vote{Txn: x[:], Lo: lo, Hi: lo + 50, Depends: depends, Writes: writes(keys), Participants: []uint32{uint32(g), uint32(with)}}})
+		apply(&wire.Command{Prepare: &wire.Vote{Txn: x[:], Lo: lo, Hi: lo + 50, Depends: depends,
+			Writes: writes(keys), Participants: []uint32{uint32(g), uint32(with)}}})
 	}
 	decide := func(n uint32, commit bool, ts uint64) {
 		x := id(n)
@@ -125,7 +127,8 @@ func state(t *testing.T, st *store.Store) string {
 func TestSource(t *testing.T) {
 	st := history(t)
 	var lost rewind.Lost
-	err := rewind.Run(rewind.Node{Self: 1, Store: st, Mixed: mixed}, rewind.Rewinding{Group: g, Incarnation: 1, Cut: 100, Source: true},
+	err := rewind.Run(rewind.Node{Self: 1, Store: st, Mixed: mixed},
+		rewind.Rewinding{Group: g, Incarnation: 1, Cut: 100, Source: true},
 		func(l rewind.Lost) error { lost = l; return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +140,8 @@ func TestSource(t *testing.T) {
 	for _, x := range lost.List {
 		list = append(list, fmt.Sprintf("@%d unsure %v, %d rows", x.TS, x.Unsure, x.Rows()))
 	}
-	if got, want := strings.Join(list, "; "), "@110 unsure false, 2 rows; @120 unsure true, 1 rows; @130 unsure false, 1 rows"; got != want {
+	if got, want := strings.Join(list, "; "), "@110 unsure false, 2 rows; @120 unsure true, 1 rows; "+
+		"@130 unsure false, 1 rows"; got != want {
 		t.Errorf("lost are\n%s, want\n%s", got, want)
 	}
 	if lost.Txns != 3 || lost.Rows != 4 || lost.Group != g || lost.Node != 1 {
@@ -152,7 +156,8 @@ func TestSource(t *testing.T) {
 func TestReportFirst(t *testing.T) {
 	st := history(t)
 	before, no := state(t, st), errors.New("the disk is full")
-	err := rewind.Run(rewind.Node{Self: 1, Store: st, Mixed: mixed}, rewind.Rewinding{Group: g, Incarnation: 1, Cut: 100, Source: true},
+	err := rewind.Run(rewind.Node{Self: 1, Store: st, Mixed: mixed},
+		rewind.Rewinding{Group: g, Incarnation: 1, Cut: 100, Source: true},
 		func(rewind.Lost) error { return no })
 	if !errors.Is(err, no) {
 		t.Errorf("it says %v", err)

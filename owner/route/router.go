@@ -74,7 +74,8 @@ type Message[T any] interface {
 
 // Read sends a read. Reads may run twice.
 func (rt *Router) Read(ctx context.Context, q *wire.ReadRequest) (*wire.ReadResponse, error) {
-	resp, err := route(ctx, rt, base.GroupID(q.Group), wire.KindRead, q, true, func(r Server) *wire.ReadResponse { return r.Read(ctx, q) })
+	resp, err := route(ctx, rt, base.GroupID(q.Group), wire.KindRead, q, true,
+		func(r Server) *wire.ReadResponse { return r.Read(ctx, q) })
 	if resp != nil {
 		obs.TraceOf(ctx).AddHops(int(resp.Hops))
 	}
@@ -83,7 +84,8 @@ func (rt *Router) Read(ctx context.Context, q *wire.ReadRequest) (*wire.ReadResp
 
 // Commit sends a one-round commit or a Prepare, at most once effectively.
 func (rt *Router) Commit(ctx context.Context, q *wire.CommitRequest) (*wire.CommitResponse, error) {
-	resp, err := route(ctx, rt, base.GroupID(q.Group), wire.KindCommit, q, false, func(r Server) *wire.CommitResponse { return r.Commit(ctx, q) })
+	resp, err := route(ctx, rt, base.GroupID(q.Group), wire.KindCommit, q, false,
+		func(r Server) *wire.CommitResponse { return r.Commit(ctx, q) })
 	if resp != nil {
 		NoteCost(ctx, resp)
 	}
@@ -92,25 +94,29 @@ func (rt *Router) Commit(ctx context.Context, q *wire.CommitRequest) (*wire.Comm
 
 // Finish sends an outcome or a release; it is idempotent, but a repeated release says CodeAborted.
 func (rt *Router) Finish(ctx context.Context, q *wire.FinishRequest) (*wire.FinishResponse, error) {
-	return route(ctx, rt, base.GroupID(q.Group), wire.KindFinish, q, q.Prepared, func(r Server) *wire.FinishResponse { return r.Finish(ctx, q) })
+	return route(ctx, rt, base.GroupID(q.Group), wire.KindFinish, q, q.Prepared,
+		func(r Server) *wire.FinishResponse { return r.Finish(ctx, q) })
 }
 
 // Release is Finish of a transaction whose locks are not needed any more. It is repeated when its
 // answer is lost: on a path that was just cut it did not arrive, and as long as its gateway lives
 // nobody else would release the locks.
 func (rt *Router) Release(ctx context.Context, q *wire.FinishRequest) {
-	_, _ = route(ctx, rt, base.GroupID(q.Group), wire.KindFinish, q, true, func(r Server) *wire.FinishResponse { return r.Finish(ctx, q) })
+	_, _ = route(ctx, rt, base.GroupID(q.Group), wire.KindFinish, q, true,
+		func(r Server) *wire.FinishResponse { return r.Finish(ctx, q) })
 }
 
 // Resolve asks how a transaction stands in a group, and settles it there if it is unknown.
 func (rt *Router) Resolve(ctx context.Context, q *wire.ResolveRequest) (*wire.ResolveResponse, error) {
-	return route(ctx, rt, base.GroupID(q.Group), wire.KindResolve, q, true, func(r Server) *wire.ResolveResponse { return r.Resolve(ctx, q) })
+	return route(ctx, rt, base.GroupID(q.Group), wire.KindResolve, q, true,
+		func(r Server) *wire.ResolveResponse { return r.Resolve(ctx, q) })
 }
 
 // Order notes the end of a transaction with the timestamp manager of a region, and asks for the
 // newest one.
 func (rt *Router) Order(ctx context.Context, q *wire.OrderRequest) (*wire.OrderResponse, error) {
-	return route(ctx, rt, base.GroupID(q.Group), wire.KindOrder, q, true, func(r Server) *wire.OrderResponse { return r.Order(ctx, q) })
+	return route(ctx, rt, base.GroupID(q.Group), wire.KindOrder, q, true,
+		func(r Server) *wire.OrderResponse { return r.Order(ctx, q) })
 }
 
 // leaderHint is the node that one which is not the leader says is; 0 if it knows none but itself.
@@ -123,7 +129,8 @@ func leaderHint(err error, asked base.NodeID) base.NodeID {
 }
 
 // route finds the leader and calls it. again allows requests whose answer was lost to be repeated.
-func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID, kind wire.Kind, q wan.Msg, again bool, local func(Server) A) (A, error) {
+func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID, kind wire.Kind, q wan.Msg,
+	again bool, local func(Server) A) (A, error) {
 	var to, hint base.NodeID
 	var last error
 	next := 0
@@ -165,7 +172,8 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 }
 
 // tryAt calls one node, or the replica of this one.
-func tryAt[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID, to base.NodeID, kind wire.Kind, q wan.Msg, local func(Server) A) (A, error) {
+func tryAt[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID, to base.NodeID, kind wire.Kind,
+	q wan.Msg, local func(Server) A) (A, error) {
 	switch to {
 	case 0:
 		return nil, base.Errorf(base.CodeUnavailable, "no replica of group %v is known", g)
@@ -236,7 +244,8 @@ func (rt *Router) leader(g base.GroupID, next *int, try int) base.NodeID {
 
 // Oracle asks the oracle of GTM mode for a timestamp.
 func (rt *Router) Oracle(ctx context.Context, q *wire.OracleRequest) (*wire.OracleResponse, error) {
-	return route(ctx, rt, base.GroupID(q.Group), wire.KindOracle, q, true, func(r Server) *wire.OracleResponse { return r.Oracle(ctx, q) })
+	return route(ctx, rt, base.GroupID(q.Group), wire.KindOracle, q, true,
+		func(r Server) *wire.OracleResponse { return r.Oracle(ctx, q) })
 }
 
 // NoteCost adds what an owner says of a commit to the trace of the request.
@@ -302,7 +311,8 @@ func (rt *Router) Outcome(ctx context.Context, id base.TxnID, groups []base.Grou
 		// So old that its outcome is forgotten, and it did not prepare there. A group that is
 		// still prepared keeps all others from forgetting a commit, so this was none.
 		if unknown == len(groups) {
-			return 0, false, base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v has been forgotten (it is older than %s)", id, state.RecordAge)
+			return 0, false, base.Errorf(base.CodeAmbiguous,
+				"the outcome of transaction %v has been forgotten (it is older than %s)", id, state.RecordAge)
 		}
 		return 0, false, nil
 	case lo < hi:

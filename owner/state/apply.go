@@ -61,7 +61,8 @@ func (s *State) applyLease(q *wire.Lease) {
 	holder, end := base.NodeID(q.Holder), base.Timestamp(q.End)
 	s.Transfer = LeaseTransfer{} // a leader that logs a lease behind it has reckoned with it
 	old := s.Leases[holder]
-	s.Leases[holder] = Lease{End: end, Revoked: end < old.End, Length: time.Duration(q.LengthNs), Virtual: q.Virtual, Learned: time.Now()}
+	s.Leases[holder] = Lease{End: end, Revoked: end < old.End, Length: time.Duration(q.LengthNs), Virtual: q.Virtual,
+		Learned: time.Now()}
 	for n, l := range s.Leases {
 		// A lease that ended long before this one was made binds no node.
 		if n != holder && l.End.Add(RecordAge) < end {

@@ -42,7 +42,8 @@ func loadClock(of *Group) ([]*wire.ClockOrder, error) {
 	}
 	var o wire.ClockOrders
 	if err := o.UnmarshalVT(b); err != nil {
-		return nil, base.Errorf(base.CodeCorrupt, "group %v: the record of the clock mode is damaged: restore this replica from the others", of.ID)
+		return nil, base.Errorf(base.CodeCorrupt, "group %v: the record of the clock mode is damaged: "+
+			"restore this replica from the others", of.ID)
 	}
 	return o.Orders, nil
 }

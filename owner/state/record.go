@@ -51,7 +51,8 @@ func ParseRecord(g base.GroupID, id base.TxnID, b []byte) (Outcome, error) {
 			return Outcome{State: wire.TxnState_PREPARED, TS: base.Timestamp(v.Lo), Vote: v}, nil
 		}
 	}
-	return Outcome{}, base.Errorf(base.CodeCorrupt, "group %v: the record of transaction %v is damaged: restore this replica from the others (remove its store and let it join again)", g, id)
+	return Outcome{}, base.Errorf(base.CodeCorrupt, "group %v: the record of transaction %v is damaged: "+
+		"restore this replica from the others (remove its store and let it join again)", g, id)
 }
 
 // Recorded is what the store says of a transaction; UNKNOWN if nothing.

@@ -196,7 +196,8 @@ func Load(of *Group) (State, error) {
 		return s, err
 	}
 	if ok && !s.decode(b) {
-		return s, base.Errorf(base.CodeCorrupt, "group %v: the owner's record is damaged or of a newer version: restore this replica from the others, or start a newer godwit", of.ID)
+		return s, base.Errorf(base.CodeCorrupt, "group %v: the owner's record is damaged or of a newer version: "+
+			"restore this replica from the others, or start a newer godwit", of.ID)
 	}
 	if s.Clock, err = loadClock(of); err != nil {
 		return s, err

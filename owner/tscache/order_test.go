@@ -91,10 +91,12 @@ func TestTSCacheMemory(t *testing.T) {
 					c.Add([]base.Span{s}, base.Timestamp(i+1), base.TxnID{1})
 				}
 				if got := heap() - before; got > 2*room+room/2 {
-					t.Errorf("%d groups, keys of %d bytes (ranges: %v): one holds %d bytes, two generations of %d are allowed", groups, length, ranges, got, room)
+					t.Errorf("%d groups, keys of %d bytes (ranges: %v): one holds %d bytes, "+
+						"two generations of %d are allowed", groups, length, ranges, got, room)
 				}
 				if c.low == 0 || c.low > base.Timestamp(n) {
-					t.Errorf("%d groups, keys of %d bytes (ranges: %v): forgotten up to %d of %d", groups, length, ranges, c.low, n)
+					t.Errorf("%d groups, keys of %d bytes (ranges: %v): forgotten up to %d of %d", groups, length,
+						ranges, c.low, n)
 				}
 				binary.BigEndian.PutUint64(key, 0)
 				if got := c.Read(base.PointSpan(base.Key(key)), base.TxnID{2}); got < 1 {

@@ -96,7 +96,8 @@ func TestTwin(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %v was read at %d for %v, want %d", seed, step, s, got, by, want)
 			}
 			if least := w.others(s, by); got < least || got > newest {
-				t.Fatalf("seed %d, step %d: %v was read at %d for %v; others at %d, all at %d", seed, step, s, got, by, least, newest)
+				t.Fatalf("seed %d, step %d: %v was read at %d for %v; others at %d, all at %d", seed, step, s, got,
+					by, least, newest)
 			}
 		}
 		if c.High != newest {

@@ -1,5 +1,6 @@
 // Package tuning has the plain settings of owners: how long things last, the most that a replica
-// takes on, and which rules a test leaves out. Zero fields take the defaults that are given here.
+// takes on, and which rules a test leaves out; and the facts that a node is told of the cluster
+// around it. Zero fields take the defaults that are given here.
 package tuning
 
 import (
@@ -10,8 +11,8 @@ import (
 
 // Timing is how long things last, and how often they are done.
 type Timing struct {
-	Lease      time.Duration // length of a lease; default 3 s
-	LeaseRenew time.Duration // age at which it is renewed; default 1 s
+	Lease      time.Duration // length of a lease, at most; default 3 s
+	LeaseLeast time.Duration // what it is more than three round trips (TIME-1a); default 1.2 s
 	// silence after which an unprepared transaction is aborted; default 10 s
 	TxnIdle time.Duration
 	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
@@ -58,6 +59,9 @@ type Breaks struct {
 	NoMarks, NoTransferredState bool
 	// NoEarlyClose has a new leader of the meta group close nothing before it serves (OWN-15).
 	NoEarlyClose bool
+	// EarlySuccessors has a new leader wait for only half of a lease of its predecessor (OWN-1),
+	// and LeasesShrink has a lease end before an older one of its holder (TIME-1a).
+	EarlySuccessors, LeasesShrink bool
 	// NoAboveHold has the meta group's leader change the catalog below what it has promised, and
 	// NoHoldTransferred has the target of a hand-over not know what that is (OWN-17).
 	NoAboveHold, NoHoldTransferred bool
@@ -73,7 +77,7 @@ func (t *Timing) Fill() {
 	def(&t.Lease, 3*time.Second)
 	def(&t.ClosedLag, 2*time.Second)
 	def(&t.HoldRest, 10*time.Second)
-	def(&t.LeaseRenew, t.Lease/3)
+	def(&t.LeaseLeast, 1200*time.Millisecond)
 	def(&t.TxnIdle, 10*time.Second)
 	def(&t.TxnOrphan, 2500*time.Millisecond)
 	def(&t.ResolveAfter, 2*time.Second)

@@ -122,7 +122,8 @@ func (t *Table) take(h *wire.HeldTxn, log Log, rest *Taken) error {
 	if !ok {
 		return base.Errorf(base.CodeCorrupt, "malformed transaction id %x", h.Id)
 	}
-	x := &Txn{ID: id, Born: h.Born, Age: base.Timestamp(h.Age), Policy: lock.Policy(h.Policy), Timeout: time.Duration(h.TimeoutNs), Activity: Activity{Last: time.Now()}, CRT: h.Crt}
+	x := &Txn{ID: id, Born: h.Born, Age: base.Timestamp(h.Age), Policy: lock.Policy(h.Policy),
+		Timeout: time.Duration(h.TimeoutNs), Activity: Activity{Last: time.Now()}, CRT: h.Crt}
 	if h.Phase != uint32(Active) {
 		if over, err := t.takeProposed(x, h, log, rest); err != nil || over {
 			return err
@@ -255,7 +256,8 @@ func (t *Table) relock(g base.GroupID, x *Txn, v *wire.Vote, w *wire.Write, span
 		}
 		out, _, _, err := t.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: InCRTTier(span), Mode: lock.Exclusive})
 		if err != nil || out != lock.Granted {
-			return base.Errorf(base.CodeCorrupt, "prepared cross-region transactions of group %v write %v both (%v)", g, span, err)
+			return base.Errorf(base.CodeCorrupt, "prepared cross-region transactions of group %v write %v both (%v)",
+				g, span, err)
 		}
 	}
 	if w.Patch != nil {

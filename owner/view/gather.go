@@ -269,7 +269,8 @@ func (g *Gather) saw(key base.Key, p *Place) {
 // a trace.
 func (g *Gather) tooOld(key base.Key) error {
 	if th := g.Group.Store.GCThreshold(key.Shard()); g.TS < th {
-		return base.Errorf(base.CodeTooOld, "read at %s: versions older than %s have been collected; read at a newer timestamp, or raise the collection age", g.TS, th)
+		return base.Errorf(base.CodeTooOld, "read at %s: versions older than %s have been collected; "+
+			"read at a newer timestamp, or raise the collection age", g.TS, th)
 	}
 	return nil
 }

@@ -62,7 +62,8 @@ func (g *Group) HandsOver(w *wire.Write) bool {
 // OwnsSection reports whether all keys of key's section are this group's for good: an index keyed
 // by home has a section for each home, and all labels in it name that one.
 func (g *Group) OwnsSection(key base.Key) bool {
-	return key.Shard() != base.MetaShard && key.Index()&base.ByHome != 0 && len(key) > base.IndexPrefixLen && key.DefaultOwner() == g.ID
+	return key.Shard() != base.MetaShard && key.Index()&base.ByHome != 0 && len(key) > base.IndexPrefixLen &&
+		key.DefaultOwner() == g.ID
 }
 
 // WriteSpan is what a logged write locks: its key, and if its row belongs to another group from

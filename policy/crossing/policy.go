@@ -139,11 +139,13 @@ func (p *Policy) Committed(crossed bool, now time.Time) {
 	case p.relay && share >= p.p.Above:
 		p.relay = false
 		p.note(Decision{At: now, Transactions: p.all, Crossed: p.crossed,
-			Why: fmt.Sprintf("%.0f %% of the transactions cross regions, at or above %.0f %%: one kind of locks for all", 100*share, 100*p.p.Above)})
+			Why: fmt.Sprintf("%.0f %% of the transactions cross regions, at or above %.0f %%: "+
+				"one kind of locks for all", 100*share, 100*p.p.Above)})
 	case !p.relay && share <= p.p.Below:
 		p.relay = true
 		p.note(Decision{At: now, Relay: true, Transactions: p.all, Crossed: p.crossed,
-			Why: fmt.Sprintf("%.0f %% of the transactions cross regions, at or below %.0f %%: nobody inside a region waits for them", 100*share, 100*p.p.Below)})
+			Why: fmt.Sprintf("%.0f %% of the transactions cross regions, at or below %.0f %%: "+
+				"nobody inside a region waits for them", 100*share, 100*p.p.Below)})
 	}
 	p.restart(now)
 }

@@ -60,7 +60,8 @@ func TestScripts(t *testing.T) {
 			case "decisions":
 				var b strings.Builder
 				for _, x := range p.Decisions() {
-					fmt.Fprintf(&b, "%v %s relay=%v: %s (%d of %d)\n", x.At.Sub(start).Round(100*time.Millisecond), x.Setting, x.Relay, x.Why, x.Crossed, x.Transactions)
+					fmt.Fprintf(&b, "%v %s relay=%v: %s (%d of %d)\n", x.At.Sub(start).Round(100*time.Millisecond),
+						x.Setting, x.Relay, x.Why, x.Crossed, x.Transactions)
 				}
 				return b.String()
 			}

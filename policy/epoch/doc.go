@@ -22,7 +22,7 @@
 //
 //   - VIEW-1: an epoch is exposed, and its transactions are acknowledged, when a majority of the
 //     view's voters has said that it has all batches up to it on disk ([View.Exposed]).
-//   - VIEW-2: who is sealed says no such thing in that view any more. Of the reports of a majority
+//   - VIEW-2: a sealed node says no such thing in that view any more. Of the reports of a majority
 //     of sealed voters, the largest is at or above everything that was exposed, or ever will be, in
 //     that view ([View.Decide]): it ends there, and the next view begins after it (rule EPO-3).
 //   - VIEW-3: what a view discards was not exposed, so its transactions may be submitted again

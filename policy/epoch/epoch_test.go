@@ -106,7 +106,8 @@ func TestMergeIsAFunctionOfTheSet(t *testing.T) {
 				for range 1 + r.IntN(3) {
 					k := name()
 					if !slices.ContainsFunc(x.Writes, func(w filter.Write) bool { return w.Key == k }) {
-						x.Writes = append(x.Writes, filter.Write{Key: k, Value: []byte(k), Del: r.IntN(5) == 0, Null: r.IntN(5) == 0})
+						x.Writes = append(x.Writes, filter.Write{Key: k, Value: []byte(k), Del: r.IntN(5) == 0,
+							Null: r.IntN(5) == 0})
 					}
 				}
 				for range r.IntN(3) {

@@ -13,7 +13,8 @@ import (
 // Frames come from other nodes: any bytes are a frame or an error, whatever is done with them.
 func FuzzDecodeFrame(f *testing.F) {
 	batch := filter.Encode(&filter.Batch{Txns: []filter.Txn{txn(1, 1, 0, "x", "y"), txn(2, 2, 0, "y")}})
-	whole := (&Frame{View: 1, Epoch: 2, Hash: HashOf(batch), Held: 1, Merged: 1, Batch: batch, RTTs: []uint32{0, 3}, Plan: []byte("{}")}).Encode()
+	whole := (&Frame{View: 1, Epoch: 2, Hash: HashOf(batch), Held: 1, Merged: 1, Batch: batch, RTTs: []uint32{0, 3},
+		Plan: []byte("{}")}).Encode()
 	torn := (&Frame{View: 1, Epoch: 2, Hash: HashOf(batch), Batch: batch[:len(batch)-1]}).Encode()
 	short, err := (&wire.EpochFrame{View: 1, Epoch: 2, Digest: []byte{1, 2}}).MarshalVT()
 	if err != nil {
@@ -49,7 +50,8 @@ func FuzzDecodeFrame(f *testing.F) {
 // So do views and digests.
 func FuzzDecodeView(f *testing.F) {
 	v := View{Number: 2, Start: 9, Members: []base.NodeID{1, 2}, Voters: []base.NodeID{1, 3}}
-	for _, seed := range []string{"", "{}", "null", string(v.Encode()), `{"number":1,"start":1,"members":[1,1],"voters":[1]}`, `{"number":1,"start":0,"members":[1],"voters":[1]}`} {
+	for _, seed := range []string{"", "{}", "null", string(v.Encode()),
+		`{"number":1,"start":1,"members":[1,1],"voters":[1]}`, `{"number":1,"start":0,"members":[1],"voters":[1]}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

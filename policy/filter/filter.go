@@ -23,7 +23,7 @@ type Txn struct {
 	ID base.TxnID
 	// Priority: smaller is better; ties are broken by ID, so no two are equal.
 	Priority uint64
-	// Snapshot is the epoch that it has read. The rule does not look at it: who merges does.
+	// Snapshot is the epoch that it has read. The rule does not use it; the merge does.
 	Snapshot uint64
 	Reads    []string
 	Ranges   []base.Span

@@ -232,7 +232,8 @@ func TestLosersStillBeatOthers(t *testing.T) {
 func TestEqualValuesAreStoredOnce(t *testing.T) {
 	b := &Batch{}
 	for i := range 100 {
-		b.Txns = append(b.Txns, Txn{ID: base.MakeTxnID(base.Timestamp(i+1), 1, 0), Writes: []Write{{Key: fmt.Sprint(i), Value: make([]byte, 1000)}}})
+		b.Txns = append(b.Txns, Txn{ID: base.MakeTxnID(base.Timestamp(i+1), 1, 0),
+			Writes: []Write{{Key: fmt.Sprint(i), Value: make([]byte, 1000)}}})
 	}
 	if n := len(Encode(b)); n > 10_000 {
 		t.Errorf("%d bytes", n)
@@ -265,7 +266,8 @@ func BenchmarkGroup(b *testing.B) {
 				for j := range txns / 5 {
 					t := Txn{ID: base.MakeTxnID(base.Timestamp(j+1), base.NodeID(i), 0), Priority: rnd.Uint64()}
 					for range 5 {
-						t.Writes = append(t.Writes, Write{Key: fmt.Sprintf("user%010d", rnd.IntN(txns*10)), Value: make([]byte, 100)})
+						t.Writes = append(t.Writes,
+							Write{Key: fmt.Sprintf("user%010d", rnd.IntN(txns*10)), Value: make([]byte, 100)})
 					}
 					in[i].Txns = append(in[i].Txns, t)
 				}

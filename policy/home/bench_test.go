@@ -61,7 +61,8 @@ func BenchmarkRecordForeign(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		p.Record(Access{Key: keys[i%1000], Home: 1, From: base.RegionID(1 + i/1000%2), At: start + base.Timestamp(i)*10_000, Txn: txnID(uint64(i))})
+		p.Record(Access{Key: keys[i%1000], Home: 1, From: base.RegionID(1 + i/1000%2),
+			At: start + base.Timestamp(i)*10_000, Txn: txnID(uint64(i))})
 	}
 }
 

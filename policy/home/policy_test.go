@@ -35,7 +35,8 @@ func TestParamsJSON(t *testing.T) {
 	}
 	// PolyBase section 6.2.
 	d := Defaults()
-	if d.DecayTime != Duration(60*time.Second) || d.Lookahead != 5 || d.MinFreq != 10 || d.RSize != 100_000 || d.MiningRows != 1250 {
+	if d.DecayTime != Duration(60*time.Second) || d.Lookahead != 5 || d.MinFreq != 10 || d.RSize != 100_000 ||
+		d.MiningRows != 1250 {
 		t.Errorf("not the paper's: %+v", d)
 	}
 	if _, err := New(Params{Margin: math.NaN()}, 1); err == nil {
@@ -44,7 +45,8 @@ func TestParamsJSON(t *testing.T) {
 }
 
 func TestReasonJSON(t *testing.T) {
-	in := Reason{Rule: RuleRun, Mode: Hotness, From: 2, Home: 1, Heat: Heats{1.5, 0, 3}, Need: 3, Run: 3, RunFor: 3, Stay: Duration(time.Second), With: 2}
+	in := Reason{Rule: RuleRun, Mode: Hotness, From: 2, Home: 1, Heat: Heats{1.5, 0, 3}, Need: 3, Run: 3, RunFor: 3,
+		Stay: Duration(time.Second), With: 2}
 	b, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
@@ -309,7 +311,8 @@ func check(t *testing.T, p *Policy) {
 			}
 		}
 		if len(s.index) != len(s.rows) || vecs != len(s.vecs) || bytes != s.bytes {
-			t.Fatalf("stripe %d: %d rows, %d in index; %d vectors, %d used; %d bytes, %d counted", i, len(s.rows), len(s.index), len(s.vecs), vecs, s.bytes, bytes)
+			t.Fatalf("stripe %d: %d rows, %d in index; %d vectors, %d used; %d bytes, %d counted", i, len(s.rows),
+				len(s.index), len(s.vecs), vecs, s.bytes, bytes)
 		}
 	}
 }
@@ -351,7 +354,8 @@ func TestGoesAlong(t *testing.T) {
 		write bool
 		want  int
 	}{{2, true, 2}, {2, false, 0}, {1, true, 0}} {
-		a := Access{Key: key(50), Home: 1, From: x.from, Write: x.write, At: at, Txn: txnID(9_000_000 + uint64(x.from)*2 + uint64(x.want))}
+		a := Access{Key: key(50), Home: 1, From: x.from, Write: x.write, At: at,
+			Txn: txnID(9_000_000 + uint64(x.from)*2 + uint64(x.want))}
 		if d := p.Record(a); len(d.Along) != x.want || d.Move {
 			t.Errorf("%+v: %d rows along, want %d; %+v", x, len(d.Along), x.want, d)
 		}
@@ -414,7 +418,8 @@ func TestDeterminism(t *testing.T) {
 		rng := rand.New(rand.NewPCG(8, 8))
 		for i := range 20_000 {
 			n := rng.IntN(400)
-			d := p.Record(Access{Key: key(n), Home: 1, From: base.RegionID(1 + rng.IntN(10)/8), Txn: txnID(uint64(1 + i/4)), At: start + base.Timestamp(i)*second/100})
+			d := p.Record(Access{Key: key(n), Home: 1, From: base.RegionID(1 + rng.IntN(10)/8),
+				Txn: txnID(uint64(1 + i/4)), At: start + base.Timestamp(i)*second/100})
 			if d.Move {
 				moves = append(moves, i, n, len(d.With))
 			}
@@ -451,7 +456,8 @@ func TestConcurrent(t *testing.T) {
 				case 2:
 					p.Explain(Access{Key: k, Home: 1, From: 2, At: at})
 				case 3:
-					if err := p.SetParams(Params{Memory: minMemory + int64(rng.IntN(minMemory)), MiningRows: 10, MinFreq: 2 + rng.IntN(14)}, at); err != nil {
+					if err := p.SetParams(Params{Memory: minMemory + int64(rng.IntN(minMemory)), MiningRows: 10,
+						MinFreq: 2 + rng.IntN(14)}, at); err != nil {
 						t.Error(err)
 					}
 				}

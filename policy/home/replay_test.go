@@ -87,7 +87,8 @@ func (w *world) access(n int, from base.RegionID, write bool) bool {
 			w.hits++
 		}
 	}
-	d := w.nodes[r.home-1].Record(Access{Key: key(n), Home: r.home, From: from, Write: write, Txn: txnID(w.txn), Changes: r.changes, At: w.now})
+	d := w.nodes[r.home-1].Record(Access{Key: key(n), Home: r.home, From: from, Write: write, Txn: txnID(w.txn),
+		Changes: r.changes, At: w.now})
 	if d.Move {
 		if d.To != from || !d.Reason.Rule.Moves() {
 			w.t.Fatalf("row %d asked for by r%d: %+v", n, from, d)
@@ -216,7 +217,8 @@ func TestReplayRandomForeign(t *testing.T) {
 	hot, always, never := run(Hotness), run(Always), run(Never)
 	saved := 1 - float64(hot.moves)/float64(always.moves)
 	share := func(w *world) float64 { return 100 * float64(w.remote) / float64(w.accesses) }
-	t.Logf("moves: hotness %d (%d of them along), always %d: %.1f %% fewer (paper: 90 %%); remote accesses: %.2f %%, always %.2f %%, never %.2f %%",
+	t.Logf("moves: hotness %d (%d of them along), always %d: %.1f %% fewer (paper: 90 %%); remote accesses: %.2f %%, "+
+		"always %.2f %%, never %.2f %%",
 		hot.moves, hot.went, always.moves, 100*saved, share(hot), share(always), share(never))
 	if saved < 0.9 {
 		t.Errorf("only %.1f %% fewer moves than mode always", 100*saved)
@@ -277,8 +279,10 @@ func TestReplayPairs(t *testing.T) {
 		pairsFound += n.Stats().Pairs
 	}
 	hit := float64(with.hits) / float64(max(with.went, 1))
-	t.Logf("%d rows went along (of %d moves), %.1f %% hits, %d pairs mined; remote accesses %d, without prefetch %d: %.1f %% fewer",
-		with.went, with.moves, 100*hit, pairsFound, with.remote, without.remote, 100*(1-float64(with.remote)/float64(without.remote)))
+	t.Logf("%d rows went along (of %d moves), %.1f %% hits, %d pairs mined; remote accesses %d, without prefetch %d: "+
+		"%.1f %% fewer",
+		with.went, with.moves, 100*hit, pairsFound, with.remote, without.remote,
+		100*(1-float64(with.remote)/float64(without.remote)))
 	if hit < 0.9 || with.went < 500 {
 		t.Errorf("%d rows went along, %.1f %% of them used there next", with.went, 100*hit)
 	}

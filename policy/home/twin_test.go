@@ -177,7 +177,8 @@ func TestTwin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &twin{p: params, hash: func(k []byte) uint64 { return p.hash(k) }, rng: map[uint64]*rand.PCG{}, rows: map[string]*twinRow{}}
+		w := &twin{p: params, hash: func(k []byte) uint64 { return p.hash(k) }, rng: map[uint64]*rand.PCG{},
+			rows: map[string]*twinRow{}}
 		w.p.MinStay = max(w.p.MinStay, 0)
 		for i := range uint64(stripes) {
 			w.rng[i] = rand.NewPCG(seed, i)
@@ -213,7 +214,8 @@ func TestTwin(t *testing.T) {
 			}
 			d, want := p.Record(a), w.record(a)
 			if d.Move != want {
-				t.Fatalf("seed %d step %d %+v\nparams %+v\nmoves: %t, the twin says %t\n%v", seed, step, a, params, d.Move, want, p.Explain(a))
+				t.Fatalf("seed %d step %d %+v\nparams %+v\nmoves: %t, the twin says %t\n%v", seed, step, a, params,
+					d.Move, want, p.Explain(a))
 			}
 			// else the twin has not settled
 			counted := a.From != 0 && (a.Write || params.ReadWeight > 0)
@@ -221,7 +223,8 @@ func TestTwin(t *testing.T) {
 				r := w.rows[string(a.Key)]
 				for f := base.RegionID(1); f <= 7; f++ {
 					if math.Abs(h.Heat.Of(f)-value(r.heat[f])) > 1e-3*(1+value(r.heat[f])) {
-						t.Fatalf("seed %d step %d: heat of r%d is %v, the twin says %v\n%+v\n%+v\n%+v %v", seed, step, f, h.Heat.Of(f), value(r.heat[f]), params, a, r, h)
+						t.Fatalf("seed %d step %d: heat of r%d is %v, the twin says %v\n%+v\n%+v\n%+v %v", seed, step,
+							f, h.Heat.Of(f), value(r.heat[f]), params, a, r, h)
 					}
 				}
 			}

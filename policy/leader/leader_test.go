@@ -164,12 +164,13 @@ func TestWhatIsNotMeasured(t *testing.T) {
 		requests []float64
 		known    []bool
 	}{
-		"all":                            {square(30, 90, 60), all, []bool{true, true, true}},
-		"one pair, both have requests":   {square(30, -1, 60), all, []bool{false, true, false}},
-		"one pair without requests":      {square(30, -1, 60), []float64{0, 1, 0}, []bool{true, true, true}},
-		"a node that nobody can reach":   {square(30, -1, -1), []float64{1, 1, 0}, []bool{true, true, false}},
-		"no quorum is measured":          {square(-1, -1, -1), []float64{1, 0, 0}, []bool{false, false, false}},
-		"one end has measured":           {[][]time.Duration{{0, Unknown, 9 * ms}, {30 * ms, 0, Unknown}, {Unknown, 9 * ms, 0}}, all, []bool{true, true, true}},
+		"all":                          {square(30, 90, 60), all, []bool{true, true, true}},
+		"one pair, both have requests": {square(30, -1, 60), all, []bool{false, true, false}},
+		"one pair without requests":    {square(30, -1, 60), []float64{0, 1, 0}, []bool{true, true, true}},
+		"a node that nobody can reach": {square(30, -1, -1), []float64{1, 1, 0}, []bool{true, true, false}},
+		"no quorum is measured":        {square(-1, -1, -1), []float64{1, 0, 0}, []bool{false, false, false}},
+		"one end has measured": {[][]time.Duration{{0, Unknown, 9 * ms}, {30 * ms, 0, Unknown},
+			{Unknown, 9 * ms, 0}}, all, []bool{true, true, true}},
 		"nobody asks: quorums are known": {square(30, 90, 60), []float64{0, 0, 0}, []bool{true, true, true}},
 	} {
 		a := assess(t, facts(1, c.rtt, c.requests, []float64{0, 0, 0}), Params{})
@@ -316,8 +317,9 @@ func TestDampingNeedsTheWholeWindow(t *testing.T) {
 	}
 	// Hold-down 0-4, windows 5-14, 15-24, 25-34, ...
 	for name, c := range map[string]struct{ beat, blip, want int }{
-		"from the first heartbeat": {0, -1, 14}, "in the hold-down": {3, -1, 14}, "within a window": {7, -1, 24}, "one heartbeat fails": {0, 9, 24},
-		"the last one fails": {0, 14, 24},
+		"from the first heartbeat": {0, -1, 14}, "in the hold-down": {3, -1, 14}, "within a window": {7, -1, 24},
+		"one heartbeat fails": {0, 9, 24},
+		"the last one fails":  {0, 14, 24},
 	} {
 		if moves, _ := run(t, newPolicy(t, p), 1, 200, from(c.beat, c.blip)); fmt.Sprint(moves) != fmt.Sprintf("[%d:2]", c.want) {
 			t.Errorf("%s: %v", name, moves)
@@ -380,14 +382,17 @@ func TestPlacement(t *testing.T) {
 		changes []change
 		want    string
 	}{
-		"homed as a whole: follows the load":                       {want: "[14:5]", leader: 1},
-		"rows: the best node of the home":                          {home: 2, leader: 3, want: "[14:4]"},
-		"rows: the load of others is nothing":                      {home: 1, leader: 2, want: "[]"},
-		"rows: home at once":                                       {home: 1, leader: 5, want: "[5:2]"},
-		"the home is down: the stand-in is where the requests are": {home: 1, leader: 3, changes: []change{{0, able(false, 1, 2)}}, want: "[14:5]"},
-		"the home goes down and comes back":                        {home: 1, leader: 2, changes: []change{{20, both(able(false, 1, 2), lead(4))}, {60, able(true, 1, 2)}}, want: "[34:5 64:2]"},
-		"a home that flaps gets nothing": {home: 1, leader: 5, changes: []change{{0, able(false, 1, 2)}, {20, able(true, 2)}, {23, able(false, 2)},
-			{25, able(true, 2)}, {29, able(false, 2)}}, want: "[]"},
+		"homed as a whole: follows the load":  {want: "[14:5]", leader: 1},
+		"rows: the best node of the home":     {home: 2, leader: 3, want: "[14:4]"},
+		"rows: the load of others is nothing": {home: 1, leader: 2, want: "[]"},
+		"rows: home at once":                  {home: 1, leader: 5, want: "[5:2]"},
+		"the home is down: the stand-in is where the requests are": {home: 1, leader: 3,
+			changes: []change{{0, able(false, 1, 2)}}, want: "[14:5]"},
+		"the home goes down and comes back": {home: 1, leader: 2,
+			changes: []change{{20, both(able(false, 1, 2), lead(4))}, {60, able(true, 1, 2)}}, want: "[34:5 64:2]"},
+		"a home that flaps gets nothing": {home: 1, leader: 5,
+			changes: []change{{0, able(false, 1, 2)}, {20, able(true, 2)}, {23, able(false, 2)},
+				{25, able(true, 2)}, {29, able(false, 2)}}, want: "[]"},
 		"regions that may not lead":                       {may: []base.RegionID{1, 2}, leader: 1, want: "[14:2]"},
 		"a leader in a region that may not lead":          {may: []base.RegionID{1, 2}, leader: 5, want: "[5:2]"},
 		"nobody may lead: better than no leader":          {may: []base.RegionID{7}, leader: 5, want: "[]"},

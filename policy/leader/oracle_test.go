@@ -159,7 +159,8 @@ func TestPrecisionAndRecall(t *testing.T) {
 			}
 		}
 		precision, recall := float64(right)/float64(right+wrong), float64(right)/float64(right+missed)
-		t.Logf("%s: %d moves, precision %.1f %%, recall %.1f %%; requests take %.1f %% of what they take when the first leader stays (the best of every minute: %.1f %%)",
+		t.Logf("%s: %d moves, precision %.1f %%, recall %.1f %%; requests take %.1f %% of what they take when the "+
+			"first leader stays (the best of every minute: %.1f %%)",
 			commit, right+wrong, 100*precision, 100*recall, 100*got/stay, 100*best/stay)
 		if right+wrong < 20 || precision < .8 || recall < .5 || got > .8*stay {
 			t.Errorf("%s: precision %.2f, recall %.2f of %d moves, cost %.2f", commit, precision, recall, right+wrong, got/stay)
@@ -191,7 +192,8 @@ func TestQuorumPredictsBetterThanMedian(t *testing.T) {
 				wins[c] += truth[a.Best()-1] / slices.Min(truth) / 150
 			}
 		}
-		t.Logf("%d nodes: error of the predicted latency: quorum %.1f %%, median %.1f %%; the leader it would choose costs %.3f and %.3f of the best",
+		t.Logf("%d nodes: error of the predicted latency: quorum %.1f %%, median %.1f %%; "+
+			"the leader it would choose costs %.3f and %.3f of the best",
 			n, 100*errs[Quorum], 100*errs[Median], wins[Quorum], wins[Median])
 		if errs[Quorum] >= errs[Median] {
 			t.Errorf("%d nodes: quorum errs by %.3f, median by %.3f", n, errs[Quorum], errs[Median])

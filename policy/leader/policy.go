@@ -46,7 +46,8 @@ func (d *Decision) Move() bool { return d.To != 0 }
 func (d *Decision) String() string {
 	switch d.Reason {
 	case Better:
-		return fmt.Sprintf("move the lead from node %d to node %d: an average request saves %s, in each of %d heartbeats; next window %d",
+		return fmt.Sprintf("move the lead from node %d to node %d: an average request saves %s, "+
+			"in each of %d heartbeats; next window %d",
 			d.From, d.To, d.Gain.Round(10*time.Microsecond), d.Window, d.Next)
 	case Placed:
 		return fmt.Sprintf("move the lead from node %d to node %d, where placement wants it", d.From, d.To)

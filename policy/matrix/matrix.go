@@ -53,7 +53,8 @@ func Parse(r io.Reader, name string) (*Matrix, error) {
 		return nil, err
 	}
 	if n := p.m.Len(); len(recs)-1 != n {
-		return nil, p.fail("the header names %d regions, but there are %d rows: it must be square, in the order of the header, without names in the rows", n, len(recs)-1)
+		return nil, p.fail("the header names %d regions, but there are %d rows: it must be square, "+
+			"in the order of the header, without names in the rows", n, len(recs)-1)
 	}
 	for _, rec := range recs[1:] {
 		if err := p.row(rec); err != nil {
@@ -175,7 +176,8 @@ func (m *Matrix) Pick(names ...string) (*Matrix, error) {
 		}
 		out.RTT = append(out.RTT, row)
 		if j := slices.Index(row, unmeasured); j >= 0 {
-			return nil, base.Errorf(base.CodeInvalid, "the round trip between %s and %s was not measured: fill it in, or choose other regions", names[i], names[j])
+			return nil, base.Errorf(base.CodeInvalid, "the round trip between %s and %s was not measured: fill it in, "+
+				"or choose other regions", names[i], names[j])
 		}
 	}
 	return out, nil

@@ -79,7 +79,8 @@ func TestBlankTakesTheOppositeDirection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.RTT[1][0] != 10*time.Millisecond || m.RTT[0][0] != 0 || m.RTT[1][1] != 1500*time.Microsecond || m.RTT[2][1] != 8*time.Millisecond {
+	if m.RTT[1][0] != 10*time.Millisecond || m.RTT[0][0] != 0 || m.RTT[1][1] != 1500*time.Microsecond ||
+		m.RTT[2][1] != 8*time.Millisecond {
 		t.Error(m.RTT)
 	}
 	if _, err := m.Pick("a", "b"); err != nil {

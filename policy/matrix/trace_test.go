@@ -17,7 +17,8 @@ func TestPCHIP(t *testing.T) {
 			t.Errorf("slope at %d is %v, want %v", i, p.slope[i], want)
 		}
 	}
-	for x, want := range map[float64]float64{-1: 0, 0: 0, .5: .3125, 1: 1, 1.5: 2.6875, 2: 4, 2.5: 4, 3: 4, 3.5: 3.375, 4: 2, 9: 2} {
+	for x, want := range map[float64]float64{-1: 0, 0: 0, .5: .3125, 1: 1, 1.5: 2.6875, 2: 4, 2.5: 4, 3: 4,
+		3.5: 3.375, 4: 2, 9: 2} {
 		if got := p.at(x); math.Abs(got-want) > 1e-12 {
 			t.Errorf("at %v it is %v, want %v", x, got, want)
 		}

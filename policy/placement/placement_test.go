@@ -116,7 +116,8 @@ func TestPreferredIsAlive(t *testing.T) {
 	if got := Preferred(&p, meta, basetest.Only(2, 3)); got != 2 {
 		t.Errorf("the meta group prefers node %d", got)
 	}
-	if a, b := Preferred(&p, base.DataGroup(1, 1), basetest.Only(1, 2, 3)), Preferred(&p, base.DataGroup(2, 1), basetest.Only(1, 2, 3)); a == b {
+	if a, b := Preferred(&p, base.DataGroup(1, 1), basetest.Only(1, 2, 3)),
+		Preferred(&p, base.DataGroup(2, 1), basetest.Only(1, 2, 3)); a == b {
 		t.Errorf("leads are not spread: node %d has both shards", a)
 	}
 }
@@ -169,7 +170,8 @@ func TestAsynchronousShards(t *testing.T) {
 	}
 	topo.Promotions = []base.Promotion{p}
 	check(map[base.RegionID][2]int{1: {1, 6}, 2: {3, 4}, 3: {1, 6}})
-	if g := base.DataGroup(3, 1); topo.Incarnation(g) != 1 || topo.Incarnation(base.DataGroup(3, 2)) != 0 || topo.Incarnation(base.DataGroup(1, 1)) != 0 {
+	if g := base.DataGroup(3, 1); topo.Incarnation(g) != 1 || topo.Incarnation(base.DataGroup(3, 2)) != 0 ||
+		topo.Incarnation(base.DataGroup(1, 1)) != 0 {
 		t.Error("incarnations are counted wrong")
 	}
 	topo.Promotions[0].Back = true

@@ -19,7 +19,8 @@ func TestEncode(t *testing.T) {
 					row[j] = time.Duration(1+r.IntN(100)) * time.Millisecond
 				}
 			}
-			f.Latency, f.Region, f.Uplink, f.Batch = append(f.Latency, row), append(f.Region, i/3), append(f.Uplink, 1e7), append(f.Batch, 10_000)
+			f.Latency, f.Region, f.Uplink, f.Batch = append(f.Latency, row), append(f.Region, i/3),
+				append(f.Uplink, 1e7), append(f.Batch, 10_000)
 		}
 		p, err := Make(f, Params{})
 		if err != nil {
@@ -29,14 +30,17 @@ func TestEncode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(p.Groups, q.Groups) || !reflect.DeepEqual(p.Of, q.Of) || len(p.Routes) != len(q.Routes) || !reflect.DeepEqual(p.Order, q.Order) || Rerun(f, p) != Rerun(f, q) || p.Makespan != q.Makespan {
+		if !reflect.DeepEqual(p.Groups, q.Groups) || !reflect.DeepEqual(p.Of, q.Of) ||
+			len(p.Routes) != len(q.Routes) || !reflect.DeepEqual(p.Order, q.Order) || Rerun(f, p) != Rerun(f, q) ||
+			p.Makespan != q.Makespan {
 			t.Errorf("%d nodes: %v became %v", n, p, q)
 		}
 		if _, err := Decode(p.Encode(), n+1); err == nil {
 			t.Errorf("a plan of %d nodes passes for one of %d", n, n+1)
 		}
 	}
-	for _, bad := range []string{"", "{}", `{"groups":[{"Members":[7],"Aggregators":[7]}]}`, `{"groups":[{"Members":[0],"Aggregators":[0]}],"routes":[[0]]}`} {
+	for _, bad := range []string{"", "{}", `{"groups":[{"Members":[7],"Aggregators":[7]}]}`,
+		`{"groups":[{"Members":[0],"Aggregators":[0]}],"routes":[[0]]}`} {
 		if p, err := Decode([]byte(bad), 1); err == nil {
 			t.Errorf("%q is the plan %v", bad, p)
 		}
@@ -46,7 +50,8 @@ func TestEncode(t *testing.T) {
 // Plans come from other nodes: any bytes are a plan that rounds can follow, or an error.
 func FuzzDecode(f *testing.F) {
 	const two = `{"groups":[{"Members":[0,1],"Aggregators":[0]},{"Members":[2],"Aggregators":[2]}]`
-	for _, seed := range []string{"", "{}", "null", two + "}", two + `,"order":[[1],[0]],"routes":[[0,1,2]]}`, two + `,"order":[[7],[0]]}`, two + `,"order":[[1]]}`, two + `,"order":[[1,1],[0]]}`,
+	for _, seed := range []string{"", "{}", "null", two + "}", two + `,"order":[[1],[0]],"routes":[[0,1,2]]}`,
+		two + `,"order":[[7],[0]]}`, two + `,"order":[[1]]}`, two + `,"order":[[1,1],[0]]}`,
 		two + `,"routes":[[0,1,9]]}`, two + `,"routes":[[-1,1,2]]}`, two + `,"makespan":-5}`} {
 		f.Add([]byte(seed), byte(3))
 	}

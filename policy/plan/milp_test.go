@@ -47,7 +47,8 @@ func solver(t *testing.T) string {
 	if bin == "" {
 		var err error
 		if bin, err = exec.LookPath("highs"); err != nil {
-			t.Skip("no MILP solver: put HiGHS's program on the PATH as highs, or its path into GODWIT_HIGHS (pip install highsbox has it)")
+			t.Skip("no MILP solver: put HiGHS's program on the PATH as highs, or its path into GODWIT_HIGHS (pip " +
+				"install highsbox has it)")
 		}
 	}
 	return bin
@@ -148,7 +149,8 @@ func TestFewestMessagesAgainstMILP(t *testing.T) {
 			for c := range n {
 				for i := range n {
 					if i != c {
-						fmt.Fprintf(&b, " u%d - %v x%d_%d >= 0\n d%d - %v x%d_%d >= 0\n", c, ms(sp[i][c]), i, c, c, ms(sp[c][i]), i, c)
+						fmt.Fprintf(&b, " u%d - %v x%d_%d >= 0\n d%d - %v x%d_%d >= 0\n", c, ms(sp[i][c]), i, c, c,
+							ms(sp[c][i]), i, c)
 					}
 				}
 				fmt.Fprintf(&b, " u%d + d%d <= %v\n", c, c, limit)

@@ -422,7 +422,8 @@ func TestRerunKeepsThePlan(t *testing.T) {
 func TestDamper(t *testing.T) {
 	base := &Facts{Latency: [][]time.Duration{{0, 100 * time.Millisecond}, {100 * time.Millisecond, 0}}, Batch: []int{1000, 1000}}
 	with := func(ms int, batch int) *Facts {
-		return &Facts{Latency: [][]time.Duration{{0, time.Duration(ms) * time.Millisecond}, {100 * time.Millisecond, 0}}, Batch: []int{batch, 1000}}
+		return &Facts{Latency: [][]time.Duration{{0, time.Duration(ms) * time.Millisecond},
+			{100 * time.Millisecond, 0}}, Batch: []int{batch, 1000}}
 	}
 	d := Damper{Window: 10 * time.Second}
 	if !d.Observe(0, base) {

@@ -40,9 +40,9 @@
 // neighbours and reports from before the mode do not count; and if before s, the leader had it.
 //
 // A collector that was started again forgets what it has published, but that lay below its boot
-// time. So neither leases nor a majority of the region are needed: who may speak for the region is
-// a row like any other, and closed timestamps of the meta shard, which run ahead of now, say that
-// it still holds.
+// time. So neither leases nor a majority of the region are needed: the right to speak for the
+// region is a row like any other, and closed timestamps of the meta shard, which run ahead of now,
+// say that it still holds.
 //
 // Since v is settled when it is used, a strong read that begins later, anywhere, is newer as well.
 //

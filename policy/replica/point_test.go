@@ -293,12 +293,14 @@ func (m *model) read(n *modelNode, tries int, least, before base.Timestamp) {
 	}
 	if u := n.p.Usable(); u != 0 && u >= least && m.certified(n, u) {
 		if u < before {
-			m.errs = append(m.errs, fmt.Sprintf("at %d node %d shows %d in mode %d, after node %d has shown %d", m.now, n.id, u, n.mode, m.by, before))
+			m.errs = append(m.errs, fmt.Sprintf("at %d node %d shows %d in mode %d, after node %d has shown %d",
+				m.now, n.id, u, n.mode, m.by, before))
 		}
 		for _, o := range m.nodes {
 			oracle := m.oracle
 			if at := m.snapshot(o); o.up && at < u {
-				m.errs = append(m.errs, fmt.Sprintf("at %d node %d shows %d in mode %d, and a snapshot of node %d in mode %d is %d", m.now, n.id, u, n.mode, o.id, o.mode, at))
+				m.errs = append(m.errs, fmt.Sprintf("at %d node %d shows %d in mode %d, and a snapshot of node %d in "+
+					"mode %d is %d", m.now, n.id, u, n.mode, o.id, o.mode, at))
 			}
 			m.oracle = oracle
 		}

@@ -34,7 +34,8 @@ func TestSkyline(t *testing.T) {
 		{"one", []Node{node(1, 10*ms, ms, 0)}, "1 "},
 		{"a faster and fresher one beats the rest", []Node{node(1, 10*ms, 5*ms, 0), node(2, 5*ms, ms, 0)}, "2 "},
 		{"fast and stale, slow and fresh: both", []Node{node(1, 50*ms, 0, 0), node(2, 0, 60*ms, 0)}, "1 2 "},
-		{"in the middle, and beaten there", []Node{node(1, 50*ms, 0, 0), node(2, 0, 60*ms, 0), node(3, 20*ms, 30*ms, 0), node(4, 30*ms, 40*ms, 0)}, "1 3 2 "},
+		{"in the middle, and beaten there", []Node{node(1, 50*ms, 0, 0), node(2, 0, 60*ms, 0),
+			node(3, 20*ms, 30*ms, 0), node(4, 30*ms, 40*ms, 0)}, "1 3 2 "},
 		{"load is latency", []Node{node(1, 10*ms, ms, 100), node(2, 10*ms, 2*ms, 0)}, "2 "},
 		{"the dead are out", []Node{dead, node(1, 10*ms, ms, 0)}, "1 "},
 		{"the same twice", []Node{node(2, ms, ms, 0), node(1, ms, ms, 0)}, "1 "},
@@ -56,11 +57,15 @@ func TestChoose(t *testing.T) {
 		{"the local one is fresh enough", []Node{local, mate, owner}, Query{Bound: 100 * ms}, 1},
 		{"only a mate is", []Node{local, mate, owner}, Query{Bound: 75 * ms, Wait: 10 * ms}, 2},
 		{"a wait is shorter than the way to the owner", []Node{local, owner}, Query{Bound: 0, Wait: 10 * ms}, 1},
-		{"the way to the owner is shorter than a wait", []Node{node(1, 2*time.Second, 0, 0), owner}, Query{Bound: 0, Wait: 10 * ms}, 3},
-		{"who holds it", []Node{local, mate, owner}, Query{Bound: time.Second, Holds: func(n base.NodeID) bool { return n == 2 }}, 2},
+		{"the way to the owner is shorter than a wait", []Node{node(1, 2*time.Second, 0, 0), owner},
+			Query{Bound: 0, Wait: 10 * ms}, 3},
+		{"who holds it", []Node{local, mate, owner}, Query{Bound: time.Second, Holds: func(n base.NodeID) bool {
+			return n == 2
+		}}, 2},
 		{"nobody holds it", []Node{local}, Query{Holds: func(base.NodeID) bool { return false }}, 0},
 		{"nobody", nil, Query{}, 0},
-		{"an overloaded owner's load goes elsewhere", []Node{node(3, 0, ms, 2000), node(2, 20*ms, 2*ms, 0)}, Query{Bound: 50 * ms}, 2},
+		{"an overloaded owner's load goes elsewhere", []Node{node(3, 0, ms, 2000), node(2, 20*ms, 2*ms, 0)},
+			Query{Bound: 50 * ms}, 2},
 	} {
 		got, ok := Choose(c.nodes, c.q)
 		if got.ID != c.want || ok != (c.want != 0) {

@@ -104,7 +104,8 @@ func (p *watched) play() error {
 				p.used = p.now
 			}
 			if n.applied == 1 && p.used != 0 {
-				return fmt.Errorf("at %d node %d goes by the old view in mode %d, and the new one was used at %d", p.now, i+1, n.mode, p.used)
+				return fmt.Errorf("at %d node %d goes by the old view in mode %d, and the new one was used at %d",
+					p.now, i+1, n.mode, p.used)
 			}
 		}
 	}

@@ -45,7 +45,8 @@ func (r *rows) joins(first *rows) bool {
 	if r.src.KV != first.src.KV || r.src.Take != first.src.Take || r.read.Limit > 0 {
 		return false
 	}
-	if d := r.src.Table.Def; d.Desc.Locality.Kind == schema.MultiMaster || d.Desc.Locality.Kind == schema.Global && r.src.Take != kv.LockExclusive {
+	if d := r.src.Table.Def; d.Desc.Locality.Kind == schema.MultiMaster || d.Desc.Locality.Kind == schema.Global &&
+		r.src.Take != kv.LockExclusive {
 		return false // at hand
 	}
 	if len(r.reads.keys) > 0 {

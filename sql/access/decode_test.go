@@ -34,19 +34,23 @@ var columns = []struct {
 	{schema.ColumnDesc{Type: "float"}, []any{float32(1.5), float32(-0.25)}},
 	{schema.ColumnDesc{Type: "double"}, []any{1e300, -2.5}},
 	{schema.ColumnDesc{Type: "decimal(12,2)"}, []any{dec("0"), dec("1.5"), dec("-3.10"), dec("9999999999.99"), dec("100")}},
-	{schema.ColumnDesc{Type: "decimal(65,30)"}, []any{dec("12345678901234567890123456789012345.123456789012345678901234567890"), dec("-1")}},
+	{schema.ColumnDesc{Type: "decimal(65,30)"}, []any{
+		dec("12345678901234567890123456789012345.123456789012345678901234567890"), dec("-1")}},
 	{schema.ColumnDesc{Type: "decimal(20,0)"}, []any{decimal.NewFromBigInt(new(big.Int).Lsh(big.NewInt(1), 63), 0), dec("7")}},
 	{schema.ColumnDesc{Type: "varchar(20)", Collation: sql.Collation_utf8mb4_general_ci}, []any{"", "abc", "éßΩ"}},
 	{schema.ColumnDesc{Type: "longtext", Collation: sql.Collation_utf8mb4_0900_ai_ci}, []any{string(make([]byte, 70000)), "x"}},
 	{schema.ColumnDesc{Type: "varbinary(20)"}, []any{[]byte{}, []byte{0, 255}}},
 	{schema.ColumnDesc{Type: "date"}, []any{day(2024, 2, 29), day(1000, 1, 1), day(9999, 12, 31), types.ZeroTime}},
-	{schema.ColumnDesc{Type: "datetime(6)"}, []any{time.Date(2024, 2, 29, 23, 59, 59, 999999000, time.UTC), time.Date(1969, 12, 31, 23, 59, 59, 1000, time.UTC)}},
+	{schema.ColumnDesc{Type: "datetime(6)"}, []any{time.Date(2024, 2, 29, 23, 59, 59, 999999000, time.UTC),
+		time.Date(1969, 12, 31, 23, 59, 59, 1000, time.UTC)}},
 	{schema.ColumnDesc{Type: "timestamp(6)"}, []any{time.Date(2024, 2, 29, 23, 59, 59, 1000, time.UTC)}},
 	{schema.ColumnDesc{Type: "time(6)"}, []any{types.Timespan(-5400 * 1e6), types.Timespan(3020399 * 1e6)}},
 	{schema.ColumnDesc{Type: "year"}, []any{int16(2024), int16(1901)}},
 	{schema.ColumnDesc{Type: "bit(64)"}, []any{uint64(1<<64 - 1), uint64(5)}},
-	{schema.ColumnDesc{Type: "enum", Values: []string{"a", "b"}, Collation: sql.Collation_utf8mb4_bin}, []any{uint16(2), uint16(1)}},
-	{schema.ColumnDesc{Type: "set", Values: []string{"a", "b"}, Collation: sql.Collation_utf8mb4_bin}, []any{uint64(3), uint64(0)}},
+	{schema.ColumnDesc{Type: "enum", Values: []string{"a", "b"}, Collation: sql.Collation_utf8mb4_bin},
+		[]any{uint16(2), uint16(1)}},
+	{schema.ColumnDesc{Type: "set", Values: []string{"a", "b"}, Collation: sql.Collation_utf8mb4_bin},
+		[]any{uint64(3), uint64(0)}},
 	{schema.ColumnDesc{Type: "json"}, []any{types.MustJSON(`{"b": [1, 2.5, null], "a": "x"}`)}},
 }
 
@@ -54,7 +58,8 @@ var columns = []struct {
 func everything(t *testing.T) (old, now *schema.Table) {
 	t.Helper()
 	ctx := context.Background()
-	od, nd := &schema.TableDesc{ID: 7, Name: "t", Shards: 1}, &schema.TableDesc{ID: 7, Name: "t", Shards: 1, Dropped: map[uint32]schema.Kind{}}
+	od, nd := &schema.TableDesc{ID: 7, Name: "t", Shards: 1},
+		&schema.TableDesc{ID: 7, Name: "t", Shards: 1, Dropped: map[uint32]schema.Kind{}}
 	for i, c := range columns {
 		d := c.desc
 		d.ID, d.Name, d.Nullable = uint32(i+1), d.Type, true

@@ -55,7 +55,8 @@ func newWorld(t *testing.T, r *rand.Rand, wide bool, rows int) *world {
 		d.PK = []uint32{4, 1}
 	}
 	for i, c := range columnsOf {
-		d.Cols = append(d.Cols, schema.ColumnDesc{ID: uint32(i + 1), Name: fmt.Sprintf("c%d", i), Type: c.typ, Collation: c.coll, Nullable: true})
+		d.Cols = append(d.Cols, schema.ColumnDesc{ID: uint32(i + 1), Name: fmt.Sprintf("c%d", i), Type: c.typ,
+			Collation: c.coll, Nullable: true})
 	}
 	index := func(id base.IndexID, class int, unique bool, cols ...uint32) {
 		x := schema.IndexDesc{ID: id, Name: fmt.Sprint("k", id), Class: schema.ClassByHome}
@@ -449,7 +450,8 @@ func independentLeaves(t *testing.T) {
 		s := New(sql.NewContext(context.Background(), sql.WithSession(sess)))
 		var rows []exec.Rows
 		for _, i := range c.indexes {
-			got, err := w.table(s).Start(&exec.Ctx{Context: context.Background()}, exec.Read{Index: i, Cols: []int{0, 1}, Lock: c.lock})
+			got, err := w.table(s).Start(&exec.Ctx{Context: context.Background()},
+				exec.Read{Index: i, Cols: []int{0, 1}, Lock: c.lock})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -55,9 +55,12 @@ func (t *Table) columns() {
 	if t.st != nil {
 		sch = t.st.Full
 	}
-	for _, c := range sch {
+	for i, c := range sch {
 		ty := expr.FromSQL(c.Type)
 		ty.NotNull = !c.Nullable
+		if ty.Kind == expr.Duration && t.st != nil {
+			ty.Scale = t.st.Def.Cols[i].Digits
+		}
 		t.cols = append(t.cols, algebra.Column{Name: c.Name, Type: ty, Invisible: c.Hidden || c.HiddenSystem})
 	}
 }

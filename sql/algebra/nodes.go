@@ -356,6 +356,48 @@ func (r *RecursiveCTE) Nodes() []expr.Node { return nil }
 // Nodes implements Rel.
 func (r *CTERef) Nodes() []expr.Node { return nil }
 
+// Cols implements Rel.
+func (r *Shared) Cols() []expr.ColID { return r.IDs }
+
+// Inputs implements Rel.
+func (r *Shared) Inputs() []Rel { return []Rel{r.In} }
+
+// WithInputs implements Rel.
+func (r *Shared) WithInputs(in []Rel) Rel {
+	c := *r
+	c.In = in[0]
+	return &c
+}
+
+// MapNodes implements Rel.
+func (r *Shared) MapNodes(func(expr.Node) expr.Node) Rel { return r }
+
+// Nodes implements Rel.
+func (r *Shared) Nodes() []expr.Node { return nil }
+
+// Volatile reports whether expressions of a relation, also those of subqueries in them, have
+// effects or another value at each call.
+func Volatile(r Rel) bool {
+	found := false
+	Walk(r, func(r Rel) bool {
+		for _, n := range r.Nodes() {
+			expr.Walk(n, func(n expr.Node) bool {
+				switch n := n.(type) {
+				case *expr.Call:
+					found = found || n.Fn.Volatile
+				case *expr.Sub:
+					if q, ok := n.Rel.(Rel); ok {
+						found = found || Volatile(q)
+					}
+				}
+				return !found
+			})
+		}
+		return !found
+	})
+	return found
+}
+
 // Walk calls f for r and, while f says so, for what is below, without subqueries in expressions.
 func Walk(r Rel, f func(Rel) bool) {
 	if r == nil || !f(r) {

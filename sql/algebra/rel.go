@@ -247,6 +247,16 @@ type RecursiveCTE struct {
 	SeedCols, StepCols []expr.ColID
 }
 
+// Shared yields the rows of In, which runs once for all relations with the same Number: a common
+// table expression whose rows would differ if it ran again. IDs name the columns From of In.
+type Shared struct {
+	Number    int
+	Name      string
+	In        Rel
+	IDs, From []expr.ColID
+	Types     []expr.Type
+}
+
 // CTERef reads the rows of the round before of a recursive CTE.
 type CTERef struct {
 	Number int

@@ -77,6 +77,8 @@ func shortLine(r Rel) string {
 		return fmt.Sprintf("distinct %v", r.On)
 	case *Max1Row:
 		return "max1row"
+	case *Shared:
+		return fmt.Sprintf("shared %s#%d %v = %v", r.Name, r.Number, r.IDs, r.From)
 	case *RecursiveCTE:
 		return fmt.Sprintf("recursive %s %v = %v, %v", r.Name, r.IDs, r.SeedCols, r.StepCols)
 	case *CTERef:

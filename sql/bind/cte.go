@@ -13,7 +13,8 @@ type cteScope struct {
 	defs  []*cteDef
 }
 
-// cteDef is a common table expression. It is bound again wherever it is used.
+// cteDef is a common table expression. It is bound again wherever it is used, but for one whose
+// rows would differ then.
 type cteDef struct {
 	name  string
 	names []string
@@ -25,6 +26,9 @@ type cteDef struct {
 	ref       *algebra.CTERef
 	refCols   []column
 	refs      int
+	// shared is the expression as it was bound first, if it must run once only.
+	shared *bound
+	number int
 }
 
 func (s *cteScope) find(name string) *cteDef {
@@ -77,6 +81,9 @@ func (q *query) cte(d *cteDef, alias string) (algebra.Rel, []column, error) {
 		}
 		return d.ref, cols, nil
 	}
+	if d.shared != nil {
+		return q.sharedCTE(d, alias)
+	}
 	ctes, views := b.ctes, b.views
 	b.ctes = d.ctes
 	defer func() { b.ctes, b.views = ctes, views }()
@@ -90,9 +97,26 @@ func (q *query) cte(d *cteDef, alias string) (algebra.Rel, []column, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(r.outer) == 0 && algebra.Volatile(r.rel) {
+		b.cteNo++
+		d.shared, d.number = r, b.cteNo
+		return q.sharedCTE(d, alias)
+	}
 	q.takes(r.outer)
 	cols, err := derived(r.cols, alias, d.names)
 	return r.rel, cols, err
+}
+
+// sharedCTE is a use of an expression that runs once.
+func (q *query) sharedCTE(d *cteDef, alias string) (algebra.Rel, []column, error) {
+	s := &algebra.Shared{Number: d.number, Name: d.name, In: d.shared.rel}
+	cols, err := derived(d.shared.cols, alias, d.names)
+	for i := range cols {
+		s.From = append(s.From, cols[i].id)
+		cols[i].id = q.b.newID()
+		s.IDs, s.Types = append(s.IDs, cols[i].id), append(s.Types, cols[i].typ)
+	}
+	return s, cols, err
 }
 
 // mentions reports whether a query names a table.

@@ -273,9 +273,6 @@ func (x *exprs) in(n *ast.PatternInExpr) (expr.Node, error) {
 		}
 		list = append(list, e)
 	}
-	if t := l.Type(); t.Kind == expr.Float && t.Precision == 24 {
-		return nil, unsupported("IN of a FLOAT")
-	}
 	return expr.NewIn(l, list, n.Not)
 }
 
@@ -324,6 +321,10 @@ func (x *exprs) binary(n *ast.BinaryOperationExpr) (expr.Node, error) {
 	if !ok {
 		return nil, unsupported("operator %s", n.Op)
 	}
+	if row, sub := rowAndSub(n.L, n.R); sub != nil && (name == "=" || name == "<>") {
+		eq, err := x.rowSub(row, sub)
+		return not(name == "<>", eq, err)
+	}
 	l, err := x.node(n.L)
 	if err != nil {
 		return nil, err
@@ -332,19 +333,48 @@ func (x *exprs) binary(n *ast.BinaryOperationExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s, ok := rowSub(l, r); ok {
-		return nil, unsupported("row compared with a subquery (%s)", s)
-	}
 	return call(name, l, r)
 }
 
-// rowSub reports a row constructor beside a subquery.
-func rowSub(l, r expr.Node) (string, bool) {
-	_, lt := l.(*expr.Tuple)
-	_, rt := r.(*expr.Tuple)
-	_, ls := l.(*expr.Sub)
-	_, rs := r.(*expr.Sub)
-	return "row", lt && rs || rt && ls
+// rowAndSub finds a row constructor beside a subquery; nil if there are not both.
+func rowAndSub(l, r ast.ExprNode) (*ast.RowExpr, *ast.SubqueryExpr) {
+	row, _ := bare(l).(*ast.RowExpr)
+	sub, _ := bare(r).(*ast.SubqueryExpr)
+	if row == nil || sub == nil {
+		row, _ = bare(r).(*ast.RowExpr)
+		sub, _ = bare(l).(*ast.SubqueryExpr)
+	}
+	if row == nil || sub == nil {
+		return nil, nil
+	}
+	return row, sub
+}
+
+// bare is an expression without parentheses.
+func bare(n ast.ExprNode) ast.ExprNode {
+	for {
+		p, ok := n.(*ast.ParenthesesExpr)
+		if !ok {
+			return n
+		}
+		n = p.Expr
+	}
+}
+
+// rowSub binds (a, b) = (SELECT x, y): the subquery has one row at most, and is a row of NULLs if
+// it has none.
+func (x *exprs) rowSub(row *ast.RowExpr, sub *ast.SubqueryExpr) (expr.Node, error) {
+	l, err := x.tuple(row)
+	if err != nil {
+		return nil, err
+	}
+	left := l.(*expr.Tuple).Elems
+	r, outer, err := x.sub(sub, len(left))
+	if err != nil {
+		return nil, err
+	}
+	one := &algebra.Max1Row{In: x.q.b.subRel(r)}
+	return &expr.Sub{Kind: expr.SubAny, Rel: one, Left: left, Cmp: "=", Outer: outer, T: expr.TypeBool}, nil
 }
 
 func (x *exprs) unary(n *ast.UnaryOperationExpr) (expr.Node, error) {
@@ -453,7 +483,10 @@ func (x *exprs) sub(n ast.ExprNode, width int) (*bound, []expr.ColID, error) {
 	if !ok {
 		return nil, nil, unsupported("subquery %s", typeName(n))
 	}
+	takes := x.q.takesAggs
+	x.q.takesAggs = x.agg
 	r, err := x.q.b.query(s.Query, x.s)
+	x.q.takesAggs = takes
 	if err != nil {
 		return nil, nil, err
 	}

@@ -38,7 +38,7 @@ func (q *query) source(n *ast.TableSource) (algebra.Rel, []column, error) {
 			return nil, nil, fail(1248, "42000", "Every derived table must have its own alias")
 		}
 		if n.Lateral {
-			return nil, nil, unsupported("LATERAL")
+			return q.lateralTable(n)
 		}
 		r, err := q.b.query(src, q.scope.outer)
 		if err != nil {
@@ -49,6 +49,54 @@ func (q *query) source(n *ast.TableSource) (algebra.Rel, []column, error) {
 		return r.rel, cols, err
 	}
 	return nil, nil, unsupported("table reference %T", n.Source)
+}
+
+// lateralTable binds a derived table that may use columns of the tables before it.
+func (q *query) lateralTable(n *ast.TableSource) (algebra.Rel, []column, error) {
+	s := &scope{outer: q.scope.outer, q: q, cols: q.before}
+	r, err := q.b.query(n.Source, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range q.before {
+		if id := q.before[i].id; r.outer[id] {
+			q.lateral[id] = true
+		}
+	}
+	cols, err := derived(r.cols, n.AsName.O, ciNames(n.ColumnNames))
+	return r.rel, cols, err
+}
+
+// laterally is a join whose right side uses columns of the left one, which lc are; nil if it does
+// not.
+func (q *query) laterally(j *algebra.Join, lc []column, alias string, right bool) (algebra.Rel, error) {
+	var uses []expr.ColID
+	for i := range lc {
+		if id := lc[i].id; q.lateral[id] {
+			uses = append(uses, id)
+			delete(q.lateral, id)
+		}
+	}
+	if uses == nil {
+		return nil, nil
+	}
+	if right {
+		return nil, fail(3668, "HY000", "INNER or LEFT JOIN must be used for LATERAL references made by '%s'", alias)
+	}
+	sortIDs(uses)
+	a := &algebra.Apply{Kind: j.Kind, L: j.L, R: j.R, Outer: slices.Compact(uses)}
+	if len(j.On) > 0 {
+		a.R = &algebra.Filter{In: j.R, Conds: j.On}
+	}
+	return a, nil
+}
+
+// aliasOf is the name of a table reference for messages.
+func aliasOf(n ast.ResultSetNode) string {
+	if t, ok := n.(*ast.TableSource); ok {
+		return t.AsName.O
+	}
+	return ""
 }
 
 func ciNames(in []ast.CIStr) (out []string) {
@@ -205,7 +253,10 @@ func (q *query) join(n *ast.Join) (algebra.Rel, []column, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	before := q.before
+	q.before = append(slices.Clone(before), lc...)
 	r, rc, err := q.from(n.Right)
+	q.before = before
 	if err != nil {
 		return nil, nil, err
 	}
@@ -238,6 +289,11 @@ func (q *query) join(n *ast.Join) (algebra.Rel, []column, error) {
 	}
 	if j.Kind == algebra.Inner {
 		q.facts = append(q.facts, j.On...)
+	}
+	if len(q.lateral) > 0 {
+		if a, err := q.laterally(j, lc, aliasOf(n.Right), n.Tp == ast.RightJoin); a != nil || err != nil {
+			return a, cols, err
+		}
 	}
 	return j, cols, nil
 }

@@ -14,8 +14,6 @@ import (
 var leftAlone = map[string]bool{
 	"last_insert_id": true, "get_lock": true, "release_lock": true, "release_all_locks": true, "is_free_lock": true, "is_used_lock": true,
 	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "grouping": true, "benchmark": true,
-	// Those that are known to differ from MySQL in package expr.
-	"extract": true, "str_to_date": true, "oct": true, "truncate": true,
 	"row_count": true, "found_rows": true, "connection_id": true, "nextval": true, "lastval": true, "setval": true, "master_pos_wait": true,
 }
 
@@ -25,6 +23,7 @@ var renamed = map[string]string{
 	"adddate": "date_add", "subdate": "date_sub", "character_length": "char_length", "octet_length": "length", "session_user": "user",
 	"system_user": "user", "current_timestamp": "now", "localtime": "now", "localtimestamp": "now", "current_date": "curdate", "current_time": "curtime",
 	"json_memberof": "member of", "schema": "database", "dayofmonth": "day", "regexp": "regexp_like",
+	"insert_func": "insert",
 }
 
 // trims are the forms of TRIM(... FROM ...).
@@ -123,6 +122,7 @@ func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
 		return nil, unsupported("aggregate %s", fold(n.F))
 	}
 	in := &exprs{q: x.q, s: x.s, clause: x.clause}
+	used := x.s.outerUses()
 	args, sep, err := in.aggArgs(n)
 	if err != nil {
 		return nil, err
@@ -141,14 +141,15 @@ func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, arg := range args {
-		if hasSub(arg) {
-			return nil, unsupported("subquery in an aggregate")
-		}
-	}
 	owner, err := x.ownerOf(a)
 	if err != nil {
 		return nil, err
+	}
+	if owner != x.s && !owner.q.takesAggs {
+		owner = x.s // as in MySQL: over the rows here, of which each has the same value
+	}
+	if owner != x.s {
+		x.s.restoreUses(used) // the queries between use the aggregate, not what it is made of
 	}
 	return x.addAgg(owner, a.(*expr.Agg), n)
 }
@@ -205,18 +206,20 @@ func (x *exprs) ownerOf(a expr.Node) (*scope, error) {
 // addAgg gives an aggregate to its query, and is the column that has its value.
 func (x *exprs) addAgg(s *scope, a *expr.Agg, n *ast.AggregateFuncExpr) (expr.Node, error) {
 	q := s.q
-	if s != x.s {
-		return nil, unsupported("aggregate of an outer query")
-	}
-	if !x.agg {
+	if s == x.s && !x.agg {
 		return nil, fail(1111, "HY000", "Invalid use of group function")
+	}
+	if q.sealed {
+		return nil, unsupported("aggregate behind the grouping")
 	}
 	for _, o := range q.aggs {
 		if expr.Equal(o.Call, a) {
+			x.s.uses(o.ID, s)
 			return &expr.Col{ID: o.ID, Name: o.Name, T: a.T}, nil
 		}
 	}
 	id := q.b.newID()
 	q.aggs = append(q.aggs, algebra.Agg{ID: id, Name: fold(n.F), Call: a})
+	x.s.uses(id, s)
 	return &expr.Col{ID: id, Name: fold(n.F), T: a.T}, nil
 }

@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/godwitdb/godwit/sql/expr"
@@ -112,5 +113,22 @@ func (s *scope) aliasFor(from *scope, table, name string) (*expr.Col, error) {
 func (s *scope) uses(id expr.ColID, at *scope) {
 	for ; s != at; s = s.outer {
 		s.q.outer[id] = true
+	}
+}
+
+// outerUses are the outer columns that the queries from s outwards use so far.
+func (s *scope) outerUses() (out []map[expr.ColID]bool) {
+	for ; s != nil; s = s.outer {
+		out = append(out, maps.Clone(s.q.outer))
+	}
+	return out
+}
+
+// restoreUses forgets what was used since outerUses.
+func (s *scope) restoreUses(uses []map[expr.ColID]bool) {
+	for _, u := range uses {
+		clear(s.q.outer)
+		maps.Copy(s.q.outer, u)
+		s = s.outer
 	}
 }

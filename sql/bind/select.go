@@ -33,6 +33,12 @@ type query struct {
 	fromRel algebra.Rel
 	// closed are the columns that the grouping keys determine.
 	closed map[expr.ColID]bool
+	// before are the columns of the tables before the one that is bound, which LATERAL may use;
+	// lateral are those that it has used, until the join with them is made.
+	before  []column
+	lateral map[expr.ColID]bool
+	// takesAggs: aggregates of subqueries in what is bound now may belong to this query.
+	takesAggs bool
 }
 
 // item is an element of the SELECT list.
@@ -57,7 +63,9 @@ func (b *binder) selectStmt(n *ast.SelectStmt, outer *scope) (*bound, error) {
 	if err := plainSelect(n); err != nil {
 		return nil, err
 	}
-	q := &query{b: b, outer: map[expr.ColID]bool{}, aliases: map[expr.ColID]bool{}, specs: map[string]*ast.WindowSpec{}}
+	q := &query{
+		b: b, outer: map[expr.ColID]bool{}, aliases: map[expr.ColID]bool{}, specs: map[string]*ast.WindowSpec{}, lateral: map[expr.ColID]bool{},
+	}
 	q.scope = &scope{outer: outer, q: q}
 	rel, err := q.body(n)
 	if err != nil {

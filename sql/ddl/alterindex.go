@@ -32,7 +32,8 @@ func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 		return err
 	}
 	if state != schema.IndexPublic && d.Locality.Kind == schema.MultiMaster && t.g.indexesVirtual(d, x) {
-		return schema.Invalid("a MULTI MASTER table cannot get an index over a virtual column: make the column STORED, or the index with the table")
+		return schema.Invalid("a MULTI MASTER table cannot get an index over a virtual column: " +
+			"make the column STORED, or the index with the table")
 	}
 	if state == schema.IndexPublic || t.g.indexesVirtual(d, x) {
 		// Values of virtual columns come from the engine (BuildIndex).

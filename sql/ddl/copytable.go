@@ -27,7 +27,8 @@ const (
 )
 
 // errCalledOff ends a copy whose table has been dropped, or told to stay as it was.
-var errCalledOff = base.Errorf(base.CodeCanceled, "the change was called off, or the table was dropped: the table is as it was before")
+var errCalledOff = base.Errorf(base.CodeCanceled, "the change was called off, or the table was dropped: "+
+	"the table is as it was before")
 
 // online reports whether the table can get a successor: what only the engine can compute is not
 // kept up in it.
@@ -56,7 +57,8 @@ func (g *Env) copyTable(ctx *sql.Context, t *Table, kind string, l schema.Locali
 		}
 		for _, x := range d.Indexes {
 			if x.State != schema.IndexPublic {
-				return base.Errorf(base.CodeInvalid, "index %s of table %s is being built: SHOW JOBS tells how far it is", x.Name, d.Name)
+				return base.Errorf(base.CodeInvalid,
+					"index %s of table %s is being built: SHOW JOBS tells how far it is", x.Name, d.Name)
 			}
 		}
 		region := d.ID.Region()
@@ -80,7 +82,8 @@ func (g *Env) copyTable(ctx *sql.Context, t *Table, kind string, l schema.Locali
 }
 
 func busy(d *schema.TableDesc) error {
-	return base.Errorf(base.CodeInvalid, "%s of table %s is under way (SHOW JOBS): wait for it, or call it off with KILL QUERY or ALTER TABLE %s SET REPLICATION %s",
+	return base.Errorf(base.CodeInvalid, "%s of table %s is under way (SHOW JOBS): wait for it, "+
+		"or call it off with KILL QUERY or ALTER TABLE %s SET REPLICATION %s",
 		d.Next.Kind, d.Name, d.Name, d.Locality.Replication())
 }
 

@@ -45,7 +45,8 @@ func (m *mutation) unmixed(d *schema.TableDesc) error {
 		if parent.Locality.Kind == schema.MultiMaster {
 			is, isNot = isNot, is
 		}
-		return schema.Invalid("foreign key " + fk.Name + " leads from table " + child.Name + " to table " + parent.Name + ", but " + is + " is MULTI MASTER and " + isNot +
+		return schema.Invalid("foreign key " + fk.Name + " leads from table " + child.Name + " to table " +
+			parent.Name + ", but " + is + " is MULTI MASTER and " + isNot +
 			" is not: give both that locality or neither, or drop the foreign key")
 	}
 	for i := range d.FKs {
@@ -131,7 +132,8 @@ func (g *Env) retire(ctx context.Context, d *garbageDesc) error {
 }
 
 func errMultiMasterRewrite(name string) error {
-	return schema.Invalid("table " + name + " is MULTI MASTER, and this change would write all of its rows again while other regions write them: make a new table and copy them")
+	return schema.Invalid("table " + name + " is MULTI MASTER, and this change would write all of its rows again " +
+		"while other regions write them: make a new table and copy them")
 }
 
 // mayTurn refuses localities that a table cannot change to.
@@ -143,13 +145,15 @@ func (t *Table) mayTurn(m *mutation, d *schema.TableDesc, l schema.Locality) err
 		return nil
 	}
 	if len(d.FKs) > 0 {
-		return schema.Invalid("table " + d.Name + " has foreign keys: drop them first, and add them when all tables concerned are MULTI MASTER")
+		return schema.Invalid("table " + d.Name + " has foreign keys: drop them first, and add them when all tables " +
+			"concerned are MULTI MASTER")
 	}
 	for _, db := range m.snap().Databases {
 		for _, o := range db.Tables {
 			for _, k := range o.Desc.FKs {
 				if schema.SameName(k.ParentTable, d.Name) && schema.SameName(k.ParentDatabase, d.DB) {
-					return schema.Invalid("foreign keys of table " + o.Desc.Name + " refer to table " + d.Name + ": drop them first, and add them when all tables concerned are MULTI MASTER")
+					return schema.Invalid("foreign keys of table " + o.Desc.Name + " refer to table " + d.Name +
+						": drop them first, and add them when all tables concerned are MULTI MASTER")
 				}
 			}
 		}

@@ -14,7 +14,8 @@ import (
 //
 //	CREATE TABLE t (...) ENGINE=InnoDB ... /*!99999 LOCALITY GLOBAL */
 const (
-	localityForms    = `LOCALITY\s+(?:GLOBAL|MULTI\s+MASTER|REGIONAL\s+BY\s+ROW|REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
+	localityForms = `LOCALITY\s+(?:GLOBAL|MULTI\s+MASTER|REGIONAL\s+BY\s+ROW|` +
+		`REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
 	replicationForms = `REPLICATION\s+(?:SYNC|ASYNC)`
 	placementForms   = `(?:` + localityForms + `(?:\s+` + replicationForms + `)?|` + replicationForms + `)`
 	LocalityMark     = "/*!99999 "
@@ -28,7 +29,8 @@ var (
 	rePlainClause  = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
 	// RePlaced matches a text that is a LOCALITY or REPLICATION clause, or both, and nothing else.
 	RePlaced         = regexp.MustCompile(`(?is)^` + placementForms + `$`)
-	reCreateDatabase = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:DATABASE|SCHEMA)\b.*?)(/\*!99999\s+(` + replicationForms + `)\s*\*/|\b(` + replicationForms + `))\s*;?\s*$`)
+	reCreateDatabase = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:DATABASE|SCHEMA)\b.*?)(/\*!99999\s+(` +
+		replicationForms + `)\s*\*/|\b(` + replicationForms + `))\s*;?\s*$`)
 	// RePlacement takes such a text apart: 1 is the locality, 2 the replication.
 	RePlacement = regexp.MustCompile(`(?is)^(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?$`)
 )

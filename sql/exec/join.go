@@ -218,8 +218,13 @@ type hashJoin struct {
 	part           *joinPart
 	lread          *spillReader
 	depth          int
-	swap           []int
-	swapped        expr.Batch
+	// rest are the right rows if they do not fit into memory and cannot be divided: of one value,
+	// for example. loop joins them pair by pair.
+	rest *spool
+	loop *nested
+
+	swap    []int
+	swapped expr.Batch
 }
 
 type joinPart struct {
@@ -292,6 +297,7 @@ func (j *hashJoin) Open(ctx *Ctx) (err error) {
 		}
 	}
 	j.loaded, j.b, j.depth, j.part, j.lread = false, nil, 0, nil, nil
+	j.rest, j.loop = nil, nil
 	j.some, j.anyNull = false, false
 	if err := j.spec.Right.Open(ctx); err != nil {
 		return err
@@ -403,22 +409,98 @@ func (j *hashJoin) load() error {
 		}
 	}
 	need := int64(j.rows.n) * 24 // of the hash table
-	if j.rparts == nil && !j.ctx.Mem.TryGrow(need) {
-		var err error
-		if j.maySpill() {
-			err = j.spillRight()
-		} else {
-			err = j.ctx.Mem.Grow(need)
-		}
-		if err != nil {
+	if j.rparts == nil && j.rest == nil && !j.ctx.Mem.TryGrow(need) {
+		if err := j.overflow(need); err != nil {
 			return err
 		}
 	}
-	if j.rparts != nil {
+	switch {
+	case j.rest != nil:
+		return j.beginLoop()
+	case j.rparts != nil:
 		return j.divideLeft()
 	}
 	j.held += need
 	return j.index()
+}
+
+// overflow makes the right rows, for which there is no memory, go to files.
+func (j *hashJoin) overflow(need int64) error {
+	switch {
+	case j.maySpill():
+		return j.spillRight()
+	case j.ctx.NoSpill:
+		return j.ctx.Mem.Grow(need)
+	}
+	return j.beginRest()
+}
+
+// beginRest moves the right rows to where they are read one after the other.
+func (j *hashJoin) beginRest() error {
+	types := append([]expr.Type(nil), j.right.types...)
+	for _, k := range j.three {
+		types = append(types, j.rk[k].Type())
+	}
+	j.rest = newSpool(types, j.ctx)
+	err := j.rows.each(func(b *expr.Batch) error { return j.rest.add(j.restRow(b.Cols), b.Sel) })
+	j.rows.clear()
+	return err
+}
+
+// restRow is a right row with the keys that IN compares, and no others.
+func (j *hashJoin) restRow(row []*expr.Vec) []*expr.Vec {
+	out := append([]*expr.Vec(nil), row[:len(j.right.ids)]...)
+	for _, k := range j.three {
+		out = append(out, row[len(j.right.ids)+k])
+	}
+	return out
+}
+
+// feed is an operator over rows that are there already.
+type feed struct {
+	columns
+	next func() (*expr.Batch, error)
+}
+
+// Open implements Op.
+func (f *feed) Open(*Ctx) error { return nil }
+
+// Next implements Op.
+func (f *feed) Next() (*expr.Batch, error) { return f.next() }
+
+// Close implements Op.
+func (f *feed) Close() error { return nil }
+
+// beginLoop joins the rest pair by pair.
+func (j *hashJoin) beginLoop() error {
+	s := JoinSpec{Kind: j.kind, Mark: j.spec.Mark, Left: &feed{j.left, j.leftNext}, Right: &feed{columns: j.right}}
+	s.On = append(s.On, j.onNodes...)
+	for _, k := range j.exact {
+		op := "="
+		if j.safe[k] {
+			op = "<=>"
+		}
+		eq, err := expr.NewCall(expr.Lookup(op), j.spec.LeftKeys[k], j.spec.RightKeys[k])
+		if err != nil {
+			return err
+		}
+		s.On = append(s.On, eq)
+	}
+	for _, k := range j.three {
+		s.LeftKeys, s.RightKeys = append(s.LeftKeys, j.spec.LeftKeys[k]), append(s.RightKeys, j.spec.RightKeys[k])
+	}
+	j.loop = newNested(s)
+	j.loop.rows, j.rest = j.rest, nil
+	return j.loop.prepare(j.ctx)
+}
+
+// endLoop frees what the loop has kept.
+func (j *hashJoin) endLoop() {
+	if j.loop != nil {
+		_ = j.loop.Close() // its inputs are those of this operator
+	}
+	j.rest.close()
+	j.loop, j.rest = nil, nil
 }
 
 // note sees whether there are right rows, and NULLs in their keys.
@@ -432,16 +514,19 @@ func (j *hashJoin) note(keys []*expr.Vec, sel []int32) {
 }
 
 func (j *hashJoin) keepRight(row []*expr.Vec, sel []int32) error {
-	if j.rparts == nil {
+	if j.rparts == nil && j.rest == nil {
 		if j.rows.tryAdd(row, sel) {
 			return nil
 		}
-		if !j.maySpill() {
+		if j.ctx.NoSpill {
 			return j.rows.add(row, sel)
 		}
-		if err := j.spillRight(); err != nil {
+		if err := j.overflow(0); err != nil {
 			return err
 		}
+	}
+	if j.rest != nil {
+		return j.rest.add(j.restRow(row), sel)
 	}
 	return j.rparts.write(row, j.rightLooked(row), sel)
 }
@@ -579,6 +664,14 @@ func (j *hashJoin) step() (*expr.Batch, error) {
 		if err := j.load(); err != nil {
 			return nil, err
 		}
+	}
+	if j.loop != nil {
+		b, err := j.loop.Next()
+		if b == nil && err == nil {
+			j.endLoop()
+			b = nothing
+		}
+		return b, err
 	}
 	if j.t == nil {
 		return j.nextPart()
@@ -779,6 +872,7 @@ func (j *hashJoin) nextPart() (*expr.Batch, error) {
 
 // Close implements Op.
 func (j *hashJoin) Close() error {
+	j.endLoop()
 	j.drop()
 	for _, p := range j.queue {
 		p.left.close()

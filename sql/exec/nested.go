@@ -4,12 +4,16 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// nested joins without keys: it keeps the right side and tests all pairs.
+// nested joins without keys: it keeps the right side and tests all pairs. What does not fit into
+// memory is read again for each batch of the left side.
 type nested struct {
 	joinShape
 	spec   JoinSpec
 	ctx    *Ctx
-	rows   *store
+	rows   *spool // columns of the right side, then its keys
+	next   func() (*expr.Batch, error)
+	chunk  expr.Batch // right rows that meet the left batch now
+	read   bool       // the left batch has met some
 	b      *expr.Batch
 	at     int // left row
 	r      int // right row
@@ -20,34 +24,45 @@ type nested struct {
 
 // NewNestedJoin joins by conditions that are not equalities. Keys, if there are some, are what IN
 // compares in NullAnti and Mark joins.
-func NewNestedJoin(s JoinSpec) Op {
+func NewNestedJoin(s JoinSpec) Op { return newNested(s) }
+
+func newNested(s JoinSpec) *nested {
 	n := &nested{spec: s}
 	n.joinShape = newShape(s.Kind, columnsOf(s.Left), columnsOf(s.Right), s.On, s.Mark)
 	return n
 }
 
-func (n *nested) Open(ctx *Ctx) (err error) {
-	n.ctx = ctx
-	if n.env != ctx.Env {
-		if err := n.compile(ctx.Env); err != nil {
-			return err
-		}
-		if n.lk, err = expr.CompileAll(n.spec.LeftKeys, n.left.ids, ctx.Env); err != nil {
-			return err
-		}
-		if n.rk, err = expr.CompileAll(n.spec.RightKeys, n.right.ids, ctx.Env); err != nil {
-			return err
-		}
-		n.cmps = nil
-		for _, e := range n.rk {
-			n.cmps = append(n.cmps, expr.NewComparer(e.Type()))
-		}
-	}
+func (n *nested) Open(ctx *Ctx) error {
 	n.rows, n.b = nil, nil
+	if err := n.prepare(ctx); err != nil {
+		return err
+	}
 	if err := n.spec.Right.Open(ctx); err != nil {
 		return err
 	}
 	return n.spec.Left.Open(ctx)
+}
+
+// prepare compiles the expressions.
+func (n *nested) prepare(ctx *Ctx) (err error) {
+	n.ctx = ctx
+	if n.env == ctx.Env {
+		return nil
+	}
+	if err := n.compile(ctx.Env); err != nil {
+		return err
+	}
+	if n.lk, err = expr.CompileAll(n.spec.LeftKeys, n.left.ids, ctx.Env); err != nil {
+		return err
+	}
+	if n.rk, err = expr.CompileAll(n.spec.RightKeys, n.right.ids, ctx.Env); err != nil {
+		return err
+	}
+	n.cmps = nil
+	for _, e := range n.rk {
+		n.cmps = append(n.cmps, expr.NewComparer(e.Type()))
+	}
+	return nil
 }
 
 func (n *nested) load() error {
@@ -55,7 +70,7 @@ func (n *nested) load() error {
 	for _, e := range n.rk {
 		types = append(types, e.Type())
 	}
-	n.rows = newStore(types, n.ctx.Mem)
+	n.rows = newSpool(types, n.ctx)
 	for {
 		if err := n.ctx.Err(); err != nil {
 			return err
@@ -74,6 +89,42 @@ func (n *nested) load() error {
 	}
 }
 
+// meet takes the next right rows for the left batch; false if it has met all.
+func (n *nested) meet() (bool, error) {
+	n.at, n.r = 0, 0
+	if n.rows.file == nil {
+		first := !n.read
+		n.read = true
+		n.chunk = expr.Batch{N: n.rows.mem.n, Cols: n.rows.mem.cols}
+		return first, nil
+	}
+	if !n.read {
+		n.read = true
+		var err error
+		if n.next, err = n.rows.rows(); err != nil {
+			return false, err
+		}
+	}
+	b, err := n.next()
+	if err != nil || b == nil {
+		return false, err
+	}
+	n.chunk = *b
+	return true, nil
+}
+
+// leftBatch takes the next batch of the left side; false at the end.
+func (n *nested) leftBatch() (bool, error) {
+	b, err := n.spec.Left.Next()
+	if err != nil || b == nil {
+		return false, err
+	}
+	n.b, n.at, n.read = b, len(b.Sel), false
+	n.begin(b.N)
+	n.keys, err = evalAll(n.lk, b, n.keys[:0])
+	return true, err
+}
+
 func (n *nested) Next() (*expr.Batch, error) {
 	if n.rows == nil {
 		if err := n.load(); err != nil {
@@ -85,31 +136,32 @@ func (n *nested) Next() (*expr.Batch, error) {
 			return nil, err
 		}
 		if n.b == nil {
-			b, err := n.spec.Left.Next()
-			if err != nil || b == nil {
-				return nil, err
-			}
-			n.b, n.at, n.r = b, 0, 0
-			n.begin(b.N)
-			if n.keys, err = evalAll(n.lk, b, n.keys[:0]); err != nil {
+			if more, err := n.leftBatch(); err != nil || !more {
 				return nil, err
 			}
 		}
+		if n.at >= len(n.b.Sel) {
+			more, err := n.meet()
+			if err != nil {
+				return nil, err
+			}
+			if !more {
+				b := n.b
+				n.b = nil
+				if out := n.finish(b); out != nil {
+					return out, nil
+				}
+				continue
+			}
+		}
 		n.candidates()
-		if err := n.test(n.b.Cols, n.rows.cols[:len(n.right.ids)]); err != nil {
+		right := n.chunk.Cols[:len(n.right.ids)]
+		if err := n.test(n.b.Cols, right); err != nil {
 			return nil, err
 		}
 		n.decide()
 		if !n.leftOnly && len(n.pi) > 0 {
-			return n.joined(n.b.Cols, n.rows.cols[:len(n.right.ids)]), nil
-		}
-		if n.at < len(n.b.Sel) {
-			continue
-		}
-		b := n.b
-		n.b = nil
-		if out := n.finish(b); out != nil {
-			return out, nil
+			return n.joined(n.b.Cols, right), nil
 		}
 	}
 }
@@ -120,12 +172,12 @@ func (n *nested) candidates() {
 	for n.at < len(n.b.Sel) && len(n.pi) < expr.BatchSize {
 		i := n.b.Sel[n.at]
 		done := n.leftOnly && n.hit[i]
-		if n.r >= n.rows.n || done {
+		if n.r >= n.chunk.N || done {
 			n.at++
 			n.r = 0
 			continue
 		}
-		m := min(n.rows.n-n.r, expr.BatchSize-len(n.pi))
+		m := min(n.chunk.N-n.r, expr.BatchSize-len(n.pi))
 		for k := range m {
 			n.pi, n.bi = append(n.pi, i), append(n.bi, int32(n.r+k))
 		}
@@ -137,7 +189,7 @@ func (n *nested) decide() {
 	for k, i := range n.pi {
 		res := 1
 		for x, c := range n.cmps {
-			l, r := n.keys[x], n.rows.cols[len(n.right.ids)+x]
+			l, r := n.keys[x], n.chunk.Cols[len(n.right.ids)+x]
 			if l.IsNull(i) || r.IsNull(n.bi[k]) {
 				res = -1
 			} else if c(l, i, r, n.bi[k]) != 0 {
@@ -155,11 +207,8 @@ func (n *nested) decide() {
 }
 
 func (n *nested) Close() error {
-	if n.rows != nil {
-		n.rows.clear()
-		n.rows = nil
-	}
-	n.b = nil
+	n.rows.close()
+	n.rows, n.b = nil, nil
 	return closeAll(n.spec.Left, n.spec.Right)
 }
 

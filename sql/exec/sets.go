@@ -132,6 +132,48 @@ type Shared struct {
 // NewShared wraps a plan. It runs when the first reader asks for rows.
 func NewShared(in Op) *Shared { return &Shared{in: in} }
 
+// owner keeps the rows of shared plans until the statement ends: their readers may come and go
+// before, as those below an Apply do.
+type owner struct {
+	Op
+	shared []*Shared
+	open   bool
+}
+
+// NewOwner wraps the root of a plan that has readers of shared plans.
+func NewOwner(in Op, shared []*Shared) Op { return &owner{Op: in, shared: shared} }
+
+// Open implements Op.
+func (o *owner) Open(ctx *Ctx) error {
+	if !o.open {
+		o.open = true
+		for _, s := range o.shared {
+			s.users++
+		}
+	}
+	return o.Op.Open(ctx)
+}
+
+// Close implements Op.
+func (o *owner) Close() error {
+	err := o.Op.Close()
+	if o.open {
+		o.open = false
+		for _, s := range o.shared {
+			s.leave()
+		}
+	}
+	return err
+}
+
+// leave says that a user is gone; the last one takes the rows with it.
+func (s *Shared) leave() {
+	if s.users--; s.users == 0 {
+		s.rows.close()
+		s.rows, s.err = nil, nil
+	}
+}
+
 type sharedReader struct {
 	columns
 	s    *Shared
@@ -199,10 +241,7 @@ func (r *sharedReader) Close() error {
 		return nil
 	}
 	r.open = false
-	if r.s.users--; r.s.users == 0 {
-		r.s.rows.close()
-		r.s.rows, r.s.err = nil, nil
-	}
+	r.s.leave()
 	return nil
 }
 

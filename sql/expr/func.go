@@ -70,7 +70,7 @@ func NewCall(f *Func, args ...Node) (Node, error) {
 	if n, err := expandTuples(f, args); n != nil || err != nil {
 		return n, err
 	}
-	c := &Call{Fn: f, Args: append([]Node(nil), args...)}
+	c := &Call{Fn: f, Args: append([]Node(nil), args...), given: append([]Node(nil), args...)}
 	if err := f.Derive(c); err != nil {
 		return nil, err
 	}

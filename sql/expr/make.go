@@ -134,6 +134,13 @@ func NewCase(whens, thens []Node, els Node) (Node, error) {
 // NewSimpleCase makes CASE x WHEN v THEN ... END.
 func NewSimpleCase(x Node, values, thens []Node, els Node) (Node, error) {
 	var whens []Node
+	if len(values) > 1 {
+		all, err := oneCollation("case", append([]Node{x}, values...)...)
+		if err != nil {
+			return nil, err
+		}
+		x, values = all[0], all[1:]
+	}
 	for _, v := range values {
 		w, err := call("=", x, v)
 		if err != nil {

@@ -50,6 +50,8 @@ type Call struct {
 	T    Type
 	// Cmp is the type in which a comparison takes place, with its collation.
 	Cmp Type
+	// given are the arguments without the casts that Derive put around them.
+	given []Node
 }
 
 // Case is CASE WHEN ... THEN ... ELSE ... END. Else is never nil.
@@ -212,12 +214,30 @@ func (p *Param) With([]Node) (Node, error) { return p, nil }
 
 // With implements Node.
 func (c *Call) With(ch []Node) (Node, error) {
+	given := c.givenOf(ch)
 	if sameTypes(c.Args, ch) {
 		d := *c
-		d.Args = ch
+		d.Args, d.given = ch, given
 		return &d, nil
 	}
-	return NewCall(c.Fn, ch...)
+	return NewCall(c.Fn, given...)
+}
+
+// givenOf are new arguments without the casts that Derive put around the present ones: it would
+// derive the digits of the result from those of the casts.
+func (c *Call) givenOf(ch []Node) []Node {
+	out := append([]Node(nil), ch...)
+	for i := range c.Args {
+		if i >= len(c.given) || i >= len(ch) || c.Args[i] == c.given[i] {
+			continue
+		}
+		was, ok := c.Args[i].(*Cast)
+		is, ok2 := ch[i].(*Cast)
+		if ok && ok2 && was.Arg == c.given[i] && is.T.Same(was.T) && is.Explicit == was.Explicit && is.Round == was.Round {
+			out[i] = is.Arg
+		}
+	}
+	return out
 }
 
 // With implements Node.

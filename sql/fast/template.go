@@ -405,7 +405,13 @@ func (f *Template) planOutput(p *boundPlan) *boundPlan {
 	}
 	for _, pos := range p.out {
 		p.want[pos] = true
-		p.sch = append(p.sch, p.full[pos])
+		c := p.full[pos]
+		if t.Cols[pos].Kind == schema.KindTimespan {
+			shown := *c
+			shown.Type = t.Cols[pos].Shown()
+			c = &shown
+		}
+		p.sch = append(p.sch, c)
 	}
 	return p
 }

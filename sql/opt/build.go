@@ -12,15 +12,28 @@ import (
 type builder struct {
 	next    expr.ColID
 	working map[int]*exec.Working
+	shared  map[int]*exec.Shared
+	meter   *Meter // nil: nothing is measured
 	// ordered: the order of the rows is seen by the client, so tables are read in the order of
 	// their keys, as MySQL does.
 	ordered bool
 }
 
 // Build makes the operators of a plan. The tables of its scans must be sources.
-func Build(p *Plan) (exec.Op, error) {
-	b := &builder{next: 1 << 24, ordered: true}
-	return b.op(p)
+func Build(p *Plan) (exec.Op, error) { return BuildMeasured(p, nil) }
+
+// BuildMeasured makes operators that are measured, if m is not nil.
+func BuildMeasured(p *Plan, m *Meter) (exec.Op, error) {
+	b := &builder{next: 1 << 24, ordered: true, shared: map[int]*exec.Shared{}, meter: m}
+	op, err := b.op(p)
+	if err != nil || len(b.shared) == 0 {
+		return op, err
+	}
+	var all []*exec.Shared
+	for _, s := range b.shared {
+		all = append(all, s)
+	}
+	return exec.NewOwner(op, all), nil
 }
 
 func (b *builder) newID() expr.ColID {
@@ -29,6 +42,15 @@ func (b *builder) newID() expr.ColID {
 }
 
 func (b *builder) op(p *Plan) (exec.Op, error) {
+	op, err := b.bare(p)
+	if b.meter != nil && err == nil {
+		op = b.meter.watch(p, op)
+	}
+	return op, err
+}
+
+// bare makes the operator itself.
+func (b *builder) bare(p *Plan) (exec.Op, error) {
 	switch p.Op {
 	case OpScan:
 		return b.scan(p, nil)
@@ -46,6 +68,8 @@ func (b *builder) op(p *Plan) (exec.Op, error) {
 		return b.recursive(p)
 	case OpCTERef:
 		return b.ref(p)
+	case OpShared:
+		return b.sharedRows(p)
 	case OpFilter:
 		if p.In[0].Op == OpScan && p.In[0].Read.Limit == 0 {
 			return b.scan(p.In[0], p.Conds)
@@ -258,6 +282,20 @@ func (b *builder) ref(p *Plan) (exec.Op, error) {
 		return nil, left("recursive CTE out of its step")
 	}
 	return w, nil
+}
+
+// sharedRows reads what one plan yields for all of its readers.
+func (b *builder) sharedRows(p *Plan) (exec.Op, error) {
+	s := b.shared[p.Shared.Number]
+	if s == nil {
+		in, err := b.op(p.In[0])
+		if err != nil {
+			return nil, err
+		}
+		s = exec.NewShared(b.arrange(in, p.Shared.From))
+		b.shared[p.Shared.Number] = s
+	}
+	return s.Reader(p.Shared.IDs), nil
 }
 
 // set makes a set operation of the sides' columns in its order.

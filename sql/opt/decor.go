@@ -25,9 +25,12 @@ func (o *optimizer) unapply(a *algebra.Apply) algebra.Rel {
 		return o.independent(a)
 	}
 	var out algebra.Rel
-	if a.Kind == algebra.Single {
+	switch a.Kind {
+	case algebra.Single:
 		out = o.scalarJoin(a, l)
-	} else {
+	case algebra.Left, algebra.Inner:
+		out = o.plainJoin(a, l)
+	default:
 		out = o.testJoin(a, l)
 	}
 	if out != nil {
@@ -45,6 +48,7 @@ func (o *optimizer) unapply(a *algebra.Apply) algebra.Rel {
 func (o *optimizer) independent(a *algebra.Apply) algebra.Rel {
 	j := &algebra.Join{Kind: a.Kind, L: a.L, R: a.R, On: a.On, Also: a.Also, MarkID: a.MarkID}
 	switch {
+	case a.Kind == algebra.Left || a.Kind == algebra.Inner:
 	case a.Kind == algebra.Single:
 		j.Kind = algebra.Left
 		if !oneRow(a.R) {
@@ -54,6 +58,15 @@ func (o *optimizer) independent(a *algebra.Apply) algebra.Rel {
 		j.R = &algebra.Limit{In: a.R, Count: expr.IntConst(1)}
 	}
 	return j
+}
+
+// plainJoin makes a join of an Apply that yields the columns of both sides; nil if it cannot.
+func (o *optimizer) plainJoin(a *algebra.Apply, l set) algebra.Rel {
+	p, ok := o.pull(a.R, l)
+	if !ok {
+		return nil
+	}
+	return onlyCols(&algebra.Join{Kind: a.Kind, L: a.L, R: p.rel, On: slices.Concat(p.conds, a.On)}, a.Cols())
 }
 
 // pulled is a relation without the conditions that use columns of an outer query.

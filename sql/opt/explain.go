@@ -11,18 +11,25 @@ import (
 // Tree is the plan as EXPLAIN FORMAT=TREE shows it, with or without costs.
 func (p *Plan) Tree(costs bool) string {
 	var b strings.Builder
-	p.tree(&b, 0, costs)
+	p.tree(&b, 0, costs, nil)
 	return b.String()
 }
 
-func (p *Plan) tree(b *strings.Builder, depth int, costs bool) {
+// Analyzed is the plan with what its operators did.
+func (p *Plan) Analyzed(m *Meter) string {
+	var b strings.Builder
+	p.tree(&b, 0, true, m)
+	return b.String()
+}
+
+func (p *Plan) tree(b *strings.Builder, depth int, costs bool, m *Meter) {
 	b.WriteString(strings.Repeat("    ", depth) + "-> " + p.Line())
 	if costs {
 		fmt.Fprintf(b, "  (cost=%.4g rows=%.4g)", p.Cost(), p.Rows)
 	}
-	b.WriteString("\n")
+	b.WriteString(m.Of(p).text() + "\n")
 	for _, in := range p.In {
-		in.tree(b, depth+1, costs)
+		in.tree(b, depth+1, costs, m)
 	}
 }
 
@@ -71,6 +78,8 @@ func (p *Plan) otherLine() string {
 		return "Window: " + strings.Join(fs, ", ")
 	case OpRecursive:
 		return "Recursive " + p.CTE.Name
+	case OpShared:
+		return fmt.Sprintf("Table scan on %s, which is computed once (#%d)", p.Shared.Name, p.Shared.Number)
 	case OpCTERef:
 		return "Scan new records on " + p.Ref.Name
 	}

@@ -48,6 +48,9 @@ func (o *optimizer) otherPlan(r algebra.Rel, need set) *Plan {
 	case *algebra.RecursiveCTE:
 		seed, step := o.physical(r.Seed, setOf(r.SeedCols)), o.physical(r.Step, setOf(r.StepCols))
 		return &Plan{Op: OpRecursive, CTE: r, In: []*Plan{seed, step}, Cols: r.IDs, Rows: seed.Rows * 10, Lat: seed.Lat + 10*step.Lat, CPU: seed.CPU + 10*step.CPU}
+	case *algebra.Shared:
+		in := o.physical(r.In, setOf(r.From))
+		return &Plan{Op: OpShared, Shared: r, In: []*Plan{in}, Cols: r.IDs, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU}
 	case *algebra.CTERef:
 		return &Plan{Op: OpCTERef, Ref: r, Cols: r.IDs, Rows: 10}
 	}

@@ -29,6 +29,7 @@ const (
 	OpMax1Row
 	OpRecursive
 	OpCTERef
+	OpShared
 )
 
 // Plan is a physical operator with what is below it.
@@ -62,6 +63,7 @@ type Plan struct {
 	Set    *algebra.SetOp
 	CTE    *algebra.RecursiveCTE
 	Ref    *algebra.CTERef
+	Shared *algebra.Shared
 	Rowset *algebra.Values
 	Keys   []algebra.Order
 	// Count and Offset are those of LIMIT.

@@ -47,8 +47,14 @@ func addTypes(r algebra.Rel, out map[expr.ColID]expr.Type) {
 		putTypes(out, r.IDs, r.Types)
 	case *algebra.RecursiveCTE:
 		putTypes(out, r.IDs, r.Types)
+	case *algebra.Shared:
+		putTypes(out, r.IDs, r.Types)
 	case *algebra.CTERef:
 		putTypes(out, r.IDs, r.Types)
+	case *algebra.Max1Row: // a row of NULLs if there is none
+		for id, t := range typesOf(r.In) {
+			out[id] = t.AsNull()
+		}
 	case *algebra.Window:
 		addTypes(r.In, out)
 		for _, f := range r.Funcs {

@@ -89,18 +89,93 @@ func (o *optimizer) unnestJoin(j *algebra.Join) algebra.Rel {
 	case j.Kind == algebra.Inner:
 		return o.unnestFilter(&algebra.Filter{In: &out, Conds: subs})
 	case j.Kind == algebra.Left:
-		l := setOf(j.L.Cols())
-		for _, c := range subs {
-			if colsOf(c).meets(l) {
-				o.fail(left("subquery in ON of an outer join"))
-				return j
-			}
-		}
-		out.R = o.unnestFilter(&algebra.Filter{In: j.R, Conds: subs})
-		return &out
+		return o.unnestOuter(j, plain, subs)
 	}
 	o.fail(left("subquery in ON"))
 	return j
+}
+
+// unnestOuter handles conditions of an outer join that have subqueries: those that ask the right
+// side alone filter it, and the value of a subquery that asks one side is a column of that side.
+// What asks both sides at once is evaluated for each row of the left one.
+func (o *optimizer) unnestOuter(j *algebra.Join, plain, subs []expr.Node) algebra.Rel {
+	l, r := setOf(j.L.Cols()), setOf(j.R.Cols())
+	for _, c := range subs {
+		if asksBoth(c, l, r) {
+			return o.outerApply(j, l)
+		}
+	}
+	out := *j
+	out.On = plain
+	var right []expr.Node
+	for _, c := range subs {
+		if !colsOf(c).meets(l) {
+			right = append(right, c)
+			continue
+		}
+		m := o.replaceOn(&out, r, c, false)
+		out.On = append(out.On, m)
+	}
+	if len(right) > 0 {
+		out.R = o.unnestFilter(&algebra.Filter{In: out.R, Conds: right})
+	}
+	if o.err != nil {
+		return j
+	}
+	return onlyCols(&out, j.Cols())
+}
+
+// replaceOn makes columns of the subqueries in a condition of a join: of its right side, whose
+// columns r are, if they ask that one, else of its left side.
+func (o *optimizer) replaceOn(j *algebra.Join, r set, n expr.Node, branch bool) expr.Node {
+	if !hasSub(n) || o.err != nil {
+		return n
+	}
+	if s, ok := n.(*expr.Sub); ok {
+		side := &j.L
+		if colsOf(s).meets(r) {
+			side = &j.R
+		}
+		in, col := o.column(*side, s, branch)
+		*side = in
+		return col
+	}
+	ch := n.Children()
+	fresh := make([]expr.Node, len(ch))
+	for i, c := range ch {
+		fresh[i] = o.replaceOn(j, r, c, branch || i > 0 && lazy(n))
+	}
+	m, err := n.With(fresh)
+	if err != nil {
+		o.fail(err)
+		return n
+	}
+	return m
+}
+
+// asksBoth reports whether a subquery in a condition uses columns of both sides.
+func asksBoth(c expr.Node, l, r set) bool {
+	both := false
+	expr.Walk(c, func(n expr.Node) bool {
+		if s, ok := n.(*expr.Sub); ok {
+			cols := colsOf(s)
+			both = both || cols.meets(l) && cols.meets(r)
+		}
+		return !both
+	})
+	return both
+}
+
+// outerApply joins each row of the left side with the rows of the right one for which the
+// conditions hold.
+func (o *optimizer) outerApply(j *algebra.Join, l set) algebra.Rel {
+	a := &algebra.Apply{Kind: algebra.Left, L: j.L, R: o.unnestFilter(&algebra.Filter{In: j.R, Conds: j.On})}
+	for _, id := range free(a.R).sorted() {
+		if l[id] {
+			a.Outer = append(a.Outer, id)
+		}
+	}
+	return onlyCols(a, j.Cols())
 }
 
 // unnestFilter makes joins of subqueries that are conditions, and columns of the others.
@@ -276,36 +351,67 @@ func (o *optimizer) column(in algebra.Rel, s *expr.Sub, branch bool) (algebra.Re
 		}
 	}
 	a.Kind, a.MarkID = algebra.Mark, o.newID()
+	var out algebra.Rel = a
 	var mark expr.Node = &expr.Col{ID: a.MarkID, T: expr.TypeBool}
 	var err error
 	switch s.Kind {
 	case expr.SubExists:
 		mark, err = call("istrue", mark)
 	case expr.SubAny:
-		o.marks(a, s.Cmp, s.Left, rel)
+		out, mark = o.marks(a, s.Cmp, s.Left, rel)
 	default:
-		o.marks(a, negated[s.Cmp], s.Left, rel)
-		mark, err = call("not", mark)
+		if out, mark = o.marks(a, negated[s.Cmp], s.Left, rel); o.err == nil {
+			mark, err = call("not", mark)
+		}
 	}
 	if err != nil {
 		o.fail(err)
 	}
-	return a, mark
+	return out, mark
 }
 
-// marks lets a mark join compare.
-func (o *optimizer) marks(a *algebra.Apply, cmp string, sides []expr.Node, rel algebra.Rel) {
+// marks lets a mark join compare; the result is the value of ANY.
+func (o *optimizer) marks(a *algebra.Apply, cmp string, sides []expr.Node, rel algebra.Rel) (algebra.Rel, expr.Node) {
+	var mark expr.Node = &expr.Col{ID: a.MarkID, T: expr.TypeBool}
 	on := o.compare(cmp, sides, rel)
 	if cmp == "=" {
 		a.On = on
-		return
-	}
-	for _, c := range on {
-		if mayNull(c) {
-			o.fail(left("ANY or ALL as a value"))
-		}
+		return a, mark
 	}
 	a.Also = on
+	if o.err != nil || !anyNull(on) {
+		return a, mark
+	}
+	return o.unknownMark(a, on, mark)
+}
+
+// unknownMark adds a second mark: whether a comparison of ANY is unknown, where none is TRUE.
+func (o *optimizer) unknownMark(a *algebra.Apply, on []expr.Node, mark expr.Node) (algebra.Rel, expr.Node) {
+	if algebra.Volatile(a.R) {
+		o.fail(left("ANY or ALL over what is evaluated once"))
+		return a, mark
+	}
+	b := &algebra.Apply{Kind: algebra.Mark, L: a, R: a.R, Outer: a.Outer, MarkID: o.newID()}
+	unknown, err := joinAnd(on)
+	if err == nil {
+		unknown, err = call("isnull", unknown)
+	}
+	var is, may, value expr.Node
+	if err == nil {
+		b.Also = []expr.Node{unknown}
+		is, err = call("istrue", mark)
+	}
+	if err == nil {
+		may, err = call("istrue", &expr.Col{ID: b.MarkID, T: expr.TypeBool})
+	}
+	if err == nil {
+		value, err = expr.NewCase([]expr.Node{is, may}, []expr.Node{expr.Bool(true), expr.NullConst()}, expr.Bool(false))
+	}
+	if err != nil {
+		o.fail(err)
+		return a, mark
+	}
+	return b, value
 }
 
 // oneRow reports whether a relation has one row at most.

@@ -511,6 +511,7 @@ func (w *writer) stored(p *pending) (changed bool, err error) {
 			row[s.pos] = p.vals[k]
 		}
 	}
+	row = def.RoundTimes(row)
 	for _, s := range w.sets {
 		if s.derived || changed {
 			continue

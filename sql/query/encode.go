@@ -7,6 +7,7 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/schema"
 )
 
 // describe are the columns of a result as clients see them.
@@ -44,6 +45,9 @@ func (s *statement) describe() []*querypb.Field {
 			f.Decimals = uint32(x.Scale())
 		case sql.DatetimeType:
 			f.Decimals = uint32(x.Precision())
+		}
+		if c.Type.Kind == expr.Duration {
+			f.Decimals, f.ColumnLength = uint32(c.Type.Scale), schema.TimeLength(c.Type.Scale)
 		}
 		out[i] = f
 	}

@@ -36,6 +36,10 @@ type Runner struct {
 	// Options steer the planner, for tests.
 	Options   opt.Options
 	Fallbacks Fallbacks
+	// Where says where a statement that EXPLAIN is asked about runs, if not here; Meter begins to
+	// measure a statement, and returns what gives the lines about it. nil: nobody says.
+	Where func(ctx *sql.Context, s *session.Session) string
+	Meter func(s *session.Session) func() []string
 
 	mem *exec.Mem
 	one sync.Once
@@ -71,8 +75,14 @@ type statement struct {
 // Try runs a statement of a client if it can; done is false if the engine has to. p is nil for
 // text.
 func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, text string, p *mysql.PrepareData, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
+	if r.Off {
+		return false, nil
+	}
 	kind := kindOf(text)
-	if r.Off || kind == other {
+	if kind == other {
+		if x := explainOf(text); x != nil && p == nil {
+			return r.explain(ctx, s, c, text, x, sent, send)
+		}
 		return false, nil
 	}
 	sctx, err := r.Sessions.NewContextWithQuery(ctx, c, text)

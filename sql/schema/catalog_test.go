@@ -58,7 +58,8 @@ func TestCatalogFollows(t *testing.T) {
 		t.Error("nothing has changed, and the table is another one")
 	}
 	second := putTables(t, db, nil, map[string]*TableDesc{"u": namedTable(t, 1617, "u"), "v": namedTable(t, 1633, "v")})
-	if s, err = c.Current(ctx); err != nil || s.Table("d", "v") == nil || s.Table("d", "u").TS != second || s.Table("d", "t") != tab {
+	if s, err = c.Current(ctx); err != nil || s.Table("d", "v") == nil || s.Table("d", "u").TS != second ||
+		s.Table("d", "t") != tab {
 		t.Errorf("after a change: %+v (%v)", s, err)
 	}
 	// What is dropped is gone, though it leaves nothing to be seen.
@@ -148,7 +149,8 @@ func TestChangesOfASnapshot(t *testing.T) {
 		}
 		tables[d.Name] = tab
 	}
-	empty := &Snapshot{Databases: map[string]*Database{"d": NewDatabase(&DatabaseDesc{Name: "d"})}, ByID: map[base.TableID]*Table{}}
+	empty := &Snapshot{Databases: map[string]*Database{"d": NewDatabase(&DatabaseDesc{Name: "d"})},
+		ByID: map[base.TableID]*Table{}}
 	both := empty.With("d", func(db *Database) { db.Tables["p"], db.Tables["c"] = tables["p"], tables["c"] })
 	if len(empty.Database("d").Tables) != 0 || len(empty.ByID) != 0 {
 		t.Error("the snapshot has changed")
@@ -157,10 +159,12 @@ func TestChangesOfASnapshot(t *testing.T) {
 		t.Errorf("%+v", both.Database("d"))
 	}
 	less := both.With("d", func(db *Database) { delete(db.Tables, "c") })
-	if len(less.Database("d").ReferencedBy["p"]) != 0 || less.ByID[1617] != nil || len(both.Database("d").ReferencedBy["p"]) != 1 {
+	if len(less.Database("d").ReferencedBy["p"]) != 0 || less.ByID[1617] != nil ||
+		len(both.Database("d").ReferencedBy["p"]) != 1 {
 		t.Error("a child that went is still known, or is gone in the snapshot before")
 	}
-	if other := both.With("nosuch", func(*Database) { t.Error("there is no such database") }); other.Table("d", "p") != tables["p"] {
+	if other := both.With("nosuch", func(*Database) { t.Error("there is no such database") }); other.Table("d",
+		"p") != tables["p"] {
 		t.Error("a change of a database that is not there")
 	}
 }

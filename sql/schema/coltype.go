@@ -40,8 +40,10 @@ type Column struct {
 	bits      int
 	Collation sql.CollationID
 	Binary    bool // strings order as their bytes
-	scale     int32
-	width     int // bytes of a decimal in keys
+	// Digits are those of the second of a TIME.
+	Digits int
+	scale  int32
+	width  int // bytes of a decimal in keys
 }
 
 // numbers says how the values of numeric types are stored, and how many bits their Go type has.
@@ -77,6 +79,7 @@ func NewColumn(d *ColumnDesc) (*Column, error) {
 		c.Kind = KindDatetime
 	case sqltypes.Time:
 		c.Kind = KindTimespan
+		c.Digits, _ = timeDigits(d.Type)
 	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text:
 		c.Kind = KindString
 		c.Collation = t.(sql.StringType).Collation()
@@ -106,6 +109,9 @@ func typeOf(d *ColumnDesc) (sql.Type, error) {
 	case "set":
 		return types.CreateSetType(d.Values, d.Collation)
 	}
+	if _, ok := timeDigits(d.Type); ok {
+		return types.Time, nil
+	}
 	t, err := planbuilder.ParseColumnTypeString(d.Type)
 	if err != nil {
 		return nil, err
@@ -129,6 +135,9 @@ func describeType(d *ColumnDesc, t sql.Type) error {
 	switch t := t.(type) {
 	case types.VectorType:
 		d.Type = t.String()
+	case TimeType:
+		d.Type = t.String()
+		return nil
 	case sql.EnumType:
 		d.Type, d.Values, d.Collation = "enum", t.Values(), t.Collation()
 	case sql.SetType:

@@ -34,6 +34,9 @@ func (d *ColumnDesc) SetMissing(ctx *sql.Context, c *sql.Column) error {
 	if err != nil {
 		return err
 	}
+	if t, ok := v.(types.Timespan); ok && col.Kind == KindTimespan {
+		v = roundTime(int64(t), microsOf[col.Digits])
+	}
 	d.Missing, err = col.AppendPayload(ctx, nil, v)
 	return err
 }
@@ -59,6 +62,9 @@ func (d *ColumnDesc) Redefine(c *sql.Column) error {
 	d.Default, d.Generated, d.OnUpdate = DescribeExpr(c.Default), DescribeExpr(c.Generated), DescribeExpr(c.OnUpdate)
 	d.Virtual, d.AutoInc, d.Hidden, d.HiddenSystem = c.Virtual, c.AutoIncrement, c.Hidden, c.HiddenSystem
 	d.Comment, d.Extra = c.Comment, c.Extra
+	if _, ok := timeDigits(d.Type); ok && types.IsTimespan(c.Type) {
+		return nil // the engine hands on its own type, which has no digits
+	}
 	return describeType(d, c.Type)
 }
 
@@ -178,6 +184,11 @@ func DescribeExpr(v *sql.ColumnDefaultValue) *ExprDesc {
 	}
 	if u, ok := v.Expr.(*sql.UnresolvedColumnDefault); ok {
 		return &ExprDesc{Text: u.ExprString, Literal: v.Literal, Parenthesized: v.Parenthesized}
+	}
+	if l, ok := v.Expr.(*expression.Literal); ok {
+		if t, ok := l.Value().(types.Timespan); ok {
+			return &ExprDesc{Text: "'" + shortTime(t) + "'", Literal: v.Literal, Parenthesized: v.Parenthesized}
+		}
 	}
 	e, _, err := transform.Expr(sql.NewEmptyContext(), v,
 		func(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {

@@ -298,7 +298,8 @@ func unmarshal[T any](b []byte, version func(*T) int) (*T, error) {
 		return nil, base.Errorf(base.CodeCorrupt, "catalog row: %v", err)
 	}
 	if n := version(v); n > MultiVersion {
-		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: upgrade this node", n, MultiVersion)
+		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: "+
+			"upgrade this node", n, MultiVersion)
 	}
 	return v, nil
 }

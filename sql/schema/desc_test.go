@@ -108,7 +108,8 @@ func TestFind(t *testing.T) {
 	if d.Col(3) != 2 || d.Col(77) != -1 || d.ColByName("C") != 2 || d.ColByName("nosuch") != -1 {
 		t.Error("columns")
 	}
-	if d.Index("UNIQ") != &d.Indexes[1] || d.Index("nosuch") != nil || d.IndexByID(3) != &d.Indexes[2] || d.IndexByID(3|base.ByHome) != &d.Indexes[2] || d.IndexByID(9) != nil {
+	if d.Index("UNIQ") != &d.Indexes[1] || d.Index("nosuch") != nil || d.IndexByID(3) != &d.Indexes[2] ||
+		d.IndexByID(3|base.ByHome) != &d.Indexes[2] || d.IndexByID(9) != nil {
 		t.Error("indexes")
 	}
 	if d.AutoIncCol() != -1 {
@@ -129,7 +130,8 @@ func TestHomes(t *testing.T) {
 		l           Locality
 		fresh, from base.RegionID // of a new row, of one from region 3
 	}{
-		{Locality{}, 0, 3}, {Locality{Kind: ByTable, Region: 2}, 2, 2}, {Locality{Kind: Global}, 0, 0}, {Locality{Kind: MultiMaster}, 0, 3},
+		{Locality{}, 0, 3}, {Locality{Kind: ByTable, Region: 2}, 2, 2}, {Locality{Kind: Global}, 0, 0},
+		{Locality{Kind: MultiMaster}, 0, 3},
 	} {
 		tab := tableOf(t, 1, []ColumnDesc{descOf(1, "int")})
 		tab.Desc.Locality = k.l
@@ -177,11 +179,16 @@ func TestSuccessors(t *testing.T) {
 // TestTypesComeBack: a type is stored as text and read as the same type.
 func TestTypesComeBack(t *testing.T) {
 	for _, typ := range []sql.Type{
-		types.Int8, types.Uint64, types.Int24, types.Float32, types.Float64, types.MustCreateDecimalType(65, 30), types.MustCreateDecimalType(1, 0), types.Year,
-		types.Date, types.MustCreateDatetimeType(sqltypes.Datetime, 6), types.MustCreateDatetimeType(sqltypes.Timestamp, 0), types.Time,
-		types.MustCreateStringWithDefaults(sqltypes.VarChar, 20), types.MustCreateString(sqltypes.Char, 5, sql.Collation_utf8mb4_general_ci),
-		types.LongText, types.LongBlob, types.MustCreateBinary(sqltypes.VarBinary, 7), types.MustCreateBinary(sqltypes.Binary, 7), types.JSON,
-		types.MustCreateEnumType([]string{"a'b", "c,d", ""}, sql.Collation_Default), types.MustCreateSetType([]string{"x", "y"}, sql.Collation_utf8mb4_bin),
+		types.Int8, types.Uint64, types.Int24, types.Float32, types.Float64, types.MustCreateDecimalType(65, 30),
+		types.MustCreateDecimalType(1, 0), types.Year,
+		types.Date, types.MustCreateDatetimeType(sqltypes.Datetime, 6),
+		types.MustCreateDatetimeType(sqltypes.Timestamp, 0), types.Time,
+		types.MustCreateStringWithDefaults(sqltypes.VarChar, 20),
+		types.MustCreateString(sqltypes.Char, 5, sql.Collation_utf8mb4_general_ci),
+		types.LongText, types.LongBlob, types.MustCreateBinary(sqltypes.VarBinary, 7),
+		types.MustCreateBinary(sqltypes.Binary, 7), types.JSON,
+		types.MustCreateEnumType([]string{"a'b", "c,d", ""}, sql.Collation_Default),
+		types.MustCreateSetType([]string{"x", "y"}, sql.Collation_utf8mb4_bin),
 		types.MustCreateBitType(17), types.Boolean, types.PointType{}, types.GeometryType{SRID: 4326, DefinedSRID: true},
 	} {
 		d := ColumnDesc{Name: "c"}
@@ -208,15 +215,19 @@ func TestWidens(t *testing.T) {
 		from, to sql.Type
 		want     bool
 	}{
-		{types.Int32, types.Int32, true}, {types.Int32, types.Int64, true}, {types.Int8, types.Int16, true}, {types.Int64, types.Int32, false},
-		{types.Int32, types.Uint32, false}, {types.Uint8, types.Uint64, true}, {types.Int32, types.Float64, false}, {types.Year, types.Int32, false},
+		{types.Int32, types.Int32, true}, {types.Int32, types.Int64, true}, {types.Int8, types.Int16, true},
+		{types.Int64, types.Int32, false},
+		{types.Int32, types.Uint32, false}, {types.Uint8, types.Uint64, true}, {types.Int32, types.Float64, false},
+		{types.Year, types.Int32, false},
 		{types.Float32, types.Float64, false}, {types.MustCreateDecimalType(5, 2), types.MustCreateDecimalType(6, 2), false},
-		{text(10, a), text(20, a), true}, {text(20, a), text(10, a), false}, {text(10, a), text(20, b), false}, {text(10, a), types.LongText, false},
+		{text(10, a), text(20, a), true}, {text(20, a), text(10, a), false}, {text(10, a), text(20, b), false},
+		{text(10, a), types.LongText, false},
 		{bin(10), bin(20), true}, {bin(20), bin(10), false}, {text(10, a), bin(10), false},
 		{types.MustCreateBinary(sqltypes.Binary, 4), types.MustCreateBinary(sqltypes.Binary, 8), false},
 		{types.MustCreateEnumType([]string{"a"}, a), types.MustCreateEnumType([]string{"a"}, a), true},
 		{types.MustCreateEnumType([]string{"a"}, a), types.MustCreateEnumType([]string{"a", "b"}, a), false},
-		{types.MustCreateBitType(3), types.MustCreateBitType(4), false}, {types.Date, types.MustCreateDatetimeType(sqltypes.Datetime, 0), false},
+		{types.MustCreateBitType(3), types.MustCreateBitType(4), false},
+		{types.Date, types.MustCreateDatetimeType(sqltypes.Datetime, 0), false},
 	} {
 		if got := Widens(k.from, k.to); got != k.want {
 			t.Errorf("%s to %s: %v", k.from, k.to, got)
@@ -230,7 +241,8 @@ func TestPositions(t *testing.T) {
 	for _, k := range []struct {
 		order *sql.ColumnOrder
 		want  int
-	}{{nil, 9}, {&sql.ColumnOrder{First: true}, 0}, {&sql.ColumnOrder{AfterColumn: "A"}, 1}, {&sql.ColumnOrder{AfterColumn: "d"}, 4}} {
+	}{{nil, 9}, {&sql.ColumnOrder{First: true}, 0}, {&sql.ColumnOrder{AfterColumn: "A"}, 1},
+		{&sql.ColumnOrder{AfterColumn: "d"}, 4}} {
 		if got, err := d.Position(k.order, 9); err != nil || got != k.want {
 			t.Errorf("%+v: %d (%v)", k.order, got, err)
 		}
@@ -250,21 +262,24 @@ func TestAddColumn(t *testing.T) {
 		t.Errorf("%+v", d.Cols)
 	}
 	d.Cols = d.Cols[:1]
-	if err := d.AddColumn(&sql.Column{Name: "newer", Type: types.Int32}, 0); err != nil || d.Cols[0].ID != 6 || d.Cols[0].Nullable {
+	if err := d.AddColumn(&sql.Column{Name: "newer", Type: types.Int32}, 0); err != nil || d.Cols[0].ID != 6 ||
+		d.Cols[0].Nullable {
 		t.Errorf("%+v (%v)", d.Cols, err)
 	}
 }
 
 // TestDefineIndex: what an index may be made of.
 func TestDefineIndex(t *testing.T) {
-	d := tableOf(t, 1, []ColumnDesc{descOf(1, "int"), descOf(2, "varchar(10)", collated(sql.Collation_Default)), descOf(3, "json")}).Desc
+	d := tableOf(t, 1, []ColumnDesc{descOf(1, "int"), descOf(2, "varchar(10)", collated(sql.Collation_Default)),
+		descOf(3, "json")}).Desc
 	cols := func(names ...string) (out []sql.IndexColumn) {
 		for _, n := range names {
 			out = append(out, sql.IndexColumn{Name: n})
 		}
 		return out
 	}
-	x, err := d.DefineIndex(sql.IndexDef{Name: "x", Columns: cols("b", "a"), Constraint: sql.IndexConstraint_Unique}, IndexWriteOnly)
+	x, err := d.DefineIndex(sql.IndexDef{Name: "x", Columns: cols("b", "a"), Constraint: sql.IndexConstraint_Unique},
+		IndexWriteOnly)
 	if err != nil || x.ID != 1 || x.Class != ClassUnique || x.State != IndexWriteOnly || len(x.Cols) != 2 || x.Cols[0].Col != 2 {
 		t.Errorf("%+v (%v)", x, err)
 	}
@@ -272,7 +287,8 @@ func TestDefineIndex(t *testing.T) {
 		t.Errorf("an index without a name: %+v (%v)", x, err)
 	}
 	for what, def := range map[string]sql.IndexDef{
-		"a name twice": {Name: "X", Columns: cols("a")}, "no such column": {Name: "y", Columns: cols("nosuch")}, "JSON": {Name: "y", Columns: cols("c")},
+		"a name twice": {Name: "X", Columns: cols("a")}, "no such column": {Name: "y", Columns: cols("nosuch")},
+		"JSON": {Name: "y", Columns: cols("c")},
 	} {
 		if _, err := d.DefineIndex(def, IndexPublic); err == nil {
 			t.Errorf("%s: allowed", what)
@@ -293,8 +309,10 @@ func TestColumnFacts(t *testing.T) {
 		largest uint64
 		integer bool
 	}{
-		{"tinyint", -128, 127, true, 127, true}, {"mediumint", -8388608, 8388607, true, 8388607, true}, {"bigint", -1 << 63, 1<<63 - 1, true, 1<<63 - 1, true},
-		{"tinyint unsigned", 0, 0, false, 255, true}, {"mediumint unsigned", 0, 0, false, 1<<24 - 1, true}, {"bigint unsigned", 0, 0, false, 1<<64 - 1, true},
+		{"tinyint", -128, 127, true, 127, true}, {"mediumint", -8388608, 8388607, true, 8388607, true},
+		{"bigint", -1 << 63, 1<<63 - 1, true, 1<<63 - 1, true},
+		{"tinyint unsigned", 0, 0, false, 255, true}, {"mediumint unsigned", 0, 0, false, 1<<24 - 1, true},
+		{"bigint unsigned", 0, 0, false, 1<<64 - 1, true},
 		{"year", 0, 0, false, 1<<15 - 1, false}, {"bit(3)", 0, 0, false, 1<<64 - 1, false},
 	} {
 		c := columnOf(t, 1, k.typ)

@@ -48,9 +48,12 @@ func ClientError(err error) error {
 		return mysql.NewSQLError(ErrLockWaitTimeout, "HY000",
 			"Lock wait timeout exceeded: %s; the transaction was rolled back, try restarting transaction", be.Msg)
 	case base.CodeAmbiguous:
-		return mysql.NewSQLError(ErrUnknown, "HY000", "The outcome of the commit is unknown: %s. Check the data before you repeat the transaction", be.Msg)
+		return mysql.NewSQLError(ErrUnknown, "HY000",
+			"The outcome of the commit is unknown: %s. Check the data before you repeat the transaction", be.Msg)
 	case base.CodeTooOld:
-		return mysql.NewSQLError(ErrUnknown, "HY000", "The time asked for is no longer kept: %s. Ask for a later AS OF time or raise the garbage-collection age", be.Msg)
+		return mysql.NewSQLError(ErrUnknown, "HY000",
+			"The time asked for is no longer kept: %s. Ask for a later AS OF time or raise the "+
+				"garbage-collection age", be.Msg)
 	case base.CodeCanceled:
 		return mysql.NewSQLError(1317, "70100", "Query execution was interrupted: %s", be.Msg)
 	case base.CodeExists:

@@ -19,17 +19,22 @@ func TestClientErrors(t *testing.T) {
 		num   int
 		state string
 	}{
-		base.CodeAborted: {1213, "40001"}, base.CodeSchemaChanged: {1213, "40001"}, base.CodeOverloaded: {1213, "40001"}, base.CodeUnavailable: {1213, "40001"},
-		base.CodeLockTimeout: {1205, "HY000"}, base.CodeExists: {1062, "23000"}, base.CodeCanceled: {1317, "70100"}, base.CodeAmbiguous: {1105, "HY000"},
-		base.CodeTooOld: {1105, "HY000"}, base.CodeInvalid: {1105, "HY000"}, base.CodeCorrupt: {1105, "HY000"}, base.CodeOther: {1105, "HY000"},
+		base.CodeAborted: {1213, "40001"}, base.CodeSchemaChanged: {1213, "40001"},
+		base.CodeOverloaded: {1213, "40001"}, base.CodeUnavailable: {1213, "40001"},
+		base.CodeLockTimeout: {1205, "HY000"}, base.CodeExists: {1062, "23000"}, base.CodeCanceled: {1317, "70100"},
+		base.CodeAmbiguous: {1105, "HY000"},
+		base.CodeTooOld:    {1105, "HY000"}, base.CodeInvalid: {1105, "HY000"}, base.CodeCorrupt: {1105, "HY000"},
+		base.CodeOther: {1105, "HY000"},
 	} {
-		for _, err := range []error{base.Errorf(code, "what happened"), fmt.Errorf("around it: %w", base.Errorf(code, "what happened"))} {
+		for _, err := range []error{base.Errorf(code, "what happened"),
+			fmt.Errorf("around it: %w", base.Errorf(code, "what happened"))} {
 			var me *mysql.SQLError
 			if !errors.As(ClientError(err), &me) || me.Num != want.num || me.State != want.state {
 				t.Errorf("%v is %v, want %d (%s)", err, ClientError(err), want.num, want.state)
 			}
 		}
-		if got := EndsTxn(base.Errorf(code, "x")); got != (base.Retryable(base.Errorf(code, "x")) || code == base.CodeAmbiguous || code == base.CodeCanceled) {
+		if got := EndsTxn(base.Errorf(code, "x")); got != (base.Retryable(base.Errorf(code, "x")) ||
+			code == base.CodeAmbiguous || code == base.CodeCanceled) {
 			t.Errorf("%v ends the transaction: %v", code, got)
 		}
 	}
@@ -71,7 +76,8 @@ func TestNumbered(t *testing.T) {
 		{"a text that says SAVEPOINT s does not exist", 1105, "HY000"},
 		{"anything else", 1105, "HY000"},
 	} {
-		if got := Numbered(mysql.NewSQLError(1105, "HY000", "%s", k.text)); got.Num != k.num || got.State != k.state || got.Message != k.text {
+		if got := Numbered(mysql.NewSQLError(1105, "HY000", "%s", k.text)); got.Num != k.num ||
+			got.State != k.state || got.Message != k.text {
 			t.Errorf("%q: %d (%s) %q", k.text, got.Num, got.State, got.Message)
 		}
 	}
@@ -93,7 +99,8 @@ func TestDuplicateKeys(t *testing.T) {
 	for _, k := range []struct {
 		x    *Index
 		want string
-	}{{nil, "Duplicate entry '1-a-b' for key 't.PRIMARY'"}, {tab.Indexes[1], "Duplicate entry '30' for key 't.uniq'"}, {tab.Indexes[2], "Duplicate entry 'NULL' for key 't.plain'"}} {
+	}{{nil, "Duplicate entry '1-a-b' for key 't.PRIMARY'"}, {tab.Indexes[1], "Duplicate entry '30' for key 't.uniq'"},
+		{tab.Indexes[2], "Duplicate entry 'NULL' for key 't.plain'"}} {
 		text, err := DuplicateKey(tab, k.x, row, old)
 		if text != k.want {
 			t.Errorf("%q, want %q", text, k.want)

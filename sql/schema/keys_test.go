@@ -67,7 +67,8 @@ func TestKeysOfTwoColumns(t *testing.T) {
 // TestDecimalKeys: random decimals of a type, in order.
 func TestDecimalKeys(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, typ := range []string{"decimal(1,0)", "decimal(10,0)", "decimal(10,10)", "decimal(20,5)", "decimal(65,0)", "decimal(65,30)"} {
+	for _, typ := range []string{"decimal(1,0)", "decimal(10,0)", "decimal(10,10)", "decimal(20,5)", "decimal(65,0)",
+		"decimal(65,30)"} {
 		c := columnOf(t, 1, typ)
 		dt := c.Type.(sql.DecimalType)
 		var all []decimal.Decimal
@@ -99,7 +100,8 @@ func TestFloatKeys(t *testing.T) {
 		t.Error("0 and -0 have two keys")
 	}
 	last := keyOf(t, c, math.NaN())
-	for _, v := range []float64{math.Inf(-1), -math.MaxFloat64, -math.SmallestNonzeroFloat64, 0, math.SmallestNonzeroFloat64, math.MaxFloat64, math.Inf(1)} {
+	for _, v := range []float64{math.Inf(-1), -math.MaxFloat64, -math.SmallestNonzeroFloat64, 0,
+		math.SmallestNonzeroFloat64, math.MaxFloat64, math.Inf(1)} {
 		k := keyOf(t, c, v)
 		if bytes.Compare(last, k) >= 0 {
 			t.Errorf("the key of %v is not above that of the number before", v)
@@ -167,7 +169,8 @@ func TestTakeKey(t *testing.T) {
 
 // FuzzStringKeys: the order of keys is that of strings, whatever their bytes, also if more follows.
 func FuzzStringKeys(f *testing.F) {
-	for _, k := range [][2]string{{"", ""}, {"a", "b"}, {"a\x00", "a"}, {"\x00\xff", "\x00\x01"}, {"ab", "a"}, {"é", "e"}, {"\xff", "\xfe"}} {
+	for _, k := range [][2]string{{"", ""}, {"a", "b"}, {"a\x00", "a"}, {"\x00\xff", "\x00\x01"}, {"ab", "a"},
+		{"é", "e"}, {"\xff", "\xfe"}} {
 		f.Add(k[0], k[1], "x")
 	}
 	raw := columnOf(f, 1, "varbinary(100)")
@@ -176,7 +179,8 @@ func FuzzStringKeys(f *testing.F) {
 		if got := bytes.Compare(append(x, tail...), append(y, tail...)); got != strings.Compare(a, b) {
 			t.Fatalf("%q and %q compare as %d", a, b, got)
 		}
-		if back, rest, err := base.TakeBytes(append(keyOf(t, raw, []byte(a)), tail...)); err != nil || string(back) != a || string(rest) != tail {
+		if back, rest, err := base.TakeBytes(append(keyOf(t, raw, []byte(a)), tail...)); err != nil ||
+			string(back) != a || string(rest) != tail {
 			t.Fatalf("%q came back as %q, with %q behind it: %v", a, back, rest, err)
 		}
 	})
@@ -184,7 +188,8 @@ func FuzzStringKeys(f *testing.F) {
 
 // indexedTable has an index of each class: local, unique, by home.
 func indexedTable(t testing.TB) *Table {
-	return tableOf(t, 2, []ColumnDesc{descOf(1, "int"), descOf(2, "varchar(10)", collated(sql.Collation_Default)), descOf(3, "int"), descOf(4, "int")},
+	return tableOf(t, 2, []ColumnDesc{descOf(1, "int"), descOf(2, "varchar(10)", collated(sql.Collation_Default)),
+		descOf(3, "int"), descOf(4, "int")},
 		IndexDesc{Name: "local", Cols: []IndexedColumn{{Col: 1}, {Col: 3}}},
 		IndexDesc{Name: "uniq", Cols: []IndexedColumn{{Col: 3}}, Constraint: sql.IndexConstraint_Unique},
 		IndexDesc{Name: "plain", Cols: []IndexedColumn{{Col: 4}}},
@@ -202,7 +207,8 @@ func TestEntries(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, row := range []sql.Row{
-		{int32(1), "a", int32(10), int32(5)}, {int32(1), "b", nil, int32(5)}, {int32(2), "a", nil, nil}, {int32(-7), "", int32(11), int32(5)},
+		{int32(1), "a", int32(10), int32(5)}, {int32(1), "b", nil, int32(5)}, {int32(2), "a", nil, nil},
+		{int32(-7), "", int32(11), int32(5)},
 	} {
 		ref, err := tab.RefOf(ctx, row)
 		if err != nil {

@@ -76,7 +76,8 @@ func TestRangesHoldTheirValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range []any{nil, int32(-1 << 31), int32(-4), int32(-3), int32(0), int32(4), int32(5), int32(6), int32(1<<31 - 1)} {
+		for _, v := range []any{nil, int32(-1 << 31), int32(-4), int32(-3), int32(0), int32(4), int32(5), int32(6),
+			int32(1<<31 - 1)} {
 			key, err := c.AppendKey(ctx, nil, v, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -92,14 +93,16 @@ func TestRangesHoldTheirValues(t *testing.T) {
 // TestRangesOfValuesThatAreNone: a condition may compare a column with what the column cannot hold.
 func TestRangesOfValuesThatAreNone(t *testing.T) {
 	ctx := context.Background()
-	tab := tableOf(t, 1, []ColumnDesc{descOf(1, "int"), descOf(2, "tinyint")}, IndexDesc{Name: "v", Cols: []IndexedColumn{{Col: 2}}})
+	tab := tableOf(t, 1, []ColumnDesc{descOf(1, "int"), descOf(2, "tinyint")},
+		IndexDesc{Name: "v", Cols: []IndexedColumn{{Col: 2}}})
 	i, c := engineIndex(t, tab, "v"), tab.Cols[1]
 	for _, k := range []struct {
 		kind        string
 		val         any
 		empty, full bool
 	}{
-		{"=", int64(1000), true, false}, {">", int64(1000), true, false}, {"<", int64(1000), false, true}, {"<=", int64(1000), false, true},
+		{"=", int64(1000), true, false}, {">", int64(1000), true, false}, {"<", int64(1000), false, true},
+		{"<=", int64(1000), false, true},
 		{">=", int64(-1000), false, true}, {"<", int64(-1000), true, false}, {"=", 5.5, true, false},
 	} {
 		r, err := i.KeyRangeOf(ctx, sql.MySQLRange{columnRange(c, k.kind, k.val)})
@@ -118,7 +121,8 @@ func TestRangesOfValuesThatAreNone(t *testing.T) {
 		kind string
 		val  float64
 		five bool // else six
-	}{{">", 5.4, false}, {">=", 5.4, false}, {">", 5.6, false}, {">=", 5.6, false}, {"<", 5.4, true}, {"<=", 5.4, true}, {"<", 5.6, true}, {"<=", 5.6, true}} {
+	}{{">", 5.4, false}, {">=", 5.4, false}, {">", 5.6, false}, {">=", 5.6, false}, {"<", 5.4, true},
+		{"<=", 5.4, true}, {"<", 5.6, true}, {"<=", 5.6, true}} {
 		r, err := i.KeyRangeOf(ctx, sql.MySQLRange{columnRange(c, k.kind, k.val)})
 		if err != nil {
 			t.Fatal(err)
@@ -226,7 +230,8 @@ func TestPointKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err = u.KeyRangeOf(ctx, sql.MySQLRange{columnRange(tab.Cols[2], "=", row[2])}); err != nil || !r.Point || u.PointKey(r).Compare(entry) != 0 {
+	if r, err = u.KeyRangeOf(ctx, sql.MySQLRange{columnRange(tab.Cols[2], "=", row[2])}); err != nil || !r.Point ||
+		u.PointKey(r).Compare(entry) != 0 {
 		t.Errorf("unique index: %v (%v)", r, err)
 	}
 	// NULL is no point: there may be many.

@@ -31,7 +31,8 @@ var storedTypes = []struct {
 	{typ: "float", values: []any{-1e30, -0.5, 0, 1.5, 1e30}},
 	{typ: "double", values: []any{-1e300, -1e-300, 0, 1e-300, 0.1, 1e300}},
 	{typ: "decimal(5,2)", values: []any{"-999.99", "-0.01", "0", "0.01", "999.99"}},
-	{typ: "decimal(65,30)", values: []any{"-12345678901234567890123456789012345.000000000000000000000000000001", "-0.000000000000000000000000000001", "0",
+	{typ: "decimal(65,30)", values: []any{"-12345678901234567890123456789012345.000000000000000000000000000001",
+		"-0.000000000000000000000000000001", "0",
 		"0.000000000000000000000000000001", "99999999999999999999999999999999999.999999999999999999999999999999"}},
 	{typ: "date", values: []any{"1000-01-01", "1969-12-31", "1970-01-01", "2024-02-29", "9999-12-31"}},
 	{typ: "datetime", values: []any{"1000-01-01 00:00:00", "1970-01-01 00:00:00", "9999-12-31 23:59:59"}},
@@ -39,10 +40,12 @@ var storedTypes = []struct {
 	{typ: "timestamp", values: []any{"1970-01-01 00:00:01", "2038-01-19 03:14:07"}},
 	{typ: "time(6)", values: []any{"-838:59:59", "-00:00:00.000001", "00:00:00", "00:00:00.5", "838:59:59"}},
 	{typ: "year", values: []any{1901, 2000, 2155}},
-	{typ: "varchar(30)", tune: collated(sql.Collation_utf8mb4_0900_bin), values: []any{"", "\x00", "\x00a", "a", "a\x00", "a\x00b", "ab", "b", "é", "𝄞"}},
+	{typ: "varchar(30)", tune: collated(sql.Collation_utf8mb4_0900_bin),
+		values: []any{"", "\x00", "\x00a", "a", "a\x00", "a\x00b", "ab", "b", "é", "𝄞"}},
 	{typ: "text", tune: collated(sql.Collation_utf8mb4_0900_bin), values: []any{"", "long", "longer"}},
 	{typ: "varchar(30)", tune: collated(sql.Collation_utf8mb4_general_ci), values: []any{"", "A", "ab", "B", "c"}},
-	{typ: "varbinary(10)", values: []any{[]byte{}, []byte{0}, []byte{0, 0}, []byte{0, 1}, []byte{0, 255}, []byte{1}, []byte{255}, []byte{255, 0}}},
+	{typ: "varbinary(10)", values: []any{[]byte{}, []byte{0}, []byte{0, 0}, []byte{0, 1}, []byte{0, 255}, []byte{1},
+		[]byte{255}, []byte{255, 0}}},
 	{typ: "blob", values: []any{[]byte{}, []byte("blob"), []byte("blobs")}},
 	{typ: "enum", tune: valued("z", "y", "x"), values: []any{"z", "y", "x"}},
 	{typ: "set", tune: valued("p", "q", "r"), values: []any{"", "p", "q", "p,q", "r", "p,q,r"}},
@@ -198,7 +201,8 @@ func TestRows(t *testing.T) {
 // went are passed over; those that never were are an error.
 func TestRowsOfOlderTables(t *testing.T) {
 	ctx := context.Background()
-	before := tableOf(t, 1, []ColumnDesc{descOf(1, "int"), descOf(2, "varchar(10)", collated(sql.Collation_Default)), descOf(3, "double"), descOf(4, "int")})
+	before := tableOf(t, 1, []ColumnDesc{descOf(1, "int"), descOf(2, "varchar(10)", collated(sql.Collation_Default)),
+		descOf(3, "double"), descOf(4, "int")})
 	b, err := before.AppendRow(ctx, nil, sql.Row{int32(7), "gone", 2.5, nil})
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +214,8 @@ func TestRowsOfOlderTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := before.Desc.Clone()
-	d.Cols = []ColumnDesc{descOf(6, "int", func(d *ColumnDesc) { d.Missing = missing }), d.Cols[3], descOf(5, "varchar(5)", collated(sql.Collation_Default)), d.Cols[0]}
+	d.Cols = []ColumnDesc{descOf(6, "int", func(d *ColumnDesc) { d.Missing = missing }), d.Cols[3],
+		descOf(5, "varchar(5)", collated(sql.Collation_Default)), d.Cols[0]}
 	d.Dropped = map[uint32]Kind{2: KindString, 3: KindFloat}
 	after, err := NewTable(d)
 	if err != nil {
@@ -240,7 +245,9 @@ func TestRowsOfOlderTables(t *testing.T) {
 // TestVirtualColumns are not stored, and stay NULL when a row is read.
 func TestVirtualColumns(t *testing.T) {
 	ctx := context.Background()
-	tab := tableOf(t, 1, []ColumnDesc{descOf(1, "int"), descOf(2, "int", func(d *ColumnDesc) { d.Virtual = true }), descOf(3, "int")})
+	tab := tableOf(t, 1, []ColumnDesc{descOf(1, "int"), descOf(2, "int", func(d *ColumnDesc) {
+		d.Virtual = true
+	}), descOf(3, "int")})
 	if !tab.Virtual || len(tab.StoredOrder) != 2 {
 		t.Fatalf("stored columns: %v", tab.StoredOrder)
 	}

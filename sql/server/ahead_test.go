@@ -23,14 +23,16 @@ var aheadSchema = []string{
 	"CREATE TABLE q (id INT PRIMARY KEY, n INT, KEY (n))",
 	"CREATE TABLE f (id INT PRIMARY KEY, pid INT, qn INT, code VARCHAR(10), FOREIGN KEY (pid) REFERENCES p(id)," +
 		" FOREIGN KEY (qn) REFERENCES q(n), FOREIGN KEY (code) REFERENCES p(code))",
-	"CREATE TABLE c (id INT PRIMARY KEY, pid INT, u INT UNIQUE, FOREIGN KEY (pid) REFERENCES p(id) ON DELETE CASCADE ON UPDATE CASCADE)",
+	"CREATE TABLE c (id INT PRIMARY KEY, pid INT, u INT UNIQUE, FOREIGN KEY (pid) REFERENCES p(id) " +
+		"ON DELETE CASCADE ON UPDATE CASCADE)",
 	"CREATE TABLE g (id INT PRIMARY KEY, cid INT, FOREIGN KEY (cid) REFERENCES c(id) ON DELETE CASCADE)",
 	"CREATE TABLE sn (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p(id) ON DELETE SET NULL ON UPDATE SET NULL)",
 	"CREATE TABLE tree (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES tree(id) ON DELETE CASCADE)",
 	"CREATE TABLE t (id INT PRIMARY KEY, u INT, v INT, UNIQUE KEY (u), KEY (v))",
 	"CREATE TABLE h (u INT UNIQUE, v INT)",
 	"CREATE TABLE src (id INT PRIMARY KEY, v INT)",
-	"CREATE TABLE doc (id INT PRIMARY KEY, pid INT, body VARCHAR(200), FULLTEXT KEY (body), FOREIGN KEY (pid) REFERENCES p(id) ON DELETE CASCADE ON UPDATE CASCADE)",
+	"CREATE TABLE doc (id INT PRIMARY KEY, pid INT, body VARCHAR(200), FULLTEXT KEY (body), FOREIGN KEY (pid) " +
+		"REFERENCES p(id) ON DELETE CASCADE ON UPDATE CASCADE)",
 	"CREATE TABLE memo (a VARCHAR(20), body TEXT, FULLTEXT KEY (a), FULLTEXT KEY (body, a))",
 }
 
@@ -39,9 +41,12 @@ var aheadTables = []string{"g", "c", "sn", "f", "tree", "p", "q", "t", "h", "src
 func aheadRowsOf(n int) []string {
 	return []string{
 		"INSERT INTO p VALUES " + manyOf(n, "(#,#,'c#')"), "INSERT INTO q VALUES " + manyOf(n, "(#,#)"),
-		"INSERT INTO c VALUES " + manyOf(n, "(#,%,#)"), "INSERT INTO g VALUES " + manyOf(n, "(#,#)"), "INSERT INTO sn VALUES " + manyOf(n, "(#,#)"),
-		"SET foreign_key_checks = 0", "INSERT INTO tree VALUES " + manyOf(n, "(#,%)"), "UPDATE tree SET up = NULL WHERE id = 0", "SET foreign_key_checks = 1",
-		"INSERT INTO t VALUES " + manyOf(n, "(#,#,#)"), "INSERT INTO h VALUES " + manyOf(n, "(#,#)"), "INSERT INTO src VALUES " + manyOf(n, "(#,#)"),
+		"INSERT INTO c VALUES " + manyOf(n, "(#,%,#)"), "INSERT INTO g VALUES " + manyOf(n, "(#,#)"),
+		"INSERT INTO sn VALUES " + manyOf(n, "(#,#)"),
+		"SET foreign_key_checks = 0", "INSERT INTO tree VALUES " + manyOf(n, "(#,%)"),
+		"UPDATE tree SET up = NULL WHERE id = 0", "SET foreign_key_checks = 1",
+		"INSERT INTO t VALUES " + manyOf(n, "(#,#,#)"), "INSERT INTO h VALUES " + manyOf(n, "(#,#)"),
+		"INSERT INTO src VALUES " + manyOf(n, "(#,#)"),
 	}
 }
 
@@ -49,7 +54,8 @@ func aheadRowsOf(n int) []string {
 func docRows(n int) []string {
 	return []string{
 		"DELETE FROM doc", "DELETE FROM memo",
-		"INSERT INTO doc VALUES " + manyOf(n, "(#,%,'an ocean of wave# and wave@')"), "INSERT INTO memo VALUES " + manyOf(n, "('note%','the same text')"),
+		"INSERT INTO doc VALUES " + manyOf(n, "(#,%,'an ocean of wave# and wave@')"),
+		"INSERT INTO memo VALUES " + manyOf(n, "('note%','the same text')"),
 	}
 }
 
@@ -175,7 +181,8 @@ func (c callCounts) run(t *testing.T, db *memkv.DB, conn *sql.Conn, name, q stri
 var aheadCases = []string{
 	"INSERT IGNORE INTO t VALUES (100,100,1),(100,101,2),(101,100,3),(102,102,4),(3,103,5),(104,4,6)",
 	"REPLACE INTO t VALUES (100,100,1),(100,101,2),(101,101,3),(3,4,5),(4,3,6),(3,3,7)",
-	"INSERT INTO t VALUES (100,100,1),(100,101,2),(3,103,5),(104,4,6),(3,100,7) ON DUPLICATE KEY UPDATE v = v + VALUES(v), u = u + 50",
+	"INSERT INTO t VALUES (100,100,1),(100,101,2),(3,103,5),(104,4,6),(3,100,7) ON DUPLICATE KEY UPDATE v = v + " +
+		"VALUES(v), u = u + 50",
 	"INSERT INTO t VALUES (100,100,1),(3,103,5),(4,103,5) ON DUPLICATE KEY UPDATE u = VALUES(u)",
 	"INSERT INTO t (id, u) VALUES (100,100),(3,103) ON DUPLICATE KEY UPDATE v = LAST_INSERT_ID(v + 70)",
 	"INSERT INTO t SELECT id + 5, v, v FROM src ON DUPLICATE KEY UPDATE t.v = src.v * 3",
@@ -200,22 +207,37 @@ var aheadCases = []string{
 	"DELETE FROM tree WHERE id = 0", "DELETE FROM tree WHERE id IN (1,3,7)", "UPDATE tree SET up = id",
 	"UPDATE tree SET id = id + 100 WHERE id > 15", "UPDATE tree SET up = 999 WHERE id > 5",
 	"DELETE FROM p WHERE id > 3", "DELETE FROM p ORDER BY id DESC LIMIT 3", "DELETE FROM p WHERE a > 1 ORDER BY a LIMIT 5",
-	"DELETE FROM q WHERE id = 5", "DELETE p, t FROM p JOIN t ON t.id = p.id WHERE t.v < 9", "DELETE c FROM c JOIN src ON src.id = c.id WHERE src.v < 9",
-	"UPDATE p SET id = id + 100", "UPDATE p SET id = 100 - id, a = 4", "UPDATE p SET id = id + 1 ORDER BY id DESC", "UPDATE p SET id = 3 WHERE id = 2",
-	"UPDATE c SET pid = 19 - pid", "UPDATE c SET pid = 999 WHERE id = 7", "UPDATE IGNORE c SET pid = id * 2", "UPDATE IGNORE t SET u = u + 3", "UPDATE IGNORE t SET id = 9",
-	"UPDATE c JOIN src ON src.id = c.id SET c.pid = src.v + 1 WHERE src.v < 8", "UPDATE c, p SET c.pid = 3, p.a = 7 WHERE p.id = c.pid",
-	"UPDATE c SET u = u + 1 ORDER BY u DESC", "UPDATE c SET u = u + 1", "UPDATE c SET pid = (SELECT MAX(v) FROM src WHERE src.id < c.id)",
-	"INSERT INTO au (v) VALUES (1),(2),(3)", "REPLACE INTO au VALUES (2,5),(NULL,6),(1,7),(NULL,8)", "INSERT IGNORE INTO au VALUES (2,5),(NULL,6),(1,7),(NULL,8)",
+	"DELETE FROM q WHERE id = 5", "DELETE p, t FROM p JOIN t ON t.id = p.id WHERE t.v < 9",
+	"DELETE c FROM c JOIN src ON src.id = c.id WHERE src.v < 9",
+	"UPDATE p SET id = id + 100", "UPDATE p SET id = 100 - id, a = 4", "UPDATE p SET id = id + 1 ORDER BY id DESC",
+	"UPDATE p SET id = 3 WHERE id = 2",
+	"UPDATE c SET pid = 19 - pid", "UPDATE c SET pid = 999 WHERE id = 7", "UPDATE IGNORE c SET pid = id * 2",
+	"UPDATE IGNORE t SET u = u + 3", "UPDATE IGNORE t SET id = 9",
+	"UPDATE c JOIN src ON src.id = c.id SET c.pid = src.v + 1 WHERE src.v < 8",
+	"UPDATE c, p SET c.pid = 3, p.a = 7 WHERE p.id = c.pid",
+	"UPDATE c SET u = u + 1 ORDER BY u DESC", "UPDATE c SET u = u + 1",
+	"UPDATE c SET pid = (SELECT MAX(v) FROM src WHERE src.id < c.id)",
+	"INSERT INTO au (v) VALUES (1),(2),(3)", "REPLACE INTO au VALUES (2,5),(NULL,6),(1,7),(NULL,8)",
+	"INSERT IGNORE INTO au VALUES (2,5),(NULL,6),(1,7),(NULL,8)",
 	"INSERT INTO au VALUES (NULL,6),(1,7),(30,8),(NULL,9) ON DUPLICATE KEY UPDATE v = VALUES(v) + 1",
-	"INSERT INTO tr VALUES (1,1),(2,2),(3,77),(1,3) ON DUPLICATE KEY UPDATE pid = VALUES(pid)", "INSERT INTO tr VALUES (1,1),(2,500)", "UPDATE tr SET pid = pid + 1",
+	"INSERT INTO tr VALUES (1,1),(2,2),(3,77),(1,3) ON DUPLICATE KEY UPDATE pid = VALUES(pid)",
+	"INSERT INTO tr VALUES (1,1),(2,500)", "UPDATE tr SET pid = pid + 1",
 	"DELETE FROM tr", "REPLACE INTO tr VALUES (7,1),(8,2),(7,3)",
-	"INSERT INTO h VALUES (1,100),(1,101),(NULL,102),(50,103) ON DUPLICATE KEY UPDATE v = h.v + VALUES(v), u = u + 30", "REPLACE INTO h VALUES (1,5),(NULL,6),(1,7)",
-	"INSERT INTO doc VALUES (100,1,'ocean, OCEAN'),(101,2,NULL),(102,3,''),(103,NULL,'it''s wave1''s foam')", "INSERT INTO doc VALUES (100,1,'ocean'),(1,2,'foam')",
-	"INSERT IGNORE INTO doc VALUES (100,1,'ocean'),(1,2,'foam'),(101,999,'wave3'),(100,3,'salt')", "REPLACE INTO doc VALUES (1,2,'foam'),(100,1,'foam'),(100,2,'wave3 salt')",
-	"INSERT INTO doc VALUES (1,1,'foam'),(100,1,'foam'),(1,3,'salt') ON DUPLICATE KEY UPDATE body = CONCAT(doc.body, ' ', VALUES(body))",
-	"UPDATE doc SET body = CONCAT('foam ', body) WHERE id < 9", "UPDATE doc SET id = id + 100 WHERE id > 15", "UPDATE doc SET body = 'ocean'", "DELETE FROM doc WHERE id < 9",
-	"DELETE doc FROM doc JOIN src ON src.id = doc.id WHERE src.v < 9", "INSERT INTO memo VALUES ('note1','the same text'),('note1','the same text'),('x','wave1 text')",
-	"DELETE FROM p WHERE id < 6 /* and doc */", "UPDATE p SET id = id + 100 /* and doc */", "UPDATE memo SET body = 'the other text' WHERE a = 'note3'", "DELETE FROM memo WHERE a IN ('note3','note4')", "UPDATE doc JOIN src ON src.id = doc.id SET doc.body = 'foam' WHERE src.v > 15",
+	"INSERT INTO h VALUES (1,100),(1,101),(NULL,102),(50,103) ON DUPLICATE KEY UPDATE v = h.v + " +
+		"VALUES(v), u = u + 30", "REPLACE INTO h VALUES (1,5),(NULL,6),(1,7)",
+	"INSERT INTO doc VALUES (100,1,'ocean, OCEAN'),(101,2,NULL),(102,3,''),(103,NULL,'it''s wave1''s foam')",
+	"INSERT INTO doc VALUES (100,1,'ocean'),(1,2,'foam')",
+	"INSERT IGNORE INTO doc VALUES (100,1,'ocean'),(1,2,'foam'),(101,999,'wave3'),(100,3,'salt')",
+	"REPLACE INTO doc VALUES (1,2,'foam'),(100,1,'foam'),(100,2,'wave3 salt')",
+	"INSERT INTO doc VALUES (1,1,'foam'),(100,1,'foam'),(1,3,'salt') ON DUPLICATE KEY UPDATE body = CONCAT(doc.body, " +
+		"' ', VALUES(body))",
+	"UPDATE doc SET body = CONCAT('foam ', body) WHERE id < 9", "UPDATE doc SET id = id + 100 WHERE id > 15",
+	"UPDATE doc SET body = 'ocean'", "DELETE FROM doc WHERE id < 9",
+	"DELETE doc FROM doc JOIN src ON src.id = doc.id WHERE src.v < 9",
+	"INSERT INTO memo VALUES ('note1','the same text'),('note1','the same text'),('x','wave1 text')",
+	"DELETE FROM p WHERE id < 6 /* and doc */", "UPDATE p SET id = id + 100 /* and doc */",
+	"UPDATE memo SET body = 'the other text' WHERE a = 'note3'", "DELETE FROM memo WHERE a IN ('note3','note4')",
+	"UPDATE doc JOIN src ON src.id = doc.id SET doc.body = 'foam' WHERE src.v > 15",
 	"INSERT INTO ch VALUES (1,'5'),(2,' 5'),(3,'x')", "INSERT IGNORE INTO ch VALUES (1,5.4),(2,300),(3,-1)",
 }
 
@@ -224,7 +246,8 @@ var aheadMore = []string{
 	"CREATE TABLE tr (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p(id))",
 	"CREATE TABLE log (id INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(40))",
 	"CREATE TABLE ch (id TINYINT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p(id))",
-	"CREATE TRIGGER tr1 BEFORE INSERT ON tr FOR EACH ROW INSERT INTO p VALUES (NEW.pid, NEW.id, NULL) ON DUPLICATE KEY UPDATE a = a + 1",
+	"CREATE TRIGGER tr1 BEFORE INSERT ON tr FOR EACH ROW INSERT INTO p VALUES (NEW.pid, NEW.id, NULL) " +
+		"ON DUPLICATE KEY UPDATE a = a + 1",
 	"CREATE TRIGGER tr2 BEFORE UPDATE ON tr FOR EACH ROW SET NEW.pid = NEW.pid + 1",
 	"CREATE TRIGGER tr3 AFTER DELETE ON tr FOR EACH ROW INSERT INTO log (what) SELECT CONCAT(OLD.id, ' ', COUNT(*)) FROM tr",
 	"CREATE TRIGGER tr4 AFTER UPDATE ON c FOR EACH ROW INSERT INTO log (what) VALUES (CONCAT(OLD.pid, ' ', NEW.pid))",
@@ -278,8 +301,12 @@ func TestAheadAsRowByRow(t *testing.T) {
 					words = []string{"ocean", "wave1", "foam", "text", "note1", "other"}
 				}
 				for _, word := range words {
-					o += fmt.Sprintf("\n\t%s %v", word, query(t, conn, fmt.Sprintf("SELECT id, MATCH(body) AGAINST ('%s') FROM doc WHERE MATCH(body) AGAINST ('%[1]s') ORDER BY 1", word)))
-					o += fmt.Sprint(query(t, conn, fmt.Sprintf("SELECT a, body, MATCH(body, a) AGAINST ('%s'), MATCH(a) AGAINST ('%[1]s') FROM memo ORDER BY 1, 2", word)))
+					o += fmt.Sprintf("\n\t%s %v", word,
+						query(t, conn, fmt.Sprintf("SELECT id, MATCH(body) AGAINST ('%s') FROM doc WHERE MATCH(body) "+
+							"AGAINST ('%[1]s') ORDER BY 1", word)))
+					o += fmt.Sprint(query(t, conn,
+						fmt.Sprintf("SELECT a, body, MATCH(body, a) AGAINST ('%s'), MATCH(a) AGAINST ('%[1]s') "+
+							"FROM memo ORDER BY 1, 2", word)))
 				}
 				if explicit {
 					exec(t, conn, "ROLLBACK")

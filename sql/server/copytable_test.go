@@ -44,7 +44,8 @@ func (l *copyLab) begin(loc schema.Locality) {
 	ctx := context.Background()
 	if _, err := l.s.g.Redefine(ctx, "test", "t", func(k kv.Txn, cur *schema.Table, d *schema.TableDesc) (err error) {
 		if l.id, err = ddl.NextTableID(ctx, k, 1); err == nil {
-			d.Next = &schema.SuccessorDesc{ID: l.id, Locality: loc, Shards: d.Shards, Kind: "SET LOCALITY", Node: 2, Since: time.Now()}
+			d.Next = &schema.SuccessorDesc{ID: l.id, Locality: loc, Shards: d.Shards, Kind: "SET LOCALITY", Node: 2,
+				Since: time.Now()}
 		}
 		return err
 	}); err != nil {
@@ -164,7 +165,8 @@ func (l *copyLab) invariant() {
 
 func (l *copyLab) same() {
 	l.t.Helper()
-	for _, q := range []string{"SELECT * FROM $ ORDER BY a, b, c", "SELECT c FROM $ WHERE c > 5 ORDER BY c", "SELECT a, b FROM $ WHERE b BETWEEN 10 AND 400 ORDER BY a, b"} {
+	for _, q := range []string{"SELECT * FROM $ ORDER BY a, b, c", "SELECT c FROM $ WHERE c > 5 ORDER BY c",
+		"SELECT a, b FROM $ WHERE b BETWEEN 10 AND 400 ORDER BY a, b"} {
 		got, want := query(l.t, l.c, strings.ReplaceAll(q, "$", "t")), query(l.t, l.c, strings.ReplaceAll(q, "$", "u"))
 		if !slices.Equal(got, want) {
 			l.t.Fatalf("%s: %q with a successor, %q without", q, got, want)
@@ -180,7 +182,8 @@ func TestWritersKeepTheSuccessor(t *testing.T) {
 		"key":    "CREATE TABLE $ (a INT PRIMARY KEY, b INT, c INT, UNIQUE KEY cu (c), KEY bb (b), KEY ab (a, b))",
 		"hidden": "CREATE TABLE $ (a INT, b INT, c INT, UNIQUE KEY cu (c), KEY bb (b))",
 	} {
-		for to, loc := range map[string]schema.Locality{"us": {Kind: schema.ByTable, Region: 2}, "global": {Kind: schema.Global}, "row": {}, "async": {Async: true}} {
+		for to, loc := range map[string]schema.Locality{"us": {Kind: schema.ByTable, Region: 2},
+			"global": {Kind: schema.Global}, "row": {}, "async": {Async: true}} {
 			t.Run(name+" to "+to, func(t *testing.T) {
 				l := newCopyLab(t, create)
 				r := rand.New(rand.NewPCG(1, uint64(len(name)+len(to))))
@@ -188,8 +191,10 @@ func TestWritersKeepTheSuccessor(t *testing.T) {
 					n := func(m int) int { return r.IntN(m) }
 					l.both([]string{
 						fmt.Sprintf("INSERT INTO $ VALUES (%d, %d, %d)", n(60), n(500), n(80)),
-						fmt.Sprintf("INSERT IGNORE INTO $ VALUES (%d, %d, %d), (%d, %d, NULL), (%d, %d, %d)", n(60), n(500), n(80), n(60), n(500), n(60), n(500), n(80)),
-						fmt.Sprintf("REPLACE INTO $ VALUES (%d, %d, %d), (%d, %d, %d)", n(60), n(500), n(80), n(60), n(500), n(80)),
+						fmt.Sprintf("INSERT IGNORE INTO $ VALUES (%d, %d, %d), (%d, %d, NULL), (%d, %d, %d)", n(60),
+							n(500), n(80), n(60), n(500), n(60), n(500), n(80)),
+						fmt.Sprintf("REPLACE INTO $ VALUES (%d, %d, %d), (%d, %d, %d)", n(60), n(500), n(80), n(60),
+							n(500), n(80)),
 						fmt.Sprintf("INSERT INTO $ VALUES (%d, %d, %d) ON DUPLICATE KEY UPDATE b = b + 1", n(60), n(500), n(80)),
 						fmt.Sprintf("UPDATE $ SET b = %d WHERE a = %d", n(500), n(60)),
 						fmt.Sprintf("UPDATE $ SET b = b + 1, c = NULL WHERE a BETWEEN %d AND %d", n(60), n(60)),
@@ -215,7 +220,8 @@ func TestWritersKeepTheSuccessor(t *testing.T) {
 				}
 				// A transaction that takes back part of what it did.
 				k := conn(t, l.c)
-				for _, q := range []string{"START TRANSACTION", "DELETE FROM t", "SAVEPOINT x", "INSERT INTO t VALUES (7, 7, 7777)", "ROLLBACK TO x", "INSERT INTO t VALUES (8, 8, 8888)", "COMMIT"} {
+				for _, q := range []string{"START TRANSACTION", "DELETE FROM t", "SAVEPOINT x",
+					"INSERT INTO t VALUES (7, 7, 7777)", "ROLLBACK TO x", "INSERT INTO t VALUES (8, 8, 8888)", "COMMIT"} {
 					exec(t, k, q)
 				}
 				exec(t, l.c, "DELETE FROM u")
@@ -252,7 +258,8 @@ func TestSuccessorsAndSchemaChanges(t *testing.T) {
 	l := newCopyLab(t, "CREATE TABLE $ (a INT PRIMARY KEY, b INT, c INT)")
 	l.both("INSERT INTO $ VALUES (1, 1, 1), (2, 2, 2)")
 	l.begin(schema.Locality{Kind: schema.Global})
-	for _, q := range []string{"ALTER TABLE t ADD COLUMN d INT", "CREATE INDEX b ON t (b)", "TRUNCATE TABLE t", "ALTER TABLE t SET LOCALITY REGIONAL BY TABLE IN 'us'",
+	for _, q := range []string{"ALTER TABLE t ADD COLUMN d INT", "CREATE INDEX b ON t (b)", "TRUNCATE TABLE t",
+		"ALTER TABLE t SET LOCALITY REGIONAL BY TABLE IN 'us'",
 		"ALTER TABLE t SET LOCALITY GLOBAL", "ALTER TABLE t MODIFY COLUMN b BIGINT"} {
 		if _, err := l.c.ExecContext(t.Context(), q); err == nil || !strings.Contains(err.Error(), "under way (SHOW JOBS)") {
 			t.Errorf("%s: %v", q, err)
@@ -327,7 +334,8 @@ func TestCopyIsResumed(t *testing.T) {
 	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY)")
 	exec(t, c, "INSERT INTO t VALUES (1), (2), (3)")
 	l.begin(schema.Locality{Kind: schema.Global})
-	eventually(t, "somebody goes on with the copy", func() bool { return strings.Contains(query(t, c, "SHOW LOCALITY FROM t")[0], "GLOBAL") })
+	eventually(t, "somebody goes on with the copy",
+		func() bool { return strings.Contains(query(t, c, "SHOW LOCALITY FROM t")[0], "GLOBAL") })
 	expect(t, c, "SELECT a FROM t ORDER BY a", "1", "2", "3")
 	eventually(t, "the job is shown as ended", func() bool { return s.Jobs()[0].State == ddl.JobSucceeded })
 	if jobs := s.Jobs(); len(jobs) != 1 || jobs[0].Kind != "SET LOCALITY" {

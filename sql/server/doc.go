@@ -8,23 +8,24 @@
 //	prefetch  what a statement will ask for, read ahead
 //	ddl       the catalog as the engine sees it, and its changes
 //	fast      statements on one row, past the engine
+//	query     SELECTs, in our own engine
 //
 // Only packages below sql/ import go-mysql-server.
 //
 // # The life of a statement
 //
 // The handler (handler.go) takes a command of the protocol. It first tries the short ways: BEGIN
-// and COMMIT (fasttx.go), forwarding to the region of the rows (forward.go), and package fast. Else
-// the engine parses the text (parser.go, syntax.go), plans it, and asks the builder (builder.go)
-// for each node of the plan before it builds the node itself. An autocommit statement that has lost
-// a conflict is tried again, as long as no row was sent.
+// and COMMIT (fasttx.go), forwarding to the region of the rows (forward.go), packages fast and
+// query. Else the engine parses the text (parser.go, syntax.go), plans it, and asks the builder
+// (builder.go) for each node of the plan before it builds the node itself. An autocommit statement
+// that has lost a conflict is tried again, as long as no row was sent.
 //
 // # Where to add things
 //
 // A statement of our own is parsed in syntax.go and becomes an ownNode. A table of the database
 // godwit is a Topic (system.go), which the Cluster of Config tells about. A SQL function goes to
-// the engine's registry (newGateway in gateway.go), or, if it depends on the region as UUID() does,
-// takes the place of the engine's in the plan (uuid.go).
+// package expr/fn for SELECTs and to package function for all other statements. If it depends on
+// the region, as UUID() does, it takes the place of the engine's in the plan (uuid.go).
 //
 // # Errors
 //

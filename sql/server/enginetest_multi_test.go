@@ -27,7 +27,8 @@ func epochDB(t *testing.T) (kv.DB, func()) {
 	net := wan.NewNetwork(wan.NetOptions{})
 	tr := net.Join(mem.Node(), mem.Region())
 	voters := []base.NodeID{mem.Node()}
-	e, err := epochs.New(epochs.Config{Self: mem.Node(), Store: st, Transport: tr, Registry: &epochs.Memory{}, Voters: func() []base.NodeID { return voters },
+	e, err := epochs.New(epochs.Config{Self: mem.Node(), Store: st, Transport: tr, Registry: &epochs.Memory{},
+		Voters:   func() []base.NodeID { return voters },
 		Interval: func() time.Duration { return 0 }})
 	if err == nil {
 		err = tr.Start()
@@ -54,8 +55,10 @@ func TestIntegratorSuiteMultiMaster(t *testing.T) {
 	if os.Getenv("GODWIT_LONG") == "" {
 		t.Skip("set GODWIT_LONG=1: it takes minutes")
 	}
-	plans := map[string]bool{"JoinPlanning": true, "QueryPlanScripts": true, "IntegrationQueryPlans": true, "ImdbQueryPlans": true, "TpccQueryPlans": true, "TpchQueryPlans": true,
-		"IndexQueryPlans": true, "GeneratedColumnPlans": true, "SysbenchPlans": true, "QueryPlans": true, "SpatialIndexPlans": true, "JoinStats": true, "Statistics": true, "StatisticIndexFilters": true}
+	plans := map[string]bool{"JoinPlanning": true, "QueryPlanScripts": true, "IntegrationQueryPlans": true,
+		"ImdbQueryPlans": true, "TpccQueryPlans": true, "TpchQueryPlans": true,
+		"IndexQueryPlans": true, "GeneratedColumnPlans": true, "SysbenchPlans": true, "QueryPlans": true,
+		"SpatialIndexPlans": true, "JoinStats": true, "Statistics": true, "StatisticIndexFilters": true}
 	res := runSuite(t, "epochs", func(group string) bool { return !plans[group] })
 	judgeSuite(t, res, "testdata/enginetest_multi_failures.txt", "", "")
 }

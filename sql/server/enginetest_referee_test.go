@@ -55,7 +55,8 @@ func (j *referee) prepare(t *testing.T, scripts []setup.SetupScript) {
 	if j.conn, err = j.db.Conn(ctx); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := j.conn.QueryContext(ctx, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')")
+	rows, err := j.conn.QueryContext(ctx, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT "+
+		"IN ('mysql', 'sys', 'information_schema', 'performance_schema')")
 	if err != nil {
 		t.Fatal(err)
 	}

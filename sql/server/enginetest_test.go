@@ -196,13 +196,17 @@ var gmsTests = []struct {
 	{"InfoSchema", func(t *testing.T, h *gmsHarness) { enginetest.TestInfoSchema(t, h) }},
 	{"MySqlDb", func(t *testing.T, h *gmsHarness) { enginetest.TestMySqlDb(t, h) }},
 	{"ColumnAliases", func(t *testing.T, h *gmsHarness) { enginetest.TestColumnAliases(t, h) }},
-	{"DerivedTableOuterScopeVisibility", func(t *testing.T, h *gmsHarness) { enginetest.TestDerivedTableOuterScopeVisibility(t, h) }},
+	{"DerivedTableOuterScopeVisibility", func(t *testing.T, h *gmsHarness) {
+		enginetest.TestDerivedTableOuterScopeVisibility(t, h)
+	}},
 	{"OrderByGroupBy", func(t *testing.T, h *gmsHarness) { enginetest.TestOrderByGroupBy(t, h) }},
 	{"AmbiguousColumnResolution", func(t *testing.T, h *gmsHarness) { enginetest.TestAmbiguousColumnResolution(t, h) }},
 	{"InsertInto", func(t *testing.T, h *gmsHarness) { enginetest.TestInsertInto(t, h) }},
 	{"InsertIgnoreInto", func(t *testing.T, h *gmsHarness) { enginetest.TestInsertIgnoreInto(t, h) }},
 	{"InsertDuplicateKeyKeyless", func(t *testing.T, h *gmsHarness) { enginetest.TestInsertDuplicateKeyKeyless(t, h) }},
-	{"IgnoreIntoWithDuplicateUniqueKeyKeyless", func(t *testing.T, h *gmsHarness) { enginetest.TestIgnoreIntoWithDuplicateUniqueKeyKeyless(t, h) }},
+	{"IgnoreIntoWithDuplicateUniqueKeyKeyless", func(t *testing.T, h *gmsHarness) {
+		enginetest.TestIgnoreIntoWithDuplicateUniqueKeyKeyless(t, h)
+	}},
 	{"InsertIntoErrors", func(t *testing.T, h *gmsHarness) { enginetest.TestInsertIntoErrors(t, h) }},
 	{"BrokenInsertScripts", func(t *testing.T, h *gmsHarness) { enginetest.TestBrokenInsertScripts(t, h) }},
 	{"GeneratedColumns", func(t *testing.T, h *gmsHarness) { enginetest.TestGeneratedColumns(t, h) }},
@@ -255,7 +259,9 @@ var gmsTests = []struct {
 	{"PkOrdinalsDDL", func(t *testing.T, h *gmsHarness) { enginetest.TestPkOrdinalsDDL(t, h) }},
 	{"PkOrdinalsDML", func(t *testing.T, h *gmsHarness) { enginetest.TestPkOrdinalsDML(t, h) }},
 	{"DropDatabase", func(t *testing.T, h *gmsHarness) { enginetest.TestDropDatabase(t, h) }},
-	{"ConcurrentCreateDatabaseIfNotExists", func(t *testing.T, h *gmsHarness) { enginetest.TestConcurrentCreateDatabaseIfNotExists(t, h) }},
+	{"ConcurrentCreateDatabaseIfNotExists", func(t *testing.T, h *gmsHarness) {
+		enginetest.TestConcurrentCreateDatabaseIfNotExists(t, h)
+	}},
 	{"ConcurrentDropDatabaseIfExists", func(t *testing.T, h *gmsHarness) { enginetest.TestConcurrentDropDatabaseIfExists(t, h) }},
 	{"CreateForeignKeys", func(t *testing.T, h *gmsHarness) { enginetest.TestCreateForeignKeys(t, h) }},
 	{"DropForeignKeys", func(t *testing.T, h *gmsHarness) { enginetest.TestDropForeignKeys(t, h) }},
@@ -337,7 +343,8 @@ func TestIntegratorSuite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: it takes a minute")
 	}
-	judgeSuite(t, runSuite(t, "rows", func(string) bool { return true }), ordinaryFailures, "enginetest.md", "go-mysql-server's integrator suite")
+	judgeSuite(t, runSuite(t, "rows", func(string) bool { return true }), ordinaryFailures, "enginetest.md",
+		"go-mysql-server's integrator suite")
 }
 
 // ordinaryFailures are those on ordinary tables. They fail on others, too.
@@ -409,8 +416,10 @@ func suiteReport(title, test string, count map[string]int, failed map[string][]s
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", title)
-	fmt.Fprintf(&b, "%d subtests pass, %d fail, %d are skipped: %.2f %% of those that ran pass.\n", count["PASS"], count["FAIL"], count["SKIP"], share(count["PASS"], count["FAIL"]))
-	fmt.Fprintf(&b, "%d of the failures want what MySQL does not answer. Without these %.2f %% pass.\n", apart, share(count["PASS"], count["FAIL"]-apart))
+	fmt.Fprintf(&b, "%d subtests pass, %d fail, %d are skipped: %.2f %% of those that ran pass.\n", count["PASS"],
+		count["FAIL"], count["SKIP"], share(count["PASS"], count["FAIL"]))
+	fmt.Fprintf(&b, "%d of the failures want what MySQL does not answer. Without these %.2f %% pass.\n", apart,
+		share(count["PASS"], count["FAIL"]-apart))
 	fmt.Fprintf(&b, "Regenerate with `go test -tags gms_pure_go ./sql/server -run %s -update`.\n", test)
 	for _, why := range slices.Sorted(maps.Keys(failed)) {
 		fmt.Fprintf(&b, "\n| %s (%d) |\n|---|\n", why, len(failed[why]))
@@ -432,7 +441,8 @@ func runSuite(t *testing.T, tables string, want func(group string) bool) map[str
 	var wg sync.WaitGroup
 	// The suite reads files below ./testdata. (The file name in the program would say where that
 	// is, but not if it was built with -trimpath.)
-	src, err := osexec.Command("go", "list", "-tags", "gms_pure_go", "-f", "{{.Dir}}", "github.com/dolthub/go-mysql-server/enginetest").Output()
+	src, err := osexec.Command("go", "list", "-tags", "gms_pure_go", "-f", "{{.Dir}}",
+		"github.com/dolthub/go-mysql-server/enginetest").Output()
 	if err != nil {
 		t.Fatalf("where are the files of the suite: go list: %v", err)
 	}
@@ -527,7 +537,8 @@ func (e *suiteEngine) Query(ctx *sql.Context, q string) (sql.Schema, sql.RowIter
 }
 
 // QueryWithBindings implements enginetest.QueryEngine.
-func (e *suiteEngine) QueryWithBindings(ctx *sql.Context, q string, parsed sqlparser.Statement, binds map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
+func (e *suiteEngine) QueryWithBindings(ctx *sql.Context, q string, parsed sqlparser.Statement,
+	binds map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
 	s := session.Of(ctx)
 	params, ok := suiteParams(binds, ctx.GetCollation())
 	if parsed == nil && s != nil && ok {
@@ -550,7 +561,8 @@ func (e *suiteEngine) QueryWithBindings(ctx *sql.Context, q string, parsed sqlpa
 }
 
 // below leaves a statement to the engine.
-func (e *suiteEngine) below(ctx *sql.Context, q string, parsed sqlparser.Statement, binds map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
+func (e *suiteEngine) below(ctx *sql.Context, q string, parsed sqlparser.Statement, binds map[string]sqlparser.Expr,
+	flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
 	sch, iter, flags, err := e.Engine.QueryWithBindings(ctx, q, parsed, binds, flags)
 	if e.judge == nil || parsed != nil || len(binds) > 0 {
 		return sch, iter, flags, err

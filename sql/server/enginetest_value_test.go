@@ -25,7 +25,8 @@ var _ enginetest.ResultEvaluationHarness = (*gmsHarness)(nil)
 type plainHarness struct{ enginetest.Harness }
 
 // EvaluateQueryResults implements enginetest.ResultEvaluationHarness.
-func (h *gmsHarness) EvaluateQueryResults(t *testing.T, want []sql.Row, wantCols []*sql.Column, sch sql.Schema, got []sql.Row, q string, wrap queries.WrapBehavior) {
+func (h *gmsHarness) EvaluateQueryResults(t *testing.T, want []sql.Row, wantCols []*sql.Column, sch sql.Schema,
+	got []sql.Row, q string, wrap queries.WrapBehavior) {
 	t.Helper()
 	got, want = copyRows(got), copyRows(want)
 	for _, r := range got {
@@ -55,7 +56,8 @@ func (h *gmsHarness) EvaluateExpectedError(t *testing.T, want string, err error)
 // EvaluateExpectedErrorKind implements enginetest.ResultEvaluationHarness.
 func (h *gmsHarness) EvaluateExpectedErrorKind(t *testing.T, want *errors.Kind, err error) {
 	t.Helper()
-	if me, ok := err.(*mysql.SQLError); ok && me.Num != mysql.ERUnknownError { // an error of our own engine: a client sees its number
+	// an error of our own engine: a client sees its number
+	if me, ok := err.(*mysql.SQLError); ok && me.Num != mysql.ERUnknownError {
 		if n := sql.CastSQLError(want.New()).Num; n != me.Num {
 			t.Fatalf("error %d instead of %d: %v", me.Num, n, err)
 		}

@@ -131,19 +131,24 @@ func TestFastPathAgrees(t *testing.T) {
 			c = openDSN(t, fmt.Sprintf("root@tcp(%s)/test?interpolateParams=true", s.Addr()))
 		}
 		c.SetMaxOpenConns(1)
-		exec(t, c, "CREATE TABLE a (id INT PRIMARY KEY, name VARCHAR(10) NOT NULL, d DECIMAL(8,2), n TINYINT, u VARCHAR(5), UNIQUE KEY (u), KEY (n))")
+		exec(t, c, "CREATE TABLE a (id INT PRIMARY KEY, name VARCHAR(10) NOT NULL, d DECIMAL(8,2), n TINYINT, "+
+			"u VARCHAR(5), UNIQUE KEY (u), KEY (n))")
 		exec(t, c, "CREATE TABLE b (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20))")
 		exec(t, c, "CREATE TABLE c (k VARCHAR(10) COLLATE utf8mb4_general_ci, n INT, v VARCHAR(10), PRIMARY KEY (k, n))")
 		exec(t, c, "CREATE DATABASE other")
 		exec(t, c, "CREATE TABLE trig (id INT PRIMARY KEY, v INT CHECK (v > 0))")
-		exec(t, c, "CREATE TABLE r (id INT PRIMARY KEY, n INT, big BIGINT, u BIGINT UNSIGNED, d DECIMAL(8,2), v VARCHAR(20), b CHAR(9), ai VARCHAR(9) COLLATE utf8mb4_0900_ai_ci, KEY (n))")
-		exec(t, c, "CREATE TABLE w (id INT PRIMARY KEY, f DOUBLE, g FLOAT, gone DOUBLE, dt DATETIME(6), tm TIME, j JSON, bl BLOB, e ENUM('p','q'), z VARCHAR(5))")
-		exec(t, c, "INSERT INTO w VALUES (1, 1.5, 2.5, 3.5, '2024-01-02 03:04:05.6', '11:12:13', '{\"a\": 1}', 'blob', 'q', 'end'), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)")
+		exec(t, c, "CREATE TABLE r (id INT PRIMARY KEY, n INT, big BIGINT, u BIGINT UNSIGNED, d DECIMAL(8,2), "+
+			"v VARCHAR(20), b CHAR(9), ai VARCHAR(9) COLLATE utf8mb4_0900_ai_ci, KEY (n))")
+		exec(t, c, "CREATE TABLE w (id INT PRIMARY KEY, f DOUBLE, g FLOAT, gone DOUBLE, dt DATETIME(6), tm TIME, "+
+			"j JSON, bl BLOB, e ENUM('p','q'), z VARCHAR(5))")
+		exec(t, c, "INSERT INTO w VALUES (1, 1.5, 2.5, 3.5, '2024-01-02 03:04:05.6', '11:12:13', '{\"a\": 1}', "+
+			"'blob', 'q', 'end'), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)")
 		exec(t, c, "ALTER TABLE w DROP COLUMN gone")
 		exec(t, c, "ALTER TABLE w ADD COLUMN late INT DEFAULT 7")
 		exec(t, c, "CREATE TABLE ru (id INT UNSIGNED PRIMARY KEY)")
 		for i := range 30 {
-			exec(t, c, "INSERT INTO r VALUES (?,?,?,?,?,?,?,?)", i, i*7%5, int64(i)<<56, uint64(i)<<59, float64(i)/4, fmt.Sprint("v", 40-i),
+			exec(t, c, "INSERT INTO r VALUES (?,?,?,?,?,?,?,?)", i, i*7%5, int64(i)<<56, uint64(i)<<59, float64(i)/4,
+				fmt.Sprint("v", 40-i),
 				[]any{"b", "B", "é", "e ", nil}[i%5], []any{"e", "E", "é", "f", "e "}[i%5])
 			exec(t, c, "INSERT INTO ru VALUES (?)", i)
 		}
@@ -178,10 +183,14 @@ func TestFastPathAgrees(t *testing.T) {
 			}
 		}
 		for _, q := range []string{
-			"BEGIN", "INSERT INTO ru VALUES (100)", "COMMIT", "ROLLBACK", "START TRANSACTION;", "INSERT INTO ru VALUES (101)", "begin",
-			"INSERT INTO ru VALUES (102)", "rollback ;", "commit", "INSERT INTO ru VALUES (103)", "SET autocommit = 0", "INSERT INTO ru VALUES (104)",
-			"ROLLBACK", "INSERT INTO ru VALUES (105)", "COMMIT", "INSERT INTO ru VALUES (106)", "BEGIN", "ROLLBACK", "INSERT INTO ru VALUES (107)",
-			"SET autocommit = 1", "START TRANSACTION READ ONLY", "INSERT INTO ru VALUES (108)", "COMMIT", "BEGIN", "CREATE TABLE ddl (id INT PRIMARY KEY)",
+			"BEGIN", "INSERT INTO ru VALUES (100)", "COMMIT", "ROLLBACK", "START TRANSACTION;",
+			"INSERT INTO ru VALUES (101)", "begin",
+			"INSERT INTO ru VALUES (102)", "rollback ;", "commit", "INSERT INTO ru VALUES (103)",
+			"SET autocommit = 0", "INSERT INTO ru VALUES (104)",
+			"ROLLBACK", "INSERT INTO ru VALUES (105)", "COMMIT", "INSERT INTO ru VALUES (106)", "BEGIN", "ROLLBACK",
+			"INSERT INTO ru VALUES (107)",
+			"SET autocommit = 1", "START TRANSACTION READ ONLY", "INSERT INTO ru VALUES (108)", "COMMIT", "BEGIN",
+			"CREATE TABLE ddl (id INT PRIMARY KEY)",
 			"INSERT INTO ru VALUES (109)", "ROLLBACK",
 		} {
 			res, err := c.Exec(q)
@@ -192,7 +201,9 @@ func TestFastPathAgrees(t *testing.T) {
 			}
 			out = append(out, fmt.Sprintf("%s: %s %s", q, r, query(t, c, "SELECT ROW_COUNT(), @@autocommit")))
 		}
-		for _, q := range []string{"SELECT * FROM r", "SELECT id FROM r WHERE n > 3", "SELECT * FROM ru", "SELECT * FROM a", "SELECT id FROM a WHERE n > 0", "SELECT id FROM a WHERE u = 'x'", "SELECT * FROM b", "SELECT * FROM c"} {
+		for _, q := range []string{"SELECT * FROM r", "SELECT id FROM r WHERE n > 3", "SELECT * FROM ru",
+			"SELECT * FROM a", "SELECT id FROM a WHERE n > 0", "SELECT id FROM a WHERE u = 'x'", "SELECT * FROM b",
+			"SELECT * FROM c"} {
 			out = append(out, fmt.Sprint(q, query(t, c, q)))
 		}
 		if !noFast {
@@ -301,7 +312,8 @@ func BenchmarkEngine(b *testing.B) {
 	exec(b, c, "CREATE TABLE i (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
 	exec(b, c, "INSERT INTO t VALUES "+manyOf(100, "(#,#)"))
 	for _, q := range []string{
-		"SELECT a FROM t WHERE id = 1", "SELECT * FROM t", "INSERT INTO i (a) VALUES (1)", "INSERT INTO i (a) VALUES (1),(2),(3),(4)", "UPDATE t SET a = a + 1 WHERE id = 1", "UPDATE t SET a = a + 1",
+		"SELECT a FROM t WHERE id = 1", "SELECT * FROM t", "INSERT INTO i (a) VALUES (1)",
+		"INSERT INTO i (a) VALUES (1),(2),(3),(4)", "UPDATE t SET a = a + 1 WHERE id = 1", "UPDATE t SET a = a + 1",
 		"DELETE FROM t WHERE id = 1000",
 	} {
 		b.Run(q, func(b *testing.B) {
@@ -314,5 +326,31 @@ func BenchmarkEngine(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestTimeDigits: TIME has the digits that are declared, whichever way it is read, also in the
+// binary protocol, where the driver goes by the description of the column.
+func TestTimeDigits(t *testing.T) {
+	for _, off := range []struct{ fast, own, text bool }{{}, {fast: true}, {fast: true, own: true}, {text: true}, {fast: true, own: true, text: true}} {
+		s, c := startServer(t, memkv.New(1, "eu"))
+		s.g.fast.Off, s.g.query.Off = off.fast, off.own
+		if off.text {
+			c = openDSN(t, fmt.Sprintf("root@tcp(%s)/test?interpolateParams=true", s.Addr()))
+		}
+		c.SetMaxOpenConns(1)
+		exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, a TIME, b TIME(3), c TIME(6))")
+		exec(t, c, "INSERT INTO t VALUES (1, '11:12:13', '11:12:13', '11:12:13'), (2, '-11:12:13.5', '11:12:13.4567', '11:12:13.4567')")
+		for range 2 { // the first one teaches the fast path
+			for id, want := range []string{"11:12:13|11:12:13.000|11:12:13.000000", "-11:12:14|11:12:13.457|11:12:13.456700"} {
+				rows, err := tryQuery(c, "SELECT a, b, c FROM t WHERE id = ?", id+1)
+				if err != nil || len(rows) != 1 || fmt.Sprint(rows[0]) != want {
+					t.Errorf("%+v: row %d is %v (%v), not %s", off, id+1, rows, err, want)
+				}
+			}
+		}
+		if n := s.g.fast.Recognised(); !off.fast && n == 0 {
+			t.Error("the fast path was not taken")
+		}
 	}
 }

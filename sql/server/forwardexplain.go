@@ -17,7 +17,8 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-var explainPrefix = regexp.MustCompile(`(?is)^\s*(?:explain|describe|desc)\s+(?:analyze\s+|plan\s+|extended\s+|format\s*=\s*\S+\s+)*`)
+var explainPrefix = regexp.MustCompile(`(?is)^\s*(?:explain|describe|desc)\s+` +
+	`(?:analyze\s+|plan\s+|extended\s+|format\s*=\s*\S+\s+)*`)
 
 // explainedText is the statement that EXPLAIN is asked about.
 func explainedText(ctx *sql.Context) string {
@@ -82,7 +83,8 @@ func (g *gateway) explainedRead(ctx *sql.Context, s *session.Session, stmt *sqlp
 	}
 	if g.Reads != nil && len(ex.first) > 0 {
 		if local, wait, rtt := g.Reads.Plan(ex.first); local {
-			return fmt.Sprintf("read from the local replica when it is complete, in about %.1f ms, instead of %.1f ms in region %s",
+			return fmt.Sprintf("read from the local replica when it is complete, in about %.1f ms, "+
+				"instead of %.1f ms in region %s",
 				millis(wait), millis(rtt), topo.RegionName(ex.region)) + g.advised(ctx, s, r, ex)
 		}
 	}
@@ -128,8 +130,7 @@ func (b *builder) explain(ctx *sql.Context, s *session.Session, n *plan.Describe
 		return nil, nil
 	}
 	s.Stmt.Explained = n
-	hops, bytes, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Moves()
-	before := readsOf(s.Trace)
+	after := measured(s)
 	it, err := b.base.ExecBuilder.Build(ctx, n, row)
 	if err != nil {
 		return nil, err
@@ -149,15 +150,27 @@ func (b *builder) explain(ctx *sql.Context, s *session.Session, n *plan.Describe
 			r[1], r[len(r)-1] = strings.ToUpper(statementKind(explainedText(ctx))), "Execution: "+where
 		}
 	case n.Format.Analyze:
-		rows = append(rows, sql.Row{fmt.Sprintf("WAN: %.1f round trips, %d bytes; %d rows set off to another home",
-			float64(s.Trace.Hops()-hops)/2, s.Trace.Bytes()-bytes, s.Trace.Moves()-moves)})
-		if text := readsOf(s.Trace).since(before); text != "" {
-			rows = append(rows, sql.Row{"Reads: " + text})
+		for _, line := range after() {
+			rows = append(rows, sql.Row{line})
 		}
 	default:
 		rows = append(rows, sql.Row{"Execution: " + where})
 	}
 	return sql.RowsToRowIter(rows...), nil
+}
+
+// measured begins to measure a statement. The function says what it has cost on the WAN since.
+func measured(s *session.Session) func() []string {
+	hops, bytes, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Moves()
+	before := readsOf(s.Trace)
+	return func() []string {
+		out := []string{fmt.Sprintf("WAN: %.1f round trips, %d bytes; %d rows set off to another home",
+			float64(s.Trace.Hops()-hops)/2, s.Trace.Bytes()-bytes, s.Trace.Moves()-moves)}
+		if text := readsOf(s.Trace).since(before); text != "" {
+			out = append(out, "Reads: "+text)
+		}
+		return out
+	}
 }
 
 // reads is how the snapshot reads of a session were answered so far.

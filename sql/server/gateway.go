@@ -39,13 +39,17 @@ type gateway struct {
 	fast     *fast.Runner
 	query    *selects.Runner
 	prefetch *prefetch.Planner
-	usersTS  atomic.Uint64
+
+	usersTS atomic.Uint64
+	// usersTurn is full while a statement persists users over the network. The statement holds the
+	// engine's mutex then; refreshUsers waits for this turn first, where it can be interrupted.
+	usersTurn chan struct{}
 
 	uuids uuids
 
 	settings Settings
-	// settingsTurn is full while settings are applied: a channel, because who refreshes them reads
-	// over the network meanwhile, and a client that leaves does not wait for that.
+	// settingsTurn is full while settings are applied. It is a channel, because settings are read
+	// over the network meanwhile, and a client that leaves must not wait for that.
 	settingsTurn chan struct{}
 	settingsTS   base.Timestamp
 }
@@ -54,10 +58,12 @@ func (g *gateway) tableEnv() *table.Env     { return g.Env.Env }
 func (g *gateway) sessionEnv() *session.Env { return g.Env.Env.Env }
 
 func newGateway(cfg Config) *gateway {
-	env := table.NewEnv(&session.Env{DB: cfg.DB, Log: cfg.Logger, Catalog: schema.NewCatalog(cfg.DB), Reads: cfg.Reads, Relay: cfg.Relay})
+	env := table.NewEnv(&session.Env{DB: cfg.DB, Log: cfg.Logger, Catalog: schema.NewCatalog(cfg.DB),
+		Reads: cfg.Reads, Relay: cfg.Relay})
 	g := &gateway{
-		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction, fwd: cfg.Forwarder, settings: cfg.Settings,
-		settingsTurn: make(chan struct{}, 1),
+		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
+		fwd: cfg.Forwarder, settings: cfg.Settings,
+		settingsTurn: make(chan struct{}, 1), usersTurn: make(chan struct{}, 1),
 	}
 	g.System = g.systemDatabase
 	g.Ended = func(s *session.Session) {
@@ -78,7 +84,7 @@ func newGateway(cfg Config) *gateway {
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
 	g.prefetch.Engine = g.engine
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
-	g.query = &selects.Runner{Engine: g.engine, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}}
+	g.query = &selects.Runner{Engine: g.engine, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}, Where: g.explained, Meter: measured}
 	a.Runner = runner{g.engine}
 	return g
 }

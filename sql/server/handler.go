@@ -50,7 +50,8 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 // short executes a statement without the engine, where that can be done: what begins or ends a
 // transaction, what is forwarded whole, reads and writes by key, and SELECTs. p is nil for text. If
 // it is not done, f learns from what the engine makes of it.
-func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, query string, p *mysql.PrepareData, sent *bool, cb func(*sqltypes.Result) error) (f *fast.Call, done bool, err error) {
+func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, query string, p *mysql.PrepareData,
+	sent *bool, cb func(*sqltypes.Result) error) (f *fast.Call, done bool, err error) {
 	if done, err := h.fastTx(ctx, s, c, query, sent, cb); done {
 		return nil, true, err
 	}
@@ -84,8 +85,10 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		}
 		ctx, stop := whileThere(ctx, c.Conn)
 		defer stop()
+		times := &timeColumns{g: h.g}
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
+			times.mend(ctx, r)
 			f.Learn(r)
 			padInfo(r)
 			return cb(r, more)
@@ -104,8 +107,10 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		}
 		ctx, stop := whileThere(ctx, c.Conn)
 		defer stop()
+		times := &timeColumns{g: h.g}
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
+			times.mend(ctx, r)
 			f.Learn(r)
 			padInfo(r)
 			return cb(r, more)
@@ -116,7 +121,8 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 }
 
 // ComStmtExecute implements mysql.Handler.
-func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData, cb func(*sqltypes.Result) error) error {
+func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData,
+	cb func(*sqltypes.Result) error) error {
 	return h.run(ctx, c, p.PrepareStmt, func(s *session.Session, sent *bool) error {
 		f, done, err := h.short(ctx, s, c, p.PrepareStmt, p, sent, cb)
 		if done {
@@ -126,8 +132,10 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		defer stop()
 		s.Binds = p.BindVars
 		defer func() { s.Binds = nil }()
+		times := &timeColumns{g: h.g}
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
+			times.mend(ctx, r)
 			f.Learn(r)
 			padInfo(r)
 			return cb(r)
@@ -192,7 +200,8 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	s.EndTries()
 	kind := statementKind(query)
 	cost := session.StatementCost{
-		Hops: s.Trace.Hops() - hops, Bytes: s.Trace.Bytes() - bytes, Messages: s.Trace.Messages() - msgs, Moves: s.Trace.Moves() - moves,
+		Hops: s.Trace.Hops() - hops, Bytes: s.Trace.Bytes() - bytes, Messages: s.Trace.Messages() - msgs,
+		Moves:   s.Trace.Moves() - moves,
 		Elapsed: time.Since(start), Kind: kind,
 	}
 	if !strings.HasPrefix(kind, "show") && !costQuery(query) {
@@ -209,7 +218,8 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 
 // tries executes a statement until it does not lose a conflict any more, or must not be tried
 // again.
-func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time, exec func(s *session.Session, sent *bool) error) error {
+func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time,
+	exec func(s *session.Session, sent *bool) error) error {
 	wait := retryFirst
 	for again := false; ; again = true {
 		sent := false
@@ -256,7 +266,8 @@ func panicError(r any, stack []byte) error {
 	if _, ok := r.(runtime.Error); ok && bytes.Contains(stack, []byte("planbuilder/set_op.go")) {
 		return sql.ErrColumnNumberDoesNotMatch.New()
 	}
-	return mysql.NewSQLError(schema.ErrUnknown, "HY000", "the statement failed by an error of the server, which its log describes: %v", r)
+	return mysql.NewSQLError(schema.ErrUnknown, "HY000", "the statement failed by an error of the server, "+
+		"which its log describes: %v", r)
 }
 
 // cleanUp ends the transaction of a failed statement where it must not go on: lost ones, and those
@@ -301,8 +312,7 @@ func statementKind(q string) string {
 		}
 		q = strings.TrimLeft(q[i+2:], " \t\r\n(")
 	}
-	i := strings.IndexFunc(q, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == ';' || r == '(' })
-	if i >= 0 {
+	if i := strings.IndexAny(q, " \t\n\r;("); i >= 0 {
 		q = q[:i]
 	}
 	if len(q) > 16 {

@@ -35,9 +35,12 @@ func TestJobs(t *testing.T) {
 	for i, want := range []struct {
 		kind, state string
 		whole       bool
-	}{{"ALTER TABLE", "succeeded", true}, {"ALTER TABLE", "succeeded", true}, {"SET LOCALITY GLOBAL", "succeeded", true}, {"CREATE INDEX u", "failed", false}, {"CREATE INDEX v", "succeeded", true}} {
+	}{{"ALTER TABLE", "succeeded", true}, {"ALTER TABLE", "succeeded", true},
+		{"SET LOCALITY GLOBAL", "succeeded", true}, {"CREATE INDEX u", "failed", false},
+		{"CREATE INDEX v", "succeeded", true}} {
 		f := strings.Split(got[i], "|")
-		if !strings.HasPrefix(f[1], want.kind) || !strings.HasSuffix(f[2], ".t") || f[4] != want.state || (f[5] == fmt.Sprint(rows)) != want.whole ||
+		if !strings.HasPrefix(f[1], want.kind) || !strings.HasSuffix(f[2], ".t") || f[4] != want.state ||
+			(f[5] == fmt.Sprint(rows)) != want.whole ||
 			(f[12] != "NULL") != (want.state == "failed") || want.whole && (f[6] != f[5] || f[7] != "100") {
 			t.Errorf("job %d is %q, want %+v", i, got[i], want)
 		}
@@ -56,7 +59,8 @@ func TestJobRow(t *testing.T) {
 		}
 		return strings.Join(out, "|")
 	}
-	j := ddl.Job{ID: 7, Kind: "CREATE INDEX v", Table: "d.t", State: ddl.JobRunning, Rows: 250, Total: 1000, Elapsed: 10 * time.Second}
+	j := ddl.Job{ID: 7, Kind: "CREATE INDEX v", Table: "d.t", State: ddl.JobRunning, Rows: 250, Total: 1000,
+		Elapsed: 10 * time.Second}
 	if got := row(j); !strings.HasPrefix(got, "7|CREATE INDEX v|d.t|3|running|250|1000|25|25|30|") {
 		t.Error(got)
 	}

@@ -23,7 +23,8 @@ func TestNoTripPerRow(t *testing.T) {
 		i = append(i, fmt.Sprintf("(%d,'c%d')", k, k))
 	}
 	for _, q := range []string{
-		"INSERT INTO o VALUES " + strings.Join(o, ","), "INSERT INTO l VALUES " + strings.Join(l, ","), "INSERT INTO i VALUES " + strings.Join(i, ","),
+		"INSERT INTO o VALUES " + strings.Join(o, ","), "INSERT INTO l VALUES " + strings.Join(l, ","),
+		"INSERT INTO i VALUES " + strings.Join(i, ","),
 	} {
 		calls := db.Calls()
 		exec(t, c, q)
@@ -35,7 +36,8 @@ func TestNoTripPerRow(t *testing.T) {
 		{"SELECT /*+ LOOKUP_JOIN(o,l) JOIN_ORDER(o,l) */ COUNT(*) FROM o JOIN l ON l.o = o.id", "600"},
 		{"SELECT /*+ LOOKUP_JOIN(l,i) JOIN_ORDER(l,i) */ COUNT(*) FROM l JOIN i ON i.id = l.item", "600"},
 		{"SELECT /*+ LOOKUP_JOIN(i,l) JOIN_ORDER(i,l) */ COUNT(*) FROM i JOIN l ON l.item = i.id WHERE i.code LIKE 'c%'", "600"},
-		{"SELECT /*+ LOOKUP_JOIN(o,l) LOOKUP_JOIN(l,i) JOIN_ORDER(o,l,i) */ COUNT(*) FROM o JOIN l ON l.o = o.id JOIN i ON i.id = l.item", "600"},
+		{"SELECT /*+ LOOKUP_JOIN(o,l) LOOKUP_JOIN(l,i) JOIN_ORDER(o,l,i) */ COUNT(*) FROM o JOIN l ON l.o = o.id JOIN " +
+			"i ON i.id = l.item", "600"},
 		{"SELECT /*+ LOOKUP_JOIN(a,b) JOIN_ORDER(a,b) */ COUNT(*) FROM i a LEFT JOIN i b ON b.code = CONCAT(a.code, '0')", "300"},
 		{"SELECT COUNT(*) FROM o WHERE id IN (SELECT item FROM l)", "300"},
 		{"SELECT COUNT(*) FROM o WHERE cust IN (1,3,5)", "129"},

@@ -235,7 +235,8 @@ func (g *joinGen) predicate(tables []int, depth int) *joinPred {
 		op := []string{"AND", "OR"}[g.r.IntN(2)]
 		return &joinPred{op: op, left: g.predicate(tables, depth-1), right: g.predicate(tables, depth-1)}
 	}
-	p := &joinPred{op: []string{"=", "<", "<>", "<=>", "IS NULL", "IS NOT NULL"}[g.r.IntN(6)], x: g.column(tables), y: g.column(tables)}
+	p := &joinPred{op: []string{"=", "<", "<>", "<=>", "IS NULL", "IS NOT NULL"}[g.r.IntN(6)], x: g.column(tables),
+		y: g.column(tables)}
 	if g.r.IntN(2) == 0 {
 		p.y = joinCol{-1, 1 + g.r.IntN(4)}
 	}

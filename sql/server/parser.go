@@ -50,7 +50,9 @@ func (p *parser) ParseSimple(query string) (sqlparser.Statement, error) {
 	if stmt := p.own(query); stmt != nil {
 		return stmt, nil
 	}
-	return p.Parser.ParseSimple(rewriteText(query))
+	stmt, err := p.Parser.ParseSimple(rewriteText(query))
+	declareTimes(stmt)
+	return stmt, err
 }
 
 // Parse implements sql.Parser.
@@ -69,6 +71,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
+	declareTimes(stmt)
 	if err == nil {
 		anyTime(stmt, query)
 	}
@@ -88,6 +91,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
+	declareTimes(stmt)
 	if err == nil {
 		anyTime(stmt, query)
 	}
@@ -96,7 +100,8 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 }
 
 var errFiles = mysql.NewSQLError(1290, "HY000",
-	"The server reads and writes no files of its own (--secure-file-priv): use LOAD DATA LOCAL INFILE, and let the client write what it selects")
+	"The server reads and writes no files of its own (--secure-file-priv): use LOAD DATA LOCAL INFILE, "+
+		"and let the client write what it selects")
 
 // noFiles makes a statement that would read or write a file of the server fail.
 func (p *parser) noFiles(stmt sqlparser.Statement) sqlparser.Statement {
@@ -143,7 +148,8 @@ func setNames(stmt sqlparser.Statement, query string) {
 			name = c.DefaultCollation().Name()
 		}
 		if name != "" {
-			set.Exprs = append(set.Exprs, &sqlparser.SetVarExpr{Name: sqlparser.NewColName("collation_connection"), Expr: sqlparser.NewStrVal([]byte(name))})
+			set.Exprs = append(set.Exprs, &sqlparser.SetVarExpr{Name: sqlparser.NewColName("collation_connection"),
+				Expr: sqlparser.NewStrVal([]byte(name))})
 		}
 		return
 	}

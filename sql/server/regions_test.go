@@ -121,18 +121,25 @@ func TestAsOf(t *testing.T) {
 	expect(t, c, "SELECT * FROM t AS OF "+at, "1|10")
 	expect(t, c, fmt.Sprintf("SELECT * FROM t AS OF SYSTEM TIME %d.%09d", uint64(before)/1e9, uint64(before)%1e9), "1|10")
 	expect(t, c, "SELECT * FROM t", "1|11|7")
-	if _, err := tryQuery(c, "SELECT * FROM t AS OF 'yesterday-ish'"); err == nil || !strings.Contains(err.Error(), "not a time") {
+	if _, err := tryQuery(c, "SELECT * FROM t AS OF 'yesterday-ish'"); err == nil ||
+		!strings.Contains(err.Error(), "not a time") {
 		t.Errorf("bad time: %v", err)
 	}
 	_ = time.Now
 }
 
 func TestExplainAnalyze(t *testing.T) {
-	_, c := newServer(t)
+	s, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
 	got := query(t, c, "EXPLAIN ANALYZE SELECT * FROM t WHERE id = 1")
 	if len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "WAN: 0.0 round trips") {
 		t.Errorf("EXPLAIN ANALYZE: %q", got)
+	}
+	exec(t, c, "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+	s.g.query.Off = false
+	got = query(t, c, "EXPLAIN ANALYZE SELECT a.v FROM t a WHERE a.v > (SELECT COUNT(*) FROM t b WHERE b.v < a.v * 2) - 2")
+	if text := strings.Join(got, "\n"); !strings.Contains(text, "rows=3 loops=1") || strings.Contains(text, "never executed") {
+		t.Errorf("EXPLAIN ANALYZE: %s", text)
 	}
 	expect(t, c, "SELECT @@last_statement_wan_rtts, @@last_statement_wan_bytes", "0|0")
 }
@@ -151,7 +158,8 @@ func TestHomesTable(t *testing.T) {
 	}
 	homes("1|x|eu|0", "2|y|eu|0", "3|z|us|0")
 	expect(t, c, "SELECT home_region FROM t__homes WHERE b = 'z' AND a = 3", "us")
-	expect(t, c, "SELECT t.v, h.home_region FROM t JOIN t__homes h ON t.a = h.a AND t.b = h.b WHERE t.u >= 200 ORDER BY t.v", "20|eu", "30|us")
+	expect(t, c, "SELECT t.v, h.home_region FROM t JOIN t__homes h ON t.a = h.a AND t.b = h.b WHERE t.u >= 200 "+
+		"ORDER BY t.v", "20|eu", "30|us")
 	expect(t, c, "SELECT home_region, COUNT(*) FROM t__homes GROUP BY home_region ORDER BY 1", "eu|2", "us|1")
 	exec(t, c, "UPDATE t__homes SET home_region = 'us' WHERE b = 'x' AND a = 1")
 	homes("1|x|us|0", "2|y|eu|0", "3|z|us|0")
@@ -171,7 +179,8 @@ func TestHomesTable(t *testing.T) {
 	}
 	expectErr(t, c, 1105, "UPDATE t__homes SET home_region = 'moon'")
 	expectErr(t, c, 1105, "UPDATE t__homes SET a = 7")
-	for _, q := range []string{"INSERT INTO t__homes VALUES (1,'q','eu',0,0,NOW())", "DELETE FROM t__homes", "DROP TABLE t__homes", "ALTER TABLE t__homes ADD COLUMN q INT", "TRUNCATE t__homes"} {
+	for _, q := range []string{"INSERT INTO t__homes VALUES (1,'q','eu',0,0,NOW())", "DELETE FROM t__homes",
+		"DROP TABLE t__homes", "ALTER TABLE t__homes ADD COLUMN q INT", "TRUNCATE t__homes"} {
 		if _, err := c.Exec(q); err == nil {
 			t.Errorf("%s succeeded", q)
 		}

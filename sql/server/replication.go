@@ -23,12 +23,14 @@ import (
 
 var (
 	reTableReplication = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + identRE + "\\s+SET\\s+REPLICATION\\s+(SYNC|ASYNC)$")
-	reDBReplication    = regexp.MustCompile("(?is)^ALTER\\s+(?:DATABASE|SCHEMA)\\s+(`[^`]+`|[\\w$]+)\\s+SET\\s+REPLICATION\\s+(SYNC|ASYNC)$")
+	reDBReplication    = regexp.MustCompile("(?is)^ALTER\\s+(?:DATABASE|SCHEMA)\\s+(`[^`]+`|[\\w$]+)" +
+		"\\s+SET\\s+REPLICATION\\s+(SYNC|ASYNC)$")
 )
 
 var (
-	rePromote = regexp.MustCompile(`(?is)^ALTER\s+CLUSTER\s+PROMOTE\s+REGION\s+('[^']*'|"[^"]*"|[\w.-]+)(?:\s+IN\s+('[^']*'|"[^"]*"|[\w.-]+?))?(\s+FORCE)?$`)
-	reReturn  = regexp.MustCompile(`(?is)^ALTER\s+CLUSTER\s+RETURN\s+REGION\s+('[^']*'|"[^"]*"|[\w.-]+)$`)
+	rePromote = regexp.MustCompile(`(?is)^ALTER\s+CLUSTER\s+PROMOTE\s+REGION\s+('[^']*'|"[^"]*"|[\w.-]+)` +
+		`(?:\s+IN\s+('[^']*'|"[^"]*"|[\w.-]+?))?(\s+FORCE)?$`)
+	reReturn = regexp.MustCompile(`(?is)^ALTER\s+CLUSTER\s+RETURN\s+REGION\s+('[^']*'|"[^"]*"|[\w.-]+)$`)
 )
 
 // promotion parses the statements for disasters.
@@ -42,7 +44,8 @@ func (p *parser) promotion(q string) sqlparser.Statement {
 	} else {
 		return nil
 	}
-	return inject(sqlparser.AuthInformation{AuthType: sqlparser.AuthType_SUPER, TargetType: sqlparser.AuthTargetType_Global}, &ownNode{
+	auth := sqlparser.AuthInformation{AuthType: sqlparser.AuthType_SUPER, TargetType: sqlparser.AuthTargetType_Global}
+	return inject(auth, &ownNode{
 		g: p.g, name: "ALTER CLUSTER PROMOTE", sch: types.OkResultSchema, writes: true,
 		run: func(ctx *sql.Context) ([]sql.Row, error) {
 			if p.g.cluster == nil {
@@ -64,7 +67,11 @@ func (p *parser) replication(q string) sqlparser.Statement {
 	}
 	if m := reDBReplication.FindStringSubmatch(q); m != nil {
 		db, async := unquote(m[1]), strings.EqualFold(m[2], "ASYNC")
-		return inject(sqlparser.AuthInformation{AuthType: sqlparser.AuthType_ALTER, TargetType: sqlparser.AuthTargetType_DatabaseIdentifiers, TargetNames: []string{db}}, &ownNode{
+		auth := sqlparser.AuthInformation{
+			AuthType:   sqlparser.AuthType_ALTER,
+			TargetType: sqlparser.AuthTargetType_DatabaseIdentifiers, TargetNames: []string{db},
+		}
+		return inject(auth, &ownNode{
 			g: p.g, name: "ALTER DATABASE SET REPLICATION", sch: types.OkResultSchema, writes: true,
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return done, p.g.SetDefaultReplication(ctx, db, async) },
 		})

@@ -61,7 +61,8 @@ func TestErrorNumbers(t *testing.T) {
 	_, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, n INT, CHECK (n < 9))")
 	exec(t, c, "CREATE TABLE k (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES t (id))")
-	exec(t, c, "CREATE TABLE w (id INT AUTO_INCREMENT PRIMARY KEY, e ENUM('a'), t TINYINT UNSIGNED, y YEAR, s VARCHAR(3), b BIT(3), j JSON)")
+	exec(t, c, "CREATE TABLE w (id INT AUTO_INCREMENT PRIMARY KEY, e ENUM('a'), t TINYINT UNSIGNED, y YEAR, "+
+		"s VARCHAR(3), b BIT(3), j JSON)")
 	// others act on these
 	states := map[uint16]string{1146: "42S02", 1452: "23000", 1054: "42S22", 1264: "22003", 1406: "22001"}
 	for q, num := range map[string]uint16{

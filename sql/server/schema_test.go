@@ -391,11 +391,13 @@ func transfer(c *sql.DB, from, to int) error {
 func TestAfterKeyword(t *testing.T) {
 	_, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, name INT, status INT)")
-	exec(t, c, "ALTER TABLE t ADD COLUMN a VARCHAR(40) DEFAULT 'not AFTER name' AFTER name, ADD b INT after  status /* AFTER name */")
+	exec(t, c, "ALTER TABLE t ADD COLUMN a VARCHAR(40) DEFAULT 'not AFTER name' AFTER name, "+
+		"ADD b INT after  status /* AFTER name */")
 	exec(t, c, "ALTER TABLE t MODIFY COLUMN b BIGINT AFTER `name`")
 	exec(t, c, "INSERT INTO t (id) VALUES (1)")
 	expect(t, c, "SELECT a FROM t", "not AFTER name")
-	expect(t, c, "SELECT GROUP_CONCAT(column_name ORDER BY ordinal_position) FROM information_schema.columns WHERE table_name = 't'", "id,name,b,a,status")
+	expect(t, c, "SELECT GROUP_CONCAT(column_name ORDER BY ordinal_position) FROM information_schema.columns WHERE "+
+		"table_name = 't'", "id,name,b,a,status")
 }
 
 // TestNoFiles: statements read and write files of the client only.
@@ -422,7 +424,8 @@ func TestTriggersFollowTheirTable(t *testing.T) {
 	_, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
 	exec(t, c, "CREATE TABLE told (n INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(20))")
-	exec(t, c, "CREATE TRIGGER plain AFTER INSERT ON t FOR EACH ROW INSERT INTO told (what) VALUES (CONCAT('insert on t ', NEW.v))")
+	exec(t, c, "CREATE TRIGGER plain AFTER INSERT ON t FOR EACH ROW INSERT INTO told (what) "+
+		"VALUES (CONCAT('insert on t ', NEW.v))")
 	exec(t, c, "CREATE TRIGGER quoted BEFORE UPDATE ON `t` FOR EACH ROW SET NEW.v = NEW.v + 1")
 	exec(t, c, "RENAME TABLE t TO s")
 	exec(t, c, "ALTER TABLE s RENAME TO `other one`")
@@ -430,7 +433,8 @@ func TestTriggersFollowTheirTable(t *testing.T) {
 	exec(t, c, "UPDATE `other one` SET v = 20")
 	expect(t, c, "SELECT v FROM `other one`", "21")
 	expect(t, c, "SELECT what FROM told", "insert on t 10")
-	expect(t, c, "SELECT trigger_name, event_object_table FROM information_schema.triggers ORDER BY 1", "plain|other one", "quoted|other one")
+	expect(t, c, "SELECT trigger_name, event_object_table FROM information_schema.triggers ORDER BY 1",
+		"plain|other one", "quoted|other one")
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
 	exec(t, c, "INSERT INTO t VALUES (1, 1)")
 	expect(t, c, "SELECT COUNT(*) FROM told", "1")

@@ -130,10 +130,12 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded)}
 	scfg := server.Config{
 		Protocol: "tcp", Address: ln.Addr().String(), Listener: quick(ln), Version: serverVersion,
-		Options: []server.Option{func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (*sqle.Engine, *server.SessionManager, mysql.Handler) {
-			s.h, g.fast.Sessions, g.query.Sessions = &handler{Handler: h, g: g, sm: sm}, sm, sm
-			return e, sm, s.h
-		}},
+		Options: []server.Option{
+			func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (
+				*sqle.Engine, *server.SessionManager, mysql.Handler) {
+				s.h, g.fast.Sessions, g.query.Sessions = &handler{Handler: h, g: g, sm: sm}, sm, sm
+				return e, sm, s.h
+			}},
 	}
 	var err error
 	s.srv, err = server.NewServer(scfg, g.engine, sql.NewContext, g.buildSession, nil)

@@ -211,7 +211,8 @@ func TestConcurrentIncrements(t *testing.T) {
 func TestWritesOfRangesUseTheIndex(t *testing.T) {
 	_, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, k INT, v INT, KEY (k))")
-	for _, q := range []string{"UPDATE t SET v = 1 WHERE id BETWEEN 2 AND 3", "DELETE FROM t WHERE v = 1 AND (id BETWEEN 2 AND 3)",
+	for _, q := range []string{"UPDATE t SET v = 1 WHERE id BETWEEN 2 AND 3",
+		"DELETE FROM t WHERE v = 1 AND (id BETWEEN 2 AND 3)",
 		"UPDATE t SET v = 1 WHERE k BETWEEN 2 AND 3", "UPDATE t__homes SET pinned = 1 WHERE id BETWEEN 2 AND 3"} {
 		plan := strings.Join(query(t, c, "EXPLAIN FORMAT=tree "+q), "\n")
 		if !strings.Contains(plan, "IndexedTableAccess") || !strings.Contains(plan, "[2, 3]") {

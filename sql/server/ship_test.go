@@ -75,14 +75,16 @@ func TestDecimalPatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		row := append([]byte{rowfmt.Version, 3 << 1}, payload...)
-		p := &wire.Patch{Format: uint32(rowfmt.Version), Ids: []uint32{3}, Classes: []byte{byte(c.Kind.Class())}, Ops: []*wire.PatchOp{op}}
+		p := &wire.Patch{Format: uint32(rowfmt.Version), Ids: []uint32{3}, Classes: []byte{byte(c.Kind.Class())},
+			Ops: []*wire.PatchOp{op}}
 		got, ok := patch.Apply(p, row)
 
 		sum := expression.NewPlus
 		if minus {
 			sum = expression.NewMinus
 		}
-		res, err := sum(expression.NewGetField(0, c.Type, "c", true), expression.NewLiteral(x, c.Type.Promote())).Eval(ctx, sql.Row{old})
+		res, err := sum(expression.NewGetField(0, c.Type, "c", true),
+			expression.NewLiteral(x, c.Type.Promote())).Eval(ctx, sql.Row{old})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,6 +71,9 @@ func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowC
 		if err := textDefault(ctx, c); err != nil {
 			return nil, err
 		}
+		if at := t.Def.Desc.ColByName(c.Name); at >= 0 {
+			c.Type = shownType(c.Type, t.Def.Cols[at])
+		}
 	}
 	shown, err := n.WithTargetSchema(sch)
 	if err != nil {
@@ -90,6 +93,14 @@ func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowC
 		return it, err
 	}
 	return &clauseIter{it, " " + ddl.LocalityMark + strings.Join(clause, " ") + " */"}, nil
+}
+
+// shownType is the type of a column as it was declared.
+func shownType(t sql.Type, c *schema.Column) sql.Type {
+	if c.Kind == schema.KindTimespan {
+		return c.Shown()
+	}
+	return t
 }
 
 // textDefault makes the literal default of an ENUM or SET column a string.

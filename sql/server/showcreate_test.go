@@ -24,7 +24,8 @@ func TestShowCreateTable(t *testing.T) {
 		"ENGINE=InnoDB /*!99999 LOCALITY REGIONAL BY TABLE IN 'us' */": "REGIONAL BY TABLE IN 'us'",
 		"COMMENT='LOCALITY GLOBAL'":                                    "REGIONAL BY ROW",
 	} {
-		exec(t, c, `CREATE TABLE t (a INT, e ENUM('x','y''s') DEFAULT 'y''s', s SET('p','q','r') NOT NULL DEFAULT 'p,r', f VARCHAR(20) DEFAULT 'it''s', PRIMARY KEY (a)) `+clause)
+		exec(t, c, `CREATE TABLE t (a INT, e ENUM('x','y''s') DEFAULT 'y''s', s SET('p','q','r') NOT NULL DEFAULT 'p,r', `+
+			`f VARCHAR(20) DEFAULT 'it''s', PRIMARY KEY (a)) `+clause)
 		expect(t, c, "SHOW LOCALITY FROM t", "t|"+want)
 		exec(t, c, "INSERT INTO t (a) VALUES (1)")
 		def := definition(t, c, "t")
@@ -53,7 +54,8 @@ func TestShowCreateTable(t *testing.T) {
 // TestMariaDBComments: what is for MariaDB alone is a comment.
 func TestMariaDBComments(t *testing.T) {
 	for q, want := range map[string]string{
-		"/*M!999999\\- enable the sandbox mode */ \n\n/*M!100616 SET x=1 */ SELECT 1": "/*999999\\- enable the sandbox mode */ \n\n/*100616 SET x=1 */ SELECT 1",
+		"/*M!999999\\- enable the sandbox mode */ \n\n/*M!100616 SET x=1 */ SELECT 1": "/*999999\\- enable the " +
+			"sandbox mode */ \n\n/*100616 SET x=1 */ SELECT 1",
 		"SELECT '/*M!1 */'":   "SELECT '/*M!1 */'",
 		"/*M!100616 SELECT":   "/*M!100616 SELECT",
 		"/*!40101 SET a=1 */": "/*!40101 SET a=1 */",
@@ -63,8 +65,10 @@ func TestMariaDBComments(t *testing.T) {
 		}
 	}
 	for q, want := range map[string]string{
-		"/*!50003 CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.s = '*/ /*!1 \\' /*!' */": "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.s = '*/ /*!1 \\' /*!'",
-		"/*!50001 CREATE */ /*!50013 DEFINER=`a`@`*/` */\n/*!50001 VIEW v AS SELECT 1 /* one */*/":   "CREATE   DEFINER=`a`@`*/` \n VIEW v AS SELECT 1 /* one */",
+		"/*!50003 CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.s = '*/ /*!1 \\' /*!' */": "CREATE TRIGGER " +
+			"x BEFORE INSERT ON t FOR EACH ROW SET NEW.s = '*/ /*!1 \\' /*!'",
+		"/*!50001 CREATE */ /*!50013 DEFINER=`a`@`*/` */\n/*!50001 VIEW v AS SELECT 1 " +
+			"/* one */*/": "CREATE   DEFINER=`a`@`*/` \n VIEW v AS SELECT 1 /* one */",
 		"SELECT /*!40001 SQL_NO_CACHE */ 1": "SELECT /*!40001 SQL_NO_CACHE */ 1",
 	} {
 		if got := unwrap(q); got != want {
@@ -83,7 +87,8 @@ func TestViewsDoNotCommit(t *testing.T) {
 	exec(t, k, "CREATE TABLE t (a INT PRIMARY KEY)")
 	exec(t, k, "CREATE VIEW v AS SELECT a FROM t")
 	exec(t, k, "CREATE VIEW w AS SELECT a FROM v")
-	for _, q := range []string{"SELECT * FROM v", "SELECT * FROM w JOIN v USING (a)", "SHOW CREATE TABLE v", "SHOW CREATE VIEW w", "SHOW FIELDS FROM v",
+	for _, q := range []string{"SELECT * FROM v", "SELECT * FROM w JOIN v USING (a)", "SHOW CREATE TABLE v",
+		"SHOW CREATE VIEW w", "SHOW FIELDS FROM v",
 		"SELECT * FROM information_schema.views"} {
 		exec(t, k, "START TRANSACTION")
 		exec(t, k, "INSERT INTO t VALUES (1)")

@@ -158,7 +158,8 @@ func quotedEnd(q string, i int) int {
 	return min(i+1, len(q))
 }
 
-var reAfter = regexp.MustCompile("(?is)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|/\\*.*?\\*/|\\bAFTER\\s+([a-z_][a-z_0-9$]*)")
+var reAfter = regexp.MustCompile("(?is)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|/\\*.*?\\*/|" +
+	"\\bAFTER\\s+([a-z_][a-z_0-9$]*)")
 
 // quoteAfter quotes the name of the column behind which ALTER TABLE puts another: the engine takes
 // no keyword there, and status, name and type are keywords.
@@ -290,7 +291,8 @@ func renameIsolation(stmt sqlparser.Statement) {
 	}
 }
 
-var reNextLevel = regexp.MustCompile(`(?is)^SET\s+TRANSACTION\s+ISOLATION\s+LEVEL\s+(REPEATABLE\s+READ|READ\s+COMMITTED|READ\s+UNCOMMITTED|SERIALIZABLE)(?:\s*,\s*READ\s+WRITE)?$`)
+var reNextLevel = regexp.MustCompile(`(?is)^SET\s+TRANSACTION\s+ISOLATION\s+LEVEL\s+` +
+	`(REPEATABLE\s+READ|READ\s+COMMITTED|READ\s+UNCOMMITTED|SERIALIZABLE)(?:\s*,\s*READ\s+WRITE)?$`)
 
 // nextLevel parses SET TRANSACTION ISOLATION LEVEL without a scope: it is for the next transaction
 // only.
@@ -315,9 +317,11 @@ func (p *parser) nextLevel(q string) sqlparser.Statement {
 		}})
 }
 
+const asOfForms = `AS\s+OF\s+(?:TIMESTAMP|SYSTEM\s+TIME)\s+(.+?)[;\s]*$`
+
 var (
-	reStartAsOf = regexp.MustCompile(`(?is)^\s*START\s+TRANSACTION\s+READ\s+ONLY\s*,?\s*AS\s+OF\s+(?:TIMESTAMP|SYSTEM\s+TIME)\s+(.+?)[;\s]*$`)
-	reNextAsOf  = regexp.MustCompile(`(?is)^\s*SET\s+TRANSACTION\s+READ\s+ONLY\s*,?\s*AS\s+OF\s+(?:TIMESTAMP|SYSTEM\s+TIME)\s+(.+?)[;\s]*$`)
+	reStartAsOf = regexp.MustCompile(`(?is)^\s*START\s+TRANSACTION\s+READ\s+ONLY\s*,?\s*` + asOfForms)
+	reNextAsOf  = regexp.MustCompile(`(?is)^\s*SET\s+TRANSACTION\s+READ\s+ONLY\s*,?\s*` + asOfForms)
 )
 
 // rewriteAsOf brings TiDB's transactions in the past to assignments, so that the time may be any

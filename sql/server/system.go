@@ -352,10 +352,12 @@ func (h systemAuth) HandleAuth(ctx *sql.Context, state sql.AuthorizationQuerySta
 	}
 	switch {
 	case !strings.EqualFold(db, ddl.SystemDatabase):
-	case auth.TargetType == sqlparser.AuthTargetType_SingleTableIdentifier, auth.TargetType == sqlparser.AuthTargetType_TableColumn,
+	case auth.TargetType == sqlparser.AuthTargetType_SingleTableIdentifier,
+		auth.TargetType == sqlparser.AuthTargetType_TableColumn,
 		auth.TargetType == sqlparser.AuthTargetType_DatabaseIdentifiers && len(auth.TargetNames) == 1,
 		auth.TargetType == sqlparser.AuthTargetType_MultipleTableIdentifiers && len(auth.TargetNames) == 2:
-		return h.AuthorizationHandler.HandleAuth(ctx, state, sqlparser.AuthInformation{AuthType: sqlparser.AuthType_PROCESS, TargetType: sqlparser.AuthTargetType_Global})
+		return h.AuthorizationHandler.HandleAuth(ctx, state,
+			sqlparser.AuthInformation{AuthType: sqlparser.AuthType_PROCESS, TargetType: sqlparser.AuthTargetType_Global})
 	}
 	return err
 }

@@ -28,7 +28,8 @@ func (someCluster) EnableAsync(context.Context) error { return nil }
 
 func (someCluster) Topics() []Topic {
 	return []Topic{{Name: "moves", Comment: "what moved", Columns: []TopicColumn{
-		{"at", TopicTime}, {"row_name", TopicText}, {"to_region", TopicText}, {"bytes", TopicInt}, {"heat", TopicFloat}, {"dry_run", TopicBool}, {"why_json", TopicJSON}}}}
+		{"at", TopicTime}, {"row_name", TopicText}, {"to_region", TopicText}, {"bytes", TopicInt},
+		{"heat", TopicFloat}, {"dry_run", TopicBool}, {"why_json", TopicJSON}}}}
 }
 
 func (someCluster) Status(_ context.Context, topic string) [][]any {
@@ -54,21 +55,27 @@ func withCluster(c *Config) { c.Cluster = someCluster{} }
 // with types.
 func TestSystemDatabase(t *testing.T) {
 	_, c := startServer(t, memkv.New(2, "eu", "us"), withCluster)
-	expect(t, c, "SELECT row_name, bytes FROM godwit.moves WHERE at > '2024-05-06 07:08:10' ORDER BY bytes", "d.t(2)|40", "d.t(1)|60")
+	expect(t, c, "SELECT row_name, bytes FROM godwit.moves WHERE at > '2024-05-06 07:08:10' ORDER BY bytes",
+		"d.t(2)|40", "d.t(1)|60")
 	expect(t, c, "SELECT row_name, COUNT(*), SUM(bytes) FROM godwit.moves WHERE NOT dry_run GROUP BY row_name", "d.t(1)|2|160")
 	expect(t, c, "SELECT at, heat + 1, dry_run FROM godwit.moves LIMIT 1", "2024-05-06 07:08:09.123456|3.5|0")
 	expect(t, c, "SELECT why_json->>'$.rule' FROM godwit.moves WHERE why_json->'$.run' = 3", "run")
 	exec(t, c, "CREATE TABLE seen (name VARCHAR(20) PRIMARY KEY, who INT)")
 	exec(t, c, "INSERT INTO seen SELECT row_name, MAX(bytes) FROM godwit.moves GROUP BY row_name")
-	expect(t, c, "SELECT s.who, m.to_region FROM seen s JOIN godwit.moves m ON m.row_name = s.name AND m.bytes = s.who ORDER BY 1", "40|us", "100|eu")
-	expect(t, c, "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.columns WHERE table_schema = 'godwit' AND table_name = 'moves' ORDER BY ORDINAL_POSITION",
-		"at|datetime", "row_name|longtext", "to_region|longtext", "bytes|bigint", "heat|double", "dry_run|tinyint", "why_json|json")
-	expect(t, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'godwit' ORDER BY 1", "fallbacks", "moves")
+	expect(t, c, "SELECT s.who, m.to_region FROM seen s JOIN godwit.moves m ON m.row_name = s.name AND m.bytes = "+
+		"s.who ORDER BY 1", "40|us", "100|eu")
+	expect(t, c, "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.columns WHERE table_schema = 'godwit' AND "+
+		"table_name = 'moves' ORDER BY ORDINAL_POSITION",
+		"at|datetime", "row_name|longtext", "to_region|longtext", "bytes|bigint", "heat|double", "dry_run|tinyint",
+		"why_json|json")
+	expect(t, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'godwit' ORDER BY 1",
+		"fallbacks", "moves")
 	if got := query(t, c, "SHOW DATABASES"); !slices.Contains(got, "godwit") {
 		t.Errorf("databases: %q", got)
 	}
 	expect(t, c, "SHOW TABLES FROM godwit", "fallbacks", "moves")
-	if short, long := query(t, c, "SHOW GODWIT MOVES"), query(t, c, "SELECT * FROM godwit.moves"); len(short) != 3 || !slices.Equal(short, long) {
+	if short, long := query(t, c, "SHOW GODWIT MOVES"), query(t, c, "SELECT * FROM godwit.moves"); len(short) != 3 ||
+		!slices.Equal(short, long) {
 		t.Errorf("SHOW GODWIT MOVES: %q\ntable: %q", short, long)
 	}
 	if _, err := tryQuery(c, "SHOW GODWIT NONSENSE"); err == nil || !strings.Contains(err.Error(), "MOVES") {
@@ -81,9 +88,12 @@ func TestSystemDatabase(t *testing.T) {
 func TestSystemDatabaseIsReadOnly(t *testing.T) {
 	_, c := startServer(t, memkv.New(2, "eu", "us"), withCluster)
 	for _, q := range []string{
-		"INSERT INTO godwit.moves (row_name) VALUES ('x')", "UPDATE godwit.moves SET bytes = 1", "DELETE FROM godwit.moves", "TRUNCATE TABLE godwit.moves",
-		"DROP TABLE godwit.moves", "ALTER TABLE godwit.moves ADD COLUMN x INT", "CREATE INDEX i ON godwit.moves (bytes)", "CREATE TABLE godwit.t (id INT)",
-		"RENAME TABLE godwit.moves TO godwit.m", "DROP DATABASE godwit", "CREATE DATABASE godwit", "CREATE DATABASE GODWIT", "CREATE VIEW godwit.v AS SELECT 1",
+		"INSERT INTO godwit.moves (row_name) VALUES ('x')", "UPDATE godwit.moves SET bytes = 1",
+		"DELETE FROM godwit.moves", "TRUNCATE TABLE godwit.moves",
+		"DROP TABLE godwit.moves", "ALTER TABLE godwit.moves ADD COLUMN x INT",
+		"CREATE INDEX i ON godwit.moves (bytes)", "CREATE TABLE godwit.t (id INT)",
+		"RENAME TABLE godwit.moves TO godwit.m", "DROP DATABASE godwit", "CREATE DATABASE godwit",
+		"CREATE DATABASE GODWIT", "CREATE VIEW godwit.v AS SELECT 1",
 		"ALTER TABLE godwit.moves SET LOCALITY GLOBAL", "SHOW LOCALITY FROM godwit.moves",
 	} {
 		if _, err := tryQuery(c, q); err == nil {
@@ -101,7 +111,8 @@ func TestSystemDatabaseIsReadOnly(t *testing.T) {
 // TestSystemDatabasePrivileges: PROCESS is enough, and so is SELECT; nothing else is.
 func TestSystemDatabasePrivileges(t *testing.T) {
 	s, c := startServer(t, memkv.New(2, "eu", "us"), withCluster)
-	for user, grant := range map[string]string{"nobody": "SELECT ON test.*", "ops": "PROCESS ON *.*", "reader": "SELECT ON godwit.*"} {
+	for user, grant := range map[string]string{"nobody": "SELECT ON test.*", "ops": "PROCESS ON *.*",
+		"reader": "SELECT ON godwit.*"} {
 		exec(t, c, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY ''", user))
 		exec(t, c, fmt.Sprintf("GRANT %s TO %s@'%%'", grant, user))
 	}
@@ -114,10 +125,13 @@ func TestSystemDatabasePrivileges(t *testing.T) {
 		user, q string
 		ok      bool
 	}{
-		{"nobody", "SELECT * FROM godwit.moves", false}, {"nobody", "SHOW GODWIT MOVES", false}, {"nobody", "SELECT * FROM test.mine", true},
+		{"nobody", "SELECT * FROM godwit.moves", false}, {"nobody", "SHOW GODWIT MOVES", false},
+		{"nobody", "SELECT * FROM test.mine", true},
 		{"nobody", "SELECT * FROM test.mine, godwit.moves", false}, {"nobody", "SHOW GODWIT STATEMENT COST", true},
-		{"ops", "SELECT row_name FROM godwit.moves WHERE bytes > 1", true}, {"ops", "SHOW GODWIT MOVES", true}, {"ops", "SELECT * FROM test.mine", false},
-		{"ops", "SELECT * FROM godwit.moves m JOIN test.mine t ON t.id = m.bytes", false}, {"reader", "SELECT * FROM godwit.moves", true},
+		{"ops", "SELECT row_name FROM godwit.moves WHERE bytes > 1", true}, {"ops", "SHOW GODWIT MOVES", true},
+		{"ops", "SELECT * FROM test.mine", false},
+		{"ops", "SELECT * FROM godwit.moves m JOIN test.mine t ON t.id = m.bytes", false},
+		{"reader", "SELECT * FROM godwit.moves", true},
 	} {
 		if err := as(x.user, x.q); (err == nil) != x.ok {
 			t.Errorf("%s, %s: %v", x.user, x.q, err)
@@ -130,7 +144,8 @@ func TestSystemDatabaseHidden(t *testing.T) {
 	db := memkv.New(2, "eu", "us")
 	_, c := startServer(t, db)
 	if _, err := kv.Run(t.Context(), db, kv.Options{}, func(tx kv.Txn) error {
-		tx.Put(schema.CatalogKey(schema.IxDatabase, ddl.SystemDatabase), schema.Marshal(&schema.DatabaseDesc{V: schema.DescVersion, Name: ddl.SystemDatabase}), 0)
+		tx.Put(schema.CatalogKey(schema.IxDatabase, ddl.SystemDatabase),
+			schema.Marshal(&schema.DatabaseDesc{V: schema.DescVersion, Name: ddl.SystemDatabase}), 0)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -164,9 +179,13 @@ func TestInformationSchemaAsksAll(t *testing.T) {
 	for _, q := range []string{
 		"SELECT TRIGGER_NAME FROM INFORMATION_SCHEMA.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE()",
 		"SELECT ROUTINE_NAME FROM INFORMATION_SCHEMA.ROUTINES", "SELECT EVENT_NAME FROM INFORMATION_SCHEMA.EVENTS",
-		"SELECT TABLE_NAME FROM INFORMATION_SCHEMA.VIEWS", "SELECT COUNT(*) FROM INFORMATION_SCHEMA.COLUMNS", "SELECT COUNT(*) FROM INFORMATION_SCHEMA.STATISTICS",
-		"SELECT COUNT(*) FROM INFORMATION_SCHEMA.TABLE_CONSTRAINTS", "SELECT COUNT(*) FROM INFORMATION_SCHEMA.KEY_COLUMN_USAGE", "SHOW TRIGGERS", "SHOW PROCEDURE STATUS",
-		"SELECT COUNT(*) FROM INFORMATION_SCHEMA.PARAMETERS", "SELECT COUNT(*) FROM INFORMATION_SCHEMA.CHECK_CONSTRAINTS", "SELECT COUNT(*) FROM INFORMATION_SCHEMA.REFERENTIAL_CONSTRAINTS",
+		"SELECT TABLE_NAME FROM INFORMATION_SCHEMA.VIEWS", "SELECT COUNT(*) FROM INFORMATION_SCHEMA.COLUMNS",
+		"SELECT COUNT(*) FROM INFORMATION_SCHEMA.STATISTICS",
+		"SELECT COUNT(*) FROM INFORMATION_SCHEMA.TABLE_CONSTRAINTS",
+		"SELECT COUNT(*) FROM INFORMATION_SCHEMA.KEY_COLUMN_USAGE", "SHOW TRIGGERS", "SHOW PROCEDURE STATUS",
+		"SELECT COUNT(*) FROM INFORMATION_SCHEMA.PARAMETERS",
+		"SELECT COUNT(*) FROM INFORMATION_SCHEMA.CHECK_CONSTRAINTS",
+		"SELECT COUNT(*) FROM INFORMATION_SCHEMA.REFERENTIAL_CONSTRAINTS",
 	} {
 		query(t, c, q)
 	}

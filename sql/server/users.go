@@ -17,6 +17,8 @@ var usersKey = base.AppendBytes(base.IndexPrefix(base.MetaShard, schema.TabPrivi
 
 // Persist implements mysql_db.MySQLDbPersistence.
 func (g *gateway) Persist(ctx *sql.Context, data []byte) error {
+	g.usersTurn <- struct{}{} // refreshUsers keeps it for an instant, other statements wait before
+	defer func() { <-g.usersTurn }()
 	ts, err := kv.Run(ctx, g.DB, kv.Options{}, func(t kv.Txn) error {
 		rows, err := t.Get(ctx, []base.Key{usersKey}, kv.LockExclusive)
 		if err != nil {
@@ -24,7 +26,8 @@ func (g *gateway) Persist(ctx *sql.Context, data []byte) error {
 		}
 		if uint64(rows[0].TS) > g.usersTS.Load() {
 			// What would be written does not know of that change, and would undo it.
-			return base.Errorf(base.CodeInvalid, "users or grants were changed through another node at the same time: run the statement again")
+			return base.Errorf(base.CodeInvalid, "users or grants were changed through another node at the same time: "+
+				"run the statement again")
 		}
 		t.Put(usersKey, data, 0)
 		return nil
@@ -83,9 +86,9 @@ func (g *gateway) readUsers(ctx context.Context) (data []byte, at base.Timestamp
 	return rows[0].Value, t.ReadTimestamp(), nil
 }
 
-// applyUsers takes over what was read at a timestamp, unless something newer is in force. Who
-// changes users holds the editor until that is persisted, so what is in force is asked for with the
-// editor in hand: the change shows in the meta shard before its statement ends.
+// applyUsers takes over what was read at a timestamp, unless something newer is in force. A
+// statement that changes users holds the editor until they are persisted, and its change shows in
+// the meta shard before it ends. So what is in force is compared with the editor in hand.
 func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
 	db := g.engine.Analyzer.Catalog.MySQLDb
 	ed := db.Editor()
@@ -100,8 +103,15 @@ func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
 	return nil
 }
 
-// refreshUsers takes over grants that another gateway has changed.
+// refreshUsers takes over grants that another gateway has changed. A change that this gateway is
+// persisting may show in the meta shard already: it is waited for.
 func (g *gateway) refreshUsers(ctx context.Context) error {
+	select {
+	case g.usersTurn <- struct{}{}:
+		<-g.usersTurn
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	changed, _ := g.DB.MetaVersion(base.PointSpan(usersKey))
 	if uint64(changed) <= g.usersTS.Load() {
 		return nil

@@ -37,7 +37,7 @@ func (s *Session) RetryAge() base.Timestamp {
 // first.
 func (s *Session) BeginTry(again bool) { s.aborted, s.retrying = false, again }
 
-// Patience is that of the present statement with those who do not answer.
+// Patience is that of the present statement with nodes that do not answer.
 func (s *Session) Patience() *kv.Patience {
 	if p := s.patience.Load(); p != nil {
 		return p

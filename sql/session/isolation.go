@@ -80,7 +80,8 @@ func (s *Session) setIsolation(ctx *sql.Context, name string) error {
 	s.level = isolationOf(v)
 	if c := s.env.DB.Topology().Concurrency; c.Ordered() && s.level != Serializable {
 		s.Warn(&sql.Warning{Level: "Warning", Code: 1105,
-			Message: fmt.Sprintf("this cluster orders transactions by timestamps (concurrency control %s): all are SERIALIZABLE", c)})
+			Message: fmt.Sprintf("this cluster orders transactions by timestamps (concurrency control %s): "+
+				"all are SERIALIZABLE", c)})
 	} else if v == "READ-UNCOMMITTED" {
 		s.Warn(&sql.Warning{Level: "Warning", Code: 1105,
 			Message: "there are no dirty reads: READ UNCOMMITTED is READ COMMITTED"})

@@ -40,7 +40,8 @@ func (e *Env) asOfTime(ctx *sql.Context, v any) (base.Timestamp, error) {
 		ts, ok = timeOfInt(now, n), err == nil
 	}
 	if !ok {
-		return 0, fmt.Errorf("AS OF '%v' is not a time: use a timestamp, seconds since 1970, or an interval before now such as '-5s'", v)
+		return 0, fmt.Errorf("AS OF '%v' is not a time: use a timestamp, seconds since 1970, "+
+			"or an interval before now such as '-5s'", v)
 	}
 	return ts, nil
 }

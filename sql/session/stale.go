@@ -96,7 +96,8 @@ func parseStaleness(v any) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
 	if err != nil || d < 0 {
-		return 0, mysql.NewSQLError(1231, "42000", "Variable 'read_staleness' can't be set to the value of '%v': give a duration such as '5s' or '500ms', a number of seconds, '' (none) or 'max'", v)
+		return 0, mysql.NewSQLError(1231, "42000", "Variable 'read_staleness' can't be set to the value of '%v': "+
+			"give a duration such as '5s' or '500ms', a number of seconds, '' (none) or 'max'", v)
 	}
 	return d, nil
 }
@@ -150,7 +151,8 @@ func (s *Session) setToken(v any) error {
 		n, err = 0, nil
 	}
 	if now := s.env.DB.Clock(); err != nil || base.Timestamp(n) > now.Add(maxToken) {
-		return mysql.NewSQLError(1231, "42000", "Variable '%s' can't be set to the value of '%v': it is no value of @@%s of a session of this cluster", tokenVar, text, tokenVar)
+		return mysql.NewSQLError(1231, "42000", "Variable '%s' can't be set to the value of '%v': "+
+			"it is no value of @@%s of a session of this cluster", tokenVar, text, tokenVar)
 	}
 	s.floor = max(s.floor, base.Timestamp(n))
 	return nil

@@ -54,7 +54,9 @@ func firstWord(q string) string {
 		}
 		_, q, _ = strings.Cut(q, "*/")
 	}
-	return strings.ToLower(strings.FieldsFunc(q+" ", func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == ';' })[0])
+	return strings.ToLower(strings.FieldsFunc(q+" ", func(r rune) bool {
+		return r == ' ' || r == '\n' || r == '\t' || r == ';'
+	})[0])
 }
 
 // run executes a statement and says what a client sees of it.

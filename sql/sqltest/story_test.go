@@ -21,7 +21,8 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-var beside = flag.String("beside", "", "TestBeside: data source name, as of go-sql-driver/mysql, of another server that runs the plain stories")
+var beside = flag.String("beside", "", "TestBeside: data source name, as of go-sql-driver/mysql, "+
+	"of another server that runs the plain stories")
 
 // hangAfter bounds the real time of a story, which takes seconds on an idle machine: it only ends a
 // story that hangs.
@@ -177,7 +178,8 @@ func value(d *datadriven.TestData, key, other string) string {
 func (s *story) client(d *datadriven.TestData) (*client, flags) {
 	c, f := s.world().clients["a"], flags{}
 	set := map[string]*bool{
-		"trace": &f.trace, "trips": &f.trips, "path": &f.path, "warn": &f.warn, "names": &f.names, "sort": &f.sort, "quiet": &f.quiet, "words": &f.words, "last": &f.last,
+		"trace": &f.trace, "trips": &f.trips, "path": &f.path, "warn": &f.warn, "names": &f.names, "sort": &f.sort,
+		"quiet": &f.quiet, "words": &f.words, "last": &f.last,
 	}
 	for _, a := range d.CmdArgs {
 		if on := set[a.Key]; on != nil {
@@ -409,7 +411,8 @@ func (s *story) corrupt(d *datadriven.TestData) string {
 		n = 0
 		for sh := range w.names.db.Topology().Shards {
 			p := base.IndexPrefix(base.ShardID(sh+1), tab.ID, base.IndexID(index), 0)
-			res, err := t.Scan(context.Background(), kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}}, Lock: kv.LockExclusive})
+			res, err := t.Scan(context.Background(),
+				kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}}, Lock: kv.LockExclusive})
 			if err != nil {
 				return err
 			}

@@ -36,7 +36,8 @@ type world struct {
 // newWorld starts servers. It must be called in a testing/synctest bubble.
 func newWorld(t *testing.T, shards int, regions ...string) *world {
 	t.Helper()
-	w := &world{t: t, j: &journal{written: map[string]bool{}}, regions: regions, servers: map[base.NodeID]*server.Server{}, lns: map[string]*pipe.Listener{}, clients: map[string]*client{}}
+	w := &world{t: t, j: &journal{written: map[string]bool{}}, regions: regions,
+		servers: map[base.NodeID]*server.Server{}, lns: map[string]*pipe.Listener{}, clients: map[string]*client{}}
 	w.names = &names{db: memkv.New(shards, regions...)}
 	for i := range regions {
 		w.serve(base.NodeID(i + 1))
@@ -59,7 +60,8 @@ func (w *world) serve(n base.NodeID) {
 	r := w.regions[n-1]
 	w.lns[r] = pipe.Listen("tcp", "127.0.0.1:3306")
 	s, err := server.New(server.Config{
-		DB: &recorder{DB: w.names.db.Gateway(base.RegionID(n)), j: w.j, names: w.names}, Listener: w.lns[r], Logger: slog.New(slog.DiscardHandler),
+		DB: &recorder{DB: w.names.db.Gateway(base.RegionID(n)), j: w.j, names: w.names}, Listener: w.lns[r],
+		Logger:    slog.New(slog.DiscardHandler),
 		Forwarder: w, Settings: &knobs{},
 	})
 	if err != nil {
@@ -115,7 +117,8 @@ func (w *world) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardRequ
 func (w *world) connect(db, user, password, region string) *client {
 	ln := w.lns[region]
 	cfg := mysql.NewConfig()
-	cfg.User, cfg.Passwd, cfg.DBName, cfg.Net, cfg.Addr, cfg.Logger = user, password, db, "tcp", "127.0.0.1:3306", &mysql.NopLogger{}
+	cfg.User, cfg.Passwd, cfg.DBName, cfg.Net, cfg.Addr, cfg.Logger = user, password, db, "tcp", "127.0.0.1:3306",
+		&mysql.NopLogger{}
 	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return ln.Dial(ctx) }
 	con, err := mysql.NewConnector(cfg)
 	if err != nil {

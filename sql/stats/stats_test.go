@@ -56,9 +56,12 @@ func TestEstimates(t *testing.T) {
 			lo, hi []byte
 			want   float64
 		}{
-			{0, key(rows / 4), key(rows / 2), 0.25}, {0, nil, key(rows / 10), 0.1}, {0, key(rows * 9 / 10), nil, 0.1}, {0, key(rows * 3), nil, 0},
-			{1, key(3), key(3), 0.1}, {1, key(3), key(5), 0.3}, {1, key(11), key(12), 0}, {2, key(0), key(2499), 0.5}, {2, key(17), key(17), 1.0 / 5000},
-			{3, key(0), key(0), math.Pow(1.0/1000, 0.25)}, {3, key(500), nil, 1 - math.Pow(0.5, 0.25)}, {4, nil, nil, 0.25}, {4, key(0), key(49), 0.125},
+			{0, key(rows / 4), key(rows / 2), 0.25}, {0, nil, key(rows / 10), 0.1}, {0, key(rows * 9 / 10), nil, 0.1},
+			{0, key(rows * 3), nil, 0},
+			{1, key(3), key(3), 0.1}, {1, key(3), key(5), 0.3}, {1, key(11), key(12), 0}, {2, key(0), key(2499), 0.5},
+			{2, key(17), key(17), 1.0 / 5000},
+			{3, key(0), key(0), math.Pow(1.0/1000, 0.25)}, {3, key(500), nil, 1 - math.Pow(0.5, 0.25)},
+			{4, nil, nil, 0.25}, {4, key(0), key(49), 0.125},
 		} {
 			if got := st.Columns[x.col].Between(x.lo, x.hi); !near(got, x.want, 1.6) {
 				t.Errorf("%d rows: column %d between %x and %x: %v, not %v", rows, x.col, x.lo, x.hi, got, x.want)

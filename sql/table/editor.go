@@ -238,6 +238,7 @@ func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
+	row = e.Def.RoundTimes(row)
 	c := change{row: row.Copy()}
 	var err error
 	if len(e.Def.PK) > 0 {
@@ -425,6 +426,7 @@ func (e *Editor) UpdateAt(ctx *sql.Context, key base.Key, old, row sql.Row) erro
 
 // updateAt gathers the change of the row at ref.
 func (e *Editor) updateAt(ctx *sql.Context, ref schema.RowRef, home base.RegionID, old, row sql.Row) error {
+	row = e.Def.RoundTimes(row)
 	c := change{row: row.Copy()}
 	if e.Def.Next != nil {
 		c.was = formerRow{old.Copy(), ref}

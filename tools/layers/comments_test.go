@@ -64,7 +64,8 @@ func (f files) named(name, folder string) string {
 func elsewhere(name, before string) bool {
 	return strings.HasPrefix(name, ".") || strings.ContainsAny(name, "*") || strings.Contains(name, "//") ||
 		strings.HasPrefix(name, "github.com/") || strings.HasPrefix(name, "go.etcd.io/") || name == "_test.go" ||
-		strings.HasSuffix(before, ":") || strings.HasSuffix(before, "$") || strings.HasSuffix(before, "<") || strings.HasSuffix(before, ">")
+		strings.HasSuffix(before, ":") || strings.HasSuffix(before, "$") || strings.HasSuffix(before, "<") ||
+		strings.HasSuffix(before, ">")
 }
 
 // TestFileNames: a comment or document that names a file names one that exists.
@@ -103,7 +104,8 @@ func TestFileNamesBite(t *testing.T) {
 		name, folder string
 		right        bool
 	}{
-		{"x.go", "a", true}, {"x.go", "b", true}, {"doc.go", "b", true}, {"docs/design.md", "a", true}, {"a/x.go", "b", true}, {"doc.go", "docs", true},
+		{"x.go", "a", true}, {"x.go", "b", true}, {"doc.go", "b", true}, {"docs/design.md", "a", true},
+		{"a/x.go", "b", true}, {"doc.go", "docs", true},
 		{"doc.go", "c", false}, {"y.go", "a", false}, {"sim/x.go", "a", false}, {"design.go", "docs", false},
 	} {
 		if why := known.named(c.name, c.folder); (why == "") != c.right {

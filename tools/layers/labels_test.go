@@ -77,7 +77,8 @@ func (r *rules) judge() []string {
 	}
 	for _, prefix := range slices.Sorted(maps.Keys(r.files)) {
 		if in := r.files[prefix]; len(in) > 1 {
-			r.problems = append(r.problems, fmt.Sprintf("%s rules are defined in several files: %s", prefix, strings.Join(in, ", ")))
+			r.problems = append(r.problems, fmt.Sprintf("%s rules are defined in several files: %s", prefix,
+				strings.Join(in, ", ")))
 		}
 	}
 	for _, m := range r.mentioned {
@@ -132,7 +133,8 @@ func TestLabelsBite(t *testing.T) {
 			{"a/doc.go", 1, "//\tOWN-1 Something.", comment}, {"b/doc.go", 1, "//\tOWN-2 Something.", comment},
 		}, []string{"OWN rules are defined in several files: a/doc.go, b/doc.go"}},
 		{"dangling", []passage{{"a/a.go", 7, "// (OWN-4)", comment}}, []string{"a/a.go:7: OWN-4 is not defined anywhere"}},
-		{"dangling in a message", []passage{{"a/a.go", 7, "OWN-4: broken", literal}}, []string{"a/a.go:7: OWN-4 is not defined anywhere"}},
+		{"dangling in a message", []passage{{"a/a.go", 7, "OWN-4: broken", literal}},
+			[]string{"a/a.go:7: OWN-4 is not defined anywhere"}},
 		{"no prefix", []passage{{"a/a.go", 7, "// by rule F1 of the protocol", comment}},
 			[]string{`a/a.go:7: "rule F1": labels of rules have a prefix, such as OWN-3`}},
 	} {

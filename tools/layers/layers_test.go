@@ -59,7 +59,8 @@ var allowed = map[string][]string{
 	// wanemu moves the bytes of unmodified programs, and knows nothing of Godwit.
 	"mechanism/wan/wanemu": nil,
 	// layer 3: transactions
-	"txn/multimaster": {"policy/epoch", "policy/filter", "policy/plan", "mechanism/collective", "mechanism/store", "mechanism/wan"},
+	"txn/multimaster": {"policy/epoch", "policy/filter", "policy/plan", "mechanism/collective", "mechanism/store",
+		"mechanism/wan"},
 	// what a view of the store shows rests on the store alone: no lock, no lease, no log
 	"owner/view": {"mechanism/store"},
 	// what the log alone decides looks at no clock but to note when it learned of something; the
@@ -93,7 +94,8 @@ var allowed = map[string][]string{
 	"cluster/health": nil,
 	// a process that belongs to no cluster yet has no replica, no transport and no clock
 	"cluster/join": {"policy/placement"},
-	"cluster":      append([]string{"cluster/health", "cluster/join", "owner", "owner/gauge", "txn", "policy/coord", "policy/placement"}, mechanisms...),
+	"cluster": append([]string{"cluster/health", "cluster/join", "owner", "owner/gauge", "txn", "policy/coord",
+		"policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
 	// rules mends plans of the engine, and knows nothing of where rows are
@@ -115,20 +117,24 @@ var allowed = map[string][]string{
 	// both are tested in seconds.
 	"sql/expr": {"sql/expr/calendar", "sql/expr/collate", "sql/expr/jsondoc"},
 	// leaves: dates and times as numbers, strings by collations, documents
-	"sql/expr/exprtest": {"sql/expr"}, "sql/expr/fn": {"sql/expr", "sql/expr/calendar", "sql/expr/collate", "sql/expr/jsondoc"}, "sql/expr/calendar": nil, "sql/expr/collate": nil, "sql/expr/jsondoc": nil,
+	"sql/expr/exprtest": {"sql/expr"}, "sql/expr/fn": {"sql/expr", "sql/expr/calendar", "sql/expr/collate",
+		"sql/expr/jsondoc"}, "sql/expr/calendar": nil, "sql/expr/collate": nil, "sql/expr/jsondoc": nil,
 	"sql/exec": {"sql/expr", "sql/expr/fn"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr"},
 	"sql/bind":    {"sql/algebra", "sql/expr"},
 	"sql/opt":     {"sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar"},
 	// query runs SELECTs and changes: the only one who knows them all
-	"sql/query": {"sql/access", "sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/opt", "sql/schema", "sql/session", "sql/table"},
+	"sql/query": {"sql/access", "sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/opt",
+		"sql/schema", "sql/session", "sql/table"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
-	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/stats", "sql/table"},
+	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt",
+		"sql/session", "sql/stats", "sql/table"},
 	// layer 5: one process
 	"node": append([]string{
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health", "cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health",
+		"cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
@@ -145,16 +151,18 @@ var allowed = map[string][]string{
 	"lab/sim":      {"*"},
 	// bench: a package a paper over one rig; no paper uses another one's.
 	"lab/bench": {
-		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb", "lab/bench/geococo", "lab/bench/peers", "lab/bench/faults",
+		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb",
+		"lab/bench/geococo", "lab/bench/peers", "lab/bench/faults",
 	},
 	"lab/bench/rig":      cluster,
 	"lab/bench/polybase": benchmark(),
 	"lab/bench/geolm":    benchmark("lab/sim"),
 	"lab/bench/relay":    benchmark("sql/schema/rowfmt"),
 	"lab/bench/gaussdb":  benchmark("lab/workload"),
-	"lab/bench/geococo":  benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster", "mechanism/collective", "mechanism/wan/overlay"),
-	"lab/bench/peers":    benchmark("mechanism/wan/wanemu"),
-	"lab/bench/faults":   benchmark("mechanism/wan/wanemu"),
+	"lab/bench/geococo": benchmark("policy/coord", "policy/plan", "policy/epoch", "policy/filter", "txn/multimaster",
+		"mechanism/collective", "mechanism/wan/overlay"),
+	"lab/bench/peers":  benchmark("mechanism/wan/wanemu"),
+	"lab/bench/faults": benchmark("mechanism/wan/wanemu"),
 	// sqldiff speaks to servers as a client; its command starts them.
 	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix"},
 	"lab/demo":     {"*"},
@@ -176,7 +184,9 @@ var onlyIn = map[string]struct {
 		"consensus is one mechanism; store implements its log",
 	},
 	"github.com/dolthub/go-mysql-server": {
-		[]string{"sql/bind", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/function", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/server"},
+		[]string{"sql/bind", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec",
+			"sql/function", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
+			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/server"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"github.com/pingcap/tidb": {
@@ -185,7 +195,8 @@ var onlyIn = map[string]struct {
 	},
 	"net/http": {
 		[]string{
-			"cluster", "cluster/join", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e", "lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
+			"cluster", "cluster/join", "node", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e",
+			"lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",
 	},
@@ -193,7 +204,8 @@ var onlyIn = map[string]struct {
 
 // pure packages own no goroutine, socket or clock; they may not even import these.
 var pure = []string{
-	"base", "kv/memkv", "kv/patch", "sql/schema/rowfmt", "lab/history", "mechanism/lock", "policy/coord", "policy/crossing", "policy/epoch", "policy/filter",
+	"base", "kv/memkv", "kv/patch", "sql/schema/rowfmt", "lab/history", "mechanism/lock", "policy/coord",
+	"policy/crossing", "policy/epoch", "policy/filter",
 	"policy/home", "policy/leader", "policy/matrix", "policy/placement", "policy/plan", "policy/replica", "cluster/health",
 }
 var impure = []string{"net", "os", "syscall"}
@@ -205,7 +217,8 @@ type pkg struct {
 
 func load(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-pgo", "off", "-tags", "gms_pure_go", "-json=ImportPath,Imports", module+"/...").Output()
+	out, err := exec.Command("go", "list", "-pgo", "off", "-tags", "gms_pure_go", "-json=ImportPath,Imports",
+		module+"/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -29,7 +29,8 @@ func TestBounds(t *testing.T) {
 	}
 	if per := r.Total.Per10k(r.Total.Complex); per > maxComplexPer10k {
 		t.Errorf("%.1f functions of complexity over %d for each 10,000 lines, more than %.1f; the worst is %s in %s:%d with %d",
-			per, complexFunction, maxComplexPer10k, r.MostComplex.Name, r.MostComplex.File, r.MostComplex.Line, r.MostComplex.Complexity)
+			per, complexFunction, maxComplexPer10k, r.MostComplex.Name, r.MostComplex.File, r.MostComplex.Line,
+			r.MostComplex.Complexity)
 	}
 	if r.CommentWidth90 > maxCommentWidth {
 		t.Errorf("one comment line of ten is wider than %d columns", maxCommentWidth)

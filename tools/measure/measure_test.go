@@ -144,7 +144,8 @@ func TestCounts(t *testing.T) {
 }
 
 func TestReceivers(t *testing.T) {
-	f, err := readGo("x.go", []byte("package x\nfunc (a A) M() {}\nfunc (a *b) M() {}\nfunc (a *C[T]) M() {}\nfunc (a D[T, U]) M() {}\n"))
+	f, err := readGo("x.go", []byte("package x\nfunc (a A) M() {}\nfunc (a *b) M() {}\nfunc (a *C[T]) M() "+
+		"{}\nfunc (a D[T, U]) M() {}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,8 @@ func TestOutput(t *testing.T) {
 	if err := run(&text, root, false, true, 3); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"folders at the root", "comment line width p90", "tests and scripts : source", "complex/10k", "longest functions", "a/a.go:19"} {
+	for _, want := range []string{"folders at the root", "comment line width p90", "tests and scripts : source",
+		"complex/10k", "longest functions", "a/a.go:19"} {
 		if strings.Count(text.String(), want) < 1 {
 			t.Errorf("no %q in\n%s", want, &text)
 		}

@@ -119,7 +119,8 @@ func (e *Engine) follow(ctx context.Context, cur *epoch.View) error {
 		if !differs {
 			return nil
 		}
-		err = base.Errorf(base.CodeUnavailable, "the rows of MULTI MASTER tables differ from those of node %d, and too few nodes answer to tell whose are right", n)
+		err = base.Errorf(base.CodeUnavailable, "the rows of MULTI MASTER tables differ from those of node %d, "+
+			"and too few nodes answer to tell whose are right", n)
 	}
 	if alone {
 		return nil
@@ -271,7 +272,8 @@ func (e *Engine) copyRows(ctx context.Context, cur *epoch.View, n base.NodeID, a
 	least := e.place.Least
 	e.mu.Unlock()
 	if at < least {
-		return base.Errorf(base.CodeUnavailable, "node %d has exposed epochs up to %d, and this one has held those up to %d", n, at, least)
+		return base.Errorf(base.CodeUnavailable, "node %d has exposed epochs up to %d, "+
+			"and this one has held those up to %d", n, at, least)
 	}
 	d, err := epoch.ParseDigest(a.Digest)
 	if err != nil {
@@ -343,7 +345,9 @@ func (e *Engine) keepLater(view uint64, n base.NodeID, at uint64) ([]*wire.Epoch
 		return nil, err
 	}
 	if e.cut > at {
-		return nil, base.Errorf(base.CodeUnavailable, "the log here begins after epoch %d, and node %d has the rows as of epoch %d: it has to go on first", e.cut, n, at)
+		return nil, base.Errorf(base.CodeUnavailable,
+			"the log here begins after epoch %d, and node %d has the rows as of epoch %d: it has to go on first",
+			e.cut, n, at)
 	}
 	return later, e.j.setAside(view, later)
 }
@@ -362,7 +366,8 @@ func (e *Engine) startFrom(at uint64, d epoch.Digest, later []*wire.EpochRecord)
 	e.digests[at] = d
 	for num, subs := range e.own {
 		for _, s := range subs {
-			s.finish(base.Errorf(base.CodeAmbiguous, "the log of the epoch of this transaction is gone: whether it has committed is not known"))
+			s.finish(base.Errorf(base.CodeAmbiguous,
+				"the log of the epoch of this transaction is gone: whether it has committed is not known"))
 		}
 		delete(e.own, num)
 	}
@@ -379,7 +384,9 @@ func (e *Engine) rowsFrom(ctx context.Context, view uint64, n base.NodeID, at ui
 	}
 	for _, r := range p.Rows {
 		if !inShard(r.Key) || bytes.Compare(r.Key, from) < 0 || r.Epoch == 0 || r.Epoch > at {
-			return nil, base.Errorf(base.CodeInvalid, "node %d gives row %s of epoch %d as one of MULTI MASTER tables as of epoch %d", n, base.Key(r.Key), r.Epoch, at)
+			return nil, base.Errorf(base.CodeInvalid,
+				"node %d gives row %s of epoch %d as one of MULTI MASTER tables as of epoch %d", n,
+				base.Key(r.Key), r.Epoch, at)
 		}
 	}
 	if len(p.Next) > 0 && (len(p.Rows) == 0 || bytes.Compare(p.Next, p.Rows[len(p.Rows)-1].Key) <= 0) {

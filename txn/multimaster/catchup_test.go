@@ -55,7 +55,8 @@ func TestLogBeforeCopiedRows(t *testing.T) {
 			v, _ := e.View()
 			a, err := e.pull(&wire.EpochControl{View: v.Number, After: at - 1})
 			if err != nil || !a.StateNeeded {
-				t.Errorf("%s: the node gives %d epochs after %d, and has none up to %d (%v)", when, len(a.GetRecords()), at-1, at, err)
+				t.Errorf("%s: the node gives %d epochs after %d, and has none up to %d (%v)", when,
+					len(a.GetRecords()), at-1, at, err)
 			}
 		}
 		check("after truncation")
@@ -249,7 +250,8 @@ func TestDivergedMemberIsOutvoted(t *testing.T) {
 		}
 		b := m.st.NewBatch()
 		at := m.engine().Snapshot()
-		b.PutVersion(store.Version{Key: key(1), TS: base.Timestamp(at), Value: []byte("wrong"), Writer: base.GroupIndex{Region: 1, Index: at}})
+		b.PutVersion(store.Version{Key: key(1), TS: base.Timestamp(at), Value: []byte("wrong"),
+			Writer: base.GroupIndex{Region: 1, Index: at}})
 		if err := b.Commit(true); err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +346,8 @@ func TestHaltAnswers(t *testing.T) {
 		e := w.nodes[2].engine()
 		diverge(e)
 		begin := time.Now()
-		_, err := e.Submit(context.Background(), filter.Txn{ID: base.MakeTxnID(7, 3, 1), Snapshot: e.Snapshot(), Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
+		_, err := e.Submit(context.Background(), filter.Txn{ID: base.MakeTxnID(7, 3, 1), Snapshot: e.Snapshot(),
+			Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
 		if base.CodeOf(err) != base.CodeAmbiguous || time.Since(begin) > 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(begin), err)
 		}

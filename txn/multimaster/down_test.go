@@ -15,8 +15,10 @@ import (
 func (m *machine) commit(t *testing.T, n int) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	_, err := m.engine().Submit(context.Background(), filter.Txn{ID: base.MakeTxnID(base.Timestamp(time.Now().UnixNano()), m.id, uint32(n)), Snapshot: m.engine().Snapshot(),
-		Writes: []filter.Write{{Key: string(key(n)), Value: []byte("v")}}})
+	_, err := m.engine().Submit(context.Background(),
+		filter.Txn{ID: base.MakeTxnID(base.Timestamp(time.Now().UnixNano()), m.id, uint32(n)),
+			Snapshot: m.engine().Snapshot(),
+			Writes:   []filter.Write{{Key: string(key(n)), Value: []byte("v")}}})
 	if err != nil {
 		t.Errorf("commit %d through node %d: %v", n, m.id, err)
 	}
@@ -146,7 +148,8 @@ func TestNoMajority(t *testing.T) {
 		e.Down(2)
 		time.Sleep(time.Second)
 		begin := time.Now()
-		_, err := e.Submit(context.Background(), filter.Txn{ID: base.MakeTxnID(9, 3, 9), Snapshot: e.Snapshot(), Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
+		_, err := e.Submit(context.Background(), filter.Txn{ID: base.MakeTxnID(9, 3, 9), Snapshot: e.Snapshot(),
+			Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
 		if base.CodeOf(err) != base.CodeUnavailable {
 			t.Errorf("a write without a majority: %v", err)
 		}
@@ -179,7 +182,8 @@ func TestCutOffInAnEpoch(t *testing.T) {
 		defer cancel()
 		begin, answered := time.Now(), make(chan error, 1)
 		go func() {
-			_, err := e.Submit(ctx, filter.Txn{ID: base.MakeTxnID(9, 3, 9), Snapshot: e.Snapshot(), Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
+			_, err := e.Submit(ctx, filter.Txn{ID: base.MakeTxnID(9, 3, 9), Snapshot: e.Snapshot(),
+				Writes: []filter.Write{{Key: string(key(2)), Value: []byte("v")}}})
 			answered <- err
 		}()
 		time.Sleep(30 * time.Millisecond) // it is on its way, and nobody has it
@@ -213,7 +217,8 @@ func TestOnePlan(t *testing.T) {
 		w.check()
 		for _, m := range w.nodes {
 			s := m.engine().Status()
-			if first := w.nodes[0].engine().Status(); s.Plan != first.Plan || s.Plan == "" || s.Planned == 0 || s.Flat < s.Planned {
+			if first := w.nodes[0].engine().Status(); s.Plan != first.Plan || s.Plan == "" || s.Planned == 0 ||
+				s.Flat < s.Planned {
 				t.Errorf("node %d follows %q (%v, flat %v), the first member %q", m.id, s.Plan, s.Planned, s.Flat, first.Plan)
 			}
 			if s.Wants > 0 {

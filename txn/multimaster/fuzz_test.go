@@ -31,8 +31,9 @@ func lone(t *testing.T, answer []byte) (*Engine, func()) {
 		t.Fatal(err)
 	}
 	net := wan.NewNetwork(wan.NetOptions{})
-	e, err := New(Config{Self: 3, Store: st, Transport: scripted{net.Join(3, 1), answer}, Registry: &Memory{}, Voters: func() []base.NodeID { return []base.NodeID{1, 2, 3} },
-		Ask: 10 * time.Millisecond, Suspect: 10 * time.Millisecond})
+	e, err := New(Config{Self: 3, Store: st, Transport: scripted{net.Join(3, 1), answer}, Registry: &Memory{},
+		Voters: func() []base.NodeID { return []base.NodeID{1, 2, 3} },
+		Ask:    10 * time.Millisecond, Suspect: 10 * time.Millisecond})
 	if err == nil {
 		err = e.adopt(&epoch.View{Number: 1, Start: 1, Members: []base.NodeID{1, 2}, Voters: []base.NodeID{1, 2, 3}})
 	}
@@ -50,18 +51,24 @@ func lone(t *testing.T, answer []byte) (*Engine, func()) {
 func FuzzControl(f *testing.F) {
 	next := (&epoch.View{Number: 2, Start: 5, Members: []base.NodeID{1, 2}, Voters: []base.NodeID{1}}).Encode()
 	for step := range uint32(8) {
-		f.Add(basetest.Encode(f, &wire.EpochControl{Step: step, View: 1, Install: next, After: 1<<64 - 1, To: 1<<64 - 1, Holder: 2, At: 1, From: []byte{0}}))
+		f.Add(basetest.Encode(f, &wire.EpochControl{Step: step, View: 1, Install: next, After: 1<<64 - 1,
+			To: 1<<64 - 1, Holder: 2, At: 1, From: []byte{0}}))
 		f.Add(basetest.Encode(f, &wire.EpochControl{Step: step, View: 2, Install: []byte(`{"number":2}`)}))
 	}
-	whole := filter.Encode(&filter.Batch{Txns: []filter.Txn{{ID: base.MakeTxnID(1, 1, 1), Writes: []filter.Write{{Key: string(key(1)), Value: []byte("v")}}}}})
-	meta := filter.Encode(&filter.Batch{Txns: []filter.Txn{{ID: base.MakeTxnID(1, 1, 1), Writes: []filter.Write{{Key: "\x00\x00k", Value: []byte("v")}}}}})
+	whole := filter.Encode(&filter.Batch{Txns: []filter.Txn{{ID: base.MakeTxnID(1, 1, 1),
+		Writes: []filter.Write{{Key: string(key(1)), Value: []byte("v")}}}}})
+	meta := filter.Encode(&filter.Batch{Txns: []filter.Txn{{ID: base.MakeTxnID(1, 1, 1),
+		Writes: []filter.Write{{Key: "\x00\x00k", Value: []byte("v")}}}}})
 	digest := make([]byte, 32)
 	for _, a := range []*wire.EpochAnswer{
 		{View: 1, Held: 4, Merged: 4, Digest: []byte{1}, StateNeeded: true}, // a short digest
-		{View: 1, Held: 4, Merged: 4, Digest: digest, StateNeeded: true, Rows: []*wire.EpochRow{{Key: key(1), Epoch: 3, Value: []byte("v")}}},
+		{View: 1, Held: 4, Merged: 4, Digest: digest, StateNeeded: true,
+			Rows: []*wire.EpochRow{{Key: key(1), Epoch: 3, Value: []byte("v")}}},
 		{View: 1, Held: 4, Merged: 4, Digest: digest, StateNeeded: true, Rows: []*wire.EpochRow{{Key: key(1), Epoch: 9}}},
-		{View: 1, Held: 4, Merged: 4, Digest: digest, StateNeeded: true, Rows: []*wire.EpochRow{{Key: []byte{0, 0, 1}, Epoch: 3}}},
-		{View: 1, Held: 4, Merged: 4, Digest: digest, StateNeeded: true, Rows: []*wire.EpochRow{{Key: key(1), Epoch: 3}}, Next: key(9)},
+		{View: 1, Held: 4, Merged: 4, Digest: digest, StateNeeded: true,
+			Rows: []*wire.EpochRow{{Key: []byte{0, 0, 1}, Epoch: 3}}},
+		{View: 1, Held: 4, Merged: 4, Digest: digest, StateNeeded: true,
+			Rows: []*wire.EpochRow{{Key: key(1), Epoch: 3}}, Next: key(9)},
 		{View: 1, Held: 4, Merged: 4, Digest: digest, StateNeeded: true, Next: []byte{1}},
 		{View: 1, Held: 4, Merged: 4, Records: []*wire.EpochRecord{{Epoch: 2, View: 1, Batches: [][]byte{whole}}, {Epoch: 2}}},
 		{View: 1, Held: 4, Merged: 4, Records: []*wire.EpochRecord{{Epoch: 9, View: 1, Batches: [][]byte{whole}}}},
@@ -84,7 +91,9 @@ func FuzzControl(f *testing.F) {
 		_ = e.follow(ctx, &v)
 		_ = e.replace(ctx, &v, "a test")
 		for _, s := range []base.ShardID{base.MetaShard, 1} {
-			if err := e.cfg.Store.EachVersion(s, func(v *store.Version) error { return base.Errorf(base.CodeCorrupt, "%s is there", v.Key) }); err != nil {
+			if err := e.cfg.Store.EachVersion(s, func(v *store.Version) error {
+				return base.Errorf(base.CodeCorrupt, "%s is there", v.Key)
+			}); err != nil {
 				t.Error(err)
 			}
 		}

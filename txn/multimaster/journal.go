@@ -37,10 +37,10 @@ type place struct {
 	Sealed bool       `json:"sealed"`
 	// Loading: the rows are being replaced by those of another node.
 	Loading bool `json:"loading,omitempty"`
-	// Least is the last epoch that this node has said it holds in the view, of which its disk may
-	// have lost something: rows are copied from a node that has exposed that much. A later view was
-	// agreed upon without this node, which is not sealed while it loads, and has all that counts
-	// below its start.
+	// Least is the last epoch that this node has said it holds in the view. Its disk may have lost
+	// a part of it, so rows are copied from a node that has exposed that epoch. If a later view is
+	// in force, it was agreed upon without this node, which does not seal while it loads; then all
+	// epochs that count are below that view's start.
 	Least uint64 `json:"least,omitempty"`
 }
 

@@ -160,7 +160,8 @@ func (t *Txn) begin() error {
 // when this node has been away for too long.
 func (t *Txn) whole() error {
 	if t.db.e.copies.Load() != t.copies {
-		return t.fail(base.Errorf(base.CodeAborted, "the rows of MULTI MASTER tables are being replaced on this node, which has been cut off: run the transaction again"))
+		return t.fail(base.Errorf(base.CodeAborted, "the rows of MULTI MASTER tables are being replaced on this node, "+
+			"which has been cut off: run the transaction again"))
 	}
 	return nil
 }

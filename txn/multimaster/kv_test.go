@@ -75,7 +75,8 @@ func TestScansSeeOwnWrites(t *testing.T) {
 				if reverse {
 					slices.Reverse(want)
 				}
-				req := &kv.ScanRequest{Spans: []base.Span{{Start: key(lo), End: key(hi)}}, Reverse: reverse, Limit: 1 + rng.IntN(7), Lock: kv.LockMode(rng.IntN(3))}
+				req := &kv.ScanRequest{Spans: []base.Span{{Start: key(lo), End: key(hi)}}, Reverse: reverse,
+					Limit: 1 + rng.IntN(7), Lock: kv.LockMode(rng.IntN(3))}
 				for req != nil && lo < hi {
 					res, err := x.Scan(ctx, *req)
 					if err != nil {

@@ -80,7 +80,8 @@ func (c *client) once(ctx context.Context) {
 		it := r.Iter(base.Span{Start: key(lo), End: key(hi)}, base.Timestamp(s), store.IterOptions{})
 		for it.Next() {
 			if v := it.Version(); !v.Tombstone {
-				got = append(got, history.KV{Key: keyName(int(v.Key[len(v.Key)-2])<<8 | int(v.Key[len(v.Key)-1])), Value: string(v.Value)})
+				got = append(got, history.KV{Key: keyName(int(v.Key[len(v.Key)-2])<<8 | int(v.Key[len(v.Key)-1])),
+					Value: string(v.Value)})
 			}
 		}
 		dead = it.Err() != nil
@@ -153,7 +154,8 @@ func (w *world) run(l load) (rec *history.Recorder, stop func() outcomes) {
 	var wg sync.WaitGroup
 	told, txns := map[base.TxnID]error{}, map[int64]base.TxnID{}
 	for i := range l.clients {
-		c := &client{w: w, m: w.nodes[i%len(w.nodes)], n: i, rng: rand.New(rand.NewPCG(w.cfg.seed, uint64(500+i))), keys: l.keys, serial: l.serial, rec: rec, mu: &mu, told: told, txns: txns}
+		c := &client{w: w, m: w.nodes[i%len(w.nodes)], n: i, rng: rand.New(rand.NewPCG(w.cfg.seed, uint64(500+i))),
+			keys: l.keys, serial: l.serial, rec: rec, mu: &mu, told: told, txns: txns}
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				c.once(context.Background())
@@ -197,7 +199,8 @@ func (w *world) judge(rec *history.Recorder, out outcomes, fates map[base.TxnID]
 			}
 		}
 	}
-	w.t.Logf("seed %d: %d committed, %d aborted, %d unavailable, %d unknown; %d views", w.cfg.seed, committed, counts[base.CodeAborted], counts[base.CodeUnavailable], counts[base.CodeAmbiguous], len(w.reg.All()))
+	w.t.Logf("seed %d: %d committed, %d aborted, %d unavailable, %d unknown; %d views", w.cfg.seed, committed,
+		counts[base.CodeAborted], counts[base.CodeUnavailable], counts[base.CodeAmbiguous], len(w.reg.All()))
 	if committed == 0 {
 		w.t.Error("nothing has committed")
 	}
@@ -219,7 +222,8 @@ func (w *world) judge(rec *history.Recorder, out outcomes, fates map[base.TxnID]
 }
 
 func TestQuietRun(t *testing.T) {
-	for _, c := range []worldConfig{{regions: 1}, {regions: 3}, {regions: 5}, {regions: 3, per: 2, sharded: true}, {regions: 3, per: 2, planned: true}} {
+	for _, c := range []worldConfig{{regions: 1}, {regions: 3}, {regions: 5}, {regions: 3, per: 2, sharded: true},
+		{regions: 3, per: 2, planned: true}} {
 		for _, serial := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%dx%d,serializable=%v", c.regions, max(1, c.per), serial), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -281,7 +285,8 @@ func each(t *testing.T, f func(t *testing.T, seed uint64)) {
 // shape draws a cluster from a seed.
 func shape(seed uint64) worldConfig {
 	r := rand.New(rand.NewPCG(seed, 9))
-	c := worldConfig{seed: seed, regions: 3 + 2*r.IntN(2), per: 1, oneWay: time.Duration(5+r.IntN(80)) * time.Millisecond, sync: time.Duration(r.IntN(4)) * time.Millisecond}
+	c := worldConfig{seed: seed, regions: 3 + 2*r.IntN(2), per: 1,
+		oneWay: time.Duration(5+r.IntN(80)) * time.Millisecond, sync: time.Duration(r.IntN(4)) * time.Millisecond}
 	if r.IntN(3) == 0 {
 		c.regions, c.per = 3, 2
 	}

@@ -113,7 +113,8 @@ func (e *Engine) await(ctx context.Context, s *submission) (uint64, error) {
 			}
 			if e.withdraw(s) {
 				return 0, base.Errorf(base.CodeUnavailable,
-					"this node has not taken part in epochs for %v: nothing was done; a majority of the regions must be reachable", e.cfg.Submit)
+					"this node has not taken part in epochs for %v: nothing was done; a majority of the regions must "+
+						"be reachable", e.cfg.Submit)
 			}
 		}
 	}
@@ -122,7 +123,8 @@ func (e *Engine) await(ctx context.Context, s *submission) (uint64, error) {
 // giveUp ends the wait for a submission because of why.
 func (e *Engine) giveUp(s *submission, why error) (uint64, error) {
 	if e.withdraw(s) {
-		return 0, base.Errorf(base.CodeUnavailable, "the transaction did not become part of an epoch in time (%v): nothing was done", why)
+		return 0, base.Errorf(base.CodeUnavailable, "the transaction did not become part of an epoch in time (%v): "+
+			"nothing was done", why)
 	}
 	select {
 	case <-s.done:
@@ -140,7 +142,8 @@ func (e *Engine) astray() bool {
 }
 
 func errAstray() error {
-	return base.Errorf(base.CodeUnavailable, "this node reaches no majority of the regions, so MULTI MASTER tables can only be read here, as of the last epoch that has arrived: nothing was done")
+	return base.Errorf(base.CodeUnavailable, "this node reaches no majority of the regions, "+
+		"so MULTI MASTER tables can only be read here, as of the last epoch that has arrived: nothing was done")
 }
 
 // withdraw takes a transaction back that is not part of an epoch.
@@ -165,7 +168,8 @@ func (e *Engine) dismiss() {
 	}
 	clear(e.own)
 	for _, s := range subs {
-		s.finish(base.Errorf(base.CodeAmbiguous, "the node stops taking part in epochs; whether the transaction has committed is not known"))
+		s.finish(base.Errorf(base.CodeAmbiguous, "the node stops taking part in epochs; "+
+			"whether the transaction has committed is not known"))
 	}
 }
 
@@ -193,6 +197,7 @@ func (e *Engine) answerAll(subs []*submission, m *epoch.Merged) {
 			continue
 		}
 		e.counters.aborted.Add(1)
-		s.finish(base.Errorf(base.CodeAborted, "another transaction has changed the same rows, or some that this one rests on, since it began: run it again"))
+		s.finish(base.Errorf(base.CodeAborted, "another transaction has changed the same rows, "+
+			"or some that this one rests on, since it began: run it again"))
 	}
 }

@@ -155,8 +155,10 @@ func (e *Engine) diverge() {
 	}
 	slices.Sort(who)
 	e.diverged = e.failure == nil || e.diverged
-	e.halt(base.Errorf(base.CodeCorrupt, "the rows of MULTI MASTER tables on node %d differ from those of nodes %s as of epoch %d, so it takes no part in epochs any more and its rows of these tables are "+
-		"not to be relied on. Keep a copy of its data directory if the cause is to be found, and check its disk and memory; then `godwit epochs copy --addr` with this node's own address "+
+	e.halt(base.Errorf(base.CodeCorrupt, "the rows of MULTI MASTER tables on node %d differ from those of nodes %s as "+
+		"of epoch %d, so it takes no part in epochs any more and its rows of these tables are "+
+		"not to be relied on. Keep a copy of its data directory if the cause is to be found, "+
+		"and check its disk and memory; then `godwit epochs copy --addr` with this node's own address "+
 		"replaces those rows by another node's, while all goes on", e.cfg.Self, strings.Join(who, ", "), first))
 }
 
@@ -174,7 +176,8 @@ func (e *Engine) Recopy() error {
 	case failure == nil:
 		return base.Errorf(base.CodeInvalid, "this node has not stopped taking part in epochs: there is nothing to repair")
 	case !diverged:
-		return base.Errorf(base.CodeInvalid, "this node has stopped for another reason than rows that differ, which copying does not cure: %v", failure)
+		return base.Errorf(base.CodeInvalid, "this node has stopped for another reason than rows that differ, "+
+			"which copying does not cure: %v", failure)
 	}
 	if err := e.setLoading(true); err != nil {
 		return err

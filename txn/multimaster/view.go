@@ -203,7 +203,8 @@ func (e *Engine) awaited(nodes []base.NodeID) map[base.NodeID]bool {
 // for it.
 func (e *Engine) votersChanged(cur *epoch.View) bool {
 	want := e.cfg.Voters()
-	if len(want) == 0 || len(want) == len(cur.Voters) && !slices.ContainsFunc(want, func(n base.NodeID) bool { return !slices.Contains(cur.Voters, n) }) {
+	if len(want) == 0 || len(want) == len(cur.Voters) && !slices.ContainsFunc(want,
+		func(n base.NodeID) bool { return !slices.Contains(cur.Voters, n) }) {
 		return false
 	}
 	return len(cur.Members) > 0 && cur.Members[0] == e.cfg.Self
@@ -223,7 +224,8 @@ func (e *Engine) replace(ctx context.Context, cur *epoch.View, why string) error
 	}
 	last, holder, ok := cur.Decide(held)
 	if !ok {
-		return base.Errorf(base.CodeUnavailable, "%d of the nodes %v answer: a majority of the voters %v is needed", len(held), targets, cur.Voters)
+		return base.Errorf(base.CodeUnavailable, "%d of the nodes %v answer: a majority of the voters %v is needed",
+			len(held), targets, cur.Voters)
 	}
 	if _, ok := held[e.cfg.Self]; !ok {
 		return base.Errorf(base.CodeUnavailable, "this node is not ready for a view yet")
@@ -235,40 +237,45 @@ func (e *Engine) replace(ctx context.Context, cur *epoch.View, why string) error
 	}
 	is := func(n base.NodeID) bool { return slices.Contains(ready, n) }
 	if !cur.Majority(is) || !next.Majority(is) || !is(e.cfg.Self) {
-		return base.Errorf(base.CodeUnavailable, "only nodes %v could be brought up to epoch %d: a majority of the voters %v is needed", ready, last, next.Voters)
+		return base.Errorf(base.CodeUnavailable, "only nodes %v could be brought up to epoch %d: "+
+			"a majority of the voters %v is needed", ready, last, next.Voters)
 	}
 	if err := e.cfg.Registry.Replace(ctx, next); err != nil {
 		return err
 	}
-	e.log.Info("epochs go on in a new view", "why", why, "view", next.Number, "from", next.Start, "members", next.Members, "voters", next.Voters)
+	e.log.Info("epochs go on in a new view", "why", why, "view", next.Number, "from", next.Start,
+		"members", next.Members, "voters", next.Voters)
 	// Those that miss this learn it from the registry.
 	e.spawn(func() {
 		ctx, cancel := e.context(e.cfg.Ask)
 		defer cancel()
-		e.each(ctx, e.cfg.Ask, targets, &wire.EpochControl{Step: stepInstall, Install: next.Encode()}, func(base.NodeID, *wire.EpochAnswer) {})
+		e.each(ctx, e.cfg.Ask, targets, &wire.EpochControl{Step: stepInstall, Install: next.Encode()},
+			func(base.NodeID, *wire.EpochAnswer) {})
 	})
 	return e.install(next)
 }
 
 // sealAll ends a view at all nodes that answer. held is what those hold that are up to its start;
 // newer is a view that replaces it already, if one of them knows such.
-func (e *Engine) sealAll(ctx context.Context, cur *epoch.View, targets []base.NodeID) (held map[base.NodeID]uint64, newer *epoch.View) {
+func (e *Engine) sealAll(ctx context.Context, cur *epoch.View,
+	targets []base.NodeID) (held map[base.NodeID]uint64, newer *epoch.View) {
 	held = map[base.NodeID]uint64{}
-	e.each(ctx, e.cfg.Ask, targets, &wire.EpochControl{Step: stepSeal, View: cur.Number, Install: cur.Encode()}, func(n base.NodeID, a *wire.EpochAnswer) {
-		if a.View > cur.Number {
-			if v, err := epoch.DecodeView(a.Installed); err == nil && (newer == nil || v.Number > newer.Number) {
-				newer = v
+	e.each(ctx, e.cfg.Ask, targets, &wire.EpochControl{Step: stepSeal, View: cur.Number, Install: cur.Encode()},
+		func(n base.NodeID, a *wire.EpochAnswer) {
+			if a.View > cur.Number {
+				if v, err := epoch.DecodeView(a.Installed); err == nil && (newer == nil || v.Number > newer.Number) {
+					newer = v
+				}
 			}
-		}
-		if a.View == cur.Number && a.Sealed && a.Held+1 >= cur.Start {
-			held[n] = a.Held
-			if d, err := epoch.ParseDigest(a.Digest); err == nil {
-				e.mu.Lock()
-				e.hear(n, a.Merged, d)
-				e.mu.Unlock()
+			if a.View == cur.Number && a.Sealed && a.Held+1 >= cur.Start {
+				held[n] = a.Held
+				if d, err := epoch.ParseDigest(a.Digest); err == nil {
+					e.mu.Lock()
+					e.hear(n, a.Merged, d)
+					e.mu.Unlock()
+				}
 			}
-		}
-	})
+		})
 	return held, newer
 }
 
@@ -288,9 +295,11 @@ func (e *Engine) leaveOut(cur *epoch.View, held map[base.NodeID]uint64) error {
 
 // bringUp has all who are to be members hold everything up to an epoch, so that nothing is lost
 // with its holder. It returns those that do, in order.
-func (e *Engine) bringUp(ctx context.Context, cur *epoch.View, held map[base.NodeID]uint64, last uint64, holder base.NodeID) (ready []base.NodeID) {
+func (e *Engine) bringUp(ctx context.Context, cur *epoch.View, held map[base.NodeID]uint64, last uint64,
+	holder base.NodeID) (ready []base.NodeID) {
 	members := slices.Collect(maps.Keys(held))
-	e.each(ctx, 5*e.cfg.Ask, members, &wire.EpochControl{Step: stepCatchUp, View: cur.Number, To: last, Holder: uint32(holder)}, func(n base.NodeID, a *wire.EpochAnswer) {
+	e.each(ctx, 5*e.cfg.Ask, members, &wire.EpochControl{Step: stepCatchUp, View: cur.Number, To: last,
+		Holder: uint32(holder)}, func(n base.NodeID, a *wire.EpochAnswer) {
 		if a.View == cur.Number && a.Held >= last {
 			ready = append(ready, n)
 		}
@@ -301,7 +310,8 @@ func (e *Engine) bringUp(ctx context.Context, cur *epoch.View, held map[base.Nod
 
 // each asks nodes at once and gives the answers to fn, one at a time; those that fail are left out,
 // and so are those known to be down that have not answered when all others have.
-func (e *Engine) each(ctx context.Context, patience time.Duration, nodes []base.NodeID, q *wire.EpochControl, fn func(base.NodeID, *wire.EpochAnswer)) {
+func (e *Engine) each(ctx context.Context, patience time.Duration, nodes []base.NodeID, q *wire.EpochControl,
+	fn func(base.NodeID, *wire.EpochAnswer)) {
 	var mu sync.Mutex
 	var all, wanted sync.WaitGroup
 	awaited := e.awaited(nodes)
@@ -511,7 +521,8 @@ func (e *Engine) enter(v *epoch.View) error {
 	if err != nil {
 		return err
 	}
-	e.comm, e.active, e.planned, e.paths, e.keeper = comm, true, time.Time{}, map[base.NodeID]links{}, &plan.Keeper{Damper: plan.Damper{Window: e.cfg.Settle}}
+	e.comm, e.active, e.planned, e.paths, e.keeper = comm, true, time.Time{}, map[base.NodeID]links{},
+		&plan.Keeper{Damper: plan.Damper{Window: e.cfg.Settle}}
 	// Everything before the view's start is applied: what is still without an outcome was
 	// discarded.
 	var again []*submission

@@ -186,12 +186,14 @@ func newWorld(t testing.TB, cfg worldConfig) *world {
 	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.seed, LAN: wan.LinkSpec{Delay: 250 * time.Microsecond}, DropSends: true})
 	for a := 1; a <= cfg.regions; a++ {
 		for b := a + 1; b <= cfg.regions; b++ {
-			w.net.SetPaths(base.RegionID(a), base.RegionID(b), wan.LinkSpec{Delay: cfg.oneWay + time.Duration(a*b)*time.Millisecond, Jitter: time.Millisecond})
+			w.net.SetPaths(base.RegionID(a), base.RegionID(b),
+				wan.LinkSpec{Delay: cfg.oneWay + time.Duration(a*b)*time.Millisecond, Jitter: time.Millisecond})
 		}
 	}
 	w.reg = &registry{w: w}
 	for i := range cfg.regions * cfg.per {
-		m := &machine{w: w, id: base.NodeID(i + 1), region: base.RegionID(i/cfg.per + 1), fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(cfg.seed, uint64(100+i)))}
+		m := &machine{w: w, id: base.NodeID(i + 1), region: base.RegionID(i/cfg.per + 1), fs: vfs.NewCrashableMem(),
+			rng: rand.New(rand.NewPCG(cfg.seed, uint64(100+i)))}
 		w.nodes = append(w.nodes, m)
 		if i%cfg.per == 0 {
 			w.voters = append(w.voters, m.id)
@@ -223,7 +225,8 @@ func (m *machine) boot() {
 		w.t.Fatalf("node %d: %v", m.id, err)
 	}
 	tr := rough{w.net.Join(m.id, m.region), m}
-	cfg := Config{Self: m.id, Store: st, Transport: tr, Registry: registryOf{w.reg, m}, Voters: func() []base.NodeID { return w.voters },
+	cfg := Config{Self: m.id, Store: st, Transport: tr, Registry: registryOf{w.reg, m},
+		Voters:  func() []base.NodeID { return w.voters },
 		Suspect: time.Second, Ask: 500 * time.Millisecond, Keep: w.cfg.keep, early: w.cfg.early,
 		Ailing: func(n base.NodeID) bool { return w.nodes[n-1].frozen.Load() },
 		OnBatch: func(view, num uint64, batch []byte) {

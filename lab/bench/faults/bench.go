@@ -16,8 +16,9 @@ import (
 // Bench measures all faults on Godwit, and those that apply on Galera and etcd.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name:    "faults",
-		Title:   "seconds without service by fault and kind of statement, beside etcd and Galera (needs root; peers that are missing are left out)",
+		Name: "faults",
+		Title: "seconds without service by fault and kind of statement, beside etcd and Galera (needs root; " +
+			"peers that are missing are left out)",
 		Figures: figures(),
 		Parts:   true,
 		Run:     runFaults,
@@ -68,7 +69,8 @@ func (o *Options) findPeers(self string) []string {
 	}
 	o.MariaDB, _ = exec.LookPath("mariadbd")
 	o.InstallDB, _ = exec.LookPath("mariadb-install-db")
-	for _, glob := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib/*/galera*/libgalera_smm.so", "/usr/lib64/galera*/libgalera_smm.so"} {
+	for _, glob := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib/*/galera*/libgalera_smm.so",
+		"/usr/lib64/galera*/libgalera_smm.so"} {
 		if found, _ := filepath.Glob(glob); len(found) > 0 && o.Galera == "" {
 			o.Galera = found[0]
 		}

@@ -89,7 +89,8 @@ func (e *etcd) settled(ctx context.Context) error {
 	for i, m := range all {
 		if m.Leader == m.Header.ID && m.Leader != want {
 			s := e.bed.sites[i]
-			if err := e.call(ctx, s, s.http(), "maintenance/transfer-leadership", map[string]string{"targetID": want}, nil); err != nil {
+			if err := e.call(ctx, s, s.http(), "maintenance/transfer-leadership", map[string]string{"targetID": want},
+				nil); err != nil {
 				return err
 			}
 		}
@@ -107,7 +108,8 @@ func (e *etcd) call(ctx context.Context, s *site, c *http.Client, path string, a
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s:2379/v3/%s", s.in.IP, path), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s:2379/v3/%s", s.in.IP, path),
+		bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -136,8 +138,10 @@ func (e *etcd) streams() []*stream {
 		e.keys = append(e.keys, k)
 		writer, reader := s.http(), s.http()
 		out = append(out,
-			&stream{region: s.name, kind: Own, write: true, do: func(ctx context.Context) (outcome, error) { return e.put(ctx, k, writer) }},
-			&stream{region: s.name, kind: Own, do: func(ctx context.Context) (outcome, error) { return e.get(ctx, k, s, reader) }})
+			&stream{region: s.name, kind: Own, write: true,
+				do: func(ctx context.Context) (outcome, error) { return e.put(ctx, k, writer) }},
+			&stream{region: s.name, kind: Own,
+				do: func(ctx context.Context) (outcome, error) { return e.get(ctx, k, s, reader) }})
 	}
 	return out
 }

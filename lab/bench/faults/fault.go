@@ -111,13 +111,16 @@ func All() []Fault {
 func processFaults() []Fault {
 	const own = 500 * time.Millisecond
 	return []Fault{
-		{Name: "kill A", What: "`kill -9` of the meta leader's node", Victim: "A", For: lasts, OwnGap: own, hit: kill("A"), heal: revive("A")},
-		{Name: "kill C", What: "`kill -9` of another node", Victim: "C", GodwitOnly: true, For: lasts, hit: kill("C"), heal: revive("C")},
+		{Name: "kill A", What: "`kill -9` of the meta leader's node", Victim: "A", For: lasts, OwnGap: own,
+			hit: kill("A"), heal: revive("A")},
+		{Name: "kill C", What: "`kill -9` of another node", Victim: "C", GodwitOnly: true, For: lasts, hit: kill("C"),
+			heal: revive("C")},
 		{Name: "stop A", What: "SIGSTOP of the meta leader's node", Victim: "A", For: lasts,
 			hit: signal("A", syscall.SIGSTOP), heal: signal("A", syscall.SIGCONT)},
 		{Name: "stop C", What: "SIGSTOP of another node", Victim: "C", GodwitOnly: true, For: lasts,
 			hit: signal("C", syscall.SIGSTOP), heal: signal("C", syscall.SIGCONT)},
-		{Name: "stutter A", What: "the meta leader's node is stopped for 0.7 s of each second", Victim: "A", GodwitOnly: true, For: lasts,
+		{Name: "stutter A", What: "the meta leader's node is stopped for 0.7 s of each second",
+			Victim: "A", GodwitOnly: true, For: lasts,
 			hit: at("A", stutter), heal: signal("A", syscall.SIGCONT)},
 		{Name: "drain A", What: "SIGTERM of the meta leader's node", Victim: "A", GodwitOnly: true, For: lasts, OwnGap: own,
 			hit: signal("A", syscall.SIGTERM), heal: sequence(at("A", gone), revive("A"))},
@@ -129,17 +132,23 @@ func processFaults() []Fault {
 func linkFaults() []Fault {
 	usual := func(_ context.Context, b *Bed) error { return b.distances(true) }
 	return []Fault{
-		{Name: "isolate A", What: "A is cut off, packets are dropped", Victim: "A", For: lasts, hit: control("cut A *", "cut1 * A"), heal: heal},
-		{Name: "isolate C", What: "C is cut off, packets are dropped", Victim: "C", GodwitOnly: true, For: lasts, hit: control("cut C *", "cut1 * C"), heal: heal},
+		{Name: "isolate A", What: "A is cut off, packets are dropped", Victim: "A", For: lasts,
+			hit: control("cut A *", "cut1 * A"), heal: heal},
+		{Name: "isolate C", What: "C is cut off, packets are dropped", Victim: "C", GodwitOnly: true, For: lasts,
+			hit: control("cut C *", "cut1 * C"), heal: heal},
 		{Name: "mute A", What: "nothing that A sends arrives", Victim: "A", For: lasts, hit: control("cut1 A *"), heal: heal},
 		{Name: "deafen A", What: "nothing arrives at A", Victim: "A", For: lasts, hit: control("cut1 * A"), heal: heal},
-		{Name: "partial A-C", What: "A and C do not reach each other, both reach B", For: lasts, hit: control("cut A C"), heal: heal},
-		{Name: "partial B-C", What: "B and C do not reach each other, both reach A", GodwitOnly: true, For: lasts, hit: control("cut B C"), heal: heal},
+		{Name: "partial A-C", What: "A and C do not reach each other, both reach B", For: lasts,
+			hit: control("cut A C"), heal: heal},
+		{Name: "partial B-C", What: "B and C do not reach each other, both reach A", GodwitOnly: true, For: lasts,
+			hit: control("cut B C"), heal: heal},
 		{Name: "one way A>C", What: "nothing from A arrives at C", For: lasts, hit: control("cut1 A C"), heal: heal},
-		{Name: "one way C>A", What: "nothing from C arrives at A", GodwitOnly: true, For: lasts, hit: control("cut1 C A"), heal: heal},
+		{Name: "one way C>A", What: "nothing from C arrives at A", GodwitOnly: true, For: lasts,
+			hit: control("cut1 C A"), heal: heal},
 		{Name: "slow link A-C", What: "A-C takes 1.4 s there and back", For: lasts,
 			hit: control("set A C delay=700ms"), heal: usual},
-		{Name: "loss", What: "5 % of all packets are lost", For: lasts, hit: control("set A B loss=5%", "set B C loss=5%", "set A C loss=5%"), heal: usual},
+		{Name: "loss", What: "5 % of all packets are lost", For: lasts,
+			hit: control("set A B loss=5%", "set B C loss=5%", "set A C loss=5%"), heal: usual},
 	}
 }
 
@@ -151,17 +160,24 @@ func diskFaults() []Fault {
 	fill := func(_ context.Context, s *site) error { return s.disk.fill() }
 	empty := func(_ context.Context, s *site) error { return s.disk.empty() }
 	return []Fault{
-		{Name: "frozen disk A", What: "the meta leader's disk takes nothing", Victim: "A", For: lasts, hit: at("A", freeze), heal: at("A", thaw)},
-		{Name: "frozen disk C", What: "another node's disk takes nothing", Victim: "C", GodwitOnly: true, For: lasts, hit: at("C", freeze), heal: at("C", thaw)},
-		{Name: "slow disk A", What: fmt.Sprintf("the meta leader's disk takes %d writes a second", slowIOs), Victim: "A", For: 10 * time.Second,
+		{Name: "frozen disk A", What: "the meta leader's disk takes nothing", Victim: "A", For: lasts,
+			hit: at("A", freeze), heal: at("A", thaw)},
+		{Name: "frozen disk C", What: "another node's disk takes nothing", Victim: "C", GodwitOnly: true, For: lasts,
+			hit: at("C", freeze), heal: at("C", thaw)},
+		{Name: "slow disk A", What: fmt.Sprintf("the meta leader's disk takes %d writes a second", slowIOs),
+			Victim: "A", For: 10 * time.Second,
 			Check: checkSlow, hit: at("A", slow), heal: at("A", quick)},
-		{Name: "slow disk C", What: fmt.Sprintf("another node's disk takes %d writes a second", slowIOs), Victim: "C", GodwitOnly: true, For: 10 * time.Second,
+		{Name: "slow disk C", What: fmt.Sprintf("another node's disk takes %d writes a second", slowIOs),
+			Victim: "C", GodwitOnly: true, For: 10 * time.Second,
 			Check: checkSlow, hit: at("C", slow), heal: at("C", quick)},
-		{Name: "full disk A", What: "the meta leader's disk is full", Victim: "A", GodwitOnly: true, For: lasts, hit: at("A", fill), heal: sequence(at("A", empty), revive("A"))},
-		{Name: "flipped bits A", What: "a bit in each block of the meta leader's tables flips while it runs", Victim: "A", For: lasts, GodwitOnly: true,
+		{Name: "full disk A", What: "the meta leader's disk is full", Victim: "A", GodwitOnly: true, For: lasts,
+			hit: at("A", fill), heal: sequence(at("A", empty), revive("A"))},
+		{Name: "flipped bits A", What: "a bit in each block of the meta leader's tables flips while it runs",
+			Victim: "A", For: lasts, GodwitOnly: true,
 			hit: sequence(kill("A"), revive("A"), at("A", awaitReady), at("A", flipTables)), heal: revive("A")},
-		{Name: "old copy C", What: "another node is started on an old copy of its directory", Victim: "C", For: lasts, GodwitOnly: true,
-			hit: at("C", rollBack), heal: revive("C")},
+		{Name: "old copy C", What: "another node is started on an old copy of its directory", Victim: "C", For: lasts,
+			GodwitOnly: true,
+			hit:        at("C", rollBack), heal: revive("C")},
 	}
 }
 
@@ -176,8 +192,9 @@ func clockFaults() []Fault {
 		step("clock C +90 s", "another node's clock is set 90 s ahead", 90*time.Second),
 		step("clock C -90 s", "another node's clock is set 90 s back", -90*time.Second),
 		meta,
-		{Name: "clock C +90 s at start", What: "another node starts with a clock 90 s ahead", Victim: "C", For: lasts, GodwitOnly: true,
-			hit: start, heal: clock("C", 0)},
+		{Name: "clock C +90 s at start", What: "another node starts with a clock 90 s ahead", Victim: "C", For: lasts,
+			GodwitOnly: true,
+			hit:        start, heal: clock("C", 0)},
 	}
 }
 

@@ -45,7 +45,8 @@ func (g *galera) mysqlUser() error {
 
 func (g *galera) args(s *site) []string {
 	data := s.disk.path(Galera)
-	return []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + data, fmt.Sprintf("--port=%d", mysqlPort), "--bind-address=127.0.0.1",
+	return []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + data, fmt.Sprintf("--port=%d", mysqlPort),
+		"--bind-address=127.0.0.1",
 		"--socket=" + s.disk.path("galera/sock"), "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M",
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-sync-wait=1",
 		"--wsrep-on=ON", "--wsrep-provider=" + g.bed.o.Galera, "--wsrep-cluster-name=faults",

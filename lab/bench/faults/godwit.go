@@ -84,7 +84,8 @@ func (g *godwit) call(ctx context.Context, s *site, path string, ask, answer any
 		}
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("http://%s:%d%s", s.in.IP, godwitPort, path), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("http://%s:%d%s", s.in.IP, godwitPort, path),
+		bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

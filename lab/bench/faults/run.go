@@ -111,7 +111,8 @@ func (r *Result) Broken() (broken []string) {
 	for _, c := range r.Clients {
 		if c.Region == r.Victim {
 			if !c.Back {
-				broken = append(broken, fmt.Sprintf("%s: not served again within %s of the mend (%s)", c.name(), afterwards, c.Err))
+				broken = append(broken, fmt.Sprintf("%s: not served again within %s of the mend (%s)", c.name(),
+					afterwards, c.Err))
 			}
 			continue
 		}
@@ -120,13 +121,16 @@ func (r *Result) Broken() (broken []string) {
 			bound = r.ownGap
 		}
 		if c.Gap > bound {
-			broken = append(broken, fmt.Sprintf("%s: %.1f s without service, bound %.1f s (%s)", c.name(), c.Gap.Seconds(), bound.Seconds(), c.Err))
+			broken = append(broken, fmt.Sprintf("%s: %.1f s without service, bound %.1f s (%s)", c.name(),
+				c.Gap.Seconds(), bound.Seconds(), c.Err))
 		}
 		if c.Hung > 0 {
-			broken = append(broken, fmt.Sprintf("%s: %d statements took more than %s, %.1f s the longest", c.name(), c.Hung, Hang, c.Longest.Seconds()))
+			broken = append(broken, fmt.Sprintf("%s: %d statements took more than %s, %.1f s the longest", c.name(),
+				c.Hung, Hang, c.Longest.Seconds()))
 		}
 		if c.Back && c.After > c.Before+c.Before/10+slack {
-			broken = append(broken, fmt.Sprintf("%s: a median of %d ms before, and of %d ms %s after the mend", c.name(), c.Before.Milliseconds(), c.After.Milliseconds(), afterwards))
+			broken = append(broken, fmt.Sprintf("%s: a median of %d ms before, and of %d ms %s after the mend",
+				c.name(), c.Before.Milliseconds(), c.After.Milliseconds(), afterwards))
 		}
 	}
 	return broken

@@ -140,7 +140,8 @@ func (c *counter) read(ctx context.Context, db *sql.DB) (outcome, error) {
 		return refused, err
 	}
 	if c.strong && n < acked {
-		return refused, fmt.Errorf("%w: row %d of %s is %d, and %d increments were acknowledged", errStale, c.id, c.table, n, acked)
+		return refused, fmt.Errorf("%w: row %d of %s is %d, and %d increments were acknowledged", errStale, c.id,
+			c.table, n, acked)
 	}
 	return served, nil
 }
@@ -181,9 +182,11 @@ func (c *counter) compare(ctx context.Context, db *sql.DB, through string) error
 		case n < acked && !c.strong && !late: // a replica may be behind for a moment
 			continue
 		case n < acked:
-			return fmt.Errorf("LOST: row %d of %s is %d through %s, and %d increments were acknowledged", c.id, c.table, n, through, acked)
+			return fmt.Errorf("LOST: row %d of %s is %d through %s, and %d increments were acknowledged", c.id,
+				c.table, n, through, acked)
 		case n > after+doubtful+1: // one may be under way
-			return fmt.Errorf("TOO MANY: row %d of %s is %d through %s, after %d acknowledged and %d doubtful increments", c.id, c.table, n, through, after, doubtful)
+			return fmt.Errorf("TOO MANY: row %d of %s is %d through %s, after %d acknowledged and %d "+
+				"doubtful increments", c.id, c.table, n, through, after, doubtful)
 		}
 		return nil
 	}
@@ -204,7 +207,8 @@ func (e *entries) insert(ctx context.Context, db *sql.DB) (outcome, error) {
 	n := e.next
 	e.next++
 	e.mu.Unlock()
-	_, err := db.ExecContext(ctx, "INSERT INTO entries VALUES (?, ?, ?)", n*int64(len(Regions))+int64(e.site.i), e.site.i, value(n))
+	_, err := db.ExecContext(ctx, "INSERT INTO entries VALUES (?, ?, ?)", n*int64(len(Regions))+int64(e.site.i),
+		e.site.i, value(n))
 	o := judge(err)
 	e.mu.Lock()
 	e.sent[n] = o
@@ -251,7 +255,8 @@ func (e *entries) compare(ctx context.Context, through *site) error {
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf("LOST: %d of %d rows that %s inserted are missing through %s", missing, len(before), e.site.name, through.name)
+		return fmt.Errorf("LOST: %d of %d rows that %s inserted are missing through %s", missing, len(before),
+			e.site.name, through.name)
 	}
 	return nil
 }

@@ -23,8 +23,9 @@ import (
 // Bench compares three sites with Galera and etcd.
 func Bench() rig.Bench {
 	return rig.Bench{
-		Name:    "peers",
-		Title:   "three sites on an emulated WAN beside Galera and etcd, unmodified programs (needs root, sysbench, mariadbd, galera-4, etcd)",
+		Name: "peers",
+		Title: "three sites on an emulated WAN beside Galera and etcd, unmodified programs (needs root, sysbench, " +
+			"mariadbd, galera-4, etcd)",
 		Figures: []string{"peers/update_index", "peers/goal", "peers/wan"},
 		Run:     runPeers,
 	}

@@ -14,8 +14,9 @@ import (
 // CRDB regenerates the figures of Relay on timestamp ordering.
 func CRDB() rig.Bench {
 	return rig.Bench{
-		Name:    "crdbrelay",
-		Title:   "timestamp ordering with a timestamp manager in each region (CRDB-Relay) beside timestamp ordering alone (CockroachDB's)",
+		Name: "crdbrelay",
+		Title: "timestamp ordering with a timestamp manager in each region (CRDB-Relay) " +
+			"beside timestamp ordering alone (CockroachDB's)",
 		Figures: []string{"crdbrelay/10", "crdbrelay/11"},
 		Run:     runCRDBRelay,
 	}

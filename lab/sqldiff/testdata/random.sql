@@ -123,3 +123,64 @@ SELECT id FROM k WHERE a BETWEEN b AND NULL;
 -- ! 1270
 SELECT a FROM k UNION SELECT b FROM k;
 -- ! 1271
+
+-- case: TIME has the digits that are declared
+CREATE TABLE ti (id INT PRIMARY KEY, a TIME, b TIME(3), c TIME(6));
+-- affected 0
+INSERT INTO ti VALUES (1, '11:12:13.5', '11:12:13.4567', '11:12:13');
+-- affected 1
+SELECT a, b, c FROM ti;
+-- = 11:12:14|11:12:13.457|11:12:13.000000
+
+-- case: subqueries in ON of outer joins
+CREATE TABLE oj (id INT PRIMARY KEY, g INT);
+-- affected 0
+INSERT INTO oj VALUES (1, 1), (2, 1), (3, 2), (4, NULL);
+-- affected 4
+SELECT a.id, b.id FROM oj a LEFT JOIN oj b ON a.id = b.id AND EXISTS (SELECT 1 FROM oj c WHERE c.id = a.g);
+-- = 1|1
+-- = 2|2
+-- = 3|3
+-- = 4|NULL
+SELECT a.id, b.id FROM oj a LEFT JOIN oj b ON EXISTS (SELECT 1 FROM oj c WHERE c.id = a.id + 1 AND c.g = b.id);
+-- = 1|1
+-- = 2|2
+-- = 3|NULL
+-- = 4|NULL
+
+-- case: ANY and ALL as values
+CREATE TABLE av (id INT PRIMARY KEY, n INT);
+-- affected 0
+INSERT INTO av VALUES (1, 2), (2, 5), (3, NULL);
+-- affected 3
+SELECT id, n > ANY (SELECT n FROM av), n >= ALL (SELECT n FROM av WHERE n IS NOT NULL) FROM av;
+-- = 1|NULL|0
+-- = 2|1|1
+-- = 3|NULL|NULL
+
+-- case: a row beside a subquery
+CREATE TABLE rs (id INT PRIMARY KEY, n INT);
+-- affected 0
+INSERT INTO rs VALUES (1, 2), (2, 5);
+-- affected 2
+SELECT id FROM rs WHERE (id, n) = (SELECT id, n FROM rs WHERE id = 2);
+-- = 2
+SELECT id FROM rs WHERE (id, n) = (SELECT id, n FROM rs);
+-- ! 1242
+
+-- case: an aggregate of an outer query
+CREATE TABLE ao (id INT PRIMARY KEY, g INT, n INT);
+-- affected 0
+INSERT INTO ao VALUES (1, 1, 10), (2, 1, 20), (3, 2, 5);
+-- affected 3
+SELECT g, (SELECT COUNT(*) FROM ao b WHERE b.n < SUM(a.n)) FROM ao a GROUP BY g;
+-- = 1|3
+-- = 2|0
+
+-- case: a common table expression runs once
+CREATE TABLE ct (id INT PRIMARY KEY);
+-- affected 0
+INSERT INTO ct VALUES (1), (2), (3);
+-- affected 3
+WITH c AS (SELECT id, RAND() AS r FROM ct) SELECT COUNT(*) FROM c a JOIN c b ON a.id = b.id AND a.r = b.r;
+-- = 3

@@ -121,7 +121,8 @@ func Dial(addr string, every, ready time.Duration) (*Client, error) {
 	case <-c.first:
 		return c, nil
 	case <-time.After(ready):
-		return nil, errors.Join(fmt.Errorf("the time server at %s gave no answer within %s: is `godwit timeserver` running there, and UDP let through?", addr, ready), c.Close())
+		return nil, errors.Join(fmt.Errorf("the time server at %s gave no answer within %s: "+
+			"is `godwit timeserver` running there, and UDP let through?", addr, ready), c.Close())
 	}
 }
 

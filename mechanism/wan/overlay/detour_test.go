@@ -204,7 +204,8 @@ func TestDetourThroughRestarts(t *testing.T) {
 				w.talk(time.Second)
 				for _, x := range [][2]base.NodeID{{1, 3}, {3, 1}} {
 					if gap, _ := w.gap(x[0], x[1], since); gap > 200*ms {
-						t.Errorf("node %d started anew, whole %v: nothing comes from %d to %d for %v", who, whole, x[0], x[1], gap)
+						t.Errorf("node %d started anew, whole %v: nothing comes from %d to %d for %v", who, whole,
+							x[0], x[1], gap)
 					}
 				}
 				w.net.HealAll()
@@ -231,7 +232,8 @@ func TestDetouredRequests(t *testing.T) {
 		ctx := context.Background()
 		err := call(ctx, "fail")
 		var e *base.Error
-		if !errors.As(err, &e) || e.Code != base.CodeLockTimeout || e.Node != 3 || string(e.Key) != "k" || wan.NeverRan(err) || wan.NoAnswer(err) {
+		if !errors.As(err, &e) || e.Code != base.CodeLockTimeout || e.Node != 3 || string(e.Key) != "k" ||
+			wan.NeverRan(err) || wan.NoAnswer(err) {
 			t.Errorf("the receiver's own error arrives as %v", err)
 		}
 		if err := w.nodes[1].Call(ctx, 3, wire.KindResolve, &wire.AskRequest{}, &r); !wan.NeverRan(err) {
@@ -251,7 +253,8 @@ func TestDetouredRequests(t *testing.T) {
 		}
 		time.AfterFunc(500*ms, func() { w.nodes[1].SetLost(3, true) })
 		began := time.Now()
-		if err := call(ctx, "wait"); !wan.NoAnswer(err) || base.CodeOf(err) != base.CodeUnavailable || time.Since(began) > 600*ms {
+		if err := call(ctx, "wait"); !wan.NoAnswer(err) || base.CodeOf(err) != base.CodeUnavailable ||
+			time.Since(began) > 600*ms {
 			t.Errorf("a request to a peer that is lost: %v after %v", err, time.Since(began))
 		}
 		if err := call(ctx, "hello"); !wan.NeverRan(err) {
@@ -304,8 +307,10 @@ func TestDetoursHaveAnEnd(t *testing.T) {
 		defer w.close()
 		time.Sleep(time.Second)
 		for _, path := range [][]uint32{nil, {3}, {2, 2, 2, 2, 2, 2, 2}, {2, 1, 2, 1, 2, 1, 2, 1, 2}} {
-			_ = w.nodes[1].Transport.Send(2, wire.KindDetour, &wire.Detour{Origin: 1, Path: path, Kind: uint32(wire.KindRaft), Number: 5})
-			if err := w.nodes[1].Transport.Call(context.Background(), 2, wire.KindDetourCall, &wire.Detour{Origin: 1, Path: path, Kind: uint32(wire.KindAsk)}, &wire.DetourAnswer{}); err != nil {
+			_ = w.nodes[1].Transport.Send(2, wire.KindDetour,
+				&wire.Detour{Origin: 1, Path: path, Kind: uint32(wire.KindRaft), Number: 5})
+			if err := w.nodes[1].Transport.Call(context.Background(), 2, wire.KindDetourCall,
+				&wire.Detour{Origin: 1, Path: path, Kind: uint32(wire.KindAsk)}, &wire.DetourAnswer{}); err != nil {
 				t.Errorf("%v: %v", path, err)
 			}
 		}

@@ -24,7 +24,8 @@ func (w *world) shared(run []byte) {
 	var shares []*wire.RaftShare
 	for id := base.NodeID(2); id <= 4; id++ {
 		b := w.next(1, id)
-		shares = append(shares, &wire.RaftShare{To: uint32(id), Batch: &wire.RaftBatch{Groups: []uint32{7, 7}, Messages: [][]byte{b, nil}}, Runs: []uint32{1, 0}})
+		shares = append(shares, &wire.RaftShare{To: uint32(id),
+			Batch: &wire.RaftBatch{Groups: []uint32{7, 7}, Messages: [][]byte{b, nil}}, Runs: []uint32{1, 0}})
 		shares[len(shares)-1].Batch.Messages[1] = w.next(1, id)
 	}
 	_ = w.nodes[1].SendShared(2, [][]byte{run}, shares)
@@ -138,7 +139,8 @@ func TestProxyFails(t *testing.T) {
 func TestBundleOverRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// 1, then the nodes of region 2, far away, and node 5 between them.
-		w := newWorld(t, wan.NetOptions{}, []base.RegionID{1, 2, 2, 2, 3}, [][]time.Duration{{0, 100 * ms, 20 * ms}, {100 * ms, 0, 20 * ms}, {20 * ms, 20 * ms, 0}})
+		w := newWorld(t, wan.NetOptions{}, []base.RegionID{1, 2, 2, 2, 3},
+			[][]time.Duration{{0, 100 * ms, 20 * ms}, {100 * ms, 0, 20 * ms}, {20 * ms, 20 * ms, 0}})
 		defer w.close()
 		w.params(Params{Relay: true, FanOut: true})
 		for range 600 {

@@ -281,7 +281,8 @@ func TestRelay(t *testing.T) {
 		if d := longest(s); d != 100*ms {
 			t.Errorf("a message took %v", d)
 		}
-		if st := w.stats(1, 3); st.Via != 2 || st.Stints != 1 || st.Fallbacks+st.ResentMsgs != 0 || st.Gain != 60*ms || st.RelayedMsgs < 500 {
+		if st := w.stats(1, 3); st.Via != 2 || st.Stints != 1 || st.Fallbacks+st.ResentMsgs != 0 ||
+			st.Gain != 60*ms || st.RelayedMsgs < 500 {
 			t.Errorf("%+v", st)
 		}
 		if st := w.stats(2, 1); st.PassedMsgs < 500 {
@@ -302,7 +303,8 @@ func TestRelay(t *testing.T) {
 // TestNoGainNoRelay: paths that are as fast directly, or hardly slower, have no relay.
 func TestNoGainNoRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, wan.NetOptions{}, []base.RegionID{1, 2, 3}, [][]time.Duration{{0, 20 * ms, 41 * ms}, {20 * ms, 0, 20 * ms}, {41 * ms, 20 * ms, 0}})
+		w := newWorld(t, wan.NetOptions{}, []base.RegionID{1, 2, 3},
+			[][]time.Duration{{0, 20 * ms, 41 * ms}, {20 * ms, 0, 20 * ms}, {41 * ms, 20 * ms, 0}})
 		defer w.close()
 		w.params(Params{Relay: true})
 		w.load(10 * time.Second)
@@ -426,7 +428,8 @@ func TestNoLoops(t *testing.T) {
 			if from == to {
 				continue
 			}
-			x := &wire.Parcel{Origin: uint32(node()), To: uint32(node()), Stint: rnd.Uint64N(2), Seq: i + 1, Kind: uint32(wire.KindRaft)}
+			x := &wire.Parcel{Origin: uint32(node()), To: uint32(node()), Stint: rnd.Uint64N(2), Seq: i + 1,
+				Kind: uint32(wire.KindRaft)}
 			origins[x.Seq] = base.NodeID(x.Origin)
 			_ = w.nodes[from].Transport.Send(to, wire.KindParcel, x)
 		}
@@ -582,7 +585,8 @@ func TestMetrics(t *testing.T) {
 				}
 			}
 		}
-		if got["godwit_overlay_relayed_messages_total"] < 100 || got["godwit_overlay_gain_seconds"] != 0.06 || got["godwit_overlay_fallbacks_total"] != 0 {
+		if got["godwit_overlay_relayed_messages_total"] < 100 || got["godwit_overlay_gain_seconds"] != 0.06 ||
+			got["godwit_overlay_fallbacks_total"] != 0 {
 			t.Errorf("%v", got)
 		}
 	})

@@ -85,7 +85,8 @@ func (o *Overlay) Collector(constant prometheus.Labels) prometheus.Collector {
 			func(s *Stats) uint64 { return s.RelayedBytes }},
 		{desc("shared_messages_total", "Batches that a peer got through another node of its region."),
 			func(s *Stats) uint64 { return s.SharedMsgs }},
-		{desc("saved_bytes_total", "Bytes that did not cross between regions for a peer because they crossed for others."), func(s *Stats) uint64 { return s.SavedBytes }},
+		{desc("saved_bytes_total", "Bytes that did not cross between regions for a peer because they crossed "+
+			"for others."), func(s *Stats) uint64 { return s.SavedBytes }},
 		{desc("resent_messages_total", "Messages sent again directly because they were not confirmed."),
 			func(s *Stats) uint64 { return s.ResentMsgs }},
 		{desc("resent_bytes_total", "Bytes sent again directly because they were not confirmed."),

@@ -24,7 +24,8 @@ func TestOverTCP(t *testing.T) {
 		trs  = map[base.NodeID]*wan.TCP{}
 	)
 	for id := base.NodeID(1); id <= n; id++ {
-		tr, err := wan.NewTCP(wan.TCPOptions{Self: id, Region: regions[id], ClusterID: "c", Listen: "127.0.0.1:0", RetryMin: time.Millisecond, RetryMax: 20 * time.Millisecond})
+		tr, err := wan.NewTCP(wan.TCPOptions{Self: id, Region: regions[id], ClusterID: "c", Listen: "127.0.0.1:0",
+			RetryMin: time.Millisecond, RetryMax: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,8 @@ func TestOverTCP(t *testing.T) {
 	send := func(count int) {
 		for range count {
 			sent++
-			if err := over[1].Send(3, wire.KindRaft, &wire.RaftBatch{Groups: []uint32{1}, Messages: [][]byte{make([]byte, sent)}}); err != nil {
+			if err := over[1].Send(3, wire.KindRaft,
+				&wire.RaftBatch{Groups: []uint32{1}, Messages: [][]byte{make([]byte, sent)}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -123,7 +125,8 @@ func TestOverTCP(t *testing.T) {
 		mu.Lock()
 		seen[id] = nil
 		mu.Unlock()
-		shares = append(shares, &wire.RaftShare{To: uint32(id), Batch: &wire.RaftBatch{Groups: []uint32{1}, Messages: [][]byte{{}}}, Runs: []uint32{1}})
+		shares = append(shares, &wire.RaftShare{To: uint32(id),
+			Batch: &wire.RaftBatch{Groups: []uint32{1}, Messages: [][]byte{{}}}, Runs: []uint32{1}})
 	}
 	if err := over[1].SendShared(3, [][]byte{run}, shares); err != nil {
 		t.Error(err)

@@ -193,7 +193,8 @@ func configure(tun int, s Site, mtu int) error {
 		}
 	}
 	up := func(i *unix.Ifreq) { i.SetUint16(unix.IFF_UP | unix.IFF_RUNNING) }
-	set(tun, "kind", device, unix.TUNSETIFF, func(i *unix.Ifreq) { i.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR) })
+	kind := func(i *unix.Ifreq) { i.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR) }
+	set(tun, "kind", device, unix.TUNSETIFF, kind)
 	if err := unix.IoctlSetInt(tun, unix.TUNSETOFFLOAD, unix.TUN_F_CSUM|unix.TUN_F_TSO4|unix.TUN_F_TSO6); err != nil {
 		errs = append(errs, fmt.Errorf("segmentation offload: %w", err))
 	}

@@ -2,6 +2,7 @@ package fn
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -192,11 +193,13 @@ func deriveExtreme(c *expr.Call) error {
 		if a.Type().Dated() {
 			dated++
 		}
-		if t.Stringy() && a.Type().Numeric() {
-			m, err := expr.MergeCollations(c.Fn.Name, true, c.Args...)
-			if err != nil {
-				return err
-			}
+	}
+	if t.Stringy() && dated == 0 {
+		m, err := expr.MergeCollations(c.Fn.Name, true, c.Args...)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(c.Args, func(a expr.Node) bool { return a.Type().Numeric() }) {
 			t = stringResult(m, t.Length)
 		}
 	}

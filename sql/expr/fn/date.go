@@ -898,7 +898,7 @@ func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	}
 	loc := k.Env.Zone()
 	if e.Type().Kind == expr.Timestamp {
-		if loc = k.Env.Zone(); !isUTC(loc, k.Env.Now) {
+		if !isUTC(loc, k.Env.Now) {
 			// The store has the time as the clock of the session showed it that wrote it.
 			return nil, expr.ErrUnsupported("UNIX_TIMESTAMP of a TIMESTAMP in another time zone")
 		}

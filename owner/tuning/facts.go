@@ -1,0 +1,65 @@
+package tuning
+
+import (
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// Where nothing is told.
+const (
+	defaultEvery = 100 * time.Millisecond
+	defaultAhead = 500 * time.Millisecond
+)
+
+// Facts are what a node knows of the cluster around it.
+type Facts struct {
+	// Alone reports that the cluster has no other node: then nobody else can
+	// read a clock and commit wait is skipped. Nil is never.
+	Alone func() bool
+	// Ahead is how far ahead of now the meta group closes timestamps, so that every node can
+	// validate catalog reads locally: twice the largest one-way delay, the heartbeat interval, and
+	// slack. Nil is 500 ms.
+	Ahead func() time.Duration
+	// Hold is how far ahead of now the meta group's leader promises that the catalog does not
+	// change (OWN-17): as long as it takes to notice its death and to elect another one. Nil: it
+	// promises nothing.
+	Hold func() time.Duration
+	// Gone reports that a gateway which gave a sign of life at since is known to have died: its
+	// node has been silent for a while, or has been started again. Nil is never.
+	Gone func(gateway base.NodeID, since time.Time) bool
+	// QuorumDelay is added to a commit timestamp (TIME-4). Nil: what the group's commits are
+	// seen to take.
+	QuorumDelay func(base.GroupID) time.Duration
+	// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas, as
+	// measured; 0 if unknown. It bounds what commits are assigned ahead. Nil: no bound.
+	QuorumRTT func(base.GroupID) time.Duration
+	// Farthest is the longest round trip to a node of the cluster; 0 if none is known. Leases are
+	// as short as that allows. Nil: they have their greatest length.
+	Farthest func() time.Duration
+	// Every is the current heartbeat interval of a group's leader, as this node receives it. Nil is
+	// 100 ms.
+	Every func(base.GroupID) time.Duration
+	// Groups are all groups of the cluster. Each must have said that it has nothing undecided of an
+	// age before outcomes of that age are forgotten (OWN-11). Nil: outcomes are never forgotten.
+	Groups func() []base.GroupID
+
+	// Region is this node's; nil: forwarded statements count as this node's own.
+	Region func() base.RegionID
+}
+
+// Fill sets what must not be nil.
+func (f *Facts) Fill() {
+	if f.Alone == nil {
+		f.Alone = func() bool { return false }
+	}
+	if f.Gone == nil {
+		f.Gone = func(base.NodeID, time.Time) bool { return false }
+	}
+	if f.Every == nil {
+		f.Every = func(base.GroupID) time.Duration { return defaultEvery }
+	}
+	if f.Ahead == nil {
+		f.Ahead = func() time.Duration { return defaultAhead }
+	}
+}
