@@ -10,9 +10,9 @@ import (
 )
 
 // leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). It is as short
-// as allows renewals to come in time: they take a round trip, or as long as they took of late,
-// which tells of a busy machine too. That the meta group's leader promises for a while that the
-// catalog holds takes a lease that covers this. mu is held.
+// as it can be with renewals in time. A renewal takes a round trip, or as long as renewals took of
+// late, which covers a busy machine too. A lease of the meta group's leader must also cover the
+// time for which it promises that the catalog holds. mu is held.
 func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
 	length = r.cfg.Lease
 	if r.cfg.Farthest != nil {

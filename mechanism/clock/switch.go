@@ -206,8 +206,8 @@ func (s *Switch) leaveDual(f *Facts, want Mode, why, bad string) Order {
 		if bad != "" {
 			return Order{Blocked: bad}
 		}
-		// Twice the largest bound, as in the paper, of those that nodes go by: what is over the
-		// limit does not count. That every clock has passed the mark is what it is for.
+		// The wait is twice the largest bound, as in the paper, so that every clock has passed the
+		// mark. Bounds over the limit do not count: no node goes by them.
 		if d := s.acked.Add(2 * s.widest).Sub(f.Now); d > 0 {
 			return Order{Blocked: fmt.Sprintf("waiting twice the largest bound seen, %s", 2*s.widest)}
 		}

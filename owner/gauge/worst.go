@@ -2,7 +2,7 @@ package gauge
 
 import "time"
 
-// worstFor is how long a measurement counts, at least; at most twice as long.
+// worstFor is how long a measurement counts at least; it counts at most twice as long.
 const worstFor = 10 * time.Second
 
 // Worst is the largest of the measurements of late. The zero value knows none.

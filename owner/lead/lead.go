@@ -292,8 +292,8 @@ type leaseRequest struct {
 // second.
 const maxRequests = 64
 
-// AtLeast is the length that a lease proposed at a time must have, to end no sooner than those
-// before it: who knows of it alone need not outlive the others then (TIME-1a).
+// AtLeast is the length that a lease proposed at a time must have to end no sooner than those
+// before it. Then a successor that knows only of this lease waits long enough (TIME-1a).
 func (l *OwnLease) AtLeast(length time.Duration, now time.Time) time.Duration {
 	if left := l.latest.Sub(now); left > binding(length) {
 		length = clock.Stretched(clock.Stretched(left))
@@ -301,12 +301,12 @@ func (l *OwnLease) AtLeast(length time.Duration, now time.Time) time.Duration {
 	return length
 }
 
-// binding is how long the holder of a lease goes by it: a little shorter than its length, should
-// this clock run slow.
+// binding is how long the holder relies on a lease: a little less than its length, in case this
+// clock runs slow.
 func binding(length time.Duration) time.Duration { return 2*length - clock.Stretched(length) }
 
-// Request notes a lease that is about to be proposed, is so long, and follows the one before at an
-// age.
+// Request notes a lease of some length that is about to be proposed. age is how old the lease
+// before it was to become.
 func (l *OwnLease) Request(end base.Timestamp, now time.Time, length, age time.Duration) {
 	due := now
 	if at := l.RequestedUntil.Add(age - length); !l.RequestedUntil.IsZero() && at.Before(now) {

@@ -275,6 +275,9 @@ func (r *Window) MapNodes(f func(expr.Node) expr.Node) Rel {
 	c.Partition, c.Order, c.Funcs = m.list(r.Partition), m.orders(r.Order), slices.Clone(r.Funcs)
 	for i := range c.Funcs {
 		w := &c.Funcs[i]
+		if w.Agg != nil {
+			w.Agg = m.agg(w.Agg)
+		}
 		w.Args, w.Frame.Lo.N, w.Frame.Hi.N = m.list(w.Args), m.one(w.Frame.Lo.N), m.one(w.Frame.Hi.N)
 	}
 	return &c

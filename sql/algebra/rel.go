@@ -132,8 +132,8 @@ type GroupBy struct {
 	Keys  []Item
 	Aggs  []Agg
 	Keyed bool
-	// Rollup adds rows of super-aggregates; Level, if not 0, is a column that says how many
-	// keys such a row has lost, as a bit for each key (GROUPING).
+	// Rollup adds rows of super-aggregates, in which the last keys are NULL; Level is then a
+	// column that says how many keys a row has lost.
 	Rollup bool
 	Level  expr.ColID
 }
@@ -160,22 +160,23 @@ const (
 	UnboundedFollowing
 )
 
-// Frame is the frame of a window.
+// Frame is the frame of a window. The numbers of its ends are constants.
 type Frame struct {
-	Rows     bool // ROWS; otherwise RANGE
-	Lo, Hi   Bound
-	Explicit bool
+	Rows   bool // ROWS; otherwise RANGE
+	Lo, Hi Bound
 }
 
 // WinFunc is a function over a window.
 type WinFunc struct {
-	ID       expr.ColID
-	Name     string
-	Func     string // in lower case
-	Args     []expr.Node
-	Distinct bool
-	Frame    Frame
-	Type     expr.Type
+	ID   expr.ColID
+	Name string
+	Func string // in lower case
+	// Agg is the call of an aggregate; nil for the other functions, which have Args. The numbers
+	// among these are constants.
+	Agg   *expr.Agg
+	Args  []expr.Node
+	Frame Frame
+	Type  expr.Type
 }
 
 // Window adds the columns of functions that share partitions and order.
@@ -184,6 +185,15 @@ type Window struct {
 	Partition []expr.Node
 	Order     []Order
 	Funcs     []WinFunc
+}
+
+// Sorted is the order in which the functions want the rows: partition by partition.
+func (r *Window) Sorted() []Order {
+	var out []Order
+	for _, n := range r.Partition {
+		out = append(out, Order{Expr: n})
+	}
+	return append(out, r.Order...)
 }
 
 // SetKind is the kind of a set operation.

@@ -164,11 +164,54 @@ func windowLine(r *Window) string {
 		s += " order by " + orders(r.Order)
 	}
 	for _, f := range r.Funcs {
-		args := make([]string, len(f.Args))
-		for i, a := range f.Args {
-			args[i] = a.String()
-		}
-		s += fmt.Sprintf(" @%d=%s(%s)", f.ID, f.Func, strings.Join(args, ", "))
+		s += fmt.Sprintf(" @%d=%s", f.ID, &f)
 	}
 	return s
+}
+
+var boundNames = [...]string{"unbounded preceding", "preceding", "current row", "following", "unbounded following"}
+
+// String is the end of a frame in SQL, in lower case.
+func (b Bound) String() string {
+	s := boundNames[b.Kind]
+	if b.N == nil {
+		return s
+	}
+	if b.Unit != "" {
+		return "interval " + b.N.String() + " " + b.Unit + " " + s
+	}
+	return b.N.String() + " " + s
+}
+
+// String is the call without the window, but with the frame of a function that has one.
+func (f *WinFunc) String() string {
+	if f.Agg != nil {
+		return f.Agg.String() + f.Frame.String()
+	}
+	args := make([]string, len(f.Args))
+	for i, a := range f.Args {
+		args[i] = a.String()
+	}
+	s := fmt.Sprintf("%s(%s)", f.Func, strings.Join(args, ", "))
+	if Framed(f.Func) {
+		s += f.Frame.String()
+	}
+	return s
+}
+
+// Framed reports whether a function that is no aggregate looks at the frame.
+func Framed(name string) bool {
+	return name == "first_value" || name == "last_value" || name == "nth_value"
+}
+
+// String is the frame in SQL, in lower case; nothing for a whole partition.
+func (f Frame) String() string {
+	unit := " range"
+	if f.Rows {
+		unit = " rows"
+	}
+	if f.Lo.Kind == UnboundedPreceding && f.Hi.Kind == UnboundedFollowing {
+		return ""
+	}
+	return unit + " between " + f.Lo.String() + " and " + f.Hi.String()
 }

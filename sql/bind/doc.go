@@ -7,7 +7,8 @@
 //
 // What the binder does not do is an *Unsupported error with a short, stable reason: the statement
 // is then run by the old engine, and counted by that reason. Errors of the user are errors of MySQL
-// with its numbers.
+// with its numbers. Most of them are left to the old engine, too, which words them; a *Refusal is
+// one that it would not see.
 //
 // Some functions have arguments that are words in SQL. They are constants of type Text here, in
 // lower case, where the word stood last or first:

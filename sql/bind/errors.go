@@ -31,6 +31,19 @@ func fail(code int, state, format string, args ...any) error {
 	return mysql.NewSQLError(code, state, format, args...)
 }
 
+// Refusal is the error of a statement that is wrong in a way that the old engine does not see.
+type Refusal struct{ Err error }
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Err.Error() }
+
+// Unwrap is the error that the client is told.
+func (r *Refusal) Unwrap() error { return r.Err }
+
+func refuse(code int, state, format string, args ...any) error {
+	return &Refusal{fail(code, state, format, args...)}
+}
+
 func unknownColumn(name, clause string) error {
 	return fail(1054, "42S22", "Unknown column '%s' in '%s'", name, clause)
 }

@@ -17,7 +17,9 @@ type exprs struct {
 	clause string
 	// agg and win: aggregates and window functions may stand here.
 	agg, win bool
-	names    names
+	// spec is the window whose specification this is part of.
+	spec  string
+	names names
 }
 
 // names says how names of the SELECT list are found.
@@ -452,7 +454,7 @@ func (x *exprs) havingColumn(n *ast.ColumnName) (expr.Node, error) {
 	}
 	if it != nil {
 		if len(x.q.winsIn(it.node)) > 0 {
-			return nil, fail(3594, "HY000", "You cannot use the alias '%s' of an expression containing a window function in this context.'", it.name)
+			return nil, refuse(3594, "HY000", "You cannot use the alias '%s' of an expression containing a window function in this context.'", it.name)
 		}
 		return it.node, nil
 	}

@@ -13,7 +13,7 @@ import (
 // have effects on it.
 var leftAlone = map[string]bool{
 	"last_insert_id": true, "get_lock": true, "release_lock": true, "release_all_locks": true, "is_free_lock": true, "is_used_lock": true,
-	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "grouping": true, "benchmark": true,
+	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "benchmark": true,
 	"row_count": true, "found_rows": true, "connection_id": true, "nextval": true, "lastval": true, "setval": true, "master_pos_wait": true,
 }
 
@@ -47,6 +47,9 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 		return x.convertUsing(n)
 	case "isnull":
 		name = "isnull"
+	}
+	if name == "grouping" {
+		return x.isGrouping(n.Args)
 	}
 	if n.Schema.O != "" || leftAlone[name] || strings.HasPrefix(name, "st_") {
 		return nil, unsupported("function %s", name)

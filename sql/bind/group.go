@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"slices"
+
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -12,10 +14,10 @@ func (q *query) groupBy(g *ast.GroupByClause) error {
 	if g == nil {
 		return nil
 	}
-	if g.Rollup {
-		return unsupported("ROLLUP")
-	}
 	q.grouped = true
+	if g.Rollup {
+		q.level = q.b.newID()
+	}
 	for _, it := range g.Items {
 		n, err := q.groupKey(it.Expr)
 		if err != nil {
@@ -24,9 +26,11 @@ func (q *query) groupBy(g *ast.GroupByClause) error {
 		if len(q.aggsIn(n)) > 0 {
 			return fail(1056, "42000", "Can't group on '%s'", n)
 		}
-		if c, ok := n.(*expr.Const); ok {
-			_ = c
+		if _, ok := n.(*expr.Const); ok && q.level == 0 {
 			continue // one group
+		}
+		if q.level != 0 && (q.isKey(n) || isConst(n)) {
+			return unsupported("ROLLUP of a constant or of a key twice")
 		}
 		if !q.isKey(n) {
 			k := algebra.Item{Node: n}
@@ -39,6 +43,11 @@ func (q *query) groupBy(g *ast.GroupByClause) error {
 		}
 	}
 	return nil
+}
+
+func isConst(n expr.Node) bool {
+	_, ok := n.(*expr.Const)
+	return ok
 }
 
 func (q *query) isKey(n expr.Node) bool {
@@ -114,6 +123,9 @@ func (q *query) group(rel algebra.Rel, c *clauses, g *ast.GroupByClause) (algebr
 	if len(q.aggs) > 0 {
 		q.grouped = true
 	}
+	if len(q.groupings) > 0 && q.level == 0 {
+		return nil, refuse(1111, "HY000", "Invalid use of group function")
+	}
 	if !q.grouped {
 		return rel, nil
 	}
@@ -140,22 +152,36 @@ func (q *query) group(rel algebra.Rel, c *clauses, g *ast.GroupByClause) (algebr
 			return nil, err
 		}
 	}
-	return &algebra.GroupBy{In: rel, Keys: q.keys, Aggs: q.aggs, Keyed: g != nil}, nil
+	return &algebra.GroupBy{In: rel, Keys: q.keys, Aggs: q.aggs, Keyed: g != nil, Rollup: q.level != 0, Level: q.level}, nil
 }
 
 // regroup rewrites an expression over the rows of FROM to one over groups.
 func (q *query) regroup(n expr.Node) (expr.Node, error) {
 	for _, k := range q.keys {
 		if _, plain := k.Node.(*expr.Col); !plain && expr.Equal(k.Node, n) {
-			return &expr.Col{ID: k.ID, Name: k.Name, T: k.Node.Type()}, nil
+			return q.keyCol(k), nil
 		}
 	}
 	switch n := n.(type) {
 	case *expr.Col:
+		if args, ok := q.groupings[n.ID]; ok {
+			return q.grouping(args)
+		}
+		for _, k := range q.keys {
+			if k.ID == n.ID {
+				return q.keyCol(k), nil
+			}
+		}
+		if q.level != 0 && q.aliases[n.ID] {
+			return &expr.Col{ID: n.ID, Name: n.Name, T: n.T.AsNull()}, nil // it may be made of keys
+		}
 		return n, q.grouped1(n.ID, n.Name, n.T)
 	case *expr.Sub:
 		for _, id := range n.Outer {
 			if c := q.ownColumn(id); c != nil {
+				if q.level != 0 {
+					return nil, unsupported("ROLLUP with a subquery over the groups")
+				}
 				if err := q.grouped1(id, c.name, c.typ); err != nil {
 					return nil, err
 				}
@@ -182,6 +208,60 @@ func (q *query) regroup(n expr.Node) (expr.Node, error) {
 	return n.With(fresh)
 }
 
+// keyCol is the column of a key behind the grouping. ROLLUP makes NULLs of keys.
+func (q *query) keyCol(k algebra.Item) expr.Node {
+	t := k.Node.Type()
+	if q.level != 0 {
+		t.NotNull = false
+	}
+	return &expr.Col{ID: k.ID, Name: k.Name, T: t}
+}
+
+// isGrouping binds GROUPING(key, ...). The keys are not known yet: a column stands for it until
+// then.
+func (x *exprs) isGrouping(args []ast.ExprNode) (expr.Node, error) {
+	if !x.agg {
+		return nil, refuse(1111, "HY000", "Invalid use of group function")
+	}
+	in := &exprs{q: x.q, s: x.s, clause: x.clause, names: x.names}
+	list, err := in.list(args)
+	if err != nil {
+		return nil, err
+	}
+	c := &expr.Col{ID: x.q.b.newID(), Name: "grouping", T: expr.TypeInt}
+	c.T.NotNull = true
+	if x.q.groupings == nil {
+		x.q.groupings = map[expr.ColID][]expr.Node{}
+	}
+	x.q.groupings[c.ID] = list
+	return c, nil
+}
+
+// grouping computes GROUPING: a bit for each argument, the last one the lowest, that says whether a
+// row has lost it. A row that has lost n keys has lost the last n.
+func (q *query) grouping(args []expr.Node) (expr.Node, error) {
+	var sum expr.Node = expr.IntConst(0)
+	for i, a := range args {
+		at := slices.IndexFunc(q.keys, func(k algebra.Item) bool { return expr.Equal(k.Node, a) })
+		if at < 0 {
+			return nil, refuse(3148, "HY000", "Argument #%d of GROUPING function is not in GROUP BY", i+1)
+		}
+		t := expr.TypeInt
+		t.NotNull = true
+		bit, err := call(">=", &expr.Col{ID: q.level, Name: "level", T: t}, expr.IntConst(int64(len(q.keys)-at)))
+		if err == nil {
+			sum, err = call("*", sum, expr.IntConst(2))
+		}
+		if err == nil {
+			sum, err = call("+", sum, bit)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sum, nil
+}
+
 // grouped1 makes a column of FROM usable behind the grouping: it is a key, or has one value in each
 // group, or any will do.
 func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
@@ -200,6 +280,9 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 	}
 	if q.b.s.Mode.OnlyFullGroupBy && !q.closed[id] {
 		return unsupported("ONLY_FULL_GROUP_BY")
+	}
+	if q.level != 0 {
+		return unsupported("ROLLUP beside a column that is no key")
 	}
 	t.NotNull = false
 	a, err := expr.NewAgg(expr.LookupAgg("any_value"), []expr.Node{&expr.Col{ID: id, Name: name, T: t}}, false, nil, "")

@@ -25,6 +25,10 @@ type query struct {
 	specs   map[string]*ast.WindowSpec
 	keys    []algebra.Item
 	grouped bool
+	// level is the column that says how many keys a row of ROLLUP has lost; 0: no ROLLUP.
+	level expr.ColID
+	// groupings are the calls of GROUPING, by the columns that stand for them.
+	groupings map[expr.ColID][]expr.Node
 	// sealed: the grouping is done, and no aggregate can be added.
 	sealed bool
 	// scans are the tables that FROM names itself.
@@ -130,11 +134,13 @@ type clauses struct {
 // finish binds the SELECT list, grouping, HAVING, windows, ORDER BY and LIMIT.
 func (q *query) finish(rel algebra.Rel, n *ast.SelectStmt) (*bound, error) {
 	q.fromRel = rel
-	for i := range n.WindowSpecs {
-		w := &n.WindowSpecs[i]
-		q.specs[w.Name.L] = w
+	if err := q.named(n.WindowSpecs); err != nil {
+		return nil, err
 	}
 	if err := q.list(n.Fields); err != nil {
+		return nil, err
+	}
+	if err := q.unused(n.WindowSpecs); err != nil {
 		return nil, err
 	}
 	if err := q.groupBy(n.GroupBy); err != nil {
@@ -150,10 +156,7 @@ func (q *query) finish(rel algebra.Rel, n *ast.SelectStmt) (*bound, error) {
 	if len(c.having) > 0 {
 		rel = &algebra.Filter{In: rel, Conds: c.having}
 	}
-	if rel, err = q.windows(rel); err != nil {
-		return nil, err
-	}
-	rel = q.project(rel, c)
+	rel = q.project(q.windows(rel), c)
 	if n.Distinct {
 		if err := q.distinctOrder(c); err != nil {
 			return nil, err

@@ -1,6 +1,9 @@
 package bind
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -30,6 +33,20 @@ func (w *window) mapNodes(f func(expr.Node) (expr.Node, error)) (err error) {
 	for i := range w.f.Args {
 		one(&w.f.Args[i])
 	}
+	if err != nil || w.f.Agg == nil {
+		return err
+	}
+	in := w.f.Agg.Children()
+	for i := range in {
+		one(&in[i])
+	}
+	if err != nil {
+		return err
+	}
+	a, err := w.f.Agg.With(in)
+	if err == nil {
+		w.f.Agg = a.(*expr.Agg)
+	}
 	return err
 }
 
@@ -45,51 +62,216 @@ func (q *query) winsIn(n expr.Node) (out []expr.ColID) {
 	return out
 }
 
+// numbers are the functions whose value is a whole number, and those whose value is a share.
+var numbers = map[string]expr.Type{
+	"row_number": expr.TypeUint, "rank": expr.TypeUint, "dense_rank": expr.TypeUint, "ntile": expr.TypeUint,
+	"percent_rank": expr.TypeFloat, "cume_dist": expr.TypeFloat,
+}
+
 // window binds a call of a window function.
 func (x *exprs) window(n *ast.WindowFuncExpr) (expr.Node, error) {
 	name := fold(n.Name)
-	if !x.win {
-		return nil, fail(3593, "HY000", "You cannot use the window function '%s' in this context.'", name)
+	switch {
+	case x.spec != "":
+		return nil, refuse(3595, "HY000", "You cannot nest a window function in the specification of window '%s'.", x.spec)
+	case !x.win:
+		return nil, refuse(3593, "HY000", "You cannot use the window function '%s' in this context.'", name)
+	case n.Distinct:
+		return nil, refuse(1235, "42000", noYet, "<window function>(DISTINCT ..)")
+	case n.IgnoreNull:
+		return nil, refuse(1235, "42000", noYet, "IGNORE NULLS")
+	case n.FromLast:
+		return nil, refuse(1235, "42000", noYet, "FROM LAST")
+	case name == "group_concat":
+		return nil, refuse(1235, "42000", noYet, "group_concat as window function")
 	}
-	return nil, unsupported("window function")
+	s, err := x.q.resolve(&n.Spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	w := &window{f: algebra.WinFunc{Name: name, Func: name}}
+	if err := x.windowOver(w, s); err != nil {
+		return nil, err
+	}
+	in := &exprs{q: x.q, s: x.s, clause: x.clause, agg: x.agg}
+	if err := in.windowCall(w, n); err != nil {
+		return nil, err
+	}
+	for _, o := range x.q.wins {
+		if sameCall(o, w) {
+			w = o
+		}
+	}
+	if w.f.ID == 0 {
+		w.f.ID = x.q.b.newID()
+		x.q.wins = append(x.q.wins, w)
+	}
+	return &expr.Col{ID: w.f.ID, Name: name, T: w.f.Type}, nil
 }
 
-// windows adds the operators of window functions, one for each partition and order.
-func (q *query) windows(rel algebra.Rel) (algebra.Rel, error) {
-	var groups []*algebra.Window
-	for _, w := range q.wins {
-		var g *algebra.Window
-		for _, o := range groups {
-			if sameWindow(o, w) {
-				g = o
-			}
+const noYet = "This version of MySQL doesn't yet support '%s'"
+
+// windowCall binds the function itself.
+func (x *exprs) windowCall(w *window, n *ast.WindowFuncExpr) (err error) {
+	f := &w.f
+	if t, ok := numbers[f.Func]; ok {
+		f.Type = t
+		f.Type.NotNull = true
+		if f.Func != "ntile" {
+			return nil
 		}
-		if g == nil {
-			g = &algebra.Window{Partition: w.partition, Order: w.order}
-			groups = append(groups, g)
+		k, err := x.number(f.Func, n.Args[0], 1)
+		f.Args = []expr.Node{k}
+		return err
+	}
+	switch f.Func {
+	case "lag", "lead":
+		return x.neighbour(f, n.Args)
+	case "first_value", "last_value", "nth_value":
+		v, err := x.scalar(n.Args[0])
+		if err != nil {
+			return err
 		}
-		g.Funcs = append(g.Funcs, w.f)
+		f.Args, f.Type = []expr.Node{v}, v.Type().AsNull()
+		if len(n.Args) == 1 {
+			return nil
+		}
+		k, err := x.number(f.Func, n.Args[1], 1)
+		f.Args = append(f.Args, k)
+		return err
 	}
-	for _, g := range groups {
-		g.In = rel
-		rel = g
-	}
-	return rel, nil
+	return x.windowAggregate(f, n)
 }
 
-func sameWindow(a *algebra.Window, b *window) bool {
-	if len(a.Partition) != len(b.partition) || len(a.Order) != len(b.order) {
+// number binds a whole number of at least min that is an argument of a window function.
+func (x *exprs) number(name string, n ast.ExprNode, least int64) (expr.Node, error) {
+	e, err := x.scalar(n)
+	if err != nil {
+		return nil, err
+	}
+	k, ok := e.(*expr.Const)
+	if !ok || k.V.Kind != expr.Int || k.V.I < least {
+		return nil, refuse(1210, "HY000", "Incorrect arguments to %s", name)
+	}
+	return k, nil
+}
+
+// neighbour binds the arguments of LAG and LEAD: a value, how many rows away, a default.
+func (x *exprs) neighbour(f *algebra.WinFunc, args []ast.ExprNode) error {
+	v, err := x.scalar(args[0])
+	if err != nil {
+		return err
+	}
+	var k expr.Node = expr.IntConst(1)
+	if len(args) > 1 {
+		if k, err = x.number(f.Func, args[1], 0); err != nil {
+			return err
+		}
+	}
+	f.Args, f.Type = []expr.Node{v, k}, v.Type().AsNull()
+	if len(args) < 3 {
+		return nil
+	}
+	d, err := x.scalar(args[2])
+	if err != nil {
+		return err
+	}
+	if f.Type, err = expr.Merge(f.Func, v, d); err != nil {
+		return err
+	}
+	f.Type.NotNull = false
+	f.Args = []expr.Node{expr.CastTo(v, f.Type), k, expr.CastTo(d, f.Type)}
+	return nil
+}
+
+// windowAggregate binds an aggregate over a window.
+func (x *exprs) windowAggregate(f *algebra.WinFunc, n *ast.WindowFuncExpr) error {
+	fn := expr.LookupAgg(f.Func)
+	if fn == nil {
+		return unsupported("window function %s", f.Func)
+	}
+	args, sep, err := x.aggArgs(&ast.AggregateFuncExpr{F: n.Name, Args: n.Args})
+	if err != nil {
+		return err
+	}
+	for i, arg := range args {
+		args[i] = shown(arg)
+	}
+	a, err := expr.NewAgg(fn, args, false, nil, sep)
+	if err != nil {
+		return err
+	}
+	f.Agg, f.Type = a.(*expr.Agg), a.Type()
+	return nil
+}
+
+// shown is a quotient of columns with the digits that it shows: MySQL writes the arguments of
+// window functions to a table first.
+func shown(n expr.Node) expr.Node {
+	if expr.Exact(n) == n {
+		return n
+	}
+	columns := false
+	expr.Cols(n, func(expr.ColID) { columns = true })
+	if !columns {
+		return n
+	}
+	return &expr.Cast{Arg: n, T: n.Type(), Explicit: true}
+}
+
+// sameCall reports whether two calls yield the same.
+func sameCall(a, b *window) bool {
+	if a.f.Func != b.f.Func || !sameNodes(a.partition, b.partition) || !sameOrders(a.order, b.order) || !sameNodes(a.f.Args, b.f.Args) {
 		return false
 	}
-	for i := range a.Partition {
-		if !expr.Equal(a.Partition[i], b.partition[i]) {
-			return false
-		}
+	if a.f.Agg != nil && !expr.Equal(a.f.Agg, b.f.Agg) {
+		return false
 	}
-	for i := range a.Order {
-		if a.Order[i].Desc != b.order[i].Desc || !expr.Equal(a.Order[i].Expr, b.order[i].Expr) {
-			return false
+	x, y := &a.f.Frame, &b.f.Frame
+	return x.Rows == y.Rows && sameBound(x.Lo, y.Lo) && sameBound(x.Hi, y.Hi)
+}
+
+func sameBound(a, b algebra.Bound) bool {
+	return a.Kind == b.Kind && a.Unit == b.Unit && (a.N == nil || expr.Equal(a.N, b.N))
+}
+
+func sameNodes(a, b []expr.Node) bool {
+	return slices.EqualFunc(a, b, expr.Equal)
+}
+
+func sameOrders(a, b []algebra.Order) bool {
+	return slices.EqualFunc(a, b, func(a, b algebra.Order) bool { return a.Desc == b.Desc && expr.Equal(a.Expr, b.Expr) })
+}
+
+// windows adds the operators of window functions, one for each partition and order. Those whose
+// order begins like that of another one come behind it, and need no order of their own.
+func (q *query) windows(rel algebra.Rel) algebra.Rel {
+	var groups []*algebra.Window
+	for _, w := range q.wins {
+		i := slices.IndexFunc(groups, func(g *algebra.Window) bool {
+			return sameNodes(g.Partition, w.partition) && sameOrders(g.Order, w.order)
+		})
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &algebra.Window{Partition: w.partition, Order: w.order})
 		}
+		groups[i].Funcs = append(groups[i].Funcs, w.f)
 	}
-	return true
+	slices.SortStableFunc(groups, func(a, b *algebra.Window) int {
+		return cmp.Compare(len(b.Sorted()), len(a.Sorted()))
+	})
+	for len(groups) > 0 {
+		first := groups[0].Sorted()
+		var rest []*algebra.Window
+		for _, g := range groups {
+			if k := g.Sorted(); !sameOrders(k, first[:len(k)]) {
+				rest = append(rest, g)
+				continue
+			}
+			g.In = rel
+			rel = g
+		}
+		groups = rest
+	}
+	return rel
 }

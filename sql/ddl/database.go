@@ -229,7 +229,8 @@ func likeTimes(ctx *sql.Context, snap *schema.Snapshot, desc *schema.TableDesc, 
 			continue
 		}
 		for i, c := range sch {
-			if at := from.Desc.ColByName(c.Name); at >= 0 && types.IsTimespan(c.Type) && from.Cols[at].Kind == schema.KindTimespan {
+			if at := from.Desc.ColByName(c.Name); at >= 0 && types.IsTimespan(c.Type) &&
+				from.Cols[at].Kind == schema.KindTimespan {
 				desc.Cols[i].Type = from.Desc.Cols[at].Type
 			}
 		}

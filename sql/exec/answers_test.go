@@ -152,19 +152,32 @@ func (w *world) run(text string, opts opt.Options, mem *exec.Mem) (out [][]strin
 	return out, err
 }
 
-// each gives out the rows of a query as values of the types of its columns.
-func (w *world) each(text string, opts opt.Options, mem *exec.Mem, f func(vals []expr.Value, cols []bind.Output) error) error {
+// plan binds and plans a query.
+func (w *world) plan(text string, opts opt.Options) (*opt.Plan, error) {
+	q, err := w.bind(text)
+	if err != nil {
+		return nil, err
+	}
+	return opt.Optimize(q, &w.env, opts)
+}
+
+func (w *world) bind(text string) (*bind.Query, error) {
 	mode := bind.Mode{OnlyFullGroupBy: true}
 	stmt, err := bind.Parse(text, mode)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	q, err := bind.Bind(stmt, &bind.Session{
+	return bind.Bind(stmt, &bind.Session{
 		Catalog: w, DB: "db", Mode: mode, Collation: gms.Collation_utf8mb4_0900_ai_ci,
 		DefaultCollation: func(string) (gms.CollationID, bool) { return gms.Collation_utf8mb4_0900_ai_ci, true },
 		SysVar:           func(string, bool) (expr.Node, error) { return expr.IntConst(1), nil },
 		UserVar:          func(string) (expr.Node, error) { return expr.NullConst(), nil },
 	})
+}
+
+// each gives out the rows of a query as values of the types of its columns.
+func (w *world) each(text string, opts opt.Options, mem *exec.Mem, f func(vals []expr.Value, cols []bind.Output) error) error {
+	q, err := w.bind(text)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,10 @@ type spill struct {
 	rows  int
 	// pending are rows that are not written yet: small writes are collected to whole batches.
 	pending *store
+	// starts are the places of the blocks in the file, ends the numbers of the rows behind them.
+	starts []int64
+	ends   []int
+	size   int64
 }
 
 func newSpill(ctx *Ctx, types []expr.Type) (*spill, error) {
@@ -68,6 +72,12 @@ func (s *spill) flush() error {
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
 	s.buf = b
 	s.pending.clear()
+	last := 0
+	if len(s.ends) > 0 {
+		last = s.ends[len(s.ends)-1]
+	}
+	s.starts, s.ends = append(s.starts, s.size), append(s.ends, last+n)
+	s.size += int64(len(b))
 	_, err := s.w.Write(b)
 	return err
 }
@@ -121,12 +131,17 @@ type spillReader struct {
 	buf []byte
 }
 
+// seal writes what is pending; nothing can be written from now on.
+func (s *spill) seal() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	return s.w.Flush()
+}
+
 // read begins to read; nothing can be written from now on.
 func (s *spill) read() (*spillReader, error) {
-	if err := s.flush(); err != nil {
-		return nil, err
-	}
-	if err := s.w.Flush(); err != nil {
+	if err := s.seal(); err != nil {
 		return nil, err
 	}
 	return &spillReader{s: s, r: bufio.NewReaderSize(io.NewSectionReader(s.f, 0, math.MaxInt64), 64<<10)}, nil
@@ -148,17 +163,27 @@ func (r *spillReader) next() (*expr.Batch, error) {
 	if _, err := io.ReadFull(r.r, r.buf); err != nil {
 		return nil, err
 	}
-	d := &decoder{b: r.buf[4:]}
-	rows := int(binary.LittleEndian.Uint32(r.buf))
-	for len(r.out.Cols) < len(r.s.types) {
-		r.out.Cols = append(r.out.Cols, &expr.Vec{})
-	}
-	for i, t := range r.s.types {
-		d.vec(r.out.Cols[i], t, rows)
-	}
-	r.out.N, r.out.Sel = rows, expr.All(rows)
-	return &r.out, d.err
+	return &r.out, decodeBlock(&r.out, r.s.types, r.buf)
 }
+
+// decodeBlock makes a batch of a block without its length.
+func decodeBlock(out *expr.Batch, types []expr.Type, block []byte) error {
+	if len(block) < 4 {
+		return errDamaged
+	}
+	d := &decoder{b: block[4:]}
+	rows := int(binary.LittleEndian.Uint32(block))
+	for len(out.Cols) < len(types) {
+		out.Cols = append(out.Cols, &expr.Vec{})
+	}
+	for i, t := range types {
+		d.vec(out.Cols[i], t, rows)
+	}
+	out.N, out.Sel = rows, expr.All(rows)
+	return d.err
+}
+
+var errDamaged = errors.New("a temporary file is damaged")
 
 type decoder struct {
 	b   []byte
@@ -179,7 +204,7 @@ func (d *decoder) varint() int64 {
 
 func (d *decoder) skip(n int) {
 	if n <= 0 || n > len(d.b) {
-		d.err = errors.New("a temporary file is damaged")
+		d.err = errDamaged
 		return
 	}
 	d.b = d.b[n:]

@@ -12,6 +12,8 @@ type AggFunc struct {
 	Derive func(*Agg) error
 	// Acc makes the accumulator.
 	Acc func(*Agg, *Env) (Acc, error)
+	// Sliding, if there is one, makes an accumulator that is a Remover, where that of Acc is none.
+	Sliding func(*Agg, *Env) (Acc, error)
 }
 
 var aggFuncs = map[string]*AggFunc{}
@@ -63,6 +65,20 @@ type Acc interface {
 	Bytes() int64
 	// Reset forgets all groups.
 	Reset()
+}
+
+// Remover is an accumulator that can forget rows that were added, exactly. A window that slides
+// asks for it.
+type Remover interface {
+	Remove(groups []int32, in []*Vec, sel []int32) error
+}
+
+// NewWindowAcc makes the accumulator of an aggregate over a window, a Remover if there is one.
+func NewWindowAcc(a *Agg, env *Env) (Acc, error) {
+	if a.Fn.Sliding == nil {
+		return NewAcc(a, env)
+	}
+	return a.Fn.Sliding(a, env)
 }
 
 // NewAcc makes the accumulator of an aggregate.

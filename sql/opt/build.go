@@ -77,7 +77,7 @@ func (b *builder) bare(p *Plan) (exec.Op, error) {
 	}
 	saved := b.ordered
 	switch p.Op {
-	case OpGroup, OpWindow:
+	case OpGroup:
 		b.ordered = false
 	}
 	in, err := b.op(p.In[0])
@@ -95,6 +95,9 @@ func (b *builder) unary(p *Plan, in exec.Op) (exec.Op, error) {
 	case OpProject:
 		return exec.NewProject(in, columns(p.Items)), nil
 	case OpGroup:
+		if p.Group.Rollup {
+			return b.rollup(p, in)
+		}
 		return b.group(p, in), nil
 	case OpSort:
 		return exec.NewSort(in, p.Keys), nil
@@ -182,6 +185,34 @@ func (b *builder) group(p *Plan, in exec.Op) exec.Op {
 	return exec.NewHashAgg(s)
 }
 
+// rollup groups rows that are repeated for each number of lost keys. As MySQL does, it yields the
+// rows of a group before that of its super-aggregate.
+func (b *builder) rollup(p *Plan, in exec.Op) (exec.Op, error) {
+	g := p.Group
+	level := expr.TypeInt
+	level.NotNull = true
+	spec := exec.RollupSpec{In: in, Level: b.newID()}
+	agg := exec.AggSpec{}
+	var order []exec.SortKey
+	for i, k := range g.Keys {
+		t := k.Node.Type().AsNull()
+		id := b.newID()
+		spec.Keys = append(spec.Keys, exec.Column{ID: id, Expr: k.Node})
+		agg.Keys = append(agg.Keys, exec.Column{ID: k.ID, Expr: &expr.Col{ID: id, Name: k.Name, T: t}})
+		lost, err := call(">=", &expr.Col{ID: g.Level, T: level}, expr.IntConst(int64(len(g.Keys)-i)))
+		if err != nil {
+			return nil, err
+		}
+		order = append(order, exec.SortKey{Expr: lost}, exec.SortKey{Expr: &expr.Col{ID: k.ID, Name: k.Name, T: t}})
+	}
+	agg.Keys = append(agg.Keys, exec.Column{ID: g.Level, Expr: &expr.Col{ID: spec.Level, T: level}})
+	for _, a := range g.Aggs {
+		agg.Aggs = append(agg.Aggs, exec.AggColumn{ID: a.ID, Agg: a.Call})
+	}
+	agg.In = exec.NewRollup(spec)
+	return exec.NewSort(exec.NewHashAgg(agg), order), nil
+}
+
 func (b *builder) pair(p *Plan) (l, r exec.Op, err error) {
 	if l, err = b.op(p.In[0]); err != nil {
 		return nil, nil, err
@@ -236,8 +267,6 @@ func (b *builder) apply(p *Plan) (exec.Op, error) {
 	}
 	return exec.NewApply(s), nil
 }
-
-func (b *builder) window(*Plan, exec.Op) (exec.Op, error) { return nil, left("window") }
 
 func (b *builder) recursive(p *Plan) (exec.Op, error) {
 	c := p.CTE

@@ -9,6 +9,7 @@
 //	             condition makes inner ones become such
 //	order.go     the order of inner joins: dynamic programming up to 10 relations, greedy above
 //	path.go      how a table is read: all of it, ranges of an index, look-ups for outer rows
+//	window.go    window functions, and which of them share a sort
 //	physical.go  the other operators
 //	cost.go      what that takes, in microseconds
 //	build.go     the operators of package exec

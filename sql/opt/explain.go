@@ -73,7 +73,7 @@ func (p *Plan) otherLine() string {
 	case OpWindow:
 		var fs []string
 		for _, f := range p.Window.Funcs {
-			fs = append(fs, f.Func)
+			fs = append(fs, f.String())
 		}
 		return "Window: " + strings.Join(fs, ", ")
 	case OpRecursive:
@@ -208,6 +208,9 @@ func (p *Plan) groupLine() string {
 	s := "Aggregate: "
 	if len(p.Group.Keys) > 0 {
 		s = "Group by " + itemsText(p.Group.Keys) + ": "
+		if p.Group.Rollup {
+			s = "Group by " + itemsText(p.Group.Keys) + " with rollup: "
+		}
 	}
 	var out []string
 	for _, a := range p.Group.Aggs {

@@ -403,9 +403,6 @@ func (o *optimizer) applyPlan(a *algebra.Apply, need set) *Plan {
 }
 
 func (o *optimizer) groupPlan(g *algebra.GroupBy, need set) *Plan {
-	if g.Rollup {
-		o.fail(left("ROLLUP"))
-	}
 	out := *g
 	out.Aggs = nil
 	below := set{}
@@ -426,20 +423,6 @@ func (o *optimizer) groupPlan(g *algebra.GroupBy, need set) *Plan {
 		for _, k := range g.Keys {
 			o.ndv[k.ID] = min(o.distinct(k.Node, in.Rows), p.Rows)
 		}
-	}
-	return p
-}
-
-func (o *optimizer) windowPlan(w *algebra.Window, need set) *Plan {
-	below := need.clone().addNodes(w.Nodes()...)
-	for _, f := range w.Funcs {
-		delete(below, f.ID)
-	}
-	in := o.physical(w.In, below)
-	p := &Plan{Op: OpWindow, In: []*Plan{in}, Window: w, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU + in.Rows*sortRow*2}
-	p.Cols = slices.Clone(in.Cols)
-	for _, f := range w.Funcs {
-		p.Cols = append(p.Cols, f.ID)
 	}
 	return p
 }

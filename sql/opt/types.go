@@ -32,6 +32,9 @@ func addTypes(r algebra.Rel, out map[expr.ColID]expr.Type) {
 	case *algebra.GroupBy:
 		for _, k := range r.Keys {
 			out[k.ID] = k.Node.Type()
+			if r.Rollup {
+				out[k.ID] = k.Node.Type().AsNull()
+			}
 		}
 		for _, a := range r.Aggs {
 			out[a.ID] = a.Call.T

@@ -167,6 +167,10 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, para
 	if errors.As(err, &me) && mixedCollations[me.Num] {
 		return nil, err
 	}
+	var refused *bind.Refusal
+	if errors.As(err, &refused) {
+		return nil, refused.Err
+	}
 	r.Fallbacks.add(reasonOf(err))
 	return nil, nil
 }

@@ -332,7 +332,8 @@ func BenchmarkEngine(b *testing.B) {
 // TestTimeDigits: TIME has the digits that are declared, whichever way it is read, also in the
 // binary protocol, where the driver goes by the description of the column.
 func TestTimeDigits(t *testing.T) {
-	for _, off := range []struct{ fast, own, text bool }{{}, {fast: true}, {fast: true, own: true}, {text: true}, {fast: true, own: true, text: true}} {
+	for _, off := range []struct{ fast, own, text bool }{{}, {fast: true}, {fast: true, own: true}, {text: true},
+		{fast: true, own: true, text: true}} {
 		s, c := startServer(t, memkv.New(1, "eu"))
 		s.g.fast.Off, s.g.query.Off = off.fast, off.own
 		if off.text {
@@ -340,7 +341,8 @@ func TestTimeDigits(t *testing.T) {
 		}
 		c.SetMaxOpenConns(1)
 		exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, a TIME, b TIME(3), c TIME(6))")
-		exec(t, c, "INSERT INTO t VALUES (1, '11:12:13', '11:12:13', '11:12:13'), (2, '-11:12:13.5', '11:12:13.4567', '11:12:13.4567')")
+		exec(t, c, "INSERT INTO t VALUES (1, '11:12:13', '11:12:13', '11:12:13'), (2, '-11:12:13.5', '11:12:13.4567', "+
+			"'11:12:13.4567')")
 		for range 2 { // the first one teaches the fast path
 			for id, want := range []string{"11:12:13|11:12:13.000|11:12:13.000000", "-11:12:14|11:12:13.457|11:12:13.456700"} {
 				rows, err := tryQuery(c, "SELECT a, b, c FROM t WHERE id = ?", id+1)

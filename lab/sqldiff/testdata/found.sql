@@ -151,7 +151,6 @@ SELECT ROUND(STD(v),4), ROUND(VARIANCE(v),4) FROM m;
 -- = 1.2472|1.5556
 
 -- case: AVG over a window
--- wrong: = 11
 CREATE TABLE m(v int);
 -- affected 0
 INSERT INTO m VALUES (10),(11),(13);
@@ -248,7 +247,6 @@ SELECT JSON_VALUE('{"a":"x"}','$.a');
 -- = x
 
 -- case: named windows
--- wrong: = 1|4|2 ; = 2|2|2 ; = 3|4|2
 CREATE TABLE p(id int primary key, name varchar(10));
 -- affected 0
 INSERT INTO p VALUES (1,'A'),(2,'B'),(3,'C');
@@ -292,7 +290,6 @@ SELECT id FROM p FORCE INDEX (PRIMARY);
 -- = 1
 
 -- case: windows over groups
--- wrong: ! 1140
 CREATE TABLE p(id int primary key, name varchar(10));
 -- affected 0
 INSERT INTO p VALUES (1,'A'),(2,'B'),(3,'B');
@@ -325,7 +322,6 @@ SELECT id FROM p WHERE id > ANY (SELECT id FROM p);
 -- = 3
 
 -- case: WITH ROLLUP
--- wrong: ! 1064
 CREATE TABLE p(id int primary key);
 -- affected 0
 INSERT INTO p VALUES (1),(2),(3);
@@ -342,7 +338,6 @@ SELECT @r:=1;
 -- = 1
 
 -- case: NTH_VALUE and CUME_DIST
--- wrong: ! 1305
 CREATE TABLE p(id int primary key);
 -- affected 0
 INSERT INTO p VALUES (1),(2),(3);

@@ -29,25 +29,35 @@ func (g *states[T]) Reset() { g.s = g.s[:0] }
 // countAcc is COUNT.
 type countAcc struct{ states[int64] }
 
+// Add implements expr.Acc.
 func (c *countAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
+	return c.count(groups, in, sel, 1)
+}
+
+// Remove implements expr.Remover.
+func (c *countAcc) Remove(groups []int32, in []*expr.Vec, sel []int32) error {
+	return c.count(groups, in, sel, -1)
+}
+
+func (c *countAcc) count(groups []int32, in []*expr.Vec, sel []int32, by int64) error {
 	nulls := false
 	for _, v := range in {
 		nulls = nulls || v.Null != nil || v.T.Kind == expr.Null
 	}
 	if !nulls {
 		for k := range sel {
-			c.s[groups[k]]++
+			c.s[groups[k]] += by
 		}
 		return nil
 	}
 rows:
 	for k, i := range sel {
 		for _, v := range in {
-			if v.IsNull(i) {
+			if v.T.Kind == expr.Null || v.IsNull(i) {
 				continue rows
 			}
 		}
-		c.s[groups[k]]++
+		c.s[groups[k]] += by
 	}
 	return nil
 }
@@ -100,6 +110,33 @@ func (a *sumAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 			s.wide = new(apd.Decimal)
 		}
 		_, _ = expr.DecCtx.Add(s.wide, s.wide, &v.D[i])
+	}
+	return nil
+}
+
+// Remove implements expr.Remover.
+func (a *sumAcc) Remove(groups []int32, in []*expr.Vec, sel []int32) error {
+	v := in[0]
+	for k, i := range sel {
+		if v.IsNull(i) {
+			continue
+		}
+		s := &a.s[groups[k]]
+		s.n--
+		if v.D != nil {
+			if s.wide == nil {
+				s.wide = new(apd.Decimal)
+			}
+			_, _ = expr.DecCtx.Sub(s.wide, s.wide, &v.D[i])
+			continue
+		}
+		sign := uint64(v.I[i] >> 63)
+		if a.from.Kind == expr.Uint {
+			sign = 0
+		}
+		var b uint64
+		s.lo, b = bits.Sub64(s.lo, uint64(v.I[i]), 0)
+		s.hi -= sign + b
 	}
 	return nil
 }
@@ -335,6 +372,57 @@ func (a *bitAcc) Result(v *expr.Vec, from, to int) error {
 	return nil
 }
 
+// bitCounts is how many values have each bit.
+type bitCounts struct {
+	n    int64
+	bits [64]int64
+}
+
+// bitCountAcc is BIT_AND, BIT_OR and BIT_XOR over windows: it can forget values.
+type bitCountAcc struct {
+	states[bitCounts]
+	set func(ones, n int64) bool // whether a bit of the result is set
+}
+
+func (a *bitCountAcc) count(groups []int32, v *expr.Vec, sel []int32, by int64) {
+	for k, i := range sel {
+		if v.T.Kind == expr.Null || v.IsNull(i) {
+			continue
+		}
+		s := &a.s[groups[k]]
+		s.n += by
+		for x := uint64(v.I[i]); x != 0; x &= x - 1 {
+			s.bits[bits.TrailingZeros64(x)] += by
+		}
+	}
+}
+
+// Add implements expr.Acc.
+func (a *bitCountAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
+	a.count(groups, in[0], sel, 1)
+	return nil
+}
+
+// Remove implements expr.Remover.
+func (a *bitCountAcc) Remove(groups []int32, in []*expr.Vec, sel []int32) error {
+	a.count(groups, in[0], sel, -1)
+	return nil
+}
+
+// Result implements expr.Acc.
+func (a *bitCountAcc) Result(v *expr.Vec, from, to int) error {
+	for g := from; g < to; g++ {
+		x := uint64(0)
+		for b, ones := range a.s[g].bits {
+			if a.set(ones, a.s[g].n) {
+				x |= 1 << b
+			}
+		}
+		v.I[g-from] = int64(x)
+	}
+	return nil
+}
+
 // spread is the state of the variances: Welford's recurrence, as in MySQL.
 type spread struct {
 	n    int64
@@ -473,6 +561,11 @@ func init() {
 	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: derivePick, Acc: pick(-1)}, "min")
 	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: derivePick, Acc: pick(1)}, "max")
 	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: derivePick, Acc: pick(0)}, "any_value", "first")
+	sets := map[string]func(ones, n int64) bool{
+		"bit_and": func(ones, n int64) bool { return ones == n },
+		"bit_or":  func(ones, _ int64) bool { return ones > 0 },
+		"bit_xor": func(ones, _ int64) bool { return ones%2 != 0 },
+	}
 	for name, f := range map[string]func(x, y uint64) uint64{
 		"bit_and": func(x, y uint64) uint64 { return x & y },
 		"bit_or":  func(x, y uint64) uint64 { return x | y },
@@ -484,6 +577,8 @@ func init() {
 		}
 		expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Zero: true, Derive: deriveBitAgg, Acc: func(*expr.Agg, *expr.Env) (expr.Acc, error) {
 			return &bitAcc{states[uint64]{zero: zero, each: 8}, f}, nil
+		}, Sliding: func(*expr.Agg, *expr.Env) (expr.Acc, error) {
+			return &bitCountAcc{states[bitCounts]{each: 65 * 8}, sets[name]}, nil
 		}}, name)
 	}
 	variance := func(sample, root bool, names ...string) {
