@@ -378,17 +378,6 @@ func (t *assigned) now(n expr.Node) (expr.Node, error) {
 	})
 }
 
-// volatile reports whether an expression may have another value when it is evaluated again.
-func volatile(n expr.Node) bool {
-	found := false
-	expr.Walk(n, func(n expr.Node) bool {
-		c, ok := n.(*expr.Call)
-		found = found || ok && c.Fn.Volatile
-		return !found
-	})
-	return found
-}
-
 // byDefault is the value of a column that is not given.
 func (c *changer) byDefault(t algebra.Target, pos int) (expr.Node, error) {
 	r, col := t.Rule(pos), t.Columns()[pos]

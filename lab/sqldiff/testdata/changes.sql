@@ -110,3 +110,17 @@ DELETE FROM t WHERE a > (SELECT m FROM (SELECT MIN(a) m FROM t) x);
 SELECT a FROM t;
 -- = 11
 -- = 11
+
+-- case: several reads of one table, of which some overlap
+CREATE TABLE d (n INT PRIMARY KEY);
+-- affected 0
+INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+-- affected 10
+CREATE TABLE t (n INT PRIMARY KEY);
+-- affected 0
+INSERT INTO t SELECT a.n + 10 * b.n + 100 * c.n FROM d a, d b, d c WHERE c.n < 2;
+-- affected 200
+DELETE a FROM t a JOIN t b ON b.n = a.n + 1 WHERE b.n < 20;
+-- affected 19
+SELECT COUNT(*) FROM t;
+-- = 181
