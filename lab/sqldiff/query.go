@@ -202,7 +202,11 @@ func (g *Gen) windowed(sc *scope, from, where *Node, depth int) ([]*Column, *Nod
 		var over []*Node
 		form := ""
 		if g.one(2) {
-			form, over = "PARTITION BY $ ", append(over, g.expr(pick(g, []Kind{Int, Text}), sc, 0))
+			by := g.expr(pick(g, []Kind{Int, Text}), sc, 0)
+			if len(by.Kids) == 0 && !column(by) { // MySQL refuses a number there (3592)
+				by = node(by.Kind, "COALESCE($, $)", by, leaf(by.Kind, constants[by.Kind][1]))
+			}
+			form, over = "PARTITION BY $ ", append(over, by)
 		}
 		kind := pick(g, []Kind{Int, Date, Decimal})
 		by := g.expr(kind, sc, 0)

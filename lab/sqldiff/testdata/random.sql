@@ -184,3 +184,25 @@ INSERT INTO ct VALUES (1), (2), (3);
 -- affected 3
 WITH c AS (SELECT id, RAND() AS r FROM ct) SELECT COUNT(*) FROM c a JOIN c b ON a.id = b.id AND a.r = b.r;
 -- = 3
+
+-- case: a window partitioned by a number
+-- mysql: a position in a window is refused; MariaDB takes it for a constant
+CREATE TABLE t0 (id INT NOT NULL, PRIMARY KEY (id));
+-- affected 0
+INSERT INTO t0 VALUES (0), (1);
+-- affected 2
+SELECT PERCENT_RANK() OVER (PARTITION BY 5 ORDER BY 1.5) AS w0 FROM t0;
+-- ! 3592
+
+-- case: frames without rows
+-- mysql: MariaDB has rows in them
+CREATE TABLE t0 (id INT NOT NULL, c0 INT NULL, PRIMARY KEY (id));
+-- affected 0
+INSERT INTO t0 VALUES (1, 10), (2, 20), (3, NULL), (4, 40), (5, 5);
+-- affected 5
+SELECT id, SUM(c0) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 3 PRECEDING) AS w0 FROM t0;
+-- = 1|NULL
+-- = 2|NULL
+-- = 3|NULL
+-- = 4|NULL
+-- = 5|NULL
