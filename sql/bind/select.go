@@ -32,6 +32,8 @@ type query struct {
 	groupings map[expr.ColID][]expr.Node
 	// sealed: the grouping is done, and no aggregate can be added.
 	sealed bool
+	// scans are the tables that FROM names itself.
+	scans []*algebra.Scan
 	// fromRel is what FROM and WHERE come to.
 	fromRel algebra.Rel
 	// closed are the columns that the grouping keys determine.
