@@ -269,10 +269,14 @@ func (r *Runner) path(q string) string {
 		}
 		return out
 	}
-	if !returnsRows(q) || strings.Contains(q, ";") {
-		return "a change"
+	if strings.Contains(q, ";") {
+		return "changes"
 	}
 	before := counts()
+	if !returnsRows(q) {
+		r.here.Run(ctx, "START TRANSACTION")
+		defer r.here.Run(ctx, "ROLLBACK")
+	}
 	r.here.Run(ctx, q)
 	for reason, n := range counts() {
 		// The question itself is left to the engine, too.

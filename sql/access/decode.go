@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/expr/calendar"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -20,12 +21,13 @@ import (
 
 // decoder writes rows of the store into the vectors of a batch.
 type decoder struct {
-	ctx  context.Context
-	t    *schema.Table
-	typs []expr.Type // of the columns wanted
-	dest []int       // by position in the table: the vector; -1: not wanted
-	last uint32      // id of the last column that is wanted
-	most uint32      // id of the last column that the table has, or has had
+	ctx   context.Context
+	t     *schema.Table
+	typs  []expr.Type // of the columns wanted
+	dest  []int       // by position in the table: the vector; -1: not wanted
+	whole int         // the vector of rows as they are stored; -1: not wanted
+	last  uint32      // id of the last column that is wanted
+	most  uint32      // id of the last column that the table has, or has had
 	// zone is that of the session if it is not UTC. The store has a TIMESTAMP as the clock of the
 	// session showed it that wrote it, and executors want it in UTC.
 	zone  *time.Location
@@ -35,7 +37,7 @@ type decoder struct {
 const arenaSize = 64 << 10
 
 func newDecoder(ctx context.Context, t *schema.Table, cols []int, typs []expr.Type, zone *time.Location) *decoder {
-	d := &decoder{ctx: ctx, t: t, typs: typs, dest: make([]int, len(t.Cols))}
+	d := &decoder{ctx: ctx, t: t, typs: typs, dest: make([]int, len(t.Cols)), whole: -1}
 	if zone != nil && zone != time.UTC {
 		d.zone = zone
 	}
@@ -47,6 +49,10 @@ func newDecoder(ctx context.Context, t *schema.Table, cols []int, typs []expr.Ty
 		d.most = max(d.most, id)
 	}
 	for i, c := range cols {
+		if c == len(t.Cols) {
+			d.whole = i
+			continue
+		}
 		d.dest[c] = i
 		if !t.Cols[c].Desc.Virtual {
 			d.last = max(d.last, t.Cols[c].Desc.ID)
@@ -72,6 +78,21 @@ func (d *decoder) begin(b *expr.Batch, n int) {
 			b.Cols[i].SetNull(r)
 		}
 	}
+}
+
+// stored keeps a row as it is stored as the batch's row r.
+func (d *decoder) stored(kr kv.Row, b *expr.Batch, r int) {
+	if d.whole < 0 {
+		return
+	}
+	n := len(kr.Key) + len(kr.Value) + binary.MaxVarintLen64
+	if n > cap(d.arena)-len(d.arena) {
+		d.arena = make([]byte, 0, max(arenaSize, n))
+	}
+	from := len(d.arena)
+	d.arena = binary.AppendUvarint(d.arena, uint64(len(kr.Key)))
+	d.arena = append(append(d.arena, kr.Key...), kr.Value...)
+	b.Cols[d.whole].S[r] = unsafe.String(&d.arena[from], len(d.arena)-from)
 }
 
 // row decodes the value of a row as the batch's row r.

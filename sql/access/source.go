@@ -84,7 +84,7 @@ func (r *rows) open() error {
 	st := *r.t.st
 	if l := lockModes[r.read.Lock]; l > st.Access.Lock {
 		acc := *st.Access
-		acc.Lock = l
+		acc.Lock, acc.Target = l, r.t.target && l == kv.LockExclusive
 		st.Access = &acc
 	}
 	var err error
@@ -228,6 +228,7 @@ func (r *rows) Next(b *expr.Batch) (bool, error) {
 		if err := r.dec.row(r.pending[i].Value, b, i); err != nil {
 			return false, schema.ClientError(err)
 		}
+		r.dec.stored(r.pending[i], b, i)
 		r.pending[i] = kv.Row{}
 	}
 	r.pending = r.pending[n:]

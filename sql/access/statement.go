@@ -1,8 +1,14 @@
 package access
 
 import (
+	"encoding/binary"
+	"unsafe"
+
 	"github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -26,6 +32,27 @@ func (s *Statement) Table(t sql.Table) *Table {
 	}
 	out.columns()
 	return out
+}
+
+// Target is a stored table whose rows the statement may change.
+func (s *Statement) Target(t *table.Table) *Table {
+	out := s.Table(t)
+	out.target = true
+	row := expr.TypeBinary
+	row.NotNull = true
+	out.cols = append(out.cols, algebra.Column{Name: rowColumn, Type: row, Invisible: true})
+	return out
+}
+
+// StoredRow takes a value of the column of stored rows apart. What it returns must not be changed.
+func StoredRow(v string) (key base.Key, value []byte, ok bool) {
+	b := unsafe.Slice(unsafe.StringData(v), len(v))
+	n, k := binary.Uvarint(b)
+	if k <= 0 || uint64(len(b)-k) < n {
+		return nil, nil, false
+	}
+	b = b[k:]
+	return base.Key(b[:n:n]), b[n:], true
 }
 
 // Close ends the reads of the statement.

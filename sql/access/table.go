@@ -23,11 +23,13 @@ type Table struct {
 	cols   []algebra.Column
 	idx    []algebra.Index
 	byIdx  []*schema.EngineIndex
+	// target: the last column of cols is no column of the definition, but the row as it is stored.
+	target bool
 }
 
 var (
-	_ algebra.Table = (*Table)(nil)
-	_ exec.Source   = (*Table)(nil)
+	_ algebra.Target = (*Table)(nil)
+	_ exec.Source    = (*Table)(nil)
 )
 
 // index lists the indexes that have entries.
@@ -74,6 +76,34 @@ func (t *Table) DB() string {
 // Name implements algebra.Table.
 func (t *Table) Name() string { return t.engine.Name() }
 
+// rowColumn is the name of the column that has the row as it is stored. No statement can name it.
+const rowColumn = "\x00row"
+
+// RowColumn implements algebra.Target.
+func (t *Table) RowColumn() int { return len(t.st.Def.Cols) }
+
+// Rule implements algebra.Target.
+func (t *Table) Rule(col int) algebra.Rule {
+	d := t.st.Def.Cols[col].Desc
+	text := func(e *schema.ExprDesc) string {
+		if e == nil {
+			return ""
+		}
+		return e.Text
+	}
+	return algebra.Rule{Default: text(d.Default), Generated: text(d.Generated), OnUpdate: text(d.OnUpdate), AutoInc: d.AutoInc}
+}
+
+// Checks implements algebra.Target.
+func (t *Table) Checks() (out []algebra.Check) {
+	for _, c := range t.st.Def.Desc.Checks {
+		if c.Enforced {
+			out = append(out, algebra.Check{Name: c.Name, Text: c.CheckExpression})
+		}
+	}
+	return out
+}
+
 // Columns implements algebra.Table.
 func (t *Table) Columns() []algebra.Column { return t.cols }
 
@@ -103,7 +133,7 @@ func (t *Table) sample() *stats.Table {
 		return nil
 	}
 	st, _ := t.st.Env.Stats.Sample(t.st.Def)
-	if st == nil || len(st.Columns) != len(t.cols) {
+	if st == nil || len(st.Columns) != len(t.st.Def.Cols) {
 		return nil // columns have come or gone since
 	}
 	return st
@@ -111,6 +141,9 @@ func (t *Table) sample() *stats.Table {
 
 // Distinct implements algebra.Table.
 func (t *Table) Distinct(col int) float64 {
+	if t.target && col == t.RowColumn() {
+		return t.Rows()
+	}
 	for _, i := range t.idx {
 		if i.Unique && len(i.Cols) == 1 && i.Cols[0].Col == col && i.Cols[0].Prefix == 0 {
 			return t.Rows()
@@ -125,7 +158,7 @@ func (t *Table) Distinct(col int) float64 {
 // Fraction implements algebra.Table. The bounds are values of package expr.
 func (t *Table) Fraction(col int, lo, hi any) (share float64, ok bool) {
 	st := t.sample()
-	if st == nil || st.Rows == 0 {
+	if st == nil || st.Rows == 0 || col >= len(st.Columns) {
 		return 0, false
 	}
 	a, okA := t.key(col, lo)

@@ -85,3 +85,24 @@ type Share struct {
 	// RTT is the round trip from here to that region, in microseconds.
 	RTT float64
 }
+
+// Target is a table whose rows a statement can change.
+type Target interface {
+	Table
+	// RowColumn is the position, behind the columns of the definition, of a column that has the
+	// row as it is stored, with its key.
+	RowColumn() int
+	// Rule says how a column gets a value that a statement does not give.
+	Rule(col int) Rule
+	// Checks are the conditions that all rows fulfil.
+	Checks() []Check
+}
+
+// Rule has the texts of the expressions of a column; empty: there is none.
+type Rule struct {
+	Default, Generated, OnUpdate string
+	AutoInc                      bool
+}
+
+// Check is a condition of a table.
+type Check struct{ Name, Text string }

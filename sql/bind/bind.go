@@ -66,8 +66,11 @@ type Use struct {
 	Through []string
 }
 
+// Stmt is the syntax tree of a statement.
+type Stmt = ast.StmtNode
+
 // Bind binds a SELECT.
-func Bind(stmt ast.StmtNode, s *Session) (*Query, error) {
+func Bind(stmt Stmt, s *Session) (*Query, error) {
 	b := &binder{s: s, next: 1, db: s.DB}
 	n, ok := stmt.(ast.ResultSetNode)
 	if !ok {

@@ -199,6 +199,7 @@ func (q *query) scan(t algebra.Table, n *ast.TableName, alias string) (algebra.R
 			s.Use = append(s.Use, names...)
 		}
 	}
+	q.scans = append(q.scans, s)
 	return s, cols, nil
 }
 

@@ -126,7 +126,10 @@ func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
 	}
 	in := &exprs{q: x.q, s: x.s, clause: x.clause}
 	used := x.s.outerUses()
+	inAgg := x.q.inAgg
+	x.q.inAgg = true
 	args, sep, err := in.aggArgs(n)
+	x.q.inAgg = inAgg
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +150,9 @@ func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
 	owner, err := x.ownerOf(a)
 	if err != nil {
 		return nil, err
+	}
+	if owner.q != x.q && owner.q.inAgg {
+		return nil, fail(1111, "HY000", "Invalid use of group function")
 	}
 	if owner != x.s && !owner.q.takesAggs {
 		owner = x.s // as in MySQL: over the rows here, of which each has the same value

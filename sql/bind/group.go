@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -129,14 +130,16 @@ func (q *query) group(rel algebra.Rel, c *clauses, g *ast.GroupByClause) (algebr
 	if !q.grouped {
 		return rel, nil
 	}
-	q.sealed = true
+	q.sealed, q.keyed = true, g != nil
 	q.closure()
 	var err error
 	for i := range q.items {
+		q.place = fmt.Sprintf("expression #%d of SELECT list", i+1)
 		if q.items[i].node, err = q.regroup(q.items[i].node); err != nil {
 			return nil, err
 		}
 	}
+	q.place = ""
 	for i := range c.having {
 		if c.having[i], err = q.regroup(c.having[i]); err != nil {
 			return nil, err
@@ -279,6 +282,9 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 		}
 	}
 	if q.b.s.Mode.OnlyFullGroupBy && !q.closed[id] {
+		if len(q.keys) == 0 && q.place != "" && !q.keyed {
+			return fail(1140, "42000", "In aggregated query without GROUP BY, %s contains nonaggregated column '%s'; this is incompatible with sql_mode=only_full_group_by", q.place, q.fullName(id))
+		}
 		return unsupported("ONLY_FULL_GROUP_BY")
 	}
 	if q.level != 0 {
@@ -291,6 +297,12 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 	}
 	q.aggs = append(q.aggs, algebra.Agg{ID: id, Name: name, Call: a.(*expr.Agg)})
 	return nil
+}
+
+// fullName is a column of FROM for messages.
+func (q *query) fullName(id expr.ColID) string {
+	c := q.ownColumn(id)
+	return qualified(c.org.DB, c.table, c.name)
 }
 
 // closure finds the columns that have one value in each group: the keys, what conditions make equal

@@ -25,12 +25,15 @@ type query struct {
 	specs   map[string]*ast.WindowSpec
 	keys    []algebra.Item
 	grouped bool
+	keyed   bool // there is GROUP BY
 	// level is the column that says how many keys a row of ROLLUP has lost; 0: no ROLLUP.
 	level expr.ColID
 	// groupings are the calls of GROUPING, by the columns that stand for them.
 	groupings map[expr.ColID][]expr.Node
 	// sealed: the grouping is done, and no aggregate can be added.
 	sealed bool
+	// scans are the tables that FROM names itself.
+	scans []*algebra.Scan
 	// fromRel is what FROM and WHERE come to.
 	fromRel algebra.Rel
 	// closed are the columns that the grouping keys determine.
@@ -41,6 +44,10 @@ type query struct {
 	lateral map[expr.ColID]bool
 	// takesAggs: aggregates of subqueries in what is bound now may belong to this query.
 	takesAggs bool
+	// inAgg: what is bound now is an argument of an aggregate of this query.
+	inAgg bool
+	// place is what of the query is checked against the grouping, for messages.
+	place string
 }
 
 // item is an element of the SELECT list.

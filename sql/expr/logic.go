@@ -3,6 +3,8 @@ package expr
 import (
 	"slices"
 
+	"github.com/dolthub/go-mysql-server/sql"
+
 	"github.com/godwitdb/godwit/sql/expr/jsondoc"
 )
 
@@ -514,10 +516,22 @@ func evalBetween(c *Call, k *Compiler) (Expr, error) {
 // oneCollation gives strings that are compared with one another the collation that all have in
 // common; two of them alone might have none.
 func oneCollation(op string, args ...Node) ([]Node, error) {
+	member, several := false, false
+	var first sql.CollationID
 	for _, a := range args {
-		if t := a.Type(); !t.Stringy() && t.Kind != Null {
+		t := a.Type()
+		if t.Kind == Null {
+			continue
+		}
+		if t.Kind != Enum && t.Kind != Set && !t.Stringy() {
 			return args, nil
 		}
+		member = member || !t.Stringy()
+		several = several || first != 0 && t.Coll != first
+		first = t.Coll
+	}
+	if member && !several {
+		return args, nil // they may compare as numbers, which is the same
 	}
 	m, err := MergeCollations(op, true, args...)
 	if err != nil {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -238,6 +239,9 @@ func inAsOr(x Node, list []Node, not bool) (Node, error) {
 	var or Node
 	for _, y := range list {
 		eq, err := call("=", x, y)
+		if err != nil && len(list) > 1 {
+			eq, err = byLeft(x, y, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -253,6 +257,24 @@ func inAsOr(x Node, list []Node, not bool) (Node, error) {
 		return call("not", or)
 	}
 	return or, nil
+}
+
+// byLeft compares rows of a list with one that has another collation: by that of the left side, as
+// MySQL does in lists of several rows.
+func byLeft(x, y Node, was error) (Node, error) {
+	l, ok := x.(*Tuple)
+	r, ok2 := y.(*Tuple)
+	var mix *mysql.SQLError
+	if !ok || !ok2 || len(l.Elems) != len(r.Elems) || !errors.As(was, &mix) || mix.Num != 1267 {
+		return nil, was
+	}
+	same := &Tuple{Elems: slices.Clone(r.Elems)}
+	for i, e := range same.Elems {
+		if a, b := l.Elems[i].Type(), e.Type(); a.Stringy() && b.Stringy() && a.Coll != b.Coll {
+			same.Elems[i] = CastTo(e, TextType(b.Length, a.Coll, a.Coercibility))
+		}
+	}
+	return call("=", x, same)
 }
 
 // expandTuples makes a condition over the elements of a comparison of row constructors; nil if

@@ -184,7 +184,7 @@ func (o *optimizer) testJoin(a *algebra.Apply, l set) algebra.Rel {
 		r = existence(r)
 	}
 	p, ok := o.pull(r, l)
-	if !ok {
+	if !ok || (a.Kind == algebra.NullAnti || a.Kind == algebra.Mark) && comparesLeft(on, l) {
 		return nil
 	}
 	j := &algebra.Join{Kind: a.Kind, L: a.L, R: p.rel, MarkID: a.MarkID}
@@ -199,6 +199,11 @@ func (o *optimizer) testJoin(a *algebra.Apply, l set) algebra.Rel {
 		j.On = slices.Concat(p.conds, on)
 	}
 	return j
+}
+
+// comparesLeft reports whether the list of IN has columns of the left side itself.
+func comparesLeft(on []expr.Node, l set) bool {
+	return slices.ContainsFunc(on, func(c expr.Node) bool { return colsOf(c.(*expr.Call).Args[1]).meets(l) })
 }
 
 func anyNull(ns []expr.Node) bool {

@@ -168,8 +168,19 @@ func (o *optimizer) inJoin(j *algebra.Join, a, b *Plan, need set) *Plan {
 func (p *Plan) inKeys(on []expr.Node) {
 	for _, c := range on {
 		eq := c.(*expr.Call)
-		p.LeftKeys, p.RightKeys = append(p.LeftKeys, eq.Args[0]), append(p.RightKeys, eq.Args[1])
+		l, r := sameKeys(eq.Args[0], eq.Args[1])
+		p.LeftKeys, p.RightKeys = append(p.LeftKeys, l), append(p.RightKeys, r)
 	}
+}
+
+// sameKeys gives a NULL that is compared the type of the other side.
+func sameKeys(l, r expr.Node) (expr.Node, expr.Node) {
+	if a, b := l.Type(), r.Type(); a.Kind == expr.Null && b.Kind != expr.Null {
+		l = &expr.Cast{Arg: l, T: b.AsNull()}
+	} else if b.Kind == expr.Null && a.Kind != expr.Null {
+		r = &expr.Cast{Arg: r, T: a.AsNull()}
+	}
+	return l, r
 }
 
 // bestJoin joins two plans in the cheapest way. swap: the sides may change places.

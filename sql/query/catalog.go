@@ -18,6 +18,8 @@ type catalog struct {
 	cat    sql.Catalog
 	reads  *access.Statement
 	tables map[[2]string]*access.Table
+	// changes: the statement changes rows.
+	changes bool
 }
 
 func left(reason string) error { return &bind.Unsupported{Reason: reason} }
@@ -47,6 +49,9 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 		return nil, nil, left("virtual columns")
 	}
 	a := c.reads.Table(st)
+	if c.changes {
+		a = c.reads.Target(st)
+	}
 	for _, col := range a.Columns() {
 		if col.Type.Kind == expr.Opaque {
 			return nil, nil, left("column of a type that only the old engine knows")

@@ -33,7 +33,7 @@ func explainOf(text string) *explained {
 		return nil
 	}
 	x := &explained{query: text[len(m[0]):], format: strings.ToLower(m[2]), analyze: m[1] != ""}
-	if !isQuery(x.query) {
+	if kindOf(x.query) != reading {
 		return nil
 	}
 	switch {
@@ -58,7 +58,7 @@ func (r *Runner) explain(ctx context.Context, s *session.Session, c *mysql.Conn,
 		return true, err
 	}
 	defer r.Engine.ProcessList.EndQuery(sctx)
-	st, err := r.prepare(sctx, s, x.query, func(sql.CollationID) ([]expr.Node, error) { return nil, nil })
+	st, err := r.prepare(sctx, s, x.query, func(sql.CollationID) ([]expr.Node, error) { return nil, nil }, (*statement).make)
 	if st == nil {
 		return err != nil, err
 	}

@@ -2,18 +2,28 @@ package query
 
 import (
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// Rows runs a SELECT as the engine would, and yields its rows in the engine's form; done is false
-// if the engine has to run it.
+// Rows runs a statement as the engine would, and yields its rows in the engine's form; done is
+// false if the engine has to run it.
 func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string, params []expr.Node) (sch sql.Schema, rows []sql.Row, done bool, err error) {
-	if r.Off || !isQuery(text) {
+	kind := kindOf(text)
+	if r.Off || kind == other {
 		return nil, nil, false, nil
 	}
-	st, err := r.prepare(ctx, s, text, func(sql.CollationID) ([]expr.Node, error) { return params, nil })
+	given := func(sql.CollationID) ([]expr.Node, error) { return params, nil }
+	if kind == changing {
+		res, done, err := r.change(ctx, s, text, given)
+		if err != nil || !done {
+			return nil, nil, done, err
+		}
+		return types.OkResultSchema, []sql.Row{{res.ok()}}, true, nil
+	}
+	st, err := r.prepare(ctx, s, text, given, (*statement).make)
 	if st == nil {
 		return nil, nil, false, err
 	}

@@ -25,7 +25,8 @@ import (
 	"github.com/godwitdb/godwit/sql/table"
 )
 
-// Runner runs SELECTs past the engine. There is one for each gateway.
+// Runner runs SELECTs, and statements that change rows, past the engine. There is one for each
+// gateway.
 type Runner struct {
 	Engine *sqle.Engine
 	// Sessions makes the contexts of statements. It is set before the first statement.
@@ -57,7 +58,7 @@ func (r *Runner) memory() *exec.Mem {
 	return r.mem
 }
 
-// statement is one SELECT.
+// statement is one SELECT, or the query of a change.
 type statement struct {
 	r    *Runner
 	s    *session.Session
@@ -71,35 +72,14 @@ type statement struct {
 	opened bool
 }
 
-// isQuery reports whether a text begins as a SELECT does.
-func isQuery(text string) bool {
-	text = strings.TrimLeft(text, " \t\r\n(")
-	for strings.HasPrefix(text, "/*") && !strings.HasPrefix(text, "/*!") {
-		i := strings.Index(text, "*/")
-		if i < 0 {
-			return false
-		}
-		text = strings.TrimLeft(text[i+2:], " \t\r\n(")
-	}
-	for _, w := range []string{"select", "with", "values", "table"} {
-		if len(text) > len(w) && strings.EqualFold(text[:len(w)], w) && !wordByte(text[len(w)]) {
-			return true
-		}
-	}
-	return false
-}
-
-func wordByte(b byte) bool {
-	return b == '_' || b == '$' || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z' || b >= 0x80
-}
-
 // Try runs a statement of a client if it can; done is false if the engine has to. p is nil for
 // text.
 func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, text string, p *mysql.PrepareData, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
 	if r.Off {
 		return false, nil
 	}
-	if !isQuery(text) {
+	kind := kindOf(text)
+	if kind == other {
 		if x := explainOf(text); x != nil && p == nil {
 			return r.explain(ctx, s, c, text, x, sent, send)
 		}
@@ -119,7 +99,19 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		return true, err
 	}
 	defer r.Engine.ProcessList.EndQuery(sctx)
-	st, err := r.prepare(sctx, s, text, func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) })
+	given := func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) }
+	if kind == changing {
+		res, done, err := r.change(sctx, s, text, given)
+		if err != nil {
+			return done, sql.CastSQLError(err)
+		}
+		if !done {
+			return false, nil
+		}
+		*sent = true
+		return true, send(res.result())
+	}
+	st, err := r.prepare(sctx, s, text, given, (*statement).make)
 	if st == nil {
 		return err != nil, err
 	}
@@ -157,7 +149,7 @@ func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]exp
 
 // prepare makes a statement that can be run; nil if the engine has to run it, which is counted, or
 // if it is wrong in a way that the engine does not see.
-func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, params func(sql.CollationID) ([]expr.Node, error)) (*statement, error) {
+func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, params func(sql.CollationID) ([]expr.Node, error), build func(*statement, string, []expr.Node) error) (*statement, error) {
 	st := &statement{r: r, s: s, ctx: ctx}
 	err := st.ready()
 	var given []expr.Node
@@ -165,14 +157,14 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, para
 		given, err = params(ctx.GetCollation())
 	}
 	if err == nil {
-		err = st.make(text, given)
+		err = build(st, text, given)
 	}
 	if err == nil {
 		return st, nil
 	}
 	st.close()
 	var me *mysql.SQLError
-	if errors.As(err, &me) && mixedCollations[me.Num] {
+	if errors.As(err, &me) && seen[me.Num] {
 		return nil, err
 	}
 	var refused *bind.Refusal
@@ -183,8 +175,9 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, para
 	return nil, nil
 }
 
-// mixedCollations are the errors of strings that have no collation in common.
-var mixedCollations = map[int]bool{1267: true, 1270: true, 1271: true}
+// seen are the errors that the engine does not see: of strings that have no collation in common, of
+// columns beside aggregates, and of aggregates out of place.
+var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true}
 
 // ready refuses sessions in states that only the engine knows.
 func (st *statement) ready() error {
@@ -210,15 +203,21 @@ func (st *statement) ready() error {
 	return left("character_set_results")
 }
 
-// make binds and plans.
-func (st *statement) make(text string, params []expr.Node) error {
-	mode := bind.ModeOf(sql.LoadSqlMode(st.ctx).String())
-	tree, err := bind.Parse(text, mode)
+// begin parses the text, and makes what binding and running it need.
+func (st *statement) begin(text string) (bind.Stmt, error) {
+	tree, err := bind.Parse(text, bind.ModeOf(sql.LoadSqlMode(st.ctx).String()))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	st.cat = &catalog{ctx: st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{}}
-	if st.env, err = st.r.environment(st.ctx); err != nil {
+	st.env, err = st.r.environment(st.ctx)
+	return tree, err
+}
+
+// make binds and plans.
+func (st *statement) make(text string, params []expr.Node) error {
+	tree, err := st.begin(text)
+	if err != nil {
 		return err
 	}
 	q, err := bind.Bind(tree, st.r.facts(st.ctx, st.cat, params))
@@ -238,6 +237,11 @@ func (st *statement) make(text string, params []expr.Node) error {
 	st.out = q.Out
 	options := st.r.Options
 	options.Locking = st.s.Explicit(st.ctx)
+	return st.plans(q, options)
+}
+
+// plans makes the operators of a query.
+func (st *statement) plans(q *bind.Query, options opt.Options) (err error) {
 	if st.plan, err = opt.Optimize(q, st.env, options); err != nil {
 		return err
 	}

@@ -194,6 +194,24 @@ func (c *Column) Integer() bool {
 	return true
 }
 
+// Int is an integer of 64 bits as the column holds it; ok is false if it does not fit, or if the
+// column is none of plain integers.
+func (c *Column) Int(n int64, unsigned bool) (v any, ok bool) {
+	switch {
+	case !c.Integer():
+		return nil, false
+	case c.Kind == KindInt:
+		most := int64(c.LargestInt())
+		if unsigned && n < 0 || n > most || n < -most-1 {
+			return nil, false
+		}
+		return intOf(n, c.bits), true
+	case !unsigned && n < 0 || uint64(n) > c.LargestInt():
+		return nil, false
+	}
+	return uintOf(uint64(n), c.bits), true
+}
+
 // ExactKeys reports whether values are equal as the engine's DISTINCT sees it if and only if
 // their key encodings are; of collations that equate characters that is not so.
 func (c *Column) ExactKeys() bool { return c.Sortable() && (c.Kind != KindString || c.Binary) }

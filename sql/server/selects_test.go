@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,10 +16,17 @@ import (
 //	exec [user=NAME]     statements that yield no rows
 //	query [user=NAME]    SELECTs. Each is followed by its rows, or its error. A line "old engine:"
 //	                     and a reason says that go-mysql-server has run it.
+//	change [user=NAME]   statements that change rows, followed by how many rows they have changed
+//	                     and the value of LAST_INSERT_ID that the client is told, or the error
 //
 // A new reason is a change of the output, and so a failure.
-func TestSelects(t *testing.T) {
-	datadriven.Walk(t, "testdata/selects", func(t *testing.T, path string) {
+func TestSelects(t *testing.T) { statementScripts(t, "testdata/selects") }
+
+// TestChanges runs the scripts of testdata/changes, as TestSelects does.
+func TestChanges(t *testing.T) { statementScripts(t, "testdata/changes") }
+
+func statementScripts(t *testing.T, dir string) {
+	datadriven.Walk(t, dir, func(t *testing.T, path string) {
 		s, c := newServer(t)
 		s.g.query.Off = false
 		k := conn(t, c)
@@ -55,7 +63,11 @@ func TestSelects(t *testing.T) {
 				if strings.Count(d.Input, "\n") > 0 {
 					fmt.Fprintf(&out, "%s\n", q)
 				}
-				rows, err := tryQuery(users[user], q)
+				run := tryQuery
+				if d.Cmd == "change" {
+					run = tryChange
+				}
+				rows, err := run(users[user], q)
 				for _, r := range reasons() {
 					fmt.Fprintf(&out, "  old engine: %s\n", r)
 				}
@@ -73,4 +85,21 @@ func TestSelects(t *testing.T) {
 			return out.String()
 		})
 	})
+}
+
+// tryChange runs a statement that changes rows.
+func tryChange(c execer, q string, args ...any) ([]string, error) {
+	r, err := c.ExecContext(context.Background(), q, args...)
+	if err != nil {
+		return nil, err
+	}
+	n, err := r.RowsAffected()
+	if err != nil {
+		return nil, err
+	}
+	text := fmt.Sprint(n, " changed")
+	if id, err := r.LastInsertId(); err == nil && id != 0 {
+		text += fmt.Sprint(", id ", id)
+	}
+	return []string{text}, nil
 }

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,8 @@ type Editor struct {
 	// what the next Update makes of its row, if it depends on nothing else
 	Patch *wire.Patch
 	hold  bool // send nothing before the statement ends: it still reads the table
+	// Most is how many changed rows are gathered before they are sent; 0: FlushRows.
+	Most int
 }
 
 // Note keeps how duplicates are found: a statement in a trigger or procedure sets its own facts in
@@ -58,7 +61,6 @@ type change struct {
 	to    base.RegionID
 	// what makes the first of puts of the row as it was, if that depends on nothing else
 	patch *wire.Patch
-	old   []byte // encoding of the old row, of tables without primary key
 	ref   schema.RowRef
 	was   formerRow // of tables with a successor
 }
@@ -214,7 +216,7 @@ func (e *Editor) add(ctx *sql.Context, c change) error {
 	}
 	e.Note()
 	e.ops = append(e.ops, c)
-	if e.perRow || len(e.ops) >= FlushRows && !e.hold {
+	if e.perRow || len(e.ops) >= cmp.Or(e.Most, FlushRows) && !e.hold {
 		return e.Flush(ctx)
 	}
 	return nil
@@ -290,40 +292,58 @@ func (e *Editor) ready(ctx *sql.Context, row sql.Row) error {
 }
 
 // locate finds where an existing row is and its home, if an index needs to know it.
-func (e *Editor) locate(ctx *sql.Context, row sql.Row) (ref schema.RowRef, enc []byte, home base.RegionID, err error) {
+func (e *Editor) locate(ctx *sql.Context, row sql.Row) (ref schema.RowRef, home base.RegionID, err error) {
 	if len(e.Def.PK) > 0 {
 		if ref, err = e.Def.RefOf(ctx, row); err != nil {
-			return ref, nil, 0, schema.ClientError(err)
+			return ref, 0, schema.ClientError(err)
 		}
 	} else {
-		if enc, err = e.Def.AppendRow(ctx, nil, row); err != nil {
-			return ref, nil, 0, schema.ClientError(err)
+		enc, err := e.Def.AppendRow(ctx, nil, row)
+		if err != nil {
+			return ref, 0, schema.ClientError(err)
 		}
 		var ok bool
 		if ref, ok = e.Txn.TakeHidden(e.Def, enc); !ok {
-			return ref, nil, 0, sql.ErrDeleteRowNotFound.New()
+			return ref, 0, sql.ErrDeleteRowNotFound.New()
 		}
 	}
+	home, err = e.homeOf(ctx, e.Def.RowKey(ref))
+	return ref, home, err
+}
+
+// homeOf is the home of an existing row, if an index needs to know it.
+func (e *Editor) homeOf(ctx *sql.Context, key base.Key) (home base.RegionID, err error) {
 	if !e.Def.ByHome() {
-		return ref, enc, 0, nil
+		return 0, nil
 	}
-	key := e.Def.RowKey(ref)
 	if h, ok := e.Txn.Homes[string(key)]; ok {
-		return ref, enc, h, nil
+		return h, nil
 	}
 	if err := e.Flush(ctx); err != nil {
-		return ref, enc, 0, err
+		return 0, err
 	}
 	rows, err := e.Txn.KV.Get(e.Txn.Session.KVContext(ctx), []base.Key{key}, kv.LockExclusive)
 	if err != nil {
-		return ref, enc, 0, e.Txn.Fail(err)
+		return 0, e.Txn.Fail(err)
 	}
 	home = rows[0].Home
 	if home == 0 {
 		home = e.rowHome()
 	}
 	e.Txn.NoteHome(key, home)
-	return ref, enc, home, nil
+	return home, nil
+}
+
+// locateAt is locate for a row of which the caller knows the key.
+func (e *Editor) locateAt(ctx *sql.Context, key base.Key, row sql.Row) (ref schema.RowRef, home base.RegionID, err error) {
+	ref = schema.RefOfKey(key)
+	if len(e.Def.PK) == 0 {
+		if err := e.Txn.ForgetHidden(ctx, e.Def, row, ref); err != nil {
+			return ref, 0, schema.ClientError(err)
+		}
+	}
+	home, err = e.homeOf(ctx, key)
+	return ref, home, err
 }
 
 // Delete implements sql.RowDeleter.
@@ -334,11 +354,30 @@ func (e *Editor) Delete(ctx *sql.Context, row sql.Row) error {
 	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
-	ref, enc, home, err := e.locate(ctx, row)
+	ref, home, err := e.locate(ctx, row)
 	if err != nil {
 		return err
 	}
-	c := change{ref: ref, old: enc, dels: []base.Key{e.Def.RowKey(ref)}}
+	return e.deleteRow(ctx, ref, home, row)
+}
+
+// DeleteAt is Delete of the row with a key.
+func (e *Editor) DeleteAt(ctx *sql.Context, key base.Key, row sql.Row) error {
+	if e.Err != nil {
+		return e.Err
+	}
+	if err := e.ready(ctx, row); err != nil {
+		return err
+	}
+	ref, home, err := e.locateAt(ctx, key, row)
+	if err != nil {
+		return err
+	}
+	return e.deleteRow(ctx, ref, home, row)
+}
+
+func (e *Editor) deleteRow(ctx *sql.Context, ref schema.RowRef, home base.RegionID, row sql.Row) error {
+	c := change{ref: ref, dels: []base.Key{e.Def.RowKey(ref)}}
 	if e.Def.Next != nil {
 		c.was = formerRow{row.Copy(), ref}
 	}
@@ -363,12 +402,32 @@ func (e *Editor) Update(ctx *sql.Context, old, row sql.Row) error {
 	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
-	row = e.Def.RoundTimes(row)
-	ref, enc, home, err := e.locate(ctx, old)
+	ref, home, err := e.locate(ctx, old)
 	if err != nil {
 		return err
 	}
-	c := change{row: row.Copy(), old: enc}
+	return e.updateAt(ctx, ref, home, old, row)
+}
+
+// UpdateAt is Update of the row with a key.
+func (e *Editor) UpdateAt(ctx *sql.Context, key base.Key, old, row sql.Row) error {
+	if e.Err != nil {
+		return e.Err
+	}
+	if err := e.ready(ctx, row); err != nil {
+		return err
+	}
+	ref, home, err := e.locateAt(ctx, key, old)
+	if err != nil {
+		return err
+	}
+	return e.updateAt(ctx, ref, home, old, row)
+}
+
+// updateAt gathers the change of the row at ref.
+func (e *Editor) updateAt(ctx *sql.Context, ref schema.RowRef, home base.RegionID, old, row sql.Row) error {
+	row = e.Def.RoundTimes(row)
+	c := change{row: row.Copy()}
 	if e.Def.Next != nil {
 		c.was = formerRow{old.Copy(), ref}
 	}
@@ -649,7 +708,7 @@ func (f *indexFiller) Insert(ctx *sql.Context, row sql.Row) error {
 	var err error
 	var home base.RegionID
 	if len(f.Def.PK) > 0 {
-		if c.ref, _, home, err = f.locate(ctx, row); err != nil {
+		if c.ref, home, err = f.locate(ctx, row); err != nil {
 			return err
 		}
 	} else {

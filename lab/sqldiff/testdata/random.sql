@@ -125,6 +125,7 @@ SELECT a FROM k UNION SELECT b FROM k;
 -- ! 1271
 
 -- case: TIME has the digits that are declared
+-- mysql: fractions are rounded; MariaDB cuts them
 CREATE TABLE ti (id INT PRIMARY KEY, a TIME, b TIME(3), c TIME(6));
 -- affected 0
 INSERT INTO ti VALUES (1, '11:12:13.5', '11:12:13.4567', '11:12:13');
@@ -178,12 +179,40 @@ SELECT g, (SELECT COUNT(*) FROM ao b WHERE b.n < SUM(a.n)) FROM ao a GROUP BY g;
 -- = 2|0
 
 -- case: a common table expression runs once
+-- mysql: it is materialized; MariaDB runs it for each use
 CREATE TABLE ct (id INT PRIMARY KEY);
 -- affected 0
 INSERT INTO ct VALUES (1), (2), (3);
 -- affected 3
 WITH c AS (SELECT id, RAND() AS r FROM ct) SELECT COUNT(*) FROM c a JOIN c b ON a.id = b.id AND a.r = b.r;
 -- = 3
+
+-- case: rows of several collations in a list
+CREATE TABLE rc (id INT PRIMARY KEY, a VARCHAR(9) COLLATE utf8mb4_general_ci, b VARCHAR(9) COLLATE utf8mb4_unicode_ci);
+-- affected 0
+INSERT INTO rc VALUES (1, 'x', 'X'), (2, 'y', 'z');
+-- affected 2
+SELECT id FROM rc WHERE (id, a) IN ((1, b), (5, ''));
+-- = 1
+SELECT id FROM rc WHERE (id, a) IN ((1, b));
+-- ! 1267
+
+-- case: NULL, and a column of the query around it, in a list
+CREATE TABLE nl (id INT PRIMARY KEY, n INT);
+-- affected 0
+INSERT INTO nl VALUES (1, 5), (2, NULL);
+-- affected 2
+SELECT id, NULL = ANY (SELECT n FROM nl), 5 <> ALL (SELECT a.n FROM nl b) FROM nl a;
+-- = 1|NULL|0
+-- = 2|NULL|NULL
+
+-- case: columns beside aggregates, and aggregates of two queries
+CREATE TABLE ca (id INT PRIMARY KEY, n INT);
+-- affected 0
+SELECT id, COUNT(*) FROM ca;
+-- ! 1140
+SELECT AVG((SELECT COUNT(a.n) FROM ca b)) FROM ca a;
+-- ! 1111
 
 -- case: a window partitioned by a number
 -- mysql: a position in a window is refused; MariaDB takes it for a constant

@@ -2,7 +2,6 @@ package fn
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -193,13 +192,11 @@ func deriveExtreme(c *expr.Call) error {
 		if a.Type().Dated() {
 			dated++
 		}
-	}
-	if t.Stringy() && dated == 0 {
-		m, err := expr.MergeCollations(c.Fn.Name, true, c.Args...)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(c.Args, func(a expr.Node) bool { return a.Type().Numeric() }) {
+		if t.Stringy() && a.Type().Numeric() {
+			m, err := expr.MergeCollations(c.Fn.Name, true, c.Args...)
+			if err != nil {
+				return err
+			}
 			t = stringResult(m, t.Length)
 		}
 	}
