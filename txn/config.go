@@ -77,6 +77,9 @@ const (
 	segmentKeys   = 2000    // keys looked at to guess the owners of a range
 	metaMargin    = 20 * time.Millisecond
 	maxMetaMargin = 2 * time.Second
+	// mostMargin bounds what a large transaction asks the meta group to close ahead of now: owners
+	// take 5 s and more for a broken clock.
+	mostMargin = 4 * time.Second
 )
 
 func (c *Config) fill() {

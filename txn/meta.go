@@ -124,7 +124,7 @@ func (h *horizon) get(now time.Time, groups []base.GroupID, writes int) time.Dur
 			d = max(d, n.nearly(now))
 		}
 	}
-	return min(d, maxMetaMargin) + time.Duration(writes)*perWrite
+	return min(min(d, maxMetaMargin)+time.Duration(writes)*perWrite, mostMargin)
 }
 
 // needed takes how long after it was asked a group assigned a timestamp, or would have: then it

@@ -62,6 +62,7 @@ func TestHorizon(t *testing.T) {
 		want("a refusal counts", h.get(time.Now(), far, 0), 1400*ms)
 		h.needed(time.Now(), near[0], time.Minute, false)
 		want("a bound", h.get(time.Now(), near, 0), maxMetaMargin)
+		want("a bound of large transactions", h.get(time.Now(), near, 500_000), mostMargin)
 		time.Sleep(4 * time.Second)
 		want("forgotten", h.get(time.Now(), far, 0), metaMargin)
 		want("nothing is known again", h.useful(time.Now(), 1400*ms), 1400*ms)
