@@ -55,7 +55,7 @@ func (b *builder) bare(p *Plan) (exec.Op, error) {
 	case OpScan:
 		return b.scan(p, nil)
 	case OpValues:
-		return b.values(p.Rowset), nil
+		return b.values(p), nil
 	case OpHashJoin, OpLoopJoin:
 		return b.join(p)
 	case OpLookupJoin:
@@ -159,8 +159,11 @@ func tableCols(s *algebra.Scan, reads []int) (ids []expr.ColID, types []expr.Typ
 	return ids, types
 }
 
-func (b *builder) values(v *algebra.Values) exec.Op {
-	types := make([]expr.Type, len(v.IDs))
+func (b *builder) values(p *Plan) exec.Op {
+	v, types := p.Rowset, p.Types
+	if types == nil {
+		types = make([]expr.Type, len(v.IDs))
+	}
 	for i := range types {
 		if len(v.Rows) > 0 {
 			types[i] = valuesType(v, i)

@@ -59,6 +59,9 @@ func (p *Plan) Line() string {
 func (p *Plan) otherLine() string {
 	switch p.Op {
 	case OpValues:
+		if p.Types != nil {
+			return "Zero rows (Impossible WHERE)"
+		}
 		return fmt.Sprintf("Rows fetched before execution: %d", len(p.Rowset.Rows))
 	case OpDistinct:
 		return "Deduplicate"

@@ -17,6 +17,10 @@ const maxSpans = 256
 func (o *optimizer) scan(s *algebra.Scan, conds []expr.Node, need set) *Plan {
 	o.learn(s)
 	full := o.readAll(s, conds, need)
+	if slices.ContainsFunc(conds, never) {
+		ids, types := tableCols(s, full.Reads)
+		return &Plan{Op: OpValues, Rowset: &algebra.Values{IDs: ids}, Types: types, Cols: ids}
+	}
 	if !o.opts.NoIndex {
 		for i, x := range s.Table.Indexes() {
 			if p := o.byIndex(s, i, x, conds, full); p != nil && p.Cost() < full.Cost() {
@@ -25,6 +29,28 @@ func (o *optimizer) scan(s *algebra.Scan, conds []expr.Node, need set) *Plan {
 		}
 	}
 	return o.where(full, conds, need)
+}
+
+// never reports whether a condition is TRUE for no row, whatever it has. Then no row is read, nor
+// locked.
+func never(n expr.Node) bool {
+	null := func(n expr.Node) bool {
+		c, ok := n.(*expr.Const)
+		return ok && c.V.IsNull()
+	}
+	switch n := n.(type) {
+	case *expr.Const:
+		return n.V.IsNull() || (n.V.Kind == expr.Int || n.V.Kind == expr.Uint) && n.V.I == 0
+	case *expr.In:
+		if n.Not {
+			return null(n.Left) || slices.ContainsFunc(n.List, null)
+		}
+		return null(n.Left) || !slices.ContainsFunc(n.List, func(x expr.Node) bool { return !null(x) })
+	case *expr.Call:
+		_, compares := flipped[n.Fn.Name]
+		return (compares || n.Fn.Name == "<>" || n.Fn.Name == "between") && slices.ContainsFunc(n.Args, null)
+	}
+	return false
 }
 
 // readAll reads the whole table.

@@ -65,6 +65,7 @@ type Plan struct {
 	Ref    *algebra.CTERef
 	Shared *algebra.Shared
 	Rowset *algebra.Values
+	Types  []expr.Type // of the columns of a Rowset without rows, where they are known
 	Keys   []algebra.Order
 	// Count and Offset are those of LIMIT.
 	Count, Offset expr.Node

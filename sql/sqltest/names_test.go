@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -16,6 +17,7 @@ import (
 // names reads keys as a person would: with the names that the catalog has for them.
 type names struct {
 	db     *memkv.DB
+	mu     sync.Mutex // never held across a request
 	tables map[base.TableID]*tableName
 }
 
@@ -43,7 +45,12 @@ type tableName struct {
 var catalogTables = base.IndexPrefix(base.MetaShard, base.MakeTableID(2, 0), 1, 0)
 
 func (n *names) load() {
-	n.tables = map[base.TableID]*tableName{}
+	found := map[base.TableID]*tableName{}
+	defer func() {
+		n.mu.Lock()
+		n.tables = found
+		n.mu.Unlock()
+	}()
 	t := n.db.Begin(kv.Options{ReadOnly: true})
 	defer t.Rollback(context.Background())
 	req := &kv.ScanRequest{Spans: []base.Span{{Start: catalogTables, End: catalogTables.PrefixEnd()}}}
@@ -55,25 +62,32 @@ func (n *names) load() {
 		for _, r := range res.Rows {
 			d := new(tableName)
 			if json.Unmarshal(r.Value, d) == nil {
-				n.tables[d.ID] = d
+				found[d.ID] = d
 			}
 		}
 		req = res.Next
 	}
 }
 
+// known are the tables as of the last load. Nobody changes the map.
+func (n *names) known() map[base.TableID]*tableName {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.tables
+}
+
 func (n *names) table(id base.TableID) *tableName {
-	if t := n.tables[id]; t != nil {
+	if t := n.known()[id]; t != nil {
 		return t
 	}
 	n.load()
-	return n.tables[id]
+	return n.known()[id]
 }
 
 // find is a table by its name.
 func (n *names) find(name string) *tableName {
 	n.load()
-	for _, t := range n.tables {
+	for _, t := range n.known() {
 		if strings.EqualFold(t.Name, name) {
 			return t
 		}
