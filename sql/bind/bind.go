@@ -96,7 +96,7 @@ func kindOf(stmt ast.StmtNode) string {
 	switch stmt.(type) {
 	case *ast.SelectStmt, *ast.SetOprStmt:
 		return "select"
-	case *ast.InsertStmt:
+	case *ast.InsertStmt, *aliased:
 		return "insert"
 	case *ast.UpdateStmt:
 		return "update"

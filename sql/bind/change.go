@@ -1,7 +1,6 @@
 package bind
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -20,9 +19,9 @@ const (
 	Insert
 )
 
-// Change is a DELETE, an UPDATE or an INSERT ... SELECT that is bound: a query that yields the rows
-// to change and the new values, and what these columns are. Of a joined one (Joined), a row may
-// come several times, or not at all (NULL): the first one counts.
+// Change is a DELETE, UPDATE, INSERT or REPLACE that is bound: a query that yields the rows to change
+// and the new values, and what these columns are. Of a joined one (Joined), a row may come several
+// times, or not at all (NULL): the first one counts. An INSERT of constants has no query (Rel).
 type Change struct {
 	*Query
 	Kind    ChangeKind
@@ -30,6 +29,10 @@ type Change struct {
 	Joined  bool
 	// Ordered: the statement says in which order rows are changed.
 	Ordered bool
+	// Ignore: what is wrong with a row is a warning.
+	Ignore bool
+	// Insert is more about an INSERT or REPLACE.
+	Insert *Insertion
 }
 
 // Target is a table whose rows are changed.
@@ -71,14 +74,19 @@ func BindChange(stmt Stmt, s *Session) (*Change, error) {
 	case *ast.UpdateStmt:
 		err = c.update(n)
 	case *ast.InsertStmt:
-		err = c.insert(n)
+		err = c.insert(n, rowAlias{})
+	case *aliased:
+		err = c.insert(n.InsertStmt, n.alias)
 	default:
 		err = unsupported("statement %s", kindOf(stmt))
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.out.Rel, c.out.Uses, c.out.Next = &algebra.Project{In: c.rel, Items: c.items}, b.uses, b.next
+	if c.out.Uses, c.out.Next = b.uses, b.next; c.rel == nil {
+		return c.out, nil
+	}
+	c.out.Rel = &algebra.Project{In: c.rel, Items: c.items}
 	for _, it := range c.items {
 		c.out.Out = append(c.out.Out, Output{ID: it.ID, Name: it.Name, Type: it.Node.Type()})
 	}
@@ -418,7 +426,7 @@ func (c *changer) derive(t *assigned) error {
 		given[s.Col] = true
 	}
 	for pos := range t.Table.RowColumn() {
-		if u := t.Table.Rule(pos).OnUpdate; u != "" && !given[pos] && c.out.Kind == Update {
+		if u := t.Table.Rule(pos).OnUpdate; u != "" && !given[pos] {
 			n, err := c.definition(u, nil)
 			if err != nil {
 				return err
@@ -464,162 +472,7 @@ func (c *changer) over(t *assigned, text string) (n expr.Node, changed bool, err
 	if n, err = c.definition(text, t.cols); err != nil {
 		return nil, false, err
 	}
-	changed = c.out.Kind == Insert
-	counted := false
-	expr.Cols(n, func(id expr.ColID) {
-		changed = changed || t.vals[id] != nil
-		counted = counted || c.out.Kind == Insert && t.Table.Rule(slices.Index(t.ids, id)).AutoInc
-	})
-	if counted {
-		return nil, false, unsupported("expression of a definition over AUTO_INCREMENT")
-	}
+	expr.Cols(n, func(id expr.ColID) { changed = changed || t.vals[id] != nil })
 	n, err = t.now(n)
 	return n, changed, err
-}
-
-// insert binds INSERT ... SELECT.
-func (c *changer) insert(n *ast.InsertStmt) error {
-	c.out.Kind = Insert
-	switch {
-	case n.Select == nil:
-		return unsupported("INSERT of values")
-	case n.IsReplace:
-		return unsupported("REPLACE ... SELECT")
-	case n.IgnoreErr:
-		return unsupported("INSERT IGNORE ... SELECT")
-	case len(n.OnDuplicate) > 0:
-		return unsupported("INSERT ... SELECT ... ON DUPLICATE KEY UPDATE")
-	case len(n.PartitionNames) > 0:
-		return unsupported("AS OF, TABLESAMPLE or PARTITION")
-	}
-	t, err := c.into(n.Table)
-	if err != nil {
-		return err
-	}
-	cols, err := c.given(t, n.Columns)
-	if err != nil {
-		return err
-	}
-	if sel, ok := n.Select.(*ast.SelectStmt); ok && sel.LockInfo != nil {
-		return unsupported("locking clause")
-	}
-	src, err := c.b.query(n.Select, nil)
-	if err != nil {
-		return err
-	}
-	if len(src.cols) != len(cols) {
-		return fail(1136, "21S01", "Column count doesn't match value count at row 1")
-	}
-	c.rel = src.rel
-	a := &assigned{Target: t, vals: map[expr.ColID]expr.Node{}}
-	for _, col := range t.Table.Columns() {
-		id := c.b.newID()
-		a.ids = append(a.ids, id)
-		a.cols = append(a.cols, column{id: id, name: col.Name, table: t.Table.Name(), db: t.Table.DB(), typ: col.Type})
-	}
-	for i, pos := range cols {
-		v := src.cols[i].node()
-		t.Sets = append(t.Sets, Set{Col: pos, Value: c.yield(a.cols[pos].name, v)})
-		if err := a.note(pos, v); err != nil {
-			return err
-		}
-	}
-	if err := c.others(a); err != nil {
-		return err
-	}
-	return c.derive(a)
-}
-
-// into is the table of an INSERT.
-func (c *changer) into(n *ast.TableRefsClause) (*Target, error) {
-	src, ok := n.TableRefs.Left.(*ast.TableSource)
-	if !ok || n.TableRefs.Right != nil {
-		return nil, unsupported("INSERT into several tables")
-	}
-	name, ok := src.Source.(*ast.TableName)
-	if !ok {
-		return nil, unsupported("INSERT into several tables")
-	}
-	db := name.Schema.O
-	if db == "" {
-		db = c.b.db
-	}
-	if db == "" {
-		return nil, fail(1046, "3D000", "No database selected")
-	}
-	t, v, err := c.b.s.Catalog.Resolve(db, name.Name.O)
-	switch {
-	case err != nil:
-		return nil, err
-	case v != nil:
-		return nil, unsupported("change of a view")
-	case t == nil:
-		return nil, fail(1146, "42S02", "Table '%s.%s' doesn't exist", db, name.Name.O)
-	}
-	target, ok := t.(algebra.Target)
-	if !ok {
-		return nil, unsupported("change of a table of another kind")
-	}
-	out := &Target{Table: target}
-	c.out.Targets = append(c.out.Targets, out)
-	return out, nil
-}
-
-// given are the positions of the columns that an INSERT gives values of.
-func (c *changer) given(t *Target, names []*ast.ColumnName) (out []int, err error) {
-	cols := t.Table.Columns()[:t.Table.RowColumn()]
-	if names == nil {
-		for pos, col := range cols {
-			if !col.Invisible {
-				out = append(out, pos)
-			}
-		}
-	}
-	seen := map[int]bool{}
-	for _, n := range names {
-		at := -1
-		for pos, col := range cols {
-			if strings.EqualFold(col.Name, n.Name.O) {
-				at = pos
-			}
-		}
-		if at < 0 {
-			return nil, unknownColumn(n.Name.O, "field list")
-		}
-		if seen[at] {
-			return nil, fail(1110, "42000", "Column '%s' specified twice", n.Name.O)
-		}
-		seen[at] = true
-		out = append(out, at)
-	}
-	for _, pos := range out {
-		if t.Table.Rule(pos).Generated != "" {
-			return nil, unsupported("assignment to a generated column")
-		}
-	}
-	return out, nil
-}
-
-// others gives the columns their values that an INSERT does not give.
-func (c *changer) others(a *assigned) error {
-	for pos := range a.Table.RowColumn() {
-		r := a.Table.Rule(pos)
-		switch {
-		case a.vals[a.ids[pos]] != nil || r.Generated != "":
-			continue
-		case r.AutoInc:
-			continue // the counter gives it
-		}
-		n, err := c.byDefault(a.Table, pos)
-		if err != nil {
-			return err
-		}
-		if _, null := n.(*expr.Const); !null || r.Default != "" {
-			a.Sets = append(a.Sets, Set{Col: pos, Value: c.yield(a.cols[pos].name, n)})
-		}
-		if err := a.note(pos, n); err != nil {
-			return err
-		}
-	}
-	return nil
 }

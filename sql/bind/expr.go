@@ -20,6 +20,8 @@ type exprs struct {
 	// spec is the window whose specification this is part of.
 	spec  string
 	names names
+	// inserted are the columns of the new row, for VALUES(column) in ON DUPLICATE KEY UPDATE.
+	inserted []column
 }
 
 // names says how names of the SELECT list are found.
@@ -154,8 +156,25 @@ func (x *exprs) predicate(n ast.ExprNode) (expr.Node, error) {
 		return x.word(map[ast.GetFormatSelectorType]string{ast.GetFormatSelectorDate: "date", ast.GetFormatSelectorTime: "time", ast.GetFormatSelectorDatetime: "datetime"}[n.Selector]), nil
 	case *ast.MatchAgainst:
 		return nil, unsupported("MATCH")
+	case *ast.ValuesExpr:
+		return x.ofInserted(n.Column.Name)
 	}
 	return nil, unsupported("expression %s", strings.TrimPrefix(strings.TrimPrefix(typeName(n), "*ast."), "*"))
+}
+
+// ofInserted binds VALUES(column).
+func (x *exprs) ofInserted(n *ast.ColumnName) (expr.Node, error) {
+	if x.inserted == nil {
+		return nil, unsupported("VALUES() elsewhere")
+	}
+	c, err := (&scope{cols: x.inserted}).find(n.Schema.O, n.Table.O, n.Name.O, "field list")
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), "field list")
+	}
+	return c.node(), nil
 }
 
 // word is a keyword as an argument.

@@ -60,6 +60,14 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 	p.SetSQLMode(m.parser())
 	stmts, _, err := p.Parse(text, "", "")
 	if err != nil {
+		if plain, alias := cutRowAlias(text); alias.name != "" {
+			if stmts, _, err = p.Parse(plain, "", ""); err == nil && len(stmts) == 1 {
+				if n, ok := stmts[0].(*ast.InsertStmt); ok && n.Select == nil {
+					number(n)
+					return &aliased{n, alias}, nil
+				}
+			}
+		}
 		return nil, unsupported("syntax")
 	}
 	if len(stmts) != 1 {

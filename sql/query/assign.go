@@ -3,18 +3,16 @@ package query
 import (
 	"bytes"
 	"errors"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/shopspring/decimal"
+	goerrors "gopkg.in/src-d/go-errors.v1"
 
 	"github.com/godwitdb/godwit/sql/expr"
-	"github.com/godwitdb/godwit/sql/expr/calendar"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -25,34 +23,46 @@ type late struct{ reason string }
 // Error implements error.
 func (l *late) Error() string { return "left to the engine: " + l.reason }
 
-// setter converts the values of one column of a batch to those that the table stores.
+// setter converts the values of one column to those that the table stores.
 type setter struct {
 	ctx     *sql.Context
+	env     *expr.Env
 	pos, at int // in the table, and in the batches
 	col     *schema.Column
+	to      expr.Type
 	from    expr.Type
-	loc     *time.Location // of the session
-	strict  bool
+	strict  bool // what the column cannot hold as it is, is an error
 	derived bool
-	number  bool // the column is one of plain numbers
+	// nulls says what NULL is for a column that is NOT NULL.
+	nulls nulls
 	// chars is the length of a text column whose values need nothing but a look at theirs; -1: they
-	// need more.
+	// need more. utf8: the column holds all characters.
 	chars int
+	utf8  bool
+	// adjusted: a value was not stored as it was.
+	adjusted bool
 }
 
+// nulls says what becomes of NULL.
+type nulls uint8
+
+const (
+	refuseNull nulls = iota // error 1048
+	zeroNull                // a zero, and a warning
+	takeNull                // the counter gives a value
+)
+
 // newSetter refuses pairs of types whose conversion is not known to be MySQL's.
-func newSetter(ctx *sql.Context, c *schema.Column, from expr.Type) (*setter, error) {
-	s := &setter{ctx: ctx, col: c, from: from, chars: -1}
-	to := expr.FromSQL(c.Type)
-	if !convertible(from, to) {
-		return nil, left("assignment of " + from.Kind.String() + " to " + to.Kind.String())
+func newSetter(ctx *sql.Context, env *expr.Env, c *schema.Column, from expr.Type) (*setter, error) {
+	s := &setter{ctx: ctx, env: env, col: c, from: from, to: expr.FromSQL(c.Type), chars: -1}
+	if s.to.Kind == expr.Duration {
+		s.to.Scale = c.Digits
 	}
-	switch to.Kind {
-	case expr.Int, expr.Uint, expr.Decimal, expr.Float:
-		s.number = true
+	if !convertible(from, s.to) {
+		return nil, left("assignment of " + from.Kind.String() + " to " + s.to.Kind.String())
 	}
-	if st, ok := c.Type.(sql.StringType); ok && c.Kind == schema.KindString && c.Type.Type() != sqltypes.Char &&
-		c.Collation.CharacterSet() == sql.CharacterSet_utf8mb4 {
+	s.utf8 = c.Kind == schema.KindString && c.Collation.CharacterSet() == sql.CharacterSet_utf8mb4
+	if st, ok := c.Type.(sql.StringType); ok && s.utf8 && c.Type.Type() != sqltypes.Char {
 		s.chars = int(st.MaxCharacterLength())
 	}
 	return s, nil
@@ -60,27 +70,14 @@ func newSetter(ctx *sql.Context, c *schema.Column, from expr.Type) (*setter, err
 
 // convertible reports whether values of a type can be assigned to a column of another one.
 func convertible(from, to expr.Type) bool {
-	switch from.Kind {
-	case expr.Null:
-		return true
-	case expr.Int, expr.Uint, expr.Decimal, expr.Float:
-		switch to.Kind {
-		case expr.Int, expr.Uint, expr.Decimal, expr.Float, expr.Text:
-			return true
-		}
-	case expr.Year:
-		return to.Kind == expr.Year || to.Kind == expr.Int || to.Kind == expr.Uint || to.Kind == expr.Text
-	case expr.Text:
-		return to.Kind != expr.Opaque && to.Kind != expr.Bit
-	case expr.Date, expr.Datetime, expr.Timestamp:
-		return to.Dated() || to.Kind == expr.Text
-	case expr.Enum, expr.Set:
-		return to.Kind == expr.Text || from.Same(to)
-	case expr.Bytes, expr.Duration, expr.Bit:
-		return from.Kind == to.Kind || to.Kind == expr.Text && from.Kind == expr.Duration
+	switch to.Kind {
+	case expr.Opaque:
+		return from.Kind == expr.Null
+	case expr.JSON:
+		// The text of a JSON document does not tell the types of its numbers.
+		return from.Kind == expr.Null || from.Kind == expr.Text
 	}
-	// The text of a JSON document does not tell the types of its numbers.
-	return false
+	return from.Kind != expr.Opaque && from.Kind != expr.JSON
 }
 
 // value is the value at i as the table stores it; row is the number of the row, for errors.
@@ -94,60 +91,44 @@ func (s *setter) value(v *expr.Vec, i int32, row int) (any, error) {
 			return x, nil
 		}
 	case expr.Text:
-		if s.chars >= 0 && (len(v.S[i]) <= s.chars || utf8.RuneCountInString(v.S[i]) <= s.chars) {
+		if s.chars >= 0 && len(v.S[i]) <= s.chars && utf8.ValidString(v.S[i]) {
 			return v.S[i], nil
 		}
 	case expr.Decimal:
 		if d, ok := s.decimal(v, i); ok {
 			return d, nil
 		}
-	case expr.Enum:
-		if s.col.Type.Type() == sqltypes.Enum {
+	case expr.Enum, expr.Set:
+		if v.T.Same(s.to) && v.T.Kind == expr.Enum {
 			return uint16(v.I[i]), nil
-		}
-	case expr.Set, expr.Bit:
-		if s.col.Kind == schema.KindUint {
+		} else if v.T.Same(s.to) {
 			return uint64(v.I[i]), nil
 		}
 	}
-	x, err := s.plain(v, i)
-	if err != nil {
-		return nil, err
-	}
-	if v.T.Kind == expr.Text && s.number {
-		if x, err = numberOf(v.S[i]); err != nil {
-			return nil, err
-		}
-	}
-	return s.convert(x, row)
-}
-
-// numberOf is the number that a text is. What is more or less than one is left to the engine.
-func numberOf(text string) (any, error) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n, nil
-	}
-	d, err := decimal.NewFromString(text)
-	if err != nil {
-		return nil, &late{"text that is no number"}
-	}
-	return d, nil
-}
-
-// outOfRange is error 1264.
-func outOfRange(column string, row int) error {
-	return mysql.NewSQLError(1264, "22003", "Out of range value for column '%s' at row %d", column, row)
+	return s.fit(v, i, row)
 }
 
 // null is NULL as the value of the column.
 func (s *setter) null() (any, error) {
-	if s.col.Desc.Nullable || s.col.Desc.AutoInc {
+	if s.col.Desc.Nullable || s.nulls == takeNull {
 		return nil, nil
 	}
-	if !s.strict {
-		return nil, &late{"NULL for a column that is NOT NULL"}
+	err := mysqlError(errNull, "Column '%s' cannot be null", s.col.Desc.Name)
+	if s.nulls != zeroNull {
+		return nil, err
 	}
-	return nil, sql.ErrInsertIntoNonNullableProvidedNull.New(s.col.Desc.Name)
+	s.adjusted = true
+	s.ctx.Warn(errNull, "Column '%s' cannot be null", s.col.Desc.Name)
+	return s.zero()
+}
+
+// kinded is an error of a kind of the engine that has MySQL's number and words.
+func kinded(kind *goerrors.Kind, code int, state, text string, args ...any) error {
+	return kind.Wrap(mysql.NewSQLError(code, state, "%s", text), args...)
+}
+
+func mysqlError(code int, format string, args ...any) error {
+	return mysql.NewSQLError(code, states[code], format, args...)
 }
 
 // decimal is a DECIMAL that the column holds as it is.
@@ -159,78 +140,13 @@ func (s *setter) decimal(v *expr.Vec, i int32) (any, bool) {
 	return decimal.New(v.I[i], -int32(v.T.Scale)), true
 }
 
-// plain is a value in the engine's form of its own type.
-func (s *setter) plain(v *expr.Vec, i int32) (any, error) {
-	if s.col.Kind == schema.KindString {
-		if v.T.Kind == expr.Timestamp {
-			x := expr.Value{Kind: expr.Datetime, I: calendar.Shift(v.I[i], time.UTC, s.loc)}
-			return x.Text(expr.DatetimeType(v.T.Scale)), nil
-		}
-		return string(v.AppendText(nil, i)), nil
+// convert brings a value to the type of the column as the engine does.
+func (s *setter) convert(x any) (any, error) {
+	out, in, err := s.col.Type.Convert(s.ctx, x)
+	if err == nil && (in != sql.InRange || out == nil) {
+		err = &late{"conversion of the engine"}
 	}
-	switch v.T.Kind {
-	case expr.Uint:
-		return uint64(v.I[i]), nil
-	case expr.Decimal:
-		return decimal.NewFromString(string(v.AppendText(nil, i)))
-	case expr.Float:
-		return v.F[i], nil
-	case expr.Bytes:
-		return []byte(v.S[i]), nil
-	case expr.Text:
-		return v.S[i], nil
-	case expr.Date, expr.Datetime, expr.Timestamp:
-		return s.time(v.I[i])
-	case expr.Duration:
-		return types.Timespan(v.I[i]), nil
-	}
-	return v.I[i], nil
-}
-
-func (s *setter) time(p int64) (any, error) {
-	switch {
-	case p == 0:
-		return types.ZeroTime, nil
-	case !calendar.Complete(p):
-		return nil, &late{"date with a zero"}
-	}
-	if s.from.Kind == expr.Timestamp {
-		p = calendar.Shift(p, time.UTC, s.loc)
-	}
-	return calendar.ToGo(p, time.UTC), nil
-}
-
-// convert brings a value to the type of the column, as INSERT does.
-func (s *setter) convert(x any, row int) (any, error) {
-	var out any
-	var in sql.ConvertInRange
-	var err error
-	if r, ok := s.col.Type.(sql.RoundingNumberType); ok {
-		out, in, err = r.ConvertRound(s.ctx, x)
-	} else {
-		out, in, err = s.col.Type.Convert(s.ctx, x)
-	}
-	if err == nil && in == sql.InRange {
-		if out == nil {
-			return nil, &late{"conversion to NULL"}
-		}
-		return out, nil
-	}
-	if !s.strict {
-		return nil, &late{"conversion without strict mode"}
-	}
-	name := s.col.Desc.Name
-	switch {
-	case err == nil:
-		err = outOfRange(name, row)
-	case types.ErrLengthBeyondLimit.Is(err):
-		err = types.ErrLengthBeyondLimit.New(x, name)
-	case sql.ErrTruncatedIncorrect.Is(err):
-		err = sql.ErrInvalidValue.New(x, s.col.Type)
-	case types.ErrConvertingToEnum.Is(err), sql.ErrInvalidSetValue.Is(err), sql.ErrConvertingToSet.Is(err):
-		err = types.ErrDataTruncatedForColumnAtRow.New(name, row)
-	}
-	return nil, err
+	return out, err
 }
 
 // same reports whether two values of a column are the same one, and not only equal by a collation.

@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -42,8 +43,12 @@ type change struct {
 	mem     *exec.Mem
 	held    int64
 	row     int // rows that have come
-	strict  bool
-	warned  bool // an expression had something to say that strict mode makes an error
+	// ignore: what is wrong with a row is a warning (IGNORE). strict: what a column cannot hold is an
+	// error.
+	ignore, strict bool
+	// failure is the first warning of an expression that strict mode makes an error.
+	failure error
+	ins     *insertion // of an INSERT or REPLACE
 }
 
 // target is a table whose rows are changed.
@@ -64,7 +69,7 @@ type target struct {
 // pending is a row to be changed.
 type pending struct {
 	stored string // the row as it is
-	vals   []any  // in the order of the setters
+	vals   []any  // in the order of the setters; of INSERT, the row
 	failed int    // the number of the condition that the new row does not fulfil, from 1
 }
 
@@ -72,7 +77,9 @@ type pending struct {
 type outcome struct {
 	kind             bind.ChangeKind
 	matched, changed int
+	duplicates       int // rows of an INSERT that met others
 	warnings         int
+	plain            bool   // INSERT of one row of VALUES
 	id               uint64 // that the client is told: see writer.number
 	found            bool   // the client counts rows that were found, and not those that were changed
 }
@@ -91,7 +98,9 @@ func (o *outcome) result() *sqltypes.Result {
 	case bind.Update:
 		res.Info = plan.UpdateInfo{Matched: o.matched, Updated: o.changed, Warnings: o.warnings}.String()
 	case bind.Insert:
-		res.Info = fmt.Sprintf("Records: %d  Duplicates: 0  Warnings: %d", o.changed, o.warnings)
+		if !o.plain {
+			res.Info = fmt.Sprintf("Records: %d  Duplicates: %d  Warnings: %d", o.matched, o.duplicates, o.warnings)
+		}
 	}
 	return res
 }
@@ -141,22 +150,13 @@ func (c *change) make(text string, params []expr.Node) error {
 	if err := st.allowed(c.c.Uses); err != nil {
 		return err
 	}
-	c.strict = sql.LoadSqlMode(st.ctx).Strict()
-	if c.strict {
-		st.env.Warn = func(int, string) { c.warned = true }
-	}
+	c.modes()
 	for _, t := range c.c.Targets {
 		if err := c.permitted(t); err != nil {
 			return err
 		}
 	}
-	if callsUUID(c.c) {
-		return left("UUID in a change")
-	}
-	st.out = c.c.Out
-	options := st.r.Options
-	options.Locking = true
-	if err := st.plans(c.c.Query, options); err != nil {
+	if err := c.plan(); err != nil {
 		return err
 	}
 	for _, t := range c.c.Targets {
@@ -167,6 +167,48 @@ func (c *change) make(text string, params []expr.Node) error {
 	return nil
 }
 
+// plan makes the operators of the query, if there is one.
+func (c *change) plan() error {
+	if c.c.Rel == nil {
+		return nil
+	}
+	if callsUUID(c.c) {
+		return left("UUID in a change")
+	}
+	c.out = c.c.Out
+	options := c.r.Options
+	options.Locking = true
+	return c.plans(c.c.Query, options)
+}
+
+// strictly are the warnings of expressions that strict mode makes errors of a change.
+var strictly = map[int]string{1292: "22007", 1365: "22012", errOutOfRange: "22003", errTruncated: "01000", errNotOfType: "HY000", 1411: "HY000",
+	1441: "22008", 3020: "2201E", 1260: "HY000"}
+
+// modes takes what sql_mode and IGNORE say of wrong values.
+func (c *change) modes() {
+	mode := sql.LoadSqlMode(c.ctx)
+	c.ignore = c.c.Ignore
+	c.strict = mode.Strict() && !c.ignore
+	if !mode.ModeEnabled("ERROR_FOR_DIVISION_BY_ZERO") && !mode.ModeEnabled("TRADITIONAL") {
+		c.env.Mode &^= expr.ErrorForDivisionByZero
+	}
+	if !c.strict {
+		return
+	}
+	warn := c.env.Warn
+	c.env.Warn = func(code int, msg string) {
+		state := strictly[code]
+		if state == "" {
+			warn(code, msg)
+			return
+		}
+		if c.failure == nil {
+			c.failure = mysql.NewSQLError(code, state, "%s", msg)
+		}
+	}
+}
+
 var privileges = map[bind.ChangeKind]sql.PrivilegeType{
 	bind.Delete: sql.PrivilegeType_Delete, bind.Update: sql.PrivilegeType_Update, bind.Insert: sql.PrivilegeType_Insert,
 }
@@ -175,7 +217,14 @@ var privileges = map[bind.ChangeKind]sql.PrivilegeType{
 // change them.
 func (c *change) permitted(t *bind.Target) error {
 	ctx := c.ctx
-	op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: t.Table.DB(), Table: t.Table.Name()}, privileges[c.c.Kind])
+	needs := []sql.PrivilegeType{privileges[c.c.Kind]}
+	what := []string{events[c.c.Kind]}
+	if n := c.c.Insert; n != nil && n.Replace {
+		needs, what = append(needs, sql.PrivilegeType_Delete), append(what, "delete")
+	} else if n != nil && len(n.Updates) > 0 {
+		needs, what = append(needs, sql.PrivilegeType_Update), append(what, "update")
+	}
+	op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: t.Table.DB(), Table: t.Table.Name()}, needs...)
 	if !c.r.Engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, op) {
 		return left("privileges")
 	}
@@ -193,8 +242,10 @@ func (c *change) permitted(t *bind.Target) error {
 	}
 	name := strings.ToLower(st.Def.Desc.Name)
 	for _, o := range d.Objects[schema.IxTrigger] {
-		if fires(o.Trigger.CreateStatement, events[c.c.Kind], name) {
-			return left("triggers")
+		for _, e := range what {
+			if fires(o.Trigger.CreateStatement, e, name) {
+				return left("triggers")
+			}
 		}
 	}
 	if intVar(ctx, "foreign_key_checks") == 0 {
@@ -227,7 +278,7 @@ func (c *change) references(t *bind.Target, def *schema.Table, by []sql.ForeignK
 	case bind.Delete:
 		refused = len(by) > 0
 	case bind.Insert:
-		refused = len(def.Desc.FKs) > 0
+		refused = len(def.Desc.FKs) > 0 || len(by) > 0 && (c.c.Insert.Replace || len(c.c.Insert.Updates) > 0)
 	case bind.Update:
 		refused = slices.ContainsFunc(def.Desc.FKs, func(fk sql.ForeignKeyConstraint) bool { return set(fk.Columns) }) ||
 			slices.ContainsFunc(by, func(fk sql.ForeignKeyConstraint) bool { return set(fk.ParentColumns) })
@@ -265,22 +316,32 @@ func callsUUID(c *bind.Change) bool {
 // target finds what the batches have of a table.
 func (c *change) target(b *bind.Target) error {
 	t := &target{Target: b, st: b.Table.(*access.Table).Stored(), at: -1}
+	c.targets = append(c.targets, t)
+	if b.Row == 0 {
+		t.at, t.zero = t.st.Def.Desc.AutoIncCol(), sql.LoadSqlMode(c.ctx).ModeEnabled("NO_AUTO_VALUE_ON_ZERO")
+		if err := c.insertion(t); err != nil {
+			return err
+		}
+	}
+	if c.op == nil {
+		return nil
+	}
 	cols := c.op.Cols()
 	if b.Row != 0 {
 		t.row = slices.Index(cols, b.Row)
-	} else {
-		t.at, t.zero = t.st.Def.Desc.AutoIncCol(), sql.LoadSqlMode(c.ctx).ModeEnabled("NO_AUTO_VALUE_ON_ZERO")
 	}
 	if c.c.Joined {
 		t.seen = map[string]bool{}
 	}
 	for _, s := range b.Sets {
 		at := slices.Index(cols, s.Value)
-		k, err := newSetter(c.ctx, t.st.Def.Cols[s.Col], c.op.Types()[at])
+		k, err := c.setter(c.env, t, s.Col, c.op.Types()[at], c.strict)
 		if err != nil {
 			return err
 		}
-		k.pos, k.at, k.derived, k.strict, k.loc = s.Col, at, s.Derived, c.strict, c.env.Zone()
+		if k.at, k.derived = at, s.Derived; k.col.Desc.AutoInc && c.ins != nil {
+			k.nulls = takeNull
+		}
 		t.sets = append(t.sets, k)
 	}
 	for _, k := range b.Checks {
@@ -290,7 +351,6 @@ func (c *change) target(b *bind.Target) error {
 		}
 		t.checks = append(t.checks, at)
 	}
-	c.targets = append(c.targets, t)
 	return nil
 }
 
@@ -300,7 +360,8 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	s, ctx := c.s, c.ctx
 	explicit := s.Explicit(ctx)
 	s.Stmt.Planned, s.Stmt.Writes = true, true
-	s.Stmt.PerRow, s.Stmt.Blind = false, c.c.Kind == bind.Insert && !explicit
+	s.Stmt.PerRow = c.ignore || c.ins.meets()
+	s.Stmt.Blind = c.ins != nil && !explicit && !s.Stmt.PerRow
 	t := s.Txn()
 	if t == nil {
 		t = session.NewTxn(s)
@@ -308,9 +369,7 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	}
 	sql.IncrementStatusVariable(ctx, "Questions", 1)
 	s.ClearWarnings()
-	if err = c.drain(c.take); err == nil && c.warned {
-		err = &late{"warning of an expression"}
-	}
+	err = c.gather()
 	reason, ok := c.refused(err)
 	if !ok {
 		reason, ok = isLate(err)
@@ -349,12 +408,40 @@ func (c *change) counted(res *outcome) {
 	}
 }
 
+// gather keeps all rows that are to be changed.
+func (c *change) gather() error {
+	c.opened = c.op == nil
+	if c.op != nil {
+		if err := c.drain(c.take); err != nil {
+			return err
+		}
+	}
+	if c.failure != nil {
+		return c.failure
+	}
+	if c.ins == nil {
+		return nil
+	}
+	if c.ins.Values {
+		if err := c.valueRows(); err != nil {
+			return err
+		}
+	}
+	return c.complete()
+}
+
 // take keeps the rows of a batch.
 func (c *change) take(b *expr.Batch) error {
-	if c.warned {
-		return &late{"warning of an expression"}
+	if c.failure != nil {
+		return c.failure
+	}
+	if c.ins != nil && c.ins.Values {
+		return c.takeValues(b)
 	}
 	for _, i := range b.Sel {
+		if c.ins != nil && c.ins.stopped != nil {
+			return nil
+		}
 		c.row++
 		for _, t := range c.targets {
 			if err := c.keep(t, b, i); err != nil {
@@ -368,6 +455,9 @@ func (c *change) take(b *expr.Batch) error {
 // keep keeps the change of one row, unless it has been kept.
 func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	p := pending{}
+	if c.ins != nil {
+		return c.keepNew(t, b, i)
+	}
 	if t.Row != 0 {
 		v := b.Cols[t.row]
 		if v.IsNull(i) || t.seen[v.S[i]] {
@@ -383,8 +473,12 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	}
 	for k, s := range t.sets {
 		var err error
+		s.adjusted = false
 		if p.vals[k], err = s.value(b.Cols[s.at], i, c.row); err != nil {
 			return err
+		}
+		if s.adjusted && (len(t.sets) > 1 || len(t.checks) > 0) {
+			return &late{"use of a value that does not fit"}
 		}
 	}
 	for k, at := range t.checks {
@@ -407,9 +501,28 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	return nil
 }
 
+// keepNew keeps a row of the query of an INSERT.
+func (c *change) keepNew(t *target, b *expr.Batch, i int32) error {
+	row := make(sql.Row, len(t.st.Def.Cols))
+	for _, s := range t.sets {
+		v, err := s.value(b.Cols[s.at], i, c.row)
+		if err != nil {
+			return c.stop(err)
+		}
+		row[s.pos] = v
+	}
+	return c.add(t, row)
+}
+
 // apply writes what was kept. If that fails, nothing of it stays.
 func (c *change) apply() (*outcome, error) {
 	res := &outcome{kind: c.c.Kind, found: c.ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0}
+	if c.ins != nil {
+		res.plain = c.ins.Values && len(c.ins.Rows) == 1
+		if c.ins.stopped != nil {
+			c.s.Stmt.Blind = false // a duplicate among the rows before comes first
+		}
+	}
 	var editors []*table.Editor
 	var err error
 	for _, t := range c.targets {
@@ -429,6 +542,9 @@ func (c *change) apply() (*outcome, error) {
 			err = e.StatementComplete(c.ctx)
 		}
 	}
+	if err == nil && c.ins != nil {
+		err = c.ins.stopped
+	}
 	if err != nil {
 		for _, e := range editors {
 			_ = e.DiscardChanges(c.ctx, err)
@@ -445,27 +561,45 @@ func (c *change) write(t *target, e *table.Editor, res *outcome) error {
 	if c.c.Kind == bind.Update && !c.c.Ordered {
 		t.arrange()
 	}
+	if c.s.Stmt.PerRow {
+		c.s.UseAhead()
+		defer c.s.ForgetAhead()
+	}
 	for i := range t.pending {
 		if i%1024 == 0 {
 			if err := c.ctx.Err(); err != nil {
 				return err
 			}
 		}
-		changed, err := true, error(nil)
-		if c.c.Kind == bind.Insert {
-			err = w.insert(&t.pending[i])
-		} else {
-			changed, err = w.stored(&t.pending[i])
-		}
+		n, err := w.one(i)
 		if err != nil {
 			return err
 		}
 		res.matched++
-		if changed {
-			res.changed++
-		}
+		res.changed += n
 	}
 	return nil
+}
+
+// one writes a row. It returns how many rows that changes, as MySQL counts.
+func (w *writer) one(i int) (n int, err error) {
+	p := &w.pending[i]
+	switch {
+	case w.ins.meets():
+		if i%prefetch.Ahead == 0 {
+			if err := w.ahead(i); err != nil {
+				return 0, err
+			}
+		}
+		return w.meet(p, i+1)
+	case w.ins != nil:
+		return 1, w.insert(p)
+	}
+	changed, err := w.stored(p)
+	if err != nil || !changed {
+		return 0, w.ignored(err)
+	}
+	return 1, nil
 }
 
 // arrange puts rows whose keys change in the order of the table: whether one of the new keys is
@@ -530,66 +664,73 @@ func (w *writer) stored(p *pending) (changed bool, err error) {
 			row[s.pos] = p.vals[k]
 		}
 	}
-	if err := w.check(p); err != nil {
-		return false, err
+	if p.failed != 0 {
+		return false, w.check(w.Checks[p.failed-1].Name)
 	}
 	return true, w.e.UpdateAt(w.ctx, key, old, row)
 }
 
-func (w *writer) check(p *pending) error {
-	if p.failed == 0 {
-		return nil
-	}
-	return sql.ErrCheckConstraintViolated.New(w.Checks[p.failed-1].Name)
+// check is the error of a condition that is not fulfilled.
+func (w *writer) check(name string) error {
+	return kinded(sql.ErrCheckConstraintViolated, 3819, "HY000", fmt.Sprintf("Check constraint '%s' is violated.", name), name)
 }
 
 // insert adds a row.
 func (w *writer) insert(p *pending) error {
-	row := make(sql.Row, len(w.st.Def.Cols))
-	for k, s := range w.sets {
-		row[s.pos] = p.vals[k]
+	if p.failed != 0 {
+		return w.check(w.ins.Checks[p.failed-1].Name)
 	}
-	if err := w.check(p); err != nil {
+	counted, err := w.number(p.vals)
+	if err != nil {
 		return err
 	}
-	if w.at >= 0 {
-		if err := w.number(row); err != nil {
-			return err
-		}
-	}
-	return w.e.Insert(w.ctx, row)
+	w.inserted(p.vals, counted)
+	return w.e.Insert(w.ctx, p.vals)
 }
 
-// number gives a row its AUTO_INCREMENT value, or tells the counter which one it has. The client is
-// told the first value that the counter gave, or else the last one of the rows.
-func (w *writer) number(row sql.Row) error {
+// number gives a row its AUTO_INCREMENT value, or tells the counter which one it has. counted: the
+// counter gave it.
+func (w *writer) number(row sql.Row) (counted bool, err error) {
+	if w.at < 0 {
+		return false, nil
+	}
 	given := row[w.at]
 	n, signed := schema.ToInt64(given)
 	if u, ok := schema.ToUint64(given); (signed && n == 0 || ok && u == 0) && !w.zero {
 		given = nil
 	}
 	if given != nil && signed && n < 0 {
-		return nil // the counter counts from 1
+		return false, nil // the counter counts from 1
 	}
 	v, err := w.st.GetNextAutoIncrementValue(w.ctx, given)
-	if err != nil {
-		return err
-	}
-	if given != nil {
-		if !w.counted {
-			w.res.id = v
-		}
-		return nil
+	if err != nil || given != nil {
+		return false, err
 	}
 	col := w.st.Def.Cols[w.at]
 	conv, in, err := col.Type.Convert(w.ctx, v)
 	if err != nil || in != sql.InRange {
-		return sql.ErrValueOutOfRange.New(v, col.Type)
+		return false, sql.ErrValueOutOfRange.New(v, col.Type)
 	}
 	row[w.at] = conv
-	if !w.counted {
-		w.counted, w.res.id = true, v
-		w.ctx.GetLastQueryInfo().LastInsertId.Store(int64(v))
-	}
-	return nil
+	return true, nil
 }
+
+// inserted notes the AUTO_INCREMENT value of a row. The client is told the first one that the counter
+// gave, or else the last one of the rows.
+func (w *writer) inserted(row sql.Row, counted bool) {
+	if w.at < 0 || w.counted {
+		return
+	}
+	if v, ok := schema.ToUint64(row[w.at]); ok {
+		w.res.id = v
+	} else if n, ok := schema.ToInt64(row[w.at]); ok && n > 0 {
+		w.res.id = uint64(n)
+	}
+	if counted {
+		w.counted = true
+		w.ctx.GetLastQueryInfo().LastInsertId.Store(int64(w.res.id))
+	}
+}
+
+// updated notes the AUTO_INCREMENT value of a row that ON DUPLICATE KEY UPDATE has changed.
+func (w *writer) updated(row sql.Row) { w.inserted(row, false) }

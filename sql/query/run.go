@@ -103,7 +103,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	if kind == changing {
 		res, done, err := r.change(sctx, s, text, given)
 		if err != nil {
-			return done, sql.CastSQLError(err)
+			return done, clientError(err)
 		}
 		if !done {
 			return false, nil

@@ -8,7 +8,7 @@ type kind uint8
 const (
 	other    kind = iota
 	reading       // SELECT
-	changing      // UPDATE, DELETE, INSERT ... SELECT
+	changing      // UPDATE, DELETE, INSERT, REPLACE
 )
 
 // kindOf reads the first words of a statement.
@@ -33,12 +33,8 @@ func kindOf(text string) kind {
 		return reading
 	case "with":
 		return behindWith(text[n:])
-	case "update", "delete":
+	case "update", "delete", "insert", "replace":
 		return changing
-	case "insert", "replace":
-		if takesQuery(text[n:]) {
-			return changing
-		}
 	}
 	return other
 }
@@ -51,17 +47,6 @@ func behindWith(text string) kind {
 			found = changing
 		}
 		return depth > 0 || w != "select" && found == reading
-	})
-	return found
-}
-
-// takesQuery reports whether what follows INSERT seems to have a query, and no values. It looks at
-// few words; a column that is named like a clause stands in parentheses.
-func takesQuery(text string) bool {
-	found := false
-	words(text, func(w string, depth int) bool {
-		found = w == "select" || depth == 0 && (w == "with" || w == "table")
-		return !found && (depth > 0 || w != "values" && w != "value" && w != "set")
 	})
 	return found
 }

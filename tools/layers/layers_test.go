@@ -126,7 +126,7 @@ var allowed = map[string][]string{
 	"sql/opt":     {"sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar"},
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/access", "sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/opt",
-		"sql/schema", "sql/session", "sql/table"},
+		"sql/prefetch", "sql/schema", "sql/session", "sql/table"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
 	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt",

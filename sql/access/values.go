@@ -1,0 +1,47 @@
+package access
+
+import (
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// Values makes vectors of values that are going to be stored.
+type Values struct {
+	ctx   *sql.Context
+	types []expr.Type
+	d     *decoder
+	buf   []byte
+}
+
+// NewValues makes vectors of values of a table. zone is that of the session.
+func (t *Table) NewValues(zone *time.Location) *Values {
+	v := &Values{ctx: t.s.ctx, d: newDecoder(t.s.ctx, t.st.Def, nil, nil, zone)}
+	for _, c := range t.cols[:len(t.st.Def.Cols)] {
+		v.types = append(v.types, c.Type.AsNull())
+	}
+	return v
+}
+
+// Type is the type of a column's vectors.
+func (v *Values) Type(col int) expr.Type { return v.types[col] }
+
+// Put sets the value at r of a vector of a column's type.
+func (v *Values) Put(out *expr.Vec, r, col int, x any) (err error) {
+	if x == nil {
+		out.SetNull(r)
+		return nil
+	}
+	if out.Null != nil {
+		out.Null[r] = false
+	}
+	c := v.d.t.Cols[col]
+	if v.buf, err = c.AppendPayload(v.ctx, v.buf[:0], x); err != nil {
+		return schema.ClientError(err)
+	}
+	_, err = v.d.payload(c, v.buf, out, r)
+	return err
+}

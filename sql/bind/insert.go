@@ -1,0 +1,486 @@
+package bind
+
+import (
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// Insertion is what a Change of the kind Insert has besides its query. A row gets its values from VALUES
+// (Rows) or from the rows of the query (Target.Sets). What follows from them (Derived, Checks) is
+// computed from the row as it is stored.
+type Insertion struct {
+	// IDs are the columns of the new row in the formulas below.
+	IDs []expr.ColID
+	// Rows are those of VALUES; each has the cells of the columns Cols.
+	Values bool
+	Cols   []int
+	Rows   [][]Cell
+	// Missing are the columns that get no value though they have no default.
+	Missing []int
+	// Derived are generated columns, Checks the conditions of the table.
+	Derived, Checks []Formula
+	// Replace: a new row takes the place of those that are in its way.
+	Replace bool
+	// Updates are those of ON DUPLICATE KEY UPDATE, over the row that is there (Old) and the new one
+	// (IDs); OnUpdate are columns that get a value where the row changes.
+	Updates, OnUpdate []Formula
+	Old               []expr.ColID
+}
+
+// Formula is an expression for a column, or a condition with its name.
+type Formula struct {
+	Col  int
+	Name string
+	Node expr.Node
+}
+
+// Cell is a value of VALUES: a constant, a column of the query, or DEFAULT of a column that has none.
+type Cell struct {
+	Const   *expr.Const
+	Value   expr.ColID
+	Missing bool
+}
+
+// insert binds INSERT and REPLACE.
+func (c *changer) insert(n *ast.InsertStmt, alias rowAlias) error {
+	c.out.Kind = Insert
+	if len(n.PartitionNames) > 0 {
+		return unsupported("AS OF, TABLESAMPLE or PARTITION")
+	}
+	t, err := c.into(n.Table)
+	if err != nil {
+		return err
+	}
+	cols, err := c.given(t, n.Columns)
+	if err != nil {
+		return err
+	}
+	ins := &Insertion{Replace: n.IsReplace, Values: n.Select == nil}
+	c.out.Insert, c.out.Ignore = ins, n.IgnoreErr
+	a := c.newRow(t, t.Table.Name())
+	ins.IDs = a.ids
+	if ins.Values {
+		err = c.valueRows(n, a, cols)
+	} else {
+		err = c.queryRows(n, a, cols)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.formulas(a); err != nil {
+		return err
+	}
+	return c.onDuplicate(n.OnDuplicate, a, alias)
+}
+
+// newRow makes the columns of a table those of a row that is not in it, under a name.
+func (c *changer) newRow(t *Target, name string) *assigned {
+	a := &assigned{Target: t, vals: map[expr.ColID]expr.Node{}}
+	for _, col := range t.Table.Columns()[:t.Table.RowColumn()] {
+		id := c.b.newID()
+		a.ids = append(a.ids, id)
+		a.cols = append(a.cols, column{id: id, name: col.Name, table: name, db: t.Table.DB(), typ: col.Type})
+	}
+	return a
+}
+
+func generatedGiven(t *Target, pos int) error {
+	return refuse(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.",
+		t.Table.Columns()[pos].Name, t.Table.Name())
+}
+
+// queryRows binds the query of INSERT ... SELECT.
+func (c *changer) queryRows(n *ast.InsertStmt, a *assigned, cols []int) error {
+	for _, pos := range cols {
+		if a.Table.Rule(pos).Generated != "" {
+			return generatedGiven(a.Target, pos)
+		}
+	}
+	if sel, ok := n.Select.(*ast.SelectStmt); ok && sel.LockInfo != nil {
+		return unsupported("locking clause")
+	}
+	src, err := c.b.query(n.Select, nil)
+	if err != nil {
+		return err
+	}
+	if len(src.cols) != len(cols) {
+		return refuse(1136, "21S01", "Column count doesn't match value count at row 1")
+	}
+	c.rel = src.rel
+	for i, pos := range cols {
+		v := src.cols[i].node()
+		a.Sets = append(a.Sets, Set{Col: pos, Value: c.yield(a.cols[pos].name, v)})
+		if err := a.note(pos, v); err != nil {
+			return err
+		}
+	}
+	return c.others(a)
+}
+
+// others gives the columns their values that a query does not give.
+func (c *changer) others(a *assigned) error {
+	for pos := range a.Table.RowColumn() {
+		if a.vals[a.ids[pos]] != nil || c.byRule(a.Target, pos) {
+			continue
+		}
+		n, err := c.byDefault(a.Table, pos)
+		if err != nil {
+			return err
+		}
+		if n, err = c.overNew(a, n); err != nil {
+			return err
+		}
+		if _, null := n.(*expr.Const); !null || a.Table.Rule(pos).Default != "" {
+			a.Sets = append(a.Sets, Set{Col: pos, Value: c.yield(a.cols[pos].name, n)})
+		}
+		if err := a.note(pos, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byRule reports whether a column that gets no value has none, or gets it later.
+func (c *changer) byRule(t *Target, pos int) bool {
+	r, col := t.Table.Rule(pos), t.Table.Columns()[pos]
+	switch {
+	case r.Generated != "" || r.AutoInc:
+		return true
+	case r.Default == "" && col.Type.NotNull:
+		c.out.Insert.Missing = append(c.out.Insert.Missing, pos)
+		return true
+	}
+	return r.Default == ""
+}
+
+// valueRows binds VALUES.
+func (c *changer) valueRows(n *ast.InsertStmt, a *assigned, cols []int) error {
+	ins := c.out.Insert
+	empty := len(n.Columns) == 0
+	for _, l := range n.Lists {
+		empty = empty && len(l) == 0
+	}
+	if empty {
+		cols = nil
+	}
+	given := map[int]bool{}
+	for _, pos := range cols {
+		given[pos] = true
+	}
+	ins.Cols = append(ins.Cols, cols...)
+	for pos := range a.ids {
+		if !given[pos] && !c.byRule(a.Target, pos) {
+			ins.Cols = append(ins.Cols, pos)
+		}
+	}
+	c.rel = &algebra.Values{Rows: [][]expr.Node{{}}}
+	c.scope.cols = a.cols
+	for i, l := range n.Lists {
+		if len(l) != len(cols) {
+			return refuse(1136, "21S01", "Column count doesn't match value count at row %d", i+1)
+		}
+		row := &valueRow{changer: c, a: a}
+		for k, pos := range ins.Cols {
+			var e ast.ExprNode
+			if k < len(l) {
+				e = l[k]
+			}
+			if err := row.cell(pos, e); err != nil {
+				return err
+			}
+		}
+		ins.Rows = append(ins.Rows, row.cells)
+	}
+	if len(c.items) == 0 {
+		c.rel = nil
+	}
+	return nil
+}
+
+// valueRow is a row of VALUES while it is bound.
+type valueRow struct {
+	*changer
+	a     *assigned
+	cells []Cell
+	nodes []expr.Node // of the cells
+}
+
+// cell binds the value of a column; nil stands for one that is not given.
+func (r *valueRow) cell(pos int, e ast.ExprNode) error {
+	rule := r.a.Table.Rule(pos)
+	d, isDefault := e.(*ast.DefaultExpr)
+	isDefault = e == nil || isDefault && d.Name == nil
+	var n expr.Node
+	var err error
+	switch {
+	case rule.Generated != "" && !isDefault:
+		return generatedGiven(r.a.Target, pos)
+	case isDefault && (rule.Generated != "" || rule.AutoInc):
+		n = expr.NullConst()
+	case isDefault && rule.Default == "" && r.a.Table.Columns()[pos].Type.NotNull:
+		r.cells, r.nodes = append(r.cells, Cell{Missing: true}), append(r.nodes, nil)
+		return nil
+	case isDefault:
+		n, err = r.byDefault(r.a.Table, pos)
+	default:
+		x := &exprs{q: r.query, s: r.scope, clause: "field list"}
+		n, err = x.scalar(e)
+	}
+	if err != nil {
+		return err
+	}
+	if k, ok := n.(*expr.Const); ok {
+		r.cells, r.nodes = append(r.cells, Cell{Const: k}), append(r.nodes, n)
+		return nil
+	}
+	if r.uses(n) {
+		clear(r.a.vals)
+		for i, n := range r.nodes {
+			if n == nil {
+				return unsupported("use of a column without a value")
+			}
+			if err := r.a.note(r.out.Insert.Cols[i], n); err != nil {
+				return err
+			}
+		}
+		if n, err = r.overNew(r.a, n); err != nil {
+			return err
+		}
+	}
+	id := r.yield(r.a.cols[pos].name, n)
+	r.cells, r.nodes = append(r.cells, Cell{Value: id}), append(r.nodes, n)
+	return nil
+}
+
+// uses reports whether an expression has columns of the new row in it.
+func (r *valueRow) uses(n expr.Node) bool {
+	found := false
+	expr.Walk(n, func(n expr.Node) bool {
+		switch n := n.(type) {
+		case *expr.Col:
+			found = found || n.ID >= r.a.ids[0] && n.ID <= r.a.ids[len(r.a.ids)-1]
+		case *expr.Sub:
+			found = found || len(n.Outer) > 0
+		}
+		return !found
+	})
+	return found
+}
+
+// overNew is an expression over the values that the new row has so far; a column that has none yet
+// has its default.
+func (c *changer) overNew(a *assigned, n expr.Node) (expr.Node, error) {
+	var err error
+	expr.Cols(n, func(id expr.ColID) {
+		pos := int(id - a.ids[0])
+		if err != nil || id < a.ids[0] || pos >= len(a.ids) || a.vals[id] != nil {
+			return
+		}
+		rule := a.Table.Rule(pos)
+		var v expr.Node
+		switch {
+		case rule.Generated != "":
+			err = unsupported("use of a generated column in VALUES")
+			return
+		case rule.AutoInc:
+			v = expr.IntConst(0)
+		default:
+			if v, err = c.byDefault(a.Table, pos); err != nil {
+				return
+			}
+		}
+		err = a.note(pos, v)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.now(n)
+}
+
+// formulas binds what follows from the values of a new row.
+func (c *changer) formulas(a *assigned) error {
+	ins := c.out.Insert
+	for pos := range a.ids {
+		if g := a.Table.Rule(pos).Generated; g != "" {
+			n, err := c.formula(a, g)
+			if err != nil {
+				return err
+			}
+			ins.Derived = append(ins.Derived, Formula{Col: pos, Name: a.cols[pos].name, Node: n})
+		}
+	}
+	for _, k := range a.Table.Checks() {
+		n, err := c.formula(a, k.Text)
+		if err != nil {
+			return err
+		}
+		ins.Checks = append(ins.Checks, Formula{Col: -1, Name: k.Name, Node: n})
+	}
+	return nil
+}
+
+// formula binds an expression of a definition over the columns of a row.
+func (c *changer) formula(a *assigned, text string) (expr.Node, error) {
+	n, err := c.definition(text, a.cols)
+	if err != nil {
+		return nil, err
+	}
+	counted := false
+	expr.Cols(n, func(id expr.ColID) { counted = counted || a.Table.Rule(int(id-a.ids[0])).AutoInc })
+	if counted {
+		return nil, unsupported("expression of a definition over AUTO_INCREMENT")
+	}
+	return n, nil
+}
+
+// onDuplicate binds ON DUPLICATE KEY UPDATE.
+func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias rowAlias) error {
+	ins := c.out.Insert
+	if len(list) == 0 {
+		return nil
+	}
+	old := c.newRow(a.Target, a.Table.Name())
+	ins.Old = old.ids
+	cols := old.cols
+	if alias.name != "" {
+		named, err := alias.columns(a, ins.Cols)
+		if err != nil {
+			return err
+		}
+		cols = append(cols, named...)
+	}
+	x := &exprs{q: c.query, s: &scope{q: c.query, cols: cols}, clause: "field list", inserted: a.cols}
+	assigned := map[int]bool{}
+	for _, u := range list {
+		col, err := (&scope{cols: old.cols}).find(u.Column.Schema.O, u.Column.Table.O, u.Column.Name.O, "field list")
+		if err != nil {
+			return err
+		}
+		if col == nil {
+			return unknownColumn(qualified(u.Column.Schema.O, u.Column.Table.O, u.Column.Name.O), "field list")
+		}
+		f := Formula{Col: int(col.id - old.ids[0]), Name: col.name}
+		if a.Table.Rule(f.Col).Generated != "" {
+			return generatedGiven(a.Target, f.Col)
+		}
+		if d, ok := u.Expr.(*ast.DefaultExpr); ok && d.Name == nil {
+			f.Node, err = c.byDefault(a.Table, f.Col)
+		} else {
+			f.Node, err = x.scalar(u.Expr)
+		}
+		if err != nil {
+			return err
+		}
+		if hasSub(f.Node) {
+			return unsupported("subquery in ON DUPLICATE KEY UPDATE")
+		}
+		assigned[f.Col] = true
+		ins.Updates = append(ins.Updates, f)
+	}
+	for pos := range a.ids {
+		if u := a.Table.Rule(pos).OnUpdate; u != "" && !assigned[pos] {
+			n, err := c.definition(u, nil)
+			if err != nil {
+				return err
+			}
+			ins.OnUpdate = append(ins.OnUpdate, Formula{Col: pos, Name: a.cols[pos].name, Node: n})
+		}
+	}
+	return nil
+}
+
+// rowAlias is the name that VALUES (...) AS new(a, b) gives the new row, and its columns.
+type rowAlias struct {
+	name string
+	cols []string
+}
+
+// columns are those of the new row under the names of the alias. Without names of their own they are
+// found with the alias only.
+func (r rowAlias) columns(a *assigned, given []int) (out []column, err error) {
+	if r.cols == nil {
+		for _, c := range a.cols {
+			c.table, c.db, c.second = r.name, "", true
+			out = append(out, c)
+		}
+		return out, nil
+	}
+	if len(r.cols) > len(given) {
+		return nil, unsupported("names of a row alias")
+	}
+	for i, name := range r.cols {
+		c := a.cols[given[i]]
+		c.name, c.table, c.db = name, r.name, ""
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// into is the table of an INSERT.
+func (c *changer) into(n *ast.TableRefsClause) (*Target, error) {
+	src, ok := n.TableRefs.Left.(*ast.TableSource)
+	if !ok || n.TableRefs.Right != nil {
+		return nil, unsupported("INSERT into several tables")
+	}
+	name, ok := src.Source.(*ast.TableName)
+	if !ok {
+		return nil, unsupported("INSERT into several tables")
+	}
+	db := name.Schema.O
+	if db == "" {
+		db = c.b.db
+	}
+	if db == "" {
+		return nil, fail(1046, "3D000", "No database selected")
+	}
+	t, v, err := c.b.s.Catalog.Resolve(db, name.Name.O)
+	switch {
+	case err != nil:
+		return nil, err
+	case v != nil:
+		return nil, unsupported("change of a view")
+	case t == nil:
+		return nil, fail(1146, "42S02", "Table '%s.%s' doesn't exist", db, name.Name.O)
+	}
+	target, ok := t.(algebra.Target)
+	if !ok {
+		return nil, unsupported("change of a table of another kind")
+	}
+	out := &Target{Table: target}
+	c.out.Targets = append(c.out.Targets, out)
+	return out, nil
+}
+
+// given are the positions of the columns that an INSERT gives values of.
+func (c *changer) given(t *Target, names []*ast.ColumnName) (out []int, err error) {
+	cols := t.Table.Columns()[:t.Table.RowColumn()]
+	if names == nil {
+		for pos, col := range cols {
+			if !col.Invisible {
+				out = append(out, pos)
+			}
+		}
+	}
+	seen := map[int]bool{}
+	for _, n := range names {
+		at := -1
+		for pos, col := range cols {
+			if strings.EqualFold(col.Name, n.Name.O) {
+				at = pos
+			}
+		}
+		if at < 0 {
+			return nil, unknownColumn(n.Name.O, "field list")
+		}
+		if seen[at] {
+			return nil, refuse(1110, "42000", "Column '%s' specified twice", n.Name.O)
+		}
+		seen[at] = true
+		out = append(out, at)
+	}
+	return out, nil
+}

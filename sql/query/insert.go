@@ -1,0 +1,514 @@
+package query
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	goerrors "gopkg.in/src-d/go-errors.v1"
+
+	"github.com/godwitdb/godwit/sql/access"
+	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// New rows get their values from VALUES or from a query. What follows from them, generated columns
+// and conditions, is computed from the rows as they are going to be stored, many at a time. A row
+// that is wrong ends the statement, after those before it have been written, since one of them may
+// be a duplicate, which MySQL would tell first.
+
+// insertion is what an INSERT or REPLACE has besides its target.
+type insertion struct {
+	*bind.Insertion
+	t       *target
+	types   map[cellType]*setter // of constants
+	cells   map[expr.ColID]int   // where the query's columns are
+	values  expr.Batch           // what the query has yielded for VALUES
+	one     expr.Vec
+	missing []*setter
+	rows    *rowset
+	derived []*formula
+	checks  []*formula
+	ignore  bool
+	dup     *updater // nil: no ON DUPLICATE KEY UPDATE
+	guess   *updater // the same, to predict what it reads
+	// stopped is the error of the first row that is wrong.
+	stopped error
+}
+
+type cellType struct {
+	pos  int
+	kind expr.Kind
+}
+
+// meets reports whether rows that are in the way are no error.
+func (n *insertion) meets() bool {
+	return n != nil && (n.ignore || n.Replace || n.dup != nil)
+}
+
+// setter is one for a column of a target.
+func (c *change) setter(env *expr.Env, t *target, pos int, from expr.Type, strict bool) (*setter, error) {
+	s, err := newSetter(c.ctx, env, t.st.Def.Cols[pos], from)
+	if err != nil {
+		return nil, err
+	}
+	s.pos, s.strict = pos, strict
+	if !strict {
+		s.nulls = zeroNull
+	}
+	return s, nil
+}
+
+// insertion prepares an INSERT.
+func (c *change) insertion(t *target) error {
+	n := &insertion{Insertion: c.c.Insert, t: t, ignore: c.ignore, types: map[cellType]*setter{}, cells: map[expr.ColID]int{}}
+	c.ins = n
+	if c.op != nil {
+		for i, id := range c.op.Cols() {
+			n.cells[id] = i
+		}
+	}
+	for _, pos := range n.Missing {
+		s, err := c.setter(c.env, t, pos, expr.TypeNull, c.strict)
+		if err != nil {
+			return err
+		}
+		if err := s.noDefault(); err != nil {
+			return &bind.Refusal{Err: err}
+		}
+		n.missing = append(n.missing, s)
+	}
+	tab := t.Table.(*access.Table)
+	n.rows = newRowset(tab, c.env, n.IDs, n.Derived, n.Checks)
+	var err error
+	if n.derived, err = c.compile(c.env, t, n.Derived, n.IDs, c.strict); err != nil {
+		return err
+	}
+	if n.checks, err = c.compile(c.env, t, n.Checks, n.IDs, c.strict); err != nil {
+		return err
+	}
+	if len(n.Updates) == 0 {
+		return nil
+	}
+	if n.dup, err = c.updater(t, c.env, c.strict); err != nil {
+		return err
+	}
+	quiet := *c.env
+	quiet.Warn = nil
+	n.guess, err = c.updater(t, &quiet, true)
+	return err
+}
+
+// noDefault is what is to be said of a column that gets no value and has no default. That of an ENUM
+// is its first member.
+func (s *setter) noDefault() error {
+	if s.to.Kind == expr.Enum {
+		return nil
+	}
+	return s.wrong(errNoDefault, "Field '%s' doesn't have a default value", s.col.Desc.Name)
+}
+
+// takeValues keeps what the query of VALUES yields: one row with the values of all that are no
+// constants.
+func (c *change) takeValues(b *expr.Batch) error {
+	n := c.ins
+	n.values.N = 1
+	for _, v := range b.Cols {
+		k := &expr.Vec{}
+		k.Gather(v, b.Sel[:1])
+		if v.T.Kind.Form() == expr.FormS && !v.IsNull(b.Sel[0]) {
+			k.S[0] = strings.Clone(k.S[0])
+		}
+		n.values.Cols = append(n.values.Cols, k)
+	}
+	return nil
+}
+
+// valueRows makes the rows of VALUES.
+func (c *change) valueRows() error {
+	n := c.ins
+	for i, cells := range n.Rows {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		c.row++
+		row := make(sql.Row, len(n.t.st.Def.Cols))
+		for k, cell := range cells {
+			v, err := c.cell(n.Cols[k], cell, i+1)
+			if err != nil {
+				return c.stop(err)
+			}
+			row[n.Cols[k]] = v
+		}
+		if err := c.add(n.t, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop ends the rows of an INSERT at one that is wrong. Other errors end the statement at once.
+func (c *change) stop(err error) error {
+	var me *mysql.SQLError
+	var ge *goerrors.Error
+	if c.ins == nil || c.ins.stopped != nil || !errors.As(err, &me) && !errors.As(err, &ge) {
+		return err
+	}
+	c.ins.stopped = err
+	return nil
+}
+
+// cell is a value of VALUES as the table stores it.
+func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
+	n := c.ins
+	if cell.Missing {
+		s, err := c.setter(c.env, n.t, pos, expr.TypeNull, c.strict)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.noDefault(); err != nil {
+			return nil, err
+		}
+		return s.zero()
+	}
+	if cell.Const == nil {
+		v := n.values.Cols[n.cells[cell.Value]]
+		s, err := c.cellSetter(pos, v.T)
+		if err != nil {
+			return nil, err
+		}
+		return s.value(v, 0, row)
+	}
+	k := cell.Const
+	s, err := c.cellSetter(pos, k.T)
+	if err != nil {
+		return nil, err
+	}
+	t, v := k.T, k.V
+	if k.Hex && s.to.Numeric() && s.to.Kind != expr.Bit {
+		t, v = expr.TypeUint, expr.Value{Kind: expr.Uint}
+		for _, b := range []byte(k.V.S) {
+			v.I = v.I<<8 | int64(b)
+		}
+	}
+	n.one.Reset(t, 1)
+	n.one.Put(0, v)
+	return s.value(&n.one, 0, row)
+}
+
+// cellSetter is the setter of a column for values of a type.
+func (c *change) cellSetter(pos int, from expr.Type) (*setter, error) {
+	n := c.ins
+	key := cellType{pos, from.Kind}
+	if s := n.types[key]; s != nil {
+		return s, nil
+	}
+	s, err := c.setter(c.env, n.t, pos, from, c.strict)
+	if err != nil {
+		return nil, &late{reasonOf(err)}
+	}
+	if s.col.Desc.AutoInc || s.col.Desc.Generated != nil {
+		s.nulls = takeNull
+	} else if s.nulls == zeroNull && len(n.Rows) == 1 && !c.ignore {
+		s.nulls = refuseNull
+	}
+	n.types[key] = s
+	return s, nil
+}
+
+// add keeps a new row.
+func (c *change) add(t *target, row sql.Row) error {
+	for _, s := range c.ins.missing {
+		var err error
+		if row[s.pos], err = s.zero(); err != nil {
+			return err
+		}
+	}
+	n := int64(80 + 40*len(row))
+	for _, v := range row {
+		switch v := v.(type) {
+		case string:
+			n += int64(len(v))
+		case []byte:
+			n += int64(len(v))
+		}
+	}
+	if err := c.mem.Grow(n); err != nil {
+		return err
+	}
+	c.held += n
+	t.pending = append(t.pending, pending{vals: row})
+	return nil
+}
+
+// complete computes what follows from the values of the new rows.
+func (c *change) complete() error {
+	n := c.ins
+	if len(n.derived)+len(n.checks) == 0 {
+		return nil
+	}
+	t := n.t
+	for from := 0; from < len(t.pending); from += expr.BatchSize {
+		to := min(from+expr.BatchSize, len(t.pending))
+		err := c.completed(t.pending[from:to], from)
+		if err == nil {
+			continue
+		}
+		// Row by row, the first one that is wrong is found.
+		c.failure = nil
+		for i := from; i < to; i++ {
+			if err := c.completed(t.pending[i:i+1], i); err != nil {
+				t.pending = t.pending[:i]
+				n.stopped, c.failure = nil, nil
+				return c.stop(err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *change) completed(ps []pending, from int) error {
+	n := c.ins
+	rows := make([][]sql.Row, len(ps))
+	for i := range ps {
+		rows[i] = []sql.Row{n.t.st.Def.RoundTimes(ps[i].vals)}
+	}
+	err := c.follow(n.rows, n.derived, n.checks, rows, from+1, func(i, check int) {
+		if ps[i].failed == 0 {
+			ps[i].failed = check
+		}
+	})
+	for i := range ps {
+		ps[i].vals = rows[i][0]
+	}
+	return err
+}
+
+// follow computes generated columns and conditions of rows; failed gets the numbers of the conditions
+// that are not fulfilled, from 1.
+func (c *change) follow(r *rowset, derived, checks []*formula, rows [][]sql.Row, first int, failed func(i, check int)) error {
+	if err := r.load(rows); err != nil {
+		return err
+	}
+	for _, f := range derived {
+		if err := r.set(f, rows, first); err != nil {
+			return err
+		}
+	}
+	for k, f := range checks {
+		if err := r.failed(f, func(i int) { failed(i, k+1) }); err != nil {
+			return err
+		}
+	}
+	return c.failure
+}
+
+// updater makes of a row that is in the way what ON DUPLICATE KEY UPDATE says.
+type updater struct {
+	c                *change
+	t                *target
+	updates, touched []*formula
+	old              *rowset // the row that is there, and the new one
+	rows             *rowset
+	derived, checks  []*formula
+}
+
+func (c *change) updater(t *target, env *expr.Env, strict bool) (*updater, error) {
+	n := c.c.Insert
+	u := &updater{c: c, t: t}
+	tab := t.Table.(*access.Table)
+	both := append(slices.Clone(n.Old), n.IDs...)
+	u.old = newRowset(tab, env, both, n.Updates, n.OnUpdate)
+	u.rows = newRowset(tab, env, n.IDs, n.Derived, n.Checks)
+	var err error
+	for _, x := range []struct {
+		out *[]*formula
+		fs  []bind.Formula
+		ids []expr.ColID
+	}{{&u.updates, n.Updates, both}, {&u.touched, n.OnUpdate, both}, {&u.derived, n.Derived, n.IDs}, {&u.checks, n.Checks, n.IDs}} {
+		if *x.out, err = c.compile(env, t, x.fs, x.ids, strict); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// update is what becomes of a row; check is the number of a condition that it does not fulfil.
+func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bool, check int, err error) {
+	next = old.Copy()
+	rows := [][]sql.Row{{next, row}}
+	if err := u.old.load(rows); err != nil {
+		return nil, false, 0, err
+	}
+	for _, f := range u.updates {
+		if err := u.old.set(f, rows, number); err != nil {
+			return nil, false, 0, err
+		}
+	}
+	if u.c.failure != nil {
+		return nil, false, 0, u.c.failure
+	}
+	next = u.t.st.Def.RoundTimes(next)
+	for _, f := range u.updates {
+		eq, err := same(u.c.ctx, u.t.st.Def.Cols[f.Col], old[f.Col], next[f.Col])
+		if err != nil {
+			return nil, false, 0, err
+		}
+		changed = changed || !eq
+	}
+	if !changed {
+		return next, false, 0, nil
+	}
+	rows[0][0] = next
+	for _, f := range u.touched {
+		if err := u.old.set(f, rows, number); err != nil {
+			return nil, false, 0, err
+		}
+	}
+	rows = [][]sql.Row{{next}}
+	err = u.c.follow(u.rows, u.derived, u.checks, rows, number, func(_, k int) {
+		if check == 0 {
+			check = k
+		}
+	})
+	return rows[0][0], true, check, err
+}
+
+// ahead has the rows that are in the way of the next new ones read in one step.
+func (w *writer) ahead(from int) error {
+	n := w.ins
+	to := min(from+prefetch.Ahead, len(w.pending))
+	if to-from < 2 {
+		return nil
+	}
+	if w.s.AloneAhead() {
+		w.s.DropAhead() // of the rows before
+	}
+	rows := make([]sql.Row, 0, to-from)
+	for _, p := range w.pending[from:to] {
+		rows = append(rows, w.st.Def.RoundTimes(p.vals))
+	}
+	var becomes func(old, row sql.Row) sql.Row
+	if n.guess != nil {
+		becomes = func(old, row sql.Row) sql.Row {
+			next, changed, _, err := n.guess.update(old, row, 0)
+			if err != nil || !changed {
+				return nil
+			}
+			return next
+		}
+	}
+	return prefetch.Duplicates(w.ctx, w.e.Txn, w.st, rows, becomes)
+}
+
+// meet adds a row that may meet others. It returns how many rows that changes, as MySQL counts.
+func (w *writer) meet(p *pending, number int) (changed int, err error) {
+	n := w.ins
+	if p.failed != 0 {
+		return 0, w.ignored(w.check(n.Checks[p.failed-1].Name))
+	}
+	row := p.vals
+	counted, err := w.number(row)
+	if err != nil {
+		return 0, w.ignored(err)
+	}
+	for {
+		err := w.e.Insert(w.ctx, row)
+		old, duplicate := existing(err)
+		switch {
+		case err == nil:
+			w.inserted(row, counted)
+			return changed + 1, nil
+		case !duplicate:
+			return 0, err
+		case n.Replace:
+			if err := w.e.Delete(w.ctx, old); err != nil {
+				return 0, err
+			}
+			changed++
+			w.res.duplicates++
+		case n.dup != nil:
+			w.res.duplicates++
+			return w.instead(old, row, number)
+		default:
+			w.res.duplicates++
+			return 0, w.ignored(err)
+		}
+	}
+}
+
+// existing is the row that an error of a duplicate key tells.
+func existing(err error) (sql.Row, bool) {
+	var ge *goerrors.Error
+	if !errors.As(err, &ge) {
+		return nil, false
+	}
+	ue, ok := ge.Cause().(sql.UniqueKeyError)
+	return ue.Existing, ok
+}
+
+// instead updates the row that is there.
+func (w *writer) instead(old, row sql.Row, number int) (int, error) {
+	next, changed, check, err := w.ins.dup.update(old, row, number)
+	switch {
+	case err != nil:
+		return 0, err
+	case check != 0:
+		return 0, w.ignored(w.check(w.ins.Checks[check-1].Name))
+	case !changed && w.res.found:
+		return 1, nil
+	case !changed:
+		return 0, nil
+	}
+	if err := w.e.Update(w.ctx, old, next); err != nil {
+		return 0, w.ignored(err)
+	}
+	w.updated(next)
+	return 2, nil
+}
+
+// ignored makes a warning of an error of a row that IGNORE leaves out.
+func (w *writer) ignored(err error) error {
+	if err == nil || !w.ignore {
+		return err
+	}
+	me := worded(w.s, err)
+	if !ignorable[me.Num] {
+		return err
+	}
+	w.ctx.Warn(me.Num, "%s", me.Message)
+	return nil
+}
+
+// worded is an error as the client would be told it.
+func worded(s *session.Session, err error) *mysql.SQLError {
+	me, _ := clientError(err).(*mysql.SQLError)
+	if me == nil {
+		me = sql.CastSQLError(err)
+	}
+	if me.Num == schema.ErrDupEntry && s.Stmt.Duplicate != "" {
+		return mysql.NewSQLError(me.Num, "23000", "%s", s.Stmt.Duplicate)
+	}
+	return schema.Numbered(me)
+}
+
+// clientError is an error of a kind of the engine with MySQL's number and words, if it has them.
+func clientError(err error) error {
+	var ge *goerrors.Error
+	if errors.As(err, &ge) {
+		if me, ok := ge.Cause().(*mysql.SQLError); ok {
+			return me
+		}
+	}
+	return sql.CastSQLError(err)
+}
+
+// ignorable are the errors of a row that IGNORE makes warnings.
+var ignorable = map[int]bool{
+	errNull: true, schema.ErrDupEntry: true, 1451: true, 1452: true, 3819: true, errOutOfRange: true,
+}

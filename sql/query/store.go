@@ -1,0 +1,693 @@
+package query
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cockroachdb/apd/v3"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/shopspring/decimal"
+
+	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/calendar"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// What a column cannot hold as it is: an error in strict mode; else the nearest value that it can
+// hold, and a warning. Numbers and words are MySQL's.
+
+// MySQL's numbers of what may be wrong with a value.
+const (
+	errNull       = 1048
+	errOutOfRange = 1264
+	errTruncated  = 1265
+	errIncorrect  = 1292 // of dates and times
+	errNoDefault  = 1364
+	errNotOfType  = 1366
+	errTooLong    = 1406
+)
+
+var states = map[int]string{
+	errNull: "23000", errOutOfRange: "22003", errTruncated: "01000", errIncorrect: "22007", errNoDefault: "HY000",
+	errNotOfType: "HY000", errTooLong: "22001",
+}
+
+// wrong is an error in strict mode, else a warning.
+func (s *setter) wrong(code int, format string, args ...any) error {
+	s.adjusted = true
+	if s.strict {
+		return mysqlError(code, format, args...)
+	}
+	s.ctx.Warn(code, format, args...)
+	return nil
+}
+
+// note is a remark in any mode.
+func (s *setter) note(row int) {
+	s.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: errTruncated, Message: s.text("Data truncated for column '%s' at row %d", row)})
+}
+
+func (s *setter) text(format string, row int) string {
+	return fmt.Sprintf(format, s.col.Desc.Name, row)
+}
+
+func (s *setter) outOfRange(row int) error {
+	return s.wrong(errOutOfRange, "Out of range value for column '%s' at row %d", s.col.Desc.Name, row)
+}
+
+func (s *setter) truncated(row int) error {
+	return s.wrong(errTruncated, "Data truncated for column '%s' at row %d", s.col.Desc.Name, row)
+}
+
+func (s *setter) notOfType(typ, text string, row int) error {
+	return s.wrong(errNotOfType, "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(text), s.col.Desc.Name, row)
+}
+
+// clipped is a value as messages show it.
+func clipped(text string) string {
+	if len(text) <= 128 {
+		return text
+	}
+	return strings.ToValidUTF8(text[:128], "")
+}
+
+// fit brings a value that is not NULL to the column.
+func (s *setter) fit(v *expr.Vec, i int32, row int) (any, error) {
+	switch s.to.Kind {
+	case expr.Int, expr.Uint:
+		return s.integer(v, i, row)
+	case expr.Decimal:
+		return s.fixed(v, i, row)
+	case expr.Float:
+		return s.float(v, i, row)
+	case expr.Year:
+		return s.year(v, i, row)
+	case expr.Date, expr.Datetime, expr.Timestamp:
+		return s.dated(v, i, row)
+	case expr.Duration:
+		return s.duration(v, i, row)
+	case expr.Enum:
+		return s.enum(v, i, row)
+	case expr.Set:
+		return s.set(v, i, row)
+	case expr.Bit:
+		return s.bit(v, i, row)
+	case expr.Bytes:
+		return s.bytes(v, i, row)
+	case expr.Text:
+		return s.string(v, i, row)
+	}
+	return s.convert(s.textOf(v, i))
+}
+
+// textOf is the text of a value; a TIMESTAMP is shown as the session's clock shows it.
+func (s *setter) textOf(v *expr.Vec, i int32) string {
+	if v.T.Kind == expr.Timestamp {
+		x := expr.Value{Kind: expr.Datetime, I: calendar.Shift(v.I[i], expr.Utc, s.env.Zone())}
+		return x.Text(expr.DatetimeType(v.T.Scale))
+	}
+	return string(v.AppendText(nil, i))
+}
+
+// decimalOf is a number, or what is one as a number, as a decimal. ok is false if it is a text that
+// is none; left says that something follows the number.
+func (s *setter) decimalOf(v *expr.Vec, i int32) (d *apd.Decimal, ok, left bool, err error) {
+	switch v.T.Kind {
+	case expr.Text, expr.Bytes:
+		num, whole := expr.NumberPrefix(v.S[i])
+		if num == "" {
+			return new(apd.Decimal), false, false, nil
+		}
+		d, _, err := apd.NewFromString(num)
+		if err != nil || d.Exponent > 400 || d.Exponent < -1000 {
+			return new(apd.Decimal), true, true, nil
+		}
+		return d, true, !whole, nil
+	case expr.Float:
+		d, err := new(apd.Decimal).SetFloat64(v.F[i])
+		return d, err == nil, false, nil
+	}
+	var out expr.Vec
+	t := expr.DecimalType(expr.MaxPrecision, expr.MaxScale)
+	if v.T.Kind == expr.Decimal {
+		t.Scale = v.T.Scale
+	}
+	out.Reset(t, int(i)+1)
+	c := &expr.Caster{From: v.T, To: t, Env: s.env}
+	if err := c.Function()(v, i, &out); err != nil {
+		return nil, false, false, err
+	}
+	d = out.Dec(i, new(apd.Decimal))
+	return d, true, false, nil
+}
+
+// number is decimalOf with the errors of a column of whole numbers or decimals.
+func (s *setter) numberOf(v *expr.Vec, i int32, row int, typ string) (*apd.Decimal, error) {
+	d, ok, left, err := s.decimalOf(v, i)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		err = s.notOfType(typ, s.textOf(v, i), row)
+	case left:
+		err = s.truncated(row)
+	}
+	return d, err
+}
+
+// integer is a value for a column of whole numbers: DOUBLEs round to even, others half up.
+func (s *setter) integer(v *expr.Vec, i int32, row int) (any, error) {
+	var d *apd.Decimal
+	if v.T.Kind == expr.Float {
+		f := math.RoundToEven(v.F[i])
+		d = new(apd.Decimal)
+		if _, err := d.SetFloat64(max(min(f, 1e30), -1e30)); err != nil {
+			return nil, err
+		}
+	} else {
+		var err error
+		if d, err = s.numberOf(v, i, row, "integer"); err != nil {
+			return nil, err
+		}
+	}
+	var r apd.Decimal
+	expr.Rescale(&r, d, 0)
+	if r.Form == apd.Finite && r.Exponent == 0 {
+		if n := r.Coeff; n.IsInt64() {
+			x := n.Int64()
+			if r.Negative {
+				x = -x
+			}
+			if out, ok := s.col.Int(x, false); ok {
+				return out, nil
+			}
+		} else if n.IsUint64() && !r.Negative {
+			if out, ok := s.col.Int(int64(n.Uint64()), true); ok {
+				return out, nil
+			}
+		}
+	}
+	if err := s.outOfRange(row); err != nil {
+		return nil, err
+	}
+	return s.edge(d.Negative), nil
+}
+
+// edge is the least or the largest value of a column of whole numbers.
+func (s *setter) edge(least bool) any {
+	most := s.col.LargestInt()
+	var out any
+	switch {
+	case s.col.Kind == schema.KindUint && least:
+		out, _ = s.col.Int(0, true)
+	case s.col.Kind == schema.KindUint:
+		out, _ = s.col.Int(int64(most), true)
+	case least:
+		out, _ = s.col.Int(-int64(most)-1, false)
+	default:
+		out, _ = s.col.Int(int64(most), false)
+	}
+	return out
+}
+
+// fixed is a value for a DECIMAL.
+func (s *setter) fixed(v *expr.Vec, i int32, row int) (any, error) {
+	d, err := s.numberOf(v, i, row, "decimal")
+	if err != nil {
+		return nil, err
+	}
+	r, ok := expr.FitDecimal(d, s.to.Precision, s.to.Scale)
+	switch {
+	case !ok:
+		if err := s.outOfRange(row); err != nil {
+			return nil, err
+		}
+	case v.T.Kind != expr.Float && r.Cmp(d) != 0:
+		s.note(row)
+	}
+	n := decimal.NewFromBigInt(r.Coeff.MathBigInt(), r.Exponent)
+	if r.Negative {
+		n = n.Neg()
+	}
+	return n, nil
+}
+
+// float is a value for a FLOAT or DOUBLE.
+func (s *setter) float(v *expr.Vec, i int32, row int) (any, error) {
+	var f float64
+	switch v.T.Kind {
+	case expr.Float:
+		f = v.F[i]
+	case expr.Text, expr.Bytes:
+		var ok bool
+		if f, ok = expr.FloatOf(v.S[i]); !ok {
+			err := s.truncated(row)
+			if math.Abs(f) == math.MaxFloat64 {
+				err = s.outOfRange(row)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	default:
+		d, _, _, err := s.decimalOf(v, i)
+		if err != nil {
+			return nil, err
+		}
+		if f, err = d.Float64(); err != nil {
+			return nil, err
+		}
+	}
+	if s.col.Type.Type() != sqltypes.Float32 {
+		return f, nil
+	}
+	if math.Abs(f) > math.MaxFloat32 {
+		if err := s.outOfRange(row); err != nil {
+			return nil, err
+		}
+		f = math.Copysign(math.MaxFloat32, f)
+	}
+	return float32(f), nil
+}
+
+// year is a value for a YEAR: two digits are those of 1970 to 2069.
+func (s *setter) year(v *expr.Vec, i int32, row int) (any, error) {
+	if v.T.Kind == expr.Year {
+		return int16(v.I[i]), nil
+	}
+	if v.T.Dated() {
+		return s.yearOf(calendar.YearOf(v.I[i]), row)
+	}
+	d, err := s.numberOf(v, i, row, "integer")
+	if err != nil {
+		return nil, err
+	}
+	n, ok := expr.IntOfDec(d)
+	text := v.T.Stringy() && len(strings.TrimSpace(v.S[i])) < 4
+	switch {
+	case !ok:
+		n = -1
+	case n == 0 && text, n > 0 && n < 70:
+		n += 2000
+	case n >= 70 && n < 100:
+		n += 1900
+	}
+	return s.yearOf(n, row)
+}
+
+func (s *setter) yearOf(n int64, row int) (any, error) {
+	if n != 0 && (n < 1901 || n > 2155) {
+		n = 0
+		if err := s.outOfRange(row); err != nil {
+			return nil, err
+		}
+	}
+	return int16(n), nil
+}
+
+// string is a value for a column of text.
+func (s *setter) string(v *expr.Vec, i int32, row int) (any, error) {
+	text := s.textOf(v, i)
+	if !utf8.ValidString(text) {
+		at := 0
+		for at < len(text) {
+			r, n := utf8.DecodeRuneInString(text[at:])
+			if r == utf8.RuneError && n == 1 {
+				break
+			}
+			at += n
+		}
+		var shown strings.Builder
+		for _, b := range []byte(text[at:min(len(text), at+6)]) {
+			if b >= ' ' && b < 0x7f {
+				shown.WriteByte(b)
+			} else {
+				fmt.Fprintf(&shown, "\\x%02X", b)
+			}
+		}
+		if len(text) > at+6 {
+			shown.WriteString("...")
+		}
+		if err := s.notOfType("string", shown.String(), row); err != nil {
+			return nil, err
+		}
+		text = text[:at]
+	}
+	text, err := s.short(text, row)
+	if err != nil || s.utf8 {
+		return text, err
+	}
+	return s.convert(text)
+}
+
+// short cuts a text to the length of the column. Blanks at the end count for nothing.
+func (s *setter) short(text string, row int) (string, error) {
+	st, ok := s.col.Type.(sql.StringType)
+	if !ok {
+		return text, nil
+	}
+	at := len(text)
+	if s.col.Type.Type() == sqltypes.Text {
+		if most := st.MaxByteLength(); int64(at) > most {
+			for at = int(most); at > 0 && !utf8.RuneStart(text[at]); at-- {
+			}
+		}
+	} else if most := int(st.MaxCharacterLength()); at > most {
+		n := 0
+		for k := range text {
+			if n == most {
+				at = k
+				break
+			}
+			n++
+		}
+	}
+	if at == len(text) {
+		return text, nil
+	}
+	return text[:at], s.cut(strings.Trim(text[at:], " ") == "", row)
+}
+
+// cut is what is to be said of a text that is too long.
+func (s *setter) cut(blanks bool, row int) error {
+	switch {
+	case blanks && s.col.Type.Type() != sqltypes.Char:
+		s.note(row)
+		return nil
+	case blanks:
+		return nil
+	case s.strict:
+		return s.wrong(errTooLong, "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
+	}
+	return s.truncated(row)
+}
+
+// bytes is a value for a column of bytes. Those of BINARY are filled up.
+func (s *setter) bytes(v *expr.Vec, i int32, row int) (any, error) {
+	text := s.textOf(v, i)
+	st, ok := s.col.Type.(sql.StringType)
+	if !ok {
+		return []byte(text), nil
+	}
+	most := st.MaxByteLength()
+	if int64(len(text)) > most {
+		if err := s.cut(false, row); err != nil {
+			return nil, err
+		}
+		text = text[:most]
+	}
+	out := []byte(text)
+	if s.col.Type.Type() == sqltypes.Binary {
+		out = append(out, make([]byte, int(most)-len(out))...)
+	}
+	return out, nil
+}
+
+// dated is a value for a DATE, DATETIME or TIMESTAMP.
+func (s *setter) dated(v *expr.Vec, i int32, row int) (any, error) {
+	p, trailing, ok, ranged := s.moment(v, i)
+	if ok && p != 0 && !calendar.Complete(p) {
+		if s.env.Mode&expr.NoZeroInDate == 0 {
+			return nil, &late{"date with a zero"}
+		}
+		ok, ranged = false, true
+	}
+	if ok && s.to.Kind == expr.Date {
+		if calendar.ClockOf(p) != 0 {
+			s.note(row)
+		}
+		p = calendar.DateOf(p)
+	} else if ok && p != 0 {
+		p, ok = calendar.Round(p, s.to.Scale)
+		ranged = !ok
+	}
+	if ok && p != 0 && s.to.Kind == expr.Timestamp && !s.ofEpoch(p) {
+		ok, ranged = false, true
+	}
+	if ok && p == 0 && s.env.Mode&expr.NoZeroDate != 0 {
+		ok, ranged = false, true
+	}
+	if !ok || trailing {
+		if err := s.incorrect(v, i, row, ranged); err != nil {
+			return nil, err
+		}
+		if !ok {
+			p = 0
+		}
+	}
+	if p == 0 {
+		return types.ZeroTime, nil
+	}
+	return calendar.ToGo(p, expr.Utc), nil
+}
+
+// ofEpoch reports whether a time of the session's clock is one of those that TIMESTAMP has.
+func (s *setter) ofEpoch(p int64) bool {
+	at := calendar.ToGo(p, s.env.Zone()).Unix()
+	return at >= 1 && at <= math.MaxInt32
+}
+
+// incorrect is what is to be said of a date or time; ranged: it looks like one.
+func (s *setter) incorrect(v *expr.Vec, i int32, row int, ranged bool) error {
+	switch {
+	case s.strict:
+		typ := "datetime"
+		if s.to.Kind == expr.Date {
+			typ = "date"
+		} else if s.to.Kind == expr.Duration {
+			typ = "time"
+		}
+		return s.wrong(errIncorrect, "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(s.textOf(v, i)), s.col.Desc.Name, row)
+	case ranged:
+		return s.outOfRange(row)
+	}
+	return s.truncated(row)
+}
+
+// moment is a value as a date with a time, by the session's clock. trailing: something follows it.
+// If it is none (ok), ranged says that it looks like one.
+func (s *setter) moment(v *expr.Vec, i int32) (p int64, trailing, ok, ranged bool) {
+	switch v.T.Kind {
+	case expr.Date, expr.Datetime:
+		return v.I[i], false, true, false
+	case expr.Timestamp:
+		if v.I[i] == 0 {
+			return 0, false, true, false
+		}
+		return calendar.Shift(v.I[i], expr.Utc, s.env.Zone()), false, true, false
+	case expr.Duration:
+		today := calendar.FromGo(s.env.Now.In(s.env.Zone()))
+		p, ok = calendar.AtClock(today, v.I[i])
+		return p, false, ok, true
+	case expr.Int, expr.Uint, expr.Decimal, expr.Float, expr.Year, expr.Bit:
+		n, us, ok := expr.NumberParts(v, i)
+		if !ok {
+			return 0, false, false, true
+		}
+		t, _, ok := calendar.FromNumber(n)
+		t.Micro = int(us)
+		return calendar.Pack(t), false, ok && s.validDay(t), true
+	}
+	return s.momentOf(string(v.AppendText(nil, i)))
+}
+
+func (s *setter) momentOf(text string) (p int64, trailing, ok, ranged bool) {
+	x, ok := calendar.ParseDatetime(text)
+	if !ok {
+		return 0, false, false, x.Fields >= 3
+	}
+	if !s.validDay(x.T) {
+		return 0, false, false, true
+	}
+	if p, ok = x.Packed(); !ok {
+		return 0, false, false, true
+	}
+	if x.Zoned {
+		us := calendar.Micros(p) - int64(x.Offset)*1e6
+		if p, ok = calendar.FromMicros(us); ok {
+			p = calendar.Shift(p, expr.Utc, s.env.Zone())
+		}
+	}
+	return p, x.Trailing, ok, true
+}
+
+func (s *setter) validDay(t calendar.Time) bool {
+	if t.Year == 0 && t.Month == 0 && t.Day == 0 {
+		return true
+	}
+	return calendar.ValidDay(t.Year, t.Month, t.Day, t.Month == 0 || t.Day == 0)
+}
+
+// duration is a value for a TIME.
+func (s *setter) duration(v *expr.Vec, i int32, row int) (any, error) {
+	var us int64
+	in, ok := true, true
+	switch v.T.Kind {
+	case expr.Duration:
+		us = v.I[i]
+	case expr.Date, expr.Datetime, expr.Timestamp:
+		p, _, _, _ := s.moment(v, i)
+		us = calendar.ClockOf(p)
+		s.note(row)
+	case expr.Int, expr.Uint, expr.Decimal, expr.Float, expr.Year, expr.Bit:
+		var n, frac int64
+		if n, frac, ok = expr.NumberParts(v, i); ok {
+			us, in, ok = calendar.DurationFromNumber(n)
+			us += frac
+		}
+	default:
+		us, _, in, ok = calendar.ParseDuration(string(v.AppendText(nil, i)))
+	}
+	if !ok || !in {
+		if err := s.incorrect(v, i, row, ok && (us == calendar.MaxDuration || us == -calendar.MaxDuration) || s.from.Numeric()); err != nil {
+			return nil, err
+		}
+	}
+	if !ok {
+		us = 0
+	}
+	us = calendar.RoundMicros(us, s.to.Scale)
+	return types.Timespan(min(max(us, -calendar.MaxDuration), calendar.MaxDuration)), nil
+}
+
+// member is the number of a member of an ENUM or SET by its text, from 1; 0: it is none.
+func (s *setter) member(text string) uint64 {
+	var from, to expr.Vec
+	from.Reset(expr.TextType(0, s.to.Coll, expr.CoerceImplicit), 1)
+	t := s.to
+	t.Kind = expr.Enum
+	to.Reset(t, 1)
+	from.S[0] = text
+	if err := (&expr.Caster{From: from.T, To: t, Env: s.env}).Function()(&from, 0, &to); err != nil {
+		return 0
+	}
+	return uint64(to.I[0])
+}
+
+// enum is a value for an ENUM: a member, or its number.
+func (s *setter) enum(v *expr.Vec, i int32, row int) (any, error) {
+	var n uint64
+	if v.T.Numeric() {
+		d, err := s.numberOf(v, i, row, "integer")
+		if err != nil {
+			return nil, err
+		}
+		if x, ok := expr.UintOfDec(d); ok {
+			n = x
+		}
+	} else {
+		text := s.textOf(v, i)
+		if n = s.member(strings.TrimRight(text, " ")); n == 0 {
+			if d, ok, left, _ := s.decimalOf(v, i); ok && !left && v.T.Stringy() {
+				if n, ok = expr.UintOfDec(d); !ok {
+					n = 0
+				}
+			}
+		}
+	}
+	if n == 0 || n > uint64(len(s.to.Values)) {
+		n = 0
+		if err := s.truncated(row); err != nil {
+			return nil, err
+		}
+	}
+	return uint16(n), nil
+}
+
+// set is a value for a SET: members, or their bits.
+func (s *setter) set(v *expr.Vec, i int32, row int) (any, error) {
+	all := uint64(1)<<len(s.to.Values) - 1
+	bits, wrong := uint64(0), false
+	if v.T.Numeric() {
+		d, err := s.numberOf(v, i, row, "integer")
+		if err != nil {
+			return nil, err
+		}
+		var ok bool
+		bits, ok = expr.UintOfDec(d)
+		wrong = !ok
+	} else if text := s.textOf(v, i); text != "" {
+		for _, m := range strings.Split(text, ",") {
+			n := s.member(strings.TrimRight(m, " "))
+			if n == 0 {
+				wrong = true
+				continue
+			}
+			bits |= 1 << (n - 1)
+		}
+		if wrong && bits == 0 && v.T.Stringy() {
+			if d, ok, left, _ := s.decimalOf(v, i); ok && !left {
+				bits, ok = expr.UintOfDec(d)
+				wrong = !ok
+			}
+		}
+	}
+	if wrong || bits&^all != 0 {
+		if err := s.truncated(row); err != nil {
+			return nil, err
+		}
+	}
+	return bits & all, nil
+}
+
+// bit is a value for a BIT.
+func (s *setter) bit(v *expr.Vec, i int32, row int) (any, error) {
+	var n uint64
+	over := false
+	switch v.T.Kind {
+	case expr.Text, expr.Bytes:
+		text := strings.TrimLeft(v.S[i], "\x00")
+		over = len(text) > 8
+		for _, b := range []byte(text) {
+			n = n<<8 | uint64(b)
+		}
+	case expr.Int, expr.Uint, expr.Bit, expr.Year, expr.Set, expr.Enum:
+		n = uint64(v.I[i])
+	default:
+		d, _, _, err := s.decimalOf(v, i)
+		if err != nil {
+			return nil, err
+		}
+		x, ok := expr.UintOfDec(d)
+		n, over = x, !ok
+	}
+	width := max(s.to.Length, 1)
+	if over || width < 64 && n>>width != 0 {
+		n = 1<<width - 1
+		if s.strict {
+			return nil, s.wrong(errTooLong, "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
+		}
+		if err := s.outOfRange(row); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// zero is what a column that is NOT NULL holds if it gets no value.
+func (s *setter) zero() (any, error) {
+	switch s.to.Kind {
+	case expr.Text:
+		return "", nil
+	case expr.Date, expr.Datetime, expr.Timestamp:
+		return types.ZeroTime, nil
+	case expr.Duration:
+		return types.Timespan(0), nil
+	case expr.Enum:
+		return uint16(1), nil
+	case expr.Set, expr.Bit:
+		return uint64(0), nil
+	case expr.Bytes:
+		if s.col.Type.Type() == sqltypes.Binary {
+			return make([]byte, s.col.Type.(sql.StringType).MaxByteLength()), nil
+		}
+		return []byte{}, nil
+	case expr.JSON:
+		return nil, &late{"implicit default of JSON"}
+	}
+	return s.convert(int64(0))
+}
