@@ -180,10 +180,7 @@ func (c *changer) target(s *algebra.Scan) (*Target, error) {
 }
 
 func (c *changer) delete(n *ast.DeleteStmt) error {
-	c.out.Kind = Delete
-	if n.IgnoreErr {
-		return unsupported("DELETE IGNORE")
-	}
+	c.out.Kind, c.out.Ignore = Delete, n.IgnoreErr
 	if err := c.rows(n.With, n.TableRefs, n.Where); err != nil {
 		return err
 	}
@@ -229,10 +226,7 @@ func (c *changer) named(n *ast.TableName) (*algebra.Scan, error) {
 }
 
 func (c *changer) update(n *ast.UpdateStmt) error {
-	c.out.Kind = Update
-	if n.IgnoreErr {
-		return unsupported("UPDATE IGNORE")
-	}
+	c.out.Kind, c.out.Ignore = Update, n.IgnoreErr
 	if err := c.rows(n.With, n.TableRefs, n.Where); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package prefetch
 
 import (
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -10,30 +11,54 @@ import (
 // Ahead is how many rows are looked at in one step.
 const Ahead = aheadRows
 
-// Duplicates locks and reads what is in the way of new rows: the keys of rows and unique indexes,
-// and the rows that these name. becomes says what ON DUPLICATE KEY UPDATE makes of such a row (nil:
-// that is not known), whose new keys are read, too. The caller has called session.UseAhead.
-func Duplicates(ctx *sql.Context, tx *session.Txn, st *table.Table, rows []sql.Row, becomes func(old, row sql.Row) sql.Row) error {
-	if len(rows) < 2 {
+// Changes are rows of one table that are going to be changed. Read locks and reads what that will
+// look at. The caller has called session.UseAhead.
+type Changes struct {
+	Txn   *session.Txn
+	Table *table.Table
+	// Keys are the foreign keys of the table; nil: none.
+	Keys *plan.ForeignKeyEditor
+	// Unique: new keys are looked at, and the rows that are in their way.
+	Unique bool
+	// Replace: those rows are deleted. Becomes says what ON DUPLICATE KEY UPDATE makes of one (nil:
+	// that is not known); it may be nil.
+	Replace bool
+	Becomes func(old, row sql.Row) sql.Row
+
+	tasks []rowTask
+}
+
+// Add adds a row: a new one (old is nil), one that changes, or one that is deleted (row is nil).
+func (c *Changes) Add(old, row sql.Row) {
+	t := rowTask{st: c.Table, fk: c.Keys, old: old, row: row, keys: c.Unique}
+	switch {
+	case c.Replace && c.Keys != nil:
+		t.exists = func(_ *prediction, old sql.Row) []rowTask { return []rowTask{{st: c.Table, fk: c.Keys, old: old}} }
+	case c.Becomes != nil:
+		t.exists = func(f *prediction, old sql.Row) []rowTask { return c.instead(f, old, row) }
+	}
+	c.tasks = append(c.tasks, t)
+}
+
+// instead is what becomes of a row that is in the way of a new one.
+func (c *Changes) instead(f *prediction, old, row sql.Row) []rowTask {
+	ctx := sql.NewEmptyContext()
+	next := c.Becomes(f.latest(ctx, c.Table.Def, old), row)
+	if next == nil {
+		return nil
+	}
+	f.becomes(ctx, c.Table.Def, old, next)
+	return []rowTask{{st: c.Table, fk: c.Keys, old: old, row: next, keys: true}}
+}
+
+// Read reads ahead for the rows added.
+func (c *Changes) Read(ctx *sql.Context) error {
+	if len(c.tasks) == 0 || len(c.tasks) == 1 && c.Keys == nil {
 		return nil // of one row, the editor reads everything together itself
 	}
-	if _, err := tx.Begin(ctx); err != nil {
+	if _, err := c.Txn.Begin(ctx); err != nil {
 		return err
 	}
-	tasks := make([]rowTask, len(rows))
-	for i, row := range rows {
-		tasks[i] = rowTask{st: st, row: row, keys: true, exists: func(f *prediction, old sql.Row) []rowTask {
-			if becomes == nil {
-				return nil
-			}
-			next := becomes(f.latest(ctx, st.Def, old), row)
-			if next == nil {
-				return nil
-			}
-			f.becomes(ctx, st.Def, old, next)
-			return []rowTask{{st: st, old: old, row: next, keys: true}}
-		}}
-	}
-	f := prediction{tx: tx, regions: st.Env.DB.Topology().Regions, seen: map[string]bool{}}
-	return f.run(ctx, tasks)
+	f := prediction{tx: c.Txn, regions: c.Table.Env.DB.Topology().Regions, seen: map[string]bool{}, blind: c.Txn.Session.Stmt.Blind}
+	return f.run(ctx, c.tasks)
 }

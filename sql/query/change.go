@@ -49,6 +49,7 @@ type change struct {
 	// failure is the first warning of an expression that strict mode makes an error.
 	failure error
 	ins     *insertion // of an INSERT or REPLACE
+	links   []*bind.Target
 }
 
 // target is a table whose rows are changed.
@@ -64,6 +65,8 @@ type target struct {
 	// takes a 0 as it is.
 	at   int
 	zero bool
+	// refs follow the foreign keys that have to do with the change; nil: none do.
+	refs *references
 }
 
 // pending is a row to be changed.
@@ -248,10 +251,10 @@ func (c *change) permitted(t *bind.Target) error {
 			}
 		}
 	}
-	if intVar(ctx, "foreign_key_checks") == 0 {
-		return nil
+	if intVar(ctx, "foreign_key_checks") != 0 && c.linked(t, st.Def, d.ReferencedBy[name]) {
+		c.links = append(c.links, t)
 	}
-	return c.references(t, st.Def, d.ReferencedBy[name])
+	return nil
 }
 
 var events = map[bind.ChangeKind]string{bind.Delete: "delete", bind.Update: "update", bind.Insert: "insert"}
@@ -266,27 +269,21 @@ func fires(create, event, name string) bool {
 	return m == nil || strings.EqualFold(m[1], event) && strings.EqualFold(strings.Trim(m[2], "`"), name)
 }
 
-// references refuses changes that foreign keys have to do with.
-func (c *change) references(t *bind.Target, def *schema.Table, by []sql.ForeignKeyConstraint) error {
+// linked reports whether foreign keys have to do with a change.
+func (c *change) linked(t *bind.Target, def *schema.Table, by []sql.ForeignKeyConstraint) bool {
 	set := func(cols []string) bool {
 		return slices.ContainsFunc(t.Sets, func(s bind.Set) bool {
 			return slices.ContainsFunc(cols, func(n string) bool { return strings.EqualFold(n, def.Cols[s.Col].Desc.Name) })
 		})
 	}
-	refused := false
 	switch c.c.Kind {
 	case bind.Delete:
-		refused = len(by) > 0
+		return len(by) > 0
 	case bind.Insert:
-		refused = len(def.Desc.FKs) > 0 || len(by) > 0 && (c.c.Insert.Replace || len(c.c.Insert.Updates) > 0)
-	case bind.Update:
-		refused = slices.ContainsFunc(def.Desc.FKs, func(fk sql.ForeignKeyConstraint) bool { return set(fk.Columns) }) ||
-			slices.ContainsFunc(by, func(fk sql.ForeignKeyConstraint) bool { return set(fk.ParentColumns) })
+		return len(def.Desc.FKs) > 0 || len(by) > 0 && (c.c.Insert.Replace || len(c.c.Insert.Updates) > 0)
 	}
-	if refused {
-		return left("foreign keys")
-	}
-	return nil
+	return slices.ContainsFunc(def.Desc.FKs, func(fk sql.ForeignKeyConstraint) bool { return set(fk.Columns) }) ||
+		slices.ContainsFunc(by, func(fk sql.ForeignKeyConstraint) bool { return set(fk.ParentColumns) })
 }
 
 // callsUUID reports whether values come from UUID(): the engine makes keys of the client's region.
@@ -374,6 +371,9 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	if !ok {
 		reason, ok = isLate(err)
 	}
+	if !ok {
+		reason, ok = bind.Reason(err)
+	}
 	if ok {
 		if !explicit {
 			t.Rollback()
@@ -418,6 +418,14 @@ func (c *change) gather() error {
 	}
 	if c.failure != nil {
 		return c.failure
+	}
+	for _, t := range c.targets {
+		if slices.Contains(c.links, t.Target) {
+			var err error
+			if t.refs, err = c.references(t); err != nil {
+				return err
+			}
+		}
 	}
 	if c.ins == nil {
 		return nil
@@ -523,31 +531,29 @@ func (c *change) apply() (*outcome, error) {
 			c.s.Stmt.Blind = false // a duplicate among the rows before comes first
 		}
 	}
-	var editors []*table.Editor
+	var writers []*writer
 	var err error
 	for _, t := range c.targets {
 		if len(t.pending) == 0 {
 			continue
 		}
-		e := t.st.Editor(c.ctx)
-		e.Most = gathered
-		e.StatementBegin(c.ctx)
-		editors = append(editors, e)
-		if err = c.write(t, e, res); err != nil {
+		w := c.open(t, res)
+		writers = append(writers, w)
+		if err = w.write(); err != nil {
 			break
 		}
 	}
-	for _, e := range editors {
+	for _, w := range writers {
 		if err == nil {
-			err = e.StatementComplete(c.ctx)
+			err = w.to.StatementComplete(c.ctx)
 		}
 	}
 	if err == nil && c.ins != nil {
 		err = c.ins.stopped
 	}
 	if err != nil {
-		for _, e := range editors {
-			_ = e.DiscardChanges(c.ctx, err)
+		for _, w := range writers {
+			_ = w.to.DiscardChanges(c.ctx, err)
 		}
 		return nil, err
 	}
@@ -556,18 +562,22 @@ func (c *change) apply() (*outcome, error) {
 }
 
 // write hands the changes of a table to its editor.
-func (c *change) write(t *target, e *table.Editor, res *outcome) error {
-	w := &writer{change: c, target: t, e: e, res: res}
-	if c.c.Kind == bind.Update && !c.c.Ordered {
-		t.arrange()
+func (w *writer) write() error {
+	if w.c.Kind == bind.Update && !w.c.Ordered {
+		w.arrange()
 	}
-	if c.s.Stmt.PerRow {
-		c.s.UseAhead()
-		defer c.s.ForgetAhead()
+	if w.refs != nil || w.s.Stmt.PerRow {
+		w.s.UseAhead()
+		defer w.s.ForgetAhead()
 	}
-	for i := range t.pending {
+	for i := range w.pending {
 		if i%1024 == 0 {
-			if err := c.ctx.Err(); err != nil {
+			if err := w.ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if i%prefetch.Ahead == 0 {
+			if err := w.ahead(i); err != nil {
 				return err
 			}
 		}
@@ -575,8 +585,8 @@ func (c *change) write(t *target, e *table.Editor, res *outcome) error {
 		if err != nil {
 			return err
 		}
-		res.matched++
-		res.changed += n
+		w.res.matched++
+		w.res.changed += n
 	}
 	return nil
 }
@@ -584,22 +594,28 @@ func (c *change) write(t *target, e *table.Editor, res *outcome) error {
 // one writes a row. It returns how many rows that changes, as MySQL counts.
 func (w *writer) one(i int) (n int, err error) {
 	p := &w.pending[i]
+	mark := -1
+	if w.ignore && w.refs != nil {
+		mark = w.e.Txn.Mark()
+	}
 	switch {
 	case w.ins.meets():
-		if i%prefetch.Ahead == 0 {
-			if err := w.ahead(i); err != nil {
-				return 0, err
-			}
-		}
-		return w.meet(p, i+1)
+		n, err = w.meet(p, i+1)
 	case w.ins != nil:
-		return 1, w.insert(p)
+		n, err = 1, w.insert(p)
+	default:
+		var changed bool
+		if changed, err = w.stored(p); changed && err == nil {
+			n = 1
+		}
 	}
-	changed, err := w.stored(p)
-	if err != nil || !changed {
-		return 0, w.ignored(err)
+	if err == nil {
+		return n, nil
 	}
-	return 1, nil
+	if err = w.ignored(err); err == nil && mark >= 0 {
+		w.e.Txn.RollbackToMark(mark)
+	}
+	return 0, err
 }
 
 // arrange puts rows whose keys change in the order of the table: whether one of the new keys is
@@ -621,53 +637,70 @@ type writer struct {
 	*change
 	*target
 	e       *table.Editor
+	to      editor // e, or what follows foreign keys
 	res     *outcome
 	counted bool // the counter has given a value
 }
 
 // stored deletes or updates a row.
 func (w *writer) stored(p *pending) (changed bool, err error) {
+	key, old, row, err := w.changed(p)
+	if err != nil || row == nil && w.c.Kind != bind.Delete {
+		return false, err
+	}
+	if p.failed != 0 && row != nil {
+		return false, w.check(w.Checks[p.failed-1].Name)
+	}
+	switch {
+	case w.refs != nil:
+		return w.follow(key, old, row)
+	case row == nil:
+		return true, w.e.DeleteAt(w.ctx, key, old)
+	}
+	return true, w.e.UpdateAt(w.ctx, key, old, row)
+}
+
+// changed is a row as it is, and what becomes of it: nil if it stays as it is, or goes.
+func (w *writer) changed(p *pending) (key base.Key, old, row sql.Row, err error) {
 	def := w.st.Def
 	key, value, ok := access.StoredRow(p.stored)
 	if !ok {
-		return false, fmt.Errorf("a row of table %s was lost on its way", w.st.Name())
+		return nil, nil, nil, fmt.Errorf("a row of table %s was lost on its way", w.st.Name())
 	}
-	old := make(sql.Row, len(def.Cols))
+	old = make(sql.Row, len(def.Cols))
 	if err := def.DecodeRow(w.ctx, value, old); err != nil {
-		return false, schema.ClientError(err)
+		return nil, nil, nil, schema.ClientError(err)
 	}
 	if w.c.Kind == bind.Delete {
-		return true, w.e.DeleteAt(w.ctx, key, old)
+		return key, old, nil, nil
 	}
-	row := old.Copy()
+	row = old.Copy()
 	for k, s := range w.sets {
 		if !s.derived {
 			row[s.pos] = p.vals[k]
 		}
 	}
 	row = def.RoundTimes(row)
+	changed := false
 	for _, s := range w.sets {
 		if s.derived || changed {
 			continue
 		}
 		eq, err := same(w.ctx, s.col, old[s.pos], row[s.pos])
 		if err != nil {
-			return false, err
+			return nil, nil, nil, err
 		}
 		changed = !eq
 	}
 	if !changed {
-		return false, nil
+		return key, old, nil, nil
 	}
 	for k, s := range w.sets {
 		if s.derived {
 			row[s.pos] = p.vals[k]
 		}
 	}
-	if p.failed != 0 {
-		return false, w.check(w.Checks[p.failed-1].Name)
-	}
-	return true, w.e.UpdateAt(w.ctx, key, old, row)
+	return key, old, row, nil
 }
 
 // check is the error of a condition that is not fulfilled.
@@ -685,7 +718,7 @@ func (w *writer) insert(p *pending) error {
 		return err
 	}
 	w.inserted(p.vals, counted)
-	return w.e.Insert(w.ctx, p.vals)
+	return w.to.Insert(w.ctx, p.vals)
 }
 
 // number gives a row its AUTO_INCREMENT value, or tells the counter which one it has. counted: the

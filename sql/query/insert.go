@@ -12,7 +12,6 @@ import (
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
-	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -379,46 +378,19 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 	return rows[0][0], true, check, err
 }
 
-// ahead has the rows that are in the way of the next new ones read in one step.
-func (w *writer) ahead(from int) error {
-	n := w.ins
-	to := min(from+prefetch.Ahead, len(w.pending))
-	if to-from < 2 {
-		return nil
-	}
-	if w.s.AloneAhead() {
-		w.s.DropAhead() // of the rows before
-	}
-	rows := make([]sql.Row, 0, to-from)
-	for _, p := range w.pending[from:to] {
-		rows = append(rows, w.st.Def.RoundTimes(p.vals))
-	}
-	var becomes func(old, row sql.Row) sql.Row
-	if n.guess != nil {
-		becomes = func(old, row sql.Row) sql.Row {
-			next, changed, _, err := n.guess.update(old, row, 0)
-			if err != nil || !changed {
-				return nil
-			}
-			return next
-		}
-	}
-	return prefetch.Duplicates(w.ctx, w.e.Txn, w.st, rows, becomes)
-}
-
 // meet adds a row that may meet others. It returns how many rows that changes, as MySQL counts.
 func (w *writer) meet(p *pending, number int) (changed int, err error) {
 	n := w.ins
 	if p.failed != 0 {
-		return 0, w.ignored(w.check(n.Checks[p.failed-1].Name))
+		return 0, w.check(n.Checks[p.failed-1].Name)
 	}
 	row := p.vals
 	counted, err := w.number(row)
 	if err != nil {
-		return 0, w.ignored(err)
+		return 0, err
 	}
 	for {
-		err := w.e.Insert(w.ctx, row)
+		err := w.to.Insert(w.ctx, row)
 		old, duplicate := existing(err)
 		switch {
 		case err == nil:
@@ -427,7 +399,7 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 		case !duplicate:
 			return 0, err
 		case n.Replace:
-			if err := w.e.Delete(w.ctx, old); err != nil {
+			if err := w.to.Delete(w.ctx, old); err != nil {
 				return 0, err
 			}
 			changed++
@@ -437,7 +409,7 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 			return w.instead(old, row, number)
 		default:
 			w.res.duplicates++
-			return 0, w.ignored(err)
+			return 0, err
 		}
 	}
 }
@@ -459,14 +431,14 @@ func (w *writer) instead(old, row sql.Row, number int) (int, error) {
 	case err != nil:
 		return 0, err
 	case check != 0:
-		return 0, w.ignored(w.check(w.ins.Checks[check-1].Name))
+		return 0, w.check(w.ins.Checks[check-1].Name)
 	case !changed && w.res.found:
 		return 1, nil
 	case !changed:
 		return 0, nil
 	}
-	if err := w.e.Update(w.ctx, old, next); err != nil {
-		return 0, w.ignored(err)
+	if err := w.to.Update(w.ctx, old, next); err != nil {
+		return 0, err
 	}
 	w.updated(next)
 	return 2, nil
