@@ -53,6 +53,8 @@ type Set struct {
 	Col     int
 	Value   expr.ColID
 	Derived bool
+	// Missing: the value is DEFAULT, and the column has none.
+	Missing bool
 }
 
 // CheckValue is the value of a condition of the table.
@@ -309,6 +311,11 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 	var n expr.Node
 	var err error
 	if d, ok := e.(*ast.DefaultExpr); ok && d.Name == nil {
+		if lacksDefault(t.Table, pos) {
+			t.Sets = append(t.Sets, Set{Col: pos, Missing: true})
+			t.vals[t.ids[pos]] = noValue
+			return nil
+		}
 		n, err = c.byDefault(t.Table, pos)
 	} else {
 		x := &exprs{q: c.query, s: c.scope, clause: "field list"}
@@ -373,11 +380,19 @@ func (t *assigned) now(n expr.Node) (expr.Node, error) {
 		if !ok || t.vals[col.ID] == nil {
 			return n, nil
 		}
-		if v := t.vals[col.ID]; !hasSub(v) && !volatile(v) {
+		if v := t.vals[col.ID]; v != noValue && !hasSub(v) && !volatile(v) {
 			return v, nil
 		}
 		return nil, unsupported("use of an assigned column")
 	})
+}
+
+// noValue stands for the new value of a column without a default that gets its default.
+var noValue expr.Node = expr.NullConst()
+
+func lacksDefault(t algebra.Target, pos int) bool {
+	r := t.Rule(pos)
+	return r.Default == "" && r.Generated == "" && !r.AutoInc && t.Columns()[pos].Type.NotNull
 }
 
 // byDefault is the value of a column that is not given.

@@ -32,7 +32,11 @@ func fail(code int, state, format string, args ...any) error {
 }
 
 // Refusal is the error of a statement that is wrong in a way that the old engine does not see.
-type Refusal struct{ Err error }
+type Refusal struct {
+	Err error
+	// Kind is the error as a kind of the old engine; nil: it has none.
+	Kind error
+}
 
 // Error implements error.
 func (r *Refusal) Error() string { return r.Err.Error() }
@@ -41,7 +45,7 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 func (r *Refusal) Unwrap() error { return r.Err }
 
 func refuse(code int, state, format string, args ...any) error {
-	return &Refusal{fail(code, state, format, args...)}
+	return &Refusal{Err: fail(code, state, format, args...)}
 }
 
 func unknownColumn(name, clause string) error {

@@ -3,6 +3,7 @@ package bind
 import (
 	"strings"
 
+	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -35,6 +36,7 @@ type Insertion struct {
 type Formula struct {
 	Col  int
 	Name string
+	// Node is nil for DEFAULT of a column that has none.
 	Node expr.Node
 }
 
@@ -88,9 +90,19 @@ func (c *changer) newRow(t *Target, name string) *assigned {
 	return a
 }
 
+// generatedGiven is error 3105, also as a kind of the old engine.
 func generatedGiven(t *Target, pos int) error {
-	return refuse(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.",
-		t.Table.Columns()[pos].Name, t.Table.Name())
+	col := t.Table.Columns()[pos].Name
+	r := refuse(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", col, t.Table.Name())
+	r.(*Refusal).Kind = sql.ErrGeneratedColumnValue.New(col, t.Table.Name())
+	return r
+}
+
+// wrongCount is error 1136.
+func wrongCount(row int) error {
+	r := refuse(1136, "21S01", "Column count doesn't match value count at row %d", row)
+	r.(*Refusal).Kind = sql.ErrInsertIntoMismatchValueCount.New()
+	return r
 }
 
 // queryRows binds the query of INSERT ... SELECT.
@@ -108,7 +120,7 @@ func (c *changer) queryRows(n *ast.InsertStmt, a *assigned, cols []int) error {
 		return err
 	}
 	if len(src.cols) != len(cols) {
-		return refuse(1136, "21S01", "Column count doesn't match value count at row 1")
+		return wrongCount(1)
 	}
 	c.rel = src.rel
 	for i, pos := range cols {
@@ -146,11 +158,11 @@ func (c *changer) others(a *assigned) error {
 
 // byRule reports whether a column that gets no value has none, or gets it later.
 func (c *changer) byRule(t *Target, pos int) bool {
-	r, col := t.Table.Rule(pos), t.Table.Columns()[pos]
+	r := t.Table.Rule(pos)
 	switch {
 	case r.Generated != "" || r.AutoInc:
 		return true
-	case r.Default == "" && col.Type.NotNull:
+	case lacksDefault(t.Table, pos):
 		c.out.Insert.Missing = append(c.out.Insert.Missing, pos)
 		return true
 	}
@@ -181,7 +193,7 @@ func (c *changer) valueRows(n *ast.InsertStmt, a *assigned, cols []int) error {
 	c.scope.cols = a.cols
 	for i, l := range n.Lists {
 		if len(l) != len(cols) {
-			return refuse(1136, "21S01", "Column count doesn't match value count at row %d", i+1)
+			return wrongCount(i + 1)
 		}
 		row := &valueRow{changer: c, a: a}
 		for k, pos := range ins.Cols {
@@ -221,7 +233,7 @@ func (r *valueRow) cell(pos int, e ast.ExprNode) error {
 		return generatedGiven(r.a.Target, pos)
 	case isDefault && (rule.Generated != "" || rule.AutoInc):
 		n = expr.NullConst()
-	case isDefault && rule.Default == "" && r.a.Table.Columns()[pos].Type.NotNull:
+	case isDefault && lacksDefault(r.a.Table, pos):
 		r.cells, r.nodes = append(r.cells, Cell{Missing: true}), append(r.nodes, nil)
 		return nil
 	case isDefault:
@@ -367,16 +379,8 @@ func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias rowAlia
 		if a.Table.Rule(f.Col).Generated != "" {
 			return generatedGiven(a.Target, f.Col)
 		}
-		if d, ok := u.Expr.(*ast.DefaultExpr); ok && d.Name == nil {
-			f.Node, err = c.byDefault(a.Table, f.Col)
-		} else {
-			f.Node, err = x.scalar(u.Expr)
-		}
-		if err != nil {
+		if f.Node, err = c.instead(x, a, f.Col, u.Expr); err != nil {
 			return err
-		}
-		if hasSub(f.Node) {
-			return unsupported("subquery in ON DUPLICATE KEY UPDATE")
 		}
 		assigned[f.Col] = true
 		ins.Updates = append(ins.Updates, f)
@@ -392,6 +396,46 @@ func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias rowAlia
 	}
 	return nil
 }
+
+// instead binds an assignment of ON DUPLICATE KEY UPDATE.
+func (c *changer) instead(x *exprs, a *assigned, pos int, e ast.ExprNode) (expr.Node, error) {
+	if d, ok := e.(*ast.DefaultExpr); ok && d.Name == nil {
+		if lacksDefault(a.Table, pos) {
+			return nil, nil
+		}
+		return c.byDefault(a.Table, pos)
+	}
+	if !c.out.Insert.Values {
+		// The tables of the query can be named, too.
+		f := &bareNames{}
+		e.Accept(f)
+		if f.found {
+			return nil, unsupported("column without its table in ON DUPLICATE KEY UPDATE of a query")
+		}
+	}
+	n, err := x.scalar(e)
+	if err == nil && hasSub(n) {
+		err = unsupported("subquery in ON DUPLICATE KEY UPDATE")
+	}
+	return n, err
+}
+
+// bareNames looks for columns that are named without their table, but for those of VALUES().
+type bareNames struct{ found bool }
+
+// Enter implements ast.Visitor.
+func (f *bareNames) Enter(n ast.Node) (ast.Node, bool) {
+	switch n := n.(type) {
+	case *ast.ValuesExpr:
+		return n, true
+	case *ast.ColumnNameExpr:
+		f.found = f.found || n.Name.Table.O == ""
+	}
+	return n, f.found
+}
+
+// Leave implements ast.Visitor.
+func (f *bareNames) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
 // rowAlias is the name that VALUES (...) AS new(a, b) gives the new row, and its columns.
 type rowAlias struct {
@@ -474,10 +518,12 @@ func (c *changer) given(t *Target, names []*ast.ColumnName) (out []int, err erro
 			}
 		}
 		if at < 0 {
-			return nil, unknownColumn(n.Name.O, "field list")
+			return nil, &Refusal{Err: unknownColumn(n.Name.O, "field list"), Kind: sql.ErrUnknownColumn.New(n.Name.O, t.Table.Name())}
 		}
 		if seen[at] {
-			return nil, refuse(1110, "42000", "Column '%s' specified twice", n.Name.O)
+			r := refuse(1110, "42000", "Column '%s' specified twice", n.Name.O)
+			r.(*Refusal).Kind = sql.ErrColumnSpecifiedTwice.New(n.Name.O)
+			return nil, r
 		}
 		seen[at] = true
 		out = append(out, at)

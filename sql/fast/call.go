@@ -331,7 +331,9 @@ func asColumn(c *schema.Column, l Literal, key bool) (any, bool) {
 		switch c.Kind {
 		case schema.KindString, schema.KindBytes:
 			return l.Text, true
-		case schema.KindDatetime, schema.KindJSON, schema.KindTimespan:
+		case schema.KindDatetime:
+			return l.Text, !key && plainTime(l.Text, c.Type.Type() == sqltypes.Date)
+		case schema.KindJSON, schema.KindTimespan:
 			return l.Text, !key
 		}
 	case LitInt:
@@ -346,6 +348,24 @@ func asColumn(c *schema.Column, l Literal, key bool) (any, bool) {
 		}
 	}
 	return nil, false // enums and the rest have rules of their own
+}
+
+// plainTime reports whether a text is a whole date, with a whole time unless only a date is wanted:
+// all other forms have rules of their own.
+func plainTime(s string, date bool) bool {
+	form := "dddd-dd-dd dd:dd:dd"
+	if date || len(s) == len("dddd-dd-dd") {
+		form = "dddd-dd-dd"
+	}
+	if len(s) != len(form) || s[5:7] == "00" || s[8:10] == "00" {
+		return false
+	}
+	for i := range len(s) {
+		if form[i] == 'd' && (s[i] < '0' || s[i] > '9') || form[i] != 'd' && s[i] != form[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // operand is the constant of column ± constant.

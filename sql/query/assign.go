@@ -7,10 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/shopspring/decimal"
-	goerrors "gopkg.in/src-d/go-errors.v1"
 
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -33,6 +31,7 @@ type setter struct {
 	from    expr.Type
 	strict  bool // what the column cannot hold as it is, is an error
 	derived bool
+	missing bool // DEFAULT of a column that has none
 	// nulls says what NULL is for a column that is NOT NULL.
 	nulls nulls
 	// chars is the length of a text column whose values need nothing but a look at theirs; -1: they
@@ -41,6 +40,9 @@ type setter struct {
 	utf8  bool
 	// adjusted: a value was not stored as it was.
 	adjusted bool
+	// v and i are the value at hand.
+	v *expr.Vec
+	i int32
 }
 
 // nulls says what becomes of NULL.
@@ -113,22 +115,12 @@ func (s *setter) null() (any, error) {
 	if s.col.Desc.Nullable || s.nulls == takeNull {
 		return nil, nil
 	}
-	err := mysqlError(errNull, "Column '%s' cannot be null", s.col.Desc.Name)
 	if s.nulls != zeroNull {
-		return nil, err
+		return nil, coded(errNull, sql.ErrInsertIntoNonNullableProvidedNull.New(s.col.Desc.Name), "Column '%s' cannot be null", s.col.Desc.Name)
 	}
 	s.adjusted = true
 	s.ctx.Warn(errNull, "Column '%s' cannot be null", s.col.Desc.Name)
 	return s.zero()
-}
-
-// kinded is an error of a kind of the engine that has MySQL's number and words.
-func kinded(kind *goerrors.Kind, code int, state, text string, args ...any) error {
-	return kind.Wrap(mysql.NewSQLError(code, state, "%s", text), args...)
-}
-
-func mysqlError(code int, format string, args ...any) error {
-	return mysql.NewSQLError(code, states[code], format, args...)
 }
 
 // decimal is a DECIMAL that the column holds as it is.

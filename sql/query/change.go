@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -49,6 +50,8 @@ type change struct {
 	// failure is the first warning of an expression that strict mode makes an error.
 	failure error
 	ins     *insertion // of an INSERT or REPLACE
+	tree    bind.Stmt
+	params  []expr.Node
 	links   []*bind.Target
 }
 
@@ -144,6 +147,7 @@ func (c *change) make(text string, params []expr.Node) error {
 		return err
 	}
 	st.cat.changes = true
+	c.tree, c.params = tree, params
 	if c.c, err = bind.BindChange(tree, st.r.facts(st.ctx, st.cat, params)); err != nil {
 		return err
 	}
@@ -185,8 +189,8 @@ func (c *change) plan() error {
 }
 
 // strictly are the warnings of expressions that strict mode makes errors of a change.
-var strictly = map[int]string{1292: "22007", 1365: "22012", errOutOfRange: "22003", errTruncated: "01000", errNotOfType: "HY000", 1411: "HY000",
-	1441: "22008", 3020: "2201E", 1260: "HY000"}
+var strictly = map[int]bool{errIncorrect: true, errDivision: true, errOutOfRange: true, errTruncated: true, errNotOfType: true,
+	1260: true, 1411: true, 1441: true, 3020: true}
 
 // modes takes what sql_mode and IGNORE say of wrong values.
 func (c *change) modes() {
@@ -201,13 +205,10 @@ func (c *change) modes() {
 	}
 	warn := c.env.Warn
 	c.env.Warn = func(code int, msg string) {
-		state := strictly[code]
-		if state == "" {
+		if !strictly[code] {
 			warn(code, msg)
-			return
-		}
-		if c.failure == nil {
-			c.failure = mysql.NewSQLError(code, state, "%s", msg)
+		} else if c.failure == nil {
+			c.failure = mysql.NewSQLError(code, states[code], "%s", msg)
 		}
 	}
 }
@@ -331,12 +332,15 @@ func (c *change) target(b *bind.Target) error {
 		t.seen = map[string]bool{}
 	}
 	for _, s := range b.Sets {
-		at := slices.Index(cols, s.Value)
-		k, err := c.setter(c.env, t, s.Col, c.op.Types()[at], c.strict)
+		at, typ := slices.Index(cols, s.Value), expr.TypeNull
+		if !s.Missing {
+			typ = c.op.Types()[at]
+		}
+		k, err := c.setter(c.env, t, s.Col, typ, c.strict)
 		if err != nil {
 			return err
 		}
-		if k.at, k.derived = at, s.Derived; k.col.Desc.AutoInc && c.ins != nil {
+		if k.at, k.derived, k.missing = at, s.Derived, s.Missing; k.col.Desc.AutoInc && c.ins != nil {
 			k.nulls = takeNull
 		}
 		t.sets = append(t.sets, k)
@@ -411,10 +415,12 @@ func (c *change) counted(res *outcome) {
 // gather keeps all rows that are to be changed.
 func (c *change) gather() error {
 	c.opened = c.op == nil
-	if c.op != nil {
-		if err := c.drain(c.take); err != nil {
+	if c.ins != nil && c.ins.Values {
+		if err := c.evaluate(); err != nil {
 			return err
 		}
+	} else if err := c.drain(c.take); err != nil {
+		return c.lenient(err)
 	}
 	if c.failure != nil {
 		return c.failure
@@ -436,6 +442,15 @@ func (c *change) gather() error {
 		}
 	}
 	return c.complete()
+}
+
+// lenient leaves errors to the engine that IGNORE makes warnings in the middle of a query.
+func (c *change) lenient(err error) error {
+	var me *mysql.SQLError
+	if c.ignore && errors.As(err, &me) && me.Num == 1242 {
+		return &late{"subquery with several rows under IGNORE"}
+	}
+	return err
 }
 
 // take keeps the rows of a batch.
@@ -482,7 +497,12 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	for k, s := range t.sets {
 		var err error
 		s.adjusted = false
-		if p.vals[k], err = s.value(b.Cols[s.at], i, c.row); err != nil {
+		if s.missing {
+			p.vals[k], err = s.byDefault()
+		} else {
+			p.vals[k], err = s.value(b.Cols[s.at], i, c.row)
+		}
+		if err != nil {
 			return err
 		}
 		if s.adjusted && (len(t.sets) > 1 || len(t.checks) > 0) {
@@ -705,7 +725,7 @@ func (w *writer) changed(p *pending) (key base.Key, old, row sql.Row, err error)
 
 // check is the error of a condition that is not fulfilled.
 func (w *writer) check(name string) error {
-	return kinded(sql.ErrCheckConstraintViolated, 3819, "HY000", fmt.Sprintf("Check constraint '%s' is violated.", name), name)
+	return coded(errCheck, sql.ErrCheckConstraintViolated.New(name), "Check constraint '%s' is violated.", name)
 }
 
 // insert adds a row.
@@ -756,7 +776,7 @@ func (w *writer) inserted(row sql.Row, counted bool) {
 	}
 	if v, ok := schema.ToUint64(row[w.at]); ok {
 		w.res.id = v
-	} else if n, ok := schema.ToInt64(row[w.at]); ok && n > 0 {
+	} else if n, ok := schema.ToInt64(row[w.at]); ok {
 		w.res.id = uint64(n)
 	}
 	if counted {

@@ -30,6 +30,9 @@ func newRowset(t *access.Table, env *expr.Env, ids []expr.ColID, formulas ...[]b
 	used := map[expr.ColID]bool{}
 	for _, fs := range formulas {
 		for _, f := range fs {
+			if f.Node == nil {
+				continue
+			}
 			expr.Cols(f.Node, func(id expr.ColID) { used[id] = true })
 		}
 	}
@@ -47,6 +50,13 @@ func newRowset(t *access.Table, env *expr.Env, ids []expr.ColID, formulas ...[]b
 func (c *change) compile(env *expr.Env, t *target, fs []bind.Formula, ids []expr.ColID, strict bool) (out []*formula, err error) {
 	for _, f := range fs {
 		k := &formula{Formula: f}
+		if f.Node == nil {
+			if k.to, err = c.setter(env, t, f.Col, expr.TypeNull, strict); err != nil {
+				return nil, err
+			}
+			out = append(out, k)
+			continue
+		}
 		if k.expr, err = expr.Compile(f.Node, ids, env); err != nil {
 			return nil, left("expression of a definition")
 		}
@@ -84,16 +94,25 @@ func (r *rowset) put(at, i int, v any) error {
 
 // set computes the values of a column, and stores them in the rows.
 func (r *rowset) set(f *formula, rows [][]sql.Row, first int) error {
-	v, err := f.expr.Eval(&r.batch, r.batch.Sel)
-	if err != nil {
-		return err
+	var v *expr.Vec
+	if f.expr != nil {
+		var err error
+		if v, err = f.expr.Eval(&r.batch, r.batch.Sel); err != nil {
+			return err
+		}
 	}
 	used := false
 	for _, at := range r.need {
 		used = used || at == f.Col
 	}
 	for i := range rows {
-		x, err := f.to.value(v, int32(i), first+i)
+		var x any
+		var err error
+		if v == nil {
+			x, err = f.to.byDefault()
+		} else {
+			x, err = f.to.value(v, int32(i), first+i)
+		}
 		if err != nil {
 			return err
 		}

@@ -10,10 +10,10 @@ import (
 	goerrors "gopkg.in/src-d/go-errors.v1"
 
 	"github.com/godwitdb/godwit/sql/access"
+	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
-	"github.com/godwitdb/godwit/sql/session"
 )
 
 // New rows get their values from VALUES or from a query. What follows from them, generated columns
@@ -63,6 +63,15 @@ func (c *change) setter(env *expr.Env, t *target, pos int, from expr.Type, stric
 	return s, nil
 }
 
+// refusal is an error of a column as one of the whole statement.
+func refusal(err error) error {
+	var ce *codedError
+	if errors.As(err, &ce) {
+		return &bind.Refusal{Err: ce.me, Kind: ce.kind}
+	}
+	return err
+}
+
 // insertion prepares an INSERT.
 func (c *change) insertion(t *target) error {
 	n := &insertion{Insertion: c.c.Insert, t: t, ignore: c.ignore, types: map[cellType]*setter{}, cells: map[expr.ColID]int{}}
@@ -78,7 +87,7 @@ func (c *change) insertion(t *target) error {
 			return err
 		}
 		if err := s.noDefault(); err != nil {
-			return &bind.Refusal{Err: err}
+			return refusal(err)
 		}
 		n.missing = append(n.missing, s)
 	}
@@ -109,7 +118,15 @@ func (s *setter) noDefault() error {
 	if s.to.Kind == expr.Enum {
 		return nil
 	}
-	return s.wrong(errNoDefault, "Field '%s' doesn't have a default value", s.col.Desc.Name)
+	return s.wrong(errNoDefault, sql.ErrInsertIntoNonNullableDefaultNullColumn.New(s.col.Desc.Name), "Field '%s' doesn't have a default value", s.col.Desc.Name)
+}
+
+// byDefault is DEFAULT of a column that has none.
+func (s *setter) byDefault() (any, error) {
+	if err := s.noDefault(); err != nil {
+		return nil, err
+	}
+	return s.zero()
 }
 
 // takeValues keeps what the query of VALUES yields: one row with the values of all that are no
@@ -128,6 +145,75 @@ func (c *change) takeValues(b *expr.Batch) error {
 	return nil
 }
 
+// evaluate computes what VALUES has besides constants. If something is wrong with that, it goes row
+// by row: the statement is said to fail for the first row that is wrong.
+func (c *change) evaluate() error {
+	if c.op == nil {
+		return nil
+	}
+	err := c.drain(c.take)
+	if err == nil {
+		err = c.failure
+	}
+	if err == nil || !c.opened && c.failure == nil || len(c.ins.Rows) == 1 {
+		return err
+	}
+	again, rerr := bind.BindChange(c.tree, c.r.facts(c.ctx, c.cat, c.params))
+	if rerr != nil {
+		return err
+	}
+	items := map[expr.ColID]algebra.Item{}
+	p, ok := again.Rel.(*algebra.Project)
+	if !ok {
+		return err
+	}
+	for _, it := range p.Items {
+		items[it.ID] = it
+	}
+	c.ins.values.Cols = nil
+	clear(c.ins.cells)
+	for i, cells := range again.Insert.Rows {
+		one := &algebra.Project{In: p.In}
+		for _, cell := range cells {
+			if it, ok := items[cell.Value]; ok && cell.Const == nil && !cell.Missing {
+				one.Items = append(one.Items, it)
+			}
+		}
+		if err := c.evaluateRow(again, one); err != nil {
+			c.ins.Rows = again.Insert.Rows[:i]
+			return c.stop(err)
+		}
+	}
+	c.ins.Rows = again.Insert.Rows
+	return nil
+}
+
+// evaluateRow computes the values of one row.
+func (c *change) evaluateRow(again *bind.Change, p *algebra.Project) error {
+	if len(p.Items) == 0 {
+		return nil
+	}
+	q := &bind.Query{Rel: p, Next: again.Next}
+	for _, it := range p.Items {
+		q.Out = append(q.Out, bind.Output{ID: it.ID, Name: it.Name, Type: it.Node.Type()})
+	}
+	c.failure = nil
+	options := c.r.Options
+	options.Locking = true
+	if err := c.plans(q, options); err != nil {
+		return err
+	}
+	for i, id := range c.op.Cols() {
+		c.ins.cells[id] = len(c.ins.values.Cols) + i
+	}
+	if err := c.drain(c.take); err != nil {
+		return err
+	}
+	err := c.failure
+	c.failure = nil
+	return err
+}
+
 // valueRows makes the rows of VALUES.
 func (c *change) valueRows() error {
 	n := c.ins
@@ -140,7 +226,7 @@ func (c *change) valueRows() error {
 		for k, cell := range cells {
 			v, err := c.cell(n.Cols[k], cell, i+1)
 			if err != nil {
-				return c.stop(err)
+				return c.stop(err) // in place of an error of a later row
 			}
 			row[n.Cols[k]] = v
 		}
@@ -155,10 +241,10 @@ func (c *change) valueRows() error {
 func (c *change) stop(err error) error {
 	var me *mysql.SQLError
 	var ge *goerrors.Error
-	if c.ins == nil || c.ins.stopped != nil || !errors.As(err, &me) && !errors.As(err, &ge) {
+	if c.ins == nil || !errors.As(err, &me) && !errors.As(err, &ge) {
 		return err
 	}
-	c.ins.stopped = err
+	c.ins.stopped, c.failure = err, nil
 	return nil
 }
 
@@ -170,10 +256,7 @@ func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.noDefault(); err != nil {
-			return nil, err
-		}
-		return s.zero()
+		return s.byDefault()
 	}
 	if cell.Const == nil {
 		v := n.values.Cols[n.cells[cell.Value]]
@@ -263,7 +346,6 @@ func (c *change) complete() error {
 		for i := from; i < to; i++ {
 			if err := c.completed(t.pending[i:i+1], i); err != nil {
 				t.pending = t.pending[:i]
-				n.stopped, c.failure = nil, nil
 				return c.stop(err)
 			}
 		}
@@ -457,30 +539,7 @@ func (w *writer) ignored(err error) error {
 	return nil
 }
 
-// worded is an error as the client would be told it.
-func worded(s *session.Session, err error) *mysql.SQLError {
-	me, _ := clientError(err).(*mysql.SQLError)
-	if me == nil {
-		me = sql.CastSQLError(err)
-	}
-	if me.Num == schema.ErrDupEntry && s.Stmt.Duplicate != "" {
-		return mysql.NewSQLError(me.Num, "23000", "%s", s.Stmt.Duplicate)
-	}
-	return schema.Numbered(me)
-}
-
-// clientError is an error of a kind of the engine with MySQL's number and words, if it has them.
-func clientError(err error) error {
-	var ge *goerrors.Error
-	if errors.As(err, &ge) {
-		if me, ok := ge.Cause().(*mysql.SQLError); ok {
-			return me
-		}
-	}
-	return sql.CastSQLError(err)
-}
-
 // ignorable are the errors of a row that IGNORE makes warnings.
 var ignorable = map[int]bool{
-	errNull: true, schema.ErrDupEntry: true, 1451: true, 1452: true, 3819: true, errOutOfRange: true,
+	errNull: true, schema.ErrDupEntry: true, 1451: true, 1452: true, errCheck: true, errOutOfRange: true,
 }

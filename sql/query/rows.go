@@ -19,7 +19,7 @@ func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string, params 
 	if kind == changing {
 		res, done, err := r.change(ctx, s, text, given)
 		if err != nil || !done {
-			return nil, nil, done, err
+			return nil, nil, done, engineError(err)
 		}
 		return types.OkResultSchema, []sql.Row{{res.ok()}}, true, nil
 	}

@@ -169,6 +169,9 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, para
 	}
 	var refused *bind.Refusal
 	if errors.As(err, &refused) {
+		if refused.Kind != nil {
+			return nil, &codedError{refused.Kind, refused.Err.(*mysql.SQLError)}
+		}
 		return nil, refused.Err
 	}
 	r.Fallbacks.add(reasonOf(err))

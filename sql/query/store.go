@@ -29,18 +29,15 @@ const (
 	errNoDefault  = 1364
 	errNotOfType  = 1366
 	errTooLong    = 1406
+	errCheck      = 3819
+	errDivision   = 1365
 )
 
-var states = map[int]string{
-	errNull: "23000", errOutOfRange: "22003", errTruncated: "01000", errIncorrect: "22007", errNoDefault: "HY000",
-	errNotOfType: "HY000", errTooLong: "22001",
-}
-
 // wrong is an error in strict mode, else a warning.
-func (s *setter) wrong(code int, format string, args ...any) error {
+func (s *setter) wrong(code int, kind error, format string, args ...any) error {
 	s.adjusted = true
 	if s.strict {
-		return mysqlError(code, format, args...)
+		return coded(code, kind, format, args...)
 	}
 	s.ctx.Warn(code, format, args...)
 	return nil
@@ -56,15 +53,19 @@ func (s *setter) text(format string, row int) string {
 }
 
 func (s *setter) outOfRange(row int) error {
-	return s.wrong(errOutOfRange, "Out of range value for column '%s' at row %d", s.col.Desc.Name, row)
+	return s.wrong(errOutOfRange, sql.ErrValueOutOfRange.New(s.shown(), s.col.Type), "Out of range value for column '%s' at row %d", s.col.Desc.Name, row)
 }
 
 func (s *setter) truncated(row int) error {
-	return s.wrong(errTruncated, "Data truncated for column '%s' at row %d", s.col.Desc.Name, row)
+	return s.wrong(errTruncated, types.ErrDataTruncatedForColumnAtRow.New(s.col.Desc.Name, row), "Data truncated for column '%s' at row %d", s.col.Desc.Name, row)
 }
 
 func (s *setter) notOfType(typ, text string, row int) error {
-	return s.wrong(errNotOfType, "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(text), s.col.Desc.Name, row)
+	kind := sql.ErrInvalidValue.New(text, s.col.Type)
+	if typ == "string" {
+		kind = types.ErrBadCharsetString.New(text, s.col.Desc.Name, row)
+	}
+	return s.wrong(errNotOfType, kind, "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(text), s.col.Desc.Name, row)
 }
 
 // clipped is a value as messages show it.
@@ -77,6 +78,7 @@ func clipped(text string) string {
 
 // fit brings a value that is not NULL to the column.
 func (s *setter) fit(v *expr.Vec, i int32, row int) (any, error) {
+	s.v, s.i = v, i
 	switch s.to.Kind {
 	case expr.Int, expr.Uint:
 		return s.integer(v, i, row)
@@ -102,6 +104,14 @@ func (s *setter) fit(v *expr.Vec, i int32, row int) (any, error) {
 		return s.string(v, i, row)
 	}
 	return s.convert(s.textOf(v, i))
+}
+
+// shown is the value at hand as text.
+func (s *setter) shown() string {
+	if s.v == nil {
+		return ""
+	}
+	return s.textOf(s.v, s.i)
 }
 
 // textOf is the text of a value; a TIMESTAMP is shown as the session's clock shows it.
@@ -381,7 +391,7 @@ func (s *setter) cut(blanks bool, row int) error {
 	case blanks:
 		return nil
 	case s.strict:
-		return s.wrong(errTooLong, "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
+		return s.wrong(errTooLong, types.ErrLengthBeyondLimit.New(s.shown(), s.col.Desc.Name), "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
 	}
 	return s.truncated(row)
 }
@@ -461,7 +471,7 @@ func (s *setter) incorrect(v *expr.Vec, i int32, row int, ranged bool) error {
 		} else if s.to.Kind == expr.Duration {
 			typ = "time"
 		}
-		return s.wrong(errIncorrect, "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(s.textOf(v, i)), s.col.Desc.Name, row)
+		return s.wrong(errIncorrect, sql.ErrInvalidValue.New(s.shown(), s.col.Type), "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(s.textOf(v, i)), s.col.Desc.Name, row)
 	case ranged:
 		return s.outOfRange(row)
 	}
@@ -659,7 +669,7 @@ func (s *setter) bit(v *expr.Vec, i int32, row int) (any, error) {
 	if over || width < 64 && n>>width != 0 {
 		n = 1<<width - 1
 		if s.strict {
-			return nil, s.wrong(errTooLong, "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
+			return nil, s.wrong(errTooLong, types.ErrLengthBeyondLimit.New(s.shown(), s.col.Desc.Name), "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
 		}
 		if err := s.outOfRange(row); err != nil {
 			return nil, err
