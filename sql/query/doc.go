@@ -1,5 +1,8 @@
 // Package query runs SELECTs: it binds them (package bind), plans them (opt), runs the plan (exec)
-// over the tables of the statement (access), and encodes the result for the protocol.
+// over the tables of the statement (access), and encodes the result for the protocol. UPDATE,
+// DELETE, INSERT and REPLACE are queries whose rows are written (change.go, insert.go): store.go
+// converts values to what columns hold, formula.go computes what follows from a row, references.go
+// follows foreign keys.
 //
 // What it does not run is left to the engine before anything was done, and counted by its reason
 // ([Fallbacks]). Everything around the statement is as with the engine: privileges of each table

@@ -53,7 +53,7 @@ func (c *change) references(t *target) (*references, error) {
 	node := plan.NewInsertInto(db, plan.NewResolvedTable(tab, db, nil), plan.NewEmptyTableWithSchema(nil), whole, nil, nil, false)
 	out, _, err := keysRule(c.ctx, c.r.Engine.Analyzer, node, nil, analyzer.DefaultRuleSelector, nil)
 	if err != nil {
-		return nil, &bind.Refusal{Err: clientError(err)}
+		return nil, left("foreign keys that are not resolved")
 	}
 	n, ok := out.(*plan.InsertInto)
 	if !ok {

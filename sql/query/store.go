@@ -53,7 +53,11 @@ func (s *setter) text(format string, row int) string {
 }
 
 func (s *setter) outOfRange(row int) error {
-	return s.wrong(errOutOfRange, sql.ErrValueOutOfRange.New(s.shown(), s.col.Type), "Out of range value for column '%s' at row %d", s.col.Desc.Name, row)
+	kind := sql.ErrValueOutOfRange.New(s.shown(), s.col.Type)
+	if s.to.Kind == expr.Decimal {
+		kind = types.ErrConvertToDecimalLimit.New()
+	}
+	return s.wrong(errOutOfRange, kind, "Out of range value for column '%s' at row %d", s.col.Desc.Name, row)
 }
 
 func (s *setter) truncated(row int) error {
@@ -323,6 +327,9 @@ func (s *setter) yearOf(n int64, row int) (any, error) {
 func (s *setter) string(v *expr.Vec, i int32, row int) (any, error) {
 	text := s.textOf(v, i)
 	if !utf8.ValidString(text) {
+		if !s.utf8 {
+			return s.convert([]byte(text)) // bytes of the column's own character set
+		}
 		at := 0
 		for at < len(text) {
 			r, n := utf8.DecodeRuneInString(text[at:])
