@@ -357,6 +357,9 @@ func plainTime(s string, date bool) bool {
 	if date || len(s) == len("dddd-dd-dd") {
 		form = "dddd-dd-dd"
 	}
+	if n := len(s) - len(form); !date && n > 1 && n <= 7 && s[len(form)] == '.' {
+		form += ".dddddd"[:n] // a fraction
+	}
 	if len(s) != len(form) || s[5:7] == "00" || s[8:10] == "00" {
 		return false
 	}

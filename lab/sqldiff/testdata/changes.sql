@@ -124,3 +124,137 @@ DELETE a FROM t a JOIN t b ON b.n = a.n + 1 WHERE b.n < 20;
 -- affected 19
 SELECT COUNT(*) FROM t;
 -- = 181
+
+-- case: values that do not fit, in strict mode
+CREATE TABLE t (id INT PRIMARY KEY, a TINYINT NOT NULL, b VARCHAR(3), c DECIMAL(4,1), d DATE, e ENUM('x','y'), CHECK (c < 100));
+-- affected 0
+INSERT INTO t VALUES (1, 1, 'a', 1, NULL, 'x'), (2, 128, 'a', 1, NULL, 'x');
+-- ! 1264
+INSERT INTO t VALUES (1, 'abc', 'a', 1, NULL, 'x');
+-- ! 1366
+INSERT INTO t VALUES (1, '12abc', 'a', 1, NULL, 'x');
+-- ! 1265
+INSERT INTO t VALUES (1, NULL, 'a', 1, NULL, 'x');
+-- ! 1048
+INSERT INTO t (id) VALUES (1);
+-- ! 1364
+INSERT INTO t VALUES (1, DEFAULT, 'a', 1, NULL, 'x');
+-- ! 1364
+INSERT INTO t VALUES (1, 1, 'long', 1, NULL, 'x');
+-- ! 1406
+INSERT INTO t VALUES (1, 1, 'a', 1000, NULL, 'x');
+-- ! 1264
+INSERT INTO t VALUES (1, 1, 'a', 1, '2024-02-30', 'x');
+-- ! 1292
+INSERT INTO t VALUES (1, 1, 'a', 1, NULL, 'z');
+-- ! 1265
+INSERT INTO t VALUES (1, 1, 'a', 1/0, NULL, 'x');
+-- ! 1365
+INSERT INTO t VALUES (1, 1);
+-- ! 1136
+INSERT INTO t (id, a, a) VALUES (1, 1, 1);
+-- ! 1110
+INSERT INTO t VALUES (1, 1, 'a', 1, NULL, 'x'), (1, 2, 'b', 1, NULL, 'y'), (3, 300, 'a', 1, NULL, 'x');
+-- ! 1062
+INSERT INTO t VALUES (1, 1, 'a', 1, NULL, 'x'), (1, 2, 'b', 1/0, NULL, 'y');
+-- ! 1365
+UPDATE t SET a = 1/0;
+-- affected 0
+INSERT INTO t VALUES (1, 1.5, 'a', '1.26', 20240131, 2);
+-- affected 1
+UPDATE t SET c = 1/0;
+-- ! 1365
+UPDATE t SET a = DEFAULT;
+-- ! 1364
+SELECT * FROM t;
+-- = 1|2|a|1.3|2024-01-31|y
+
+-- case: values over columns before them
+CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 7, b INT, c INT AS (a + b) STORED);
+-- affected 0
+INSERT INTO t (b, a) VALUES (a + 1, 5), (a * 2, b + 1);
+-- affected 2
+INSERT INTO t SET a = 3, b = a;
+-- affected 1
+INSERT INTO t VALUES (DEFAULT, DEFAULT, (SELECT COUNT(*) FROM (SELECT 1) x), DEFAULT);
+-- affected 1
+SELECT * FROM t;
+-- = 1|5|8|13
+-- = 2|15|14|29
+-- = 3|3|3|6
+-- = 4|7|1|8
+
+-- case: IGNORE
+CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, a TINYINT NOT NULL, CHECK (a < 100));
+-- affected 0
+INSERT INTO t VALUES (1, 1, 1), (2, 2, 2);
+-- affected 2
+INSERT IGNORE INTO t VALUES (1, 9, 9), (3, 2, 9), (4, 4, NULL), (5, 5, 100), (6, 6, 'x');
+-- affected 2
+UPDATE IGNORE t SET u = u + 1 WHERE id > 0;
+-- affected 3
+UPDATE IGNORE t SET id = 1 WHERE id = 2;
+-- affected 0
+SELECT * FROM t;
+-- = 1|1|1
+-- = 2|3|2
+-- = 4|5|0
+-- = 6|7|0
+
+-- case: rows in the way
+CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT);
+-- affected 0
+INSERT INTO t VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3);
+-- affected 3
+INSERT INTO t VALUES (1, 9, 10), (9, 2, 20), (4, 4, 4), (4, 5, 6) ON DUPLICATE KEY UPDATE n = n + VALUES(n);
+-- affected 7
+INSERT INTO t VALUES (1, 1, 1) ON DUPLICATE KEY UPDATE n = n;
+-- affected 0
+INSERT INTO t VALUES (1, 1, 1) ON DUPLICATE KEY UPDATE u = u + 10, n = u;
+-- affected 2
+INSERT INTO t SELECT 2, 2, 5 ON DUPLICATE KEY UPDATE n = VALUES(n);
+-- affected 2
+INSERT INTO t VALUES (1, 1, 1) ON DUPLICATE KEY UPDATE id = 2;
+-- ! 1062
+REPLACE INTO t VALUES (3, 2, 0), (7, 7, 7);
+-- affected 4
+SELECT * FROM t;
+-- = 1|11|11
+-- = 3|2|0
+-- = 4|4|10
+-- = 7|7|7
+
+-- case: foreign keys
+CREATE TABLE p (id INT PRIMARY KEY, u INT UNIQUE);
+-- affected 0
+CREATE TABLE c (id INT PRIMARY KEY, p INT, u INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE, FOREIGN KEY (u) REFERENCES p (u) ON DELETE SET NULL);
+-- affected 0
+CREATE TABLE g (id INT PRIMARY KEY, c INT, FOREIGN KEY (c) REFERENCES c (id));
+-- affected 0
+INSERT INTO p VALUES (1, 10), (2, 20), (3, 30), (4, 40);
+-- affected 4
+INSERT INTO c VALUES (1, 1, 20), (2, 2, NULL), (3, NULL, 30), (4, 4, 40);
+-- affected 4
+INSERT INTO c VALUES (5, 1, 10), (6, 9, NULL);
+-- ! 1452
+INSERT IGNORE INTO c VALUES (5, 1, 10), (6, 9, NULL);
+-- affected 1
+INSERT INTO g VALUES (1, 4);
+-- affected 1
+UPDATE c SET p = 9 WHERE id > 0;
+-- ! 1452
+UPDATE p SET id = id + 100 WHERE id < 3;
+-- affected 2
+UPDATE p SET u = 31 WHERE id = 3;
+-- ! 1451
+DELETE FROM p WHERE id IN (3, 4);
+-- ! 1451
+DELETE IGNORE FROM p WHERE id IN (3, 4);
+-- affected 1
+DELETE FROM p WHERE id > 100;
+-- affected 2
+SELECT * FROM p;
+-- = 4|40
+SELECT * FROM c;
+-- = 3|NULL|NULL
+-- = 4|4|40
