@@ -10,8 +10,8 @@ import (
 	"github.com/godwitdb/godwit/sql/expr/calendar"
 )
 
-// registerIntervals registers what computes with dates and spans of time: DATE_ADD(date, n, unit) and
-// the like, differences, and EXTRACT by the same units. A unit is a constant string.
+// registerIntervals registers what computes with dates and spans of time: DATE_ADD(date, n, unit)
+// and the like, differences, and EXTRACT by the same units. A unit is a constant string.
 func registerIntervals() {
 	expr.Register(
 		&expr.Func{Name: "date_add", Min: 3, Max: 3, Derive: deriveDateAdd, Eval: evalDateAdd(1)},
