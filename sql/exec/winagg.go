@@ -19,8 +19,9 @@ func (w *window) aggregate(f WindowFunc, env *expr.Env) (winFunc, error) {
 		slots = append(slots, at)
 	}
 	if name := f.Agg.Fn.Name; name == "min" || name == "max" {
-		x := &extremeFunc{framer: fr, slot: slots[0], cmp: expr.NewComparer(w.rows[slots[0]]), types: w.rows[slots[0] : slots[0]+1], max: name == "max"}
-		return x, nil
+		at := slots[0]
+		types := w.rows[at : at+1]
+		return &extremeFunc{framer: fr, slot: at, cmp: expr.NewComparer(types[0]), types: types, max: name == "max"}, nil
 	}
 	x := &aggFunc{framer: fr, w: w, slots: slots, in: make([]*expr.Vec, len(slots))}
 	if x.acc, err = expr.NewWindowAcc(f.Agg, env); err != nil {

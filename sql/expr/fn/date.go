@@ -14,16 +14,17 @@ import (
 
 // part makes a function of a date that is a number; whole ones need month and day.
 func part(names string, whole bool, f func(p int64) int64) {
-	sig{names: names, min: 1, max: 1, args: "t", ret: maybe(expr.TypeInt), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
-		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			if whole && !calendar.Complete(a[0].I[i]) {
-				noDate(k.Env, a[0], i, v)
+	sig{names: names, min: 1, max: 1, args: "t", ret: maybe(expr.TypeInt),
+		make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				if whole && !calendar.Complete(a[0].I[i]) {
+					noDate(k.Env, a[0], i, v)
+					return nil
+				}
+				v.I[i] = f(a[0].I[i])
 				return nil
-			}
-			v.I[i] = f(a[0].I[i])
-			return nil
-		}, nil
-	}}.register()
+			}, nil
+		}}.register()
 }
 
 // noDate makes the result NULL, since a date has no day or month, and warns of that.
@@ -39,10 +40,11 @@ func dayNumber(p int64) int64 {
 }
 
 func clockPart(name string, f func(us int64) int64) {
-	sig{names: name, min: 1, max: 1, args: "T", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		v.I[i] = f(int64(expr.Abs64(a[0].I[i])))
-		return nil
-	})}.register()
+	sig{names: name, min: 1, max: 1, args: "T", ret: maybe(expr.TypeInt),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			v.I[i] = f(int64(expr.Abs64(a[0].I[i])))
+			return nil
+		})}.register()
 }
 
 func init() {
@@ -65,10 +67,11 @@ func init() {
 	clockPart("minute", func(us int64) int64 { return us / 60e6 % 60 })
 	clockPart("second", func(us int64) int64 { return us / 1e6 % 60 })
 	clockPart("microsecond", func(us int64) int64 { return us % 1e6 })
-	sig{names: "time_to_sec", min: 1, max: 1, args: "T", ret: maybe(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		v.I[i] = a[0].I[i] / 1e6
-		return nil
-	})}.register()
+	sig{names: "time_to_sec", min: 1, max: 1, args: "T", ret: maybe(expr.TypeInt),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			v.I[i] = a[0].I[i] / 1e6
+			return nil
+		})}.register()
 	registerNames()
 	registerWeeks()
 	registerNow()
@@ -79,8 +82,9 @@ func init() {
 }
 
 func registerNames() {
+	word := expr.TextType(9, sql.Collation_Default, expr.CoerceNumeric)
 	name := func(fn string, f func(p int64) string) {
-		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(expr.TextType(9, sql.Collation_Default, expr.CoerceNumeric)), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+		sig{names: fn, min: 1, max: 1, args: "t", ret: maybe(word), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
 			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 				if v.S[i] = f(a[0].I[i]); v.S[i] == "" {
 					noDate(k.Env, a[0], i, v)
@@ -101,36 +105,38 @@ func registerNames() {
 		}
 		return calendar.Months[calendar.MonthOf(p)-1]
 	})
-	sig{names: "last_day", min: 1, max: 1, args: "t", ret: maybe(expr.TypeDate), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		t := calendar.Unpack(a[0].I[i])
-		if t.Month == 0 {
-			v.SetNull(int(i))
+	sig{names: "last_day", min: 1, max: 1, args: "t", ret: maybe(expr.TypeDate),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			t := calendar.Unpack(a[0].I[i])
+			if t.Month == 0 {
+				v.SetNull(int(i))
+				return nil
+			}
+			v.I[i] = calendar.Pack(calendar.Time{Year: t.Year, Month: t.Month, Day: calendar.DaysIn(t.Year, t.Month)})
 			return nil
-		}
-		v.I[i] = calendar.Pack(calendar.Time{Year: t.Year, Month: t.Month, Day: calendar.DaysIn(t.Year, t.Month)})
-		return nil
-	})}.register()
+		})}.register()
 }
 
 func registerWeeks() {
 	week := func(name string, f func(p int64, mode int) int64) {
-		sig{names: name, min: 1, max: 2, args: "ti", ret: maybe(expr.TypeInt), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
-			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-				mode := 0
-				if name == "week" {
-					mode = k.Env.WeekMode
-				}
-				if len(a) == 2 {
-					mode = int(a[1].I[i] & 7)
-				}
-				if !calendar.Complete(a[0].I[i]) {
-					noDate(k.Env, a[0], i, v)
+		sig{names: name, min: 1, max: 2, args: "ti", ret: maybe(expr.TypeInt),
+			make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+				return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+					mode := 0
+					if name == "week" {
+						mode = k.Env.WeekMode
+					}
+					if len(a) == 2 {
+						mode = int(a[1].I[i] & 7)
+					}
+					if !calendar.Complete(a[0].I[i]) {
+						noDate(k.Env, a[0], i, v)
+						return nil
+					}
+					v.I[i] = f(a[0].I[i], mode)
 					return nil
-				}
-				v.I[i] = f(a[0].I[i], mode)
-				return nil
-			}, nil
-		}}.register()
+				}, nil
+			}}.register()
 	}
 	week("week", func(p int64, mode int) int64 {
 		w, _ := calendar.Week(p, mode)
@@ -198,116 +204,141 @@ func setDuration(v *expr.Vec, i int32, us int64) {
 	v.I[i] = min(max(us, -calendar.MaxDuration), calendar.MaxDuration)
 }
 
+// registerMake registers what makes dates and times of their parts or of other values, and what
+// counts between two of them.
 func registerMake() {
-	expr.Register(&expr.Func{Name: "date", Min: 1, Max: 1, Derive: func(c *expr.Call) error {
-		c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(6))
-		c.T = expr.TypeDate
-		c.T.NotNull = c.Args[0].Type().NotNull
+	expr.Register(
+		&expr.Func{Name: "date", Min: 1, Max: 1, Derive: deriveDate, Eval: evalDate},
+		&expr.Func{Name: "time", Min: 1, Max: 1, Derive: deriveTime, Eval: evalFirst},
+	)
+	for _, s := range []sig{
+		{names: "makedate", min: 2, max: 2, args: "i", ret: maybe(expr.TypeDate), make: plain(makeDate)},
+		{names: "from_days", min: 1, max: 1, args: "i", ret: maybe(expr.TypeDate), make: plain(fromDays)},
+		{names: "sec_to_time", min: 1, max: 1, args: "n", ret: timeOfSeconds(0), make: plain(secToTime)},
+		{names: "maketime", min: 3, max: 3, args: "iin", ret: timeOfSeconds(2), make: plain(makeTime)},
+		{names: "period_add", min: 2, max: 2, args: "i", ret: returns(expr.TypeInt), make: plain(periodAdd)},
+		{names: "period_diff", min: 2, max: 2, args: "i", ret: returns(expr.TypeInt), make: plain(periodDiff)},
+		{names: "datediff", min: 2, max: 2, args: "t", ret: maybe(expr.TypeInt), make: makeDateDiff},
+	} {
+		s.register()
+	}
+}
+
+func deriveDate(c *expr.Call) error {
+	c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(6))
+	c.T = expr.TypeDate
+	c.T.NotNull = c.Args[0].Type().NotNull
+	return nil
+}
+
+func evalDate(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+	e, err := k.Expr(c.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewRowFunc(c.T, []expr.Expr{e}, func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		v.I[i] = calendar.DateOf(a[0].I[i])
 		return nil
-	}, Eval: func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
-		e, err := k.Expr(c.Args[0])
-		if err != nil {
-			return nil, err
-		}
-		return expr.NewRowFunc(c.T, []expr.Expr{e}, func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			v.I[i] = calendar.DateOf(a[0].I[i])
-			return nil
-		}), nil
-	}})
-	expr.Register(&expr.Func{Name: "time", Min: 1, Max: 1, Derive: func(c *expr.Call) error {
-		t := c.Args[0].Type()
-		fsp := t.Scale
-		if !t.Temporal() {
-			fsp = literalDigits(c.Args[0])
-		}
-		c.Args[0] = expr.CastTo(c.Args[0], expr.TimeType(fsp))
-		c.T = c.Args[0].Type()
+	}), nil
+}
+
+func deriveTime(c *expr.Call) error {
+	t := c.Args[0].Type()
+	fsp := t.Scale
+	if !t.Temporal() {
+		fsp = literalDigits(c.Args[0])
+	}
+	c.Args[0] = expr.CastTo(c.Args[0], expr.TimeType(fsp))
+	c.T = c.Args[0].Type()
+	return nil
+}
+
+func makeDate(a []*expr.Vec, i int32, v *expr.Vec) error {
+	y, d := a[0].I[i], a[1].I[i]
+	if y >= 0 && y < 70 {
+		y += 2000
+	} else if y >= 70 && y < 100 {
+		y += 1900
+	}
+	n := int64(0)
+	if y >= 0 && y <= 9999 {
+		n = int64(calendar.DayNumber(int(y), 1, 1)) + d - 1
+	}
+	if d <= 0 || n <= 0 || n > 3652424 {
+		v.SetNull(int(i))
 		return nil
-	}, Eval: evalFirst})
-	sig{names: "makedate", min: 2, max: 2, args: "i", ret: maybe(expr.TypeDate), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		y, d := a[0].I[i], a[1].I[i]
-		if y >= 0 && y < 70 {
-			y += 2000
-		} else if y >= 70 && y < 100 {
-			y += 1900
-		}
-		n := int64(0)
-		if y >= 0 && y <= 9999 {
-			n = int64(calendar.DayNumber(int(y), 1, 1)) + d - 1
-		}
-		if d <= 0 || n <= 0 || n > 3652424 {
-			v.SetNull(int(i))
-			return nil
-		}
-		yy, m, dd := calendar.FromDayNumber(int(n))
-		v.I[i] = calendar.Pack(calendar.Time{Year: yy, Month: m, Day: dd})
-		return nil
-	})}.register()
-	sig{names: "from_days", min: 1, max: 1, args: "i", ret: maybe(expr.TypeDate), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		y, m, d := calendar.FromDayNumber(int(min(max(a[0].I[i], 0), 4000000)))
-		v.I[i] = calendar.Pack(calendar.Time{Year: y, Month: m, Day: d})
-		return nil
-	})}.register()
-	sig{names: "sec_to_time", min: 1, max: 1, args: "n", ret: func(c *expr.Call) (expr.Type, error) {
+	}
+	yy, m, dd := calendar.FromDayNumber(int(n))
+	v.I[i] = calendar.Pack(calendar.Time{Year: yy, Month: m, Day: dd})
+	return nil
+}
+
+func fromDays(a []*expr.Vec, i int32, v *expr.Vec) error {
+	y, m, d := calendar.FromDayNumber(int(min(max(a[0].I[i], 0), 4000000)))
+	v.I[i] = calendar.Pack(calendar.Time{Year: y, Month: m, Day: d})
+	return nil
+}
+
+// timeOfSeconds is the type of a TIME with the digits of an argument, its seconds.
+func timeOfSeconds(arg int) func(c *expr.Call) (expr.Type, error) {
+	return func(c *expr.Call) (expr.Type, error) {
 		fsp := 0
-		if t := c.Args[0].Type(); t.Kind == expr.Decimal {
+		if t := c.Args[arg].Type(); t.Kind == expr.Decimal {
 			fsp = t.Scale
 		} else if t.Kind == expr.Float {
 			fsp = 6
 		}
 		return expr.TimeType(fsp), nil
-	}, make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		n, us, ok := expr.NumberParts(a[0], i)
-		if !ok || n > 1e9 || n < -1e9 {
-			n, us = 1e9*int64(signOf(a[0], i)), 0
-		}
-		setDuration(v, i, n*1e6+us)
+	}
+}
+
+func secToTime(a []*expr.Vec, i int32, v *expr.Vec) error {
+	n, us, ok := expr.NumberParts(a[0], i)
+	if !ok || n > 1e9 || n < -1e9 {
+		n, us = 1e9*int64(signOf(a[0], i)), 0
+	}
+	setDuration(v, i, n*1e6+us)
+	return nil
+}
+
+func makeTime(a []*expr.Vec, i int32, v *expr.Vec) error {
+	h, m := a[0].I[i], a[1].I[i]
+	s, us, ok := expr.NumberParts(a[2], i)
+	if !ok || m < 0 || m > 59 || s < 0 || s > 59 || us < 0 {
+		v.SetNull(int(i))
 		return nil
-	})}.register()
-	sig{names: "maketime", min: 3, max: 3, args: "iin", ret: func(c *expr.Call) (expr.Type, error) {
-		fsp := 0
-		if t := c.Args[2].Type(); t.Kind == expr.Decimal {
-			fsp = t.Scale
-		} else if t.Kind == expr.Float {
-			fsp = 6
-		}
-		return expr.TimeType(fsp), nil
-	}, make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		h, m := a[0].I[i], a[1].I[i]
-		s, us, ok := expr.NumberParts(a[2], i)
-		if !ok || m < 0 || m > 59 || s < 0 || s > 59 || us < 0 {
-			v.SetNull(int(i))
-			return nil
-		}
-		h = min(max(h, -1000), 1000)
-		total := (int64(expr.Abs64(h))*3600+m*60+s)*1e6 + us
-		if h < 0 {
-			total = -total
-		}
-		setDuration(v, i, total)
-		return nil
-	})}.register()
-	sig{names: "period_add", min: 2, max: 2, args: "i", ret: returns(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		n := periodMonths(a[0].I[i]) + a[1].I[i]
-		v.I[i] = n/12*100 + n%12 + 1
-		return nil
-	})}.register()
-	sig{names: "period_diff", min: 2, max: 2, args: "i", ret: returns(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		v.I[i] = periodMonths(a[0].I[i]) - periodMonths(a[1].I[i])
-		return nil
-	})}.register()
-	sig{names: "datediff", min: 2, max: 2, args: "t", ret: maybe(expr.TypeInt), make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
-		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			for _, x := range a {
-				if !calendar.Complete(x.I[i]) {
-					noDate(k.Env, x, i, v)
-					return nil
-				}
+	}
+	h = min(max(h, -1000), 1000)
+	total := (int64(expr.Abs64(h))*3600+m*60+s)*1e6 + us
+	if h < 0 {
+		total = -total
+	}
+	setDuration(v, i, total)
+	return nil
+}
+
+func periodAdd(a []*expr.Vec, i int32, v *expr.Vec) error {
+	n := periodMonths(a[0].I[i]) + a[1].I[i]
+	v.I[i] = n/12*100 + n%12 + 1
+	return nil
+}
+
+func periodDiff(a []*expr.Vec, i int32, v *expr.Vec) error {
+	v.I[i] = periodMonths(a[0].I[i]) - periodMonths(a[1].I[i])
+	return nil
+}
+
+func makeDateDiff(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		for _, x := range a {
+			if !calendar.Complete(x.I[i]) {
+				noDate(k.Env, x, i, v)
+				return nil
 			}
-			v.I[i] = dayNumber(a[0].I[i]) - dayNumber(a[1].I[i])
-			return nil
-		}, nil
-	}}.register()
+		}
+		v.I[i] = dayNumber(a[0].I[i]) - dayNumber(a[1].I[i])
+		return nil
+	}, nil
 }
 
 func periodMonths(p int64) int64 {
@@ -339,26 +370,29 @@ func literalDigits(n expr.Node) int {
 }
 
 func registerFormat() {
-	sig{names: "date_format", min: 2, max: 2, args: "ts", ret: orNull(textFrom(nil, 1)), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		b, ok := calendar.Format(nil, a[1].S[i], calendar.Unpack(a[0].I[i]), false)
-		if v.S[i] = string(b); !ok || len(b) == 0 {
-			v.SetNull(int(i))
-		}
-		return nil
-	})}.register()
-	sig{names: "time_format", min: 2, max: 2, args: "Ts", ret: orNull(textFrom(nil, 1)), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		us := a[0].I[i]
-		var b []byte
-		if us < 0 {
-			b, us = append(b, '-'), -us
-		}
-		s := int(us / 1e6)
-		b, ok := calendar.Format(b, a[1].S[i], calendar.Time{Hour: s / 3600, Minute: s / 60 % 60, Second: s % 60, Micro: int(us % 1e6)}, true)
-		if v.S[i] = string(b); !ok || len(b) == 0 {
-			v.SetNull(int(i))
-		}
-		return nil
-	})}.register()
+	sig{names: "date_format", min: 2, max: 2, args: "ts", ret: orNull(textFrom(nil, 1)),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			b, ok := calendar.Format(nil, a[1].S[i], calendar.Unpack(a[0].I[i]), false)
+			if v.S[i] = string(b); !ok || len(b) == 0 {
+				v.SetNull(int(i))
+			}
+			return nil
+		})}.register()
+	sig{names: "time_format", min: 2, max: 2, args: "Ts", ret: orNull(textFrom(nil, 1)),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			us := a[0].I[i]
+			var b []byte
+			if us < 0 {
+				b, us = append(b, '-'), -us
+			}
+			s := int(us / 1e6)
+			t := calendar.Time{Hour: s / 3600, Minute: s / 60 % 60, Second: s % 60, Micro: int(us % 1e6)}
+			b, ok := calendar.Format(b, a[1].S[i], t, true)
+			if v.S[i] = string(b); !ok || len(b) == 0 {
+				v.SetNull(int(i))
+			}
+			return nil
+		})}.register()
 	sig{names: "str_to_date", min: 2, max: 2, args: "s", ret: strToDateType, make: makeStrToDate}.register()
 }
 

@@ -115,7 +115,8 @@ func evalDateAdd(sign int64) func(c *expr.Call, k *expr.Compiler) (expr.Expr, er
 		if err != nil {
 			return nil, err
 		}
-		d := &dateAdd{unit: u, sign: sign, env: k.Env, cs: &expr.Caster{From: c.Args[0].Type(), To: expr.DatetimeType(6), Env: k.Env}}
+		cs := &expr.Caster{From: c.Args[0].Type(), To: expr.DatetimeType(6), Env: k.Env}
+		d := &dateAdd{unit: u, sign: sign, env: k.Env, cs: cs}
 		d.single, _, _, _ = calendar.KnownUnit(u)
 		return expr.NewRowFunc(c.T, es, d.eval), nil
 	}
@@ -225,7 +226,8 @@ func makeTimestampDiff(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 
 // extractParts are the parts of a unit, from the largest to the smallest.
 var extractParts = map[string]string{
-	"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h", "minute": "m", "second": "s", "microsecond": "u",
+	"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D",
+	"hour": "h", "minute": "m", "second": "s", "microsecond": "u",
 	"year_month": "YM", "day_hour": "Dh", "day_minute": "Dhm", "day_second": "Dhms", "day_microsecond": "Dhmsu",
 	"hour_minute": "hm", "hour_second": "hms", "hour_microsecond": "hmsu", "minute_second": "ms", "minute_microsecond": "msu",
 	"second_microsecond": "su",
