@@ -68,10 +68,7 @@ func (f *aggFunc) reset(r int) {
 }
 
 func (f *aggFunc) fill(v *expr.Vec, at int, s *segment) error {
-	if s.from == s.lo {
-		f.reset(s.lo)
-	}
-	if err := f.frames(s); err != nil {
+	if err := f.begin(s, f.reset); err != nil {
 		return err
 	}
 	for k := range s.to - s.from {
@@ -179,10 +176,7 @@ func (f *extremeFunc) reset(r int) {
 func (f *extremeFunc) bytes() int64 { return int64(cap(f.queue))*16 + f.vals.held }
 
 func (f *extremeFunc) fill(v *expr.Vec, at int, s *segment) error {
-	if s.from == s.lo {
-		f.reset(s.lo)
-	}
-	if err := f.frames(s); err != nil {
+	if err := f.begin(s, f.reset); err != nil {
 		return err
 	}
 	for k := range s.to - s.from {
