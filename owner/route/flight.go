@@ -32,8 +32,8 @@ type flights struct {
 	all map[*flight]struct{}
 }
 
-// call is Transport.Call, given up when another node has led the group for a while, or at the end of
-// the statement's patience if it has waited in vain before.
+// call is Transport.Call, given up when another node has led the group for a while, or at the end
+// of the statement's patience if it has waited in vain before.
 func (rt *Router) call(ctx context.Context, g base.GroupID, to base.NodeID, kind wire.Kind, q, resp wan.Msg) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
