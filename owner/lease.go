@@ -29,8 +29,8 @@ func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
 	return length, age
 }
 
-// lateTerms is leaseTerms of the last moments: each commit asks, and round trips change slowly. mu is
-// held.
+// lateTerms is leaseTerms of the last moments: each commit asks, and round trips change slowly. mu
+// is held.
 func (r *Replica) lateTerms(now time.Time) (length, age time.Duration) {
 	if t := &r.terms; now.Sub(t.at) >= termsFor {
 		t.at = now

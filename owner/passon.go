@@ -33,8 +33,8 @@ func (r *Replica) transferOf(err error) *lead.Transfer {
 // nil, nil: this node leads again and should serve the request. again allows a request to be sent
 // twice. Errors say that nothing was done, but for CodeAmbiguous.
 //
-// EnterTimeout and the statement's patience bound how long a leader is looked for. They do not bound
-// the call of a node that has taken the request: the request may have to wait there for locks.
+// EnterTimeout and the statement's patience bound how long a leader is looked for. They do not
+// bound the call of a node that has taken the request: it may have to wait there for locks.
 func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.Transfer, kind wire.Kind, q wan.Msg,
 	again bool) (A, error) {
 	if err := r.enterPassing(); err != nil {
