@@ -116,7 +116,8 @@ func (s *setter) null() (any, error) {
 		return nil, nil
 	}
 	if s.nulls != zeroNull {
-		return nil, coded(errNull, sql.ErrInsertIntoNonNullableProvidedNull.New(s.col.Desc.Name), "Column '%s' cannot be null", s.col.Desc.Name)
+		kind := sql.ErrInsertIntoNonNullableProvidedNull.New(s.col.Desc.Name)
+		return nil, coded(errNull, kind, "Column '%s' cannot be null", s.col.Desc.Name)
 	}
 	s.adjusted = true
 	s.ctx.Warn(errNull, "Column '%s' cannot be null", s.col.Desc.Name)

@@ -121,7 +121,8 @@ func (o *outcome) ok() types.OkResult {
 }
 
 // change runs a statement that changes rows; done is false if the engine has to.
-func (r *Runner) change(ctx *sql.Context, s *session.Session, text string, params func(sql.CollationID) ([]expr.Node, error)) (res *outcome, done bool, err error) {
+func (r *Runner) change(ctx *sql.Context, s *session.Session, text string,
+	params func(sql.CollationID) ([]expr.Node, error)) (res *outcome, done bool, err error) {
 	c := &change{}
 	st, err := r.prepare(ctx, s, text, params, func(st *statement, text string, given []expr.Node) error {
 		c.statement = st
@@ -228,7 +229,8 @@ func (c *change) permitted(t *bind.Target) error {
 	} else if n != nil && len(n.Updates) > 0 {
 		needs, what = append(needs, sql.PrivilegeType_Update), append(what, "update")
 	}
-	op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: t.Table.DB(), Table: t.Table.Name()}, needs...)
+	subject := sql.PrivilegeCheckSubject{Database: t.Table.DB(), Table: t.Table.Name()}
+	op := sql.NewPrivilegedOperation(subject, needs...)
 	if !c.r.Engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, op) {
 		return left("privileges")
 	}
@@ -261,7 +263,8 @@ func (c *change) permitted(t *bind.Target) error {
 var events = map[bind.ChangeKind]string{bind.Delete: "delete", bind.Update: "update", bind.Insert: "insert"}
 
 // triggerHead is the part of CREATE TRIGGER that says when it fires.
-var triggerHead = regexp.MustCompile("(?is)\\b(insert|update|delete)\\s+on\\s+(?:[`\\w$]+\\s*\\.\\s*)?([`\\w$]+)\\s+for\\s+each\\b")
+var triggerHead = regexp.MustCompile("(?is)\\b(insert|update|delete)\\s+on\\s+" +
+	"(?:[`\\w$]+\\s*\\.\\s*)?([`\\w$]+)\\s+for\\s+each\\b")
 
 // fires reports whether a trigger may fire at an event of a table. One whose text is not understood
 // may.

@@ -26,8 +26,8 @@ func (e *codedError) Unwrap() error { return e.me }
 // states are the SQLSTATEs of MySQL's numbers.
 var states = map[int]string{
 	errNull: "23000", errOutOfRange: "22003", errTruncated: "01000", errIncorrect: "22007", errNoDefault: "HY000",
-	errNotOfType: "HY000", errTooLong: "22001", errCheck: "HY000", errDivision: "22012", 1260: "HY000", 1411: "HY000", 1441: "22008",
-	3020: "2201E",
+	errNotOfType: "HY000", errTooLong: "22001", errCheck: "HY000", errDivision: "22012",
+	1260: "HY000", 1411: "HY000", 1441: "22008", 3020: "2201E",
 }
 
 func coded(code int, kind error, format string, args ...any) error {

@@ -47,7 +47,8 @@ func newRowset(t *access.Table, env *expr.Env, ids []expr.ColID, formulas ...[]b
 }
 
 // compile makes formulas over the columns ids executable.
-func (c *change) compile(env *expr.Env, t *target, fs []bind.Formula, ids []expr.ColID, strict bool) (out []*formula, err error) {
+func (c *change) compile(env *expr.Env, t *target, fs []bind.Formula, ids []expr.ColID,
+	strict bool) (out []*formula, err error) {
 	for _, f := range fs {
 		k := &formula{Formula: f}
 		if f.Node == nil {

@@ -118,7 +118,8 @@ func (s *setter) noDefault() error {
 	if s.to.Kind == expr.Enum {
 		return nil
 	}
-	return s.wrong(errNoDefault, sql.ErrInsertIntoNonNullableDefaultNullColumn.New(s.col.Desc.Name), "Field '%s' doesn't have a default value", s.col.Desc.Name)
+	kind := sql.ErrInsertIntoNonNullableDefaultNullColumn.New(s.col.Desc.Name)
+	return s.wrong(errNoDefault, kind, "Field '%s' doesn't have a default value", s.col.Desc.Name)
 }
 
 // byDefault is DEFAULT of a column that has none.
@@ -372,7 +373,8 @@ func (c *change) completed(ps []pending, from int) error {
 
 // follow computes generated columns and conditions of rows; failed gets the numbers of the conditions
 // that are not fulfilled, from 1.
-func (c *change) follow(r *rowset, derived, checks []*formula, rows [][]sql.Row, first int, failed func(i, check int)) error {
+func (c *change) follow(r *rowset, derived, checks []*formula, rows [][]sql.Row, first int,
+	failed func(i, check int)) error {
 	if err := r.load(rows); err != nil {
 		return err
 	}

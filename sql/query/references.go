@@ -50,7 +50,8 @@ func (c *change) references(t *target) (*references, error) {
 	}
 	// The rule looks for rows that refer to the table only where some may go.
 	whole := c.ins == nil || c.ins.Replace || c.ins.dup != nil
-	node := plan.NewInsertInto(db, plan.NewResolvedTable(tab, db, nil), plan.NewEmptyTableWithSchema(nil), whole, nil, nil, false)
+	node := plan.NewInsertInto(db, plan.NewResolvedTable(tab, db, nil), plan.NewEmptyTableWithSchema(nil), whole,
+		nil, nil, false)
 	out, _, err := keysRule(c.ctx, c.r.Engine.Analyzer, node, nil, analyzer.DefaultRuleSelector, nil)
 	if err != nil {
 		return nil, left("foreign keys that are not resolved")

@@ -45,11 +45,8 @@ func (s *setter) wrong(code int, kind error, format string, args ...any) error {
 
 // note is a remark in any mode.
 func (s *setter) note(row int) {
-	s.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: errTruncated, Message: s.text("Data truncated for column '%s' at row %d", row)})
-}
-
-func (s *setter) text(format string, row int) string {
-	return fmt.Sprintf(format, s.col.Desc.Name, row)
+	text := fmt.Sprintf("Data truncated for column '%s' at row %d", s.col.Desc.Name, row)
+	s.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: errTruncated, Message: text})
 }
 
 func (s *setter) outOfRange(row int) error {
@@ -61,7 +58,13 @@ func (s *setter) outOfRange(row int) error {
 }
 
 func (s *setter) truncated(row int) error {
-	return s.wrong(errTruncated, types.ErrDataTruncatedForColumnAtRow.New(s.col.Desc.Name, row), "Data truncated for column '%s' at row %d", s.col.Desc.Name, row)
+	kind := types.ErrDataTruncatedForColumnAtRow.New(s.col.Desc.Name, row)
+	return s.wrong(errTruncated, kind, "Data truncated for column '%s' at row %d", s.col.Desc.Name, row)
+}
+
+func (s *setter) tooLong(row int) error {
+	kind := types.ErrLengthBeyondLimit.New(s.shown(), s.col.Desc.Name)
+	return s.wrong(errTooLong, kind, "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
 }
 
 func (s *setter) notOfType(typ, text string, row int) error {
@@ -69,7 +72,8 @@ func (s *setter) notOfType(typ, text string, row int) error {
 	if typ == "string" {
 		kind = types.ErrBadCharsetString.New(text, s.col.Desc.Name, row)
 	}
-	return s.wrong(errNotOfType, kind, "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(text), s.col.Desc.Name, row)
+	return s.wrong(errNotOfType, kind, "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(text),
+		s.col.Desc.Name, row)
 }
 
 // clipped is a value as messages show it.
@@ -398,7 +402,7 @@ func (s *setter) cut(blanks bool, row int) error {
 	case blanks:
 		return nil
 	case s.strict:
-		return s.wrong(errTooLong, types.ErrLengthBeyondLimit.New(s.shown(), s.col.Desc.Name), "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
+		return s.tooLong(row)
 	}
 	return s.truncated(row)
 }
@@ -478,7 +482,8 @@ func (s *setter) incorrect(v *expr.Vec, i int32, row int, ranged bool) error {
 		} else if s.to.Kind == expr.Duration {
 			typ = "time"
 		}
-		return s.wrong(errIncorrect, sql.ErrInvalidValue.New(s.shown(), s.col.Type), "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(s.textOf(v, i)), s.col.Desc.Name, row)
+		return s.wrong(errIncorrect, sql.ErrInvalidValue.New(s.shown(), s.col.Type),
+			"Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(s.textOf(v, i)), s.col.Desc.Name, row)
 	case ranged:
 		return s.outOfRange(row)
 	}
@@ -560,7 +565,8 @@ func (s *setter) duration(v *expr.Vec, i int32, row int) (any, error) {
 		us, _, in, ok = calendar.ParseDuration(string(v.AppendText(nil, i)))
 	}
 	if !ok || !in {
-		if err := s.incorrect(v, i, row, ok && (us == calendar.MaxDuration || us == -calendar.MaxDuration) || s.from.Numeric()); err != nil {
+		most := us == calendar.MaxDuration || us == -calendar.MaxDuration
+		if err := s.incorrect(v, i, row, ok && most || s.from.Numeric()); err != nil {
 			return nil, err
 		}
 	}
@@ -676,7 +682,7 @@ func (s *setter) bit(v *expr.Vec, i int32, row int) (any, error) {
 	if over || width < 64 && n>>width != 0 {
 		n = 1<<width - 1
 		if s.strict {
-			return nil, s.wrong(errTooLong, types.ErrLengthBeyondLimit.New(s.shown(), s.col.Desc.Name), "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
+			return nil, s.tooLong(row)
 		}
 		if err := s.outOfRange(row); err != nil {
 			return nil, err
