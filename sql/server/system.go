@@ -323,9 +323,9 @@ func (g *gateway) systemDatabase(name string) sql.Database {
 	return systemDatabase{g}
 }
 
-// systemAuth lets those with the PROCESS privilege read the database godwit, and asks those who change
-// rows for the right to read them: which rows a condition meets tells what is in them. Our own engine
-// knows of statements that read no column. All else is the engine's handler's.
+// systemAuth lets those with the PROCESS privilege read the database godwit, and asks those who
+// change rows for the right to read them: which rows a condition meets tells what is in them. Our
+// own engine knows of statements that read no column. All else is the engine's handler's.
 type systemAuth struct{ sql.AuthorizationHandler }
 
 type systemAuthFactory struct {
