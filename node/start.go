@@ -74,7 +74,7 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	// fail early.
 	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
 	cfg.adopt(n.addr, n.sqlAddr)
-	frames, web := wan.SplitHTTP(ln)
+	frames, web := wan.SplitHTTP(ln, wan.SplitOptions{Logger: n.log})
 	mux := http.NewServeMux()
 	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise}
 	boot := join.NewBootstrap(self, cfg.Join, stored, &http.Client{}, n.log,
