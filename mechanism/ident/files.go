@@ -165,6 +165,9 @@ func (f *Files) Name() Name { return f.current().name }
 // Until is the end of the certificate.
 func (f *Files) Until() time.Time { return f.current().leaf.NotAfter }
 
+// IssuedBy reports whether an authority made the certificate.
+func (f *Files) IssuedBy(ca *CA) bool { return f.current().leaf.CheckSignatureFrom(ca.cert) == nil }
+
 // verify checks the chain of a peer and its role.
 func (s state) verify(cs *tls.ConnectionState, use x509.ExtKeyUsage, roles ...Role) error {
 	if len(cs.PeerCertificates) == 0 {
