@@ -276,8 +276,8 @@ func (n *Node) isPeer(cs *tls.ConnectionState, id base.NodeID, region base.Regio
 	return nil
 }
 
-// httpClient is the HTTP client with which a node asks others which node it is; without TLS if files is
-// nil.
+// httpClient is the HTTP client with which a node asks others which node it is; without TLS if
+// files is nil.
 func httpClient(files *ident.Files) *http.Client {
 	t := &http.Transport{DisableKeepAlives: true}
 	if files != nil {

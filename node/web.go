@@ -139,7 +139,13 @@ func noBrowsers(next http.Handler) http.Handler {
 	})
 }
 
+// refusal has the fields of all answers that say no.
+type refusal struct {
+	Error string `json:"error"`
+	Final bool   `json:"final"`
+}
+
 // refuse answers with an error that the commands show. Asking again will not help.
 func refuse(w http.ResponseWriter, status int, err error) {
-	join.Reply(w, status, join.Answer{Error: err.(*base.Error).Msg, Final: true})
+	join.Reply(w, status, refusal{Error: err.(*base.Error).Msg, Final: true})
 }

@@ -168,8 +168,8 @@ func NewBootstrap(self Joiner, join []string, stored *Identity, client *http.Cli
 	return b
 }
 
-// Secure has the process ask over TLS, which the client given to [NewBootstrap] must speak, and check
-// by the certificate who asks it. Call it before Run and Register.
+// Secure has the process ask over TLS, which the client given to [NewBootstrap] must speak, and
+// check by the certificate who asks it. Call it before Run and Register.
 func (b *Bootstrap) Secure(check func(*http.Request, Joiner) error) {
 	b.scheme, b.check = "https", check
 }
@@ -546,7 +546,8 @@ func Reply(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client is gone if this fails
 }
 
-// post sends v as JSON to a node, as of http://127.0.0.1:7400, and decodes the answer into out, whatever its status.
+// post sends v as JSON to a node, as of http://127.0.0.1:7400, and decodes the answer into out,
+// whatever its status.
 func post(ctx context.Context, c *http.Client, node, path string, v, out any) error {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -36,7 +36,8 @@ const (
 const (
 	caLife   = 10 * 365 * 24 * time.Hour
 	NodeLife = 5 * 365 * 24 * time.Hour // of a node, unless said otherwise
-	// ClientLife is that of a client. It is shorter: a client's certificate cannot be revoked alone.
+	// ClientLife is that of a client. It is shorter, since a client's certificate cannot be revoked
+	// alone.
 	ClientLife = 365 * 24 * time.Hour
 	// backdate allows for clocks that are behind the authority's.
 	backdate = time.Hour
@@ -127,7 +128,11 @@ func CreateCA(dir string) (*CA, error) {
 	if err := ca.Create(tmp, Client, Name{Role: RoleClient, ID: adminName}, ClientLife); err != nil {
 		return nil, err
 	}
-	if err := os.Rename(tmp, dir); err != nil {
+	err = os.Rename(tmp, dir)
+	if errors.Is(err, fs.ErrExist) && os.Remove(dir) == nil { // it was empty
+		err = os.Rename(tmp, dir)
+	}
+	if err != nil {
 		if left, rerr := os.ReadDir(dir); rerr == nil && len(left) > 0 {
 			return nil, fmt.Errorf("%s is not empty: %w", dir, fs.ErrExist)
 		}

@@ -214,6 +214,9 @@ func TestOneAuthorityOfMany(t *testing.T) {
 	if n := len(slices.DeleteFunc(makers, func(m bool) bool { return !m })); n != 1 {
 		t.Fatalf("%d made it", n)
 	}
+	if _, err := CreateCA(t.TempDir()); err != nil {
+		t.Fatalf("a folder that is there and empty: %v", err)
+	}
 	if _, err := CreateCA(dir); !errors.Is(err, fs.ErrExist) {
 		t.Fatalf("a second one: %v", err)
 	}

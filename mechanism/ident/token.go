@@ -22,7 +22,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// Fingerprint is the SHA-256 of an authority's certificate.
+// Fingerprint is the SHA256 of an authority's certificate.
 type Fingerprint [sha256.Size]byte
 
 func (fp Fingerprint) of(c *x509.Certificate) bool { return sha256.Sum256(c.Raw) == fp }
@@ -61,7 +61,7 @@ func ParseToken(s string) (t Token, err error) {
 // Grant is what a token allows, as the authority keeps it. The secret itself is not kept.
 type Grant struct {
 	ID     string    `json:"id"`
-	Hash   string    `json:"hash"` // SHA-256 of the secret
+	Hash   string    `json:"hash"` // SHA256 of the secret
 	Until  time.Time `json:"until"`
 	Region string    `json:"region,omitempty"` // "": any
 	UUID   string    `json:"uuid,omitempty"`   // of a store that exists; "": a new one
@@ -73,7 +73,7 @@ type Use struct {
 	When   time.Time `json:"when"`
 	UUID   string    `json:"uuid"`
 	Region string    `json:"region"`
-	Key    string    `json:"key"` // SHA-256 of the public key
+	Key    string    `json:"key"` // SHA256 of the public key
 }
 
 // State is what has become of a token.
