@@ -28,6 +28,16 @@ type Config struct {
 	SQLListen    string   `yaml:"sql-listen"`    // MySQL protocol
 	SQLAdvertise string   `yaml:"sql-advertise"` // default SQLListen
 	Join         []string `yaml:"join"`          // cluster addresses of some other nodes
+	// folder of the cluster's authority, default [DefaultCerts]; the node's own certificate is in
+	// the store
+	Certs string `yaml:"certs"`
+	Token string `yaml:"token"` // gets the node its first certificate
+	// Insecure runs without TLS and certificates; elsewhere than on loopback only with
+	// InsecureAnywhere.
+	Insecure         bool `yaml:"insecure"`
+	InsecureAnywhere bool `yaml:"insecure-anywhere"`
+	Pprof            bool `yaml:"pprof"`        // serve profiles
+	OpenMetrics      bool `yaml:"open-metrics"` // serve metrics to whoever asks
 	// bound on the error of this machine's clock
 	MaxClockError time.Duration `yaml:"max-clock-error"`
 	// auto, fixed, kernel, or HOST:PORT of a time server
@@ -61,6 +71,7 @@ func (c *Config) Fill() {
 		}
 	}
 	def(&c.Store, DefaultStore)
+	def(&c.Certs, DefaultCerts())
 	def(&c.Listen, DefaultListen)
 	def(&c.Advertise, c.Listen)
 	def(&c.SQLListen, DefaultSQLListen)
@@ -89,6 +100,7 @@ func (c *Config) Validate() error {
 		bad("region: name the place this node is in (--region eu-west)")
 	}
 	errs = append(errs, c.validateAddresses()...)
+	errs = append(errs, c.validateSecurity()...)
 	if c.MaxClockError < 0 || c.MaxClockError > 10*time.Second {
 		bad("max-clock-error: %s is outside 0 to 10s", c.MaxClockError)
 	}
@@ -125,6 +137,21 @@ func (c *Config) validateAddresses() (errs []error) {
 	if host, _, err := net.SplitHostPort(c.Advertise); err == nil && (host == "" || host == "0.0.0.0" || host == "::") {
 		errs = append(errs, fmt.Errorf("advertise: %q is no address that other nodes can dial; "+
 			"set --advertise to this machine's name or address", c.Advertise))
+	}
+	return errs
+}
+
+func (c *Config) validateSecurity() (errs []error) {
+	switch {
+	case c.Insecure && c.Token != "":
+		errs = append(errs, errors.New("token: a node with --insecure has no certificate"))
+	case c.Insecure && !c.InsecureAnywhere && !loopback(c.Listen):
+		errs = append(errs, fmt.Errorf("insecure: whoever reaches %s would be an administrator; listen on 127.0.0.1, leave out "+
+			"--insecure, or add --insecure-anywhere if only machines that you trust reach it", c.Listen))
+	case c.InsecureAnywhere && !c.Insecure:
+		errs = append(errs, errors.New("insecure-anywhere: it goes with --insecure"))
+	case c.Token != "" && len(c.Join) == 0:
+		errs = append(errs, errors.New("token: --join names the nodes that give the certificate"))
 	}
 	return errs
 }

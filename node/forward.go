@@ -29,7 +29,14 @@ func (f forwarder) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardR
 }
 
 // executeForwarded answers the forwarders of other nodes.
-func (n *Node) executeForwarded(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+//
+// What another node says of a statement's user is believed: the transport knows which node it is,
+// and that node has checked the password. A node that was taken out of the cluster still gives its
+// replicas away, but its statements are not believed any more.
+func (n *Node) executeForwarded(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
+	if x := n.cluster.Topology().Node(from); x != nil && x.Gone {
+		return nil, base.Errorf(base.CodeInvalid, "node %d was decommissioned: its statements are not executed", from)
+	}
 	q := new(wire.ForwardRequest)
 	if err := q.UnmarshalVT(body); err != nil {
 		return nil, err

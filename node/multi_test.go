@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -405,7 +404,7 @@ func TestMultiMasterNodesComeAndGo(t *testing.T) {
 		insert(p, 2)
 	}
 	same()
-	res, err := http.Get("http://" + w.procs[1].n.Addr() + "/metrics")
+	res, err := admin(t).Get("https://" + w.procs[1].n.Addr() + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

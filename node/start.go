@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 )
@@ -30,23 +32,14 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 	}
 	n := newNode(log)
 	n.closeLast(st.Close)
-	if err := n.start(cfg, st); err != nil {
+	if err := n.start(ctx, cfg, st); err != nil {
 		_ = n.Close(ctx)
 		return nil, err
 	}
 	return n, nil
 }
 
-func (n *Node) start(cfg Config, st *store.Store) error {
-	var uuid string
-	if ok, err := loadJSON(st, recUUID, &uuid); err != nil {
-		return err
-	} else if !ok {
-		uuid = join.NewUUID()
-		if err := saveJSON(st, recUUID, uuid); err != nil {
-			return err
-		}
-	}
+func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) error {
 	var stored *join.Identity
 	ident := new(join.Identity)
 	if ok, err := loadJSON(st, recIdentity, ident); err != nil {
@@ -61,6 +54,10 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 				"start it with --region %s or name an empty store", cfg.Store, ident.Node, have, cfg.Region, have)
 		}
 	}
+	uuid, files, err := n.whoami(startCtx, &cfg, st)
+	if err != nil {
+		return err
+	}
 	ln, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for other nodes: %w (choose another --listen if another process has that address)", err)
@@ -74,14 +71,22 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	// fail early.
 	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
 	cfg.adopt(n.addr, n.sqlAddr)
-	frames, web := wan.SplitHTTP(ln)
+	split := wan.SplitOptions{Logger: n.log}
+	if files != nil {
+		split.TLS = files.Server()
+	}
+	frames, web := wan.SplitHTTP(ln, split)
 	mux := http.NewServeMux()
 	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise}
-	boot := join.NewBootstrap(self, cfg.Join, stored, &http.Client{}, n.log,
+	boot := join.NewBootstrap(self, cfg.Join, stored, httpClient(files), n.log,
 		func(id *join.Identity) error { return saveJSON(st, recIdentity, id) })
+	if files != nil {
+		boot.Secure(isJoiner)
+		mux.HandleFunc("POST "+pathEnrol, n.serveEnrol(cfg.Certs))
+	}
 	boot.Register(mux)
 	n.registerHealth(mux)
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	srv := cfg.webServer(mux)
 	go srv.Serve(web)
 	ctx, cancel := context.WithCancel(context.Background())
 	running := make(chan struct{})
@@ -92,27 +97,57 @@ func (n *Node) start(cfg Config, st *store.Store) error {
 	}, frames.Close, sqlLn.Close)
 	go func() {
 		defer close(running)
-		if err := n.join(ctx, cfg, st, boot, frames, sqlLn, mux); err != nil && ctx.Err() == nil {
+		if err := n.join(ctx, joining{cfg, st, boot, files, frames, sqlLn, mux}); err != nil && ctx.Err() == nil {
 			n.fail(err)
 		}
 	}()
 	return nil
 }
 
+// joining is what a node that belongs to no cluster yet has.
+type joining struct {
+	cfg           Config
+	store         *store.Store
+	boot          *join.Bootstrap
+	files         *ident.Files // nil without TLS
+	frames, sqlLn net.Listener
+	mux           *http.ServeMux
+}
+
+// transport makes the node's transport, once it is known which node it is.
+func (n *Node) transport(j joining, id *join.Identity) (*wan.TCP, error) {
+	opt := wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID,
+		Listener: j.frames, Logger: n.log, OnDown: n.PeerDown}
+	if j.files == nil {
+		return wan.NewTCP(opt)
+	}
+	first, err := storedTopology(j.store)
+	if err != nil {
+		return nil, err
+	}
+	if first == nil {
+		first = &id.First
+	}
+	opt.TLSClient = j.files.Client(ident.ProtoNode)
+	opt.Peer = func(cs *tls.ConnectionState, node base.NodeID, region base.RegionID) error {
+		return n.isPeer(cs, node, region, first)
+	}
+	return wan.NewTCP(opt)
+}
+
 // join waits until the node belongs to a cluster, and then runs the node.
-func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *join.Bootstrap, frames, sqlLn net.Listener,
-	mux *http.ServeMux) error {
+func (n *Node) join(ctx context.Context, j joining) error {
+	cfg, st, boot := j.cfg, j.store, j.boot
 	id, err := boot.Run(ctx)
 	if err != nil {
 		return err
 	}
 	n.log.Info("node belongs to a cluster", "cluster", id.ClusterID, "node", id.Node)
-	tr, err := wan.NewTCP(wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID,
-		Listener: frames, Logger: n.log, OnDown: n.PeerDown})
+	tr, err := n.transport(j, id)
 	if err != nil {
 		return err
 	}
-	if err := sqlLn.Close(); err != nil {
+	if err := j.sqlLn.Close(); err != nil {
 		return err
 	}
 	src, err := cfg.clockSource()
@@ -126,7 +161,7 @@ func (n *Node) join(ctx context.Context, cfg Config, st *store.Store, boot *join
 		return err
 	}
 	boot.Serve(n.cluster)
-	n.Register(mux)
+	n.Register(j.mux)
 	// The others learn this node's addresses, and this node learns what happened while it was away.
 	for {
 		if err := boot.Announce(ctx, n.cluster); err != nil {

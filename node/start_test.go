@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -145,7 +144,7 @@ func initCluster(t *testing.T, addr string, nodes int) {
 	t.Helper()
 	for {
 		body := fmt.Sprintf(`{"expect":%d}`, nodes)
-		res, err := http.Post("http://"+addr+join.PathInit, "application/json", strings.NewReader(body))
+		res, err := admin(t).Post("https://"+addr+join.PathInit, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +38,7 @@ func until(t *testing.T, what string, cond func() string) time.Duration {
 
 func (p *proc) status(t *testing.T) *cluster.Status {
 	t.Helper()
-	res, err := http.Get("http://" + p.n.Addr() + cluster.PathStatus)
+	res, err := admin(t).Get("https://" + p.n.Addr() + cluster.PathStatus)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +58,7 @@ func (p *proc) decommission(t *testing.T, id base.NodeID) error {
 // post asks the node to do something; the error is why it does not.
 func (p *proc) post(t *testing.T, path, q string) error {
 	t.Helper()
-	res, err := http.Post("http://"+p.n.Addr()+path, "application/json", strings.NewReader(q))
+	res, err := admin(t).Post("https://"+p.n.Addr()+path, "application/json", strings.NewReader(q))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,6 +133,9 @@ type Bootstrap struct {
 	join   []string
 	client *http.Client
 	log    *slog.Logger
+	scheme string
+	// check says whether who asks is the process that it says it is; nil: it is believed.
+	check func(*http.Request, Joiner) error
 	// save makes the identity durable before anything rests on it.
 	save func(*Identity) error
 
@@ -142,6 +145,7 @@ type Bootstrap struct {
 	identity *Identity         // member and serving
 	cluster  Cluster           // serving
 	made     chan struct{}     // closed when the state is member
+	lastErr  string            // why an address did not answer
 }
 
 type bootState uint8
@@ -155,13 +159,19 @@ const (
 // NewBootstrap prepares to find out. stored is the identity on disk, nil if none.
 func NewBootstrap(self Joiner, join []string, stored *Identity, client *http.Client, log *slog.Logger,
 	save func(*Identity) error) *Bootstrap {
-	b := &Bootstrap{self: self, join: join, client: client, log: log, save: save,
+	b := &Bootstrap{self: self, join: join, client: client, log: log, save: save, scheme: "http",
 		known: map[string]Joiner{self.UUID: self}, made: make(chan struct{})}
 	if stored != nil {
 		b.state, b.identity = member, stored
 		close(b.made)
 	}
 	return b
+}
+
+// Secure has the process ask over TLS, which the client given to [NewBootstrap] must speak, and
+// check by the certificate who asks it. Call it before Run and Register.
+func (b *Bootstrap) Secure(check func(*http.Request, Joiner) error) {
+	b.scheme, b.check = "https", check
 }
 
 // NewUUID names a process that has no id yet, or a cluster.
@@ -185,7 +195,7 @@ func (b *Bootstrap) Run(ctx context.Context) (*Identity, error) {
 		}
 		if n%int(waitNotice/joinEvery) == 0 {
 			b.log.Warn("this node still belongs to no cluster: run `godwit init` once all first nodes are started, "+
-				"or correct --join", "join", b.join, "heard_of", len(b.joiners())-1)
+				"or correct --join", "join", b.join, "heard_of", len(b.joiners())-1, "last_error", b.failed("", nil))
 		}
 		if err := b.askAround(ctx); err != nil {
 			return nil, err
@@ -252,8 +262,9 @@ func (b *Bootstrap) ask(ctx context.Context, addrs []string, self Joiner) (repli
 	for i, a := range addrs {
 		wg.Go(func() {
 			r := answered{addr: a}
-			if err := post(ctx, b.client, a, PathJoin, self, &r.Answer); err != nil {
+			if err := post(ctx, b.client, b.scheme+"://"+a, PathJoin, self, &r.Answer); err != nil {
 				b.log.Debug("join: no answer", "addr", a, "err", err)
+				b.failed(a, err)
 				return
 			}
 			all[i] = &r
@@ -266,6 +277,16 @@ func (b *Bootstrap) ask(ctx context.Context, addrs []string, self Joiner) (repli
 		}
 	}
 	return replies
+}
+
+// failed notes why an address did not answer, and returns the last such reason.
+func (b *Bootstrap) failed(addr string, err error) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil {
+		b.lastErr = fmt.Sprintf("%s: %v", addr, err)
+	}
+	return b.lastErr
 }
 
 // become makes this process a member of a cluster, if it is none yet.
@@ -433,6 +454,13 @@ func (b *Bootstrap) Register(mux *http.ServeMux) {
 			Reply(w, http.StatusBadRequest, Answer{Error: err.Error(), Final: true})
 			return
 		}
+		if b.check != nil {
+			if err := b.check(r, j); err != nil {
+				b.log.Warn("a process that asks for its cluster is refused", "from", r.RemoteAddr, "err", err)
+				Reply(w, http.StatusForbidden, Answer{Error: err.Error(), Final: true})
+				return
+			}
+		}
 		a := b.answer(r.Context(), j)
 		a.Self = b.self
 		Reply(w, http.StatusOK, a)
@@ -518,17 +546,18 @@ func Reply(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client is gone if this fails
 }
 
-// post sends v as JSON and decodes the answer into out, whatever its status.
-func post(ctx context.Context, c *http.Client, addr, path string, v, out any) error {
+// post sends v as JSON to a node, as of http://127.0.0.1:7400, and decodes the answer into out,
+// whatever its status.
+func post(ctx context.Context, c *http.Client, node, path string, v, out any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, node+path, bytes.NewReader(body))
 	if err != nil {
-		return base.Errorf(base.CodeInvalid, "bad address %q: %v", addr, err)
+		return base.Errorf(base.CodeInvalid, "bad address %q: %v", node, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := c.Do(req)
@@ -537,7 +566,7 @@ func post(ctx context.Context, c *http.Client, addr, path string, v, out any) er
 	}
 	defer res.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(res.Body, 16<<20)).Decode(out); err != nil {
-		return fmt.Errorf("%s answered %s with what is not JSON: %w", addr, res.Status, err)
+		return fmt.Errorf("%s answered %s with what is not JSON: %w", node, res.Status, err)
 	}
 	return nil
 }

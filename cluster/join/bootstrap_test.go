@@ -56,7 +56,7 @@ func TestBootstrapMakesOneCluster(t *testing.T) {
 	var made InitReply
 	for made.ClusterID == "" { // c has to find its way to a first
 		made = InitReply{}
-		if err := post(ctx, http.DefaultClient, a.addr, PathInit, InitRequest{Shards: 3, Expect: 3}, &made); err != nil {
+		if err := post(ctx, http.DefaultClient, "http://"+a.addr, PathInit, InitRequest{Shards: 3, Expect: 3}, &made); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestBootstrapMakesOneCluster(t *testing.T) {
 		}
 	}
 	var again InitReply
-	if err := post(ctx, http.DefaultClient, b.addr, PathInit, InitRequest{}, &again); err != nil ||
+	if err := post(ctx, http.DefaultClient, "http://"+b.addr, PathInit, InitRequest{}, &again); err != nil ||
 		!strings.Contains(again.Error, "already belongs") {
 		t.Errorf("a second init: %+v, %v", again, err)
 	}
@@ -86,7 +86,7 @@ func TestBootstrapMakesOneCluster(t *testing.T) {
 func TestBootstrapRefusesNonsense(t *testing.T) {
 	a := startProc(t, "eu")
 	var r Answer
-	if err := post(t.Context(), http.DefaultClient, a.addr, PathJoin, Joiner{UUID: "x"}, &r); err != nil ||
+	if err := post(t.Context(), http.DefaultClient, "http://"+a.addr, PathJoin, Joiner{UUID: "x"}, &r); err != nil ||
 		!r.Final || !strings.Contains(r.Error, "--region") {
 		t.Errorf("joiner without region: %+v, %v", r, err)
 	}

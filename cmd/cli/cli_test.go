@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/mechanism/ident"
+	"github.com/godwitdb/godwit/node"
 )
 
 // godwit runs a command line and returns its status and what it wrote.
@@ -151,9 +154,39 @@ func fakeNode(t *testing.T, handlers map[string]http.HandlerFunc) string {
 	for pattern, h := range handlers {
 		mux.HandleFunc(pattern, h)
 	}
-	s := httptest.NewServer(mux)
+	dir := t.TempDir()
+	ca, err := ident.OpenCA(os.Getenv(node.CertsVar))
+	if err == nil {
+		err = ca.Create(dir, ident.Node, ident.Name{Role: ident.RoleNode, ID: "u1", Region: "eu"}, ident.NodeLife)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := ident.Open(dir, ident.Node, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(mux)
+	s.Listener = tls.NewListener(s.Listener, files.Server())
+	s.Start()
 	t.Cleanup(s.Close)
-	return strings.TrimPrefix(s.URL, "http://")
+	return s.Listener.Addr().String()
+}
+
+// TestMain has the commands of all tests use one authority, and not that of the user.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "godwit-cli-")
+	if err == nil {
+		_, err = ident.CreateCA(filepath.Join(dir, "certs"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Setenv(node.CertsVar, filepath.Join(dir, "certs"))
+	code := m.Run()
+	_ = os.RemoveAll(dir) // it is temporary
+	os.Exit(code)
 }
 
 func answer(code int, v any) http.HandlerFunc {
@@ -346,7 +379,7 @@ func TestWhatIsWrongWithTheNode(t *testing.T) {
 		{mute, "50ms", "did not answer within"},
 		{greets, "1m", "not its SQL port"},
 		{greetsAndReads, "1m", "not its SQL port"},
-		{hangsUp, "1m", "cannot be asked"},
+		{hangsUp, "1m", "does not speak TLS"},
 		{closedPort(t), "1m", "nothing listens at"},
 		{fakeNode(t, nil), "1m", "belongs to no cluster yet"},
 		{fakeNode(t, map[string]http.HandlerFunc{"/": answer(500,
@@ -364,7 +397,8 @@ func TestWhatIsWrongWithTheNode(t *testing.T) {
 	}
 	// A reset may discard what was sent, so that only the end of the connection is seen.
 	if status, _, errs := godwit(t, "status", "--addr", resets, "--timeout", "1m"); status != 1 ||
-		!strings.Contains(errs, "not its SQL port") && !strings.Contains(errs, "cannot be asked") {
+		!strings.Contains(errs, "not its SQL port") && !strings.Contains(errs, "cannot be asked") &&
+			!strings.Contains(errs, "does not speak TLS") {
 		t.Errorf("status %d:\n%s", status, errs)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/godwitdb/godwit/mechanism/ident"
+	"github.com/godwitdb/godwit/node"
 )
 
 // maxAnswer bounds what is read of a node's answer, in bytes.
@@ -25,13 +29,19 @@ var errEarly = errors.New("")
 
 // endpoint is a node that an administrative command talks to.
 type endpoint struct {
-	addr    string
-	timeout time.Duration
+	addr     string
+	certs    string
+	insecure bool
+	timeout  time.Duration
 }
 
 func (e *endpoint) flags(f *pflag.FlagSet) {
 	f.StringVar(&e.addr, "addr", "127.0.0.1:7400",
 		"HOST:PORT of any node of the cluster (its --listen or --advertise address, not the SQL port)")
+	f.StringVar(&e.certs, "certs", node.DefaultCerts(), "folder with client.crt, client.key and ca.crt (default $"+
+		node.CertsVar+" or ~/.godwit)")
+	f.Lookup("certs").DefValue = ""
+	f.BoolVar(&e.insecure, "insecure", false, "the node runs with --insecure: speak without TLS")
 	f.DurationVar(&e.timeout, "timeout", 15*time.Second, "how long to wait for the answer")
 }
 
@@ -78,7 +88,11 @@ func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 		}
 		method, body = http.MethodPost, bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+e.addr+path, body)
+	scheme, tlsConfig, err := e.security()
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+e.addr+path, body)
 	if err != nil {
 		return usagef("--addr: %q is not HOST:PORT: %v", e.addr, err)
 	}
@@ -86,7 +100,7 @@ func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	// Not the default client: it would use the proxy of the environment.
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: tlsConfig}}
 	res, err := client.Do(req)
 	if err != nil {
 		return e.explain(ctx, err)
@@ -124,6 +138,22 @@ func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 	return nil
 }
 
+// security is how the node is spoken to.
+func (e *endpoint) security() (scheme string, cfg *tls.Config, err error) {
+	if e.insecure {
+		return "http", nil, nil
+	}
+	if !ident.HasClient(e.certs) {
+		return "", nil, fmt.Errorf("there is no client's certificate in %s: run this where the cluster's first node was started, "+
+			"name the folder that has one by --certs, or say --insecure if the nodes run so%w", e.certs, errEarly)
+	}
+	f, err := ident.Open(e.certs, ident.Client, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	return "https", f.Client(ident.ProtoHTTP), nil
+}
+
 // stranger is the error that an answer does not look like a node's.
 func (e *endpoint) stranger(err error) error {
 	return fmt.Errorf("what answers at %s is not a Godwit node, or one of another version: %w", e.addr, err)
@@ -143,8 +173,15 @@ func (e *endpoint) explain(ctx context.Context, err error) error {
 		return errInterrupted
 	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout():
 		return fmt.Errorf("the node at %s did not answer within %s; try another node, or a longer --timeout", e.addr, e.timeout)
+	case !e.insecure && strings.Contains(err.Error(), "authority"):
+		return fmt.Errorf("the node at %s is not of the cluster whose certificates are in %s: --certs names the right folder (%w)",
+			e.addr, e.certs, err)
 	case strings.Contains(err.Error(), "malformed HTTP"), e.speaksFirst(ctx):
 		return fmt.Errorf("what listens at %s does not speak HTTP: give a node's --listen address, not its SQL port", e.addr)
+	}
+	if !e.insecure && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) ||
+		strings.Contains(err.Error(), "first record does not look like") || strings.Contains(err.Error(), "HTTPS client")) {
+		return fmt.Errorf("the node at %s does not speak TLS: if it runs with --insecure, say so here as well (%w)", e.addr, err)
 	}
 	return fmt.Errorf("the node at %s cannot be asked: %w", e.addr, err)
 }

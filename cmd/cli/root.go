@@ -103,7 +103,7 @@ Make a cluster of real processes:
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), nodeCommand(), promoteCommand(),
+	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), certCommand(), tokenCommand(), nodeCommand(), promoteCommand(),
 		clockCommand(), leaderCommand(), epochsCommand(), timeserverCommand(),
 		workload.Command(), benchCommand(), etcdLeaderCommand(), routerCommand(), versionCommand())
 	requireSubcommands(root)

@@ -26,8 +26,12 @@ A node belongs to a region and keeps its data in --store. A new node asks the ad
 joins one that runs, or waits until 'godwit init' makes one of all nodes that have asked. From then on its store knows
 the cluster; start it again with the same --store and it continues.
 
---listen takes the cluster's traffic and HTTP: /cluster/status, /metrics (Prometheus), /debug/pprof. --sql-listen
-takes MySQL clients. Both default to the loopback interface; for other machines listen on an address they reach, or on
+Nodes and administrators know each other by certificates; docs/security.md says more. A node's own one is in the
+store. The first node of a cluster makes an authority in --certs, with which the other nodes of this machine make theirs,
+and the commands of this user are administrators. A node on another machine gets its certificate by a --token that
+'godwit token create' makes there.
+
+--listen takes the cluster's traffic and HTTPS: /cluster/status, /metrics (Prometheus), /health. --sql-listen takes MySQL clients. Both default to the loopback interface; for other machines listen on an address they reach, or on
 0.0.0.0 and name that address in --advertise.
 
 One line on standard output says that the node listens, another that it serves SQL; logs go to standard error. SIGINT
@@ -81,6 +85,14 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 		"HOST:PORT at which clients reach --sql-listen, shown by status (default --sql-listen)")
 	f.StringSliceVar(&cfg.Join, "join", nil, "addresses of some other nodes (their --advertise), "+
 		"comma-separated or repeated; may name this node too")
+	f.StringVar(&cfg.Certs, "certs", "", "folder of the cluster's authority, for a node that has no certificate yet, and for "+
+		"tokens (default $"+node.CertsVar+" or ~/.godwit)")
+	f.StringVar(&cfg.Token, "token", "", "a token of 'godwit token create', for the first start of a node on another machine")
+	f.BoolVar(&cfg.Insecure, "insecure", false, "no TLS and no certificates: whoever reaches --listen is an administrator; "+
+		"only on loopback")
+	f.BoolVar(&cfg.InsecureAnywhere, "insecure-anywhere", false, "let --insecure listen on any address")
+	f.BoolVar(&cfg.Pprof, "pprof", false, "serve profiles at /debug/pprof, to administrators")
+	f.BoolVar(&cfg.OpenMetrics, "open-metrics", false, "serve /metrics without a certificate, and over plain HTTP")
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError,
 		"bound on how far this machine's clock is off true time; commits wait it out")
 	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource,

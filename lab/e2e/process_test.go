@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/cmd/cli"
 	"github.com/godwitdb/godwit/lab/workload"
 	"github.com/godwitdb/godwit/mechanism/wan/wanemu"
+	gonode "github.com/godwitdb/godwit/node"
 )
 
 // asGodwit names the variable that makes the test binary run the command line instead.
@@ -38,8 +39,16 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asGodwit) != "" || len(os.Args) > 1 && os.Args[1] == wanemu.RouterArg {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	// All clusters of the tests have one authority, and not that of the user.
+	certs, err := os.MkdirTemp("", "godwit-e2e-certs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Setenv(gonode.CertsVar, certs)
 	code := m.Run()
 	shared.stop()
+	_ = os.RemoveAll(certs) // it is temporary
 	os.Exit(code)
 }
 

@@ -28,7 +28,12 @@ type TCPOptions struct {
 	Listener net.Listener
 	// TLSServer and TLSClient turn TLS on; both or none. The client's ServerName
 	// is the host of the peer's address unless set.
+	// A Listener may also do the server's part itself ([SplitHTTP]).
 	TLSServer, TLSClient *tls.Config
+	// Peer says whether the other end of a connection is the node that it says it is, by its
+	// certificate. Connections without TLS are refused then, and nodes without identity. region is
+	// 0 where it is not known yet. May be nil.
+	Peer func(cs *tls.ConnectionState, node base.NodeID, region base.RegionID) error
 	// Dial replaces the dialler, for tests and proxies.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// DialTimeout bounds connecting and handshake. Default 3 s.
@@ -101,7 +106,7 @@ type tcpPeer struct {
 // be told to others; Start begins to accept.
 func NewTCP(opt TCPOptions) (*TCP, error) {
 	opt.setDefaults()
-	if (opt.TLSServer == nil) != (opt.TLSClient == nil) {
+	if (opt.TLSServer == nil) != (opt.TLSClient == nil) && (opt.TLSClient == nil || opt.Listener == nil) {
 		return nil, base.Errorf(base.CodeInvalid, "TLS needs both a server and a client configuration")
 	}
 	if opt.Self != 0 && opt.ClusterID == "" {
@@ -333,16 +338,44 @@ func (o *TCPOptions) connect(ctx context.Context, addr string, h hello) (net.Con
 		}
 		conn = tc
 	}
+	if h.want != 0 {
+		if err := o.known(conn, h.want, 0); err != nil {
+			hangUp(conn)
+			return nil, nil, welcome{}, err
+		}
+	}
 	r := bufio.NewReaderSize(conn, readBuffer)
 	w, err := greet(conn, r, h, deadline)
 	if err == nil && !stop() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		conn.Close()
+		hangUp(conn)
 		return nil, nil, w, err
 	}
 	return conn, r, w, nil
+}
+
+// known asks Peer about the other end of a connection.
+func (o *TCPOptions) known(conn net.Conn, node base.NodeID, region base.RegionID) error {
+	if o.Peer == nil {
+		return nil
+	}
+	tc, ok := conn.(*tls.Conn)
+	if !ok {
+		return base.Errorf(base.CodeInvalid, "this cluster's nodes speak TLS: start all nodes alike, with or without --insecure")
+	}
+	cs := tc.ConnectionState()
+	return o.Peer(&cs, node, region)
+}
+
+// hangUp closes a connection at once. A TLS connection by itself would first say so to the peer,
+// and wait up to 5 s if that does not read.
+func hangUp(conn net.Conn) {
+	if tc, ok := conn.(*tls.Conn); ok {
+		conn = tc.NetConn()
+	}
+	conn.Close()
 }
 
 // readBuffer is the size of one read from the socket.
@@ -408,7 +441,11 @@ func (t *TCP) congest(conn net.Conn, to base.RegionID) {
 }
 
 func tcpOf(conn net.Conn) *net.TCPConn {
-	if u, ok := conn.(interface{ NetConn() net.Conn }); ok {
+	for {
+		u, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
 		conn = u.NetConn()
 	}
 	tc, _ := conn.(*net.TCPConn)

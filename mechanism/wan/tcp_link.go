@@ -81,7 +81,7 @@ func (s *stream) run() {
 	ended := s.err
 	s.mu.Unlock()
 	if ended != nil { // Close or SetPeer came first
-		conn.Close()
+		hangUp(conn)
 		return
 	}
 	p.count.connects.Add(1)
@@ -148,7 +148,7 @@ func (s *stream) fail(err error, wasUp bool) {
 	l.mu.Unlock()
 
 	if conn != nil {
-		conn.Close()
+		hangUp(conn)
 	}
 	taken, left := s.out.close()
 	lost := 0

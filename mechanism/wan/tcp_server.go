@@ -63,7 +63,7 @@ func (t *TCP) accept() {
 
 func (c *serverConn) close() {
 	c.once.Do(func() {
-		c.conn.Close()
+		hangUp(c.conn)
 		c.out.close()
 		c.s.close()
 	})
@@ -167,6 +167,9 @@ func (c *serverConn) greet(remote string) (conn net.Conn, r *bufio.Reader, h hel
 	}
 	w := welcome{version: protocolVersion, node: t.self, region: t.region, packs: understood}
 	w.code, w.text = judge(h, t.self, t.opt.ClusterID)
+	if w.code == welcomed {
+		w.code, w.text = t.opt.judge(conn, h)
+	}
 	_, err = conn.Write(appendRaw(nil, typeWelcome, 0, 0, w.encode()))
 	if w.code != welcomed {
 		t.log.Warn("connection refused", "from", remote, "node", uint32(h.node), "cluster", h.cluster, "why", w.text)
@@ -176,7 +179,26 @@ func (c *serverConn) greet(remote string) (conn net.Conn, r *bufio.Reader, h hel
 		return nil, nil, h, false
 	}
 	conn.SetDeadline(time.Time{})
+	Settled(conn)
 	return conn, r, h, true
+}
+
+// judge is the decision about who a hello comes from.
+func (o *TCPOptions) judge(conn net.Conn, h hello) (base.Code, string) {
+	if o.Peer == nil {
+		return welcomed, ""
+	}
+	if h.node == 0 {
+		return base.CodeInvalid, "a node without identity is not answered: it needs a certificate, and joins over HTTPS"
+	}
+	if err := o.known(conn, h.node, h.region); err != nil {
+		var e *base.Error
+		if errors.As(err, &e) {
+			return e.Code, e.Msg
+		}
+		return base.CodeInvalid, err.Error()
+	}
+	return welcomed, ""
 }
 
 // readHello reads the first frame of a connection.

@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -38,6 +39,17 @@ type Formula struct {
 	Name string
 	// Node is nil for DEFAULT of a column that has none.
 	Node expr.Node
+}
+
+// ReadsOld reports whether ON DUPLICATE KEY UPDATE reads the row that is there.
+func (n *Insertion) ReadsOld() bool {
+	found := false
+	for _, f := range n.Updates {
+		if f.Node != nil {
+			expr.Cols(f.Node, func(id expr.ColID) { found = found || slices.Contains(n.Old, id) })
+		}
+	}
+	return found
 }
 
 // Cell is a value of VALUES: a constant, a column of the query, or DEFAULT of a column that has none.

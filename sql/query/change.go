@@ -155,7 +155,7 @@ func (c *change) make(text string, params []expr.Node) error {
 	if st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
-	if err := st.allowed(c.c.Uses); err != nil {
+	if err := c.mayRead(tree); err != nil {
 		return err
 	}
 	c.modes()
@@ -228,6 +228,9 @@ func (c *change) permitted(t *bind.Target) error {
 		needs, what = append(needs, sql.PrivilegeType_Delete), append(what, "delete")
 	} else if n != nil && len(n.Updates) > 0 {
 		needs, what = append(needs, sql.PrivilegeType_Update), append(what, "update")
+		if n.ReadsOld() {
+			needs = append(needs, sql.PrivilegeType_Select)
+		}
 	}
 	subject := sql.PrivilegeCheckSubject{Database: t.Table.DB(), Table: t.Table.Name()}
 	op := sql.NewPrivilegedOperation(subject, needs...)

@@ -47,8 +47,10 @@ var allowed = map[string][]string{
 	// layer 2: mechanisms
 	"mechanism/clock": nil, "mechanism/lock": nil, "mechanism/store": nil,
 	"mechanism/clock/timeserver": {"mechanism/clock"},
-	"mechanism/wan":              {"mechanism/clock"},
-	"mechanism/group":            {"mechanism/store", "mechanism/wan"},
+	// ident knows certificates, and neither topologies nor connections: who accepts one compares.
+	"mechanism/ident": nil,
+	"mechanism/wan":   {"mechanism/clock"},
+	"mechanism/group": {"mechanism/store", "mechanism/wan"},
 	// collective executes plans over the transport, and knows no database: it is a library of its
 	// own.
 	"mechanism/collective": {"policy/plan", "mechanism/wan"},
@@ -135,7 +137,7 @@ var allowed = map[string][]string{
 	"node": append([]string{
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health",
 		"cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
-		"mechanism/wan/overlay",
+		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	// commands and examples

@@ -59,7 +59,8 @@ func (g *godwit) start(_ context.Context, s *site) error {
 			return err
 		}
 	}
-	return s.run(g.bed.o.Command("start", "--region", s.name, "--store", s.disk.path("godwit"), "--cache-mb", "8",
+	return s.run(g.bed.o.Command("start", "--insecure", "--insecure-anywhere",
+		"--region", s.name, "--store", s.disk.path("godwit"), "--cache-mb", "8",
 		"--listen", fmt.Sprintf("%s:%d", s.in.IP, godwitPort), "--sql-listen", fmt.Sprintf("127.0.0.1:%d", mysqlPort),
 		"--join", fmt.Sprintf("%s:%d", g.bed.sites[0].in.IP, godwitPort), "--log-level", "info",
 		"--clock-source", "fixed", "--clock-offset-file", s.clockFile()), nil)
@@ -88,6 +89,9 @@ func (g *godwit) call(ctx context.Context, s *site, path string, ask, answer any
 		bytes.NewReader(body))
 	if err != nil {
 		return err
+	}
+	if ask != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	c := s.http()
 	defer c.CloseIdleConnections()

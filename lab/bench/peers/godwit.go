@@ -29,7 +29,8 @@ func (b *peers) startGodwit(ctx context.Context, t *peerTools) (_ *peerSystem, e
 	}()
 	first := fmt.Sprintf("%s:%d", b.site(0).IP, godwitPort)
 	for i, r := range peerRegions {
-		pr, err := b.start(i, nil, t.self, "start", "--region", r, "--store", filepath.Join(b.p.Dir, "godwit-"+r),
+		pr, err := b.start(i, nil, t.self, "start", "--insecure", "--insecure-anywhere",
+			"--region", r, "--store", filepath.Join(b.p.Dir, "godwit-"+r),
 			"--listen", fmt.Sprintf("%s:%d", b.site(i).IP, godwitPort),
 			"--sql-listen", fmt.Sprintf("127.0.0.1:%d", mysqlPort), "--join", first, "--log-level", "warn")
 		if err != nil {
