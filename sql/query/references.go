@@ -122,6 +122,9 @@ func (w *writer) gone(key base.Key) (bool, error) {
 	if err := w.e.Txn.Flush(w.ctx, nil); err != nil {
 		return false, err
 	}
+	if !w.e.Txn.KV.Kept(base.PointSpan(key), kv.LockExclusive) {
+		return false, nil // this transaction has not written it
+	}
 	rows, err := w.e.Txn.KV.Get(w.s.KVContext(w.ctx), []base.Key{key}, kv.LockExclusive)
 	if err != nil {
 		return false, w.e.Txn.Fail(err)
