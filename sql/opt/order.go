@@ -83,10 +83,14 @@ func (o *optimizer) inner(r *algebra.Join, need set) *Plan {
 	for i, l := range g.leaves {
 		base = append(base, o.physical(l, j.wanted(j.sets[i])))
 	}
+	var p *Plan
 	if len(base) <= mostDP {
-		return j.dynamic(base)
+		p = j.dynamic(base)
+	} else {
+		p = j.greedy(base)
 	}
-	return j.greedy(base)
+	o.restrictGroups(p)
+	return p
 }
 
 // straightJoin plans a join whose order is fixed.

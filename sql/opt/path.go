@@ -115,7 +115,7 @@ func (o *optimizer) byIndex(s *algebra.Scan, pos int, x algebra.Index, conds []e
 	p.Rows = max(full.Rows*share, 0.1)
 	per, trips := float64(scanRow), 1.0
 	if !x.Primary && !covers(x, p.Reads) {
-		per, trips = lookupRow, 2
+		per, trips = scanRow+lookupRow, 2
 	}
 	p.Lat = rtt(s.Table) * trips
 	p.CPU = p.Rows*(per+o.lockCost()) + float64(len(spans))*2 + 5

@@ -29,9 +29,22 @@ func (o *optimizer) physical(r algebra.Rel, need set) *Plan {
 		return o.limitPlan(r, need)
 	case *algebra.Distinct:
 		in := o.physical(r.In, setOf(r.On))
-		return &Plan{Op: OpDistinct, In: []*Plan{in}, Cols: r.On, Rows: max(1, in.Rows/2), Lat: in.Lat, CPU: in.CPU + in.Rows*groupRow}
+		return &Plan{Op: OpDistinct, In: []*Plan{in}, Cols: r.On, Rows: o.distinctRows(r.On, in.Rows), Lat: in.Lat, CPU: in.CPU + in.Rows*groupRow}
 	}
 	return o.otherPlan(r, need)
+}
+
+// distinctRows estimates how many combinations of values columns have.
+func (o *optimizer) distinctRows(cols []expr.ColID, rows float64) float64 {
+	n := 1.0
+	for _, id := range cols {
+		d, ok := o.ndv[id]
+		if !ok {
+			return max(1, rows/2)
+		}
+		n *= max(1, d)
+	}
+	return max(1, min(n, rows))
 }
 
 func (o *optimizer) otherPlan(r algebra.Rel, need set) *Plan {
@@ -49,6 +62,9 @@ func (o *optimizer) otherPlan(r algebra.Rel, need set) *Plan {
 		seed, step := o.physical(r.Seed, setOf(r.SeedCols)), o.physical(r.Step, setOf(r.StepCols))
 		return &Plan{Op: OpRecursive, CTE: r, In: []*Plan{seed, step}, Cols: r.IDs, Rows: seed.Rows * 10, Lat: seed.Lat + 10*step.Lat, CPU: seed.CPU + 10*step.CPU}
 	case *algebra.Shared:
+		if in := o.kept[r.Number]; in != nil { // the other reader counts what they cost
+			return &Plan{Op: OpShared, Shared: r, In: []*Plan{in}, Cols: r.IDs, Rows: in.Rows}
+		}
 		in := o.physical(r.In, setOf(r.From))
 		return &Plan{Op: OpShared, Shared: r, In: []*Plan{in}, Cols: r.IDs, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU}
 	case *algebra.CTERef:
@@ -143,7 +159,9 @@ func (o *optimizer) joinPlan(j *algebra.Join, need set) *Plan {
 	if j.Kind == algebra.Mark || j.Kind == algebra.NullAnti {
 		return o.inJoin(j, a, b, need)
 	}
-	return o.bestJoin(j.Kind, a, b, j.On, need, false)
+	p := o.bestJoin(j.Kind, a, b, j.On, need, false)
+	o.restrictGroups(p)
+	return p
 }
 
 // inJoin plans NOT IN, and IN or EXISTS as a value.
@@ -343,7 +361,11 @@ func (o *optimizer) lookupKeys(s *algebra.Scan, x algebra.Index, conds []expr.No
 			break
 		}
 		l, r = append(l, key), append(r, &expr.Col{ID: id, Name: cols[ic.Col].Name, T: t})
-		matches /= max(1, o.distinctOf(id))
+		d := max(1, o.distinctOf(id))
+		if len(l) > 1 {
+			d = math.Sqrt(d) // the columns of an index are seldom independent
+		}
+		matches /= d
 	}
 	if len(l) == len(x.Cols) && (x.Unique || x.Primary) {
 		matches = min(matches, 1)
@@ -371,7 +393,14 @@ func (o *optimizer) lookup(kind algebra.JoinKind, a *Plan, s *algebra.Scan, pos 
 	}
 	batches := 1 + math.Floor(max(0, a.Rows-16)/512/4)
 	p.Lat = a.Lat + rtt(s.Table)*trips*batches
-	p.CPU = a.CPU + a.Rows*lookupRow*trips + a.Rows*matches*(scanRow+o.lockCost()) + 10
+	seek, per := float64(lookupRow), float64(scanRow)
+	if len(l) < len(x.Cols) || !x.Unique && !x.Primary {
+		seek = rangeSeek
+	}
+	if !x.Primary {
+		per += lookupRow
+	}
+	p.CPU = a.CPU + a.Rows*seek + a.Rows*matches*(per+o.lockCost()) + 10
 	if p.Lat > 0 {
 		p.CPU += a.Rows * matches * s.Table.RowBytes() * byteCost
 	}

@@ -79,8 +79,9 @@ func (p *Plan) Cost() float64 { return p.Lat + p.CPU }
 
 // Costs of rows, in microseconds.
 const (
-	scanRow   = 0.3 // a row of a scan
-	lookupRow = 3   // a row by its key
+	scanRow   = 0.4 // a row of a scan
+	lookupRow = 4   // a row by its key
+	rangeSeek = 7   // the first row of a range of an index
 	buildRow  = 0.2 // a row of the side of a join that is kept
 	probeRow  = 0.1
 	outRow    = 0.05

@@ -117,6 +117,7 @@ func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 		all = o.derive(all)
 		down, all = part(all, onl)
 		rdown, all = part(all, onr)
+		down, rdown = append(down, o.implied(all, onl)...), append(rdown, o.implied(all, onr)...)
 		out.On = all
 		out.L, out.R = o.push(j.L, down), o.push(j.R, rdown)
 		return filter(&out, stay)
@@ -344,6 +345,41 @@ func (o *optimizer) factor(n expr.Node) []expr.Node {
 		return []expr.Node{n}
 	}
 	return append(common, or)
+}
+
+// implied are conditions on the columns of a set that follow from disjunctions of which each branch
+// says something of them. The disjunctions stay: what is implied only drops rows early.
+func (o *optimizer) implied(conds []expr.Node, s set) (out []expr.Node) {
+	for _, c := range conds {
+		or, ok := isCall(c, "or")
+		if !ok || hasSub(c) {
+			continue
+		}
+		var branches []expr.Node
+		for _, b := range disjuncts(or) {
+			mine, _ := part(split(b), s)
+			if len(mine) == 0 {
+				branches = nil
+				break
+			}
+			one, err := joinAnd(mine)
+			if err != nil {
+				o.fail(err)
+				return nil
+			}
+			branches = append(branches, one)
+		}
+		if branches == nil {
+			continue
+		}
+		n, err := joinOr(branches)
+		if err != nil {
+			o.fail(err)
+			return nil
+		}
+		out = append(out, o.factor(n)...)
+	}
+	return out
 }
 
 func disjuncts(n expr.Node) []expr.Node {
