@@ -211,7 +211,14 @@ func rowSize(r *kv.Row) int { return len(r.Key) + len(r.Value) + 16 }
 // chainStreams returns rows span by span, up to the first that is not complete.
 func chainStreams(req kv.ScanRequest, streams []stream, maxBytes int) kv.ScanResult {
 	var res kv.ScanResult
-	size := 0
+	size, total := 0, 0
+	for i := range streams {
+		total += len(streams[i].rows)
+	}
+	if req.Limit > 0 {
+		total = min(total, req.Limit)
+	}
+	res.Rows = make([]kv.Row, 0, total)
 	for i := range streams {
 		s := &streams[i]
 		for j := range s.rows {

@@ -197,6 +197,9 @@ func (r *rows) scan(krs []schema.KeyRange) {
 	r.src.Scan(spans, ordered && !single, r.read.Reverse)
 	r.req = r.src.Request()
 	r.reads.spans = spans
+	if len(krs) > 1 { // look-ups, of which all rows are wanted
+		r.size = mostRows
+	}
 }
 
 // Next implements exec.Rows.

@@ -47,7 +47,7 @@ func (o *optimizer) distinct(n expr.Node, rows float64) float64 {
 	case *expr.Const, *expr.Param:
 		return 1
 	}
-	return max(1, rows/10)
+	return max(1, min(rows/10, math.Sqrt(rows))) // functions have fewer values than columns
 }
 
 // selectivity estimates the share of rows for which a condition is TRUE.
@@ -211,7 +211,7 @@ func (o *optimizer) joinRows(a, b float64, conds []expr.Node) float64 {
 			}
 			continue
 		}
-		rows *= o.selectivity(c, max(a, b))
+		rows *= o.beyondImplied(c, o.selectivity(c, max(a, b)))
 	}
 	// The columns of a key are not independent: together they have as many values as the table has
 	// rows.
@@ -222,6 +222,60 @@ func (o *optimizer) joinRows(a, b float64, conds []expr.Node) float64 {
 		}
 	}
 	return max(min(rows*most, a*b), 0.1)
+}
+
+// beyondImplied is what is left of the share of a disjunction when what it implies of each table was
+// tested before.
+func (o *optimizer) beyondImplied(c expr.Node, share float64) float64 {
+	if _, ok := isCall(c, "or"); !ok {
+		return share
+	}
+	seen := map[*algebra.Scan]bool{}
+	for _, id := range colsOf(c).sorted() {
+		b, ok := o.base[id]
+		if !ok || seen[b.scan] {
+			continue
+		}
+		seen[b.scan] = true
+		for _, n := range o.implied([]expr.Node{c}, setOf(b.scan.IDs)) {
+			share /= max(o.selectivity(n, tableRows(b.scan.Table)), 1e-6)
+		}
+	}
+	return min(share, 1)
+}
+
+// distinctIn estimates the distinct values of a column among the rows of a plan: no more than any
+// operator that it comes through has rows, nor than what it was equated with.
+func (o *optimizer) distinctIn(p *Plan, id expr.ColID) float64 {
+	d := p.Rows
+	if x, ok := o.ndv[id]; ok {
+		d = min(d, x)
+	}
+	for _, in := range p.In {
+		if slices.Contains(in.Cols, id) {
+			d = min(d, o.distinctIn(in, id))
+		}
+	}
+	if p.Kind != algebra.Inner || len(p.LeftKeys) != len(p.RightKeys) {
+		return max(1, d)
+	}
+	for i := range p.LeftKeys {
+		l, ok1 := p.LeftKeys[i].(*expr.Col)
+		r, ok2 := p.RightKeys[i].(*expr.Col)
+		if !ok1 || !ok2 || l.ID != id && r.ID != id {
+			continue
+		}
+		other := l.ID
+		if other == id {
+			other = r.ID
+		}
+		for _, in := range p.In {
+			if slices.Contains(in.Cols, other) {
+				d = min(d, o.distinctIn(in, other))
+			}
+		}
+	}
+	return max(1, d)
 }
 
 // joinKeys are the columns of a table that a join compares, and the product of their values.

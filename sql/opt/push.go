@@ -99,7 +99,7 @@ func (o *optimizer) pushProject(p *algebra.Project, conds []expr.Node) algebra.R
 func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 	l, r := setOf(j.L.Cols()), setOf(j.R.Cols())
 	out := *j
-	if j.Kind == algebra.Left && o.rejectsAny(conds, r) {
+	if j.Kind == algebra.Left && o.rejectsAny(conds, r) || j.Kind == algebra.Semi && o.matchesOnce(j) {
 		out.Kind = algebra.Inner
 	}
 	onl, onr := o.reach(l), o.reach(r)
@@ -138,6 +138,15 @@ func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 	}
 	out.L, out.R = o.push(j.L, down), o.push(j.R, rdown)
 	return filter(&out, stay)
+}
+
+// matchesOnce reports whether a row of the left side of a semi join matches one row of the right
+// side at most: then it is an inner join, which can be ordered with others.
+func (o *optimizer) matchesOnce(j *algebra.Join) bool {
+	if anyVolatile(j.On) || algebra.Volatile(j.R) {
+		return false
+	}
+	return o.uniqueBy(pulled{rel: j.R, conds: split(j.On...)})
 }
 
 // reach is what conditions below an operator may use: its columns, and those of outer queries.

@@ -55,9 +55,7 @@ func (o *optimizer) restrict(p *Plan, side int) bool {
 	for _, id := range other.Cols {
 		fresh[id] = o.newID()
 		keys.IDs = append(keys.IDs, fresh[id])
-		if d, ok := o.ndv[id]; ok {
-			o.ndv[fresh[id]] = d
-		}
+		o.ndv[fresh[id]] = o.distinctIn(other, id)
 	}
 	few, on := &algebra.Project{In: keys}, []expr.Node(nil)
 	for k, n := range mine {
