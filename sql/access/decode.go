@@ -30,7 +30,7 @@ type decoder struct {
 	last  uint32      // id of the last column that is wanted
 	// order are the columns that the table stores, by id.
 	order []storedColumn
-	most  uint32      // id of the last column that the table has, or has had
+	most  uint32 // id of the last column that the table has, or has had
 	// zone is that of the session if it is not UTC. The store has a TIMESTAMP as the clock of the
 	// session showed it that wrote it, and executors want it in UTC.
 	zone  *time.Location

@@ -30,7 +30,7 @@ type optimizer struct {
 	base map[expr.ColID]baseCol
 	// kept are the plans whose rows are kept while the plan runs, by the number of their readers.
 	kept map[int]*Plan
-	lock  algebra.LockKind
+	lock algebra.LockKind
 }
 
 // Optimize plans a query. env is used to evaluate constants.
