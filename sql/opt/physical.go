@@ -310,12 +310,15 @@ func (o *optimizer) lookupJoin(kind algebra.JoinKind, a, b *Plan, conds []expr.N
 		if len(l) == 0 {
 			continue
 		}
-		p := o.lookup(kind, a, s, i, x, l, r, matches)
+		p := &Plan{Op: OpLookupJoin, Kind: kind, In: []*Plan{a}, Scan: s, Index: x.Name, LeftKeys: l, RightKeys: r}
+		p.Read.Index, p.Read.Lock = i, lockOf(s.Lock, o.lock)
 		p.Conds = slices.Concat(conds, tests)
 		p.Reads, p.Read.Cols = reads, reads
 		for _, id := range r { // keys must be read, too
 			p.addRead(id.(*expr.Col).ID)
 		}
+		p.Covered = !x.Primary && !o.opts.Locking && p.Read.Lock == 0 && covers(x, p.Reads)
+		o.lookupCost(p, x, matches)
 		var cols []expr.ColID
 		for _, c := range p.Reads {
 			cols = append(cols, s.IDs[c])
@@ -384,27 +387,26 @@ func keyKind(t expr.Type) bool {
 	return false
 }
 
-func (o *optimizer) lookup(kind algebra.JoinKind, a *Plan, s *algebra.Scan, pos int, x algebra.Index, l, r []expr.Node, matches float64) *Plan {
-	p := &Plan{Op: OpLookupJoin, Kind: kind, In: []*Plan{a}, Scan: s, Index: x.Name, LeftKeys: l, RightKeys: r}
-	p.Read.Index, p.Read.Lock = pos, lockOf(s.Lock, o.lock)
+// lookupCost estimates what the look-ups of a join take, each of which finds so many rows.
+func (o *optimizer) lookupCost(p *Plan, x algebra.Index, matches float64) {
+	a, s := p.In[0], p.Scan
 	trips := 1.0
-	if !x.Primary {
+	if !x.Primary && !p.Covered {
 		trips = 2
 	}
 	batches := 1 + math.Floor(max(0, a.Rows-16)/512/4)
 	p.Lat = a.Lat + rtt(s.Table)*trips*batches
 	seek, per := float64(lookupRow), float64(scanRow)
-	if len(l) < len(x.Cols) || !x.Unique && !x.Primary {
+	if len(p.LeftKeys) < len(x.Cols) || !x.Unique && !x.Primary {
 		seek = rangeSeek
 	}
-	if !x.Primary {
+	if trips > 1 {
 		per += lookupRow
 	}
 	p.CPU = a.CPU + a.Rows*seek + a.Rows*matches*(per+o.lockCost()) + 10
 	if p.Lat > 0 {
 		p.CPU += a.Rows * matches * s.Table.RowBytes() * byteCost
 	}
-	return p
 }
 
 func (o *optimizer) applyPlan(a *algebra.Apply, need set) *Plan {

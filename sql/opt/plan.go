@@ -45,6 +45,8 @@ type Plan struct {
 	Read  exec.Read
 	Spans []span
 	Index string // that is read; empty: the table as it lies
+	// Covered: the entries of the index have all that is read of the table.
+	Covered bool
 	// Reads are the columns of Scan that are read, by position.
 	Reads []int
 
