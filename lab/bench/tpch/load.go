@@ -15,11 +15,11 @@ import (
 const database = "tpch"
 
 // chunk is how many rows are loaded by one statement, which is a transaction.
-const chunk = 20_000
+const chunk = 10_000
 
 // Load makes the tables and fills them, by one statement after another. With several gateways they
-// take turns, so that the rows of each table are at home in all of their regions. Before the
-// statistics are gathered, pause is called if it is not nil.
+// take turns, so that the rows of each table are at home in all of their regions. Then the statistics
+// are gathered.
 func Load(ctx context.Context, gateways []*sql.DB, scale float64) error {
 	l := &loader{ctx: ctx, gateways: gateways}
 	first := gateways[0]

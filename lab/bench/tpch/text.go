@@ -68,7 +68,7 @@ var (
 	verbPhrases = weigh("v=30|xv|vd=40|xvd")
 )
 
-// words writes a sentence of the grammar.
+// sentence writes a sentence of the grammar.
 func sentence(b *strings.Builder, r *rand.Rand) {
 	for _, c := range sentences.draw(r) {
 		switch c {

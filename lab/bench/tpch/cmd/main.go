@@ -1,6 +1,6 @@
 // Command tpch runs the queries of TPC-H on servers that run already.
 //
-//	go run ./lab/bench/tpch/cmd -scale 0.01 -load -here 'root@tcp(127.0.0.1:7501)/' -beside 'root@tcp(127.0.0.1:3306)/'
+//	go run ./lab/bench/tpch/cmd -scale 0.01 -load -load-beside -here 'root@tcp(127.0.0.1:7501)/'
 //	go run ./lab/bench/tpch/cmd -scale 0.01 -queries 2,20 -plans
 //
 // `godwit bench tpch` starts both servers itself. With several data source names in -here,
