@@ -224,8 +224,8 @@ func (o *optimizer) joinRows(a, b float64, conds []expr.Node) float64 {
 	return max(min(rows*most, a*b), 0.1)
 }
 
-// beyondImplied is what is left of the share of a disjunction when what it implies of each table was
-// tested before.
+// beyondImplied is what is left of the share of a disjunction when what it implies of each table
+// was tested before.
 func (o *optimizer) beyondImplied(c expr.Node, share float64) float64 {
 	if _, ok := isCall(c, "or"); !ok {
 		return share

@@ -8,5 +8,5 @@
 // dates.
 //
 // This is no TPC benchmark: no power or throughput test, no refresh functions, and a scale far
-// below 1.
+// below 1. Below 0.01 the four suppliers of a part are not always different ones.
 package tpch

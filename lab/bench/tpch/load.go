@@ -18,8 +18,8 @@ const database = "tpch"
 const chunk = 10_000
 
 // Load makes the tables and fills them, by one statement after another. With several gateways they
-// take turns, so that the rows of each table are at home in all of their regions. Then the statistics
-// are gathered.
+// take turns, so that the rows of each table are at home in all of their regions. Then the
+// statistics are gathered.
 func Load(ctx context.Context, gateways []*sql.DB, scale float64) error {
 	l := &loader{ctx: ctx, gateways: gateways}
 	first := gateways[0]
