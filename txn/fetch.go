@@ -175,13 +175,17 @@ func (f *fetch) local(ctx context.Context, t *Txn) (done bool, err error) {
 	if !f.closedHere(t) {
 		return false, nil
 	}
-	for i, s := range f.spans {
-		r := t.db.set.Replica(base.DataGroup(s.Start.Shard(), t.db.cfg.Region))
+	left := f.limit
+	runs := f.runs()
+	for k, run := range runs {
+		r := t.db.set.Replica(base.DataGroup(f.spans[run[0]].Start.Shard(), t.db.cfg.Region))
 		if r == nil {
 			return false, nil
 		}
-		q := &wire.ReadRequest{ReadTs: uint64(f.ts), Spans: []*wire.Span{{Start: s.Start, End: s.End}},
-			Reverse: f.reverse, Limit: uint32(f.limit), MaxBytes: uint32(f.maxBytes)}
+		q := &wire.ReadRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(left), MaxBytes: uint32(f.maxBytes)}
+		for _, i := range run {
+			q.Spans = append(q.Spans, &wire.Span{Start: f.spans[i].Start, End: f.spans[i].End})
+		}
 		resp, err := r.ReadLocal(ctx, q)
 		if err != nil {
 			if base.CodeOf(err) == base.CodeTooLate {
@@ -189,7 +193,14 @@ func (f *fetch) local(ctx context.Context, t *Txn) (done bool, err error) {
 			}
 			return false, err
 		}
-		if full := f.fill(i, resp); full {
+		f.fill(run, resp)
+		if f.limit > 0 {
+			left -= len(resp.Rows)
+		}
+		if f.apart {
+			left = f.limit
+		} else if len(resp.Resume) > 0 || f.limit > 0 && left <= 0 {
+			f.later(runs[k+1:])
 			break
 		}
 	}
@@ -217,20 +228,53 @@ func (f *fetch) closedHere(t *Txn) bool {
 	return true
 }
 
-// fill takes a local answer for one span. full: the spans that follow have to be read later.
-func (f *fetch) fill(i int, resp *wire.ReadResponse) (full bool) {
-	f.got[i].rows = resp.Rows
-	if len(resp.Resume) == 0 {
-		return false
+// runs are the spans, by their positions, that are asked for together: those of one shard, in their
+// order, and, with a limit of rows, those that follow on each other. Streams are asked for alone.
+func (f *fetch) runs() (out [][]int) {
+	at := map[base.ShardID]int{}
+	last := base.ShardID(0)
+	for i, s := range f.spans {
+		sh := s.Start.Shard()
+		k, known := at[sh]
+		if f.apart || !known || f.limit > 0 && sh != last {
+			k = len(out)
+			at[sh], out = k, append(out, nil)
+		}
+		out[k], last = append(out[k], i), sh
 	}
-	f.got[i].cut = resp.Resume
-	if f.apart {
-		return false
+	return out
+}
+
+// fill takes a local answer for a run of spans.
+func (f *fetch) fill(run []int, resp *wire.ReadResponse) {
+	rows := resp.Rows
+	for k, i := range run {
+		n := len(rows)
+		if len(run) > 1 {
+			for n = 0; n < len(rows) && f.spans[i].Contains(rows[n].Key); {
+				if n++; f.spans[i].IsPoint() { // it may be asked for twice
+					break
+				}
+			}
+		}
+		f.got[i].rows, rows = rows[:n:n], rows[n:]
+		switch {
+		case len(resp.Resume) == 0 || k < int(resp.ResumeSpan):
+		case k == int(resp.ResumeSpan):
+			f.got[i].cut = resp.Resume
+		default:
+			f.got[i].cut = f.first(f.spans[i])
+		}
 	}
-	for j := i + 1; j < len(f.got); j++ {
-		f.got[j].cut = f.first(f.spans[j])
+}
+
+// later leaves runs for another request.
+func (f *fetch) later(runs [][]int) {
+	for _, run := range runs {
+		for _, i := range run {
+			f.got[i].cut = f.first(f.spans[i])
+		}
 	}
-	return true
 }
 
 // first is the cut of a span of which nothing is known.

@@ -34,7 +34,7 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 		if err != nil {
 			return err
 		}
-		full := f.fill(i, resp)
+		f.fill([]int{i}, resp)
 		read := s
 		if cut := f.got[i].cut; cut != nil && !s.IsPoint() {
 			if f.reverse {
@@ -46,7 +46,10 @@ func (t *Txn) readMeta(ctx context.Context, f *fetch) error {
 		if !t.opts.ReadOnly || t.mode == byTimestamp { // by timestamp, also what only reads may move on
 			t.pins = append(t.pins, pin{read, f.ts})
 		}
-		if full {
+		if len(resp.Resume) > 0 && !f.apart {
+			for j := i + 1; j < len(f.got); j++ {
+				f.got[j].cut = f.first(f.spans[j])
+			}
 			break
 		}
 	}

@@ -110,14 +110,19 @@ func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, 
 	if err != nil {
 		return kv.ScanResult{}, err
 	}
-	streams := make([]stream, len(spans))
+	streams, total := make([]stream, len(spans)), 0
 	for i := range spans {
-		streams[i] = overlay(own.within(spans[i]), spans[i], &f.got[i], req.Reverse)
+		total += len(f.got[i].rows) + len(own.within(spans[i]))
+	}
+	all := make([]kv.Row, 0, total)
+	for i := range spans {
+		streams[i] = overlay(own.within(spans[i]), spans[i], &f.got[i], req.Reverse, all)
+		all = all[:len(all)+len(streams[i].rows)]
 	}
 	if req.Merge {
 		return mergeStreams(req, streams, maxBytes), nil
 	}
-	return chainStreams(req, streams, maxBytes), nil
+	return chainStreams(req, streams, all, maxBytes), nil
 }
 
 // stream is the complete beginning of one span, own writes included.
@@ -127,9 +132,10 @@ type stream struct {
 	cut  base.Key // where it goes on; nil at its end
 }
 
-// overlay merges own writes into what was found of a span.
-func overlay(own []*write, span base.Span, got *found, reverse bool) stream {
-	s := stream{span: span, cut: got.cut, rows: make([]kv.Row, 0, len(got.rows)+len(own))}
+// overlay merges own writes into what was found of a span. The rows are put behind those in all,
+// which has room for them.
+func overlay(own []*write, span base.Span, got *found, reverse bool, all []kv.Row) stream {
+	s := stream{span: span, cut: got.cut, rows: all[len(all):]}
 	if reverse && len(own) > 0 {
 		own = slices.Clone(own)
 		slices.Reverse(own)
@@ -208,25 +214,27 @@ func (s *stream) rest(from int, reverse bool) *base.Span {
 
 func rowSize(r *kv.Row) int { return len(r.Key) + len(r.Value) + 16 }
 
-// chainStreams returns rows span by span, up to the first that is not complete.
-func chainStreams(req kv.ScanRequest, streams []stream, maxBytes int) kv.ScanResult {
+// chainStreams returns rows span by span, up to the first that is not complete. The rows of the
+// streams follow on each other in all.
+func chainStreams(req kv.ScanRequest, streams []stream, all []kv.Row, maxBytes int) kv.ScanResult {
 	var res kv.ScanResult
-	size := 0
+	n, size := 0, 0
 	for i := range streams {
 		s := &streams[i]
 		for j := range s.rows {
-			if req.Limit > 0 && len(res.Rows) >= req.Limit || size >= maxBytes {
-				res.Next = next(req, s.rest(j, req.Reverse), req.Spans[i+1:])
+			if req.Limit > 0 && n >= req.Limit || size >= maxBytes {
+				res.Rows, res.Next = all[:n:n], next(req, s.rest(j, req.Reverse), req.Spans[i+1:])
 				return res
 			}
-			res.Rows = append(res.Rows, s.rows[j])
+			n++
 			size += rowSize(&s.rows[j])
 		}
 		if rest := s.rest(len(s.rows), req.Reverse); rest != nil {
-			res.Next = next(req, rest, req.Spans[i+1:])
+			res.Rows, res.Next = all[:n:n], next(req, rest, req.Spans[i+1:])
 			return res
 		}
 	}
+	res.Rows = all[:n:n]
 	if len(streams) < len(req.Spans) {
 		res.Next = next(req, nil, req.Spans[len(streams):])
 	}

@@ -10,6 +10,7 @@
 //   - geococo: planned all-to-all rounds
 //   - peers: the same work on MariaDB, Galera and etcd
 //   - faults: what faults cost, beside Galera and etcd
+//   - tpch: the queries of TPC-H beside MariaDB
 //
 // Package rig lists the duties of a benchmark.
 package bench

@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/lab/bench/polybase"
 	"github.com/godwitdb/godwit/lab/bench/relay"
 	"github.com/godwitdb/godwit/lab/bench/rig"
+	"github.com/godwitdb/godwit/lab/bench/tpch"
 )
 
 // all are the benchmarks of this build.
@@ -20,6 +21,7 @@ func all() []rig.Bench {
 	return []rig.Bench{
 		polybase.Bench(), geolm.Bench(), relay.Bench(), relay.CRDB(), gaussdb.Bench(), gaussdb.Switch(),
 		gaussdb.Compression(), geococo.Bench(), peers.Bench(), peers.MariaDB(), faults.Bench(),
+		tpch.Bench(),
 	}
 }
 

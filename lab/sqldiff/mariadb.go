@@ -22,8 +22,8 @@ func Installed() bool {
 	return err == nil
 }
 
-// StartMaria starts a server in a new directory below dir.
-func StartMaria(ctx context.Context, dir string) (*Maria, error) {
+// StartMaria starts a server in a new directory below dir, with further options if there are any.
+func StartMaria(ctx context.Context, dir string, options ...string) (*Maria, error) {
 	dir, err := os.MkdirTemp(dir, "maria")
 	if err != nil {
 		return nil, err
@@ -35,9 +35,10 @@ func StartMaria(ctx context.Context, dir string) (*Maria, error) {
 		return nil, fmt.Errorf("mariadb-install-db: %w: %s", err, out)
 	}
 	m := &Maria{dir: dir, DSN: "root@unix(" + sock + ")/"}
-	m.cmd = exec.Command("mariadbd", "--no-defaults", "--datadir="+data, "--socket="+sock, "--skip-networking",
-		"--user=root", "--innodb-buffer-pool-size=64M",
-		"--innodb-flush-log-at-trx-commit=0", "--pid-file="+filepath.Join(dir, "pid"), "--character-set-server=utf8mb4")
+	args := []string{"--no-defaults", "--datadir=" + data, "--socket=" + sock, "--skip-networking", "--user=root",
+		"--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0", "--pid-file=" + filepath.Join(dir, "pid"),
+		"--character-set-server=utf8mb4"}
+	m.cmd = exec.Command("mariadbd", append(args, options...)...)
 	if err := m.cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -27,11 +28,22 @@ type decoder struct {
 	dest  []int       // by position in the table: the vector; -1: not wanted
 	whole int         // the vector of rows as they are stored; -1: not wanted
 	last  uint32      // id of the last column that is wanted
-	most  uint32      // id of the last column that the table has, or has had
+	// order are the columns that the table stores, by id.
+	order []storedColumn
+	most  uint32 // id of the last column that the table has, or has had
 	// zone is that of the session if it is not UTC. The store has a TIMESTAMP as the clock of the
 	// session showed it that wrote it, and executors want it in UTC.
 	zone  *time.Location
-	arena []byte // what strings point into: a kv answer would be kept by any of its strings
+	days  []int64 // dates, if there is a DATE among the columns
+	arena []byte  // what strings point into: a kv answer would be kept by any of its strings
+}
+
+// storedColumn is what a decoder needs to know of a column for each row.
+type storedColumn struct {
+	id    uint32
+	class rowfmt.Class
+	to    int // the vector; -1: not wanted
+	c     *schema.Column
 }
 
 const arenaSize = 64 << 10
@@ -54,9 +66,16 @@ func newDecoder(ctx context.Context, t *schema.Table, cols []int, typs []expr.Ty
 			continue
 		}
 		d.dest[c] = i
+		if typs[i].Kind == expr.Date {
+			d.days = dates()
+		}
 		if !t.Cols[c].Desc.Virtual {
 			d.last = max(d.last, t.Cols[c].Desc.ID)
 		}
+	}
+	for _, p := range t.StoredOrder {
+		c := t.Cols[p]
+		d.order = append(d.order, storedColumn{c.Desc.ID, c.Kind.Class(), d.dest[p], c})
 	}
 	return d
 }
@@ -103,9 +122,11 @@ func (d *decoder) row(v []byte, b *expr.Batch, r int) error {
 	v = v[1:]
 	id, next := uint32(0), 0
 	for len(v) > 0 {
-		head, k := binary.Uvarint(v)
-		if k <= 0 {
-			return d.corrupt()
+		head, k := uint64(v[0]), 1
+		if head >= 0x80 {
+			if head, k = binary.Uvarint(v); k <= 0 {
+				return d.corrupt()
+			}
 		}
 		v = v[k:]
 		if id += uint32(head >> 1); id > d.last {
@@ -114,71 +135,77 @@ func (d *decoder) row(v []byte, b *expr.Batch, r int) error {
 			}
 			break // nothing behind is wanted
 		}
+		for ; next < len(d.order) && d.order[next].id < id; next++ {
+			if err := d.missing(&d.order[next], b, r); err != nil {
+				return err
+			}
+		}
 		var err error
-		if next, err = d.missing(next, id, b, r); err != nil {
-			return err
-		}
-		var c *schema.Column
-		to := -1
-		if next < len(d.t.StoredOrder) && d.t.Cols[d.t.StoredOrder[next]].Desc.ID == id {
-			p := d.t.StoredOrder[next]
-			c, to = d.t.Cols[p], d.dest[p]
+		if next < len(d.order) && d.order[next].id == id {
+			v, err = d.column(&d.order[next], head&1 != 0, v, b, r)
 			next++
+		} else {
+			v, err = d.dropped(id, head&1 != 0, v)
 		}
-		if v, err = d.column(c, to, id, head&1 != 0, v, b, r); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	_, err := d.missing(next, d.last+1, b, r)
-	return err
+	for ; next < len(d.order) && d.order[next].id <= d.last; next++ {
+		if err := d.missing(&d.order[next], b, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// column takes the payload of a column of the row; c is nil if the table has it no more.
-func (d *decoder) column(c *schema.Column, to int, id uint32, null bool, v []byte, b *expr.Batch, r int) ([]byte, error) {
+// column takes the payload of a column of the row.
+func (d *decoder) column(c *storedColumn, null bool, v []byte, b *expr.Batch, r int) ([]byte, error) {
 	switch {
 	case null:
-		if to >= 0 {
-			b.Cols[to].SetNull(r)
+		if c.to >= 0 {
+			b.Cols[c.to].SetNull(r)
 		}
 		return v, nil
-	case to >= 0:
-		return d.payload(c, v, b.Cols[to], r)
+	case c.to >= 0:
+		return d.payload(c.c, v, b.Cols[c.to], r)
 	}
-	kind, ok := schema.Kind(0), false
-	if c != nil {
-		kind, ok = c.Kind, true
-	} else {
-		kind, ok = d.t.Desc.Dropped[id]
+	return d.skip(c.class, v)
+}
+
+// dropped leaves out the payload of a column that the table has no more.
+func (d *decoder) dropped(id uint32, null bool, v []byte) ([]byte, error) {
+	if null {
+		return v, nil
 	}
-	n := 0
-	if ok {
-		n, ok = kind.Class().Len(v)
+	kind, ok := d.t.Desc.Dropped[id]
+	if !ok {
+		return nil, d.corrupt()
 	}
+	return d.skip(kind.Class(), v)
+}
+
+// skip leaves a payload out.
+func (d *decoder) skip(class rowfmt.Class, v []byte) ([]byte, error) {
+	n, ok := class.Len(v)
 	if !ok {
 		return nil, d.corrupt()
 	}
 	return v[n:], nil
 }
 
-// missing sets the columns from a position of StoredOrder on that come before the column id: the
-// row was written before they were added.
-func (d *decoder) missing(next int, id uint32, b *expr.Batch, r int) (int, error) {
-	for ; next < len(d.t.StoredOrder) && d.t.Cols[d.t.StoredOrder[next]].Desc.ID < id; next++ {
-		p := d.t.StoredOrder[next]
-		to := d.dest[p]
-		if to < 0 {
-			continue
-		}
-		m := d.t.Cols[p].Desc.Missing
-		if m == nil {
-			b.Cols[to].SetNull(r)
-			continue
-		}
-		if _, err := d.payload(d.t.Cols[p], m, b.Cols[to], r); err != nil {
-			return next, err
-		}
+// missing sets a column that the row does not have: it was written before the column was added.
+func (d *decoder) missing(c *storedColumn, b *expr.Batch, r int) error {
+	if c.to < 0 {
+		return nil
 	}
-	return next, nil
+	m := c.c.Desc.Missing
+	if m == nil {
+		b.Cols[c.to].SetNull(r)
+		return nil
+	}
+	_, err := d.payload(c.c, m, b.Cols[c.to], r)
+	return err
 }
 
 func (d *decoder) corrupt() error {
@@ -225,12 +252,28 @@ func (d *decoder) packed(k expr.Kind, us int64) int64 {
 	if us == zeroDate {
 		return 0
 	}
+	if k == expr.Date && us >= 0 {
+		if n := us / dayMicros; n < int64(len(d.days)) {
+			return d.days[n]
+		}
+	}
 	p, _ := calendar.FromMicros(us + epoch)
 	if k == expr.Timestamp && d.zone != nil {
 		return calendar.Shift(p, d.zone, time.UTC)
 	}
 	return p
 }
+
+const dayMicros = 24 * 3600 * 1_000_000
+
+// dates are the days from 1970 to 2099 as package calendar packs them.
+var dates = sync.OnceValue(func() []int64 {
+	out := make([]int64, 130*365+32)
+	for i := range out {
+		out[i], _ = calendar.FromMicros(int64(i)*dayMicros + epoch)
+	}
+	return out
+})
 
 // epoch is 1970-01-01 as package calendar counts microseconds.
 var epoch = calendar.Micros(calendar.Pack(calendar.Time{Year: 1970, Month: 1, Day: 1}))

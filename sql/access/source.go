@@ -25,6 +25,7 @@ type rows struct {
 	read    exec.Read
 	src     *table.Source
 	dec     *decoder
+	entries *entries            // of the index have all that is wanted; nil: rows are read
 	index   *schema.EngineIndex // nil: the rows as they lie
 	begun   bool
 	keys    []base.Key      // of rows, or of entries of a unique index, that are to be read
@@ -62,6 +63,7 @@ func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
 		typs[i] = t.cols[c].Type
 	}
 	r.dec = newDecoder(t.s.ctx, r.src.Table.Def, read.Cols, typs, zone)
+	r.entries = r.entriesOf()
 	if err := r.plan(keyer{ctx: t.s.ctx, i: r.index, loc: utcOr(zone)}); err != nil {
 		return nil, err
 	}
@@ -197,6 +199,9 @@ func (r *rows) scan(krs []schema.KeyRange) {
 	r.src.Scan(spans, ordered && !single, r.read.Reverse)
 	r.req = r.src.Request()
 	r.reads.spans = spans
+	if len(krs) > 1 { // look-ups, of which all rows are wanted
+		r.size = mostRows
+	}
 }
 
 // Next implements exec.Rows.
@@ -225,14 +230,25 @@ func (r *rows) Next(b *expr.Batch) (bool, error) {
 	}
 	r.dec.begin(b, n)
 	for i := range n {
-		if err := r.dec.row(r.pending[i].Value, b, i); err != nil {
+		if err := r.decode(&r.pending[i], b, i); err != nil {
 			return false, schema.ClientError(err)
 		}
-		r.dec.stored(r.pending[i], b, i)
 		r.pending[i] = kv.Row{}
 	}
 	r.pending = r.pending[n:]
 	return true, nil
+}
+
+// decode makes a row of a batch of what was read.
+func (r *rows) decode(got *kv.Row, b *expr.Batch, i int) error {
+	if r.entries != nil {
+		return r.entries.decode(got, b, i)
+	}
+	if err := r.dec.row(got.Value, b, i); err != nil {
+		return err
+	}
+	r.dec.stored(*got, b, i)
+	return nil
 }
 
 // begin notes that the read is under way.
@@ -274,7 +290,7 @@ func (r *rows) fetch() error {
 
 // take makes rows of what was read, which may be entries of an index, pending.
 func (r *rows) take(got []kv.Row) error {
-	if r.src.Index != nil {
+	if r.src.Index != nil && r.entries == nil {
 		var err error
 		if got, err = r.byEntries(got); err != nil {
 			return err

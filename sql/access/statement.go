@@ -31,6 +31,11 @@ func (s *Statement) Table(t sql.Table) *Table {
 		out.index()
 	}
 	out.columns()
+	for i := range out.idx {
+		if !out.idx[i].Primary {
+			out.idx[i].Covers = out.covered(out.byIdx[i])
+		}
+	}
 	return out
 }
 
@@ -38,6 +43,11 @@ func (s *Statement) Table(t sql.Table) *Table {
 func (s *Statement) Target(t *table.Table) *Table {
 	out := s.Table(t)
 	out.target = true
+	for i := range out.idx { // their rows are needed
+		if !out.idx[i].Primary {
+			out.idx[i].Covers = []int{}
+		}
+	}
 	row := expr.TypeBinary
 	row.NotNull = true
 	out.cols = append(out.cols, algebra.Column{Name: rowColumn, Type: row, Invisible: true})

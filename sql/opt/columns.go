@@ -142,6 +142,7 @@ func (p *Plan) access(id int, kind string) Access {
 	default:
 		a.Type, a.Ref = p.rangeType()
 	}
+	a.Extra = p.covering()
 	a.Possible = possible(p.Scan, p.scanConds)
 	if a.Key != "" && !slices.Contains(a.Possible, a.Key) && a.Type != "index" {
 		a.Possible = append(a.Possible, a.Key)
@@ -203,7 +204,16 @@ func (p *Plan) lookupAccess(id int, kind string) Access {
 			a.Type, a.Rows = "eq_ref", 1
 		}
 	}
+	a.Extra = p.covering()
 	return a
+}
+
+// covering is MySQL's word for a read of index entries alone.
+func (p *Plan) covering() []string {
+	if p.Covered {
+		return []string{"Using index"}
+	}
+	return nil
 }
 
 // node is an operator in JSON, with the names that MySQL 8 gives them.

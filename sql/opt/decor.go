@@ -292,7 +292,7 @@ func (o *optimizer) uniqueBy(p pulled) bool {
 		}
 		for i := range 2 {
 			col, ok := eq.Args[i].(*expr.Col)
-			if ok && in[col.ID] && !colsOf(eq.Args[1-i]).meets(in) {
+			if ok && in[col.ID] && comparesAs(eq.Cmp, col.T) && !colsOf(eq.Args[1-i]).meets(in) {
 				fixed[col.ID] = true
 			}
 		}
@@ -300,7 +300,8 @@ func (o *optimizer) uniqueBy(p pulled) bool {
 	return unique(p.rel, fixed)
 }
 
-// unique reports whether rows that agree in some columns, which are not NULL, are one at most.
+// unique reports whether rows that agree in some columns, which are not NULL, are one at most. They
+// agree as the columns compare: by another collation, or as numbers, several texts may be equal.
 func unique(r algebra.Rel, by set) bool {
 	switch r := r.(type) {
 	case *algebra.Project:
@@ -309,7 +310,7 @@ func unique(r algebra.Rel, by set) bool {
 		by = by.clone()
 		for _, c := range r.Conds {
 			if eq, ok := isCall(c, "="); ok {
-				if col, ok := eq.Args[0].(*expr.Col); ok && len(colsOf(eq.Args[1])) == 0 {
+				if col, ok := eq.Args[0].(*expr.Col); ok && comparesAs(eq.Cmp, col.T) && len(colsOf(eq.Args[1])) == 0 {
 					by[col.ID] = true
 				}
 			}

@@ -26,13 +26,17 @@ type optimizer struct {
 	// ndv estimates the distinct values of columns.
 	ndv   map[expr.ColID]float64
 	types map[expr.ColID]expr.Type
-	lock  algebra.LockKind
+	// base says which column of which table a column is.
+	base map[expr.ColID]baseCol
+	// kept are the plans whose rows are kept while the plan runs, by the number of their readers.
+	kept map[int]*Plan
+	lock algebra.LockKind
 }
 
 // Optimize plans a query. env is used to evaluate constants.
 func Optimize(q *bind.Query, env *expr.Env, opts Options) (*Plan, error) {
 	o := &optimizer{env: env, opts: opts, next: q.Next, outer: set{}, ndv: map[expr.ColID]float64{},
-		types: map[expr.ColID]expr.Type{}, lock: q.Lock}
+		types: map[expr.ColID]expr.Type{}, base: map[expr.ColID]baseCol{}, kept: map[int]*Plan{}, lock: q.Lock}
 	rel := o.rewrite(q.Rel)
 	if o.err != nil {
 		return nil, o.err

@@ -2,6 +2,7 @@ package opt
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/expr"
@@ -52,6 +53,10 @@ type joinOrder struct {
 	uses  []set // of conds
 	sets  []set // columns of the leaves
 	need  set
+	// equal are sets of columns of different relations that conditions make equal, directly or over
+	// others: any two of them may be compared instead.
+	equal []set
+	cols  map[expr.ColID]*expr.Col
 }
 
 func (o *optimizer) inner(r *algebra.Join, need set) *Plan {
@@ -60,9 +65,10 @@ func (o *optimizer) inner(r *algebra.Join, need set) *Plan {
 	if len(g.leaves) < 2 {
 		return o.straightJoin(r, need)
 	}
-	j := &joinOrder{o: o, conds: g.conds, need: need}
+	j := &joinOrder{o: o, need: need, cols: map[expr.ColID]*expr.Col{}}
 	all := set{}
-	for _, c := range g.conds {
+	j.conds, j.equal = j.classes(g)
+	for _, c := range j.conds {
 		j.uses = append(j.uses, colsOf(c))
 	}
 	for _, l := range g.leaves {
@@ -83,10 +89,14 @@ func (o *optimizer) inner(r *algebra.Join, need set) *Plan {
 	for i, l := range g.leaves {
 		base = append(base, o.physical(l, j.wanted(j.sets[i])))
 	}
+	var p *Plan
 	if len(base) <= mostDP {
-		return j.dynamic(base)
+		p = j.dynamic(base)
+	} else {
+		p = j.greedy(base)
 	}
-	return j.greedy(base)
+	o.restrictGroups(p)
+	return p
 }
 
 // straightJoin plans a join whose order is fixed.
@@ -118,7 +128,69 @@ func (j *joinOrder) wanted(s set) set {
 			}
 		}
 	}
+	for _, e := range j.equal {
+		if id, ok := e.firstIn(s); ok && !e.within(s) {
+			out[id] = true
+		}
+	}
 	return out
+}
+
+// firstIn is the least member of a set that is in another one, too.
+func (e set) firstIn(s set) (first expr.ColID, ok bool) {
+	for id := range e {
+		if s[id] && (!ok || id < first) {
+			first, ok = id, true
+		}
+	}
+	return first, ok
+}
+
+// classes finds columns that are equal because they equal a third one: each relation has one of
+// them at most. What makes them equal is left out of the conditions.
+func (j *joinOrder) classes(g *region) (rest []expr.Node, equal []set) {
+	of := map[expr.ColID]int{}
+	for i, l := range g.leaves {
+		for _, id := range l.Cols() {
+			of[id] = i
+		}
+	}
+	var found []set
+	for _, c := range g.conds {
+		a, b := columnsEqual(c)
+		if a == nil {
+			continue
+		}
+		j.cols[a.ID], j.cols[b.ID] = a, b
+		one := set{a.ID: true, b.ID: true}
+		var others []set
+		for _, e := range found {
+			if e.meets(one) {
+				one.add(e.sorted()...)
+			} else {
+				others = append(others, e)
+			}
+		}
+		found = append(others, one)
+	}
+	for _, e := range found {
+		in := map[int]bool{}
+		for id := range e {
+			if i, ok := of[id]; ok {
+				in[i] = true
+			}
+		}
+		if len(e) > 2 && len(in) == len(e) {
+			equal = append(equal, e)
+		}
+	}
+	for _, c := range g.conds {
+		a, _ := columnsEqual(c)
+		if a == nil || !slices.ContainsFunc(equal, func(e set) bool { return e[a.ID] }) {
+			rest = append(rest, c)
+		}
+	}
+	return rest, equal
 }
 
 // between are the conditions that can be checked once two sets are joined, and could not before.
@@ -132,6 +204,19 @@ func (j *joinOrder) between(a, b set) (out []expr.Node, connected bool) {
 			out = append(out, j.conds[i])
 			connected = true
 		}
+	}
+	for _, e := range j.equal {
+		x, ok := e.firstIn(a)
+		y, ok2 := e.firstIn(b)
+		if !ok || !ok2 {
+			continue
+		}
+		eq, err := call("=", j.cols[x], j.cols[y])
+		if err != nil {
+			j.o.fail(err)
+			continue
+		}
+		out, connected = append(out, eq), true
 	}
 	return out, connected
 }

@@ -115,8 +115,8 @@ func (o *optimizer) byIndex(s *algebra.Scan, pos int, x algebra.Index, conds []e
 	p.Read.Index, p.Spans, p.Index = pos, spans, x.Name
 	p.Rows = max(full.Rows*share, 0.1)
 	per, trips := float64(scanRow), 1.0
-	if !x.Primary && !covers(x, p.Reads) {
-		per, trips = lookupRow, 2
+	if p.Covered = !x.Primary && !o.opts.Locking && covers(x, p.Reads); !x.Primary && !p.Covered {
+		per, trips = scanRow+lookupRow, 2
 	}
 	p.Lat = rtt(s.Table) * trips
 	p.CPU = p.Rows*(per+o.lockCost()) + float64(len(spans))*2 + 5

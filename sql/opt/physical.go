@@ -29,10 +29,23 @@ func (o *optimizer) physical(r algebra.Rel, need set) *Plan {
 		return o.limitPlan(r, need)
 	case *algebra.Distinct:
 		in := o.physical(r.In, setOf(r.On))
-		cpu := in.CPU + in.Rows*groupRow
-		return &Plan{Op: OpDistinct, In: []*Plan{in}, Cols: r.On, Rows: max(1, in.Rows/2), Lat: in.Lat, CPU: cpu}
+		rows, cpu := o.distinctRows(r.On, in.Rows), in.CPU+in.Rows*groupRow
+		return &Plan{Op: OpDistinct, In: []*Plan{in}, Cols: r.On, Rows: rows, Lat: in.Lat, CPU: cpu}
 	}
 	return o.otherPlan(r, need)
+}
+
+// distinctRows estimates how many combinations of values columns have.
+func (o *optimizer) distinctRows(cols []expr.ColID, rows float64) float64 {
+	n := 1.0
+	for _, id := range cols {
+		d, ok := o.ndv[id]
+		if !ok {
+			return max(1, rows/2)
+		}
+		n *= max(1, d)
+	}
+	return max(1, min(n, rows))
 }
 
 func (o *optimizer) otherPlan(r algebra.Rel, need set) *Plan {
@@ -53,6 +66,9 @@ func (o *optimizer) otherPlan(r algebra.Rel, need set) *Plan {
 			Rows: seed.Rows * 10, Lat: seed.Lat + 10*step.Lat, CPU: seed.CPU + 10*step.CPU,
 		}
 	case *algebra.Shared:
+		if in := o.kept[r.Number]; in != nil { // the other reader counts what they cost
+			return &Plan{Op: OpShared, Shared: r, In: []*Plan{in}, Cols: r.IDs, Rows: in.Rows}
+		}
 		in := o.physical(r.In, setOf(r.From))
 		return &Plan{Op: OpShared, Shared: r, In: []*Plan{in}, Cols: r.IDs, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU}
 	case *algebra.CTERef:
@@ -149,7 +165,9 @@ func (o *optimizer) joinPlan(j *algebra.Join, need set) *Plan {
 	if j.Kind == algebra.Mark || j.Kind == algebra.NullAnti {
 		return o.inJoin(j, a, b, need)
 	}
-	return o.bestJoin(j.Kind, a, b, j.On, need, false)
+	p := o.bestJoin(j.Kind, a, b, j.On, need, false)
+	o.restrictGroups(p)
+	return p
 }
 
 // inJoin plans NOT IN, and IN or EXISTS as a value.
@@ -298,12 +316,15 @@ func (o *optimizer) lookupJoin(kind algebra.JoinKind, a, b *Plan, conds []expr.N
 		if len(l) == 0 {
 			continue
 		}
-		p := o.lookup(kind, a, s, i, x, l, r, matches)
+		p := &Plan{Op: OpLookupJoin, Kind: kind, In: []*Plan{a}, Scan: s, Index: x.Name, LeftKeys: l, RightKeys: r}
+		p.Read.Index, p.Read.Lock = i, lockOf(s.Lock, o.lock)
 		p.Conds = slices.Concat(conds, tests)
 		p.Reads, p.Read.Cols = reads, reads
 		for _, id := range r { // keys must be read, too
 			p.addRead(id.(*expr.Col).ID)
 		}
+		p.Covered = !x.Primary && !o.opts.Locking && p.Read.Lock == 0 && covers(x, p.Reads)
+		o.lookupCost(p, x, matches)
 		var cols []expr.ColID
 		for _, c := range p.Reads {
 			cols = append(cols, s.IDs[c])
@@ -350,7 +371,11 @@ func (o *optimizer) lookupKeys(s *algebra.Scan, x algebra.Index, conds []expr.No
 			break
 		}
 		l, r = append(l, key), append(r, &expr.Col{ID: id, Name: cols[ic.Col].Name, T: t})
-		matches /= max(1, o.distinctOf(id))
+		d := max(1, o.distinctOf(id))
+		if len(l) > 1 {
+			d = math.Sqrt(d) // the columns of an index are seldom independent
+		}
+		matches /= d
 	}
 	if len(l) == len(x.Cols) && (x.Unique || x.Primary) {
 		matches = min(matches, 1)
@@ -369,21 +394,26 @@ func keyKind(t expr.Type) bool {
 	return false
 }
 
-func (o *optimizer) lookup(kind algebra.JoinKind, a *Plan, s *algebra.Scan, pos int, x algebra.Index,
-	l, r []expr.Node, matches float64) *Plan {
-	p := &Plan{Op: OpLookupJoin, Kind: kind, In: []*Plan{a}, Scan: s, Index: x.Name, LeftKeys: l, RightKeys: r}
-	p.Read.Index, p.Read.Lock = pos, lockOf(s.Lock, o.lock)
+// lookupCost estimates what the look-ups of a join take, each of which finds so many rows.
+func (o *optimizer) lookupCost(p *Plan, x algebra.Index, matches float64) {
+	a, s := p.In[0], p.Scan
 	trips := 1.0
-	if !x.Primary {
+	if !x.Primary && !p.Covered {
 		trips = 2
 	}
 	batches := 1 + math.Floor(max(0, a.Rows-16)/512/4)
 	p.Lat = a.Lat + rtt(s.Table)*trips*batches
-	p.CPU = a.CPU + a.Rows*lookupRow*trips + a.Rows*matches*(scanRow+o.lockCost()) + 10
+	seek, per := float64(lookupRow), float64(scanRow)
+	if len(p.LeftKeys) < len(x.Cols) || !x.Unique && !x.Primary {
+		seek = rangeSeek
+	}
+	if trips > 1 {
+		per += lookupRow
+	}
+	p.CPU = a.CPU + a.Rows*seek + a.Rows*matches*(per+o.lockCost()) + 10
 	if p.Lat > 0 {
 		p.CPU += a.Rows * matches * s.Table.RowBytes() * byteCost
 	}
-	return p
 }
 
 func (o *optimizer) applyPlan(a *algebra.Apply, need set) *Plan {

@@ -45,6 +45,8 @@ type Plan struct {
 	Read  exec.Read
 	Spans []span
 	Index string // that is read; empty: the table as it lies
+	// Covered: the entries of the index have all that is read of the table.
+	Covered bool
 	// Reads are the columns of Scan that are read, by position.
 	Reads []int
 
@@ -79,8 +81,9 @@ func (p *Plan) Cost() float64 { return p.Lat + p.CPU }
 
 // Costs of rows, in microseconds.
 const (
-	scanRow   = 0.3 // a row of a scan
-	lookupRow = 3   // a row by its key
+	scanRow   = 0.4 // a row of a scan
+	lookupRow = 4   // a row by its key
+	rangeSeek = 7   // the first row of a range of an index
 	buildRow  = 0.2 // a row of the side of a join that is kept
 	probeRow  = 0.1
 	outRow    = 0.05

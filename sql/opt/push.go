@@ -99,7 +99,7 @@ func (o *optimizer) pushProject(p *algebra.Project, conds []expr.Node) algebra.R
 func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 	l, r := setOf(j.L.Cols()), setOf(j.R.Cols())
 	out := *j
-	if j.Kind == algebra.Left && o.rejectsAny(conds, r) {
+	if j.Kind == algebra.Left && o.rejectsAny(conds, r) || j.Kind == algebra.Semi && o.matchesOnce(j) {
 		out.Kind = algebra.Inner
 	}
 	onl, onr := o.reach(l), o.reach(r)
@@ -117,6 +117,7 @@ func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 		all = o.derive(all)
 		down, all = part(all, onl)
 		rdown, all = part(all, onr)
+		down, rdown = append(down, o.implied(all, onl)...), append(rdown, o.implied(all, onr)...)
 		out.On = all
 		out.L, out.R = o.push(j.L, down), o.push(j.R, rdown)
 		return filter(&out, stay)
@@ -137,6 +138,15 @@ func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 	}
 	out.L, out.R = o.push(j.L, down), o.push(j.R, rdown)
 	return filter(&out, stay)
+}
+
+// matchesOnce reports whether a row of the left side of a semi join matches one row of the right
+// side at most: then it is an inner join, which can be ordered with others.
+func (o *optimizer) matchesOnce(j *algebra.Join) bool {
+	if anyVolatile(j.On) || algebra.Volatile(j.R) {
+		return false
+	}
+	return o.uniqueBy(pulled{rel: j.R, conds: split(j.On...)})
 }
 
 // reach is what conditions below an operator may use: its columns, and those of outer queries.
@@ -346,6 +356,41 @@ func (o *optimizer) factor(n expr.Node) []expr.Node {
 		return []expr.Node{n}
 	}
 	return append(common, or)
+}
+
+// implied are conditions on the columns of a set that follow from disjunctions of which each branch
+// says something of them. The disjunctions stay: what is implied only drops rows early.
+func (o *optimizer) implied(conds []expr.Node, s set) (out []expr.Node) {
+	for _, c := range conds {
+		or, ok := isCall(c, "or")
+		if !ok || hasSub(c) {
+			continue
+		}
+		var branches []expr.Node
+		for _, b := range disjuncts(or) {
+			mine, _ := part(split(b), s)
+			if len(mine) == 0 {
+				branches = nil
+				break
+			}
+			one, err := joinAnd(mine)
+			if err != nil {
+				o.fail(err)
+				return nil
+			}
+			branches = append(branches, one)
+		}
+		if branches == nil {
+			continue
+		}
+		n, err := joinOr(branches)
+		if err != nil {
+			o.fail(err)
+			return nil
+		}
+		out = append(out, o.factor(n)...)
+	}
+	return out
 }
 
 func disjuncts(n expr.Node) []expr.Node {

@@ -191,6 +191,7 @@ func (o *optimizer) unnestFilter(f *algebra.Filter) algebra.Rel {
 		}
 	}
 	in = filter(in, plain)
+	in, subs, added := o.constantSubs(in, subs)
 	for _, c := range subs {
 		if a := o.condition(in, c); a != nil {
 			in = a
@@ -199,6 +200,9 @@ func (o *optimizer) unnestFilter(f *algebra.Filter) algebra.Rel {
 		later = append(later, c)
 	}
 	if len(later) == 0 {
+		if added {
+			return narrow(in, cols, f.In)
+		}
 		return in
 	}
 	var conds []expr.Node
@@ -208,6 +212,29 @@ func (o *optimizer) unnestFilter(f *algebra.Filter) algebra.Rel {
 		conds = append(conds, m)
 	}
 	return narrow(filter(in, conds), cols, f.In)
+}
+
+// constantSubs tests the conditions first whose subqueries have one value for all rows: that costs
+// one row each, and fewer rows are left to look up for the others.
+func (o *optimizer) constantSubs(in algebra.Rel, subs []expr.Node) (out algebra.Rel, rest []expr.Node, added bool) {
+	var conds []expr.Node
+	for _, c := range subs {
+		once := !volatile(c)
+		expr.Walk(c, func(n expr.Node) bool {
+			if s, ok := n.(*expr.Sub); ok {
+				once = once && s.Kind == expr.SubScalar && len(s.Outer) == 0
+			}
+			return once
+		})
+		if !once {
+			rest = append(rest, c)
+			continue
+		}
+		var m expr.Node
+		in, m = o.replaceSubs(in, c, false)
+		conds = append(conds, m)
+	}
+	return filter(in, conds), rest, len(conds) > 0
 }
 
 var negated = map[string]string{"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

@@ -154,7 +154,7 @@ var allowed = map[string][]string{
 	// bench: a package a paper over one rig; no paper uses another one's.
 	"lab/bench": {
 		"lab/bench/rig", "lab/bench/polybase", "lab/bench/geolm", "lab/bench/relay", "lab/bench/gaussdb",
-		"lab/bench/geococo", "lab/bench/peers", "lab/bench/faults",
+		"lab/bench/geococo", "lab/bench/peers", "lab/bench/faults", "lab/bench/tpch",
 	},
 	"lab/bench/rig":      cluster,
 	"lab/bench/polybase": benchmark(),
@@ -165,6 +165,7 @@ var allowed = map[string][]string{
 		"mechanism/collective", "mechanism/wan/overlay"),
 	"lab/bench/peers":  benchmark("mechanism/wan/wanemu"),
 	"lab/bench/faults": benchmark("mechanism/wan/wanemu"),
+	"lab/bench/tpch":   benchmark("lab/sqldiff"), "lab/bench/tpch/cmd": {"lab/bench/tpch"},
 	// sqldiff speaks to servers as a client; its command starts them.
 	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix"},
 	"lab/demo":     {"*"},
