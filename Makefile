@@ -15,8 +15,8 @@ etcd: ## a peer of 'godwit bench peers'
 demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a terminal, else one minute
 	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi
 
-test: ## every test, with a few seeds and cases of each kind: the rest is in soak and e2e
-	$(GO) test -tags $(TAGS) -timeout 20m ./lab/sim ./...
+test: ## every test, with a few seeds and cases of each kind: the rest is in soak and e2e; vet is in lint
+	$(GO) test -vet=off -tags $(TAGS) -timeout 20m ./lab/sim ./...
 
 e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/e2e -count=1 -timeout 40m

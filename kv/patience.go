@@ -2,14 +2,16 @@ package kv
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // A statement fails if it has reached no node that answers ReachIn after it arrived, or ReachAgain
-// after it found no leader or lost the one that it had reached. An election and the end of a lease
-// are faster, and a client's patience is longer. A request that waits for a lock is at a node that
-// answers.
+// after it found no leader or lost the one that it had reached. What it waited in vain before
+// shortens ReachAgain, and each second at nodes that answer takes back a second of that: faults in
+// a row cost a client no more than one. An election and the end of a lease are faster, and a
+// client's patience is longer. A request that waits for a lock is at a node that answers.
 const (
 	ReachIn    = 4500 * time.Millisecond
 	ReachAgain = 3 * time.Second
@@ -18,13 +20,20 @@ const (
 // Patience is that of one statement, through all its requests and attempts. Its methods may be
 // called from any goroutine.
 type Patience struct {
-	began  time.Time
-	failed atomic.Int64 // ns after began when requests began to fail, plus 1; 0: the newest one did not
-	over   atomic.Bool
+	began time.Time
+	over  atomic.Bool
+
+	mu      sync.Mutex
+	failing bool          // the newest request did not succeed
+	turned  time.Time     // when requests began to fail, or to be answered
+	vain    time.Duration // waited in vain until then, less what was taken back
 }
 
 // NewPatience begins now.
-func NewPatience() *Patience { return &Patience{began: time.Now()} }
+func NewPatience() *Patience {
+	now := time.Now()
+	return &Patience{began: now, turned: now}
+}
 
 type patienceKey struct{}
 
@@ -47,9 +56,14 @@ func (p *Patience) Failed() (over bool) { return p.FailedSince(time.Now()) }
 
 // FailedSince is Failed of a request that was kept waiting since then.
 func (p *Patience) FailedSince(t time.Time) (over bool) {
-	if p.failed.Load() == 0 {
-		p.failed.Store(max(int64(t.Sub(p.began)), 0) + 1)
+	p.mu.Lock()
+	if !p.failing {
+		if t.Before(p.turned) {
+			t = p.turned
+		}
+		p.failing, p.vain, p.turned = true, max(p.vain-t.Sub(p.turned), 0), t
 	}
+	p.mu.Unlock()
 	if p.Left() <= 0 {
 		p.over.Store(true)
 	}
@@ -57,7 +71,39 @@ func (p *Patience) FailedSince(t time.Time) (over bool) {
 }
 
 // Answered notes that a request was answered.
-func (p *Patience) Answered() { p.failed.Store(0) }
+func (p *Patience) Answered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failing {
+		now := time.Now()
+		p.failing, p.vain, p.turned = false, p.vain+now.Sub(p.turned), now
+	}
+}
+
+// PatienceEnds fires when the patience of the context's statement ends, if that has waited in vain
+// before: what it waits for now may itself be what keeps it waiting. Else it is nil, and never
+// fires.
+func PatienceEnds(ctx context.Context) <-chan time.Time {
+	if left, bounded := PatienceLeft(ctx); bounded {
+		return time.After(left)
+	}
+	return nil
+}
+
+// PatienceLeft is Left of the context's statement; bounded is false if that has not waited in vain.
+func PatienceLeft(ctx context.Context) (left time.Duration, bounded bool) {
+	p, _ := ctx.Value(patienceKey{}).(*Patience)
+	if p == nil {
+		return 0, false
+	}
+	p.mu.Lock()
+	bounded = p.failing || p.vain > 0 && p.vain > time.Since(p.turned)
+	p.mu.Unlock()
+	if bounded {
+		left = p.Left()
+	}
+	return left, bounded
+}
 
 // Age is how long ago the statement came.
 func (p *Patience) Age() time.Duration { return time.Since(p.began) }
@@ -70,9 +116,11 @@ func (p *Patience) Left() time.Duration {
 	if p.Over() {
 		return 0
 	}
-	left := ReachAgain
-	if f := p.failed.Load(); f != 0 {
-		left -= time.Since(p.began.Add(time.Duration(f - 1)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	vain, waits := p.vain, time.Since(p.turned)
+	if !p.failing {
+		vain, waits = max(vain-waits, 0), 0
 	}
-	return max(ReachIn-time.Since(p.began), left)
+	return max(ReachIn-p.Age(), min(ReachAgain, ReachIn-vain)-waits, 0)
 }

@@ -47,9 +47,26 @@ func TestPatience(t *testing.T) {
 		p.Failed()
 		time.Sleep(2 * time.Second)
 		p.Answered()
-		time.Sleep(2 * time.Second)
+		time.Sleep(4 * time.Second)
 		if got := until(p); got != ReachAgain {
 			t.Errorf("it ended %v after the second leader was lost", got)
+		}
+		p = NewPatience()
+		p.Failed()
+		time.Sleep(4 * time.Second)
+		p.Answered()
+		if got := until(p); got != ReachIn-4*time.Second {
+			t.Errorf("it ended %v after it had waited for 4 s in vain", got)
+		}
+		p = NewPatience()
+		time.Sleep(time.Minute)
+		for i := range 5 { // leaders that come and go
+			p.Failed()
+			time.Sleep(time.Second)
+			p.Answered()
+			if want := min(ReachAgain, ReachIn-time.Duration(i+1)*time.Second); p.Left() != max(want, 0) {
+				t.Errorf("%v are left after %d s in vain", p.Left(), i+1)
+			}
 		}
 	})
 }

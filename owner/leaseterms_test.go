@@ -93,6 +93,7 @@ func TestLeasesDoNotShrink(t *testing.T) {
 			r.lead.ForgetRequest()
 			serves, _ := renewed(t, r, q)
 			r.cfg.Farthest = func() time.Duration { return 90 * time.Millisecond }
+			time.Sleep(termsFor)
 			r.lead.ForgetRequest()
 			learned := time.Now()
 			_, length := renewed(t, r, q)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/owner/route"
@@ -32,15 +33,17 @@ func (r *Replica) transferOf(err error) *lead.Transfer {
 // nil, nil: this node leads again and should serve the request. again allows a request to be sent
 // twice. Errors say that nothing was done, but for CodeAmbiguous.
 //
-// EnterTimeout bounds how long a leader is looked for. It does not bound the call of a node that
-// has taken the request: the request may have to wait there for locks.
+// EnterTimeout and the statement's patience bound how long a leader is looked for. They do not
+// bound the call of a node that has taken the request: it may have to wait there for locks.
 func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.Transfer, kind wire.Kind, q wan.Msg,
 	again bool) (A, error) {
 	if err := r.enterPassing(); err != nil {
 		return nil, err
 	}
 	defer r.leavePassing()
-	timer := time.NewTimer(r.cfg.EnterTimeout)
+	patience := kv.PatienceOf(ctx)
+	patience.Failed() // as long as nobody leads, nobody answers
+	timer := time.NewTimer(min(r.cfg.EnterTimeout, patience.Left()))
 	defer timer.Stop()
 	select {
 	case <-t.Departed:
@@ -62,6 +65,7 @@ func passOn[T any, A route.Message[T]](ctx context.Context, r *Replica, t *lead.
 			switch base.CodeOf(err) {
 			case base.CodeNotLeader, base.CodeUnavailable:
 			default:
+				patience.Answered()
 				return resp, nil
 			}
 		} else if !again && !route.NeverRan(err) {

@@ -79,7 +79,8 @@ type Replica struct {
 	waiting int // requests in a bounded wait
 
 	delay    gauge.QuorumDelay // guarded by mu
-	renewals gauge.Worst       // how late leases came, beyond a tick; guarded by mu
+	renewals base.Worst        // how late leases came, beyond a tick; guarded by mu
+	terms    leaseTerms        // of lateTerms; guarded by mu
 	leadNs   atomic.Int64      // ahead() while it leads, as of the last heartbeat
 	lag      gauge.Lag
 

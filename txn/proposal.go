@@ -19,6 +19,7 @@ type proposal struct {
 	as   *attempt // the name under which the groups vote
 	plan plan
 	from base.Timestamp // when the groups were asked, or the slot of an ordered commit
+	at   time.Time      // when the groups were asked
 	terms
 }
 
@@ -109,7 +110,7 @@ func (p *proposal) one(ctx context.Context, g base.GroupID) result {
 		err = sent(err)
 	} else {
 		err = owner.ErrorOf(resp.Status)
-		p.answered(g, resp, err)
+		p.answered(ctx, g, resp, err)
 	}
 	switch {
 	case err == nil:
@@ -214,18 +215,25 @@ func (p *proposal) prepare(ctx context.Context, groups []base.GroupID, by protoc
 		p.t.db.clock.Learn(base.Timestamp(resp.Oracle))
 		v.resp, v.err = resp, owner.ErrorOf(resp.Status)
 		v.lo, v.hi = base.Timestamp(resp.Ts), base.Timestamp(resp.Hi)
-		p.answered(groups[i], resp, v.err)
+		p.answered(ctx, groups[i], resp, v.err)
 	})
 	return votes
 }
 
 // asked notes when the groups are asked.
-func (p *proposal) asked() { p.from = max(p.t.db.clock.Now(), p.slot) }
+func (p *proposal) asked() { p.from, p.at = max(p.t.db.clock.Now(), p.slot), time.Now() }
+
+// lateInVain is how much of a request's time counts as waited in vain, at most, if it came too late
+// in the end. It may have waited for locks, and these or the lead for the same fault.
+const lateInVain = 2 * time.Second
 
 // answered measures by how much a group's timestamp lies above the one at which it was asked: so
 // far ahead the schema has to be known to hold. What it waited for locks says nothing of the next
 // one.
-func (p *proposal) answered(g base.GroupID, resp *wire.CommitResponse, err error) {
+func (p *proposal) answered(ctx context.Context, g base.GroupID, resp *wire.CommitResponse, err error) {
+	if base.CodeOf(err) == base.CodeTooLate {
+		kv.PatienceOf(ctx).FailedSince(time.Now().Add(-min(time.Since(p.at), lateInVain)))
+	}
 	if p.bound == 0 || p.slot != 0 && !p.ordered {
 		return
 	}
@@ -255,24 +263,28 @@ func parallel(ctx context.Context, n int, f func(ctx context.Context, i int)) {
 	obs.TraceOf(ctx).Join(traces)
 }
 
-// leastAsked is for how long an outcome is asked for at least, however long the statement has taken
-// before; half of it, if that time went to nodes that do not answer.
-const leastAsked = 2 * time.Second
+// leastAsked is for how long an outcome is asked for at least, even if the statement's patience is
+// used up.
+const leastAsked = 300 * time.Millisecond
 
 // outcome asks the groups what became of the transaction, until that is known or the time for it is
 // up. The client's own deadline does not end it, because it must not be left in doubt.
 func (p *proposal) outcome(ctx context.Context, groups []base.GroupID, why error) (base.Timestamp, bool, error) {
 	db := p.t.db
 	db.stats.Ambiguous.Add(1)
-	limit := leastAsked
-	if left := kv.ReachIn - kv.PatienceOf(ctx).Age(); left > 0 { // else it has waited for a lock
-		limit = max(left, leastAsked/2)
+	since := p.at
+	if time.Since(since) > kv.ReachIn { // for a lock: nothing else holds a commit up for so long
+		since = time.Now()
 	}
+	patience := kv.PatienceOf(ctx)
+	patience.FailedSince(since)
+	limit := max(patience.Left(), leastAsked)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(limit, db.cfg.Limits.Ambiguous))
 	defer cancel()
 	for {
 		ts, committed, err := db.router.Outcome(ctx, p.as.id, groups)
 		if err == nil {
+			patience.Answered()
 			return ts, committed, nil
 		}
 		select {

@@ -150,8 +150,7 @@ func (s *stage) judge(l *cutLoad, g graph, bad bool) {
 	worst, slow := time.Duration(0), time.Duration(0)
 	for _, w := range during {
 		in := g.reach(base.RegionID(w.at), regions)
-		// Without detours leads come and go. Each answer on its way gives a statement new patience.
-		if slow = max(slow, w.longest); w.longest > cutHang && !bad {
+		if slow = max(slow, w.longest); w.longest > cutHang {
 			s.t.Errorf("%v: %v: a statement hung", g, &w)
 		}
 		if 2*len(in) <= regions || !in[w.home] {

@@ -116,6 +116,11 @@ func (x *exprs) node(n ast.ExprNode) (expr.Node, error) {
 	return x.predicate(n)
 }
 
+// formatSelectors are the kinds of value that GET_FORMAT has formats for.
+var formatSelectors = map[ast.GetFormatSelectorType]string{
+	ast.GetFormatSelectorDate: "date", ast.GetFormatSelectorTime: "time", ast.GetFormatSelectorDatetime: "datetime",
+}
+
 // predicate binds what mostly yields truth values.
 func (x *exprs) predicate(n ast.ExprNode) (expr.Node, error) {
 	switch n := n.(type) {
@@ -151,7 +156,7 @@ func (x *exprs) predicate(n ast.ExprNode) (expr.Node, error) {
 	case *ast.TrimDirectionExpr:
 		return x.word(n.Direction.String()), nil
 	case *ast.GetFormatSelectorExpr:
-		return x.word(map[ast.GetFormatSelectorType]string{ast.GetFormatSelectorDate: "date", ast.GetFormatSelectorTime: "time", ast.GetFormatSelectorDatetime: "datetime"}[n.Selector]), nil
+		return x.word(formatSelectors[n.Selector]), nil
 	case *ast.MatchAgainst:
 		return nil, unsupported("MATCH")
 	}
@@ -454,7 +459,8 @@ func (x *exprs) havingColumn(n *ast.ColumnName) (expr.Node, error) {
 	}
 	if it != nil {
 		if len(x.q.winsIn(it.node)) > 0 {
-			return nil, refuse(3594, "HY000", "You cannot use the alias '%s' of an expression containing a window function in this context.'", it.name)
+			return nil, refuse(3594, "HY000", "You cannot use the alias '%s' of an expression "+
+				"containing a window function in this context.'", it.name)
 		}
 		return it.node, nil
 	}

@@ -68,9 +68,11 @@ func (q *query) resolve(s *ast.WindowSpec, from []string) (*ast.WindowSpec, erro
 	case s.PartitionBy != nil:
 		return nil, refuse(3581, "HY000", "A window which depends on another cannot define partitioning.")
 	case b.Frame != nil:
-		return nil, refuse(3582, "HY000", "Window '%s' has a frame definition, so cannot be referenced by another window.", winName(b))
+		return nil, refuse(3582, "HY000", "Window '%s' has a frame definition, "+
+			"so cannot be referenced by another window.", winName(b))
 	case b.OrderBy != nil && s.OrderBy != nil:
-		return nil, refuse(3583, "HY000", "Window '%s' cannot inherit '%s' since both contain an ORDER BY clause.", winName(s), winName(base))
+		return nil, refuse(3583, "HY000", "Window '%s' cannot inherit '%s' since both contain an ORDER BY clause.",
+			winName(s), winName(base))
 	}
 	out := *s
 	out.PartitionBy = b.PartitionBy
@@ -109,7 +111,8 @@ func (x *exprs) windowOver(w *window, s *ast.WindowSpec) error {
 
 func (x *exprs) windowKey(n ast.ExprNode) (expr.Node, error) {
 	if _, ok := n.(*ast.PositionExpr); ok {
-		return nil, refuse(3592, "HY000", "Window '%s': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression.", x.spec)
+		return nil, refuse(3592, "HY000", "Window '%s': ORDER BY or PARTITION BY uses legacy position indication "+
+			"which is not supported, use expression.", x.spec)
 	}
 	e, err := x.scalar(n)
 	if err == nil && volatile(e) {
@@ -245,10 +248,13 @@ func (x *exprs) rangeOrder(order []algebra.Order, interval bool) error {
 		case t.Temporal() && interval, t.Numeric() && !interval:
 			return nil
 		case t.Temporal():
-			return refuse(3588, "HY000", "Window '%s' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.", x.spec)
+			return refuse(3588, "HY000", "Window '%s' with RANGE frame has ORDER BY expression of datetime type. "+
+				"Only INTERVAL bound value allowed.", x.spec)
 		case t.Numeric():
-			return refuse(3589, "HY000", "Window '%s' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.", x.spec)
+			return refuse(3589, "HY000", "Window '%s' with RANGE frame has ORDER BY expression of numeric type, "+
+				"INTERVAL bound value not allowed.", x.spec)
 		}
 	}
-	return refuse(3587, "HY000", "Window '%s' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type", x.spec)
+	return refuse(3587, "HY000", "Window '%s' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY "+
+		"expression, of numeric or temporal type", x.spec)
 }

@@ -116,7 +116,8 @@ func (q *query) takes(outer map[expr.ColID]bool) {
 // derived are the columns of a derived table, a view or a common table expression.
 func derived(in []column, alias string, names []string) ([]column, error) {
 	if names != nil && len(names) != len(in) {
-		return nil, fail(1353, "HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts")
+		return nil, fail(1353, "HY000", "In definition of view, derived table or common table expression, "+
+			"SELECT list and column names list have different column counts")
 	}
 	out := make([]column, len(in))
 	seen := map[string]bool{}

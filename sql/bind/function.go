@@ -12,16 +12,19 @@ import (
 // leftAlone are functions of which the meaning hangs on more than arguments and session, or that
 // have effects on it.
 var leftAlone = map[string]bool{
-	"last_insert_id": true, "get_lock": true, "release_lock": true, "release_all_locks": true, "is_free_lock": true, "is_used_lock": true,
+	"last_insert_id": true, "get_lock": true, "release_lock": true, "release_all_locks": true,
+	"is_free_lock": true, "is_used_lock": true,
 	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "benchmark": true,
-	"row_count": true, "found_rows": true, "connection_id": true, "nextval": true, "lastval": true, "setval": true, "master_pos_wait": true,
+	"row_count": true, "found_rows": true, "connection_id": true, "nextval": true, "lastval": true, "setval": true,
+	"master_pos_wait": true,
 }
 
 // renamed are functions that the parser knows by other names.
 var renamed = map[string]string{
 	"substr": "substring", "mid": "substring", "mod": "%", "power": "pow", "ceil": "ceiling", "lcase": "lower", "ucase": "upper",
-	"adddate": "date_add", "subdate": "date_sub", "character_length": "char_length", "octet_length": "length", "session_user": "user",
-	"system_user": "user", "current_timestamp": "now", "localtime": "now", "localtimestamp": "now", "current_date": "curdate", "current_time": "curtime",
+	"adddate": "date_add", "subdate": "date_sub", "character_length": "char_length", "octet_length": "length",
+	"session_user": "user", "system_user": "user", "current_timestamp": "now", "localtime": "now", "localtimestamp": "now",
+	"current_date": "curdate", "current_time": "curtime",
 	"json_memberof": "member of", "schema": "database", "dayofmonth": "day", "regexp": "regexp_like",
 	"insert_func": "insert",
 }

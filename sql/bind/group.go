@@ -283,7 +283,8 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 	}
 	if q.b.s.Mode.OnlyFullGroupBy && !q.closed[id] {
 		if len(q.keys) == 0 && q.place != "" && !q.keyed {
-			return fail(1140, "42000", "In aggregated query without GROUP BY, %s contains nonaggregated column '%s'; this is incompatible with sql_mode=only_full_group_by", q.place, q.fullName(id))
+			return fail(1140, "42000", "In aggregated query without GROUP BY, %s contains nonaggregated column '%s'; "+
+				"this is incompatible with sql_mode=only_full_group_by", q.place, q.fullName(id))
 		}
 		return unsupported("ONLY_FULL_GROUP_BY")
 	}

@@ -42,7 +42,8 @@ func (m Mode) parser() (out mysql.SQLMode) {
 		on   bool
 		mode mysql.SQLMode
 	}{
-		{m.ANSIQuotes, mysql.ModeANSIQuotes}, {m.PipesAsConcat, mysql.ModePipesAsConcat}, {m.NoBackslashEscapes, mysql.ModeNoBackslashEscapes},
+		{m.ANSIQuotes, mysql.ModeANSIQuotes}, {m.PipesAsConcat, mysql.ModePipesAsConcat},
+		{m.NoBackslashEscapes, mysql.ModeNoBackslashEscapes},
 		{m.IgnoreSpace, mysql.ModeIgnoreSpace}, {m.HighNotPrecedence, mysql.ModeHighNotPrecedence},
 	} {
 		if x.on {

@@ -73,7 +73,8 @@ func (b *binder) selectStmt(n *ast.SelectStmt, outer *scope) (*bound, error) {
 		return nil, err
 	}
 	q := &query{
-		b: b, outer: map[expr.ColID]bool{}, aliases: map[expr.ColID]bool{}, specs: map[string]*ast.WindowSpec{}, lateral: map[expr.ColID]bool{},
+		b: b, outer: map[expr.ColID]bool{}, aliases: map[expr.ColID]bool{}, lateral: map[expr.ColID]bool{},
+		specs: map[string]*ast.WindowSpec{},
 	}
 	q.scope = &scope{outer: outer, q: q}
 	rel, err := q.body(n)
@@ -228,7 +229,8 @@ func (q *query) star(w *ast.WildCardField) error {
 		if c.hidden || w.Table.O == "" && c.second {
 			continue
 		}
-		if w.Table.O != "" && (!strings.EqualFold(c.table, w.Table.O) || w.Schema.O != "" && !strings.EqualFold(c.db, w.Schema.O)) {
+		if w.Table.O != "" &&
+			(!strings.EqualFold(c.table, w.Table.O) || w.Schema.O != "" && !strings.EqualFold(c.db, w.Schema.O)) {
 			continue
 		}
 		found = true

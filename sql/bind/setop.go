@@ -21,7 +21,8 @@ func operatorOf(n ast.Node) *ast.SetOprType {
 }
 
 // setOperation binds SELECTs that are combined, with INTERSECT before the others.
-func (b *binder) setOperation(w *ast.WithClause, list *ast.SetOprSelectList, order *ast.OrderByClause, limit *ast.Limit, outer *scope) (*bound, error) {
+func (b *binder) setOperation(w *ast.WithClause, list *ast.SetOprSelectList, order *ast.OrderByClause,
+	limit *ast.Limit, outer *scope) (*bound, error) {
 	ctes := b.ctes
 	defer func() { b.ctes = ctes }()
 	if err := b.with(w, outer); err != nil {

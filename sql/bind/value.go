@@ -122,7 +122,8 @@ func (x *exprs) collate(n *ast.SetCollationExpr) (expr.Node, error) {
 	t := a.Type()
 	if t.Kind == expr.Text && t.Coll.CharacterSet() != c.CharacterSet() {
 		if t.Coll.CharacterSet().MaxLength() < 4 || c.CharacterSet().MaxLength() < 4 {
-			return nil, fail(1253, "42000", "COLLATION '%s' is not valid for CHARACTER SET '%s'", n.Collate, t.Coll.CharacterSet().Name())
+			return nil, fail(1253, "42000", "COLLATION '%s' is not valid for CHARACTER SET '%s'",
+				n.Collate, t.Coll.CharacterSet().Name())
 		}
 	}
 	if t.Kind != expr.Text {

@@ -221,7 +221,8 @@ func shown(n expr.Node) expr.Node {
 
 // sameCall reports whether two calls yield the same.
 func sameCall(a, b *window) bool {
-	if a.f.Func != b.f.Func || !sameNodes(a.partition, b.partition) || !sameOrders(a.order, b.order) || !sameNodes(a.f.Args, b.f.Args) {
+	if a.f.Func != b.f.Func || !sameNodes(a.f.Args, b.f.Args) ||
+		!sameNodes(a.partition, b.partition) || !sameOrders(a.order, b.order) {
 		return false
 	}
 	if a.f.Agg != nil && !expr.Equal(a.f.Agg, b.f.Agg) {

@@ -235,7 +235,8 @@ func judge(t *testing.T) *sql.DB {
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(1)
 	for _, q := range []string{
-		"DROP DATABASE IF EXISTS answers", "CREATE DATABASE answers", "USE answers", "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
+		"DROP DATABASE IF EXISTS answers", "CREATE DATABASE answers", "USE answers",
+		"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
 		"SET timestamp = UNIX_TIMESTAMP('2024-02-29 13:14:15'), time_zone = '+00:00', max_recursive_iterations = 1000",
 		"SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,ONLY_FULL_GROUP_BY'",
 	} {

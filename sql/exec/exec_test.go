@@ -189,7 +189,10 @@ type variant struct {
 	limit int64
 }
 
-var variants = []variant{{"plain", 1024, 0}, {"batch of 1", 1, 0}, {"batch of 7", 7, 0}, {"spilling", 64, 40000}, {"spilling, batch of 1", 1, 30000}}
+var variants = []variant{
+	{"plain", 1024, 0}, {"batch of 1", 1, 0}, {"batch of 7", 7, 0},
+	{"spilling", 64, 40000}, {"spilling, batch of 1", 1, 30000},
+}
 
 // check runs a plan in all variants, and compares with want, or with the first variant if it is
 // nil.
@@ -236,7 +239,9 @@ func firstDifference(got, want []string) string {
 // TestJoins compares hash joins, nested loops, look-up joins and apply with a loop over all
 // pairs.
 func TestJoins(t *testing.T) {
-	kinds := map[JoinKind]string{Inner: "inner", Left: "left", Semi: "semi", Anti: "anti", NullAnti: "null-aware anti", Mark: "mark"}
+	kinds := map[JoinKind]string{
+		Inner: "inner", Left: "left", Semi: "semi", Anti: "anti", NullAnti: "null-aware anti", Mark: "mark",
+	}
 	for seed := range int64(2) {
 		r := rand.New(rand.NewSource(seed))
 		l, rt := randomTable(r, 1, 30+r.Intn(40), 6+r.Intn(60)), randomTable(r, 11, 20+r.Intn(100)+int(seed%2)*200, 20+r.Intn(60))
@@ -276,8 +281,11 @@ func TestJoins(t *testing.T) {
 					if !in && slices.Contains(keys, 0) && keys[0] == 0 {
 						look := func(ordered bool) func() Op {
 							return func() Op {
-								return NewLookupJoin(LookupSpec{Kind: kind, Left: l.scan(), Source: rt, Read: Read{Cols: []int{0, 1, 2, 3}}, Cols: rt.ids,
-									Types: tableTypes, LeftKeys: s.LeftKeys, RightKeys: s.RightKeys, On: s.On, First: 3, Most: 20, Flight: 2, Ordered: ordered})
+								return NewLookupJoin(LookupSpec{
+									Kind: kind, Left: l.scan(), Source: rt, Read: Read{Cols: []int{0, 1, 2, 3}}, Cols: rt.ids,
+									Types: tableTypes, LeftKeys: s.LeftKeys, RightKeys: s.RightKeys, On: s.On,
+									First: 3, Most: 20, Flight: 2, Ordered: ordered,
+								})
 							}
 						}
 						check(t, "look-up "+name, look(false), want, false, false)
@@ -394,9 +402,19 @@ func TestVariants(t *testing.T) {
 			}
 			order := []SortKey{{Expr: a.col(3)}}
 			for name, aggs := range map[string][]AggColumn{
-				"sums": {agg(t, 60, "count", false, nil), agg(t, 61, "sum", false, nil, a.col(2)), agg(t, 62, "avg", false, nil, a.col(0)),
-					agg(t, 63, "min", false, nil, a.col(3)), agg(t, 64, "max", false, nil, a.col(2)), agg(t, 65, "std", false, nil, mustCall(t, "*", a.col(3), expr.IntConst(1)))},
-				"lists": {agg(t, 60, "group_concat", false, order, a.col(3)), agg(t, 61, "count", true, nil, a.col(1)), agg(t, 62, "sum", true, nil, a.col(2))},
+				"sums": {
+					agg(t, 60, "count", false, nil),
+					agg(t, 61, "sum", false, nil, a.col(2)),
+					agg(t, 62, "avg", false, nil, a.col(0)),
+					agg(t, 63, "min", false, nil, a.col(3)),
+					agg(t, 64, "max", false, nil, a.col(2)),
+					agg(t, 65, "std", false, nil, mustCall(t, "*", a.col(3), expr.IntConst(1))),
+				},
+				"lists": {
+					agg(t, 60, "group_concat", false, order, a.col(3)),
+					agg(t, 61, "count", true, nil, a.col(1)),
+					agg(t, 62, "sum", true, nil, a.col(2)),
+				},
 			} {
 				check(t, fmt.Sprintf("seed %d, %s by %v", seed, name, keys), func() Op {
 					return NewHashAgg(AggSpec{In: a.scan(), Keys: oneForm(ks), Aggs: aggs})
@@ -408,7 +426,9 @@ func TestVariants(t *testing.T) {
 		byInt := []SortKey{{Expr: a.col(0), Desc: true}, {Expr: a.col(3)}}
 		check(t, "sort by a number", func() Op { return NewSort(a.scan(), byInt) }, nil, true, true)
 		check(t, "top", func() Op { return NewTopN(a.scan(), sortKeys, expr.IntConst(17)) }, all[:17], true, false)
-		check(t, "limit", func() Op { return NewLimit(NewSort(a.scan(), sortKeys), expr.IntConst(5), expr.IntConst(100)) }, all[5:105], true, true)
+		check(t, "limit", func() Op {
+			return NewLimit(NewSort(a.scan(), sortKeys), expr.IntConst(5), expr.IntConst(100))
+		}, all[5:105], true, true)
 		two := func(m *memTable) Op {
 			return NewProject(m.scan(), []Column{{70, m.col(0)}, {71, m.col(2)}})
 		}
@@ -452,7 +472,9 @@ func mustReplace(n expr.Node) expr.Node {
 	c := n
 	for _, p := range [][2]string{{"Á", "A"}} {
 		var err error
-		if c, err = expr.NewCall(expr.Lookup("replace"), c, expr.TextConst(p[0], sql.Collation_utf8mb4_0900_ai_ci), expr.TextConst(p[1], sql.Collation_utf8mb4_0900_ai_ci)); err != nil {
+		from := expr.TextConst(p[0], sql.Collation_utf8mb4_0900_ai_ci)
+		to := expr.TextConst(p[1], sql.Collation_utf8mb4_0900_ai_ci)
+		if c, err = expr.NewCall(expr.Lookup("replace"), c, from, to); err != nil {
 			panic(err)
 		}
 	}

@@ -19,8 +19,9 @@ func (w *window) aggregate(f WindowFunc, env *expr.Env) (winFunc, error) {
 		slots = append(slots, at)
 	}
 	if name := f.Agg.Fn.Name; name == "min" || name == "max" {
-		x := &extremeFunc{framer: fr, slot: slots[0], cmp: expr.NewComparer(w.rows[slots[0]]), types: w.rows[slots[0] : slots[0]+1], max: name == "max"}
-		return x, nil
+		at := slots[0]
+		types := w.rows[at : at+1]
+		return &extremeFunc{framer: fr, slot: at, cmp: expr.NewComparer(types[0]), types: types, max: name == "max"}, nil
 	}
 	x := &aggFunc{framer: fr, w: w, slots: slots, in: make([]*expr.Vec, len(slots))}
 	if x.acc, err = expr.NewWindowAcc(f.Agg, env); err != nil {
@@ -67,10 +68,7 @@ func (f *aggFunc) reset(r int) {
 }
 
 func (f *aggFunc) fill(v *expr.Vec, at int, s *segment) error {
-	if s.from == s.lo {
-		f.reset(s.lo)
-	}
-	if err := f.frames(s); err != nil {
+	if err := f.begin(s, f.reset); err != nil {
 		return err
 	}
 	for k := range s.to - s.from {
@@ -178,10 +176,7 @@ func (f *extremeFunc) reset(r int) {
 func (f *extremeFunc) bytes() int64 { return int64(cap(f.queue))*16 + f.vals.held }
 
 func (f *extremeFunc) fill(v *expr.Vec, at int, s *segment) error {
-	if s.from == s.lo {
-		f.reset(s.lo)
-	}
-	if err := f.frames(s); err != nil {
+	if err := f.begin(s, f.reset); err != nil {
 		return err
 	}
 	for k := range s.to - s.from {

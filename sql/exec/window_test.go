@@ -168,7 +168,8 @@ func TestFrames(t *testing.T) {
 		for id := range 1 + rnd.IntN(60) {
 			r := plainRow{id, rnd.IntN(3), maybe(8), maybe(30)}
 			rows = append(rows, r)
-			if err := w.exec(fmt.Sprintf("INSERT INTO f VALUES (%d, %d, %s, %s)", r.id, r.p, shownInt(r.k), shownInt(r.v))); err != nil {
+			insert := fmt.Sprintf("INSERT INTO f VALUES (%d, %d, %s, %s)", r.id, r.p, shownInt(r.k), shownInt(r.v))
+			if err := w.exec(insert); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -214,8 +215,9 @@ func frameQuery(f plainFrame) string {
 	if f.rows {
 		tie, unit = ", id", "ROWS"
 	}
-	return fmt.Sprintf("SELECT id, SUM(v) OVER w, COUNT(v) OVER w, COUNT(*) OVER w, MIN(v) OVER w, MAX(v) OVER w, BIT_OR(v) OVER w, "+
-		"FIRST_VALUE(v) OVER w, NTH_VALUE(v, 3) OVER w, LAST_VALUE(v) OVER w FROM f WINDOW w AS (PARTITION BY p ORDER BY k%s%s %s BETWEEN %s AND %s)",
+	return fmt.Sprintf("SELECT id, SUM(v) OVER w, COUNT(v) OVER w, COUNT(*) OVER w, MIN(v) OVER w, MAX(v) OVER w, "+
+		"BIT_OR(v) OVER w, FIRST_VALUE(v) OVER w, NTH_VALUE(v, 3) OVER w, LAST_VALUE(v) OVER w "+
+		"FROM f WINDOW w AS (PARTITION BY p ORDER BY k%s%s %s BETWEEN %s AND %s)",
 		desc, tie, unit, f.lo.text(true), f.hi.text(false))
 }
 

@@ -35,6 +35,15 @@ func (f *framer) open(b *rowBuf) {
 	}
 }
 
+// begin finds the frames of a segment. In front of the first one of a partition, which is at row
+// s.lo, the rows of the one before are forgotten.
+func (f *framer) begin(s *segment, reset func(row int)) error {
+	if s.from == s.lo {
+		reset(s.lo)
+	}
+	return f.frames(s)
+}
+
 // frames fills frameLo and frameHi of a segment: the first row of the frame, and the first one
 // behind it. A frame without rows has any lo that is not below hi.
 func (f *framer) frames(s *segment) error {

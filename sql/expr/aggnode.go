@@ -31,7 +31,8 @@ func LookupAgg(name string) *AggFunc { return aggFuncs[strings.ToLower(name)] }
 
 // exactAggs compute with all digits of a quotient, others with those that it shows.
 var exactAggs = map[string]bool{
-	"sum": true, "avg": true, "var_pop": true, "variance": true, "var_samp": true, "std": true, "stddev": true, "stddev_pop": true, "stddev_samp": true,
+	"sum": true, "avg": true, "var_pop": true, "variance": true, "var_samp": true,
+	"std": true, "stddev": true, "stddev_pop": true, "stddev_samp": true,
 }
 
 // NewAgg makes a call of an aggregate. COUNT(*) has no arguments.

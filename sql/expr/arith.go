@@ -160,9 +160,10 @@ func deriveDiv(c *Call) error {
 		return err
 	}
 	if c.T.Kind == Decimal {
-		p := c.Args[0].Type()
-		scale := quotientScale(p.Scale, c.Args[1].Type().Scale)
-		c.T = Type{Kind: Decimal, Precision: p.Precision - p.Scale + c.Args[1].Type().Scale + scale, Scale: scale, Coll: c.T.Coll, Coercibility: CoerceNumeric}
+		p, q := c.Args[0].Type(), c.Args[1].Type()
+		scale := quotientScale(p.Scale, q.Scale)
+		digits := p.Precision - p.Scale + q.Scale + scale
+		c.T = Type{Kind: Decimal, Precision: digits, Scale: scale, Coll: c.T.Coll, Coercibility: CoerceNumeric}
 	}
 	return nil
 }
@@ -628,20 +629,25 @@ func evalNeg(c *Call, k *Compiler) (Expr, error) {
 }
 
 func init() {
+	eval := func(c *Call, k *Compiler) (Expr, error) { return k.arith(c) }
 	for _, op := range []string{"+", "-", "*", "%"} {
-		Register(&Func{Name: op, Min: 2, Max: 2, Derive: deriveArith, Eval: func(c *Call, k *Compiler) (Expr, error) { return k.arith(c) }, Post: showScale})
+		Register(&Func{Name: op, Min: 2, Max: 2, Derive: deriveArith, Eval: eval, Post: showScale})
 	}
 	funcs["mod"] = funcs["%"]
 	Register(
-		&Func{Name: "/", Min: 2, Max: 2, Derive: deriveDiv, Eval: func(c *Call, k *Compiler) (Expr, error) { return k.arith(c) }, Post: showScale},
+		&Func{Name: "/", Min: 2, Max: 2, Derive: deriveDiv, Eval: eval, Post: showScale},
 		&Func{Name: "div", Min: 2, Max: 2, Derive: deriveIntDiv, Eval: evalIntDiv},
 		&Func{Name: "neg", Min: 1, Max: 1, Derive: deriveNeg, Eval: evalNeg},
 	)
 	for _, op := range []string{"&", "|", "^", "<<", ">>"} {
 		Register(bitOp(op))
 	}
-	Register(&Func{Name: "~", Min: 1, Max: 1, Derive: deriveBits, Eval: evalBits(func(x, _ uint64) uint64 { return ^x })})
-	Register(&Func{Name: "bit_count", Min: 1, Max: 1, Derive: deriveBitCount, Eval: evalBits(func(x, _ uint64) uint64 { return uint64(bits.OnesCount64(x)) })})
+	invert := func(x, _ uint64) uint64 { return ^x }
+	count := func(x, _ uint64) uint64 { return uint64(bits.OnesCount64(x)) }
+	Register(
+		&Func{Name: "~", Min: 1, Max: 1, Derive: deriveBits, Eval: evalBits(invert)},
+		&Func{Name: "bit_count", Min: 1, Max: 1, Derive: deriveBitCount, Eval: evalBits(count)},
+	)
 }
 
 // showScale rounds the result of arithmetic with a quotient in it to the digits that are shown.

@@ -150,7 +150,8 @@ func errMix(op string, args []Node) error {
 	case 2:
 		return mysql.NewSQLError(1267, "HY000", "Illegal mix of collations %s and %s for operation '%s'", names[0], names[1], op)
 	case 3:
-		return mysql.NewSQLError(1270, "HY000", "Illegal mix of collations %s, %s, %s for operation '%s'", names[0], names[1], names[2], op)
+		return mysql.NewSQLError(1270, "HY000", "Illegal mix of collations %s, %s, %s for operation '%s'",
+			names[0], names[1], names[2], op)
 	}
 	return mysql.NewSQLError(1271, "HY000", "Illegal mix of collations for operation '%s'", op)
 }

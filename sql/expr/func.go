@@ -82,7 +82,8 @@ func NewCall(f *Func, args ...Node) (Node, error) {
 
 // ErrArgs is error 1582.
 func ErrArgs(name string) error {
-	return mysql.NewSQLError(1582, "42000", "Incorrect parameter count in the call to native function '%s'", strings.ToUpper(name))
+	return mysql.NewSQLError(1582, "42000", "Incorrect parameter count in the call to native function '%s'",
+		strings.ToUpper(name))
 }
 
 // call is NewCall for functions that are known to exist.

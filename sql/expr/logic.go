@@ -355,7 +355,8 @@ func tester(name string, onTrue, onFalse, onNull int64) *Func {
 			if err != nil {
 				return nil, err
 			}
-			return &unaryTruth{arg: e, is: truthOf(e.Type(), k.Env), onTrue: onTrue, onFalse: onFalse, onNull: onNull, t: c.T}, nil
+			return &unaryTruth{arg: e, is: truthOf(e.Type(), k.Env), onTrue: onTrue, onFalse: onFalse,
+				onNull: onNull, t: c.T}, nil
 		},
 	}
 }

@@ -23,7 +23,8 @@ func (g *generator) one(list ...string) string { return list[g.r.Intn(len(list))
 func (g *generator) num(d int) string {
 	if d <= 0 {
 		return g.one("0", "1", "-1", "2", "7", "10", "100", "-3", "0.5", "1.25", "-2.75", "99.999", "1e2", "2.5e-1", "NULL",
-			"9223372036854775807", "4294967296", "12345678901234567890", "123456789.123456789", "0.000001", "'5'", "'1.5x'", "TRUE")
+			"9223372036854775807", "4294967296", "12345678901234567890", "123456789.123456789", "0.000001", "'5'",
+			"'1.5x'", "TRUE")
 	}
 	x, y := func() string { return g.num(d - 1 - g.r.Intn(2)) }, func() string { return g.text(d - 1) }
 	switch g.r.Intn(22) {
@@ -48,18 +49,21 @@ func (g *generator) num(d int) string {
 	case 12:
 		return "IF(" + g.cond(d-1) + ", " + x() + ", " + x() + ")"
 	case 13:
-		return g.one("YEAR", "MONTH", "DAY", "DAYOFWEEK", "WEEKDAY", "DAYOFYEAR", "QUARTER", "TO_DAYS", "WEEK", "YEARWEEK", "HOUR", "MINUTE", "SECOND") + "(" + g.date(d-1) + ")"
+		return g.one("YEAR", "MONTH", "DAY", "DAYOFWEEK", "WEEKDAY", "DAYOFYEAR", "QUARTER", "TO_DAYS", "WEEK",
+			"YEARWEEK", "HOUR", "MINUTE", "SECOND") + "(" + g.date(d-1) + ")"
 	case 14:
 		return "DATEDIFF(" + g.date(d-1) + ", " + g.date(d-1) + ")"
 	case 15:
-		return "TIMESTAMPDIFF(" + g.one("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND", "WEEK", "QUARTER") + ", " + g.date(d-1) + ", " + g.date(d-1) + ")"
+		return "TIMESTAMPDIFF(" + g.one("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND", "WEEK",
+			"QUARTER") + ", " + g.date(d-1) + ", " + g.date(d-1) + ")"
 	case 16:
 		return g.one("INSTR", "LOCATE", "STRCMP", "FIND_IN_SET") + "(" + y() + ", " + y() + ")"
 	case 17:
 		// With strings among the numbers MySQL compares strings, MariaDB numbers.
 		return g.one("GREATEST", "LEAST") + "(0 + " + x() + ", 0 + " + x() + ")"
 	case 18:
-		return "EXTRACT(" + g.one("YEAR_MONTH", "DAY_HOUR", "HOUR_MINUTE", "MINUTE_SECOND", "YEAR", "SECOND") + " FROM " + g.date(d-1) + ")"
+		return "EXTRACT(" + g.one("YEAR_MONTH", "DAY_HOUR", "HOUR_MINUTE", "MINUTE_SECOND", "YEAR", "SECOND") +
+			" FROM " + g.date(d-1) + ")"
 	case 19:
 		return "FIELD(" + y() + ", " + y() + ", " + y() + ")"
 	case 20:
@@ -72,7 +76,8 @@ func (g *generator) cond(d int) string {
 	if d <= 0 {
 		return g.one("TRUE", "FALSE", "NULL", "(1 = 1)", "('a' = 'A')", "(NULL IS NULL)")
 	}
-	x, y, c := func() string { return g.num(d - 1) }, func() string { return g.text(d - 1) }, func() string { return g.cond(d - 1) }
+	x, y := func() string { return g.num(d - 1) }, func() string { return g.text(d - 1) }
+	c := func() string { return g.cond(d - 1) }
 	switch g.r.Intn(14) {
 	case 0, 1:
 		return "(" + x() + g.one(" = ", " < ", " <= ", " > ", " >= ", " <> ", " <=> ") + x() + ")"
@@ -91,7 +96,8 @@ func (g *generator) cond(d int) string {
 	case 8:
 		return "(" + x() + g.one(" BETWEEN ", " NOT BETWEEN ") + x() + " AND " + x() + ")"
 	case 9:
-		return "(" + y() + g.one(" LIKE ", " NOT LIKE ") + g.one("'a%'", "'%b%'", "'_b_'", "'%'", "'A\\\\_b'", "'abc'", "''") + ")"
+		return "(" + y() + g.one(" LIKE ", " NOT LIKE ") + g.one("'a%'", "'%b%'", "'_b_'", "'%'", "'A\\\\_b'",
+			"'abc'", "''") + ")"
 	case 10:
 		return "(" + c() + g.one(" IS NULL", " IS NOT NULL", " IS TRUE", " IS FALSE", " IS NOT TRUE") + ")"
 	case 11:
@@ -104,7 +110,8 @@ func (g *generator) cond(d int) string {
 
 func (g *generator) text(d int) string {
 	if d <= 0 {
-		return g.one("''", "'a'", "'A'", "'abc'", "'a_b'", "'b'", "'5'", "'12x'", "' x '", "'José'", "'x,b,A'", "NULL", "'2024-02-29'")
+		return g.one("''", "'a'", "'A'", "'abc'", "'a_b'", "'b'", "'5'", "'12x'", "' x '", "'José'", "'x,b,A'",
+			"NULL", "'2024-02-29'")
 	}
 	y, x := func() string { return g.text(d - 1) }, func() string { return g.num(d - 1) }
 	switch g.r.Intn(15) {
@@ -127,7 +134,8 @@ func (g *generator) text(d int) string {
 	case 9:
 		return "SUBSTRING_INDEX(" + y() + ", " + g.one("'b'", "','", "'-'") + ", " + g.one("1", "-1", "2") + ")"
 	case 10:
-		return "DATE_FORMAT(" + g.date(d-1) + ", " + g.one("'%Y-%m-%d'", "'%W %M %e %y'", "'%j %U %u %V %v %X %x'", "'%H:%i:%s.%f %p %h'", "'%D %a %b %c'") + ")"
+		return "DATE_FORMAT(" + g.date(d-1) + ", " + g.one("'%Y-%m-%d'", "'%W %M %e %y'", "'%j %U %u %V %v %X %x'",
+			"'%H:%i:%s.%f %p %h'", "'%D %a %b %c'") + ")"
 	case 11:
 		return "INSERT(" + y() + ", 2, 1, " + y() + ")"
 	case 12:
@@ -140,7 +148,8 @@ func (g *generator) text(d int) string {
 
 func (g *generator) date(d int) string {
 	if d <= 0 {
-		return g.one("date '2024-02-29'", "timestamp '2023-12-31 23:59:59'", "timestamp '2024-01-01 00:00:00.5'", "date '1999-01-31'",
+		return g.one("date '2024-02-29'", "timestamp '2023-12-31 23:59:59'", "timestamp '2024-01-01 00:00:00.5'",
+			"date '1999-01-31'",
 			"timestamp '2000-03-01 12:30:00'", "date '2016-01-03'", "NULL")
 	}
 	x := func() string { return g.date(d - 1) }
@@ -149,7 +158,8 @@ func (g *generator) date(d int) string {
 		return "(" + x() + g.one(" + ", " - ") + "INTERVAL " + g.one("1", "-1", "13", "100", "'2'") + " " +
 			g.one("DAY", "MONTH", "YEAR", "WEEK", "QUARTER", "HOUR", "MINUTE", "SECOND", "MICROSECOND") + ")"
 	case 3:
-		return "(" + x() + " + INTERVAL " + g.one("'1:30' HOUR_MINUTE", "'1 2' DAY_HOUR", "'1-2' YEAR_MONTH", "'1.5' SECOND", "1.25 SECOND", "'3:4.5' MINUTE_MICROSECOND") + ")"
+		return "(" + x() + " + INTERVAL " + g.one("'1:30' HOUR_MINUTE", "'1 2' DAY_HOUR", "'1-2' YEAR_MONTH",
+			"'1.5' SECOND", "1.25 SECOND", "'3:4.5' MINUTE_MICROSECOND") + ")"
 	case 4:
 		return "LAST_DAY(" + x() + ")"
 	case 5:
@@ -173,7 +183,8 @@ func connect(t *testing.T) *sql.DB {
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(1)
 	for _, q := range []string{
-		"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", "SET timestamp = UNIX_TIMESTAMP('2024-02-29 13:14:15'), time_zone = '+00:00'",
+		"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
+		"SET timestamp = UNIX_TIMESTAMP('2024-02-29 13:14:15'), time_zone = '+00:00'",
 		"SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,NO_ENGINE_SUBSTITUTION'",
 	} {
 		if _, err := db.Exec(q); err != nil {

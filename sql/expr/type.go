@@ -89,7 +89,8 @@ var (
 // DecimalType is DECIMAL(precision, scale), cut to what MySQL allows.
 func DecimalType(precision, scale int) Type {
 	scale = min(scale, MaxScale)
-	return Type{Kind: Decimal, Precision: min(max(precision, scale, 1), MaxPrecision), Scale: scale, Coll: sql.Collation_binary, Coercibility: CoerceNumeric}
+	precision = min(max(precision, scale, 1), MaxPrecision)
+	return Type{Kind: Decimal, Precision: precision, Scale: scale, Coll: sql.Collation_binary, Coercibility: CoerceNumeric}
 }
 
 // DatetimeType is DATETIME(fsp).

@@ -25,10 +25,10 @@ type Vec struct {
 type form uint8
 
 const (
-	FormI form = iota
-	FormF
-	FormS
-	FormA
+	FormI form = iota // Vec.I, for all kinds that the others are not for
+	FormF             // Vec.F
+	FormS             // Vec.S
+	FormA             // Vec.A
 )
 
 // Form is the slice of a Vec for the kind.

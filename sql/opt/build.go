@@ -173,8 +173,8 @@ func (b *builder) values(p *Plan) exec.Op {
 }
 
 var kinds = map[algebra.JoinKind]exec.JoinKind{
-	algebra.Inner: exec.Inner, algebra.Left: exec.Left, algebra.Semi: exec.Semi, algebra.Anti: exec.Anti, algebra.NullAnti: exec.NullAnti,
-	algebra.Mark: exec.Mark,
+	algebra.Inner: exec.Inner, algebra.Left: exec.Left, algebra.Semi: exec.Semi, algebra.Anti: exec.Anti,
+	algebra.NullAnti: exec.NullAnti, algebra.Mark: exec.Mark,
 }
 
 func (b *builder) group(p *Plan, in exec.Op) exec.Op {
@@ -232,7 +232,10 @@ func (b *builder) join(p *Plan) (exec.Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := exec.JoinSpec{Kind: kinds[p.Kind], Left: l, Right: r, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys, On: p.Conds, Mark: p.Mark, BuildLeft: p.BuildLeft}
+	s := exec.JoinSpec{
+		Kind: kinds[p.Kind], Left: l, Right: r, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys, On: p.Conds, Mark: p.Mark,
+		BuildLeft: p.BuildLeft,
+	}
 	s.NullSafe = make([]bool, len(p.LeftKeys))
 	if p.Op == OpHashJoin {
 		return exec.NewHashJoin(s)
@@ -250,7 +253,8 @@ func (b *builder) lookup(p *Plan) (exec.Op, error) {
 		return nil, left("table without a source")
 	}
 	s := exec.LookupSpec{
-		Kind: kinds[p.Kind], Left: l, Source: src, Read: p.Read, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys, On: p.Conds, Mark: p.Mark, Ordered: b.ordered,
+		Kind: kinds[p.Kind], Left: l, Source: src, Read: p.Read, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys,
+		On: p.Conds, Mark: p.Mark, Ordered: b.ordered,
 	}
 	s.Read.Cols = p.Reads
 	s.Cols, s.Types = tableCols(p.Scan, p.Reads)
@@ -262,7 +266,8 @@ func (b *builder) apply(p *Plan) (exec.Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := exec.ApplySpec{Left: l, Right: r, Outer: p.Outer, On: p.Conds, Mark: p.Mark, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys}
+	s := exec.ApplySpec{Left: l, Right: r, Outer: p.Outer, On: p.Conds, Mark: p.Mark, LeftKeys: p.LeftKeys,
+		RightKeys: p.RightKeys}
 	if p.Kind == algebra.Single {
 		s.Kind, s.One = exec.Left, true
 	} else {

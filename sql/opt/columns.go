@@ -89,7 +89,8 @@ func (w *accesses) walk(p *Plan, id int, kind string) {
 		w.add(Access{ID: id, SelectType: kind, Table: p.Ref.Name, Type: "ALL", Rows: p.Rows, Filtered: 100})
 	case OpShared:
 		w.next++
-		w.add(Access{ID: id, SelectType: kind, Table: fmt.Sprintf("<derived%d>", w.next), Type: "ALL", Rows: p.Rows, Filtered: 100})
+		w.add(Access{ID: id, SelectType: kind, Table: fmt.Sprintf("<derived%d>", w.next), Type: "ALL", Rows: p.Rows,
+			Filtered: 100})
 		w.walk(p.In[0], w.next, "DERIVED")
 	default:
 		for _, in := range p.In {
@@ -185,7 +186,8 @@ func possible(s *algebra.Scan, conds []expr.Node) (out []string) {
 
 // lookupAccess is that of the right side of a look-up join.
 func (p *Plan) lookupAccess(id int, kind string) Access {
-	a := Access{ID: id, SelectType: kind, Table: p.Scan.Alias, Type: "ref", Possible: []string{p.Index}, Key: p.Index, Filtered: 100}
+	a := Access{ID: id, SelectType: kind, Table: p.Scan.Alias, Type: "ref", Possible: []string{p.Index}, Key: p.Index,
+		Filtered: 100}
 	var refs []string
 	for _, k := range p.LeftKeys {
 		if c, ok := k.(*expr.Col); ok && c.Name != "" {

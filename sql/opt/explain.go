@@ -194,7 +194,8 @@ func (p *Plan) joinLine() string {
 		for i := range p.LeftKeys {
 			keys = append(keys, fmt.Sprintf("%s = %s", p.RightKeys[i], p.LeftKeys[i]))
 		}
-		return fmt.Sprintf("Lookup %sjoin on %s using %s (%s): %s", kind, p.Scan.Alias, p.Index, strings.Join(keys, ", "), and(p.Conds))
+		return fmt.Sprintf("Lookup %sjoin on %s using %s (%s): %s", kind, p.Scan.Alias, p.Index,
+			strings.Join(keys, ", "), and(p.Conds))
 	}
 	var keys []string
 	for i := range p.LeftKeys {

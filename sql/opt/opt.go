@@ -31,7 +31,8 @@ type optimizer struct {
 
 // Optimize plans a query. env is used to evaluate constants.
 func Optimize(q *bind.Query, env *expr.Env, opts Options) (*Plan, error) {
-	o := &optimizer{env: env, opts: opts, next: q.Next, outer: set{}, ndv: map[expr.ColID]float64{}, types: map[expr.ColID]expr.Type{}, lock: q.Lock}
+	o := &optimizer{env: env, opts: opts, next: q.Next, outer: set{}, ndv: map[expr.ColID]float64{},
+		types: map[expr.ColID]expr.Type{}, lock: q.Lock}
 	rel := o.rewrite(q.Rel)
 	if o.err != nil {
 		return nil, o.err

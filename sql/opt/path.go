@@ -55,7 +55,8 @@ func never(n expr.Node) bool {
 
 // readAll reads the whole table.
 func (o *optimizer) readAll(s *algebra.Scan, conds []expr.Node, need set) *Plan {
-	p := &Plan{Op: OpScan, Scan: s, Read: exec.Read{Index: -1, Lock: lockOf(s.Lock, o.lock)}, Rows: tableRows(s.Table), scanConds: conds}
+	p := &Plan{Op: OpScan, Scan: s, Read: exec.Read{Index: -1, Lock: lockOf(s.Lock, o.lock)},
+		Rows: tableRows(s.Table), scanConds: conds}
 	want := need.clone().addNodes(conds...)
 	for i, id := range s.IDs {
 		if want[id] {
@@ -139,7 +140,8 @@ func covers(x algebra.Index, cols []int) bool {
 
 // spans are the ranges of an index that conditions leave, and the share of rows in them; used is
 // the number of columns that were bounded.
-func (o *optimizer) spans(s *algebra.Scan, x algebra.Index, conds []expr.Node, rows float64) (out []span, share float64, used int) {
+func (o *optimizer) spans(s *algebra.Scan, x algebra.Index, conds []expr.Node,
+	rows float64) (out []span, share float64, used int) {
 	prefix := [][]expr.Node{nil}
 	share = 1
 	cols := s.Table.Columns()
@@ -322,7 +324,8 @@ func (o *optimizer) dateBound(b *bounds, n *expr.Call, id expr.ColID, t expr.Typ
 
 // comparesAs reports whether a comparison takes place in the type of the column.
 func comparesAs(cmp, t expr.Type) bool {
-	return cmp.Same(t) || cmp.Integer() && t.Integer() || t.Kind == expr.Datetime && cmp.Kind == expr.Datetime || t.Kind == expr.Decimal && cmp.Kind == expr.Decimal
+	return cmp.Same(t) || cmp.Integer() && t.Integer() ||
+		t.Kind == expr.Datetime && cmp.Kind == expr.Datetime || t.Kind == expr.Decimal && cmp.Kind == expr.Decimal
 }
 
 func (o *optimizer) between(b *bounds, n *expr.Call, id expr.ColID, t expr.Type) bool {
@@ -372,7 +375,9 @@ func (o *optimizer) asColumn(n expr.Node, t expr.Type) expr.Node {
 	case v.Kind == t.Kind && t.Kind == expr.Decimal && int(-v.D.Exponent) > t.Scale:
 		return nil
 	case v.Kind == t.Kind:
-	case v.Kind == expr.Int && t.Kind == expr.Uint && v.I >= 0, v.Kind == expr.Uint && t.Kind == expr.Int && v.I >= 0, v.Kind == expr.Date && t.Kind == expr.Datetime:
+	case v.Kind == expr.Int && t.Kind == expr.Uint && v.I >= 0,
+		v.Kind == expr.Uint && t.Kind == expr.Int && v.I >= 0,
+		v.Kind == expr.Date && t.Kind == expr.Datetime:
 		v.Kind = t.Kind
 	default:
 		return nil

@@ -29,7 +29,8 @@ func (o *optimizer) physical(r algebra.Rel, need set) *Plan {
 		return o.limitPlan(r, need)
 	case *algebra.Distinct:
 		in := o.physical(r.In, setOf(r.On))
-		return &Plan{Op: OpDistinct, In: []*Plan{in}, Cols: r.On, Rows: max(1, in.Rows/2), Lat: in.Lat, CPU: in.CPU + in.Rows*groupRow}
+		cpu := in.CPU + in.Rows*groupRow
+		return &Plan{Op: OpDistinct, In: []*Plan{in}, Cols: r.On, Rows: max(1, in.Rows/2), Lat: in.Lat, CPU: cpu}
 	}
 	return o.otherPlan(r, need)
 }
@@ -47,7 +48,10 @@ func (o *optimizer) otherPlan(r algebra.Rel, need set) *Plan {
 		return &Plan{Op: OpMax1Row, In: []*Plan{in}, Cols: in.Cols, Rows: 1, Lat: in.Lat, CPU: in.CPU}
 	case *algebra.RecursiveCTE:
 		seed, step := o.physical(r.Seed, setOf(r.SeedCols)), o.physical(r.Step, setOf(r.StepCols))
-		return &Plan{Op: OpRecursive, CTE: r, In: []*Plan{seed, step}, Cols: r.IDs, Rows: seed.Rows * 10, Lat: seed.Lat + 10*step.Lat, CPU: seed.CPU + 10*step.CPU}
+		return &Plan{
+			Op: OpRecursive, CTE: r, In: []*Plan{seed, step}, Cols: r.IDs,
+			Rows: seed.Rows * 10, Lat: seed.Lat + 10*step.Lat, CPU: seed.CPU + 10*step.CPU,
+		}
 	case *algebra.Shared:
 		in := o.physical(r.In, setOf(r.From))
 		return &Plan{Op: OpShared, Shared: r, In: []*Plan{in}, Cols: r.IDs, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU}
@@ -80,7 +84,8 @@ func (o *optimizer) where(p *Plan, conds []expr.Node, _ set) *Plan {
 	if p.Op == OpScan && p.Index != "" { // the ranges said a part of it already
 		rows = max(min(p.Rows, o.filtered(tableRows(p.Scan.Table), conds)), 0.1)
 	}
-	return &Plan{Op: OpFilter, In: []*Plan{p}, Cols: p.Cols, Conds: conds, Rows: rows, Lat: p.Lat, CPU: p.CPU + p.Rows*filterRow*float64(len(conds))}
+	cpu := p.CPU + p.Rows*filterRow*float64(len(conds))
+	return &Plan{Op: OpFilter, In: []*Plan{p}, Cols: p.Cols, Conds: conds, Rows: rows, Lat: p.Lat, CPU: cpu}
 }
 
 func (o *optimizer) filterPlan(f *algebra.Filter, need set) *Plan {
@@ -118,7 +123,8 @@ func (o *optimizer) projectPlan(r *algebra.Project, need set) *Plan {
 	if pass {
 		return in
 	}
-	p := &Plan{Op: OpProject, In: []*Plan{in}, Items: items, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU + in.Rows*filterRow*float64(len(items))}
+	cpu := in.CPU + in.Rows*filterRow*float64(len(items))
+	p := &Plan{Op: OpProject, In: []*Plan{in}, Items: items, Rows: in.Rows, Lat: in.Lat, CPU: cpu}
 	for _, it := range items {
 		p.Cols = append(p.Cols, it.ID)
 	}
@@ -334,7 +340,8 @@ func (o *optimizer) lookupKeys(s *algebra.Scan, x algebra.Index, conds []expr.No
 			for i := range 2 {
 				col, ok := eq.Args[i].(*expr.Col)
 				other := eq.Args[1-i]
-				if ok && col.ID == id && other.Type().Same(t) && colsOf(other).within(as) && len(colsOf(other)) > 0 && keyKind(t) {
+				if ok && col.ID == id && other.Type().Same(t) &&
+					colsOf(other).within(as) && len(colsOf(other)) > 0 && keyKind(t) {
 					key = other
 				}
 			}
@@ -362,7 +369,8 @@ func keyKind(t expr.Type) bool {
 	return false
 }
 
-func (o *optimizer) lookup(kind algebra.JoinKind, a *Plan, s *algebra.Scan, pos int, x algebra.Index, l, r []expr.Node, matches float64) *Plan {
+func (o *optimizer) lookup(kind algebra.JoinKind, a *Plan, s *algebra.Scan, pos int, x algebra.Index,
+	l, r []expr.Node, matches float64) *Plan {
 	p := &Plan{Op: OpLookupJoin, Kind: kind, In: []*Plan{a}, Scan: s, Index: x.Name, LeftKeys: l, RightKeys: r}
 	p.Read.Index, p.Read.Lock = pos, lockOf(s.Lock, o.lock)
 	trips := 1.0
@@ -454,11 +462,15 @@ func (o *optimizer) sortPlan(s *algebra.Sort, need set, count, offset expr.Node)
 	}
 	if n, ok := limitOf(count, offset); ok {
 		if p := o.ordered(s, below, n); p != nil {
-			return &Plan{Op: OpLimit, In: []*Plan{p}, Cols: p.Cols, Count: count, Offset: offset, Rows: min(n, p.Rows), Lat: p.Lat, CPU: p.CPU}
+			return &Plan{
+				Op: OpLimit, In: []*Plan{p}, Cols: p.Cols, Count: count, Offset: offset,
+				Rows: min(n, p.Rows), Lat: p.Lat, CPU: p.CPU,
+			}
 		}
 	}
 	in := o.physical(s.In, below)
-	p := &Plan{Op: OpSort, In: []*Plan{in}, Cols: in.Cols, Keys: s.Keys, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU + in.Rows*sortRow}
+	cpu := in.CPU + in.Rows*sortRow
+	p := &Plan{Op: OpSort, In: []*Plan{in}, Cols: in.Cols, Keys: s.Keys, Rows: in.Rows, Lat: in.Lat, CPU: cpu}
 	if n, ok := limitOf(count, offset); ok {
 		p.Op, p.Count, p.Offset, p.Rows = OpTopN, count, offset, min(n, in.Rows)
 		p.CPU = in.CPU + in.Rows*probeRow
@@ -490,7 +502,9 @@ func (o *optimizer) limitPlan(l *algebra.Limit, need set) *Plan {
 		}
 	}
 	in := o.physical(l.In, need)
-	p := &Plan{Op: OpLimit, In: []*Plan{in}, Cols: in.Cols, Count: l.Count, Offset: l.Offset, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU}
+	p := &Plan{
+		Op: OpLimit, In: []*Plan{in}, Cols: in.Cols, Count: l.Count, Offset: l.Offset, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU,
+	}
 	if n, ok := limitOf(l.Count, l.Offset); ok {
 		p.Rows = min(n, in.Rows)
 		if in.Op == OpScan {
@@ -544,7 +558,8 @@ func (o *optimizer) ordered(s *algebra.Sort, need set, n float64) *Plan {
 }
 
 // inOrder finds an index whose order serves.
-func (o *optimizer) inOrder(t *algebra.Scan, keys []algebra.Order, conds []expr.Node, need set, items []algebra.Item, n float64) *Plan {
+func (o *optimizer) inOrder(t *algebra.Scan, keys []algebra.Order, conds []expr.Node, need set, items []algebra.Item,
+	n float64) *Plan {
 	full := o.scan(t, conds, need)
 	var best *Plan
 	limit := full.Cost() + full.Rows*probeRow
@@ -583,7 +598,8 @@ func (o *optimizer) inOrder(t *algebra.Scan, keys []algebra.Order, conds []expr.
 
 // serves reports whether an index has the order of the keys, behind columns that conditions fix to
 // one value.
-func (o *optimizer) serves(t *algebra.Scan, x algebra.Index, keys []algebra.Order, conds []expr.Node, items []algebra.Item) (reverse, ok bool) {
+func (o *optimizer) serves(t *algebra.Scan, x algebra.Index, keys []algebra.Order, conds []expr.Node,
+	items []algebra.Item) (reverse, ok bool) {
 	cols := t.Table.Columns()
 	i := 0
 	for _, k := range keys {

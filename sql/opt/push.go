@@ -268,9 +268,11 @@ func rejects(n expr.Node, s set) bool {
 
 // strictFuncs yield NULL when an argument is NULL.
 var strictFuncs = map[string]bool{
-	"=": true, "<>": true, "<": true, "<=": true, ">": true, ">=": true, "+": true, "-": true, "*": true, "/": true, "div": true, "%": true,
+	"=": true, "<>": true, "<": true, "<=": true, ">": true, ">=": true, "+": true, "-": true, "*": true, "/": true,
+	"div": true, "%": true,
 	"neg": true, "not": true, "like": true, "regexp_like": true, "xor": true, "between": false,
-	"upper": true, "lower": true, "length": true, "char_length": true, "substring": true, "abs": true, "year": true, "month": true, "day": true,
+	"upper": true, "lower": true, "length": true, "char_length": true, "substring": true, "abs": true, "year": true,
+	"month": true, "day": true,
 }
 
 // strict reports whether an expression is NULL where all columns of s are NULL.
@@ -364,7 +366,9 @@ func (o *optimizer) derive(conds []expr.Node) []expr.Node {
 		}
 		for _, c := range conds {
 			for _, p := range [][2]*expr.Col{{a, b}, {b, a}} {
-				if n := o.rename(c, p[0], p[1]); n != nil && !slices.ContainsFunc(out, func(x expr.Node) bool { return expr.Equal(x, n) }) {
+				n := o.rename(c, p[0], p[1])
+				same := func(x expr.Node) bool { return expr.Equal(x, n) }
+				if n != nil && !slices.ContainsFunc(out, same) {
 					out = append(out, n)
 				}
 			}

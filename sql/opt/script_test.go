@@ -137,8 +137,9 @@ func (c *memCatalog) table(d *datadriven.TestData) error {
 		}
 	}
 	types := map[string]expr.Type{
-		"int": expr.TypeInt, "uint": expr.TypeUint, "float": expr.TypeFloat, "dec": expr.DecimalType(12, 2), "date": expr.TypeDate,
-		"datetime": expr.DatetimeType(0), "text": expr.TextType(20, sql.Collation_utf8mb4_0900_ai_ci, expr.CoerceImplicit),
+		"int": expr.TypeInt, "uint": expr.TypeUint, "float": expr.TypeFloat, "dec": expr.DecimalType(12, 2),
+		"date": expr.TypeDate, "datetime": expr.DatetimeType(0),
+		"text": expr.TextType(20, sql.Collation_utf8mb4_0900_ai_ci, expr.CoerceImplicit),
 	}
 	for _, line := range strings.Split(d.Input, "\n") {
 		w := strings.Fields(line)

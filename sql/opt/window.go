@@ -28,7 +28,8 @@ func (o *optimizer) windowPlan(w *algebra.Window, need set) *Plan {
 	}
 	in := o.physical(w.In, below)
 	if keys := out.Sorted(); !sortedBy(in, keys) {
-		in = &Plan{Op: OpSort, In: []*Plan{in}, Cols: in.Cols, Keys: keys, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU + in.Rows*sortRow}
+		cpu := in.CPU + in.Rows*sortRow
+		in = &Plan{Op: OpSort, In: []*Plan{in}, Cols: in.Cols, Keys: keys, Rows: in.Rows, Lat: in.Lat, CPU: cpu}
 	}
 	p := &Plan{Op: OpWindow, In: []*Plan{in}, Window: &out, Rows: in.Rows, Lat: in.Lat}
 	p.CPU = in.CPU + in.Rows*groupRow*float64(1+len(out.Funcs))

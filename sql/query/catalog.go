@@ -79,7 +79,8 @@ func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.Vie
 	if err != nil || !ok {
 		return nil, nil, nil
 	}
-	return nil, &algebra.View{DB: d.Name(), Name: def.Name, Text: def.TextDefinition, SQLMode: def.SqlMode, Columns: columnsOf(def.CreateViewStatement)}, nil
+	return nil, &algebra.View{DB: d.Name(), Name: def.Name, Text: def.TextDefinition, SQLMode: def.SqlMode,
+		Columns: columnsOf(def.CreateViewStatement)}, nil
 }
 
 // columnsOf are the names in front of AS of CREATE VIEW; nil if there are none.

@@ -106,7 +106,8 @@ func (o *outcome) ok() types.OkResult {
 }
 
 // change runs a statement that changes rows; done is false if the engine has to.
-func (r *Runner) change(ctx *sql.Context, s *session.Session, text string, params func(sql.CollationID) ([]expr.Node, error)) (res *outcome, done bool, err error) {
+func (r *Runner) change(ctx *sql.Context, s *session.Session, text string,
+	params func(sql.CollationID) ([]expr.Node, error)) (res *outcome, done bool, err error) {
 	c := &change{}
 	st, err := r.prepare(ctx, s, text, params, func(st *statement, text string, given []expr.Node) error {
 		c.statement = st
@@ -175,7 +176,8 @@ var privileges = map[bind.ChangeKind]sql.PrivilegeType{
 // change them.
 func (c *change) permitted(t *bind.Target) error {
 	ctx := c.ctx
-	op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: t.Table.DB(), Table: t.Table.Name()}, privileges[c.c.Kind])
+	table := sql.PrivilegeCheckSubject{Database: t.Table.DB(), Table: t.Table.Name()}
+	op := sql.NewPrivilegedOperation(table, privileges[c.c.Kind])
 	if !c.r.Engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, op) {
 		return left("privileges")
 	}
@@ -206,7 +208,8 @@ func (c *change) permitted(t *bind.Target) error {
 var events = map[bind.ChangeKind]string{bind.Delete: "delete", bind.Update: "update", bind.Insert: "insert"}
 
 // triggerHead is the part of CREATE TRIGGER that says when it fires.
-var triggerHead = regexp.MustCompile("(?is)\\b(insert|update|delete)\\s+on\\s+(?:[`\\w$]+\\s*\\.\\s*)?([`\\w$]+)\\s+for\\s+each\\b")
+var triggerHead = regexp.MustCompile("(?is)\\b(insert|update|delete)\\s+on\\s+" +
+	"(?:[`\\w$]+\\s*\\.\\s*)?([`\\w$]+)\\s+for\\s+each\\b")
 
 // fires reports whether a trigger may fire at an event of a table. One whose text is not understood
 // may.

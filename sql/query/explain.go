@@ -17,7 +17,8 @@ import (
 )
 
 // explainHead is the beginning of an EXPLAIN whose formats are MySQL's.
-var explainHead = regexp.MustCompile("(?is)^\\s*(?:explain|describe|desc)\\s+(analyze\\s+)?(?:format\\s*=\\s*['\"`]?(tree|json|traditional)['\"`]?\\s+)?")
+var explainHead = regexp.MustCompile("(?is)^\\s*(?:explain|describe|desc)\\s+(analyze\\s+)?" +
+	"(?:format\\s*=\\s*['\"`]?(tree|json|traditional)['\"`]?\\s+)?")
 
 // explained is an EXPLAIN that is asked for.
 type explained struct {
@@ -48,7 +49,8 @@ func explainOf(text string) *explained {
 }
 
 // explain answers EXPLAIN of a query that runs here; done is false if the engine has to.
-func (r *Runner) explain(ctx context.Context, s *session.Session, c *mysql.Conn, text string, x *explained, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
+func (r *Runner) explain(ctx context.Context, s *session.Session, c *mysql.Conn, text string, x *explained,
+	sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
 	sctx, err := r.Sessions.NewContextWithQuery(ctx, c, text)
 	if err != nil {
 		return false, nil
@@ -123,7 +125,10 @@ func textField(name string) *querypb.Field {
 		ColumnLength: 3 * 65535}
 }
 
-var planColumns = []string{"id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len", "ref", "rows", "filtered", "Extra"}
+var planColumns = []string{
+	"id", "select_type", "table", "partitions", "type", "possible_keys",
+	"key", "key_len", "ref", "rows", "filtered", "Extra",
+}
 
 // columnsOfPlan is a plan in MySQL's columns. Notes stand with the last table.
 func columnsOfPlan(p *opt.Plan, notes []string) *sqltypes.Result {
@@ -151,8 +156,9 @@ func columnsOfPlan(p *opt.Plan, notes []string) *sqltypes.Result {
 			a.Extra = append(a.Extra, notes...)
 		}
 		row := []sqltypes.Value{
-			number(float64(a.ID)), text(a.SelectType), text(a.Table), sqltypes.NULL, text(a.Type), text(strings.Join(a.Possible, ",")),
-			text(a.Key), sqltypes.NULL, text(a.Ref), sqltypes.NULL, sqltypes.NULL, text(strings.Join(a.Extra, "; ")),
+			number(float64(a.ID)), text(a.SelectType), text(a.Table), sqltypes.NULL, text(a.Type),
+			text(strings.Join(a.Possible, ",")), text(a.Key), sqltypes.NULL,
+			text(a.Ref), sqltypes.NULL, sqltypes.NULL, text(strings.Join(a.Extra, "; ")),
 		}
 		if a.Table != "" {
 			row[9], row[10] = number(max(a.Rows, 1)), text(strconv.FormatFloat(a.Filtered, 'f', 2, 64))

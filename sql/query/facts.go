@@ -108,7 +108,9 @@ func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 	e := &expr.Env{
 		Ctx: ctx, Now: ctx.QueryTime(), Clock: time.Now, Box: ctx,
 		GroupConcatMax: intVar(ctx, "group_concat_max_len"),
-		MaxPacket:      intVar(ctx, "max_allowed_packet"), WeekMode: intVar(ctx, "default_week_format"), CTEDepth: intVar(ctx, "cte_max_recursion_depth"),
+		MaxPacket:      intVar(ctx, "max_allowed_packet"),
+		WeekMode:       intVar(ctx, "default_week_format"),
+		CTEDepth:       intVar(ctx, "cte_max_recursion_depth"),
 	}
 	for name, bit := range map[string]expr.Mode{
 		"NO_UNSIGNED_SUBTRACTION": expr.NoUnsignedSubtraction, "ERROR_FOR_DIVISION_BY_ZERO": expr.ErrorForDivisionByZero,

@@ -10,7 +10,8 @@ import (
 
 // Rows runs a statement as the engine would, and yields its rows in the engine's form; done is
 // false if the engine has to run it.
-func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string, params []expr.Node) (sch sql.Schema, rows []sql.Row, done bool, err error) {
+func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string,
+	params []expr.Node) (sch sql.Schema, rows []sql.Row, done bool, err error) {
 	kind := kindOf(text)
 	if r.Off || kind == other {
 		return nil, nil, false, nil
@@ -50,7 +51,9 @@ func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string, params 
 	}
 	st.count(len(rows))
 	for _, c := range st.out {
-		sch = append(sch, &sql.Column{Name: c.Name, Type: c.Type.ClientType(), Nullable: !c.Type.NotNull, Source: c.Table, DatabaseSource: c.DB})
+		sch = append(sch, &sql.Column{
+			Name: c.Name, Type: c.Type.ClientType(), Nullable: !c.Type.NotNull, Source: c.Table, DatabaseSource: c.DB,
+		})
 	}
 	return sch, rows, true, nil
 }

@@ -74,7 +74,8 @@ type statement struct {
 
 // Try runs a statement of a client if it can; done is false if the engine has to. p is nil for
 // text.
-func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, text string, p *mysql.PrepareData, sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
+func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, text string, p *mysql.PrepareData,
+	sent *bool, send func(*sqltypes.Result) error) (done bool, err error) {
 	if r.Off {
 		return false, nil
 	}
@@ -149,7 +150,9 @@ func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]exp
 
 // prepare makes a statement that can be run; nil if the engine has to run it, which is counted, or
 // if it is wrong in a way that the engine does not see.
-func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string, params func(sql.CollationID) ([]expr.Node, error), build func(*statement, string, []expr.Node) error) (*statement, error) {
+func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
+	params func(sql.CollationID) ([]expr.Node, error),
+	build func(*statement, string, []expr.Node) error) (*statement, error) {
 	st := &statement{r: r, s: s, ctx: ctx}
 	err := st.ready()
 	var given []expr.Node
@@ -209,7 +212,9 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	st.cat = &catalog{ctx: st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{}}
+	st.cat = &catalog{
+		ctx: st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{},
+	}
 	st.env, err = st.r.environment(st.ctx)
 	return tree, err
 }
@@ -263,13 +268,15 @@ func showTimestamps(q *bind.Query) {
 			for _, o := range q.Out {
 				if !have[o.ID] {
 					have[o.ID] = true
-					p.Items = append(p.Items, algebra.Item{ID: o.ID, Name: o.Name, Node: &expr.Col{ID: o.ID, Name: o.Name, T: o.Type}})
+					col := &expr.Col{ID: o.ID, Name: o.Name, T: o.Type}
+					p.Items = append(p.Items, algebra.Item{ID: o.ID, Name: o.Name, Node: col})
 				}
 			}
 		}
 		t := expr.DatetimeType(c.Type.Scale)
 		t.SQL, t.NotNull = c.Type.ClientType(), c.Type.NotNull
-		p.Items = append(p.Items, algebra.Item{ID: q.Next, Name: c.Name, Node: &expr.Cast{Arg: &expr.Col{ID: c.ID, Name: c.Name, T: c.Type}, T: t}})
+		shown := &expr.Cast{Arg: &expr.Col{ID: c.ID, Name: c.Name, T: c.Type}, T: t}
+		p.Items = append(p.Items, algebra.Item{ID: q.Next, Name: c.Name, Node: shown})
 		c.ID, c.Type = q.Next, t
 		q.Next++
 	}

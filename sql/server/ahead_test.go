@@ -3,6 +3,7 @@ package server
 import (
 	"database/sql"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -109,6 +110,15 @@ func aheadText(q string, n int) string {
 	return a + "VALUES " + manyOf(n, v) + rest
 }
 
+// transactions says whether statements run in a transaction of the client: without, and in soaks
+// with one, too.
+func transactions() []bool {
+	if os.Getenv("GODWIT_LONG") == "" {
+		return []bool{false}
+	}
+	return []bool{false, true}
+}
+
 // TestChangesByBatch counts kv calls: many changed rows take as many as few.
 func TestChangesByBatch(t *testing.T) {
 	counts := callCounts{}
@@ -123,7 +133,7 @@ func TestChangesByBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		for _, explicit := range []bool{false, true} {
+		for _, explicit := range transactions() {
 			for _, k := range aheadStatements {
 				for _, tab := range aheadTables {
 					exec(t, conn, "SET foreign_key_checks = 0")

@@ -182,7 +182,7 @@ func TestTriggersByBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		for _, explicit := range []bool{false, true} {
+		for _, explicit := range transactions() {
 			trigReset(t, conn, n)
 			for _, k := range trigStatements {
 				counts.run(t, db, conn, k.name, aheadText(k.q, n), explicit)

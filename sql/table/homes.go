@@ -262,7 +262,8 @@ func (e *homesEditor) wish(ctx *sql.Context, old, row sql.Row) (to base.RegionID
 		return 0, opts, schema.Invalid("there is no region '" + region + "': SHOW REGIONS lists them")
 	}
 	if h := e.h.HomesOf.Desc.Home(); h != 0 && h != to {
-		return 0, opts, schema.Invalid(fmt.Sprintf("the rows of table %s live in one region as its locality says: ALTER TABLE %s SET LOCALITY REGIONAL BY ROW first", e.h.HomesOf.Desc.Name, e.h.HomesOf.Desc.Name))
+		return 0, opts, schema.Invalid(fmt.Sprintf("the rows of table %[1]s live in one region as its locality says: "+
+			"ALTER TABLE %[1]s SET LOCALITY REGIONAL BY ROW first", e.h.HomesOf.Desc.Name))
 	}
 	opts.Pin = kv.PinOff
 	on, err := sql.ConvertToBool(ctx, row[n+homesPinned])

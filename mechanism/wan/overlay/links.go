@@ -28,10 +28,8 @@ const (
 	// then knows nothing of the others' silence.
 	asleepAfter = 500 * time.Millisecond
 	// latePart is how much longer another node may be silent for each unit of time by which this
-	// process was woken late: the others may run on the same machine, or be as busy. What was more
-	// than lateFor ago does not count any more.
+	// process was woken late: the others may run on the same machine, or be as busy.
 	latePart = 2
-	lateFor  = 10 * time.Second
 	// maxHops bounds the nodes of a detour, the receiver included.
 	maxHops = 6
 )
@@ -44,7 +42,7 @@ type links struct {
 	reports map[base.NodeID]linkReport // of others
 	number  uint64                     // of this node's newest report
 	looked  time.Duration
-	late    lateness
+	late    base.Worst           // by how much this process was woken late
 	asked   time.Duration        // when another node has asked for reports
 	missed  map[base.NodeID]bool // nodes that some node does not hear, and since when
 	changed time.Duration        // these have been so
@@ -89,28 +87,14 @@ func (l *links) reset(id base.NodeID, now time.Duration) {
 	}
 }
 
-// lateness is the most by which this process was woken late: since the last turn, and between that
-// and the one before.
-type lateness struct {
-	turned    time.Duration
-	now, past time.Duration
-}
-
-// add takes a measurement and returns the largest one of late.
-func (l *lateness) add(now, late time.Duration) time.Duration {
-	if now-l.turned >= lateFor {
-		l.past, l.now, l.turned = l.now, 0, now
-	}
-	l.now = max(l.now, min(late, asleepAfter))
-	return max(l.now, l.past)
-}
-
 // look judges the links to all peers. It is called every watchEvery, or more often.
 func (l *links) look(now time.Duration, peers []base.NodeID) {
 	slept := l.looked != 0 && now-l.looked > asleepAfter
 	after := cutAfter
 	if l.looked != 0 {
-		after += latePart * l.late.add(now, max(0, now-l.looked-watchEvery))
+		at := time.Time{}.Add(now)
+		l.late.Add(at, min(max(0, now-l.looked-watchEvery), asleepAfter))
+		after += latePart * l.late.Most(at)
 	}
 	l.looked = now
 	for id := range l.peers {

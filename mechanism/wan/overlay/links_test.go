@@ -40,7 +40,7 @@ func TestLateLooks(t *testing.T) {
 	if d := silence(); d < cutAfter+latePart*300*time.Millisecond {
 		t.Errorf("behind a late look a link is cut after %v", d)
 	}
-	good(2*lateFor + time.Second)
+	good(2*base.WorstFor + time.Second)
 	if d := silence(); d > cutAfter+watchEvery {
 		t.Errorf("long behind a late look a link is cut after %v", d)
 	}

@@ -575,11 +575,13 @@ func init() {
 		if name == "bit_and" {
 			zero = math.MaxUint64
 		}
-		expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Zero: true, Derive: deriveBitAgg, Acc: func(*expr.Agg, *expr.Env) (expr.Acc, error) {
+		acc := func(*expr.Agg, *expr.Env) (expr.Acc, error) {
 			return &bitAcc{states[uint64]{zero: zero, each: 8}, f}, nil
-		}, Sliding: func(*expr.Agg, *expr.Env) (expr.Acc, error) {
+		}
+		sliding := func(*expr.Agg, *expr.Env) (expr.Acc, error) {
 			return &bitCountAcc{states[bitCounts]{each: 65 * 8}, sets[name]}, nil
-		}}, name)
+		}
+		expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Zero: true, Derive: deriveBitAgg, Acc: acc, Sliding: sliding}, name)
 	}
 	variance := func(sample, root bool, names ...string) {
 		expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: deriveVar, Acc: func(*expr.Agg, *expr.Env) (expr.Acc, error) {

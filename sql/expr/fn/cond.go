@@ -98,7 +98,8 @@ func deriveCollate(c *expr.Call) error {
 		c.Args[0] = expr.CastTo(c.Args[0], textOf(t))
 		t = c.Args[0].Type()
 	}
-	if t.Kind == expr.Text && t.Coercibility != expr.CoerceNumeric && t.Coll.CharacterSet() != id.CharacterSet() && t.Coercibility < expr.CoerceLiteral {
+	fixed := t.Coercibility != expr.CoerceNumeric && t.Coercibility < expr.CoerceLiteral // neither a literal nor of a number
+	if t.Kind == expr.Text && fixed && t.Coll.CharacterSet() != id.CharacterSet() {
 		return sql.ErrCollationInvalidForCharSet.New(id.Name(), t.Coll.CharacterSet().Name())
 	}
 	n := expr.TextType(t.Length, id, expr.CoerceExplicit)

@@ -55,56 +55,64 @@ func init() {
 	double("acos", math.Acos, false)
 	double("radians", func(x float64) float64 { return x * (math.Pi / 180) }, true)
 	double("degrees", func(x float64) float64 { return x * (180 / math.Pi) }, true)
-	sig{names: "atan atan2", min: 1, max: 2, args: "f", ret: returns(expr.TypeFloat), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		if len(a) == 2 {
-			v.F[i] = math.Atan2(a[0].F[i], a[1].F[i])
-		} else {
-			v.F[i] = math.Atan(a[0].F[i])
-		}
-		return nil
-	})}.register()
-	sig{names: "log", min: 1, max: 2, args: "f", ret: maybe(expr.TypeFloat), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		x, base := a[len(a)-1].F[i], math.E
-		if len(a) == 2 {
-			base = a[0].F[i]
-		}
-		if x <= 0 || base <= 0 || base == 1 {
-			v.SetNull(int(i))
-			return nil
-		}
-		if v.F[i] = math.Log(x); len(a) == 2 {
-			v.F[i] /= math.Log(base)
-		}
-		return nil
-	})}.register()
-	sig{names: "pow power", min: 2, max: 2, args: "f", ret: returns(expr.TypeFloat), make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
-		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			if v.F[i] = math.Pow(a[0].F[i], a[1].F[i]); math.IsInf(v.F[i], 0) || math.IsNaN(v.F[i]) {
-				return expr.ErrRange("DOUBLE", c.String())
+	sig{names: "atan atan2", min: 1, max: 2, args: "f", ret: returns(expr.TypeFloat),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			if len(a) == 2 {
+				v.F[i] = math.Atan2(a[0].F[i], a[1].F[i])
+			} else {
+				v.F[i] = math.Atan(a[0].F[i])
 			}
 			return nil
-		}, nil
-	}}.register()
-	sig{names: "pi", min: 0, max: 0, ret: returns(expr.Type{Kind: expr.Float, Coll: sql.Collation_binary, Coercibility: expr.CoerceNumeric}),
+		})}.register()
+	sig{names: "log", min: 1, max: 2, args: "f", ret: maybe(expr.TypeFloat),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			x, base := a[len(a)-1].F[i], math.E
+			if len(a) == 2 {
+				base = a[0].F[i]
+			}
+			if x <= 0 || base <= 0 || base == 1 {
+				v.SetNull(int(i))
+				return nil
+			}
+			if v.F[i] = math.Log(x); len(a) == 2 {
+				v.F[i] /= math.Log(base)
+			}
+			return nil
+		})}.register()
+	sig{names: "pow power", min: 2, max: 2, args: "f", ret: returns(expr.TypeFloat),
+		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				if v.F[i] = math.Pow(a[0].F[i], a[1].F[i]); math.IsInf(v.F[i], 0) || math.IsNaN(v.F[i]) {
+					return expr.ErrRange("DOUBLE", c.String())
+				}
+				return nil
+			}, nil
+		}}.register()
+	number := expr.Type{Kind: expr.Float, Coll: sql.Collation_binary, Coercibility: expr.CoerceNumeric}
+	sig{names: "pi", min: 0, max: 0, ret: returns(number),
 		make: plain(func(_ []*expr.Vec, i int32, v *expr.Vec) error {
 			v.F[i] = math.Pi
 			return nil
 		})}.register()
-	sig{names: "sign", min: 1, max: 1, args: "n", ret: returns(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		v.I[i] = int64(signOf(a[0], i))
-		return nil
-	})}.register()
+	sig{names: "sign", min: 1, max: 1, args: "n", ret: returns(expr.TypeInt),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			v.I[i] = int64(signOf(a[0], i))
+			return nil
+		})}.register()
 	sig{names: "abs", min: 1, max: 1, args: "n", ret: sameNumber, make: makeAbs}.register()
-	sig{names: "crc32", min: 1, max: 1, args: "s", ret: returns(expr.TypeUint), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		v.I[i] = int64(crc32.ChecksumIEEE([]byte(a[0].S[i])))
-		return nil
-	})}.register()
-	sig{names: "rand", min: 0, max: 1, args: "i", volatile: true, nulls: true, ret: returns(expr.TypeFloat), make: makeRand}.register()
+	sig{names: "crc32", min: 1, max: 1, args: "s", ret: returns(expr.TypeUint),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			v.I[i] = int64(crc32.ChecksumIEEE([]byte(a[0].S[i])))
+			return nil
+		})}.register()
+	sig{names: "rand", min: 0, max: 1, args: "i", volatile: true, nulls: true, ret: returns(expr.TypeFloat),
+		make: makeRand}.register()
 	registerRound("ceil ceiling", ceilDec, math.Ceil)
 	registerRound("floor", floorDec, math.Floor)
 	sig{names: "round", min: 1, max: 2, args: "ni", ret: roundType(true), make: makeRound(false)}.register()
 	sig{names: "truncate", min: 2, max: 2, args: "ni", ret: roundType(false), make: makeRound(true)}.register()
-	sig{names: "conv", min: 3, max: 3, args: "sii", ret: maybe(expr.TextType(64, sql.Collation_Default, expr.CoerceNumeric)), make: plain(conv)}.register()
+	digits := expr.TextType(64, sql.Collation_Default, expr.CoerceNumeric)
+	sig{names: "conv", min: 3, max: 3, args: "sii", ret: maybe(digits), make: plain(conv)}.register()
 }
 
 func sameNumber(c *expr.Call) (expr.Type, error) {

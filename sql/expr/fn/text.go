@@ -50,30 +50,34 @@ func cut(v *expr.Vec, s string, from, to int) string {
 	return s[start:]
 }
 
-func textFunc(names, args string, minArgs, maxArgs int, ret func(*expr.Call) (expr.Type, error), f func(a []*expr.Vec, i int32) (string, bool)) {
-	sig{names: names, min: minArgs, max: maxArgs, args: args, ret: ret, make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
-		limit := k.Env.PacketLimit()
-		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			s, ok := f(a, i)
-			if len(s) > limit {
-				k.Env.Note(1301, fmt.Sprintf("Result of %s() was larger than max_allowed_packet (%d) - truncated", names, limit))
-				ok = false
-			}
-			if !ok {
-				v.SetNull(int(i))
+func textFunc(names, args string, minArgs, maxArgs int, ret func(*expr.Call) (expr.Type, error),
+	f func(a []*expr.Vec, i int32) (string, bool)) {
+	sig{names: names, min: minArgs, max: maxArgs, args: args, ret: ret,
+		make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+			limit := k.Env.PacketLimit()
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				s, ok := f(a, i)
+				if len(s) > limit {
+					k.Env.Note(1301,
+						fmt.Sprintf("Result of %s() was larger than max_allowed_packet (%d) - truncated", names, limit))
+					ok = false
+				}
+				if !ok {
+					v.SetNull(int(i))
+					return nil
+				}
+				v.S[i] = s
 				return nil
-			}
-			v.S[i] = s
-			return nil
-		}, nil
-	}}.register()
+			}, nil
+		}}.register()
 }
 
 func intFunc(names, args string, minArgs, maxArgs int, f func(a []*expr.Vec, i int32) int64) {
-	sig{names: names, min: minArgs, max: maxArgs, args: args, ret: returns(expr.TypeInt), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		v.I[i] = f(a, i)
-		return nil
-	})}.register()
+	sig{names: names, min: minArgs, max: maxArgs, args: args, ret: returns(expr.TypeInt),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			v.I[i] = f(a, i)
+			return nil
+		})}.register()
 }
 
 // bytesOf is a string in the bytes of its character set.
@@ -142,26 +146,33 @@ func init() {
 		}
 		return strings.ReplaceAll(a[0].S[i], a[1].S[i], a[2].S[i]), true
 	})
-	textFunc("ltrim", "b", 1, 1, textFrom(lengthOf(0)), func(a []*expr.Vec, i int32) (string, bool) { return strings.TrimLeft(a[0].S[i], " "), true })
-	textFunc("rtrim", "b", 1, 1, textFrom(lengthOf(0)), func(a []*expr.Vec, i int32) (string, bool) { return strings.TrimRight(a[0].S[i], " "), true })
+	textFunc("ltrim", "b", 1, 1, textFrom(lengthOf(0)), func(a []*expr.Vec, i int32) (string, bool) {
+		return strings.TrimLeft(a[0].S[i], " "), true
+	})
+	textFunc("rtrim", "b", 1, 1, textFrom(lengthOf(0)), func(a []*expr.Vec, i int32) (string, bool) {
+		return strings.TrimRight(a[0].S[i], " "), true
+	})
 	registerTrim("trim", true, true)
 	registerTrim("trim_leading", true, false)
 	registerTrim("trim_trailing", false, true)
 	textFunc("lpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), padding(true))
 	textFunc("rpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), padding(false))
 	textFunc("insert", "biib", 4, 4, textFrom(nil, 0, 3), insertText)
-	sig{names: "quote", min: 1, max: 1, args: "b", nulls: true, ret: textFrom(nil), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		if v.S[i] = "NULL"; !a[0].IsNull(i) {
-			v.S[i] = "'" + quoter.Replace(a[0].S[i]) + "'"
-		}
-		return nil
-	})}.register()
+	sig{names: "quote", min: 1, max: 1, args: "b", nulls: true, ret: textFrom(nil),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			if v.S[i] = "NULL"; !a[0].IsNull(i) {
+				v.S[i] = "'" + quoter.Replace(a[0].S[i]) + "'"
+			}
+			return nil
+		})}.register()
 	sig{names: "elt", min: 2, max: -1, args: "ib", nulls: true, ret: func(c *expr.Call) (expr.Type, error) {
 		m, err := expr.MergeCollations("elt", false, c.Args[1:]...)
 		return stringResult(m, 0), err
 	}, make: plain(elt)}.register()
 	intFunc("length octet_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return int64(len(bytesOf(a[0], i))) })
-	intFunc("char_length character_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return int64(chars(a[0], a[0].S[i])) })
+	intFunc("char_length character_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 {
+		return int64(chars(a[0], a[0].S[i]))
+	})
 	intFunc("bit_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return 8 * int64(len(bytesOf(a[0], i))) })
 	intFunc("ascii", "b", 1, 1, func(a []*expr.Vec, i int32) int64 {
 		if s := bytesOf(a[0], i); s != "" {
@@ -382,21 +393,22 @@ func ord(a []*expr.Vec, i int32) int64 {
 // registerPosition: INSTR, LOCATE and POSITION search by collation and count characters.
 func registerPosition() {
 	find := func(names string, text, sub int) {
-		sig{names: names, min: 2, max: 3, args: "bbi", ret: returns(expr.TypeInt), make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
-			m, err := expr.MergeCollations(c.Fn.Name, true, c.Args[0], c.Args[1])
-			if err != nil {
-				return nil, err
-			}
-			coll := collate.Of(m.Id)
-			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-				start := int64(1)
-				if len(a) == 3 {
-					start = a[2].I[i]
+		sig{names: names, min: 2, max: 3, args: "bbi", ret: returns(expr.TypeInt),
+			make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+				m, err := expr.MergeCollations(c.Fn.Name, true, c.Args[0], c.Args[1])
+				if err != nil {
+					return nil, err
 				}
-				v.I[i] = locate(coll, a[text], a[text].S[i], a[sub].S[i], start)
-				return nil
-			}, nil
-		}}.register()
+				coll := collate.Of(m.Id)
+				return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+					start := int64(1)
+					if len(a) == 3 {
+						start = a[2].I[i]
+					}
+					v.I[i] = locate(coll, a[text], a[text].S[i], a[sub].S[i], start)
+					return nil
+				}, nil
+			}}.register()
 	}
 	find("instr", 0, 1)
 	find("locate position", 1, 0)
@@ -416,38 +428,40 @@ func locate(coll *collate.Collator, v *expr.Vec, s, sub string, start int64) int
 }
 
 func registerSets() {
-	sig{names: "find_in_set", min: 2, max: 2, args: "b", ret: returns(expr.TypeInt), make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
-		m, err := expr.MergeCollations("find_in_set", true, c.Args...)
-		if err != nil {
-			return nil, err
-		}
-		coll := collate.Of(m.Id)
-		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			v.I[i] = 0
-			if a[1].S[i] == "" {
-				return nil
+	sig{names: "find_in_set", min: 2, max: 2, args: "b", ret: returns(expr.TypeInt),
+		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+			m, err := expr.MergeCollations("find_in_set", true, c.Args...)
+			if err != nil {
+				return nil, err
 			}
-			for k, x := range strings.Split(a[1].S[i], ",") {
-				if coll.Equal(x, a[0].S[i]) {
-					v.I[i] = int64(k + 1)
+			coll := collate.Of(m.Id)
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				v.I[i] = 0
+				if a[1].S[i] == "" {
 					return nil
 				}
-			}
-			return nil
-		}, nil
-	}}.register()
+				for k, x := range strings.Split(a[1].S[i], ",") {
+					if coll.Equal(x, a[0].S[i]) {
+						v.I[i] = int64(k + 1)
+						return nil
+					}
+				}
+				return nil
+			}, nil
+		}}.register()
 	expr.Register(&expr.Func{Name: "field", Min: 2, Max: -1, Derive: deriveField, Eval: evalField})
-	sig{names: "strcmp", min: 2, max: 2, args: "b", ret: returns(expr.TypeInt), make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
-		m, err := expr.MergeCollations("strcmp", true, c.Args...)
-		if err != nil {
-			return nil, err
-		}
-		coll := collate.Of(m.Id)
-		return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			v.I[i] = int64(coll.Compare(a[0].S[i], a[1].S[i]))
-			return nil
-		}, nil
-	}}.register()
+	sig{names: "strcmp", min: 2, max: 2, args: "b", ret: returns(expr.TypeInt),
+		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+			m, err := expr.MergeCollations("strcmp", true, c.Args...)
+			if err != nil {
+				return nil, err
+			}
+			coll := collate.Of(m.Id)
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				v.I[i] = int64(coll.Compare(a[0].S[i], a[1].S[i]))
+				return nil
+			}, nil
+		}}.register()
 }
 
 // deriveField: FIELD compares strings if all are strings, whole numbers if all are, else doubles.
@@ -502,7 +516,8 @@ func evalField(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 
 func registerDigests() {
 	digest := func(names string, n int, f func(b []byte) []byte) {
-		textFunc(names, "b", 1, 1, returns(expr.TextType(n, sql.Collation_Default, expr.CoerceNumeric)), func(a []*expr.Vec, i int32) (string, bool) {
+		typ := expr.TextType(n, sql.Collation_Default, expr.CoerceNumeric)
+		textFunc(names, "b", 1, 1, returns(typ), func(a []*expr.Vec, i int32) (string, bool) {
 			return hex.EncodeToString(f([]byte(bytesOf(a[0], i)))), true
 		})
 	}
@@ -543,23 +558,24 @@ func registerDigests() {
 }
 
 func registerHex() {
-	sig{names: "hex", min: 1, max: 1, args: "*", ret: returns(typeWord), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		switch x := a[0]; {
-		case x.T.Kind == expr.Decimal:
-			var t apd.Decimal
-			u, _ := expr.UintOfDec(x.Dec(i, &t))
-			v.S[i] = strings.ToUpper(strconv.FormatUint(u, 16))
-		case x.T.Kind == expr.Float:
-			v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(expr.FloatToInt(x.F[i])), 16))
-		case x.T.Integer():
-			v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(x.I[i]), 16))
-		case x.T.Kind.Form() == expr.FormS:
-			v.S[i] = strings.ToUpper(hex.EncodeToString([]byte(bytesOf(x, i))))
-		default:
-			v.S[i] = strings.ToUpper(hex.EncodeToString(x.AppendText(nil, i)))
-		}
-		return nil
-	})}.register()
+	sig{names: "hex", min: 1, max: 1, args: "*", ret: returns(typeWord),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			switch x := a[0]; {
+			case x.T.Kind == expr.Decimal:
+				var t apd.Decimal
+				u, _ := expr.UintOfDec(x.Dec(i, &t))
+				v.S[i] = strings.ToUpper(strconv.FormatUint(u, 16))
+			case x.T.Kind == expr.Float:
+				v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(expr.FloatToInt(x.F[i])), 16))
+			case x.T.Integer():
+				v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(x.I[i]), 16))
+			case x.T.Kind.Form() == expr.FormS:
+				v.S[i] = strings.ToUpper(hex.EncodeToString([]byte(bytesOf(x, i))))
+			default:
+				v.S[i] = strings.ToUpper(hex.EncodeToString(x.AppendText(nil, i)))
+			}
+			return nil
+		})}.register()
 	textFunc("unhex", "b", 1, 1, maybe(expr.TypeBinary), func(a []*expr.Vec, i int32) (string, bool) {
 		s := a[0].S[i]
 		if len(s)%2 == 1 {
@@ -570,31 +586,34 @@ func registerHex() {
 	})
 	// BIN and OCT are forms of CONV: they read the digits of a text, and do not round.
 	base := func(name string, n int64) {
-		sig{names: name, min: 1, max: 1, args: "s", ret: maybe(typeWord), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			rebase(a[0].S[i], 10, n, v, i)
-			return nil
-		})}.register()
+		sig{names: name, min: 1, max: 1, args: "s", ret: maybe(typeWord),
+			make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				rebase(a[0].S[i], 10, n, v, i)
+				return nil
+			})}.register()
 	}
 	base("bin", 2)
 	base("oct", 8)
-	sig{names: "char", min: 1, max: -1, args: "i", nulls: true, ret: returns(expr.TypeBinary), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		var b []byte
-		for _, x := range a {
-			if x.IsNull(i) {
-				continue
+	sig{names: "char", min: 1, max: -1, args: "i", nulls: true, ret: returns(expr.TypeBinary),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			var b []byte
+			for _, x := range a {
+				if x.IsNull(i) {
+					continue
+				}
+				u := uint32(x.I[i])
+				for n := max((bits.Len32(u)+7)/8, 1) - 1; n >= 0; n-- {
+					b = append(b, byte(u>>(8*n)))
+				}
 			}
-			u := uint32(x.I[i])
-			for n := max((bits.Len32(u)+7)/8, 1) - 1; n >= 0; n-- {
-				b = append(b, byte(u>>(8*n)))
-			}
-		}
-		v.S[i] = string(b)
-		return nil
-	})}.register()
-	sig{names: "soundex", min: 1, max: 1, args: "s", ret: textFrom(nil), make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		v.S[i] = soundex(a[0].S[i])
-		return nil
-	})}.register()
+			v.S[i] = string(b)
+			return nil
+		})}.register()
+	sig{names: "soundex", min: 1, max: 1, args: "s", ret: textFrom(nil),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			v.S[i] = soundex(a[0].S[i])
+			return nil
+		})}.register()
 	sig{names: "convert_using", min: 2, max: 2, args: "bs", ret: convertType, make: makeConvert}.register()
 }
 

@@ -1,11 +1,12 @@
-package gauge
+package base
 
 import "time"
 
-// worstFor is how long a measurement counts at least; it counts at most twice as long.
-const worstFor = 10 * time.Second
+// WorstFor is how long a measurement counts in [Worst] at least; it counts at most twice as long.
+const WorstFor = 10 * time.Second
 
-// Worst is the largest of the measurements of late. The zero value knows none.
+// Worst is the largest of the measurements of late. The zero value knows none. Times come from the
+// caller and only grow.
 type Worst struct {
 	since     time.Time // when now began
 	now, past time.Duration
@@ -14,10 +15,10 @@ type Worst struct {
 // turn forgets what is old.
 func (w *Worst) turn(at time.Time) {
 	switch age := at.Sub(w.since); {
-	case age >= 2*worstFor:
+	case age >= 2*WorstFor:
 		w.past, w.now, w.since = 0, 0, at
-	case age >= worstFor:
-		w.past, w.now, w.since = w.now, 0, w.since.Add(worstFor)
+	case age >= WorstFor:
+		w.past, w.now, w.since = w.now, 0, w.since.Add(WorstFor)
 	}
 }
 
