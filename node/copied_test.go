@@ -45,7 +45,7 @@ func TestCopiedStore(t *testing.T) {
 			t.Errorf("node %d believes node %d at %s, not %s", p.n.ID(), id, got, addr)
 		}
 	}
-	if _, err := original.sql(t).Exec("CREATE DATABASE after"); err != nil {
+	if _, err := original.sql(t).Exec("CREATE DATABASE later"); err != nil {
 		t.Fatal(err)
 	}
 	select {
