@@ -80,31 +80,6 @@ func (p *Patience) Answered() {
 	}
 }
 
-// PatienceEnds fires when the patience of the context's statement ends, if that has waited in vain
-// before: what it waits for now may itself be what keeps it waiting. Else it is nil, and never
-// fires.
-func PatienceEnds(ctx context.Context) <-chan time.Time {
-	if left, bounded := PatienceLeft(ctx); bounded {
-		return time.After(left)
-	}
-	return nil
-}
-
-// PatienceLeft is Left of the context's statement; bounded is false if that has not waited in vain.
-func PatienceLeft(ctx context.Context) (left time.Duration, bounded bool) {
-	p, _ := ctx.Value(patienceKey{}).(*Patience)
-	if p == nil {
-		return 0, false
-	}
-	p.mu.Lock()
-	bounded = p.failing || p.vain > 0 && p.vain > time.Since(p.turned)
-	p.mu.Unlock()
-	if bounded {
-		left = p.Left()
-	}
-	return left, bounded
-}
-
 // Age is how long ago the statement came.
 func (p *Patience) Age() time.Duration { return time.Since(p.began) }
 

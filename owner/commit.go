@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/state"
@@ -148,8 +147,6 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	case p := <-done:
 		return r.complete(ctx, e, p, resp)
 	case <-r.lapses():
-	case <-kv.PatienceEnds(ctx):
-		why = errLate
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 	}

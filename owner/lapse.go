@@ -47,9 +47,6 @@ const lapseAfter = 500 * time.Millisecond
 // errLapsed says why.
 var errLapsed = base.Errorf(base.CodeUnavailable, "the lease has ended, and this node hears of no majority")
 
-// errLate says that the client's patience ended first.
-var errLate = base.Errorf(base.CodeUnavailable, "the statement had waited in vain before, and its time was up")
-
 // lapses is closed once this replica has been without a lease for a while.
 func (r *Replica) lapses() <-chan struct{} {
 	r.mu.Lock()

@@ -263,22 +263,21 @@ func parallel(ctx context.Context, n int, f func(ctx context.Context, i int)) {
 	obs.TraceOf(ctx).Join(traces)
 }
 
-// leastAsked is for how long an outcome is asked for at least, even if the statement's patience is
-// used up.
-const leastAsked = 300 * time.Millisecond
+// leastAsked is for how long an outcome is asked for at least, however long the statement has taken
+// before; half of it, if that time went to nodes that do not answer.
+const leastAsked = 2 * time.Second
 
 // outcome asks the groups what became of the transaction, until that is known or the time for it is
 // up. The client's own deadline does not end it, because it must not be left in doubt.
 func (p *proposal) outcome(ctx context.Context, groups []base.GroupID, why error) (base.Timestamp, bool, error) {
 	db := p.t.db
 	db.stats.Ambiguous.Add(1)
-	since := p.at
-	if time.Since(since) > kv.ReachIn { // for a lock: nothing else holds a commit up for so long
-		since = time.Now()
-	}
+	limit := leastAsked
 	patience := kv.PatienceOf(ctx)
-	patience.FailedSince(since)
-	limit := max(patience.Left(), leastAsked)
+	if left := kv.ReachIn - patience.Age(); left > 0 { // else it has waited for a lock
+		limit = max(left, leastAsked/2)
+		patience.FailedSince(p.at)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(limit, db.cfg.Limits.Ambiguous))
 	defer cancel()
 	for {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -17,7 +16,6 @@ type flight struct {
 	to      base.NodeID
 	cancel  context.CancelFunc
 	overdue time.Time // zero: as far as is known the node still leads
-	ends    time.Time // with the patience of a statement that had waited in vain before; zero: it had not
 }
 
 // overdue is how long a node that no longer leads has to answer what it was asked before. It is
@@ -32,15 +30,11 @@ type flights struct {
 	all map[*flight]struct{}
 }
 
-// call is Transport.Call, given up when another node has led the group for a while, or at the end
-// of the statement's patience if it has waited in vain before.
+// call is Transport.Call, given up when another node has led the group for a while.
 func (rt *Router) call(ctx context.Context, g base.GroupID, to base.NodeID, kind wire.Kind, q, resp wan.Msg) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &flight{group: g, to: to, cancel: cancel}
-	if left, bounded := kv.PatienceLeft(ctx); bounded {
-		f.ends = time.Now().Add(left)
-	}
 	fs := &rt.flights
 	fs.mu.Lock()
 	if fs.all == nil {
@@ -62,8 +56,6 @@ func (rt *Router) Watch(now time.Time) {
 	defer fs.mu.Unlock()
 	for f := range fs.all {
 		switch n := rt.leading(f.group); {
-		case !f.ends.IsZero() && now.After(f.ends):
-			f.cancel()
 		case n == 0 || n == f.to:
 			f.overdue = time.Time{}
 		case f.overdue.IsZero():

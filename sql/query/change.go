@@ -139,7 +139,7 @@ func (c *change) make(text string, params []expr.Node) error {
 	if st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
-	if err := st.allowed(c.c.Uses); err != nil {
+	if err := c.mayRead(tree); err != nil {
 		return err
 	}
 	c.strict = sql.LoadSqlMode(st.ctx).Strict()

@@ -1,0 +1,48 @@
+package query
+
+import (
+	"strings"
+
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/bind"
+)
+
+// mayRead checks that the user may read all tables and views of a change. The tables that an UPDATE
+// or DELETE changes need that right only if the statement reads a column: which rows a condition
+// meets tells what is in them.
+func (c *change) mayRead(tree bind.Stmt) error {
+	err := c.allowed(c.c.Uses)
+	if err == nil || c.c.Kind == bind.Insert || c.c.Joined {
+		return err
+	}
+	var others []bind.Use
+	for _, u := range c.c.Uses {
+		if !c.changes(u) {
+			others = append(others, u)
+		}
+	}
+	if len(others) > 0 {
+		if err := c.allowed(others); err != nil {
+			return err
+		}
+	}
+	col := bind.ReadColumn(tree)
+	if col == "" {
+		return nil
+	}
+	client := c.ctx.Client()
+	return &bind.Refusal{Err: mysql.NewSQLError(1143, "42000",
+		"SELECT command denied to user '%s'@'%s' for column '%s' in table '%s'",
+		client.User, client.Address, col, c.c.Targets[0].Table.Name())}
+}
+
+// changes reports whether the statement names a table in order to change its rows.
+func (c *change) changes(u bind.Use) bool {
+	for _, t := range c.c.Targets {
+		if len(u.Through) == 0 && strings.EqualFold(u.DB, t.Table.DB()) && strings.EqualFold(u.Name, t.Table.Name()) {
+			return c.c.Kind != bind.Insert
+		}
+	}
+	return false
+}
