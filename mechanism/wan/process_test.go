@@ -9,8 +9,9 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// TestOneProcessPerNode: while a process is heard as a node, another one with a copy of its store is
-// refused, and takes nothing from it. When the first has ended or gone silent, the other may speak.
+// TestOneProcessPerNode: while a process is heard as a node, another one with a copy of its store
+// is refused, and takes nothing from it. When the first has ended or gone silent, the other may
+// speak.
 func TestOneProcessPerNode(t *testing.T) {
 	make1 := func(self base.NodeID, process uint64) *TCP {
 		tr, err := NewTCP(TCPOptions{Self: self, Region: 1, ClusterID: "c", Listen: "127.0.0.1:0", Process: process,
