@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -26,6 +28,9 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 		return nil, err
 	}
 	tuneGC()
+	if err := private(cfg.Store, log); err != nil {
+		return nil, err
+	}
 	st, err := store.Open(store.Options{Dir: cfg.Store, CacheMB: cfg.CacheMB, Logger: log})
 	if err != nil {
 		return nil, err
@@ -77,7 +82,8 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	}
 	frames, web := wan.SplitHTTP(ln, split)
 	mux := http.NewServeMux()
-	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise}
+	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise,
+		Process: rand.Uint64() | 1}
 	boot := join.NewBootstrap(self, cfg.Join, stored, httpClient(files), n.log,
 		func(id *join.Identity) error { return saveJSON(st, recIdentity, id) })
 	if files != nil {
@@ -97,10 +103,26 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	}, frames.Close, sqlLn.Close)
 	go func() {
 		defer close(running)
-		if err := n.join(ctx, joining{cfg, st, boot, files, frames, sqlLn, mux}); err != nil && ctx.Err() == nil {
+		if err := n.join(ctx, joining{cfg, st, boot, files, frames, sqlLn, self.Process, mux}); err != nil && ctx.Err() == nil {
 			n.fail(err)
 		}
 	}()
+	return nil
+}
+
+// private makes the folder of a store, and takes it away from other users of the machine.
+func private(dir string, log *slog.Logger) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	s, err := os.Stat(dir)
+	if err != nil || s.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("others can read the store: %w", err)
+	}
+	log.Info("others could read the store; its folder is for its owner only now", "dir", dir, "mode", s.Mode().Perm().String())
 	return nil
 }
 
@@ -111,13 +133,14 @@ type joining struct {
 	boot          *join.Bootstrap
 	files         *ident.Files // nil without TLS
 	frames, sqlLn net.Listener
+	process       uint64 // names this process, see wan.TCPOptions.Process
 	mux           *http.ServeMux
 }
 
 // transport makes the node's transport, once it is known which node it is.
 func (n *Node) transport(j joining, id *join.Identity) (*wan.TCP, error) {
 	opt := wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID,
-		Listener: j.frames, Logger: n.log, OnDown: n.PeerDown}
+		Listener: j.frames, Logger: n.log, OnDown: n.PeerDown, Process: j.process}
 	if j.files == nil {
 		return wan.NewTCP(opt)
 	}
@@ -160,7 +183,10 @@ func (n *Node) join(ctx context.Context, j joining) error {
 		Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, Tune: cfg.tune}); err != nil {
 		return err
 	}
-	boot.Serve(n.cluster)
+	boot.Serve(n.cluster, func(j join.Joiner) bool {
+		x := n.cluster.Topology().ByUUID(j.UUID)
+		return x != nil && tr.Other(x.ID, j.Process)
+	})
 	n.Register(j.mux)
 	// The others learn this node's addresses, and this node learns what happened while it was away.
 	for {

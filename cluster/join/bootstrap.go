@@ -43,7 +43,10 @@ const (
 	announceTimeout = 3 * time.Second
 	waitNotice      = 15 * time.Second
 	maxBody         = 1 << 20
-	maxJoiners      = 1000
+	// twinPatience is how many times in a row a process is told that another one has its store
+	// before it gives up. That takes longer than an ended process is taken for one that runs.
+	twinPatience = 20
+	maxJoiners   = 1000
 )
 
 // Joiner is what a process says of itself before it has an id.
@@ -54,6 +57,8 @@ type Joiner struct {
 	SQL    string `json:"sql_addr"`
 	// ClusterID is set by a process that belongs to a cluster already: it tells where it is now.
 	ClusterID string `json:"cluster_id,omitempty"`
+	// Process names the process among all that run, or ran, with this store; 0: it is not compared.
+	Process uint64 `json:"process,omitempty"`
 }
 
 func (j Joiner) validate() error {
@@ -104,6 +109,8 @@ type Answer struct {
 	Self     Joiner    `json:"self"` // the process that answers, and where it is now
 	Error    string    `json:"error,omitempty"`
 	Final    bool      `json:"final,omitempty"` // asking again will not help
+	// Twin: another process with this store is heard here. One that has just ended soon is not.
+	Twin bool `json:"twin,omitempty"`
 }
 
 // Cluster is what a member needs of its own part in the cluster (package cluster).
@@ -136,6 +143,8 @@ type Bootstrap struct {
 	scheme string
 	// check says whether who asks is the process that it says it is; nil: it is believed.
 	check func(*http.Request, Joiner) error
+	// twin says whether another process with the store of the one that asks is heard; may be nil.
+	twin func(Joiner) bool
 	// save makes the identity durable before anything rests on it.
 	save func(*Identity) error
 
@@ -367,11 +376,12 @@ func Found(nodes []Joiner, shards int) (*Identity, error) {
 
 // # A member
 
-// Serve lets the node admit new processes from now on.
-func (b *Bootstrap) Serve(c Cluster) {
+// Serve lets the node admit new processes from now on. twin says whether another process with the
+// store of the one that asks is heard: that one is refused then. It may be nil.
+func (b *Bootstrap) Serve(c Cluster, twin func(Joiner) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.state, b.cluster = serving, c
+	b.state, b.cluster, b.twin = serving, c, twin
 }
 
 // Announce sends the node's address to the members of its cluster, and takes
@@ -381,17 +391,27 @@ func (b *Bootstrap) Serve(c Cluster) {
 func (b *Bootstrap) Announce(ctx context.Context, c Cluster) error {
 	self := b.self
 	self.ClusterID = c.ID()
-	for {
+	for refusals := 0; ; {
 		members := c.Members()
 		addrs := slices.Clone(b.join)
 		for _, m := range members {
 			addrs = append(addrs, m.Addr)
 		}
-		taken, err := b.take(c, b.ask(ctx, addrs, self))
+		replies := b.ask(ctx, addrs, self)
+		if slices.ContainsFunc(replies, func(r answered) bool { return r.Twin }) {
+			if refusals++; refusals == twinPatience {
+				return base.Errorf(base.CodeInvalid, "another process runs with this store, or with the one that it is a copy of: "+
+					"stop that one first, or start this one with an empty --store")
+			}
+			b.log.Warn("another process runs with this node's store: this one waits for its end", "attempt", refusals)
+		} else {
+			refusals = 0
+		}
+		taken, err := b.take(c, replies)
 		if err != nil {
 			return err
 		}
-		if (b.recorded(ctx, c, self) && taken) || len(members) == 0 {
+		if refusals == 0 && (b.recorded(ctx, c, self) && taken) || len(members) == 0 {
 			return nil
 		}
 		select {
@@ -486,7 +506,7 @@ func (b *Bootstrap) answer(ctx context.Context, j Joiner) Answer {
 		return Answer{Error: err.Error(), Final: true}
 	}
 	b.mu.Lock()
-	state, identity, c := b.state, b.identity, b.cluster
+	state, identity, c, twin := b.state, b.identity, b.cluster, b.twin
 	b.mu.Unlock()
 	switch {
 	case state == searching && j.ClusterID != "":
@@ -505,6 +525,8 @@ func (b *Bootstrap) answer(ctx context.Context, j Joiner) Answer {
 	switch {
 	case state != serving:
 		return Answer{Error: "still starting"}
+	case twin != nil && twin(j):
+		return Answer{Twin: true, Error: "another process runs with this store, and is heard here"}
 	case j.ClusterID != "":
 		return c.Present(j)
 	}

@@ -110,6 +110,7 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 
 // serve runs a node until the command's context is cancelled or the node fails.
 func serve(c *cobra.Command, cfg node.Config, drain time.Duration) error {
+	ownFiles()
 	log, err := logger(c.ErrOrStderr(), cfg.LogLevel)
 	if err != nil {
 		return err

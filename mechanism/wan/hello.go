@@ -27,6 +27,7 @@ type hello struct {
 	want    base.NodeID // who the dialler believes lives here; 0 anybody
 	cluster string
 	packs   Compression // what the dialler can undo; 0 also from older nodes
+	process uint64      // names the dialler's process; 0: not known, also from older nodes
 }
 
 func (h hello) encode() []byte {
@@ -35,7 +36,8 @@ func (h hello) encode() []byte {
 	b = append(b, byte(h.class), byte(h.region))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.node))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.want))
-	return append(appendString(b, h.cluster), byte(h.packs))
+	b = append(appendString(b, h.cluster), byte(h.packs))
+	return binary.LittleEndian.AppendUint64(b, h.process)
 }
 
 func decodeHello(b []byte) (hello, error) {
@@ -57,6 +59,9 @@ func decodeHello(b []byte) (hello, error) {
 	}
 	if len(rest) > 0 {
 		h.packs = Compression(rest[0])
+	}
+	if len(rest) >= 1+8 {
+		h.process = le.Uint64(rest[1:])
 	}
 	return h, nil
 }

@@ -34,6 +34,9 @@ type TCPOptions struct {
 	// certificate. Connections without TLS are refused then, and nodes without identity. region is
 	// 0 where it is not known yet. May be nil.
 	Peer func(cs *tls.ConnectionState, node base.NodeID, region base.RegionID) error
+	// Process names this process among all that may ever run as this node. A node that hears one of
+	// them refuses the others, see [TCP.Other]. 0: it is not compared.
+	Process uint64
 	// Dial replaces the dialler, for tests and proxies.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// DialTimeout bounds connecting and handshake. Default 3 s.

@@ -70,7 +70,7 @@ func (s *stream) run() {
 	t, p := s.l.t, s.l.p
 	conn, r, w, err := t.opt.connect(t.ctx, s.addr, hello{
 		version: protocolVersion, class: s.l.class, region: t.region, node: t.self, want: p.id,
-		cluster: t.opt.ClusterID, packs: understood,
+		cluster: t.opt.ClusterID, packs: understood, process: t.opt.Process,
 	})
 	if err != nil {
 		s.fail(err, false)

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -21,6 +23,9 @@ type serverConn struct {
 	out  *outbox
 	s    session
 	done chan struct{} // closed when the reader has returned
+
+	process uint64       // the peer's; 0: not known
+	heard   atomic.Int64 // when a frame came last, in Unix ns
 
 	once sync.Once
 }
@@ -86,6 +91,8 @@ func (c *serverConn) serve() {
 		c.s.count = new(counters)
 	} else {
 		slot = slotKey{h.node, h.class}
+		c.process = h.process
+		c.heard.Store(time.Now().UnixNano())
 		c.s.count = t.counters(h.node)
 		c.s.count.region.CompareAndSwap(0, uint32(h.region))
 		if p := t.peer(h.node); p != nil {
@@ -170,6 +177,10 @@ func (c *serverConn) greet(remote string) (conn net.Conn, r *bufio.Reader, h hel
 	if w.code == welcomed {
 		w.code, w.text = t.opt.judge(conn, h)
 	}
+	if w.code == welcomed && t.Other(h.node, h.process) {
+		w.code, w.text = base.CodeUnavailable, fmt.Sprintf("another process runs as node %d, and is heard here: "+
+			"if the store of this one is a copy, start it with an empty store", h.node)
+	}
 	_, err = conn.Write(appendRaw(nil, typeWelcome, 0, 0, w.encode()))
 	if w.code != welcomed {
 		t.log.Warn("connection refused", "from", remote, "node", uint32(h.node), "cluster", h.cluster, "why", w.text)
@@ -181,6 +192,31 @@ func (c *serverConn) greet(remote string) (conn net.Conn, r *bufio.Reader, h hel
 	conn.SetDeadline(time.Time{})
 	Settled(conn)
 	return conn, r, h, true
+}
+
+// heardFor is how long a process counts as running after it was heard last. Nodes that run send
+// heartbeats several times as often.
+const heardFor = 5 * time.Second
+
+// Other reports whether another process than the given one is connected as a node, or is this node
+// itself. A store that was copied must not speak while the original does: it would take the
+// original's place here, and vote twice. A process that ended has no connections, or silent ones.
+func (t *TCP) Other(node base.NodeID, process uint64) bool {
+	if node == 0 || process == 0 {
+		return false
+	}
+	if node == t.self {
+		return process != t.opt.Process
+	}
+	t.smu.Lock()
+	defer t.smu.Unlock()
+	for cl := range numClasses {
+		c := t.slots[slotKey{node, class(cl)}]
+		if c != nil && c.process != 0 && c.process != process && time.Since(time.Unix(0, c.heard.Load())) < heardFor {
+			return true
+		}
+	}
+	return false
 }
 
 // judge is the decision about who a hello comes from.
@@ -219,6 +255,7 @@ func (c *serverConn) read(r *bufio.Reader, anonymous bool) error {
 		if err != nil {
 			return err
 		}
+		c.heard.Store(time.Now().UnixNano())
 		if anonymous && (f.typ != typeCancel && f.typ != typeNoop) && (f.typ != typeRequest || f.kind != wire.KindAsk) {
 			if f.typ != typeRequest {
 				return errors.New("a node without identity may only ask")

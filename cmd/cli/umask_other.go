@@ -1,0 +1,6 @@
+//go:build !unix
+
+package cli
+
+// ownFiles does nothing where files have no modes.
+func ownFiles() {}
