@@ -19,9 +19,10 @@ const (
 	Insert
 )
 
-// Change is a DELETE, UPDATE, INSERT or REPLACE that is bound: a query that yields the rows to change
-// and the new values, and what these columns are. Of a joined one (Joined), a row may come several
-// times, or not at all (NULL): the first one counts. An INSERT of constants has no query (Rel).
+// Change is a DELETE, UPDATE, INSERT or REPLACE that is bound: a query that yields the rows to
+// change and the new values, and what these columns are. Of a joined one (Joined), a row may come
+// several times, or not at all (NULL): the first one counts. An INSERT of constants has no query
+// (Rel).
 type Change struct {
 	*Query
 	Kind    ChangeKind

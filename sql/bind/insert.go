@@ -11,9 +11,9 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// Insertion is what a Change of the kind Insert has besides its query. A row gets its values from VALUES
-// (Rows) or from the rows of the query (Target.Sets). What follows from them (Derived, Checks) is
-// computed from the row as it is stored.
+// Insertion is what a Change of the kind Insert has besides its query. A row gets its values from
+// VALUES (Rows) or from the rows of the query (Target.Sets). What follows from them (Derived,
+// Checks) is computed from the row as it is stored.
 type Insertion struct {
 	// IDs are the columns of the new row in the formulas below.
 	IDs []expr.ColID
@@ -27,8 +27,8 @@ type Insertion struct {
 	Derived, Checks []Formula
 	// Replace: a new row takes the place of those that are in its way.
 	Replace bool
-	// Updates are those of ON DUPLICATE KEY UPDATE, over the row that is there (Old) and the new one
-	// (IDs); OnUpdate are columns that get a value where the row changes.
+	// Updates are those of ON DUPLICATE KEY UPDATE, over the row that is there (Old) and the new
+	// one (IDs); OnUpdate are columns that get a value where the row changes.
 	Updates, OnUpdate []Formula
 	Old               []expr.ColID
 }
@@ -52,7 +52,8 @@ func (n *Insertion) ReadsOld() bool {
 	return found
 }
 
-// Cell is a value of VALUES: a constant, a column of the query, or DEFAULT of a column that has none.
+// Cell is a value of VALUES: a constant, a column of the query, or DEFAULT of a column that has
+// none.
 type Cell struct {
 	Const   *expr.Const
 	Value   expr.ColID
@@ -455,8 +456,8 @@ type rowAlias struct {
 	cols []string
 }
 
-// columns are those of the new row under the names of the alias. Without names of their own they are
-// found with the alias only.
+// columns are those of the new row under the names of the alias. Without names of their own they
+// are found with the alias only.
 func (r rowAlias) columns(a *assigned, given []int) (out []column, err error) {
 	if r.cols == nil {
 		for _, c := range a.cols {

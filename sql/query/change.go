@@ -44,8 +44,8 @@ type change struct {
 	mem     *exec.Mem
 	held    int64
 	row     int // rows that have come
-	// ignore: what is wrong with a row is a warning (IGNORE). strict: what a column cannot hold is an
-	// error.
+	// ignore: what is wrong with a row is a warning (IGNORE). strict: what a column cannot hold is
+	// an error.
 	ignore, strict bool
 	// failure is the first warning of an expression that strict mode makes an error.
 	failure error
@@ -774,8 +774,8 @@ func (w *writer) number(row sql.Row) (counted bool, err error) {
 	return true, nil
 }
 
-// inserted notes the AUTO_INCREMENT value of a row. The client is told the first one that the counter
-// gave, or else the last one of the rows.
+// inserted notes the AUTO_INCREMENT value of a row. The client is told the first one that the
+// counter gave, or else the last one of the rows.
 func (w *writer) inserted(row sql.Row, counted bool) {
 	if w.at < 0 || w.counted {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// codedError is an error of a change: for a client it has MySQL's number and words, for the engine it
-// is one of its kinds.
+// codedError is an error of a change: for a client it has MySQL's number and words, for the engine
+// it is one of its kinds.
 type codedError struct {
 	kind error
 	me   *mysql.SQLError

@@ -8,8 +8,8 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// rowset is rows of a table as formulas see them: of each row as it is stored, and of the row that it
-// meets (ON DUPLICATE KEY UPDATE).
+// rowset is rows of a table as formulas see them: of each row as it is stored, and of the row that
+// it meets (ON DUPLICATE KEY UPDATE).
 type rowset struct {
 	vals  *access.Values
 	need  []int // columns that formulas look at, in the batch

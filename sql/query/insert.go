@@ -112,8 +112,8 @@ func (c *change) insertion(t *target) error {
 	return err
 }
 
-// noDefault is what is to be said of a column that gets no value and has no default. That of an ENUM
-// is its first member.
+// noDefault is what is to be said of a column that gets no value and has no default. That of an
+// ENUM is its first member.
 func (s *setter) noDefault() error {
 	if s.to.Kind == expr.Enum {
 		return nil
@@ -371,8 +371,8 @@ func (c *change) completed(ps []pending, from int) error {
 	return err
 }
 
-// follow computes generated columns and conditions of rows; failed gets the numbers of the conditions
-// that are not fulfilled, from 1.
+// follow computes generated columns and conditions of rows; failed gets the numbers of the
+// conditions that are not fulfilled, from 1.
 func (c *change) follow(r *rowset, derived, checks []*formula, rows [][]sql.Row, first int,
 	failed func(i, check int)) error {
 	if err := r.load(rows); err != nil {
