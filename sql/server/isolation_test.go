@@ -142,3 +142,41 @@ func TestLocksInProcedures(t *testing.T) {
 		}
 	}
 }
+
+// TestDDLEndsTransaction: what follows a statement that commits by itself is committed by itself,
+// too, unless autocommit is off.
+func TestDDLEndsTransaction(t *testing.T) {
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY)")
+	for i, ddl := range []string{"CREATE TABLE n (id INT)", "ALTER TABLE n ADD COLUMN a INT", "CREATE DATABASE other",
+		"DROP TABLE n", "TRUNCATE TABLE gone"} {
+		for _, off := range []bool{false, true} {
+			if i == 0 || i == 3 {
+				exec(t, c, "DROP TABLE IF EXISTS n")
+			}
+			if i == 1 || i == 3 {
+				exec(t, c, "CREATE TABLE IF NOT EXISTS n (id INT)")
+			}
+			exec(t, c, "DROP DATABASE IF EXISTS other")
+			exec(t, c, "CREATE TABLE IF NOT EXISTS gone (id INT)")
+			exec(t, c, "DELETE FROM t")
+			conn, err := c.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin, want := "START TRANSACTION", "2"
+			if off {
+				begin, want = "SET autocommit = 0", "1"
+			}
+			for _, q := range []string{begin, "INSERT INTO t VALUES (1)", ddl, "INSERT INTO t VALUES (2)", "ROLLBACK",
+				"SET autocommit = 1"} {
+				exec(t, conn, q)
+			}
+			expect(t, c, "SELECT COUNT(*) FROM t", want)
+			conn.Close()
+			if i == 1 {
+				exec(t, c, "DROP TABLE n")
+			}
+		}
+	}
+}

@@ -228,11 +228,14 @@ func (s *Session) CommitTransaction(ctx *sql.Context, tx sql.Transaction) error 
 	if s.cmd.calls > 0 {
 		return nil // a statement of a procedure that a trigger calls is part of the outer one
 	}
-	err := t.Commit(ctx)
-	if err != nil {
+	if err := t.Commit(ctx); err != nil {
 		s.Leave(ctx)
+		return err
 	}
-	return err
+	// DDL ends the transaction that it stands in. The engine would go on as if one were open, and
+	// not commit what follows.
+	ctx.SetIgnoreAutoCommit(false)
+	return nil
 }
 
 // Leave ends the transaction of the session, whatever its state.
