@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -234,7 +235,7 @@ func (b *bench) latency(r base.RegionID) (out latency) {
 		if l == nil {
 			return out
 		}
-		d := b.w.behind(h)
+		d := b.w.behind(cmp.Or(b.w.leaderOf(base.DataGroup(1, r)), h))
 		out.least, out.most = min(out.least, d), max(out.most, d)
 		ctx, cancel := context.WithTimeout(context.Background(), liveBound)
 		start := time.Now()
