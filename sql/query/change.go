@@ -147,6 +147,9 @@ func (c *change) make(text string, params []expr.Node) error {
 	if err != nil {
 		return err
 	}
+	if err := st.mayUpdate(tree); err != nil {
+		return err
+	}
 	st.cat.changes = true
 	c.tree, c.params = tree, params
 	if c.c, err = bind.BindChange(tree, st.r.facts(st.ctx, st.cat, params)); err != nil {
@@ -228,13 +231,11 @@ func (c *change) permitted(t *bind.Target) error {
 		needs, what = append(needs, sql.PrivilegeType_Delete), append(what, "delete")
 	} else if n != nil && len(n.Updates) > 0 {
 		needs, what = append(needs, sql.PrivilegeType_Update), append(what, "update")
-		if n.ReadsOld() {
-			needs = append(needs, sql.PrivilegeType_Select)
+		if n.ReadsOld() && !c.may(t.Table.DB(), t.Table.Name(), sql.PrivilegeType_Select) {
+			return c.unreadable(bind.ReadColumn(c.tree))
 		}
 	}
-	subject := sql.PrivilegeCheckSubject{Database: t.Table.DB(), Table: t.Table.Name()}
-	op := sql.NewPrivilegedOperation(subject, needs...)
-	if !c.r.Engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, op) {
+	if !c.may(t.Table.DB(), t.Table.Name(), needs...) {
 		return left("privileges")
 	}
 	st := t.Table.(*access.Table).Stored()

@@ -3,6 +3,7 @@ package query
 import (
 	"strings"
 
+	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/bind"
@@ -31,10 +32,39 @@ func (c *change) mayRead(tree bind.Stmt) error {
 	if col == "" {
 		return nil
 	}
+	return c.unreadable(col)
+}
+
+// unreadable is the error of a column that the user may not read.
+func (c *change) unreadable(col string) error {
 	client := c.ctx.Client()
 	return &bind.Refusal{Err: mysql.NewSQLError(1143, "42000",
 		"SELECT command denied to user '%s'@'%s' for column '%s' in table '%s'",
 		client.User, client.Address, col, c.c.Targets[0].Table.Name())}
+}
+
+// mayUpdate refuses ON DUPLICATE KEY UPDATE to users who may only insert. The engine asks for the
+// right to insert alone.
+func (st *statement) mayUpdate(tree bind.Stmt) error {
+	db, name, ok := bind.OnDuplicate(tree)
+	if !ok {
+		return nil
+	}
+	if db == "" {
+		db = st.ctx.GetCurrentDatabase()
+	}
+	if st.may(db, name, sql.PrivilegeType_Update) {
+		return nil
+	}
+	client := st.ctx.Client()
+	return &bind.Refusal{Err: mysql.NewSQLError(1142, "42000", "UPDATE command denied to user '%s'@'%s' for table '%s'",
+		client.User, client.Address, name)}
+}
+
+// may reports whether the user has rights to a table.
+func (st *statement) may(db, table string, needs ...sql.PrivilegeType) bool {
+	op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: db, Table: table}, needs...)
+	return st.r.Engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(st.ctx, op)
 }
 
 // changes reports whether the statement names a table in order to change its rows.

@@ -300,8 +300,7 @@ func (st *statement) allowed(uses []bind.Use) error {
 		}
 	}
 	for _, u := range uses {
-		op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: u.DB, Table: u.Name}, sql.PrivilegeType_Select)
-		if !db.UserHasPrivileges(st.ctx, op) {
+		if !st.may(u.DB, u.Name, sql.PrivilegeType_Select) {
 			return left("privileges")
 		}
 	}

@@ -23,7 +23,7 @@ func TestPrivilegesOfChanges(t *testing.T) {
 	exec(t, c, "INSERT INTO g VALUES (1,1)")
 	for user, grants := range map[string]string{
 		"upd": "UPDATE ON d.t,UPDATE ON d.g", "del": "DELETE ON d.t", "selupd": "SELECT ON d.t,UPDATE ON d.t",
-		"seldel": "SELECT ON d.t,DELETE ON d.t", "ins": "INSERT ON d.t",
+		"seldel": "SELECT ON d.t,DELETE ON d.t", "ins": "INSERT ON d.t", "insupd": "INSERT ON d.t,UPDATE ON d.t",
 	} {
 		exec(t, c, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY ''", user))
 		for _, grant := range strings.Split(grants, ",") {
@@ -57,6 +57,12 @@ func TestPrivilegesOfChanges(t *testing.T) {
 		{"seldel", "DELETE FROM t WHERE id IN (SELECT id FROM u)", 1142},
 		{"ins", "INSERT INTO t (id) SELECT 50 FROM t", 1142},
 		{"ins", "UPDATE t SET a=1", 1142},
+		{"ins", "INSERT INTO t VALUES (9,9,9)", 0},
+		{"ins", "INSERT INTO t VALUES (1,1,1) ON DUPLICATE KEY UPDATE a=1", 1142},
+		{"ins", "INSERT INTO t VALUES (1,1,1) ON DUPLICATE KEY UPDATE a=(SELECT 1)", 1142},
+		{"ins", "REPLACE INTO t VALUES (1,1,1)", 1142},
+		{"insupd", "INSERT INTO t VALUES (1,1,1) ON DUPLICATE KEY UPDATE a=VALUES(a)", 0},
+		{"insupd", "INSERT INTO t VALUES (1,1,1) ON DUPLICATE KEY UPDATE a=a+1", 1143},
 		{"selupd", "SELECT id FROM t GROUP BY b", 1055},
 		{"selupd", "SELECT id, COUNT(*) FROM t", 1140},
 	} {
