@@ -271,7 +271,7 @@ func nameOf(f *ast.SelectField) string {
 			return strings.TrimLeft(s, " \t\r\n")
 		}
 	}
-	return strings.TrimSpace(strings.TrimSuffix(f.Text(), ";"))
+	return strings.TrimSpace(strings.TrimSuffix(unsigned(f.Text()), ";"))
 }
 
 // clauses binds HAVING and ORDER BY.

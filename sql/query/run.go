@@ -182,8 +182,9 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 }
 
 // seen are the errors that the engine does not see: of strings that have no collation in common, of
-// columns beside aggregates, and of aggregates out of place.
-var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true}
+// columns beside aggregates, of aggregates out of place, of names that fit several columns, and
+// DEFAULT() of a column that has none.
+var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true, 1052: true, errNoDefault: true}
 
 // ready refuses sessions in states that only the engine knows.
 func (st *statement) ready() error {
