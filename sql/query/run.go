@@ -166,16 +166,16 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 		return st, nil
 	}
 	st.close()
-	var me *mysql.SQLError
-	if errors.As(err, &me) && seen[me.Num] {
-		return nil, err
-	}
 	var refused *bind.Refusal
 	if errors.As(err, &refused) {
 		if refused.Kind != nil {
 			return nil, &codedError{refused.Kind, refused.Err.(*mysql.SQLError)}
 		}
 		return nil, refused.Err
+	}
+	var me *mysql.SQLError
+	if errors.As(err, &me) && seen[me.Num] {
+		return nil, err
 	}
 	r.Fallbacks.add(reasonOf(err))
 	return nil, nil
