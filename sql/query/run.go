@@ -113,8 +113,11 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		return true, send(res.result())
 	}
 	st, err := r.prepare(sctx, s, text, given, (*statement).make)
+	if st == nil && err != nil {
+		return true, clientError(err)
+	}
 	if st == nil {
-		return err != nil, err
+		return false, nil
 	}
 	defer st.close()
 	out := &sender{st: st, send: func(res *sqltypes.Result) error {
@@ -182,9 +185,8 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 }
 
 // seen are the errors that the engine does not see: of strings that have no collation in common, of
-// columns beside aggregates, of aggregates out of place, of names that fit several columns, and
-// DEFAULT() of a column that has none.
-var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true, 1052: true, errNoDefault: true}
+// columns beside aggregates, of aggregates out of place, and of DEFAULT() of a column that has none.
+var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true, errNoDefault: true}
 
 // ready refuses sessions in states that only the engine knows.
 func (st *statement) ready() error {
