@@ -17,10 +17,7 @@ import (
 // MySQL's error numbers of SET.
 const (
 	errNotSupported  = 1235
-	errSessionOnly   = 1228
-	errGlobalOnly    = 1229
 	errNeedPrivilege = 1227
-	errReadOnlyVar   = 1238
 	warnNoEffect     = 1618 // WARN_OPTION_IGNORED
 )
 
@@ -113,13 +110,11 @@ func checkScope(def sql.SystemVariable, scope sql.MysqlSVScopeType) error {
 	case !ok:
 		return nil
 	case m.IsReadOnly():
-		return mysql.NewSQLError(errReadOnlyVar, "HY000", "Variable '%s' is a read only variable", m.Name)
+		return sql.ErrSystemVariableReadOnly.New(m.Name)
 	case scope == sql.SystemVariableScope_Session && m.Scope.Type == sql.SystemVariableScope_Global:
-		return mysql.NewSQLError(errGlobalOnly, "HY000",
-			"Variable '%s' is a GLOBAL variable and should be set with SET GLOBAL", m.Name)
+		return sql.ErrSystemVariableGlobalOnly.New(m.Name)
 	case scope != sql.SystemVariableScope_Session && m.Scope.Type == sql.SystemVariableScope_Session:
-		return mysql.NewSQLError(errSessionOnly, "HY000",
-			"Variable '%s' is a SESSION variable and can't be used with SET GLOBAL", m.Name)
+		return sql.ErrSystemVariableSessionOnly.New(m.Name)
 	}
 	return nil
 }
