@@ -103,7 +103,7 @@ func (b *builder) checkSetOf(ctx *sql.Context, v *expression.SystemVar, to sql.E
 	return nil
 }
 
-// checkScope refuses what can be set nowhere, or not there. It comes before privileges, as in MySQL.
+// checkScope refuses what can be set nowhere, or not there. As in MySQL it comes before privileges.
 func checkScope(def sql.SystemVariable, scope sql.MysqlSVScopeType) error {
 	m, ok := def.(*sql.MysqlSystemVariable)
 	switch {
