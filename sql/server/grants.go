@@ -11,8 +11,8 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-// Dynamic privileges that something here asks for, in lower case as the engine keeps them. The engine
-// grants only those that it asks for itself.
+// Dynamic privileges that something here asks for, in lower case as the engine keeps them. The
+// engine grants only those that it asks for itself.
 const (
 	sessionAdmin = "session_variables_admin"
 	systemAdmin  = "system_variables_admin"

@@ -11,8 +11,8 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-// SET of system variables: who may, and which of them have an effect. All variables that a statement
-// sets are judged before the first is set, as in MySQL.
+// SET of system variables: who may, and which of them have an effect. All variables that a
+// statement sets are judged before the first is set, as in MySQL.
 
 // MySQL's error numbers of SET.
 const (
