@@ -37,10 +37,10 @@ func (x *peer) late() time.Duration {
 	return max(0, min(x.rtt.Last, x.rtt.SRTT)-x.usual.least())
 }
 
-// late is by how much longer than usual this node's round trips to a majority of the nodes take, and
-// the median of what the others have said of theirs. Itself counts as one that is not late. A node
-// that handles late what arrives finds all others late, while those find it late alone. It takes
-// three nodes to tell the two apart.
+// late is by how much longer than usual this node's round trips to a majority of the nodes take,
+// and the median of what the others have said of theirs. Itself counts as one that is not late. A
+// node that handles late what arrives finds all others late, while those find it late alone. It
+// takes three nodes to tell the two apart.
 func (p *peers) late(nodes []base.NodeID) (own, others time.Duration) {
 	if len(nodes) < 3 {
 		return 0, 0

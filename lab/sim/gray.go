@@ -295,8 +295,8 @@ func (b *bench) returned(o *Outcome, before []latency, bound time.Duration) {
 	for i, was := range before {
 		is := after[i]
 		o.Latency = append(o.Latency, [2]time.Duration{was.took, is.took})
-		// Before the faults a clock that is ahead may have cost nothing: an owner assigns timestamps
-		// ahead of now only once it has committed some (TIME-4).
+		// Before the faults a clock that is ahead may have cost nothing: an owner assigns
+		// timestamps ahead of now only once it has committed some (TIME-4).
 		most := time.Duration(float64(was.took)*returnSlack) + noise + is.behind
 		if is.took > most {
 			w.fail("%v after the last fault a write of region %d's own row takes %v, before the faults %v; "+
