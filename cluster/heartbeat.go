@@ -36,6 +36,7 @@ type peer struct {
 	contact contact
 
 	rtt   wan.RTT
+	usual usual // of rtt
 	heard time.Time
 	// when it was first heard again after its process had been started anew; zero if never
 	began    time.Time
@@ -48,6 +49,7 @@ type peer struct {
 	unfit    health.Organ                  // that are not well
 	sync     time.Duration                 // what its syncs take; 0 if it has none
 	syncAge  time.Duration                 // of the oldest under way
+	lateness time.Duration                 // of its round trips to a majority
 	reported bool                          // as silent
 	row      map[base.NodeID]time.Duration // its round trips to the others, as it sent them last
 	at       *coord.Coordinate             // its place; nil: it sends all its round trips
@@ -104,6 +106,7 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) {
 	x.load, x.reported = m.Load, false
 	x.unfit, x.sync = health.Organ(m.Health.GetSick()), time.Duration(m.Health.GetSyncUs())*time.Microsecond
 	x.syncAge = time.Duration(m.Health.GetSyncAgeUs()) * time.Microsecond
+	x.lateness = time.Duration(m.Health.GetLateUs()) * time.Microsecond
 	x.lag, x.lead = time.Duration(m.AppliedLagNs), time.Duration(m.CommitLeadNs)
 	if m.Seq < x.lastSeq { // heartbeats come in order (OVL-5), so this is another process
 		x.began, x.lastSent, x.echoDue = now, 0, false
@@ -119,6 +122,7 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) {
 	before := x.rtt.N
 	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
 	if x.rtt.N != before {
+		x.usual.add(now, x.rtt.Last)
 		p.measured(base.NodeID(m.Node), x)
 	}
 }

@@ -48,12 +48,14 @@ func newSelfCheck(e *env, v Vitals, clocks func() *ClockStatus, hand func(base.G
 
 // tick looks at all organs, and acts.
 func (h *selfCheck) tick() *wire.Health {
-	v := h.monitor.Tick(time.Now(), h.facts())
+	f := h.facts()
+	v := h.monitor.Tick(time.Now(), f)
 	h.peers.setOwn(v.Unfit)
 	if v.Leave {
 		h.leave()
 	}
-	return &wire.Health{Sick: uint32(v.Unfit), SyncAgeUs: uint64(v.SyncAge.Microseconds()), SyncUs: uint64(v.Sync.Microseconds())}
+	return &wire.Health{Sick: uint32(v.Unfit), SyncAgeUs: uint64(v.SyncAge.Microseconds()),
+		SyncUs: uint64(v.Sync.Microseconds()), LateUs: uint64(f.Late.Microseconds())}
 }
 
 // facts are what this node knows of its health.
@@ -72,15 +74,18 @@ func (h *selfCheck) facts() health.Facts {
 	if h.vitals.Mended != nil {
 		f.Mended = h.vitals.Mended()
 	}
+	var nodes []base.NodeID
 	for _, n := range h.Topology().Nodes {
 		if n.Gone {
 			continue
 		}
 		f.Nodes++
+		nodes = append(nodes, n.ID)
 		if n.ID != h.self && h.peers.silence(n.ID) < h.pace.SilentAfter {
 			f.Heard++
 		}
 	}
+	f.Late, f.OthersLate = h.peers.late(nodes)
 	return f
 }
 

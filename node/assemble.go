@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -48,6 +49,8 @@ type Parts struct {
 	SQLListen string
 	// SQLListener is used instead of SQLListen if set.
 	SQLListener net.Listener
+	// SQLTLS is offered to MySQL clients; nil: there is none.
+	SQLTLS *tls.Config
 	// Tune changes the options of the parts before they are made; may be nil.
 	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
 	// TuneEpochs changes the options of the epochs; may be nil.

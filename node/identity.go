@@ -95,6 +95,11 @@ func (n *Node) whoami(ctx context.Context, cfg *Config, st *store.Store) (uuid s
 	return uuid, files, nil
 }
 
+// sqlCertificate is what MySQL clients are shown, also with --insecure.
+func (n *Node) sqlCertificate(store string) (*ident.Port, error) {
+	return ident.OpenPort(NodeCerts(store), n.log)
+}
+
 // renewWithin is how long before its end a certificate is replaced at a start, where the
 // authority's key is.
 const renewWithin = 90 * 24 * time.Hour

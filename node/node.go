@@ -112,7 +112,7 @@ func (n *Node) serveSQL(p Parts) {
 	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(),
 		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings()}}
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
-		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, Logger: n.log,
+		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Logger: n.log,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,
 		OnTransaction: func(c server.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}

@@ -63,6 +63,10 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	if err != nil {
 		return err
 	}
+	port, err := n.sqlCertificate(cfg.Store)
+	if err != nil {
+		return err
+	}
 	ln, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for other nodes: %w (choose another --listen if another process has that address)", err)
@@ -103,7 +107,7 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	}, frames.Close, sqlLn.Close)
 	go func() {
 		defer close(running)
-		if err := n.join(ctx, joining{cfg, st, boot, files, frames, sqlLn, self.Process, mux}); err != nil && ctx.Err() == nil {
+		if err := n.join(ctx, joining{cfg, st, boot, files, port, frames, sqlLn, self.Process, mux}); err != nil && ctx.Err() == nil {
 			n.fail(err)
 		}
 	}()
@@ -132,6 +136,7 @@ type joining struct {
 	store         *store.Store
 	boot          *join.Bootstrap
 	files         *ident.Files // nil without TLS
+	port          *ident.Port  // what MySQL clients are shown
 	frames, sqlLn net.Listener
 	process       uint64 // names this process, see wan.TCPOptions.Process
 	mux           *http.ServeMux
@@ -180,7 +185,8 @@ func (n *Node) join(ctx context.Context, j joining) error {
 	n.closeLast(src.Close)
 	n.samples = src.counts
 	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: src.Source, SourceName: src.Name,
-		Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, Tune: cfg.tune}); err != nil {
+		Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, SQLTLS: j.port.Server(),
+		Tune: cfg.tune}); err != nil {
 		return err
 	}
 	boot.Serve(n.cluster, func(j join.Joiner) bool {

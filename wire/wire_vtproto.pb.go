@@ -3175,6 +3175,11 @@ func (m *Health) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.LateUs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.LateUs))
+		i--
+		dAtA[i] = 0x20
+	}
 	if m.SyncUs != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.SyncUs))
 		i--
@@ -7868,6 +7873,9 @@ func (m *Health) SizeVT() (n int) {
 	}
 	if m.SyncUs != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.SyncUs))
+	}
+	if m.LateUs != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.LateUs))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -17616,6 +17624,25 @@ func (m *Health) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.SyncUs |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field LateUs", wireType)
+			}
+			m.LateUs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.LateUs |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// TooOld is for how long a disk may take nothing, and by how much a tick may be late.
+// TooOld is for how long a disk may take nothing, and by how much a tick, or the answers of most
+// nodes, may be late.
 const TooOld = 400 * time.Millisecond
 
 // When an organ counts as sick, besides.
@@ -26,6 +27,8 @@ const (
 	// So many late ticks within lateWithin are no coincidence.
 	lateTicks  = 3
 	lateWithin = 10 * time.Second
+	// Round trips that are late count if those of the others are not half as late.
+	lateTimes = 2
 	// syncWindow is over how long the time that syncs take is averaged.
 	syncWindow = time.Second
 )
@@ -51,6 +54,9 @@ type Facts struct {
 	Ending bool
 	// ClockFenced says that the clock is outside its bound.
 	ClockFenced bool
+	// Late is by how much longer than usual the round trips to a majority of the nodes take,
+	// OthersLate the median of what the other nodes say of theirs: in a slow network all are late.
+	Late, OthersLate time.Duration
 	// Heard of so many nodes of the cluster lately; both count this node.
 	Heard, Nodes int
 }
@@ -113,7 +119,7 @@ func (m *Monitor) Tick(now time.Time, f Facts) (v Verdict) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mended = f.Mended
-	found := map[Organ]string{Disk: m.diskTrouble(now, f), Process: m.processTrouble(now), Links: linkTrouble(f)}
+	found := map[Organ]string{Disk: m.diskTrouble(now, f), Process: m.processTrouble(now, f), Links: linkTrouble(f)}
 	if f.Damage != nil {
 		found[Store] = f.Damage.Error()
 	}
@@ -214,8 +220,9 @@ func (m *Monitor) diskTrouble(now time.Time, f Facts) string {
 	return ""
 }
 
-// processTrouble is what is wrong with the process: it sleeps, and is not woken. mu is held.
-func (m *Monitor) processTrouble(now time.Time) string {
+// processTrouble is what is wrong with the process: it sleeps, and is not woken, or it handles late
+// what arrives. mu is held.
+func (m *Monitor) processTrouble(now time.Time, f Facts) string {
 	if !m.ticked.IsZero() && now.Sub(m.ticked)-m.every > TooOld {
 		m.late = append(m.late, now)
 	}
@@ -223,10 +230,14 @@ func (m *Monitor) processTrouble(now time.Time) string {
 	for len(m.late) > 0 && now.Sub(m.late[0]) > lateWithin {
 		m.late = m.late[1:]
 	}
-	if len(m.late) < lateTicks {
-		return ""
+	switch {
+	case len(m.late) >= lateTicks:
+		return fmt.Sprintf("it was woken late by more than %v %d times in %v", TooOld, len(m.late), lateWithin)
+	case f.Late > max(TooOld, lateTimes*f.OthersLate):
+		return fmt.Sprintf("round trips to most nodes take %v longer than usual, to the others %v: it handles late what arrives",
+			f.Late.Round(time.Millisecond), f.OthersLate.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("it was woken late by more than %v %d times in %v", TooOld, len(m.late), lateWithin)
+	return ""
 }
 
 // linkTrouble is what is wrong with the links: this node hears no majority.

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 )
@@ -59,6 +60,24 @@ func TestOneSicknessIsNoRelapse(t *testing.T) {
 	for mended := now; o.state != Well; look(false) {
 		if d := now.Sub(mended); d > leastPatience {
 			t.Fatalf("the organ does not count as well %v after its sickness; its patience is %v", d, o.patience)
+		}
+	}
+}
+
+// TestLateAnswers: a node whose round trips to most others are late, while theirs are not, handles
+// late what arrives. If those of the others are late too, the network is slow.
+func TestLateAnswers(t *testing.T) {
+	const late = 2 * TooOld
+	for _, c := range []struct {
+		own, others time.Duration
+		sick        bool
+	}{
+		{TooOld, 0, false}, {late, 0, true}, {late, late / 3, true}, {late, late / 2, false}, {late, late, false}, {0, late, false},
+	} {
+		m := NewMonitor(100*time.Millisecond, slog.New(slog.DiscardHandler))
+		v := m.Tick(time.Unix(1000, 0), Facts{Late: c.own, OthersLate: c.others, Heard: 3, Nodes: 3})
+		if v.Leave != c.sick || (v.Unfit == Process) != c.sick {
+			t.Errorf("round trips are late by %v, those of others by %v: %+v", c.own, c.others, v)
 		}
 	}
 }

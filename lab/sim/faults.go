@@ -146,12 +146,15 @@ func (w *world) torment(s Schedule) {
 		})
 	}
 	wg.Wait()
+	for _, h := range w.hosts {
+		// What such a disk takes before, it takes as long for, whatever is undone here.
+		time.Sleep(time.Duration(h.frozen.Load()) - w.now())
+	}
 	w.net.HealAll()
 	w.calm()
 	for _, h := range w.hosts {
 		h.slow.Store(0)
 		h.disk.Store(int64(w.cfg.SyncDelay))
-		h.frozen.Store(0)
 		h.boot()
 	}
 	rng := rand.New(rand.NewPCG(w.cfg.Seed, 6))

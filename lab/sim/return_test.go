@@ -14,8 +14,11 @@ import (
 // vote is lost at some moment of that change. It can be promoted over at every moment. Commits with
 // rows of other groups, and commits seen in other regions, are kept.
 func TestReturnCutShort(t *testing.T) {
-	for _, after := range []time.Duration{0, 100, 250, 500, 600, 700, 800, 1200} {
+	for i, after := range []time.Duration{0, 100, 250, 500, 600, 700, 800, 1200} {
 		after *= time.Millisecond
+		if i%some(3, 1) != 0 {
+			continue
+		}
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			cfg := stageConfig(3)
 			cfg.Shards = 2

@@ -119,11 +119,39 @@ func save(t *testing.T, o *Outcome) string {
 	return dir
 }
 
+// soaked tells how far the runs of a soak are from the goal: that no row waits longer than
+// serveBound.
+type soaked struct {
+	runs, over int
+	longest    time.Duration
+	seed       uint64 // of the longest
+}
+
+func (p *soaked) add(o *Outcome) {
+	p.runs++
+	d := max(o.Served, o.Paused)
+	if d > serveBound {
+		p.over++
+	}
+	if d > p.longest {
+		p.longest, p.seed = d, o.Config.Seed
+	}
+}
+
+func (p *soaked) String() string {
+	return fmt.Sprintf("%d runs, in %d of them a row was not written for more than %v; the longest pause is %v, seed %d",
+		p.runs, p.over, serveBound, p.longest.Round(time.Millisecond), p.seed)
+}
+
+// seen are the pauses of all seeds that a test process has run.
+var seen soaked
+
 func seed(t *testing.T, cfg Config) {
 	t.Helper()
 	began := time.Now()
 	cfg.Lively = true
 	o, err := runSeed(t, cfg)
+	seen.add(o)
 	if err != nil {
 		again := "TestSeed"
 		switch {
@@ -157,7 +185,7 @@ func TestSeed(t *testing.T) {
 // slot. 200: a commit of one group behind a slot. 7024: an owner that has just started and does not
 // know the time yet.)
 func TestSeeds(t *testing.T) {
-	for _, s := range seeds([]uint64{0, 1, 158, 200, 7024}, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) {
+	for _, s := range seeds([]uint64{158, 200, 7024}, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, Pick(s)) })
 	}
 }
@@ -173,7 +201,7 @@ func TestSQLSeed(t *testing.T) {
 // TestSQLSeeds runs a few seeds through SQL. (101: a schema change, and then nothing but the
 // collection of old versions.)
 func TestSQLSeeds(t *testing.T) {
-	for _, s := range seeds([]uint64{0, 1, 101}, 2, 3) {
+	for _, s := range seeds([]uint64{1, 101}, 0, 2, 3) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickSQL(s)) })
 	}
 }
@@ -186,7 +214,7 @@ func TestEpochSeeds(t *testing.T) {
 	}
 	// 749: what the goroutines of a dead process still do does not count. 891: a process that stops
 	// in good order submits to the end.
-	for _, s := range seeds([]uint64{0, 749, 891}, 1, 2, 3) {
+	for _, s := range seeds([]uint64{749, 891}, 0, 1, 2, 3) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickEpochs(s)) })
 	}
 }
@@ -207,7 +235,7 @@ func TestGraySeeds(t *testing.T) {
 		seed(t, PickGray(uint64(*flagSeed)))
 		return
 	}
-	for _, s := range seeds([]uint64{0, 1, 2}, 3, 4, 5, 6, 7, 8, 9) {
+	for _, s := range seeds([]uint64{1, 2}, 0, 3, 4, 5, 6, 7, 8, 9) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickGray(s)) })
 	}
 }
@@ -236,6 +264,7 @@ func TestSoak(t *testing.T) {
 			t.Run(fmt.Sprint("sql/", *flagFirst+i), func(t *testing.T) { seed(t, PickSQL(*flagFirst+i)) })
 		}
 	}
+	fmt.Println(&seen) // also without -v
 }
 
 func flagGiven(name string) (given bool) {

@@ -218,10 +218,10 @@ func switchConfig(seed uint64) Config {
 
 // TestSwitchSteps injects a fault at each step of a change of the clock mode, in each direction.
 // The change is completed or begun anew, histories stay strictly serializable, and no acknowledged
-// write is lost. It runs all cases at full length, else every eleventh.
+// write is lost. It runs all cases at full length, else every seventeenth.
 func TestSwitchSteps(t *testing.T) {
 	for i, x := range switchCases() {
-		if i%some(11, 1) != 0 {
+		if i%some(17, 1) != 0 {
 			continue
 		}
 		t.Run(strings.ReplaceAll(x.String(), " ", "_"), func(t *testing.T) {

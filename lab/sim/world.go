@@ -203,7 +203,9 @@ func (h *host) syncDelay() time.Duration {
 }
 
 // freeze has the disk take nothing for d: what is synced meanwhile is durable afterwards.
-func (h *host) freeze(d time.Duration) { h.frozen.Store(int64(h.w.now() + d)) }
+func (h *host) freeze(d time.Duration) {
+	h.frozen.Store(max(h.frozen.Load(), int64(h.w.now()+d)))
+}
 
 // boot starts the process of a host. It is an error of the run if that fails.
 func (h *host) boot() {

@@ -27,6 +27,9 @@
 //	     when it applies a lease. A new leader has time to wait for its predecessor's lease first.
 //	     Because: a leader whose disk stands still, or whose owner is stuck, goes on with its
 //	     heartbeats.
+//	(GRP-9) a replica whose disk has taken nothing for half a second does not stand for election.
+//	     Because: its own vote waits for the disk, but those of the others elect it without that,
+//	     and with what it has appended and not synced its log may be the longest.
 //
 // # Duties of the caller
 //

@@ -127,3 +127,40 @@ func TestStalledFollower(t *testing.T) {
 		c.converge(testGroup)
 	})
 }
+
+// TestStalledCandidate: when the leader dies, the others do not elect a node whose disk stands
+// still, though it is the first to ask for their votes (GRP-9).
+func TestStalledCandidate(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 5, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		defer c.close()
+		c.groups[testGroup] = c.all()
+		c.startAll()
+		stop := c.lease(testGroup, func(base.NodeID) bool { return true })
+		first := c.leader(testGroup).host.opts.Self
+		time.Sleep(10 * time.Second)
+		sick := first%5 + 1
+		c.frozen.Store(sick, time.Now().Add(40*time.Second))
+		time.Sleep(2 * time.Second) // leases are on their way to its disk
+		stop()
+		c.crash(first)
+		var others []base.NodeID
+		for _, id := range c.ids {
+			if id != first && id != sick {
+				others = append(others, id)
+			}
+		}
+		for i := range 600 {
+			if i%6 == 0 { // as long as two rounds of votes take
+				c.group(sick, testGroup).Campaign()
+			}
+			time.Sleep(50 * time.Millisecond)
+			for _, id := range others {
+				if at, _ := c.group(id, testGroup).Leader(); at == sick {
+					t.Fatalf("node %d was elected while its disk stands still", sick)
+				}
+			}
+		}
+		c.leader(testGroup, others...)
+	})
+}

@@ -39,9 +39,13 @@ const askEvery = time.Second
 
 func (g *Group) suspect() bool { return g.suspicion.why != "" }
 
-// mayStand reports whether this replica may campaign.
+// mayStand reports whether this replica may campaign. While its disk stands still it may not: the
+// others' votes are enough to elect it, and it could serve nothing (GRP-9).
 func (g *Group) mayStand() bool {
-	return !g.suspect() || g.suspicion.back == uint64(g.host.opts.Self)
+	if g.suspect() && g.suspicion.back != uint64(g.host.opts.Self) {
+		return false
+	}
+	return g.sole || g.host.opts.Store.DiskUse().Age < lapsePatience/2
 }
 
 // becomeSuspect puts the suspicion on the disk before anything else is done.

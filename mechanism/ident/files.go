@@ -76,8 +76,10 @@ func (f *Files) paths() [3]string {
 	return [3]string{filepath.Join(f.dir, f.base+".crt"), filepath.Join(f.dir, f.base+".key"), filepath.Join(f.dir, caCert)}
 }
 
-func (f *Files) stamps() (out [3]stamp) {
-	for i, p := range f.paths() {
+func (f *Files) stamps() [3]stamp { return stampsOf(f.paths()) }
+
+func stampsOf(paths [3]string) (out [3]stamp) {
+	for i, p := range paths {
 		if s, err := os.Stat(p); err == nil {
 			out[i] = stamp{s.ModTime(), s.Size()}
 		}

@@ -131,7 +131,7 @@ func (d *decoder) row(v []byte, b *expr.Batch, r int) error {
 		v = v[k:]
 		if id += uint32(head >> 1); id > d.last {
 			if id > d.most {
-				return d.corrupt()
+				return d.t.Foreign(id)
 			}
 			break // nothing behind is wanted
 		}
@@ -180,7 +180,7 @@ func (d *decoder) dropped(id uint32, null bool, v []byte) ([]byte, error) {
 	}
 	kind, ok := d.t.Desc.Dropped[id]
 	if !ok {
-		return nil, d.corrupt()
+		return nil, d.t.Foreign(id)
 	}
 	return d.skip(kind.Class(), v)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/schema/rowfmt"
 )
 
 func day(y, m, d int) time.Time { return time.Date(y, time.Month(m), d, 0, 0, 0, 0, time.UTC) }
@@ -199,6 +200,12 @@ func TestRowsThatAreNone(t *testing.T) {
 	}
 	if refused < len(enc)/2 {
 		t.Errorf("%d of %d beginnings of a row are refused", refused, len(enc))
+	}
+	newer := rowfmt.AppendHead([]byte{rowfmt.Version}, 0, max(now.Desc.NextCol, d.most)+1, false)
+	var b expr.Batch
+	d.begin(&b, 1)
+	if err := d.row(newer, &b, 0); base.CodeOf(err) != base.CodeSchemaChanged {
+		t.Errorf("a column of a newer definition: %v", err)
 	}
 	if err := d.row([]byte{99, 1, 2}, &expr.Batch{}, 0); base.CodeOf(err) != base.CodeCorrupt {
 		t.Errorf("an unknown format: %v", err)

@@ -57,6 +57,8 @@ var engineErrors = []engineError{
 	{textOf(sql.ErrUnknownSystemVariable), 1193, "HY000"},
 	{textOf(sql.ErrInvalidSystemVariableValue), 1231, "42000"},
 	{textOf(sql.ErrSystemVariableReadOnly), 1238, "HY000"},
+	{textOf(sql.ErrSystemVariableSessionOnly), 1228, "HY000"},
+	{textOf(sql.ErrSystemVariableGlobalOnly), 1229, "HY000"},
 	{regexp.MustCompile(`^\S+ out of range for `), 1264, "22003"},
 	{regexp.MustCompile(`^value \S+ is not a valid Year$`), 1264, "22003"},
 	{regexp.MustCompile(`^Out of range value for column of Decimal type `), 1264, "22003"},

@@ -107,11 +107,21 @@ func (t *Table) corrupt() error {
 	return base.Errorf(base.CodeCorrupt, "row of table %s cannot be decoded", t.Desc.Name)
 }
 
+// Foreign is what is wrong with a row that has a column of an id that this definition has not and
+// never had. If the id is one that the next column would get, the row was written under a newer
+// definition, which this node has yet to hear of.
+func (t *Table) Foreign(id uint32) error {
+	if id > t.Desc.NextCol {
+		return base.Errorf(base.CodeSchemaChanged, "a row of table %s has a column of a newer definition of it", t.Desc.Name)
+	}
+	return t.corrupt()
+}
+
 // skipDropped passes over the payload of a column that the schema no longer has.
 func (t *Table) skipDropped(b []byte, id uint32) ([]byte, error) {
 	k, ok := t.Desc.Dropped[id]
 	if !ok {
-		return nil, t.corrupt()
+		return nil, t.Foreign(id)
 	}
 	return t.skip(b, k)
 }

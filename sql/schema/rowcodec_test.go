@@ -240,6 +240,10 @@ func TestRowsOfOlderTables(t *testing.T) {
 	if err := after.DecodeRow(ctx, b, row); err != nil || row[0] != nil || row[2] != "x" {
 		t.Errorf("the new row is %v (%v)", row, err)
 	}
+	// A node that has not heard of the new definition yet meets such a row.
+	if err := before.DecodeRow(ctx, b, row); base.CodeOf(err) != base.CodeSchemaChanged {
+		t.Errorf("a row of a newer table: %v", err)
+	}
 }
 
 // TestVirtualColumns are not stored, and stay NULL when a row is read.

@@ -43,7 +43,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if it, done, err := b.pre.Source(ctx, s, n, row); done {
 		return it, err
 	}
-	switch n.(type) {
+	switch n := n.(type) {
 	case *plan.InsertInto, *plan.Update, *plan.DeleteFrom, *plan.UpdateSource:
 		return nil, b.prepareChange(ctx, s, n)
 	case *plan.CreateTable, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:
@@ -51,6 +51,15 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.Call:
 		s.BeginCall(!root)
 		return nil, nil
+	case *plan.Set:
+		if root {
+			ctx.ClearWarnings()
+		}
+		return nil, b.checkSet(ctx, n, row)
+	case *plan.Grant:
+		return b.grant(ctx, n, row)
+	case *plan.Revoke:
+		return b.revoke(ctx, n, row)
 	}
 	return b.buildQuery(ctx, s, n, row)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // quick makes the connections of a listener quickConns.
@@ -106,15 +109,23 @@ var errGone = errors.New("the client has closed its connection")
 // whileThere is a context that ends when the client of a connection has gone away: what the engine
 // does for it may take long. stop must be called.
 func whileThere(ctx context.Context, c net.Conn) (_ context.Context, stop func()) {
+	secured, isTLS := c.(*tls.Conn)
+	if isTLS {
+		c = secured.NetConn()
+	}
 	q, ok := c.(*quickConn)
 	if !ok {
 		return ctx, func() {}
+	}
+	gone := q.gone
+	if isTLS {
+		gone = q.hungUp
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var over atomic.Bool
 	var t atomic.Pointer[time.Timer]
 	look := func() {
-		if q.gone() {
+		if gone() {
 			cancel(errGone)
 		} else if !over.Load() {
 			t.Load().Reset(gonePause)
@@ -135,6 +146,16 @@ func (q *quickConn) gone() (gone bool) {
 	_ = q.raw.Control(func(fd uintptr) {
 		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		gone = n == 0 && err == nil || err == syscall.ECONNRESET || err == syscall.EPIPE || err == syscall.ETIMEDOUT
+	})
+	return gone
+}
+
+// hungUp is gone for TLS, where the other side's farewell waits to be read.
+func (q *quickConn) hungUp() (gone bool) {
+	_ = q.raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(p, 0)
+		gone = err == nil && n > 0
 	})
 	return gone
 }

@@ -3,11 +3,17 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"database/sql"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/godwitdb/godwit/kv/memkv"
 )
 
 func quickPair(t *testing.T) (client, server net.Conn) {
@@ -93,7 +99,20 @@ func asNetError(err error, to *net.Error) bool {
 
 // TestEngineStopsForAClientThatLeft: nobody works on for a client that has gone away.
 func TestEngineStopsForAClientThatLeft(t *testing.T) {
-	s, c := newServer(t)
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	s, c := startServer(t, memkv.New(4, "eu", "us"), func(c *Config) {
+		c.TLS = &tls.Config{Certificates: web.TLS.Certificates}
+	})
+	t.Run("plain", func(t *testing.T) { stopsWhenLeft(t, s, c) })
+	t.Run("TLS", func(t *testing.T) {
+		c := openDSN(t, fmt.Sprintf("root@tcp(%s)/?tls=skip-verify", s.Addr()))
+		expect(t, c, "SHOW SESSION STATUS LIKE 'Ssl_version'", "Ssl_version|TLSv1.3")
+		stopsWhenLeft(t, s, c)
+	})
+}
+
+func stopsWhenLeft(t *testing.T, s *Server, c *sql.DB) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	go func() { _, _ = c.ExecContext(ctx, "SELECT SLEEP(600)") }()

@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +31,8 @@ type Config struct {
 	Listen string
 	// Listener is used instead of Listen if set.
 	Listener net.Listener
+	// TLS is offered to clients that ask for it; nil: there is none.
+	TLS *tls.Config
 	// Cluster is what SHOW GODWIT and the database godwit show; nil: neither.
 	Cluster Cluster
 	// Forwarder sends statements on rows of another region there; nil executes everything here.
@@ -129,7 +133,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded)}
 	scfg := server.Config{
-		Protocol: "tcp", Address: ln.Addr().String(), Listener: quick(ln), Version: serverVersion,
+		Protocol: "tcp", Address: ln.Addr().String(), Listener: quick(ln), Version: serverVersion, TLSConfig: cfg.TLS,
 		Options: []server.Option{
 			func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (
 				*sqle.Engine, *server.SessionManager, mysql.Handler) {
@@ -158,6 +162,11 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 	s := session.New(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), g.sessionEnv())
 	s.Source, s.Remote = c.ClientData.(base.RegionID)
 	s.InitVariables()
+	if t, ok := c.Conn.(*tls.Conn); ok {
+		state := t.ConnectionState()
+		_ = s.SetStatusVariable(nil, "Ssl_cipher", tls.CipherSuiteName(state.CipherSuite))
+		_ = s.SetStatusVariable(nil, "Ssl_version", strings.Replace(tls.VersionName(state.Version), "TLS ", "TLSv", 1))
+	}
 	g.sessions.Store(c.ConnectionID, s)
 	if !s.Remote {
 		p := &presence{conn: c}

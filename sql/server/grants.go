@@ -1,0 +1,114 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// Dynamic privileges that something here asks for, in lower case as the engine keeps them. The
+// engine grants only those that it asks for itself.
+const (
+	sessionAdmin = "session_variables_admin"
+	systemAdmin  = "system_variables_admin"
+)
+
+var dynamicPrivileges = []string{sessionAdmin, systemAdmin}
+
+// errIllegalLevel: dynamic privileges are global.
+func errIllegalLevel(name string) error {
+	return mysql.NewSQLError(3619, "HY000", "Illegal privilege level specified for %s", strings.ToUpper(name))
+}
+
+// takeDynamic separates our dynamic privileges from those that the engine grants and revokes.
+func takeDynamic(privileges []plan.Privilege) (dynamic []string, rest []plan.Privilege) {
+	for _, p := range privileges {
+		if p.Type == plan.PrivilegeType_Dynamic && slices.Contains(dynamicPrivileges, p.Dynamic) {
+			dynamic = append(dynamic, p.Dynamic)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return dynamic, rest
+}
+
+// grant executes a GRANT of dynamic privileges; others are the engine's.
+func (b *builder) grant(ctx *sql.Context, n *plan.Grant, row sql.Row) (sql.RowIter, error) {
+	dynamic, rest := takeDynamic(n.Privileges)
+	if len(dynamic) == 0 {
+		return nil, nil
+	}
+	if len(rest) > 0 {
+		static := *n
+		static.Privileges = rest
+		if _, err := b.base.ExecBuilder.Build(ctx, &static, row); err != nil {
+			return nil, err
+		}
+	}
+	return b.changeDynamic(ctx, n.PrivilegeLevel, n.Users, dynamic, sql.ErrGrantUserDoesNotExist.New(),
+		func(u *mysql_db.User) { u.PrivilegeSet.AddGlobalDynamic(n.WithGrantOption, dynamic...) })
+}
+
+// revoke executes a REVOKE of dynamic privileges; others are the engine's.
+func (b *builder) revoke(ctx *sql.Context, n *plan.Revoke, row sql.Row) (sql.RowIter, error) {
+	dynamic, rest := takeDynamic(n.Privileges)
+	if len(dynamic) == 0 {
+		return nil, nil
+	}
+	if len(rest) > 0 {
+		static := *n
+		static.Privileges = rest
+		if _, err := b.base.ExecBuilder.Build(ctx, &static, row); err != nil {
+			return nil, err
+		}
+	}
+	return b.changeDynamic(ctx, n.PrivilegeLevel, n.Users, dynamic, sql.ErrRevokeUserDoesNotExist.New("user", "%"),
+		func(u *mysql_db.User) { u.PrivilegeSet.RemoveGlobalDynamic(dynamic...) })
+}
+
+// changeDynamic changes the dynamic privileges of users. Only who may grant them may.
+func (b *builder) changeDynamic(ctx *sql.Context, at plan.PrivilegeLevel, users []plan.UserName, names []string,
+	unknown error, change func(*mysql_db.User)) (sql.RowIter, error) {
+	if at.Database != "*" || at.TableRoutine != "*" {
+		return nil, errIllegalLevel(names[0])
+	}
+	db := b.base.Catalog.MySQLDb
+	set := db.UserActivePrivilegeSet(ctx)
+	for _, name := range names {
+		if !set.Has(sql.PrivilegeType_Super) && !slices.Contains(set.ToSliceDynamic(true), name) {
+			return nil, errNeeds(name + " WITH GRANT OPTION")
+		}
+	}
+	ed := db.Editor()
+	defer ed.Close()
+	var found []*mysql_db.User
+	for _, n := range users {
+		host := n.Host
+		if n.AnyHost || host == "" {
+			host = "%"
+		}
+		u := db.GetUser(ed, n.Name, host, false)
+		if u == nil {
+			return nil, unknown
+		}
+		found = append(found, u)
+	}
+	for _, u := range found {
+		change(u)
+	}
+	if err := db.Persist(ctx, ed); err != nil {
+		return nil, err
+	}
+	return sql.RowsToRowIter(sql.NewRow(types.NewOkResult(0))), nil
+}
+
+// errNeeds is MySQL's refusal for want of privileges, of which one is enough.
+func errNeeds(names ...string) error {
+	return mysql.NewSQLError(errNeedPrivilege, "42000", "Access denied; you need (at least one of) the %s "+
+		"privilege(s) for this operation", strings.ToUpper(strings.Join(names, " or ")))
+}

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// SET of system variables: who may, and which of them have an effect. All variables that a
+// statement sets are judged before the first is set, as in MySQL.
+
+// MySQL's error numbers of SET.
+const (
+	errNotSupported  = 1235
+	errNeedPrivilege = 1227
+	warnNoEffect     = 1618 // WARN_OPTION_IGNORED
+)
+
+// restricted are the session variables that take a privilege in MySQL 8.0, those of them that the
+// engine knows.
+var restricted = nameSet(`binlog_format binlog_row_image bulk_insert_buffer_size character_set_database
+	character_set_filesystem collation_database debug_sync default_collation_for_utf8mb4 default_table_encryption
+	explicit_defaults_for_timestamp gtid_next histogram_generation_max_mem_size immediate_server_version
+	internal_tmp_mem_storage_engine original_server_version pseudo_slave_mode pseudo_thread_id rbr_exec_mode
+	show_create_table_skip_secondary_engine sql_log_bin sql_log_off sql_require_primary_key`)
+
+// effective are the variables that something here reads. All others are kept and shown, and a
+// statement that changes one gets a warning.
+var effective = nameSet(`automatic_sp_privileges autocommit character_set_client character_set_connection
+	character_set_database character_set_results character_set_server collation_connection collation_database
+	collation_server cte_max_recursion_depth default_week_format div_precision_increment foreign_key_checks
+	group_concat_max_len local_infile long_query_time mandatory_roles max_allowed_packet regexp_buffer_size server_id
+	show_external_procedures sql_mode sql_select_limit strict_mysql_compatibility time_zone transaction_isolation
+	tx_isolation validate_password.length validate_password.mixed_case_count validate_password.number_count
+	validate_password.special_char_count`)
+
+// promises are the variables without effect on which the safety of data or the meaning of what is
+// written may rest: to change one is an error.
+var promises = nameSet(`default_password_lifetime default_table_encryption event_scheduler
+	general_log init_connect insert_id offline_mode partial_revokes password_history password_require_current
+	password_reuse_interval read_only require_row_format slow_query_log sql_require_primary_key super_read_only
+	table_encryption_privilege_check timestamp`)
+
+func nameSet(names string) map[string]bool {
+	out := map[string]bool{}
+	for _, n := range strings.Fields(names) {
+		out[n] = true
+	}
+	return out
+}
+
+// checkSet judges all system variables of a SET before the engine sets the first.
+func (b *builder) checkSet(ctx *sql.Context, n *plan.Set, row sql.Row) error {
+	for _, e := range n.Exprs {
+		f, ok := e.(*expression.SetField)
+		if !ok {
+			continue
+		}
+		v, ok := f.LeftChild.(*expression.SystemVar)
+		if !ok {
+			continue
+		}
+		if err := b.checkSetOf(ctx, v, f.RightChild, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) checkSetOf(ctx *sql.Context, v *expression.SystemVar, to sql.Expression, row sql.Row) error {
+	name := strings.ToLower(v.Name)
+	def, _, ok := sql.SystemVariables.GetGlobal(name)
+	if !ok {
+		return nil // the engine words it
+	}
+	scope := sql.SystemVariableScope_Session
+	if s, ok := v.Scope.(*sql.MysqlScope); ok {
+		scope = s.Type
+	}
+	if err := checkScope(def, scope); err != nil {
+		return err
+	}
+	if err := b.maySet(ctx, name, scope); err != nil {
+		return err
+	}
+	if scope == sql.SystemVariableScope_Persist || scope == sql.SystemVariableScope_PersistOnly {
+		return mysql.NewSQLError(errNotSupported, "42000", "SET PERSIST is not supported: SET GLOBAL lasts until this "+
+			"node ends, SET CLUSTER SETTING is kept for all nodes")
+	}
+	if own := ownVariable(name); own || effective[name] || !changes(ctx, v, def, to, row) {
+		return nil
+	}
+	if promises[name] {
+		return mysql.NewSQLError(errNotSupported, "42000", "the variable %s has no effect here, and is not changed", name)
+	}
+	ctx.Session.Warn(&sql.Warning{Level: "Warning", Code: warnNoEffect,
+		Message: fmt.Sprintf("the variable %s has no effect here: its value is kept and shown, and nothing else", name)})
+	return nil
+}
+
+// checkScope refuses what can be set nowhere, or not there. As in MySQL it comes before privileges.
+func checkScope(def sql.SystemVariable, scope sql.MysqlSVScopeType) error {
+	m, ok := def.(*sql.MysqlSystemVariable)
+	switch {
+	case !ok:
+		return nil
+	case m.IsReadOnly():
+		return sql.ErrSystemVariableReadOnly.New(m.Name)
+	case scope == sql.SystemVariableScope_Session && m.Scope.Type == sql.SystemVariableScope_Global:
+		return sql.ErrSystemVariableGlobalOnly.New(m.Name)
+	case scope != sql.SystemVariableScope_Session && m.Scope.Type == sql.SystemVariableScope_Session:
+		return sql.ErrSystemVariableSessionOnly.New(m.Name)
+	}
+	return nil
+}
+
+// maySet says whether the user may set a variable. SUPER has all dynamic privileges.
+func (b *builder) maySet(ctx *sql.Context, name string, scope sql.MysqlSVScopeType) error {
+	of := []string{systemAdmin}
+	if scope == sql.SystemVariableScope_Session {
+		if !restricted[name] {
+			return nil
+		}
+		of = append(of, sessionAdmin)
+	}
+	for _, p := range of {
+		if b.base.Catalog.MySQLDb.UserHasPrivileges(ctx, sql.NewDynamicPrivilegedOperation(p)) {
+			return nil
+		}
+	}
+	return errNeeds(append([]string{"SUPER"}, of...)...)
+}
+
+// ownVariable reports whether a variable is Godwit's own: all of these have an effect.
+func ownVariable(name string) bool {
+	return strings.Contains(name, "godwit") || strings.HasSuffix(name, "read_staleness") ||
+		strings.HasSuffix(name, "_as_of") || name == "transaction_consistency"
+}
+
+// changes reports whether an assignment changes the value of a variable.
+func changes(ctx *sql.Context, v *expression.SystemVar, def sql.SystemVariable, to sql.Expression, row sql.Row) bool {
+	if transform.InspectExpr(ctx, to, func(_ *sql.Context, e sql.Expression) bool {
+		_, ok := e.(*plan.Subquery)
+		return ok
+	}) {
+		return true
+	}
+	was, err := v.Eval(ctx, row)
+	if err != nil {
+		return true
+	}
+	next, err := to.Eval(ctx, row)
+	if err != nil {
+		return true // the engine words it
+	}
+	if x, _, err := def.GetType().Convert(ctx, next); err == nil {
+		next = x
+	}
+	if x, _, err := def.GetType().Convert(ctx, was); err == nil {
+		was = x
+	}
+	return !strings.EqualFold(fmt.Sprint(was), fmt.Sprint(next))
+}
