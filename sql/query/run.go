@@ -185,7 +185,7 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 }
 
 // seen are the errors that the engine does not see: of strings that have no collation in common, of
-// columns beside aggregates, of aggregates out of place, and of DEFAULT() of a column that has none.
+// columns beside aggregates, of aggregates out of place, and of DEFAULT() of a column without one.
 var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true, errNoDefault: true}
 
 // ready refuses sessions in states that only the engine knows.
