@@ -107,11 +107,22 @@ func (t *Table) corrupt() error {
 	return base.Errorf(base.CodeCorrupt, "row of table %s cannot be decoded", t.Desc.Name)
 }
 
+const (
+	// newColumns is how many columns a definition may have more than the one that a node knows. A
+	// column further on is no column.
+	newColumns = 64
+	// newFor is how long a node may not have heard of a newer definition. After that the row is no
+	// row.
+	newFor = 30 * time.Second
+)
+
 // Foreign is what is wrong with a row that has a column of an id that this definition has not and
-// never had. If the id is one that the next column would get, the row was written under a newer
+// never had. If the id is one that the next columns would get, the row was written under a newer
 // definition, which this node has yet to hear of.
 func (t *Table) Foreign(id uint32) error {
-	if id > t.Desc.NextCol {
+	now := time.Now()
+	t.foreign.CompareAndSwap(0, now.UnixNano())
+	if id > t.Desc.NextCol && id-t.Desc.NextCol <= newColumns && now.Sub(time.Unix(0, t.foreign.Load())) < newFor {
 		return base.Errorf(base.CodeSchemaChanged, "a row of table %s has a column of a newer definition of it", t.Desc.Name)
 	}
 	return t.corrupt()

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -28,6 +29,8 @@ type Table struct {
 	HomesOf       *Table // whose rows' homes this table shows; nil: it is none such
 	Next          *Table // its successor, which writers write as well; nil: none
 	Prev          *Table // whose successor it is
+
+	foreign atomic.Int64 // when a row of a newer definition was first met, Unix ns; 0: never
 }
 
 // Index is an index descriptor made ready for use.
