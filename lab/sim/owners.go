@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,11 +28,13 @@ type owners struct {
 
 // ownedKey is the owners of a key, and their leaders.
 type ownedKey struct {
-	stints []stint // ordered by since; stints that no other one can overlap any more are dropped
+	stints []stint // ordered by since; the oldest are dropped
 	leads  map[base.GroupID]*leads
 }
 
-// stint is the time of one owner.
+// stint is the time of one owner under one version. Another one with the same owner may follow, or
+// follow after one of another owner that has not been heard of yet: a leader that was cut off finds
+// out late that what it wrote is committed.
 type stint struct {
 	group base.GroupID
 	since base.Timestamp
@@ -128,17 +131,19 @@ func (k *ownedKey) own(s owner.Service, merged base.Timestamp) *twoOwners {
 	if e := k.apart(s, i, at, merged); e != nil {
 		return e
 	}
-	if i > 0 && k.stints[i-1].group == s.Group {
-		if x := &k.stints[i-1]; at > x.last || at == x.last && s.Kind == owner.ReadService {
+	for j := i - 1; j >= 0 && k.stints[j].since == s.Since; j-- {
+		x := &k.stints[j]
+		if x.group != s.Group {
+			continue
+		}
+		if at > x.last || at == x.last && s.Kind == owner.ReadService {
 			x.last, x.how = at, s
 		}
 		return nil
 	}
-	if i == len(k.stints) {
-		if i == maxStints {
-			k.stints = append(k.stints[:0], k.stints[maxStints/2:]...)
-		}
-		k.stints = append(k.stints, stint{s.Group, s.Since, at, s})
+	k.stints = slices.Insert(k.stints, i, stint{s.Group, s.Since, at, s})
+	if len(k.stints) > maxStints {
+		k.stints = slices.Delete(k.stints, 0, maxStints/2)
 	}
 	return nil
 }
