@@ -36,7 +36,6 @@ type peer struct {
 	contact contact
 
 	rtt   wan.RTT
-	usual usual // of rtt
 	heard time.Time
 	// when it was first heard again after its process had been started anew; zero if never
 	began    time.Time
@@ -122,7 +121,6 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) {
 	before := x.rtt.N
 	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
 	if x.rtt.N != before {
-		x.usual.add(now, x.rtt.Last)
 		p.measured(base.NodeID(m.Node), x)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // has become longer for good counts as slow until then.
 const usualFor = 2 * time.Minute
 
-// usual is the least round trip to a peer of the last minutes. The zero value has none.
+// usual is the least time that a peer took of late to confirm a heartbeat. The zero value has none.
 type usual struct {
 	now, before time.Duration // of this stretch of usualFor and of the one before; 0: none
 	since       time.Time     // when this one began
@@ -31,16 +31,28 @@ func (u *usual) least() time.Duration {
 	return min(u.now, u.before)
 }
 
-// late is by how much longer than usual a round trip to a peer takes, by the newest one and by most
-// of the last ten: one that is late alone says nothing.
-func (x *peer) late() time.Duration {
-	return max(0, min(x.rtt.Last, x.rtt.SRTT)-x.usual.least())
+// lateTicks is at how many ticks in turn a confirmation must be late: one that is late alone says
+// nothing.
+const lateTicks = 5
+
+// heardLately is for how long a node may say nothing before silence is all that is known of it.
+const heardLately = time.Second
+
+// late is by how much longer than usual a peer has not confirmed a heartbeat, by what it said last,
+// at each of the last ticks. It is called once a tick. mono is now by the monotonic clock.
+func (c *contact) late(now time.Time, mono time.Duration) time.Duration {
+	copy(c.aged[1:], c.aged[:])
+	c.aged[0] = 0
+	if silence := now.Sub(c.heard); c.confirmed > 0 && silence < heardLately {
+		c.aged[0] = max(0, mono-silence-c.confirmed-c.usual.least())
+	}
+	return slices.Min(c.aged[:])
 }
 
-// late is by how much longer than usual this node's round trips to a majority of the nodes take,
-// and the median of what the others have said of theirs. Itself counts as one that is not late. A
-// node that handles late what arrives finds all others late, while those find it late alone. It
-// takes three nodes to tell the two apart.
+// late is by how much longer than usual a majority of the nodes take to confirm heartbeats, and the
+// median of what the others have said of theirs. Itself counts as one that is not late, and so does
+// one that nothing is heard of. A node that handles late what arrives finds all others late, while
+// those find it late alone. It takes three nodes to tell the two apart. It is called once a tick.
 func (p *peers) late(nodes []base.NodeID) (own, others time.Duration) {
 	if len(nodes) < 3 {
 		return 0, 0
@@ -52,9 +64,7 @@ func (p *peers) late(nodes []base.NodeID) (own, others time.Duration) {
 		d := time.Duration(0)
 		if x := p.all[n]; n != p.self && x != nil {
 			said = append(said, x.lateness)
-			if x.rtt.Known() {
-				d = x.late()
-			}
+			d = x.contact.late(p.now(), p.mono())
 		}
 		by = append(by, d)
 	}

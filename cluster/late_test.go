@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // TestLate: a node is as late as its round trips to a majority are, itself counted. What a path
@@ -12,34 +13,41 @@ import (
 func TestLate(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := newPeers(1, func() time.Time { return now })
+	now = now.Add(time.Second)
 	nodes := []base.NodeID{1, 2, 3}
-	trips := func(n base.NodeID, d, during time.Duration) {
-		x := p.get(n)
+	// trips has nodes take so long to confirm, for a while; the result is what is found at the end.
+	var own, others time.Duration
+	trips := func(during time.Duration, take map[base.NodeID]time.Duration) {
 		for end := now.Add(during); now.Before(end); now = now.Add(100 * time.Millisecond) {
-			x.rtt.Add(d)
-			x.usual.add(now, d)
+			for n, d := range take {
+				p.contacted(&wire.Heartbeat{Node: uint32(n), EchoNs: uint64(p.mono() - d)}, 0)
+			}
+			own, others = p.late(nodes)
 		}
 	}
-	check := func(what string, own, others time.Duration) {
+	check := func(what string, wantOwn, wantOthers time.Duration) {
 		t.Helper()
-		o, said := p.late(nodes)
-		if o.Round(20*time.Millisecond) != own || said != others {
-			t.Errorf("%s: late by %v, the others by %v; want %v, %v", what, o, said, own, others)
+		if own != wantOwn || others != wantOthers {
+			t.Errorf("%s: late by %v, the others by %v; want %v, %v", what, own, others, wantOwn, wantOthers)
 		}
 	}
-	trips(2, 30*time.Millisecond, 10*time.Second)
-	trips(3, 50*time.Millisecond, 10*time.Second)
+	const ms = time.Millisecond
+	type by = map[base.NodeID]time.Duration
+	trips(10*time.Second, by{2: 30 * ms, 3: 50 * ms})
 	check("all as usual", 0, 0)
-	trips(2, 630*time.Millisecond, 5*time.Second)
+	trips(5*time.Second, by{2: 630 * ms, 3: 50 * ms})
 	check("one is late", 0, 0)
-	trips(3, 450*time.Millisecond, 100*time.Millisecond)
-	check("one answer of the other one is late", 60*time.Millisecond, 0)
-	trips(3, 450*time.Millisecond, 5*time.Second)
-	check("both are late", 400*time.Millisecond, 0)
-	p.get(2).lateness, p.get(3).lateness = 300*time.Millisecond, 500*time.Millisecond
-	check("and say so", 400*time.Millisecond, 300*time.Millisecond)
-	trips(3, 450*time.Millisecond, 2*usualFor+10*time.Second)
-	check("one is late for good", 0, 300*time.Millisecond)
+	trips(100*ms, by{2: 630 * ms, 3: 450 * ms})
+	check("one confirmation of the other one is late", 0, 0)
+	trips(5*time.Second, by{2: 630 * ms, 3: 450 * ms})
+	check("both are late", 400*ms, 0)
+	p.get(2).lateness, p.get(3).lateness = 300*ms, 500*ms
+	trips(100*ms, by{2: 630 * ms, 3: 450 * ms})
+	check("and say so", 400*ms, 300*ms)
+	trips(2*usualFor+10*time.Second, by{3: 450 * ms})
+	check("one is late for good, nothing is heard of the other one", 0, 300*ms)
+	trips(300*ms, by{2: 2 * time.Second, 3: 2 * time.Second})
+	check("it is heard of again, and has confirmed nothing yet", 0, 300*ms)
 	if o, said := p.late(nodes[:2]); o != 0 || said != 0 {
 		t.Errorf("of two nodes nobody can say which one is late: %v, %v", o, said)
 	}

@@ -29,6 +29,8 @@ type contact struct {
 	// takes is how long a heartbeat and its confirmation take, on any way: the round trip and, on
 	// average, half of the time between two heartbeats.
 	takes time.Duration
+	usual usual // the least that it took of late
+	aged  [lateTicks]time.Duration
 }
 
 // contacted takes what a heartbeat says of the ways to its sender and back. life names this
@@ -44,11 +46,13 @@ func (p *peers) contacted(m *wire.Heartbeat, life uint64) {
 	}
 	if d := time.Duration(echo); d > x.confirmed && d <= p.mono() { // else it was sent by the process before this one
 		x.confirmed = d
-		if took := p.mono() - d; x.takes == 0 {
+		took := p.mono() - d
+		if x.takes == 0 {
 			x.takes = took
 		} else {
 			x.takes += (took - x.takes) / 8
 		}
+		x.usual.add(x.heard, took)
 	}
 }
 

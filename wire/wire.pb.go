@@ -3671,7 +3671,7 @@ type Health struct {
 	Sick          uint32                 `protobuf:"varint,1,opt,name=sick,proto3" json:"sick,omitempty"`                              // organs that are not well, one bit each (health.Organ)
 	SyncAgeUs     uint64                 `protobuf:"varint,2,opt,name=sync_age_us,json=syncAgeUs,proto3" json:"sync_age_us,omitempty"` // how long the oldest sync that is under way has taken so far
 	SyncUs        uint64                 `protobuf:"varint,3,opt,name=sync_us,json=syncUs,proto3" json:"sync_us,omitempty"`            // how long syncs have taken in the last second, on average; 0: there were none
-	LateUs        uint64                 `protobuf:"varint,4,opt,name=late_us,json=lateUs,proto3" json:"late_us,omitempty"`            // by how much longer than usual round trips to a majority of the nodes take
+	LateUs        uint64                 `protobuf:"varint,4,opt,name=late_us,json=lateUs,proto3" json:"late_us,omitempty"`            // by how much longer than usual a majority of the nodes take to confirm heartbeats
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -27,7 +27,7 @@ const (
 	// So many late ticks within lateWithin are no coincidence.
 	lateTicks  = 3
 	lateWithin = 10 * time.Second
-	// Round trips that are late count if those of the others are not half as late.
+	// Confirmations that are late count if those of the others are not half as late.
 	lateTimes = 2
 	// syncWindow is over how long the time that syncs take is averaged.
 	syncWindow = time.Second
@@ -54,8 +54,9 @@ type Facts struct {
 	Ending bool
 	// ClockFenced says that the clock is outside its bound.
 	ClockFenced bool
-	// Late is by how much longer than usual the round trips to a majority of the nodes take,
-	// OthersLate the median of what the other nodes say of theirs: in a slow network all are late.
+	// Late is by how much longer than usual a majority of the nodes take to confirm this node's
+	// heartbeats, OthersLate the median of what the other nodes say of theirs: in a slow network
+	// all are late.
 	Late, OthersLate time.Duration
 	// Heard of so many nodes of the cluster lately; both count this node.
 	Heard, Nodes int
@@ -234,8 +235,8 @@ func (m *Monitor) processTrouble(now time.Time, f Facts) string {
 	case len(m.late) >= lateTicks:
 		return fmt.Sprintf("it was woken late by more than %v %d times in %v", TooOld, len(m.late), lateWithin)
 	case f.Late > max(TooOld, lateTimes*f.OthersLate):
-		return fmt.Sprintf("round trips to most nodes take %v longer than usual, to the others %v: it handles late what arrives",
-			f.Late.Round(time.Millisecond), f.OthersLate.Round(time.Millisecond))
+		return fmt.Sprintf("most nodes confirm its messages %v later than usual, and those of the others %v: it handles late "+
+			"what arrives, or is heard late", f.Late.Round(time.Millisecond), f.OthersLate.Round(time.Millisecond))
 	}
 	return ""
 }

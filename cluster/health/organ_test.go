@@ -64,8 +64,8 @@ func TestOneSicknessIsNoRelapse(t *testing.T) {
 	}
 }
 
-// TestLateAnswers: a node whose round trips to most others are late, while theirs are not, handles
-// late what arrives. If those of the others are late too, the network is slow.
+// TestLateAnswers: a node that most others confirm late, while they confirm each other in time, is
+// not to lead. If all are late, the network is slow.
 func TestLateAnswers(t *testing.T) {
 	const late = 2 * TooOld
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestLateAnswers(t *testing.T) {
 		m := NewMonitor(100*time.Millisecond, slog.New(slog.DiscardHandler))
 		v := m.Tick(time.Unix(1000, 0), Facts{Late: c.own, OthersLate: c.others, Heard: 3, Nodes: 3})
 		if v.Leave != c.sick || (v.Unfit == Process) != c.sick {
-			t.Errorf("round trips are late by %v, those of others by %v: %+v", c.own, c.others, v)
+			t.Errorf("confirmations are late by %v, those of others by %v: %+v", c.own, c.others, v)
 		}
 	}
 }
