@@ -1,20 +1,15 @@
 package bind
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // The parser takes INTERVAL (n) DAY for a call of the function INTERVAL, with DAY as an alias or a
 // wrong word behind it. A sign before the parentheses keeps it from that; the comment makes it
 // possible to take it out of names again.
 const intervalSign = "/**/+"
 
-var intervalOpen = regexp.MustCompile(`(?i)\binterval\s*\(`)
-
 // signIntervals puts a sign into each INTERVAL (n) unit. The function has at least two arguments.
 func signIntervals(text string) string {
-	if !intervalOpen.MatchString(text) {
+	if !hasText(text, "interval") {
 		return text
 	}
 	var out strings.Builder
@@ -27,6 +22,17 @@ func signIntervals(text string) string {
 		}
 	}
 	return out.String() + text[from:]
+}
+
+// hasText reports whether a text has a word, in any case, perhaps as a part of another one. Each
+// statement comes here, so that it must cost next to nothing.
+func hasText(text, word string) bool {
+	for i := 0; i+len(word) <= len(text); i++ {
+		if text[i]|0x20 == word[0] && strings.EqualFold(text[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
 }
 
 // oneArgument reports whether there is no comma before the parenthesis that is open is closed.
