@@ -3,6 +3,7 @@ package bind
 import (
 	"strings"
 
+	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -60,5 +61,6 @@ func (q *query) lockOf(n *ast.TableName, kind algebra.LockKind) error {
 			return unsupported("locking clause for a table of another kind")
 		}
 	}
-	return refuse(3568, "HY000", "Unresolved table name `%s` in locking clause.", n.Name.O)
+	return &Refusal{fail(3568, "HY000", "Unresolved table name `%s` in locking clause.", n.Name.O),
+		sql.ErrUnresolvedTableLock.New(n.Name.O)}
 }
