@@ -454,9 +454,7 @@ func (e *evaluation) report(resp *wire.CommitResponse) {
 
 // settleLate ends a commit whose client no longer waits.
 func (r *Replica) settleLate(x *txns.Txn, ts base.Timestamp) {
-	ctx, cancel := r.life()
-	defer cancel()
-	if r.commitWait(ctx, ts) == nil {
+	if r.settled(ts) {
 		r.mu.Lock()
 		r.release(x, false)
 		r.mu.Unlock()

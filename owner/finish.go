@@ -156,12 +156,8 @@ func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit
 		c.Decide = &wire.Decide{Txn: id[:], Commit: commit, Ts: uint64(ts), Values: values}
 	}, func(out state.Outcome) {
 		// The decision is in the log, whether or not a client still waits for the answer.
-		if out.State == wire.TxnState_COMMITTED && !ordered {
-			ctx, cancel := r.life()
-			defer cancel()
-			if r.commitWait(ctx, out.TS) != nil {
-				return // the replica was closed
-			}
+		if out.State == wire.TxnState_COMMITTED && !ordered && !r.settled(out.TS) {
+			return
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()

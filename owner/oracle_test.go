@@ -159,3 +159,39 @@ func TestOrderClock(t *testing.T) {
 		}
 	})
 }
+
+// refusing is an oracle that refuses some times.
+type refusing struct {
+	times int
+	at    base.Timestamp
+}
+
+func (o *refusing) Raise(_ context.Context, min base.Timestamp) (base.Timestamp, int, error) {
+	if o.times--; o.times >= 0 {
+		return 0, 0, base.Errorf(base.CodeInvalid, "the oracle cannot be raised")
+	}
+	o.at = max(o.at, min) + 1
+	return o.at, 0, nil
+}
+
+// TestSettledAtLast: what is in the log is settled some time, though the oracle refuses at first.
+// Else its rows would stay locked.
+func TestSettledAtLast(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, _ := leader(t)
+		o := &refusing{times: 4, at: r.clock.Latest()}
+		r.clock = clock.New(clock.NewSimulated(0, 1))
+		r.clock.Wait(o)
+		for i, m := range []clock.Mode{clock.GClock, clock.Dual, clock.GTM} {
+			r.clock.Adopt(m, uint64(i+1), o.at)
+		}
+		r.clock.Grant(time.Now().Add(time.Hour))
+		ts := o.at.Add(time.Millisecond)
+		if err := r.commitWait(context.Background(), ts); base.CodeOf(err) != base.CodeInvalid {
+			t.Fatalf("the oracle does not refuse: %v", err)
+		}
+		if !r.settled(ts) || !r.clock.Settled(ts) {
+			t.Error("it is not settled")
+		}
+	})
+}

@@ -316,6 +316,23 @@ func (r *Replica) commitWait(ctx context.Context, ts base.Timestamp) error {
 	return r.clock.Settle(ctx, ts)
 }
 
+// settled is commitWait of what is in the log: it goes on until ts is settled, whatever the oracle
+// says meanwhile. False: the replica was closed.
+func (r *Replica) settled(ts base.Timestamp) bool {
+	ctx, cancel := r.life()
+	defer cancel()
+	for r.commitWait(ctx, ts) != nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(settleAgain):
+		}
+	}
+	return true
+}
+
+const settleAgain = 50 * time.Millisecond // after an attempt that failed
+
 // readWait is commitWait for what was read, which takes its time only where this node may not act
 // at all.
 func (r *Replica) readWait(ctx context.Context, ts base.Timestamp) error {
