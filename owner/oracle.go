@@ -38,10 +38,10 @@ func (r *Replica) issue(ctx context.Context, min base.Timestamp) (base.Timestamp
 		return 0, err
 	}
 	now := r.clock.Latest()
-	if min > max(now, r.lead.Issued, r.lead.Floor).Add(oracleAhead) {
+	if known := max(r.clock.Horizon(), r.lead.Issued, r.lead.Floor); min > known.Add(oracleAhead) {
 		r.mu.Unlock()
 		return 0, base.Errorf(base.CodeInvalid, "the oracle cannot be raised to %s, which is %s ahead of it: "+
-			"check the clocks of the cluster's nodes", min, min.Sub(now))
+			"check the clocks of the cluster's nodes", min, min.Sub(known))
 	}
 	for {
 		ts := max(now, r.lead.Issued, min).Next()

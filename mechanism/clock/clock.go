@@ -200,11 +200,23 @@ func (c *Clock) Observe(ts base.Timestamp) error {
 	}
 }
 
+// Horizon is as late as it may be by anything that is known here: also by the source if it is not
+// used, but not before it was ever confirmed. It is for telling what lies too far ahead: after a
+// minute without anybody, what is known of the oracle is a minute old.
+func (c *Clock) Horizon() base.Timestamp {
+	t := time.Now()
+	now := c.LatestAt(t)
+	if st := c.st.Load(); st.virtual && st.mode != None && !st.unproven && now != 0 {
+		now = max(now, c.upper(c.read(t)))
+	}
+	return now
+}
+
 // Within refuses a timestamp that lies further ahead of this clock than d. A node that has not
 // heard of a mode goes by what it knew of the oracle before it was started, which may be long ago:
 // it cannot take others to task, and asks to be tried again.
 func (c *Clock) Within(ts base.Timestamp, d time.Duration) error {
-	now := c.Latest()
+	now := c.Horizon()
 	if ts <= now.Add(d) {
 		return nil
 	}

@@ -256,6 +256,24 @@ func TestFence(t *testing.T) {
 	})
 }
 
+// TestFencedAfterSilence: a node that is fenced and has heard of nobody for a minute does not take
+// others to task for what it knows of the oracle; for what its source says it does.
+func TestFencedAfterSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &counter{at: base.FromTime(time.Now()).Add(-time.Minute)}
+		c := member(o, -100*time.Millisecond)
+		c.Adopt(GClock, 1, o.at)
+		c.Fence(true)
+		now := base.FromTime(time.Now())
+		if err := c.Within(now, 10*time.Second); err != nil {
+			t.Errorf("now, to a fenced node that knows of the oracle what it was a minute ago: %v", err)
+		}
+		if err := c.Within(now.Add(time.Minute), 10*time.Second); base.CodeOf(err) != base.CodeInvalid {
+			t.Errorf("a minute ahead: %v", err)
+		}
+	})
+}
+
 // TestRoundsAreShared: callers share trips, and a snapshot counts only from one that began after
 // it.
 func TestRoundsAreShared(t *testing.T) {
