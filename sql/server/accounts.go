@@ -95,7 +95,7 @@ var (
 // accounts makes a statement that changes accounts ours; nil if it is none.
 func (p *parser) accounts(stmt sqlparser.Statement, query string) sqlparser.Statement {
 	c, ok := stmt.(*sqlparser.CreateUser)
-	if !ok {
+	if !ok || !ours(c) {
 		return nil
 	}
 	return p.accountChange(c, query, false)
@@ -113,10 +113,25 @@ func (p *parser) alterUser(q string) sqlparser.Statement {
 	}
 	stmt, err := p.Parser.ParseSimple("CREATE USER " + exists + m[2])
 	c, ok := stmt.(*sqlparser.CreateUser)
-	if err != nil || !ok {
+	if err != nil || !ok || !ours(c) {
 		return nil // the engine words it
 	}
 	return p.accountChange(c, q, true)
+}
+
+// ours reports whether all accounts of a statement log in in a way that there is; the engine words
+// the refusal of others.
+func ours(c *sqlparser.CreateUser) bool {
+	for _, n := range c.Users {
+		if n.Auth2 != nil || n.Auth3 != nil || n.AuthInitial != nil {
+			return false
+		}
+		if a := n.Auth1; a != nil && (a.RandomPassword || a.Plugin != "" &&
+			a.Plugin != string(mysql.MysqlNativePassword) && a.Plugin != string(mysql.CachingSha2Password)) {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *parser) accountChange(c *sqlparser.CreateUser, query string, alter bool) sqlparser.Statement {
@@ -192,14 +207,6 @@ func (x *accountChange) refused() error {
 	}
 	if len(x.syntax.DefaultRoles) > 0 {
 		return notSupported("DEFAULT ROLE (all roles of an account are active)")
-	}
-	for _, n := range x.syntax.Users {
-		switch {
-		case n.Auth2 != nil || n.Auth3 != nil || n.AuthInitial != nil:
-			return fmt.Errorf("multi-factor authentication is not yet supported")
-		case n.Auth1 != nil && n.Auth1.RandomPassword:
-			return fmt.Errorf("random password generation is not currently supported")
-		}
 	}
 	return nil
 }

@@ -191,6 +191,13 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 func (s *Server) Serve() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	// A client must not slip in before the node knows that it takes TLS only. Where settings cannot
+	// be read, users could not either.
+	first, done := context.WithTimeout(ctx, firstSettings)
+	if err := s.g.refreshSettings(first); err != nil {
+		s.g.Log.Warn("cluster settings are not known yet", "err", err)
+	}
+	done()
 	go s.g.follow(ctx, "users and grants", s.g.refreshUsers)
 	go s.g.follow(ctx, "cluster settings", s.g.refreshSettings)
 	go s.g.Adopt(ctx)
@@ -198,6 +205,9 @@ func (s *Server) Serve() error {
 	s.g.GC.Start()
 	return s.srv.Start()
 }
+
+// firstSettings is how long the first clients wait for cluster settings.
+const firstSettings = 2 * time.Second
 
 // Close stops accepting, lets clients finish for a while and tells them to go, then ends those that
 // are left.

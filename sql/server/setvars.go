@@ -9,6 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // SET of system variables: who may, and which of them have an effect. All variables that a
@@ -54,6 +56,12 @@ func nameSet(names string) map[string]bool {
 	}
 	return out
 }
+
+// MaxConnections is the default of max_connections.
+const MaxConnections = session.MaxConnections
+
+// SetVariables sets global variables of this process.
+func SetVariables(values map[string]any) error { return sql.SystemVariables.AssignValues(values) }
 
 // checkSet judges all system variables of a SET before the engine sets the first.
 func (b *builder) checkSet(ctx *sql.Context, n *plan.Set, row sql.Row) error {

@@ -50,12 +50,12 @@ func InitSystemVariables() {
 			}})
 		}
 		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles,
-			"max_connections": int64(maxConnections)})
+			"max_connections": int64(MaxConnections)})
 	})
 }
 
-// maxConnections is the default of max_connections. MySQL's is 151.
-const maxConnections = 2000
+// MaxConnections is the default of max_connections. MySQL's is 151.
+const MaxConnections = 2000
 
 // InitVariables gives a new session its values.
 func (s *Session) InitVariables() {
