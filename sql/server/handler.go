@@ -47,6 +47,14 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 	c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
 }
 
+// ConnectionAuthenticated implements mysql.Handler.
+func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
+	if err := h.g.logins.admit(c); err != nil {
+		return err
+	}
+	return h.Handler.ConnectionAuthenticated(c)
+}
+
 // short executes a statement without the engine, where that can be done: what begins or ends a
 // transaction, what is forwarded whole, reads and writes by key, and SELECTs. p is nil for text. If
 // it is not done, f learns from what the engine makes of it.
@@ -171,6 +179,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 
 // ConnectionClosed implements mysql.Handler.
 func (h *handler) ConnectionClosed(c *mysql.Conn) {
+	h.g.logins.leave(c)
 	s := h.session(c)
 	h.Handler.ConnectionClosed(c)
 	if s != nil {

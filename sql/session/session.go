@@ -47,6 +47,8 @@ type Session struct {
 	aborted     bool        // the last statement lost its transaction
 	LastCost    StatementCost
 	prepared    map[string]sqlparser.Statement
+	// WaitTimeout is how long the client may be silent, in seconds.
+	WaitTimeout int64
 
 	remoteState
 	staleState

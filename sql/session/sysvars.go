@@ -8,6 +8,8 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/godwitdb/godwit/sql/schema"
 )
 
 var sysVarsOnce sync.Once
@@ -47,9 +49,13 @@ func InitSystemVariables() {
 				Type: types.NewSystemEnumType(name, "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"),
 			}})
 		}
-		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles})
+		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles,
+			"max_connections": int64(MaxConnections)})
 	})
 }
+
+// MaxConnections is the default of max_connections. MySQL's is 151.
+const MaxConnections = 2000
 
 // InitVariables gives a new session its values.
 func (s *Session) InitVariables() {
@@ -59,8 +65,18 @@ func (s *Session) InitVariables() {
 	_ = s.setIsolation(ctx, IsolationVar)
 	s.readConsistency(ctx)
 	s.readForward(ctx)
+	s.readWaitTimeout(ctx)
 	if v, err := s.BaseSession.GetSessionVariable(ctx, stalenessVar); err == nil {
 		s.Staleness, _ = parseStaleness(v) // the server's default
+	}
+}
+
+// waitTimeoutVar is how long a client may be silent, in seconds.
+const waitTimeoutVar = "wait_timeout"
+
+func (s *Session) readWaitTimeout(ctx *sql.Context) {
+	if v, err := s.BaseSession.GetSessionVariable(ctx, waitTimeoutVar); err == nil {
+		s.WaitTimeout, _ = schema.ToInt64(v)
 	}
 }
 
