@@ -15,8 +15,9 @@ import (
 // While faults go on, each node keeps writing rows of each group, as statements do. A set of nodes
 // is whole if no fault touches them, they reach each other, and they are a majority of each group.
 // Each write of a whole node must succeed within wholeBound of the write before, or of the last
-// change of the whole set. After a time without a whole set leaders are elected anew, which may
-// take lostBound. (The goal is serveBound in all three cases: docs/limits.md.)
+// change of the whole set, and so must the rows after the last fault. After a time without a whole
+// set leaders are elected anew, which may take lostBound. (The goal is serveBound in all three
+// cases: docs/limits.md.)
 
 const (
 	wholeBound = 2 * serveBound

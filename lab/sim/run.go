@@ -84,7 +84,7 @@ func Run(cfg Config) *Outcome {
 	if cfg.Lively {
 		v.end()
 		o.Paused = v.longest
-		b.returned(o, before, v.bound(serveBound, o.healedAt))
+		b.returned(o, before, v.bound(wholeBound, o.healedAt))
 	}
 	w.checkClocks()
 	time.Sleep(time.Second) // with all clients, as before the faults

@@ -119,11 +119,39 @@ func save(t *testing.T, o *Outcome) string {
 	return dir
 }
 
+// soaked tells how far the runs of a soak are from the goal: that no row waits longer than
+// serveBound.
+type soaked struct {
+	runs, over int
+	longest    time.Duration
+	seed       uint64 // of the longest
+}
+
+func (p *soaked) add(o *Outcome) {
+	p.runs++
+	d := max(o.Served, o.Paused)
+	if d > serveBound {
+		p.over++
+	}
+	if d > p.longest {
+		p.longest, p.seed = d, o.Config.Seed
+	}
+}
+
+func (p *soaked) String() string {
+	return fmt.Sprintf("%d runs, in %d of them a row was not written for more than %v; the longest pause is %v, seed %d",
+		p.runs, p.over, serveBound, p.longest.Round(time.Millisecond), p.seed)
+}
+
+// seen are the pauses of all seeds that a test process has run.
+var seen soaked
+
 func seed(t *testing.T, cfg Config) {
 	t.Helper()
 	began := time.Now()
 	cfg.Lively = true
 	o, err := runSeed(t, cfg)
+	seen.add(o)
 	if err != nil {
 		again := "TestSeed"
 		switch {
@@ -236,6 +264,7 @@ func TestSoak(t *testing.T) {
 			t.Run(fmt.Sprint("sql/", *flagFirst+i), func(t *testing.T) { seed(t, PickSQL(*flagFirst+i)) })
 		}
 	}
+	fmt.Println(&seen) // also without -v
 }
 
 func flagGiven(name string) (given bool) {

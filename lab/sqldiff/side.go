@@ -63,7 +63,12 @@ func (s *Side) connect(ctx context.Context) (err error) {
 }
 
 // Close closes the connection.
-func (s *Side) Close() error { return errors.Join(s.conn.Close(), s.db.Close()) }
+func (s *Side) Close() error {
+	if s.conn == nil {
+		return s.db.Close()
+	}
+	return errors.Join(s.conn.Close(), s.db.Close())
+}
 
 // Fresh makes an empty database and uses it.
 func (s *Side) Fresh(ctx context.Context, database string) error {

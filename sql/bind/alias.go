@@ -28,6 +28,9 @@ func wordsOf(s string) (out []word) {
 		case b <= ' ':
 			i++
 			continue
+		case comment(s[i:]) > 0:
+			i += comment(s[i:])
+			continue
 		case b == '\'' || b == '"' || b == '`':
 			for i++; i < len(s) && s[i] != b; i++ {
 				if s[i] == '\\' && b != '`' {
@@ -49,6 +52,22 @@ func wordsOf(s string) (out []word) {
 		out = append(out, word{s[from:i], from, i, false})
 	}
 	return out
+}
+
+// comment is the length of the comment that a text begins with. Those that are executed are none.
+func comment(s string) int {
+	end, tail := "\n", 0
+	switch {
+	case strings.HasPrefix(s, "/*") && !strings.HasPrefix(s, "/*!") && !strings.HasPrefix(s, "/*+"):
+		end, tail = "*/", 2
+	case s[0] == '#', s == "--", strings.HasPrefix(s, "--") && s[2] <= ' ':
+	default:
+		return 0
+	}
+	if n := strings.Index(s, end); n >= 0 {
+		return n + tail
+	}
+	return len(s)
 }
 
 func nameByte(b byte) bool {

@@ -30,7 +30,7 @@ type Session struct {
 // Mode is what of sql_mode matters to the binder.
 type Mode struct {
 	ANSIQuotes, PipesAsConcat, NoBackslashEscapes, IgnoreSpace, HighNotPrecedence bool
-	OnlyFullGroupBy                                                               bool
+	OnlyFullGroupBy, Strict                                                       bool
 }
 
 // Query is a SELECT that is bound.

@@ -314,8 +314,7 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 	if d, ok := e.(*ast.DefaultExpr); ok && d.Name == nil {
 		if lacksDefault(t.Table, pos) {
 			t.Sets = append(t.Sets, Set{Col: pos, Missing: true})
-			t.vals[t.ids[pos]] = noValue
-			return nil
+			return c.noDefault(t, pos)
 		}
 		n, err = c.byDefault(t.Table, pos)
 	} else {
@@ -335,6 +334,25 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 	}
 	t.Sets = append(t.Sets, Set{Col: pos, Value: c.yield(t.cols[pos].name, n)})
 	return t.note(pos, n)
+}
+
+// noDefault keeps what a column without a default holds after DEFAULT. In strict mode that is an
+// error of each row, so that the value is of no interest.
+func (c *changer) noDefault(t *assigned, pos int) error {
+	typ := t.cols[pos].typ
+	strict := c.b.s.Mode.Strict && !c.out.Ignore && typ.Kind != expr.Enum
+	switch {
+	case strict && c.out.Joined:
+		return nil
+	case strict:
+		return t.note(pos, expr.NullConst())
+	case typ.Numeric() && typ.Kind != expr.Bit:
+		return t.note(pos, expr.IntConst(0))
+	case typ.Kind == expr.Text:
+		return t.note(pos, expr.TextConst("", typ.Coll))
+	}
+	t.vals[t.ids[pos]] = noValue
+	return nil
 }
 
 // note keeps the new value of a column for the expressions that use it.
@@ -409,7 +427,7 @@ func (c *changer) byDefault(t algebra.Target, pos int) (expr.Node, error) {
 }
 
 // definition binds the text of an expression of a table's definition.
-func (c *changer) definition(text string, cols []column) (expr.Node, error) {
+func (q *query) definition(text string, cols []column) (expr.Node, error) {
 	stmt, err := Parse("SELECT "+text, Mode{})
 	if err != nil {
 		return nil, unsupported("expression of a definition")
@@ -418,7 +436,7 @@ func (c *changer) definition(text string, cols []column) (expr.Node, error) {
 	if !ok || s.Fields == nil || len(s.Fields.Fields) != 1 || s.Fields.Fields[0].WildCard != nil || s.From != nil {
 		return nil, unsupported("expression of a definition")
 	}
-	x := &exprs{q: c.query, s: &scope{q: c.query, cols: cols}, clause: "field list"}
+	x := &exprs{q: q, s: &scope{q: q, cols: cols}, clause: "field list"}
 	n, err := x.scalar(s.Fields.Fields[0].Expr)
 	if err != nil {
 		if _, ok := Reason(err); !ok {

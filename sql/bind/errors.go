@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 )
 
@@ -52,6 +53,8 @@ func unknownColumn(name, clause string) error {
 	return fail(1054, "42S22", "Unknown column '%s' in '%s'", name, clause)
 }
 
-func ambiguous(name, clause string) error {
-	return fail(1052, "23000", "Column '%s' in %s is ambiguous", name, clause)
+// ambiguous is error 1052, which the old engine does not see everywhere.
+func ambiguous(name, clause string) *Refusal {
+	return &Refusal{fail(1052, "23000", "Column '%s' in %s is ambiguous", name, clause),
+		sql.ErrAmbiguousColumnName.New(name, clause)}
 }

@@ -163,6 +163,8 @@ func (x *exprs) predicate(n ast.ExprNode) (expr.Node, error) {
 		return nil, unsupported("MATCH")
 	case *ast.ValuesExpr:
 		return x.ofInserted(n.Column.Name)
+	case *ast.DefaultExpr:
+		return x.defaultOf(n.Name)
 	}
 	return nil, unsupported("expression %s", strings.TrimPrefix(strings.TrimPrefix(typeName(n), "*ast."), "*"))
 }
@@ -180,6 +182,61 @@ func (x *exprs) ofInserted(n *ast.ColumnName) (expr.Node, error) {
 		return nil, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), "field list")
 	}
 	return c.node(), nil
+}
+
+// defaultOf binds DEFAULT(column).
+func (x *exprs) defaultOf(n *ast.ColumnName) (expr.Node, error) {
+	if n == nil {
+		return nil, unsupported("DEFAULT in an expression")
+	}
+	name := qualified(n.Schema.O, n.Table.O, n.Name.O)
+	var col *column
+	for at := x.s; at != nil && col == nil; at = at.outer {
+		var err error
+		if col, err = at.find(n.Schema.O, n.Table.O, n.Name.O, x.clause); err != nil {
+			return nil, err
+		}
+	}
+	if col == nil {
+		return nil, &Refusal{Err: unknownColumn(name, x.clause)}
+	}
+	t, _, err := x.q.b.s.Catalog.Resolve(col.org.DB, col.org.OrgTable)
+	target, ok := t.(algebra.Target)
+	if err != nil || !ok || col.org.Column == "" {
+		return nil, unsupported("DEFAULT() of such a column")
+	}
+	for pos, c := range target.Columns()[:target.RowColumn()] {
+		if strings.EqualFold(c.Name, col.org.Column) {
+			return x.q.givenDefault(target, pos)
+		}
+	}
+	return nil, unsupported("DEFAULT() of such a column")
+}
+
+// givenDefault is the constant that a column has by default.
+func (q *query) givenDefault(t algebra.Target, pos int) (expr.Node, error) {
+	r, col := t.Rule(pos), t.Columns()[pos]
+	switch {
+	case r.Generated != "":
+		return nil, unsupported("DEFAULT() of a generated column")
+	case r.AutoInc:
+		return castNode(expr.IntConst(0), col.Type)
+	case lacksDefault(t, pos):
+		return nil, fail(1364, "HY000", "Field '%s' doesn't have a default value", col.Name)
+	case r.Default == "":
+		return castNode(expr.NullConst(), col.Type)
+	}
+	n, err := q.definition(r.Default, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := n.(*expr.Call); ok && c.Fn.Name == "now" {
+		return nil, unsupported("DEFAULT() of the time")
+	}
+	if _, ok := n.(*expr.Const); !ok {
+		return nil, refuse(3773, "HY000", "DEFAULT function cannot be used with default value expressions")
+	}
+	return castNode(n, col.Type)
 }
 
 // word is a keyword as an argument.

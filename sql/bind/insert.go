@@ -98,7 +98,8 @@ func (c *changer) newRow(t *Target, name string) *assigned {
 	for _, col := range t.Table.Columns()[:t.Table.RowColumn()] {
 		id := c.b.newID()
 		a.ids = append(a.ids, id)
-		a.cols = append(a.cols, column{id: id, name: col.Name, table: name, db: t.Table.DB(), typ: col.Type})
+		a.cols = append(a.cols, column{id: id, name: col.Name, table: name, db: t.Table.DB(), typ: col.Type,
+			org: Origin{t.Table.DB(), name, t.Table.Name(), col.Name}})
 	}
 	return a
 }

@@ -30,6 +30,8 @@ func ModeOf(text string) Mode {
 			m.IgnoreSpace = true
 		case "HIGH_NOT_PRECEDENCE":
 			m.HighNotPrecedence = true
+		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL":
+			m.Strict = true
 		case "ONLY_FULL_GROUP_BY":
 			m.OnlyFullGroupBy = true
 		}
@@ -59,6 +61,9 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 	p := parsers.Get().(*parser.Parser)
 	defer parsers.Put(p)
 	p.SetSQLMode(m.parser())
+	if !m.NoBackslashEscapes {
+		text = signIntervals(text)
+	}
 	stmts, _, err := p.Parse(text, "", "")
 	if err != nil {
 		if plain, alias := cutRowAlias(text); alias.name != "" {

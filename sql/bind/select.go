@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -271,7 +272,7 @@ func nameOf(f *ast.SelectField) string {
 			return strings.TrimLeft(s, " \t\r\n")
 		}
 	}
-	return strings.TrimSpace(strings.TrimSuffix(f.Text(), ";"))
+	return strings.TrimSpace(strings.TrimSuffix(unsigned(f.Text()), ";"))
 }
 
 // clauses binds HAVING and ORDER BY.
@@ -349,7 +350,9 @@ func (q *query) itemNamed(n *ast.ColumnName, clause string) (*item, error) {
 		}
 		if found != nil && found.id != it.id && !expr.Equal(found.node, it.node) {
 			if found.alias == it.alias {
-				return nil, ambiguous(n.Name.O, clause)
+				r := ambiguous(n.Name.O, clause)
+				r.Kind = sql.ErrAmbiguousColumnOrAliasName.New(n.Name.O)
+				return nil, r
 			}
 			if found.alias {
 				continue

@@ -66,17 +66,47 @@ func (k *Compiler) cast(n *Cast) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := k.castExpr(arg, n.T, n.Explicit)
 	if v, ok := ConstantOf(arg); ok {
-		if v.IsNull() {
-			return NewConst(Value{}, n.T), nil
-		}
-		x, err := e.Eval(&Batch{N: 1, Sel: All(1)}, All(1))
-		if err == nil {
-			return NewConst(x.At(0), n.T), nil
-		}
+		return k.castConst(arg, v, n)
 	}
-	return e, nil
+	return k.castExpr(arg, n.T, n.Explicit), nil
+}
+
+// castConst converts a constant. What is to be said of it is said when a row asks for it.
+func (k *Compiler) castConst(arg Expr, v Value, n *Cast) (Expr, error) {
+	if v.IsNull() {
+		return NewConst(Value{}, n.T), nil
+	}
+	var said []func()
+	env := *k.Env
+	env.Warn = func(code int, msg string) { said = append(said, func() { k.Env.Note(code, msg) }) }
+	e := (&Compiler{Env: &env}).castExpr(arg, n.T, n.Explicit)
+	x, err := e.Eval(&Batch{N: 1, Sel: All(1)}, All(1))
+	if err != nil {
+		return k.castExpr(arg, n.T, n.Explicit), nil // it may never be asked for
+	}
+	c := NewConst(x.At(0), n.T)
+	if len(said) == 0 {
+		return c, nil
+	}
+	return &remarked{c, said}, nil
+}
+
+// remarked is a constant of which something is said once, when a row asks for it.
+type remarked struct {
+	*constExpr
+	said []func()
+}
+
+// Eval implements Expr.
+func (r *remarked) Eval(b *Batch, sel []int32) (*Vec, error) {
+	if len(sel) > 0 {
+		for _, f := range r.said {
+			f()
+		}
+		r.said = nil
+	}
+	return r.constExpr.Eval(b, sel)
 }
 
 // castExpr makes the conversion of a compiled value.

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"context"
+	"regexp"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -105,9 +106,12 @@ func (e *Env) PacketLimit() int {
 	return e.MaxPacket
 }
 
+// columnNumber is what tells columns of a name apart in the text of a Col.
+var columnNumber = regexp.MustCompile(`@\d+`)
+
 // ErrRange is error 1690.
 func ErrRange(typ, where string) error {
-	return mysql.NewSQLError(1690, "22003", "%s value is out of range in '%s'", typ, where)
+	return mysql.NewSQLError(1690, "22003", "%s value is out of range in '%s'", typ, columnNumber.ReplaceAllString(where, ""))
 }
 
 // ErrUnsupported is error 1235.

@@ -355,7 +355,11 @@ func tester(name string, onTrue, onFalse, onNull int64) *Func {
 			if err != nil {
 				return nil, err
 			}
-			return &unaryTruth{arg: e, is: truthOf(e.Type(), k.Env), onTrue: onTrue, onFalse: onFalse,
+			is := func(*Vec, int32) bool { return true }
+			if onTrue != onFalse {
+				is = truthOf(e.Type(), k.Env)
+			}
+			return &unaryTruth{arg: e, is: is, onTrue: onTrue, onFalse: onFalse,
 				onNull: onNull, t: c.T}, nil
 		},
 	}

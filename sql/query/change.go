@@ -512,7 +512,7 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 		if err != nil {
 			return err
 		}
-		if s.adjusted && (len(t.sets) > 1 || len(t.checks) > 0) {
+		if s.adjusted && !s.missing && (len(t.sets) > 1 || len(t.checks) > 0) {
 			return &late{"use of a value that does not fit"}
 		}
 	}

@@ -61,8 +61,11 @@ func (r *Runner) explain(ctx context.Context, s *session.Session, c *mysql.Conn,
 	}
 	defer r.Engine.ProcessList.EndQuery(sctx)
 	st, err := r.prepare(sctx, s, x.query, func(sql.CollationID) ([]expr.Node, error) { return nil, nil }, (*statement).make)
+	if st == nil && err != nil {
+		return true, clientError(err)
+	}
 	if st == nil {
-		return err != nil, err
+		return false, nil
 	}
 	defer st.close()
 	var notes []string

@@ -116,7 +116,8 @@ func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 		"NO_UNSIGNED_SUBTRACTION": expr.NoUnsignedSubtraction, "ERROR_FOR_DIVISION_BY_ZERO": expr.ErrorForDivisionByZero,
 		"NO_ZERO_DATE": expr.NoZeroDate, "NO_ZERO_IN_DATE": expr.NoZeroInDate, "ALLOW_INVALID_DATES": expr.AllowInvalidDates,
 		"PAD_CHAR_TO_FULL_LENGTH": expr.PadCharToFullLength, "NO_BACKSLASH_ESCAPES": expr.NoBackslashEscapes,
-		"STRICT_TRANS_TABLES": expr.Strict, "STRICT_ALL_TABLES": expr.Strict, "TRADITIONAL": expr.Strict,
+		"STRICT_TRANS_TABLES": expr.Strict, "STRICT_ALL_TABLES": expr.Strict,
+		"TRADITIONAL": expr.Strict | expr.NoZeroDate | expr.NoZeroInDate | expr.ErrorForDivisionByZero,
 	} {
 		if mode.ModeEnabled(name) {
 			e.Mode |= bit

@@ -26,7 +26,7 @@ func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string,
 	}
 	st, err := r.prepare(ctx, s, text, given, (*statement).make)
 	if st == nil {
-		return nil, nil, false, err
+		return nil, nil, false, engineError(err)
 	}
 	defer st.close()
 	var enc *encoder

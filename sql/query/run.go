@@ -113,8 +113,11 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		return true, send(res.result())
 	}
 	st, err := r.prepare(sctx, s, text, given, (*statement).make)
+	if st == nil && err != nil {
+		return true, clientError(err)
+	}
 	if st == nil {
-		return err != nil, err
+		return false, nil
 	}
 	defer st.close()
 	out := &sender{st: st, send: func(res *sqltypes.Result) error {
@@ -166,10 +169,6 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 		return st, nil
 	}
 	st.close()
-	var me *mysql.SQLError
-	if errors.As(err, &me) && seen[me.Num] {
-		return nil, err
-	}
 	var refused *bind.Refusal
 	if errors.As(err, &refused) {
 		if refused.Kind != nil {
@@ -177,13 +176,17 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 		}
 		return nil, refused.Err
 	}
+	var me *mysql.SQLError
+	if errors.As(err, &me) && seen[me.Num] {
+		return nil, err
+	}
 	r.Fallbacks.add(reasonOf(err))
 	return nil, nil
 }
 
 // seen are the errors that the engine does not see: of strings that have no collation in common, of
-// columns beside aggregates, and of aggregates out of place.
-var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true}
+// columns beside aggregates, of aggregates out of place, and of DEFAULT() of a column without one.
+var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true, errNoDefault: true}
 
 // ready refuses sessions in states that only the engine knows.
 func (st *statement) ready() error {

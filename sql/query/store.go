@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -591,6 +592,12 @@ func (s *setter) member(text string) uint64 {
 	return uint64(to.I[0])
 }
 
+// ordinal is the number that a text names a member or members by: nothing but digits.
+func ordinal(text string) (uint64, bool) {
+	n, err := strconv.ParseUint(strings.TrimLeft(text, " "), 10, 64)
+	return n, err == nil
+}
+
 // enum is a value for an ENUM: a member, or its number.
 func (s *setter) enum(v *expr.Vec, i int32, row int) (any, error) {
 	var n uint64
@@ -605,11 +612,7 @@ func (s *setter) enum(v *expr.Vec, i int32, row int) (any, error) {
 	} else {
 		text := s.textOf(v, i)
 		if n = s.member(strings.TrimRight(text, " ")); n == 0 {
-			if d, ok, left, _ := s.decimalOf(v, i); ok && !left && v.T.Stringy() {
-				if n, ok = expr.UintOfDec(d); !ok {
-					n = 0
-				}
-			}
+			n, _ = ordinal(text)
 		}
 	}
 	if n == 0 || n > uint64(len(s.to.Values)) {
@@ -642,11 +645,10 @@ func (s *setter) set(v *expr.Vec, i int32, row int) (any, error) {
 			}
 			bits |= 1 << (n - 1)
 		}
-		if wrong && bits == 0 && v.T.Stringy() {
-			if d, ok, left, _ := s.decimalOf(v, i); ok && !left {
-				bits, ok = expr.UintOfDec(d)
-				wrong = !ok
-			}
+		if wrong && bits == 0 {
+			var ok bool
+			bits, ok = ordinal(text)
+			wrong = !ok
 		}
 	}
 	if wrong || bits&^all != 0 {

@@ -117,6 +117,10 @@ func (h *gmsHarness) Setup(scripts ...[]setup.SetupScript) {
 func (h *gmsHarness) newSession() *session.Session {
 	s := session.New(enginetest.NewBaseSession(), h.gateway().sessionEnv())
 	s.InitVariables()
+	ctx := sql.NewContext(context.Background(), sql.WithSession(s))
+	if err := s.SetSessionVariable(ctx, sql.SqlModeSessionVar, sql.DefaultSqlMode); err != nil {
+		h.t.Fatal(err) // the suite was written for that mode
+	}
 	return s
 }
 

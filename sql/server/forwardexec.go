@@ -241,9 +241,7 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 	resp.Hops, resp.Bytes, resp.Messages = uint32(s.Trace.Hops()-hops), uint64(s.Trace.Bytes()-bytes),
 		uint64(s.Trace.Messages()-msgs)
 	resp.Moves = uint64(s.Trace.Moves() - moves)
-	warnings := s.Warnings() // newest first
-	for i := len(warnings) - 1; i >= 0; i-- {
-		w := warnings[i]
+	for _, w := range s.Warnings() {
 		resp.Warnings = append(resp.Warnings, &wire.ForwardWarning{Level: w.Level, Code: uint32(w.Code), Message: w.Message})
 	}
 	if err != nil {

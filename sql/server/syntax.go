@@ -93,7 +93,7 @@ func unquote(s string) string { return strings.Trim(s, "`'\"") }
 
 // rewriteText brings CockroachDB's AS OF SYSTEM TIME to the engine's AS OF.
 func rewriteText(q string) string {
-	q = quoteAfter(rewriteAsOf(ddl.RewriteCreate(unwrap(plainComments(q)))))
+	q = quoteAccount(quoteAfter(rewriteAsOf(ddl.RewriteCreate(unwrap(plainComments(q))))))
 	// a statement may have a megabyte
 	if !containsFold(q, "SYSTEM") && !containsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) {
 		return q
@@ -176,6 +176,18 @@ func quoteAfter(q string) string {
 		}
 		return m
 	})
+}
+
+var reAccount = regexp.MustCompile(`(?is)^(\s*(?:(?:CREATE|DROP|ALTER)\s+(?:USER|ROLE)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?|` +
+	`GRANT\s[^;]*\sTO\s+|REVOKE\s[^;]*\sFROM\s+|SHOW\s+GRANTS\s+FOR\s+))([a-z_][\w$]*)`)
+
+// quoteAccount quotes the name of a user, as quoteAfter does that of a column.
+func quoteAccount(q string) string {
+	m := reAccount.FindStringSubmatchIndex(q)
+	if m == nil || strings.EqualFold(q[m[4]:m[5]], "CURRENT_USER") {
+		return q
+	}
+	return q[:m[4]] + "`" + q[m[4]:m[5]] + "`" + q[m[5]:]
 }
 
 // containsFold reports whether q contains word, which is in upper case, in any case.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -352,4 +353,12 @@ func (s *Session) SetUserVariable(ctx *sql.Context, name string, v any, typ sql.
 		return nil
 	}
 	return s.BaseSession.SetUserVariable(ctx, name, v, typ)
+}
+
+// Warnings implements sql.Session: those of the last statement, the oldest first. The engine's are
+// the other way round.
+func (s *Session) Warnings() []*sql.Warning {
+	out := s.BaseSession.Warnings()
+	slices.Reverse(out)
+	return out
 }

@@ -14,6 +14,19 @@ import (
 
 var sysVarsOnce sync.Once
 
+// DefaultSQLMode is MySQL 8's. The engine's own lacks what refuses zero dates and divisions by 0.
+const DefaultSQLMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE," +
+	"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+
+// modes are those of sql_mode, in the order in which MySQL shows them.
+var modes = []string{
+	"REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "ONLY_FULL_GROUP_BY", "NO_UNSIGNED_SUBTRACTION",
+	"NO_DIR_IN_CREATE", "ANSI", "NO_AUTO_VALUE_ON_ZERO", "NO_BACKSLASH_ESCAPES", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES",
+	"NO_ZERO_IN_DATE", "NO_ZERO_DATE", "ALLOW_INVALID_DATES", "ERROR_FOR_DIVISION_BY_ZERO", "TRADITIONAL",
+	"NO_AUTO_CREATE_USER", "HIGH_NOT_PRECEDENCE", "NO_ENGINE_SUBSTITUTION", "PAD_CHAR_TO_FULL_LENGTH",
+	"TIME_TRUNCATE_FRACTIONAL",
+}
+
 // InitSystemVariables adds Godwit's variables to the engine's, which are global to the process.
 func InitSystemVariables() {
 	sysVarsOnce.Do(func() {
@@ -48,6 +61,11 @@ func InitSystemVariables() {
 				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "SERIALIZABLE",
 				Type: types.NewSystemEnumType(name, "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"),
 			}})
+		}
+		if v, _, ok := sql.SystemVariables.GetGlobal(sql.SqlModeSessionVar); ok {
+			mode := *v.(*sql.MysqlSystemVariable)
+			mode.Default, mode.Type = DefaultSQLMode, types.NewSystemSetType(mode.Name, sql.Collation_utf8mb4_0900_ai_ci, modes...)
+			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&mode})
 		}
 		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles,
 			"max_connections": int64(MaxConnections)})

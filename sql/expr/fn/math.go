@@ -32,20 +32,32 @@ func double(names string, f func(x float64) float64, over bool) {
 		}}.register()
 }
 
-func positive(f func(float64) float64) func(float64) float64 {
-	return func(x float64) float64 {
-		if x <= 0 {
-			return math.NaN()
-		}
-		return f(x)
-	}
+// logarithm makes LN and its like.
+func logarithm(name string, f func(float64) float64) {
+	sig{names: name, min: 1, max: 1, args: "f", ret: maybe(expr.TypeFloat),
+		make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				if a[0].F[i] <= 0 {
+					return noLogarithm(k.Env, i, v)
+				}
+				v.F[i] = f(a[0].F[i])
+				return nil
+			}, nil
+		}}.register()
+}
+
+// noLogarithm is NULL, and what is said of the logarithm of what is not above 0.
+func noLogarithm(env *expr.Env, i int32, v *expr.Vec) error {
+	env.Note(3020, "Invalid argument for logarithm")
+	v.SetNull(int(i))
+	return nil
 }
 
 func init() {
 	double("sqrt", math.Sqrt, false)
-	double("ln", positive(math.Log), false)
-	double("log2", positive(math.Log2), false)
-	double("log10", positive(math.Log10), false)
+	logarithm("ln", math.Log)
+	logarithm("log2", math.Log2)
+	logarithm("log10", math.Log10)
 	double("exp", math.Exp, true)
 	double("sin", math.Sin, true)
 	double("cos", math.Cos, true)
@@ -65,20 +77,21 @@ func init() {
 			return nil
 		})}.register()
 	sig{names: "log", min: 1, max: 2, args: "f", ret: maybe(expr.TypeFloat),
-		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			x, base := a[len(a)-1].F[i], math.E
-			if len(a) == 2 {
-				base = a[0].F[i]
-			}
-			if x <= 0 || base <= 0 || base == 1 {
-				v.SetNull(int(i))
+		make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				x, base := a[len(a)-1].F[i], math.E
+				if len(a) == 2 {
+					base = a[0].F[i]
+				}
+				if x <= 0 || base <= 0 || base == 1 {
+					return noLogarithm(k.Env, i, v)
+				}
+				if v.F[i] = math.Log(x); len(a) == 2 {
+					v.F[i] /= math.Log(base)
+				}
 				return nil
-			}
-			if v.F[i] = math.Log(x); len(a) == 2 {
-				v.F[i] /= math.Log(base)
-			}
-			return nil
-		})}.register()
+			}, nil
+		}}.register()
 	sig{names: "pow power", min: 2, max: 2, args: "f", ret: returns(expr.TypeFloat),
 		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 			return func(a []*expr.Vec, i int32, v *expr.Vec) error {

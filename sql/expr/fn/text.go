@@ -449,6 +449,7 @@ func registerSets() {
 				return nil
 			}, nil
 		}}.register()
+	expr.Register(&expr.Func{Name: "interval", Min: 2, Max: -1, Derive: deriveInterval, Eval: evalInterval})
 	expr.Register(&expr.Func{Name: "field", Min: 2, Max: -1, Derive: deriveField, Eval: evalField})
 	sig{names: "strcmp", min: 2, max: 2, args: "b", ret: returns(expr.TypeInt),
 		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
@@ -462,6 +463,54 @@ func registerSets() {
 				return nil
 			}, nil
 		}}.register()
+}
+
+// deriveInterval: INTERVAL compares exact numbers as such, and others as doubles.
+func deriveInterval(c *expr.Call) error {
+	c.Cmp = expr.TypeFloat
+	exact := true
+	for _, a := range c.Args {
+		k := a.Type().Kind
+		exact = exact && (k == expr.Int || k == expr.Uint || k == expr.Decimal)
+	}
+	if exact {
+		var err error
+		if c.Cmp, err = expr.Merge("interval", c.Args...); err != nil {
+			return err
+		}
+	}
+	for i, a := range c.Args {
+		c.Args[i] = expr.CastTo(a, c.Cmp)
+	}
+	c.T = expr.TypeInt
+	c.T.NotNull = true
+	return nil
+}
+
+// evalInterval: INTERVAL counts the bounds, from the first one, that are not above the value; NULLs
+// among them count.
+func evalInterval(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
+	es, err := k.Exprs(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	cmp := expr.NewComparer(c.Cmp)
+	r := expr.NewRowFunc(c.T, es, func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		if a[0].IsNull(i) {
+			v.I[i] = -1
+			return nil
+		}
+		v.I[i] = int64(len(a) - 1)
+		for k, x := range a[1:] {
+			if !x.IsNull(i) && cmp(a[0], i, x, i) < 0 {
+				v.I[i] = int64(k)
+				return nil
+			}
+		}
+		return nil
+	})
+	r.Nulls = true
+	return r, nil
 }
 
 // deriveField: FIELD compares strings if all are strings, whole numbers if all are, else doubles.
