@@ -11,7 +11,7 @@ import (
 	"github.com/godwitdb/godwit/sql/server"
 )
 
-// TestSecureTransportStays: a cluster that takes clients with TLS only does so after a restart, too.
+// TestSecureTransportStays: a cluster that takes clients with TLS only does so after a restart.
 func TestSecureTransportStays(t *testing.T) {
 	p := single(t, nil) // not beside others: the variable is one of the process
 	t.Cleanup(func() {

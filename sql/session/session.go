@@ -50,6 +50,8 @@ type Session struct {
 	prepared    map[string]sqlparser.Statement
 	// WaitTimeout is how long the client may be silent, in seconds.
 	WaitTimeout int64
+	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.
+	MaxTime int64
 
 	remoteState
 	staleState

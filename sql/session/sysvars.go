@@ -83,18 +83,23 @@ func (s *Session) InitVariables() {
 	_ = s.setIsolation(ctx, IsolationVar)
 	s.readConsistency(ctx)
 	s.readForward(ctx)
-	s.readWaitTimeout(ctx)
+	s.readTimes(ctx)
 	if v, err := s.BaseSession.GetSessionVariable(ctx, stalenessVar); err == nil {
 		s.Staleness, _ = parseStaleness(v) // the server's default
 	}
 }
 
-// waitTimeoutVar is how long a client may be silent, in seconds.
-const waitTimeoutVar = "wait_timeout"
+// The variables of a session's times.
+const (
+	waitTimeoutVar = "wait_timeout"
+	maxTimeVar     = "max_execution_time"
+)
 
-func (s *Session) readWaitTimeout(ctx *sql.Context) {
-	if v, err := s.BaseSession.GetSessionVariable(ctx, waitTimeoutVar); err == nil {
-		s.WaitTimeout, _ = schema.ToInt64(v)
+func (s *Session) readTimes(ctx *sql.Context) {
+	for name, to := range map[string]*int64{waitTimeoutVar: &s.WaitTimeout, maxTimeVar: &s.MaxTime} {
+		if v, err := s.BaseSession.GetSessionVariable(ctx, name); err == nil {
+			*to, _ = schema.ToInt64(v)
+		}
 	}
 }
 
