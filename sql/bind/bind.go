@@ -42,10 +42,9 @@ type Query struct {
 	Uses []Use
 	// Next is the first number that no column has.
 	Next expr.ColID
-	// Lock is what the clause FOR UPDATE or FOR SHARE asks for.
+	// Lock is the strongest lock that clauses FOR UPDATE and FOR SHARE ask for. Which tables they
+	// speak of is said by the scans.
 	Lock algebra.LockKind
-	// NoWait and SkipLocked say what to do about locks of others.
-	NoWait, SkipLocked bool
 }
 
 // Output is a column of a result.
@@ -80,10 +79,7 @@ func Bind(stmt Stmt, s *Session) (*Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Query{Rel: r.rel, Uses: b.uses, Next: b.next}
-	if err := lockOf(stmt, q); err != nil {
-		return nil, err
-	}
+	q := &Query{Rel: r.rel, Uses: b.uses, Next: b.next, Lock: b.lock}
 	for i := range r.cols {
 		c := &r.cols[i]
 		q.Out = append(q.Out, Output{c.id, c.name, c.typ, c.table, c.org})
@@ -106,33 +102,6 @@ func kindOf(stmt ast.StmtNode) string {
 	return "other"
 }
 
-func lockOf(stmt ast.StmtNode, q *Query) error {
-	s, ok := stmt.(*ast.SelectStmt)
-	if !ok || s.LockInfo == nil {
-		return nil
-	}
-	switch s.LockInfo.LockType {
-	case ast.SelectLockNone:
-		return nil
-	case ast.SelectLockForShare, ast.SelectLockForShareNoWait, ast.SelectLockForShareSkipLocked:
-		q.Lock = algebra.ForShare
-	default:
-		q.Lock = algebra.ForUpdate
-	}
-	switch s.LockInfo.LockType {
-	case ast.SelectLockForShareNoWait, ast.SelectLockForUpdateNoWait:
-		q.NoWait = true
-	case ast.SelectLockForShareSkipLocked, ast.SelectLockForUpdateSkipLocked:
-		q.SkipLocked = true
-	case ast.SelectLockForUpdateWaitN:
-		return unsupported("FOR UPDATE WAIT")
-	}
-	if len(s.LockInfo.Tables) > 0 {
-		return unsupported("FOR UPDATE OF")
-	}
-	return nil
-}
-
 // binder binds one statement.
 type binder struct {
 	s     *Session
@@ -142,6 +111,7 @@ type binder struct {
 	views []string // that are being expanded
 	ctes  *cteScope
 	cteNo int
+	lock  algebra.LockKind // the strongest that a clause asks for
 }
 
 func (b *binder) newID() expr.ColID {

@@ -82,6 +82,9 @@ func (b *binder) selectStmt(n *ast.SelectStmt, outer *scope) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := q.lock(rel, n.LockInfo); err != nil {
+		return nil, err
+	}
 	return q.finish(rel, n)
 }
 

@@ -55,7 +55,7 @@ func never(n expr.Node) bool {
 
 // readAll reads the whole table.
 func (o *optimizer) readAll(s *algebra.Scan, conds []expr.Node, need set) *Plan {
-	p := &Plan{Op: OpScan, Scan: s, Read: exec.Read{Index: -1, Lock: lockOf(s.Lock, o.lock)},
+	p := &Plan{Op: OpScan, Scan: s, Read: exec.Read{Index: -1, Lock: lockOf(s.Lock)},
 		Rows: tableRows(s.Table), scanConds: conds}
 	want := need.clone().addNodes(conds...)
 	for i, id := range s.IDs {
@@ -72,8 +72,8 @@ func (o *optimizer) readAll(s *algebra.Scan, conds []expr.Node, need set) *Plan 
 	return p
 }
 
-func lockOf(a, b algebra.LockKind) exec.Lock {
-	switch max(a, b) {
+func lockOf(k algebra.LockKind) exec.Lock {
+	switch k {
 	case algebra.ForUpdate:
 		return exec.LockUpdate
 	case algebra.ForShare:

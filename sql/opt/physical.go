@@ -317,7 +317,7 @@ func (o *optimizer) lookupJoin(kind algebra.JoinKind, a, b *Plan, conds []expr.N
 			continue
 		}
 		p := &Plan{Op: OpLookupJoin, Kind: kind, In: []*Plan{a}, Scan: s, Index: x.Name, LeftKeys: l, RightKeys: r}
-		p.Read.Index, p.Read.Lock = i, lockOf(s.Lock, o.lock)
+		p.Read.Index, p.Read.Lock = i, lockOf(s.Lock)
 		p.Conds = slices.Concat(conds, tests)
 		p.Reads, p.Read.Cols = reads, reads
 		for _, id := range r { // keys must be read, too

@@ -367,7 +367,7 @@ func (c *change) target(b *bind.Target) error {
 func (c *change) run() (res *outcome, done bool, err error) {
 	s, ctx := c.s, c.ctx
 	explicit := s.Explicit(ctx)
-	s.Stmt.Planned, s.Stmt.Writes = true, true
+	s.Stmt.Planned, s.Stmt.Writes, s.Stmt.Locks = true, true, false
 	s.Stmt.PerRow = c.ignore || c.ins.meets()
 	s.Stmt.Blind = c.ins != nil && !explicit && !s.Stmt.PerRow
 	t := s.Txn()

@@ -146,8 +146,8 @@ func (c *change) takeValues(b *expr.Batch) error {
 	return nil
 }
 
-// evaluate computes what VALUES has besides constants. If something is wrong with that, it goes row
-// by row: the statement is said to fail for the first row that is wrong.
+// evaluate computes what VALUES has besides constants. If something is wrong with that, it goes
+// value by value: the statement is said to fail for the first one that is wrong.
 func (c *change) evaluate() error {
 	if c.op == nil {
 		return nil
@@ -156,7 +156,7 @@ func (c *change) evaluate() error {
 	if err == nil {
 		err = c.failure
 	}
-	if err == nil || !c.opened && c.failure == nil || len(c.ins.Rows) == 1 {
+	if err == nil || !c.opened && c.failure == nil {
 		return err
 	}
 	again, rerr := bind.BindChange(c.tree, c.r.facts(c.ctx, c.cat, c.params))
@@ -174,13 +174,7 @@ func (c *change) evaluate() error {
 	c.ins.values.Cols = nil
 	clear(c.ins.cells)
 	for i, cells := range again.Insert.Rows {
-		one := &algebra.Project{In: p.In}
-		for _, cell := range cells {
-			if it, ok := items[cell.Value]; ok && cell.Const == nil && !cell.Missing {
-				one.Items = append(one.Items, it)
-			}
-		}
-		if err := c.evaluateRow(again, one); err != nil {
+		if err := c.evaluateRow(again, p.In, items, cells, i+1); err != nil {
 			c.ins.Rows = again.Insert.Rows[:i]
 			return c.stop(err)
 		}
@@ -189,11 +183,24 @@ func (c *change) evaluate() error {
 	return nil
 }
 
-// evaluateRow computes the values of one row.
-func (c *change) evaluateRow(again *bind.Change, p *algebra.Project) error {
-	if len(p.Items) == 0 {
-		return nil
+// evaluateRow computes the values of one row, one by one, and looks whether they fit.
+func (c *change) evaluateRow(again *bind.Change, in algebra.Rel, items map[expr.ColID]algebra.Item, cells []bind.Cell,
+	row int) error {
+	for k, cell := range cells {
+		if it, ok := items[cell.Value]; ok && cell.Const == nil && !cell.Missing {
+			if err := c.evaluateCell(again, &algebra.Project{In: in, Items: []algebra.Item{it}}); err != nil {
+				return err
+			}
+		}
+		if _, err := c.cell(c.ins.Cols[k], cell, row); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// evaluateCell computes one value.
+func (c *change) evaluateCell(again *bind.Change, p *algebra.Project) error {
 	q := &bind.Query{Rel: p, Next: again.Next}
 	for _, it := range p.Items {
 		q.Out = append(q.Out, bind.Output{ID: it.ID, Name: it.Name, Type: it.Node.Type()})

@@ -70,6 +70,8 @@ type statement struct {
 	op   exec.Op
 	// opened: all expressions have been compiled, and rows may have been read.
 	opened bool
+	// locks: it has FOR UPDATE or FOR SHARE.
+	locks bool
 }
 
 // Try runs a statement of a client if it can; done is false if the engine has to. p is nil for
@@ -235,19 +237,17 @@ func (st *statement) make(text string, params []expr.Node) error {
 	if err != nil {
 		return err
 	}
-	if q.Lock != algebra.NoLock {
-		return left("locking clause")
-	}
+	st.locks = q.Lock != algebra.NoLock
 	if err := st.allowed(q.Uses); err != nil {
 		return err
 	}
-	if st.s.Explicit(st.ctx) && st.cat.ordered() {
+	if (st.locks || st.s.Explicit(st.ctx)) && st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
 	showTimestamps(q)
 	st.out = q.Out
 	options := st.r.Options
-	options.Locking = st.s.Explicit(st.ctx)
+	options.Locking = st.locks || st.s.Explicit(st.ctx)
 	return st.plans(q, options)
 }
 
@@ -314,7 +314,7 @@ func (st *statement) allowed(uses []bind.Use) error {
 // done is false if nothing was done, because an expression cannot be evaluated here.
 func (st *statement) run(take func(*expr.Batch) error) (done bool, err error) {
 	s := st.s
-	s.Stmt.Planned, s.Stmt.Writes = true, false
+	s.Stmt.Planned, s.Stmt.Writes, s.Stmt.Locks = true, false, st.locks
 	t := s.Txn()
 	if t == nil {
 		t = session.NewTxn(s)

@@ -24,6 +24,8 @@ type Statement struct {
 	Planned bool
 	// Writes: the plan changes data or schema. It is valid once Planned is set.
 	Writes bool
+	// Locks: the plan locks some of the rows that it reads, though it changes none.
+	Locks bool
 	// Blind: a plain INSERT whose duplicates Commit may find.
 	Blind bool
 	// PerRow: duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY UPDATE).

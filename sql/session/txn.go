@@ -96,8 +96,8 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 	if t.KV == nil {
 		t.isolate()
 		explicit := t.Session.Explicit(ctx)
-		t.Snapshot = t.ReadOnly || !explicit && t.Session.Stmt.Planned && !t.Session.Stmt.Writes &&
-			t.Session.Stmt.Lock == kv.LockNone
+		st := &t.Session.Stmt
+		t.Snapshot = t.ReadOnly || !explicit && st.Planned && !st.Writes && !st.Locks && st.Lock == kv.LockNone
 		var at base.Timestamp
 		if t.Snapshot {
 			at = t.Session.snapshotFor(ctx)

@@ -49,6 +49,11 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 	return &expr.Func{
 		Name: name, Max: -1, Volatile: volatileNames[name],
 		Derive: func(c *expr.Call) error {
+			for i, a := range c.Args {
+				if k := a.Type().Kind; name != "format" && (k == expr.Enum || k == expr.Set) {
+					c.Args[i] = expr.CastTo(a, textOf(a.Type())) // the library would see the number
+				}
+			}
 			e, err := boxExpression(sql.NewEmptyContext(), f, c.Args)
 			if err != nil {
 				return expr.ErrArgs(name)
