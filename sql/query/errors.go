@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"errors"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -40,7 +41,15 @@ func clientError(err error) error {
 	if errors.As(err, &ce) {
 		return ce.me
 	}
-	return sql.CastSQLError(err)
+	return sql.CastSQLError(interrupted(err))
+}
+
+// interrupted gives the end of a statement's context the number that it has in MySQL.
+func interrupted(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return schema.ClientError(err)
+	}
+	return err
 }
 
 // engineError is an error as the engine has it.

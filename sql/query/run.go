@@ -128,7 +128,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	}}
 	done, err = st.run(out.batch)
 	if err != nil {
-		return done, sql.CastSQLError(err)
+		return done, sql.CastSQLError(interrupted(err))
 	}
 	if !done {
 		return false, nil

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,8 @@ const (
 type presence struct {
 	conn  *mysql.Conn
 	doing atomic.Int32
-	since atomic.Int64 // of being at rest, in ns of Unix time
+	since atomic.Int64 // of being at rest, or between two statements, in ns of Unix time
+	limit atomic.Int64 // of that in seconds: the session's wait_timeout
 }
 
 // restFor is how long a connection must have been at rest to be told to go: what the last statement
@@ -54,14 +56,14 @@ func (g *gateway) enter(p *presence) bool {
 		return false
 	}
 	if g.draining.Load() {
-		p.rest()
+		p.doing.Store(atRest)
 		return false
 	}
 	return true
 }
 
-func (p *presence) rest() {
-	p.since.Store(time.Now().UnixNano())
+func (p *presence) rest(s *session.Session) {
+	p.idle(s)
 	p.doing.Store(atRest)
 }
 
@@ -71,10 +73,58 @@ func (p *presence) leave(s *session.Session) {
 		return
 	}
 	if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && !t.Over && !t.Untouched() {
+		p.idle(s)
 		p.doing.Store(inTransaction)
 		return
 	}
-	p.rest()
+	p.rest(s)
+}
+
+func (p *presence) idle(s *session.Session) {
+	p.since.Store(time.Now().UnixNano())
+	if p.limit.Load() != s.WaitTimeout {
+		p.limit.Store(s.WaitTimeout)
+	}
+}
+
+// errIdle is what clients are told that were silent for too long.
+var errIdle = mysql.NewSQLError(4031, "HY000", "The client was disconnected by the server because of inactivity. "+
+	"See wait_timeout for configuring this behavior.")
+
+// idlePoll is the pause between two looks for silent clients.
+const idlePoll = time.Second
+
+// watchIdle closes connections that are silent for longer than their wait_timeout, until ctx ends.
+func (g *gateway) watchIdle(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(idlePoll):
+			g.dismissIdle(time.Now())
+		}
+	}
+}
+
+func (g *gateway) dismissIdle(now time.Time) {
+	g.presences.Range(func(_, v any) bool {
+		p := v.(*presence)
+		limit := time.Duration(p.limit.Load()) * time.Second
+		if limit <= 0 || now.Sub(time.Unix(0, p.since.Load())) < limit || p.conn.IsClosed() {
+			return true
+		}
+		if p.doing.CompareAndSwap(atRest, dismissed) || p.doing.CompareAndSwap(inTransaction, dismissed) {
+			p.farewell(errIdle, now)
+		}
+		return true
+	})
+}
+
+// farewell tells a client why its connection ends, and closes it.
+func (p *presence) farewell(why *mysql.SQLError, now time.Time) {
+	_ = p.conn.Conn.SetWriteDeadline(now.Add(restFor)) // a client that does not read is no reason to wait
+	_, _ = p.conn.Conn.Write(errorPacket(why))
+	p.conn.Close()
 }
 
 // dismiss tells the connections at rest to go, and reports whether others are left.
@@ -88,18 +138,15 @@ func (g *gateway) dismiss(now time.Time) (left bool) {
 			left = true
 			return true
 		}
-		_ = p.conn.Conn.SetWriteDeadline(now.Add(restFor)) // a client that does not read is no reason to wait
-		_, _ = p.conn.Conn.Write(shutdownPacket())
-		p.conn.Close()
+		p.farewell(errShutdown, now)
 		return true
 	})
 	return left
 }
 
-// shutdownPacket is errShutdown as a packet that answers no statement.
-func shutdownPacket() []byte {
-	body := append([]byte{mysql.ErrPacket, byte(errShutdown.Num & 0xff), byte(errShutdown.Num >> 8), '#'},
-		errShutdown.State+errShutdown.Message...)
+// errorPacket is an error as a packet that answers no statement.
+func errorPacket(e *mysql.SQLError) []byte {
+	body := append([]byte{mysql.ErrPacket, byte(e.Num & 0xff), byte(e.Num >> 8), '#'}, e.State+e.Message...)
 	return append([]byte{byte(len(body)), byte(len(body) >> 8), 0, 0}, body...)
 }
 

@@ -51,7 +51,7 @@ func TestDrain(t *testing.T) {
 	}
 	said := make([]byte, 4096)
 	n, err := wire.Read(said)
-	if !bytes.Equal(said[:n], shutdownPacket()) {
+	if !bytes.Equal(said[:n], errorPacket(errShutdown)) {
 		t.Errorf("the connection at rest was told %q, %v", said[:n], err)
 	}
 	if _, err := net.Dial("tcp", s.Addr().String()); err == nil {

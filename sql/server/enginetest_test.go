@@ -91,7 +91,9 @@ func (h *gmsHarness) gateway() *gateway {
 		h.close = closeDB
 		h.g = newGateway(Config{DB: db, Logger: slog.New(slog.DiscardHandler)})
 		// the suite has files
-		if err := sql.SystemVariables.AssignValues(map[string]any{session.FilesVar: ""}); err != nil {
+		if err := sql.SystemVariables.AssignValues(map[string]any{session.FilesVar: "",
+			// The suite looks at the plugin of the accounts that it makes.
+			"default_authentication_plugin": "mysql_native_password"}); err != nil {
 			h.t.Fatal(err)
 		}
 		h.g.engine.Analyzer.Catalog.InfoSchema = information_schema.NewInformationSchemaDatabase()

@@ -47,6 +47,8 @@ type gateway struct {
 
 	uuids uuids
 
+	logins *logins
+
 	settings Settings
 	// settingsTurn is full while settings are applied. It is a channel, because settings are read
 	// over the network meanwhile, and a client that leaves must not wait for that.
@@ -87,5 +89,6 @@ func newGateway(cfg Config) *gateway {
 	g.query = &selects.Runner{Engine: g.engine, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}, Where: g.explained,
 		Meter: measured}
 	a.Runner = runner{g.engine}
+	g.logins = newLogins(g)
 	return g
 }

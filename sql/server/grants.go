@@ -14,11 +14,12 @@ import (
 // Dynamic privileges that something here asks for, in lower case as the engine keeps them. The
 // engine grants only those that it asks for itself.
 const (
-	sessionAdmin = "session_variables_admin"
-	systemAdmin  = "system_variables_admin"
+	connectionAdmin = "connection_admin"
+	sessionAdmin    = "session_variables_admin"
+	systemAdmin     = "system_variables_admin"
 )
 
-var dynamicPrivileges = []string{sessionAdmin, systemAdmin}
+var dynamicPrivileges = []string{connectionAdmin, sessionAdmin, systemAdmin}
 
 // errIllegalLevel: dynamic privileges are global.
 func errIllegalLevel(name string) error {

@@ -47,6 +47,14 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 	c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
 }
 
+// ConnectionAuthenticated implements mysql.Handler.
+func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
+	if err := h.g.logins.admit(c); err != nil {
+		return err
+	}
+	return h.Handler.ConnectionAuthenticated(c)
+}
+
 // short executes a statement without the engine, where that can be done: what begins or ends a
 // transaction, what is forwarded whole, reads and writes by key, and SELECTs. p is nil for text. If
 // it is not done, f learns from what the engine makes of it.
@@ -77,7 +85,8 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
-	return h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
+	ctx, over := h.timed(ctx, c, query)
+	return over(h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { return cb(r, false) }
 		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
 		if done {
@@ -93,12 +102,13 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 			padInfo(r)
 			return cb(r, more)
 		})
-	})
+	}))
 }
 
 // ComMultiQuery implements mysql.Handler.
 func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) (string, error) {
 	var rest string
+	ctx, over := h.timed(ctx, c, query)
 	err := h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { return cb(r, false) }
 		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
@@ -117,13 +127,14 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		})
 		return err
 	})
-	return rest, err
+	return rest, over(err)
 }
 
 // ComStmtExecute implements mysql.Handler.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData,
 	cb func(*sqltypes.Result) error) error {
-	return h.run(ctx, c, p.PrepareStmt, func(s *session.Session, sent *bool) error {
+	ctx, over := h.timed(ctx, c, p.PrepareStmt)
+	return over(h.run(ctx, c, p.PrepareStmt, func(s *session.Session, sent *bool) error {
 		f, done, err := h.short(ctx, s, c, p.PrepareStmt, p, sent, cb)
 		if done {
 			return err
@@ -140,7 +151,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 			padInfo(r)
 			return cb(r)
 		})
-	})
+	}))
 }
 
 // leastInfo is the least length of the information of an OK packet. The protocol library puts a '#'
@@ -171,6 +182,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 
 // ConnectionClosed implements mysql.Handler.
 func (h *handler) ConnectionClosed(c *mysql.Conn) {
+	h.g.logins.leave(c)
 	s := h.session(c)
 	h.Handler.ConnectionClosed(c)
 	if s != nil {

@@ -67,6 +67,9 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		return stmt, query, "", nil
 	}
 	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
+	if own := p.accounts(stmt, query); own != nil && err == nil {
+		stmt = own
+	}
 	stmt = p.noFiles(stmt)
 	renameIsolation(stmt)
 	splitRanges(stmt)
@@ -87,6 +90,9 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 		return stmt, len(query), nil
 	}
 	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, rewriteText(query), o)
+	if own := p.accounts(stmt, query); own != nil && err == nil {
+		stmt = own
+	}
 	stmt = p.noFiles(stmt)
 	renameIsolation(stmt)
 	splitRanges(stmt)

@@ -113,6 +113,9 @@ func whileThere(ctx context.Context, c net.Conn) (_ context.Context, stop func()
 	if isTLS {
 		c = secured.NetConn()
 	}
+	if cc, ok := c.(*clientConn); ok {
+		c = cc.Conn
+	}
 	q, ok := c.(*quickConn)
 	if !ok {
 		return ctx, func() {}

@@ -133,7 +133,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded)}
 	scfg := server.Config{
-		Protocol: "tcp", Address: ln.Addr().String(), Listener: quick(ln), Version: serverVersion, TLSConfig: cfg.TLS,
+		Protocol: "tcp", Address: ln.Addr().String(), Listener: newLobby(quick(ln)), Version: serverVersion,
+		TLSConfig: cfg.TLS, ProtocolListenerFactory: g.listen,
 		Options: []server.Option{
 			func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (
 				*sqle.Engine, *server.SessionManager, mysql.Handler) {
@@ -148,6 +149,13 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// listen makes the protocol library's listener, with our logins.
+func (g *gateway) listen(cfg server.Config, l mysql.ListenerConfig, sel server.ServerEventListener) (server.ProtocolListener,
+	error) {
+	l.AuthServer = g.logins
+	return server.MySQLProtocolListenerFactory(cfg, l, sel)
 }
 
 // serverVersion is what clients see in the handshake; the digits are MySQL's.
@@ -170,7 +178,7 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 	g.sessions.Store(c.ConnectionID, s)
 	if !s.Remote {
 		p := &presence{conn: c}
-		p.rest()
+		p.rest(s)
 		g.presences.Store(c.ConnectionID, p)
 	}
 	return s, nil
@@ -183,12 +191,23 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 func (s *Server) Serve() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	// A client must not slip in before the node knows that it takes TLS only. Where settings cannot
+	// be read, users could not either.
+	first, done := context.WithTimeout(ctx, firstSettings)
+	if err := s.g.refreshSettings(first); err != nil {
+		s.g.Log.Warn("cluster settings are not known yet", "err", err)
+	}
+	done()
 	go s.g.follow(ctx, "users and grants", s.g.refreshUsers)
 	go s.g.follow(ctx, "cluster settings", s.g.refreshSettings)
 	go s.g.Adopt(ctx)
+	go s.g.watchIdle(ctx)
 	s.g.GC.Start()
 	return s.srv.Start()
 }
+
+// firstSettings is how long the first clients wait for cluster settings.
+const firstSettings = 2 * time.Second
 
 // Close stops accepting, lets clients finish for a while and tells them to go, then ends those that
 // are left.

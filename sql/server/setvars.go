@@ -9,6 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // SET of system variables: who may, and which of them have an effect. All variables that a
@@ -31,10 +33,11 @@ var restricted = nameSet(`binlog_format binlog_row_image bulk_insert_buffer_size
 
 // effective are the variables that something here reads. All others are kept and shown, and a
 // statement that changes one gets a warning.
-var effective = nameSet(`automatic_sp_privileges autocommit character_set_client character_set_connection
+var effective = nameSet(`automatic_sp_privileges autocommit connect_timeout character_set_client character_set_connection
 	character_set_database character_set_results character_set_server collation_connection collation_database
 	collation_server cte_max_recursion_depth default_week_format div_precision_increment foreign_key_checks
-	group_concat_max_len local_infile long_query_time mandatory_roles max_allowed_packet regexp_buffer_size server_id
+	group_concat_max_len local_infile long_query_time mandatory_roles max_allowed_packet max_connections max_execution_time
+	max_user_connections require_secure_transport wait_timeout regexp_buffer_size server_id
 	show_external_procedures sql_mode sql_select_limit strict_mysql_compatibility time_zone transaction_isolation
 	tx_isolation validate_password.length validate_password.mixed_case_count validate_password.number_count
 	validate_password.special_char_count`)
@@ -53,6 +56,12 @@ func nameSet(names string) map[string]bool {
 	}
 	return out
 }
+
+// MaxConnections is the default of max_connections.
+const MaxConnections = session.MaxConnections
+
+// SetVariables sets global variables of this process.
+func SetVariables(values map[string]any) error { return sql.SystemVariables.AssignValues(values) }
 
 // checkSet judges all system variables of a SET before the engine sets the first.
 func (b *builder) checkSet(ctx *sql.Context, n *plan.Set, row sql.Row) error {

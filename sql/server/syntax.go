@@ -65,6 +65,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	if s := p.clusterSetting(q); s != nil {
 		return s
 	}
+	if s := p.alterUser(q); s != nil {
+		return s
+	}
 	if !strings.EqualFold(q[:min(5, len(q))], "show ") {
 		return nil
 	}

@@ -62,6 +62,7 @@ func (g *gateway) loadUsers(ctx context.Context) error {
 	if data == nil {
 		ed := db.Editor()
 		db.AddSuperUser(ed, "root", "%", "")
+		db.GetUser(ed, "root", "%", false).Plugin = defaultPlugin()
 		sctx := sql.NewContext(ctx)
 		err := db.Persist(sctx, ed)
 		ed.Close()

@@ -48,6 +48,10 @@ type Session struct {
 	aborted     bool        // the last statement lost its transaction
 	LastCost    StatementCost
 	prepared    map[string]sqlparser.Statement
+	// WaitTimeout is how long the client may be silent, in seconds.
+	WaitTimeout int64
+	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.
+	MaxTime int64
 
 	remoteState
 	staleState

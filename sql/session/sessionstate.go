@@ -65,6 +65,8 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		return err
 	case consistencyVar:
 		s.readConsistency(ctx)
+	case waitTimeoutVar, maxTimeVar:
+		s.readTimes(ctx)
 	}
 	return nil
 }

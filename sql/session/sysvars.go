@@ -8,6 +8,8 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/godwitdb/godwit/sql/schema"
 )
 
 var sysVarsOnce sync.Once
@@ -65,9 +67,13 @@ func InitSystemVariables() {
 			mode.Default, mode.Type = DefaultSQLMode, types.NewSystemSetType(mode.Name, sql.Collation_utf8mb4_0900_ai_ci, modes...)
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&mode})
 		}
-		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles})
+		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles,
+			"max_connections": int64(MaxConnections)})
 	})
 }
+
+// MaxConnections is the default of max_connections. MySQL's is 151.
+const MaxConnections = 2000
 
 // InitVariables gives a new session its values.
 func (s *Session) InitVariables() {
@@ -77,8 +83,23 @@ func (s *Session) InitVariables() {
 	_ = s.setIsolation(ctx, IsolationVar)
 	s.readConsistency(ctx)
 	s.readForward(ctx)
+	s.readTimes(ctx)
 	if v, err := s.BaseSession.GetSessionVariable(ctx, stalenessVar); err == nil {
 		s.Staleness, _ = parseStaleness(v) // the server's default
+	}
+}
+
+// The variables of a session's times.
+const (
+	waitTimeoutVar = "wait_timeout"
+	maxTimeVar     = "max_execution_time"
+)
+
+func (s *Session) readTimes(ctx *sql.Context) {
+	for name, to := range map[string]*int64{waitTimeoutVar: &s.WaitTimeout, maxTimeVar: &s.MaxTime} {
+		if v, err := s.BaseSession.GetSessionVariable(ctx, name); err == nil {
+			*to, _ = schema.ToInt64(v)
+		}
 	}
 }
 

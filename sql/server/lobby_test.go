@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// silent is a connection that says nothing. It knows whether it was closed, and until when it may
+// be silent.
+type silent struct {
+	net.Conn
+	from   string
+	closed bool
+	until  time.Time
+}
+
+func (s *silent) RemoteAddr() net.Addr          { return fakeAddr(s.from) }
+func (s *silent) Close() error                  { s.closed = true; return nil }
+func (s *silent) SetDeadline(t time.Time) error { s.until = t; return nil }
+
+type fakeAddr string
+
+func (fakeAddr) Network() string  { return "tcp" }
+func (a fakeAddr) String() string { return string(a) }
+
+// crowd is a listener to which connections come from a list of addresses.
+type crowd struct {
+	net.Listener
+	conns []*silent
+}
+
+func (c *crowd) Accept() (net.Conn, error) {
+	if len(c.conns) == 0 {
+		return nil, io.EOF
+	}
+	s := c.conns[0]
+	c.conns = c.conns[1:]
+	return s, nil
+}
+
+// TestLobby: connections that do not log in are few, from one address and together. Others come in
+// all the same.
+func TestLobby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all []*silent
+		for i := range 10 {
+			all = append(all, &silent{from: fmt.Sprintf("10.0.0.1:%d", 1000+i)})
+		}
+		all = append(all, &silent{from: "10.0.0.2:1"}, &silent{from: "10.0.0.3:1"}, &silent{from: "10.0.0.4:1"})
+		l := newLobby(&crowd{conns: all})
+		l.perAddress, l.total = 4, 6
+		var conns []*clientConn
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				break
+			}
+			conns = append(conns, c.(*clientConn))
+		}
+		for i, s := range all {
+			// Ten came from one address: of them stay four, and three when the lobby is full.
+			if want := i < 7; s.closed != want {
+				t.Errorf("connection %d from %s: closed %v, want %v", i, s.from, s.closed, want)
+			}
+			if want := time.Now().Add(time.Duration(intVariable("connect_timeout")) * time.Second); !s.until.Equal(want) {
+				t.Errorf("connection %d may be silent until %v, want %v", i, s.until, want)
+			}
+		}
+		conns[10].loggedIn()
+		if !all[10].until.IsZero() {
+			t.Error("a client that has logged in still has to hurry")
+		}
+		for _, c := range conns {
+			c.Close()
+		}
+		if l.n != 0 || len(l.conns) != 0 {
+			t.Errorf("%d connections (%v) are left", l.n, l.conns)
+		}
+	})
+}
+
+// TestSilentClients: a client that is silent for longer than wait_timeout is told so, and what it
+// has begun is rolled back.
+func TestSilentClients(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY)")
+	k, busy, patient := conn(t, c), conn(t, c), conn(t, c)
+	exec(t, k, "SET wait_timeout = 5")
+	exec(t, k, "BEGIN")
+	exec(t, k, "INSERT INTO t VALUES (1)")
+	exec(t, patient, "SET wait_timeout = 100")
+	exec(t, busy, "SET wait_timeout = 5")
+	ctx, cancel := context.WithCancel(t.Context())
+	slept := make(chan error, 1)
+	go func() {
+		_, err := busy.ExecContext(ctx, "SELECT SLEEP(600)")
+		slept <- err
+	}()
+	eventually(t, "the statement begins", func() bool {
+		for _, p := range s.g.engine.ProcessList.Processes() {
+			if p.Query == "SELECT SLEEP(600)" {
+				return true
+			}
+		}
+		return false
+	})
+	s.g.dismissIdle(time.Now().Add(4 * time.Second))
+	exec(t, k, "INSERT INTO t VALUES (2)")
+	s.g.dismissIdle(time.Now().Add(6 * time.Second))
+	if _, err := k.ExecContext(t.Context(), "COMMIT"); err == nil {
+		t.Error("a silent client goes on")
+	}
+	eventually(t, "what it has begun is rolled back", func() bool {
+		n, err := tryQuery(patient, "SELECT COUNT(*) FROM t")
+		return err == nil && n[0] == "0"
+	})
+	select {
+	case err := <-slept:
+		t.Errorf("a client whose statement runs was silent: %v", err)
+	default:
+	}
+	cancel()
+	<-slept
+	var e *mysql.MySQLError
+	if _, err := patient.ExecContext(t.Context(), "SELECT 1"); errors.As(err, &e) || err != nil {
+		t.Errorf("a patient client: %v", err)
+	}
+}
