@@ -1,6 +1,10 @@
 package bind
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/godwitdb/godwit/base"
+)
 
 // The parser takes INTERVAL (n) DAY for a call of the function INTERVAL, with DAY as an alias or a
 // wrong word behind it. A sign before the parentheses keeps it from that; the comment makes it
@@ -9,7 +13,7 @@ const intervalSign = "/**/+"
 
 // signIntervals puts a sign into each INTERVAL (n) unit. The function has at least two arguments.
 func signIntervals(text string) string {
-	if !hasText(text, "interval") {
+	if !base.ContainsFold(text, "interval") {
 		return text
 	}
 	var out strings.Builder
@@ -22,17 +26,6 @@ func signIntervals(text string) string {
 		}
 	}
 	return out.String() + text[from:]
-}
-
-// hasText reports whether a text has a word, in any case, perhaps as a part of another one. Each
-// statement comes here, so that it must cost next to nothing.
-func hasText(text, word string) bool {
-	for i := 0; i+len(word) <= len(text); i++ {
-		if text[i]|0x20 == word[0] && strings.EqualFold(text[i:i+len(word)], word) {
-			return true
-		}
-	}
-	return false
 }
 
 // oneArgument reports whether there is no comma before the parenthesis that is open is closed.

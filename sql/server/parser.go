@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -164,7 +165,7 @@ func setNames(stmt sqlparser.Statement, query string) {
 // anyTime lets the operand of AS OF be any expression, such as NOW() - INTERVAL 5 SECOND: the
 // engine takes literals and function calls only.
 func anyTime(stmt sqlparser.Statement, query string) {
-	if !containsFold(query, "OF") || len(query) > 1<<16 {
+	if !base.ContainsFold(query, "OF") || len(query) > 1<<16 {
 		return
 	}
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {

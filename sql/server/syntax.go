@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -95,7 +96,7 @@ func unquote(s string) string { return strings.Trim(s, "`'\"") }
 func rewriteText(q string) string {
 	q = quoteAccount(quoteAfter(rewriteAsOf(ddl.RewriteCreate(unwrap(plainComments(q))))))
 	// a statement may have a megabyte
-	if !containsFold(q, "SYSTEM") && !containsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) {
+	if !base.ContainsFold(q, "SYSTEM") && !base.ContainsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) {
 		return q
 	}
 	return reSysTime.ReplaceAllString(q, "AS OF")
@@ -167,7 +168,7 @@ var reAfter = regexp.MustCompile("(?is)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\
 // quoteAfter quotes the name of the column behind which ALTER TABLE puts another: the engine takes
 // no keyword there, and status, name and type are keywords.
 func quoteAfter(q string) string {
-	if statementKind(q) != "alter" || !containsFold(q, "AFTER") {
+	if statementKind(q) != "alter" || !base.ContainsFold(q, "AFTER") {
 		return q
 	}
 	return reAfter.ReplaceAllStringFunc(q, func(m string) string {
@@ -188,17 +189,6 @@ func quoteAccount(q string) string {
 		return q
 	}
 	return q[:m[4]] + "`" + q[m[4]:m[5]] + "`" + q[m[5]:]
-}
-
-// containsFold reports whether q contains word, which is in upper case, in any case.
-func containsFold(q, word string) bool {
-	lower := word[0] | 0x20
-	for i := 0; i+len(word) <= len(q); i++ {
-		if q[i]|0x20 == lower && strings.EqualFold(q[i:i+len(word)], word) {
-			return true
-		}
-	}
-	return false
 }
 
 // parseLocality reads what follows LOCALITY; bad says what is wrong with it.
@@ -342,7 +332,7 @@ var (
 // rewriteAsOf brings TiDB's transactions in the past to assignments, so that the time may be any
 // expression.
 func rewriteAsOf(q string) string {
-	if len(q) > 4096 || !containsFold(q, "TRANSACTION") {
+	if len(q) > 4096 || !base.ContainsFold(q, "TRANSACTION") {
 		return q
 	}
 	if m := reStartAsOf.FindStringSubmatch(q); m != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/base"
 )
 
 // errTooSlow is what a client is told whose SELECT took longer than it was to.
@@ -25,7 +27,7 @@ func maxTime(ms int64, query string) time.Duration {
 	if len(query) > mostHint {
 		query = query[:mostHint]
 	}
-	if ms == 0 && !containsFold(query, "max_execution_time") {
+	if ms == 0 && !base.ContainsFold(query, "max_execution_time") {
 		return 0
 	}
 	switch statementKind(query) {
