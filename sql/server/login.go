@@ -400,11 +400,14 @@ func (l *logins) remembers(u *mysql_db.User, scramble, salt []byte) bool {
 	if u == nil || len(scramble) != sha256.Size {
 		return false
 	}
+	var hash, auth []byte
 	l.mu.Lock()
-	x := l.accounts[accountName{u.User, u.Host}]
+	if x := l.accounts[accountName{u.User, u.Host}]; x != nil {
+		hash, auth = x.hash, x.auth
+	}
 	l.mu.Unlock()
-	return x != nil && string(x.auth) == u.AuthString && len(x.hash) == sha256.Size &&
-		mysql.VerifyHashedCachingSha2Password(bytes.Clone(scramble), salt, x.hash)
+	return string(auth) == u.AuthString && len(hash) == sha256.Size &&
+		mysql.VerifyHashedCachingSha2Password(bytes.Clone(scramble), salt, hash)
 }
 
 // The bytes of the exchange of keys.
