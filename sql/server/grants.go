@@ -44,15 +44,14 @@ func (b *builder) grant(ctx *sql.Context, n *plan.Grant, row sql.Row) (sql.RowIt
 	if len(dynamic) == 0 {
 		return nil, nil
 	}
+	var others sql.Node
 	if len(rest) > 0 {
 		static := *n
-		static.Privileges = rest
-		if _, err := b.base.ExecBuilder.Build(ctx, &static, row); err != nil {
-			return nil, err
-		}
+		static.Privileges, others = rest, &static
 	}
-	return b.changeDynamic(ctx, n.PrivilegeLevel, n.Users, dynamic, sql.ErrGrantUserDoesNotExist.New(),
-		func(u *mysql_db.User) { u.PrivilegeSet.AddGlobalDynamic(n.WithGrantOption, dynamic...) })
+	return b.changeDynamic(ctx, row, dynamicChange{n.PrivilegeLevel, n.Users, dynamic, others,
+		sql.ErrGrantUserDoesNotExist.New(),
+		func(u *mysql_db.User) { u.PrivilegeSet.AddGlobalDynamic(n.WithGrantOption, dynamic...) }})
 }
 
 // revoke executes a REVOKE of dynamic privileges; others are the engine's.
@@ -61,46 +60,60 @@ func (b *builder) revoke(ctx *sql.Context, n *plan.Revoke, row sql.Row) (sql.Row
 	if len(dynamic) == 0 {
 		return nil, nil
 	}
+	var others sql.Node
 	if len(rest) > 0 {
 		static := *n
-		static.Privileges = rest
-		if _, err := b.base.ExecBuilder.Build(ctx, &static, row); err != nil {
-			return nil, err
-		}
+		static.Privileges, others = rest, &static
 	}
-	return b.changeDynamic(ctx, n.PrivilegeLevel, n.Users, dynamic, sql.ErrRevokeUserDoesNotExist.New("user", "%"),
-		func(u *mysql_db.User) { u.PrivilegeSet.RemoveGlobalDynamic(dynamic...) })
+	return b.changeDynamic(ctx, row, dynamicChange{n.PrivilegeLevel, n.Users, dynamic, others,
+		sql.ErrRevokeUserDoesNotExist.New("user", "%"),
+		func(u *mysql_db.User) { u.PrivilegeSet.RemoveGlobalDynamic(dynamic...) }})
 }
 
-// changeDynamic changes the dynamic privileges of users. Only who may grant them may.
-func (b *builder) changeDynamic(ctx *sql.Context, at plan.PrivilegeLevel, users []plan.UserName, names []string,
-	unknown error, change func(*mysql_db.User)) (sql.RowIter, error) {
-	if at.Database != "*" || at.TableRoutine != "*" {
-		return nil, errIllegalLevel(names[0])
+// dynamicChange is a GRANT or REVOKE of dynamic privileges.
+type dynamicChange struct {
+	at      plan.PrivilegeLevel
+	users   []plan.UserName
+	names   []string // of the privileges
+	others  sql.Node // what of the statement is the engine's; nil: nothing
+	unknown error    // that there is no such user
+	change  func(*mysql_db.User)
+}
+
+// changeDynamic changes the dynamic privileges of users. Only who may grant them may: who may not
+// changes nothing, the others neither.
+func (b *builder) changeDynamic(ctx *sql.Context, row sql.Row, x dynamicChange) (sql.RowIter, error) {
+	if x.at.Database != "*" || x.at.TableRoutine != "*" {
+		return nil, errIllegalLevel(x.names[0])
 	}
 	db := b.base.Catalog.MySQLDb
 	set := db.UserActivePrivilegeSet(ctx)
-	for _, name := range names {
+	for _, name := range x.names {
 		if !set.Has(sql.PrivilegeType_Super) && !slices.Contains(set.ToSliceDynamic(true), name) {
 			return nil, errNeeds(name + " WITH GRANT OPTION")
+		}
+	}
+	if x.others != nil {
+		if _, err := b.base.ExecBuilder.Build(ctx, x.others, row); err != nil {
+			return nil, err
 		}
 	}
 	ed := db.Editor()
 	defer ed.Close()
 	var found []*mysql_db.User
-	for _, n := range users {
+	for _, n := range x.users {
 		host := n.Host
 		if n.AnyHost || host == "" {
 			host = "%"
 		}
 		u := db.GetUser(ed, n.Name, host, false)
 		if u == nil {
-			return nil, unknown
+			return nil, x.unknown
 		}
 		found = append(found, u)
 	}
 	for _, u := range found {
-		change(u)
+		x.change(u)
 	}
 	if err := db.Persist(ctx, ed); err != nil {
 		return nil, err

@@ -66,6 +66,9 @@ func TestWhoMaySet(t *testing.T) {
 	exec(t, k, "SET GLOBAL local_infile = 1")
 	exec(t, c, "GRANT SELECT ON *.* TO reader@'%' WITH GRANT OPTION")
 	expectErr(t, k, 1227, "GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO reader@'%'")
+	exec(t, c, "CREATE USER other@'%'")
+	expectErr(t, k, 1227, "GRANT SELECT, SYSTEM_VARIABLES_ADMIN ON *.* TO other@'%'")
+	expect(t, c, "SELECT Select_priv FROM mysql.user WHERE User = 'other'", "N") // all or nothing
 	expectErr(t, c, 3619, "GRANT SYSTEM_VARIABLES_ADMIN ON test.* TO reader@'%'")
 	exec(t, c, "REVOKE SYSTEM_VARIABLES_ADMIN ON *.* FROM reader@'%'")
 	expectErr(t, k, 1227, "SET GLOBAL local_infile = 1")
