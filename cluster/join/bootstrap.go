@@ -438,11 +438,6 @@ func (b *Bootstrap) take(c Cluster, replies []answered) (taken bool, err error) 
 	var refused error
 	for _, r := range replies {
 		c.Moved(r.Self.UUID, r.Self.Addr, true)
-		for _, m := range r.Known {
-			if m.UUID != r.Self.UUID {
-				c.Moved(m.UUID, m.Addr, false)
-			}
-		}
 		switch {
 		case r.Final:
 			refused = base.Errorf(base.CodeInvalid, "the node at %s refuses this one: %s", r.addr, r.Error)
@@ -451,12 +446,26 @@ func (b *Bootstrap) take(c Cluster, replies []answered) (taken bool, err error) 
 			if err := c.SetTopology(&r.Identity.First); err != nil {
 				b.log.Warn("the topology of another node cannot be taken", "err", err)
 			}
+			takeHearsay(c, r)
 		}
 	}
 	if taken {
 		return true, nil
 	}
 	return false, refused
+}
+
+// takeHearsay takes what a member says of where others are. One whose topology is older would take
+// back what this node has learned since.
+func takeHearsay(c Cluster, r answered) {
+	if r.Identity.First.Version < c.Topology().Version {
+		return
+	}
+	for _, m := range r.Known {
+		if m.UUID != r.Self.UUID {
+			c.Moved(m.UUID, m.Addr, false)
+		}
+	}
 }
 
 // recorded sees to it that the topology has this node's addresses, and reports whether it has.
