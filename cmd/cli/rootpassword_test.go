@@ -25,8 +25,8 @@ func isHashOf(t *testing.T, hash, password string) bool {
 	return err == nil && string(b) == hash
 }
 
-// TestRootPassword: where root's password comes from, that a node gets its hash only, and that it is
-// shown only if nobody else knows it.
+// TestRootPassword: where root's password comes from, that a node gets its hash only, and that it
+// is shown only if nobody else knows it.
 func TestRootPassword(t *testing.T) {
 	var got join.InitRequest
 	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + join.PathInit: func(w http.ResponseWriter, r *http.Request) {
@@ -79,8 +79,8 @@ func TestRootPassword(t *testing.T) {
 	}
 }
 
-// TestRootPasswordOfUnknownInit: who is not told whether there is a cluster gets the password all the
-// same, who was refused does not.
+// TestRootPasswordOfUnknownInit: who is not told whether there is a cluster gets the password all
+// the same, who was refused does not.
 func TestRootPasswordOfUnknownInit(t *testing.T) {
 	var reply http.HandlerFunc
 	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + join.PathInit: func(w http.ResponseWriter, r *http.Request) { reply(w, r) }})

@@ -33,8 +33,8 @@ type Config struct {
 	Listener net.Listener
 	// TLS is offered to clients that ask for it; nil: there is none.
 	TLS *tls.Config
-	// RootAuth is the hash of root's password ([PasswordHash]) for who makes root, in a fresh cluster;
-	// empty: root has none.
+	// RootAuth is the hash of root's password ([PasswordHash]) for who makes root, in a fresh
+	// cluster; empty: root has none.
 	RootAuth string
 	// AwaitRoot leaves it to other nodes, which know the hash, to make root.
 	AwaitRoot bool
