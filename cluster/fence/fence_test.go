@@ -18,8 +18,6 @@ type model struct {
 	now    time.Time
 	stores []*copied
 	run    *copied // the one that speaks, if any
-	last   *copied // the one that spoke last
-	spoke  int     // so many pulses ago
 	// variants that must not work
 	noPulse, noTake, anyLife bool
 	bad                      string
