@@ -18,6 +18,15 @@ type View struct {
 	Columns []string
 	// SQLMode is the mode under which the text was written.
 	SQLMode string
+	// Definer is the account, name and host, with whose rights the view is read; zero: with those
+	// of who reads.
+	Definer [2]string
+}
+
+// Definers is a catalog that hides tables from users without rights to them.
+type Definers interface {
+	// As has the next tables looked up for an account, name and host; zero: for the user.
+	As(account [2]string)
 }
 
 // Table is what the binder and the optimiser know of a table. Package access implements it over

@@ -40,6 +40,8 @@ type Query struct {
 	Out []Output
 	// Uses are the tables and views that the statement reads, for the check of privileges.
 	Uses []Use
+	// Updates are those whose rows FOR UPDATE locks.
+	Updates []Use
 	// Next is the first number that no column has.
 	Next expr.ColID
 	// Lock is the strongest lock that clauses FOR UPDATE and FOR SHARE ask for. Which tables they
@@ -63,6 +65,8 @@ type Use struct {
 	// Through are the views by which the statement came to it, outermost first; empty: it names it
 	// itself.
 	Through []string
+	// As is the account, name and host, with whose rights it is read; zero: the user's.
+	As [2]string
 }
 
 // Stmt is the syntax tree of a statement.
@@ -79,7 +83,7 @@ func Bind(stmt Stmt, s *Session) (*Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Query{Rel: r.rel, Uses: b.uses, Next: b.next, Lock: b.lock}
+	q := &Query{Rel: r.rel, Uses: b.uses, Updates: b.updates, Next: b.next, Lock: b.lock}
 	for i := range r.cols {
 		c := &r.cols[i]
 		q.Out = append(q.Out, Output{c.id, c.name, c.typ, c.table, c.org})
@@ -108,10 +112,20 @@ type binder struct {
 	next  expr.ColID
 	db    string // in which names without a database are looked up; another one inside of views
 	uses  []Use
-	views []string // that are being expanded
-	ctes  *cteScope
-	cteNo int
-	lock  algebra.LockKind // the strongest that a clause asks for
+	views []string  // that are being expanded
+	as    [2]string // the account with whose rights they are
+	of    []scanned
+	// updates are the tables and views whose rows FOR UPDATE locks.
+	updates []Use
+	ctes    *cteScope
+	cteNo   int
+	lock    algebra.LockKind // the strongest that a clause asks for
+}
+
+// scanned is a scan, and what it reads.
+type scanned struct {
+	scan *algebra.Scan
+	use  Use
 }
 
 func (b *binder) newID() expr.ColID {

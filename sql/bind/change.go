@@ -86,7 +86,7 @@ func BindChange(stmt Stmt, s *Session) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.out.Uses, c.out.Next = b.uses, b.next; c.rel == nil {
+	if c.out.Uses, c.out.Updates, c.out.Next = b.uses, b.updates, b.next; c.rel == nil {
 		return c.out, nil
 	}
 	c.out.Rel = &algebra.Project{In: c.rel, Items: c.items}

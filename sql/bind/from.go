@@ -169,8 +169,27 @@ func (q *query) table(n *ast.TableName, alias string) (algebra.Rel, []column, er
 	case t == nil:
 		return nil, nil, fail(1146, "42S02", "Table '%s.%s' doesn't exist", db, n.Name.O)
 	}
-	b.uses = append(b.uses, Use{t.DB(), t.Name(), append([]string(nil), b.views...)})
-	return q.scan(t, n, alias)
+	u := b.use(t.DB(), t.Name())
+	rel, cols, err := q.scan(t, n, alias)
+	if s, ok := rel.(*algebra.Scan); ok {
+		b.of = append(b.of, scanned{s, u})
+	}
+	return rel, cols, err
+}
+
+// rename makes an account the one with whose rights tables are read from now on.
+func (b *binder) rename(account [2]string) {
+	b.as = account
+	if c, ok := b.s.Catalog.(algebra.Definers); ok {
+		c.As(account)
+	}
+}
+
+// use notes that the statement reads a table or view.
+func (b *binder) use(db, name string) Use {
+	u := Use{db, name, slices.Clone(b.views), b.as}
+	b.uses = append(b.uses, u)
+	return u
 }
 
 func (q *query) scan(t algebra.Table, n *ast.TableName, alias string) (algebra.Rel, []column, error) {
@@ -222,7 +241,7 @@ func (q *query) view(v *algebra.View, alias string) (algebra.Rel, []column, erro
 	if len(b.views) >= maxViews {
 		return nil, nil, unsupported("deep views")
 	}
-	b.uses = append(b.uses, Use{v.DB, v.Name, append([]string(nil), b.views...)})
+	b.use(v.DB, v.Name)
 	stmt, err := Parse(v.Text, ModeOf(v.SQLMode))
 	if err != nil {
 		return nil, nil, unsupported("text of a view")
@@ -231,9 +250,15 @@ func (q *query) view(v *algebra.View, alias string) (algebra.Rel, []column, erro
 	if !ok {
 		return nil, nil, unsupported("text of a view")
 	}
-	db, ctes := b.db, b.ctes
+	db, ctes, as := b.db, b.ctes, b.as
 	b.db, b.ctes, b.views = v.DB, nil, append(b.views, v.DB+"."+v.Name)
-	defer func() { b.db, b.ctes, b.views = db, ctes, b.views[:len(b.views)-1] }()
+	if v.Definer != ([2]string{}) {
+		b.rename(v.Definer)
+	}
+	defer func() {
+		b.db, b.ctes, b.views = db, ctes, b.views[:len(b.views)-1]
+		b.rename(as)
+	}()
 	r, err := b.query(n, nil)
 	if err != nil {
 		if _, ok := Reason(err); !ok {

@@ -38,11 +38,23 @@ func (q *query) lock(rel algebra.Rel, n *ast.SelectLockInfo) error {
 	}
 	algebra.Walk(rel, func(r algebra.Rel) bool {
 		if s, ok := r.(*algebra.Scan); ok {
-			s.Lock = max(s.Lock, kind)
+			q.b.lockScan(s, kind)
 		}
 		return true
 	})
 	return nil
+}
+
+func (b *binder) lockScan(s *algebra.Scan, kind algebra.LockKind) {
+	s.Lock = max(s.Lock, kind)
+	if kind != algebra.ForUpdate {
+		return
+	}
+	for _, x := range b.of {
+		if x.scan == s {
+			b.updates = append(b.updates, x.use)
+		}
+	}
 }
 
 // lockOf locks the table that OF names.
@@ -52,7 +64,7 @@ func (q *query) lockOf(n *ast.TableName, kind algebra.LockKind) error {
 	}
 	for _, s := range q.scans {
 		if is(s.Table.DB(), s.Alias) {
-			s.Lock = max(s.Lock, kind)
+			q.b.lockScan(s, kind)
 			return nil
 		}
 	}

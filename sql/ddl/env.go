@@ -20,8 +20,10 @@ type Env struct {
 	Usual schema.Locality
 	// System is the database of a name that is not stored; nil: there is none.
 	System func(name string) sql.Database
-	GC     *Collector
-	Jobs   *Jobs
+	// Sees says whether the user may know of a table or view.
+	Sees func(ctx *sql.Context, db, name string) bool
+	GC   *Collector
+	Jobs *Jobs
 
 	copies sync.Map // successors of tables that this node copies rows to, by id
 }
@@ -39,7 +41,8 @@ type Nodes interface {
 
 // NewEnv is the environment of schema changes of the tables of env.
 func NewEnv(env *table.Env, nodes Nodes) *Env {
-	g := &Env{Env: env, Nodes: nodes, System: func(string) sql.Database { return nil }}
+	g := &Env{Env: env, Nodes: nodes, System: func(string) sql.Database { return nil },
+		Sees: func(*sql.Context, string, string) bool { return true }}
 	g.GC, g.Jobs = newCollector(g), &Jobs{g: g}
 	return g
 }

@@ -2,6 +2,7 @@ package ddl
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,8 @@ func (d *database) CreateView(ctx *sql.Context, name, selectStatement, createVie
 	v := &sql.ViewDefinition{
 		Name: name, TextDefinition: selectStatement, CreateViewStatement: createViewStmt, SqlMode: sql.LoadSqlMode(ctx).String(),
 	}
-	return d.create(ctx, schema.IxView, &schema.ObjectDesc{DB: d.name, Name: name, Seq: schema.ObjectSeq(), View: v},
+	return d.create(ctx, schema.IxView, &schema.ObjectDesc{DB: d.name, Name: name, Seq: schema.ObjectSeq(), View: v,
+		Definer: session.DefinerOf(ctx)},
 		func() error {
 			return sql.ErrExistingView.New(d.name, name)
 		})
@@ -42,14 +44,28 @@ func (d *database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDef
 		return sql.ViewDefinition{}, false, err
 	}
 	if s := session.Of(ctx); s != nil {
-		s.Stmt.View, s.Stmt.ViewDB = o.View.CreateViewStatement, d.Name()
+		s.Stmt.View, s.Stmt.ViewDB, s.Stmt.ViewDefiner = o.View.CreateViewStatement, d.Name(), o.Definer
 	}
 	return *o.View, true, nil
 }
 
-// AllViews implements sql.ViewDatabase.
+// AllViews implements sql.ViewDatabase: those that the user may know of.
 func (d *database) AllViews(ctx *sql.Context) ([]sql.ViewDefinition, error) {
-	return list(ctx, d, schema.IxView, func(o *schema.ObjectDesc) sql.ViewDefinition { return *o.View })
+	all, err := list(ctx, d, schema.IxView, func(o *schema.ObjectDesc) sql.ViewDefinition { return *o.View })
+	return slices.DeleteFunc(all, func(v sql.ViewDefinition) bool { return !d.g.Sees(ctx, d.name, v.Name) }), err
+}
+
+// ProcedureDefiner is the account with whose rights a procedure is executed; nil: with those of the
+// user.
+func (g *Env) ProcedureDefiner(ctx *sql.Context, db, name string) (*schema.Account, error) {
+	d, err := NewProvider(g).Find(ctx, db)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	if o := d.Objects[schema.IxProcedure][strings.ToLower(name)]; o != nil {
+		return o.Definer, nil
+	}
+	return nil, nil
 }
 
 func list[T any](ctx *sql.Context, d *database, ix base.IndexID, get func(*schema.ObjectDesc) T) ([]T, error) {
@@ -71,7 +87,7 @@ func (d *database) GetTriggers(ctx *sql.Context) ([]sql.TriggerDefinition, error
 
 // CreateTrigger implements sql.TriggerDatabase.
 func (d *database) CreateTrigger(ctx *sql.Context, def sql.TriggerDefinition) error {
-	if err := d.touch(ctx, triggerTable(def.CreateStatement)); err != nil {
+	if err := d.touch(ctx, TriggerTable(def.CreateStatement)); err != nil {
 		return err
 	}
 	return d.create(ctx, schema.IxTrigger, &schema.ObjectDesc{DB: d.name, Name: def.Name, Seq: schema.ObjectSeq(),
@@ -89,7 +105,7 @@ func (d *database) DropTrigger(ctx *sql.Context, name string) error {
 	if o == nil {
 		return sql.ErrTriggerDoesNotExist.New(name)
 	}
-	if err := d.touch(ctx, triggerTable(o.Trigger.CreateStatement)); err != nil {
+	if err := d.touch(ctx, TriggerTable(o.Trigger.CreateStatement)); err != nil {
 		return err
 	}
 	return d.drop(ctx, schema.IxTrigger, o.Name, func() error { return sql.ErrTriggerDoesNotExist.New(name) })
@@ -97,8 +113,8 @@ func (d *database) DropTrigger(ctx *sql.Context, name string) error {
 
 var triggerOn = regexp.MustCompile("(?is)\\b(?:insert|update|delete)\\s+on\\s+(?:`[^`]+`\\.|\\w+\\.)?(?:`([^`]+)`|(\\w+))")
 
-// triggerTable is the table named in CREATE TRIGGER ... {BEFORE|AFTER} event ON table.
-func triggerTable(stmt string) string {
+// TriggerTable is the table named in CREATE TRIGGER ... {BEFORE|AFTER} event ON table.
+func TriggerTable(stmt string) string {
 	if m := triggerOn.FindStringSubmatch(stmt); m != nil {
 		return m[1] + m[2]
 	}
@@ -113,7 +129,7 @@ func (d *database) renameTriggers(ctx *sql.Context, m *mutation, from, to string
 	}
 	for _, o := range db.ObjectsInOrder(schema.IxTrigger) {
 		text := o.Trigger.CreateStatement
-		if !strings.EqualFold(triggerTable(text), from) {
+		if !strings.EqualFold(TriggerTable(text), from) {
 			continue
 		}
 		if _, err := m.lock(ctx, schema.CatalogKey(schema.IxTrigger, o.DB, o.Name)); err != nil {
@@ -149,7 +165,7 @@ func (d *database) GetStoredProcedures(ctx *sql.Context) ([]sql.StoredProcedureD
 // SaveStoredProcedure implements sql.StoredProcedureDatabase.
 func (d *database) SaveStoredProcedure(ctx *sql.Context, spd sql.StoredProcedureDetails) error {
 	return d.create(ctx, schema.IxProcedure, &schema.ObjectDesc{DB: d.name, Name: spd.Name, Seq: schema.ObjectSeq(),
-		Procedure: &spd}, func() error {
+		Procedure: &spd, Definer: session.DefinerOf(ctx)}, func() error {
 		return sql.ErrStoredProcedureAlreadyExists.New(spd.Name)
 	})
 }

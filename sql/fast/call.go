@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -207,6 +208,10 @@ func (f *Call) bind(ctx *sql.Context) (p *boundPlan, vals map[int]any, ok bool) 
 	mdb := f.r.Engine.Analyzer.Catalog.MySQLDb
 	if !mdb.UserHasPrivileges(ctx, sql.NewPrivilegedOperation(
 		sql.PrivilegeCheckSubject{Database: p.t.Desc.DB, Table: p.t.Desc.Name}, Privileges[f.template.kind]...)) {
+		return nil, nil, false
+	}
+	if f.template.kind == Select && f.template.lock == kv.LockExclusive &&
+		!rights.Of(ctx, mdb).Locks(p.t.Desc.DB, p.t.Desc.Name) {
 		return nil, nil, false
 	}
 	vals, ok = f.values(ctx, p)

@@ -4,11 +4,14 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -20,6 +23,20 @@ type catalog struct {
 	tables map[[2]string]*access.Table
 	// changes: the statement changes rows.
 	changes bool
+	// as are the rights with which tables are looked up; nil: the user's.
+	as *rights.Set
+	db *mysql_db.MySQLDb
+}
+
+// As implements algebra.Definers. An account that does not exist is refused later.
+func (c *catalog) As(account [2]string) {
+	c.as = nil
+	if account == ([2]string{}) {
+		return
+	}
+	if set, err := rights.OfAccount(c.db, account[0], account[1]); err == nil {
+		c.as = &set
+	}
 }
 
 func left(reason string) error { return &bind.Unsupported{Reason: reason} }
@@ -29,6 +46,9 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 	key := [2]string{strings.ToLower(db), strings.ToLower(name)}
 	if t := c.tables[key]; t != nil {
 		return t, nil, nil
+	}
+	if c.as != nil {
+		defer rights.With(c.ctx, c.db, *c.as)()
 	}
 	d, err := c.cat.Database(c.ctx, db)
 	if err != nil {
@@ -79,8 +99,12 @@ func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.Vie
 	if err != nil || !ok {
 		return nil, nil, nil
 	}
-	return nil, &algebra.View{DB: d.Name(), Name: def.Name, Text: def.TextDefinition, SQLMode: def.SqlMode,
-		Columns: columnsOf(def.CreateViewStatement)}, nil
+	out := &algebra.View{DB: d.Name(), Name: def.Name, Text: def.TextDefinition, SQLMode: def.SqlMode,
+		Columns: columnsOf(def.CreateViewStatement)}
+	if a := session.Of(c.ctx).Stmt.ViewDefiner; a != nil {
+		out.Definer = [2]string{a.Name, a.Host}
+	}
+	return nil, out, nil
 }
 
 // columnsOf are the names in front of AS of CREATE VIEW; nil if there are none.

@@ -140,7 +140,7 @@ func (r *Runner) change(ctx *sql.Context, s *session.Session, text string,
 // make binds and plans.
 func (c *change) make(text string, params []expr.Node) error {
 	st := c.statement
-	if t := st.s.Txn(); t != nil && (t.Over || t.ReadOnly) {
+	if t := st.s.Txn(); t == nil && st.s.ReadsOnly() || t != nil && (t.Over || t.ReadOnly) {
 		return left("transaction that cannot write")
 	}
 	tree, err := st.begin(text)

@@ -60,7 +60,7 @@ func (r *Runner) explain(ctx context.Context, s *session.Session, c *mysql.Conn,
 		return true, err
 	}
 	defer r.Engine.ProcessList.EndQuery(sctx)
-	st, err := r.prepare(sctx, s, x.query, func(sql.CollationID) ([]expr.Node, error) { return nil, nil }, (*statement).make)
+	st, err := r.prepare(sctx, s, x.query, func(sql.CollationID) ([]expr.Node, error) { return nil, nil }, (*statement).makeShown)
 	if st == nil && err != nil {
 		return true, clientError(err)
 	}

@@ -7,12 +7,16 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/rights"
 )
 
 // mayRead checks that the user may read all tables and views of a change. The tables that an UPDATE
 // or DELETE changes need that right only if the statement reads a column: which rows a condition
 // meets tells what is in them.
 func (c *change) mayRead(tree bind.Stmt) error {
+	if err := c.mayLock(c.c.Updates); err != nil {
+		return err
+	}
 	err := c.allowed(c.c.Uses)
 	if err == nil || c.c.Kind == bind.Insert || c.c.Joined {
 		return err
@@ -59,6 +63,25 @@ func (st *statement) mayUpdate(tree bind.Stmt) error {
 	client := st.ctx.Client()
 	return &bind.Refusal{Err: mysql.NewSQLError(1142, "42000", "UPDATE command denied to user '%s'@'%s' for table '%s'",
 		client.User, client.Address, name)}
+}
+
+// mayLock refuses FOR UPDATE to users who may only read: their locks would hold up writers. Through
+// a view, the one that the statement names counts.
+func (st *statement) mayLock(tables []bind.Use) error {
+	if len(tables) == 0 {
+		return nil
+	}
+	mine := rights.Of(st.ctx, st.r.Engine.Analyzer.Catalog.MySQLDb)
+	for _, u := range tables {
+		db, name := u.DB, u.Name
+		if len(u.Through) > 0 {
+			db, name, _ = strings.Cut(u.Through[0], ".")
+		}
+		if !mine.Locks(db, name) {
+			return &bind.Refusal{Err: rights.LockRefusal(st.ctx, name)}
+		}
+	}
+	return nil
 }
 
 // may reports whether the user has rights to a table.

@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/opt"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -72,6 +73,7 @@ type statement struct {
 	opened bool
 	// locks: it has FOR UPDATE or FOR SHARE.
 	locks bool
+	shown bool // EXPLAIN
 }
 
 // Try runs a statement of a client if it can; done is false if the engine has to. p is nil for
@@ -222,6 +224,7 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 	}
 	st.cat = &catalog{
 		ctx: st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{},
+		db: st.r.Engine.Analyzer.Catalog.MySQLDb,
 	}
 	st.env, err = st.r.environment(st.ctx)
 	return tree, err
@@ -241,6 +244,9 @@ func (st *statement) make(text string, params []expr.Node) error {
 	if err := st.allowed(q.Uses); err != nil {
 		return err
 	}
+	if err := st.mayLock(q.Updates); err != nil {
+		return err
+	}
 	if (st.locks || st.s.Explicit(st.ctx)) && st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
@@ -249,6 +255,12 @@ func (st *statement) make(text string, params []expr.Node) error {
 	options := st.r.Options
 	options.Locking = st.locks || st.s.Explicit(st.ctx)
 	return st.plans(q, options)
+}
+
+// makeShown does so for EXPLAIN, which tells of the tables behind a view.
+func (st *statement) makeShown(text string, params []expr.Node) error {
+	st.shown = true
+	return st.make(text, params)
 }
 
 // plans makes the operators of a query.
@@ -302,9 +314,32 @@ func (st *statement) allowed(uses []bind.Use) error {
 			return left("privileges")
 		}
 	}
+	var definers map[[2]string]rights.Set
 	for _, u := range uses {
-		if !st.may(u.DB, u.Name, sql.PrivilegeType_Select) {
-			return left("privileges")
+		if u.As == ([2]string{}) {
+			if !st.may(u.DB, u.Name, sql.PrivilegeType_Select) {
+				return left("privileges")
+			}
+			continue
+		}
+		if st.shown && !st.may(u.DB, u.Name, sql.PrivilegeType_Select) {
+			return &bind.Refusal{Err: mysql.NewSQLError(1345, "HY000",
+				"EXPLAIN/SHOW can not be issued; lacking privileges for underlying table")}
+		}
+		set, ok := definers[u.As]
+		if !ok {
+			var err error
+			if set, err = rights.OfAccount(db, u.As[0], u.As[1]); err != nil {
+				return &bind.Refusal{Err: err}
+			}
+			if definers == nil {
+				definers = map[[2]string]rights.Set{}
+			}
+			definers[u.As] = set
+		}
+		if !set.Table(u.DB, u.Name, sql.PrivilegeType_Select) {
+			return &bind.Refusal{Err: mysql.NewSQLError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or "+
+				"function(s) or definer/invoker of view lack rights to use them", u.Through[0])}
 		}
 	}
 	return nil

@@ -78,6 +78,15 @@ type ObjectDesc struct {
 	Trigger   *sql.TriggerDefinition      `json:"trigger,omitempty"`
 	Procedure *sql.StoredProcedureDetails `json:"procedure,omitempty"`
 	Event     *sql.EventDefinition        `json:"event,omitempty"`
+	// Definer is the account with whose rights a view is read, or a procedure executed; nil: with
+	// those of the user.
+	Definer *Account `json:"definer,omitempty"`
+}
+
+// Account is what MySQL calls 'name'@'host'.
+type Account struct {
+	Name string `json:"name"`
+	Host string `json:"host"`
 }
 
 // Database is one database of a snapshot.

@@ -14,6 +14,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/sql/rights"
 )
 
 // CREATE USER and ALTER USER. The engine ignores most of their options; here they work or are
@@ -235,7 +237,7 @@ func (x *accountChange) mayAlter(ctx *sql.Context, db *mysql_db.MySQLDb) error {
 		x.syntax.Attribute == "" && !x.says(" REQUIRE ")
 	for _, n := range x.syntax.Users {
 		if !password || n.Auth1 == nil || own == nil || n.Name != own.User || hostName(n.AccountName) != own.Host {
-			return errNeeds("CREATE USER")
+			return rights.ErrNeeds("CREATE USER")
 		}
 	}
 	return nil
@@ -396,4 +398,22 @@ func requireTLS(u *mysql_db.User, o *sqlparser.TLSOptions) {
 	case o.SSL:
 		u.SslType = "ANY"
 	}
+}
+
+var reRole = regexp.MustCompile(`(?is)^SET\s+(?:ROLE\s+(.+)|DEFAULT\s+ROLE\s+(.+?)\s+TO\s.+)$`)
+
+// setRole answers SET ROLE and SET DEFAULT ROLE: all roles of an account are active.
+func (p *parser) setRole(q string) sqlparser.Statement {
+	m := reRole.FindStringSubmatch(q)
+	if m == nil {
+		return nil
+	}
+	which := strings.ToUpper(m[1] + m[2])
+	return inject(ignoreAuth, &ownNode{g: p.g, name: "SET ROLE", sch: types.OkResultSchema,
+		run: func(*sql.Context) ([]sql.Row, error) {
+			if which != "ALL" && which != "DEFAULT" {
+				return nil, notSupported("SET ROLE " + which + " (all roles of an account are active)")
+			}
+			return []sql.Row{{types.NewOkResult(0)}}, nil
+		}})
 }

@@ -49,8 +49,11 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.CreateTable, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:
 		return b.buildDefinition(ctx, s, n)
 	case *plan.Call:
+		if s.Calling == n {
+			return nil, nil
+		}
 		s.BeginCall(!root)
-		return nil, nil
+		return b.call(ctx, s, n, row)
 	case *plan.Set:
 		if root {
 			ctx.ClearWarnings()
@@ -60,6 +63,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		return b.grant(ctx, n, row)
 	case *plan.Revoke:
 		return b.revoke(ctx, n, row)
+	}
+	if it, err := b.buildSeen(ctx, s, n, row); it != nil || err != nil {
+		return it, err
 	}
 	return b.buildQuery(ctx, s, n, row)
 }

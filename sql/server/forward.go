@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -265,7 +266,12 @@ func (g *gateway) privileged(ctx *sql.Context, r *route, t *schema.Table) bool {
 			need[1] = sql.PrivilegeType_Delete
 		}
 	}
-	return g.engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, sql.NewPrivilegedOperation(
+	db := g.engine.Analyzer.Catalog.MySQLDb
+	// A SELECT comes here because it locks rows.
+	if r.kind == fast.Select && !rights.Of(ctx, db).Locks(t.Desc.DB, t.Desc.Name) {
+		return false
+	}
+	return db.UserHasPrivileges(ctx, sql.NewPrivilegedOperation(
 		sql.PrivilegeCheckSubject{Database: t.Desc.DB, Table: t.Desc.Name}, need...))
 }
 

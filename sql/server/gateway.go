@@ -16,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	selects "github.com/godwitdb/godwit/sql/query"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -68,15 +69,19 @@ func newGateway(cfg Config) *gateway {
 		settingsTurn: make(chan struct{}, 1), usersTurn: make(chan struct{}, 1),
 	}
 	g.System = g.systemDatabase
+	g.Sees = func(ctx *sql.Context, db, name string) bool {
+		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)
+	}
 	g.Ended = func(s *session.Session) {
 		g.sessions.Delete(s.ID())
 		g.presences.Delete(s.ID())
 	}
 	session.InitSystemVariables()
-	authOnce()
+	rights.Install()
 	pro := ddl.NewProvider(g.Env)
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
+	rights.Cover(a.Catalog.InfoSchema, a.Catalog.MySQLDb)
 	if missing := rules.Install(a); len(missing) > 0 {
 		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
 	}

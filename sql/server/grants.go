@@ -9,6 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/rights"
 )
 
 // Dynamic privileges that something here asks for, in lower case as the engine keeps them. The
@@ -19,7 +21,7 @@ const (
 	systemAdmin     = "system_variables_admin"
 )
 
-var dynamicPrivileges = []string{connectionAdmin, sessionAdmin, systemAdmin}
+var dynamicPrivileges = []string{connectionAdmin, sessionAdmin, systemAdmin, rights.SetUserID}
 
 // errIllegalLevel: dynamic privileges are global.
 func errIllegalLevel(name string) error {
@@ -38,8 +40,21 @@ func takeDynamic(privileges []plan.Privilege) (dynamic []string, rest []plan.Pri
 	return dynamic, rest
 }
 
+// noColumns refuses privileges for columns, before any of the statement is carried out.
+func noColumns(privileges []plan.Privilege) error {
+	for _, p := range privileges {
+		if len(p.Columns) > 0 {
+			return notSupported("a privilege for columns (make a view of them, and grant that)")
+		}
+	}
+	return nil
+}
+
 // grant executes a GRANT of dynamic privileges; others are the engine's.
 func (b *builder) grant(ctx *sql.Context, n *plan.Grant, row sql.Row) (sql.RowIter, error) {
+	if err := noColumns(n.Privileges); err != nil {
+		return nil, err
+	}
 	dynamic, rest := takeDynamic(n.Privileges)
 	if len(dynamic) == 0 {
 		return nil, nil
@@ -56,6 +71,9 @@ func (b *builder) grant(ctx *sql.Context, n *plan.Grant, row sql.Row) (sql.RowIt
 
 // revoke executes a REVOKE of dynamic privileges; others are the engine's.
 func (b *builder) revoke(ctx *sql.Context, n *plan.Revoke, row sql.Row) (sql.RowIter, error) {
+	if err := noColumns(n.Privileges); err != nil {
+		return nil, err
+	}
 	dynamic, rest := takeDynamic(n.Privileges)
 	if len(dynamic) == 0 {
 		return nil, nil
@@ -90,7 +108,7 @@ func (b *builder) changeDynamic(ctx *sql.Context, row sql.Row, x dynamicChange) 
 	set := db.UserActivePrivilegeSet(ctx)
 	for _, name := range x.names {
 		if !set.Has(sql.PrivilegeType_Super) && !slices.Contains(set.ToSliceDynamic(true), name) {
-			return nil, errNeeds(name + " WITH GRANT OPTION")
+			return nil, rights.ErrNeeds(name + " WITH GRANT OPTION")
 		}
 	}
 	if x.others != nil {
@@ -119,10 +137,4 @@ func (b *builder) changeDynamic(ctx *sql.Context, row sql.Row, x dynamicChange) 
 		return nil, err
 	}
 	return sql.RowsToRowIter(sql.NewRow(types.NewOkResult(0))), nil
-}
-
-// errNeeds is MySQL's refusal for want of privileges, of which one is enough.
-func errNeeds(names ...string) error {
-	return mysql.NewSQLError(errNeedPrivilege, "42000", "Access denied; you need (at least one of) the %s "+
-		"privilege(s) for this operation", strings.ToUpper(strings.Join(names, " or ")))
 }

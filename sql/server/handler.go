@@ -14,6 +14,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -63,16 +64,21 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 	if done, err := h.fastTx(ctx, s, c, query, sent, cb); done {
 		return nil, true, err
 	}
-	if done, err := h.forward(ctx, s, c, query, p, sent, cb); done {
-		return nil, true, err
+	reads := s.ReadsOnly() // the engine refuses what writes
+	if !reads {
+		if done, err := h.forward(ctx, s, c, query, p, sent, cb); done {
+			return nil, true, err
+		}
 	}
 	if p == nil {
 		f = h.g.fast.Text(s, c, query)
 	} else {
 		f = h.g.fast.Prepared(s, c, p)
 	}
-	if done, err = f.Try(ctx, sent, cb); done {
-		return f, true, err
+	if !reads {
+		if done, err = f.Try(ctx, sent, cb); done {
+			return f, true, err
+		}
 	}
 	ctx, stop := whileThere(ctx, c.Conn)
 	defer stop()
@@ -311,7 +317,17 @@ func (h *handler) wording(s *session.Session, err error) error {
 	if me.Num == schema.ErrDupEntry && s.Stmt.Duplicate != "" {
 		return mysql.NewSQLError(schema.ErrDupEntry, "23000", "%s", s.Stmt.Duplicate)
 	}
-	return schema.Numbered(me)
+	var refusal *mysql.SQLError
+	if me.Message == s.Stmt.RefusalOf && errors.As(s.Stmt.Refusal, &refusal) {
+		return refusal
+	}
+	me = schema.Numbered(me)
+	if n, ok := s.Stmt.Tree.(*sqlparser.Show); ok && me.Num == 1044 && !n.Table.IsEmpty() {
+		client := s.Client()
+		return mysql.NewSQLError(1142, "42000", "SELECT command denied to user '%s'@'%s' for table '%s'", client.User,
+			client.Address, n.Table.Name.String())
+	}
+	return me
 }
 
 // statementKind is the first word of a statement, in lower case.

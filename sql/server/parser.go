@@ -22,12 +22,19 @@ type parser struct {
 }
 
 func (p *parser) note(ctx context.Context, query string, stmt sqlparser.Statement, err error) {
+	sc, ok := ctx.(*sql.Context)
+	if !ok || err != nil {
+		return
+	}
+	s := session.Of(sc)
+	if s == nil {
+		return
+	}
 	// The texts of views, procedures and triggers come through here too.
-	if sc, ok := ctx.(*sql.Context); ok && err == nil &&
-		sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';') {
-		if s := session.Of(sc); s != nil {
-			s.Note(stmt)
-		}
+	if sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';') {
+		s.Note(stmt)
+	} else if d, ok := stmt.(*sqlparser.DDL); ok && d.TriggerSpec != nil {
+		s.Stmt.Trigger = true
 	}
 }
 

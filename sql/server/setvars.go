@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -18,9 +19,8 @@ import (
 
 // MySQL's error numbers of SET.
 const (
-	errNotSupported  = 1235
-	errNeedPrivilege = 1227
-	warnNoEffect     = 1618 // WARN_OPTION_IGNORED
+	errNotSupported = 1235
+	warnNoEffect    = 1618 // WARN_OPTION_IGNORED
 )
 
 // restricted are the session variables that take a privilege in MySQL 8.0, those of them that the
@@ -38,7 +38,7 @@ var effective = nameSet(`automatic_sp_privileges autocommit connect_timeout char
 	collation_server cte_max_recursion_depth default_week_format div_precision_increment foreign_key_checks
 	group_concat_max_len local_infile long_query_time mandatory_roles max_allowed_packet max_connections max_execution_time
 	max_user_connections require_secure_transport wait_timeout regexp_buffer_size server_id
-	show_external_procedures sql_mode sql_select_limit strict_mysql_compatibility time_zone transaction_isolation
+	show_external_procedures sql_mode sql_select_limit strict_mysql_compatibility time_zone transaction_isolation transaction_read_only
 	tx_isolation validate_password.length validate_password.mixed_case_count validate_password.number_count
 	validate_password.special_char_count`)
 
@@ -142,7 +142,7 @@ func (b *builder) maySet(ctx *sql.Context, name string, scope sql.MysqlSVScopeTy
 			return nil
 		}
 	}
-	return errNeeds(append([]string{"SUPER"}, of...)...)
+	return rights.ErrNeeds(append([]string{"SUPER"}, of...)...)
 }
 
 // ownVariable reports whether a variable is Godwit's own: all of these have an effect.

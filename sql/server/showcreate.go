@@ -8,8 +8,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -59,6 +61,11 @@ func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
 // usual one, and shows ENUM and SET defaults as text, not as numbers.
 func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable, row sql.Row) (sql.RowIter, error) {
 	rt, ok := n.Child.(*plan.ResolvedTable)
+	if show, is := s.Stmt.Tree.(*sqlparser.Show); is && !ok && s.Stmt.Explained != n {
+		if err := b.g.maySeeView(ctx, rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()); err != nil {
+			return nil, err
+		}
+	}
 	if !ok || s.Stmt.Explained == n {
 		return nil, nil
 	}

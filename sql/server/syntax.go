@@ -63,6 +63,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	if stmt := p.nextLevel(q); stmt != nil {
 		return stmt
 	}
+	if s := p.setRole(q); s != nil {
+		return s
+	}
 	if s := p.clusterSetting(q); s != nil {
 		return s
 	}
@@ -83,7 +86,7 @@ func (p *parser) own(query string) sqlparser.Statement {
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.showLocality(ctx, db, t) },
 		})
 	case reJobs.MatchString(q):
-		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW JOBS", sch: jobTopic.schema(), run: p.g.showJobs})
+		return inject(processAuth, &ownNode{g: p.g, name: "SHOW JOBS", sch: jobTopic.schema(), run: p.g.showJobs})
 	case reGodwit.MatchString(q):
 		return p.godwit(strings.ToLower(strings.Join(strings.Fields(reGodwit.FindStringSubmatch(q)[1]), " ")))
 	}
@@ -235,6 +238,10 @@ func (p *parser) godwit(topic string) sqlparser.Statement {
 
 var ignoreAuth = sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}
 
+// processAuth is of what tells about the work of others.
+var processAuth = sqlparser.AuthInformation{AuthType: sqlparser.AuthType_PROCESS,
+	TargetType: sqlparser.AuthTargetType_Global}
+
 func tableAuth(kind, db, table string) sqlparser.AuthInformation {
 	return sqlparser.AuthInformation{
 		AuthType: kind, TargetType: sqlparser.AuthTargetType_SingleTableIdentifier, TargetNames: []string{db, table},
@@ -283,43 +290,82 @@ func textSchema(names ...string) sql.Schema {
 	return s
 }
 
-// renameIsolation lets SET know the variable by its old name, too.
+// renameIsolation lets SET know the variable by its old name, too, and SET SESSION TRANSACTION READ
+// ONLY as the assignment that it is.
 func renameIsolation(stmt sqlparser.Statement) {
 	set, ok := stmt.(*sqlparser.Set)
 	if !ok {
 		return
 	}
 	for _, e := range set.Exprs {
+		if v, ok := e.Expr.(*sqlparser.SQLVal); ok && e.Scope != sqlparser.SetScope_None &&
+			strings.EqualFold(e.Name.Name.String(), sqlparser.TransactionStr) {
+			switch string(v.Val) {
+			case sqlparser.TxReadOnly:
+				e.Name, e.Expr = sqlparser.NewColName(session.ReadOnlyVar), sqlparser.NewIntVal([]byte("1"))
+			case sqlparser.TxReadWrite:
+				e.Name, e.Expr = sqlparser.NewColName(session.ReadOnlyVar), sqlparser.NewIntVal([]byte("0"))
+			}
+		}
 		if n := e.Name.Name.String(); strings.HasSuffix(strings.ToLower(n), session.OldIsolationVar) {
 			e.Name.Name = sqlparser.NewColIdent(n[:len(n)-len(session.OldIsolationVar)] + session.IsolationVar)
 		}
 	}
 }
 
-var reNextLevel = regexp.MustCompile(`(?is)^SET\s+TRANSACTION\s+ISOLATION\s+LEVEL\s+` +
-	`(REPEATABLE\s+READ|READ\s+COMMITTED|READ\s+UNCOMMITTED|SERIALIZABLE)(?:\s*,\s*READ\s+WRITE)?$`)
+var (
+	reNext      = regexp.MustCompile(`(?is)^SET\s+TRANSACTION\s+((?:ISOLATION|READ)\s.*)$`)
+	reNextLevel = regexp.MustCompile(`(?is)^ISOLATION\s+LEVEL\s+` +
+		`(REPEATABLE\s+READ|READ\s+COMMITTED|READ\s+UNCOMMITTED|SERIALIZABLE)$`)
+	reNextAccess = regexp.MustCompile(`(?is)^READ\s+(ONLY|WRITE)$`)
+)
 
-// nextLevel parses SET TRANSACTION ISOLATION LEVEL without a scope: it is for the next transaction
-// only.
+// nextLevel parses SET TRANSACTION without a scope: it is for the next transaction only.
 func (p *parser) nextLevel(q string) sqlparser.Statement {
-	m := reNextLevel.FindStringSubmatch(q)
+	m := reNext.FindStringSubmatch(q)
 	if m == nil {
 		return nil
 	}
-	name := strings.ToUpper(strings.Join(strings.Fields(m[1]), "-"))
+	level, access := "", session.SessionAccess
+	for _, part := range strings.Split(m[1], ",") {
+		part = strings.TrimSpace(part)
+		l, a := reNextLevel.FindStringSubmatch(part), reNextAccess.FindStringSubmatch(part)
+		switch {
+		case l != nil && level == "":
+			level = strings.ToUpper(strings.Join(strings.Fields(l[1]), "-"))
+		case a != nil && access == session.SessionAccess && strings.EqualFold(a[1], "ONLY"):
+			access = session.AccessReadOnly
+		case a != nil && access == session.SessionAccess:
+			access = session.AccessReadWrite
+		default:
+			return nil // the engine words it
+		}
+	}
 	return inject(ignoreAuth, &ownNode{g: p.g, name: "SET TRANSACTION", sch: types.OkResultSchema,
 		run: func(ctx *sql.Context) ([]sql.Row, error) {
-			if s := session.Of(ctx); s != nil {
-				if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && t.KV != nil {
-					return nil, session.ErrInTransaction
-				}
-				s.NextLevel = session.IsolationNames[name]
-				if name == "READ-UNCOMMITTED" {
-					ctx.Warn(1105, "there are no dirty reads: READ UNCOMMITTED is READ COMMITTED")
-				}
-			}
-			return []sql.Row{{types.NewOkResult(0)}}, nil
+			return []sql.Row{{types.NewOkResult(0)}}, setNext(ctx, level, access)
 		}})
+}
+
+// setNext notes what SET TRANSACTION says of the next transaction.
+func setNext(ctx *sql.Context, level string, access session.Access) error {
+	s := session.Of(ctx)
+	if s == nil {
+		return nil
+	}
+	if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && t.KV != nil {
+		return session.ErrInTransaction
+	}
+	if level != "" {
+		s.NextLevel = session.IsolationNames[level]
+	}
+	if level == "READ-UNCOMMITTED" {
+		ctx.Warn(1105, "there are no dirty reads: READ UNCOMMITTED is READ COMMITTED")
+	}
+	if access != session.SessionAccess {
+		s.NextAccess = access
+	}
+	return nil
 }
 
 const asOfForms = `AS\s+OF\s+(?:TIMESTAMP|SYSTEM\s+TIME)\s+(.+?)[;\s]*$`

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -162,7 +161,7 @@ func (p *parser) showTopic(name string) sqlparser.Statement {
 		}
 		return p.g.topicRows(ctx, &t)
 	}
-	return inject(sqlparser.AuthInformation{AuthType: sqlparser.AuthType_PROCESS, TargetType: sqlparser.AuthTargetType_Global}, n)
+	return inject(processAuth, n)
 }
 
 // systemDatabase is the database godwit.
@@ -321,48 +320,4 @@ func (g *gateway) systemDatabase(name string) sql.Database {
 		return nil
 	}
 	return systemDatabase{g}
-}
-
-// systemAuth lets those with the PROCESS privilege read the database godwit, and asks those who
-// change rows for the right to read them: which rows a condition meets tells what is in them. Our
-// own engine knows of statements that read no column. All else is the engine's handler's.
-type systemAuth struct{ sql.AuthorizationHandler }
-
-type systemAuthFactory struct {
-	sql.AuthorizationHandlerFactory
-}
-
-// CreateHandler implements sql.AuthorizationHandlerFactory.
-func (f systemAuthFactory) CreateHandler(cat sql.Catalog) sql.AuthorizationHandler {
-	return systemAuth{f.AuthorizationHandlerFactory.CreateHandler(cat)}
-}
-
-var authOnce = sync.OnceFunc(func() {
-	sql.SetAuthorizationHandlerFactory(systemAuthFactory{sql.GetAuthorizationHandlerFactory()})
-})
-
-// HandleAuth implements sql.AuthorizationHandler.
-func (h systemAuth) HandleAuth(ctx *sql.Context, state sql.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
-	err := h.AuthorizationHandler.HandleAuth(ctx, state, auth)
-	if err == nil && (auth.AuthType == sqlparser.AuthType_UPDATE || auth.AuthType == sqlparser.AuthType_DELETE) {
-		auth.AuthType = sqlparser.AuthType_SELECT
-		return h.AuthorizationHandler.HandleAuth(ctx, state, auth)
-	}
-	if err == nil || auth.AuthType != sqlparser.AuthType_SELECT || len(auth.TargetNames) == 0 {
-		return err
-	}
-	db := auth.TargetNames[0]
-	if db == "" {
-		db = ctx.GetCurrentDatabase()
-	}
-	switch {
-	case !strings.EqualFold(db, ddl.SystemDatabase):
-	case auth.TargetType == sqlparser.AuthTargetType_SingleTableIdentifier,
-		auth.TargetType == sqlparser.AuthTargetType_TableColumn,
-		auth.TargetType == sqlparser.AuthTargetType_DatabaseIdentifiers && len(auth.TargetNames) == 1,
-		auth.TargetType == sqlparser.AuthTargetType_MultipleTableIdentifiers && len(auth.TargetNames) == 2:
-		return h.AuthorizationHandler.HandleAuth(ctx, state,
-			sqlparser.AuthInformation{AuthType: sqlparser.AuthType_PROCESS, TargetType: sqlparser.AuthTargetType_Global})
-	}
-	return err
 }

@@ -52,6 +52,11 @@ type Session struct {
 	WaitTimeout int64
 	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.
 	MaxTime int64
+	// Calling is the CALL that the engine builds with the rights of a definer.
+	Calling *plan.Call
+	// NextAccess is what SET TRANSACTION says of the next transaction.
+	NextAccess Access
+	readOnly   int64 // 1: transactions are READ ONLY unless they say otherwise
 
 	remoteState
 	staleState
@@ -204,7 +209,7 @@ func (s *Session) SetTransaction(tx sql.Transaction) {
 
 // StartTransaction implements sql.TransactionSession. The kv transaction begins with its first use.
 func (s *Session) StartTransaction(ctx *sql.Context, c sql.TransactionCharacteristic) (sql.Transaction, error) {
-	t := &Txn{Session: s, ReadOnly: c == sql.ReadOnly, AsOf: s.NextAsOf}
+	t := &Txn{Session: s, ReadOnly: s.nextReadOnly() && !s.saysReadWrite() || c == sql.ReadOnly, AsOf: s.NextAsOf}
 	s.NextAsOf = 0
 	return t, nil
 }

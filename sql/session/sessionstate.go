@@ -65,7 +65,7 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		return err
 	case consistencyVar:
 		s.readConsistency(ctx)
-	case waitTimeoutVar, maxTimeVar:
+	case waitTimeoutVar, maxTimeVar, ReadOnlyVar:
 		s.readTimes(ctx)
 	}
 	return nil

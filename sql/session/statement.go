@@ -37,10 +37,18 @@ type Statement struct {
 	inCall bool
 	// Create has the options of the table that the statement creates.
 	Create TableOptions
-	// View is the definition of the view looked up last, ViewDB its database.
+	// View is the definition of the view looked up last, ViewDB its database, ViewDefiner the
+	// account with whose rights it is read; nil: with those of the user.
 	View, ViewDB string
+	ViewDefiner  *schema.Account
+	// Trigger: the bodies of triggers are being bound, or have been.
+	Trigger bool
 	// Duplicate is MySQL's wording of the last duplicate-key error; empty if there was none.
 	Duplicate string
+	// Refusal is MySQL's wording of the last want of a privilege, RefusalOf the engine's text of
+	// it.
+	Refusal   error
+	RefusalOf string
 	// Explained is the plan node whose output the gateway completes (EXPLAIN, SHOW CREATE), while
 	// the engine builds it.
 	Explained sql.Node

@@ -95,8 +95,11 @@ const (
 	maxTimeVar     = "max_execution_time"
 )
 
+// ReadOnlyVar says whether the transactions of a session are READ ONLY unless they say otherwise.
+const ReadOnlyVar = "transaction_read_only"
+
 func (s *Session) readTimes(ctx *sql.Context) {
-	for name, to := range map[string]*int64{waitTimeoutVar: &s.WaitTimeout, maxTimeVar: &s.MaxTime} {
+	for name, to := range map[string]*int64{waitTimeoutVar: &s.WaitTimeout, maxTimeVar: &s.MaxTime, ReadOnlyVar: &s.readOnly} {
 		if v, err := s.BaseSession.GetSessionVariable(ctx, name); err == nil {
 			*to, _ = schema.ToInt64(v)
 		}

@@ -64,7 +64,7 @@ type InsertedRow struct {
 var _ sql.Transaction = (*Txn)(nil)
 
 // NewTxn is a transaction of a session.
-func NewTxn(s *Session) *Txn { return &Txn{Session: s} }
+func NewTxn(s *Session) *Txn { return &Txn{Session: s, ReadOnly: s.nextReadOnly()} }
 
 // NewTxnOver is a transaction of a session over one of kv that has begun.
 func NewTxnOver(s *Session, k kv.Txn) *Txn { return &Txn{Session: s, KV: k} }

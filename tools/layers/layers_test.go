@@ -114,8 +114,9 @@ var allowed = map[string][]string{
 	// prefetch replaces how the engine asks for rows, and changes nothing.
 	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
-	"sql/fast":     {"kv/patch", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
-	"sql/server":   {"sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query"},
+	"sql/fast":     {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
+	"sql/server":   {"sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query"},
+	"sql/rights":   {"sql/schema", "sql/session"},
 	"sql/sqltest":  nil,
 	// expr computes, exec moves batches: neither knows what a table, a key or a session is, so that
 	// both are tested in seconds.
@@ -130,7 +131,7 @@ var allowed = map[string][]string{
 	"sql/opt":     {"sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar"},
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/access", "sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/opt",
-		"sql/prefetch", "sql/schema", "sql/session", "sql/table"},
+		"sql/prefetch", "sql/rights", "sql/schema", "sql/session", "sql/table"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
 	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt",
@@ -190,7 +191,7 @@ var onlyIn = map[string]struct {
 	},
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/bind", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec",
-			"sql/function", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
+			"sql/function", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/server"},
 		"its API moves; the packages below sql/ follow it",
 	},

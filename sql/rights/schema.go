@@ -1,0 +1,164 @@
+package rights
+
+import (
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/information_schema"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+)
+
+// filterIter leaves out rows, and changes some of those that stay.
+type filterIter struct {
+	sql.RowIter
+	keep func(sql.Row) bool
+}
+
+// Next implements sql.RowIter.
+func (i *filterIter) Next(ctx *sql.Context) (sql.Row, error) {
+	for {
+		row, err := i.RowIter.Next(ctx)
+		if err != nil || i.keep(row) {
+			return row, err
+		}
+	}
+}
+
+// OwnThreads keeps the user's own threads, for those without PROCESS. user is the number of the
+// column with the name.
+func OwnThreads(ctx *sql.Context, users *mysql_db.MySQLDb, it sql.RowIter, user int) sql.RowIter {
+	if Of(ctx, users).Global(sql.PrivilegeType_Process) {
+		return it
+	}
+	me := ctx.Client().User
+	return &filterIter{it, func(r sql.Row) bool { name, ok := r[user].(string); return ok && name == me }}
+}
+
+// processListUser is the column with the user.
+const processListUser = 1
+
+// Cover makes tables of information_schema show what the user may see only.
+func Cover(is sql.Database, users *mysql_db.MySQLDb) {
+	ctx := sql.NewEmptyContext()
+	names, err := is.GetTableNames(ctx)
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		t, _, err := is.GetTableInsensitive(ctx, name)
+		x, ok := t.(*information_schema.InformationSchemaTable)
+		if err != nil || !ok {
+			continue
+		}
+		switch read := x.Reader; {
+		case name == information_schema.ProcessListTableName:
+			x.Reader = covered(read, func(ctx *sql.Context, it sql.RowIter) sql.RowIter {
+				return OwnThreads(ctx, users, it, processListUser)
+			})
+		case name == information_schema.ViewsTableName:
+			x.Reader = covered(readWhole(users, read), coverViews(users))
+		case name == information_schema.TriggersTableName:
+			x.Reader = covered(readWhole(users, read), coverTriggers(users))
+		case strings.HasPrefix(name, "innodb_"):
+			x.Reader = func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
+				if !Of(ctx, users).Global(sql.PrivilegeType_Process) {
+					return nil, ErrNeeds("PROCESS")
+				}
+				return read(ctx, cat)
+			}
+		default:
+			x.Reader = coverTables(users, x.Schema(ctx), read)
+		}
+	}
+}
+
+// schemaReader reads a table of information_schema.
+type schemaReader = func(*sql.Context, sql.Catalog) (sql.RowIter, error)
+
+func covered(read schemaReader, cover func(*sql.Context, sql.RowIter) sql.RowIter) schemaReader {
+	return func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
+		it, err := read(ctx, cat)
+		if err != nil {
+			return nil, err
+		}
+		return cover(ctx, it), nil
+	}
+}
+
+// readWhole reads a table with all rights, and in a database: the engine looks up what the texts of
+// views and triggers name, in order to describe these.
+func readWhole(users *mysql_db.MySQLDb, read schemaReader) schemaReader {
+	return func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
+		defer With(ctx, users, All())()
+		if ctx.GetCurrentDatabase() == "" {
+			ctx.SetCurrentDatabase(sql.InformationSchemaDatabaseName)
+			defer ctx.SetCurrentDatabase("")
+		}
+		it, err := read(ctx, cat)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := sql.RowIterToRows(ctx, it)
+		return sql.RowsToRowIter(rows...), err
+	}
+}
+
+// coverTables leaves out rows about tables that the user has no privilege for.
+func coverTables(users *mysql_db.MySQLDb, sch sql.Schema, read schemaReader) schemaReader {
+	db, table := -1, -1
+	for i, c := range sch {
+		switch strings.ToUpper(c.Name) {
+		case "TABLE_SCHEMA":
+			db = i
+		case "TABLE_NAME":
+			table = i
+		}
+	}
+	if db < 0 || table < 0 {
+		return read
+	}
+	return covered(read, func(ctx *sql.Context, it sql.RowIter) sql.RowIter {
+		mine := Of(ctx, users)
+		if mine.Count() > 0 {
+			return it
+		}
+		return &filterIter{it, func(r sql.Row) bool {
+			return strings.EqualFold(text(r[db]), sql.InformationSchemaDatabaseName) || mine.Sees(text(r[db]), text(r[table]))
+		}}
+	})
+}
+
+// Columns of information_schema.views and triggers.
+const (
+	viewSchema, viewName, viewText = 1, 2, 3
+	triggerSchema, triggerOn       = 5, 6
+)
+
+// coverViews leaves out views that the user has no privilege for, and the texts of those that it
+// may not SHOW.
+func coverViews(users *mysql_db.MySQLDb) func(*sql.Context, sql.RowIter) sql.RowIter {
+	return func(ctx *sql.Context, it sql.RowIter) sql.RowIter {
+		mine := Of(ctx, users)
+		return &filterIter{it, func(r sql.Row) bool {
+			db, name := text(r[viewSchema]), text(r[viewName])
+			if !mine.Table(db, name, sql.PrivilegeType_ShowView) {
+				r[viewText] = ""
+			}
+			return mine.Sees(db, name)
+		}}
+	}
+}
+
+func coverTriggers(users *mysql_db.MySQLDb) func(*sql.Context, sql.RowIter) sql.RowIter {
+	return func(ctx *sql.Context, it sql.RowIter) sql.RowIter {
+		mine := Of(ctx, users)
+		return &filterIter{it, func(r sql.Row) bool {
+			return mine.Table(text(r[triggerSchema]), text(r[triggerOn]), sql.PrivilegeType_Trigger)
+		}}
+	}
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// What a user may see of the statements and definitions of others.
+
+func (g *gateway) rights(ctx *sql.Context) rights.Set {
+	return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb)
+}
+
+// engineBuilds has the engine build a node that the builder changes the rows of.
+func (b *builder) engineBuilds(ctx *sql.Context, s *session.Session, n sql.Node, row sql.Row) (sql.RowIter, error) {
+	s.Stmt.Explained = n
+	return b.base.ExecBuilder.Build(ctx, n, row)
+}
+
+// showProcessUser is the column with the user.
+const showProcessUser = 1
+
+// buildSeen builds what shows something of others; a nil iterator leaves the node to the engine.
+func (b *builder) buildSeen(ctx *sql.Context, s *session.Session, n sql.Node, row sql.Row) (sql.RowIter, error) {
+	if s.Stmt.Explained == n {
+		return nil, nil
+	}
+	switch n := n.(type) {
+	case *plan.Kill:
+		return nil, b.g.mayKill(ctx, n.ConnID)
+	case *plan.ShowProcessList:
+		it, err := b.engineBuilds(ctx, s, n, row)
+		if err != nil {
+			return nil, err
+		}
+		return rights.OwnThreads(ctx, b.base.Catalog.MySQLDb, it, showProcessUser), nil
+	case *plan.ShowTriggers:
+		mine := b.g.rights(ctx)
+		shown := *n
+		shown.Triggers = nil
+		for _, t := range n.Triggers {
+			if mine.Table(n.Database().Name(), triggerTable(t), sql.PrivilegeType_Trigger) {
+				shown.Triggers = append(shown.Triggers, t)
+			}
+		}
+		return b.engineBuilds(ctx, s, &shown, row)
+	case *plan.ShowCreateTrigger:
+		return nil, b.g.maySeeTrigger(ctx, n)
+	}
+	return nil, nil
+}
+
+// triggerTable is the table of a trigger.
+func triggerTable(t *plan.CreateTrigger) string {
+	if n, ok := t.Table.(sql.Nameable); ok {
+		return n.Name()
+	}
+	return ""
+}
+
+// maySeeTrigger asks for the TRIGGER privilege of the table.
+func (g *gateway) maySeeTrigger(ctx *sql.Context, n *plan.ShowCreateTrigger) error {
+	d, ok := n.Database().(sql.TriggerDatabase)
+	if !ok {
+		return nil
+	}
+	all, err := d.GetTriggers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if strings.EqualFold(t.Name, n.TriggerName) && !g.rights(ctx).Table(n.Database().Name(),
+			ddl.TriggerTable(t.CreateStatement), sql.PrivilegeType_Trigger) {
+			return rights.ErrNeeds("TRIGGER")
+		}
+	}
+	return nil
+}
+
+// maySeeView asks for the privileges SHOW VIEW and SELECT of a view whose text is shown.
+func (g *gateway) maySeeView(ctx *sql.Context, db, name string) error {
+	mine := g.rights(ctx)
+	for _, p := range []sql.PrivilegeType{sql.PrivilegeType_Select, sql.PrivilegeType_ShowView} {
+		if !mine.Table(db, name, p) {
+			return rights.Refusal(ctx, strings.ToUpper(strings.ReplaceAll(p.String(), "_", " ")), name)
+		}
+	}
+	return nil
+}
+
+// mayKill lets everybody end its own threads, and those with CONNECTION_ADMIN all.
+func (g *gateway) mayKill(ctx *sql.Context, id uint32) error {
+	v, ok := g.sessions.Load(id)
+	if !ok {
+		return mysql.NewSQLError(1094, "HY000", "Unknown thread id: %d", id)
+	}
+	if v.(*session.Session).Client().User != ctx.Client().User && !g.rights(ctx).Dynamic(connectionAdmin) {
+		return mysql.NewSQLError(1095, "HY000", "You are not owner of thread %d", id)
+	}
+	return nil
+}
+
+// call executes a procedure with the rights of its definer. The engine binds its statements while
+// it builds the call.
+func (b *builder) call(ctx *sql.Context, s *session.Session, n *plan.Call, row sql.Row) (sql.RowIter, error) {
+	if n.Procedure == nil || n.Procedure.ExternalProc != nil || n.Database() == nil {
+		return nil, nil
+	}
+	definer, err := b.g.ProcedureDefiner(ctx, n.Database().Name(), n.Procedure.Name)
+	if err != nil || definer == nil {
+		return nil, err
+	}
+	set, err := rights.OfAccount(b.base.Catalog.MySQLDb, definer.Name, definer.Host)
+	if err != nil {
+		return nil, err
+	}
+	outer := s.Calling
+	defer func() { s.Calling = outer }()
+	s.Calling = n
+	defer rights.With(ctx, b.base.Catalog.MySQLDb, set)()
+	return b.base.ExecBuilder.Build(ctx, n, row)
+}
