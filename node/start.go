@@ -205,7 +205,7 @@ func (n *Node) join(ctx context.Context, j joining) error {
 	n.Register(j.mux)
 	var beats sync.WaitGroup
 	defer beats.Wait()
-	beats.Go(func() { n.beat(ctx, boot, line) })
+	beats.Go(func() { n.beat(ctx, j, line) })
 	// The others learn this node's addresses, and this node learns what happened while it was away.
 	for {
 		if err := boot.Announce(ctx, n.cluster); err != nil {
