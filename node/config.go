@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/policy/matrix"
@@ -55,7 +57,11 @@ type Config struct {
 	GCAge    time.Duration `yaml:"gc-age"`
 	LogLevel string        `yaml:"log-level"` // debug, info, warn, error
 
-	tune func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
+	// folder of the audit log; default audit in the store
+	AuditDir string `yaml:"audit-dir"`
+
+	audit *audit.Log
+	tune  func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
 }
 
 // Defaults of a real node.
@@ -74,6 +80,7 @@ func (c *Config) Fill() {
 	}
 	def(&c.Store, DefaultStore)
 	def(&c.Certs, DefaultCerts())
+	def(&c.AuditDir, filepath.Join(c.Store, "audit"))
 	def(&c.Listen, DefaultListen)
 	def(&c.Advertise, c.Listen)
 	def(&c.SQLListen, DefaultSQLListen)

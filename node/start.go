@@ -18,6 +18,8 @@ import (
 	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/obs/audit"
 )
 
 // Start runs a real node: disk, TCP, HTTP, MySQL protocol. It returns once it
@@ -38,6 +40,15 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 	}
 	n := newNode(log)
 	n.closeLast(st.Close)
+	if n.audit, err = audit.Open(cfg.AuditDir, log); err != nil {
+		return nil, errors.Join(err, n.Close(ctx))
+	}
+	cfg.audit = n.audit
+	n.audit.Write(audit.Event{Kind: audit.Node, Action: "start", Detail: obs.Version()})
+	n.closeLast(func() error {
+		n.audit.Write(audit.Event{Kind: audit.Node, Action: "end"})
+		return n.audit.Close()
+	})
 	if err := n.start(ctx, cfg, st); err != nil {
 		_ = n.Close(ctx)
 		return nil, err
