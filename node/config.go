@@ -57,6 +57,9 @@ type Config struct {
 	GCAge    time.Duration `yaml:"gc-age"`
 	LogLevel string        `yaml:"log-level"` // debug, info, warn, error
 
+	// file with the key that encrypts the store, and with the one that it replaces
+	EncryptionKey    string `yaml:"encryption-key"`
+	EncryptionOldKey string `yaml:"encryption-old-key"`
 	// folder of the audit log; default audit in the store
 	AuditDir string `yaml:"audit-dir"`
 
@@ -159,6 +162,8 @@ func (c *Config) validateSecurity() (errs []error) {
 			"--insecure, or add --insecure-anywhere if only machines that you trust reach it", c.Listen))
 	case c.InsecureAnywhere && !c.Insecure:
 		errs = append(errs, errors.New("insecure-anywhere: it goes with --insecure"))
+	case c.EncryptionOldKey != "" && c.EncryptionKey == "":
+		errs = append(errs, errors.New("encryption-old-key: --encryption-key names the key that replaces it"))
 	case c.Token != "" && len(c.Join) == 0:
 		errs = append(errs, errors.New("token: --join names the nodes that give the certificate"))
 	}

@@ -34,7 +34,11 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 	if err := private(cfg.Store, log); err != nil {
 		return nil, err
 	}
-	st, err := store.Open(store.Options{Dir: cfg.Store, CacheMB: cfg.CacheMB, Logger: log})
+	so := store.Options{Dir: cfg.Store, CacheMB: cfg.CacheMB, Logger: log}
+	if err := cfg.keys(&so); err != nil {
+		return nil, err
+	}
+	st, err := store.Open(so)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +58,17 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// keys reads the keys that encrypt the store, if it is to be encrypted.
+func (c *Config) keys(o *store.Options) (err error) {
+	if c.EncryptionKey != "" {
+		o.Key, err = store.ReadKey(c.EncryptionKey)
+	}
+	if err == nil && c.EncryptionOldKey != "" {
+		o.OldKey, err = store.ReadKey(c.EncryptionOldKey)
+	}
+	return err
 }
 
 func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) error {
