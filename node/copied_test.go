@@ -88,8 +88,8 @@ func TestCopiedStore(t *testing.T) {
 	original.ready(t)
 }
 
-// TestCopyInPlaceOfOriginal: a copy that starts while the original is down is the node from then on,
-// and the original is the old copy. When all nodes start at once, each is the node that it was.
+// TestCopyInPlaceOfOriginal: a copy that starts while the original is down is the node from then
+// on, and the original is the old copy. When all nodes start at once, each is the node that it was.
 func TestCopyInPlaceOfOriginal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cfgs{}, "eu", "us", "ap")

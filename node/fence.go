@@ -14,9 +14,9 @@ import (
 // This file keeps old copies of a store from speaking as the node (FENCE-1 to FENCE-5). Package
 // fence has the rules, package join asks the others.
 
-// pulseEvery is how often a node notes that it runs. A copy of its store that is older than that is
+// beatEvery is how often a node notes that it runs. A copy of its store that is older than that is
 // told from the original.
-const pulseEvery = 10 * time.Second
+const beatEvery = 10 * time.Second
 
 // remember has the node judge the stores of others, from now on.
 func (n *Node) remember(st *store.Store, boot *join.Bootstrap) error {
@@ -106,8 +106,8 @@ func otherMembers(t *base.Topology, self base.NodeID) (js []join.Joiner) {
 }
 
 // enoughToConfirm reports whether the nodes that know of no newer copy of this one's store are
-// enough: with this node they are a majority of the meta group's voters, without which a node can do
-// little anyway; and at least one, if there are others.
+// enough: with this node they are a majority of the meta group's voters, without which a node can
+// do little anyway; and at least one, if there are others.
 func enoughToConfirm(t *base.Topology, self base.NodeID, ok map[string]bool) bool {
 	if len(otherMembers(t, self)) == 0 {
 		return true
@@ -127,21 +127,21 @@ func enoughToConfirm(t *base.Topology, self base.NodeID, ok map[string]bool) boo
 	return others > 0 && votes > len(t.MetaVoters)/2
 }
 
-// pulse notes now and then that this process runs, and tells the others, which tell it if another
+// beat notes now and then that this process runs, and tells the others, which tell it if another
 // copy of the store has taken its place.
-func (n *Node) pulse(ctx context.Context, boot *join.Bootstrap, line fence.Lineage) {
+func (n *Node) beat(ctx context.Context, boot *join.Bootstrap, line fence.Lineage) {
 	for {
 		line = line.Beat()
 		if err := saveJSON(n.store, recLives, line); err != nil {
 			n.log.Warn("the node's life cannot be noted in its store", "err", err)
-		} else if err := boot.Pulse(ctx, n.cluster, fence.Claim{Lineage: line}); err != nil {
+		} else if err := boot.Tell(ctx, n.cluster, fence.Claim{Lineage: line}); err != nil {
 			n.fail(err)
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pulseEvery):
+		case <-time.After(beatEvery):
 		}
 	}
 }

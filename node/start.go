@@ -229,9 +229,9 @@ func (n *Node) join(ctx context.Context, j joining) error {
 		return x != nil && tr.Other(x.ID, j.Process)
 	})
 	n.Register(j.mux)
-	var pulses sync.WaitGroup
-	defer pulses.Wait()
-	pulses.Go(func() { n.pulse(ctx, boot, line) })
+	var beats sync.WaitGroup
+	defer beats.Wait()
+	beats.Go(func() { n.beat(ctx, boot, line) })
 	// The others learn this node's addresses, and this node learns what happened while it was away.
 	for {
 		if err := boot.Announce(ctx, n.cluster); err != nil {

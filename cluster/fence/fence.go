@@ -2,7 +2,7 @@
 // [Lineage], the other nodes bring their [Book], and package join carries questions between them.
 //
 // A process that starts on a store adds a [Life] to the store's lineage, on disk, before it asks
-// anybody. While it runs it counts its pulses there, and then tells them to the others, which
+// anybody. While it runs it counts its beats there, and then tells them to the others, which
 // remember them. So a store always knows at least what others remember of it, unless it is a copy
 // of an earlier state, or another copy has been run. The rules are FENCE-1 to FENCE-5 in
 // docs/protocol.md.
@@ -22,8 +22,8 @@ type Life struct {
 	Start uint64 `json:"start"`
 	// Name is random, and never 0: two copies of a store that are both started differ in it.
 	Name uint64 `json:"name"`
-	// Pulse grows while the process runs.
-	Pulse uint64 `json:"pulse,omitempty"`
+	// Beats grows while the process runs.
+	Beats uint64 `json:"beats,omitempty"`
 }
 
 // keepLives bounds a lineage, keepPast what is remembered of earlier lives of others.
@@ -45,10 +45,10 @@ func (l Lineage) Begin(name uint64) Lineage {
 	return l[max(0, len(l)-keepLives):]
 }
 
-// Beat is the lineage after one more pulse, which must be on disk before anybody hears of it.
+// Beat is the lineage after one more beat, which must be on disk before anybody hears of it.
 func (l Lineage) Beat() Lineage {
 	l = slices.Clone(l)
-	l[len(l)-1].Pulse++
+	l[len(l)-1].Beats++
 	return l
 }
 
@@ -58,7 +58,7 @@ type Claim struct {
 	// Take has the claim remembered; else it is only looked at, and nobody else's is for a moment.
 	Take bool `json:"take,omitempty"`
 	// Lossy says that the store's log may have lost its end. Its replicas are suspect then
-	// (RECOVER-1), and the pulses that it lacks are forgiven.
+	// (RECOVER-1), and the beats that it lacks are forgiven.
 	Lossy bool `json:"lossy,omitempty"`
 	// Force has the claim taken although others know a newer life.
 	Force bool `json:"force,omitempty"`
@@ -99,7 +99,7 @@ func (m *Memory) judge(c *Claim) string {
 	for _, l := range c.Lineage {
 		switch {
 		case l.Name != m.Newest.Name:
-		case l.Pulse >= m.Newest.Pulse || c.Lossy:
+		case l.Beats >= m.Newest.Beats || c.Lossy:
 			return ""
 		default:
 			return fmt.Sprintf("its start %d went on after this copy was made", l.Start)

@@ -18,12 +18,10 @@ type model struct {
 	now    time.Time
 	stores []*copied
 	run    *copied // the one that speaks, if any
-	last   *copied // the one that spoke last
-	spoke  int     // so many pulses ago
 	// variants that must not work
-	noPulse, noTake, anyLife bool
-	bad                      string
-	accepted, refused        int
+	noBeat, noTake, anyLife bool
+	bad                     string
+	accepted, refused       int
 }
 
 // copied is one copy of the store.
@@ -106,7 +104,7 @@ func (m *model) step() {
 		}
 	case k < 6 && m.run != nil: // it goes on
 		m.run.line = m.run.line.Beat()
-		if !m.noPulse {
+		if !m.noBeat {
 			if stale, _ := m.ask(Claim{Lineage: m.run.line, Take: true}); stale {
 				m.bad = "the one that speaks is refused"
 			}
@@ -147,7 +145,7 @@ func TestCopies(t *testing.T) {
 func TestCopiesBite(t *testing.T) {
 	for name, set := range map[string]func(*model){
 		"FENCE-1": func(m *model) { m.noTake = true },
-		"FENCE-3": func(m *model) { m.noPulse = true },
+		"FENCE-3": func(m *model) { m.noBeat = true },
 		"FENCE-2": func(m *model) { m.anyLife = true },
 	} {
 		found := ""
@@ -197,7 +195,7 @@ func TestLongLineage(t *testing.T) {
 	}
 }
 
-// TestLossy: pulses that a damaged log lost are forgiven, other copies are not.
+// TestLossy: beats that a damaged log lost are forgiven, other copies are not.
 func TestLossy(t *testing.T) {
 	b := NewBook(nil, func(map[string]Memory, bool) error { return nil })
 	l := Lineage{}.Begin(1)

@@ -83,6 +83,8 @@ type Identity struct {
 	// Founding nodes start their groups from First; others are added to groups by their leaders.
 	Founding bool          `json:"founding"`
 	First    base.Topology `json:"first"`
+	// Root is the hash of the password that root gets, which only founding nodes know; empty: none.
+	Root string `json:"root,omitempty"`
 }
 
 // InitRequest makes a cluster of the nodes that have asked so far.
@@ -94,6 +96,8 @@ type InitRequest struct {
 	Concurrency base.Concurrency `json:"concurrency,omitempty"`
 	// Expect refuses to make the cluster before this many nodes have asked; 0 is no condition.
 	Expect int `json:"expect"`
+	// Root is the hash of root's password for MySQL clients; empty: root has none.
+	Root string `json:"root,omitempty"`
 }
 
 // InitReply says what was made.
@@ -346,7 +350,7 @@ func (b *Bootstrap) Init(q InitRequest) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	id.First.Concurrency = concurrency
+	id.First.Concurrency, id.Root = concurrency, q.Root
 	id.Node = id.First.ByUUID(b.self.UUID).ID
 	return id, b.become(id)
 }
@@ -569,7 +573,7 @@ func (id *Identity) ofFounder(j Joiner) *Identity {
 	if n == nil {
 		return nil
 	}
-	return &Identity{ClusterID: id.ClusterID, Node: n.ID, Founding: true, First: id.First}
+	return &Identity{ClusterID: id.ClusterID, Node: n.ID, Founding: true, First: id.First, Root: id.Root}
 }
 
 // # HTTP

@@ -58,7 +58,7 @@ func TestBootstrapMakesOneCluster(t *testing.T) {
 	var made InitReply
 	for made.ClusterID == "" { // c has to find its way to a first
 		made = InitReply{}
-		if err := post(ctx, http.DefaultClient, "http://"+a.addr, PathInit, InitRequest{Shards: 3, Expect: 3}, &made); err != nil {
+		if err := post(ctx, http.DefaultClient, "http://"+a.addr, PathInit, InitRequest{Shards: 3, Expect: 3, Root: "hash"}, &made); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestBootstrapMakesOneCluster(t *testing.T) {
 		if r.err != nil {
 			t.Fatal(r.err)
 		}
-		if r.id.ClusterID != made.ClusterID || !r.id.Founding || seen[r.id.Node] {
+		if r.id.ClusterID != made.ClusterID || !r.id.Founding || r.id.Root != "hash" || seen[r.id.Node] {
 			t.Fatalf("identity %+v in cluster %s", r.id, made.ClusterID)
 		}
 		seen[r.id.Node] = true

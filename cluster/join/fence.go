@@ -23,7 +23,7 @@ type Confirmation struct {
 	Members []Joiner
 	// Enough reports whether the nodes with these UUIDs are enough to answer.
 	Enough func(uuids map[string]bool) bool
-	// Beat makes the claim durable with one more pulse, before the others are asked to remember it.
+	// Beat makes the claim durable with one more beat, before the others are asked to remember it.
 	Beat func() (fence.Claim, error)
 }
 
@@ -37,9 +37,9 @@ const (
 	stillWaiting = 10 * time.Second
 )
 
-// Confirm returns nil once enough other nodes have confirmed that they know of no newer copy of this
-// process's store, and remember it. An error says that this is an old copy, or that another process
-// runs with it.
+// Confirm returns nil once enough other nodes have confirmed that they know of no newer copy of
+// this process's store, and remember it. An error says that this is an old copy, or that another
+// process runs with it.
 func (b *Bootstrap) Confirm(ctx context.Context, clusterID string, q Confirmation) error {
 	self := b.self
 	self.ClusterID = clusterID
@@ -220,9 +220,9 @@ func (b *Bootstrap) judgeClaim(j Joiner, serving bool, twin func(Joiner) bool) A
 	return Answer{Verdict: v, Error: why, Known: b.locations()}
 }
 
-// Pulse tells the members that this process still runs. An error says that another copy of its store
+// Tell tells the members that this process still runs. An error says that another copy of its store
 // has taken its place.
-func (b *Bootstrap) Pulse(ctx context.Context, c Cluster, claim fence.Claim) error {
+func (b *Bootstrap) Tell(ctx context.Context, c Cluster, claim fence.Claim) error {
 	self := b.self
 	self.ClusterID = c.ID()
 	claim.Take = true

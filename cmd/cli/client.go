@@ -27,6 +27,9 @@ const maxAnswer = 64 << 20
 // errEarly marks an error of an attempt that may succeed a little later. It adds no text.
 var errEarly = errors.New("")
 
+// errRefused marks an error by which a node says that it did nothing. It adds no text.
+var errRefused = errors.New("")
+
 // endpoint is a node that an administrative command talks to.
 type endpoint struct {
 	addr     string
@@ -115,7 +118,7 @@ func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 		Early bool   `json:"early"`
 	}
 	if json.Unmarshal(text, &refusal) == nil && refusal.Error != "" {
-		err := fmt.Errorf("the node at %s refuses: %s", e.addr, refusal.Error)
+		err := fmt.Errorf("the node at %s refuses: %s%w", e.addr, refusal.Error, errRefused)
 		if refusal.Early {
 			err = fmt.Errorf("%w%w", err, errEarly)
 		}

@@ -20,6 +20,7 @@ const initEvery = 200 * time.Millisecond
 type initFlags struct {
 	endpoint
 	request     join.InitRequest
+	root        rootPassword
 	concurrency string
 	wait        time.Duration
 }
@@ -37,22 +38,29 @@ spread over its nodes.
 
 So is the concurrency control: locking (strictly serializable), timestamp (as CockroachDB: serializable, and
 linearizable for each key), or timestamp-relay (Relay: besides, real time orders all transactions that touch a common
-region).`,
+region).
+
+The user root gets a password, which is printed once and kept nowhere but as a hash in the cluster. For scripts,
+--root-password-file or $` + rootPasswordVar + ` has it. A cluster of nodes with --insecure has none unless one is given.`,
 		Example: `  godwit init --addr 127.0.0.1:7400 --expect 3
-  godwit init --addr db1.example:7400 --expect 9 --shards 12`,
+  godwit init --addr db1.example:7400 --expect 9 --shards 12 --root-password-file root.txt`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.validate(); err != nil {
 				return err
 			}
-			made, err := f.makeCluster(c.Context())
-			if err != nil {
+			if err := f.root.choose(c.InOrStdin(), f.insecure); err != nil {
 				return err
 			}
-			return writeLines(c.OutOrStdout(), madeLines(made))
+			made, err := f.makeCluster(c.Context())
+			if err != nil {
+				return f.root.afterError(err)
+			}
+			return writeLines(c.OutOrStdout(), append(madeLines(made), f.root.lines()...))
 		},
 	}
 	f.flags(c.Flags())
+	f.root.flags(c.Flags())
 	c.Flags().IntVar(&f.request.Shards, "shards", 0,
 		"number of shards, 1 to 4096; 0 takes one for each node of the largest region, at least two")
 	c.Flags().StringVar(&f.concurrency, "concurrency", "locking", "locking, timestamp or timestamp-relay")
@@ -83,6 +91,10 @@ func (f *initFlags) validate() (err error) {
 // makeCluster asks the node to make the cluster. It asks again, for as long as --wait says, while
 // fewer nodes than --expect have joined or the node itself is not started yet.
 func (f *initFlags) makeCluster(ctx context.Context) (*join.InitReply, error) {
+	var err error
+	if f.request.Root, err = f.root.hash(); err != nil {
+		return nil, err
+	}
 	for begin := time.Now(); ; {
 		var made join.InitReply
 		err := f.call(ctx, join.PathInit, f.request, &made)

@@ -97,7 +97,7 @@ Make a cluster of real processes:
   godwit start --region ap --store ap.d --listen 127.0.0.1:7403 --sql-listen 127.0.0.1:7503 --join 127.0.0.1:7401
   godwit init --addr 127.0.0.1:7401 --expect 3
   godwit status --addr 127.0.0.1:7401
-  mysql -h 127.0.0.1 -P 7501 -u root`,
+  mysql -h 127.0.0.1 -P 7501 -u root -p`,
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

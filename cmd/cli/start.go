@@ -143,7 +143,7 @@ func serve(c *cobra.Command, cfg node.Config, drain time.Duration) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "godwit: node %d serves SQL at %s: mysql -h %s -P %s -u root\n", n.ID(), n.SQLAddr(), host, port)
+			fmt.Fprintf(out, "godwit: node %d serves SQL at %s: mysql -h %s -P %s -u root -p\n", n.ID(), n.SQLAddr(), host, port)
 		case err := <-failed:
 			return errors.Join(err, closeWithin(n.Close, drain))
 		case <-ctx.Done():

@@ -11,7 +11,7 @@ dir=$(mktemp -d)
 node=$!
 trap 'kill $node; wait $node || true; rm -rf "$dir"' EXIT
 sleep 2
-"$bin" init --addr "$listen" --expect 1
+"$bin" init --addr "$listen" --expect 1 --no-root-password
 n=0
 until mysql -h127.0.0.1 -P"$port" -uroot -e 'create database sbtest' 2>/dev/null; do
 	n=$((n + 1))

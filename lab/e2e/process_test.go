@@ -253,7 +253,7 @@ func startCluster(t testing.TB, dir string, regions, perRegion int, init ...stri
 func (c *processes) init(t testing.TB, args ...string) {
 	t.Helper()
 	status, out, errs := godwit(t, append([]string{"init", "--addr", c.nodes[0].addr,
-		"--expect", fmt.Sprint(len(c.nodes)), "--wait", patience.String()}, args...)...)
+		"--no-root-password", "--expect", fmt.Sprint(len(c.nodes)), "--wait", patience.String()}, args...)...)
 	if status != 0 {
 		t.Fatalf("init: status %d: %s", status, errs)
 	}

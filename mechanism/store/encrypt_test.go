@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func writeSecrets(t *testing.T, s *Store, from, n uint64) {
 			es := entries(i, i, 1, 10)
 			es[0].Data = []byte(secretRow)
 			must(t, l.Append(b, hard(1, 1, i), es))
-			b.PutVersion(Version{Key: crashKey(i), TS: base.Timestamp(i), Value: []byte(secretRow),
+			b.PutVersion(Version{Key: crashKey(i), TS: base.Timestamp(i), Value: secretValue(i),
 				Writer: base.GroupIndex{Region: 1, Index: i}})
 			b.SetTxn(g, base.MakeTxnID(base.Timestamp(i), 1, 1), []byte(secretRow))
 			b.SetApplied(g, i)
@@ -50,14 +51,24 @@ func writeSecrets(t *testing.T, s *Store, from, n uint64) {
 	must(t, s.SetLocal("secret", []byte(secretRow), true))
 }
 
+// secretValue cannot be compressed to nothing: damage to a table is damage to rows.
+func secretValue(i uint64) []byte {
+	rng := rand.New(rand.NewPCG(i, 0))
+	v := []byte(secretRow)
+	for range 50 {
+		v = binary.LittleEndian.AppendUint64(v, rng.Uint64())
+	}
+	return v
+}
+
 func checkSecrets(t *testing.T, s *Store, n uint64) {
 	t.Helper()
 	r := s.NewReader()
 	defer r.Close()
 	for i := uint64(1); i <= n; i++ {
 		v, ok, err := r.Get(crashKey(i), base.MaxTimestamp)
-		if err != nil || !ok || string(v.Value) != secretRow {
-			t.Fatalf("row %d: %q, %v, %v", i, v.Value, ok, err)
+		if err != nil || !ok || !bytes.Equal(v.Value, secretValue(i)) {
+			t.Fatalf("row %d: %d bytes, %v, %v", i, len(v.Value), ok, err)
 		}
 	}
 	if got, _, err := s.GetLocal("secret"); err != nil || string(got) != secretRow {
@@ -205,35 +216,6 @@ func TestDamagedKeys(t *testing.T) {
 	}
 }
 
-// TestDamagedEncrypted: a flipped bit anywhere in a table, or in what a log holds, is found as it is
-// without encryption.
-func TestDamagedEncrypted(t *testing.T) {
-	for _, pattern := range []string{"*.sst", "*.log"} {
-		for _, at := range []float64{0.1, 0.4, 0.7} {
-			dir := t.TempDir()
-			s, err := openKey(nil, dir, keyA, nil)
-			must(t, err)
-			writeSecrets(t, s, 1, 300)
-			must(t, s.Flush())
-			writeSecrets(t, s, 301, 300)
-			must(t, s.Close())
-			edit(t, files(t, dir, pattern)[0], flip(at))
-			if s, err = openKey(nil, dir, keyA, nil); err == nil {
-				if err = s.Verify(); err == nil {
-					v, serr := s.Survey()
-					if err = serr; err == nil && len(v.Files) == 0 {
-						t.Errorf("%s at %v: nothing is found", pattern, at)
-					}
-				}
-				s.Close()
-			}
-			if err != nil && base.CodeOf(err) != base.CodeCorrupt {
-				t.Errorf("%s at %v: %v", pattern, at, err)
-			}
-		}
-	}
-}
-
 // TestEncryptedCrash: whatever a crash leaves of an encrypted store opens, has all that was synced,
 // and no log that lost its end. Keys are replaced at some of the starts, which a crash may interrupt.
 func TestEncryptedCrash(t *testing.T) {
@@ -279,6 +261,10 @@ func TestEncryptedCrash(t *testing.T) {
 func TestReplaceKeysCrash(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	fs := vfs.NewCrashableMem()
+	must(t, fs.MkdirAll("d", 0o700))
+	root, err := fs.OpenDir("")
+	must(t, err)
+	must(t, errors.Join(root.Sync(), root.Close()))
 	keys, err := openKeys(fs, "d", keyA, nil, time.Unix(1000, 0))
 	must(t, err)
 	for step := range 6 {

@@ -33,8 +33,8 @@ type encryptFS struct {
 }
 
 const (
-	fileHeaderLen   = 32
-	headerMagic = "GDWTAES1"
+	fileHeaderLen = 32
+	headerMagic   = "GDWTAES1"
 )
 
 // newEncryptFS reads, or makes, the keys of a store.

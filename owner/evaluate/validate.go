@@ -23,7 +23,7 @@ type validation struct {
 
 // Validate makes sure, under locks on all that the request says was read, that nothing of it has
 // changed since: no version is newer than the snapshot. Parts that others own are Foreign, also
-// with the error.
+// with the error. A snapshot below the collection threshold is stale (TXN-2a).
 func (a *Attempt) Validate() (Reads, error) {
 	v := validation{Attempt: a, rd: a.Group.Store.NewReader(), snapshot: base.Timestamp(a.Request.Snapshot)}
 	defer v.rd.Close()
@@ -33,8 +33,13 @@ func (a *Attempt) Validate() (Reads, error) {
 
 func (v *validation) all() error {
 	for _, w := range v.Request.Reads {
+		s := view.SpanOf(w)
+		// The threshold is raised before anything goes: what this view lacks has raised it.
+		if v.snapshot < v.Group.Store.GCThreshold(s.Start.Shard()) {
+			return v.stale(s.Start)
+		}
 		var err error
-		if s := view.SpanOf(w); s.IsPoint() {
+		if s.IsPoint() {
 			err = v.key(s.Start)
 		} else {
 			err = v.span(s)

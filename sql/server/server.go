@@ -34,6 +34,11 @@ type Config struct {
 	Listener net.Listener
 	// TLS is offered to clients that ask for it; nil: there is none.
 	TLS *tls.Config
+	// RootAuth is the hash of root's password ([PasswordHash]) for who makes root, in a fresh
+	// cluster; empty: root has none.
+	RootAuth string
+	// AwaitRoot leaves it to other nodes, which know the hash, to make root.
+	AwaitRoot bool
 	// Cluster is what SHOW GODWIT and the database godwit show; nil: neither.
 	Cluster Cluster
 	// Forwarder sends statements on rows of another region there; nil executes everything here.
@@ -109,7 +114,8 @@ type Server struct {
 }
 
 // New makes a server and its listener; Serve accepts connections. On a fresh cluster it
-// creates the user root without password, once.
+// creates the user root, once, unless Config.AwaitRoot is set: then it fails with
+// [base.CodeUnavailable] until another node has done so.
 func New(cfg Config) (*Server, error) {
 	if cfg.DB == nil {
 		return nil, errors.New("sql/server: Config.DB is required")
@@ -123,7 +129,7 @@ func New(cfg Config) (*Server, error) {
 	logrus.SetOutput(io.Discard) // the engine's own log; ours is structured
 	logrus.SetLevel(logrus.PanicLevel)
 	g := newGateway(cfg)
-	if err := g.loadUsers(context.Background()); err != nil {
+	if err := g.loadUsers(context.Background(), cfg); err != nil {
 		_ = g.engine.Close()
 		return nil, err
 	}

@@ -2,9 +2,12 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -51,7 +54,7 @@ func (g *gateway) restoreUsers() {
 }
 
 // loadUsers reads the blob, or makes root on a fresh cluster, and follows changes.
-func (g *gateway) loadUsers(ctx context.Context) error {
+func (g *gateway) loadUsers(ctx context.Context, cfg Config) error {
 	db := g.engine.Analyzer.Catalog.MySQLDb
 	db.SetPersister(g)
 	db.SetEnabled(true)
@@ -59,21 +62,40 @@ func (g *gateway) loadUsers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if data == nil {
-		ed := db.Editor()
-		db.AddSuperUser(ed, "root", "%", "")
-		db.GetUser(ed, "root", "%", false).Plugin = defaultPlugin()
-		sctx := sql.NewContext(ctx)
-		err := db.Persist(sctx, ed)
-		ed.Close()
-		if err != nil { // another node that starts may have been faster
-			if data, ts, rerr := g.readUsers(ctx); rerr == nil && data != nil {
-				return g.applyUsers(data, ts)
-			}
-		}
-		return err
+	if data != nil {
+		return g.applyUsers(data, ts)
 	}
-	return g.applyUsers(data, ts)
+	if cfg.AwaitRoot {
+		return base.Errorf(base.CodeUnavailable, "the user root is not made yet")
+	}
+	if err = g.makeRoot(ctx, cfg.RootAuth); err != nil { // another node that starts may have been faster
+		if data, ts, rerr := g.readUsers(ctx); rerr == nil && data != nil {
+			return g.applyUsers(data, ts)
+		}
+	}
+	return err
+}
+
+// makeRoot makes the first user.
+func (g *gateway) makeRoot(ctx context.Context, auth string) error {
+	db := g.engine.Analyzer.Catalog.MySQLDb
+	ed := db.Editor()
+	defer ed.Close()
+	db.AddSuperUser(ed, "root", "%", "")
+	root := db.GetUser(ed, "root", "%", false)
+	root.Plugin = defaultPlugin()
+	if auth != "" {
+		root.Plugin, root.AuthString = string(mysql.CachingSha2Password), auth
+	}
+	return db.Persist(sql.NewContext(ctx), ed)
+}
+
+// PasswordHash is what is stored of a password: its hash for caching_sha2_password.
+func PasswordHash(password string) (string, error) {
+	if len(password) > longestPassword {
+		return "", fmt.Errorf("a password has at most %d bytes", longestPassword)
+	}
+	return plan.NewCachingSha2PasswordAuthentication(password).AuthString()
 }
 
 // readUsers reads the blob as of a timestamp.
