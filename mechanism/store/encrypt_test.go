@@ -76,8 +76,8 @@ func checkSecrets(t *testing.T, s *Store, n uint64) {
 	}
 }
 
-// TestEncrypted: nothing that is written is on the disk as it is, in whatever file; it is there with
-// the key, also with a new one, and not without.
+// TestEncrypted: nothing that is written is on the disk as it is, in whatever file; it is there
+// with the key, also with a new one, and not without.
 func TestEncrypted(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openKey(nil, dir, keyA, nil)
@@ -153,8 +153,8 @@ func TestEncryptLater(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestDamagedKeys: damage to the file of the data keys, and to headers, is said, and nothing is made
-// anew in its place.
+// TestDamagedKeys: damage to the file of the data keys, and to headers, is said, and nothing is
+// made anew in its place.
 func TestDamagedKeys(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openKey(nil, dir, keyA, nil)
@@ -217,7 +217,8 @@ func TestDamagedKeys(t *testing.T) {
 }
 
 // TestEncryptedCrash: whatever a crash leaves of an encrypted store opens, has all that was synced,
-// and no log that lost its end. Keys are replaced at some of the starts, which a crash may interrupt.
+// and no log that lost its end. Keys are replaced at some of the starts, which a crash may
+// interrupt.
 func TestEncryptedCrash(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -257,7 +258,8 @@ func TestEncryptedCrash(t *testing.T) {
 	}
 }
 
-// TestReplaceKeysCrash: a crash at any step of writing the keys leaves the old ones or the new ones.
+// TestReplaceKeysCrash: a crash at any step of writing the keys leaves the old ones or the new
+// ones.
 func TestReplaceKeysCrash(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	fs := vfs.NewCrashableMem()

@@ -190,7 +190,8 @@ type encryptedFileHandle struct {
 // maxPiece bounds the buffer of a write.
 const maxPiece = 256 << 10
 
-// Write implements vfs.File. After an error nothing more is written: a place would be written twice.
+// Write implements vfs.File. After an error nothing more is written: a place would be written
+// twice.
 func (f *encryptedFileHandle) Write(p []byte) (n int, err error) {
 	for n < len(p) {
 		if f.failed.Load() {

@@ -20,9 +20,9 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// A store key, which an operator keeps in a file elsewhere, encrypts the file keysFile in the store.
-// That one holds the data keys, which encrypt the other files. So the store key can be replaced
-// without rewriting the data, and a new data key is used for new files every newDataKey.
+// A store key, which an operator keeps in a file elsewhere, encrypts the file keysFile in the
+// store. That one holds the data keys, which encrypt the other files. So the store key can be
+// replaced without rewriting the data, and a new data key is used for new files every newDataKey.
 
 // keysFile holds the data keys, encrypted by the store key.
 const keysFile = "KEYS"
@@ -33,7 +33,7 @@ const newDataKey = 30 * 24 * time.Hour
 // EncryptionKey is a store key.
 type EncryptionKey []byte
 
-// ReadKey reads a store key from a file: 32, 48 or 64 hexadecimal digits, for AES-128, 192 or 256.
+// ReadKey reads a store key from a file: 32, 48 or 64 hexadecimal digits, for AES with 128, 192 or 256 bits.
 // Its folder must not be the store, and others must not be able to read it.
 func ReadKey(path string) (EncryptionKey, error) {
 	info, err := os.Stat(path)
