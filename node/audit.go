@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/obs/audit"
 )
@@ -75,7 +76,9 @@ func (c *Config) audited(next http.Handler) http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		e := requestEvent(r, nil)
-		e.Detail = string(body[:min(len(body), maxDetail)])
+		if r.URL.Path != join.PathInit { // that one has the hash of root's password
+			e.Detail = string(body[:min(len(body), maxDetail)])
+		}
 		s := &statusWriter{ResponseWriter: w, code: http.StatusOK}
 		next.ServeHTTP(s, r)
 		if s.code >= http.StatusBadRequest {

@@ -44,7 +44,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	for _, q := range []string{"DROP TABLE d.nothing", "ALTER USER nobody IDENTIFIED BY 'geheim'",
-		"SELECT * FROM d.t WHERE nothing = 'geheim'"} {
+		"CREATE USER bob IDENTIFED BY 'geheim'", "SELECT * FROM d.t WHERE nothing = 'geheim'"} {
 		if _, err := db.Exec(q); err == nil {
 			t.Error(q)
 		}
@@ -63,6 +63,9 @@ func TestAudit(t *testing.T) {
 	if err := p.post(t, "/cluster/decommission", `{"node":9}`); err == nil {
 		t.Error("node 9 was decommissioned")
 	}
+	if err := p.post(t, "/cluster/init", `{"root":"geheim"}`); err == nil {
+		t.Error("a second init")
+	}
 	if res, err := http.Post("http://"+p.n.Addr()+"/cluster/decommission", "application/json", strings.NewReader(`{}`)); err == nil {
 		res.Body.Close()
 	}
@@ -79,10 +82,12 @@ func TestAudit(t *testing.T) {
 		{Kind: audit.Setting, Statement: "SET GLOBAL sql_mode = ''"},
 		{Kind: audit.DDL, Statement: "DROP TABLE d.nothing", Error: "nothing"},
 		{Kind: audit.Account, Statement: "ALTER USER nobody IDENTIFIED BY '***'", Error: "*"},
+		{Kind: audit.Account, Statement: "CREATE USER bob IDENTIFED BY '***'", Error: "error 1064"},
 		{Kind: audit.Table, Statement: "SELECT * FROM d.t WHERE nothing = ?", Error: "*"},
 		{Kind: audit.Table, Statement: "SELECT id FROM d.t WHERE secret = ?"},
 		{Kind: audit.LoginFailed, User: "ann", Error: "wrong password"},
 		{Kind: audit.Admin, Action: "POST /cluster/decommission", Error: "Conflict"},
+		{Kind: audit.Admin, Action: "POST /cluster/init", Error: "Conflict"},
 		{Kind: audit.Logout, User: "root"},
 		{Kind: audit.Node, Action: "end"},
 	} {

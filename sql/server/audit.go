@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"strings"
 
@@ -48,13 +50,22 @@ func (h *handler) noteStatement(c *mysql.Conn, s *session.Session, kind, query s
 	default:
 		return
 	}
-	if err != nil {
-		// What a client is told may quote the statement.
-		if e.Error = err.Error(); e.Kind == audit.Account || e.Kind == audit.Table {
-			e.Error = audit.Digest(e.Error)
+	if err = h.wording(s, err); err != nil {
+		// What a client is told may quote what is hidden.
+		if e.Error = err.Error(); e.Kind == audit.Account || e.Statement != audit.First(query) {
+			e.Error = numberOf(err)
 		}
 	}
 	log.Write(e)
+}
+
+// numberOf names an error without its text.
+func numberOf(err error) string {
+	var me *mysql.SQLError
+	if !errors.As(err, &me) {
+		return "failed"
+	}
+	return fmt.Sprintf("error %d (%s)", me.Num, me.State)
 }
 
 // tablesOf are the tables that the first statement of a text names, as database.table.
