@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEncryptedNode: a node with a key keeps its rows through restarts and a change of the key, shows
-// nothing of them in its files, and does not start without the key.
+// TestEncryptedNode: a node with a key keeps its rows through restarts and a change of the key,
+// shows nothing of them in its files, and does not start without the key.
 func TestEncryptedNode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -33,8 +33,8 @@ const newDataKey = 30 * 24 * time.Hour
 // EncryptionKey is a store key.
 type EncryptionKey []byte
 
-// ReadKey reads a store key from a file: 32, 48 or 64 hexadecimal digits, for AES with 128, 192 or 256 bits.
-// Its folder must not be the store, and others must not be able to read it.
+// ReadKey reads a store key from a file: 32, 48 or 64 hexadecimal digits, for AES with 128, 192 or
+// 256 bits. Others must not be able to read it.
 func ReadKey(path string) (EncryptionKey, error) {
 	info, err := os.Stat(path)
 	if err != nil {
