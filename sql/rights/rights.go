@@ -112,6 +112,16 @@ func (s Set) Locks(db, table string) bool {
 	return s.Table(db, table, sql.PrivilegeType_Update, sql.PrivilegeType_Delete, sql.PrivilegeType_LockTables)
 }
 
+// SeesText asks for the privileges SHOW VIEW and SELECT of a view whose text is shown.
+func (s Set) SeesText(ctx *sql.Context, db, name string) error {
+	for _, p := range []sql.PrivilegeType{sql.PrivilegeType_Select, sql.PrivilegeType_ShowView} {
+		if !s.Table(db, name, p) {
+			return Refusal(ctx, strings.ToUpper(strings.ReplaceAll(p.String(), "_", " ")), name)
+		}
+	}
+	return nil
+}
+
 // Refusal is MySQL's refusal of a command on a table.
 func Refusal(ctx *sql.Context, command, table string) *mysql.SQLError {
 	me := ctx.Client()

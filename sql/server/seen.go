@@ -84,17 +84,6 @@ func (g *gateway) maySeeTrigger(ctx *sql.Context, n *plan.ShowCreateTrigger) err
 	return nil
 }
 
-// maySeeView asks for the privileges SHOW VIEW and SELECT of a view whose text is shown.
-func (g *gateway) maySeeView(ctx *sql.Context, db, name string) error {
-	mine := g.rights(ctx)
-	for _, p := range []sql.PrivilegeType{sql.PrivilegeType_Select, sql.PrivilegeType_ShowView} {
-		if !mine.Table(db, name, p) {
-			return rights.Refusal(ctx, strings.ToUpper(strings.ReplaceAll(p.String(), "_", " ")), name)
-		}
-	}
-	return nil
-}
-
 // mayKill lets everybody end its own threads, and those with CONNECTION_ADMIN all.
 func (g *gateway) mayKill(ctx *sql.Context, id uint32) error {
 	v, ok := g.sessions.Load(id)

@@ -62,7 +62,7 @@ func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
 func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable, row sql.Row) (sql.RowIter, error) {
 	rt, ok := n.Child.(*plan.ResolvedTable)
 	if show, is := s.Stmt.Tree.(*sqlparser.Show); is && !ok && s.Stmt.Explained != n {
-		if err := b.g.maySeeView(ctx, rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()); err != nil {
+		if err := b.g.rights(ctx).SeesText(ctx, rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()); err != nil {
 			return nil, err
 		}
 	}

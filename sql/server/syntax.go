@@ -313,59 +313,14 @@ func renameIsolation(stmt sqlparser.Statement) {
 	}
 }
 
-var (
-	reNext      = regexp.MustCompile(`(?is)^SET\s+TRANSACTION\s+((?:ISOLATION|READ)\s.*)$`)
-	reNextLevel = regexp.MustCompile(`(?is)^ISOLATION\s+LEVEL\s+` +
-		`(REPEATABLE\s+READ|READ\s+COMMITTED|READ\s+UNCOMMITTED|SERIALIZABLE)$`)
-	reNextAccess = regexp.MustCompile(`(?is)^READ\s+(ONLY|WRITE)$`)
-)
-
 // nextLevel parses SET TRANSACTION without a scope: it is for the next transaction only.
 func (p *parser) nextLevel(q string) sqlparser.Statement {
-	m := reNext.FindStringSubmatch(q)
-	if m == nil {
+	next, ok := session.ParseNext(q)
+	if !ok {
 		return nil
-	}
-	level, access := "", session.SessionAccess
-	for _, part := range strings.Split(m[1], ",") {
-		part = strings.TrimSpace(part)
-		l, a := reNextLevel.FindStringSubmatch(part), reNextAccess.FindStringSubmatch(part)
-		switch {
-		case l != nil && level == "":
-			level = strings.ToUpper(strings.Join(strings.Fields(l[1]), "-"))
-		case a != nil && access == session.SessionAccess && strings.EqualFold(a[1], "ONLY"):
-			access = session.AccessReadOnly
-		case a != nil && access == session.SessionAccess:
-			access = session.AccessReadWrite
-		default:
-			return nil // the engine words it
-		}
 	}
 	return inject(ignoreAuth, &ownNode{g: p.g, name: "SET TRANSACTION", sch: types.OkResultSchema,
-		run: func(ctx *sql.Context) ([]sql.Row, error) {
-			return []sql.Row{{types.NewOkResult(0)}}, setNext(ctx, level, access)
-		}})
-}
-
-// setNext notes what SET TRANSACTION says of the next transaction.
-func setNext(ctx *sql.Context, level string, access session.Access) error {
-	s := session.Of(ctx)
-	if s == nil {
-		return nil
-	}
-	if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && t.KV != nil {
-		return session.ErrInTransaction
-	}
-	if level != "" {
-		s.NextLevel = session.IsolationNames[level]
-	}
-	if level == "READ-UNCOMMITTED" {
-		ctx.Warn(1105, "there are no dirty reads: READ UNCOMMITTED is READ COMMITTED")
-	}
-	if access != session.SessionAccess {
-		s.NextAccess = access
-	}
-	return nil
+		run: func(ctx *sql.Context) ([]sql.Row, error) { return []sql.Row{{types.NewOkResult(0)}}, next.Set(ctx) }})
 }
 
 const asOfForms = `AS\s+OF\s+(?:TIMESTAMP|SYSTEM\s+TIME)\s+(.+?)[;\s]*$`

@@ -116,10 +116,10 @@ var allowed = map[string][]string{
 	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
 	"sql/fast":     {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
-	"sql/server":   {"sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
+	"sql/server": {"sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"obs/audit"},
-	"sql/rights":   {"sql/schema", "sql/session"},
-	"sql/sqltest":  nil,
+	"sql/rights":  {"sql/schema", "sql/session"},
+	"sql/sqltest": nil,
 	// expr computes, exec moves batches: neither knows what a table, a key or a session is, so that
 	// both are tested in seconds.
 	"sql/expr": {"sql/expr/calendar", "sql/expr/collate", "sql/expr/jsondoc"},
