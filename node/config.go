@@ -38,6 +38,8 @@ type Config struct {
 	InsecureAnywhere bool `yaml:"insecure-anywhere"`
 	Pprof            bool `yaml:"pprof"`        // serve profiles
 	OpenMetrics      bool `yaml:"open-metrics"` // serve metrics to whoever asks
+	// AcceptOldStore starts on the store although others know a newer one, or cannot be asked
+	AcceptOldStore bool `yaml:"accept-old-store"`
 	// bound on the error of this machine's clock
 	MaxClockError time.Duration `yaml:"max-clock-error"`
 	// auto, fixed, kernel, or HOST:PORT of a time server

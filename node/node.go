@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/cluster/fence"
 	"github.com/godwitdb/godwit/cluster/health"
 	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/kv"
@@ -39,6 +40,8 @@ const (
 	recFounded  = "founded" // set once the groups of a founding node exist
 	// recFoundedAsync is set once the first replicas of asynchronous shards exist here.
 	recFoundedAsync = "founded-async"
+	recLives        = "lives"       // the starts of this store
+	recOthersLives  = "other-lives" // what this node remembers of the stores of others
 )
 
 // Node is one running process of a cluster, or one of several in a [Local].
@@ -67,6 +70,7 @@ type machinery struct {
 	owners  *owner.Set
 	reps    *replicas
 	cluster *cluster.Cluster
+	book    *fence.Book // nil: this node is part of a process that holds all nodes
 	mender  *mender
 	epochs  *multimaster.Engine
 	db      *txn.DB
@@ -299,10 +303,12 @@ func loadJSON(s *store.Store, name string, v any) (bool, error) {
 	return true, nil
 }
 
-func saveJSON(s *store.Store, name string, v any) error {
+func saveJSON(s *store.Store, name string, v any) error { return encodeJSON(s, name, v, true) }
+
+func encodeJSON(s *store.Store, name string, v any, sync bool) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return s.SetLocal(name, b, true)
+	return s.SetLocal(name, b, sync)
 }

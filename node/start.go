@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -90,6 +91,9 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 		Process: rand.Uint64() | 1}
 	boot := join.NewBootstrap(self, cfg.Join, stored, httpClient(files), n.log,
 		func(id *join.Identity) error { return saveJSON(st, recIdentity, id) })
+	if err := n.remember(st, boot); err != nil {
+		return err
+	}
 	if files != nil {
 		boot.Secure(isJoiner)
 		mux.HandleFunc("POST "+pathEnrol, n.serveEnrol(cfg.Certs))
@@ -145,7 +149,8 @@ type joining struct {
 // transport makes the node's transport, once it is known which node it is.
 func (n *Node) transport(j joining, id *join.Identity) (*wan.TCP, error) {
 	opt := wan.TCPOptions{Self: id.Node, Region: id.First.RegionOf(id.Node), ClusterID: id.ClusterID,
-		Listener: j.frames, Logger: n.log, OnDown: n.PeerDown, Process: j.process}
+		Listener: j.frames, Logger: n.log, OnDown: n.PeerDown, Process: j.process,
+		Superseded: n.superseded}
 	if j.files == nil {
 		return wan.NewTCP(opt)
 	}
@@ -171,6 +176,10 @@ func (n *Node) join(ctx context.Context, j joining) error {
 		return err
 	}
 	n.log.Info("node belongs to a cluster", "cluster", id.ClusterID, "node", id.Node)
+	line, err := n.confirm(ctx, j, id)
+	if err != nil {
+		return err
+	}
 	tr, err := n.transport(j, id)
 	if err != nil {
 		return err
@@ -194,6 +203,9 @@ func (n *Node) join(ctx context.Context, j joining) error {
 		return x != nil && tr.Other(x.ID, j.Process)
 	})
 	n.Register(j.mux)
+	var beats sync.WaitGroup
+	defer beats.Wait()
+	beats.Go(func() { n.beat(ctx, boot, line) })
 	// The others learn this node's addresses, and this node learns what happened while it was away.
 	for {
 		if err := boot.Announce(ctx, n.cluster); err != nil {

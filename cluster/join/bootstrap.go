@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/fence"
 	"github.com/godwitdb/godwit/policy/placement"
 )
 
@@ -59,6 +60,8 @@ type Joiner struct {
 	ClusterID string `json:"cluster_id,omitempty"`
 	// Process names the process among all that run, or ran, with this store; 0: it is not compared.
 	Process uint64 `json:"process,omitempty"`
+	// Claim asks whether the store is the newest copy.
+	Claim *fence.Claim `json:"claim,omitempty"`
 }
 
 func (j Joiner) validate() error {
@@ -115,6 +118,8 @@ type Answer struct {
 	Final    bool      `json:"final,omitempty"` // asking again will not help
 	// Twin: another process with this store is heard here. One that has just ended soon is not.
 	Twin bool `json:"twin,omitempty"`
+	// Verdict answers a claim; Error says why then.
+	Verdict fence.Verdict `json:"verdict,omitempty"`
 }
 
 // Cluster is what a member needs of its own part in the cluster (package cluster).
@@ -151,10 +156,13 @@ type Bootstrap struct {
 	twin func(Joiner) bool
 	// save makes the identity durable before anything rests on it.
 	save func(*Identity) error
+	// book is what this node remembers of the stores of others; nil: it judges no claims.
+	book *fence.Book
 
 	mu       sync.Mutex
 	state    bootState
 	known    map[string]Joiner // searching: processes that have asked or were told of, by UUID
+	where    map[string]string // addresses of members that have asked, by UUID
 	identity *Identity         // member and serving
 	cluster  Cluster           // serving
 	made     chan struct{}     // closed when the state is member
@@ -173,7 +181,7 @@ const (
 func NewBootstrap(self Joiner, join []string, stored *Identity, client *http.Client, log *slog.Logger,
 	save func(*Identity) error) *Bootstrap {
 	b := &Bootstrap{self: self, join: join, client: client, log: log, save: save, scheme: "http",
-		known: map[string]Joiner{self.UUID: self}, made: make(chan struct{})}
+		known: map[string]Joiner{self.UUID: self}, where: map[string]string{}, made: make(chan struct{})}
 	if stored != nil {
 		b.state, b.identity = member, stored
 		close(b.made)
@@ -186,6 +194,9 @@ func NewBootstrap(self Joiner, join []string, stored *Identity, client *http.Cli
 func (b *Bootstrap) Secure(check func(*http.Request, Joiner) error) {
 	b.scheme, b.check = "https", check
 }
+
+// Judge has the process judge claims of others by a book. Call it before Register.
+func (b *Bootstrap) Judge(book *fence.Book) { b.book = book }
 
 // NewUUID names a process that has no id yet, or a cluster.
 func NewUUID() string {
@@ -404,8 +415,7 @@ func (b *Bootstrap) Announce(ctx context.Context, c Cluster) error {
 		replies := b.ask(ctx, addrs, self)
 		if slices.ContainsFunc(replies, func(r answered) bool { return r.Twin }) {
 			if refusals++; refusals == twinPatience {
-				return base.Errorf(base.CodeInvalid, "another process runs with this store, or with the one that it is a copy of: "+
-					"stop that one first, or start this one with an empty --store")
+				return errTwin()
 			}
 			b.log.Warn("another process runs with this node's store: this one waits for its end", "attempt", refusals)
 		} else {
@@ -432,11 +442,6 @@ func (b *Bootstrap) take(c Cluster, replies []answered) (taken bool, err error) 
 	var refused error
 	for _, r := range replies {
 		c.Moved(r.Self.UUID, r.Self.Addr, true)
-		for _, m := range r.Known {
-			if m.UUID != r.Self.UUID {
-				c.Moved(m.UUID, m.Addr, false)
-			}
-		}
 		switch {
 		case r.Final:
 			refused = base.Errorf(base.CodeInvalid, "the node at %s refuses this one: %s", r.addr, r.Error)
@@ -445,12 +450,26 @@ func (b *Bootstrap) take(c Cluster, replies []answered) (taken bool, err error) 
 			if err := c.SetTopology(&r.Identity.First); err != nil {
 				b.log.Warn("the topology of another node cannot be taken", "err", err)
 			}
+			takeHearsay(c, r)
 		}
 	}
 	if taken {
 		return true, nil
 	}
 	return false, refused
+}
+
+// takeHearsay takes what a member says of where others are. One whose topology is older would take
+// back what this node has learned since.
+func takeHearsay(c Cluster, r answered) {
+	if r.Identity.First.Version < c.Topology().Version {
+		return
+	}
+	for _, m := range r.Known {
+		if m.UUID != r.Self.UUID {
+			c.Moved(m.UUID, m.Addr, false)
+		}
+	}
 }
 
 // recorded sees to it that the topology has this node's addresses, and reports whether it has.
@@ -522,6 +541,8 @@ func (b *Bootstrap) answer(ctx context.Context, j Joiner) Answer {
 		return Answer{Final: true, Error: fmt.Sprintf("this node belongs to cluster %s, but the store of the one that "+
 			"asks belongs to cluster %s: correct its --join or its --store",
 			identity.ClusterID, j.ClusterID)}
+	case j.Claim != nil && b.book != nil:
+		return b.judgeClaim(j, state == serving, twin)
 	}
 	if id := identity.ofFounder(j); id != nil {
 		return Answer{Identity: id}

@@ -2,9 +2,11 @@ package join
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +104,42 @@ func TestBootstrapRefusesNonsense(t *testing.T) {
 	}
 	if _, err := Found(eight, 0); err == nil || !strings.Contains(err.Error(), "1 to 7 regions") {
 		t.Errorf("eight regions: %v", err)
+	}
+}
+
+// moves is a member's part that notes which addresses it is told.
+type moves struct {
+	Cluster
+	top  *base.Topology
+	told []string
+}
+
+func (m *moves) Topology() *base.Topology { return m.top }
+func (m *moves) SetTopology(t *base.Topology) error {
+	if t.Version > m.top.Version {
+		m.top = t
+	}
+	return nil
+}
+func (m *moves) Moved(uuid, addr string, own bool) {
+	m.told = append(m.told, fmt.Sprint(uuid, " ", addr, " ", own))
+}
+
+// TestOldHearsay: who has an older topology may say where it is itself, and not where others were.
+func TestOldHearsay(t *testing.T) {
+	b := NewBootstrap(Joiner{UUID: "u1"}, nil, nil, nil, slog.New(slog.DiscardHandler), nil)
+	m := &moves{top: &base.Topology{Version: 5}}
+	for version, from := range map[uint64]string{4: "u2", 6: "u3"} {
+		a := Answer{Self: Joiner{UUID: from, Addr: "new"}, Known: []Joiner{{UUID: "u4", Addr: "of " + from}},
+			Identity: &Identity{First: base.Topology{Version: version}}}
+		m.top = &base.Topology{Version: 5}
+		if taken, err := b.take(m, []answered{{Answer: a}}); !taken || err != nil {
+			t.Errorf("%v, %v", taken, err)
+		}
+	}
+	slices.Sort(m.told)
+	if got := strings.Join(m.told, ", "); got != "u2 new true, u3 new true, u4 of u3 false" {
+		t.Error(got)
 	}
 }
 

@@ -93,6 +93,8 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.BoolVar(&cfg.InsecureAnywhere, "insecure-anywhere", false, "let --insecure listen on any address")
 	f.BoolVar(&cfg.Pprof, "pprof", false, "serve profiles at /debug/pprof, to administrators")
 	f.BoolVar(&cfg.OpenMetrics, "open-metrics", false, "serve /metrics without a certificate, and over plain HTTP")
+	f.BoolVar(&cfg.AcceptOldStore, "accept-old-store", false, "start although other nodes know a newer copy of the store, or "+
+		"too few answer: after a disaster, if this is the last copy; what was acknowledged since is lost")
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError,
 		"bound on how far this machine's clock is off true time; commits wait it out")
 	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource,

@@ -166,7 +166,7 @@ func TestDamagedStores(t *testing.T) {
 	// start runs the victim on a damaged copy of its store.
 	start := func(t *testing.T, damage func(t *testing.T, dir string)) *node {
 		n := *victim
-		n.dir = copyDir(t, victim.dir)
+		n.dir, n.args = copyDir(t, victim.dir), []string{"--accept-old-store"} // a copy before it may have run
 		damage(t, n.dir)
 		n.start(t)
 		t.Cleanup(n.kill)

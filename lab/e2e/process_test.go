@@ -95,6 +95,7 @@ func (o *output) String() string {
 type node struct {
 	region, dir, addr, sql string
 	join                   string
+	args                   []string // more of them
 
 	cmd         *exec.Cmd
 	out, errs   *output
@@ -107,6 +108,7 @@ func (n *node) start(t testing.TB) {
 	n.out, n.errs, n.gone = &output{}, &output{}, make(chan struct{})
 	n.cmd = command("start", "--region", n.region, "--store", n.dir, "--listen", n.addr, "--sql-listen", n.sql,
 		"--join", n.join, "--cache-mb", "32", "--log-level", "info")
+	n.cmd.Args = append(n.cmd.Args, n.args...)
 	n.cmd.Stdout, n.cmd.Stderr = n.out, n.errs
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -37,6 +37,9 @@ type TCPOptions struct {
 	// Process names this process among all that may ever run as this node. A node that hears one of
 	// them refuses the others, see [TCP.Other]. 0: it is not compared.
 	Process uint64
+	// Superseded reports whether a process of a node has been followed by a newer one, of another
+	// copy of its store. May be nil.
+	Superseded func(node base.NodeID, process uint64) bool
 	// Dial replaces the dialler, for tests and proxies.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// DialTimeout bounds connecting and handshake. Default 3 s.

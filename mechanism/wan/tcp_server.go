@@ -181,6 +181,9 @@ func (c *serverConn) greet(remote string) (conn net.Conn, r *bufio.Reader, h hel
 		w.code, w.text = base.CodeUnavailable, fmt.Sprintf("another process runs as node %d, and is heard here: "+
 			"if the store of this one is a copy, start it with an empty store", h.node)
 	}
+	if w.code == welcomed && h.process != 0 && t.opt.Superseded != nil && t.opt.Superseded(h.node, h.process) {
+		w.code, w.text = base.CodeInvalid, fmt.Sprintf("another copy of the store of node %d has taken its place", h.node)
+	}
 	_, err = conn.Write(appendRaw(nil, typeWelcome, 0, 0, w.encode()))
 	if w.code != welcomed {
 		t.log.Warn("connection refused", "from", remote, "node", uint32(h.node), "cluster", h.cluster, "why", w.text)

@@ -95,7 +95,9 @@ var allowed = map[string][]string{
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,
 	// a process that belongs to no cluster yet has no replica, no transport and no clock
-	"cluster/join": {"policy/placement"},
+	"cluster/join": {"cluster/fence", "policy/placement"},
+	// whether a store is an old copy follows from what it and others remember
+	"cluster/fence": nil,
 	"cluster": append([]string{"cluster/health", "cluster/join", "owner", "owner/gauge", "txn", "policy/coord",
 		"policy/placement"}, mechanisms...),
 	// layer 4: SQL
@@ -135,7 +137,7 @@ var allowed = map[string][]string{
 		"sql/session", "sql/stats", "sql/table"},
 	// layer 5: one process
 	"node": append([]string{
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/health",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health",
 		"cluster/join", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
@@ -209,7 +211,7 @@ var onlyIn = map[string]struct {
 var pure = []string{
 	"base", "kv/memkv", "kv/patch", "sql/schema/rowfmt", "lab/history", "mechanism/lock", "policy/coord",
 	"policy/crossing", "policy/epoch", "policy/filter",
-	"policy/home", "policy/leader", "policy/matrix", "policy/placement", "policy/plan", "policy/replica", "cluster/health",
+	"policy/home", "policy/leader", "policy/matrix", "policy/placement", "policy/plan", "policy/replica", "cluster/fence", "cluster/health",
 }
 var impure = []string{"net", "os", "syscall"}
 

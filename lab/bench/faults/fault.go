@@ -177,7 +177,7 @@ func diskFaults() []Fault {
 			hit: sequence(kill("A"), revive("A"), at("A", awaitReady), at("A", flipTables)), heal: revive("A")},
 		{Name: "old copy C", What: "another node is started on an old copy of its directory", Victim: "C", For: lasts,
 			GodwitOnly: true,
-			hit:        at("C", rollBack), heal: revive("C")},
+			hit:        at("C", rollBack), heal: sequence(at("C", rollForward), revive("C"))},
 	}
 }
 
@@ -329,10 +329,18 @@ func flip(path string, every int64) error {
 	return nil
 }
 
+// rollForward puts the newest copy in place again.
+func rollForward(_ context.Context, s *site) error {
+	now := s.disk.path(s.bed.sys.name())
+	s.kill()
+	return errors.Join(s.tool("rm", "-r", now), s.tool("mv", s.disk.path("newest"), now))
+}
+
 // rollBack kills the server, keeps a copy of its directory, has it run on for a while, and starts
-// it on the copy.
+// it on the copy, which it is to refuse.
 func rollBack(ctx context.Context, s *site) error {
 	now, old := s.disk.path(s.bed.sys.name()), s.disk.path("old")
+	newest := s.disk.path("newest")
 	s.kill()
 	if err := s.tool("cp", "-a", now, old); err != nil {
 		return err
@@ -345,7 +353,7 @@ func rollBack(ctx context.Context, s *site) error {
 	}
 	sleep(ctx, 2*time.Second)
 	s.kill()
-	if err := errors.Join(s.tool("rm", "-r", now), s.tool("mv", old, now)); err != nil {
+	if err := errors.Join(s.tool("mv", now, newest), s.tool("mv", old, now)); err != nil {
 		return err
 	}
 	return s.bed.sys.start(ctx, s)
