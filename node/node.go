@@ -116,7 +116,7 @@ func (n *Node) serveSQL(p Parts) {
 	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(),
 		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings(), n.sqlSettings()}}
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
-		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Logger: n.log,
+		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,

@@ -81,6 +81,9 @@ func (m *Mem) Release() {
 	}
 }
 
+// Limit is what may be taken at most; 0: there is no limit.
+func (m *Mem) Limit() int64 { return m.limit }
+
 // Used is what is taken now.
 func (m *Mem) Used() int64 { return m.used.Load() }
 

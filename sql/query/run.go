@@ -41,20 +41,35 @@ type Runner struct {
 	Where func(ctx *sql.Context, s *session.Session) string
 	Meter func(s *session.Session) func() []string
 
+	// Limit is what all statements together may keep in memory, in bytes; 0 is 2 GiB.
+	Limit int64
+
 	mem *exec.Mem
 	one sync.Once
 }
 
-// What the operators of one statement, and those of all statements of a node, may keep in memory
-// before they spill.
+// What one statement may keep in memory at most, and all statements of a node unless Limit says
+// otherwise. Operators that can write to files do so before.
 const (
 	statementMemory = 256 << 20
 	nodeMemory      = 2 << 30
 )
 
+// budget is the budget of a new statement: no more than a quarter of all.
+func (r *Runner) budget() *exec.Mem {
+	all := r.Memory()
+	return exec.NewMem(all, min(statementMemory, all.Limit()/4))
+}
+
 // Memory is the budget of the node's statements.
 func (r *Runner) Memory() *exec.Mem {
-	r.one.Do(func() { r.mem = exec.NewMem(nil, nodeMemory) })
+	r.one.Do(func() {
+		limit := r.Limit
+		if limit == 0 {
+			limit = nodeMemory
+		}
+		r.mem = exec.NewMem(nil, limit)
+	})
 	return r.mem
 }
 
@@ -161,7 +176,7 @@ func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]exp
 func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 	params func(sql.CollationID) ([]expr.Node, error),
 	build func(*statement, string, []expr.Node) error) (*statement, error) {
-	st := &statement{r: r, s: s, ctx: ctx, mem: exec.NewMem(r.Memory(), statementMemory)}
+	st := &statement{r: r, s: s, ctx: ctx, mem: r.budget()}
 	err := st.ready()
 	var given []expr.Node
 	if err == nil {
