@@ -51,7 +51,7 @@ type Config struct {
 	// block cache; default a sixteenth of the memory, at least 256. The cache of rows takes a
 	// quarter more
 	CacheMB int `yaml:"cache-mb"`
-	// what all statements together may keep in memory; default a quarter of the memory, at least 256
+	// what all statements together may keep in memory; default a quarter of it, at least 256
 	SQLMemoryMB int `yaml:"sql-memory-mb"`
 	// how long old row versions can be read by AS OF
 	GCAge    time.Duration `yaml:"gc-age"`

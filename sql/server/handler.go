@@ -169,7 +169,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	var f []*querypb.Field
 	s := h.session(c)
 	if s != nil {
-		done, err := h.admitText(s, query)
+		done, err := h.g.query.Admit(s, query)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +213,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return errShutdown
 	}
 	defer p.leave(s)
-	done, err := h.admitText(s, query)
+	done, err := h.g.query.Admit(s, query)
 	if err != nil {
 		return err
 	}

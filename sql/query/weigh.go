@@ -1,4 +1,4 @@
-package server
+package query
 
 import (
 	"fmt"
@@ -25,9 +25,9 @@ const (
 var errTooDeep = mysql.NewSQLError(1436, "HY000", "Thread stack overrun: more than %d operators of the statement depend on "+
 	"each other: split it, or use IN", mostDeep)
 
-// admitText refuses a statement that would take too much to parse, and takes the memory that
-// parsing it needs from the node's budget until done is called.
-func (h *handler) admitText(s *session.Session, query string) (done func(), err error) {
+// Admit refuses a statement that would take too much to parse, whoever parses it, and takes the
+// memory that this needs from the node's budget until done is called.
+func (r *Runner) Admit(s *session.Session, query string) (done func(), err error) {
 	if len(query) < weighed {
 		return func() {}, nil
 	}
@@ -36,7 +36,7 @@ func (h *handler) admitText(s *session.Session, query string) (done func(), err 
 	if w.deep > mostDeep {
 		return nil, errTooDeep
 	}
-	mem, n := h.g.query.Memory(), int64(w.tokens)*tokenBytes
+	mem, n := r.Memory(), int64(w.tokens)*tokenBytes
 	if err := mem.Grow(n); err != nil {
 		return nil, err
 	}
@@ -69,9 +69,9 @@ func weigh(query string, m bind.Mode) weight {
 		}
 		switch {
 		case c <= ' ':
-		case wordByte(c):
+		case tokenByte(c):
 			end := i + 1
-			for end < len(query) && wordByte(query[end]) {
+			for end < len(query) && tokenByte(query[end]) {
 				end++
 			}
 			w.tokens++
@@ -100,13 +100,19 @@ func weigh(query string, m bind.Mode) weight {
 }
 
 // operators are the words that make an expression, or a query, deeper.
-var operators = nameSet(`and or not xor div mod in is like rlike regexp between collate binary interval case when then else
-	union except intersect join`)
+var operators = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(`and or not xor div mod in is like rlike regexp between collate binary interval case
+		when then else union except intersect join`) {
+		out[w] = true
+	}
+	return out
+}()
 
 // longestOperator is the length of the longest of them, and one more.
 const longestOperator = 10
 
-func wordByte(c byte) bool {
+func tokenByte(c byte) bool {
 	return c == '_' || c == '.' || c == '$' || c == '@' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
 }
 
