@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/policy/matrix"
@@ -57,7 +59,14 @@ type Config struct {
 	GCAge    time.Duration `yaml:"gc-age"`
 	LogLevel string        `yaml:"log-level"` // debug, info, warn, error
 
-	tune func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
+	// file with the key that encrypts the store, and with the one that it replaces
+	EncryptionKey    string `yaml:"encryption-key"`
+	EncryptionOldKey string `yaml:"encryption-old-key"`
+	// folder of the audit log; default audit in the store
+	AuditDir string `yaml:"audit-dir"`
+
+	audit *audit.Log
+	tune  func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
 }
 
 // Defaults of a real node.
@@ -76,6 +85,7 @@ func (c *Config) Fill() {
 	}
 	def(&c.Store, DefaultStore)
 	def(&c.Certs, DefaultCerts())
+	def(&c.AuditDir, filepath.Join(c.Store, "audit"))
 	def(&c.Listen, DefaultListen)
 	def(&c.Advertise, c.Listen)
 	def(&c.SQLListen, DefaultSQLListen)
@@ -160,6 +170,8 @@ func (c *Config) validateSecurity() (errs []error) {
 			"--insecure, or add --insecure-anywhere if only machines that you trust reach it", c.Listen))
 	case c.InsecureAnywhere && !c.Insecure:
 		errs = append(errs, errors.New("insecure-anywhere: it goes with --insecure"))
+	case c.EncryptionOldKey != "" && c.EncryptionKey == "":
+		errs = append(errs, errors.New("encryption-old-key: --encryption-key names the key that replaces it"))
 	case c.Token != "" && len(c.Join) == 0:
 		errs = append(errs, errors.New("token: --join names the nodes that give the certificate"))
 	}

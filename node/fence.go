@@ -50,6 +50,9 @@ func (n *Node) confirm(ctx context.Context, j joining, id *join.Identity) (line 
 	if _, err := loadJSON(j.store, recLives, &line); err != nil {
 		return nil, err
 	}
+	if j.store.LostTail() != "" {
+		line = line.Forgive()
+	}
 	line = line.Begin(j.process)
 	if err := saveJSON(j.store, recLives, line); err != nil {
 		return nil, err
@@ -65,7 +68,7 @@ func (n *Node) confirm(ctx context.Context, j joining, id *join.Identity) (line 
 	if _, err := loadJSON(j.store, recFounded, &founded); err != nil {
 		return nil, err
 	}
-	claim := fence.Claim{Lineage: line, Lossy: j.store.LostTail() != "", Force: j.cfg.AcceptOldStore}
+	claim := fence.Claim{Lineage: line, Force: j.cfg.AcceptOldStore}
 	if claim.Force {
 		n.log.Warn("this node runs with --accept-old-store: what it has acknowledged since its store was copied is lost")
 	}
@@ -129,12 +132,12 @@ func enoughToConfirm(t *base.Topology, self base.NodeID, ok map[string]bool) boo
 
 // beat notes now and then that this process runs, and tells the others, which tell it if another
 // copy of the store has taken its place.
-func (n *Node) beat(ctx context.Context, boot *join.Bootstrap, line fence.Lineage) {
+func (n *Node) beat(ctx context.Context, j joining, line fence.Lineage) {
 	for {
 		line = line.Beat()
 		if err := saveJSON(n.store, recLives, line); err != nil {
 			n.log.Warn("the node's life cannot be noted in its store", "err", err)
-		} else if err := boot.Tell(ctx, n.cluster, fence.Claim{Lineage: line}); err != nil {
+		} else if err := j.boot.Tell(ctx, n.cluster, fence.Claim{Lineage: line, Force: j.cfg.AcceptOldStore}); err != nil {
 			n.fail(err)
 			return
 		}

@@ -245,11 +245,15 @@ func (n *Node) serveEnrol(certs string) http.HandlerFunc {
 		a, err := ca.Enrol(q, join.NewUUID)
 		if err != nil {
 			n.log.Warn("no certificate for a node that asks", "from", r.RemoteAddr, "region", q.Region, "err", err)
+			n.audit.Write(requestEvent(r, err))
 			a = ident.Enrolled{Error: err.Error(), Final: true}
 			join.Reply(w, http.StatusForbidden, a)
 			return
 		}
 		n.log.Info("a node got its certificate by a token", "from", r.RemoteAddr, "region", q.Region, "uuid", a.UUID)
+		e := requestEvent(r, nil)
+		e.Detail = "certificate by a token for the store " + a.UUID + " in region " + q.Region
+		n.audit.Write(e)
 		join.Reply(w, http.StatusOK, a)
 	}
 }

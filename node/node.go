@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/crossing"
 	"github.com/godwitdb/godwit/sql/server"
@@ -71,6 +72,7 @@ type machinery struct {
 	reps    *replicas
 	cluster *cluster.Cluster
 	book    *fence.Book // nil: this node is part of a process that holds all nodes
+	audit   *audit.Log  // nil: as book
 	mender  *mender
 	epochs  *multimaster.Engine
 	db      *txn.DB
@@ -114,9 +116,11 @@ const sqlRetry = 500 * time.Millisecond
 // start while it cannot reach the others.
 func (n *Node) serveSQL(p Parts) {
 	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(),
-		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings(), n.sqlSettings()}}
+		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings(), n.sqlSettings(),
+		n.auditSettings()}}
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
 		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
+		Audit: n.audit,
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,
@@ -256,7 +260,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
 	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
-	reg.MustRegister(n.stats, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n},
+	reg.MustRegister(n.stats, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, auditCollector(n.audit),
 		wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))

@@ -18,6 +18,8 @@ import (
 	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/obs/audit"
 )
 
 // Start runs a real node: disk, TCP, HTTP, MySQL protocol. It returns once it
@@ -32,17 +34,41 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 	if err := private(cfg.Store, log); err != nil {
 		return nil, err
 	}
-	st, err := store.Open(store.Options{Dir: cfg.Store, CacheMB: cfg.CacheMB, Logger: log})
+	so := store.Options{Dir: cfg.Store, CacheMB: cfg.CacheMB, Logger: log}
+	if err := cfg.keys(&so); err != nil {
+		return nil, err
+	}
+	st, err := store.Open(so)
 	if err != nil {
 		return nil, err
 	}
 	n := newNode(log)
 	n.closeLast(st.Close)
+	if n.audit, err = audit.Open(cfg.AuditDir, log); err != nil {
+		return nil, errors.Join(err, n.Close(ctx))
+	}
+	cfg.audit = n.audit
+	n.audit.Write(audit.Event{Kind: audit.Node, Action: "start", Detail: obs.Version()})
+	n.closeLast(func() error {
+		n.audit.Write(audit.Event{Kind: audit.Node, Action: "end"})
+		return n.audit.Close()
+	})
 	if err := n.start(ctx, cfg, st); err != nil {
 		_ = n.Close(ctx)
 		return nil, err
 	}
 	return n, nil
+}
+
+// keys reads the keys that encrypt the store, if it is to be encrypted.
+func (c *Config) keys(o *store.Options) (err error) {
+	if c.EncryptionKey != "" {
+		o.Key, err = store.ReadKey(c.EncryptionKey)
+	}
+	if err == nil && c.EncryptionOldKey != "" {
+		o.OldKey, err = store.ReadKey(c.EncryptionOldKey)
+	}
+	return err
 }
 
 func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) error {
@@ -206,7 +232,7 @@ func (n *Node) join(ctx context.Context, j joining) error {
 	n.Register(j.mux)
 	var beats sync.WaitGroup
 	defer beats.Wait()
-	beats.Go(func() { n.beat(ctx, boot, line) })
+	beats.Go(func() { n.beat(ctx, j, line) })
 	// The others learn this node's addresses, and this node learns what happened while it was away.
 	for {
 		if err := boot.Announce(ctx, n.cluster); err != nil {

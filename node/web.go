@@ -62,6 +62,7 @@ func (c *Config) webServer(mux http.Handler) *http.Server {
 
 func (c *Config) guard(next http.Handler) http.Handler {
 	rights := c.rights()
+	next = c.audited(next)
 	return noBrowsers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 			wan.Settled(conn)
@@ -72,6 +73,7 @@ func (c *Config) guard(next http.Handler) http.Handler {
 		}
 		if !c.Insecure {
 			if err := may(rights[r.URL.Path], r); err != nil {
+				c.audit.Write(requestEvent(r, err))
 				refuse(w, http.StatusForbidden, err)
 				return
 			}

@@ -52,14 +52,24 @@ func (l Lineage) Beat() Lineage {
 	return l
 }
 
+// forgiven is more beats than any life has.
+const forgiven = 1 << 62
+
+// Forgive is the lineage of a store whose log may have lost its end, and the newest beats with it.
+// Its replicas are suspect (RECOVER-1), so what it lacks does no harm.
+func (l Lineage) Forgive() Lineage {
+	l = slices.Clone(l)
+	if len(l) > 0 {
+		l[len(l)-1].Beats = forgiven
+	}
+	return l
+}
+
 // Claim is what a process says of its store.
 type Claim struct {
 	Lineage Lineage `json:"lineage"`
 	// Take has the claim remembered; else it is only looked at, and nobody else's is for a moment.
 	Take bool `json:"take,omitempty"`
-	// Lossy says that the store's log may have lost its end. Its replicas are suspect then
-	// (RECOVER-1), and the beats that it lacks are forgiven.
-	Lossy bool `json:"lossy,omitempty"`
 	// Force has the claim taken although others know a newer life.
 	Force bool `json:"force,omitempty"`
 }
@@ -99,7 +109,7 @@ func (m *Memory) judge(c *Claim) string {
 	for _, l := range c.Lineage {
 		switch {
 		case l.Name != m.Newest.Name:
-		case l.Beats >= m.Newest.Beats || c.Lossy:
+		case l.Beats >= m.Newest.Beats:
 			return ""
 		default:
 			return fmt.Sprintf("its start %d went on after this copy was made", l.Start)

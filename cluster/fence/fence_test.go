@@ -195,22 +195,29 @@ func TestLongLineage(t *testing.T) {
 	}
 }
 
-// TestLossy: beats that a damaged log lost are forgiven, other copies are not.
+// TestLossy: beats that a damaged log lost are forgiven, for good; other copies are not.
 func TestLossy(t *testing.T) {
 	b := NewBook(nil, func(map[string]Memory, bool) error { return nil })
-	l := Lineage{}.Begin(1)
-	had := l.Beat().Beat()
-	if v, _, _ := b.Judge("n", &Claim{Lineage: had, Take: true}, time.Unix(0, 0)); v != OK {
+	judge := func(l Lineage, take bool) (Verdict, string) {
+		v, why, err := b.Judge("n", &Claim{Lineage: l, Take: take}, time.Unix(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v, why
+	}
+	l := Lineage{}.Forgive().Begin(1)
+	if v, _ := judge(l.Beat().Beat(), true); v != OK {
 		t.Fatal(v)
 	}
-	again := l.Begin(2)
-	if v, why, _ := b.Judge("n", &Claim{Lineage: again}, time.Unix(0, 0)); v != Stale || !strings.Contains(why, "went on") {
+	if v, why := judge(l.Begin(2), false); v != Stale || !strings.Contains(why, "went on") {
 		t.Error(v, why)
 	}
-	if v, _, _ := b.Judge("n", &Claim{Lineage: again, Lossy: true}, time.Unix(0, 0)); v != OK {
-		t.Error(v)
+	for _, again := range []Lineage{l.Forgive().Begin(2), l.Forgive().Begin(2).Beat().Begin(3)} {
+		if v, why := judge(again, false); v == Stale {
+			t.Error(why)
+		}
 	}
-	if v, _, _ := b.Judge("n", &Claim{Lineage: Lineage{}.Begin(3), Lossy: true}, time.Unix(9, 0)); v != Stale {
+	if v, _ := judge(Lineage{}.Begin(4).Forgive().Begin(5), false); v != Stale {
 		t.Error(v)
 	}
 }

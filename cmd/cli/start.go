@@ -95,6 +95,11 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.BoolVar(&cfg.OpenMetrics, "open-metrics", false, "serve /metrics without a certificate, and over plain HTTP")
 	f.BoolVar(&cfg.AcceptOldStore, "accept-old-store", false, "start although other nodes know a newer copy of the store, or "+
 		"too few answer: after a disaster, if this is the last copy; what was acknowledged since is lost")
+	f.StringVar(&cfg.EncryptionKey, "encryption-key", "", "file with the key that encrypts the store: 64 hexadecimal digits "+
+		"(openssl rand -hex 32), readable by this user only; keep it elsewhere than the store")
+	f.StringVar(&cfg.EncryptionOldKey, "encryption-old-key", "", "file with the store's key of before, to replace it by "+
+		"--encryption-key")
+	f.StringVar(&cfg.AuditDir, "audit-dir", "", "folder of the audit log (default STORE/audit)")
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError,
 		"bound on how far this machine's clock is off true time; commits wait it out")
 	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource,

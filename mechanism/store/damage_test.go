@@ -14,9 +14,9 @@ import (
 )
 
 // writeDir makes a store on the disk with tables and a log tail, and returns the number of rows.
-func writeDir(t *testing.T, dir string) uint64 {
+func writeDir(t *testing.T, dir string, key EncryptionKey) uint64 {
 	t.Helper()
-	s, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet()})
+	s, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet(), Key: key})
 	must(t, err)
 	l, err := s.Log(base.DataGroup(1, 1))
 	must(t, err)
@@ -129,12 +129,12 @@ func TestDamagedFiles(t *testing.T) {
 		cases = append(cases, tc{name: fmt.Sprintf("table flipped at %.2f", at), file: ".sst",
 			damage: func(t *testing.T, d string) { edit(t, files(t, d, "*.sst")[0], flip(at)) }})
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
+	check := func(key EncryptionKey, c tc) func(t *testing.T) {
+		return func(t *testing.T) {
 			dir := t.TempDir()
-			rows := writeDir(t, dir)
+			rows := writeDir(t, dir, key)
 			c.damage(t, dir)
-			err := openAndRead(dir, rows, c.torn)
+			err := openAndRead(dir, rows, c.torn, key)
 			if c.torn {
 				must(t, err)
 				return
@@ -149,7 +149,11 @@ func TestDamagedFiles(t *testing.T) {
 				t.Errorf("the message does not name %q or what to do: %v", c.file, err)
 			}
 			t.Log(err)
-		})
+		}
+	}
+	for _, c := range cases {
+		t.Run(c.name, check(nil, c))
+		t.Run(c.name+", encrypted", check(keyA, c))
 	}
 }
 
@@ -168,8 +172,8 @@ func TestUnusableDirectory(t *testing.T) {
 
 var errLost = errors.New("acknowledged data is missing without an error")
 
-func openAndRead(dir string, rows uint64, torn bool) error {
-	s, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet()})
+func openAndRead(dir string, rows uint64, torn bool, key EncryptionKey) error {
+	s, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet(), Key: key})
 	if err != nil {
 		return err
 	}
@@ -208,7 +212,7 @@ func openAndRead(dir string, rows uint64, torn bool) error {
 
 func TestNewerFormatIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	writeDir(t, dir)
+	writeDir(t, dir, nil)
 	s, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet()})
 	must(t, err)
 	must(t, s.setLocal(localFormat, binary.AppendUvarint(nil, FormatVersion+1), true))
@@ -222,7 +226,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 
 func TestNewerEngineIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	writeDir(t, dir)
+	writeDir(t, dir, nil)
 	old := files(t, dir, "marker.format-version.*")[0]
 	must(t, os.Rename(old, filepath.Join(dir, "marker.format-version.000999.999")))
 	_, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet()})
@@ -278,7 +282,7 @@ func TestBadEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			writeDir(t, dir)
+			writeDir(t, dir, nil)
 			edit(t, files(t, dir, "*.log")[0], c.damage)
 			for range 2 {
 				s, err := Open(Options{Dir: dir, Simulation: true, Logger: quiet()})

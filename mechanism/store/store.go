@@ -33,6 +33,9 @@ type Options struct {
 	Dir string
 	// FS is the file system; nil is the disk.
 	FS vfs.FS
+	// Key encrypts the files; nil: they are not encrypted. OldKey is the key that it replaces, or
+	// nil.
+	Key, OldKey EncryptionKey
 	// CacheMB is the size of the block cache, without memtables; 0 is 128 (4 in simulation).
 	CacheMB int
 	// RowCacheMB is the size of the cache of rows read one by one; 0 is a quarter of CacheMB.
@@ -111,6 +114,9 @@ func Open(opts Options) (*Store, error) {
 	s.shards.init(s)
 	s.guard.s = s
 	s.rows = newRowCache(opts.RowCacheMB<<20, s.idle.gen.Load)
+	if err := s.encrypt(); err != nil {
+		return nil, err
+	}
 	if err := s.guard.check(); err != nil {
 		return nil, err
 	}
@@ -134,6 +140,19 @@ func Open(opts Options) (*Store, error) {
 	}
 	s.guard.note(true)
 	return s, nil
+}
+
+// encrypt puts the encryption below everything else.
+func (s *Store) encrypt() error {
+	if s.opts.Key == nil {
+		return checkPlain(s.fs(), s.opts.Dir)
+	}
+	fs, err := newEncryptFS(s.fs(), s.opts.Dir, s.opts.Key, s.opts.OldKey)
+	if err != nil {
+		return err
+	}
+	s.opts.FS = fs
+	return nil
 }
 
 // mend finds out what was lost while the store was closed.

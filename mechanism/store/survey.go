@@ -84,6 +84,9 @@ func (s *Store) tableDamage(t *pebble.SSTableInfo) (x extent, bad bool, err erro
 	whole := extent{prefixOf(t.Smallest.UserKey), after(t.Largest.UserKey)}
 	fs := s.fs()
 	f, err := fs.Open(fs.PathJoin(s.opts.Dir, tableName(t)))
+	if base.CodeOf(err) == base.CodeCorrupt { // the header of an encrypted file
+		return whole, true, nil
+	}
 	if err != nil {
 		return x, false, fmt.Errorf("store %s: %w", s.opts.Dir, err)
 	}

@@ -101,7 +101,7 @@ func (c *rowCursor) seek(f *spill, row int) error {
 		c.raw = make([]byte, size)
 	}
 	c.raw = c.raw[:size]
-	if _, err := f.f.ReadAt(c.raw, f.starts[k]); err != nil {
+	if _, err := f.ReadAt(c.raw, f.starts[k]); err != nil {
 		return err
 	}
 	return decodeBlock(&c.out, f.types, c.raw[4:])

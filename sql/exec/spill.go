@@ -11,14 +11,17 @@ import (
 
 	"github.com/cockroachdb/apd/v3"
 
+	"github.com/godwitdb/godwit/base/sealed"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
 // spill is a temporary file of rows. It has no name in the directory, so that it goes away with
-// the process.
+// the process, and is encrypted with a key of its own, so that what is left on the disk says
+// nothing.
 type spill struct {
 	types []expr.Type
 	f     *os.File
+	key   *sealed.Stream
 	w     *bufio.Writer
 	buf   []byte
 	rows  int
@@ -38,7 +41,35 @@ func newSpill(ctx *Ctx, types []expr.Type) (*spill, error) {
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &spill{types: types, f: f, w: bufio.NewWriterSize(f, 64<<10), pending: newStore(types, nil)}, nil
+	key, err := sealed.Random()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	s := &spill{types: types, f: f, key: key, pending: newStore(types, nil)}
+	s.w = bufio.NewWriterSize(&sealedWriter{s: s}, 64<<10)
+	return s, nil
+}
+
+// sealedWriter encrypts what it writes, from the beginning of the file on.
+type sealedWriter struct {
+	s   *spill
+	at  int64
+	buf []byte
+}
+
+func (w *sealedWriter) Write(p []byte) (int, error) {
+	w.buf = append(w.buf[:0], p...) // a writer leaves p as it is
+	w.s.key.XOR(w.buf, w.buf, w.at)
+	n, err := w.s.f.Write(w.buf)
+	w.at += int64(n)
+	return n, err
+}
+
+// ReadAt decrypts.
+func (s *spill) ReadAt(p []byte, off int64) (int, error) {
+	n, err := s.f.ReadAt(p, off)
+	s.key.XOR(p[:n], p[:n], off)
+	return n, err
 }
 
 // write adds the selected rows.
@@ -144,7 +175,7 @@ func (s *spill) read() (*spillReader, error) {
 	if err := s.seal(); err != nil {
 		return nil, err
 	}
-	return &spillReader{s: s, r: bufio.NewReaderSize(io.NewSectionReader(s.f, 0, math.MaxInt64), 64<<10)}, nil
+	return &spillReader{s: s, r: bufio.NewReaderSize(io.NewSectionReader(s, 0, math.MaxInt64), 64<<10)}, nil
 }
 
 func (r *spillReader) next() (*expr.Batch, error) {

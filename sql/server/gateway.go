@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/rowexec"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/prefetch"
@@ -48,6 +49,7 @@ type gateway struct {
 	uuids uuids
 
 	logins *logins
+	audit  *audit.Log // nil: there is none
 
 	settings Settings
 	// settingsTurn is full while settings are applied. It is a channel, because settings are read
@@ -64,7 +66,7 @@ func newGateway(cfg Config) *gateway {
 		Reads: cfg.Reads, Relay: cfg.Relay})
 	g := &gateway{
 		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
-		fwd: cfg.Forwarder, settings: cfg.Settings,
+		fwd: cfg.Forwarder, settings: cfg.Settings, audit: cfg.Audit,
 		settingsTurn: make(chan struct{}, 1), usersTurn: make(chan struct{}, 1),
 	}
 	g.System = g.systemDatabase

@@ -224,6 +224,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	err = h.tries(ctx, s, start, exec)
 	s.EndTries()
 	kind := statementKind(query)
+	h.noteStatement(c, s, kind, query, err)
 	cost := session.StatementCost{
 		Hops: s.Trace.Hops() - hops, Bytes: s.Trace.Bytes() - bytes, Messages: s.Trace.Messages() - msgs,
 		Moves:   s.Trace.Moves() - moves,

@@ -20,6 +20,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/obs/audit"
 )
 
 // logins says who may log in. It is the protocol library's AuthServer: the methods of the engine
@@ -197,6 +199,7 @@ func (l *logins) note(user string, addr net.Addr, why string) {
 }
 
 func (l *logins) noteLocked(user string, addr net.Addr, why string) {
+	l.g.noteLogin(audit.LoginFailed, nil, user, addr, why)
 	if time.Since(l.lastLog) < time.Second {
 		l.skipped++
 		return
@@ -526,6 +529,7 @@ func (l *logins) admit(c *mysql.Conn) error {
 	x.open++
 	cc.account = x
 	cc.loggedIn()
+	l.g.noteLogin(audit.Login, c, id.User, c.RemoteAddr(), "")
 	return nil
 }
 
@@ -537,6 +541,7 @@ func (l *logins) leave(c *mysql.Conn) {
 		l.open--
 		cc.account.open--
 		cc.account = nil
+		l.g.noteLogout(c)
 	}
 }
 

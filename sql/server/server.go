@@ -19,6 +19,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -56,6 +57,8 @@ type Config struct {
 	Settings Settings
 	// Logger gets structured logs; nil is slog.Default().
 	Logger *slog.Logger
+	// Audit is told what clients do; nil: nothing is kept.
+	Audit *audit.Log
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
 	// duration, the one-way WAN crossings it waited for, and its error. It must not block.
 	OnStatement func(kind string, d time.Duration, hops int, err error)

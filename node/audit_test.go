@@ -1,0 +1,118 @@
+package node
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/godwitdb/godwit/obs/audit"
+)
+
+// auditOf are the events of a node that has ended.
+func auditOf(t *testing.T, p *proc) (out []audit.Event) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(p.cfg.Store, "audit", "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(b) {
+		var e audit.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// TestAudit: what clients and administrators do is in the audit log of the node where they do it,
+// without a password.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	p := newWorld(t, cfgs{}, "eu").procs[0]
+	db := p.sql(t)
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, secret VARCHAR(20))",
+		"SET CLUSTER SETTING audit.tables = 'd.t, x.*'", "CREATE USER 'ann'@'%' IDENTIFIED BY 'geheim'",
+		"GRANT SELECT ON d.t TO ann", "INSERT INTO d.t VALUES (1, 'geheim')", "SELECT 17", "SET GLOBAL sql_mode = ''"} {
+		if _, err := db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range []string{"DROP TABLE d.nothing", "ALTER USER nobody IDENTIFIED BY 'geheim'",
+		"CREATE USER bob IDENTIFED BY 'geheim'", "SELECT * FROM d.t WHERE nothing = 'geheim'"} {
+		if _, err := db.Exec(q); err == nil {
+			t.Error(q)
+		}
+	}
+	if _, err := db.Exec("SELECT id FROM d.t WHERE secret = ?", "geheim"); err != nil {
+		t.Fatal(err)
+	}
+	ann, err := sql.Open("mysql", "ann:falsch@tcp("+p.n.SQLAddr()+")/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ann.Close()
+	if err := ann.Ping(); err == nil {
+		t.Error("a wrong password")
+	}
+	if err := p.post(t, "/cluster/decommission", `{"node":9}`); err == nil {
+		t.Error("node 9 was decommissioned")
+	}
+	if err := p.post(t, "/cluster/init", `{"root":"geheim"}`); err == nil {
+		t.Error("a second init")
+	}
+	if res, err := http.Post("http://"+p.n.Addr()+"/cluster/decommission", "application/json", strings.NewReader(`{}`)); err == nil {
+		res.Body.Close()
+	}
+	p.stop(t)
+	events := auditOf(t, p)
+	for _, want := range []audit.Event{
+		{Kind: audit.Node, Action: "start"},
+		{Kind: audit.Login, User: "root"},
+		{Kind: audit.DDL, User: "root", Statement: "CREATE DATABASE d"},
+		{Kind: audit.Setting, Statement: "SET CLUSTER SETTING audit.tables = 'd.t, x.*'"},
+		{Kind: audit.Account, Statement: "CREATE USER 'ann'@'%' IDENTIFIED BY '***'"},
+		{Kind: audit.Account, Statement: "GRANT SELECT ON d.t TO ann"},
+		{Kind: audit.Table, Statement: "INSERT INTO d.t VALUES (?, ?)"},
+		{Kind: audit.Setting, Statement: "SET GLOBAL sql_mode = ''"},
+		{Kind: audit.DDL, Statement: "DROP TABLE d.nothing", Error: "nothing"},
+		{Kind: audit.Account, Statement: "ALTER USER nobody IDENTIFIED BY '***'", Error: "*"},
+		{Kind: audit.Account, Statement: "CREATE USER bob IDENTIFED BY '***'", Error: "error 1064"},
+		{Kind: audit.Table, Statement: "SELECT * FROM d.t WHERE nothing = ?", Error: "*"},
+		{Kind: audit.Table, Statement: "SELECT id FROM d.t WHERE secret = ?"},
+		{Kind: audit.LoginFailed, User: "ann", Error: "wrong password"},
+		{Kind: audit.Admin, Action: "POST /cluster/decommission", Error: "Conflict"},
+		{Kind: audit.Admin, Action: "POST /cluster/init", Error: "Conflict"},
+		{Kind: audit.Logout, User: "root"},
+		{Kind: audit.Node, Action: "end"},
+	} {
+		n := 0
+		for _, e := range events {
+			if e.Kind == want.Kind && (want.User == "" || e.User == want.User) && e.Statement == want.Statement &&
+				e.Action == want.Action && (e.Error == "") == (want.Error == "") &&
+				(want.Error == "*" || strings.Contains(e.Error, want.Error)) {
+				n++
+			}
+		}
+		if n == 0 {
+			t.Errorf("there is no %+v", want)
+		}
+	}
+	raw, err := json.Marshal(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(raw), "geheim") || strings.Contains(string(raw), "falsch") || strings.Contains(string(raw), "SELECT 17") {
+		t.Errorf("%s", raw)
+	}
+	if t.Failed() {
+		for _, e := range events {
+			t.Logf("%+v", e)
+		}
+	}
+}
