@@ -47,6 +47,8 @@ type Parts struct {
 	Network *overlay.Params
 	// SQLListen is where MySQL clients connect; empty serves no SQL.
 	SQLListen string
+	// SQLMemory is what all statements may keep in memory, in bytes; 0 is 2 GiB.
+	SQLMemory int64
 	// SQLListener is used instead of SQLListen if set.
 	SQLListener net.Listener
 	// SQLTLS is offered to MySQL clients; nil: there is none.

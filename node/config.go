@@ -53,6 +53,8 @@ type Config struct {
 	// block cache; default a sixteenth of the memory, at least 256. The cache of rows takes a
 	// quarter more
 	CacheMB int `yaml:"cache-mb"`
+	// what all statements together may keep in memory; default a quarter of it, at least 256
+	SQLMemoryMB int `yaml:"sql-memory-mb"`
 	// how long old row versions can be read by AS OF
 	GCAge    time.Duration `yaml:"gc-age"`
 	LogLevel string        `yaml:"log-level"` // debug, info, warn, error
@@ -99,6 +101,9 @@ func (c *Config) Fill() {
 	if c.CacheMB == 0 {
 		c.CacheMB = defaultCacheMB()
 	}
+	if c.SQLMemoryMB == 0 {
+		c.SQLMemoryMB = defaultSQLMemoryMB()
+	}
 	if c.GCAge == 0 {
 		c.GCAge = 10 * time.Minute
 	}
@@ -127,6 +132,9 @@ func (c *Config) Validate() error {
 	}
 	if c.CacheMB < 8 {
 		bad("cache-mb: %d is below 8", c.CacheMB)
+	}
+	if c.SQLMemoryMB < 16 {
+		bad("sql-memory-mb: %d is below 16", c.SQLMemoryMB)
 	}
 	if c.GCAge < 10*time.Second {
 		bad("gc-age: %s is below 10s; running snapshot reads need that much", c.GCAge)

@@ -19,6 +19,9 @@ const (
 	// machine's memory that it takes by default.
 	minCacheMB = 256
 	cacheShare = 16
+	// minSQLMemoryMB and sqlMemoryShare are the same of what statements may keep in memory.
+	minSQLMemoryMB = 256
+	sqlMemoryShare = 4
 )
 
 // ballast is never touched, so it takes no memory, but the collector counts it into the heap.
@@ -41,3 +44,6 @@ func tuneGC() {
 
 // defaultCacheMB is the default size of a node's cache.
 func defaultCacheMB() int { return max(minCacheMB, int(machineMemory()/cacheShare>>20)) }
+
+// defaultSQLMemoryMB is the default of what all statements of a node may keep in memory.
+func defaultSQLMemoryMB() int { return max(minSQLMemoryMB, int(machineMemory()/sqlMemoryShare>>20)) }

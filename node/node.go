@@ -119,7 +119,8 @@ func (n *Node) serveSQL(p Parts) {
 		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings(), n.sqlSettings(),
 		n.auditSettings()}}
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
-		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Logger: n.log, Audit: n.audit,
+		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
+		Audit:    n.audit,
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,

@@ -221,7 +221,8 @@ func (n *Node) join(ctx context.Context, j joining) error {
 	n.samples = src.counts
 	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: src.Source, SourceName: src.Name,
 		Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, SQLTLS: j.port.Server(),
-		Tune: cfg.tune}); err != nil {
+		SQLMemory: int64(cfg.SQLMemoryMB) << 20,
+		Tune:      cfg.tune}); err != nil {
 		return err
 	}
 	boot.Serve(n.cluster, func(j join.Joiner) bool {

@@ -111,6 +111,8 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	_ = f.MarkHidden("clock-offset-file") // it exists
 	f.IntVar(&cfg.CacheMB, "cache-mb", def.CacheMB, "block cache in MiB, a sixteenth of the machine's memory unless "+
 		"given; rows read one by one get a quarter as much besides")
+	f.IntVar(&cfg.SQLMemoryMB, "sql-memory-mb", def.SQLMemoryMB, "what all SQL statements together may keep in memory, in "+
+		"MiB, a quarter of the machine's memory unless given; one of them gets a quarter of it, and no more than 256")
 	f.DurationVar(&cfg.GCAge, "gc-age", def.GCAge, "how long old row versions can be read with AS OF")
 	f.StringVar(&cfg.LogLevel, "log-level", def.LogLevel, "debug, info, warn or error")
 }

@@ -362,15 +362,11 @@ func (r *CTERef) Nodes() []expr.Node { return nil }
 // Cols implements Rel.
 func (r *Shared) Cols() []expr.ColID { return r.IDs }
 
-// Inputs implements Rel.
-func (r *Shared) Inputs() []Rel { return []Rel{r.In} }
+// Inputs implements Rel: what is shared is no part of its readers, of which there may be many.
+func (r *Shared) Inputs() []Rel { return nil }
 
 // WithInputs implements Rel.
-func (r *Shared) WithInputs(in []Rel) Rel {
-	c := *r
-	c.In = in[0]
-	return &c
-}
+func (r *Shared) WithInputs([]Rel) Rel { return r }
 
 // MapNodes implements Rel.
 func (r *Shared) MapNodes(func(expr.Node) expr.Node) Rel { return r }

@@ -30,6 +30,9 @@ func text(b *strings.Builder, r Rel, depth int) {
 	for _, in := range r.Inputs() {
 		text(b, in, depth+1)
 	}
+	if s, ok := r.(*Shared); ok {
+		text(b, s.In, depth+1)
+	}
 }
 
 func line(r Rel) string {

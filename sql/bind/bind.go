@@ -25,6 +25,8 @@ type Session struct {
 	UserVar func(name string) (expr.Node, error)
 	// Params are the values of the parameters of a prepared statement, by number from 0.
 	Params []expr.Node
+	// Check, if there is one, is asked now and then whether to go on: its error ends the binding.
+	Check func() error
 }
 
 // Mode is what of sql_mode matters to the binder.
@@ -117,9 +119,11 @@ type binder struct {
 	of    []scanned
 	// updates are the tables and views whose rows FOR UPDATE locks.
 	updates []Use
-	ctes    *cteScope
-	cteNo   int
-	lock    algebra.LockKind // the strongest that a clause asks for
+	// blocks is how many query blocks were bound, steps in how many recursive ones the binder is.
+	blocks, steps int
+	ctes          *cteScope
+	cteNo         int
+	lock          algebra.LockKind // the strongest that a clause asks for
 }
 
 // scanned is a scan, and what it reads.
@@ -144,6 +148,9 @@ type bound struct {
 
 // query binds a query expression.
 func (b *binder) query(n ast.Node, outer *scope) (*bound, error) {
+	if err := b.block(); err != nil {
+		return nil, err
+	}
 	switch n := n.(type) {
 	case *ast.SelectStmt:
 		return b.selectStmt(n, outer)
@@ -155,6 +162,25 @@ func (b *binder) query(n ast.Node, outer *scope) (*bound, error) {
 		return b.query(n.Query, outer)
 	}
 	return nil, unsupported("query %T", n)
+}
+
+// A statement may have so many query blocks, with those of the views and common table expressions
+// that it uses. After the first ones, an expression that is used again is not bound again.
+const (
+	manyBlocks = 200
+	mostBlocks = 20_000
+)
+
+// block counts a query block.
+func (b *binder) block() error {
+	if b.blocks++; b.blocks > mostBlocks {
+		return refuse(1436, "HY000", "The statement has more than %d query blocks, with those of its views and common "+
+			"table expressions: split it", mostBlocks)
+	}
+	if b.s.Check != nil {
+		return b.s.Check()
+	}
+	return nil
 }
 
 // col finds a column of a bound query by its number in the list.

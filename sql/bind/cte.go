@@ -14,7 +14,7 @@ type cteScope struct {
 }
 
 // cteDef is a common table expression. It is bound again wherever it is used, but for one whose
-// rows would differ then.
+// rows would differ then, and in statements that would become too large.
 type cteDef struct {
 	name  string
 	names []string
@@ -26,7 +26,7 @@ type cteDef struct {
 	ref       *algebra.CTERef
 	refCols   []column
 	refs      int
-	// shared is the expression as it was bound first, if it must run once only.
+	// shared is the expression as it was bound first, if it runs once only.
 	shared *bound
 	number int
 }
@@ -97,7 +97,8 @@ func (q *query) cte(d *cteDef, alias string) (algebra.Rel, []column, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(r.outer) == 0 && algebra.Volatile(r.rel) {
+	// Inside of the step of a recursive one it may depend on the round.
+	if len(r.outer) == 0 && (b.blocks > manyBlocks && b.steps == 0 || algebra.Volatile(r.rel)) {
 		b.cteNo++
 		d.shared, d.number = r, b.cteNo
 		return q.sharedCTE(d, alias)
@@ -182,7 +183,9 @@ func (b *binder) recursive(d *cteDef) (*bound, error) {
 		refCols = append(refCols, column{id: rid, name: name, typ: t})
 	}
 	d.ref, d.refCols, d.refs = ref, refCols, 0
+	b.steps++
 	step, err := b.query(list.Selects[1], d.outer)
+	b.steps--
 	d.ref = nil
 	if err != nil {
 		return nil, err

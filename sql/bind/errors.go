@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -57,4 +58,13 @@ func unknownColumn(name, clause string) error {
 func ambiguous(name, clause string) *Refusal {
 	return &Refusal{fail(1052, "23000", "Column '%s' in %s is ambiguous", name, clause),
 		sql.ErrAmbiguousColumnName.New(name, clause)}
+}
+
+// Interrupted is the error of a statement whose context ends while it is bound or planned; nil if
+// it has not ended.
+func Interrupted(ctx context.Context) error {
+	if ctx == nil || ctx.Err() == nil {
+		return nil
+	}
+	return refuse(1317, "70100", "Query execution was interrupted")
 }

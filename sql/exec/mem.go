@@ -74,6 +74,16 @@ func (m *Mem) Shrink(n int64) {
 	}
 }
 
+// Release gives back all that is taken. Nothing may be taken afterwards.
+func (m *Mem) Release() {
+	if m.parent != nil {
+		m.parent.Shrink(m.used.Swap(0))
+	}
+}
+
+// Limit is what may be taken at most; 0: there is no limit.
+func (m *Mem) Limit() int64 { return m.limit }
+
 // Used is what is taken now.
 func (m *Mem) Used() int64 { return m.used.Load() }
 

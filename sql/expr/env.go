@@ -2,6 +2,7 @@ package expr
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"time"
 
@@ -24,6 +25,13 @@ const (
 	NoBackslashEscapes
 )
 
+// Memory accounts for what a statement keeps in memory, in bytes. Grow fails when a limit is
+// reached.
+type Memory interface {
+	Grow(n int64) error
+	Shrink(n int64)
+}
+
 // Env is what expressions know about the session and the statement. It must not change while
 // compiled expressions are in use, but for Outer and Params between two runs.
 type Env struct {
@@ -39,6 +47,8 @@ type Env struct {
 	// MaxPacket max_allowed_packet (0: 64 MiB), WeekMode default_week_format, CTEDepth
 	// cte_max_recursion_depth (0: 1000).
 	GroupConcatMax, MaxPacket, WeekMode, CTEDepth int
+	// Mem accounts for the strings that functions make; nil: nobody does.
+	Mem Memory
 	// Params are the values of Param nodes.
 	Params []Value
 	// Outer has the columns of outer queries while a dependent plan runs.
@@ -108,6 +118,16 @@ func (e *Env) PacketLimit() int {
 
 // columnNumber is what tells columns of a name apart in the text of a Col.
 var columnNumber = regexp.MustCompile(`@\d+`)
+
+// Fits reports whether a result of n bytes is no larger than max_allowed_packet, and warns if it is
+// not: then the function's value is NULL. It is to be asked before the result is made.
+func (e *Env) Fits(function string, n int) bool {
+	if limit := e.PacketLimit(); n > limit || n < 0 {
+		e.Note(1301, fmt.Sprintf("Result of %s() was larger than max_allowed_packet (%d) - truncated", function, limit))
+		return false
+	}
+	return true
+}
 
 // ErrRange is error 1690.
 func ErrRange(typ, where string) error {

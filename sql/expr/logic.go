@@ -406,10 +406,13 @@ type rowFunc struct {
 	args []Expr
 	t    Type
 	f    func(a []*Vec, i int32, v *Vec) error
-	// nulls lets f see NULLs.
+	// Nulls lets f see NULLs.
 	Nulls bool
-	v     Vec
-	vecs  []*Vec
+	// Env, if it is set, accounts for the strings that f makes.
+	Env  *Env
+	held int64 // what is taken for the strings of the last batch
+	v    Vec
+	vecs []*Vec
 }
 
 // NewRowFunc makes a function that f computes value by value.
@@ -431,6 +434,12 @@ func (r *rowFunc) Eval(b *Batch, sel []int32) (*Vec, error) {
 		nulls = nulls || r.vecs[k].Null != nil
 	}
 	r.v.Reset(r.t, b.N)
+	counts := r.Env != nil && r.Env.Mem != nil && r.t.Kind.Form() == FormS
+	if r.held > 0 {
+		r.Env.Mem.Shrink(r.held)
+		r.held = 0
+	}
+	made := int64(0)
 	for _, i := range sel {
 		if nulls && !r.Nulls && r.anyNull(i) {
 			r.v.SetNull(int(i))
@@ -439,9 +448,20 @@ func (r *rowFunc) Eval(b *Batch, sel []int32) (*Vec, error) {
 		if err := r.f(r.vecs, i, &r.v); err != nil {
 			return nil, err
 		}
+		if counts && !r.v.IsNull(i) {
+			if made += int64(len(r.v.S[i])); made >= countedAt {
+				if err := r.Env.Mem.Grow(made); err != nil {
+					return nil, err
+				}
+				r.held, made = r.held+made, 0
+			}
+		}
 	}
 	return &r.v, nil
 }
+
+// countedAt is how many bytes of strings a function makes before it accounts for them.
+const countedAt = 64 << 10
 
 func (r *rowFunc) anyNull(i int32) bool {
 	for _, v := range r.vecs {

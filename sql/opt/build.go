@@ -325,7 +325,7 @@ func (b *builder) ref(p *Plan) (exec.Op, error) {
 func (b *builder) sharedRows(p *Plan) (exec.Op, error) {
 	s := b.shared[p.Shared.Number]
 	if s == nil {
-		in, err := b.op(p.In[0])
+		in, err := b.op(p.Kept)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,9 @@ func (w *accesses) walk(p *Plan, id int, kind string) {
 		w.next++
 		w.add(Access{ID: id, SelectType: kind, Table: fmt.Sprintf("<derived%d>", w.next), Type: "ALL", Rows: p.Rows,
 			Filtered: 100})
-		w.walk(p.In[0], w.next, "DERIVED")
+		for _, in := range p.In { // of the first reader
+			w.walk(in, w.next, "DERIVED")
+		}
 	default:
 		for _, in := range p.In {
 			w.walk(in, id, kind)

@@ -8,6 +8,12 @@ import (
 // fold computes the parts of an expression that are constant. What fails or warns when it is
 // computed stays: it may never be asked for.
 func (o *optimizer) fold(n expr.Node) expr.Node {
+	consts := map[expr.Node]bool{}
+	foldable(n, consts)
+	return o.foldParts(n, consts)
+}
+
+func (o *optimizer) foldParts(n expr.Node, consts map[expr.Node]bool) expr.Node {
 	if s, ok := n.(*expr.Sub); ok {
 		c := *s
 		if rel, ok := s.Rel.(algebra.Rel); ok {
@@ -19,13 +25,13 @@ func (o *optimizer) fold(n expr.Node) expr.Node {
 		}
 		return &c
 	}
-	if foldable(n) {
+	if consts[n] {
 		return o.value(n)
 	}
 	ch := n.Children()
 	var fresh []expr.Node
 	for i, c := range ch {
-		if f := o.fold(c); f != c {
+		if f := o.foldParts(c, consts); f != c {
 			if fresh == nil {
 				fresh = append([]expr.Node(nil), ch...)
 			}
@@ -42,18 +48,21 @@ func (o *optimizer) fold(n expr.Node) expr.Node {
 	return m
 }
 
-// foldable reports whether an expression uses constants only.
-func foldable(n expr.Node) bool {
+// foldable reports whether an expression uses constants only, and notes which of its parts do.
+func foldable(n expr.Node, consts map[expr.Node]bool) bool {
 	ok := true
-	expr.Walk(n, func(n expr.Node) bool {
-		switch n := n.(type) {
-		case *expr.Col, *expr.Sub, *expr.Param, *expr.Agg, *expr.Tuple:
-			ok = false
-		case *expr.Call:
-			ok = ok && !n.Fn.Volatile
-		}
-		return ok
-	})
+	switch n := n.(type) {
+	case *expr.Col, *expr.Sub, *expr.Param, *expr.Agg, *expr.Tuple:
+		return false
+	case *expr.Call:
+		ok = !n.Fn.Volatile
+	}
+	for _, c := range n.Children() {
+		ok = foldable(c, consts) && ok
+	}
+	if ok {
+		consts[n] = true
+	}
 	return ok
 }
 

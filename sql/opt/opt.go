@@ -34,7 +34,16 @@ type optimizer struct {
 }
 
 // Optimize plans a query. env is used to evaluate constants.
-func Optimize(q *bind.Query, env *expr.Env, opts Options) (*Plan, error) {
+func Optimize(q *bind.Query, env *expr.Env, opts Options) (_ *Plan, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interrupted:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
 	o := &optimizer{env: env, opts: opts, next: q.Next, outer: set{}, ndv: map[expr.ColID]float64{},
 		types: map[expr.ColID]expr.Type{}, base: map[expr.ColID]baseCol{}, kept: map[int]*Plan{}, lock: q.Lock}
 	rel := o.rewrite(q.Rel)
@@ -50,6 +59,19 @@ func Optimize(q *bind.Query, env *expr.Env, opts Options) (*Plan, error) {
 		return nil, o.err
 	}
 	return p, nil
+}
+
+// interrupted unwinds the planner when the statement's context has ended.
+type interrupted struct{ error }
+
+// check ends the planner if the statement was killed, or took as long as it may.
+func (o *optimizer) check() {
+	if o.env == nil {
+		return
+	}
+	if err := bind.Interrupted(o.env.Ctx); err != nil {
+		panic(interrupted{err})
+	}
 }
 
 // Rewrite is the query after all rewriting, for tests.
@@ -84,6 +106,7 @@ func (o *optimizer) newID() expr.ColID {
 // foldAll computes what is constant, in subqueries too.
 func (o *optimizer) foldAll(r algebra.Rel) algebra.Rel {
 	return algebra.Rewrite(r, func(r algebra.Rel) algebra.Rel {
+		o.check()
 		if len(r.Nodes()) == 0 {
 			return r
 		}

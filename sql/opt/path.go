@@ -243,6 +243,7 @@ func (o *optimizer) inValues(n *expr.In, id expr.ColID, t expr.Type) (out []expr
 	if !ok || c.ID != id || n.Not || !comparesAs(n.Cmp, t) {
 		return nil, false
 	}
+	seen := make(map[string]bool, len(n.List))
 	for _, x := range n.List {
 		if k, ok := x.(*expr.Const); ok && k.V.IsNull() {
 			continue
@@ -251,7 +252,8 @@ func (o *optimizer) inValues(n *expr.In, id expr.ColID, t expr.Type) (out []expr
 		if v == nil {
 			return nil, false
 		}
-		if !slices.ContainsFunc(out, func(o expr.Node) bool { return expr.Equal(o, v) }) {
+		if text := v.String(); !seen[text] {
+			seen[text] = true
 			out = append(out, v)
 		}
 	}

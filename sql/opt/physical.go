@@ -10,6 +10,7 @@ import (
 
 // physical plans a relation; need are the columns wanted above.
 func (o *optimizer) physical(r algebra.Rel, need set) *Plan {
+	o.check()
 	switch r := r.(type) {
 	case *algebra.Scan:
 		return o.scan(r, nil, need)
@@ -66,16 +67,26 @@ func (o *optimizer) otherPlan(r algebra.Rel, need set) *Plan {
 			Rows: seed.Rows * 10, Lat: seed.Lat + 10*step.Lat, CPU: seed.CPU + 10*step.CPU,
 		}
 	case *algebra.Shared:
-		if in := o.kept[r.Number]; in != nil { // the other reader counts what they cost
-			return &Plan{Op: OpShared, Shared: r, In: []*Plan{in}, Cols: r.IDs, Rows: in.Rows}
-		}
-		in := o.physical(r.In, setOf(r.From))
-		return &Plan{Op: OpShared, Shared: r, In: []*Plan{in}, Cols: r.IDs, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU}
+		return o.sharedPlan(r)
 	case *algebra.CTERef:
 		return &Plan{Op: OpCTERef, Ref: r, Cols: r.IDs, Rows: 10}
 	}
 	o.fail(left("operator without a plan"))
 	return &Plan{Op: OpValues, Rowset: &algebra.Values{}}
+}
+
+// sharedPlan reads what runs once for all of its readers. The first reader counts what it costs.
+func (o *optimizer) sharedPlan(r *algebra.Shared) *Plan {
+	if in := o.kept[r.Number]; in != nil {
+		return &Plan{Op: OpShared, Shared: r, Kept: in, Cols: r.IDs, Rows: in.Rows}
+	}
+	// It depends on nothing around it.
+	outer := o.outer
+	o.outer = set{}
+	in := o.physical(o.rewrite(r.In), setOf(r.From))
+	o.outer = outer
+	o.kept[r.Number] = in
+	return &Plan{Op: OpShared, Shared: r, In: []*Plan{in}, Kept: in, Cols: r.IDs, Rows: in.Rows, Lat: in.Lat, CPU: in.CPU}
 }
 
 // where checks conditions above a plan, cheap and selective ones first.

@@ -66,6 +66,8 @@ type Plan struct {
 	CTE    *algebra.RecursiveCTE
 	Ref    *algebra.CTERef
 	Shared *algebra.Shared
+	// Kept is the plan whose rows OpShared reads. It is also the input of the first reader.
+	Kept   *Plan
 	Rowset *algebra.Values
 	Types  []expr.Type // of the columns of a Rowset without rows, where they are known
 	Keys   []algebra.Order

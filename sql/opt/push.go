@@ -9,6 +9,7 @@ import (
 
 // push puts conditions as far down as they keep their meaning. Conditions with effects stay.
 func (o *optimizer) push(r algebra.Rel, conds []expr.Node) algebra.Rel {
+	o.check()
 	switch r := r.(type) {
 	case *algebra.Filter:
 		return o.pushFilter(r, conds)

@@ -87,7 +87,7 @@ func (o *optimizer) restricted(p *Plan, side int, kept *algebra.Shared, few *alg
 	group := *g.Group
 	group.In = &algebra.Join{Kind: algebra.Inner, L: &algebra.Distinct{In: few, On: few.Cols()}, R: g.Group.In, On: on}
 	q := o.groupPlan(&group, setOf(g.Cols))
-	reader := &Plan{Op: OpShared, Shared: kept, In: []*Plan{other}, Cols: kept.IDs, Rows: other.Rows, Lat: other.Lat,
+	reader := &Plan{Op: OpShared, Shared: kept, In: []*Plan{other}, Kept: other, Cols: kept.IDs, Rows: other.Rows, Lat: other.Lat,
 		CPU: other.CPU + other.Rows*buildRow}
 	if q.CPU+q.Lat+other.Rows*buildRow+other.Lat >= g.CPU+g.Lat {
 		return false

@@ -18,7 +18,6 @@ import (
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
-	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -41,8 +40,6 @@ type change struct {
 	*statement
 	c       *bind.Change
 	targets []*target
-	mem     *exec.Mem
-	held    int64
 	row     int // rows that have come
 	// ignore: what is wrong with a row is a warning (IGNORE). strict: what a column cannot hold is
 	// an error.
@@ -132,8 +129,6 @@ func (r *Runner) change(ctx *sql.Context, s *session.Session, text string,
 		return nil, err != nil, err
 	}
 	defer st.close()
-	c.mem = exec.NewMem(r.memory(), statementMemory)
-	defer func() { c.mem.Shrink(c.held) }()
 	return c.run()
 }
 
@@ -531,7 +526,6 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
-	c.held += n
 	t.pending = append(t.pending, p)
 	return nil
 }

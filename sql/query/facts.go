@@ -22,6 +22,7 @@ func (r *Runner) facts(ctx *sql.Context, cat *catalog, params []expr.Node) *bind
 		DefaultCollation: defaultCollation, Params: params,
 		SysVar:  func(name string, global bool) (expr.Node, error) { return sysVar(ctx, name, global) },
 		UserVar: func(name string) (expr.Node, error) { return userVar(ctx, name) },
+		Check:   func() error { return bind.Interrupted(ctx) },
 	}
 }
 

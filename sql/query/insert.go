@@ -331,7 +331,6 @@ func (c *change) add(t *target, row sql.Row) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
-	c.held += n
 	t.pending = append(t.pending, pending{vals: row})
 	return nil
 }

@@ -42,20 +42,35 @@ type Runner struct {
 	Where func(ctx *sql.Context, s *session.Session) string
 	Meter func(s *session.Session) func() []string
 
+	// Limit is what all statements together may keep in memory, in bytes; 0 is 2 GiB.
+	Limit int64
+
 	mem *exec.Mem
 	one sync.Once
 }
 
-// What the operators of one statement, and those of all statements of a node, may keep in memory
-// before they spill.
+// What one statement may keep in memory at most, and all statements of a node unless Limit says
+// otherwise. Operators that can write to files do so before.
 const (
 	statementMemory = 256 << 20
 	nodeMemory      = 2 << 30
 )
 
-// memory is the budget of the node.
-func (r *Runner) memory() *exec.Mem {
-	r.one.Do(func() { r.mem = exec.NewMem(nil, nodeMemory) })
+// budget is the budget of a new statement: no more than a quarter of all.
+func (r *Runner) budget() *exec.Mem {
+	all := r.Memory()
+	return exec.NewMem(all, min(statementMemory, all.Limit()/4))
+}
+
+// Memory is the budget of the node's statements.
+func (r *Runner) Memory() *exec.Mem {
+	r.one.Do(func() {
+		limit := r.Limit
+		if limit == 0 {
+			limit = nodeMemory
+		}
+		r.mem = exec.NewMem(nil, limit)
+	})
 	return r.mem
 }
 
@@ -69,6 +84,9 @@ type statement struct {
 	out  []bind.Output
 	plan *opt.Plan
 	op   exec.Op
+	// mem is what it may keep in memory, from the constants that the planner evaluates to the rows
+	// that wait to be sent.
+	mem *exec.Mem
 	// opened: all expressions have been compiled, and rows may have been read.
 	opened bool
 	// locks: it has FOR UPDATE or FOR SHARE.
@@ -160,7 +178,7 @@ func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]exp
 func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 	params func(sql.CollationID) ([]expr.Node, error),
 	build func(*statement, string, []expr.Node) error) (*statement, error) {
-	st := &statement{r: r, s: s, ctx: ctx}
+	st := &statement{r: r, s: s, ctx: ctx, mem: r.budget()}
 	err := st.ready()
 	var given []expr.Node
 	if err == nil {
@@ -226,8 +244,11 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 		ctx: st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{},
 		db: st.r.Engine.Analyzer.Catalog.MySQLDb,
 	}
-	st.env, err = st.r.environment(st.ctx)
-	return tree, err
+	if st.env, err = st.r.environment(st.ctx); err != nil {
+		return nil, err
+	}
+	st.env.Mem = st.mem
+	return tree, nil
 }
 
 // make binds and plans.
@@ -389,7 +410,7 @@ func (st *statement) refused(err error) (reason string, ok bool) {
 
 // drain runs the plan to its end.
 func (st *statement) drain(take func(*expr.Batch) error) error {
-	ec := &exec.Ctx{Context: st.ctx, Mem: exec.NewMem(st.r.memory(), statementMemory), Env: st.env}
+	ec := &exec.Ctx{Context: st.ctx, Mem: st.mem, Env: st.env}
 	defer st.op.Close()
 	if err := st.op.Open(ec); err != nil {
 		return err
@@ -416,6 +437,7 @@ func (st *statement) close() {
 	if st.cat != nil {
 		st.cat.reads.Close()
 	}
+	st.mem.Release()
 }
 
 // count keeps what the session tells about its last statement.
@@ -438,8 +460,13 @@ func (st *statement) encoder() *encoder {
 	return e
 }
 
-// held is how many rows are kept back until the statement is known to succeed.
-const held = 4096
+// How many rows, and bytes of strings, are kept back until the statement is known to succeed, and
+// how many bytes are encoded at once.
+const (
+	held        = 4096
+	heldBytes   = 4 << 20
+	encodeBytes = 1 << 20
+)
 
 // sender sends rows. The first ones wait: as long as nothing was sent, the statement may lose a
 // conflict and be tried again.
@@ -449,6 +476,7 @@ type sender struct {
 	enc    *encoder
 	fields []*querypb.Field
 	rows   [][]sqltypes.Value
+	bytes  int64 // of the strings in rows
 	total  int
 	begun  bool
 }
@@ -457,16 +485,53 @@ func (o *sender) batch(b *expr.Batch) error {
 	if o.enc == nil {
 		o.enc = o.st.encoder()
 	}
-	rows, err := o.enc.rows(b)
-	if err != nil {
-		return err
+	whole := b.Sel
+	defer func() { b.Sel = whole }()
+	for rest := whole; len(rest) > 0; {
+		n, size := portion(b, rest)
+		b.Sel, rest = rest[:n], rest[n:]
+		rows, err := o.enc.rows(b)
+		if err != nil {
+			return err
+		}
+		if err := o.st.mem.Grow(size); err != nil {
+			return err
+		}
+		o.total += len(rows)
+		o.rows, o.bytes = append(o.rows, rows...), o.bytes+size
+		if len(o.rows) >= held || o.bytes >= heldBytes {
+			if err := o.flush(); err != nil {
+				return err
+			}
+		}
 	}
-	o.total += len(rows)
-	o.rows = append(o.rows, rows...)
-	if len(o.rows) < held {
-		return nil
+	return nil
+}
+
+// portion is how many rows are encoded at once, at least one, and the bytes of their strings.
+func portion(b *expr.Batch, sel []int32) (rows int, size int64) {
+	for _, v := range b.Cols {
+		if v.T.Kind.Form() == expr.FormS {
+			size += v.Bytes(sel)
+		}
 	}
-	return o.flush()
+	if size <= encodeBytes {
+		return len(sel), size
+	}
+	size = 0
+	for k, i := range sel {
+		n := int64(0)
+		for _, v := range b.Cols {
+			if v.T.Kind.Form() == expr.FormS && !v.IsNull(i) {
+				n += int64(len(v.S[i]))
+			}
+		}
+		if k > 0 && size+n > encodeBytes {
+			return k, size
+		}
+		size += n
+	}
+	return len(sel), size
 }
 
 // flush sends what is kept back; the first time with the description of the columns, also without
@@ -481,7 +546,10 @@ func (o *sender) flush() error {
 	o.begun = true
 	res := &sqltypes.Result{Fields: o.fields, Rows: o.rows, RowsAffected: uint64(len(o.rows))}
 	o.rows = nil
-	return o.send(res)
+	err := o.send(res)
+	o.st.mem.Shrink(o.bytes)
+	o.bytes = 0
+	return err
 }
 
 // stored is the table of a name that the statement uses; nil if it is none.

@@ -173,11 +173,19 @@ func padInfo(r *sqltypes.Result) {
 // ComPrepare implements mysql.Handler.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
 	var f []*querypb.Field
+	s := h.session(c)
+	if s != nil {
+		done, err := h.g.query.Admit(s, query)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	err := h.guarded(func() (err error) {
 		f, err = h.Handler.ComPrepare(ctx, c, query, p)
 		return err
 	})
-	if s := h.session(c); s != nil {
+	if s != nil {
 		err = h.wording(s, err)
 		if t := s.Txn(); t != nil && t.KV == nil && !s.GetIgnoreAutoCommit() {
 			s.SetTransaction(nil) // preparing began a transaction that nothing used
@@ -211,10 +219,15 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return errShutdown
 	}
 	defer p.leave(s)
+	done, err := h.g.query.Admit(s, query)
+	if err != nil {
+		return err
+	}
+	defer done()
 	start := time.Now()
 	s.BeginPatience()
 	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()
-	err := h.tries(ctx, s, start, exec)
+	err = h.tries(ctx, s, start, exec)
 	s.EndTries()
 	kind := statementKind(query)
 	h.noteStatement(c, s, kind, query, err)

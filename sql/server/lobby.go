@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -100,9 +101,10 @@ type clientConn struct {
 	lobby   *lobby
 	address string
 
+	// read is how many bytes came since the last answer.
+	read int
 	// Until the client has logged in:
 	in   bool
-	read int  // bytes
 	body int  // what is still to come of the packet that is sent
 	seq  byte // its number
 	// shift is added to the sequence number of the next packet: the protocol library does not know
@@ -126,18 +128,38 @@ func clientOf(c *mysql.Conn) *clientConn {
 // Read implements net.Conn.
 func (c *clientConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if !c.in {
-		if c.read += n; c.read > loginBytes {
-			return 0, errTooLong
-		}
+	switch c.read += n; {
+	case c.in && c.read > requestBytes && c.read > mostOfRequest():
+		// The connection ends, as in MySQL: the client is in the middle of sending.
+		return 0, errLongPacket
+	case !c.in && c.read > loginBytes:
+		return 0, errTooLong
 	}
 	return n, err
 }
 
-var errTooLong = mysql.NewSQLError(1153, "08S01", "Got a packet that is too long for a login")
+// requestBytes is what a request may have in any case: no variable need be looked at.
+const requestBytes = 1 << 20
+
+// mostOfRequest is how many bytes a client may send without having been answered: a statement, or
+// the long parameters of a prepared one. Files that it sends (LOAD DATA LOCAL) have no limit.
+func mostOfRequest() int {
+	if intVariable("local_infile") != 0 {
+		return math.MaxInt
+	}
+	return int(intVariable("max_allowed_packet")) + requestBytes
+}
+
+var (
+	errTooLong    = mysql.NewSQLError(1153, "08S01", "Got a packet that is too long for a login")
+	errLongPacket = mysql.NewSQLError(1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes")
+)
 
 // Write implements net.Conn. The protocol library writes the header of a packet by itself.
 func (c *clientConn) Write(b []byte) (int, error) {
+	if c.in {
+		c.read = 0
+	}
 	if c.in && c.shift == 0 {
 		return c.Conn.Write(b)
 	}

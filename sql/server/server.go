@@ -45,6 +45,9 @@ type Config struct {
 	Forwarder Forwarder
 	// Reads chooses snapshots for reads that may be old; nil: all read the present.
 	Reads session.Reads
+	// Memory is what all statements together may keep in memory, in bytes; 0 is 2 GiB. One of them
+	// gets a quarter of it at most, and no more than 256 MiB.
+	Memory int64
 	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
 	MaxForwarded int
 	// Relay says whether transactions of sessions that have not chosen cross regions in a tier of

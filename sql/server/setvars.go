@@ -42,6 +42,9 @@ var effective = nameSet(`automatic_sp_privileges autocommit connect_timeout char
 	tx_isolation validate_password.length validate_password.mixed_case_count validate_password.number_count
 	validate_password.special_char_count`)
 
+// readOnlyInSession are variables that each session shows and only SET GLOBAL changes, as in MySQL.
+var readOnlyInSession = nameSet("max_allowed_packet max_user_connections net_buffer_length")
+
 // promises are the variables without effect on which the safety of data or the meaning of what is
 // written may rest: to change one is an error.
 var promises = nameSet(`default_password_lifetime default_table_encryption event_scheduler
@@ -120,6 +123,9 @@ func checkScope(def sql.SystemVariable, scope sql.MysqlSVScopeType) error {
 		return nil
 	case m.IsReadOnly():
 		return sql.ErrSystemVariableReadOnly.New(m.Name)
+	case scope == sql.SystemVariableScope_Session && readOnlyInSession[strings.ToLower(m.Name)]:
+		return mysql.NewSQLError(1621, "HY000", "SESSION variable '%s' is read-only. Use SET GLOBAL to assign the value",
+			strings.ToLower(m.Name))
 	case scope == sql.SystemVariableScope_Session && m.Scope.Type == sql.SystemVariableScope_Global:
 		return sql.ErrSystemVariableGlobalOnly.New(m.Name)
 	case scope != sql.SystemVariableScope_Session && m.Scope.Type == sql.SystemVariableScope_Session:

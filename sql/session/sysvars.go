@@ -67,10 +67,18 @@ func InitSystemVariables() {
 			mode.Default, mode.Type = DefaultSQLMode, types.NewSystemSetType(mode.Name, sql.Collation_utf8mb4_0900_ai_ci, modes...)
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&mode})
 		}
+		if v, _, ok := sql.SystemVariables.GetGlobal("max_allowed_packet"); ok {
+			packet := *v.(*sql.MysqlSystemVariable)
+			packet.Default = int64(MaxPacket)
+			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&packet})
+		}
 		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles,
 			"max_connections": int64(MaxConnections)})
 	})
 }
+
+// MaxPacket is the default of max_allowed_packet, in bytes, as in MySQL 8.0.
+const MaxPacket = 64 << 20
 
 // MaxConnections is the default of max_connections. MySQL's is 151.
 const MaxConnections = 2000

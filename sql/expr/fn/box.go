@@ -1,6 +1,7 @@
 package fn
 
 import (
+	"encoding/binary"
 	"strings"
 	"sync"
 
@@ -74,9 +75,9 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 			if err != nil {
 				return nil, err
 			}
-			b := &boxed{ctx: ctx, e: e, row: make(sql.Row, len(es))}
+			b := &boxed{name: name, env: k.Env, ctx: ctx, e: e, row: make(sql.Row, len(es))}
 			r := expr.NewRowFunc(c.T, es, b.eval)
-			r.Nulls = true
+			r.Nulls, r.Env = true, k.Env
 			return r, nil
 		},
 	}
@@ -100,18 +101,85 @@ func boxExpression(ctx *sql.Context, f sql.Function, args []expr.Node) (sql.Expr
 }
 
 type boxed struct {
-	ctx *sql.Context
-	e   sql.Expression
-	row sql.Row
+	name string
+	env  *expr.Env
+	ctx  *sql.Context
+	e    sql.Expression
+	row  sql.Row
 }
 
 func (b *boxed) eval(a []*expr.Vec, i int32, v *expr.Vec) error {
 	for k, x := range a {
 		b.row[k] = x.Boxed(i)
 	}
+	if f := growing[b.name]; f != nil {
+		n, err := f(b)
+		if err != nil {
+			return err
+		}
+		if !b.env.Fits(b.name, n) {
+			v.SetNull(int(i))
+			return nil
+		}
+	}
 	x, err := b.e.Eval(b.ctx, b.row)
 	if err != nil {
 		return err
 	}
 	return v.Unbox(b.ctx, int(i), x)
+}
+
+// growing are the functions of the library whose results may be much larger than their arguments.
+// Each says how many bytes the result of the row would have, without making it.
+var growing = map[string]func(*boxed) (int, error){
+	"uncompress":     uncompressed,
+	"regexp_replace": replaced,
+}
+
+// uncompressed is what the first four bytes of compressed data say.
+func uncompressed(b *boxed) (int, error) {
+	s, _ := b.row[0].([]byte)
+	if t, ok := b.row[0].(string); ok {
+		s = []byte(t[:min(len(t), 4)])
+	}
+	if len(s) < 4 {
+		return 0, nil
+	}
+	return int(binary.LittleEndian.Uint32(s)), nil
+}
+
+// replaced bounds the result of REGEXP_REPLACE. Where the replacement may be put in at every place
+// of a long string, the matches are counted: each makes a result with a replacement of one byte one
+// byte longer than one without.
+func replaced(b *boxed) (int, error) {
+	s, r := textLen(b.row[0]), textLen(b.row[2])
+	if most := (s+1)*(r+1) + s; most <= b.env.PacketLimit() {
+		return most, nil
+	}
+	given := b.row[2]
+	defer func() { b.row[2] = given }()
+	var lens [2]int
+	for k, with := range []string{"", "x"} {
+		b.row[2] = with
+		x, err := b.e.Eval(b.ctx, b.row)
+		if err != nil || x == nil {
+			return 0, err
+		}
+		lens[k] = textLen(x)
+	}
+	groups := 0 // each may put a part of the string in
+	if t, ok := given.(string); ok {
+		groups = strings.Count(t, "$")
+	}
+	return lens[0] + (lens[1]-lens[0])*r + groups*s, nil
+}
+
+func textLen(x any) int {
+	switch x := x.(type) {
+	case string:
+		return len(x)
+	case []byte:
+		return len(x)
+	}
+	return 0
 }

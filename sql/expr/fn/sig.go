@@ -64,7 +64,7 @@ func (s sig) register() {
 			return nil, err
 		}
 		r := expr.NewRowFunc(c.T, es, run)
-		r.Nulls = s.nulls
+		r.Nulls, r.Env = s.nulls, k.Env
 		return r, nil
 	}
 	expr.Register(f)

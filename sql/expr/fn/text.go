@@ -50,19 +50,25 @@ func cut(v *expr.Vec, s string, from, to int) string {
 	return s[start:]
 }
 
+// textFunc registers a function that makes a string no longer than a few times its arguments.
 func textFunc(names, args string, minArgs, maxArgs int, ret func(*expr.Call) (expr.Type, error),
 	f func(a []*expr.Vec, i int32) (string, bool)) {
+	growFunc(names, args, minArgs, maxArgs, ret, nil, f)
+}
+
+// growFunc registers a function that makes a string, which may be long. size says how long, before
+// the string is made: what is too long for max_allowed_packet is NULL.
+func growFunc(names, args string, minArgs, maxArgs int, ret func(*expr.Call) (expr.Type, error),
+	size func(a []*expr.Vec, i int32) int, f func(a []*expr.Vec, i int32) (string, bool)) {
 	sig{names: names, min: minArgs, max: maxArgs, args: args, ret: ret,
 		make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
-			limit := k.Env.PacketLimit()
 			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-				s, ok := f(a, i)
-				if len(s) > limit {
-					k.Env.Note(1301,
-						fmt.Sprintf("Result of %s() was larger than max_allowed_packet (%d) - truncated", names, limit))
-					ok = false
+				if size != nil && !k.Env.Fits(names, size(a, i)) {
+					v.SetNull(int(i))
+					return nil
 				}
-				if !ok {
+				s, ok := f(a, i)
+				if !ok || !k.Env.Fits(names, len(s)) {
 					v.SetNull(int(i))
 					return nil
 				}
@@ -70,6 +76,17 @@ func textFunc(names, args string, minArgs, maxArgs int, ret func(*expr.Call) (ex
 				return nil
 			}, nil
 		}}.register()
+}
+
+// together is the length of all arguments.
+func together(a []*expr.Vec, i int32) int {
+	n := 0
+	for _, v := range a {
+		if v.T.Kind.Form() == expr.FormS && !v.IsNull(i) {
+			n += len(v.S[i])
+		}
+	}
+	return n
 }
 
 func intFunc(names, args string, minArgs, maxArgs int, f func(a []*expr.Vec, i int32) int64) {
@@ -109,14 +126,14 @@ func total(c *expr.Call) int {
 }
 
 func init() {
-	textFunc("concat", "b", 1, -1, textFrom(total), func(a []*expr.Vec, i int32) (string, bool) {
+	growFunc("concat", "b", 1, -1, textFrom(total), together, func(a []*expr.Vec, i int32) (string, bool) {
 		var b strings.Builder
 		for _, v := range a {
 			b.WriteString(v.S[i])
 		}
 		return b.String(), true
 	})
-	sig{names: "concat_ws", min: 2, max: -1, args: "b", nulls: true, ret: orNull(textFrom(nil)), make: plain(concatWS)}.register()
+	sig{names: "concat_ws", min: 2, max: -1, args: "b", nulls: true, ret: orNull(textFrom(nil)), make: concatWS}.register()
 	textFunc("lower lcase", "b", 1, 1, textFrom(lengthOf(0)), caseOf(strings.ToLower))
 	textFunc("upper ucase", "b", 1, 1, textFrom(lengthOf(0)), caseOf(strings.ToUpper))
 	textFunc("left", "bi", 2, 2, textFrom(lengthOf(0), 0), func(a []*expr.Vec, i int32) (string, bool) {
@@ -128,19 +145,13 @@ func init() {
 	})
 	textFunc("substring substr mid", "bii", 2, 3, textFrom(lengthOf(0), 0), substring)
 	textFunc("substring_index", "bbi", 3, 3, textFrom(lengthOf(0), 0, 1), substringIndex)
-	textFunc("repeat", "bi", 2, 2, orNull(textFrom(nil, 0)), func(a []*expr.Vec, i int32) (string, bool) {
-		n := clip(a[1], i)
-		if n > 0 && len(a[0].S[i]) > (1<<30)/n {
-			return "", false
-		}
-		return strings.Repeat(a[0].S[i], n), true
-	})
-	textFunc("space", "i", 1, 1, orNull(returns(typeWord)), func(a []*expr.Vec, i int32) (string, bool) {
-		n := clip(a[0], i)
-		return strings.Repeat(" ", min(n, 1<<30)), n < 1<<30
-	})
+	growFunc("repeat", "bi", 2, 2, orNull(textFrom(nil, 0)), func(a []*expr.Vec, i int32) int {
+		return len(a[0].S[i]) * clip(a[1], i)
+	}, func(a []*expr.Vec, i int32) (string, bool) { return strings.Repeat(a[0].S[i], clip(a[1], i)), true })
+	growFunc("space", "i", 1, 1, orNull(returns(typeWord)), func(a []*expr.Vec, i int32) int { return clip(a[0], i) },
+		func(a []*expr.Vec, i int32) (string, bool) { return strings.Repeat(" ", clip(a[0], i)), true })
 	textFunc("reverse", "b", 1, 1, textFrom(lengthOf(0)), reverse)
-	textFunc("replace", "bbb", 3, 3, textFrom(nil), func(a []*expr.Vec, i int32) (string, bool) {
+	growFunc("replace", "bbb", 3, 3, textFrom(nil), replacedSize, func(a []*expr.Vec, i int32) (string, bool) {
 		if a[1].S[i] == "" {
 			return a[0].S[i], true
 		}
@@ -155,9 +166,9 @@ func init() {
 	registerTrim("trim", true, true)
 	registerTrim("trim_leading", true, false)
 	registerTrim("trim_trailing", false, true)
-	textFunc("lpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), padding(true))
-	textFunc("rpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), padding(false))
-	textFunc("insert", "biib", 4, 4, textFrom(nil, 0, 3), insertText)
+	growFunc("lpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), paddedSize, padding(true))
+	growFunc("rpad", "bib", 3, 3, orNull(textFrom(nil, 0, 2)), paddedSize, padding(false))
+	growFunc("insert", "biib", 4, 4, textFrom(nil, 0, 3), together, insertText)
 	sig{names: "quote", min: 1, max: 1, args: "b", nulls: true, ret: textFrom(nil),
 		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			if v.S[i] = "NULL"; !a[0].IsNull(i) {
@@ -198,25 +209,67 @@ func clip(v *expr.Vec, i int32) int {
 	return int(n)
 }
 
-func concatWS(a []*expr.Vec, i int32, v *expr.Vec) error {
-	if a[0].IsNull(i) || a[0].T.Kind == expr.Null {
-		v.SetNull(int(i))
+func concatWS(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		if a[0].IsNull(i) || a[0].T.Kind == expr.Null {
+			v.SetNull(int(i))
+			return nil
+		}
+		if between := len(a[0].S[i]) * (len(a) - 1); between+together(a[1:], i) > k.Env.PacketLimit() {
+			// Not all of them are used if there are NULLs, so that this looks again.
+			if !k.Env.Fits("concat_ws", separated(a, i)) {
+				v.SetNull(int(i))
+				return nil
+			}
+		}
+		var b strings.Builder
+		first := true
+		for _, x := range a[1:] {
+			if x.IsNull(i) {
+				continue
+			}
+			if !first {
+				b.WriteString(a[0].S[i])
+			}
+			first = false
+			b.WriteString(x.S[i])
+		}
+		v.S[i] = b.String()
 		return nil
-	}
-	var b strings.Builder
-	first := true
+	}, nil
+}
+
+// separated is the length of what CONCAT_WS makes.
+func separated(a []*expr.Vec, i int32) int {
+	n := 0
 	for _, x := range a[1:] {
-		if x.IsNull(i) {
-			continue
+		if !x.IsNull(i) {
+			n++
 		}
-		if !first {
-			b.WriteString(a[0].S[i])
-		}
-		first = false
-		b.WriteString(x.S[i])
 	}
-	v.S[i] = b.String()
-	return nil
+	return len(a[0].S[i])*max(n-1, 0) + together(a[1:], i)
+}
+
+// replacedSize is the length of what REPLACE makes.
+func replacedSize(a []*expr.Vec, i int32) int {
+	s, from, to := a[0].S[i], a[1].S[i], a[2].S[i]
+	if from == "" || len(to) <= len(from) {
+		return len(s)
+	}
+	if len(s)/len(from)*len(to) < 1<<20 {
+		return len(s) // short in any case, and measured when it is made
+	}
+	return len(s) + strings.Count(s, from)*(len(to)-len(from))
+}
+
+// paddedSize is about the length of what LPAD and RPAD make.
+func paddedSize(a []*expr.Vec, i int32) int {
+	s, p, want := a[0].S[i], a[2].S[i], clip(a[1], i)
+	if a[1].I[i] < 0 || p == "" {
+		return 0
+	}
+	more := max(want-chars(a[0], s), 0)
+	return len(s) + more*len(p)/max(chars(a[2], p), 1)
 }
 
 func caseOf(f func(string) string) func(a []*expr.Vec, i int32) (string, bool) {
@@ -327,7 +380,7 @@ func registerTrim(name string, left, right bool) {
 func padding(left bool) func(a []*expr.Vec, i int32) (string, bool) {
 	return func(a []*expr.Vec, i int32) (string, bool) {
 		s, p := a[0].S[i], a[2].S[i]
-		if a[1].I[i] < 0 || clip(a[1], i) > 1<<28 {
+		if a[1].I[i] < 0 {
 			return "", false
 		}
 		want, have, unit := clip(a[1], i), chars(a[0], s), chars(a[2], p)

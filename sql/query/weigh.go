@@ -1,0 +1,145 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// What a long statement may cost before it is parsed.
+const (
+	// weighed is how long a statement is at least that could be too much.
+	weighed = 100_000
+	// mostDeep is how many operators may depend on each other: each is a step deeper for whatever
+	// walks through the expression, and a stack that grows too far ends the process.
+	mostDeep = 100_000
+	// tokenBytes is about what a name, number or sign takes once it is parsed.
+	tokenBytes = 256
+)
+
+var errTooDeep = mysql.NewSQLError(1436, "HY000", "Thread stack overrun: more than %d operators of the statement depend on "+
+	"each other: split it, or use IN", mostDeep)
+
+// Admit refuses a statement that would take too much to parse, whoever parses it, and takes the
+// memory that this needs from the node's budget until done is called.
+func (r *Runner) Admit(s *session.Session, query string) (done func(), err error) {
+	if len(query) < weighed {
+		return func() {}, nil
+	}
+	mode, _ := s.GetSessionVariable(sql.NewEmptyContext(), sql.SqlModeSessionVar)
+	w := weigh(query, bind.ModeOf(fmt.Sprint(mode)))
+	if w.deep > mostDeep {
+		return nil, errTooDeep
+	}
+	mem, n := r.Memory(), int64(w.tokens)*tokenBytes
+	if err := mem.Grow(n); err != nil {
+		return nil, err
+	}
+	return func() { mem.Shrink(n) }, nil
+}
+
+// weight is what of a text matters to the cost of parsing it.
+type weight struct {
+	tokens int
+	// deep bounds how many operators depend on each other: those between two commas do, with those
+	// around the parentheses that they stand in.
+	deep int
+}
+
+// weigh looks at a text without parsing it.
+func weigh(query string, m bind.Mode) weight {
+	var w weight
+	var open []int // operators before each parenthesis that is open, since the last comma
+	sum, here := 0, 0
+	step := func() {
+		here++
+		w.deep = max(w.deep, sum+here)
+	}
+	for i := 0; i < len(query); {
+		c := query[i]
+		if end := skipped(query, i, m); end > i {
+			w.tokens++
+			i = end
+			continue
+		}
+		switch {
+		case c <= ' ':
+		case tokenByte(c):
+			end := i + 1
+			for end < len(query) && tokenByte(query[end]) {
+				end++
+			}
+			w.tokens++
+			if operators[strings.ToLower(query[i:min(end, i+longestOperator)])] {
+				step()
+			}
+			i = end
+			continue
+		case c == ',' || c == ';':
+			w.tokens, here = w.tokens+1, 0
+		case c == '(':
+			w.tokens++
+			step()
+			open, sum, here = append(open, here), sum+here, 0
+		case c == ')' && len(open) > 0:
+			w.tokens++
+			here = open[len(open)-1]
+			open, sum = open[:len(open)-1], sum-here
+		default:
+			w.tokens++
+			step()
+		}
+		i++
+	}
+	return w
+}
+
+// operators are the words that make an expression, or a query, deeper.
+var operators = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(`and or not xor div mod in is like rlike regexp between collate binary interval case
+		when then else union except intersect join`) {
+		out[w] = true
+	}
+	return out
+}()
+
+// longestOperator is the length of the longest of them, and one more.
+const longestOperator = 10
+
+func tokenByte(c byte) bool {
+	return c == '_' || c == '.' || c == '$' || c == '@' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+}
+
+// skipped is where the string, quoted name or comment ends that begins at i; i if none does.
+func skipped(s string, i int, m bind.Mode) int {
+	switch c := s[i]; {
+	case c == '\'' || c == '"' || c == '`':
+		escapes := !m.NoBackslashEscapes && (c == '\'' || c == '"' && !m.ANSIQuotes)
+		for k := i + 1; k < len(s); k++ {
+			switch {
+			case s[k] == '\\' && escapes:
+				k++
+			case s[k] == c:
+				return k + 1
+			}
+		}
+		return len(s)
+	case c == '/' && strings.HasPrefix(s[i:], "/*") && !strings.HasPrefix(s[i:], "/*!"):
+		if n := strings.Index(s[i+2:], "*/"); n >= 0 {
+			return i + 2 + n + 2
+		}
+		return len(s)
+	case c == '#' || c == '-' && strings.HasPrefix(s[i:], "-- "):
+		if n := strings.IndexByte(s[i:], '\n'); n >= 0 {
+			return i + n
+		}
+		return len(s)
+	}
+	return i
+}

@@ -1,0 +1,40 @@
+package query
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/godwitdb/godwit/sql/bind"
+)
+
+// What is in strings, names and comments is no operator, and what stands between commas does not
+// depend on each other.
+func TestWeigh(t *testing.T) {
+	many := func(s string) string { return strings.Repeat(s, 1000) }
+	for _, c := range []struct {
+		text   string
+		deep   int // at least, and at most 10 more
+		tokens int // at least
+		mode   bind.Mode
+	}{
+		{"SELECT " + many("1+") + "1", 1000, 2000, bind.Mode{}},
+		{"SELECT " + many("NOT ") + "1", 1000, 1000, bind.Mode{}},
+		{"SELECT " + many("(") + "1" + many(")"), 1000, 2000, bind.Mode{}},
+		{"SELECT " + many("f(1, ") + "1" + many(")"), 1000, 3000, bind.Mode{}},
+		{"SELECT 1" + many(" UNION SELECT 1"), 1000, 3000, bind.Mode{}},
+		{"SELECT 1 IN (" + many("1,") + "1)", 2, 2000, bind.Mode{}},
+		{"INSERT INTO t VALUES " + many("(1, -1), ") + "(1, 1)", 2, 5000, bind.Mode{}},
+		{"SELECT '" + many("+'' \\' ") + "'", 0, 2, bind.Mode{}},
+		{"SELECT '\\', '" + many("+") + "'", 0, 2, bind.Mode{NoBackslashEscapes: true}},
+		{"SELECT '\\'" + many("+1"), 1000, 2000, bind.Mode{NoBackslashEscapes: true}},
+		{"SELECT \"\\\"" + many("+1"), 1000, 2000, bind.Mode{ANSIQuotes: true}},
+		{"SELECT `" + many("+\\") + "`", 0, 2, bind.Mode{}},
+		{"SELECT 1 /* " + many("+") + " */ -- " + many("+") + "\n # " + many("+") + "\n", 0, 2, bind.Mode{}},
+		{"SELECT 1 /*! " + many("+1") + " */", 1000, 2000, bind.Mode{}},
+	} {
+		w := weigh(c.text, c.mode)
+		if w.deep < c.deep || w.deep > c.deep+10 || w.tokens < c.tokens {
+			t.Errorf("%.30s...: %+v, want %d deep and at least %d tokens", c.text, w, c.deep, c.tokens)
+		}
+	}
+}
