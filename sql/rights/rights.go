@@ -10,6 +10,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
@@ -145,4 +146,15 @@ func hostOf(n sqlparser.AccountName) string {
 		return "%"
 	}
 	return n.Host
+}
+
+// NoColumns refuses privileges for columns, before any of the statement is carried out.
+func NoColumns(privileges []plan.Privilege) error {
+	for _, p := range privileges {
+		if len(p.Columns) > 0 {
+			return mysql.NewSQLError(1235, "42000", "a privilege for columns is not supported (make a view of them, and "+
+				"grant that)")
+		}
+	}
+	return nil
 }

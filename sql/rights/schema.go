@@ -6,6 +6,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
 // filterIter leaves out rows, and changes some of those that stay.
@@ -161,4 +162,17 @@ func coverTriggers(users *mysql_db.MySQLDb) func(*sql.Context, sql.RowIter) sql.
 func text(v any) string {
 	s, _ := v.(string)
 	return s
+}
+
+// ShowTriggers is SHOW TRIGGERS of what the user may see.
+func (s Set) ShowTriggers(n *plan.ShowTriggers) *plan.ShowTriggers {
+	shown := *n
+	shown.Triggers = nil
+	for _, t := range n.Triggers {
+		on, ok := t.Table.(sql.Nameable)
+		if ok && s.Table(n.Database().Name(), on.Name(), sql.PrivilegeType_Trigger) {
+			shown.Triggers = append(shown.Triggers, t)
+		}
+	}
+	return &shown
 }

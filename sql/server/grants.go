@@ -40,19 +40,9 @@ func takeDynamic(privileges []plan.Privilege) (dynamic []string, rest []plan.Pri
 	return dynamic, rest
 }
 
-// noColumns refuses privileges for columns, before any of the statement is carried out.
-func noColumns(privileges []plan.Privilege) error {
-	for _, p := range privileges {
-		if len(p.Columns) > 0 {
-			return notSupported("a privilege for columns (make a view of them, and grant that)")
-		}
-	}
-	return nil
-}
-
 // grant executes a GRANT of dynamic privileges; others are the engine's.
 func (b *builder) grant(ctx *sql.Context, n *plan.Grant, row sql.Row) (sql.RowIter, error) {
-	if err := noColumns(n.Privileges); err != nil {
+	if err := rights.NoColumns(n.Privileges); err != nil {
 		return nil, err
 	}
 	dynamic, rest := takeDynamic(n.Privileges)
@@ -71,7 +61,7 @@ func (b *builder) grant(ctx *sql.Context, n *plan.Grant, row sql.Row) (sql.RowIt
 
 // revoke executes a REVOKE of dynamic privileges; others are the engine's.
 func (b *builder) revoke(ctx *sql.Context, n *plan.Revoke, row sql.Row) (sql.RowIter, error) {
-	if err := noColumns(n.Privileges); err != nil {
+	if err := rights.NoColumns(n.Privileges); err != nil {
 		return nil, err
 	}
 	dynamic, rest := takeDynamic(n.Privileges)

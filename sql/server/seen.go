@@ -42,27 +42,11 @@ func (b *builder) buildSeen(ctx *sql.Context, s *session.Session, n sql.Node, ro
 		}
 		return rights.OwnThreads(ctx, b.base.Catalog.MySQLDb, it, showProcessUser), nil
 	case *plan.ShowTriggers:
-		mine := b.g.rights(ctx)
-		shown := *n
-		shown.Triggers = nil
-		for _, t := range n.Triggers {
-			if mine.Table(n.Database().Name(), triggerTable(t), sql.PrivilegeType_Trigger) {
-				shown.Triggers = append(shown.Triggers, t)
-			}
-		}
-		return b.engineBuilds(ctx, s, &shown, row)
+		return b.engineBuilds(ctx, s, b.g.rights(ctx).ShowTriggers(n), row)
 	case *plan.ShowCreateTrigger:
 		return nil, b.g.maySeeTrigger(ctx, n)
 	}
 	return nil, nil
-}
-
-// triggerTable is the table of a trigger.
-func triggerTable(t *plan.CreateTrigger) string {
-	if n, ok := t.Table.(sql.Nameable); ok {
-		return n.Name()
-	}
-	return ""
 }
 
 // maySeeTrigger asks for the TRIGGER privilege of the table.
