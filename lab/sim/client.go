@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/lab/history"
+	"github.com/godwitdb/godwit/obs"
 )
 
 // bench is the state that the clients of a run share.
@@ -241,7 +242,8 @@ func (c *client) gateway() *life {
 func (c *client) attempt(l *life, kind string, opts kv.Options, fn func(t *tx) error) (done, again bool) {
 	ctx, cancel := context.WithTimeout(l.ctx, clientTimeout)
 	defer cancel()
-	t := &tx{c: c, ctx: ctx}
+	trace := &obs.Trace{}
+	t := &tx{c: c, ctx: obs.WithTrace(ctx, trace)}
 	t.rec = c.rec.Begin(c.id, fmt.Sprint("r", c.region))
 	c.via(t.rec.ID(), l)
 	from := int64(c.w.now())
@@ -250,10 +252,14 @@ func (c *client) attempt(l *life, kind string, opts kv.Options, fn func(t *tx) e
 	committing := err == nil
 	var ts base.Timestamp
 	if committing {
-		ts, err = t.Commit(ctx)
+		ts, err = t.Commit(t.ctx)
 	}
 	if opts.ReadOnly && t.ReadTimestamp() != 0 {
 		t.rec.ReadAt(uint64(t.ReadTimestamp()), opts.ReadTS != 0)
+		// Which replicas answered is what the history of a wrong snapshot does not say.
+		c.w.log.printf("T%d of process %d read at %d: %d here, %d here after a wait, %d of owners near and %d far",
+			t.rec.ID(), l.number, t.ReadTimestamp(), trace.Reads(obs.ReadLocal), trace.Reads(obs.ReadWaited),
+			trace.Reads(obs.ReadOwner), trace.Reads(obs.ReadFar))
 	}
 	// A crash between the answer and here counts as one before the answer.
 	if l.dead.Load() {

@@ -263,7 +263,7 @@ func (h *host) boot() {
 			}
 		}
 	})
-	w.log.printf("node %d is up", h.id)
+	w.log.printf("node %d is up, as process %d", h.id, l.number)
 }
 
 func (w *world) tune(l *life) func(*group.HostOptions, *owner.Config, *txn.Config) {

@@ -181,12 +181,9 @@ func TestDamagedKeys(t *testing.T) {
 		b[at] ^= 1
 		must(t, os.WriteFile(path, b, 0o600))
 		s, err := openKey(nil, dir, keyA, nil)
-		if err == nil { // JSON takes names of fields in any case
-			checkSecrets(t, s, 300)
-			must(t, s.Close())
-			if !bytes.EqualFold(b, whole) {
-				t.Fatalf("it opens with byte %d flipped: %s", at, b)
-			}
+		if err == nil {
+			s.Close()
+			t.Fatalf("it opens with byte %d flipped: %s", at, b)
 		} else if !strings.Contains(err.Error(), keysFile) && !strings.Contains(err.Error(), "key") {
 			t.Errorf("byte %d: %v", at, err)
 		}

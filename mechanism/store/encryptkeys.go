@@ -113,6 +113,10 @@ func unseal(dir string, data []byte, key, old EncryptionKey) (keys []dataKey, re
 		return nil, false, base.Errorf(base.CodeInvalid, "store %s: the file %s has format %d, this program knows %d", dir,
 			keysFile, s.Format, keysFormat)
 	}
+	// Base64 and the names of fields have bits that mean nothing: they are damage, too.
+	if again, err := json.Marshal(s); err != nil || !bytes.Equal(again, data) {
+		return nil, false, damaged
+	}
 	use := key
 	if s.StoreKey != key.id() {
 		if replaced = old != nil && s.StoreKey == old.id(); !replaced {
