@@ -171,12 +171,20 @@ const (
 	mostBlocks = 20_000
 )
 
+// mostTables is how many tables one FROM may name, as in MySQL.
+const mostTables = 61
+
 // block counts a query block.
 func (b *binder) block() error {
 	if b.blocks++; b.blocks > mostBlocks {
 		return refuse(1436, "HY000", "The statement has more than %d query blocks, with those of its views and common "+
 			"table expressions: split it", mostBlocks)
 	}
+	return b.interrupted()
+}
+
+// interrupted is why the binder should not go on; nil if it should.
+func (b *binder) interrupted() error {
 	if b.s.Check != nil {
 		return b.s.Check()
 	}

@@ -13,6 +13,9 @@ import (
 // from binds a table reference. The scope of the query has meanwhile the columns that a LATERAL
 // table may use.
 func (q *query) from(n ast.ResultSetNode) (algebra.Rel, []column, error) {
+	if err := q.b.interrupted(); err != nil {
+		return nil, nil, err
+	}
 	switch n := n.(type) {
 	case *ast.Join:
 		if n.Right == nil {
@@ -28,6 +31,11 @@ func (q *query) from(n ast.ResultSetNode) (algebra.Rel, []column, error) {
 }
 
 func (q *query) source(n *ast.TableSource) (algebra.Rel, []column, error) {
+	if _, nested := n.Source.(*ast.Join); !nested {
+		if q.inFrom++; q.inFrom > mostTables {
+			return nil, nil, refuse(1116, "HY000", "Too many tables; Godwit can only use %d tables in a join", mostTables)
+		}
+	}
 	switch src := n.Source.(type) {
 	case *ast.TableName:
 		return q.table(src, n.AsName.O)

@@ -13,9 +13,10 @@ import (
 
 // query is one SELECT while it is bound.
 type query struct {
-	b     *binder
-	scope *scope
-	outer map[expr.ColID]bool
+	b      *binder
+	inFrom int // tables that FROM names
+	scope  *scope
+	outer  map[expr.ColID]bool
 	// facts are conditions that hold in all rows: WHERE, and ON of inner joins.
 	facts []expr.Node
 	items []item

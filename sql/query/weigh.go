@@ -54,8 +54,12 @@ type weight struct {
 // weigh looks at a text without parsing it.
 func weigh(query string, m bind.Mode) weight {
 	var w weight
-	var open []int // operators before each parenthesis that is open, since the last comma
-	sum, here := 0, 0
+	type level struct {
+		here  int  // operators since the last comma
+		joins bool // the commas are between tables, of which each depends on those before
+	}
+	var open []level // before each parenthesis that is open
+	sum, here, joins := 0, 0, false
 	step := func() {
 		here++
 		w.deep = max(w.deep, sum+here)
@@ -75,20 +79,30 @@ func weigh(query string, m bind.Mode) weight {
 				end++
 			}
 			w.tokens++
-			if operators[strings.ToLower(query[i:min(end, i+longestOperator)])] {
+			switch word := strings.ToLower(query[i:min(end, i+longestOperator)]); {
+			case operators[word]:
 				step()
+			case word == "from" || word == "update":
+				joins = true
+			case ends[word]:
+				joins = false
 			}
 			i = end
 			continue
+		case c == ',' && joins:
+			w.tokens++
+			step()
 		case c == ',' || c == ';':
-			w.tokens, here = w.tokens+1, 0
+			w.tokens, here, joins = w.tokens+1, 0, false
 		case c == '(':
 			w.tokens++
 			step()
-			open, sum, here = append(open, here), sum+here, 0
+			open, sum = append(open, level{here, joins}), sum+here
+			here, joins = 0, false
 		case c == ')' && len(open) > 0:
 			w.tokens++
-			here = open[len(open)-1]
+			last := open[len(open)-1]
+			here, joins = last.here, last.joins
 			open, sum = open[:len(open)-1], sum-here
 		default:
 			w.tokens++
@@ -103,18 +117,20 @@ func weigh(query string, m bind.Mode) weight {
 var operators = func() map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(`and or not xor div mod in is like rlike regexp between collate binary interval case
-		when then else union except intersect join`) {
+		when then else union except intersect join straight_join begin if loop while repeat`) {
 		out[w] = true
 	}
 	return out
 }()
 
-// longestOperator is the length of the longest of them, and one more.
-const longestOperator = 10
+// ends are the words behind the tables of a statement.
+var ends = map[string]bool{"where": true, "group": true, "having": true, "order": true, "limit": true, "window": true,
+	"select": true, "set": true, "for": true}
 
-func tokenByte(c byte) bool {
-	return c == '_' || c == '.' || c == '$' || c == '@' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
-}
+// longestOperator is the length of the longest of them, and one more.
+const longestOperator = 14
+
+func tokenByte(c byte) bool { return wordByte(c) || c == '.' || c == '@' }
 
 // skipped is where the string, quoted name or comment ends that begins at i; i if none does.
 func skipped(s string, i int, m bind.Mode) int {

@@ -35,6 +35,7 @@ func TestGreedyStatements(t *testing.T) {
 	} {
 		expect(t, c, k.q, k.want)
 	}
+	expect(t, c, "SELECT COUNT(*) FROM t t0"+joined(61), "2")
 	for _, k := range []struct {
 		q    string
 		code uint16
@@ -45,9 +46,20 @@ func TestGreedyStatements(t *testing.T) {
 		{"SELECT SUM(LENGTH(s)) FROM (SELECT " + "REPEAT('x', 60000000) AS s, " +
 			"REPEAT('y', 60000000) AS u, REPEAT('z', 60000000) AS v, REPEAT('w', 60000000) AS w, REPEAT('q', 60000000) AS k) q " +
 			"GROUP BY s, u, v, w, k", 1038},
+		{"SELECT 1 FROM " + long("t, ", 150_000) + "t", 1436},
+		{"SELECT COUNT(*) FROM t t0" + joined(62), 1116},
 		{"SET SESSION max_allowed_packet = 1073741824", 1621},
 	} {
 		expectErr(t, c, k.code, k.q)
 	}
 	expect(t, c, "SELECT COUNT(*) FROM t", "2")
+}
+
+// joined are the tables behind the first one of a join of n.
+func joined(n int) string {
+	var b strings.Builder
+	for i := 1; i < n; i++ {
+		b.WriteString(" JOIN t t" + strconv.Itoa(i) + " USING (a)")
+	}
+	return b.String()
 }
