@@ -56,8 +56,8 @@ const (
 	nodeMemory      = 2 << 30
 )
 
-// budget is the budget of a new statement: no more than a quarter of all.
-func (r *Runner) budget() *exec.Mem {
+// Budget is the budget of a new statement: no more than a quarter of all.
+func (r *Runner) Budget() *exec.Mem {
 	all := r.Memory()
 	return exec.NewMem(all, min(statementMemory, all.Limit()/4))
 }
@@ -178,7 +178,7 @@ func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]exp
 func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 	params func(sql.CollationID) ([]expr.Node, error),
 	build func(*statement, string, []expr.Node) error) (*statement, error) {
-	st := &statement{r: r, s: s, ctx: ctx, mem: r.budget()}
+	st := &statement{r: r, s: s, ctx: ctx, mem: r.Budget()}
 	err := st.ready()
 	var given []expr.Node
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -98,7 +99,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		if done {
 			return err
 		}
-		ctx, stop := whileThere(ctx, c.Conn)
+		ctx, stop := h.left(ctx, c)
 		defer stop()
 		times := &timeColumns{g: h.g}
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
@@ -121,7 +122,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		if done {
 			return err
 		}
-		ctx, stop := whileThere(ctx, c.Conn)
+		ctx, stop := h.left(ctx, c)
 		defer stop()
 		times := &timeColumns{g: h.g}
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
@@ -145,7 +146,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		if done {
 			return err
 		}
-		ctx, stop := whileThere(ctx, c.Conn)
+		ctx, stop := h.left(ctx, c)
 		defer stop()
 		s.Binds = p.BindVars
 		defer func() { s.Binds = nil }()
@@ -158,6 +159,17 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 			return cb(r)
 		})
 	}))
+}
+
+// left is the context of a statement that is left to the engine: it bounds what the statement may
+// keep, and ends when the client has gone away. stop must be called.
+func (h *handler) left(ctx context.Context, c *mysql.Conn) (_ context.Context, stop func()) {
+	ctx, done := bound.With(ctx, h.g.query.Budget())
+	ctx, stop = whileThere(ctx, c.Conn)
+	return ctx, func() {
+		stop()
+		done()
+	}
 }
 
 // leastInfo is the least length of the information of an OK packet. The protocol library puts a '#'
