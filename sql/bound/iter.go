@@ -20,7 +20,7 @@ type child struct {
 // Next implements sql.RowIter.
 func (c *child) Next(ctx *sql.Context) (sql.Row, error) {
 	if c.n++; c.n%looks == 0 {
-		if err := interrupted(ctx); err != nil {
+		if err := c.f.a.goOn(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -40,6 +40,24 @@ func (c *child) Next(ctx *sql.Context) (sql.Row, error) {
 	}
 	return row, c.each(row)
 }
+
+// Results counts the rows of a statement of a procedure. The procedure keeps those of the last one.
+func Results(ctx *sql.Context, it sql.RowIter) sql.RowIter {
+	a := of(ctx)
+	if a == nil {
+		return it
+	}
+	f := &frame{charge: a.keep(results{})}
+	return &child{RowIter: it, f: f, each: func(row sql.Row) error {
+		if !a.has(results{}, f.charge) {
+			return nil // it is the cursor's of a statement before, which keeps none
+		}
+		return f.keepRow(row)
+	}}
+}
+
+// results are what keeps the rows of a procedure's last statement.
+type results struct{}
 
 // node is the iterator of a node that keeps rows: it gives back what they took.
 type node struct {

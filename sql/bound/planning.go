@@ -10,8 +10,10 @@ type coster struct{ memo.Coster }
 
 // EstimateCost implements memo.Coster.
 func (c coster) EstimateCost(ctx *sql.Context, e memo.RelExpr, s sql.StatsProvider) (float64, error) {
-	if err := interrupted(ctx); err != nil {
-		return 0, err
+	if a := of(ctx); a != nil {
+		if err := a.goOn(ctx); err != nil {
+			return 0, err
+		}
 	}
 	return c.Coster.EstimateCost(ctx, e, s)
 }

@@ -334,5 +334,9 @@ func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlpars
 	if s := session.Of(ctx); s != nil && parsed != nil {
 		s.Stmt.Tree, s.Stmt.Binds, s.Stmt.Lock = parsed, nil, session.LockClause(parsed)
 	}
-	return r.Engine.QueryWithBindings(ctx, query, parsed, bindings, flags)
+	sch, it, flags, err := r.Engine.QueryWithBindings(ctx, query, parsed, bindings, flags)
+	if err == nil {
+		it = bound.Results(ctx, it)
+	}
+	return sch, it, flags, err
 }

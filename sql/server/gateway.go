@@ -96,7 +96,7 @@ func newGateway(cfg Config) *gateway {
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
 	g.prefetch.Engine = g.engine
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
-	g.query = &selects.Runner{Engine: g.engine, Limit: cfg.Memory, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}, Where: g.explained,
+	g.query = &selects.Runner{Engine: g.engine, Limit: cfg.Memory, Turns: cfg.Turns, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}, Where: g.explained,
 		Meter: measured}
 	a.Runner = runner{g.engine}
 	g.logins = newLogins(g)

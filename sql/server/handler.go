@@ -99,7 +99,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		if done {
 			return err
 		}
-		ctx, stop := h.left(ctx, c)
+		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
 		times := &timeColumns{g: h.g}
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
@@ -122,7 +122,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		if done {
 			return err
 		}
-		ctx, stop := h.left(ctx, c)
+		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
 		times := &timeColumns{g: h.g}
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
@@ -146,7 +146,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		if done {
 			return err
 		}
-		ctx, stop := h.left(ctx, c)
+		ctx, stop := h.left(ctx, s, c, p.PrepareStmt)
 		defer stop()
 		s.Binds = p.BindVars
 		defer func() { s.Binds = nil }()
@@ -163,11 +163,11 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 
 // left is the context of a statement that is left to the engine: it bounds what the statement may
 // keep, and ends when the client has gone away. stop must be called.
-func (h *handler) left(ctx context.Context, c *mysql.Conn) (_ context.Context, stop func()) {
-	ctx, done := bound.With(ctx, h.g.query.Budget())
-	ctx, stop = whileThere(ctx, c.Conn)
+func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (_ context.Context, stop func()) {
+	ctx, done := bound.With(ctx, h.g.query.Budget(), h.g.query.Turn(sql.NewEmptyContext(), s, query))
+	ctx, away := whileThere(ctx, c.Conn)
 	return ctx, func() {
-		stop()
+		away()
 		done()
 	}
 }
@@ -337,7 +337,7 @@ func (h *handler) wording(s *session.Session, err error) error {
 		return nil
 	}
 	var me *mysql.SQLError
-	if !errors.As(err, &me) {
+	if err = bound.Interrupted(err); !errors.As(err, &me) {
 		me = sql.CastSQLError(err)
 	}
 	if me.Num == schema.ErrDupEntry && s.Stmt.Duplicate != "" {
