@@ -119,7 +119,8 @@ var errInterrupted = mysql.NewSQLError(1317, "70100", "Query execution was inter
 // passes on its text only.
 func Interrupted(err error) error {
 	var me *mysql.SQLError
-	if errors.Is(err, context.Canceled) || errors.As(err, &me) && strings.HasSuffix(me.Message, context.Canceled.Error()) {
+	if errors.Is(err, context.Canceled) || errors.As(err, &me) && (strings.HasSuffix(me.Message, context.Canceled.Error()) ||
+		strings.Contains(me.Message, errInterrupted.Error())) {
 		return errInterrupted
 	}
 	return err
