@@ -9,7 +9,7 @@ import (
 
 // mends are what is wrapped around rules of the engine, by the names of these.
 var mends = map[string]func(analyzer.RuleFunc) analyzer.RuleFunc{
-	"optimizeJoins":   keepFilters,
+	"optimizeJoins":   func(optimize analyzer.RuleFunc) analyzer.RuleFunc { return keepFilters(fewOrders(optimize)) },
 	"simplifyFilters": keepEscapes,
 }
 
@@ -20,6 +20,9 @@ func Install(a *analyzer.Analyzer) (missing []string) {
 		if !Around(a, name, mend) {
 			missing = append(missing, name)
 		}
+	}
+	if !sync.OnceValue(mendEngines)() {
+		missing = append(missing, "engines")
 	}
 	return missing
 }
