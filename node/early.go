@@ -79,7 +79,7 @@ func (e *early) send(k *caller) {
 	}
 	k.timer.Stop()
 	_ = k.SetWriteDeadline(time.Now().Add(time.Second)) // who does not read is no reason to wait
-	_, _ = k.Write(notYet) // it may have gone
+	_, _ = k.Write(notYet)                              // it may have gone
 	_ = k.Close()
 }
 

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"reflect"
+	"sync"
 	"unsafe"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -19,3 +20,5 @@ func mendEngines() bool {
 	}
 	return true
 }
+
+var engines = sync.OnceValue(mendEngines)

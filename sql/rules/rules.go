@@ -21,7 +21,7 @@ func Install(a *analyzer.Analyzer) (missing []string) {
 			missing = append(missing, name)
 		}
 	}
-	if !sync.OnceValue(mendEngines)() {
+	if !engines() {
 		missing = append(missing, "engines")
 	}
 	return missing

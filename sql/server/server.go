@@ -188,6 +188,12 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 	s := session.New(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), g.sessionEnv())
 	s.Source, s.Remote = c.ClientData.(base.RegionID)
 	s.InitVariables()
+	if cc := clientOf(c); cc != nil && cc.interactive() {
+		ctx := sql.NewContext(context.Background(), sql.WithSession(s))
+		if err := s.SetSessionVariable(ctx, "wait_timeout", intVariable("interactive_timeout")); err != nil {
+			return nil, err
+		}
+	}
 	if t, ok := c.Conn.(*tls.Conn); ok {
 		state := t.ConnectionState()
 		_ = s.SetStatusVariable(nil, "Ssl_cipher", tls.CipherSuiteName(state.CipherSuite))
