@@ -554,6 +554,14 @@ func (o *Overlay) SetLost(id base.NodeID, lost bool) {
 	o.Transport.SetLost(id, lost || d != nil)
 }
 
+// Lost implements [wan.Transport].
+func (o *Overlay) Lost(id base.NodeID) bool {
+	u := &o.peer(id).out
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.lost
+}
+
 // # 4. Back to the direct path
 
 // straight ends a detour. The notice goes before all that follows on the direct path.
