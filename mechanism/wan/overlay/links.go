@@ -242,9 +242,9 @@ func (l *links) cut(id base.NodeID, now time.Duration) bool {
 	return x != nil && x.cut || now-r.at <= freshFor && slices.Contains(r.cut, l.self)
 }
 
-// silent reports whether one of this node and a peer hears nothing of the other one directly. A link
-// that is cut and not silent is healing: who makes a detour goes on with it for a while, and who
-// makes none begins none.
+// silent reports whether one of this node and a peer hears nothing of the other one directly. A
+// link that is cut and not silent is healing: who makes a detour goes on with it for a while, and
+// who makes none begins none.
 func (l *links) silent(id base.NodeID, now time.Duration) bool {
 	x, r := l.peers[id], l.reports[id]
 	return x != nil && x.cut && now-x.heard > doubtAfter ||
