@@ -51,7 +51,7 @@ type Scan struct {
 	Force       bool
 }
 
-// Values yields rows of expressions. Without rows it yields nothing; rows without columns are empty.
+// Values yields rows of expressions: nothing without rows, empty rows without columns.
 type Values struct {
 	IDs  []expr.ColID
 	Rows [][]expr.Node
