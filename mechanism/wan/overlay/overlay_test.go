@@ -254,7 +254,7 @@ func (w *world) stats(at, peer base.NodeID) Stats {
 
 const ms = time.Millisecond
 
-// detour is three regions of which 1-2-3 is faster than 1-3, by 60 ms of 100.
+// triangle is three regions of which 1-2-3 is faster than 1-3, by 60 ms of 100.
 func triangle() [][]time.Duration {
 	return [][]time.Duration{{0, 20 * ms, 100 * ms}, {20 * ms, 0, 20 * ms}, {100 * ms, 20 * ms, 0}}
 }
