@@ -241,7 +241,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()
 	err = h.tries(ctx, s, start, exec)
 	s.EndTries()
-	kind := statementKind(query)
+	kind := bound.Kind(query)
 	h.noteStatement(c, s, kind, query, err)
 	cost := session.StatementCost{
 		Hops: s.Trace.Hops() - hops, Bytes: s.Trace.Bytes() - bytes, Messages: s.Trace.Messages() - msgs,
@@ -354,25 +354,6 @@ func (h *handler) wording(s *session.Session, err error) error {
 			client.Address, n.Table.Name.String())
 	}
 	return me
-}
-
-// statementKind is the first word of a statement, in lower case.
-func statementKind(q string) string {
-	q = strings.TrimLeft(q, " \t\r\n(")
-	for strings.HasPrefix(q, "/*") {
-		i := strings.Index(q, "*/")
-		if i < 0 {
-			break
-		}
-		q = strings.TrimLeft(q[i+2:], " \t\r\n(")
-	}
-	if i := strings.IndexAny(q, " \t\n\r;("); i >= 0 {
-		q = q[:i]
-	}
-	if len(q) > 16 {
-		q = q[:16]
-	}
-	return strings.ToLower(q)
 }
 
 // costQuery reports whether a statement asks for the cost of the one before it.
