@@ -1,10 +1,8 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -298,20 +297,10 @@ func (h *handler) guarded(exec func() error) (err error) {
 		if r := recover(); r != nil {
 			stack := debug.Stack()
 			h.g.Log.Error("statement panicked", "panic", r, "stack", string(stack))
-			err = panicError(r, stack)
+			err = rules.PanicError(r, stack)
 		}
 	}()
 	return exec()
-}
-
-// panicError is what a client is told of a panic. The engine binds a UNION by the columns of its
-// left side, whatever the number of those at the right.
-func panicError(r any, stack []byte) error {
-	if _, ok := r.(runtime.Error); ok && bytes.Contains(stack, []byte("planbuilder/set_op.go")) {
-		return sql.ErrColumnNumberDoesNotMatch.New()
-	}
-	return mysql.NewSQLError(schema.ErrUnknown, "HY000", "the statement failed by an error of the server, "+
-		"which its log describes: %v", r)
 }
 
 // cleanUp ends the transaction of a failed statement where it must not go on: lost ones, and those
