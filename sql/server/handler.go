@@ -165,10 +165,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (_ context.Context, stop func()) {
 	ctx, done := bound.With(ctx, h.g.query.Budget(), h.g.query.Turn(sql.NewEmptyContext(), s, query))
 	ctx, away := whileThere(ctx, c.Conn)
-	return ctx, func() {
-		away()
-		done()
-	}
+	return ctx, func() { away(); done() }
 }
 
 // leastInfo is the least length of the information of an OK packet. The protocol library puts a '#'
@@ -247,7 +244,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		Moves:   s.Trace.Moves() - moves,
 		Elapsed: time.Since(start), Kind: kind,
 	}
-	if !strings.HasPrefix(kind, "show") && !costQuery(query) {
+	if !strings.HasPrefix(kind, "show") && !strings.Contains(strings.ToLower(query), "@@last_statement_") {
 		s.NoteCost(cost)
 	}
 	if c, ok := s.Charge(); ok && h.g.onTxn != nil {
@@ -344,6 +341,3 @@ func (h *handler) wording(s *session.Session, err error) error {
 	}
 	return me
 }
-
-// costQuery reports whether a statement asks for the cost of the one before it.
-func costQuery(q string) bool { return strings.Contains(strings.ToLower(q), "@@last_statement_") }
