@@ -19,7 +19,7 @@ func (c *change) mayRead() error {
 	mine := c.rights()
 	var others []bind.Use
 	for _, u := range c.c.Uses {
-		if !c.changes(u) {
+		if !c.changes(u) || c.again(u) {
 			others = append(others, u)
 		} else if err := mine.Reads(c.ctx, u.DB, u.Name, u.Columns.Names, u.Columns.Star); err != nil {
 			return &bind.Refusal{Err: err}
@@ -104,6 +104,17 @@ func (st *statement) mayLock(tables []bind.Use) error {
 		}
 	}
 	return nil
+}
+
+// again reports whether the statement reads a table under several names.
+func (c *change) again(u bind.Use) bool {
+	n := 0
+	for _, o := range c.c.Uses {
+		if len(o.Through) == 0 && strings.EqualFold(o.DB, u.DB) && strings.EqualFold(o.Name, u.Name) {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // changes reports whether the statement names a table in order to change its rows.

@@ -33,6 +33,7 @@ type tableUse struct {
 	// updated and inserted are the columns that get values. unlisted: the statement does not name
 	// those that it inserts.
 	updated, inserted              []string
+	scans                          int
 	inserts, unlisted, del, target bool
 }
 
@@ -147,7 +148,7 @@ func (s Set) judge(ctx *sql.Context, u *tableUse, star bool) error {
 	if strings.EqualFold(u.db, SystemDatabase) && s.Global(sql.PrivilegeType_Process) {
 		return nil
 	}
-	if !u.target && !s.SomeColumn(u.db, u.name, sql.PrivilegeType_Select) {
+	if (!u.target || u.scans > 1) && !s.SomeColumn(u.db, u.name, sql.PrivilegeType_Select) {
 		return Refusal(ctx, "SELECT", u.name)
 	}
 	if u.del && !s.Table(u.db, u.name, sql.PrivilegeType_Delete) {
@@ -294,9 +295,12 @@ func (r *reader) project(n *plan.Project) {
 	r.below(n.Child)
 }
 
-// read notes that all columns of a table are the result of a query.
+// read notes that a table is read, and all of its columns if it is the result of a query.
 func (r *reader) read(u *tableUse) {
-	if u != nil && r.yields {
+	if u == nil {
+		return
+	}
+	if u.scans++; r.yields {
 		u.reads = slices.Clone(u.columns)
 	}
 }
@@ -411,6 +415,7 @@ func (r *reader) insert(n *plan.InsertInto) {
 	if u == nil {
 		return
 	}
+	u.scans++
 	u.target, u.inserts, u.inserted = true, true, append(u.inserted, n.ColumnNames...)
 	if load, ok := n.Source.(*plan.LoadData); ok {
 		u.inserted = append(u.inserted, load.ColNames...)

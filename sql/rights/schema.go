@@ -145,10 +145,9 @@ func coverTables(users *mysql_db.MySQLDb, sch sql.Schema, read schemaReader) sch
 }
 
 // Columns of information_schema.columns.
-const columnDB, columnTable, columnName, columnRights = 1, 2, 3, 18
+const columnDB, columnTable, columnName = 1, 2, 3
 
-// coverColumns leaves out columns that the user has no privilege for, and says which those are that
-// it has for the others.
+// coverColumns leaves out columns that the user has no privilege for.
 func coverColumns(t *information_schema.ColumnsTable) *information_schema.ColumnsTable {
 	read := t.RowIter
 	t.RowIter = func(ctx *sql.Context, cat sql.Catalog, all sql.Schema) (sql.RowIter, error) {
@@ -162,18 +161,9 @@ func coverColumns(t *information_schema.ColumnsTable) *information_schema.Column
 		}
 		mine := Of(ctx, c.MySQLDb)
 		return &filterIter{it, func(r sql.Row) bool {
-			db, table := text(r[columnDB]), text(r[columnTable])
-			if strings.EqualFold(db, sql.InformationSchemaDatabaseName) {
-				return true
-			}
-			var held []string
-			for _, p := range ofColumns {
-				if mine.Column(db, table, text(r[columnName]), p) {
-					held = append(held, strings.ToLower(p.String()))
-				}
-			}
-			r[columnRights] = strings.Join(held, ",")
-			return len(held) > 0
+			db := text(r[columnDB])
+			return strings.EqualFold(db, sql.InformationSchemaDatabaseName) ||
+				mine.SeesColumn(db, text(r[columnTable]), text(r[columnName]))
 		}}, nil
 	}
 	return t
